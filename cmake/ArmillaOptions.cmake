@@ -1,0 +1,16 @@
+# Two interface targets carry the flags of every module: language and sanitizers, and warnings.
+add_library(armilla_options INTERFACE)
+target_compile_features(armilla_options INTERFACE cxx_std_20)
+target_include_directories(armilla_options INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
+                                                     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/armilla>)
+if(ARMILLA_SANITIZE)
+  target_compile_options(armilla_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all
+                                                   -fno-omit-frame-pointer)
+  target_link_options(armilla_options INTERFACE -fsanitize=address,undefined)
+endif()
+
+add_library(armilla_warnings INTERFACE)
+if(PROJECT_IS_TOP_LEVEL)
+  target_compile_options(armilla_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+                                                    -Wnon-virtual-dtor -Werror)
+endif()

@@ -1,0 +1,71 @@
+// A located view of a YAML (or JSON, which is YAML) document: typed values, every error with file:line:column
+// and key.
+//
+// The caller reads the keys it knows and then calls `reject_unknown_keys`: a key nobody asked for is an Error
+// with "did you mean". Numbers with a dimension need their unit (base/units_text.h). Anchors and aliases
+// work; documents nested deeper than yaml-cpp's own limit, duplicate keys and several documents in one file
+// are refused.
+#pragma once
+
+#include <yaml-cpp/yaml.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+
+namespace armilla {
+
+class Config {
+ public:
+  // `name` is what error messages call the file. `overrides` are "key.path=value" (lists by index:
+  // "dims.0.size=8"); the value is YAML. Throws Error on a syntax error or an override that goes through a
+  // scalar.
+  static Config parse(std::string_view text, const std::string& name,
+                      const std::vector<std::string>& overrides = {});
+  static Config read(const std::string& path, const std::vector<std::string>& overrides = {});
+
+  std::string where() const;  // "study.yaml:3:5: machine.dims.0"
+
+  bool is_map() const { return node_.IsMap(); }
+  bool is_list() const { return node_.IsSequence(); }
+  bool is_scalar() const { return node_.IsScalar(); }
+
+  bool has(std::string_view key) const;
+  // The value under `key`; an Error when it is missing, or when this is no mapping.
+  Config at(std::string_view key) const;
+  std::optional<Config> find(std::string_view key) const;
+  std::vector<Config> items() const;      // of a list
+  std::vector<std::string> keys() const;  // of a mapping, in file order
+  // Throws for the first key that neither `at`, `find` nor `has` was asked for.
+  void reject_unknown_keys() const;
+
+  std::string text() const;  // any scalar, as written
+  bool boolean() const;      // true or false
+  std::int64_t count(std::int64_t lowest = 1, std::int64_t highest = INT64_MAX) const;
+  double fraction() const;  // 0 to 1, or a percentage
+  Time time() const;
+  Bytes bytes() const;
+  Bandwidth bandwidth() const;
+  FlopRate flop_rate() const;
+  Frequency frequency() const;
+  // One of `choices`, as its index.
+  std::size_t choice(const std::vector<std::string_view>& choices) const;
+
+ private:
+  struct Shared;  // file name and, per mapping, the keys that were asked for
+  Config(YAML::Node node, std::string path, std::shared_ptr<Shared> shared);
+  Config child(const YAML::Node& node, std::string_view key) const;
+  void remember(std::string_view key) const;
+  [[noreturn]] void expected(std::string_view what) const;
+
+  YAML::Node node_;
+  std::string path_;
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace armilla

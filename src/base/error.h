@@ -1,0 +1,36 @@
+// The one exception of the library: what a user did wrong, where, and what to do about it.
+//
+// Readers, configuration and lowering throw it; it is caught once, in cli, printed as
+//   armilla: error: WHERE: MESSAGE
+//     hint: HINT
+// and turned into exit code 2. `where` is file:line:column, a key path or a flag, and may be empty.
+#pragma once
+
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace armilla {
+
+class Error : public std::exception {
+ public:
+  Error(std::string where_, std::string message_, std::string hint_ = {})
+      : where(std::move(where_)), message(std::move(message_)), hint(std::move(hint_)), text_(compose()) {}
+
+  const char* what() const noexcept override { return text_.c_str(); }
+
+  const std::string where;
+  const std::string message;
+  const std::string hint;  // empty when there is nothing useful to add
+
+ private:
+  std::string compose() const {
+    std::string text = where.empty() ? message : where + ": " + message;
+    if (!hint.empty()) text += "\n  hint: " + hint;
+    return text;
+  }
+
+  std::string text_;
+};
+
+}  // namespace armilla

@@ -1,0 +1,114 @@
+#include "base/output_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace armilla {
+namespace {
+
+[[noreturn]] void fail(const std::string& path, int code) {
+  throw Error(path, fmt::format("cannot write the file: {}", std::strerror(code)),
+              code == ENOENT ? "the folder does not exist" : "");
+}
+
+void write_all(int descriptor, std::string_view contents, const std::string& path) {
+  while (!contents.empty()) {
+    const ssize_t written = ::write(descriptor, contents.data(), contents.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(path, errno);
+    contents.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+// Closes on every way out; close() itself can report a full disk.
+class Descriptor {
+ public:
+  Descriptor(int number, const std::string& path) : number_(number), path_(path) {
+    if (number < 0) fail(path, errno);
+  }
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int number() const { return number_; }
+  void close() {
+    const int number = number_;
+    number_ = -1;
+    if (::close(number) != 0) fail(path_, errno);
+  }
+
+ private:
+  int number_;
+  const std::string& path_;
+};
+
+// One file on its way: removed again unless published.
+class StagedFile {
+ public:
+  StagedFile(const NamedContents& file) : target_(file.path) {
+    struct stat status {};
+    const bool exists = ::stat(target_.c_str(), &status) == 0;
+    if (exists && S_ISDIR(status.st_mode)) fail(target_, EISDIR);
+    if (exists && !S_ISREG(status.st_mode)) {
+      Descriptor direct(::open(target_.c_str(), O_WRONLY | O_CLOEXEC), target_);
+      write_all(direct.number(), file.contents, target_);
+      direct.close();
+      return;
+    }
+    std::string name = target_ + ".XXXXXX";
+    Descriptor staged(::mkostemp(name.data(), O_CLOEXEC), target_);
+    staged_ = name;
+    try {
+      const mode_t mask = ::umask(0);
+      ::umask(mask);
+      ::fchmod(staged.number(), exists ? status.st_mode & 07777 : 0666 & ~mask);
+      write_all(staged.number(), file.contents, target_);
+      staged.close();
+    } catch (...) {
+      ::unlink(staged_.c_str());
+      throw;
+    }
+  }
+  StagedFile(StagedFile&& other) noexcept
+      : target_(std::move(other.target_)), staged_(std::move(other.staged_)) {
+    other.staged_.clear();
+  }
+  StagedFile(const StagedFile&) = delete;
+  StagedFile& operator=(const StagedFile&) = delete;
+  ~StagedFile() {
+    if (!staged_.empty()) ::unlink(staged_.c_str());
+  }
+  void publish() {
+    if (staged_.empty()) return;
+    if (std::rename(staged_.c_str(), target_.c_str()) != 0) fail(target_, errno);
+    staged_.clear();
+  }
+
+ private:
+  std::string target_;
+  std::string staged_;  // empty: nothing to rename or remove
+};
+
+}  // namespace
+
+void write_files(const std::vector<NamedContents>& files) {
+  std::vector<StagedFile> staged;
+  staged.reserve(files.size());
+  for (const NamedContents& file : files) staged.emplace_back(file);
+  for (StagedFile& file : staged) file.publish();
+}
+
+void write_file(const std::string& path, std::string_view contents) {
+  write_files({{path, std::string(contents)}});
+}
+
+}  // namespace armilla

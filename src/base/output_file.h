@@ -1,0 +1,23 @@
+// Files that appear whole or not at all: the text goes to a temporary file beside the target, which is
+// renamed over it once everything, including the last buffered byte, has reached the disk. A target that
+// exists and is no regular file (a pipe, a terminal, /dev/stdout) is written directly.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace armilla {
+
+// Throws Error (a full disk, a missing folder, no permission) and leaves nothing behind.
+void write_file(const std::string& path, std::string_view contents);
+
+struct NamedContents {
+  std::string path;
+  std::string contents;
+};
+
+// Writes several files; when one fails, none of the others has been replaced or created.
+void write_files(const std::vector<NamedContents>& files);
+
+}  // namespace armilla

@@ -1,0 +1,188 @@
+#include "base/units_text.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <span>
+
+#include "base/error.h"
+#include "base/suggest.h"
+
+namespace armilla {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double scale;  // in the base unit of the quantity
+};
+
+constexpr double kKibi = 1024.0, kMebi = kKibi * 1024, kGibi = kMebi * 1024, kTebi = kGibi * 1024;
+
+constexpr Unit kTimeUnits[] = {{"ps", 1},   {"ns", 1e3}, {"us", 1e6},    {"\u00b5s", 1e6},
+                               {"ms", 1e9}, {"s", 1e12}, {"min", 60e12}, {"h", 3600e12}};
+constexpr Unit kBytesUnits[] = {{"B", 1},     {"kB", 1e3},    {"KB", 1e3},    {"MB", 1e6},    {"GB", 1e9},
+                                {"TB", 1e12}, {"KiB", kKibi}, {"MiB", kMebi}, {"GiB", kGibi}, {"TiB", kTebi}};
+constexpr Unit kBandwidthUnits[] = {{"B/s", 1},       {"kB/s", 1e3},    {"KB/s", 1e3},    {"MB/s", 1e6},
+                                    {"GB/s", 1e9},    {"TB/s", 1e12},   {"KiB/s", kKibi}, {"MiB/s", kMebi},
+                                    {"GiB/s", kGibi}, {"TiB/s", kTebi}, {"bps", 0.125},   {"kbps", 125},
+                                    {"Kbps", 125},    {"Mbps", 125e3},  {"Gbps", 125e6},  {"Tbps", 125e9},
+                                    {"Mb/s", 125e3},  {"Gb/s", 125e6},  {"Tb/s", 125e9}};
+constexpr Unit kFlopRateUnits[] = {{"FLOPS", 1},      {"MFLOPS", 1e6},  {"GFLOPS", 1e9},  {"TFLOPS", 1e12},
+                                   {"PFLOPS", 1e15},  {"MFLOP/s", 1e6}, {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12},
+                                   {"PFLOP/s", 1e15}, {"TOPS", 1e12}};
+constexpr Unit kFrequencyUnits[] = {{"Hz", 1}, {"kHz", 1e3}, {"MHz", 1e6}, {"GHz", 1e9}};
+
+std::string_view trim(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+// Splits off the leading number; returns the rest, trimmed.
+std::string_view take_number(std::string_view text, const std::string& where, std::string_view expected,
+                             double& number) {
+  const std::string_view trimmed = trim(text);
+  const auto [end, error] = std::from_chars(trimmed.data(), trimmed.data() + trimmed.size(), number);
+  if (error == std::errc::result_out_of_range) {
+    throw Error(where, fmt::format("'{:.60}' is out of range", text), fmt::format("expected {}", expected));
+  }
+  if (error != std::errc{} || !std::isfinite(number)) {
+    throw Error(where, fmt::format("'{:.60}' is not a number", text), fmt::format("expected {}", expected));
+  }
+  return trim(trimmed.substr(static_cast<std::size_t>(end - trimmed.data())));
+}
+
+double parse_quantity(std::string_view text, const std::string& where, std::string_view noun,
+                      std::string_view example, std::span<const Unit> units) {
+  const std::string expected = fmt::format("{} with its unit, such as '{}'", noun, example);
+  double number = 0;
+  const std::string_view unit = take_number(text, where, expected, number);
+  if (unit.empty())
+    throw Error(where, fmt::format("'{:.60}' has no unit", text), fmt::format("expected {}", expected));
+  for (const Unit& known : units) {
+    if (known.name != unit) continue;
+    if (number < 0)
+      throw Error(where, fmt::format("'{:.60}' is negative", text), fmt::format("expected {}", expected));
+    return number * known.scale;
+  }
+  std::vector<std::string_view> names;
+  for (const Unit& known : units) names.push_back(known.name);
+  throw Error(where, fmt::format("'{:.60}' is not a unit of {}", unit, noun),
+              suggest(unit, std::span<const std::string_view>(names)));
+}
+
+std::int64_t to_int64(double value, std::string_view text, const std::string& where, double limit = 9.2e18) {
+  if (value >= limit)
+    throw Error(where, fmt::format("'{:.60}' is absurdly large", text),
+                fmt::format("the limit is {:g}", limit));
+  return std::llround(value);
+}
+
+// Scales `value` by powers of `step` until it is below it.
+std::string scaled(double value, double step, std::span<const char* const> names) {
+  std::size_t i = 0;
+  while (std::abs(value) >= step && i + 1 < names.size()) value /= step, ++i;
+  const int digits = std::abs(value) >= 100 ? 1 : std::abs(value) >= 10 ? 2 : 3;
+  return fmt::format("{:.{}f} {}", value, digits, names[i]);
+}
+
+}  // namespace
+
+Time parse_time(std::string_view text, const std::string& where) {
+  const double ps = parse_quantity(text, where, "a time", "500ns", kTimeUnits);
+  if (ps >= static_cast<double>(kEndOfTime.value)) {
+    throw Error(where, fmt::format("'{:.60}' is absurdly long", text), "the longest time is 26 days");
+  }
+  return Time(std::llround(ps));
+}
+
+Bytes parse_bytes(std::string_view text, const std::string& where) {
+  return Bytes(to_int64(parse_quantity(text, where, "a size", "25MiB", kBytesUnits), text, where, 1e18));
+}
+
+Bandwidth parse_bandwidth(std::string_view text, const std::string& where) {
+  const double value = parse_quantity(text, where, "a bandwidth", "400Gbps", kBandwidthUnits);
+  if (value <= 0) throw Error(where, fmt::format("'{:.60}' is not a positive bandwidth", text));
+  return Bandwidth(value);
+}
+
+FlopRate parse_flop_rate(std::string_view text, const std::string& where) {
+  const double value = parse_quantity(text, where, "a compute rate", "312TFLOPS", kFlopRateUnits);
+  if (value <= 0) throw Error(where, fmt::format("'{:.60}' is not a positive compute rate", text));
+  return FlopRate(value);
+}
+
+Frequency parse_frequency(std::string_view text, const std::string& where) {
+  const double value = parse_quantity(text, where, "a frequency", "1.41GHz", kFrequencyUnits);
+  if (value <= 0) throw Error(where, fmt::format("'{:.60}' is not a positive frequency", text));
+  return Frequency(value);
+}
+
+std::int64_t parse_count(std::string_view text, const std::string& where) {
+  const std::string_view trimmed = trim(text);
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(trimmed.data(), trimmed.data() + trimmed.size(), value);
+  if (error == std::errc::result_out_of_range)
+    throw Error(where, fmt::format("'{:.60}' is out of range", text));
+  if (error != std::errc{} || end != trimmed.data() + trimmed.size()) {
+    throw Error(where, fmt::format("'{:.60}' is not a whole number", text));
+  }
+  return value;
+}
+
+double parse_real(std::string_view text, const std::string& where) {
+  double value = 0;
+  const std::string_view rest = take_number(text, where, "a plain number, such as '0.5'", value);
+  if (!rest.empty()) throw Error(where, fmt::format("'{:.60}' is not a plain number", text));
+  return value;
+}
+
+double parse_fraction(std::string_view text, const std::string& where) {
+  double value = 0;
+  const std::string_view rest =
+      take_number(text, where, "a fraction between 0 and 1, such as '0.9' or '90%'", value);
+  if (rest == "%") value /= 100;
+  if ((!rest.empty() && rest != "%") || value < 0 || value > 1) {
+    throw Error(where, fmt::format("'{:.60}' is not a fraction between 0 and 1", text),
+                "write '0.9' or '90%'");
+  }
+  return value;
+}
+
+std::string to_text(Time t) {
+  static constexpr const char* kNames[] = {"ps", "ns", "us", "ms", "s"};
+  return t.value == 0 ? "0 s" : scaled(static_cast<double>(t.value), 1000, kNames);
+}
+std::string to_text(Bytes b) {
+  static constexpr const char* kNames[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  return b.value < 1024 ? fmt::format("{} B", b.value) : scaled(static_cast<double>(b.value), 1024, kNames);
+}
+std::string to_text(Flops f) {
+  static constexpr const char* kNames[] = {"flop", "kflop", "Mflop", "Gflop", "Tflop", "Pflop"};
+  return scaled(static_cast<double>(f.value), 1000, kNames);
+}
+std::string to_text(Bandwidth b) {
+  static constexpr const char* kNames[] = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s"};
+  return scaled(b.value, 1000, kNames);
+}
+std::string to_text(FlopRate r) {
+  static constexpr const char* kNames[] = {"FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s"};
+  return scaled(r.value, 1000, kNames);
+}
+std::string to_text(Frequency f) {
+  static constexpr const char* kNames[] = {"Hz", "kHz", "MHz", "GHz"};
+  return scaled(f.value, 1000, kNames);
+}
+
+std::string with_separators(std::int64_t n) {
+  std::string digits = fmt::format("{}", n);
+  for (auto i = static_cast<std::ptrdiff_t>(digits.size()) - 3; i > (n < 0 ? 1 : 0); i -= 3) {
+    digits.insert(static_cast<std::size_t>(i), 1, ',');
+  }
+  return digits;
+}
+
+}  // namespace armilla

@@ -1,0 +1,36 @@
+// Quantities as text: "400Gbps", "3.35TB/s", "500ns", "25MiB", "312TFLOPS", "1.41GHz".
+//
+// Parsing: a number, optional spaces, a unit. A bare number, an unknown unit, a negative or a non-finite
+// value is an Error; so is a value that the type cannot hold. Decimal prefixes are powers of 1000,
+// Ki/Mi/Gi/Ti powers of 1024; "b" is a bit and "B" a byte. Printing picks the prefix that leaves one to three
+// digits before the point.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/units.h"
+
+namespace armilla {
+
+// `where` (a flag or a located key) begins the message of the Error.
+Time parse_time(std::string_view text, const std::string& where);
+Bytes parse_bytes(std::string_view text, const std::string& where);
+Bandwidth parse_bandwidth(std::string_view text, const std::string& where);
+FlopRate parse_flop_rate(std::string_view text, const std::string& where);
+Frequency parse_frequency(std::string_view text, const std::string& where);
+
+// Numbers without a dimension: a whole number, a real number, a fraction of one ("0.9" or "90%").
+std::int64_t parse_count(std::string_view text, const std::string& where);
+double parse_real(std::string_view text, const std::string& where);
+double parse_fraction(std::string_view text, const std::string& where);
+
+std::string to_text(Time t);                  // "12.35 ms"
+std::string to_text(Bytes b);                 // "97.28 MiB"
+std::string to_text(Flops f);                 // "4.09 Gflop"
+std::string to_text(Bandwidth b);             // "300.0 GB/s"
+std::string to_text(FlopRate r);              // "312.0 TFLOP/s"
+std::string to_text(Frequency f);             // "1.41 GHz"
+std::string with_separators(std::int64_t n);  // "25,557,032"
+
+}  // namespace armilla

@@ -1,0 +1,35 @@
+// Collectives over several dimensions as a sequence of one-dimensional phases (hierarchical collectives).
+//
+//   all-reduce, bandwidth aware  reduce-scatter on dims 0..last-1, all-reduce on the last, all-gather back
+//   down: the bytes shrink by each
+//                                dimension's size on the way up (ASTRA-sim's localBWAware; BlueConnect, Cho
+//                                et al. 2019)
+//   all-reduce, baseline         an all-reduce of all bytes on each dimension
+//   reduce-scatter, all-to-all   dimensions ascending; all-gather descending
+//   reduce                       ascending, in the groups that contain the root's lower coordinates;
+//   broadcast descending barrier                      as a baseline all-reduce of nothing
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/units.h"
+#include "ir/collective.h"
+
+namespace armilla {
+
+struct CollectivePhase {
+  std::uint32_t dimension = 0;
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  Bytes bytes;  // in the convention of ir/collective.h, for the one-dimensional collective
+  bool only_root_lines =
+      false;  // take part only where all lower coordinates (reduce, broadcast) equal the root's
+};
+
+// `sizes` of the dimensions, innermost first; those of size 1 get no phase. Decomposition::flat is not meant
+// here.
+std::vector<CollectivePhase> decompose(CollectiveKind kind, Bytes bytes, std::span<const std::int64_t> sizes,
+                                       Decomposition decomposition);
+
+}  // namespace armilla

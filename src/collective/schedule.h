@@ -1,0 +1,80 @@
+// Schedules: what every member of a group sends and waits for to perform a collective. Pure data; nothing
+// here knows a network. The runner (sim/) executes them, the verifier (collective/verify.h) proves that they
+// perform the collective.
+//
+// A member works through its steps in order. On entering a step it starts the step's sends, at most `window`
+// of them in flight; the step is complete when `receives` messages addressed to it have arrived, all sends
+// are started and, under a window, delivered. Members whose steps look alike from where they stand share a
+// RankSchedule: peers are then relative to the member. Sizes: blocks are ceil(bytes / ranks), as if the
+// buffer were padded to a whole number of them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+#include "ir/collective.h"
+
+namespace armilla {
+
+// How Transfer::peer names a member, from position p of n.
+enum class Addressing : std::uint8_t {
+  absolute,  // peer
+  shift,     // (p + peer) mod n
+  exchange,  // p xor peer
+};
+
+struct Transfer {
+  std::int32_t peer = 0;
+  std::int32_t step = 0;  // of the receiver, in which the message counts
+  Bytes bytes;
+};
+
+struct Step {
+  std::uint32_t first_send = 0, end_send = 0;  // into RankSchedule::sends
+  std::int32_t receives = 0;
+  std::int32_t window = 0;  // 0: no limit
+  Bytes reduced;            // received bytes that are combined with local ones once the step is complete
+};
+
+// For verification only: what a transfer carries. A block is one of `n` pieces of the buffer, or for
+// all-to-all source * n + destination. `reduce` adds it to the receiver's block, otherwise it replaces it.
+struct Payload {
+  std::vector<std::int32_t> blocks;
+  bool reduce = false;
+};
+
+struct RankSchedule {
+  std::vector<Step> steps;
+  std::vector<Transfer> sends;
+  std::vector<Payload> payloads;  // parallel to sends, empty unless asked for
+};
+
+struct Schedule {
+  std::int32_t ranks = 0;
+  Addressing addressing = Addressing::absolute;
+  std::vector<RankSchedule> roles;
+  std::vector<std::uint32_t> role_of;  // per member; empty: all members have role 0
+
+  const RankSchedule& of(std::int32_t member) const {
+    return roles[role_of.empty() ? 0 : role_of[static_cast<std::size_t>(member)]];
+  }
+  std::int32_t peer(std::int32_t member, const Transfer& transfer) const {
+    switch (addressing) {
+      case Addressing::shift:
+        return static_cast<std::int32_t>((std::int64_t{member} + transfer.peer) % ranks);
+      case Addressing::exchange:
+        return member ^ transfer.peer;
+      case Addressing::absolute:
+        break;
+    }
+    return transfer.peer;
+  }
+  // True when every member does the same and receives in each step what it sends in it, so that members which
+  // start together stay together: the condition for folding them into one.
+  bool is_symmetric() const { return addressing != Addressing::absolute && role_of.empty(); }
+};
+
+}  // namespace armilla

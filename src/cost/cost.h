@@ -1,0 +1,35 @@
+// Compute-time models: Work on a Device -> Time. One table of models; each is one source file.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/registry.h"
+#include "ir/machine.h"
+#include "ir/work.h"
+
+namespace armilla {
+
+class CostModel {
+ public:
+  virtual ~CostModel() = default;
+  // How long the device is busy with `work`. Zero for WorkKind::none. Pure: equal work costs equal time.
+  virtual Time time(const Work& work) const = 0;
+  // Cycles for models that count them (systolic), 0 for the others.
+  virtual std::int64_t cycles(const Work&) const { return 0; }
+};
+
+struct CostModelInfo {
+  std::string_view name;
+  std::string_view help;
+  std::span<const ParameterInfo> parameters;
+  std::unique_ptr<CostModel> (*make)(const Device& device, const ParameterValues& values);
+};
+std::span<const CostModelInfo> cost_models();
+
+// Throws Error for an unknown model, unknown parameters or bad values.
+std::unique_ptr<CostModel> make_cost_model(const ComponentChoice& choice, const Device& device);
+
+}  // namespace armilla

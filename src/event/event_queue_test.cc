@@ -1,0 +1,104 @@
+#include "event/event_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <random>
+
+namespace armilla {
+namespace {
+
+struct Seen {
+  std::int64_t time;
+  std::uint64_t argument;
+  friend bool operator==(const Seen&, const Seen&) = default;
+};
+
+// Records what it is handed, and lets a test schedule from inside a handler.
+class Recorder : public EventHandler {
+ public:
+  explicit Recorder(EventQueue& queue) : queue_(queue), target_(queue.add_handler(*this)) {}
+  void handle(std::uint64_t argument) override {
+    seen.push_back({queue_.now().value, argument});
+    if (on_event) on_event(argument);
+  }
+  std::uint32_t target() const { return target_; }
+
+  std::vector<Seen> seen;
+  std::function<void(std::uint64_t)> on_event;
+
+ private:
+  EventQueue& queue_;
+  std::uint32_t target_;
+};
+
+TEST(EventQueue, RunsInOrderOfTimeThenOfScheduling) {
+  EventQueue queue;
+  Recorder recorder(queue);
+  queue.schedule(Time(30), recorder.target(), 1);
+  queue.schedule(Time(10), recorder.target(), 2);
+  queue.schedule(Time(30), recorder.target(), 3);
+  queue.schedule(Time(10), recorder.target(), 4);
+  queue.schedule(Time(0), recorder.target(), 5);
+  EXPECT_TRUE(queue.run());
+  EXPECT_EQ(recorder.seen, (std::vector<Seen>{{0, 5}, {10, 2}, {10, 4}, {30, 1}, {30, 3}}));
+  EXPECT_EQ(queue.handled(), 5);
+}
+
+TEST(EventQueue, HandlersMayScheduleForThisVeryMoment) {
+  EventQueue queue;
+  Recorder recorder(queue);
+  recorder.on_event = [&](std::uint64_t argument) {
+    if (argument < 3) queue.schedule(queue.now(), recorder.target(), argument + 1);
+  };
+  queue.schedule(Time(7), recorder.target(), 0);
+  queue.schedule(Time(7), recorder.target(), 100);
+  EXPECT_TRUE(queue.run());
+  EXPECT_EQ(recorder.seen, (std::vector<Seen>{{7, 0}, {7, 100}, {7, 1}, {7, 2}, {7, 3}}));
+}
+
+TEST(EventQueue, StopsBeforeTheEndAndGoesOn) {
+  EventQueue queue;
+  Recorder recorder(queue);
+  for (const std::int64_t time : {5, 50, 500}) queue.schedule(Time(time), recorder.target(), 0);
+  EXPECT_FALSE(queue.run(Time(50)));
+  EXPECT_EQ(recorder.seen.size(), 1U);
+  EXPECT_TRUE(queue.run());
+  EXPECT_EQ(recorder.seen.size(), 3U);
+  EXPECT_EQ(queue.now(), Time(500));
+}
+
+// Against the obvious implementation: a stable sort by time, with handlers that keep adding events.
+TEST(EventQueue, EqualsAStableSortOnRandomRuns) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    std::mt19937_64 random(seed);
+    EventQueue queue;
+    Recorder recorder(queue);
+    std::vector<Seen> pending;
+    std::vector<Seen> expected;
+    std::uint64_t next = 0;
+    const auto add = [&](std::int64_t now) {
+      const int shift = static_cast<int>(random() % 40);
+      const std::int64_t time = now + static_cast<std::int64_t>(random() % (std::uint64_t{1} << shift));
+      queue.schedule(Time(time), recorder.target(), next);
+      pending.push_back({time, next++});
+    };
+    recorder.on_event = [&](std::uint64_t) {
+      const auto first = std::min_element(pending.begin(), pending.end(),
+                                          [](const Seen& a, const Seen& b) { return a.time < b.time; });
+      expected.push_back(*first);
+      pending.erase(first);
+      if (next < 2000) {
+        for (std::uint64_t i = random() % 3; i > 0; --i) add(queue.now().value);
+      }
+    };
+    for (int i = 0; i < 50; ++i) add(0);
+    ASSERT_TRUE(queue.run());
+    ASSERT_EQ(recorder.seen, expected) << "seed " << seed;
+    ASSERT_TRUE(pending.empty());
+  }
+}
+
+}  // namespace
+}  // namespace armilla

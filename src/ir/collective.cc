@@ -1,0 +1,56 @@
+#include "ir/collective.h"
+
+namespace armilla {
+
+std::string_view name_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return "all-reduce";
+    case CollectiveKind::reduce_scatter:
+      return "reduce-scatter";
+    case CollectiveKind::all_gather:
+      return "all-gather";
+    case CollectiveKind::all_to_all:
+      return "all-to-all";
+    case CollectiveKind::broadcast:
+      return "broadcast";
+    case CollectiveKind::reduce:
+      return "reduce";
+    case CollectiveKind::barrier:
+      return "barrier";
+  }
+  return "?";
+}
+
+std::optional<CollectiveKind> collective_from_name(std::string_view name) {
+  for (const CollectiveKind kind : kCollectiveKinds) {
+    if (name_of(kind) == name) return kind;
+  }
+  return std::nullopt;
+}
+
+std::string_view name_of(ChunkOrder order) {
+  switch (order) {
+    case ChunkOrder::lifo:
+      return "lifo";
+    case ChunkOrder::fifo:
+      return "fifo";
+    case ChunkOrder::priority:
+      return "priority";
+  }
+  return "?";
+}
+
+std::string_view name_of(Decomposition decomposition) {
+  switch (decomposition) {
+    case Decomposition::bandwidth_aware:
+      return "bandwidth-aware";
+    case Decomposition::baseline:
+      return "baseline";
+    case Decomposition::flat:
+      return "flat";
+  }
+  return "?";
+}
+
+}  // namespace armilla

@@ -1,0 +1,185 @@
+#include "ir/graph.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace armilla {
+namespace {
+
+void check_program(const Graph& graph, const Program& program) {
+  const std::uint32_t nodes = program.size();
+  if (program.phase.size() != nodes || program.name.size() != nodes || program.layer.size() != nodes ||
+      program.payload.size() != nodes || program.first_dependence.size() != nodes + std::size_t{1} ||
+      program.first_dependence.back() != program.dependence.size()) {
+    throw Error(program.role, "its node arrays differ in length");
+  }
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    const std::string where = fmt::format("{}, node {}", program.role, node);
+    if (program.name[node] >= graph.names.size()) throw Error(where, "has no name");
+    if (program.layer[node] >= static_cast<std::int64_t>(graph.layers.size()))
+      throw Error(where, "belongs to an unknown layer");
+    if (program.first_dependence[node] > program.first_dependence[node + 1])
+      throw Error(where, "has a broken dependence list");
+    for (const std::uint32_t dependence : program.dependences(node)) {
+      if (dependence >= node)
+        throw Error(where, fmt::format("depends on node {}, which does not come before it", dependence));
+    }
+    if (program.kind[node] == NodeKind::compute && program.payload[node] >= graph.works.size())
+      throw Error(where, "refers to unknown work");
+    if (program.kind[node] == NodeKind::collective && program.payload[node] >= graph.collectives.size())
+      throw Error(where, "refers to an unknown collective");
+    if (program.kind[node] == NodeKind::delay &&
+        program.payload[node] >= static_cast<std::uint64_t>(kEndOfTime.value))
+      throw Error(where, "takes absurdly long");
+  }
+}
+
+void check_family(const Graph& graph, const GroupFamily& family) {
+  if (family.group_of.size() != static_cast<std::size_t>(graph.ranks))
+    throw Error(family.name, "does not cover all ranks");
+  std::vector<std::int32_t> seen(static_cast<std::size_t>(graph.ranks), -1);
+  for (std::size_t g = 0; g < family.groups.size(); ++g) {
+    for (const std::int32_t rank : family.groups[g]) {
+      if (rank < 0 || rank >= graph.ranks)
+        throw Error(family.name, fmt::format("rank {} does not exist", rank));
+      if (seen[static_cast<std::size_t>(rank)] >= 0)
+        throw Error(family.name, fmt::format("rank {} is in two groups, or twice in one", rank));
+      seen[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(g);
+    }
+  }
+  if (seen != family.group_of) throw Error(family.name, "its group index disagrees with its groups");
+}
+
+// The calls a program makes per family, in order: what all members of a group must agree on.
+std::vector<std::vector<std::uint32_t>> calls_of(const Graph& graph, const Program& program) {
+  std::vector<std::vector<std::uint32_t>> calls(graph.families.size());
+  for (std::uint32_t node = 0; node < program.size(); ++node) {
+    if (program.kind[node] != NodeKind::collective) continue;
+    const auto call = static_cast<std::uint32_t>(program.payload[node]);
+    calls[graph.collectives[call].family].push_back(call);
+  }
+  return calls;
+}
+
+bool agree(const CollectiveCall& a, const CollectiveCall& b) {
+  return a.kind == b.kind && a.bytes == b.bytes && a.root == b.root;
+}
+
+void check_agreement(const Graph& graph) {
+  std::vector<std::vector<std::vector<std::uint32_t>>> calls;
+  for (const Program& program : graph.programs) calls.push_back(calls_of(graph, program));
+  for (std::size_t f = 0; f < graph.families.size(); ++f) {
+    for (const std::vector<std::int32_t>& group : graph.families[f].groups) {
+      for (const std::int32_t rank : group) {
+        const std::uint32_t first = graph.program_of[static_cast<std::size_t>(group[0])];
+        const std::uint32_t other = graph.program_of[static_cast<std::size_t>(rank)];
+        if (other == first) continue;
+        const auto& expected = calls[first][f];
+        const auto& given = calls[other][f];
+        const auto same = [&](std::uint32_t a, std::uint32_t b) {
+          return agree(graph.collectives[a], graph.collectives[b]);
+        };
+        if (!std::equal(expected.begin(), expected.end(), given.begin(), given.end(), same)) {
+          throw Error(fmt::format("group family '{}'", graph.families[f].name),
+                      fmt::format("ranks {} and {} issue different collectives", group[0], rank));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Phase phase) {
+  switch (phase) {
+    case Phase::forward:
+      return "forward";
+    case Phase::input_gradient:
+      return "input gradient";
+    case Phase::weight_gradient:
+      return "weight gradient";
+    case Phase::gradient_exchange:
+      return "gradient exchange";
+    case Phase::optimizer:
+      return "optimizer";
+    case Phase::other:
+      return "other";
+  }
+  return "?";
+}
+
+std::uint32_t Program::add(NodeKind node_kind, Phase node_phase, std::uint32_t node_name,
+                           std::int32_t node_layer, std::uint64_t node_payload,
+                           std::span<const std::uint32_t> dependences_of_node) {
+  kind.push_back(node_kind);
+  phase.push_back(node_phase);
+  name.push_back(node_name);
+  layer.push_back(node_layer);
+  payload.push_back(node_payload);
+  dependence.insert(dependence.end(), dependences_of_node.begin(), dependences_of_node.end());
+  first_dependence.push_back(static_cast<std::uint32_t>(dependence.size()));
+  return size() - 1;
+}
+
+GroupFamily world_family(std::int64_t ranks) {
+  GroupFamily family{"world",
+                     {std::vector<std::int32_t>(static_cast<std::size_t>(ranks))},
+                     std::vector<std::int32_t>(static_cast<std::size_t>(ranks), 0)};
+  std::iota(family.groups[0].begin(), family.groups[0].end(), 0);
+  return family;
+}
+
+void validate_graph(const Graph& graph) {
+  if (graph.program_of.size() != static_cast<std::size_t>(graph.ranks))
+    throw Error("graph", "not every rank has a program");
+  for (const std::uint32_t program : graph.program_of) {
+    if (program >= graph.programs.size())
+      throw Error("graph", fmt::format("program {} does not exist", program));
+  }
+  for (const CollectiveCall& call : graph.collectives) {
+    if (call.family >= graph.families.size())
+      throw Error("graph", fmt::format("group family {} does not exist", call.family));
+    if (call.bytes.value < 0) throw Error("graph", fmt::format("a collective of {} bytes", call.bytes.value));
+  }
+  for (const Program& program : graph.programs) check_program(graph, program);
+  for (const GroupFamily& family : graph.families) check_family(graph, family);
+  check_agreement(graph);
+}
+
+std::string dump_graph(const Graph& graph) {
+  std::string text = fmt::format("graph of {} ranks, {} programs\n", graph.ranks, graph.programs.size());
+  for (const Program& program : graph.programs) {
+    text += fmt::format("program {}\n", program.role);
+    for (std::uint32_t node = 0; node < program.size(); ++node) {
+      text +=
+          fmt::format("  {} {} '{}'", node, name_of(program.phase[node]), graph.names[program.name[node]]);
+      const std::uint64_t payload = program.payload[node];
+      switch (program.kind[node]) {
+        case NodeKind::compute:
+          text += fmt::format(" {} flops {} bytes", graph.works[payload].flops.value,
+                              graph.works[payload].bytes.value);
+          break;
+        case NodeKind::delay:
+          text += fmt::format(" {} ps", payload);
+          break;
+        case NodeKind::collective: {
+          const CollectiveCall& call = graph.collectives[payload];
+          text += fmt::format(" {} {} bytes in {}", name_of(call.kind), call.bytes.value,
+                              graph.families[call.family].name);
+          break;
+        }
+      }
+      if (!program.dependences(node).empty())
+        text += fmt::format(" after {}", fmt::join(program.dependences(node), " "));
+      text += '\n';
+    }
+  }
+  return text;
+}
+
+}  // namespace armilla

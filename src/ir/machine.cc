@@ -1,0 +1,88 @@
+#include "ir/machine.h"
+
+#include <fmt/format.h>
+
+#include "base/checked.h"
+
+namespace armilla {
+
+FlopRate matrix_rate(const Device& device, DType dtype) {
+  const auto found = device.matrix_rate.find(dtype);
+  return found != device.matrix_rate.end() ? found->second : device.vector_rate;
+}
+
+std::string_view name_of(DimensionKind kind) {
+  switch (kind) {
+    case DimensionKind::ring:
+      return "Ring";
+    case DimensionKind::fully_connected:
+      return "FullyConnected";
+    case DimensionKind::switched:
+      return "Switch";
+  }
+  return "?";
+}
+
+std::int64_t rank_count(const Machine& machine) {
+  std::int64_t count = 1;
+  for (const Dimension& dimension : machine.dimensions)
+    count = checked_multiply(count, dimension.size, machine.name);
+  return count;
+}
+
+Machine with_ranks(const Machine& machine, std::int64_t ranks, bool elastic, const std::string& where) {
+  Machine part = machine;
+  part.dimensions.clear();
+  std::int64_t covered = 1;
+  for (std::size_t d = 0; d < machine.dimensions.size() && covered < ranks; ++d) {
+    Dimension dimension = machine.dimensions[d];
+    const std::int64_t whole = checked_multiply(covered, dimension.size, machine.name);
+    const bool grows = elastic && d + 1 == machine.dimensions.size();
+    if (ranks < whole || grows) {
+      if (ranks % covered != 0) {
+        const std::int64_t below = ranks / covered * covered;
+        throw Error(where,
+                    fmt::format("{} ranks do not fill whole groups of {} on machine '{}'", ranks, covered,
+                                machine.name),
+                    fmt::format("the nearest counts that do are {} and {}", below, below + covered));
+      }
+      dimension.size = ranks / covered;
+    }
+    covered = checked_multiply(covered, dimension.size, machine.name);
+    part.dimensions.push_back(dimension);
+  }
+  if (covered < ranks) {
+    throw Error(where,
+                fmt::format("{} ranks do not fit machine '{}' of {} devices", ranks, machine.name, covered),
+                fmt::format("use at most {} ranks or enlarge a dimension of the machine", covered));
+  }
+  return part;
+}
+
+void validate_machine(const Machine& machine) {
+  const std::string where = fmt::format("machine '{}'", machine.name);
+  for (const Dimension& dimension : machine.dimensions) {
+    const std::string place = fmt::format("{}, dimension '{}'", where, dimension.name);
+    if (dimension.size < 1)
+      throw Error(place, fmt::format("has a size of {}", dimension.size), "the size must be at least 1");
+    if (!(dimension.bandwidth.value > 0)) throw Error(place, "has no bandwidth");
+    if (dimension.latency < Time(0)) throw Error(place, "has a negative latency");
+  }
+  if (rank_count(machine) > INT32_MAX) throw Error(where, "has more than 2147483647 devices");
+  const Device& device = machine.device;
+  if (!(device.vector_rate.value > 0) || !(device.memory_bandwidth.value > 0)) {
+    throw Error(fmt::format("{}, device '{}'", where, device.name),
+                "needs a vector rate and a memory bandwidth");
+  }
+}
+
+std::string dump_machine(const Machine& machine) {
+  std::string text = fmt::format("machine {} device {}\n", machine.name, machine.device.name);
+  for (const Dimension& d : machine.dimensions) {
+    text += fmt::format("dimension {} {} {} bandwidth {} B/s latency {} ps\n", d.name, name_of(d.kind),
+                        d.size, d.bandwidth.value, d.latency.value);
+  }
+  return text;
+}
+
+}  // namespace armilla

@@ -1,0 +1,73 @@
+// Machine: identical devices and the interconnect, as a hierarchy of dimensions (innermost first).
+//
+// Rank r has coordinate (r / stride_d) mod size_d in dimension d, with stride_d the product of the sizes
+// before d: the first dimension varies fastest, as in ASTRA-sim. Bandwidth is per link and direction:
+//   Ring            each rank has two links, to its neighbours in both directions
+//   FullyConnected  each rank has one link to every other rank of its group
+//   Switch          each rank has one link to the switch; the switch itself is non-blocking
+// Latency is per hop: a Ring message hops from neighbour to neighbour the shorter way, FullyConnected is one
+// hop, Switch two.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+#include "ir/collective.h"
+#include "ir/tensor.h"
+
+namespace armilla {
+
+struct Device {
+  std::string name;
+  std::string description;
+  std::map<DType, FlopRate> matrix_rate;  // dense peak of the matrix units
+  FlopRate vector_rate;                   // fp32 peak outside the matrix units
+  Bytes memory;
+  Bandwidth memory_bandwidth;
+  // Attainable fractions of the peaks, and what every kernel costs before it computes (cost/roofline.h).
+  double matrix_efficiency = 1;
+  double vector_efficiency = 1;
+  double memory_efficiency = 1;
+  Time launch_overhead;
+  std::string source;                   // where the figures come from
+  std::vector<std::string> unverified;  // names of figures nobody has looked up yet
+};
+
+// Dense peak of matrix arithmetic in `dtype`; where the device lists none, the vector rate.
+FlopRate matrix_rate(const Device& device, DType dtype);
+
+enum class DimensionKind : std::uint8_t { ring, fully_connected, switched };
+std::string_view name_of(DimensionKind kind);  // "Ring", "FullyConnected", "Switch"
+
+struct Dimension {
+  std::string name;  // "nvlink", "rail"; for reports
+  DimensionKind kind = DimensionKind::switched;
+  std::int64_t size = 1;
+  Bandwidth bandwidth;
+  Time latency;
+};
+
+struct Machine {
+  std::string name;
+  std::string description;
+  Device device;
+  std::vector<Dimension> dimensions;
+  std::string source;
+  std::vector<std::string> unverified;
+};
+
+std::int64_t rank_count(const Machine& machine);
+
+// The first `ranks` devices as a machine of their own: inner dimensions stay whole, one is cut, outer ones
+// fall away; the last dimension may grow when `elastic`. Throws Error with the nearest possible counts when
+// `ranks` leaves a dimension ragged.
+Machine with_ranks(const Machine& machine, std::int64_t ranks, bool elastic, const std::string& where);
+
+void validate_machine(const Machine& machine);
+std::string dump_machine(const Machine& machine);
+
+}  // namespace armilla

@@ -1,0 +1,154 @@
+#include "ir/metrics.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace armilla {
+
+double bus_factor(CollectiveKind kind, std::int64_t group_size) {
+  const auto n = static_cast<double>(group_size);
+  if (group_size < 2) return 0;
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return 2 * (n - 1) / n;
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::all_gather:
+    case CollectiveKind::all_to_all:
+      return (n - 1) / n;
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+      return 1;
+    case CollectiveKind::barrier:
+      return 0;
+  }
+  return 0;
+}
+
+double samples_per_second(const Run& run) {
+  const double seconds = in_seconds(run.result.iteration);
+  return seconds > 0
+             ? static_cast<double>(run.study.plan.batch) * static_cast<double>(run.study.plan.ranks) / seconds
+             : 0;
+}
+
+Flops model_flops(const Run& run) {
+  double flops = 0;
+  // Every rank of a program does the same, so count per program and multiply.
+  std::vector<double> ranks(run.graph.programs.size());
+  for (const std::uint32_t program : run.graph.program_of) ranks[program] += 1;
+  for (std::size_t p = 0; p < run.graph.programs.size(); ++p) {
+    const Program& program = run.graph.programs[p];
+    double per_rank = 0;
+    for (std::uint32_t node = 0; node < program.size(); ++node) {
+      if (program.kind[node] != NodeKind::compute || program.phase[node] == Phase::optimizer) continue;
+      for (const Gemm& gemm : run.graph.works[program.payload[node]].gemms)
+        per_rank += 2 * static_cast<double>(gemm.macs());
+    }
+    flops += per_rank * ranks[p];
+  }
+  return Flops(flops < 9e18 ? std::llround(flops) : INT64_MAX);
+}
+
+double model_flops_utilization(const Run& run) {
+  const double seconds = in_seconds(run.result.iteration);
+  const double peak = matrix_rate(run.study.machine.device, run.study.plan.precision).value *
+                      static_cast<double>(run.study.plan.ranks);
+  return seconds > 0 ? static_cast<double>(model_flops(run).value) / (seconds * peak) : 0;
+}
+
+std::vector<CollectiveSummary> summarize_collectives(const Run& run) {
+  std::vector<CollectiveSummary> summaries;
+  std::vector<double> limits;  // seconds at the links' limit
+  for (const CollectiveRecord& record : run.result.collectives) {
+    const CollectiveCall& call = run.graph.collectives[record.call];
+    std::size_t i = 0;
+    while (i < summaries.size() &&
+           !(summaries[i].kind == call.kind && summaries[i].algorithm == record.algorithm &&
+             summaries[i].group_size == record.group_size)) {
+      ++i;
+    }
+    if (i == summaries.size()) {
+      CollectiveSummary fresh;
+      fresh.kind = call.kind;
+      fresh.algorithm = record.algorithm;
+      fresh.group_size = record.group_size;
+      summaries.push_back(fresh);
+      limits.push_back(0);
+    }
+    CollectiveSummary& summary = summaries[i];
+    ++summary.count;
+    summary.bytes += call.bytes;
+    summary.time += record.finished - record.started;
+    summary.queued += record.started - record.issued;
+    limits[i] += in_seconds(record.link_limit);
+  }
+  for (std::size_t i = 0; i < summaries.size(); ++i) {
+    CollectiveSummary& summary = summaries[i];
+    const double seconds = in_seconds(summary.time);
+    if (seconds <= 0) continue;
+    summary.bus_bandwidth = Bandwidth(static_cast<double>(summary.bytes.value) *
+                                      bus_factor(summary.kind, summary.group_size) / seconds);
+    summary.link_share = limits[i] / seconds;
+  }
+  std::stable_sort(summaries.begin(), summaries.end(),
+                   [](const auto& a, const auto& b) { return a.time > b.time; });
+  return summaries;
+}
+
+std::vector<LayerCost> layer_costs(const Run& run) {
+  std::vector<LayerCost> costs(run.graph.layers.size());
+  for (std::size_t i = 0; i < costs.size(); ++i) costs[i].layer = static_cast<std::int32_t>(i);
+  if (run.graph.programs.empty()) return costs;
+  const Program& program = run.graph.programs[0];
+  for (const RankClass& ranks : run.result.classes) {
+    if (ranks.program != 0 || ranks.computes.empty()) continue;
+    for (const Interval& interval : ranks.computes) {
+      const std::int32_t layer = program.layer[interval.node];
+      if (layer < 0) continue;
+      LayerCost& cost = costs[static_cast<std::size_t>(layer)];
+      const Time duration = interval.end - interval.start;
+      switch (program.phase[interval.node]) {
+        case Phase::forward:
+          cost.forward += duration;
+          break;
+        case Phase::input_gradient:
+          cost.input_gradient += duration;
+          break;
+        case Phase::weight_gradient:
+          cost.weight_gradient += duration;
+          break;
+        case Phase::optimizer:
+          cost.optimizer += duration;
+          break;
+        case Phase::gradient_exchange:
+        case Phase::other:
+          break;
+      }
+    }
+    for (const Interval& interval : ranks.collectives) {
+      const std::int32_t layer = program.layer[interval.node];
+      if (layer >= 0) costs[static_cast<std::size_t>(layer)].communication += interval.end - interval.start;
+    }
+    break;
+  }
+  return costs;
+}
+
+std::vector<LayerCost> costliest_layers(const Run& run, std::size_t count) {
+  std::vector<LayerCost> costs = layer_costs(run);
+  std::stable_sort(costs.begin(), costs.end(),
+                   [](const LayerCost& a, const LayerCost& b) { return a.compute() > b.compute(); });
+  costs.resize(std::min(count, costs.size()));
+  return costs;
+}
+
+Time idle(const RankClass& ranks, Time iteration) {
+  return iteration - ranks.compute - ranks.exposed_communication;
+}
+
+double utilization(const LinkUse& link, Time iteration) {
+  return iteration > Time(0) ? static_cast<double>(link.busy.value) / static_cast<double>(iteration.value)
+                             : 0;
+}
+
+}  // namespace armilla

@@ -1,0 +1,50 @@
+// Figures derived from a Run, used alike by the terminal report, the JSON and CSV writers and the studies.
+//
+// Bus bandwidth is nccl-tests' (PERFORMANCE.md there): bytes/time times 2(n-1)/n for all-reduce, (n-1)/n for
+// reduce-scatter, all-gather and all-to-all, 1 for broadcast and reduce. MFU is Chowdhery et al. 2022 (PaLM),
+// appendix B: model flops of forward and backward matrix products over iteration time x ranks x the device's
+// dense peak at the plan's precision.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/study.h"
+
+namespace armilla {
+
+double bus_factor(CollectiveKind kind, std::int64_t group_size);
+
+double samples_per_second(const Run& run);
+double model_flops_utilization(const Run& run);
+Flops model_flops(const Run& run);  // per iteration, all ranks
+
+struct CollectiveSummary {
+  CollectiveKind kind;
+  std::string algorithm;
+  std::int64_t group_size = 0;
+  std::int64_t count = 0;
+  Bytes bytes;              // per rank, all calls
+  Time time;                // sum of started-to-finished
+  Time queued;              // sum of issued-to-started
+  Bandwidth bus_bandwidth;  // over the summed time
+  double link_share = 0;    // fraction of the link's limit reached, 0 to 1
+};
+// Grouped by kind, algorithm and group size, the longest first.
+std::vector<CollectiveSummary> summarize_collectives(const Run& run);
+
+struct LayerCost {
+  std::int32_t layer = 0;
+  Time forward, input_gradient, weight_gradient, optimizer;
+  Time communication;  // of the gradient exchanges attributed to the layer
+  Time compute() const { return forward + input_gradient + weight_gradient + optimizer; }
+};
+// One per layer of the first program, in layer order.
+std::vector<LayerCost> layer_costs(const Run& run);
+// The `count` largest by compute time.
+std::vector<LayerCost> costliest_layers(const Run& run, std::size_t count);
+
+Time idle(const RankClass& ranks, Time iteration);  // neither computing nor communicating
+double utilization(const LinkUse& link, Time iteration);
+
+}  // namespace armilla

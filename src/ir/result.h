@@ -1,0 +1,79 @@
+// Result: what happened in a simulated run, recorded once. Everything a report shows is a function of it
+// (ir/metrics.h).
+//
+// Times are picoseconds from the start of the iteration. Per-rank figures are kept for every class of ranks
+// that behaved identically; a class lists how many ranks it stands for. Intervals are recorded for the first
+// class of each program.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "ir/collective.h"
+#include "ir/graph.h"
+
+namespace armilla {
+
+struct Interval {
+  Time start, end;
+  std::uint32_t node = 0;  // in the program of its class
+};
+
+// One chunk of a collective working in one dimension, as seen by one rank.
+struct ChunkInterval {
+  Time start, end;
+  std::uint32_t node = 0;
+  std::uint32_t chunk = 0;
+  std::uint32_t dimension = 0;
+};
+
+struct RankClass {
+  std::int32_t representative = 0;  // the lowest rank of the class
+  std::int64_t ranks = 1;           // how many it stands for
+  std::uint32_t program = 0;
+  Time finish;                        // end of its last node
+  Time compute;                       // busy computing
+  Time communication;                 // at least one collective in flight
+  Time exposed_communication;         // of that, while not computing
+  std::vector<Interval> computes;     // in order of start; empty unless recorded
+  std::vector<Interval> collectives;  // from issue to completion
+  std::vector<ChunkInterval> chunks;
+};
+
+// A collective as its representative saw it.
+struct CollectiveRecord {
+  std::uint32_t program = 0, node = 0;
+  std::uint32_t call = 0;  // into Graph::collectives
+  std::int64_t group_size = 0;
+  std::string algorithm;  // "reduce-scatter direct, all-reduce ring, all-gather direct"
+  Time issued, started, finished;
+  // Least time in which any of its links could carry the bytes this rank sends, over its dimensions: the
+  // link's limit.
+  Time link_limit;
+};
+
+struct LinkUse {
+  std::string name;  // "rank 0 -> rank 1 (nvlink)"
+  std::uint32_t dimension = 0;
+  std::int64_t links = 1;  // how many links behaved identically
+  Bytes bytes;
+  Time busy;
+  Bandwidth bandwidth;
+};
+
+struct Result {
+  Time iteration;  // end of the last node of any rank
+  std::int64_t ranks = 0;
+  std::vector<RankClass> classes;
+  std::vector<CollectiveRecord> collectives;
+  std::vector<LinkUse> links;           // those that carried something, the busiest first
+  std::vector<std::string> dimensions;  // names, for the indices above
+  std::int64_t messages = 0;            // simulated
+  std::int64_t events = 0;
+  std::vector<std::string>
+      warnings;  // what the user should not overlook: an unused network, an unfinished rank
+};
+
+}  // namespace armilla

@@ -1,0 +1,44 @@
+// Study: everything a user asks for in one run, as read from the command line or a study file; and Run: a
+// study with what came of it, which is what the writers show.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/registry.h"
+#include "ir/collective.h"
+#include "ir/graph.h"
+#include "ir/machine.h"
+#include "ir/memory.h"
+#include "ir/model.h"
+#include "ir/plan.h"
+#include "ir/result.h"
+
+namespace armilla {
+
+struct ModelSource {
+  std::string name;                                // a zoo name or a path
+  std::map<std::string, std::int64_t> dimensions;  // values of symbolic dimensions
+};
+
+struct Study {
+  ModelSource model;
+  Machine machine;  // already cut or grown to plan.ranks
+  Plan plan;
+  ComponentChoice compute = {"roofline", {}, {}};
+  ComponentChoice network = {"analytical", {}, {}};
+  CollectiveOptions collectives;
+};
+
+struct Run {
+  Study study;
+  Model model;  // for the samples of one micro-batch of one rank
+  Graph graph;
+  MemoryUse memory;
+  Result result;
+  std::vector<std::string> notes;     // choices made for the user
+  std::vector<std::string> warnings;  // what the user should not overlook
+};
+
+}  // namespace armilla

@@ -1,0 +1,54 @@
+// Element types, shapes and activation tensors.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+
+namespace armilla {
+
+// tf32 is a compute precision only: it is stored as 4 bytes, like fp32.
+enum class DType : std::uint8_t {
+  unknown,
+  fp64,
+  fp32,
+  tf32,
+  bf16,
+  fp16,
+  fp8,
+  fp4,
+  int64,
+  int32,
+  int16,
+  int8,
+  int4,
+  boolean,
+  text
+};
+
+std::string_view name_of(DType dtype);  // "fp32"
+std::optional<DType> dtype_from_name(std::string_view name);
+std::vector<std::string_view> dtype_names();
+int bits_of(DType dtype);  // 0 for unknown and text
+bool is_floating(DType dtype);
+
+using Shape = std::vector<std::int64_t>;
+
+// Throws Error when the product overflows or a dimension is negative; `where` names the tensor. A scalar has
+// one element.
+std::int64_t element_count(const Shape& shape, const std::string& where);
+// Rounded up to whole bytes. Throws as element_count does.
+Bytes size_of(std::int64_t elements, DType dtype, const std::string& where);
+std::string to_text(const Shape& shape);  // "32x3x224x224"; "scalar"
+
+struct Tensor {
+  std::string name;
+  DType dtype = DType::unknown;
+  Shape shape;
+};
+
+}  // namespace armilla

@@ -1,0 +1,44 @@
+// Work: one kernel's worth of computation, independent of any device. Cost models (cost/) turn it into a
+// time.
+//
+// A matrix product is C[m,n] += A[m,k] B[k,n], repeated `count` times (batched products, groups of a
+// convolution). A convolution is its im2col product: m = batch * output pixels, n = output channels per
+// group, k = window elements.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "base/units.h"
+#include "ir/tensor.h"
+
+namespace armilla {
+
+struct Gemm {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t count = 1;
+  bool batch_in_m = true;  // which of m and count grows with the batch
+
+  std::int64_t macs() const { return m * n * k * count; }
+  friend bool operator==(const Gemm&, const Gemm&) = default;
+};
+
+enum class WorkKind : std::uint8_t {
+  none,    // costs nothing: a view, or folded into a neighbour
+  matrix,  // matrix products, on the matrix units where the device has some
+  vector,  // element-wise work and reductions
+  copy,    // moves bytes only
+};
+
+struct Work {
+  WorkKind kind = WorkKind::none;
+  DType dtype = DType::fp32;  // what the arithmetic is done in
+  Flops flops;                // a multiply-accumulate is two
+  Bytes bytes;                // device memory read and written
+  std::vector<Gemm> gemms;    // only for WorkKind::matrix
+
+  friend bool operator==(const Work&, const Work&) = default;
+};
+
+}  // namespace armilla

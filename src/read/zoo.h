@@ -1,0 +1,23 @@
+// The model zoo: named models compiled into the program (models/, read/embedded.h), and models fetched from
+// the ONNX Model Zoo into a cache.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace armilla {
+
+struct ZooModel {
+  std::string_view name;         // "resnet50"
+  std::string_view file;         // "models/resnet50.onnx"
+  std::string_view description;  // one line: input size, source of the export
+};
+std::span<const ZooModel> zoo_models();
+
+// The cached path of an earlier `fetch`, if there is one.
+std::optional<std::string> find_cached_model(const std::string& name);
+
+}  // namespace armilla
