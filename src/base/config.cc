@@ -3,37 +3,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
 #include <set>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/suggest.h"
 #include "base/units_text.h"
+#include "base/yaml_tree.h"
 
 namespace armilla {
 
-struct Config::Shared {
+struct Config::Document {
   std::string file;
-  std::map<std::string, std::set<std::string, std::less<>>> asked;  // key path of a mapping -> keys asked for
+  YamlValue root;
+  std::map<const YamlValue*, std::set<std::string, std::less<>>> asked;  // mapping -> keys asked for
 };
 
 namespace {
 
-void refuse_duplicate_keys(const YAML::Node& node, const std::string& file) {
-  if (node.IsMap()) {
-    std::set<std::string> seen;
-    for (const auto& entry : node) {
-      const YAML::Mark mark = entry.first.Mark();
-      const std::string where = fmt::format("{}:{}:{}", file, mark.line + 1, mark.column + 1);
-      if (!entry.first.IsScalar()) throw Error(where, "a key must be a plain word");
-      if (!seen.insert(entry.first.Scalar()).second)
-        throw Error(where, fmt::format("key '{:.60}' is given twice", entry.first.Scalar()));
-      refuse_duplicate_keys(entry.second, file);
-    }
-  } else if (node.IsSequence()) {
-    for (const auto& item : node) refuse_duplicate_keys(item, file);
-  }
-}
+using Kind = YamlValue::Kind;
 
 std::vector<std::string> split_path(const std::string& path) {
   std::vector<std::string> keys;
@@ -44,101 +34,129 @@ std::vector<std::string> split_path(const std::string& path) {
   return keys;
 }
 
+void set_origin(YamlValue& value, const std::string& origin) {
+  value.origin = origin;
+  for (YamlValue& item : value.items) set_origin(item, origin);
+}
+
+// The item that `key` names in a list, or the value under it in a mapping, made where there is none yet.
+YamlValue& descend(YamlValue& value, const std::string& key, const std::string& parent,
+                   const std::string& where) {
+  if (value.kind == Kind::scalar) {
+    throw Error(where, parent.empty() ? "the file holds a single value, no keys"
+                                      : fmt::format("'{}' holds a single value, no keys", parent));
+  }
+  if (value.kind == Kind::list) {
+    const std::int64_t index = parse_count(key, where);
+    if (index < 0 || index >= static_cast<std::int64_t>(value.items.size())) {
+      throw Error(
+          where, fmt::format("the list has no item {}", index),
+          value.items.empty() ? "it is empty" : fmt::format("its items are 0 to {}", value.items.size() - 1));
+    }
+    return value.items[static_cast<std::size_t>(index)];
+  }
+  value.kind = Kind::map;
+  for (YamlValue& item : value.items) {
+    if (item.key == key) return item;
+  }
+  YamlValue& added = value.items.emplace_back();
+  added.key = key;
+  added.origin = where;
+  return added;
+}
+
 // Sets one "key.path=value" in the tree, making mappings on the way where nothing stands yet.
-void apply_override(YAML::Node& root, const std::string& text) {
-  const std::string where = "--set " + text;
+void apply_override(YamlValue& root, const std::string& text) {
+  constexpr std::size_t kMostParts = 64;
+  const std::string where = fmt::format("--set {:.100}", text);
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
     throw Error(where, "expected key=value", "for example --set plan.micro_batches=4");
-  YAML::Node value;
+  YamlValue value;
   try {
-    value = YAML::Load(text.substr(equals + 1));
-  } catch (const YAML::Exception& e) {
-    throw Error(where, fmt::format("the value is not valid YAML: {}", e.msg));
+    value = parse_yaml(std::string_view(text).substr(equals + 1), where);
+  } catch (const Error& e) {
+    throw Error(where, e.message, e.hint);  // a line and column in a flag say nothing
   }
-  if (value.IsNull()) throw Error(where, "the value is empty");
-  YAML::Node node = root;  // a handle: reset() re-seats it, operator= would overwrite the tree
+  if (value.kind == Kind::null) throw Error(where, "the value is empty");
   const std::vector<std::string> keys = split_path(text.substr(0, equals));
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const bool last = i + 1 == keys.size();
-    if (keys[i].empty()) throw Error(where, "the key path has an empty part");
-    if (node.IsSequence()) {
-      const std::int64_t index = parse_count(keys[i], where);
-      if (index < 0 || index >= static_cast<std::int64_t>(node.size()))
-        throw Error(where, fmt::format("the list has no item {}", index),
-                    fmt::format("it has {} items, from 0", node.size()));
-      if (last)
-        node[static_cast<std::size_t>(index)] = value;
-      else
-        node.reset(node[static_cast<std::size_t>(index)]);
-    } else if (node.IsMap() || node.IsNull() || !node.IsDefined()) {
-      if (last) {
-        node[keys[i]] = value;
-        break;
-      }
-      YAML::Node next = node[keys[i]];
-      if (!next.IsDefined() || next.IsNull()) node[keys[i]] = YAML::Node(YAML::NodeType::Map);
-      node.reset(node[keys[i]]);
-    } else {
-      throw Error(where, fmt::format("'{}' holds a single value, no keys", keys[i - 1]));
-    }
+  if (keys.size() > kMostParts) throw Error(where, fmt::format("the key has more than {} parts", kMostParts));
+  YamlValue* node = &root;
+  std::string parent;
+  for (const std::string& key : keys) {
+    if (key.empty()) throw Error(where, "the key path has an empty part");
+    node = &descend(*node, key, parent, where);
+    parent = key;
   }
+  value.key = node->key;
+  value.key_line = node->key_line;
+  value.key_column = node->key_column;
+  set_origin(value, where);
+  *node = std::move(value);
 }
 
 }  // namespace
 
-Config::Config(YAML::Node node, std::string path, std::shared_ptr<Shared> shared)
-    : node_(std::move(node)), path_(std::move(path)), shared_(std::move(shared)) {}
+Config::Config(const YamlValue& value, std::string path, std::shared_ptr<Document> document)
+    : value_(&value), path_(std::move(path)), document_(std::move(document)) {}
 
 Config Config::parse(std::string_view text, const std::string& name,
                      const std::vector<std::string>& overrides) {
-  YAML::Node root;
-  try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1)
-      throw Error(name, "holds more than one YAML document", "keep one, without '---' between parts");
-    if (!documents.empty()) root = documents.front();
-    refuse_duplicate_keys(root, name);
-  } catch (const YAML::Exception& e) {
-    const std::string where =
-        e.mark.is_null() ? name : fmt::format("{}:{}:{}", name, e.mark.line + 1, e.mark.column + 1);
-    throw Error(where, fmt::format("not valid YAML: {}", e.msg));
-  }
-  for (const std::string& override_text : overrides) apply_override(root, override_text);
-  auto shared = std::make_shared<Shared>();
-  shared->file = name;
-  return Config(root, "", std::move(shared));
+  auto document = std::make_shared<Document>();
+  document->file = name;
+  document->root = parse_yaml(text, name);
+  for (const std::string& override_text : overrides) apply_override(document->root, override_text);
+  const YamlValue& root = document->root;
+  return Config(root, "", std::move(document));
 }
 
 Config Config::read(const std::string& path, const std::vector<std::string>& overrides) {
   const MappedFile file(path);
-  const std::span<const char> bytes = file.bytes();
-  if (std::find(bytes.begin(), bytes.end(), '\0') != bytes.end())
-    throw Error(path, "is a binary file, not YAML");
-  constexpr std::size_t kLargest = 64 << 20;
-  if (bytes.size() > kLargest)
-    throw Error(path, "is too large to be a configuration file", "the limit is 64 MiB");
-  return parse({bytes.data(), bytes.size()}, path, overrides);
+  return parse({file.bytes().data(), file.bytes().size()}, path, overrides);
+}
+
+std::string Config::where_at(int line, int column, const std::string& path) const {
+  std::string text = document_->file;
+  if (!value_->origin.empty()) {
+    text = value_->origin;
+    if (text.starts_with(fmt::format("--set {}=", path))) return text;
+  } else if (line > 0) {
+    text += fmt::format(":{}:{}", line, column);
+  }
+  if (!path.empty()) text += ": " + path;
+  return text;
 }
 
 std::string Config::where() const {
-  const YAML::Mark mark = node_.Mark();
-  std::string text = shared_->file;
-  if (!mark.is_null()) text += fmt::format(":{}:{}", mark.line + 1, mark.column + 1);
-  if (!path_.empty()) text += ": " + path_;
-  return text;
+  return where_at(value_->line, value_->column, path_);
+}
+
+const std::string& Config::file() const {
+  return document_->file;
+}
+
+std::string Config::folder() const {
+  if (!value_->origin.empty()) return {};
+  const std::string folder = std::filesystem::path(document_->file).parent_path().string();
+  return folder.empty() || folder.ends_with('/') ? folder : folder + "/";
+}
+
+bool Config::is_map() const {
+  return value_->kind == Kind::map;
+}
+bool Config::is_list() const {
+  return value_->kind == Kind::list;
+}
+bool Config::is_scalar() const {
+  return value_->kind == Kind::scalar;
 }
 
 void Config::expected(std::string_view what) const {
   throw Error(where(), fmt::format("expected {}", what));
 }
 
-void Config::remember(std::string_view key) const {
-  shared_->asked[path_].emplace(key);
-}
-
-Config Config::child(const YAML::Node& node, std::string_view key) const {
-  return Config(node, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key), shared_);
+Config Config::child(const YamlValue& value, std::string_view key) const {
+  return Config(value, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key), document_);
 }
 
 bool Config::has(std::string_view key) const {
@@ -146,12 +164,11 @@ bool Config::has(std::string_view key) const {
 }
 
 std::optional<Config> Config::find(std::string_view key) const {
-  if (!node_.IsMap() && !node_.IsNull()) expected(fmt::format("a mapping with the key '{}'", key));
-  remember(key);
-  if (!node_.IsMap()) return std::nullopt;
-  const YAML::Node value = node_[std::string(key)];
-  if (!value.IsDefined()) return std::nullopt;
-  return child(value, key);
+  if (!is_map() && value_->kind != Kind::null) expected(fmt::format("a mapping with the key '{}'", key));
+  document_->asked[value_].emplace(key);
+  const YamlValue* found = value_->find(key);
+  if (found == nullptr) return std::nullopt;
+  return child(*found, key);
 }
 
 Config Config::at(std::string_view key) const {
@@ -161,36 +178,46 @@ Config Config::at(std::string_view key) const {
 }
 
 std::vector<Config> Config::items() const {
-  if (!node_.IsSequence()) expected("a list");
+  if (!is_list()) expected("a list");
   std::vector<Config> all;
-  for (std::size_t i = 0; i < node_.size(); ++i) all.push_back(child(node_[i], fmt::format("{}", i)));
+  for (std::size_t i = 0; i < value_->items.size(); ++i)
+    all.push_back(child(value_->items[i], fmt::format("{}", i)));
   return all;
 }
 
 std::vector<std::string> Config::keys() const {
-  if (!node_.IsMap()) expected("a mapping");
+  if (!is_map()) expected("a mapping");
   std::vector<std::string> all;
-  for (const auto& entry : node_) all.push_back(entry.first.Scalar());
+  for (const YamlValue& item : value_->items) all.push_back(item.key);
+  return all;
+}
+
+std::vector<std::pair<std::string, Config>> Config::entries() const {
+  if (!is_map()) expected("a mapping");
+  std::vector<std::pair<std::string, Config>> all;
+  for (const YamlValue& item : value_->items) {
+    document_->asked[value_].emplace(item.key);
+    all.emplace_back(item.key, child(item, item.key));
+  }
   return all;
 }
 
 void Config::reject_unknown_keys() const {
-  if (!node_.IsMap()) {
-    if (node_.IsNull()) return;
-    expected("a mapping");
-  }
-  const auto& asked = shared_->asked[path_];
-  for (const auto& entry : node_) {
-    const std::string& key = entry.first.Scalar();
-    if (asked.contains(key)) continue;
-    throw Error(child(entry.first, key).where(), fmt::format("unknown key '{:.60}'", key),
-                suggest(key, std::vector<std::string>(asked.begin(), asked.end())));
+  if (value_->kind == Kind::null) return;
+  if (!is_map()) expected("a mapping");
+  const auto& asked = document_->asked[value_];
+  for (const YamlValue& item : value_->items) {
+    if (asked.contains(item.key)) continue;
+    const Config unknown = child(item, fmt::format("{:.60}", item.key));
+    throw Error(unknown.where_at(item.key_line, item.key_column, unknown.path_),
+                fmt::format("unknown key '{:.60}'", item.key),
+                suggest(item.key, std::vector<std::string>(asked.begin(), asked.end())));
   }
 }
 
 std::string Config::text() const {
-  if (!node_.IsScalar()) expected("a single value");
-  return node_.Scalar();
+  if (!is_scalar()) expected("a single value");
+  return value_->scalar;
 }
 
 bool Config::boolean() const {

@@ -3,22 +3,22 @@
 //
 // The caller reads the keys it knows and then calls `reject_unknown_keys`: a key nobody asked for is an Error
 // with "did you mean". Numbers with a dimension need their unit (base/units_text.h). Anchors and aliases
-// work; documents nested deeper than yaml-cpp's own limit, duplicate keys and several documents in one file
-// are refused.
+// work; what a document may hold is bounded (base/yaml_tree.h). A Config is a small handle: copies and the
+// children of one document share it.
 #pragma once
 
-#include <yaml-cpp/yaml.h>
-
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
 
 namespace armilla {
+
+struct YamlValue;
 
 class Config {
  public:
@@ -29,11 +29,15 @@ class Config {
                       const std::vector<std::string>& overrides = {});
   static Config read(const std::string& path, const std::vector<std::string>& overrides = {});
 
-  std::string where() const;  // "study.yaml:3:5: machine.dims.0"
+  std::string where() const;        // "study.yaml:3:5: machine.dims.0", "--set machine.dims.0=x"
+  const std::string& file() const;  // the name given to `parse`
+  // What a relative path in this value is relative to: the folder of the file it stands in ("" or with the
+  // final slash), nothing for an override.
+  std::string folder() const;
 
-  bool is_map() const { return node_.IsMap(); }
-  bool is_list() const { return node_.IsSequence(); }
-  bool is_scalar() const { return node_.IsScalar(); }
+  bool is_map() const;
+  bool is_list() const;
+  bool is_scalar() const;
 
   bool has(std::string_view key) const;
   // The value under `key`; an Error when it is missing, or when this is no mapping.
@@ -41,6 +45,8 @@ class Config {
   std::optional<Config> find(std::string_view key) const;
   std::vector<Config> items() const;      // of a list
   std::vector<std::string> keys() const;  // of a mapping, in file order
+  // Of a mapping whose keys are the user's own names, in file order; all count as asked for.
+  std::vector<std::pair<std::string, Config>> entries() const;
   // Throws for the first key that neither `at`, `find` nor `has` was asked for.
   void reject_unknown_keys() const;
 
@@ -57,15 +63,15 @@ class Config {
   std::size_t choice(const std::vector<std::string_view>& choices) const;
 
  private:
-  struct Shared;  // file name and, per mapping, the keys that were asked for
-  Config(YAML::Node node, std::string path, std::shared_ptr<Shared> shared);
-  Config child(const YAML::Node& node, std::string_view key) const;
-  void remember(std::string_view key) const;
+  struct Document;  // file name, tree and, per mapping, the keys that were asked for
+  Config(const YamlValue& value, std::string path, std::shared_ptr<Document> document);
+  Config child(const YamlValue& value, std::string_view key) const;
+  std::string where_at(int line, int column, const std::string& path) const;
   [[noreturn]] void expected(std::string_view what) const;
 
-  YAML::Node node_;
+  const YamlValue* value_;
   std::string path_;
-  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<Document> document_;
 };
 
 }  // namespace armilla

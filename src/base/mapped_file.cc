@@ -14,7 +14,8 @@
 namespace armilla {
 
 MappedFile::MappedFile(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without O_NONBLOCK a pipe that nobody writes to would hang here, before its type is known.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) throw Error(path, fmt::format("cannot open the file: {}", std::strerror(errno)));
   struct stat status {};
   const bool known = ::fstat(descriptor, &status) == 0;

@@ -51,17 +51,16 @@ class Descriptor {
   const std::string& path_;
 };
 
-// One file on its way: removed again unless published.
+// One file on its way: removed again unless published. What is no regular file cannot be staged; it is
+// written once everything else is safely on the disk.
 class StagedFile {
  public:
-  StagedFile(const NamedContents& file) : target_(file.path) {
+  explicit StagedFile(const NamedContents& file) : target_(file.path) {
     struct stat status {};
     const bool exists = ::stat(target_.c_str(), &status) == 0;
     if (exists && S_ISDIR(status.st_mode)) fail(target_, EISDIR);
     if (exists && !S_ISREG(status.st_mode)) {
-      Descriptor direct(::open(target_.c_str(), O_WRONLY | O_CLOEXEC), target_);
-      write_all(direct.number(), file.contents, target_);
-      direct.close();
+      direct_ = file.contents;
       return;
     }
     std::string name = target_ + ".XXXXXX";
@@ -79,13 +78,19 @@ class StagedFile {
     }
   }
   StagedFile(StagedFile&& other) noexcept
-      : target_(std::move(other.target_)), staged_(std::move(other.staged_)) {
+      : target_(std::move(other.target_)), staged_(std::move(other.staged_)), direct_(other.direct_) {
     other.staged_.clear();
   }
   StagedFile(const StagedFile&) = delete;
   StagedFile& operator=(const StagedFile&) = delete;
   ~StagedFile() {
     if (!staged_.empty()) ::unlink(staged_.c_str());
+  }
+  void write_direct() const {
+    if (!staged_.empty()) return;
+    Descriptor direct(::open(target_.c_str(), O_WRONLY | O_CLOEXEC), target_);
+    write_all(direct.number(), direct_, target_);
+    direct.close();
   }
   void publish() {
     if (staged_.empty()) return;
@@ -96,6 +101,7 @@ class StagedFile {
  private:
   std::string target_;
   std::string staged_;  // empty: nothing to rename or remove
+  std::string_view direct_;
 };
 
 }  // namespace
@@ -104,6 +110,7 @@ void write_files(const std::vector<NamedContents>& files) {
   std::vector<StagedFile> staged;
   staged.reserve(files.size());
   for (const NamedContents& file : files) staged.emplace_back(file);
+  for (const StagedFile& file : staged) file.write_direct();
   for (StagedFile& file : staged) file.publish();
 }
 

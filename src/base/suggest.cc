@@ -28,7 +28,7 @@ int edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string suggest(std::string_view typed, std::span<const std::string_view> known) {
-  // A quarter of a long hostile name must not cost a quadratic comparison with every known one.
+  // A long hostile name must not cost a quadratic comparison with every known one.
   constexpr std::size_t kLongestName = 128;
   std::string_view best;
   int best_distance = static_cast<int>(std::max<std::size_t>(2, typed.size() / 3)) + 1;

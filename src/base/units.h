@@ -67,6 +67,17 @@ constexpr double in_microseconds(Time t) {
 // refuses a run that reaches it.
 constexpr Time kEndOfTime = Time(INT64_MAX / 4);
 
+// a + b, saturating. Both must lie between 0 and kEndOfTime.
+constexpr Time later(Time a, Time b) {
+  return a + b < kEndOfTime ? a + b : kEndOfTime;
+}
+
+// For counters that may be fed absurd sizes.
+constexpr Bytes saturating_add(Bytes a, Bytes b) {
+  std::int64_t sum = 0;
+  return Bytes(__builtin_add_overflow(a.value, b.value, &sum) ? INT64_MAX : sum);
+}
+
 // Rounds to the nearest picosecond; `seconds` beyond kEndOfTime saturate.
 inline Time from_seconds(double seconds) {
   const double ps = seconds * 1e12;

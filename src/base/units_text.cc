@@ -21,15 +21,15 @@ struct Unit {
 
 constexpr double kKibi = 1024.0, kMebi = kKibi * 1024, kGibi = kMebi * 1024, kTebi = kGibi * 1024;
 
-constexpr Unit kTimeUnits[] = {{"ps", 1},   {"ns", 1e3}, {"us", 1e6},    {"\u00b5s", 1e6},
+constexpr Unit kTimeUnits[] = {{"ps", 1},   {"ns", 1e3}, {"us", 1e6},    {"\u00b5s", 1e6}, {"\u03bcs", 1e6},
                                {"ms", 1e9}, {"s", 1e12}, {"min", 60e12}, {"h", 3600e12}};
 constexpr Unit kBytesUnits[] = {{"B", 1},     {"kB", 1e3},    {"KB", 1e3},    {"MB", 1e6},    {"GB", 1e9},
                                 {"TB", 1e12}, {"KiB", kKibi}, {"MiB", kMebi}, {"GiB", kGibi}, {"TiB", kTebi}};
-constexpr Unit kBandwidthUnits[] = {{"B/s", 1},       {"kB/s", 1e3},    {"KB/s", 1e3},    {"MB/s", 1e6},
-                                    {"GB/s", 1e9},    {"TB/s", 1e12},   {"KiB/s", kKibi}, {"MiB/s", kMebi},
-                                    {"GiB/s", kGibi}, {"TiB/s", kTebi}, {"bps", 0.125},   {"kbps", 125},
-                                    {"Kbps", 125},    {"Mbps", 125e3},  {"Gbps", 125e6},  {"Tbps", 125e9},
-                                    {"Mb/s", 125e3},  {"Gb/s", 125e6},  {"Tb/s", 125e9}};
+constexpr Unit kBandwidthUnits[] = {
+    {"B/s", 1},       {"kB/s", 1e3},    {"KB/s", 1e3},    {"MB/s", 1e6},    {"GB/s", 1e9},   {"TB/s", 1e12},
+    {"KiB/s", kKibi}, {"MiB/s", kMebi}, {"GiB/s", kGibi}, {"TiB/s", kTebi}, {"bps", 0.125},  {"kbps", 125},
+    {"Kbps", 125},    {"Mbps", 125e3},  {"Gbps", 125e6},  {"Tbps", 125e9},  {"Mb/s", 125e3}, {"Gb/s", 125e6},
+    {"Tb/s", 125e9},  {"kBps", 1e3},    {"MBps", 1e6},    {"GBps", 1e9},    {"TBps", 1e12}};
 constexpr Unit kFlopRateUnits[] = {{"FLOPS", 1},      {"MFLOPS", 1e6},  {"GFLOPS", 1e9},  {"TFLOPS", 1e12},
                                    {"PFLOPS", 1e15},  {"MFLOP/s", 1e6}, {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12},
                                    {"PFLOP/s", 1e15}, {"TOPS", 1e12}};
@@ -74,17 +74,33 @@ double parse_quantity(std::string_view text, const std::string& where, std::stri
               suggest(unit, std::span<const std::string_view>(names)));
 }
 
-std::int64_t to_int64(double value, std::string_view text, const std::string& where, double limit = 9.2e18) {
-  if (value >= limit)
-    throw Error(where, fmt::format("'{:.60}' is absurdly large", text),
-                fmt::format("the limit is {:g}", limit));
-  return std::llround(value);
+// A positive value must not become a silent zero.
+std::int64_t to_whole(double value, std::string_view text, const std::string& where, std::string_view unit) {
+  const std::int64_t whole = std::llround(value);
+  if (value > 0 && whole == 0)
+    throw Error(where, fmt::format("'{:.60}' is too small", text),
+                fmt::format("the resolution is 1 {}", unit));
+  return whole;
 }
 
-// Scales `value` by powers of `step` until it is below it.
+// Rates divide, so neither zero nor infinity may pass; the limits are far beyond any machine.
+double check_rate(double value, std::string_view text, const std::string& where, double highest,
+                  std::string_view unit) {
+  if (value < 1)
+    throw Error(where, fmt::format("'{:.60}' is too small", text),
+                fmt::format("the lowest value is 1 {}", unit));
+  if (!(value <= highest)) {
+    throw Error(where, fmt::format("'{:.60}' is absurdly large", text),
+                fmt::format("the limit is {:g} {}", highest, unit));
+  }
+  return value;
+}
+
+// Scales `value` by powers of `step` until it is below it, also after rounding to the one digit printed
+// there.
 std::string scaled(double value, double step, std::span<const char* const> names) {
   std::size_t i = 0;
-  while (std::abs(value) >= step && i + 1 < names.size()) value /= step, ++i;
+  while (std::abs(value) >= step - 0.05 && i + 1 < names.size()) value /= step, ++i;
   const int digits = std::abs(value) >= 100 ? 1 : std::abs(value) >= 10 ? 2 : 3;
   return fmt::format("{:.{}f} {}", value, digits, names[i]);
 }
@@ -96,29 +112,30 @@ Time parse_time(std::string_view text, const std::string& where) {
   if (ps >= static_cast<double>(kEndOfTime.value)) {
     throw Error(where, fmt::format("'{:.60}' is absurdly long", text), "the longest time is 26 days");
   }
-  return Time(std::llround(ps));
+  return Time(to_whole(ps, text, where, "ps"));
 }
 
 Bytes parse_bytes(std::string_view text, const std::string& where) {
-  return Bytes(to_int64(parse_quantity(text, where, "a size", "25MiB", kBytesUnits), text, where, 1e18));
+  constexpr double kMost = 1e18;
+  const double bytes = parse_quantity(text, where, "a size", "25MiB", kBytesUnits);
+  if (bytes > kMost)
+    throw Error(where, fmt::format("'{:.60}' is absurdly large", text), "the limit is 1000000 TB");
+  return Bytes(to_whole(bytes, text, where, "B"));
 }
 
 Bandwidth parse_bandwidth(std::string_view text, const std::string& where) {
   const double value = parse_quantity(text, where, "a bandwidth", "400Gbps", kBandwidthUnits);
-  if (value <= 0) throw Error(where, fmt::format("'{:.60}' is not a positive bandwidth", text));
-  return Bandwidth(value);
+  return Bandwidth(check_rate(value, text, where, 1e18, "B/s"));
 }
 
 FlopRate parse_flop_rate(std::string_view text, const std::string& where) {
   const double value = parse_quantity(text, where, "a compute rate", "312TFLOPS", kFlopRateUnits);
-  if (value <= 0) throw Error(where, fmt::format("'{:.60}' is not a positive compute rate", text));
-  return FlopRate(value);
+  return FlopRate(check_rate(value, text, where, 1e24, "FLOPS"));
 }
 
 Frequency parse_frequency(std::string_view text, const std::string& where) {
   const double value = parse_quantity(text, where, "a frequency", "1.41GHz", kFrequencyUnits);
-  if (value <= 0) throw Error(where, fmt::format("'{:.60}' is not a positive frequency", text));
-  return Frequency(value);
+  return Frequency(check_rate(value, text, where, 1e15, "Hz"));
 }
 
 std::int64_t parse_count(std::string_view text, const std::string& where) {

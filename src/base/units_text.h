@@ -1,9 +1,10 @@
 // Quantities as text: "400Gbps", "3.35TB/s", "500ns", "25MiB", "312TFLOPS", "1.41GHz".
 //
 // Parsing: a number, optional spaces, a unit. A bare number, an unknown unit, a negative or a non-finite
-// value is an Error; so is a value that the type cannot hold. Decimal prefixes are powers of 1000,
-// Ki/Mi/Gi/Ti powers of 1024; "b" is a bit and "B" a byte. Printing picks the prefix that leaves one to three
-// digits before the point.
+// value is an Error; so is one that the type cannot hold, that rounds to nothing, or a rate of zero. Decimal
+// prefixes are powers of 1000, Ki/Mi/Gi/Ti powers of 1024; "b" is a bit and "B" a byte. Printing picks the
+// prefix that leaves one to three digits before the point (four for binary prefixes), and at least four
+// significant digits.
 #pragma once
 
 #include <string>
@@ -27,10 +28,10 @@ double parse_fraction(std::string_view text, const std::string& where);
 
 std::string to_text(Time t);                  // "12.35 ms"
 std::string to_text(Bytes b);                 // "97.28 MiB"
-std::string to_text(Flops f);                 // "4.09 Gflop"
+std::string to_text(Flops f);                 // "4.089 Gflop"
 std::string to_text(Bandwidth b);             // "300.0 GB/s"
 std::string to_text(FlopRate r);              // "312.0 TFLOP/s"
-std::string to_text(Frequency f);             // "1.41 GHz"
+std::string to_text(Frequency f);             // "1.410 GHz"
 std::string with_separators(std::int64_t n);  // "25,557,032"
 
 }  // namespace armilla

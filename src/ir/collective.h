@@ -54,6 +54,10 @@ struct CollectiveOptions {
   std::int64_t chunks = 4;         // pieces a collective is cut into; they overlap across dimensions
   std::int64_t active_chunks = 4;  // chunks a rank works on at once per dimension
   ChunkOrder order = ChunkOrder::lifo;
+  // Charge the memory traffic of combining received with local data: 3 bytes moved per byte reduced, at the
+  // device's memory bandwidth (ASTRA-sim 2's local-mem-bw term). GPU libraries hide it behind the transfer,
+  // so it is off by default.
+  bool charge_reductions = false;
 };
 
 }  // namespace armilla

@@ -77,7 +77,7 @@ std::vector<CollectiveSummary> summarize_collectives(const Run& run) {
     }
     CollectiveSummary& summary = summaries[i];
     ++summary.count;
-    summary.bytes += call.bytes;
+    summary.bytes = saturating_add(summary.bytes, call.bytes);
     summary.time += record.finished - record.started;
     summary.queued += record.started - record.issued;
     limits[i] += in_seconds(record.link_limit);

@@ -159,7 +159,12 @@ void validate_model(const Model& model) {
     check_indices(layer.other_parameters, model.parameters.size(), layer.name);
   }
   if (next != model.operators.size()) throw Error(model.source, "the layers do not cover all operators");
-  totals(model);
+  // Room for what is derived later: backward passes, optimizer states, sums over micro-batches.
+  constexpr std::int64_t kMost = std::int64_t{1} << 56;
+  const ModelTotals sums = totals(model);
+  if (sums.parameter_bytes.value > kMost || sums.forward_bytes.value > kMost || sums.forward_flops.value > kMost * 8) {
+    throw Error(model.source, "the model is absurdly large", "check its dimensions and the batch");
+  }
 }
 
 std::string dump_model(const Model& model) {

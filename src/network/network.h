@@ -36,17 +36,22 @@ class MessageSink {
 struct NetworkPromises {
   // A message's delay depends on no other message.
   bool independent_delays = false;
-  // Messages on one dimension meet only those with the same source or the same destination, in first-come
-  // order: what folding of symmetric collectives on the dimension relies on. Rings keep this promise between
-  // neighbours only.
-  bool contention_at_ends_only = false;
+  // On Switch and FullyConnected dimensions, and between neighbours of a Ring, messages meet only those of
+  // the same source or the same destination, first come first served. Ranks that do the same at the same time
+  // then stay together: what folding relies on.
+  bool meets_at_ends_only = false;
+};
+
+// How many ranks the network carries messages for.
+enum class Fold : std::uint8_t {
+  none,  // all of them
+  all,   // one that stands for all: every source and destination uses that rank's links
 };
 
 class Network {
  public:
   virtual ~Network() = default;
   virtual void send(const Message& message) = 0;
-  virtual NetworkPromises promises() const = 0;
   // Links that carried something, the busiest first.
   virtual std::vector<LinkUse> links() const = 0;
   virtual std::int64_t messages() const = 0;
@@ -56,12 +61,14 @@ struct NetworkInfo {
   std::string_view name;
   std::string_view help;
   std::span<const ParameterInfo> parameters;
-  std::unique_ptr<Network> (*make)(const Machine& machine, const ParameterValues& values, EventQueue& queue,
-                                   MessageSink& sink);
+  NetworkPromises promises;
+  std::unique_ptr<Network> (*make)(const Machine& machine, const ParameterValues& values, Fold fold,
+                                   EventQueue& queue, MessageSink& sink);
 };
 std::span<const NetworkInfo> networks();
 
-std::unique_ptr<Network> make_network(const ComponentChoice& choice, const Machine& machine,
+// Throws Error for an unknown network, unknown parameters or bad values.
+std::unique_ptr<Network> make_network(const ComponentChoice& choice, const Machine& machine, Fold fold,
                                       EventQueue& queue, MessageSink& sink);
 
 }  // namespace armilla

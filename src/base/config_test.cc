@@ -1,0 +1,204 @@
+#include "base/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+
+#include "base/error.h"
+
+namespace armilla {
+namespace {
+
+using testing::ElementsAre;
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+std::string parse_error(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  return error_of([&] { Config::parse(text, "f.yaml", overrides); });
+}
+
+constexpr const char* kText =
+    "name: demo\n"
+    "ranks: 8\n"
+    "overlap: true\n"
+    "share: 90%\n"
+    "latency: 500ns\n"
+    "bucket: 25MiB\n"
+    "link: 400Gbps\n"
+    "peak: 312TFLOPS\n"
+    "clock: 1.41GHz\n"
+    "nothing:\n"
+    "dims:\n"
+    "  - {kind: Ring, size: 4}\n"
+    "  - {kind: Switch, size: 8}\n";
+
+TEST(Config, ReadsTypedValues) {
+  const Config config = Config::parse(kText, "f.yaml");
+  EXPECT_EQ(config.at("name").text(), "demo");
+  EXPECT_EQ(config.at("ranks").count(), 8);
+  EXPECT_TRUE(config.at("overlap").boolean());
+  EXPECT_DOUBLE_EQ(config.at("share").fraction(), 0.9);
+  EXPECT_EQ(config.at("latency").time(), nanoseconds(500));
+  EXPECT_EQ(config.at("bucket").bytes(), Bytes(25 << 20));
+  EXPECT_DOUBLE_EQ(config.at("link").bandwidth().value, 50e9);
+  EXPECT_DOUBLE_EQ(config.at("peak").flop_rate().value, 312e12);
+  EXPECT_DOUBLE_EQ(config.at("clock").frequency().value, 1.41e9);
+  EXPECT_EQ(config.at("dims").items().at(1).at("kind").choice({"Ring", "Switch"}), 1U);
+  EXPECT_FALSE(config.has("absent"));
+  EXPECT_FALSE(config.at("nothing").has("x"));
+  EXPECT_NO_THROW(config.reject_unknown_keys());
+}
+
+TEST(Config, JsonIsYaml) {
+  const Config config = Config::parse(R"({"a": {"b": [1, 2, 3]}})", "f.json");
+  EXPECT_EQ(config.at("a").at("b").items().at(2).count(), 3);
+}
+
+TEST(Config, KeysAndEntriesKeepFileOrder) {
+  const Config config = Config::parse("z: 1\na: 2\nm: 3\n", "f.yaml");
+  EXPECT_THAT(config.keys(), ElementsAre("z", "a", "m"));
+  EXPECT_EQ(config.entries().at(2).second.count(), 3);
+  EXPECT_NO_THROW(config.reject_unknown_keys());
+}
+
+TEST(Config, ErrorsNameFileLineColumnAndKey) {
+  const Config config = Config::parse(kText, "f.yaml");
+  EXPECT_EQ(error_of([&] { config.at("name").count(); }), "f.yaml:1:7: name: 'demo' is not a whole number");
+  EXPECT_EQ(error_of([&] { config.at("dims").items().at(0).at("size").text(); }), "no error");
+  EXPECT_EQ(error_of([&] { config.at("dims").items().at(0).at("size").boolean(); }),
+            "f.yaml:12:24: dims.0.size: expected true or false, not '4'");
+  EXPECT_EQ(error_of([&] {
+              config.at("dims").items().at(1).at("kind").choice({"Ring", "switched"});
+            }),
+            "f.yaml:13:12: dims.1.kind: unknown value 'Switch'\n  hint: did you mean 'switched'?");
+  EXPECT_EQ(error_of([&] { config.at("ranks").count(9); }),
+            "f.yaml:2:8: ranks: 8 is too small\n  hint: the lowest value is 9");
+  EXPECT_EQ(error_of([&] { config.at("ranks").count(1, 4); }),
+            "f.yaml:2:8: ranks: 8 is too large\n  hint: the highest value is 4");
+  EXPECT_EQ(error_of([&] { config.at("plan"); }), "f.yaml:1:1: the key 'plan' is missing");
+  EXPECT_EQ(error_of([&] { config.at("name").at("x"); }),
+            "f.yaml:1:7: name: expected a mapping with the key 'x'");
+  EXPECT_EQ(error_of([&] { config.at("name").items(); }), "f.yaml:1:7: name: expected a list");
+  EXPECT_EQ(error_of([&] { config.at("name").keys(); }), "f.yaml:1:7: name: expected a mapping");
+  EXPECT_EQ(error_of([&] { config.at("dims").text(); }), "f.yaml:12:3: dims: expected a single value");
+}
+
+TEST(Config, UnknownKeysAreRefusedWithTheNearestOne) {
+  const Config config = Config::parse("plan:\n  batch: 3\n  microbatches: 2\n", "f.yaml");
+  const Config plan = config.at("plan");
+  plan.has("batch");
+  plan.has("micro_batches");
+  EXPECT_EQ(
+      error_of([&] { plan.reject_unknown_keys(); }),
+      "f.yaml:3:3: plan.microbatches: unknown key 'microbatches'\n  hint: did you mean 'micro_batches'?");
+}
+
+TEST(Config, DuplicateKeysAreRefused) {
+  EXPECT_EQ(parse_error("a: 1\nb:\n  c: 1\n  c: 2\n"), "f.yaml:4:3: key 'c' is given twice");
+}
+
+TEST(Config, SyntaxErrorsAreLocated) {
+  EXPECT_EQ(parse_error("a: [1, 2\n"), "f.yaml:2:1: not valid YAML: end of sequence flow not found");
+  EXPECT_EQ(parse_error("a: b: c\n"), "f.yaml:1:5: not valid YAML: illegal map value");
+  EXPECT_EQ(parse_error("a: *nothing\n"), "f.yaml:1:4: not valid YAML: the referenced anchor is not defined");
+  EXPECT_EQ(
+      parse_error("? [1]\n: 2\n"),
+      "f.yaml:1:3: a key must be a plain word\n  hint: a bracket that is never closed reads like one, too");
+  EXPECT_EQ(parse_error("a: 1\n---\nb: 2\n"),
+            "f.yaml: holds more than one YAML document\n  hint: keep one, without '---' between parts");
+  EXPECT_EQ(parse_error(std::string("a: 1\0", 5)), "f.yaml: is a binary file, not YAML");
+}
+
+TEST(Config, OverridesReplaceAndAdd) {
+  const Config config = Config::parse(
+      kText, "f.yaml",
+      {"ranks=16", "dims.1.size=32", "plan.batch=64", "nothing.x=1", "list=[1, 2]", "ranks=64"});
+  EXPECT_EQ(config.at("ranks").count(), 64);
+  EXPECT_EQ(config.at("dims").items().at(0).at("size").count(), 4);
+  EXPECT_EQ(config.at("dims").items().at(1).at("size").count(), 32);
+  EXPECT_EQ(config.at("plan").at("batch").count(), 64);
+  EXPECT_EQ(config.at("nothing").at("x").count(), 1);
+  EXPECT_EQ(config.at("list").items().size(), 2U);
+  EXPECT_EQ(Config::parse("", "empty.yaml", {"a.b=1"}).at("a").at("b").count(), 1);
+}
+
+TEST(Config, OverriddenValuesAreLocatedAtTheirFlag) {
+  const Config config = Config::parse(kText, "f.yaml", {"ranks=many", "plan={batch: no}"});
+  EXPECT_EQ(error_of([&] { config.at("ranks").count(); }), "--set ranks=many: 'many' is not a whole number");
+  EXPECT_EQ(error_of([&] { config.at("plan").at("batch").count(); }),
+            "--set plan={batch: no}: plan.batch: 'no' is not a whole number");
+  EXPECT_EQ(error_of([&] { config.at("plan").reject_unknown_keys(); }), "no error");
+}
+
+TEST(Config, BadOverridesAreRefused) {
+  EXPECT_EQ(parse_error(kText, {"ranks"}),
+            "--set ranks: expected key=value\n  hint: for example --set plan.micro_batches=4");
+  EXPECT_EQ(parse_error(kText, {"=4"}),
+            "--set =4: expected key=value\n  hint: for example --set plan.micro_batches=4");
+  EXPECT_EQ(parse_error(kText, {"ranks="}), "--set ranks=: the value is empty");
+  EXPECT_EQ(parse_error(kText, {"a..b=1"}), "--set a..b=1: the key path has an empty part");
+  EXPECT_EQ(parse_error(kText, {"name.x=1"}), "--set name.x=1: 'name' holds a single value, no keys");
+  EXPECT_EQ(parse_error("just text", {"x=1"}), "--set x=1: the file holds a single value, no keys");
+  EXPECT_EQ(parse_error(kText, {"dims.2.size=1"}),
+            "--set dims.2.size=1: the list has no item 2\n  hint: its items are 0 to 1");
+  EXPECT_EQ(parse_error(kText, {"dims.x.size=1"}), "--set dims.x.size=1: 'x' is not a whole number");
+  EXPECT_EQ(parse_error(kText, {"x=[1"}),
+            "--set x=[1: a key must be a plain word\n"
+            "  hint: a bracket that is never closed reads like one, too");
+}
+
+TEST(Config, AliasesAreCopies) {
+  const char* text = "base: &b {size: 4}\nother: *b\n";
+  EXPECT_EQ(Config::parse(text, "f.yaml").at("other").at("size").count(), 4);
+  const Config config = Config::parse(text, "f.yaml", {"other.size=9"});
+  EXPECT_EQ(config.at("base").at("size").count(), 4);
+  EXPECT_EQ(config.at("other").at("size").count(), 9);
+}
+
+TEST(Config, HostileDocumentsAreBounded) {
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += "- ";
+  EXPECT_EQ(parse_error(deep), "f.yaml:1:129: the document is nested deeper than 64 levels");
+  EXPECT_EQ(
+      parse_error(std::string(100'000, '[')),
+      "f.yaml:1:1: a key must be a plain word\n  hint: a bracket that is never closed reads like one, too");
+  EXPECT_EQ(parse_error("a: &x [*x]\n"), "f.yaml:1:8: an alias stands inside what it refers to");
+  std::string laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 10; ++i) {
+    const std::string before = "*a" + std::to_string(i - 1);
+    laughs += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + before;
+    for (int j = 1; j < 10; ++j) laughs += ", " + before;
+    laughs += "]\n";
+  }
+  EXPECT_THAT(parse_error(laughs), testing::HasSubstr("the document holds more than 100000 values"));
+  EXPECT_EQ(parse_error(std::string(2 << 20, ' ')),
+            "f.yaml: is too large to be a configuration file\n  hint: the limit is 1 MiB");
+}
+
+TEST(Config, FoldersOfFilesAndOverrides) {
+  EXPECT_EQ(Config::parse("a: 1", "some/where/f.yaml").at("a").folder(), "some/where/");
+  EXPECT_EQ(Config::parse("a: 1", "/f.yaml").at("a").folder(), "/");
+  EXPECT_EQ(Config::parse("a: 1", "f.yaml").at("a").folder(), "");
+  EXPECT_EQ(Config::parse("a: 1", "some/where/f.yaml", {"a=2"}).at("a").folder(), "");
+}
+
+TEST(Config, ReadsFiles) {
+  const std::string path = testing::TempDir() + "config_test.yaml";
+  std::ofstream(path) << "a: 7\n";
+  EXPECT_EQ(Config::read(path).at("a").count(), 7);
+  EXPECT_EQ(Config::read(path).file(), path);
+  EXPECT_EQ(error_of([] { Config::read("/nowhere.yaml"); }),
+            "/nowhere.yaml: cannot open the file: No such file or directory");
+}
+
+}  // namespace
+}  // namespace armilla

@@ -1,0 +1,33 @@
+#include "base/suggest.h"
+
+#include <gtest/gtest.h>
+
+namespace armilla {
+namespace {
+
+TEST(Suggest, EditDistanceIgnoresCase) {
+  EXPECT_EQ(edit_distance("", ""), 0);
+  EXPECT_EQ(edit_distance("ring", ""), 4);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
+  EXPECT_EQ(edit_distance("RESNET50", "resnet50"), 0);
+  EXPECT_EQ(edit_distance("resnet5", "resnet50"), edit_distance("resnet50", "resnet5"));
+}
+
+TEST(Suggest, NamesTheNearest) {
+  const std::vector<std::string> known = {"resnet50", "resnet101", "vgg16"};
+  EXPECT_EQ(suggest("resnet5O", known), "did you mean 'resnet50'?");
+  EXPECT_EQ(suggest("vg16", known), "did you mean 'vgg16'?");
+}
+
+TEST(Suggest, ListsAllWhenNothingIsNear) {
+  EXPECT_EQ(suggest("transformer", std::vector<std::string>{"vgg16", "alexnet"}), "known: vgg16, alexnet");
+  EXPECT_EQ(suggest("x", std::vector<std::string>{"s", "ms"}), "known: s, ms");
+  EXPECT_EQ(suggest("x", std::vector<std::string>{}), "");
+}
+
+TEST(Suggest, ALongHostileNameCostsNothing) {
+  EXPECT_EQ(suggest(std::string(10'000'000, 'r'), std::vector<std::string>{"ring"}), "known: ring");
+}
+
+}  // namespace
+}  // namespace armilla

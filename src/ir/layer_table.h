@@ -1,0 +1,56 @@
+// LayerTable: a model layer by layer, as `armilla layers` shows it: what each layer holds and what its
+// forward pass does.
+//
+// A row sums all operators of its layer (ir/model.h: a weight-carrying operator with the cheap ones around
+// it). Operator, dtype and output shape are those of the operator the layer is named after. `weights` counts
+// the weight matrices alone, `parameters` everything trainable in the layer (biases and norms too); a tied
+// parameter counts where it is used first. Times are absent unless somebody costed the layers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/model.h"
+
+namespace armilla {
+
+struct LayerRow {
+  std::string name;
+  std::string operator_type;
+  std::int64_t weights = 0;
+  Bytes weight_bytes;
+  std::int64_t parameters = 0;
+  Bytes parameter_bytes;
+  DType dtype = DType::unknown;  // of the weights; without weights, of the output
+  Shape output_shape;
+  std::int64_t forward_macs = 0;
+  Flops forward_flops;
+  Bytes forward_bytes;  // read and written
+};
+
+// What one layer costs on a device; cycles stay 0 under compute models that do not count them.
+struct LayerTime {
+  Time forward, input_gradient, weight_gradient;
+  std::int64_t forward_cycles = 0, input_gradient_cycles = 0, weight_gradient_cycles = 0;
+};
+
+struct LayerTable {
+  std::string model;
+  std::string source;
+  std::int64_t batch = 1;
+  std::int64_t operators = 0;
+  std::vector<LayerRow> layers;
+  ModelTotals totals;
+  std::vector<UnknownOperator> unknown;
+  std::vector<std::string> notes;
+  std::string compute;           // which model and device the times come from
+  std::vector<LayerTime> times;  // parallel to `layers`, or empty
+};
+
+// Everything but the costs.
+LayerTable layer_table(const Model& model);
+
+LayerTime total_time(const LayerTable& table);
+
+}  // namespace armilla

@@ -1,0 +1,85 @@
+#include "ir/machine.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace armilla {
+namespace {
+
+Machine two_levels() {
+  Machine machine;
+  machine.name = "pod";
+  machine.device.name = "gpu";
+  machine.device.vector_rate = teraflops(10);
+  machine.device.memory_bandwidth = gigabytes_per_second(1000);
+  machine.device.matrix_rate[DType::fp16] = teraflops(100);
+  machine.dimensions = {{"inner", DimensionKind::switched, 8, gigabytes_per_second(300), nanoseconds(500)},
+                        {"outer", DimensionKind::switched, 4, gigabytes_per_second(25), nanoseconds(5000)}};
+  return machine;
+}
+
+std::vector<std::int64_t> sizes(const Machine& machine) {
+  std::vector<std::int64_t> all;
+  for (const Dimension& dimension : machine.dimensions) all.push_back(dimension.size);
+  return all;
+}
+
+std::string error_of(std::int64_t ranks, bool elastic) {
+  try {
+    with_ranks(two_levels(), ranks, elastic, "--ranks");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Machine, IsCutFromTheOutside) {
+  EXPECT_EQ(sizes(with_ranks(two_levels(), 32, false, "")), (std::vector<std::int64_t>{8, 4}));
+  EXPECT_EQ(sizes(with_ranks(two_levels(), 16, false, "")), (std::vector<std::int64_t>{8, 2}));
+  EXPECT_EQ(sizes(with_ranks(two_levels(), 8, false, "")), (std::vector<std::int64_t>{8}));
+  EXPECT_EQ(sizes(with_ranks(two_levels(), 5, false, "")), (std::vector<std::int64_t>{5}));
+  EXPECT_EQ(sizes(with_ranks(two_levels(), 1, false, "")), (std::vector<std::int64_t>{}));
+}
+
+TEST(Machine, AnElasticOneGrowsOutwards) {
+  EXPECT_EQ(sizes(with_ranks(two_levels(), 1024, true, "")), (std::vector<std::int64_t>{8, 128}));
+  EXPECT_EQ(sizes(with_ranks(two_levels(), 4, true, "")), (std::vector<std::int64_t>{4}));
+}
+
+TEST(Machine, RaggedAndExcessiveRankCountsAreErrors) {
+  EXPECT_EQ(error_of(12, false),
+            "--ranks: 12 ranks do not fill whole groups of 8 on machine 'pod'\n  hint: the nearest counts "
+            "that do are 8 and 16");
+  EXPECT_EQ(error_of(64, false),
+            "--ranks: 64 ranks do not fit machine 'pod' of 32 devices\n  hint: use at most 32 ranks or "
+            "enlarge a dimension of the machine");
+  EXPECT_EQ(error_of(1004, true),
+            "--ranks: 1004 ranks do not fill whole groups of 8 on machine 'pod'\n  hint: the nearest counts "
+            "that do are 1000 and 1008");
+}
+
+TEST(Machine, RatesFallBackToTheVectorUnits) {
+  const Device device = two_levels().device;
+  EXPECT_EQ(matrix_rate(device, DType::fp16), teraflops(100));
+  EXPECT_EQ(matrix_rate(device, DType::fp32), teraflops(10));
+}
+
+TEST(Machine, ValidationRefusesUselessFigures) {
+  EXPECT_NO_THROW(validate_machine(two_levels()));
+  Machine machine = two_levels();
+  machine.dimensions[0].size = 0;
+  EXPECT_THROW(validate_machine(machine), Error);
+  machine = two_levels();
+  machine.dimensions[1].bandwidth = Bandwidth(0);
+  EXPECT_THROW(validate_machine(machine), Error);
+  machine = two_levels();
+  machine.dimensions[1].size = INT32_MAX;
+  EXPECT_THROW(validate_machine(machine), Error);
+  machine = two_levels();
+  machine.device.memory_bandwidth = Bandwidth(0);
+  EXPECT_THROW(validate_machine(machine), Error);
+}
+
+}  // namespace
+}  // namespace armilla

@@ -1,0 +1,156 @@
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/error.h"
+#include "network/network.h"
+
+namespace armilla {
+namespace {
+
+// 1 GB/s moves a byte in a nanosecond.
+Machine machine_of(DimensionKind kind, std::int64_t size, Time latency = nanoseconds(100)) {
+  Machine machine;
+  machine.dimensions = {{"net", kind, size, gigabytes_per_second(1), latency}};
+  return machine;
+}
+
+// Sends messages at given times and notes when each arrives, by tag.
+class Bench : public MessageSink, public EventHandler {
+ public:
+  explicit Bench(const Machine& machine, const std::string& name = "analytical")
+      : target_(queue_.add_handler(*this)),
+        network_(make_network({name, {}, "test"}, machine, Fold::none, queue_, *this)) {}
+
+  void send_at(Time time, const Message& message) {
+    queue_.schedule(time, target_, messages_.size());
+    messages_.push_back(message);
+    messages_.back().tag = messages_.size() - 1;
+  }
+  void handle(std::uint64_t argument) override { network_->send(messages_[argument]); }
+  void delivered(const Message& message) override { arrivals_[message.tag] = queue_.now(); }
+
+  std::vector<Time> run() {
+    EXPECT_TRUE(queue_.run());
+    std::vector<Time> times;
+    for (std::size_t i = 0; i < messages_.size(); ++i) times.push_back(arrivals_.at(i));
+    return times;
+  }
+  const Network& network() const { return *network_; }
+
+ private:
+  EventQueue queue_;
+  std::uint32_t target_;
+  std::unique_ptr<Network> network_;
+  std::vector<Message> messages_;
+  std::map<std::uint64_t, Time> arrivals_;
+};
+
+using Times = std::vector<Time>;
+
+TEST(Analytical, ALoneMessageCostsHopsOfLatencyAndOneSerialization) {
+  Bench ring(machine_of(DimensionKind::ring, 8));
+  ring.send_at(Time(0), {0, 3, Bytes(1000)});
+  EXPECT_EQ(ring.run(), (Times{nanoseconds(3 * 100 + 1000)}));
+  Bench direct(machine_of(DimensionKind::fully_connected, 8));
+  direct.send_at(Time(0), {0, 3, Bytes(1000)});
+  EXPECT_EQ(direct.run(), (Times{nanoseconds(100 + 1000)}));
+  Bench star(machine_of(DimensionKind::switched, 8));
+  star.send_at(Time(0), {0, 3, Bytes(1000)});
+  EXPECT_EQ(star.run(), (Times{nanoseconds(2 * 100 + 1000)}));
+}
+
+TEST(Analytical, AnEmptyMessageIsPureLatency) {
+  Bench star(machine_of(DimensionKind::switched, 2));
+  star.send_at(Time(0), {0, 1, Bytes(0)});
+  EXPECT_EQ(star.run(), (Times{nanoseconds(200)}));
+}
+
+TEST(Analytical, MessagesThatLeaveAPortTogetherShareIt) {
+  Bench star(machine_of(DimensionKind::switched, 4));
+  for (const std::int32_t to : {1, 2, 3}) star.send_at(Time(0), {0, to, Bytes(1000)});
+  EXPECT_EQ(star.run(), (Times{nanoseconds(1200), nanoseconds(2200), nanoseconds(3200)}));
+}
+
+TEST(Analytical, IncastQueuesAtTheReceiversPort) {
+  Bench star(machine_of(DimensionKind::switched, 4));
+  for (const std::int32_t from : {1, 2, 3}) star.send_at(Time(0), {from, 0, Bytes(1000)});
+  EXPECT_EQ(star.run(), (Times{nanoseconds(1200), nanoseconds(2200), nanoseconds(3200)}));
+}
+
+TEST(Analytical, FullyConnectedPeersDoNotShareALink) {
+  Bench direct(machine_of(DimensionKind::fully_connected, 4));
+  for (const std::int32_t to : {1, 2, 3}) direct.send_at(Time(0), {0, to, Bytes(1000)});
+  EXPECT_EQ(direct.run(), (Times{nanoseconds(1100), nanoseconds(1100), nanoseconds(1100)}));
+}
+
+TEST(Analytical, ThroughTrafficOnARingUsesTheLinksInBetween) {
+  Bench ring(machine_of(DimensionKind::ring, 8));
+  ring.send_at(Time(0), {1, 2, Bytes(1000)});
+  ring.send_at(Time(0), {0, 2, Bytes(1000)});
+  // The second one's first byte is at rank 1 after 100 ns, the link to rank 2 is free after 1000.
+  EXPECT_EQ(ring.run(), (Times{nanoseconds(1100), nanoseconds(2100)}));
+}
+
+TEST(Analytical, AFreePortIsUsedAtOnce) {
+  Bench star(machine_of(DimensionKind::switched, 4));
+  star.send_at(Time(0), {0, 1, Bytes(1000)});
+  star.send_at(nanoseconds(400), {0, 2, Bytes(1000)});
+  star.send_at(nanoseconds(5000), {0, 3, Bytes(1000)});
+  EXPECT_EQ(star.run(), (Times{nanoseconds(1200), nanoseconds(2200), nanoseconds(6200)}));
+}
+
+TEST(Analytical, TheSlowestDimensionOnTheWaySetsThePace) {
+  Machine machine;
+  machine.dimensions = {{"fast", DimensionKind::switched, 2, gigabytes_per_second(10), nanoseconds(10)},
+                        {"slow", DimensionKind::switched, 2, gigabytes_per_second(1), nanoseconds(100)}};
+  Bench bench(machine);
+  bench.send_at(Time(0), {0, 3, Bytes(1000)});
+  EXPECT_EQ(bench.run(), (Times{nanoseconds(2 * 10 + 2 * 100 + 1000)}));
+}
+
+TEST(Analytical, UnsharedGivesEveryMessageTheWholeLink) {
+  Bench star(machine_of(DimensionKind::switched, 4), "analytical-unshared");
+  for (const std::int32_t to : {1, 2, 3}) star.send_at(Time(0), {0, to, Bytes(1000)});
+  EXPECT_EQ(star.run(), (Times{nanoseconds(1200), nanoseconds(1200), nanoseconds(1200)}));
+  EXPECT_EQ(star.network().links().front().busy, nanoseconds(3000));
+}
+
+TEST(Analytical, LinksCountWhatTheyCarried) {
+  Bench star(machine_of(DimensionKind::switched, 4));
+  star.send_at(Time(0), {0, 1, Bytes(1000)});
+  star.send_at(Time(0), {0, 2, Bytes(500)});
+  star.run();
+  const std::vector<LinkUse> links = star.network().links();
+  ASSERT_EQ(links.size(), 3U);
+  EXPECT_EQ(links[0].name, "rank 0 -> switch (net)");
+  EXPECT_EQ(links[0].bytes, Bytes(1500));
+  EXPECT_EQ(links[0].busy, nanoseconds(1500));
+  EXPECT_EQ(links[1].name, "switch -> rank 1 (net)");
+  EXPECT_EQ(star.network().messages(), 2);
+}
+
+// The end of time is never reached: the simulator reports a run that gets there.
+TEST(Analytical, AbsurdSizesSaturateInsteadOfOverflowing) {
+  Machine machine = machine_of(DimensionKind::switched, 2);
+  machine.dimensions[0].bandwidth = Bandwidth(1e-3);
+  EventQueue queue;
+  struct Nobody : MessageSink {
+    void delivered(const Message&) override { ADD_FAILURE() << "delivered at the end of time"; }
+  } nobody;
+  const auto network = make_network({"analytical", {}, "test"}, machine, Fold::none, queue, nobody);
+  for (int i = 0; i < 100; ++i) network->send({0, 1, Bytes(INT64_MAX / 2)});
+  EXPECT_FALSE(queue.run());
+}
+
+TEST(Networks, AnUnknownNameIsAnErrorWithASuggestion) {
+  try {
+    Bench bench(machine_of(DimensionKind::switched, 2), "analitical");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "test: unknown network 'analitical'\n  hint: did you mean 'analytical'?");
+  }
+}
+
+}  // namespace
+}  // namespace armilla

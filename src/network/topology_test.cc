@@ -1,0 +1,64 @@
+#include "network/topology.h"
+
+#include <gtest/gtest.h>
+
+namespace armilla {
+namespace {
+
+Machine machine_of(std::vector<Dimension> dimensions) {
+  Machine machine;
+  machine.dimensions = std::move(dimensions);
+  return machine;
+}
+
+Dimension dimension(DimensionKind kind, std::int64_t size, std::string name = "net") {
+  return {std::move(name), kind, size, gigabytes_per_second(1), nanoseconds(1)};
+}
+
+std::vector<std::string> way(const Topology& topology, const Message& message) {
+  std::vector<std::string> links;
+  Position at = topology.start(message);
+  for (std::int64_t hops = topology.hops(message); hops > 0; --hops)
+    links.push_back(topology.link_name(topology.advance(message, at)));
+  EXPECT_EQ(at.rank, message.destination);
+  EXPECT_FALSE(at.at_switch);
+  return links;
+}
+
+using Names = std::vector<std::string>;
+
+TEST(Topology, ARingGoesTheShorterWayAndClockwiseWhenEqual) {
+  const Topology ring(machine_of({dimension(DimensionKind::ring, 4)}));
+  EXPECT_EQ(way(ring, {0, 1, Bytes(1)}), (Names{"rank 0 -> rank 1 (net)"}));
+  EXPECT_EQ(way(ring, {0, 3, Bytes(1)}), (Names{"rank 0 -> rank 3 (net)"}));
+  EXPECT_EQ(way(ring, {0, 2, Bytes(1)}), (Names{"rank 0 -> rank 1 (net)", "rank 1 -> rank 2 (net)"}));
+  EXPECT_EQ(way(ring, {3, 1, Bytes(1)}), (Names{"rank 3 -> rank 0 (net)", "rank 0 -> rank 1 (net)"}));
+}
+
+TEST(Topology, FullyConnectedIsOneHopAndASwitchTwo) {
+  const Topology direct(machine_of({dimension(DimensionKind::fully_connected, 4)}));
+  EXPECT_EQ(way(direct, {3, 1, Bytes(1)}), (Names{"rank 3 -> rank 1 (net)"}));
+  const Topology star(machine_of({dimension(DimensionKind::switched, 4)}));
+  EXPECT_EQ(way(star, {3, 1, Bytes(1)}), (Names{"rank 3 -> switch (net)", "switch -> rank 1 (net)"}));
+}
+
+TEST(Topology, DimensionsAreCrossedInOrder) {
+  const Topology topology(
+      machine_of({dimension(DimensionKind::ring, 4, "a"), dimension(DimensionKind::switched, 3, "b")}));
+  // rank = a + 4 b: from (1, 0) to (2, 2).
+  EXPECT_EQ(way(topology, {1, 10, Bytes(1)}),
+            (Names{"rank 1 -> rank 2 (a)", "rank 2 -> switch (b)", "switch -> rank 10 (b)"}));
+  EXPECT_EQ(way(topology, {1, 9, Bytes(1), 1}), (Names{"rank 1 -> switch (b)", "switch -> rank 9 (b)"}));
+}
+
+TEST(Topology, EveryPairIsReachedOverEveryKind) {
+  const Topology topology(
+      machine_of({dimension(DimensionKind::ring, 5), dimension(DimensionKind::fully_connected, 3),
+                  dimension(DimensionKind::switched, 2), dimension(DimensionKind::ring, 2)}));
+  for (std::int32_t from = 0; from < topology.ranks(); ++from) {
+    for (std::int32_t to = 0; to < topology.ranks(); ++to) way(topology, {from, to, Bytes(1)});
+  }
+}
+
+}  // namespace
+}  // namespace armilla

@@ -1,0 +1,45 @@
+#include "sim/chunk_scheduler.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace armilla {
+namespace {
+
+// True when `a` goes after `b`: the heap keeps the one that goes first on top.
+struct GoesAfter {
+  ChunkOrder order;
+
+  bool operator()(const WaitingChunk& a, const WaitingChunk& b) const {
+    if (order == ChunkOrder::priority && a.priority != b.priority) return a.priority < b.priority;
+    if (order == ChunkOrder::lifo && a.issued != b.issued) return a.issued < b.issued;
+    return std::tie(a.issued, a.chunk, a.phase) > std::tie(b.issued, b.chunk, b.phase);
+  }
+};
+
+}  // namespace
+
+ChunkScheduler::ChunkScheduler(std::size_t ranks, std::size_t queues_per_rank, std::int64_t active_limit,
+                               ChunkOrder order)
+    : queues_per_rank_(queues_per_rank),
+      active_limit_(active_limit),
+      order_(order),
+      queues_(ranks * queues_per_rank) {}
+
+void ChunkScheduler::add(std::int32_t rank, std::uint32_t queue, const WaitingChunk& chunk) {
+  std::vector<WaitingChunk>& waiting = at(rank, queue).waiting;
+  waiting.push_back(chunk);
+  std::push_heap(waiting.begin(), waiting.end(), GoesAfter{order_});
+}
+
+std::optional<WaitingChunk> ChunkScheduler::next(std::int32_t rank, std::uint32_t queue) {
+  Queue& here = at(rank, queue);
+  if (here.waiting.empty() || here.active >= active_limit_) return std::nullopt;
+  std::pop_heap(here.waiting.begin(), here.waiting.end(), GoesAfter{order_});
+  const WaitingChunk chunk = here.waiting.back();
+  here.waiting.pop_back();
+  ++here.active;
+  return chunk;
+}
+
+}  // namespace armilla

@@ -1,0 +1,54 @@
+// The chunk scheduler: which waiting chunks a rank works on next in each dimension. Passive: asked for what
+// may start, told what finished; ties are broken in the comparator, so equal runs make equal choices.
+//
+// A started chunk is never interrupted. The runner starts chunks beyond the limit where holding them back
+// could only delay or stop the run: one that has to receive before it sends, one whose messages arrive while
+// it waits, and the oldest when nothing else moves.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ir/collective.h"
+
+namespace armilla {
+
+struct WaitingChunk {
+  std::uint32_t run = 0;      // the runner's name for the chunk
+  std::uint32_t member = 0;   // who waits, within the run
+  std::uint32_t phase = 0;    // so that an entry that was started otherwise is recognised as stale
+  std::uint64_t issued = 0;   // how many collectives the rank had issued before this one
+  std::int32_t priority = 0;  // of the collective
+  std::uint32_t chunk = 0;    // within the collective
+};
+
+class ChunkScheduler {
+ public:
+  ChunkScheduler(std::size_t ranks, std::size_t queues_per_rank, std::int64_t active_limit, ChunkOrder order);
+
+  void add(std::int32_t rank, std::uint32_t queue, const WaitingChunk& chunk);
+  // Takes the first waiting chunk out, if the queue has a slot for it. The caller starts it, or says `drop`
+  // if it is stale.
+  std::optional<WaitingChunk> next(std::int32_t rank, std::uint32_t queue);
+  void drop(std::int32_t rank, std::uint32_t queue) { --at(rank, queue).active; }
+  // A waiting chunk is started without having been asked for; its entry goes stale.
+  void start_beyond_limit(std::int32_t rank, std::uint32_t queue) { ++at(rank, queue).active; }
+  void finished(std::int32_t rank, std::uint32_t queue) { --at(rank, queue).active; }
+
+ private:
+  struct Queue {
+    std::vector<WaitingChunk> waiting;  // a binary heap
+    std::int64_t active = 0;
+  };
+  Queue& at(std::int32_t rank, std::uint32_t queue) {
+    return queues_[static_cast<std::size_t>(rank) * queues_per_rank_ + queue];
+  }
+
+  std::size_t queues_per_rank_;
+  std::int64_t active_limit_;
+  ChunkOrder order_;
+  std::vector<Queue> queues_;
+};
+
+}  // namespace armilla

@@ -1,0 +1,210 @@
+#include "sim/collective_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "collective/decompose.h"
+#include "network/topology.h"
+
+namespace armilla {
+namespace {
+
+bool is_power_of_two(std::int64_t n) {
+  return n > 0 && (n & (n - 1)) == 0;
+}
+
+// What a dimension does best when the user has no wish.
+std::string_view natural_algorithm(CollectiveKind kind, DimensionKind dimension, std::int64_t size) {
+  const bool personal = kind == CollectiveKind::all_to_all;
+  switch (dimension) {
+    case DimensionKind::ring:
+      return "ring";
+    case DimensionKind::fully_connected:
+      return "direct";
+    case DimensionKind::switched:
+      return personal ? "direct" : is_power_of_two(size) ? "halving-doubling" : "ring";
+  }
+  return "ring";
+}
+
+bool has_window(const Schedule& schedule) {
+  for (const RankSchedule& role : schedule.roles) {
+    if (std::any_of(role.steps.begin(), role.steps.end(), [](const Step& step) { return step.window > 0; }))
+      return true;
+  }
+  return false;
+}
+
+// Throws unless the algorithm performs the kind; asked here so that a wrong choice fails before anything is
+// simulated.
+void require(const Algorithm& algorithm, CollectiveKind kind, const std::string& where) {
+  if (algorithm.performs(kind)) return;
+  std::vector<std::string_view> able;
+  for (const AlgorithmInfo& info : collective_algorithms()) {
+    if (std::find(info.kinds.begin(), info.kinds.end(), kind) != info.kinds.end()) able.push_back(info.name);
+  }
+  throw Error(where, fmt::format("algorithm '{}' cannot perform {}", algorithm.name(), name_of(kind)),
+              fmt::format("algorithms that can: {}", fmt::join(able, ", ")));
+}
+
+}  // namespace
+
+CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOptions& options)
+    : machine_(machine), options_(options) {
+  constexpr std::int64_t kMostChunks = 1 << 16;
+  if (options.chunks < 1 || options.chunks > kMostChunks) {
+    throw Error("collectives.chunks", fmt::format("{} chunks", options.chunks),
+                fmt::format("between 1 and {}", kMostChunks));
+  }
+  if (options.active_chunks < 1) {
+    throw Error("collectives.active_chunks", fmt::format("{} active chunks", options.active_chunks),
+                "at least 1");
+  }
+  const std::size_t dimensions = machine.dimensions.size();
+  for (const CollectiveKind kind : kCollectiveKinds) {
+    const auto own = options.algorithms_by_kind.find(kind);
+    const bool specific = own != options.algorithms_by_kind.end();
+    const std::vector<std::string>& wish = specific ? own->second : options.algorithms;
+    const std::string where =
+        specific ? fmt::format("collectives.{}", name_of(kind)) : "collectives.algorithms";
+    if (wish.size() > 1 && wish.size() < dimensions) {
+      throw Error(where, fmt::format("names {} algorithms for {} dimensions", wish.size(), dimensions),
+                  "name one for all dimensions, or one for each");
+    }
+    std::vector<Algorithm>& chosen = algorithms_[kind];
+    for (std::size_t d = 0; d < dimensions; ++d) {
+      const Dimension& dimension = machine.dimensions[d];
+      const std::string text = wish.empty()
+                                   ? std::string(natural_algorithm(kind, dimension.kind, dimension.size))
+                                   : wish[wish.size() == 1 ? 0 : d];
+      chosen.emplace_back(text, where);
+      // A general wish cannot suit every kind; it falls back where it does not apply.
+      if (!specific && !chosen.back().performs(kind)) {
+        chosen.back() = Algorithm(natural_algorithm(kind, dimension.kind, dimension.size), where);
+      }
+      require(chosen.back(), kind, where);
+    }
+    const bool has_wish = !wish.empty();
+    Algorithm flat(has_wish ? wish.front() : "ring", where);
+    if (!specific && !flat.performs(kind)) flat = Algorithm("ring", where);
+    chosen.push_back(std::move(flat));
+    require(chosen.back(), kind, where);
+  }
+}
+
+const GroupLayout& CollectivePlanner::layout(const Graph& graph, std::uint32_t family, std::int32_t group) {
+  const auto [found, fresh] = layouts_.try_emplace({family, group});
+  if (fresh)
+    found->second = lay_out(graph.families[family].groups[static_cast<std::size_t>(group)], machine_);
+  return found->second;
+}
+
+std::int64_t CollectivePlanner::chunks(const CollectiveCall& call) const {
+  return std::clamp<std::int64_t>(call.bytes.value, 1, options_.chunks);
+}
+
+Bytes CollectivePlanner::chunk_bytes(const CollectiveCall& call, std::int64_t chunk) const {
+  const std::int64_t count = chunks(call);
+  return Bytes(call.bytes.value / count + (chunk < call.bytes.value % count ? 1 : 0));
+}
+
+const Algorithm& CollectivePlanner::algorithm(CollectiveKind kind, std::uint32_t dimension) const {
+  const std::vector<Algorithm>& chosen = algorithms_.at(kind);
+  return dimension == kAllDimensions ? chosen.back() : chosen[dimension];
+}
+
+const Schedule& CollectivePlanner::schedule(const Algorithm& algorithm, const ScheduleRequest& request) {
+  const ScheduleKey key{&algorithm,          request.kind, request.ranks,
+                        request.bytes.value, request.root, request.chunk};
+  const auto found = schedules_.find(key);
+  if (found != schedules_.end()) return found->second;
+  return schedules_.emplace(key, algorithm.schedule(request)).first->second;
+}
+
+CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, const GroupLayout& layout,
+                                            Bytes bytes, std::int64_t chunk) {
+  CollectivePlan plan;
+  plan.root = layout.ranks[static_cast<std::size_t>(call.root)];
+  const auto add = [&](std::uint32_t dimension, const CollectivePhase& phase, std::int64_t size,
+                       std::int32_t root) {
+    const Algorithm& chosen = algorithm(phase.kind, dimension);
+    const ScheduleRequest request{phase.kind, static_cast<std::int32_t>(size),  phase.bytes,
+                                  root,       static_cast<std::int32_t>(chunk), false};
+    const Schedule& made = schedule(chosen, request);
+    plan.phases.push_back(
+        {dimension, phase.kind, phase.only_root_lines, has_window(made), &made, chosen.name()});
+  };
+  if (layout.ranks.size() < 2) return plan;
+  if (options_.decomposition == Decomposition::flat || !layout.is_grid()) {
+    add(kAllDimensions, {0, call.kind, bytes, false}, static_cast<std::int64_t>(layout.ranks.size()),
+        call.root);
+    return plan;
+  }
+  const std::vector<std::int64_t> sizes = layout.sizes();
+  for (const CollectivePhase& phase : decompose(call.kind, bytes, sizes, options_.decomposition)) {
+    add(phase.dimension, phase, sizes[phase.dimension], layout.position(plan.root, phase.dimension));
+  }
+  return plan;
+}
+
+const CollectivePlan& CollectivePlanner::plan(const CollectiveCall& call, const GroupLayout& layout,
+                                              std::int64_t chunk) {
+  const Bytes bytes = chunk_bytes(call, chunk);
+  const std::int64_t side = chunk % 2;  // trees alternate (ScheduleRequest::chunk)
+  const PlanKey key{&layout, call.kind, bytes.value, call.root, side};
+  const auto found = plans_.find(key);
+  if (found != plans_.end()) return found->second;
+  return plans_.emplace(key, make_plan(call, layout, bytes, side)).first->second;
+}
+
+std::string CollectivePlanner::describe(const CollectivePlan& plan) const {
+  std::string text;
+  for (const PlannedPhase& phase : plan.phases) {
+    if (!text.empty()) text += ", ";
+    if (plan.phases.size() > 1) text += fmt::format("{} ", name_of(phase.kind));
+    text += phase.algorithm;
+    if (phase.dimension != kAllDimensions) {
+      text += fmt::format(" on {}", machine_.dimensions[phase.dimension].name);
+    } else if (machine_.dimensions.size() > 1) {
+      text += " over all dimensions";
+    }
+  }
+  return text;
+}
+
+Time CollectivePlanner::link_limit(const CollectiveCall& call, const GroupLayout& layout) {
+  const Topology topology(machine_);
+  std::map<std::tuple<std::uint32_t, std::int32_t>, Bytes> carried;  // by (dimension, link number)
+  const std::int32_t rank = layout.ranks.front();
+  for (std::int64_t chunk = 0; chunk < chunks(call); ++chunk) {
+    for (const PlannedPhase& phase : plan(call, layout, chunk).phases) {
+      const bool flat = phase.dimension == kAllDimensions;
+      const std::int32_t position = flat ? 0 : layout.position(rank, phase.dimension);
+      const RankSchedule& mine = phase.schedule->of(position);
+      for (const Transfer& transfer : mine.sends) {
+        const std::int32_t peer = phase.schedule->peer(position, transfer);
+        const std::int32_t to = flat ? layout.ranks[static_cast<std::size_t>(peer)]
+                                     : layout.member(rank, phase.dimension, position, peer);
+        const Message message{rank, to, transfer.bytes, phase.dimension, 0};
+        Position at = topology.start(message);
+        // In a symmetric schedule the links a message crosses further on carry as much of others as this
+        // rank's own do.
+        for (std::int64_t hops = topology.hops(message); hops > 0; --hops) {
+          const LinkId link = topology.advance(message, at);
+          Bytes& sum = carried[{link.dimension, link.number}];
+          sum = saturating_add(sum, transfer.bytes);
+        }
+      }
+    }
+  }
+  Time limit;
+  for (const auto& [link, bytes] : carried) {
+    limit = std::max(limit, time_to_move(bytes, machine_.dimensions[std::get<0>(link)].bandwidth));
+  }
+  return limit;
+}
+
+}  // namespace armilla

@@ -1,0 +1,70 @@
+// From a collective call to what its ranks execute: the call is cut into chunks, a chunk into phases over the
+// machine's dimensions, a phase into the schedule of the dimension's algorithm. Plans and schedules are made
+// once and shared by all equal calls.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "collective/algorithm.h"
+#include "ir/graph.h"
+#include "ir/machine.h"
+#include "network/network.h"
+#include "sim/group_layout.h"
+
+namespace armilla {
+
+struct PlannedPhase {
+  std::uint32_t dimension = 0;  // of the machine, or kAllDimensions for a flat algorithm over the whole group
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  bool only_root_lines = false;
+  bool windowed = false;  // some step limits its messages in flight
+  const Schedule* schedule = nullptr;
+  std::string_view algorithm;
+};
+
+struct CollectivePlan {
+  std::vector<PlannedPhase> phases;
+  std::int32_t root = 0;  // rank
+};
+
+class CollectivePlanner {
+ public:
+  // Throws Error when the algorithms named by the options do not exist or do not fit the machine's
+  // dimensions.
+  CollectivePlanner(const Machine& machine, const CollectiveOptions& options);
+
+  const GroupLayout& layout(const Graph& graph, std::uint32_t family, std::int32_t group);
+  std::int64_t chunks(const CollectiveCall& call) const;
+  const CollectivePlan& plan(const CollectiveCall& call, const GroupLayout& layout, std::int64_t chunk);
+
+  // "reduce-scatter direct on nvlink, all-reduce ring on rail, all-gather direct on nvlink"
+  std::string describe(const CollectivePlan& plan) const;
+  // Least time in which the busiest link could carry all chunks of the call, from the first member's point of
+  // view.
+  Time link_limit(const CollectiveCall& call, const GroupLayout& layout);
+
+ private:
+  const Algorithm& algorithm(CollectiveKind kind, std::uint32_t dimension) const;
+  const Schedule& schedule(const Algorithm& algorithm, const ScheduleRequest& request);
+  Bytes chunk_bytes(const CollectiveCall& call, std::int64_t chunk) const;
+  CollectivePlan make_plan(const CollectiveCall& call, const GroupLayout& layout, Bytes bytes,
+                           std::int64_t chunk);
+
+  using PlanKey = std::tuple<const GroupLayout*, CollectiveKind, std::int64_t, std::int32_t, std::int64_t>;
+  using ScheduleKey =
+      std::tuple<const Algorithm*, CollectiveKind, std::int32_t, std::int64_t, std::int32_t, std::int32_t>;
+
+  const Machine& machine_;
+  const CollectiveOptions& options_;
+  // Per kind, one algorithm per dimension, and last the one for flat groups.
+  std::map<CollectiveKind, std::vector<Algorithm>> algorithms_;
+  std::map<std::pair<std::uint32_t, std::int32_t>, GroupLayout> layouts_;  // by (family, group)
+  std::map<PlanKey, CollectivePlan> plans_;
+  std::map<ScheduleKey, Schedule> schedules_;
+};
+
+}  // namespace armilla

@@ -1,0 +1,145 @@
+// Executes collectives: cuts calls into chunks, walks every chunk through the phases of its plan and every
+// phase through the steps of its schedule, sends the messages and counts those that arrive. Knows no
+// algorithm and no network model.
+//
+// The k-th collective a rank issues in a group is the k-th of every other member (validate_graph has checked
+// that they agree). A chunk's state is a small record per simulated member; it is freed when the last member
+// is through. Messages that arrive before their receiver has come that far are remembered.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "event/event_queue.h"
+#include "ir/graph.h"
+#include "ir/machine.h"
+#include "network/network.h"
+#include "sim/chunk_scheduler.h"
+#include "sim/collective_plan.h"
+#include "sim/rank_classes.h"
+
+namespace armilla {
+
+// Told what becomes of the collectives of a rank.
+class CollectiveClient {
+ public:
+  virtual ~CollectiveClient() = default;
+  virtual void collective_started(std::int32_t rank, std::uint32_t node) = 0;
+  virtual void collective_finished(std::int32_t rank, std::uint32_t node) = 0;
+  // A chunk worked in a dimension from `start` until now. Flat algorithms report the index after the last
+  // dimension.
+  virtual void chunk_finished(std::int32_t rank, std::uint32_t node, std::uint32_t chunk,
+                              std::uint32_t dimension, Time start) = 0;
+};
+
+class CollectiveRunner final : public MessageSink, public EventHandler {
+ public:
+  CollectiveRunner(const Graph& graph, const Machine& machine, const CollectiveOptions& options,
+                   CollectivePlanner& planner, const RankClasses& classes, EventQueue& queue,
+                   CollectiveClient& client);
+  CollectiveRunner(const CollectiveRunner&) = delete;
+  CollectiveRunner& operator=(const CollectiveRunner&) = delete;
+
+  // The network the messages go to; set once, before the first `issue`.
+  void use(Network& network) { network_ = &network; }
+
+  // `rank` reaches a collective node of its program.
+  void issue(std::int32_t rank, std::uint32_t node, std::uint32_t call);
+
+  void delivered(const Message& message) override;
+  void handle(std::uint64_t argument) override;  // a local reduction is done
+
+  // When nothing moves any more although chunks wait: starts the waiting members of the oldest chunk beyond
+  // the limit. Returns whether there were any. With chunks of several collectives under way, ranks can hold
+  // slots for different ones and wait for each other.
+  bool start_oldest_waiting();
+
+  // For a rank that is stuck in the collective `node`: a member that has not issued it, or -1 when all have.
+  std::int32_t missing_member(std::int32_t rank, std::uint32_t node) const;
+
+ private:
+  enum class State : std::uint8_t { not_issued, waiting, active, reducing, done };
+
+  struct Member {
+    State state = State::not_issued;
+    std::uint32_t phase = 0, step = 0;
+    std::int32_t here = 0;                   // its position in the current phase's line of ranks
+    const RankSchedule* schedule = nullptr;  // of the current phase, for that position
+    std::int32_t receives_left = 0;
+    std::uint32_t next_send = 0;
+    std::int32_t in_flight = 0;  // sends of a step with a window
+    bool holds_slot = false;     // of the scheduler, in the current phase
+    Time phase_start;
+    std::vector<std::uint32_t> early;  // (phase, step) of messages that came too soon, as in a tag
+  };
+
+  struct Issue {
+    std::uint32_t node = 0;
+    std::uint64_t sequence = 0;     // how many collectives the rank had issued before
+    std::int32_t chunks_left = -1;  // -1: not issued
+    bool started = false;
+  };
+
+  // A collective among one group.
+  struct Instance {
+    const CollectiveCall* call = nullptr;
+    const GroupLayout* layout = nullptr;
+    std::vector<Issue> issues;        // per simulated member
+    std::vector<std::uint32_t> runs;  // its chunks
+    std::int64_t members_left = 0;
+  };
+
+  struct ChunkRun {
+    std::uint32_t instance = 0;
+    std::uint32_t chunk = 0;
+    const CollectivePlan* plan = nullptr;
+    std::vector<Member> members;
+    std::int64_t members_left = 0;
+  };
+
+  std::uint32_t member_of(const GroupLayout& layout, std::int32_t rank) const;
+  std::int32_t rank_of(const GroupLayout& layout, std::uint32_t member) const;
+  std::uint32_t instance_for(std::int32_t rank, std::uint32_t call);
+  std::uint32_t make_instance(std::int32_t group, std::uint32_t call);
+
+  std::uint32_t queue_of(const PlannedPhase& phase) const;
+  bool takes_part(const ChunkRun& run, const PlannedPhase& phase, std::int32_t rank) const;
+
+  // A member enters its current phase, or the first after it that it takes part in, or is through with the
+  // chunk.
+  void enter_phase(std::uint32_t run_id, std::uint32_t member_id);
+  void fill_slots(std::int32_t rank, std::uint32_t queue);
+  void locate(const ChunkRun& run, std::uint32_t member_id, Member& member) const;
+  void start_phase(std::uint32_t run_id, std::uint32_t member_id, bool holds_slot);
+  void enter_step(std::uint32_t run_id, std::uint32_t member_id);
+  void send_within_window(std::uint32_t run_id, std::uint32_t member_id);
+  void complete_steps(std::uint32_t run_id, std::uint32_t member_id);
+  void finish_phase(std::uint32_t run_id, std::uint32_t member_id);
+  void finish_chunk(std::uint32_t run_id, std::uint32_t member_id);
+  void free_window_slot(std::uint32_t run_id, std::uint32_t sender_id, std::uint32_t phase,
+                        std::uint32_t receiver_id);
+  void receive(std::uint32_t run_id, std::uint32_t member_id, std::uint32_t place);
+
+  const Graph& graph_;
+  const CollectiveOptions& options_;
+  Bandwidth memory_bandwidth_;
+  CollectivePlanner& planner_;
+  const RankClasses& classes_;
+  EventQueue& queue_;
+  CollectiveClient& client_;
+  Network* network_ = nullptr;
+  std::uint32_t target_;
+  ChunkScheduler scheduler_;
+  std::uint32_t flat_queue_;  // index of the queue of flat algorithms, after those of the dimensions
+
+  std::vector<std::unique_ptr<ChunkRun>>
+      runs_;  // ids are never used twice, so that stale references are recognised
+  std::vector<std::unique_ptr<Instance>> instances_;               // likewise
+  std::vector<std::vector<std::vector<std::uint32_t>>> of_group_;  // [family][group], instances in order
+  std::vector<std::vector<std::uint32_t>> issued_in_family_;       // [family][simulated rank], how many
+  std::vector<std::uint64_t> issued_;                              // per simulated rank
+};
+
+}  // namespace armilla

@@ -1,0 +1,106 @@
+#include "sim/simulate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "sim/collective_plan.h"
+#include "sim/collective_runner.h"
+#include "sim/rank_walker.h"
+#include "sim/recorder.h"
+
+namespace armilla {
+namespace {
+
+void describe_collectives(Result& result, const Graph& graph, CollectivePlanner& planner) {
+  std::map<std::uint32_t, CollectiveRecord> known;  // by call
+  for (CollectiveRecord& record : result.collectives) {
+    const auto [found, fresh] = known.try_emplace(record.call);
+    CollectiveRecord& facts = found->second;
+    if (fresh) {
+      const CollectiveCall& call = graph.collectives[record.call];
+      const std::int32_t rank =
+          result.classes.empty()
+              ? 0
+              : static_cast<std::int32_t>(
+                    std::find(graph.program_of.begin(), graph.program_of.end(), record.program) -
+                    graph.program_of.begin());
+      const GroupLayout& layout = planner.layout(
+          graph, call.family, graph.families[call.family].group_of[static_cast<std::size_t>(rank)]);
+      facts.group_size = static_cast<std::int64_t>(layout.ranks.size());
+      facts.algorithm = planner.describe(planner.plan(call, layout, 0));
+      facts.link_limit = planner.link_limit(call, layout);
+    }
+    record.group_size = facts.group_size;
+    record.algorithm = facts.algorithm;
+    record.link_limit = facts.link_limit;
+  }
+}
+
+// What a user must not overlook (an unused network is the field's most expensive silent failure).
+void add_warnings(Result& result, const Graph& graph) {
+  if (result.ranks > 1 && graph.collectives.empty()) {
+    result.warnings.push_back(
+        fmt::format("the {} ranks never communicate: the network was not used", result.ranks));
+  } else if (result.ranks > 1 && result.messages == 0) {
+    result.warnings.push_back("no message was sent: the network was not used");
+  }
+  for (std::size_t d = 0; d < result.dimensions.size() && result.messages > 0; ++d) {
+    const bool used = std::any_of(result.links.begin(), result.links.end(),
+                                  [&](const LinkUse& link) { return link.dimension == d; });
+    if (!used)
+      result.warnings.push_back(
+          fmt::format("dimension '{}' of the machine was never used", result.dimensions[d]));
+  }
+  for (const LinkUse& link : result.links) {
+    if (link.busy > result.iteration) {
+      result.warnings.push_back(fmt::format(
+          "link {} carried {:.1f} times what it can: the network model does not share links", link.name,
+          static_cast<double>(link.busy.value) / static_cast<double>(result.iteration.value)));
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
+                const SimulationOptions& options) {
+  const Machine& machine = study.machine;
+  if (rank_count(machine) != graph.ranks) {
+    throw Error("simulation",
+                fmt::format("{} ranks on a machine of {} devices", graph.ranks, rank_count(machine)));
+  }
+  const NetworkInfo& info =
+      find_component<NetworkInfo>("network", networks(), study.network.name, study.network.where);
+  CollectivePlanner planner(machine, study.collectives);
+  const RankClasses classes = options.fold ? fold_ranks(graph, machine, planner, info.promises)
+                                           : RankClasses{graph.ranks, Fold::none};
+
+  EventQueue queue;
+  Recorder recorder(graph, classes);
+  RankWalker walker(graph, cost, classes, queue, recorder);
+  CollectiveRunner runner(graph, machine, study.collectives, planner, classes, queue, walker);
+  const std::unique_ptr<Network> network = make_network(study.network, machine, classes.fold, queue, runner);
+  runner.use(*network);
+
+  walker.start(runner);
+  if (!queue.run(kEndOfTime))
+    throw Error("simulation", "the simulated time passes 26 days", "check sizes, bandwidths and units");
+  walker.require_finished();
+
+  Result result;
+  result.ranks = graph.ranks;
+  recorder.finish(result);
+  for (const RankClass& ranks : result.classes) result.iteration = std::max(result.iteration, ranks.finish);
+  for (const Dimension& dimension : machine.dimensions) result.dimensions.push_back(dimension.name);
+  result.links = network->links();
+  result.messages = network->messages();
+  result.events = queue.handled();
+  describe_collectives(result, graph, planner);
+  add_warnings(result, graph);
+  return result;
+}
+
+}  // namespace armilla

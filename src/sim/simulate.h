@@ -1,0 +1,30 @@
+// The simulator: a Graph on a Machine -> Result. Composes the event queue, a network, the collective runner
+// and a walker per rank.
+//
+// Every rank computes one node at a time, the ready one with the smallest id first; its collectives start
+// when their dependences are done, in chunks, and overlap with computation and with each other
+// (ir/collective.h, sim/chunk_scheduler.h). Compute times come from the cost model, once per distinct Work.
+// Not modelled: slowdown of kernels by concurrent communication.
+//
+// Cost: O(nodes + dependences) per simulated rank and O(log 64) per message, with messages as the collective
+// algorithms make them (n ranks, ring all-reduce: 2n(n-1) per chunk). Where all ranks run one program on
+// symmetric schedules, one rank is simulated and stands for all (Fold in network/network.h): exact, and
+// tested to be. `fold = false` plays every rank.
+#pragma once
+
+#include "cost/cost.h"
+#include "ir/study.h"
+
+namespace armilla {
+
+struct SimulationOptions {
+  bool fold = true;
+};
+
+// The machine of `study` must have as many devices as `graph` has ranks. Throws Error when a rank cannot
+// finish (who waits for whom), when the simulated time passes 26 days, and for whatever the chosen components
+// refuse.
+Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
+                const SimulationOptions& options = {});
+
+}  // namespace armilla

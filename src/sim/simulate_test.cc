@@ -1,0 +1,271 @@
+#include "sim/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/error.h"
+
+namespace armilla {
+namespace {
+
+// Nothing here computes anything but fixed delays.
+class NoCost : public CostModel {
+ public:
+  Time time(const Work&) const override { return Time(0); }
+};
+
+// 1 GB/s moves a byte in a nanosecond.
+Dimension dimension(DimensionKind kind, std::int64_t size, double gigabytes = 1,
+                    Time latency = nanoseconds(100)) {
+  return {"d", kind, size, gigabytes_per_second(gigabytes), latency};
+}
+
+Study study_of(std::vector<Dimension> dimensions) {
+  Study study;
+  for (std::size_t d = 0; d < dimensions.size(); ++d) dimensions[d].name = "d" + std::to_string(d);
+  study.machine.name = "test";
+  study.machine.dimensions = std::move(dimensions);
+  study.machine.device.memory_bandwidth = gigabytes_per_second(3);
+  study.plan.ranks = rank_count(study.machine);
+  study.collectives.chunks = 1;
+  study.collectives.active_chunks = 1;
+  return study;
+}
+
+// All ranks: a delay each, then the collectives, all issued together.
+Graph graph_of(std::int64_t ranks, const std::vector<CollectiveCall>& calls, Time delay = Time(0)) {
+  Graph graph;
+  graph.ranks = ranks;
+  graph.program_of.assign(static_cast<std::size_t>(ranks), 0);
+  graph.families = {world_family(ranks)};
+  graph.names = {"node"};
+  graph.collectives = calls;
+  Program& program = graph.programs.emplace_back();
+  program.role = "rank";
+  const std::uint32_t first =
+      program.add(NodeKind::delay, Phase::other, 0, -1, static_cast<std::uint64_t>(delay.value), {});
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    program.add(NodeKind::collective, Phase::gradient_exchange, 0, -1, i, std::span(&first, 1));
+  }
+  return graph;
+}
+
+Time time_of(const Study& study, const std::vector<CollectiveCall>& calls, bool fold = false) {
+  return simulate(graph_of(study.plan.ranks, calls), study, NoCost(), {fold}).iteration;
+}
+
+CollectiveCall call(CollectiveKind kind, std::int64_t bytes) {
+  return {kind, Bytes(bytes), 0, 0, 0};
+}
+
+TEST(Simulate, RingCollectivesEqualTheirClosedForms) {
+  for (const std::int64_t n : {2, 3, 8, 13}) {
+    const Study study = study_of({dimension(DimensionKind::ring, n)});
+    const Time step = nanoseconds(100 + 1000);
+    EXPECT_EQ(time_of(study, {call(CollectiveKind::all_reduce, 1000 * n)}), step * (2 * (n - 1))) << n;
+    EXPECT_EQ(time_of(study, {call(CollectiveKind::reduce_scatter, 1000 * n)}), step * (n - 1)) << n;
+    EXPECT_EQ(time_of(study, {call(CollectiveKind::all_gather, 1000 * n)}), step * (n - 1)) << n;
+  }
+}
+
+TEST(Simulate, DirectOnASwitchPaysForItsPort) {
+  const std::int64_t n = 8;
+  Study study = study_of({dimension(DimensionKind::switched, n)});
+  study.collectives.algorithms = {"direct"};
+  // n-1 messages of 1000 bytes leave one port: 7000 ns and two hops; an all-reduce does it twice.
+  EXPECT_EQ(time_of(study, {call(CollectiveKind::all_to_all, 1000 * n)}), nanoseconds(7 * 1000 + 200));
+  EXPECT_EQ(time_of(study, {call(CollectiveKind::all_reduce, 1000 * n)}), nanoseconds(2 * (7 * 1000 + 200)));
+  study.network.name = "analytical-unshared";
+  EXPECT_EQ(time_of(study, {call(CollectiveKind::all_to_all, 1000 * n)}), nanoseconds(1000 + 200));
+  Study links = study_of({dimension(DimensionKind::fully_connected, n)});
+  EXPECT_EQ(time_of(links, {call(CollectiveKind::all_to_all, 1000 * n)}), nanoseconds(1000 + 100));
+}
+
+TEST(Simulate, HalvingDoublingEqualsItsClosedForm) {
+  const std::int64_t n = 8;
+  Study study = study_of({dimension(DimensionKind::switched, n)});
+  study.collectives.algorithms = {"halving-doubling"};
+  // 2 log2 n steps of two hops, (n-1)/n of the bytes each way.
+  EXPECT_EQ(time_of(study, {call(CollectiveKind::all_reduce, 1000 * n)}),
+            nanoseconds(6 * 200 + 2 * 7 * 1000));
+}
+
+TEST(Simulate, HierarchicalPhasesAddUpForOneChunk) {
+  const Study study = study_of({dimension(DimensionKind::ring, 4, 10), dimension(DimensionKind::ring, 3, 1)});
+  // 12000 B: reduce-scatter 3 steps of 3000 B at 10 GB/s, all-reduce of 3000 B over 3 in 4 steps of 1000 B,
+  // all-gather back.
+  EXPECT_EQ(time_of(study, {call(CollectiveKind::all_reduce, 12000)}),
+            nanoseconds(3 * 400 + 4 * 1100 + 3 * 400));
+  Study baseline = study;
+  baseline.collectives.decomposition = Decomposition::baseline;
+  EXPECT_EQ(time_of(baseline, {call(CollectiveKind::all_reduce, 12000)}),
+            nanoseconds(6 * 400 + 4 * (100 + 4000)));
+}
+
+TEST(Simulate, ChunksOverlapAcrossDimensions) {
+  Study study = study_of(
+      {dimension(DimensionKind::ring, 4, 1, Time(0)), dimension(DimensionKind::ring, 4, 0.25, Time(0))});
+  const Time whole = time_of(study, {call(CollectiveKind::all_reduce, 1 << 20)});
+  study.collectives.chunks = 8;
+  const Time chunked = time_of(study, {call(CollectiveKind::all_reduce, 1 << 20)});
+  EXPECT_LT(chunked, whole);
+  // But never faster than the busiest link: dimension 0 carries 2 * 3/4 of the bytes at 1 GB/s.
+  EXPECT_GE(chunked, nanoseconds((1 << 20) * 3 / 2));
+}
+
+TEST(Simulate, ConcurrentChunksGainNoBandwidth) {
+  Study study = study_of({dimension(DimensionKind::ring, 8, 1, Time(0))});
+  study.collectives.chunks = 16;
+  const Time one = time_of(study, {call(CollectiveKind::all_reduce, 1 << 20)});
+  study.collectives.active_chunks = 16;
+  EXPECT_EQ(time_of(study, {call(CollectiveKind::all_reduce, 1 << 20)}), one);
+  study.network.name = "analytical-unshared";
+  EXPECT_EQ(time_of(study, {call(CollectiveKind::all_reduce, 1 << 20)}).value * 16, one.value);
+}
+
+TEST(Simulate, ReductionsAreChargedOnRequest) {
+  Study study = study_of({dimension(DimensionKind::ring, 4)});
+  study.collectives.charge_reductions = true;
+  // Three of the six steps reduce 1000 B: 3000 B of memory traffic at 3 GB/s.
+  EXPECT_EQ(time_of(study, {call(CollectiveKind::all_reduce, 4000)}), nanoseconds(6 * 1100 + 3 * 1000));
+}
+
+TEST(Simulate, ASingleRankFinishesItsCollectivesAtOnce) {
+  EXPECT_EQ(time_of(study_of({}), {call(CollectiveKind::all_reduce, 1000)}), Time(0));
+}
+
+TEST(Simulate, ALaterCollectiveOvertakesUnderLifo) {
+  Study study = study_of({dimension(DimensionKind::ring, 4)});
+  study.collectives.chunks = 4;
+  const Graph graph =
+      graph_of(4, {call(CollectiveKind::all_reduce, 16000), call(CollectiveKind::all_reduce, 16000)});
+  const auto finish = [&](ChunkOrder order) {
+    study.collectives.order = order;
+    const Result result = simulate(graph, study, NoCost(), {false});
+    std::vector<Time> times(2);
+    for (const CollectiveRecord& record : result.collectives) times[record.call] = record.finished;
+    return times;
+  };
+  const std::vector<Time> fifo = finish(ChunkOrder::fifo);
+  EXPECT_LT(fifo[0], fifo[1]);
+  // The first collective already has its first chunk under way when the second one is issued.
+  const std::vector<Time> lifo = finish(ChunkOrder::lifo);
+  EXPECT_LT(lifo[1], lifo[0]);
+  EXPECT_EQ(lifo[0], fifo[1]);
+}
+
+TEST(Simulate, ComputationHidesCommunication) {
+  Graph graph = graph_of(2, {call(CollectiveKind::all_reduce, 2000)}, nanoseconds(500));
+  const std::uint32_t first = 0;
+  graph.programs[0].add(NodeKind::delay, Phase::other, 0, -1, 1'500'000, std::span(&first, 1));
+  const Study study = study_of({dimension(DimensionKind::ring, 2)});
+  for (const bool fold : {false, true}) {
+    const Result result = simulate(graph, study, NoCost(), {fold});
+    // Communication from 500 to 500 + 2 * 1100 ns, computation until 2000 ns.
+    EXPECT_EQ(result.iteration, nanoseconds(2700));
+    EXPECT_EQ(result.classes[0].compute, nanoseconds(2000));
+    EXPECT_EQ(result.classes[0].communication, nanoseconds(2200));
+    EXPECT_EQ(result.classes[0].exposed_communication, nanoseconds(700));
+  }
+}
+
+TEST(Simulate, UnusedNetworksAreSaid) {
+  const Study study = study_of({dimension(DimensionKind::ring, 4)});
+  const Result silent = simulate(graph_of(4, {}), study, NoCost(), {});
+  EXPECT_EQ(silent.warnings,
+            (std::vector<std::string>{"the 4 ranks never communicate: the network was not used"}));
+  EXPECT_TRUE(
+      simulate(graph_of(4, {call(CollectiveKind::all_reduce, 100)}), study, NoCost(), {}).warnings.empty());
+}
+
+// Two programs on overlapping groups in opposite order: each rank waits for the other.
+TEST(Simulate, ARunThatCannotFinishSaysWhoWaitsForWhom) {
+  Graph graph;
+  graph.ranks = 2;
+  graph.program_of = {0, 1};
+  graph.families = {world_family(2), world_family(2)};
+  graph.names = {"first", "second"};
+  graph.collectives = {{CollectiveKind::all_reduce, Bytes(100), 0, 0, 0},
+                       {CollectiveKind::all_reduce, Bytes(100), 1, 0, 0}};
+  for (const std::uint64_t order : {0, 1}) {
+    Program& program = graph.programs.emplace_back();
+    program.role = "rank";
+    const std::uint32_t a =
+        program.add(NodeKind::collective, Phase::other, static_cast<std::uint32_t>(order), -1, order, {});
+    program.add(NodeKind::collective, Phase::other, static_cast<std::uint32_t>(1 - order), -1, 1 - order,
+                std::span(&a, 1));
+  }
+  const Study study = study_of({dimension(DimensionKind::ring, 2)});
+  try {
+    simulate(graph, study, NoCost(), {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "simulation: the run cannot finish: rank 0 waits in 'first' (node 0) for rank 1; rank 1 "
+                 "waits in 'second' (node 0) for rank 0\n"
+                 "  hint: the members of a group must issue the same collectives in the same order");
+  }
+}
+
+TEST(Simulate, AnAbsurdlyLongRunIsRefused) {
+  Study study = study_of({dimension(DimensionKind::ring, 4)});
+  study.machine.dimensions[0].bandwidth = Bandwidth(1e-6);
+  EXPECT_THROW(time_of(study, {call(CollectiveKind::all_reduce, 1'000'000'000)}), Error);
+}
+
+TEST(Simulate, WrongAlgorithmListsAreRefused) {
+  Study study = study_of({dimension(DimensionKind::ring, 2), dimension(DimensionKind::ring, 2),
+                          dimension(DimensionKind::ring, 2)});
+  study.collectives.algorithms = {"ring", "direct"};
+  try {
+    time_of(study, {call(CollectiveKind::all_reduce, 100)});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "collectives.algorithms: names 2 algorithms for 3 dimensions\n  hint: name one for all "
+                 "dimensions, or one for each");
+  }
+}
+
+// Random machines, algorithms and mixtures of collectives: every one finishes, and folded equals unfolded to
+// the picosecond.
+TEST(Simulate, FoldedEqualsUnfolded) {
+  std::mt19937 random(7);
+  const auto pick = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
+  int folded = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::vector<Dimension> dimensions;
+    for (std::uint32_t d = 0; d <= pick(3); ++d) {
+      dimensions.push_back(dimension(static_cast<DimensionKind>(pick(3)), 2 + pick(5), 1 + pick(4),
+                                     nanoseconds(pick(3) * 50)));
+    }
+    Study study = study_of(dimensions);
+    const char* const algorithms[] = {"ring", "direct", "direct:window=2", "halving-doubling",
+                                      "double-binary-tree"};
+    if (pick(4) > 0) {
+      for (std::size_t d = 0; d < dimensions.size(); ++d)
+        study.collectives.algorithms.emplace_back(algorithms[pick(5)]);
+    }
+    study.collectives.chunks = 1 + pick(5);
+    study.collectives.active_chunks = 1 + pick(3);
+    study.collectives.order = static_cast<ChunkOrder>(pick(3));
+    study.collectives.decomposition = static_cast<Decomposition>(pick(3));
+    study.collectives.charge_reductions = pick(2) == 0;
+    std::vector<CollectiveCall> calls;
+    for (std::uint32_t i = 0; i <= pick(4); ++i)
+      calls.push_back(call(kCollectiveKinds[pick(7)], pick(100'000)));
+    const Graph graph = graph_of(study.plan.ranks, calls, nanoseconds(pick(1000)));
+    const Result all = simulate(graph, study, NoCost(), {false});
+    const Result one = simulate(graph, study, NoCost(), {true});
+    folded += one.classes.size() == 1 && study.plan.ranks > 1;
+    ASSERT_EQ(one.iteration, all.iteration) << "round " << round;
+    ASSERT_EQ(one.classes[0].communication, all.classes[0].communication) << "round " << round;
+    ASSERT_EQ(one.classes[0].exposed_communication, all.classes[0].exposed_communication)
+        << "round " << round;
+  }
+  EXPECT_GT(folded, 50);
+}
+
+}  // namespace
+}  // namespace armilla
