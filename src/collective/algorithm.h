@@ -1,9 +1,12 @@
-// Collective algorithms on one dimension or one flat group. One table; each algorithm is one source file.
+// Collective algorithms on one dimension or one flat group. One table; each algorithm is one source file that
+// opens with its steps, its cost and its source. Costs are given as alpha (per message) and beta (per byte)
+// for n ranks and C bytes, all ports free, as in Thakur, Rabenseifner and Gropp 2005.
 #pragma once
 
-#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/registry.h"
 #include "collective/schedule.h"
@@ -16,9 +19,8 @@ struct ScheduleRequest {
   std::int32_t ranks = 2;  // at least 1; one rank has an empty schedule
   Bytes bytes;             // meaning per kind in ir/collective.h
   std::int32_t root = 0;   // broadcast and reduce
-  std::int32_t chunk =
-      0;  // which chunk of its collective: trees alternate their root side, so that both trees are used
-  bool payloads = false;  // one RankSchedule per member, with payloads, for the verifier
+  std::int32_t chunk = 0;  // which chunk of its collective: where one of two trees would do, they take turns
+  bool payloads = false;   // one RankSchedule per member, with payloads, for the verifier
 };
 
 struct AlgorithmInfo {
@@ -30,6 +32,12 @@ struct AlgorithmInfo {
   Schedule (*make)(const ScheduleRequest& request, const ParameterValues& values);
 };
 std::span<const AlgorithmInfo> collective_algorithms();
+std::vector<std::string_view> algorithms_that_perform(CollectiveKind kind);
+
+// Larger groups are refused: the schedules of trees and of halving-doubling grow with the number of ranks.
+inline constexpr std::int32_t kMaxGroupRanks = 1 << 17;
+// Payloads of an all-to-all grow with the cube of the number of ranks.
+inline constexpr std::int32_t kMaxPayloadRanks = 512;
 
 // A chosen algorithm with its parameters checked.
 class Algorithm {
@@ -38,12 +46,13 @@ class Algorithm {
   Algorithm(std::string_view text, const std::string& where);
   std::string_view name() const { return info_->name; }
   bool performs(CollectiveKind kind) const;
-  // Throws Error when the algorithm does not perform the kind.
+  // Throws Error when the algorithm does not perform the kind, or for numbers that make no sense.
   Schedule schedule(const ScheduleRequest& request) const;
 
  private:
   const AlgorithmInfo* info_;
   ParameterValues values_;
+  std::string where_;
 };
 
 }  // namespace armilla

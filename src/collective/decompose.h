@@ -1,13 +1,18 @@
 // Collectives over several dimensions as a sequence of one-dimensional phases (hierarchical collectives).
 //
 //   all-reduce, bandwidth aware  reduce-scatter on dims 0..last-1, all-reduce on the last, all-gather back
-//   down: the bytes shrink by each
-//                                dimension's size on the way up (ASTRA-sim's localBWAware; BlueConnect, Cho
-//                                et al. 2019)
+//                                down: the bytes shrink by each dimension's size on the way up (ASTRA-sim's
+//                                localBWAware; BlueConnect, Cho et al. 2019)
 //   all-reduce, baseline         an all-reduce of all bytes on each dimension
 //   reduce-scatter, all-to-all   dimensions ascending; all-gather descending
-//   reduce                       ascending, in the groups that contain the root's lower coordinates;
-//   broadcast descending barrier                      as a baseline all-reduce of nothing
+//   reduce                       ascending, in the lines that contain the root's lower coordinates; broadcast
+//                                descending
+//   barrier                      ascending, of nothing
+//
+// After a reduce-scatter the member with coordinates (c0, c1, ...) holds the piece whose number has c0 as its
+// most significant digit, then c1: the digits of its rank reversed. The all-gather starts from there. An
+// all-to-all regroups the blocks it holds by the destination's next coordinate between two phases, at no
+// cost.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +27,12 @@ namespace armilla {
 struct CollectivePhase {
   std::uint32_t dimension = 0;
   CollectiveKind kind = CollectiveKind::all_reduce;
-  Bytes bytes;  // in the convention of ir/collective.h, for the one-dimensional collective
-  bool only_root_lines =
-      false;  // take part only where all lower coordinates (reduce, broadcast) equal the root's
+  Bytes bytes;                   // in the convention of ir/collective.h, for the one-dimensional collective
+  bool only_root_lines = false;  // only members whose lower coordinates all equal the root's take part
 };
 
-// `sizes` of the dimensions, innermost first; those of size 1 get no phase. Decomposition::flat is not meant
-// here.
+// `sizes` of the dimensions, innermost first; those of size 1 get no phase. Throws Error for a size below 1
+// and for Decomposition::flat.
 std::vector<CollectivePhase> decompose(CollectiveKind kind, Bytes bytes, std::span<const std::int64_t> sizes,
                                        Decomposition decomposition);
 

@@ -5,8 +5,8 @@
 // A member works through its steps in order. On entering a step it starts the step's sends, at most `window`
 // of them in flight; the step is complete when `receives` messages addressed to it have arrived, all sends
 // are started and, under a window, delivered. Members whose steps look alike from where they stand share a
-// RankSchedule: peers are then relative to the member. Sizes: blocks are ceil(bytes / ranks), as if the
-// buffer were padded to a whole number of them.
+// RankSchedule: peers are then relative to the member. Sizes: a buffer is cut into `pieces` blocks of
+// ceil(bytes / pieces), as if it were padded to a whole number of them.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct Step {
   Bytes reduced;            // received bytes that are combined with local ones once the step is complete
 };
 
-// For verification only: what a transfer carries. A block is one of `n` pieces of the buffer, or for
+// For verification only: what a transfer carries. A block is one of Schedule::pieces of the buffer, or for
 // all-to-all source * n + destination. `reduce` adds it to the receiver's block, otherwise it replaces it.
 struct Payload {
   std::vector<std::int32_t> blocks;
@@ -55,6 +55,7 @@ struct RankSchedule {
 struct Schedule {
   std::int32_t ranks = 0;
   Addressing addressing = Addressing::absolute;
+  std::int32_t pieces = 0;  // a buffer is cut into; 0: one per rank
   std::vector<RankSchedule> roles;
   std::vector<std::uint32_t> role_of;  // per member; empty: all members have role 0
 

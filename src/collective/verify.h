@@ -4,8 +4,8 @@
 // payloads say. At the end each member must hold exactly what the collective's meaning demands: for
 // all-reduce every block with every contribution exactly once, and so on. Merging a contribution twice,
 // sending a block one does not hold, a step that never completes, bytes that do not match the payload and
-// receives that nobody sends are all reported. Cost O(ranks^2 x blocks); for tests and for imported
-// schedules.
+// receives that nobody sends are all reported. Cost O(ranks^2 x blocks), so at most kMaxPayloadRanks; for
+// tests and for imported schedules.
 #pragma once
 
 #include <string>

@@ -1,0 +1,13 @@
+// The entries of the table in algorithm.cc, each from the source file of its name.
+#pragma once
+
+#include "collective/algorithm.h"
+
+namespace armilla {
+
+AlgorithmInfo ring_algorithm();
+AlgorithmInfo direct_algorithm();
+AlgorithmInfo halving_doubling_algorithm();
+AlgorithmInfo double_binary_tree_algorithm();
+
+}  // namespace armilla

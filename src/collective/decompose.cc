@@ -1,0 +1,60 @@
+#include "collective/decompose.h"
+
+#include "base/error.h"
+
+namespace armilla {
+namespace {
+
+struct Level {
+  std::uint32_t dimension;
+  std::int64_t size;
+  Bytes bytes;  // left of the buffer once it has been scattered over the levels below
+};
+
+std::vector<Level> levels_of(Bytes bytes, std::span<const std::int64_t> sizes) {
+  std::vector<Level> levels;
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] < 1) throw Error("collective", "a dimension has no ranks", "sizes must be at least 1");
+    if (sizes[d] == 1) continue;
+    levels.push_back({static_cast<std::uint32_t>(d), sizes[d], bytes});
+    bytes = Bytes(bytes.value / sizes[d] + (bytes.value % sizes[d] != 0 ? 1 : 0));
+  }
+  return levels;
+}
+
+std::vector<CollectivePhase> bandwidth_aware_all_reduce(const std::vector<Level>& levels) {
+  std::vector<CollectivePhase> phases;
+  const std::size_t last = levels.size() - 1;
+  for (std::size_t i = 0; i < last; ++i)
+    phases.push_back({levels[i].dimension, CollectiveKind::reduce_scatter, levels[i].bytes});
+  phases.push_back({levels[last].dimension, CollectiveKind::all_reduce, levels[last].bytes});
+  for (std::size_t i = last; i-- > 0;)
+    phases.push_back({levels[i].dimension, CollectiveKind::all_gather, levels[i].bytes});
+  return phases;
+}
+
+}  // namespace
+
+std::vector<CollectivePhase> decompose(CollectiveKind kind, Bytes bytes, std::span<const std::int64_t> sizes,
+                                       Decomposition decomposition) {
+  if (decomposition == Decomposition::flat)
+    throw Error("collective", "a flat collective has no phases", "use its algorithm on the whole group");
+  const std::vector<Level> levels = levels_of(bytes, sizes);
+  if (levels.empty()) return {};
+  if (kind == CollectiveKind::all_reduce && decomposition == Decomposition::bandwidth_aware)
+    return bandwidth_aware_all_reduce(levels);
+
+  const bool shrinks = kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::all_gather;
+  const bool rooted = kind == CollectiveKind::reduce || kind == CollectiveKind::broadcast;
+  const bool descending = kind == CollectiveKind::all_gather || kind == CollectiveKind::broadcast;
+  std::vector<CollectivePhase> phases;
+  for (const Level& level : levels) {
+    const bool lower_levels = level.dimension != levels.front().dimension;
+    const Bytes phase_bytes = kind == CollectiveKind::barrier ? Bytes(0) : shrinks ? level.bytes : bytes;
+    phases.push_back({level.dimension, kind, phase_bytes, rooted && lower_levels});
+  }
+  if (descending) return {phases.rbegin(), phases.rend()};
+  return phases;
+}
+
+}  // namespace armilla
