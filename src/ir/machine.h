@@ -58,6 +58,7 @@ struct Machine {
   std::vector<Dimension> dimensions;
   std::string source;
   std::vector<std::string> unverified;
+  bool elastic = false;  // the last dimension takes any size: a building block, not one finished cluster
 };
 
 std::int64_t rank_count(const Machine& machine);

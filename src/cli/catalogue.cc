@@ -1,0 +1,96 @@
+#include "cli/catalogue.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "collective/algorithm.h"
+#include "cost/cost.h"
+#include "network/network.h"
+#include "read/machine_yaml.h"
+#include "read/read.h"
+#include "read/zoo.h"
+#include "write/write.h"
+
+namespace armilla {
+namespace {
+
+std::vector<CatalogueEntry> models() {
+  std::vector<CatalogueEntry> entries;
+  for (const ZooModel& model : zoo_models())
+    entries.push_back({std::string(model.name), std::string(model.description), {}});
+  return entries;
+}
+
+std::vector<CatalogueEntry> machines() {
+  std::vector<CatalogueEntry> entries;
+  for (const std::string& name : machine_names())
+    entries.push_back({name, load_machine(name, name).description, {}});
+  return entries;
+}
+
+std::vector<CatalogueEntry> devices() {
+  std::vector<CatalogueEntry> entries;
+  for (const std::string& name : device_names())
+    entries.push_back({name, load_device(name, name).description, {}});
+  return entries;
+}
+
+// Families whose records have a name, a line of help and parameters.
+template <class Record>
+std::vector<CatalogueEntry> components(std::span<const Record> table) {
+  std::vector<CatalogueEntry> entries;
+  for (const Record& record : table)
+    entries.push_back({std::string(record.name), std::string(record.help), record.parameters});
+  return entries;
+}
+
+std::vector<CatalogueEntry> algorithms() {
+  std::vector<CatalogueEntry> entries = components(collective_algorithms());
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    std::vector<std::string_view> kinds;
+    for (const CollectiveKind kind : collective_algorithms()[i].kinds) kinds.push_back(name_of(kind));
+    entries[i].help += fmt::format(" ({})", fmt::join(kinds, ", "));
+  }
+  return entries;
+}
+
+std::vector<CatalogueEntry> compute_models() {
+  return components(cost_models());
+}
+std::vector<CatalogueEntry> network_models() {
+  return components(networks());
+}
+
+std::vector<CatalogueEntry> formats() {
+  std::vector<CatalogueEntry> entries;
+  for (const ModelFormat& format : model_formats()) {
+    entries.push_back({std::string(format.name),
+                       fmt::format("read: {} ({})", format.help, fmt::join(format.suffixes, ", ")),
+                       {}});
+  }
+  const auto add = [&](std::string_view command, std::string_view name, std::string_view help) {
+    entries.push_back({std::string(name), fmt::format("written by {}: {}", command, help), {}});
+  };
+  for (const RunFormat& format : run_formats()) add("run", format.name, format.help);
+  for (const LayerFormat& format : layer_formats()) add("layers", format.name, format.help);
+  for (const TextWorkloadFormat& format : text_workload_formats()) add("translate", format.name, format.help);
+  return entries;
+}
+
+constexpr CatalogueFamily kFamilies[] = {
+    {"models", "model", "models that are compiled in (more: armilla zoo list)", models},
+    {"machines", "machine", "clusters of any size", machines},
+    {"devices", "device", "accelerators", devices},
+    {"compute", "compute model", "models of compute time, for --compute", compute_models},
+    {"networks", "network model", "models of the network, for --network", network_models},
+    {"algorithms", "collective algorithm", "collective algorithms, for --algorithm", algorithms},
+    {"formats", "format", "files that are read and written", formats},
+};
+
+}  // namespace
+
+std::span<const CatalogueFamily> catalogue() {
+  return kFamilies;
+}
+
+}  // namespace armilla

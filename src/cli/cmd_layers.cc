@@ -1,0 +1,60 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/output_file.h"
+#include "cli/command.h"
+#include "cli/model_flags.h"
+#include "read/machine_yaml.h"
+#include "study/layer_costs.h"
+#include "write/layers.h"
+
+namespace armilla {
+namespace {
+
+class LayersCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    model_.declare(app);
+    app.add_option("--compute", compute_,
+                   "add times (and cycles) of a compute model, such as systolic:rows=128,dataflow=os")
+        ->type_name("MODEL");
+    app.add_option("--device", device_, "the device the compute model runs on ('armilla list devices')")
+        ->type_name("NAME|FILE")
+        ->capture_default_str();
+    app.add_option("--json", json_, "write the table to FILE (docs/formats/layers_json.md)")
+        ->type_name("FILE");
+    app.add_option("--csv", csv_, "write the table to FILE")->type_name("FILE");
+    app.add_flag("--quiet", quiet_, "print nothing but errors");
+  }
+
+  void execute(const Session& session) override {
+    LayerTable table;
+    if (compute_.empty()) {
+      table = layer_table(model_.read());
+    } else {
+      const Device device = load_device(device_, "--device");
+      const std::unique_ptr<CostModel> cost = make_cost_model(parse_component(compute_, "--compute"), device);
+      table = costed_layers(model_.read(), *cost, fmt::format("{} on {}", compute_, device.name));
+    }
+    std::vector<NamedContents> files;
+    if (!json_.empty()) files.push_back({json_, write_layers_json(table)});
+    if (!csv_.empty()) files.push_back({csv_, write_layers_csv(table)});
+    write_files(files);
+    if (!quiet_) session.out << write_layers_text(table, session.colour);
+  }
+
+ private:
+  ModelFlags model_;
+  std::string compute_, json_, csv_;
+  std::string device_ = "a100-80gb-sxm";
+  bool quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_layers_command() {
+  return std::make_unique<LayersCommand>();
+}
+
+}  // namespace armilla

@@ -1,0 +1,100 @@
+#include "cli/command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+
+namespace armilla {
+namespace {
+
+constexpr std::array kRunExamples = {
+    Example{"run resnet50 --machine dgx-a100 --ranks 64 --batch 256",
+            "one data-parallel iteration on eight DGX A100"},
+    Example{"run bert-large --machine dgx-h100 --ranks 16 --batch 8 --precision bf16 --optimizer adam "
+            "--trace bert.pftrace",
+            "and a timeline for ui.perfetto.dev"},
+    Example{"run vgg16 --machine ethernet-rack --ranks 16 --batch 32 --micro-batches 2 --json vgg16.json "
+            "--csv vgg16",
+            "with all figures in files"},
+};
+constexpr std::array kLayersExamples = {
+    Example{"layers resnet50", "parameters, arithmetic and memory traffic per layer"},
+    Example{"layers vgg16 --compute systolic:rows=128,columns=128,dataflow=os --json vgg16.json",
+            "with cycles on a systolic array"},
+    Example{"layers bert-large --batch 8 --compute roofline --device h100-sxm", "with times on a device"},
+};
+constexpr std::array kTranslateExamples = {
+    Example{"translate resnet50 -o resnet50.txt --policy DATA --npus 16 --batch 512",
+            "an ASTRA-sim text workload"},
+    Example{"translate vgg16 -o vgg16.csv --policy HYBRID_DATA_MODEL --npus 64 --packages 8",
+            "the same as a table"},
+};
+constexpr std::array kZooExamples = {
+    Example{"zoo list", "models that work with no file and no network"},
+    Example{"zoo show resnet50", "one of them"},
+};
+constexpr std::array kListExamples = {
+    Example{"list", "everything that can be named"},
+    Example{"list machines", "one family"},
+};
+constexpr std::array kShowExamples = {
+    Example{"show dgx-a100", "a machine, with sources and unverified figures"},
+    Example{"show h100-sxm", "a device"},
+    Example{"show systolic", "a compute model and its parameters"},
+};
+constexpr std::array kCheckExamples = {
+    Example{"check resnet50", "a model, by name or file"},
+};
+constexpr std::array kCompletionExamples = {
+    Example{"completion bash", "for ~/.bashrc: source <(armilla completion bash)"},
+    Example{"completion zsh", "for ~/.zshrc: source <(armilla completion zsh)"},
+};
+
+constexpr std::array kCommands = {
+    CommandInfo{"run", "simulate one training iteration of a model, or a study file", kRunExamples,
+                make_run_command},
+    CommandInfo{"layers", "show a model layer by layer, with its costs on a compute model", kLayersExamples,
+                make_layers_command},
+    CommandInfo{"translate", "turn a model into another simulator's input", kTranslateExamples,
+                make_translate_command},
+    CommandInfo{"zoo", "list, show and fetch models", kZooExamples, make_zoo_command},
+    CommandInfo{"list", "list machines, devices, models, algorithms and whatever else has a name",
+                kListExamples, make_list_command},
+    CommandInfo{"show", "describe one thing that has a name", kShowExamples, make_show_command},
+    CommandInfo{"check", "validate models, study files and machine files", kCheckExamples,
+                make_check_command},
+    CommandInfo{"completion", "print the completion script of a shell", kCompletionExamples,
+                make_completion_command},
+};
+
+std::string footer(std::span<const Example> examples) {
+  std::string text = "Examples:\n";
+  for (const Example& example : examples)
+    text += fmt::format("  armilla {}\n      {}\n", example.arguments, example.help);
+  return text;
+}
+
+}  // namespace
+
+std::span<const CommandInfo> commands() {
+  return kCommands;
+}
+
+std::unique_ptr<CLI::App> make_parser(std::vector<std::unique_ptr<Command>>& instances) {
+  auto app = std::make_unique<CLI::App>("Armilla: a simulator of distributed DNN training", "armilla");
+  app->set_version_flag("--version", std::string("armilla ") + ARMILLA_VERSION, "print the version and exit");
+  app->set_help_flag("-h,--help", "print this help and exit");
+  app->require_subcommand(1);
+  app->get_formatter()->column_width(32);
+  app->footer("'armilla COMMAND --help' explains a command and gives examples.");
+  for (const CommandInfo& info : commands()) {
+    instances.push_back(info.make());
+    CLI::App* command = app->add_subcommand(std::string(info.name), std::string(info.help));
+    instances.back()->declare(*command);
+    command->footer(footer(info.examples));
+  }
+  return app;
+}
+
+}  // namespace armilla

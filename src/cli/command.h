@@ -1,0 +1,61 @@
+// Commands of the program ("verbs"): one table; each command is one source file, cmd_<verb>.cc.
+#pragma once
+
+#include <memory>
+#include <ostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace armilla {
+
+// What a command may talk to.
+struct Session {
+  std::ostream& out;
+  std::ostream& err;
+  bool colour = false;    // `out` is a terminal that wants colours
+  bool progress = false;  // `err` is a terminal
+};
+
+class Command {
+ public:
+  virtual ~Command() = default;
+  // Declares flags and arguments; they are bound to members, so the command must outlive the parsing.
+  virtual void declare(CLI::App& app) = 0;
+  // Throws Error.
+  virtual void execute(const Session& session) = 0;
+};
+
+struct Example {
+  std::string_view arguments;  // after "armilla ", run by a test in an empty folder
+  std::string_view help;
+};
+
+struct CommandInfo {
+  std::string_view name;
+  std::string_view help;
+  std::span<const Example> examples;
+  std::unique_ptr<Command> (*make)();
+};
+std::span<const CommandInfo> commands();
+
+// The factories, in cmd_<verb>.cc.
+std::unique_ptr<Command> make_check_command();
+std::unique_ptr<Command> make_completion_command();
+std::unique_ptr<Command> make_layers_command();
+std::unique_ptr<Command> make_list_command();
+std::unique_ptr<Command> make_run_command();
+std::unique_ptr<Command> make_show_command();
+std::unique_ptr<Command> make_translate_command();
+std::unique_ptr<Command> make_zoo_command();
+
+// The parser with every command declared, for parsing and for shell completion. `instances` receives the
+// commands, in table order.
+std::unique_ptr<CLI::App> make_parser(std::vector<std::unique_ptr<Command>>& instances);
+
+}  // namespace armilla

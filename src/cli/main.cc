@@ -1,0 +1,12 @@
+#include <iostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/run_main.h"
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  return armilla::run_main(arguments,
+                           {std::cout, std::cerr, armilla::is_terminal(1), armilla::is_terminal(2)});
+}

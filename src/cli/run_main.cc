@@ -1,0 +1,110 @@
+#include "cli/run_main.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <new>
+
+#include "base/error.h"
+#include "base/suggest.h"
+
+namespace armilla {
+namespace {
+
+constexpr int kDone = 0, kOurBug = 1, kUserInput = 2;
+
+int report(const Session& session, const std::string& text) {
+  const bool colour = session.progress && session.colour;
+  session.err << (colour ? "\x1b[1;31marmilla: error:\x1b[0m " : "armilla: error: ") << text << '\n';
+  return kUserInput;
+}
+
+// The innermost command that was named on the command line.
+const CLI::App& innermost(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  return parsed.empty() ? app : innermost(*parsed.front());
+}
+
+std::string full_name(const CLI::App& app) {
+  return app.get_parent() == nullptr ? app.get_name() : full_name(*app.get_parent()) + " " + app.get_name();
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return names;
+}
+
+// CLI11's complaint in our words: what was typed, and what was probably meant.
+Error explain(const CLI::ParseError& error, const CLI::App& app, const std::vector<std::string>& arguments) {
+  const CLI::App& command = innermost(app);
+  const std::string where = full_name(command);
+  const std::string help = fmt::format("see '{} --help'", where);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
+      dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    const std::vector<std::string> options = option_names(command);
+    const std::vector<std::string> verbs = command_names(command);
+    for (const std::string& argument : command.remaining()) {
+      const std::string name = argument.substr(0, argument.find('='));
+      if (name.starts_with("-"))
+        return Error(where, fmt::format("unknown option '{:.60}'", name), suggest(name, options));
+      if (!verbs.empty())
+        return Error(where, fmt::format("unknown command '{:.60}'", argument), suggest(argument, verbs));
+      return Error(where, fmt::format("unexpected argument '{:.60}'", argument), help);
+    }
+    if (!verbs.empty() && !arguments.empty() && !arguments.back().starts_with("-") && &command == &app) {
+      return Error(where, fmt::format("unknown command '{:.60}'", arguments.front()),
+                   suggest(arguments.front(), verbs));
+    }
+  }
+  return Error(where, error.what(), help);
+}
+
+}  // namespace
+
+bool is_terminal(int descriptor) {
+  const char* const none = std::getenv("NO_COLOR");
+  return ::isatty(descriptor) != 0 && (none == nullptr || *none == '\0');
+}
+
+int run_main(const std::vector<std::string>& arguments, const Session& session) {
+  std::vector<std::unique_ptr<Command>> instances;
+  const std::unique_ptr<CLI::App> app = make_parser(instances);
+  try {
+    try {
+      app->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    } catch (const CLI::Success& asked) {  // --help and --version
+      return app->exit(asked, session.out, session.err);
+    } catch (const CLI::ParseError& error) {
+      throw explain(error, *app, arguments);
+    }
+    const std::string name = app->get_subcommands().front()->get_name();
+    const auto info = std::find_if(commands().begin(), commands().end(),
+                                   [&](const CommandInfo& c) { return c.name == name; });
+    instances[static_cast<std::size_t>(info - commands().begin())]->execute(session);
+    session.out.flush();
+    if (!session.out) throw Error("standard output", "cannot be written", "is the disk full?");
+    return kDone;
+  } catch (const Error& error) {
+    return report(session, error.what());
+  } catch (const std::bad_alloc&) {
+    return report(session, "not enough memory for this input\n  hint: check its sizes");
+  } catch (const std::exception& error) {
+    session.err << "armilla: internal error: " << error.what()
+                << "\n  hint: this is a bug in Armilla; please report it with the command line\n";
+    return kOurBug;
+  }
+}
+
+}  // namespace armilla

@@ -1,0 +1,17 @@
+// The program as a function, so that tests can call it: parses the command line, runs one command, turns
+// Errors into messages.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+
+namespace armilla {
+
+// Returns the exit code: 0 done, 1 our bug, 2 the user's input.
+int run_main(const std::vector<std::string>& arguments, const Session& session);
+
+bool is_terminal(int descriptor);
+
+}  // namespace armilla

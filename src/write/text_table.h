@@ -1,0 +1,42 @@
+// Text for terminals: aligned columns, wrapped paragraphs, colour.
+//
+// Width counts code points (one column each; wide and combining characters are not told apart). Names come
+// from model files, so control characters, which could drive the terminal, are shown as '?'. Colour is ANSI
+// SGR and only ever wraps whole, already padded pieces of text.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace armilla {
+
+inline constexpr std::size_t kReportWidth = 100;
+
+enum class Ink { plain, bold, dim, red, green, yellow, blue };
+std::string paint(std::string_view text, Ink ink, bool colour);
+
+std::size_t display_width(std::string_view text);
+std::string printable(std::string_view text);
+// At most `width` columns: the end of a name tells more than its beginning, which gives way to "...".
+std::string shorten(std::string_view text, std::size_t width);
+// Paragraph of at most kReportWidth columns; the first line begins with `first`, the others are indented as
+// far.
+std::string wrap(std::string_view text, std::string_view first);
+
+struct TextColumn {
+  std::string header;
+  bool right = true;              // numbers; false: left-aligned names
+  std::size_t widest = SIZE_MAX;  // longer cells are shortened
+};
+
+struct TextTable {
+  std::vector<TextColumn> columns;
+  std::vector<std::vector<std::string>> rows;  // one cell per column
+};
+
+// Two spaces between columns, `indent` before the first, no trailing spaces. Headers are dim in colour.
+std::string to_text(const TextTable& table, std::size_t indent, bool colour);
+
+}  // namespace armilla

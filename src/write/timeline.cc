@@ -1,0 +1,195 @@
+#include "write/timeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "ir/metrics.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::uint32_t kNoSlice = UINT32_MAX;
+
+struct Place {
+  std::size_t track = 0;
+  std::uint32_t slice = kNoSlice;
+};
+
+std::uint64_t key_of(std::uint32_t program, std::uint32_t node) {
+  return std::uint64_t{program} << 32 | node;
+}
+
+using Records = std::unordered_map<std::uint64_t, const CollectiveRecord*>;
+
+Records index_records(const Run& run) {
+  Records records;
+  for (const CollectiveRecord& record : run.result.collectives)
+    records.emplace(key_of(record.program, record.node), &record);
+  return records;
+}
+
+// Builds the process of one class.
+class ProcessBuilder {
+ public:
+  ProcessBuilder(const Run& run, const Records& records, const RankClass& ranks)
+      : run_(run),
+        records_(records),
+        ranks_(ranks),
+        program_(run.graph.programs[ranks.program]),
+        places_(program_.size()) {
+    process_.rank = ranks.representative;
+    process_.name = fmt::format("{} (rank {}{})", program_.role, ranks.representative,
+                                ranks.ranks > 1 ? fmt::format(", one of {} alike", ranks.ranks) : "");
+  }
+
+  TraceProcess build(std::uint64_t& next_flow) {
+    add_computes();
+    add_collectives();
+    add_chunks();
+    add_flows(next_flow);
+    return std::move(process_);
+  }
+
+ private:
+  TraceSlice slice_of(std::uint32_t node, Time start, Time end) const {
+    TraceSlice slice;
+    slice.start = start;
+    slice.end = end;
+    slice.name = run_.graph.names[program_.name[node]];
+    slice.category = name_of(program_.phase[node]);
+    if (const std::int32_t layer = program_.layer[node]; layer >= 0) {
+      slice.layer = run_.graph.layers[static_cast<std::size_t>(layer)];
+      slice.arguments.push_back({"layer", slice.layer});
+    }
+    slice.arguments.push_back({"phase", name_of(program_.phase[node])});
+    return slice;
+  }
+
+  // Spreads slices, which come in order of their start, over as few lanes as keep them apart. Returns where
+  // each went.
+  std::vector<Place> add_lanes(const std::string& name, std::vector<TraceSlice> slices) {
+    std::vector<Place> places;
+    const std::size_t first = process_.tracks.size();
+    for (TraceSlice& slice : slices) {
+      std::size_t track = first;
+      while (track < process_.tracks.size() && process_.tracks[track].slices.back().end > slice.start)
+        ++track;
+      if (track == process_.tracks.size()) {
+        const std::size_t lane = track - first + 1;
+        process_.tracks.push_back({lane == 1 ? name : fmt::format("{} ({})", name, lane), {}});
+      }
+      std::vector<TraceSlice>& lane = process_.tracks[track].slices;
+      places.push_back({track, static_cast<std::uint32_t>(lane.size())});
+      lane.push_back(std::move(slice));
+    }
+    return places;
+  }
+
+  void add_nodes(const std::string& name, std::vector<Interval> intervals,
+                 void (ProcessBuilder::*describe)(std::uint32_t, TraceSlice&) const) {
+    std::stable_sort(intervals.begin(), intervals.end(),
+                     [](const Interval& a, const Interval& b) { return a.start < b.start; });
+    std::vector<TraceSlice> slices;
+    slices.reserve(intervals.size());
+    for (const Interval& interval : intervals) {
+      slices.push_back(slice_of(interval.node, interval.start, interval.end));
+      (this->*describe)(interval.node, slices.back());
+    }
+    const std::vector<Place> places = add_lanes(name, std::move(slices));
+    for (std::size_t i = 0; i < intervals.size(); ++i) places_[intervals[i].node] = places[i];
+  }
+
+  void add_computes() { add_nodes("compute", ranks_.computes, &ProcessBuilder::describe_compute); }
+  void add_collectives() {
+    add_nodes("collectives", ranks_.collectives, &ProcessBuilder::describe_collective);
+  }
+
+  void describe_compute(std::uint32_t node, TraceSlice& slice) const {
+    if (program_.kind[node] != NodeKind::compute) return;
+    const Work& work = run_.graph.works[program_.payload[node]];
+    slice.arguments.push_back({"flops", work.flops.value});
+    slice.arguments.push_back({"bytes", work.bytes.value});
+  }
+
+  void describe_collective(std::uint32_t node, TraceSlice& slice) const {
+    const CollectiveCall& call = run_.graph.collectives[program_.payload[node]];
+    slice.arguments.push_back({"collective", name_of(call.kind)});
+    slice.arguments.push_back({"bytes", call.bytes.value});
+    const auto found = records_.find(key_of(ranks_.program, node));
+    if (found == records_.end()) return;
+    const CollectiveRecord& record = *found->second;
+    slice.arguments.push_back({"algorithm", std::string_view(record.algorithm)});
+    slice.arguments.push_back({"group_size", record.group_size});
+    slice.arguments.push_back({"queued_us", in_microseconds(record.started - record.issued)});
+    const double seconds = in_seconds(record.finished - record.started);
+    if (seconds > 0) {
+      const double bytes = static_cast<double>(call.bytes.value) * bus_factor(call.kind, record.group_size);
+      slice.arguments.push_back({"bus_bandwidth_gb_per_s", bytes / seconds * 1e-9});
+    }
+  }
+
+  void add_chunks() {
+    std::vector<ChunkInterval> chunks = ranks_.chunks;
+    std::stable_sort(chunks.begin(), chunks.end(), [](const ChunkInterval& a, const ChunkInterval& b) {
+      return a.dimension != b.dimension ? a.dimension < b.dimension : a.start < b.start;
+    });
+    for (auto begin = chunks.begin(); begin != chunks.end();) {
+      const std::uint32_t dimension = begin->dimension;
+      const auto end =
+          std::find_if(begin, chunks.end(), [&](const auto& chunk) { return chunk.dimension != dimension; });
+      std::vector<TraceSlice> slices;
+      for (auto chunk = begin; chunk != end; ++chunk) {
+        slices.push_back(slice_of(chunk->node, chunk->start, chunk->end));
+        slices.back().category = "chunk";
+        slices.back().arguments.push_back({"chunk", std::int64_t{chunk->chunk}});
+      }
+      add_lanes("chunks on " + dimension_name(dimension), std::move(slices));
+      begin = end;
+    }
+  }
+
+  std::string dimension_name(std::uint32_t dimension) const {
+    const std::vector<std::string>& names = run_.result.dimensions;
+    return dimension < names.size() ? names[dimension] : fmt::format("dimension {}", dimension);
+  }
+
+  void add_flows(std::uint64_t& next_flow) {
+    for (const Interval& collective : ranks_.collectives) {
+      for (const std::uint32_t dependence : program_.dependences(collective.node)) {
+        if (program_.kind[dependence] == NodeKind::collective || places_[dependence].slice == kNoSlice)
+          continue;
+        at(dependence).flows_out.push_back(next_flow);
+        at(collective.node).flows_in.push_back(next_flow);
+        ++next_flow;
+      }
+    }
+  }
+
+  TraceSlice& at(std::uint32_t node) {
+    return process_.tracks[places_[node].track].slices[places_[node].slice];
+  }
+
+  const Run& run_;
+  const Records& records_;
+  const RankClass& ranks_;
+  const Program& program_;
+  std::vector<Place> places_;  // of every node's slice
+  TraceProcess process_;
+};
+
+}  // namespace
+
+Timeline make_timeline(const Run& run) {
+  Timeline timeline;
+  const Records records = index_records(run);
+  std::uint64_t next_flow = 1;
+  for (const RankClass& ranks : run.result.classes) {
+    if (ranks.computes.empty() && ranks.collectives.empty()) continue;
+    timeline.processes.push_back(ProcessBuilder(run, records, ranks).build(next_flow));
+  }
+  return timeline;
+}
+
+}  // namespace armilla

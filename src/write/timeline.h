@@ -1,0 +1,52 @@
+// Timeline: a run's recorded intervals as processes, tracks and slices, the form that all trace formats
+// share.
+//
+// A process is a class of ranks that behaved alike, seen from its lowest rank. Its tracks are the compute
+// units, the collectives (from issue to completion) and the chunks working in each network dimension. Slices
+// of one track never overlap: what runs at the same time is spread over lanes, "collectives", "collectives
+// (2)", and so on. A flow leads from a computation to each collective that waited for it. All text is viewed
+// in the Run, which must outlive the timeline.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ir/study.h"
+
+namespace armilla {
+
+struct TraceArgument {
+  std::string_view key;
+  std::variant<std::int64_t, double, std::string_view> value;
+};
+
+struct TraceSlice {
+  Time start, end;
+  std::string_view name;
+  std::string_view category;  // a phase, or "chunk"
+  std::string_view layer;     // empty: none
+  std::vector<TraceArgument> arguments;
+  std::vector<std::uint64_t> flows_out, flows_in;  // ids that start or end here, unique in the timeline
+};
+
+struct TraceTrack {
+  std::string name;
+  std::vector<TraceSlice> slices;  // in time order
+};
+
+struct TraceProcess {
+  std::string name;
+  std::int32_t rank = 0;
+  std::vector<TraceTrack> tracks;
+};
+
+struct Timeline {
+  std::vector<TraceProcess> processes;  // those with recorded intervals
+};
+
+Timeline make_timeline(const Run& run);
+
+}  // namespace armilla
