@@ -8,9 +8,16 @@ if(ARMILLA_SANITIZE)
                                                    -fno-omit-frame-pointer)
   target_link_options(armilla_options INTERFACE -fsanitize=address,undefined)
 endif()
+if(ARMILLA_FUZZERS)
+  # Coverage for libFuzzer; its main is linked by armilla_fuzzer alone.
+  target_compile_options(armilla_options INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(armilla_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 add_library(armilla_warnings INTERFACE)
 if(PROJECT_IS_TOP_LEVEL)
+  # g++ 12 sees overlapping copies in "literal" + std::string that are none (GCC bug 105651).
+  target_compile_options(armilla_warnings INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
   target_compile_options(armilla_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
                                                     -Wnon-virtual-dtor -Werror)
 endif()

@@ -13,16 +13,27 @@
 namespace armilla {
 namespace {
 
-// One line on the terminal, rewritten as bytes come in.
-void show_progress(std::ostream& err, const FetchProgress& progress) {
-  err << "\r\x1b[K" << to_text(progress.received);
-  if (progress.total > Bytes(0)) {
-    err << fmt::format(
-        " of {} ({:.0f}%)", to_text(progress.total),
-        100.0 * static_cast<double>(progress.received.value) / static_cast<double>(progress.total.value));
+// One line on the terminal, rewritten whenever another MiB has come in.
+class ProgressLine {
+ public:
+  explicit ProgressLine(std::ostream& err) : err_(err) {}
+  void operator()(const FetchProgress& progress) {
+    constexpr std::int64_t kStep = 1 << 20;
+    if (progress.received.value / kStep == drawn_ && progress.received != progress.total) return;
+    drawn_ = progress.received.value / kStep;
+    err_ << "\r\x1b[K" << to_text(progress.received);
+    if (progress.total > Bytes(0)) {
+      const double share =
+          static_cast<double>(progress.received.value) / static_cast<double>(progress.total.value);
+      err_ << fmt::format(" of {} ({:.0f}%)", to_text(progress.total), 100 * share);
+    }
+    err_ << std::flush;
   }
-  err << std::flush;
-}
+
+ private:
+  std::ostream& err_;
+  std::int64_t drawn_ = -1;
+};
 
 class ZooCommand final : public Command {
  public:
@@ -91,8 +102,7 @@ class ZooCommand final : public Command {
   }
 
   void fetch(const Session& session) {
-    if (session.progress)
-      options_.progress = [&](const FetchProgress& progress) { show_progress(session.err, progress); };
+    if (session.progress) options_.progress = ProgressLine(session.err);
     FetchedModel model;
     try {
       model = fetch_model(name_, options_);

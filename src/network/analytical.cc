@@ -112,7 +112,6 @@ struct SharedFlight {
   Message message;
   Position at;
   Time head, tail;  // first and last byte at `at`
-  std::int64_t hops_left = 0;
   State state = State::underway;
 };
 
@@ -121,8 +120,10 @@ class Analytical final : public AnalyticalBase<SharedFlight> {
   using AnalyticalBase::AnalyticalBase;
 
   void send(const Message& message) override {
-    SharedFlight flight{message,      topology_.start(message), queue_.now(),
-                        queue_.now(), topology_.hops(message),  {}};
+    SharedFlight flight;
+    flight.message = message;
+    flight.at = topology_.start(message);
+    flight.head = flight.tail = queue_.now();
     cross(flight);
     const std::uint32_t slot = add(flight);
     wait_for_next(slot);
@@ -158,7 +159,6 @@ class Analytical final : public AnalyticalBase<SharedFlight> {
     link.bytes = saturating_add(link.bytes, flight.message.bytes);
     flight.head = later(begin, dimension.latency);
     flight.tail = later(end, dimension.latency);
-    --flight.hops_left;
   }
 
   // A last hop needs no event of its own when the link turns out to be free: it is reserved at the moment of
@@ -166,10 +166,10 @@ class Analytical final : public AnalyticalBase<SharedFlight> {
   // order in which they reached it.
   void wait_for_next(std::uint32_t slot) {
     SharedFlight& flight = flights_[slot];
-    if (flight.hops_left == 0) {
+    if (flight.at.hops_left == 0) {
       flight.state = SharedFlight::State::arrived;
       wake(slot, flight.tail);
-    } else if (flight.hops_left == 1) {
+    } else if (flight.at.hops_left == 1) {
       Position next = flight.at;
       const Dimension& dimension = topology_.dimension(topology_.advance(flight.message, next).dimension);
       const Time end =
@@ -194,7 +194,7 @@ class AnalyticalUnshared final : public AnalyticalBase<LoneFlight> {
   void send(const Message& message) override {
     Position at = topology_.start(message);
     Time latency, service;
-    for (std::int64_t hops = topology_.hops(message); hops > 0; --hops) {
+    while (at.hops_left > 0) {
       const LinkId id = topology_.advance(message, at);
       const Dimension& dimension = topology_.dimension(id.dimension);
       const Time here = time_to_move(message.bytes, dimension.bandwidth);

@@ -14,74 +14,76 @@ Topology::Topology(const Machine& machine) : dimensions_(machine.dimensions), ra
   }
 }
 
-std::int32_t Topology::moved(std::int32_t rank, std::uint32_t d, std::int64_t coordinate_to) const {
-  return static_cast<std::int32_t>(rank + (coordinate_to - coordinate(rank, d)) * strides_[d]);
-}
-
-bool Topology::crosses(const Message& message, std::uint32_t d) const {
-  if (message.dimension != kAllDimensions && message.dimension != d) return false;
-  return coordinate(message.source, d) != coordinate(message.destination, d);
-}
-
-std::int64_t Topology::clockwise(std::int32_t from, std::int32_t to, std::uint32_t d) const {
-  const std::int64_t size = dimensions_[d].size;
-  return (coordinate(to, d) - coordinate(from, d) + size) % size;
-}
-
-std::int64_t Topology::hops(const Message& message) const {
-  std::int64_t total = 0;
-  for (std::uint32_t d = 0; d < dimensions(); ++d) {
-    if (!crosses(message, d)) continue;
-    const std::int64_t forward = clockwise(message.source, message.destination, d);
-    switch (dimensions_[d].kind) {
-      case DimensionKind::ring:
-        total += std::min(forward, dimensions_[d].size - forward);
-        break;
-      case DimensionKind::fully_connected:
-        total += 1;
-        break;
-      case DimensionKind::switched:
-        total += 2;
-        break;
+std::int32_t Topology::hops_in(std::uint32_t d, std::int32_t here, std::int32_t there) const {
+  if (here == there) return 0;
+  switch (dimensions_[d].kind) {
+    case DimensionKind::ring: {
+      const auto size = static_cast<std::int32_t>(dimensions_[d].size);
+      const std::int32_t forward = there > here ? there - here : there - here + size;
+      return std::min(forward, size - forward);
     }
+    case DimensionKind::fully_connected:
+      return 1;
+    case DimensionKind::switched:
+      return 2;
   }
-  return total;
+  return 0;
+}
+
+void Topology::enter(const Message& message, std::uint32_t d, Position& at) const {
+  do {
+    at.dimension = d;
+    at.here = coordinate(at.rank, d);
+    at.there = coordinate(message.destination, d);
+    ++d;
+  } while (at.here == at.there && d < dimensions());
 }
 
 Position Topology::start(const Message& message) const {
-  return {message.source, 0, false};
+  Position at;
+  at.rank = message.source;
+  if (message.dimension != kAllDimensions) {
+    at.dimension = message.dimension;
+    at.here = coordinate(message.source, at.dimension);
+    at.there = coordinate(message.destination, at.dimension);
+    at.hops_left = hops_in(at.dimension, at.here, at.there);
+    return at;
+  }
+  for (std::uint32_t d = 0; d < dimensions(); ++d) {
+    at.hops_left += hops_in(d, coordinate(message.source, d), coordinate(message.destination, d));
+  }
+  enter(message, 0, at);
+  return at;
 }
 
 LinkId Topology::advance(const Message& message, Position& at) const {
-  const std::int32_t to = message.destination;
-  if (message.dimension != kAllDimensions) at.dimension = message.dimension;
-  while (coordinate(at.rank, at.dimension) == coordinate(to, at.dimension) && !at.at_switch) ++at.dimension;
-  const std::uint32_t d = at.dimension;
-  LinkId link{d, at.rank, 0};
-  switch (dimensions_[d].kind) {
-    case DimensionKind::ring: {
-      const std::int64_t size = dimensions_[d].size;
-      const std::int64_t forward = clockwise(at.rank, to, d);
+  if (at.here == at.there && !at.at_switch) enter(message, at.dimension + 1, at);
+  const Dimension& dimension = dimensions_[at.dimension];
+  const auto size = static_cast<std::int32_t>(dimension.size);
+  const std::int32_t forward = at.there >= at.here ? at.there - at.here : at.there - at.here + size;
+  LinkId link{at.dimension, at.rank, 0};
+  std::int32_t next = at.there;
+  switch (dimension.kind) {
+    case DimensionKind::ring:
       // The choice cannot flip on the way: every hop shortens the chosen side.
-      const bool up = 2 * forward <= size;
-      link.number = up ? 0 : 1;
-      at.rank = moved(at.rank, d, (coordinate(at.rank, d) + (up ? 1 : size - 1)) % size);
-      break;
-    }
-    case DimensionKind::fully_connected:
-      link.number = static_cast<std::int32_t>(clockwise(at.rank, to, d)) - 1;
-      at.rank = moved(at.rank, d, coordinate(to, d));
-      break;
-    case DimensionKind::switched:
-      if (!at.at_switch) {
-        at.at_switch = true;
-        at.rank = moved(at.rank, d, coordinate(to, d));
+      if (2 * forward <= size) {
+        next = at.here + 1 == size ? 0 : at.here + 1;
       } else {
-        at.at_switch = false;
         link.number = 1;
+        next = at.here == 0 ? size - 1 : at.here - 1;
       }
       break;
+    case DimensionKind::fully_connected:
+      link.number = forward - 1;
+      break;
+    case DimensionKind::switched:
+      link.number = at.at_switch ? 1 : 0;
+      at.at_switch = !at.at_switch;
+      break;
   }
+  at.rank += static_cast<std::int32_t>((next - at.here) * strides_[at.dimension]);
+  at.here = next;
+  --at.hops_left;
   return link;
 }
 
@@ -94,20 +96,15 @@ std::int32_t Topology::links_per_rank(std::uint32_t d) const {
 std::string Topology::link_name(const LinkId& link) const {
   const Dimension& dimension = dimensions_[link.dimension];
   const std::int64_t here = coordinate(link.owner, link.dimension);
-  const std::int64_t size = dimension.size;
-  switch (dimension.kind) {
-    case DimensionKind::ring:
-      return fmt::format("rank {} -> rank {} ({})", link.owner,
-                         moved(link.owner, link.dimension, (here + (link.number == 0 ? 1 : size - 1)) % size),
-                         dimension.name);
-    case DimensionKind::fully_connected:
-      return fmt::format("rank {} -> rank {} ({})", link.owner,
-                         moved(link.owner, link.dimension, (here + 1 + link.number) % size), dimension.name);
-    case DimensionKind::switched:
-      return link.number == 0 ? fmt::format("rank {} -> switch ({})", link.owner, dimension.name)
-                              : fmt::format("switch -> rank {} ({})", link.owner, dimension.name);
+  if (dimension.kind == DimensionKind::switched) {
+    return link.number == 0 ? fmt::format("rank {} -> switch ({})", link.owner, dimension.name)
+                            : fmt::format("switch -> rank {} ({})", link.owner, dimension.name);
   }
-  return {};
+  const std::int64_t ahead = dimension.kind == DimensionKind::fully_connected ? link.number + 1
+                             : link.number == 0                               ? 1
+                                                                              : dimension.size - 1;
+  const std::int64_t peer = link.owner + ((here + ahead) % dimension.size - here) * strides_[link.dimension];
+  return fmt::format("rank {} -> rank {} ({})", link.owner, peer, dimension.name);
 }
 
 }  // namespace armilla

@@ -25,8 +25,10 @@ struct LinkId {
 
 // Where a message is on its way.
 struct Position {
-  std::int32_t rank = 0;        // the node it is at, or below the switch it is at
-  std::uint32_t dimension = 0;  // being crossed
+  std::int32_t rank = 0;             // the node it is at, or below the switch it is at
+  std::uint32_t dimension = 0;       // being crossed
+  std::int32_t here = 0, there = 0;  // coordinates in it, now and at the destination
+  std::int32_t hops_left = 0;        // links to the destination; a Ring counts its hops
   bool at_switch = false;
 };
 
@@ -38,8 +40,7 @@ class Topology {
   const Dimension& dimension(std::uint32_t d) const { return dimensions_[d]; }
   std::int64_t ranks() const { return ranks_; }
 
-  // Links on the way of `message`: a Ring counts its hops. O(dimensions).
-  std::int64_t hops(const Message& message) const;
+  // O(1) when the message names its dimension, else O(dimensions).
   Position start(const Message& message) const;
   // The next link, and `at` moved across it. Only while links are left.
   LinkId advance(const Message& message, Position& at) const;
@@ -48,12 +49,16 @@ class Topology {
   std::string link_name(const LinkId& link) const;  // "rank 0 -> rank 1 (nvlink)"
 
  private:
-  std::int64_t coordinate(std::int32_t rank, std::uint32_t d) const {
-    return rank / strides_[d] % dimensions_[d].size;
+  // Divisions are the dearest part of a message, so the outermost and innermost dimension do without theirs.
+  std::int32_t coordinate(std::int32_t rank, std::uint32_t d) const {
+    std::uint32_t value = static_cast<std::uint32_t>(rank);
+    if (d > 0) value /= static_cast<std::uint32_t>(strides_[d]);
+    if (d + 1 < dimensions_.size()) value %= static_cast<std::uint32_t>(dimensions_[d].size);
+    return static_cast<std::int32_t>(value);
   }
-  std::int32_t moved(std::int32_t rank, std::uint32_t d, std::int64_t coordinate_to) const;
-  bool crosses(const Message& message, std::uint32_t d) const;
-  std::int64_t clockwise(std::int32_t from, std::int32_t to, std::uint32_t d) const;
+  std::int32_t hops_in(std::uint32_t d, std::int32_t here, std::int32_t there) const;
+  // Sets dimension and coordinates to the first one from `d` on that has to be crossed.
+  void enter(const Message& message, std::uint32_t d, Position& at) const;
 
   std::vector<Dimension> dimensions_;
   std::vector<std::int64_t> strides_;

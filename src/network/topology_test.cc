@@ -18,8 +18,7 @@ Dimension dimension(DimensionKind kind, std::int64_t size, std::string name = "n
 std::vector<std::string> way(const Topology& topology, const Message& message) {
   std::vector<std::string> links;
   Position at = topology.start(message);
-  for (std::int64_t hops = topology.hops(message); hops > 0; --hops)
-    links.push_back(topology.link_name(topology.advance(message, at)));
+  while (at.hops_left > 0) links.push_back(topology.link_name(topology.advance(message, at)));
   EXPECT_EQ(at.rank, message.destination);
   EXPECT_FALSE(at.at_switch);
   return links;

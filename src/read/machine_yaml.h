@@ -1,8 +1,11 @@
 // Machines and devices from YAML: machines/devices/NAME.yaml, machines/clusters/NAME.yaml (both compiled in),
-// a user's own file, or the `machine:` section of a study.
+// a user's own file, or the `machine:` section of a study. The keys are those of ir/machine.h;
+// machines/README.md lists them. Every figure has its unit; a relative path is relative to the folder of the
+// file it stands in.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/config.h"
@@ -11,7 +14,7 @@
 namespace armilla {
 
 Device read_device(const Config& config);
-// `device:` inside is a device name or a whole device mapping.
+// `device:` inside is a device name, a path or a whole device mapping.
 Machine read_machine(const Config& config);
 
 // Names of the compiled-in ones, sorted.
@@ -20,5 +23,10 @@ std::vector<std::string> machine_names();
 // A compiled-in name or the path of a YAML file. Throws Error with "did you mean".
 Device load_device(const std::string& name_or_path, const std::string& where);
 Machine load_machine(const std::string& name_or_path, const std::string& where);
+
+// A path has a slash or a dot in it; names of models, devices and machines have neither.
+bool is_path(std::string_view name_or_path);
+// The value's text: a name as it stands, a path seen from the folder of the file that it is written in.
+std::string name_or_path(const Config& config);
 
 }  // namespace armilla

@@ -192,7 +192,7 @@ Time CollectivePlanner::link_limit(const CollectiveCall& call, const GroupLayout
         Position at = topology.start(message);
         // In a symmetric schedule the links a message crosses further on carry as much of others as this
         // rank's own do.
-        for (std::int64_t hops = topology.hops(message); hops > 0; --hops) {
+        while (at.hops_left > 0) {
           const LinkId link = topology.advance(message, at);
           Bytes& sum = carried[{link.dimension, link.number}];
           sum = saturating_add(sum, transfer.bytes);

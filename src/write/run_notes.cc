@@ -1,7 +1,6 @@
 #include "write/run_notes.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -33,13 +32,6 @@ std::vector<std::string> all_notes(const Run& run) {
   std::vector<std::string> notes;
   add_new(notes, run.notes);
   add_new(notes, run.model.notes);
-  const Machine& machine = run.study.machine;
-  if (!machine.unverified.empty())
-    add_new(notes, {fmt::format("unverified figures of machine {}: {}", machine.name,
-                                fmt::join(machine.unverified, ", "))});
-  if (!machine.device.unverified.empty())
-    add_new(notes, {fmt::format("unverified figures of device {}: {}", machine.device.name,
-                                fmt::join(machine.device.unverified, ", "))});
   return notes;
 }
 

@@ -55,7 +55,6 @@ Hottest links
 
 Notes
   - the batch dimension of 'x' is 2
-  - unverified figures of device TestChip: memory_efficiency
 
 Warnings
   - the link rail is used in one direction only
@@ -103,7 +102,6 @@ TEST(RunText, LeavesOutWhatDidNotHappen) {
   run.result.links.clear();
   run.result.warnings.clear();
   run.notes.clear();
-  run.study.machine.device.unverified.clear();
   run.result.classes[0].computes.clear();
   const std::string text = write_run_text(run, false);
   for (const char* title : {"Collectives", "Hottest links", "Costliest layers", "Notes", "Warnings"})

@@ -1,0 +1,57 @@
+// The simulator on one collective, every rank played message by message: n ranks on a ring, n(n-1) messages
+// for each half of an all-reduce.
+#include <benchmark/benchmark.h>
+
+#include <memory>
+
+#include "cost/cost.h"
+#include "goal_reporter.h"
+#include "sim/simulate.h"
+
+namespace armilla {
+namespace {
+
+constexpr double kGoal = 5e6;  // messages per second on one core
+
+Graph one_all_reduce(std::int64_t ranks, Bytes bytes) {
+  Graph graph;
+  graph.ranks = ranks;
+  graph.families.push_back(world_family(ranks));
+  graph.collectives.push_back({.kind = CollectiveKind::all_reduce, .bytes = bytes});
+  graph.names = {"all-reduce"};
+  Program& program = graph.programs.emplace_back();
+  program.role = "rank";
+  program.add(NodeKind::collective, Phase::gradient_exchange, 0, -1, 0, {});
+  graph.program_of.assign(static_cast<std::size_t>(ranks), 0);
+  return graph;
+}
+
+Study on_a_ring(std::int64_t ranks) {
+  Study study;
+  study.plan.ranks = ranks;
+  Device& device = study.machine.device;
+  study.machine.name = "ring";
+  device.name = "device";
+  device.vector_rate = teraflops(10);
+  device.memory = Bytes(1'000'000'000);
+  device.memory_bandwidth = gigabytes_per_second(1000);
+  study.machine.dimensions = {
+      {"ring", DimensionKind::ring, ranks, gigabytes_per_second(25), microseconds(1)}};
+  study.collectives.algorithms = {"ring"};
+  study.collectives.chunks = 1;
+  return study;
+}
+
+void simulate_ring_unfolded(benchmark::State& state) {
+  const std::int64_t ranks = state.range(0);
+  const Graph graph = one_all_reduce(ranks, Bytes(100'000'000));
+  const Study study = on_a_ring(ranks);
+  const std::unique_ptr<CostModel> cost = make_cost_model(study.compute, study.machine.device);
+  std::int64_t messages = 0;
+  for (auto _ : state) messages += simulate(graph, study, *cost, {.fold = false}).messages;
+  set_goal(state, "messages", static_cast<double>(messages), kGoal);
+}
+BENCHMARK(simulate_ring_unfolded)->Arg(64)->Arg(1024)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace armilla

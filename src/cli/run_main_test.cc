@@ -1,0 +1,212 @@
+#include "cli/run_main.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace armilla {
+namespace {
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+Outcome run(const std::vector<std::string>& arguments) {
+  std::ostringstream out, err;
+  Outcome outcome;
+  outcome.code = run_main(arguments, {out, err, false, false});
+  outcome.out = out.str();
+  outcome.err = err.str();
+  return outcome;
+}
+
+std::vector<std::string> words(std::string_view text) {
+  std::istringstream stream{std::string(text)};
+  std::vector<std::string> all;
+  for (std::string word; stream >> word;) all.push_back(word);
+  return all;
+}
+
+// Every test works in an empty folder of its own.
+class Cli : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "armilla-cli-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    previous_ = std::filesystem::current_path();
+    std::filesystem::current_path(folder_);
+  }
+  void TearDown() override {
+    std::filesystem::current_path(previous_);
+    std::filesystem::remove_all(folder_);
+  }
+  static nlohmann::json json_of(const std::string& path) {
+    std::ifstream file(path);
+    return nlohmann::json::parse(file);
+  }
+  static void write(const std::string& path, std::string_view text) { std::ofstream(path) << text; }
+  static std::vector<std::string> files() {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator("."))
+      names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+ private:
+  std::filesystem::path folder_, previous_;
+};
+
+TEST_F(Cli, EveryExampleOfEveryHelpTextRuns) {
+  for (const CommandInfo& info : commands()) {
+    EXPECT_FALSE(info.examples.empty()) << info.name;
+    const Outcome help = run({std::string(info.name), "--help"});
+    EXPECT_EQ(help.code, 0) << info.name;
+    for (const Example& example : info.examples) {
+      EXPECT_NE(help.out.find("armilla " + std::string(example.arguments)), std::string::npos)
+          << "not in the help: " << example.arguments;
+      const Outcome outcome = run(words(example.arguments));
+      EXPECT_EQ(outcome.code, 0) << example.arguments << '\n' << outcome.err;
+      EXPECT_EQ(outcome.err, "") << example.arguments;
+      EXPECT_NE(outcome.out, "") << example.arguments;
+    }
+  }
+}
+
+TEST_F(Cli, VersionAndHelp) {
+  EXPECT_EQ(run({"--version"}).out.substr(0, 8), "armilla ");
+  EXPECT_EQ(run({"--version"}).code, 0);
+  const Outcome help = run({"--help"});
+  for (const CommandInfo& info : commands())
+    EXPECT_NE(help.out.find(info.help), std::string::npos) << info.name;
+}
+
+TEST_F(Cli, WrongCommandLinesAreExplained) {
+  const auto error = [](const std::string& line) {
+    const Outcome outcome = run(words(line));
+    EXPECT_EQ(outcome.code, 2) << line;
+    EXPECT_EQ(outcome.out, "") << line;
+    return outcome.err;
+  };
+  EXPECT_EQ(error("runn resnet50"),
+            "armilla: error: armilla: unknown command 'runn'\n  hint: did you mean 'run'?\n");
+  EXPECT_EQ(error("run resnet50 --machine dgx-a100 --rank 8"),
+            "armilla: error: armilla run: unknown option '--rank'\n  hint: did you mean '--ranks'?\n");
+  EXPECT_EQ(error("run resnet5 --machine dgx-a100"),
+            "armilla: error: resnet5: no such model or file\n  hint: did you mean 'resnet50'?\n");
+  EXPECT_EQ(error("run resnet50"),
+            "armilla: error: armilla run: --machine is missing\n"
+            "  hint: name one, such as dgx-a100 ('armilla list machines'), or give a study file\n");
+  EXPECT_EQ(error("run resnet50 --machine dgx-a100 --ranks 12"),
+            "armilla: error: --set plan.ranks=\"12\": 12 ranks do not fill whole groups of 8 on machine "
+            "'dgx-a100'\n"
+            "  hint: the nearest counts that do are 8 and 16\n");
+  EXPECT_NE(error("run resnet50 --machine dgx-a100 --bucket 25").find("'25' has no unit"), std::string::npos);
+  EXPECT_NE(error("run resnet50 --machine dgx-a100 --set plan.rank=8")
+                .find("unknown key 'rank'\n  hint: did you mean 'ranks'?"),
+            std::string::npos);
+  EXPECT_NE(error("layers resnet50 --compute sistolic")
+                .find("unknown compute model 'sistolic'\n  hint: did you mean 'systolic'?"),
+            std::string::npos);
+  EXPECT_NE(error("show dgx-a10").find("did you mean 'dgx-a100'?"), std::string::npos);
+  EXPECT_NE(error("list machine").find("did you mean 'machines'?"), std::string::npos);
+}
+
+TEST_F(Cli, ARunsJsonHasItsFixedNames) {
+  ASSERT_EQ(run(words("run resnet50 --machine dgx-a100 --ranks 16 --batch 32 --json run.json")).code, 0);
+  const nlohmann::json report = json_of("run.json");
+  EXPECT_GT(report.at("iteration_time_s").get<double>(), 0.001);
+  EXPECT_EQ(report.at("ranks"), 16);
+  EXPECT_GT(report.at("memory").at("peak_bytes").get<double>(), 25'557'032 * 4 * 3);
+  const double mfu = report.at("metrics").at("mfu");
+  EXPECT_GT(mfu, 0.01);
+  EXPECT_LT(mfu, 1);
+  double bytes = 0;
+  EXPECT_FALSE(report.at("collectives").empty());
+  for (const auto& collective : report.at("collectives")) bytes += collective.at("bytes").get<double>();
+  EXPECT_EQ(bytes, 25'557'032 * 4.0);
+}
+
+TEST_F(Cli, FoldingChangesNothing) {
+  ASSERT_EQ(run(words("run resnet18 --machine dgx-a100 --ranks 32 --batch 8 --json one.json")).code, 0);
+  ASSERT_EQ(run(words("run resnet18 --machine dgx-a100 --ranks 32 --batch 8 --json all.json --no-fold")).code,
+            0);
+  EXPECT_EQ(json_of("one.json").at("iteration_time_s"), json_of("all.json").at("iteration_time_s"));
+}
+
+TEST_F(Cli, AStudyFileIsTheSameRun) {
+  write("study.yaml",
+        "model: resnet18\n"
+        "machine: dgx-a100\n"
+        "plan:\n"
+        "  ranks: 16\n"
+        "  batch: 8\n");
+  ASSERT_EQ(run(words("run study.yaml --json study.json")).code, 0);
+  ASSERT_EQ(run(words("run resnet18 --machine dgx-a100 --ranks 16 --batch 8 --json flags.json")).code, 0);
+  EXPECT_EQ(json_of("study.json").at("iteration_time_s"), json_of("flags.json").at("iteration_time_s"));
+  ASSERT_EQ(run(words("run study.yaml --set plan.batch=16 --json set.json")).code, 0);
+  EXPECT_GT(json_of("set.json").at("iteration_time_s"), json_of("study.json").at("iteration_time_s"));
+  EXPECT_EQ(run(words("check study.yaml")).code, 0);
+}
+
+TEST_F(Cli, GlobalAndLocalBatchesAgree) {
+  ASSERT_EQ(run(words("run resnet18 --machine dgx-a100 --ranks 16 --batch 8 --json local.json")).code, 0);
+  ASSERT_EQ(
+      run(words("run resnet18 --machine dgx-a100 --ranks 16 --global-batch 128 --json global.json")).code, 0);
+  EXPECT_EQ(json_of("local.json").at("iteration_time_s"), json_of("global.json").at("iteration_time_s"));
+  EXPECT_EQ(run(words("run resnet18 --machine dgx-a100 --ranks 16 --global-batch 100")).code, 2);
+}
+
+TEST_F(Cli, LayersJsonHasItsFixedNames) {
+  ASSERT_EQ(run(words("layers vgg16 --json layers.json --csv layers.csv")).code, 0);
+  const nlohmann::json table = json_of("layers.json");
+  EXPECT_EQ(table.at("totals").at("parameters"), 138'357'544);
+  EXPECT_EQ(table.at("totals").at("forward_macs"), 15'470'264'320);
+  EXPECT_GT(table.at("totals").at("forward_flops").get<std::int64_t>(), 2 * 15'470'264'320);
+  EXPECT_EQ(table.at("layers").size(), 16U);
+}
+
+TEST_F(Cli, TranslateWritesTheWeightsOfEveryLayer) {
+  ASSERT_EQ(run(words("translate vgg16 -o vgg.txt --npus 8 --batch 64")).code, 0);
+  std::ifstream file("vgg.txt");
+  std::string policy;
+  int layers = 0;
+  file >> policy >> layers;
+  EXPECT_EQ(policy, "DATA");
+  EXPECT_EQ(layers, 16);
+  std::string line;
+  std::getline(file, line);
+  std::getline(file, line);
+  EXPECT_NE(line.find("ALLREDUCE\t6912\t"), std::string::npos) << line;
+}
+
+TEST_F(Cli, FailuresLeaveNothingBehind) {
+  EXPECT_EQ(run(words("run resnet18 --machine dgx-a100 --json missing/run.json --trace run.pftrace")).code,
+            2);
+  EXPECT_EQ(run(words("run resnet18 --machine dgx-a100 --trace run.xyz --json run.json")).code, 2);
+  EXPECT_EQ(run(words("layers resnet18 --json /dev/full")).code, 2);
+  EXPECT_EQ(run(words("translate resnet18 -o x.bin")).code, 2);
+  EXPECT_EQ(files(), (std::vector<std::string>{}));
+}
+
+TEST_F(Cli, UnreadableModelsAreRefusedByName) {
+  write("empty.onnx", "");
+  write("text.onnx", "policy DATA\n");
+  std::filesystem::create_directory("folder.onnx");
+  for (const std::string name : {"empty.onnx", "text.onnx", "folder.onnx", "absent.onnx"}) {
+    for (const std::string verb : {"layers", "check"}) {
+      const Outcome outcome = run({verb, name});
+      EXPECT_EQ(outcome.code, 2) << name;
+      EXPECT_EQ(outcome.err.find("armilla: error: " + name), 0U) << outcome.err;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace armilla

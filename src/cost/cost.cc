@@ -1,0 +1,32 @@
+#include "cost/cost.h"
+
+#include <array>
+
+#include "cost/roofline.h"
+#include "cost/systolic.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::array kCostModels = {
+    CostModelInfo{"roofline",
+                  "the longer of arithmetic and memory traffic, plus a launch overhead per kernel",
+                  kRooflineParameters, make_roofline},
+    CostModelInfo{"systolic",
+                  "matrix products cycle by cycle as SCALE-Sim v2 counts them, the rest as in roofline",
+                  kSystolicParameters, make_systolic},
+};
+
+}  // namespace
+
+std::span<const CostModelInfo> cost_models() {
+  return kCostModels;
+}
+
+std::unique_ptr<CostModel> make_cost_model(const ComponentChoice& choice, const Device& device) {
+  const CostModelInfo& info =
+      find_component<CostModelInfo>("compute model", cost_models(), choice.name, choice.where);
+  return info.make(device, ParameterValues(info.name, info.parameters, choice.parameters));
+}
+
+}  // namespace armilla

@@ -1,0 +1,70 @@
+// A systolic array of rows x columns multiply-accumulate units, in closed form: SCALE-Sim v2 (Samajdar et
+// al., ISPASS 2020; scale-sim-v2 at 22f88b1) with bandwidth mode CALC, figure for figure.
+//
+// C[M,N] = A[M,K] B[K,N] is mapped to Sr spatial rows, Sc spatial columns and T steps in time:
+//   output stationary os  (M, N, K)   R + C + T - 2 cycles per fold
+//   weight stationary ws  (K, N, M)   2R + C + T - 2
+//   input stationary  is  (K, M, N)   2R + C + T - 2
+// in F = ceil(Sr/R) * ceil(Sc/C) folds that do not overlap; a partial fold costs as much as a whole one.
+// SCALE-Sim's report says "total cycles" for one cycle less than that (the index of the last cycle), divides
+// ws and is utilisation by a fold of 2R + 2C + T - 3 cycles, and adds F (R + C) to the output writes of os;
+// these are reported as it does. Counts are words; what exceeds 64 bits saturates. Not modelled: DRAM stalls
+// (none in CALC mode), double buffering, depth-wise layers (to be given as one product per channel).
+#pragma once
+
+#include <cstdint>
+
+#include "cost/cost.h"
+#include "ir/work.h"
+
+namespace armilla {
+
+enum class Dataflow : std::uint8_t { output_stationary, weight_stationary, input_stationary };
+
+struct SystolicArray {
+  std::int64_t rows = 256, columns = 256;
+  Dataflow dataflow = Dataflow::weight_stationary;
+};
+
+struct SystolicResult {
+  std::int64_t folds = 0, cycles_per_fold = 0;
+  std::int64_t compute_cycles = 0;
+  std::int64_t reported_total_cycles = 0;
+  // Percentages, as the report prints them.
+  double mapping_efficiency = 0, compute_utilization = 0, overall_utilization = 0;
+  std::int64_t ifmap_reads = 0, filter_reads = 0, ofmap_writes = 0;
+};
+
+// One of the `gemm.count` products. All zero for an empty one. Rows, columns and sizes must not be negative,
+// the array not empty.
+SystolicResult evaluate(const SystolicArray& array, const Gemm& gemm);
+
+// A convolution without padding over one image, as a SCALE-Sim topology gives it.
+struct ConvolutionShape {
+  std::int64_t ifmap_height = 1, ifmap_width = 1;
+  std::int64_t filter_height = 1, filter_width = 1;
+  std::int64_t channels = 1, filters = 1;
+  std::int64_t stride_height = 1, stride_width = 1;
+};
+
+// Its im2col product: M = output pixels, N = filters, K = window. Throws Error (beginning with `where`) for
+// sizes that are not positive, a filter larger than its input, and sizes that overflow.
+Gemm to_gemm(const ConvolutionShape& shape, const std::string& where);
+
+inline constexpr ParameterInfo kSystolicParameters[] = {
+    {"rows", ParameterType::count, "256", "rows of the array, at most 65536"},
+    {"columns", ParameterType::count, "256", "columns of the array, at most 65536"},
+    {"arrays", ParameterType::count, "1", "arrays that share the folds, at most 65536"},
+    {"dataflow", ParameterType::choice, "ws", "which operand stays in place", "os|ws|is"},
+    {"frequency", ParameterType::frequency, "1GHz", "clock of the array"},
+    {"cycles", ParameterType::choice, "compute",
+     "compute, or reported: one less per product, as SCALE-Sim prints it", "compute|reported"},
+    {"memory_bound", ParameterType::boolean, "false",
+     "whether a product also waits for its memory traffic at the device's attainable bandwidth"},
+};
+
+// Matrix work takes cycles / frequency; element-wise work and copies take their roofline time on the device.
+// The defaults are those of ASTRA-sim's workload generator (google.cfg: 256 x 256 ws at 1 GHz).
+std::unique_ptr<CostModel> make_systolic(const Device& device, const ParameterValues& values);
+
+}  // namespace armilla

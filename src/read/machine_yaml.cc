@@ -1,0 +1,202 @@
+#include "read/machine_yaml.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/registry.h"
+#include "base/suggest.h"
+#include "read/embedded.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::string_view kDevices = "machines/devices/";
+constexpr std::string_view kClusters = "machines/clusters/";
+constexpr std::string_view kSuffix = ".yaml";
+
+std::vector<std::string> names_in(std::string_view folder) {
+  std::vector<std::string> names;
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (!file.path.starts_with(folder) || !file.path.ends_with(kSuffix)) continue;
+    names.emplace_back(file.path.substr(folder.size(), file.path.size() - folder.size() - kSuffix.size()));
+  }
+  return names;
+}
+
+// The document that `name_or_path` stands for.
+Config open_named(std::string_view family, std::string_view folder, const std::string& name_or_path,
+                  const std::string& where) {
+  if (is_path(name_or_path)) return Config::read(name_or_path);
+  const std::string path = fmt::format("{}{}{}", folder, name_or_path, kSuffix);
+  if (const auto file = find_embedded(path))
+    return Config::parse({file->bytes.data(), file->bytes.size()}, path);
+  const std::vector<std::string> known = names_in(folder);
+  unknown_component(family, name_or_path, where, {known.begin(), known.end()});
+}
+
+std::string read_name(const Config& config) {
+  const auto name = config.find("name");
+  if (!name) return std::filesystem::path(config.file()).stem().string();
+  if (name->text().empty()) throw Error(name->where(), "the name is empty");
+  return name->text();
+}
+
+std::string read_text(const Config& config, std::string_view key) {
+  const auto text = config.find(key);
+  return text ? text->text() : "";
+}
+
+// Every entry must be the name of a figure, or a typing mistake would pass as "verified".
+std::vector<std::string> read_unverified(const Config& config, const std::vector<std::string>& figures) {
+  std::vector<std::string> unverified;
+  const auto list = config.find("unverified");
+  if (!list) return unverified;
+  for (const Config& item : list->items()) {
+    const std::string name = item.text();
+    if (std::find(figures.begin(), figures.end(), name) == figures.end())
+      throw Error(item.where(), fmt::format("there is no figure '{:.60}' here", name),
+                  suggest(name, figures));
+    unverified.push_back(name);
+  }
+  return unverified;
+}
+
+void read_efficiency(const Config& config, std::string_view key, double& efficiency) {
+  const auto value = config.find(key);
+  if (!value) return;
+  efficiency = value->fraction();
+  if (!(efficiency > 0)) throw Error(value->where(), "an efficiency must be more than 0");
+}
+
+std::map<DType, FlopRate> read_matrix_rates(const Config& config) {
+  std::map<DType, FlopRate> rates;
+  for (const auto& [name, rate] : config.entries()) {
+    const auto dtype = dtype_from_name(name);
+    if (!dtype)
+      throw Error(rate.where(), fmt::format("unknown type '{:.60}'", name),
+                  suggest(name, std::span<const std::string_view>(dtype_names())));
+    rates[*dtype] = rate.flop_rate();
+  }
+  return rates;
+}
+
+Dimension read_dimension(const Config& config, std::size_t index) {
+  constexpr DimensionKind kKinds[] = {DimensionKind::ring, DimensionKind::fully_connected,
+                                      DimensionKind::switched};
+  std::vector<std::string_view> kinds;
+  for (const DimensionKind kind : kKinds) kinds.push_back(name_of(kind));
+  Dimension dimension;
+  const auto name = config.find("name");
+  dimension.name = name ? name->text() : fmt::format("dim{}", index);
+  dimension.kind = kKinds[config.at("kind").choice(kinds)];
+  dimension.size = config.at("size").count(1, INT32_MAX);
+  dimension.bandwidth = config.at("bandwidth").bandwidth();
+  dimension.latency = config.at("latency").time();
+  config.reject_unknown_keys();
+  return dimension;
+}
+
+std::vector<Dimension> read_dimensions(const Config& config) {
+  constexpr std::size_t kMost = 16;
+  const std::vector<Config> items = config.items();
+  if (items.empty()) throw Error(config.where(), "a machine has at least one dimension");
+  if (items.size() > kMost) throw Error(config.where(), fmt::format("more than {} dimensions", kMost));
+  std::vector<Dimension> dimensions;
+  std::int64_t ranks = 1;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    Dimension dimension = read_dimension(items[i], i);
+    ranks *= dimension.size;  // both below 2^31
+    if (ranks > INT32_MAX)
+      throw Error(items[i].where(), fmt::format("the machine has more than {} devices here", INT32_MAX));
+    for (const Dimension& other : dimensions) {
+      if (other.name == dimension.name)
+        throw Error(items[i].where(), fmt::format("two dimensions are called '{:.60}'", other.name));
+    }
+    dimensions.push_back(std::move(dimension));
+  }
+  return dimensions;
+}
+
+}  // namespace
+
+Device read_device(const Config& config) {
+  Device device;
+  device.name = read_name(config);
+  device.description = read_text(config, "description");
+  device.memory = config.at("memory").bytes();
+  if (device.memory.value < 1) throw Error(config.at("memory").where(), "a device needs memory");
+  device.memory_bandwidth = config.at("memory_bandwidth").bandwidth();
+  device.vector_rate = config.at("vector_rate").flop_rate();
+  std::vector<std::string> figures = {"memory",
+                                      "memory_bandwidth",
+                                      "vector_rate",
+                                      "matrix_efficiency",
+                                      "vector_efficiency",
+                                      "memory_efficiency",
+                                      "launch_overhead"};
+  if (const auto rates = config.find("matrix_rate")) {
+    device.matrix_rate = read_matrix_rates(*rates);
+    for (const auto& [dtype, rate] : device.matrix_rate)
+      figures.push_back(fmt::format("matrix_rate.{}", name_of(dtype)));
+  }
+  read_efficiency(config, "matrix_efficiency", device.matrix_efficiency);
+  read_efficiency(config, "vector_efficiency", device.vector_efficiency);
+  read_efficiency(config, "memory_efficiency", device.memory_efficiency);
+  if (const auto overhead = config.find("launch_overhead")) device.launch_overhead = overhead->time();
+  device.source = read_text(config, "source");
+  device.unverified = read_unverified(config, figures);
+  config.reject_unknown_keys();
+  return device;
+}
+
+Machine read_machine(const Config& config) {
+  Machine machine;
+  machine.name = read_name(config);
+  machine.description = read_text(config, "description");
+  const Config device = config.at("device");
+  machine.device =
+      device.is_scalar() ? load_device(name_or_path(device), device.where()) : read_device(device);
+  machine.dimensions = read_dimensions(config.at("dimensions"));
+  if (const auto elastic = config.find("elastic")) machine.elastic = elastic->boolean();
+  machine.source = read_text(config, "source");
+  std::vector<std::string> figures;
+  for (const Dimension& dimension : machine.dimensions) {
+    figures.push_back(dimension.name + ".bandwidth");
+    figures.push_back(dimension.name + ".latency");
+  }
+  machine.unverified = read_unverified(config, figures);
+  config.reject_unknown_keys();
+  validate_machine(machine);
+  return machine;
+}
+
+std::vector<std::string> device_names() {
+  return names_in(kDevices);
+}
+
+std::vector<std::string> machine_names() {
+  return names_in(kClusters);
+}
+
+Device load_device(const std::string& name_or_path, const std::string& where) {
+  return read_device(open_named("device", kDevices, name_or_path, where));
+}
+
+Machine load_machine(const std::string& name_or_path, const std::string& where) {
+  return read_machine(open_named("machine", kClusters, name_or_path, where));
+}
+
+bool is_path(std::string_view name_or_path) {
+  return name_or_path.find_first_of("/.") != std::string_view::npos;
+}
+
+std::string name_or_path(const Config& config) {
+  const std::string text = config.text();
+  if (text.empty()) throw Error(config.where(), "the name is empty");
+  return !is_path(text) || text.starts_with('/') ? text : config.folder() + text;
+}
+
+}  // namespace armilla

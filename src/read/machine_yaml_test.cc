@@ -1,0 +1,226 @@
+#include "read/machine_yaml.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "base/error.h"
+
+namespace armilla {
+namespace {
+
+using testing::Contains;
+using testing::Not;
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+constexpr const char* kDevice =
+    "name: toy\n"
+    "memory: 16GB\n"
+    "memory_bandwidth: 900GB/s\n"
+    "vector_rate: 15TFLOPS\n"
+    "matrix_rate: {fp16: 125TFLOPS}\n"
+    "launch_overhead: 3us\n"
+    "matrix_efficiency: 70%\n"
+    "unverified: [memory, matrix_rate.fp16]\n";
+
+constexpr const char* kMachine =
+    "name: pair\n"
+    "device: v100-16gb-sxm2\n"
+    "dimensions:\n"
+    "  - {name: link, kind: Ring, size: 4, bandwidth: 150GB/s, latency: 1us}\n"
+    "  - {kind: Switch, size: 8, bandwidth: 100Gbps, latency: 2us}\n"
+    "unverified: [link.latency]\n";
+
+std::string replaced(std::string text, const std::string& what, const std::string& with) {
+  const auto at = text.find(what);
+  EXPECT_NE(at, std::string::npos) << what;
+  return text.replace(at, what.size(), with);
+}
+
+std::string device_error(const std::string& what, const std::string& with) {
+  return error_of([&] { read_device(Config::parse(replaced(kDevice, what, with), "d.yaml")); });
+}
+
+std::string machine_error(const std::string& what, const std::string& with) {
+  return error_of([&] { read_machine(Config::parse(replaced(kMachine, what, with), "m.yaml")); });
+}
+
+TEST(DeviceYaml, ReadsEveryFigure) {
+  const Device device = read_device(Config::parse(kDevice, "d.yaml"));
+  EXPECT_EQ(device.name, "toy");
+  EXPECT_EQ(device.memory, Bytes(16'000'000'000));
+  EXPECT_DOUBLE_EQ(device.memory_bandwidth.value, 900e9);
+  EXPECT_DOUBLE_EQ(device.vector_rate.value, 15e12);
+  EXPECT_DOUBLE_EQ(matrix_rate(device, DType::fp16).value, 125e12);
+  EXPECT_DOUBLE_EQ(matrix_rate(device, DType::bf16).value, 15e12);
+  EXPECT_DOUBLE_EQ(device.matrix_efficiency, 0.7);
+  EXPECT_DOUBLE_EQ(device.vector_efficiency, 1);
+  EXPECT_EQ(device.launch_overhead, microseconds(3));
+  EXPECT_THAT(device.unverified, testing::ElementsAre("memory", "matrix_rate.fp16"));
+}
+
+TEST(DeviceYaml, RefusesWhatMakesNoSense) {
+  EXPECT_EQ(device_error("16GB", "16"),
+            "d.yaml:2:9: memory: '16' has no unit\n  hint: expected a size with its unit, such as '25MiB'");
+  EXPECT_EQ(device_error("16GB", "0GB"), "d.yaml:2:9: memory: a device needs memory");
+  EXPECT_EQ(device_error("900GB/s", "-900GB/s"),
+            "d.yaml:3:19: memory_bandwidth: '-900GB/s' is negative\n"
+            "  hint: expected a bandwidth with its unit, such as '400Gbps'");
+  EXPECT_EQ(device_error("15TFLOPS", "0TFLOPS"),
+            "d.yaml:4:14: vector_rate: '0TFLOPS' is too small\n  hint: the lowest value is 1 FLOPS");
+  EXPECT_EQ(device_error("fp16: 125", "fp61: 125"),
+            "d.yaml:5:21: matrix_rate.fp61: unknown type 'fp61'\n  hint: did you mean 'fp64'?");
+  EXPECT_EQ(device_error("70%", "0"), "d.yaml:7:20: matrix_efficiency: an efficiency must be more than 0");
+  EXPECT_EQ(device_error("[memory,", "[memry,"),
+            "d.yaml:8:14: unverified.0: there is no figure 'memry' here\n  hint: did you mean 'memory'?");
+  EXPECT_EQ(device_error("memory: 16GB\n", ""), "d.yaml:1:1: the key 'memory' is missing");
+  EXPECT_EQ(
+      device_error("launch_overhead", "launch_overhed"),
+      "d.yaml:6:1: launch_overhed: unknown key 'launch_overhed'\n  hint: did you mean 'launch_overhead'?");
+}
+
+TEST(MachineYaml, ReadsDimensions) {
+  const Machine machine = read_machine(Config::parse(kMachine, "m.yaml"));
+  EXPECT_EQ(machine.name, "pair");
+  EXPECT_EQ(machine.device.name, "v100-16gb-sxm2");
+  ASSERT_EQ(machine.dimensions.size(), 2U);
+  EXPECT_EQ(machine.dimensions[0].kind, DimensionKind::ring);
+  EXPECT_EQ(machine.dimensions[0].latency, microseconds(1));
+  EXPECT_EQ(machine.dimensions[1].name, "dim1");
+  EXPECT_DOUBLE_EQ(machine.dimensions[1].bandwidth.value, 12.5e9);
+  EXPECT_EQ(rank_count(machine), 32);
+  EXPECT_FALSE(machine.elastic);
+}
+
+TEST(MachineYaml, TheDeviceMayStandInPlace) {
+  const Machine machine = read_machine(Config::parse(
+      replaced(kMachine, "v100-16gb-sxm2", "{memory: 1GB, memory_bandwidth: 1GB/s, vector_rate: 1GFLOPS}"),
+      "folder/mine.yaml"));
+  EXPECT_EQ(machine.device.memory, Bytes(1'000'000'000));
+  EXPECT_EQ(machine.device.name, "mine");
+}
+
+TEST(MachineYaml, RefusesWhatMakesNoSense) {
+  EXPECT_EQ(machine_error("kind: Ring", "kind: Rng"),
+            "m.yaml:4:24: dimensions.0.kind: unknown value 'Rng'\n  hint: did you mean 'Ring'?");
+  EXPECT_EQ(machine_error("size: 4", "size: 0"),
+            "m.yaml:4:36: dimensions.0.size: 0 is too small\n  hint: the lowest value is 1");
+  EXPECT_EQ(machine_error("size: 4", "size: -4"),
+            "m.yaml:4:36: dimensions.0.size: -4 is too small\n  hint: the lowest value is 1");
+  EXPECT_EQ(machine_error("size: 4", "size: 2000000000"),
+            "m.yaml:5:5: dimensions.1: the machine has more than 2147483647 devices here");
+  EXPECT_EQ(
+      machine_error("size: 4", "size: 99999999999"),
+      "m.yaml:4:36: dimensions.0.size: 99999999999 is too large\n  hint: the highest value is 2147483647");
+  EXPECT_EQ(machine_error("150GB/s", "150"),
+            "m.yaml:4:50: dimensions.0.bandwidth: '150' has no unit\n"
+            "  hint: expected a bandwidth with its unit, such as '400Gbps'");
+  EXPECT_EQ(machine_error(", latency: 1us", ""), "m.yaml:4:5: dimensions.0: the key 'latency' is missing");
+  EXPECT_EQ(machine_error("latency: 1us", "latency: 1us, lanes: 4"),
+            "m.yaml:4:73: dimensions.0.lanes: unknown key 'lanes'\n"
+            "  hint: known: bandwidth, kind, latency, name, size");
+  EXPECT_EQ(machine_error("kind: Switch", "name: link, kind: Switch"),
+            "m.yaml:5:5: dimensions.1: two dimensions are called 'link'");
+  EXPECT_EQ(machine_error("v100-16gb-sxm2", "v100-16gb-sxm"),
+            "m.yaml:2:9: device: unknown device 'v100-16gb-sxm'\n  hint: did you mean 'v100-16gb-sxm2'?");
+  EXPECT_EQ(machine_error("v100-16gb-sxm2", "./v100"),
+            "./v100: cannot open the file: No such file or directory");
+  EXPECT_EQ(machine_error("link.latency", "link.latncy"),
+            "m.yaml:6:14: unverified.0: there is no figure 'link.latncy' here\n"
+            "  hint: did you mean 'link.latency'?");
+  EXPECT_EQ(error_of([] { read_machine(Config::parse("device: a10\ndimensions: []\n", "m.yaml")); }),
+            "m.yaml:2:13: dimensions: a machine has at least one dimension");
+  std::string many = "device: a10\ndimensions:\n";
+  for (int i = 0; i < 17; ++i) many += "  - {kind: Ring, size: 1, bandwidth: 1GB/s, latency: 1us}\n";
+  EXPECT_EQ(error_of([&] { read_machine(Config::parse(many, "m.yaml")); }),
+            "m.yaml:3:3: dimensions: more than 16 dimensions");
+}
+
+TEST(MachineYaml, AnUnknownMachineIsRefusedWithTheNearest) {
+  EXPECT_EQ(error_of([] { load_machine("dgx-a10", "--machine"); }),
+            "--machine: unknown machine 'dgx-a10'\n  hint: did you mean 'dgx-a100'?");
+}
+
+TEST(MachineYaml, AFilesDeviceIsSoughtBesideIt) {
+  const std::string folder = testing::TempDir() + "machine_yaml_test." + std::to_string(::getpid());
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder + "/toy.yaml") << kDevice;
+  std::ofstream(folder + "/pair.yaml") << replaced(kMachine, "v100-16gb-sxm2", "toy.yaml");
+  const Machine machine = load_machine(folder + "/pair.yaml", "--machine");
+  std::filesystem::remove_all(folder);
+  EXPECT_EQ(machine.device.name, "toy");
+}
+
+// Of every compiled-in description: it is read, named as its file, says where it is from, and its assumptions
+// are marked.
+TEST(MachineYaml, EveryDeviceOfTheHouse) {
+  EXPECT_GE(device_names().size(), 23U);
+  for (const std::string& name : device_names()) {
+    SCOPED_TRACE(name);
+    const Device device = load_device(name, "test");
+    EXPECT_EQ(device.name, name);
+    EXPECT_FALSE(device.description.empty());
+    EXPECT_FALSE(device.source.empty());
+    EXPECT_FALSE(device.matrix_rate.empty());
+    // Blackwell's fp64 matrix rate is the one below its fp32 vector rate.
+    for (const auto& [dtype, rate] : device.matrix_rate) {
+      if (dtype == DType::fp64) continue;
+      EXPECT_GE(rate.value, device.vector_rate.value) << name_of(dtype);
+    }
+    for (const char* assumption :
+         {"matrix_efficiency", "vector_efficiency", "memory_efficiency", "launch_overhead"})
+      EXPECT_THAT(device.unverified, Contains(assumption));
+  }
+}
+
+TEST(MachineYaml, EveryClusterOfTheHouse) {
+  EXPECT_THAT(machine_names(), testing::IsSupersetOf({"dgx-a100", "dgx-h100", "tpu-v4", "ethernet-rack"}));
+  for (const std::string& name : machine_names()) {
+    SCOPED_TRACE(name);
+    const Machine machine = load_machine(name, "test");
+    EXPECT_EQ(machine.name, name);
+    EXPECT_FALSE(machine.description.empty());
+    EXPECT_FALSE(machine.source.empty());
+    EXPECT_TRUE(machine.elastic);
+    EXPECT_EQ(rank_count(with_ranks(machine, 144 * 16, machine.elastic, "test")), 144 * 16);
+    EXPECT_EQ(rank_count(with_ranks(machine, 1, machine.elastic, "test")), 1);
+  }
+}
+
+TEST(MachineYaml, FiguresOfTheBestKnown) {
+  const Machine a100 = load_machine("dgx-a100", "test");
+  EXPECT_EQ(a100.device.memory, Bytes(80'000'000'000));
+  EXPECT_DOUBLE_EQ(a100.device.memory_bandwidth.value, 2039e9);
+  EXPECT_DOUBLE_EQ(matrix_rate(a100.device, DType::bf16).value, 312e12);
+  EXPECT_DOUBLE_EQ(matrix_rate(a100.device, DType::tf32).value, 156e12);
+  EXPECT_DOUBLE_EQ(matrix_rate(a100.device, DType::fp32).value, 19.5e12);
+  EXPECT_EQ(a100.dimensions[0].size, 8);
+  EXPECT_DOUBLE_EQ(a100.dimensions[0].bandwidth.value, 300e9);
+  EXPECT_DOUBLE_EQ(a100.dimensions[1].bandwidth.value, 25e9);
+  EXPECT_THAT(a100.device.unverified, Not(Contains("memory_bandwidth")));
+  const Machine h100 = load_machine("dgx-h100", "test");
+  EXPECT_DOUBLE_EQ(matrix_rate(h100.device, DType::fp8).value, 1979e12);
+  EXPECT_DOUBLE_EQ(h100.dimensions[0].bandwidth.value, 450e9);
+  EXPECT_DOUBLE_EQ(h100.dimensions[1].bandwidth.value, 50e9);
+  const Machine tpu = load_machine("tpu-v4", "test");
+  EXPECT_EQ(tpu.device.memory, Bytes(std::int64_t{32} << 30));
+  ASSERT_EQ(tpu.dimensions.size(), 3U);
+  EXPECT_EQ(tpu.dimensions[2].kind, DimensionKind::ring);
+  EXPECT_THAT(load_device("a10", "test").unverified, Contains("matrix_rate.fp16"));
+  EXPECT_THAT(load_device("mi300x", "test").unverified, Contains("vector_rate"));
+}
+
+}  // namespace
+}  // namespace armilla

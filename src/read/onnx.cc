@@ -1,0 +1,209 @@
+// Assembly of ir::Model from the flat graph (read/onnx_graph.h), and the checks before it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "base/error.h"
+#include "read/onnx_dims.h"
+#include "read/onnx_graph.h"
+#include "read/onnx_node_view.h"
+#include "read/onnx_ops.h"
+#include "read/onnx_parameters.h"
+#include "read/onnx_wire.h"
+#include "read/read.h"
+
+namespace armilla {
+namespace {
+
+// What people hand over in place of an ONNX model, by the bytes it has.
+struct Foreign {
+  std::size_t offset;
+  std::string_view magic;
+  std::string_view what;
+  std::string_view hint;
+};
+constexpr std::string_view kExport = "export the model with torch.onnx.export, tf2onnx or the like";
+constexpr std::array kForeign = {
+    Foreign{0, "\x1f\x8b", "is compressed with gzip", "decompress it first: gunzip FILE"},
+    Foreign{0, "PK\x03\x04", "is a zip archive, perhaps a PyTorch checkpoint, and no ONNX model", kExport},
+    Foreign{0, "\x80\x02", "is a Python pickle, perhaps a PyTorch checkpoint, and no ONNX model", kExport},
+    Foreign{0, "\x89HDF", "is an HDF5 file, perhaps a Keras model, and no ONNX model", kExport},
+    Foreign{4, "TFL3", "is a TensorFlow Lite model and no ONNX model", kExport},
+    Foreign{4, "ORTM", "is a model in onnxruntime's own format and no ONNX model",
+            "use the .onnx file it was made of"},
+    Foreign{0, "version https://git-lfs", "is a Git LFS pointer in place of the model",
+            "fetch the file itself: git lfs pull"},
+    Foreign{0, "BZh", "is compressed with bzip2", "decompress it first: bunzip2 FILE"},
+    Foreign{0,
+            "\xfd"
+            "7zXZ",
+            "is compressed with xz", "decompress it first: unxz FILE"},
+    Foreign{0, "\x28\xb5\x2f\xfd", "is compressed with zstd", "decompress it first: unzstd FILE"},
+};
+
+bool is_text(std::string_view beginning) {
+  return std::all_of(beginning.begin(), beginning.end(), [](char c) {
+    return (c >= ' ' && c != 0x7F) || c == '\n' || c == '\r' || c == '\t' ||
+           static_cast<unsigned char>(c) >= 0x80;
+  });
+}
+
+void refuse_foreign(std::span<const char> bytes, const std::string& file) {
+  if (bytes.empty()) throw Error(file, "is empty", "export or download the model again");
+  const std::string_view text(bytes.data(), std::min<std::size_t>(bytes.size(), 64));
+  for (const Foreign& foreign : kForeign) {
+    if (text.size() >= foreign.offset && text.substr(foreign.offset).starts_with(foreign.magic))
+      throw Error(file, std::string(foreign.what), std::string(foreign.hint));
+  }
+  if (is_text(text)) throw Error(file, "is text and no ONNX model", std::string(kExport));
+}
+
+std::string stem(const std::string& path) {
+  const std::size_t slash = path.find_last_of('/');
+  std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  if (name.ends_with(".onnx")) name.resize(name.size() - 5);
+  return name;
+}
+
+class Assembly {
+ public:
+  Assembly(OnnxGraph graph, const std::string& file)
+      : graph_(std::move(graph)),
+        tensor_of_(graph_.values.size(), kNone),
+        parameter_of_(graph_.values.size(), kNone),
+        carries_gradient_(graph_.values.size()) {
+    model_.name = stem(file);
+    model_.source = file;
+    model_.batch = graph_.batch;
+    model_.notes = graph_.notes;
+  }
+
+  Model model() {
+    for (const std::uint32_t input : graph_.inputs) {
+      if (graph_.values[input].shape) model_.inputs.push_back(tensor(input));
+    }
+    for (const OnnxNode& node : graph_.nodes) add(node);
+    for (const std::uint32_t output : graph_.outputs) {
+      const OnnxValue& value = graph_.values[output];
+      if (value.shape && !value.is_static) model_.outputs.push_back(tensor(output));
+    }
+    for (auto& [type, unknown] : unknown_) model_.unknown.push_back(std::move(unknown));
+    if (model_.operators.empty())
+      throw Error(graph_.file, "nothing in the graph depends on an input, so there is nothing to simulate");
+    return std::move(model_);
+  }
+
+ private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  std::uint32_t tensor(std::uint32_t value) {
+    std::uint32_t& index = tensor_of_[value];
+    if (index == kNone) {
+      index = static_cast<std::uint32_t>(model_.tensors.size());
+      const OnnxValue& v = graph_.values[value];
+      model_.tensors.push_back({v.name, dtype_of_onnx(v.element_type), *v.shape});
+    }
+    return index;
+  }
+
+  std::uint32_t parameter(std::uint32_t value, bool trainable) {
+    std::uint32_t& index = parameter_of_[value];
+    if (index == kNone) {
+      index = static_cast<std::uint32_t>(model_.parameters.size());
+      const OnnxValue& v = graph_.values[value];
+      model_.parameters.push_back(
+          {v.name, dtype_of_onnx(v.element_type), *v.shape, element_count(*v.shape, v.name), false});
+    }
+    Parameter& parameter = model_.parameters[index];
+    parameter.trainable = parameter.trainable || trainable;
+    return index;
+  }
+
+  // Activations become inputs, static values the parameters they are made of.
+  void add_inputs(const OnnxNode& node, const OnnxOp* op, Operator& target) {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNoValue) continue;
+      const OnnxValue& value = graph_.values[node.inputs[i]];
+      if (!value.is_static) {
+        if (value.shape) add_once(target.inputs, tensor(node.inputs[i]));
+        target.needs_input_gradient = target.needs_input_gradient || carries_gradient_[node.inputs[i]];
+        continue;
+      }
+      const char role = op == nullptr ? 'x' : role_of(*op, i);
+      for (const OnnxSource& source : value.sources) {
+        if (is_parameter(graph_, source, role))
+          add_once(target.parameters, parameter(source.value, role != 'v'));
+      }
+    }
+  }
+
+  static void add_once(std::vector<std::uint32_t>& list, std::uint32_t index) {
+    if (std::find(list.begin(), list.end(), index) == list.end()) list.push_back(index);
+  }
+
+  void add(const OnnxNode& node) {
+    const OnnxOp* op = find_onnx_op(node.domain, node.type);
+    Operator target;
+    target.name = node.name;
+    target.type =
+        node.domain.empty() ? readable(node.type) : readable(node.domain) + "." + readable(node.type);
+    target.needs_input_gradient = false;
+    add_inputs(node, op, target);
+    const OnnxWork work = work_of(OnnxNodeView(graph_, node), op);
+    target.forward = work.work;
+    target.weight_is_operand = work.weight_is_operand;
+    target.is_view = work.is_view;
+    target.saves = op != nullptr ? op->saves : Saves::inputs;
+    const bool trains = std::any_of(target.parameters.begin(), target.parameters.end(),
+                                    [&](std::uint32_t p) { return model_.parameters[p].trainable; });
+    // A product of two parameters (a low-rank update) has a gradient for its left operand, too.
+    if (target.inputs.empty() && target.parameters.size() > 1) target.needs_input_gradient = trains;
+    for (const std::uint32_t output : node.outputs) {
+      if (output == kNoValue) continue;
+      const OnnxValue& value = graph_.values[output];
+      carries_gradient_[output] = (trains || target.needs_input_gradient) &&
+                                  (!value.shape || is_floating(dtype_of_onnx(value.element_type)));
+      if (value.shape) target.outputs.push_back(tensor(output));
+    }
+    if (op == nullptr) {
+      UnknownOperator& unknown = unknown_[target.type];
+      unknown.type = target.type;
+      ++unknown.nodes;
+      unknown.bytes += target.forward.bytes;
+    }
+    model_.operators.push_back(std::move(target));
+  }
+
+  OnnxGraph graph_;
+  std::vector<std::uint32_t> tensor_of_;
+  std::vector<std::uint32_t> parameter_of_;
+  std::vector<bool> carries_gradient_;
+  std::map<std::string, UnknownOperator> unknown_;
+  Model model_;
+};
+
+}  // namespace
+
+Model read_onnx(std::span<const char> bytes, const std::string& name, const ModelOptions& options) {
+  refuse_foreign(bytes, name);
+  const WireModel wire = parse_onnx(bytes, name);
+  if (!wire.has_graph || wire.graph.nodes.empty())
+    throw Error(name, wire.has_graph ? "its graph has no operators" : "has no graph, so it is no ONNX model",
+                std::string(kExport));
+  OnnxGraph graph = flatten_onnx(wire, name, options);
+  const bool batch_is_fixed = graph.batch_is_fixed;
+  Model model = Assembly(std::move(graph), name).model();
+  derive_layers(model);
+  validate_model(model);
+  if (batch_is_fixed && options.batch && *options.batch != model.batch) {
+    model.notes.push_back(fmt::format("the file is made for a batch of {}; its work is scaled to {}",
+                                      model.batch, *options.batch));
+    rescale_batch(model, *options.batch);
+    validate_model(model);
+  }
+  return model;
+}
+
+}  // namespace armilla

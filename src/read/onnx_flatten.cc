@@ -1,0 +1,422 @@
+#include "read/onnx_flatten.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "read/onnx_order.h"
+#include "read/onnx_parameters.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::size_t kMaxRank = 64;
+// Inlining may multiply the nodes of a file by no more than this many on top.
+constexpr std::int64_t kMaxInlinedNodes = std::int64_t{1} << 18;
+
+std::int64_t count_nodes(const WireGraph& graph) {
+  auto count = static_cast<std::int64_t>(graph.nodes.size());
+  for (const WireNode& node : graph.nodes) {
+    for (const WireAttribute& attribute : node.attributes) {
+      if (attribute.graph != nullptr) count += count_nodes(*attribute.graph);
+    }
+  }
+  return count;
+}
+
+// Operators whose output is new in every pass, whatever their inputs.
+bool is_random(std::string_view type) {
+  return type.starts_with("Random") || type == "Bernoulli" || type == "Multinomial";
+}
+
+bool is_known(const OnnxInferred& type) {
+  return type.shape || !type.type_message.empty();
+}
+
+std::int64_t opset_of(const std::vector<WireOpset>& opsets, std::string_view domain) {
+  for (const WireOpset& opset : opsets) {
+    if (plain_domain(opset.domain) == domain) return opset.version;
+  }
+  return 1;
+}
+
+}  // namespace
+
+std::string_view plain_domain(std::string_view domain) {
+  return domain == "ai.onnx" ? std::string_view() : domain;
+}
+
+std::string function_key(std::string_view domain, std::string_view name, std::string_view overload) {
+  return fmt::format("{}:{}:{}", plain_domain(domain), name, overload);
+}
+
+OnnxFlattener::OnnxFlattener(const WireModel& model, const std::string& file, const ModelOptions& options)
+    : model_(model), dims_(bind_dimensions(model, file, options)) {
+  graph_.file = file;
+  graph_.batch = dims_.batch;
+  graph_.batch_is_fixed = dims_.batch_is_fixed;
+  graph_.notes = dims_.notes;
+  nodes_left_ = count_nodes(model.graph) + kMaxInlinedNodes;
+  for (const WireFunction& function : model.functions)
+    functions_.emplace(function_key(function.domain, function.name, function.overload), &function);
+}
+
+OnnxGraph OnnxFlattener::flatten() {
+  Scope scope;
+  add_initializers(model_.graph, scope, "");
+  add_infos(model_.graph, scope);
+  for (const WireValueInfo* input : true_inputs(model_.graph)) {
+    const std::uint32_t value = new_value(readable(input->name));
+    define(scope, input->name, value, graph_.file);
+    OnnxValue& v = graph_.values[value];
+    v.element_type = input->data_type;
+    v.shape = dims_.resolve(*input, graph_.file);
+    if (!input->is_tensor) {
+      v.type_message = input->type_message;
+    } else if (dtype_of_onnx(input->data_type) == DType::unknown) {
+      throw Error(graph_.file,
+                  fmt::format("its input '{}' has the element type {}, which ONNX does not define", v.name,
+                              input->data_type));
+    }
+    graph_.inputs.push_back(value);
+  }
+  run_nodes(model_.graph.nodes, scope, {&model_.opsets, {}, "", 1, 0});
+  for (const WireValueInfo& output : model_.graph.outputs) {
+    const std::uint32_t value = lookup(scope, output.name, graph_.file + ": the graph's outputs");
+    if (value != kNoValue) graph_.outputs.push_back(value);
+  }
+  finish_notes();
+  return std::move(graph_);
+}
+
+void OnnxFlattener::finish_notes() {
+  if (graph_.folded_nodes > 0)
+    graph_.notes.push_back(fmt::format(
+        "{} operators that only compute shapes or prepare weights cost nothing", graph_.folded_nodes));
+  if (contradictions_ > 0)
+    graph_.notes.push_back(
+        fmt::format("the file's shapes of {} tensors contradict its operators, which are believed; "
+                    "the first: {}",
+                    contradictions_, first_contradiction_));
+}
+
+void OnnxFlattener::run_nodes(const std::vector<WireNode>& nodes, Scope& scope, const Frame& frame) {
+  const std::string where = frame.prefix.empty() ? graph_.file : graph_.file + ": " + frame.prefix;
+  for (const std::uint32_t i : order_nodes(nodes, where)) run_node(nodes[i], i, scope, frame);
+}
+
+void OnnxFlattener::run_node(const WireNode& wire, std::size_t index, Scope& scope, const Frame& frame) {
+  OnnxNode node;
+  node.where = fmt::format("{}: {}{}", graph_.file, frame.prefix.empty() ? "" : frame.prefix + ": ",
+                           describe(wire, index));
+  if (--nodes_left_ < 0)
+    throw Error(node.where, "the model's functions and subgraphs expand to too many operators",
+                "they call each other again and again; inline or simplify the model first");
+  node.type = wire.type;
+  node.domain = plain_domain(wire.domain);
+  node.opset = opset_of(*frame.opsets, node.domain);
+  node.repeat = frame.repeat;
+  const std::string own =
+      wire.name.empty() ? fmt::format("{}_{}", readable(wire.type), index) : readable(wire.name);
+  node.name = frame.prefix.empty() ? own : frame.prefix + "/" + own;
+  for (const WireAttribute& attribute : wire.attributes) {
+    if (attribute.reference.empty()) {
+      node.attributes.emplace_back(attribute.name, &attribute);
+      continue;
+    }
+    for (const auto& [name, argument] : frame.arguments) {
+      if (name == attribute.reference) node.attributes.emplace_back(attribute.name, argument);
+    }
+  }
+  for (const std::string_view input : wire.inputs)
+    node.inputs.push_back(input.empty() ? kNoValue : lookup(scope, input, node.where));
+
+  const auto function = functions_.find(function_key(wire.domain, wire.type, wire.overload));
+  if (function != functions_.end()) return run_function(node, wire, *function->second, scope, frame);
+  if (node.domain.empty()) {
+    if (node.type == "Constant") return run_constant(node, wire, scope);
+    if (node.type == "If") return run_if(node, wire, scope, frame);
+    if (node.type == "Loop") return run_loop(node, wire, scope, frame);
+    if (node.type == "Scan") return run_scan(node, wire, scope, frame);
+  }
+  for (const auto& [name, attribute] : node.attributes) {
+    if (attribute->graph != nullptr)
+      throw Error(node.where,
+                  fmt::format("runs a graph of its own ('{}'), which Armilla does not know how to", name),
+                  "only If, Loop and Scan may; expand the operator before the export");
+  }
+  run_operator(std::move(node), wire, scope);
+}
+
+void OnnxFlattener::run_operator(OnnxNode node, const WireNode& wire, Scope& scope) {
+  for (const std::string_view name : wire.outputs) {
+    node.outputs.push_back(name.empty() ? kNoValue : new_value(readable(name)));
+    if (!name.empty()) define(scope, name, node.outputs.back(), node.where);
+  }
+  const OnnxOp* op = find_onnx_op(node.domain, node.type);
+  std::vector<OnnxInferred> types = infer(node, op, wire, scope);
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] != kNoValue) set_type(node, node.outputs[i], std::move(types[i]));
+  }
+  const bool all_static =
+      std::all_of(node.inputs.begin(), node.inputs.end(),
+                  [&](std::uint32_t i) { return i == kNoValue || graph_.values[i].is_static; }) &&
+      op != nullptr && !is_random(node.type) && (!node.inputs.empty() || node.type == "Range");
+  const bool folded = op != nullptr && fold(node);
+  if (folded || (all_static && !is_matrix(*op))) {
+    inherit_sources(node, op);
+    ++graph_.folded_nodes;
+    return;
+  }
+  node.name = unique_name(node.name);
+  graph_.nodes.push_back(std::move(node));
+}
+
+void OnnxFlattener::run_constant(const OnnxNode& node, const WireNode& wire, Scope& scope) {
+  if (wire.outputs.size() != 1 || wire.outputs[0].empty())
+    throw Error(node.where, "a Constant has one output");
+  const std::uint32_t id = new_value(readable(wire.outputs[0]));
+  define(scope, wire.outputs[0], id, node.where);
+  OnnxValue& value = graph_.values[id];
+  value.is_static = true;
+  value.from_constant_node = true;
+  OnnxConstant constant;
+  for (const auto& [name, attribute] : node.attributes) {
+    if (name == "value" && attribute->tensor != nullptr) {
+      value.tensor = attribute->tensor.get();
+      set_type(node, id, {value.tensor->data_type, value.tensor->dims, {}});
+      value.sources = {{id, false, false}};
+      return;
+    }
+    const auto length = [](std::size_t size) { return Shape{static_cast<std::int64_t>(size)}; };
+    if (name == "value_int") {
+      constant = {{}, false, {attribute->i}, {}};
+    } else if (name == "value_ints") {
+      constant = {length(attribute->ints.size()), false, attribute->ints, {}};
+    } else if (name == "value_float") {
+      constant = {{}, true, {}, {static_cast<double>(attribute->f)}};
+    } else if (name == "value_floats") {
+      constant = {
+          length(attribute->floats.size()), true, {}, {attribute->floats.begin(), attribute->floats.end()}};
+    } else if (name == "value_string" || name == "value_strings" || name == "sparse_value") {
+      throw Error(node.where, fmt::format("is given as '{}', which Armilla does not read", name),
+                  "store the value as a dense tensor");
+    } else {
+      continue;
+    }
+    set_type(node, id, {constant.floating ? onnx_type::kFloat : onnx_type::kInt64, constant.shape, {}});
+    value.constant = std::move(constant);
+    value.sources = {{id, false, false}};
+    return;
+  }
+  throw Error(node.where, "has no value");
+}
+
+std::vector<OnnxInferred> OnnxFlattener::infer(const OnnxNode& node, const OnnxOp* op, const WireNode& wire,
+                                               const Scope& scope) {
+  std::vector<OnnxInferred> types;
+  std::string reason;
+  if (op != nullptr && infer_by_rule(node, *op, types, reason)) {
+    compare_with_file(wire, scope, types);
+    return types;
+  }
+  types.assign(node.outputs.size(), {});
+  if (infer_from_file(node, wire, scope, types)) return types;
+  std::string library_reason;
+  const std::vector<OnnxInferred> inferred = infer_with_libonnx(OnnxNodeView(graph_, node), library_reason);
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] == kNoValue || is_known(types[i])) continue;
+    if (!inferred.empty() && is_known(inferred[i])) {
+      types[i] = inferred[i];
+      continue;
+    }
+    if (reason.empty()) reason = library_reason.empty() ? "it depends on data" : library_reason;
+    throw Error(
+        node.where,
+        fmt::format("the shape of its output '{}' cannot be inferred: {}", readable(wire.outputs[i]), reason),
+        "put the shape into the file (run ONNX shape inference on it, for example "
+        "onnxruntime's symbolic_shape_infer) and name dimensions that depend on data with --dim NAME=VALUE");
+  }
+  return types;
+}
+
+bool OnnxFlattener::infer_by_rule(const OnnxNode& node, const OnnxOp& op, std::vector<OnnxInferred>& types,
+                                  std::string& reason) {
+  const OnnxNodeView view(graph_, node);
+  if (node.type == "NonZero" && node.domain.empty()) {
+    const auto folded = fold_constant(view);
+    if (folded) types.assign(node.outputs.size(), {onnx_type::kInt64, folded->shape, {}});
+    reason = "it depends on the values of its input";
+    return folded.has_value();
+  }
+  if (op.shape == nullptr) return false;
+  std::vector<OnnxType> outputs(std::max<std::size_t>(1, node.outputs.size()));
+  try {
+    op.shape(view, outputs);
+  } catch (const OnnxUndetermined& undetermined) {
+    reason = undetermined.reason;
+    return false;
+  }
+  for (OnnxType& output : outputs) types.push_back({output.element_type, std::move(output.shape), {}});
+  return true;
+}
+
+bool OnnxFlattener::infer_from_file(const OnnxNode& node, const WireNode& wire, const Scope& scope,
+                                    std::vector<OnnxInferred>& types) const {
+  bool complete = true;
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] == kNoValue) continue;
+    const auto found = scope.infos.find(wire.outputs[i]);
+    if (found == scope.infos.end()) {
+      complete = false;
+      continue;
+    }
+    const WireValueInfo& info = *found->second;
+    types[i].element_type = info.data_type;
+    if (!info.is_tensor) types[i].type_message = info.type_message;
+    types[i].shape = dims_.resolve(info, graph_.file);
+    if (info.data_type == 0 && !node.inputs.empty() && node.inputs[0] != kNoValue)
+      types[i].element_type = graph_.values[node.inputs[0]].element_type;
+    complete = complete && is_known(types[i]);
+  }
+  return complete;
+}
+
+void OnnxFlattener::compare_with_file(const WireNode& wire, const Scope& scope,
+                                      const std::vector<OnnxInferred>& types) {
+  for (std::size_t i = 0; i < wire.outputs.size(); ++i) {
+    const auto info = scope.infos.find(wire.outputs[i]);
+    if (info == scope.infos.end()) continue;
+    const std::optional<Shape> said = dims_.resolve(*info->second, graph_.file);
+    if (!said || said == types[i].shape) continue;
+    if (contradictions_++ == 0)
+      first_contradiction_ = fmt::format("'{}' is {}, not {}", readable(wire.outputs[i]),
+                                         to_text(*types[i].shape), to_text(*said));
+  }
+}
+
+void OnnxFlattener::set_type(const OnnxNode& node, std::uint32_t value, OnnxInferred type) {
+  OnnxValue& v = graph_.values[value];
+  v.element_type = type.element_type;
+  v.type_message = std::move(type.type_message);
+  v.shape = std::move(type.shape);
+  if (!v.shape) return;
+  const DType dtype = dtype_of_onnx(v.element_type);
+  if (dtype == DType::unknown)
+    throw Error(node.where,
+                fmt::format("its output '{}' has the element type {}, which Armilla does not know", v.name,
+                            v.element_type));
+  if (v.shape->size() > kMaxRank)
+    throw Error(node.where, fmt::format("its output '{}' has {} dimensions", v.name, v.shape->size()));
+  size_of(element_count(*v.shape, node.where), dtype, node.where);
+}
+
+bool OnnxFlattener::fold(const OnnxNode& node) {
+  const OnnxNodeView view(graph_, node);
+  if (node.outputs.empty() || folds_left_ <= 0) return false;
+  if (node.type == "Split" && node.domain.empty()) {
+    std::vector<OnnxConstant> parts = fold_split(view);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      folds_left_ -= static_cast<std::int64_t>(parts[i].size());
+      if (node.outputs[i] != kNoValue) graph_.values[node.outputs[i]].constant = std::move(parts[i]);
+    }
+    return !parts.empty();
+  }
+  if (node.outputs.size() != 1 || node.outputs[0] == kNoValue) return false;
+  std::optional<OnnxConstant> constant = fold_constant(view);
+  if (!constant || constant->shape != graph_.values[node.outputs[0]].shape) return false;
+  folds_left_ -= static_cast<std::int64_t>(constant->size());
+  graph_.values[node.outputs[0]].constant = std::move(constant);
+  return true;
+}
+
+void OnnxFlattener::inherit_sources(const OnnxNode& node, const OnnxOp* op) {
+  std::vector<OnnxSource> sources;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == kNoValue) continue;
+    for (const OnnxSource& source : graph_.values[node.inputs[i]].sources) {
+      const auto passed = pass_on(graph_, source, role_of(*op, i));
+      if (passed && std::find(sources.begin(), sources.end(), *passed) == sources.end())
+        sources.push_back(*passed);
+    }
+  }
+  for (const std::uint32_t output : node.outputs) {
+    if (output == kNoValue) continue;
+    graph_.values[output].is_static = true;
+    sources_left_ -= static_cast<std::int64_t>(sources.size());
+    graph_.values[output].sources = sources;
+  }
+  if (sources_left_ < 0)
+    throw Error(node.where, "too many initializers are combined into one tensor again and again");
+}
+
+void OnnxFlattener::add_initializers(const WireGraph& graph, Scope& scope, const std::string& prefix) {
+  for (const WireTensor& tensor : graph.initializers) {
+    const std::string where = fmt::format("{}: initializer '{}'", graph_.file, readable(tensor.name));
+    if (tensor.name.empty()) throw Error(graph_.file, "an initializer has no name");
+    const std::uint32_t id =
+        new_value(prefix.empty() ? readable(tensor.name) : prefix + "/" + readable(tensor.name));
+    define(scope, tensor.name, id, where);
+    OnnxNode initializer;
+    initializer.where = where;
+    set_type(initializer, id, {tensor.data_type, tensor.dims, {}});
+    OnnxValue& value = graph_.values[id];
+    value.is_static = true;
+    value.tensor = &tensor;
+    value.sources = {{id, false, false}};
+  }
+}
+
+void OnnxFlattener::add_infos(const WireGraph& graph, Scope& scope) {
+  for (const auto* list : {&graph.outputs, &graph.value_infos}) {
+    for (const WireValueInfo& info : *list) {
+      // A graph's outputs may say no shape that value_info does.
+      const WireValueInfo*& known = scope.infos[info.name];
+      if (known == nullptr || !known->has_shape) known = &info;
+    }
+  }
+}
+
+std::uint32_t OnnxFlattener::new_value(std::string name) {
+  graph_.values.emplace_back();
+  graph_.values.back().name = std::move(name);
+  return static_cast<std::uint32_t>(graph_.values.size() - 1);
+}
+
+void OnnxFlattener::define(Scope& scope, std::string_view name, std::uint32_t value,
+                           const std::string& where) {
+  if (!scope.values.emplace(name, value).second)
+    throw Error(where, fmt::format("defines '{}', which is defined already", readable(name)));
+}
+
+std::uint32_t OnnxFlattener::lookup(const Scope& scope, std::string_view name,
+                                    const std::string& where) const {
+  for (const Scope* at = &scope; at != nullptr; at = at->parent) {
+    const auto found = at->values.find(name);
+    if (found != at->values.end()) return found->second;
+  }
+  constexpr std::size_t kMostCompared = 2000;
+  std::vector<std::string> known;
+  for (const auto& [other, value] : scope.values) {
+    if (known.size() == kMostCompared) break;
+    known.push_back(readable(other));
+  }
+  std::sort(known.begin(), known.end());
+  std::string hint = suggest(readable(name), known);
+  if (!hint.starts_with("did you mean")) hint = "the file is incomplete; export it again";
+  throw Error(where, fmt::format("uses '{}', which nothing defines", readable(name)), hint);
+}
+
+std::string OnnxFlattener::unique_name(const std::string& wanted) {
+  std::string name = wanted;
+  while (!used_names_.try_emplace(name, 1).second) name = fmt::format("{}#{}", wanted, ++used_names_[wanted]);
+  return name;
+}
+
+OnnxGraph flatten_onnx(const WireModel& model, const std::string& file, const ModelOptions& options) {
+  return OnnxFlattener(model, file, options).flatten();
+}
+
+}  // namespace armilla

@@ -1,0 +1,81 @@
+// An ONNX graph made flat and definite: functions and subgraphs inlined, every dimension a number.
+//
+// Values are static when they follow from initializers and constants alone. Static values carry the
+// initializers they are made of (`sources`), so that a weight behind Transpose, Cast or DequantizeLinear is
+// attributed to the operator that finally uses it; the operators that produce them are not in `nodes` (a
+// runtime folds them), except matrix products, which are real work. Operators whose result is a small
+// constant (shape arithmetic) are not in `nodes` either.
+//
+// Subgraphs: If takes the branch its condition names, or the one with more arithmetic when the condition
+// depends on data. Loop and Scan need a constant trip count and shapes that stay the same; their bodies
+// appear once, with OnnxNode::repeat.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "ir/tensor.h"
+#include "read/onnx_constant.h"
+#include "read/onnx_wire.h"
+#include "read/read.h"
+
+namespace armilla {
+
+inline constexpr std::uint32_t kNoValue = UINT32_MAX;  // an optional input or output that is left out
+
+// An initializer or Constant on its way to an operator.
+struct OnnxSource {
+  std::uint32_t value = 0;  // of the initializer
+  bool accepted = false;    // an operator on the way already showed that it is a parameter
+  bool quantized = false;   // came through DequantizeLinear, so its integers are weights
+  friend bool operator==(const OnnxSource&, const OnnxSource&) = default;
+};
+
+struct OnnxValue {
+  std::string name;
+  std::int32_t element_type = 0;  // TensorProto.DataType
+  std::optional<Shape> shape;     // absent for sequences, maps and left-out outputs
+  bool is_static = false;
+  bool from_constant_node = false;
+  const WireTensor* tensor = nullptr;  // payload of an initializer or Constant
+  std::optional<OnnxConstant> constant;
+  bool decode_tried = false;
+  std::vector<OnnxSource> sources;
+  std::string type_message;  // TypeProto of a value that is no tensor
+};
+
+using OnnxAttributes = std::vector<std::pair<std::string_view, const WireAttribute*>>;
+
+struct OnnxNode {
+  std::string name;  // unique
+  std::string_view type, domain;
+  std::int64_t opset = 0;
+  OnnxAttributes attributes;
+  std::vector<std::uint32_t> inputs, outputs;
+  std::int64_t repeat = 1;  // trips of the loops around it
+  std::string where;        // "model.onnx: node 12 'fc' (Gemm)"
+};
+
+struct OnnxGraph {
+  std::string file;
+  std::vector<OnnxValue> values;
+  std::vector<OnnxNode> nodes;
+  std::vector<std::uint32_t> inputs, outputs;
+  std::int64_t folded_nodes = 0;
+  std::int64_t batch = 1;
+  bool batch_is_fixed = true;  // no symbolic batch dimension; `batch` is what the file was made for
+  std::vector<std::string> notes;
+
+  // The values of a small constant, decoded when first asked for; nullptr when they are not known.
+  const OnnxConstant* constant(std::uint32_t value);
+};
+
+// Throws Error for cycles, undefined or doubly defined tensors, shapes that stay unknown and the rest.
+OnnxGraph flatten_onnx(const WireModel& model, const std::string& file, const ModelOptions& options);
+
+}  // namespace armilla

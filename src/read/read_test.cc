@@ -1,0 +1,45 @@
+#include "read/read.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace armilla {
+namespace {
+
+std::string error_of(const std::string& name) {
+  try {
+    read_model(name, {});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ReadModel, ZooNameOrPath) {
+  const Model zoo = read_model("resnet18", {});
+  EXPECT_EQ(zoo.name, "resnet18");
+  EXPECT_EQ(totals(zoo).parameters, 11689512);
+  const std::string path = std::string(ARMILLA_SOURCE_DIR) + "/models/resnet18.onnx";
+  const Model file = read_model(path, {});
+  EXPECT_EQ(file.source, path);
+  EXPECT_EQ(dump_model(file), dump_model(zoo));
+}
+
+TEST(ReadModel, NeitherOfThem) {
+  EXPECT_EQ(error_of("resnet51"),
+            "resnet51: is neither a file nor a model of the zoo\n  hint: did you mean 'resnet50'?");
+  EXPECT_EQ(error_of("absent.onnx"), "absent.onnx: cannot open the file: No such file or directory");
+  EXPECT_EQ(error_of("/"), "/: is a directory, not a file");
+}
+
+TEST(ModelFormats, OnnxIsRecognisedWithoutASuffix) {
+  ASSERT_FALSE(model_formats().empty());
+  const std::string onnx("\x08\x08\x12\x07pytorch", 11);
+  const std::string yaml = "model: resnet50\n";
+  EXPECT_TRUE(model_formats()[0].sniff(onnx));
+  EXPECT_FALSE(model_formats()[0].sniff(yaml));
+}
+
+}  // namespace
+}  // namespace armilla

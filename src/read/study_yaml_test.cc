@@ -1,0 +1,261 @@
+#include "read/study_yaml.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+
+#include "base/error.h"
+#include "read/machine_yaml.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+
+namespace armilla {
+namespace {
+
+using testing::ElementsAre;
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+Study study_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  return read_study(Config::parse(text, "s.yaml", overrides));
+}
+
+std::string study_error(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  return error_of([&] { study_of(text, overrides); });
+}
+
+constexpr const char* kSmall = "model: resnet50\nmachine: dgx-a100\n";
+
+TEST(StudyYaml, DefaultsAreThoseOfTheStructsAndTheWholeMachine) {
+  const Study study = study_of(kSmall);
+  EXPECT_EQ(study.model.name, "resnet50");
+  EXPECT_EQ(study.plan.ranks, 64);
+  EXPECT_EQ(rank_count(study.machine), 64);
+  EXPECT_EQ(study.plan.batch, Plan{}.batch);
+  EXPECT_EQ(study.plan.bucket, Bytes(25 << 20));
+  EXPECT_EQ(study.compute.name, "roofline");
+  EXPECT_EQ(study.network.name, "analytical");
+  EXPECT_TRUE(study.collectives.algorithms.empty());
+}
+
+TEST(StudyYaml, ReadsEveryKey) {
+  const Study study = study_of(
+      "model: {name: bert, dimensions: {seq: 128, batch: 4}}\n"
+      "machine: dgx-h100\n"
+      "plan: {ranks: 16, batch: 64, micro_batches: 4, precision: bf16, bucket: 1MiB, first_bucket: 64KiB,\n"
+      "       overlap: false, optimizer: adam}\n"
+      "compute: {model: systolic, rows: 128, dataflow: os}\n"
+      "network: analytical:share=false\n"
+      "collectives:\n"
+      "  algorithms: [ring, 'direct:window=4']\n"
+      "  all-to-all: direct\n"
+      "  decomposition: baseline\n"
+      "  chunks: 8\n"
+      "  active_chunks: 2\n"
+      "  order: priority\n"
+      "  charge_reductions: true\n");
+  EXPECT_EQ(study.model.name, "bert");
+  EXPECT_EQ(study.model.dimensions.at("seq"), 128);
+  EXPECT_EQ(study.plan.ranks, 16);
+  EXPECT_EQ(study.plan.batch, 64);
+  EXPECT_EQ(study.plan.micro_batches, 4);
+  EXPECT_EQ(study.plan.precision, DType::bf16);
+  EXPECT_EQ(study.plan.bucket, Bytes(1 << 20));
+  EXPECT_EQ(study.plan.first_bucket, Bytes(64 << 10));
+  EXPECT_FALSE(study.plan.overlap);
+  EXPECT_EQ(study.plan.optimizer, Optimizer::adam);
+  EXPECT_EQ(study.compute.name, "systolic");
+  EXPECT_EQ(study.compute.where, "s.yaml:5:18: compute.model");
+  EXPECT_EQ(study.compute.parameters.at("rows").value, "128");
+  EXPECT_EQ(study.compute.parameters.at("dataflow").where, "s.yaml:5:49: compute.dataflow");
+  EXPECT_EQ(study.network.parameters.at("share").value, "false");
+  EXPECT_THAT(study.collectives.algorithms, ElementsAre("ring", "direct:window=4"));
+  EXPECT_THAT(study.collectives.algorithms_by_kind.at(CollectiveKind::all_to_all), ElementsAre("direct"));
+  EXPECT_EQ(study.collectives.decomposition, Decomposition::baseline);
+  EXPECT_EQ(study.collectives.chunks, 8);
+  EXPECT_EQ(study.collectives.active_chunks, 2);
+  EXPECT_EQ(study.collectives.order, ChunkOrder::priority);
+  EXPECT_TRUE(study.collectives.charge_reductions);
+}
+
+TEST(StudyYaml, TheMachineIsCutOrGrownToTheRanks) {
+  const Study grown = study_of(kSmall, {"plan.ranks=1024"});
+  ASSERT_EQ(grown.machine.dimensions.size(), 2U);
+  EXPECT_EQ(grown.machine.dimensions[1].size, 128);
+  const Study cut = study_of(kSmall, {"plan.ranks=4"});
+  ASSERT_EQ(cut.machine.dimensions.size(), 1U);
+  EXPECT_EQ(cut.machine.dimensions[0].size, 4);
+  EXPECT_EQ(study_error(kSmall, {"plan.ranks=12"}),
+            "--set plan.ranks=12: 12 ranks do not fill whole groups of 8 on machine 'dgx-a100'\n"
+            "  hint: the nearest counts that do are 8 and 16");
+  EXPECT_EQ(study_error("model: resnet50\nmachine:\n  device: a10\n  dimensions:\n"
+                        "    - {kind: Ring, size: 4, bandwidth: 1GB/s, latency: 1us}\nplan: {ranks: 8}\n"),
+            "s.yaml:6:15: plan.ranks: 8 ranks do not fit machine 's' of 4 devices\n"
+            "  hint: use at most 4 ranks or enlarge a dimension of the machine");
+}
+
+TEST(StudyYaml, OverridesWorkWithoutAFile) {
+  const Study study =
+      study_of("", {"model=vgg16", "machine=tpu-v4", "plan.ranks=32", "compute=systolic:rows=64"});
+  EXPECT_EQ(study.model.name, "vgg16");
+  EXPECT_EQ(rank_count(study.machine), 32);
+  EXPECT_EQ(study.compute.parameters.at("rows").where, "--set compute=systolic:rows=64: rows");
+}
+
+TEST(StudyYaml, PathsAreRelativeToTheFile) {
+  const std::string text = "model: nets/mine.onnx\nmachine: dgx-a100\n";
+  EXPECT_EQ(read_study(Config::parse(text, "some/where/s.yaml")).model.name, "some/where/nets/mine.onnx");
+  EXPECT_EQ(read_study(Config::parse(text, "s.yaml")).model.name, "nets/mine.onnx");
+  EXPECT_EQ(read_study(Config::parse(text, "some/where/s.yaml", {"model=./other.onnx"})).model.name,
+            "./other.onnx");
+  EXPECT_EQ(read_study(Config::parse(text, "some/where/s.yaml", {"model=alexnet"})).model.name, "alexnet");
+  EXPECT_EQ(read_study(Config::parse("model: {name: /a/b.onnx}\nmachine: dgx-a100\n", "x/s.yaml")).model.name,
+            "/a/b.onnx");
+  EXPECT_EQ(
+      error_of([] { read_study(Config::parse("model: vgg16\nmachine: mine.yaml\n", "no/such/s.yaml")); }),
+      "no/such/mine.yaml: cannot open the file: No such file or directory");
+}
+
+TEST(StudyYaml, RefusesWhatMakesNoSense) {
+  EXPECT_EQ(study_error(""), "s.yaml: the key 'model' is missing");
+  EXPECT_EQ(study_error("just text"), "s.yaml:1:1: expected a mapping with the key 'model'");
+  EXPECT_EQ(study_error("model: resnet50\n"), "s.yaml:1:1: the key 'machine' is missing");
+  EXPECT_EQ(study_error("model: ''\nmachine: dgx-a100\n"), "s.yaml:1:8: model: the name is empty");
+  EXPECT_EQ(study_error("model: [a]\nmachine: dgx-a100\n"),
+            "s.yaml:1:8: model: expected a mapping with the key 'name'");
+  EXPECT_EQ(study_error("model: vgg16\nmachine: dgx-a1000\n"),
+            "s.yaml:2:10: machine: unknown machine 'dgx-a1000'\n  hint: did you mean 'dgx-a100'?");
+  const std::string small = kSmall;
+  EXPECT_EQ(study_error(small + "plans: {}\n"),
+            "s.yaml:3:1: plans: unknown key 'plans'\n  hint: did you mean 'plan'?");
+  EXPECT_EQ(
+      study_error(small + "plan: {microbatches: 2}\n"),
+      "s.yaml:3:8: plan.microbatches: unknown key 'microbatches'\n  hint: did you mean 'micro_batches'?");
+  EXPECT_EQ(study_error(small + "plan: {ranks: 0}\n"),
+            "s.yaml:3:15: plan.ranks: 0 is too small\n  hint: the lowest value is 1");
+  EXPECT_EQ(study_error(small + "plan: {batch: 3, global_batch: 6}\n"),
+            "s.yaml:3:31: plan.global_batch: is given beside plan.batch\n  hint: give one: of all ranks, or of one");
+  EXPECT_EQ(study_error(small + "plan: {batch: -3}\n"),
+            "s.yaml:3:15: plan.batch: -3 is too small\n  hint: the lowest value is 1");
+  EXPECT_EQ(study_error(small + "plan: {batch: 10, micro_batches: 3}\n"),
+            "s.yaml:3:7: plan: 3 micro-batches do not divide the batch of 10 per rank");
+  EXPECT_EQ(study_error(small + "plan: {bucket: 25}\n"),
+            "s.yaml:3:16: plan.bucket: '25' has no unit\n"
+            "  hint: expected a size with its unit, such as '25MiB'");
+  EXPECT_EQ(study_error(small + "plan: {bucket: 0B}\n"),
+            "s.yaml:3:7: plan: a gradient bucket must hold at least 1 byte");
+  EXPECT_EQ(study_error(small + "plan: {precision: int8}\n"),
+            "s.yaml:3:19: plan.precision: unknown value 'int8'\n"
+            "  hint: known: fp64, fp32, tf32, bf16, fp16, fp8, fp4");
+  EXPECT_EQ(study_error(small + "plan: {overlap: yes}\n"),
+            "s.yaml:3:17: plan.overlap: expected true or false, not 'yes'");
+  EXPECT_EQ(study_error(small + "compute: {rows: 8}\n"), "s.yaml:3:10: compute: the key 'model' is missing");
+  EXPECT_EQ(study_error(small + "compute: {model: systolic, rows: [8]}\n"),
+            "s.yaml:3:34: compute.rows: expected a single value");
+  EXPECT_EQ(study_error(small + "network: 'analytical:'\n"),
+            "s.yaml:3:10: network: '' is not name=value\n  hint: write NAME:parameter=value,parameter=value");
+  EXPECT_EQ(
+      study_error(small + "collectives: {algorithms: []}\n"),
+      "s.yaml:3:27: collectives.algorithms: the list is empty\n  hint: leave the key out for the default");
+  EXPECT_EQ(
+      study_error(small + "collectives: {all_reduce: ring}\n"),
+      "s.yaml:3:15: collectives.all_reduce: unknown key 'all_reduce'\n  hint: did you mean 'all-reduce'?");
+  EXPECT_EQ(study_error(small + "collectives: {chunks: 1000000000}\n"),
+            "s.yaml:3:23: collectives.chunks: 1000000000 is too large\n  hint: the highest value is 65536");
+  EXPECT_EQ(study_error(small + "collectives: {order: random}\n"),
+            "s.yaml:3:22: collectives.order: unknown value 'random'\n  hint: known: lifo, fifo, priority");
+}
+
+TEST(StudyYaml, TheExampleIsRead) {
+  const Study study = read_study(Config::read(ARMILLA_SOURCE_DIR "/examples/resnet50-dgx-a100.yaml"));
+  EXPECT_EQ(study.model.name, "resnet50");
+  EXPECT_EQ(study.plan.ranks, 64);
+  EXPECT_EQ(study.plan.precision, DType::fp16);
+}
+
+TEST(StudyYaml, TheFuzzCorpusIsReadOrRefused) {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(ARMILLA_SOURCE_DIR "/tests/fuzz/study")) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    SCOPED_TRACE(entry.path());
+    EXPECT_EQ(LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(text.data()), text.size()), 0);
+    ++files;
+  }
+  EXPECT_GE(files, 20);
+}
+
+// The editor's schema against the reader.
+class StudySchema : public testing::Test {
+ protected:
+  static std::vector<std::string> sorted(std::vector<std::string> names) {
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  Config definition(const std::string& name) const { return schema_.at("definitions").at(name); }
+  static std::vector<std::string> properties(const Config& object) {
+    return sorted(object.at("properties").keys());
+  }
+  static std::vector<std::string> enumeration(const Config& object, const std::string& property) {
+    std::vector<std::string> names;
+    for (const Config& name : object.at("properties").at(property).at("enum").items())
+      names.push_back(name.text());
+    return sorted(names);
+  }
+  // The reader lists what it knows when nothing resembles a key or value: "... known: a, b, c".
+  static std::vector<std::string> known(const std::string& override_text) {
+    const std::string text =
+        "model: {name: vgg16}\nmachine: {device: {memory: 1GB, memory_bandwidth: 1GB/s, vector_rate: "
+        "1GFLOPS},\n"
+        "  dimensions: [{kind: Ring, size: 2, bandwidth: 1GB/s, latency: 1us}]}\nplan: {}\ncollectives: {}\n";
+    const std::string error = study_error(text, {override_text});
+    const std::string mark = "known: ";
+    std::vector<std::string> names;
+    const auto at = error.find(mark);
+    if (at == std::string::npos) return {error};
+    std::string rest = error.substr(at + mark.size());
+    for (std::size_t end; (end = rest.find(", ")) != std::string::npos; rest = rest.substr(end + 2))
+      names.push_back(rest.substr(0, end));
+    names.push_back(rest);
+    return sorted(names);
+  }
+
+  Config schema_ = Config::read(ARMILLA_SOURCE_DIR "/docs/formats/study.schema.json");
+};
+
+TEST_F(StudySchema, ItsKeysAreTheReaders) {
+  const std::string odd = "~~~~~~~~~~~~=1";
+  EXPECT_EQ(properties(schema_), known(odd));
+  EXPECT_EQ(properties(definition("model")), known("model." + odd));
+  EXPECT_EQ(properties(definition("plan")), known("plan." + odd));
+  EXPECT_EQ(properties(definition("collectives")), known("collectives." + odd));
+  EXPECT_EQ(properties(definition("machine")), known("machine." + odd));
+  EXPECT_EQ(properties(definition("device")), known("machine.device." + odd));
+  EXPECT_EQ(properties(definition("dimension")), known("machine.dimensions.0." + odd));
+}
+
+TEST_F(StudySchema, ItsNamesAreTheReaders) {
+  const std::string odd = "=~~~~~~~~~~~~";
+  EXPECT_EQ(enumeration(definition("plan"), "precision"), known("plan.precision" + odd));
+  EXPECT_EQ(enumeration(definition("plan"), "optimizer"), known("plan.optimizer" + odd));
+  EXPECT_EQ(enumeration(definition("collectives"), "decomposition"),
+            known("collectives.decomposition" + odd));
+  EXPECT_EQ(enumeration(definition("collectives"), "order"), known("collectives.order" + odd));
+  EXPECT_EQ(enumeration(definition("dimension"), "kind"), known("machine.dimensions.0.kind" + odd));
+}
+
+}  // namespace
+}  // namespace armilla

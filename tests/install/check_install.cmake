@@ -1,0 +1,51 @@
+# Installs the build tree BUILD into an empty prefix, checks what arrived, and builds and runs consumer/ against it.
+set(work ${BUILD}/tests/installed)
+set(prefix ${work}/prefix)
+file(REMOVE_RECURSE ${work})
+
+function(run)
+  execute_process(COMMAND ${ARGN} OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE result)
+  if(NOT result EQUAL 0)
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "${command}\n${output}exit code ${result}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+run(${CMAKE_COMMAND} --install ${BUILD} --config ${CONFIG} --prefix ${prefix})
+
+foreach(file bin/armilla include/armilla/ir/model.h share/armilla/machines/clusters/dgx-a100.yaml
+             share/armilla/models/resnet50.onnx share/armilla/study.schema.json share/doc/armilla/LICENSE
+             share/bash-completion/completions/armilla share/zsh/site-functions/_armilla)
+  if(NOT EXISTS ${prefix}/${file})
+    message(FATAL_ERROR "${file} was not installed")
+  endif()
+  file(SIZE ${prefix}/${file} size)
+  if(size EQUAL 0)
+    message(FATAL_ERROR "${file} is empty")
+  endif()
+endforeach()
+file(GLOB_RECURSE headers RELATIVE ${prefix}/include/armilla ${prefix}/include/armilla/*.h)
+foreach(header IN LISTS headers)
+  file(READ ${prefix}/include/armilla/${header} text)
+  if(text MATCHES "#include <g(test|mock)/" OR header MATCHES "_testing\\.h$|/test_|/example_")
+    message(FATAL_ERROR "${header} is for tests and was installed")
+  endif()
+endforeach()
+
+run(${prefix}/bin/armilla --version)
+if(NOT output STREQUAL "armilla ${VERSION}\n")
+  message(FATAL_ERROR "armilla --version prints '${output}'")
+endif()
+
+# The consumer includes every installed header, so that none depends on one that stayed behind.
+list(TRANSFORM headers REPLACE "(.+)" "#include \"\\1\"\n" OUTPUT_VARIABLE includes)
+string(CONCAT includes ${includes})
+file(WRITE ${work}/include/all_headers.h "${includes}")
+run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${work}/build -G ${GENERATOR}
+    -D CMAKE_BUILD_TYPE=${CONFIG} -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_PREFIX_PATH=${prefix}
+    -D ALL_HEADERS=${work}/include -D VERSION=${VERSION})
+run(${CMAKE_COMMAND} --build ${work}/build)
+run(${work}/build/events)
+run(${work}/build/simulate)
+file(REMOVE_RECURSE ${work})

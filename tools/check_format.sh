@@ -1,0 +1,38 @@
+#!/bin/bash
+# Checks that every C++ source is formatted as .clang-format says, with version 14, whose output others differ from.
+#
+#   tools/check_format.sh          list the files that are not, exit 1 if there are any
+#   tools/check_format.sh --fix    format them
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+formatter=
+for candidate in clang-format-14 clang-format; do
+  if command -v "$candidate" > /dev/null && "$candidate" --version | grep -q 'version 14\.'; then
+    formatter=$candidate
+    break
+  fi
+done
+if [[ -z $formatter ]]; then
+  echo "check_format: clang-format 14 is missing; 'tools/setup.sh --tests' installs it" >&2
+  exit 2
+fi
+
+mapfile -d '' -t sources < <(find src bench tests -name '*.cc' -print0 -o -name '*.h' -print0 | sort -z)
+if ((${#sources[@]} == 0)); then
+  echo "check_format: found no sources" >&2
+  exit 2
+fi
+
+if [[ ${1:-} == --fix ]]; then
+  printf '%s\0' "${sources[@]}" | xargs -0 -n 16 -P "$(nproc)" "$formatter" -i
+  exit
+fi
+complaints=$(printf '%s\0' "${sources[@]}" | xargs -0 -n 16 -P "$(nproc)" "$formatter" --dry-run --Werror 2>&1) && exit 0
+# One line per file says enough: the remedy is the same for all.
+printf '%s\n' "$complaints" | sed -n 's/^\([^:]*\):[0-9]*:[0-9]*: error:.*/\1: is not formatted/p' | sort -u
+if ! grep -q 'clang-format-violations' <<< "$complaints"; then
+  printf '%s\n' "$complaints"
+fi
+echo "run tools/check_format.sh --fix" >&2
+exit 1

@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Checks what the compiler cannot: that modules know only the modules below them, and the form of headers.
+
+The table LAYERS is the architecture (docs/architecture.md). Checked under src/:
+
+- every #include of another module, and every module named in a CMakeLists.txt, against the table;
+- that a module includes only what its armilla_module(... USES ...) names, so that it links wherever it compiles;
+- that only tests include GoogleTest, and only study knows MPI; a module's tests may use in addition what
+  armilla_module_tests(... USES ...) names;
+- that headers open with a comment, have #pragma once and no "using namespace"; that no source exceeds
+  MAX_LINES lines.
+
+    tools/check_layers.py [ROOT]    ROOT is the repository, by default the one this file stands in
+
+Prints FILE:LINE: RULE for every violation. Exit code: 0 none, 1 some, 2 ROOT is no repository of this kind.
+"""
+
+import dataclasses
+import pathlib
+import re
+import sys
+
+# module: (level, modules it may include). Level is what a reader needs; the sets are the law.
+FOUNDATION = {"base", "event", "ir"}
+VERBS = {"read", "lower", "cost", "collective", "network", "write"}
+LAYERS = {
+    "base": (0, set()),
+    "event": (0, {"base"}),
+    "ir": (1, {"base"}),
+    "read": (2, {"base", "ir"}),
+    "lower": (2, {"base", "ir"}),
+    "cost": (2, {"base", "ir"}),
+    "collective": (2, {"base", "ir"}),
+    "network": (2, {"base", "event", "ir"}),
+    "write": (2, {"base", "ir"}),
+    "sim": (3, FOUNDATION | {"cost", "collective", "network"}),
+    "study": (4, FOUNDATION | VERBS | {"sim"}),
+    "cli": (5, FOUNDATION | VERBS | {"sim", "study"}),
+    "python": (5, FOUNDATION | VERBS | {"sim", "study"}),
+}
+# Third-party headers that belong to one place: prefix -> (who may include them, the rule).
+RESERVED_HEADERS = {
+    "gtest/": ("tests", "GoogleTest is for tests only"),
+    "gmock/": ("tests", "GoogleTest is for tests only"),
+    "mpi.h": ("study", "only study knows MPI"),
+}
+MAX_LINES = 800
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+USING_NAMESPACE = re.compile(r"^\s*using\s+namespace\b")
+CMAKE_COMMAND = re.compile(r"\b(armilla_module|armilla_module_tests)\s*\(([^()]*)\)")
+CMAKE_KEYWORDS = {"SOURCES", "USES", "LIBRARIES", "PRIVATE_LIBRARIES"}
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Violation:
+    file: str
+    line: int
+    rule: str
+
+    def __str__(self):
+        return f"{self.file}:{self.line}: {self.rule}"
+
+
+@dataclasses.dataclass
+class Module:
+    """One folder of src/ as its CMakeLists.txt describes it."""
+
+    name: str
+    uses: set
+    test_uses: set
+    test_stems: set  # of the sources of armilla_module_tests
+
+
+def check(root):
+    """All violations under `root`, sorted."""
+    violations = []
+    for folder in sorted(path for path in (root / "src").iterdir() if path.is_dir()):
+        if folder.name not in LAYERS:
+            violations.append(Violation(relative(folder, root), 1, f"module '{folder.name}' is not in the layer table"))
+            continue
+        module = read_cmake(folder, root, violations)
+        for path in sorted(path for path in folder.rglob("*") if path.suffix in (".h", ".cc")):
+            check_source(path, module, root, violations)
+    return sorted(violations)
+
+
+def relative(path, root):
+    return path.relative_to(root).as_posix()
+
+
+def allowed(module, used):
+    return used == module or used in LAYERS[module][1]
+
+
+def layer_rule(module, used):
+    below = ", ".join(sorted(LAYERS[module][1])) or "nothing"
+    return f"{module} (level {LAYERS[module][0]}) may not use {used} (level {LAYERS[used][0]}); it may use {below}"
+
+
+def read_cmake(folder, root, violations):
+    """Reads the folder's CMakeLists.txt and checks every module it names."""
+    module = Module(folder.name, set(), set(), set())
+    path = folder / "CMakeLists.txt"
+    if not path.is_file():
+        violations.append(Violation(relative(path, root), 1, "missing: every module has one"))
+        return module
+    text = re.sub(r"#[^\n]*", "", path.read_text(encoding="utf-8"))
+
+    def report(position, rule):
+        violations.append(Violation(relative(path, root), text.count("\n", 0, position) + 1, rule))
+
+    test_spans = []
+    for command in CMAKE_COMMAND.finditer(text):
+        arguments = cmake_arguments(command.group(2))
+        if arguments[""] != [folder.name]:
+            report(command.start(), f"{command.group(1)} must name the folder's own module, '{folder.name}'")
+        is_test = command.group(1) == "armilla_module_tests"
+        if is_test:
+            test_spans.append(command.span())
+            module.test_uses |= set(arguments["USES"])
+            module.test_stems |= {pathlib.PurePath(source).stem for source in arguments["SOURCES"]}
+        else:
+            module.uses |= set(arguments["USES"])
+        for used in arguments["USES"]:
+            position = command.start(2) + re.search(rf"\b{re.escape(used)}\b", command.group(2)).start()
+            if used not in LAYERS:
+                report(position, f"no module is called '{used}'")
+            elif not is_test and not allowed(folder.name, used):
+                report(position, layer_rule(folder.name, used))
+
+    # A target named directly would link past the table.
+    for target in re.finditer(r"\barmilla(?:_|::)(\w+)", text):
+        if any(begin <= target.start() < end for begin, end in test_spans):
+            continue
+        if target.group(1) in LAYERS and not allowed(folder.name, target.group(1)):
+            report(target.start(), layer_rule(folder.name, target.group(1)))
+    return module
+
+
+def cmake_arguments(text):
+    """Keyword -> values of a CMake command; values before the first keyword stand under ""."""
+    values = {"": [], **{keyword: [] for keyword in CMAKE_KEYWORDS}}
+    keyword = ""
+    for word in text.split():
+        if word in CMAKE_KEYWORDS:
+            keyword = word
+        else:
+            values[keyword].append(word)
+    return values
+
+
+def is_test_source(path, module):
+    stem = path.stem
+    return stem in module.test_stems or stem.endswith(("_test", "_testing"))
+
+
+def check_source(path, module, root, violations):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    name = relative(path, root)
+    is_test = is_test_source(path, module)
+
+    def report(line, rule):
+        violations.append(Violation(name, line, rule))
+
+    if len(lines) > MAX_LINES:
+        report(MAX_LINES + 1, f"{len(lines)} lines; no source has more than {MAX_LINES}")
+    if path.suffix == ".h":
+        check_header(lines, report)
+    for number, line in enumerate(lines, 1):
+        include = INCLUDE.match(line)
+        if include:
+            rule = include_rule(include.group(2), include.group(1) == '"', module, is_test)
+            if rule:
+                report(number, rule)
+
+
+def check_header(lines, report):
+    if not lines or not lines[0].startswith("//"):
+        report(1, "a header opens with a comment that says what it is")
+    if "#pragma once" not in lines:
+        report(1, "a header has #pragma once")
+    for number, line in enumerate(lines, 1):
+        if USING_NAMESPACE.match(line):
+            report(number, "no 'using namespace' in a header")
+
+
+def include_rule(target, quoted, module, is_test):
+    """The rule that including `target` breaks, or None."""
+    for prefix, (owner, rule) in RESERVED_HEADERS.items():
+        if target.startswith(prefix) and owner != module.name and not (owner == "tests" and is_test):
+            return rule
+    used, slash, _ = target.partition("/")
+    if used not in LAYERS or not slash:
+        return f'"{target}" is written with its module: "module/file.h"' if quoted else None
+    if used == module.name or (is_test and used in module.test_uses):
+        return None
+    if not allowed(module.name, used):
+        return layer_rule(module.name, used)
+    if used not in module.uses:
+        return f"{module.name} includes {used}, but src/{module.name}/CMakeLists.txt does not list it under USES"
+    return None
+
+
+def main(arguments):
+    root = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).resolve().parent.parent)
+    if not (root / "src").is_dir():
+        print(f"check_layers: {root}: has no folder src/", file=sys.stderr)
+        return 2
+    violations = check(root)
+    for violation in violations:
+        print(violation)
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

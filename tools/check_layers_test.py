@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Tests of check_layers.py on small trees made here: each breaks one rule and must be reported whole."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import check_layers
+
+HEADER = "// What this is.\n#pragma once\n"
+IR = {"src/ir/CMakeLists.txt": "armilla_module(ir SOURCES model.cc USES base)\narmilla_module_tests(ir SOURCES model_test.cc)\n"}
+
+
+def violations(files):
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in files.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return [str(violation) for violation in check_layers.check(root)]
+
+
+class Table(unittest.TestCase):
+    def test_points_downwards_only(self):
+        for module, (level, below) in check_layers.LAYERS.items():
+            for used in below:
+                with self.subTest(module=module, used=used):
+                    lower = check_layers.LAYERS[used][0]
+                    # event stands on base within level 0; everything else looks strictly down.
+                    self.assertTrue(lower < level or (module, used) == ("event", "base"))
+
+    def test_verbs_do_not_know_each_other(self):
+        for verb in check_layers.VERBS:
+            self.assertFalse(check_layers.LAYERS[verb][1] & check_layers.VERBS)
+
+
+class Includes(unittest.TestCase):
+    def test_allowed(self):
+        self.assertEqual(violations(IR | {"src/ir/model.cc": '#include "base/error.h"\n#include <vector>\n#include <fmt/format.h>\n'}), [])
+
+    def test_upwards(self):
+        self.assertEqual(
+            violations(IR | {"src/ir/model.cc": '\n#include "sim/simulate.h"\n'}),
+            ["src/ir/model.cc:2: ir (level 1) may not use sim (level 3); it may use base"],
+        )
+
+    def test_sideways(self):
+        files = {"src/cost/CMakeLists.txt": "armilla_module(cost SOURCES cost.cc USES base ir)\n", "src/cost/cost.cc": '#  include <read/read.h>\n'}
+        self.assertEqual(violations(files), ["src/cost/cost.cc:1: cost (level 2) may not use read (level 2); it may use base, ir"])
+
+    def test_not_listed_under_uses(self):
+        files = {"src/sim/CMakeLists.txt": "armilla_module(sim SOURCES sim.cc USES base)\n", "src/sim/sim.cc": '#include "ir/graph.h"\n'}
+        self.assertEqual(violations(files), ["src/sim/sim.cc:1: sim includes ir, but src/sim/CMakeLists.txt does not list it under USES"])
+
+    def test_without_module(self):
+        self.assertEqual(
+            violations(IR | {"src/ir/model.cc": '#include "model.h"\n'}),
+            ['src/ir/model.cc:1: "model.h" is written with its module: "module/file.h"'],
+        )
+
+    def test_tests_may_use_more(self):
+        files = {
+            "src/ir/CMakeLists.txt": "armilla_module(ir SOURCES model.cc USES base)\n"
+            "armilla_module_tests(ir SOURCES model_test.cc helper.cc USES read)\n",
+            "src/ir/model_test.cc": '#include <gtest/gtest.h>\n#include "read/read.h"\n',
+            "src/ir/helper.cc": '#include "read/read.h"\n',
+        }
+        self.assertEqual(violations(files), [])
+        files["src/ir/model_test.cc"] = '#include "write/write.h"\n'
+        self.assertEqual(violations(files), ["src/ir/model_test.cc:1: ir (level 1) may not use write (level 2); it may use base"])
+        files["src/ir/model_test.cc"] = ""
+        files["src/ir/model.cc"] = '#include "read/read.h"\n'
+        self.assertEqual(violations(files), ["src/ir/model.cc:1: ir (level 1) may not use read (level 2); it may use base"])
+
+    def test_reserved_headers(self):
+        self.assertEqual(
+            violations(IR | {"src/ir/model.cc": "#include <gtest/gtest.h>\n#include <mpi.h>\n"}),
+            ["src/ir/model.cc:1: GoogleTest is for tests only", "src/ir/model.cc:2: only study knows MPI"],
+        )
+
+
+class CMake(unittest.TestCase):
+    def test_uses(self):
+        self.assertEqual(
+            violations({"src/ir/CMakeLists.txt": "# armilla_module(ir USES cli)\narmilla_module(ir\n  SOURCES a.cc\n  USES base lower bse)\n"}),
+            ["src/ir/CMakeLists.txt:4: ir (level 1) may not use lower (level 2); it may use base",
+             "src/ir/CMakeLists.txt:4: no module is called 'bse'"],
+        )
+
+    def test_target_named_directly(self):
+        self.assertEqual(
+            violations({"src/ir/CMakeLists.txt": "armilla_module(ir)\ntarget_link_libraries(armilla_ir PUBLIC armilla_base armilla::sim)\n"}),
+            ["src/ir/CMakeLists.txt:2: ir (level 1) may not use sim (level 3); it may use base"],
+        )
+
+    def test_names_another_module(self):
+        self.assertEqual(
+            violations({"src/ir/CMakeLists.txt": "armilla_module(base)\n"}),
+            ["src/ir/CMakeLists.txt:1: armilla_module must name the folder's own module, 'ir'"],
+        )
+
+    def test_missing(self):
+        self.assertEqual(violations({"src/ir/a.txt": ""}), ["src/ir/CMakeLists.txt:1: missing: every module has one"])
+
+    def test_unknown_folder(self):
+        self.assertEqual(violations({"src/misc/a.h": HEADER}), ["src/misc:1: module 'misc' is not in the layer table"])
+
+
+class Form(unittest.TestCase):
+    def test_header(self):
+        self.assertEqual(violations(IR | {"src/ir/a.h": HEADER}), [])
+        self.assertEqual(
+            violations(IR | {"src/ir/a.h": "\nnamespace a {}\nusing namespace a;\n"}),
+            ["src/ir/a.h:1: a header has #pragma once",
+             "src/ir/a.h:1: a header opens with a comment that says what it is",
+             "src/ir/a.h:3: no 'using namespace' in a header"],
+        )
+
+    def test_length(self):
+        self.assertEqual(violations(IR | {"src/ir/a.cc": "\n" * 800}), [])
+        self.assertEqual(violations(IR | {"src/ir/a.cc": "\n" * 801}), ["src/ir/a.cc:801: 801 lines; no source has more than 800"])
+
+
+class Program(unittest.TestCase):
+    def run_on(self, folder):
+        return subprocess.run([sys.executable, check_layers.__file__, folder], capture_output=True, text=True, check=False)
+
+    def test_exit_codes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(self.run_on(folder).returncode, 2)
+            (pathlib.Path(folder) / "src/base").mkdir(parents=True)
+            (pathlib.Path(folder) / "src/base/CMakeLists.txt").write_text("armilla_module(base)\n")
+            self.assertEqual(self.run_on(folder).returncode, 0)
+            (pathlib.Path(folder) / "src/base/a.cc").write_text('#include "ir/model.h"\n')
+            result = self.run_on(folder)
+            self.assertEqual(result.returncode, 1)
+            self.assertEqual(result.stdout, "src/base/a.cc:1: base (level 0) may not use ir (level 1); it may use nothing\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
