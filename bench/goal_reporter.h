@@ -1,6 +1,7 @@
 // Benchmarks with a goal: each says how much it should do per second, and the report ends with what it did.
 //
-// A benchmark calls `set_goal` once, after its loop. Rates are per second of wall time.
+// A benchmark calls `set_goal` once, after its loop. Rates are per second of CPU time, which other programs
+// on the machine disturb less than the clock on the wall.
 #pragma once
 
 #include <benchmark/benchmark.h>

@@ -16,9 +16,9 @@ void read_zoo_model(benchmark::State& state, const std::string& name) {
   for (auto _ : state) operators += read_model(name, {}).operators.size();
   set_goal(state, "operators", static_cast<double>(operators), kGoal);
 }
-BENCHMARK_CAPTURE(read_zoo_model, resnet50, "resnet50")->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(read_zoo_model, densenet121, "densenet121")->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(read_zoo_model, bert_large, "bert-large")->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(read_zoo_model, resnet50, "resnet50")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(read_zoo_model, densenet121, "densenet121")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(read_zoo_model, bert_large, "bert-large")->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace armilla

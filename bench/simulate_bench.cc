@@ -51,7 +51,7 @@ void simulate_ring_unfolded(benchmark::State& state) {
   for (auto _ : state) messages += simulate(graph, study, *cost, {.fold = false}).messages;
   set_goal(state, "messages", static_cast<double>(messages), kGoal);
 }
-BENCHMARK(simulate_ring_unfolded)->Arg(64)->Arg(1024)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(simulate_ring_unfolded)->Arg(64)->Arg(1024)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace armilla

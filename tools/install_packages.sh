@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs the Debian packages of the named sections of tools/packages.txt that are missing; silent when none is.
 #
-#   tools/install_packages.sh build [test]
+#   tools/install_packages.sh SECTION ...
 set -euo pipefail
 list=$(dirname "${BASH_SOURCE[0]}")/packages.txt
 

@@ -118,6 +118,16 @@ void rescale_batch(Model& model, std::int64_t batch) {
   model.batch = batch;
 }
 
+std::string describe(const UnknownOperator& unknown, std::int64_t operators, Bytes forward_bytes) {
+  const double share = forward_bytes.value > 0 ? static_cast<double>(unknown.bytes.value) /
+                                                     static_cast<double>(forward_bytes.value)
+                                               : 0;
+  return fmt::format(
+      "{}: {} of {} operators, {:.1f} % of the forward bytes; its arithmetic is unknown and "
+      "counted as none",
+      unknown.type, unknown.nodes, operators, 100 * share);
+}
+
 void validate_model(const Model& model) {
   if (model.batch < 1) throw Error(model.source, fmt::format("a batch of {}", model.batch));
   for (const Parameter& parameter : model.parameters) {
@@ -162,7 +172,8 @@ void validate_model(const Model& model) {
   // Room for what is derived later: backward passes, optimizer states, sums over micro-batches.
   constexpr std::int64_t kMost = std::int64_t{1} << 56;
   const ModelTotals sums = totals(model);
-  if (sums.parameter_bytes.value > kMost || sums.forward_bytes.value > kMost || sums.forward_flops.value > kMost * 8) {
+  if (sums.parameter_bytes.value > kMost || sums.forward_bytes.value > kMost ||
+      sums.forward_flops.value > kMost * 8) {
     throw Error(model.source, "the model is absurdly large", "check its dimensions and the batch");
   }
 }

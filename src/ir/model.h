@@ -58,6 +58,9 @@ struct UnknownOperator {
   Bytes bytes;
 };
 
+// "Foo: 3 of 122 operators, 4.0 % of the forward bytes; its arithmetic is unknown and counted as none".
+std::string describe(const UnknownOperator& unknown, std::int64_t operators, Bytes forward_bytes);
+
 struct Model {
   std::string name;
   std::string source;  // file or zoo name

@@ -168,17 +168,54 @@ TEST(OnnxFaults, FunctionsThatMultiplyAreStopped) {
     tensor.add_int32(1, 1);
     tensor.add_message(2, std::string());
   }
-  for (int i = 0; i < 30; ++i) {
+  constexpr int kLast = 30;
+  for (int i = 0; i <= kLast; ++i) {
     protozero::pbf_writer function(writer, 25);
     function.add_string(1, "f" + std::to_string(i));
     function.add_string(4, "a");
     function.add_string(5, "c");
-    call(function, 7, i + 1, "a", "b");
-    call(function, 7, i + 1, "b", "c");
+    if (i < kLast) {
+      call(function, 7, i + 1, "a", "b");
+      call(function, 7, i + 1, "b", "c");
+    } else {
+      protozero::pbf_writer node(function, 7);
+      node.add_string(1, "a");
+      node.add_string(2, "c");
+      node.add_string(4, "Relu");
+    }
     function.add_string(10, "d");
   }
   const std::string message = error_of(model);
-  EXPECT_NE(message.find("cannot be inferred"), std::string::npos) << message;  // f30 does not exist
+  EXPECT_NE(message.find(
+                ": the model's functions and subgraphs expand to too many operators\n  hint: they call each "
+                "other again and again; inline or simplify the model first"),
+            std::string::npos)
+      << message;
+}
+
+TEST(OnnxFaults, AFunctionThatCallsItselfIsRefused) {
+  std::string model;
+  protozero::pbf_writer writer(model);
+  const auto call = [](protozero::pbf_writer& in, protozero::pbf_tag_type field) {
+    protozero::pbf_writer node(in, field);
+    node.add_string(2, "y");
+    node.add_string(4, "f");
+    node.add_string(7, "d");
+  };
+  {
+    protozero::pbf_writer graph(writer, 7);
+    call(graph, 1);
+  }
+  protozero::pbf_writer function(writer, 25);
+  function.add_string(1, "f");
+  function.add_string(5, "y");
+  function.add_string(10, "d");
+  call(function, 7);
+  const std::string message = error_of(model);
+  EXPECT_NE(
+      message.find(": functions call each other more than 32 deep\n  hint: a function must not call itself"),
+      std::string::npos)
+      << message;
 }
 
 TEST(OnnxFuzz, CorpusNeverCrashes) {

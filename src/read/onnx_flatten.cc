@@ -256,7 +256,7 @@ bool OnnxFlattener::infer_by_rule(const OnnxNode& node, const OnnxOp& op, std::v
   try {
     op.shape(view, outputs);
   } catch (const OnnxUndetermined& undetermined) {
-    reason = undetermined.reason;
+    reason = undetermined.message;
     return false;
   }
   for (OnnxType& output : outputs) types.push_back({output.element_type, std::move(output.shape), {}});
@@ -313,7 +313,7 @@ void OnnxFlattener::set_type(const OnnxNode& node, std::uint32_t value, OnnxInfe
   size_of(element_count(*v.shape, node.where), dtype, node.where);
 }
 
-bool OnnxFlattener::fold(const OnnxNode& node) {
+bool OnnxFlattener::fold(const OnnxNode& node) try {
   const OnnxNodeView view(graph_, node);
   if (node.outputs.empty() || folds_left_ <= 0) return false;
   if (node.type == "Split" && node.domain.empty()) {
@@ -330,6 +330,8 @@ bool OnnxFlattener::fold(const OnnxNode& node) {
   folds_left_ -= static_cast<std::int64_t>(constant->size());
   graph_.values[node.outputs[0]].constant = std::move(constant);
   return true;
+} catch (const OnnxUndetermined&) {
+  return false;
 }
 
 void OnnxFlattener::inherit_sources(const OnnxNode& node, const OnnxOp* op) {

@@ -212,6 +212,21 @@ TEST(OnnxShapes, AcrossOperatorSets) {
        x().ints("s", {2, 2, 12}).node("CenterCropPad", {"x", "s"}, {"y"}).value_info("y", {2, 2, 12}),
        {2, 2, 12},
        18},
+      {"dft_input_axis",
+       OnnxBuilder()
+           .input("x", {1, 9, 1})
+           .ints("n", {16})
+           .node("DFT", {"x", "n"}, {"y"}, {{"onesided", one}}),
+       {1, 9, 2},
+       20},
+      {"stft",
+       OnnxBuilder()
+           .input("x", {2, 100, 1})
+           .ints("s", {10})
+           .ints("l", {20})
+           .node("STFT", {"x", "s", "", "l"}, {"y"}),
+       {2, 9, 11, 2},
+       17},
       {"grid_sample",
        OnnxBuilder().input("x", {1, 2, 3, 4}).input("g", {1, 6, 7, 2}).node("GridSample", {"x", "g"}, {"y"}),
        {1, 2, 6, 7},

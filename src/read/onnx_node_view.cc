@@ -4,8 +4,6 @@
 
 #include <array>
 
-#include "base/error.h"
-
 namespace armilla {
 
 DType dtype_of_onnx(std::int32_t element_type) {
@@ -32,6 +30,10 @@ void OnnxNodeView::fail(const std::string& message, const std::string& hint) con
   throw Error(where(), message, hint);
 }
 
+void OnnxNodeView::undetermined(const std::string& reason) const {
+  throw OnnxUndetermined(where(), reason);
+}
+
 const OnnxValue& OnnxNodeView::input(std::size_t i) const {
   if (!has_input(i)) fail(fmt::format("its input {} is missing", i));
   return graph_.values[node_.inputs[i]];
@@ -39,8 +41,7 @@ const OnnxValue& OnnxNodeView::input(std::size_t i) const {
 
 const Shape& OnnxNodeView::input_shape(std::size_t i) const {
   const OnnxValue& value = input(i);
-  if (!value.shape)
-    throw OnnxUndetermined{fmt::format("its input '{}' is no tensor of known shape", value.name)};
+  if (!value.shape) undetermined(fmt::format("its input '{}' is no tensor of known shape", value.name));
   return *value.shape;
 }
 
@@ -73,8 +74,7 @@ std::optional<std::vector<std::int64_t>> OnnxNodeView::ints(std::size_t i, std::
   if (has_input(i)) {
     const OnnxConstant* values = constant_input(i);
     if (values == nullptr || values->floating)
-      throw OnnxUndetermined{
-          fmt::format("it depends on the values of '{}', which are not known", input(i).name)};
+      undetermined(fmt::format("it depends on the values of '{}', which are not known", input(i).name));
     return values->ints;
   }
   if (const WireAttribute* found = name.empty() ? nullptr : attribute(name)) return found->ints;

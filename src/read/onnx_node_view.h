@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "read/onnx_graph.h"
 
 namespace armilla {
@@ -22,8 +23,9 @@ inline constexpr std::int32_t kFloat = 1, kUint8 = 2, kInt32 = 6, kInt64 = 7, kB
 // DType::unknown for a code that ONNX does not have.
 DType dtype_of_onnx(std::int32_t element_type);
 
-struct OnnxUndetermined {
-  std::string reason;
+class OnnxUndetermined final : public Error {
+ public:
+  using Error::Error;
 };
 
 class OnnxNodeView {
@@ -33,6 +35,7 @@ class OnnxNodeView {
   const OnnxNode& node() const { return node_; }
   std::string_view type() const { return node_.type; }
   const std::string& where() const { return node_.where; }
+  [[noreturn]] void undetermined(const std::string& reason) const;
   [[noreturn]] void fail(const std::string& message, const std::string& hint = {}) const;
 
   std::size_t input_count() const { return node_.inputs.size(); }

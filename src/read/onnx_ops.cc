@@ -56,8 +56,8 @@ constexpr auto kOps = std::to_array<OnnxOp>({
     {"", "GRU", shape::recurrent, work::recurrent, 0, "xwwwcc", kInputs},
     {"", "RNN", shape::recurrent, work::recurrent, 0, "xwwwcc", kInputs},
     {"", "Attention", shape::attention, work::attention, 0, "xxxc", kInputs},
-    {"", "DFT", nullptr, work::fourier, 0, "xc", kInputs},
-    {"", "STFT", nullptr, work::fourier, 0, "xccc", kInputs},
+    {"", "DFT", shape::fourier, work::fourier, 0, "xc", kInputs},
+    {"", "STFT", shape::short_time_fourier, work::fourier, 0, "xccc", kInputs},
 
     // Normalisation.
     {"", "BatchNormalization", shape::batch_norm, work::batch_norm, 7, "xnnvv", kInputs},
@@ -226,11 +226,25 @@ constexpr auto kOps = std::to_array<OnnxOp>({
     mover("RandomUniform", shape::random, work::copy_output, "c"),
     mover("RandomNormalLike", shape::random, work::copy_output, "c"),
     mover("RandomUniformLike", shape::random, work::copy_output, "c"),
+    mover("HannWindow", nullptr, work::copy_output, "c"),
+    mover("HammingWindow", nullptr, work::copy_output, "c"),
+    mover("BlackmanWindow", nullptr, work::copy_output, "c"),
+    mover("MelWeightMatrix", nullptr, work::copy_output, "c"),
     mover("Multinomial", nullptr, work::copy, "x"),
     {"", "Resize", shape::resize, work::per_output, 8, "xc", kNothing},
     {"", "Upsample", shape::resize, work::per_output, 8, "xc", kNothing},
     {"", "GridSample", nullptr, work::per_output, 8, "xx", kInputs},
     {"", "AffineGrid", nullptr, work::per_output, 4, "xc", kInputs},
+
+    // Sequences of tensors.
+    mover("SequenceEmpty", nullptr, work::copy, "c"),
+    mover("SequenceConstruct", nullptr, work::copy, "x"),
+    mover("SequenceInsert", nullptr, work::copy, "xxc"),
+    mover("SequenceErase", nullptr, work::copy, "xc"),
+    mover("SequenceAt", nullptr, work::copy_output, "xc"),
+    mover("SequenceLength", nullptr, work::view, "c"),
+    mover("SplitToSequence", nullptr, work::copy, "xc"),
+    mover("ConcatFromSequence", nullptr, work::copy, "x"),
 
     // What a loop hands in and out; its body follows as operators of its own.
     {"", "Loop", nullptr, work::copy, 0, "c", kNothing},
@@ -264,6 +278,8 @@ constexpr auto kOps = std::to_array<OnnxOp>({
     {kMicrosoft, "RotaryEmbedding", shape::same_as_input, work::per_output, 3, "xccc", kInputs},
     {kMicrosoft, "QuantizeLinear", shape::quantize, work::per_output, 2, "pc", kNothing},
     {kMicrosoft, "DequantizeLinear", shape::dequantize, work::per_output, 2, "qc", kNothing},
+    {kMicrosoft, "QLinearAdd", shape::elementwise, work::per_output, 1, "xccxc", kNothing},
+    {kMicrosoft, "QLinearMul", shape::elementwise, work::per_output, 1, "xccxc", kInputs},
     {kMicrosoft, "QLinearSigmoid", shape::same_as_input, work::per_output, 4, "xc", kOutput},
     {kMicrosoft, "QLinearLeakyRelu", shape::same_as_input, work::per_output, 2, "xc", kOutput},
     {kMicrosoft, "QLinearGlobalAveragePool", shape::global_pool, work::per_input, 1, "xc", kNothing},

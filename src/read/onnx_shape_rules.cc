@@ -366,7 +366,7 @@ void space_to_depth(const OnnxNodeView& node, Outputs& outputs) {
 void one_hot(const OnnxNodeView& node, Outputs& outputs) {
   Shape shape = node.input_shape(0);
   const OnnxConstant* depth = node.constant_input(1);
-  if (depth == nullptr || depth->size() != 1) throw OnnxUndetermined{"its depth is not known"};
+  if (depth == nullptr || depth->size() != 1) node.undetermined("its depth is not known");
   const double size = depth->real(0);
   if (!(size >= 0 && size < 1e15)) node.fail(fmt::format("has a depth of {}", size));
   const std::size_t axis = node.axis(node.int_attribute("axis", -1), shape.size() + 1);
@@ -401,7 +401,7 @@ void range(const OnnxNodeView& node, Outputs& outputs) {
   const OnnxConstant* part[3];
   for (std::size_t i = 0; i < 3; ++i) {
     part[i] = node.constant_input(i);
-    if (part[i] == nullptr || part[i]->size() != 1) throw OnnxUndetermined{"its limits are not known"};
+    if (part[i] == nullptr || part[i]->size() != 1) node.undetermined("its limits are not known");
   }
   const double step = part[2]->real(0);
   const double count = step == 0 ? NAN : std::ceil((part[1]->real(0) - part[0]->real(0)) / step);

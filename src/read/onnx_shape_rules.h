@@ -98,6 +98,10 @@ void packed_attention(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
 void multi_head_attention(const OnnxNodeView& node, std::vector<OnnxType>& outputs);   // com.microsoft
 void group_query_attention(const OnnxNodeView& node, std::vector<OnnxType>& outputs);  // com.microsoft
 
+// Signals; the last dimension is the real and the imaginary part.
+void fourier(const OnnxNodeView& node, std::vector<OnnxType>& outputs);             // DFT
+void short_time_fourier(const OnnxNodeView& node, std::vector<OnnxType>& outputs);  // STFT
+
 }  // namespace onnx_shape
 
 // Spatial geometry of a Conv or pool: what its shape and its work both need.

@@ -1,4 +1,4 @@
-// Output shapes of operators that slide a window or resample: convolutions, pools, Resize.
+// Output shapes of operators that slide a window, resample or transform signals.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -208,7 +208,7 @@ void resize(const OnnxNodeView& node, Outputs& outputs) {
     } else if (const WireAttribute* attribute = node.attribute("scales")) {
       for (const float scale : attribute->floats) scales.push_back(static_cast<double>(scale));
     } else {
-      throw OnnxUndetermined{"its scales are not known"};
+      node.undetermined("its scales are not known");
     }
     if (scales.size() != count)
       node.fail(fmt::format("has {} scales for {} dimensions", scales.size(), count));
@@ -220,6 +220,35 @@ void resize(const OnnxNodeView& node, Outputs& outputs) {
     }
   }
   outputs[0] = {node.input(0).element_type, to};
+}
+
+void fourier(const OnnxNodeView& node, Outputs& outputs) {
+  Shape shape = node.input_shape(0, 2);
+  // From opset 20 on the axis is an input; before, an attribute with another default.
+  const auto given = node.ints(2, "");
+  const std::int64_t fallback = node.node().opset >= 20 ? -2 : node.int_attribute("axis", 1);
+  const std::size_t axis =
+      node.axis(given && given->size() == 1 ? given->front() : fallback, shape.size() - 1);
+  if (const auto length = node.ints(1, "")) {
+    if (length->size() != 1 || length->front() < 1)
+      node.fail("has a transform length that is no positive number");
+    shape[axis] = length->front();
+  }
+  if (node.int_attribute("onesided", 0) != 0) shape[axis] = shape[axis] / 2 + 1;
+  shape.back() = 2;
+  outputs[0] = {node.input(0).element_type, shape};
+}
+
+void short_time_fourier(const OnnxNodeView& node, Outputs& outputs) {
+  const Shape& signal = node.input_shape(0, 2);
+  const auto step = node.ints(1, "");
+  const auto given = node.ints(3, "");
+  const std::int64_t frame = given && given->size() == 1 ? given->front() : node.input_shape(2, 1)[0];
+  if (!step || step->size() != 1 || step->front() < 1 || frame < 1 || frame > signal[1])
+    node.fail(fmt::format("has frames of {} in a signal of {}", frame, signal[1]));
+  const bool onesided = node.int_attribute("onesided", 1) != 0;
+  outputs[0] = {node.input(0).element_type,
+                {signal[0], (signal[1] - frame) / step->front() + 1, onesided ? frame / 2 + 1 : frame, 2}};
 }
 
 }  // namespace onnx_shape

@@ -39,11 +39,14 @@ Plan read_plan(const Config& config, std::int64_t machine_ranks) {
   if (const auto ranks = config.find("ranks")) plan.ranks = ranks->count(1, INT32_MAX);
   if (const auto batch = config.find("batch")) plan.batch = batch->count(1, INT32_MAX);
   if (const auto global = config.find("global_batch")) {
-    if (config.has("batch")) throw Error(global->where(), "is given beside plan.batch", "give one: of all ranks, or of one");
+    if (config.has("batch"))
+      throw Error(global->where(), "is given beside plan.batch", "give one: of all ranks, or of one");
     const std::int64_t samples = global->count(1);
     if (samples % plan.ranks != 0 || samples / plan.ranks > INT32_MAX) {
-      throw Error(global->where(), fmt::format("{} samples cannot be shared equally by {} ranks", samples, plan.ranks),
-                  fmt::format("the nearest batches that can are {} and {}", samples / plan.ranks * plan.ranks, (samples / plan.ranks + 1) * plan.ranks));
+      throw Error(global->where(),
+                  fmt::format("{} samples cannot be shared equally by {} ranks", samples, plan.ranks),
+                  fmt::format("the nearest batches that can are {} and {}", samples / plan.ranks * plan.ranks,
+                              (samples / plan.ranks + 1) * plan.ranks));
     }
     plan.batch = samples / plan.ranks;
   }

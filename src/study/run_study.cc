@@ -1,7 +1,6 @@
 #include "study/run_study.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/units_text.h"
 #include "ir/metrics.h"
@@ -20,16 +19,9 @@ void add_notes(Run& run) {
     run.notes.push_back(fmt::format("device '{}' lists no matrix rate for {}: its vector rate of {} is used",
                                     device.name, name_of(study.plan.precision), to_text(device.vector_rate)));
   }
-  const auto unverified = [&](const std::string& what, const std::vector<std::string>& fields) {
-    if (!fields.empty())
-      run.notes.push_back(fmt::format("unverified figures of {}: {}", what, fmt::join(fields, ", ")));
-  };
-  unverified(fmt::format("device '{}'", device.name), device.unverified);
-  unverified(fmt::format("machine '{}'", study.machine.name), study.machine.unverified);
   for (const UnknownOperator& unknown : run.model.unknown) {
-    run.warnings.push_back(fmt::format(
-        "operator '{}' ({} nodes, {}) is unknown: its memory traffic is counted, its arithmetic is not",
-        unknown.type, unknown.nodes, to_text(unknown.bytes)));
+    run.warnings.push_back(describe(unknown, static_cast<std::int64_t>(run.model.operators.size()),
+                                    totals(run.model).forward_bytes));
   }
 }
 

@@ -73,7 +73,7 @@ TEST(RunStudy, OverlapHidesCommunication) {
 TEST(RunStudy, WhatTheUserMustNotOverlookIsSaid) {
   EXPECT_TRUE(mentions(run_study(study_of("vgg16", "dgx-a100", 8, 4096)).warnings, "does not fit"));
   EXPECT_TRUE(
-      mentions(run_study(study_of("resnet18", "dgx-a100", 8, 8)).notes, "unverified figures of device"));
+      mentions(run_study(study_of("resnet18", "dgx-a100", 8, 8)).notes, "lists no matrix rate for fp32"));
   Study study = study_of("resnet18", "dgx-a100", 8, 8);
   EXPECT_TRUE(run_study(study).warnings.empty());
   study.network.name = "analytical-unshared";

@@ -1,10 +1,9 @@
 #include "write/run_notes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-
-#include "base/units_text.h"
 
 namespace armilla {
 namespace {
@@ -18,20 +17,17 @@ void add_new(std::vector<std::string>& sentences, const std::vector<std::string>
 
 }  // namespace
 
-std::string describe(const UnknownOperator& unknown, std::int64_t operators, Bytes forward_bytes) {
-  const double share = forward_bytes.value > 0 ? static_cast<double>(unknown.bytes.value) /
-                                                     static_cast<double>(forward_bytes.value)
-                                               : 0;
-  return fmt::format(
-      "{}: {} of {} operators, {:.1f} % of the forward bytes; its arithmetic is unknown and "
-      "counted as none",
-      unknown.type, unknown.nodes, operators, 100 * share);
-}
-
 std::vector<std::string> all_notes(const Run& run) {
   std::vector<std::string> notes;
   add_new(notes, run.notes);
   add_new(notes, run.model.notes);
+  const Machine& machine = run.study.machine;
+  if (!machine.unverified.empty())
+    add_new(notes, {fmt::format("unverified figures of machine {}: {}", machine.name,
+                                fmt::join(machine.unverified, ", "))});
+  if (!machine.device.unverified.empty())
+    add_new(notes, {fmt::format("unverified figures of device {}: {}", machine.device.name,
+                                fmt::join(machine.device.unverified, ", "))});
   return notes;
 }
 
@@ -39,15 +35,6 @@ std::vector<std::string> all_warnings(const Run& run) {
   std::vector<std::string> warnings;
   add_new(warnings, run.warnings);
   add_new(warnings, run.result.warnings);
-  const MemoryUse& memory = run.memory;
-  if (memory.capacity.value > 0 && !memory.fits())
-    add_new(warnings, {fmt::format("a rank needs {} of memory, the device has {}", to_text(memory.peak()),
-                                   to_text(memory.capacity))});
-  const Bytes forward_bytes = run.model.unknown.empty() ? Bytes(0) : totals(run.model).forward_bytes;
-  for (const UnknownOperator& unknown : run.model.unknown) {
-    add_new(warnings,
-            {describe(unknown, static_cast<std::int64_t>(run.model.operators.size()), forward_bytes)});
-  }
   return warnings;
 }
 

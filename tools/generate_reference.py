@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Writes the pages and pictures under docs/ that the program makes itself.
+
+    docs/reference/components.md   armilla list --markdown
+    docs/reference/cli.md          the help of every command
+    docs/images/run.svg            the report of the README's main job, as a terminal shows it
+
+    generate_reference.py --program PROGRAM            write them
+    generate_reference.py --program PROGRAM --check    print what differs from them, exit 1 if anything does
+"""
+
+import argparse
+import difflib
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import terminal_svg
+
+DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
+ORIGIN = "<!-- Written by tools/generate_reference.py; do not edit. -->\n\n"
+MAIN_JOB = ["run", "resnet50", "--machine", "dgx-a100", "--ranks", "64", "--batch", "256"]
+
+
+class Program:
+    def __init__(self, path, home):
+        self.path = path
+        self.environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8", "TERM": "xterm"}
+        # Sanitizers are told through the environment what to do.
+        self.environment |= {key: value for key, value in os.environ.items() if key.endswith("SAN_OPTIONS")}
+
+    def output(self, *arguments):
+        done = subprocess.run([self.path, *arguments], env=self.environment, stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=120, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"armilla {' '.join(arguments)} exits with {done.returncode}:\n{done.stderr.decode()}")
+        return done.stdout.decode("utf-8")
+
+    def terminal_output(self, *arguments):
+        return terminal_svg.terminal_output([self.path, *arguments], self.environment)
+
+
+def subcommands(help_text):
+    """Names under "Subcommands:", which begin in the third column."""
+    names, inside = [], False
+    for line in help_text.splitlines():
+        if line == "Subcommands:":
+            inside = True
+        elif inside and not line.startswith("  "):
+            break
+        elif inside and not line.startswith("   "):
+            names.append(line.split()[0])
+    return names
+
+
+def help_sections(program, path=()):
+    text = program.output(*path, "--help")
+    title = " ".join(["armilla", *path])
+    sections = [f"{'#' * min(2 + max(len(path) - 1, 0), 6)} {title}\n\n```text\n{text.strip()}\n```\n"]
+    for name in subcommands(text):
+        sections += help_sections(program, (*path, name))
+    return sections
+
+
+def components(program):
+    return (f"{ORIGIN}# Components\n\nEverything that has a name. `armilla list` prints the same, `armilla show NAME` one entry; "
+            "the pages under [models](../models) give the equations.\n\n" + program.output("list", "--markdown").rstrip() + "\n")
+
+
+def command_line(program):
+    return (f"{ORIGIN}# The command line\n\nExit codes: 0 done, 1 a bug of Armilla, 2 something wrong with the input; then one message "
+            "says where, what and what to do.\n\n" + "\n".join(help_sections(program)))
+
+
+def picture(program):
+    prompt = f"\x1b[2m$\x1b[0m \x1b[1marmilla {' '.join(MAIN_JOB)}\x1b[0m\n"
+    return terminal_svg.svg(prompt + program.terminal_output(*MAIN_JOB))
+
+
+def differences(path, written, now):
+    """Of a picture only the text counts: how it is drawn needs a terminal and tells nothing new."""
+    name = str(path.relative_to(DOCS.parent))
+    return list(difflib.unified_diff(written.splitlines(True), now.splitlines(True), name, "the program's"))
+
+
+def check(program):
+    found = []
+    for name, make in PAGES.items():
+        path = DOCS / name
+        found += differences(path, path.read_text(encoding="utf-8") if path.exists() else "", make(program))
+    for name in PICTURES:
+        path = DOCS / name
+        shown = terminal_svg.described(path.read_text(encoding="utf-8")) if path.exists() else ""
+        found += differences(path, shown, f"$ armilla {' '.join(MAIN_JOB)}\n" + program.output(*MAIN_JOB))
+    sys.stdout.writelines(found)
+    if found:
+        print("run tools/generate_reference.py --program build/release/armilla")
+    return 1 if found else 0
+
+
+PAGES = {"reference/components.md": components, "reference/cli.md": command_line}
+PICTURES = {"images/run.svg": picture}
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", required=True, type=pathlib.Path)
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as home:
+        program = Program(options.program.resolve(), home)
+        if options.check:
+            return check(program)
+        for name, make in {**PAGES, **PICTURES}.items():
+            (DOCS / name).parent.mkdir(parents=True, exist_ok=True)
+            (DOCS / name).write_text(make(program), encoding="utf-8")
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
