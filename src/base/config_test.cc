@@ -4,23 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <functional>
 
-#include "base/error.h"
+#include "base/error_testing.h"
 
 namespace armilla {
 namespace {
 
 using testing::ElementsAre;
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 std::string parse_error(const std::string& text, const std::vector<std::string>& overrides = {}) {
   return error_of([&] { Config::parse(text, "f.yaml", overrides); });

@@ -3,9 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <functional>
 
-#include "base/error.h"
+#include "base/error_testing.h"
 
 namespace armilla {
 namespace {
@@ -21,15 +20,6 @@ constexpr ParameterInfo kTable[] = {
     {"peak", ParameterType::flop_rate, "1TFLOPS", "rate"},
     {"exact", ParameterType::boolean, "true", "switch"},
 };
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 ParameterValues values_of(const std::string& text) {
   return ParameterValues("array", kTable, parse_component(text, "--compute").parameters);

@@ -2,21 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-
-#include "base/error.h"
+#include "base/error_testing.h"
 
 namespace armilla {
 namespace {
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 TEST(UnitsText, EveryTimeUnit) {
   EXPECT_EQ(parse_time("7ps", "t"), picoseconds(7));

@@ -99,7 +99,8 @@ TEST_F(Cli, WrongCommandLinesAreExplained) {
   EXPECT_EQ(error("run resnet50 --machine dgx-a100 --rank 8"),
             "armilla: error: armilla run: unknown option '--rank'\n  hint: did you mean '--ranks'?\n");
   EXPECT_EQ(error("run resnet5 --machine dgx-a100"),
-            "armilla: error: resnet5: is neither a file nor a model of the zoo\n  hint: did you mean 'resnet50'?\n");
+            "armilla: error: resnet5: is neither a file nor a model of the zoo\n  hint: did you mean "
+            "'resnet50'?\n");
   EXPECT_EQ(error("run resnet50"),
             "armilla: error: armilla run: --machine is missing\n"
             "  hint: name one, such as dgx-a100 ('armilla list machines'), or give a study file\n");

@@ -2,9 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-
-#include "base/error.h"
+#include "base/error_testing.h"
 
 namespace armilla {
 namespace {
@@ -33,15 +31,6 @@ Work work(WorkKind kind, std::int64_t flops, std::int64_t bytes, DType dtype = D
 
 Time time_of(const std::string& text, const Work& work) {
   return make_cost_model(parse_component(text, "--compute"), device())->time(work);
-}
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 constexpr std::int64_t kGiga = 1'000'000'000;

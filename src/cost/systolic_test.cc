@@ -4,11 +4,10 @@
 
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <sstream>
 
-#include "base/error.h"
+#include "base/error_testing.h"
 
 namespace armilla {
 namespace {
@@ -95,15 +94,6 @@ std::pair<int, int> compare(const std::string& path) {
     complete += row.at("bw_mode") == "calc" ? 1 : 0;
   }
   return {rows, complete};
-}
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 std::unique_ptr<CostModel> model_of(const std::string& text) {

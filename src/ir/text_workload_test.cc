@@ -2,20 +2,10 @@
 
 #include <gmock/gmock.h>
 
-#include "base/error.h"
+#include "base/error_testing.h"
 
 namespace armilla {
 namespace {
-
-template <class Call>
-std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TextWorkload valid() {
   TextWorkload workload;
@@ -25,7 +15,7 @@ TextWorkload valid() {
   return workload;
 }
 
-std::string error_of(const TextWorkload& workload) {
+std::string invalid(const TextWorkload& workload) {
   return error_of([&] { validate_text_workload(workload); });
 }
 
@@ -46,23 +36,23 @@ TEST(TextWord, KnowsTheFourCollectivesOfTheFormat) {
 }
 
 TEST(ValidateTextWorkload, AcceptsAndRefuses) {
-  EXPECT_EQ(error_of(valid()), "no error");
-  EXPECT_EQ(error_of(TextWorkload{}), "text workload: has no layers");
+  EXPECT_EQ(invalid(valid()), "no error");
+  EXPECT_EQ(invalid(TextWorkload{}), "text workload: has no layers");
 
   TextWorkload workload = valid();
   workload.layers[0].name = "conv\t1";
-  EXPECT_EQ(error_of(workload),
+  EXPECT_EQ(invalid(workload),
             "layer 0 'conv\t1': its name is empty or contains white space\n"
             "  hint: the format separates columns by it");
   workload = valid();
   workload.layers[0].forward.cycles = -1;
-  EXPECT_EQ(error_of(workload), "layer 0 'conv1', forward: -1 cycles");
+  EXPECT_EQ(invalid(workload), "layer 0 'conv1', forward: -1 cycles");
   workload = valid();
   workload.layers[0].update_cycles = -3;
-  EXPECT_EQ(error_of(workload), "layer 0 'conv1': an update of -3 cycles");
+  EXPECT_EQ(invalid(workload), "layer 0 'conv1': an update of -3 cycles");
   workload = valid();
   workload.layers[0].input_gradient = {1, CollectiveKind::broadcast, Bytes(4)};
-  EXPECT_EQ(error_of(workload),
+  EXPECT_EQ(invalid(workload),
             "layer 0 'conv1', input gradient: the text format has no word for broadcast\n"
             "  hint: it knows all-reduce, all-gather, reduce-scatter and all-to-all");
 }
@@ -70,12 +60,12 @@ TEST(ValidateTextWorkload, AcceptsAndRefuses) {
 TEST(ValidateTextWorkload, BytesAndCollectivesComeTogether) {
   TextWorkload workload = valid();
   workload.layers[0].weight_gradient.bytes = Bytes(0);
-  EXPECT_EQ(error_of(workload),
+  EXPECT_EQ(invalid(workload),
             "layer 0 'conv1', weight gradient: ALLREDUCE of 0 bytes\n"
             "  hint: a collective needs at least 1 byte, and bytes need a collective");
   workload = valid();
   workload.layers[0].forward.bytes = Bytes(8);
-  EXPECT_EQ(error_of(workload),
+  EXPECT_EQ(invalid(workload),
             "layer 0 'conv1', forward: NONE of 8 bytes\n"
             "  hint: a collective needs at least 1 byte, and bytes need a collective");
 }

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/error.h"
+#include "base/error_testing.h"
 
 namespace armilla {
 namespace {
@@ -83,16 +83,6 @@ std::string sizes(const TextLayer& layer) {
 
 std::vector<LayerCycles> no_cycles(const Model& model) {
   return std::vector<LayerCycles>(model.layers.size());
-}
-
-template <class Call>
-std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 // The rows of the generator's table, with m 64, k 96, n 32, P 16, 4 packages of 4.

@@ -6,24 +6,14 @@
 
 #include <filesystem>
 #include <fstream>
-#include <functional>
 
-#include "base/error.h"
+#include "base/error_testing.h"
 
 namespace armilla {
 namespace {
 
 using testing::Contains;
 using testing::Not;
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 constexpr const char* kDevice =
     "name: toy\n"

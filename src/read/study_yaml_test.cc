@@ -7,10 +7,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <iterator>
 
-#include "base/error.h"
+#include "base/error_testing.h"
 #include "read/machine_yaml.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
@@ -19,15 +18,6 @@ namespace armilla {
 namespace {
 
 using testing::ElementsAre;
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 Study study_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
   return read_study(Config::parse(text, "s.yaml", overrides));
@@ -147,7 +137,8 @@ TEST(StudyYaml, RefusesWhatMakesNoSense) {
   EXPECT_EQ(study_error(small + "plan: {ranks: 0}\n"),
             "s.yaml:3:15: plan.ranks: 0 is too small\n  hint: the lowest value is 1");
   EXPECT_EQ(study_error(small + "plan: {batch: 3, global_batch: 6}\n"),
-            "s.yaml:3:31: plan.global_batch: is given beside plan.batch\n  hint: give one: of all ranks, or of one");
+            "s.yaml:3:31: plan.global_batch: is given beside plan.batch\n  hint: give one: of all ranks, or "
+            "of one");
   EXPECT_EQ(study_error(small + "plan: {batch: -3}\n"),
             "s.yaml:3:15: plan.batch: -3 is too small\n  hint: the lowest value is 1");
   EXPECT_EQ(study_error(small + "plan: {batch: 10, micro_batches: 3}\n"),

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "base/error.h"
+#include "base/error_testing.h"
 #include "write/example_run.h"
 
 namespace armilla {
@@ -12,16 +12,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::StartsWith;
-
-template <class Call>
-std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(RunFormats, EachWritesItsFilesWherePathSays) {
   const armilla::Run run = example_run();
