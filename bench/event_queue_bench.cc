@@ -13,11 +13,12 @@ namespace armilla {
 namespace {
 
 constexpr double kGoal = 20e6;  // events per second on one core
+constexpr std::size_t kDelays = 1 << 14;
 
 // Delays are drawn beforehand, so that the clock measures the queue and not the generator: exponential with a
 // mean of 1 us, as ticks of a picosecond.
 std::vector<Time> random_delays() {
-  std::vector<Time> delays(1 << 14);
+  std::vector<Time> delays(kDelays);
   std::uint64_t state = 0x9e3779b97f4a7c15;
   for (Time& delay : delays) {
     state = state * 6364136223846793005 + 1442695040888963407;
@@ -42,7 +43,7 @@ class Hold final : public EventHandler {
   static constexpr Time kSlice = nanoseconds(1000);
 
   void schedule() {
-    queue_.schedule(queue_.now() + delays_[next_ % delays_.size()], target_, next_);
+    queue_.schedule(queue_.now() + delays_[next_ % kDelays], target_, next_);
     ++next_;
   }
 

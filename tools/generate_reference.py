@@ -4,6 +4,7 @@
     docs/reference/components.md   armilla list --markdown
     docs/reference/cli.md          the help of every command
     docs/images/run.svg            the report of the README's main job, as a terminal shows it
+    docs/images/timeline.svg       the timeline of an example
 
     generate_reference.py --program PROGRAM            write them
     generate_reference.py --program PROGRAM --check    print what differs from them, exit 1 if anything does
@@ -18,9 +19,12 @@ import sys
 import tempfile
 
 import terminal_svg
+import timeline_svg
 
-DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
 ORIGIN = "<!-- Written by tools/generate_reference.py; do not edit. -->\n\n"
+TIMELINE = "vgg16-ethernet.yaml"
 MAIN_JOB = ["run", "resnet50", "--machine", "dgx-a100", "--ranks", "64", "--batch", "256"]
 
 
@@ -74,14 +78,20 @@ def command_line(program):
             "says where, what and what to do.\n\n" + "\n".join(help_sections(program)))
 
 
-def picture(program):
+def timeline(program):
+    with tempfile.TemporaryDirectory() as folder:
+        program.output("run", str(ROOT / "examples" / TIMELINE), "--csv", folder, "--quiet")
+        text = (pathlib.Path(folder) / "timeline.csv").read_text(encoding="utf-8")
+    return timeline_svg.svg(text, f"One rank of examples/{TIMELINE}")
+
+
+def report(program):
     prompt = f"\x1b[2m$\x1b[0m \x1b[1marmilla {' '.join(MAIN_JOB)}\x1b[0m\n"
     return terminal_svg.svg(prompt + program.terminal_output(*MAIN_JOB))
 
 
 def differences(path, written, now):
-    """Of a picture only the text counts: how it is drawn needs a terminal and tells nothing new."""
-    name = str(path.relative_to(DOCS.parent))
+    name = str(path.relative_to(ROOT))
     return list(difflib.unified_diff(written.splitlines(True), now.splitlines(True), name, "the program's"))
 
 
@@ -90,6 +100,7 @@ def check(program):
     for name, make in PAGES.items():
         path = DOCS / name
         found += differences(path, path.read_text(encoding="utf-8") if path.exists() else "", make(program))
+    # Of a terminal's picture only the text counts: drawing it needs a terminal and tells nothing new.
     for name in PICTURES:
         path = DOCS / name
         shown = terminal_svg.described(path.read_text(encoding="utf-8")) if path.exists() else ""
@@ -100,8 +111,8 @@ def check(program):
     return 1 if found else 0
 
 
-PAGES = {"reference/components.md": components, "reference/cli.md": command_line}
-PICTURES = {"images/run.svg": picture}
+PAGES = {"reference/components.md": components, "reference/cli.md": command_line, "images/timeline.svg": timeline}
+PICTURES = {"images/run.svg": report}
 
 
 def main(arguments):

@@ -254,6 +254,10 @@ def nested():
                              [value("s_out", None), value("o", None)])
     build("scan", [node("Scan", ["s", "x"], ["last", "all"], body=scan, num_scan_inputs=1)],
           [value("s", [2, 4]), value("x", [7, 2, 3])], [value("last", None), value("all", None)], [weight("w", [7, 4])])
+    sequence = helper.make_sequence_type_proto(helper.make_tensor_type_proto(FLOAT, [2, 4]))
+    build("scan_sequence", [node("Scan", ["s", "x"], ["last", "all"], body=scan, num_scan_inputs=1)],
+          [helper.make_value_info("s", sequence), value("x", [7, 2, 3])], [value("last", None), value("all", None)],
+          [weight("w", [7, 4])])
     leaky = node("LeakyRelu", ["m"], ["b"])
     leaky.attribute.add(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT)
     block = helper.make_function("my.ops", "Block", ["a", "w"], ["b"], [node("MatMul", ["a", "w"], ["m"]), leaky],

@@ -13,7 +13,8 @@ result=0
 ctest --preset test --parallel "$(nproc)" --quiet --output-log "$log" "$@" || result=$?
 awk '
   /^(test [0-9]+$| *Start +[0-9]+: | *[0-9]+\/[0-9]+ Test +#[0-9]+: )/ { failed = 0 }
-  / Test +#[0-9]+: / && !/ Passed / { failed = 1 }
+  / Test +#[0-9]+: / && !/( Passed |\*\*\*Skipped) / { failed = 1 }
+  /^\[ERROR_MESSAGE\]|^Errors while running CTest/ { next }
   /% tests passed/ { summary = 1 }
   failed || summary
 ' "$log"

@@ -66,9 +66,10 @@ YamlValue& descend(YamlValue& value, const std::string& key, const std::string& 
 }
 
 // Sets one "key.path=value" in the tree, making mappings on the way where nothing stands yet.
-void apply_override(YamlValue& root, const std::string& text) {
+void apply_override(YamlValue& root, const Override& override) {
+  const std::string& text = override.setting;
   constexpr std::size_t kMostParts = 64;
-  const std::string where = fmt::format("--set {:.100}", text);
+  const std::string where = override.where.empty() ? fmt::format("--set {:.100}", text) : override.where;
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
     throw Error(where, "expected key=value", "for example --set plan.micro_batches=4");
@@ -100,17 +101,16 @@ void apply_override(YamlValue& root, const std::string& text) {
 Config::Config(const YamlValue& value, std::string path, std::shared_ptr<Document> document)
     : value_(&value), path_(std::move(path)), document_(std::move(document)) {}
 
-Config Config::parse(std::string_view text, const std::string& name,
-                     const std::vector<std::string>& overrides) {
+Config Config::parse(std::string_view text, const std::string& name, const std::vector<Override>& overrides) {
   auto document = std::make_shared<Document>();
   document->file = name;
   document->root = parse_yaml(text, name);
-  for (const std::string& override_text : overrides) apply_override(document->root, override_text);
+  for (const Override& override : overrides) apply_override(document->root, override);
   const YamlValue& root = document->root;
   return Config(root, "", std::move(document));
 }
 
-Config Config::read(const std::string& path, const std::vector<std::string>& overrides) {
+Config Config::read(const std::string& path, const std::vector<Override>& overrides) {
   const MappedFile file(path);
   return parse({file.bytes().data(), file.bytes().size()}, path, overrides);
 }
@@ -119,7 +119,8 @@ std::string Config::where_at(int line, int column, const std::string& path) cons
   std::string text = document_->file;
   if (!value_->origin.empty()) {
     text = value_->origin;
-    if (text.starts_with(fmt::format("--set {}=", path))) return text;
+    // A flag says enough by itself; so does a setting of this very key.
+    if (!text.starts_with("--set ") || text.starts_with(fmt::format("--set {}=", path))) return text;
   } else if (line > 0) {
     text += fmt::format(":{}:{}", line, column);
   }

@@ -20,14 +20,23 @@ namespace armilla {
 
 struct YamlValue;
 
+// "key.path=value" (lists by index: "dims.0.size=8"); the value is YAML.
+struct Override {
+  Override(std::string setting_, std::string where_ = {})
+      : setting(std::move(setting_)), where(std::move(where_)) {}
+  Override(const char* setting_) : setting(setting_) {}
+
+  std::string setting;
+  std::string where;  // what errors call it ("--ranks 12"); empty: "--set SETTING"
+};
+
 class Config {
  public:
-  // `name` is what error messages call the file. `overrides` are "key.path=value" (lists by index:
-  // "dims.0.size=8"); the value is YAML. Throws Error on a syntax error or an override that goes through a
-  // scalar.
+  // `name` is what error messages call the file. Throws Error on a syntax error or an override that goes
+  // through a scalar.
   static Config parse(std::string_view text, const std::string& name,
-                      const std::vector<std::string>& overrides = {});
-  static Config read(const std::string& path, const std::vector<std::string>& overrides = {});
+                      const std::vector<Override>& overrides = {});
+  static Config read(const std::string& path, const std::vector<Override>& overrides = {});
 
   std::string where() const;        // "study.yaml:3:5: machine.dims.0", "--set machine.dims.0=x"
   const std::string& file() const;  // the name given to `parse`

@@ -12,7 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 
-std::string parse_error(const std::string& text, const std::vector<std::string>& overrides = {}) {
+std::string parse_error(const std::string& text, const std::vector<Override>& overrides = {}) {
   return error_of([&] { Config::parse(text, "f.yaml", overrides); });
 }
 

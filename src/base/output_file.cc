@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <set>
 
 #include "base/error.h"
 
@@ -107,6 +109,15 @@ class StagedFile {
 }  // namespace
 
 void write_files(const std::vector<NamedContents>& files) {
+  std::set<std::filesystem::path> targets;
+  for (const NamedContents& file : files) {
+    std::error_code unknown;
+    const std::filesystem::path target = std::filesystem::weakly_canonical(file.path, unknown);
+    const bool regular =
+        !std::filesystem::exists(target, unknown) || std::filesystem::is_regular_file(target, unknown);
+    if (regular && !targets.insert(target).second)
+      throw Error(file.path, "two outputs would go to this file", "give each its own");
+  }
   std::vector<StagedFile> staged;
   staged.reserve(files.size());
   for (const NamedContents& file : files) staged.emplace_back(file);

@@ -7,10 +7,9 @@
 
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <sstream>
 
-#include "base/error.h"
+#include "base/error_testing.h"
 
 namespace armilla {
 namespace {
@@ -38,15 +37,6 @@ class OutputFile : public testing::Test {
     std::sort(names.begin(), names.end());
     return names;
   }
-  static std::string error_of(const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "no error";
-  }
-
   std::string folder_;
 };
 
@@ -119,6 +109,15 @@ TEST_F(OutputFile, APipeIsWrittenDirectlyAndOnlyWhenTheRestIsSafe) {
   ASSERT_GE(size, 0);
   EXPECT_EQ(std::string(buffer, static_cast<std::size_t>(size)), "kept");
   EXPECT_THAT(listing(), ElementsAre("a"));
+}
+
+TEST_F(OutputFile, TwoOutputsCannotShareAFile) {
+  EXPECT_EQ(error_of([&] {
+              write_files({{path("a"), "1"}, {folder_ + "/./a", "2"}});
+            }),
+            folder_ + "/./a: two outputs would go to this file\n  hint: give each its own");
+  EXPECT_THAT(listing(), IsEmpty());
+  write_files({{"/dev/null", "1"}, {"/dev/null", "2"}});
 }
 
 }  // namespace

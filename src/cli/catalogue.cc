@@ -78,7 +78,7 @@ std::vector<CatalogueEntry> formats() {
 }
 
 constexpr CatalogueFamily kFamilies[] = {
-    {"models", "model", "models that are compiled in (more: armilla zoo list)", models},
+    {"models", "model", "models that are compiled in; 'armilla zoo list' has more", models},
     {"machines", "machine", "clusters of any size", machines},
     {"devices", "device", "accelerators", devices},
     {"compute", "compute model", "models of compute time, for --compute", compute_models},

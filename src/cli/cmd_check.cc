@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "base/error.h"
 #include "base/units_text.h"
@@ -34,14 +35,17 @@ std::string check_study(const Config& config) {
   return fmt::format("study of {} on {} ranks of {}", model.name, study.plan.ranks, study.machine.name);
 }
 
+std::string describe(const Machine& machine) {
+  validate_machine(machine);
+  return fmt::format("machine '{}' of {} devices", machine.name, rank_count(machine));
+}
+
 std::string check_yaml(const std::string& path) {
   const Config config = Config::read(path);
   if (!config.is_map()) throw Error(path, "holds no mapping", "expected a study, a machine or a device");
   if (config.has("model")) return check_study(config);
   if (config.has("dimensions")) {
-    const Machine machine = read_machine(config);
-    validate_machine(machine);
-    return fmt::format("machine '{}' of {} devices", machine.name, rank_count(machine));
+    return describe(read_machine(config));
   }
   if (config.has("memory_bandwidth")) return fmt::format("device '{}'", read_device(config).name);
   throw Error(path,
@@ -59,11 +63,22 @@ std::string check_model(const std::string& name, const ModelOptions& options) {
   return text;
 }
 
+bool is_one_of(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string check(const std::string& input, const ModelOptions& options) {
+  if (input.ends_with(".yaml") || input.ends_with(".yml")) return check_yaml(input);
+  if (is_one_of(machine_names(), input)) return describe(load_machine(input, input));
+  if (is_one_of(device_names(), input)) return fmt::format("device '{}'", load_device(input, input).name);
+  return check_model(input, options);
+}
+
 class CheckCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("inputs", inputs_, "models (by name or file), study files, machine files, device files")
-        ->type_name("NAME|FILE ...")
+    app.add_option("inputs", inputs_, "models, machines and devices by name or file, and study files")
+        ->type_name("NAME|FILE")
         ->required();
     app.add_option("--dim", dimensions_, "size of a symbolic dimension of a model")
         ->type_name("NAME=SIZE")
@@ -71,12 +86,19 @@ class CheckCommand final : public Command {
   }
 
   void execute(const Session& session) override {
-    ModelOptions options;
-    for (const std::string& text : dimensions_) options.dimensions.insert(parse_dimension(text));
+    const ModelOptions options{parse_dimensions(dimensions_), {}};
+    std::size_t refused = 0;
     for (const std::string& input : inputs_) {
-      const bool yaml = input.ends_with(".yaml") || input.ends_with(".yml");
-      session.out << fmt::format("{}: {}\n", input, yaml ? check_yaml(input) : check_model(input, options));
+      try {
+        session.out << fmt::format("{}: {}\n", input, check(input, options));
+      } catch (const Error& error) {
+        if (inputs_.size() == 1) throw;
+        ++refused;
+        session.err << fmt::format("armilla: error: {}\n", error.what());
+      }
     }
+    if (refused > 0)
+      throw Error("armilla check", fmt::format("{} of {} inputs are not valid", refused, inputs_.size()));
   }
 
  private:

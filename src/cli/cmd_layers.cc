@@ -16,12 +16,14 @@ class LayersCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
     model_.declare(app);
-    app.add_option("--compute", compute_,
-                   "add times (and cycles) of a compute model, such as systolic:rows=128,dataflow=os")
-        ->type_name("MODEL");
+    CLI::Option* const compute =
+        app.add_option("--compute", compute_,
+                       "add times (and cycles) of a compute model, such as systolic:rows=128,dataflow=os")
+            ->type_name("MODEL");
     app.add_option("--device", device_, "the device the compute model runs on ('armilla list devices')")
         ->type_name("NAME|FILE")
-        ->capture_default_str();
+        ->capture_default_str()
+        ->needs(compute);
     app.add_option("--json", json_, "write the table to FILE (docs/formats/layers_json.md)")
         ->type_name("FILE");
     app.add_option("--csv", csv_, "write the table to FILE")->type_name("FILE");

@@ -45,7 +45,7 @@ class ListCommand final : public Command {
   }
 
   static void list_markdown(const Session& session, const CatalogueFamily& family) {
-    session.out << fmt::format("## {}\n\n{}.\n\n| name | what it is |\n|---|---|\n", family.name,
+    session.out << fmt::format("## {}\n\nThese are {}.\n\n| name | what it is |\n|---|---|\n", family.name,
                                family.help);
     for (const CatalogueEntry& entry : family.entries()) {
       std::string help = entry.help;

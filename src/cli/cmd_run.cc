@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/output_file.h"
+#include "base/units_text.h"
 #include "cli/command.h"
 #include "cli/model_flags.h"
 #include "read/study_yaml.h"
@@ -76,7 +77,7 @@ class RunCommand final : public Command {
     }
     app.add_option("--algorithm", algorithms_,
                    "collective algorithm: one for all dimensions, or one each, innermost first")
-        ->type_name("NAME ...")
+        ->type_name("NAME")
         ->delimiter(';')
         ->group("Study");
     app.add_flag("--no-overlap", no_overlap_, "exchange gradients only after the backward pass")
@@ -89,6 +90,9 @@ class RunCommand final : public Command {
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false)
         ->group("Study");
+    app.add_option("--max-messages", max_messages_, "refuse runs that would simulate more")
+        ->type_name("N")
+        ->capture_default_str();
     app.add_flag("--no-fold", no_fold_, "simulate every rank even where one can stand for all");
     app.add_option("--json", json_, "write every figure to FILE (docs/formats/run_json.md)")
         ->type_name("FILE")
@@ -105,7 +109,8 @@ class RunCommand final : public Command {
 
   void execute(const Session& session) override {
     const RunFormat* const trace = trace_.empty() ? nullptr : &trace_format(trace_);
-    const Run run = run_study(read_study(configuration()), {!no_fold_});
+    const SimulationOptions options{!no_fold_, parse_real(max_messages_, "--max-messages")};
+    const Run run = run_study(read_study(configuration()), options);
     std::vector<NamedContents> files;
     const auto add = [&](const RunFormat& format, const std::string& path) {
       std::vector<NamedContents> written = format.write(run, path);
@@ -114,46 +119,50 @@ class RunCommand final : public Command {
     };
     for (const RunFormat& format : run_formats()) {
       if (format.option == "--json" && !json_.empty()) add(format, json_);
-      if (format.option == "--csv" && !csv_.empty()) {
-        make_folder(csv_);
-        add(format, csv_);
-      }
+      if (format.option == "--csv" && !csv_.empty()) add(format, csv_);
     }
     if (trace != nullptr) add(*trace, trace_);
-    write_files(files);
+    const bool fresh_folder = !csv_.empty() && make_folder(csv_);
+    try {
+      write_files(files);
+    } catch (...) {
+      std::error_code ignored;
+      if (fresh_folder) std::filesystem::remove(csv_, ignored);
+      throw;
+    }
     if (!quiet_) session.out << write_run_text(run, session.colour);
   }
 
  private:
   Config configuration() const {
-    std::vector<std::string> overrides;
-    const auto set = [&](std::string_view key, std::string_view value) {
-      overrides.push_back(fmt::format("{}={}", key, value));
+    std::vector<Override> overrides;
+    const auto set = [&](std::string_view key, const std::string& value, const std::string& flag) {
+      overrides.emplace_back(fmt::format("{}={}", key, value), flag);
     };
     const bool study = is_study_file(input_);
-    if (!study) set("model.name", yaml_scalar(input_));
-    if (!machine_.empty()) set("machine", yaml_scalar(machine_));
+    if (!study) set("model.name", yaml_scalar(input_), "armilla run");
+    if (!machine_.empty()) set("machine", yaml_scalar(machine_), "--machine " + machine_);
     if (!study && machine_.empty() && !sets("machine")) {
       throw Error("armilla run", "--machine is missing",
                   "name one, such as dgx-a100 ('armilla list machines'), or give a study file");
     }
     for (std::size_t i = 0; i < kStudyFlags.size(); ++i) {
-      if (!values_[i].empty()) set(kStudyFlags[i].key, yaml_scalar(values_[i]));
+      if (!values_[i].empty())
+        set(kStudyFlags[i].key, yaml_scalar(values_[i]),
+            fmt::format("{} {}", kStudyFlags[i].flag, values_[i]));
     }
     if (!algorithms_.empty()) {
       std::string list;
       for (const std::string& algorithm : algorithms_)
         list += (list.empty() ? "" : ", ") + yaml_scalar(algorithm);
-      set("collectives.algorithms", "[" + list + "]");
+      set("collectives.algorithms", "[" + list + "]", "--algorithm");
     }
-    if (no_overlap_) set("plan.overlap", "false");
-    for (const std::string& dimension : dimensions_) {
-      const auto& [name, size] = parse_dimension(dimension);
-      if (name.find('.') != std::string::npos) {
-        throw Error("--dim " + dimension, "the name contains a dot",
-                    "put it under model.dimensions in a study file");
-      }
-      set("model.dimensions." + name, fmt::format("{}", size));
+    if (no_overlap_) set("plan.overlap", "false", "--no-overlap");
+    for (const auto& [name, size] : parse_dimensions(dimensions_)) {
+      const std::string flag = fmt::format("--dim {}={}", name, size);
+      if (name.find('.') != std::string::npos)
+        throw Error(flag, "the name contains a dot", "put it under model.dimensions in a study file");
+      set("model.dimensions." + name, fmt::format("{}", size), flag);
     }
     overrides.insert(overrides.end(), settings_.begin(), settings_.end());
     return study ? Config::read(input_, overrides) : Config::parse("", "command line", overrides);
@@ -164,13 +173,16 @@ class RunCommand final : public Command {
                        [&](const std::string& setting) { return setting.starts_with(key); });
   }
 
-  static void make_folder(const std::string& path) {
+  // Returns whether it had to be made.
+  static bool make_folder(const std::string& path) {
     std::error_code error;
-    std::filesystem::create_directories(path, error);
+    const bool made = std::filesystem::create_directories(path, error);
     if (error) throw Error(path, fmt::format("cannot make the folder: {}", error.message()));
+    return made;
   }
 
   std::string input_, machine_, json_, csv_, trace_;
+  std::string max_messages_ = "2e9";
   std::vector<std::string> values_;  // parallel to kStudyFlags
   std::vector<std::string> algorithms_, dimensions_, settings_;
   bool no_overlap_ = false, no_fold_ = false, quiet_ = false;

@@ -65,9 +65,9 @@ void show_machine(const Session& session, const Machine& machine) {
 class ShowCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option(
-           "name", name_,
-           "the name of a machine, device, compute model, network, algorithm or format, or a machine file")
+    app.add_option("name", name_,
+                   "the name of a machine, device, compute model, network, algorithm or format, or a machine "
+                   "or device file")
         ->type_name("NAME|FILE")
         ->required();
   }
@@ -86,7 +86,12 @@ class ShowCommand final : public Command {
       }
     }
     if (!found && file) {
-      show_machine(session, load_machine(name_, "armilla show"));
+      const Config config = Config::read(name_);
+      if (config.is_map() && !config.has("dimensions") && config.has("memory_bandwidth")) {
+        show_device(session, read_device(config));
+      } else {
+        show_machine(session, read_machine(config));
+      }
       found = true;
     }
     if (!found)

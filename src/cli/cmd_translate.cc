@@ -27,9 +27,8 @@ class TranslateCommand final : public Command {
     app.add_option("--policy", policy_, "DATA, MODEL, HYBRID_DATA_MODEL or HYBRID_MODEL_DATA")
         ->type_name("POLICY")
         ->capture_default_str();
-    app.add_option("--npus", options_.npus, "devices the job runs on; --batch is for all of them")
+    app.add_option("--npus", npus_, "devices the job runs on; --batch is for all of them")
         ->type_name("N")
-        ->check(CLI::Range(std::int64_t{1}, std::int64_t{INT32_MAX}))
         ->capture_default_str();
     app.add_option("--packages", options_.packages,
                    "packages of npus/packages devices, for the hybrid policies")
@@ -44,9 +43,8 @@ class TranslateCommand final : public Command {
         ->type_name("weights|all")
         ->check(CLI::IsMember({"weights", "all"}))
         ->capture_default_str();
-    app.add_option("--update-cycles", options_.update_cycles, "delay after every finished collective")
+    app.add_option("--update-cycles", update_cycles_, "delay after every finished collective")
         ->type_name("N")
-        ->check(CLI::NonNegativeNumber)
         ->capture_default_str();
     app.add_option("--compute", compute_,
                    "compute model for the cycles; without its own cycles, 1 cycle is 1 ns")
@@ -61,6 +59,9 @@ class TranslateCommand final : public Command {
   void execute(const Session& session) override {
     const TextWorkloadFormat& format = text_workload_format(format_, output_);
     options_.policy = text_policy(policy_, "--policy");
+    options_.npus = parse_flag(npus_, "--npus", 1, INT32_MAX);
+    options_.packages = parse_flag(packages_, "--packages", 1, INT32_MAX);
+    options_.update_cycles = parse_flag(update_cycles_, "--update-cycles", 0, INT64_MAX);
     options_.all_parameters = gradients_ == "all";
     if (!dtype_.empty()) {
       const auto dtype = dtype_from_name(dtype_);
@@ -79,6 +80,12 @@ class TranslateCommand final : public Command {
                                workload.layers.size(), name_of(options_.policy), model.batch, options_.npus,
                                compute_);
     for (const std::string& note : model.notes) session.out << fmt::format("note: {}\n", note);
+    if (options_.policy != TextPolicy::model && model.batch % options_.npus != 0) {
+      session.out << fmt::format(
+          "note: a batch of {} does not divide by {} NPUs: shares are rounded down, as ASTRA-sim's generator "
+          "does\n",
+          model.batch, options_.npus);
+    }
     report_left_out(session, model);
   }
 
@@ -101,6 +108,7 @@ class TranslateCommand final : public Command {
   TextWorkloadOptions options_;
   std::string output_, format_, dtype_;
   std::string policy_ = "DATA", gradients_ = "weights", compute_ = "systolic", device_ = "a100-80gb-sxm";
+  std::string npus_ = "1", packages_ = "1", update_cycles_ = "100";
   bool quiet_ = false;
 };
 

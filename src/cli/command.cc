@@ -68,6 +68,20 @@ constexpr std::array kCommands = {
                 make_completion_command},
 };
 
+// An empty value is a shell variable that was not set, never a wish.
+void refuse_empty_values(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() == 0) continue;  // a flag
+    option->check(
+        [](const std::string& value) {
+          return value.empty() ? std::string("the value is empty") : std::string();
+        },
+        "", "");
+  }
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    refuse_empty_values(*command);
+}
+
 std::string footer(std::span<const Example> examples) {
   std::string text = "Examples:\n";
   for (const Example& example : examples)
@@ -94,6 +108,7 @@ std::unique_ptr<CLI::App> make_parser(std::vector<std::unique_ptr<Command>>& ins
     instances.back()->declare(*command);
     command->footer(footer(info.examples));
   }
+  refuse_empty_values(*app);
   return app;
 }
 

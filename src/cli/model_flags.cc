@@ -1,5 +1,7 @@
 #include "cli/model_flags.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "base/units_text.h"
 
@@ -9,9 +11,7 @@ void ModelFlags::declare(CLI::App& app) {
   app.add_option("model", model, "a zoo name ('armilla zoo list') or an ONNX file")
       ->type_name("MODEL")
       ->required();
-  app.add_option("--batch", batch, "samples (default: the file's own batch, else 1)")
-      ->type_name("N")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{INT32_MAX}));
+  app.add_option("--batch", batch, "samples (default: the file's own batch, else 1)")->type_name("N");
   app.add_option("--dim", dimensions, "size of a symbolic dimension of the model")
       ->type_name("NAME=SIZE")
       ->allow_extra_args(false);
@@ -19,9 +19,30 @@ void ModelFlags::declare(CLI::App& app) {
 
 ModelOptions ModelFlags::options() const {
   ModelOptions chosen;
-  if (batch > 0) chosen.batch = batch;
-  for (const std::string& text : dimensions) chosen.dimensions.insert(parse_dimension(text));
+  if (!batch.empty()) chosen.batch = parse_flag(batch, "--batch", 1, INT32_MAX);
+  chosen.dimensions = parse_dimensions(dimensions);
   return chosen;
+}
+
+std::int64_t parse_flag(const std::string& text, std::string_view flag, std::int64_t lowest,
+                        std::int64_t highest) {
+  const std::string where = fmt::format("{} {:.60}", flag, text);
+  const std::int64_t value = parse_count(text, where);
+  if (value < lowest)
+    throw Error(where, fmt::format("{} is too small", value), fmt::format("the lowest value is {}", lowest));
+  if (value > highest)
+    throw Error(where, fmt::format("{} is too large", value),
+                fmt::format("the highest value is {}", highest));
+  return value;
+}
+
+std::map<std::string, std::int64_t> parse_dimensions(const std::vector<std::string>& texts) {
+  std::map<std::string, std::int64_t> dimensions;
+  for (const std::string& text : texts) {
+    if (!dimensions.insert(parse_dimension(text)).second)
+      throw Error("--dim " + text, "this dimension is given twice");
+  }
+  return dimensions;
 }
 
 std::pair<std::string, std::int64_t> parse_dimension(const std::string& text) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "read/read.h"
@@ -11,7 +13,7 @@ namespace armilla {
 
 struct ModelFlags {
   std::string model;
-  std::int64_t batch = 0;
+  std::string batch;
   std::vector<std::string> dimensions;
 
   void declare(CLI::App& app);
@@ -20,7 +22,13 @@ struct ModelFlags {
   Model read() const { return read_model(model, options()); }
 };
 
+// A whole number given to `flag`, in decimal. Throws Error unless it lies between the bounds.
+std::int64_t parse_flag(const std::string& text, std::string_view flag, std::int64_t lowest,
+                        std::int64_t highest);
+
 // "NAME=SIZE", as given to --dim.
 std::pair<std::string, std::int64_t> parse_dimension(const std::string& text);
+// All of them. Throws Error for a name that is given twice.
+std::map<std::string, std::int64_t> parse_dimensions(const std::vector<std::string>& texts);
 
 }  // namespace armilla

@@ -21,6 +21,11 @@ int report(const Session& session, const std::string& text) {
   return kUserInput;
 }
 
+void require_written(std::ostream& out) {
+  out.flush();
+  if (!out) throw Error("standard output", "cannot be written", "is the disk full?");
+}
+
 // The innermost command that was named on the command line.
 const CLI::App& innermost(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
@@ -85,7 +90,9 @@ int run_main(const std::vector<std::string>& arguments, const Session& session) 
     try {
       app->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     } catch (const CLI::Success& asked) {  // --help and --version
-      return app->exit(asked, session.out, session.err);
+      app->exit(asked, session.out, session.err);
+      require_written(session.out);
+      return kDone;
     } catch (const CLI::ParseError& error) {
       throw explain(error, *app, arguments);
     }
@@ -93,8 +100,7 @@ int run_main(const std::vector<std::string>& arguments, const Session& session) 
     const auto info = std::find_if(commands().begin(), commands().end(),
                                    [&](const CommandInfo& c) { return c.name == name; });
     instances[static_cast<std::size_t>(info - commands().begin())]->execute(session);
-    session.out.flush();
-    if (!session.out) throw Error("standard output", "cannot be written", "is the disk full?");
+    require_written(session.out);
     return kDone;
   } catch (const Error& error) {
     return report(session, error.what());

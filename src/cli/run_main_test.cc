@@ -105,7 +105,7 @@ TEST_F(Cli, WrongCommandLinesAreExplained) {
             "armilla: error: armilla run: --machine is missing\n"
             "  hint: name one, such as dgx-a100 ('armilla list machines'), or give a study file\n");
   EXPECT_EQ(error("run resnet50 --machine dgx-a100 --ranks 12"),
-            "armilla: error: --set plan.ranks=\"12\": 12 ranks do not fill whole groups of 8 on machine "
+            "armilla: error: --ranks 12: 12 ranks do not fill whole groups of 8 on machine "
             "'dgx-a100'\n"
             "  hint: the nearest counts that do are 8 and 16\n");
   EXPECT_NE(error("run resnet50 --machine dgx-a100 --bucket 25").find("'25' has no unit"), std::string::npos);
@@ -117,6 +117,74 @@ TEST_F(Cli, WrongCommandLinesAreExplained) {
             std::string::npos);
   EXPECT_NE(error("show dgx-a10").find("did you mean 'dgx-a100'?"), std::string::npos);
   EXPECT_NE(error("list machine").find("did you mean 'machines'?"), std::string::npos);
+}
+
+TEST_F(Cli, ValuesThatMakeNoSenseAreRefused) {
+  const std::string run_it = "run resnet18 --machine dgx-a100 --ranks 8 ";
+  for (const std::string flags : {"--batch 0",
+                                  "--batch -1",
+                                  "--batch 1.5",
+                                  "--batch 99999999999999999999",
+                                  "--batch 9e9",
+                                  "--batch 0x10",
+                                  "--micro-batches 5",
+                                  "--global-batch 7",
+                                  "--ranks 0",
+                                  "--ranks 16777217",
+                                  "--chunks 0",
+                                  "--chunks 1000000",
+                                  "--active-chunks 0",
+                                  "--precision int8",
+                                  "--optimizer lamb",
+                                  "--chunk-order random",
+                                  "--decomposition tree",
+                                  "--algorithm rnig",
+                                  "--algorithm ring direct",
+                                  "--network garnet",
+                                  "--compute roofline:peek=1",
+                                  "--dim batch",
+                                  "--dim batch=0",
+                                  "--dim sequence=4",
+                                  "--dim batch=4 --dim batch=5",
+                                  "--set plan",
+                                  "--set =1",
+                                  "--bucket 0MiB",
+                                  "--bucket -1MiB",
+                                  "--max-messages 10 --no-fold",
+                                  "--json run.json --trace ./run.json"}) {
+    const Outcome outcome = run(words(run_it + flags));
+    EXPECT_EQ(outcome.code, 2) << flags;
+    EXPECT_EQ(outcome.out, "") << flags;
+    EXPECT_EQ(outcome.err.substr(0, 16), "armilla: error: ") << flags;
+  }
+  for (const std::string flag :
+       {"--ranks", "--batch", "--json", "--csv", "--trace", "--compute", "--machine", "--set"}) {
+    EXPECT_EQ(run({"run", "resnet18", "--machine", "dgx-a100", flag, ""}).code, 2) << flag;
+  }
+  EXPECT_EQ(files(), (std::vector<std::string>{}));
+}
+
+TEST_F(Cli, AMessageBudgetIsSaidBeforehand) {
+  const Outcome outcome = run(words("run resnet18 --machine dgx-a100 --ranks 100000 --decomposition flat"));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("messages, the limit is 2e+09"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Cli, UtilizationIsMeasuredAgainstTheComputeModel) {
+  ASSERT_EQ(run(words("run vgg16 --machine dgx-a100 --ranks 8 --compute systolic:rows=4096,columns=4096 "
+                      "--json run.json"))
+                .code,
+            0);
+  EXPECT_LT(json_of("run.json").at("metrics").at("mfu").get<double>(), 1);
+}
+
+TEST_F(Cli, CheckGoesOnAfterABadInput) {
+  write("bad.yaml", "model: resnet18\n");
+  const Outcome outcome = run(words("check bad.yaml resnet18 dgx-a100 h100-sxm"));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.out.find("machine 'dgx-a100'"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("device 'h100-sxm'"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.err.find("1 of 4 inputs are not valid"), std::string::npos) << outcome.err;
 }
 
 TEST_F(Cli, ARunsJsonHasItsFixedNames) {

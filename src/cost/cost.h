@@ -17,6 +17,8 @@ class CostModel {
   virtual ~CostModel() = default;
   // How long the device is busy with `work`. Zero for WorkKind::none. Pure: equal work costs equal time.
   virtual Time time(const Work& work) const = 0;
+  // Dense peak of one device's matrix arithmetic under this model: what utilisation is measured against.
+  virtual FlopRate peak(DType dtype) const = 0;
   // Cycles for models that count them (systolic), 0 for the others.
   virtual std::int64_t cycles(const Work&) const { return 0; }
 };

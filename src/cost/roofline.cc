@@ -13,6 +13,7 @@ class Roofline : public CostModel {
  public:
   explicit Roofline(Device device) : device_(std::move(device)) {}
   Time time(const Work& work) const override { return roofline_time(device_, work); }
+  FlopRate peak(DType dtype) const override { return matrix_rate(device_, dtype); }
 
  private:
   Device device_;

@@ -89,6 +89,12 @@ class Systolic : public CostModel {
     return std::max(compute, time_to_move(work.bytes, Bandwidth(attainable)));
   }
 
+  // The array computes in one precision; a multiply-accumulate is two operations.
+  FlopRate peak(DType) const override {
+    return FlopRate(2 * real(options_.array.rows) * real(options_.array.columns) * real(options_.arrays) *
+                    options_.frequency.value);
+  }
+
   std::int64_t cycles(const Work& work) const override {
     std::int64_t total = 0;
     for (const Gemm& gemm : work.gemms) total = saturating_add(total, cycles(gemm));

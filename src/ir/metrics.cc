@@ -51,8 +51,7 @@ Flops model_flops(const Run& run) {
 
 double model_flops_utilization(const Run& run) {
   const double seconds = in_seconds(run.result.iteration);
-  const double peak = matrix_rate(run.study.machine.device, run.study.plan.precision).value *
-                      static_cast<double>(run.study.plan.ranks);
+  const double peak = run.peak_rate.value * static_cast<double>(run.study.plan.ranks);
   return seconds > 0 ? static_cast<double>(model_flops(run).value) / (seconds * peak) : 0;
 }
 
@@ -118,8 +117,6 @@ std::vector<LayerCost> layer_costs(const Run& run) {
           cost.weight_gradient += duration;
           break;
         case Phase::optimizer:
-          cost.optimizer += duration;
-          break;
         case Phase::gradient_exchange:
         case Phase::other:
           break;

@@ -35,9 +35,9 @@ std::vector<CollectiveSummary> summarize_collectives(const Run& run);
 
 struct LayerCost {
   std::int32_t layer = 0;
-  Time forward, input_gradient, weight_gradient, optimizer;
+  Time forward, input_gradient, weight_gradient;
   Time communication;  // of the gradient exchanges attributed to the layer
-  Time compute() const { return forward + input_gradient + weight_gradient + optimizer; }
+  Time compute() const { return forward + input_gradient + weight_gradient; }
 };
 // One per layer of the first program, in layer order.
 std::vector<LayerCost> layer_costs(const Run& run);

@@ -12,8 +12,7 @@ Run small_run() {
   run.study.plan.ranks = 2;
   run.study.plan.batch = 5;
   run.study.plan.precision = DType::fp16;
-  run.study.machine.device.vector_rate = teraflops(1);
-  run.study.machine.device.matrix_rate[DType::fp16] = teraflops(4);
+  run.peak_rate = teraflops(4);
   run.graph.ranks = 2;
   run.graph.program_of = {0, 0};
   run.graph.layers = {"first", "second"};

@@ -36,6 +36,7 @@ struct Run {
   Model model;  // for the samples of one micro-batch of one rank
   Graph graph;
   MemoryUse memory;
+  FlopRate peak_rate;  // of one device's matrix arithmetic under the compute model, at the plan's precision
   Result result;
   std::vector<std::string> notes;     // choices made for the user
   std::vector<std::string> warnings;  // what the user should not overlook

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "base/error.h"
@@ -140,11 +141,11 @@ class Builder {
                                    name(fmt::format("gradient bucket {}", b)), layer,
                                    graph_.collectives.size() - 1, dependence);
     }
-    for (std::size_t b = 0; b < buckets.size(); ++b) update(buckets[b], b, exchanged[b], backward_end);
+    for (std::size_t b = 0; b < buckets.size(); ++b) update(buckets[b], b, exchanged, backward_end);
   }
 
   // Reads weight, gradient and state, writes weight and state.
-  void update(const GradientBucket& bucket, std::size_t index, std::uint32_t exchanged,
+  void update(const GradientBucket& bucket, std::size_t index, const std::vector<std::uint32_t>& exchanged,
               std::uint32_t backward_end) {
     std::int64_t elements = 0;
     for (const std::uint32_t p : bucket.parameters) elements += model_.parameters[p].elements;
@@ -155,8 +156,9 @@ class Builder {
     work.flops = Flops(elements * (2 + 4 * states));
     work.bytes = bucket.bytes * 3 + Bytes(elements * 4 * 2 * states);
     std::vector<std::uint32_t> after;
-    if (exchanged != kNoNode) after.push_back(exchanged);
     if (backward_end != kNoNode) after.push_back(backward_end);
+    std::copy_if(exchanged.begin(), exchanged.end(), std::back_inserter(after),
+                 [](std::uint32_t node) { return node != kNoNode; });
     program().add(NodeKind::compute, Phase::optimizer, name(fmt::format("optimizer, bucket {}", index)), -1,
                   intern(work), after);
   }

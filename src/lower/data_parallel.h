@@ -6,8 +6,8 @@
 //   first use in forward order. On the last micro-batch the gradients are packed into buckets in the order
 //   they become complete; a bucket closes once it has reached its size (the first one Plan::first_bucket, the
 //   others Plan::bucket), and its all-reduce starts as soon as all its gradients exist (overlap) or after the
-//   whole backward pass. The optimizer updates every bucket's parameters after its all-reduce and after the
-//   backward pass; one kernel per bucket.
+//   whole backward pass. The optimizer runs after the backward pass and all all-reduces, as
+//   `optimizer.step()` does: one kernel per bucket.
 //
 // The model must be the one for the samples of a micro-batch of one rank. O(operators x micro-batches) nodes.
 #pragma once

@@ -32,7 +32,7 @@ TEST(DataParallel, AnIterationIsForwardBackwardExchangeAndUpdate) {
             "  8 input gradient 'a' 512 flops 544 bytes after 7\n"
             "  9 weight gradient 'embedding' 0 flops 384 bytes after 8\n"
             "  10 gradient exchange 'gradient bucket 0' all-reduce 3488 bytes in data after 9\n"
-            "  11 optimizer 'optimizer, bucket 0' 5232 flops 17440 bytes after 10 9\n");
+            "  11 optimizer 'optimizer, bucket 0' 5232 flops 17440 bytes after 9 10\n");
 }
 
 TEST(DataParallel, ABucketStartsWhenItsLastGradientExists) {

@@ -153,6 +153,12 @@ Device read_device(const Config& config) {
 }
 
 Machine read_machine(const Config& config) {
+  if (config.is_map() && !config.has("dimensions") &&
+      (config.has("memory_bandwidth") || config.has("model"))) {
+    throw Error(config.where(),
+                config.has("model") ? "is a study, not a machine" : "is a device, not a machine",
+                "a machine has the keys 'device' and 'dimensions'");
+  }
   Machine machine;
   machine.name = read_name(config);
   machine.description = read_text(config, "description");

@@ -166,53 +166,80 @@ void OnnxFlattener::check_carried(const OnnxNode& node, std::uint32_t before, st
                 std::string(kUnrollHint));
 }
 
+std::optional<std::int64_t> OnnxFlattener::most_trips(const OnnxNode& node) {
+  const std::optional<std::int64_t> trips = known_number(graph_, node.inputs[0]);
+  const std::optional<std::int64_t> condition = known_number(graph_, node.inputs[1]);
+  if (node.inputs[0] != kNoValue && !trips)
+    throw Error(node.where, "its trip count depends on data", std::string(kUnrollHint));
+  if ((trips && *trips < 1) || (condition && *condition == 0))
+    throw Error(node.where, "its body never runs", "remove the loop from the model");
+  // Exporters write 2^63 - 1 for "as long as the condition holds".
+  constexpr std::int64_t kMost = 1 << 30;
+  return trips && *trips <= kMost ? trips : std::nullopt;
+}
+
+std::uint32_t OnnxFlattener::scalar(const WireValueInfo& info, std::int32_t element_type) {
+  const std::uint32_t value = new_value(readable(info.name));
+  graph_.values[value].element_type = element_type;
+  graph_.values[value].shape = Shape{};
+  return value;
+}
+
+void OnnxFlattener::hand_out(const OnnxNode& node, const WireNode& wire, Scope& scope,
+                             const std::vector<std::uint32_t>& results, const Stacking& stacking) {
+  std::vector<std::uint32_t> pieces;
+  std::vector<std::uint32_t> stacked;
+  for (std::size_t i = 0; i < wire.outputs.size(); ++i) {
+    std::uint32_t value = results[i];
+    if (i >= stacking.first) {
+      if (!graph_.values[value].shape)
+        throw Error(node.where, "stacks values that are no tensors", std::string(kUnrollHint));
+      pieces.push_back(value);
+      value = like(value, readable(wire.outputs[i]));
+      Shape shape = *graph_.values[value].shape;
+      const std::size_t which = i - stacking.first;
+      const std::size_t axis =
+          OnnxNodeView(graph_, node)
+              .axis(which < stacking.axes.size() ? stacking.axes[which] : 0, shape.size() + 1);
+      shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), stacking.trips);
+      set_type(node, value, {graph_.values[value].element_type, shape, {}});
+      stacked.push_back(value);
+    }
+    if (!wire.outputs[i].empty()) define(scope, wire.outputs[i], value, node.where);
+  }
+  if (!stacked.empty()) border(node, "end", pieces, stacked, stacking.repeat);
+}
+
 void OnnxFlattener::run_loop(const OnnxNode& node, const WireNode& wire, Scope& scope, const Frame& frame) {
   const WireGraph& body = subgraph(node, "body");
   if (frame.depth >= kMaxDepth)
     throw Error(node.where, fmt::format("graphs are nested more than {} deep", kMaxDepth));
   if (body.inputs.size() != node.inputs.size() || node.inputs.size() < 2 ||
-      body.outputs.size() + 1 < node.inputs.size())
-    throw Error(node.where, "its body does not take what the loop carries");
+      body.outputs.size() + 1 < node.inputs.size() || wire.outputs.size() + 1 > body.outputs.size())
+    throw Error(node.where, "its body does not take and give what the loop does");
   const std::size_t carried = node.inputs.size() - 2;
-  std::optional<std::int64_t> trips = known_number(graph_, node.inputs[0]);
-  const bool has_condition = node.inputs[1] != kNoValue;
-  const auto condition = known_number(graph_, node.inputs[1]);
-  if (node.inputs[0] != kNoValue && !trips)
-    throw Error(node.where, "its trip count depends on data", std::string(kUnrollHint));
-  if ((trips && *trips < 1) || (has_condition && condition && *condition == 0))
-    throw Error(node.where, "its body never runs", "remove the loop from the model");
-  constexpr std::int64_t kMostTrips = 1 << 30;
-  if (trips && *trips > kMostTrips)
-    trips.reset();  // exporters write 2^63 - 1 for "as long as the condition holds"
-
+  std::optional<std::int64_t> trips = most_trips(node);
   const Frame inner{frame.opsets, frame.arguments, unique_name(node.name),
-                    trips ? checked_multiply(frame.repeat, *trips, node.where) : frame.repeat,
-                    frame.depth + 1};
-  std::vector<std::uint32_t> outside;
-  std::vector<std::uint32_t> inside;
-  const std::uint32_t iteration = new_value(readable(body.inputs[0].name));
-  graph_.values[iteration].element_type = onnx_type::kInt64;
-  graph_.values[iteration].shape = Shape{};
-  const std::uint32_t keep_on = new_value(readable(body.inputs[1].name));
-  graph_.values[keep_on].element_type = onnx_type::kBool;
-  graph_.values[keep_on].shape = Shape{};
-  graph_.values[keep_on].is_static = true;
-  graph_.values[keep_on].constant = OnnxConstant{{}, false, {1}, {}};  // while it runs, it is true
-  for (std::size_t i = 0; i < carried; ++i) {
-    if (node.inputs[i + 2] == kNoValue)
-      throw Error(node.where, fmt::format("its input {} is missing", i + 2));
-    outside.push_back(node.inputs[i + 2]);
-    inside.push_back(like(outside.back(), readable(body.inputs[i + 2].name)));
-  }
-  std::vector<std::uint32_t> fresh = inside;
-  fresh.insert(fresh.begin(), iteration);
-  border(node, "begin", outside, fresh, frame.repeat);
-  std::vector<std::uint32_t> arguments = {iteration, keep_on};
-  arguments.insert(arguments.end(), inside.begin(), inside.end());
-  const std::size_t first = graph_.nodes.size();
-  const std::vector<std::uint32_t> results = run_graph(body, arguments, scope, inner);
+                    checked_multiply(frame.repeat, trips.value_or(1), node.where), frame.depth + 1};
 
-  const auto goes_on = known_number(graph_, results[0]);
+  const std::uint32_t iteration = scalar(body.inputs[0], onnx_type::kInt64);
+  const std::uint32_t keeps_on = scalar(body.inputs[1], onnx_type::kBool);
+  graph_.values[keeps_on].is_static = true;
+  graph_.values[keeps_on].constant = OnnxConstant{{}, false, {1}, {}};  // while the body runs, it is true
+  std::vector<std::uint32_t> outside;
+  std::vector<std::uint32_t> inside = {iteration};
+  for (std::size_t i = 2; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == kNoValue) throw Error(node.where, fmt::format("its input {} is missing", i));
+    outside.push_back(node.inputs[i]);
+    inside.push_back(like(outside.back(), readable(body.inputs[i].name)));
+  }
+  border(node, "begin", outside, inside, frame.repeat);
+  std::vector<std::uint32_t> arguments = inside;
+  arguments.insert(arguments.begin() + 1, keeps_on);
+  const std::size_t first = graph_.nodes.size();
+  std::vector<std::uint32_t> results = run_graph(body, arguments, scope, inner);
+
+  const std::optional<std::int64_t> goes_on = known_number(graph_, results[0]);
   if (goes_on && *goes_on == 0) {
     trips = 1;
     for (std::size_t i = first; i < graph_.nodes.size(); ++i)
@@ -224,26 +251,9 @@ void OnnxFlattener::run_loop(const OnnxNode& node, const WireNode& wire, Scope& 
     graph_.notes.push_back(
         fmt::format("'{}' may stop early; all of its {} iterations are counted", node.name, *trips));
   }
-  if (wire.outputs.size() + 1 > results.size())
-    throw Error(node.where,
-                fmt::format("has {} outputs, but its body has {}", wire.outputs.size(), results.size()));
-  for (std::size_t i = 0; i < carried; ++i) check_carried(node, inside[i], results[i + 1]);
-  std::vector<std::uint32_t> pieces;
-  std::vector<std::uint32_t> stacked;
-  for (std::size_t i = 0; i < wire.outputs.size(); ++i) {
-    std::uint32_t value = results[i + 1];
-    if (i >= carried) {
-      if (!graph_.values[value].shape)
-        throw Error(node.where, "stacks values that are no tensors", std::string(kUnrollHint));
-      pieces.push_back(value);
-      value = like(value, readable(wire.outputs[i]));
-      graph_.values[value].shape->insert(graph_.values[value].shape->begin(), *trips);
-      set_type(node, value, {graph_.values[value].element_type, graph_.values[value].shape, {}});
-      stacked.push_back(value);
-    }
-    if (!wire.outputs[i].empty()) define(scope, wire.outputs[i], value, node.where);
-  }
-  if (!stacked.empty()) border(node, "end", pieces, stacked, frame.repeat);
+  results.erase(results.begin());
+  for (std::size_t i = 0; i < carried; ++i) check_carried(node, inside[i + 1], results[i]);
+  hand_out(node, wire, scope, results, {carried, *trips, frame.repeat, {}});
 }
 
 void OnnxFlattener::run_scan(const OnnxNode& node, const WireNode& wire, Scope& scope, const Frame& frame) {
@@ -259,52 +269,30 @@ void OnnxFlattener::run_scan(const OnnxNode& node, const WireNode& wire, Scope& 
   if (scanned < 1 || scanned > total || body.inputs.size() != node.inputs.size() ||
       body.outputs.size() != wire.outputs.size() ||
       body.outputs.size() + static_cast<std::size_t>(scanned) < node.inputs.size())
-    throw Error(node.where, "its body does not take what the scan carries");
+    throw Error(node.where, "its body does not take and give what the scan does");
   const auto states = static_cast<std::size_t>(total - scanned);
-  const std::vector<std::int64_t> input_axes = view.ints_attribute("scan_input_axes");
-  const std::vector<std::int64_t> output_axes = view.ints_attribute("scan_output_axes");
-  std::vector<std::uint32_t> outside;
+  const std::vector<std::int64_t> axes = view.ints_attribute("scan_input_axes");
   std::vector<std::uint32_t> inside;
   std::int64_t trips = 0;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     view.input_shape(i);
-    outside.push_back(node.inputs[i]);
-    inside.push_back(like(outside.back(), readable(body.inputs[i].name)));
+    inside.push_back(like(node.inputs[i], readable(body.inputs[i].name)));
     if (i < states) continue;
     Shape& shape = *graph_.values[inside.back()].shape;
-    const std::size_t axis =
-        view.axis(i - states < input_axes.size() ? input_axes[i - states] : 0, shape.size());
+    const std::size_t axis = view.axis(i - states < axes.size() ? axes[i - states] : 0, shape.size());
     if (i > states && shape[axis] != trips)
       throw Error(node.where, fmt::format("scans inputs of {} and {} steps together", trips, shape[axis]));
     trips = shape[axis];
     shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
   }
   if (trips < 1) throw Error(node.where, "its body never runs", "remove the scan from the model");
-  border(node, "begin", outside, inside, frame.repeat);
+  border(node, "begin", node.inputs, inside, frame.repeat);
   const Frame inner{frame.opsets, frame.arguments, unique_name(node.name),
                     checked_multiply(frame.repeat, trips, node.where), frame.depth + 1};
   const std::vector<std::uint32_t> results = run_graph(body, inside, scope, inner);
-  std::vector<std::uint32_t> pieces;
-  std::vector<std::uint32_t> stacked;
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    std::uint32_t value = results[i];
-    if (i < states) {
-      check_carried(node, inside[i], value);
-    } else {
-      if (!graph_.values[value].shape)
-        throw Error(node.where, "stacks values that are no tensors", std::string(kUnrollHint));
-      pieces.push_back(value);
-      value = like(value, readable(wire.outputs[i]));
-      Shape& shape = *graph_.values[value].shape;
-      const std::size_t axis =
-          view.axis(i - states < output_axes.size() ? output_axes[i - states] : 0, shape.size() + 1);
-      shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), trips);
-      set_type(node, value, {graph_.values[value].element_type, graph_.values[value].shape, {}});
-      stacked.push_back(value);
-    }
-    if (!wire.outputs[i].empty()) define(scope, wire.outputs[i], value, node.where);
-  }
-  if (!stacked.empty()) border(node, "end", pieces, stacked, frame.repeat);
+  for (std::size_t i = 0; i < states; ++i) check_carried(node, inside[i], results[i]);
+  hand_out(node, wire, scope, results,
+           {states, trips, frame.repeat, view.ints_attribute("scan_output_axes")});
 }
 
 }  // namespace armilla

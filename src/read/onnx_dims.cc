@@ -111,10 +111,9 @@ void take_batch(const std::vector<const Symbol*>& batch, const ModelOptions& opt
       dims.notes.push_back(fmt::format("dimension '{}' of input '{}' taken as the batch: {}", symbol->name,
                                        symbol->input, options.batch.value_or(1)));
     } else if (options.batch && *options.batch != given->second) {
-      throw Error(
-          fmt::format("--batch {}", *options.batch),
-          fmt::format("contradicts --dim {}={}: this dimension is the batch", symbol->name, given->second),
-          "give one of the two");
+      throw Error(fmt::format("a batch of {}", *options.batch),
+                  fmt::format("contradicts dimension {}={}, which is the batch", symbol->name, given->second),
+                  "give one of the two");
     }
     dims.batch = dims.values[symbol->name];
     dims.batch_is_fixed = false;

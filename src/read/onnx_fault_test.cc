@@ -130,7 +130,7 @@ TEST(OnnxOptions, UnknownDimensionsAreRefused) {
             "--dim batch=0: a dimension must be at least 1");
   EXPECT_EQ(error_of(bytes_of("cnn_dynamic"), {{}, -4}), "--batch -4: a batch must be at least 1");
   EXPECT_EQ(error_of(bytes_of("cnn_dynamic"), {{{"batch", 2}}, 4}),
-            "--batch 4: contradicts --dim batch=2: this dimension is the batch\n  hint: give one of the two");
+            "a batch of 4: contradicts dimension batch=2, which is the batch\n  hint: give one of the two");
 }
 
 TEST(OnnxFaults, EveryTruncationIsRefused) {
@@ -206,11 +206,13 @@ TEST(OnnxFaults, AFunctionThatCallsItselfIsRefused) {
     protozero::pbf_writer graph(writer, 7);
     call(graph, 1);
   }
-  protozero::pbf_writer function(writer, 25);
-  function.add_string(1, "f");
-  function.add_string(5, "y");
-  function.add_string(10, "d");
-  call(function, 7);
+  {
+    protozero::pbf_writer function(writer, 25);
+    function.add_string(1, "f");
+    function.add_string(5, "y");
+    function.add_string(10, "d");
+    call(function, 7);
+  }
   const std::string message = error_of(model);
   EXPECT_NE(
       message.find(": functions call each other more than 32 deep\n  hint: a function must not call itself"),

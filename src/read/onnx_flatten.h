@@ -60,6 +60,18 @@ class OnnxFlattener {
   // The operator at a loop's border: what goes in from outside, and what comes out for the other side.
   void border(const OnnxNode& node, std::string_view what, const std::vector<std::uint32_t>& inputs,
               const std::vector<std::uint32_t>& outputs, std::int64_t repeat);
+  // The trip count of a Loop, at most; nullopt when only its condition ends it.
+  std::optional<std::int64_t> most_trips(const OnnxNode& node);
+  std::uint32_t scalar(const WireValueInfo& info, std::int32_t element_type);
+  // Defines the outputs of a loop: the carried values as they are, the ones behind them stacked.
+  struct Stacking {
+    std::size_t first;  // output that is stacked
+    std::int64_t trips;
+    std::int64_t repeat;  // of the loop itself
+    std::vector<std::int64_t> axes;
+  };
+  void hand_out(const OnnxNode& node, const WireNode& wire, Scope& scope,
+                const std::vector<std::uint32_t>& results, const Stacking& stacking);
   void check_carried(const OnnxNode& node, std::uint32_t before, std::uint32_t after);
 
   void add_initializers(const WireGraph& graph, Scope& scope, const std::string& prefix);

@@ -93,7 +93,7 @@ TEST(OnnxFold, OverflowIsNotFolded) {
   auto graph = base();
   graph.ints("big", {INT64_MAX})
       .node("Add", {"big", "big"}, {"t"})
-      .node("Expand", {"x", "t"}, {"y"})
+      .node("Reshape", {"x", "t"}, {"y"})
       .output("y");
   try {
     graph.read();

@@ -56,6 +56,61 @@ std::vector<int> labels(const OnnxNodeView& node, std::string_view text, std::si
   return result;
 }
 
+// ai.onnx Attention: [batch, heads, length, head], or [batch, length, heads * head] with attributes.
+OnnxHeads standard_heads(const OnnxNodeView& node) {
+  const Shape& q = node.input_shape(0, 3);
+  const Shape& k = node.input_shape(1, 3);
+  const Shape& v = node.input_shape(2, 3);
+  const bool flat = q.size() == 3;
+  if (k.size() != q.size() || v.size() != q.size()) node.fail("its query, key and value differ in rank");
+  OnnxHeads h;
+  h.batch = q[0];
+  h.heads = flat ? positive_attribute(node, "q_num_heads") : q[1];
+  h.kv_heads = flat ? positive_attribute(node, "kv_num_heads") : k[1];
+  h.query_length = flat ? q[1] : q[2];
+  h.key_length = flat ? k[1] : k[2];
+  h.head_size = flat ? divided(node, q[2], h.heads) : q[3];
+  h.value_size = flat ? divided(node, v[2], h.kv_heads) : v[3];
+  if (node.has_input(4)) h.key_length = checked_add(h.key_length, node.input_shape(4, 4)[2], node.where());
+  return h;
+}
+
+// com.microsoft Attention: one weight matrix for query, key and value side by side.
+void packed_heads(const OnnxNodeView& node, OnnxHeads& h) {
+  Shape sizes = node.ints_attribute("qkv_hidden_sizes");
+  if (sizes.size() != 3) sizes.assign(3, node.input_shape(1, 2)[1] / 3);
+  h.head_size = divided(node, sizes[0], h.heads);
+  h.value_size = divided(node, sizes[2], h.heads);
+  if (node.has_input(4))  // the past, [2, batch, heads, length, head]
+    h.key_length = checked_add(h.key_length, node.input_shape(4, 5)[3], node.where());
+}
+
+void grouped_heads(const OnnxNodeView& node, OnnxHeads& h) {
+  h.kv_heads = positive_attribute(node, "kv_num_heads");
+  // Without a key of its own, the query carries keys and values behind it.
+  const std::int64_t parts = node.has_input(1) ? h.heads : h.heads + 2 * h.kv_heads;
+  h.head_size = h.value_size = divided(node, node.input_shape(0, 3)[2], parts);
+  if (!node.has_input(3)) return;
+  // The past may lie in a buffer of full length; the total length, where it is known, tells.
+  const std::int64_t past = node.input_shape(3, 4)[2];
+  const OnnxConstant* total = node.constant_input(6);
+  h.key_length = total != nullptr && total->size() == 1 && !total->floating
+                     ? std::max(past, total->ints[0])
+                     : checked_add(past, h.query_length, node.where());
+}
+
+// com.microsoft MultiHeadAttention; the query may hold all three, [batch, length, heads, 3, head].
+void separate_heads(const OnnxNodeView& node, OnnxHeads& h) {
+  const Shape& q = node.input_shape(0, 3);
+  h.head_size = h.value_size = q.size() == 5 ? q[4] : divided(node, q[2], h.heads);
+  if (!node.has_input(1)) return;
+  const Shape& k = node.input_shape(1, 3);
+  h.key_length = k.size() == 4 ? k[2] : k[1];
+  if (!node.has_input(2)) return;
+  const Shape& v = node.input_shape(2, 3);
+  h.value_size = v.size() == 4 ? v[3] : divided(node, v[2], h.heads);
+}
+
 }  // namespace
 
 Shape matrix_operand(const OnnxNodeView& node, std::size_t i, const std::string& which) {
@@ -122,69 +177,18 @@ OnnxEinsum parse_einsum(const OnnxNodeView& node) {
 }
 
 OnnxHeads heads_of(const OnnxNodeView& node) {
+  if (node.node().domain.empty()) return standard_heads(node);
   OnnxHeads h;
-  const bool microsoft = node.node().domain == "com.microsoft";
-  const Shape& q = node.input_shape(0, 3);
-  h.batch = q[0];
-  if (microsoft && node.type() == "Attention") {
-    const Shape& w = node.input_shape(1, 2);
-    h.heads = h.kv_heads = positive_attribute(node, "num_heads");
-    Shape sizes = node.ints_attribute("qkv_hidden_sizes");
-    if (sizes.size() != 3) sizes.assign(3, w[1] / 3);
-    h.query_length = h.key_length = q[1];
-    h.head_size = divided(node, sizes[0], h.heads);
-    h.value_size = divided(node, sizes[2], h.heads);
-    if (node.has_input(4))  // the past, [2, batch, heads, length, head]
-      h.key_length = checked_add(h.key_length, node.input_shape(4, 5)[3], node.where());
-    return h;
+  h.batch = node.input_shape(0, 3)[0];
+  h.query_length = h.key_length = node.input_shape(0, 3)[1];
+  h.heads = h.kv_heads = positive_attribute(node, "num_heads");
+  if (node.type() == "Attention") {
+    packed_heads(node, h);
+  } else if (node.type() == "GroupQueryAttention") {
+    grouped_heads(node, h);
+  } else {
+    separate_heads(node, h);
   }
-  if (microsoft && node.type() == "GroupQueryAttention") {
-    h.heads = positive_attribute(node, "num_heads");
-    h.kv_heads = positive_attribute(node, "kv_num_heads");
-    h.query_length = h.key_length = q[1];
-    h.head_size =
-        node.has_input(1) ? divided(node, q[2], h.heads) : divided(node, q[2], h.heads + 2 * h.kv_heads);
-    h.value_size = h.head_size;
-    if (node.has_input(3)) {
-      // The past may lie in a buffer of full length; the total length, where it is known, tells.
-      const std::int64_t past = node.input_shape(3, 4)[2];
-      const OnnxConstant* total = node.constant_input(6);
-      h.key_length = total != nullptr && total->size() == 1 && !total->floating
-                         ? std::max(past, total->ints[0])
-                         : checked_add(past, h.query_length, node.where());
-    }
-    return h;
-  }
-  if (microsoft) {  // MultiHeadAttention; q may hold all three, packed as [batch, length, heads, 3, head]
-    h.heads = h.kv_heads = positive_attribute(node, "num_heads");
-    h.query_length = h.key_length = q[1];
-    if (q.size() == 5) {
-      h.head_size = h.value_size = q[4];
-    } else {
-      h.head_size = h.value_size = divided(node, q[2], h.heads);
-    }
-    if (node.has_input(1)) {
-      const Shape& k = node.input_shape(1, 3);
-      h.key_length = k.size() == 4 ? k[2] : k[1];
-      if (node.has_input(2)) {
-        const Shape& v = node.input_shape(2, 3);
-        h.value_size = v.size() == 4 ? v[3] : divided(node, v[2], h.heads);
-      }
-    }
-    return h;
-  }
-  // ai.onnx Attention: [batch, heads, length, head], or [batch, length, heads * head] with attributes.
-  const Shape& k = node.input_shape(1, 3);
-  const Shape& v = node.input_shape(2, 3);
-  const bool flat = q.size() == 3;
-  if (k.size() != q.size() || v.size() != q.size()) node.fail("its query, key and value differ in rank");
-  h.heads = flat ? positive_attribute(node, "q_num_heads") : q[1];
-  h.kv_heads = flat ? positive_attribute(node, "kv_num_heads") : k[1];
-  h.query_length = flat ? q[1] : q[2];
-  h.key_length = flat ? k[1] : k[2];
-  h.head_size = flat ? divided(node, q[2], h.heads) : q[3];
-  h.value_size = flat ? divided(node, v[2], h.kv_heads) : v[3];
-  if (node.has_input(4)) h.key_length = checked_add(h.key_length, node.input_shape(4, 4)[2], node.where());
   return h;
 }
 

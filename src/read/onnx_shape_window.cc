@@ -227,8 +227,8 @@ void fourier(const OnnxNodeView& node, Outputs& outputs) {
   // From opset 20 on the axis is an input; before, an attribute with another default.
   const auto given = node.ints(2, "");
   const std::int64_t fallback = node.node().opset >= 20 ? -2 : node.int_attribute("axis", 1);
-  const std::size_t axis =
-      node.axis(given && given->size() == 1 ? given->front() : fallback, shape.size() - 1);
+  const std::size_t axis = node.axis(given && given->size() == 1 ? given->front() : fallback, shape.size());
+  if (axis + 1 == shape.size()) node.fail("transforms the dimension of real and imaginary parts");
   if (const auto length = node.ints(1, "")) {
     if (length->size() != 1 || length->front() < 1)
       node.fail("has a transform length that is no positive number");

@@ -10,8 +10,9 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   constexpr std::string_view kMark = "#set ";
-  std::vector<std::string> overrides;
-  if (text.starts_with(kMark)) overrides.push_back(text.substr(kMark.size(), text.find('\n') - kMark.size()));
+  std::vector<armilla::Override> overrides;
+  if (text.starts_with(kMark))
+    overrides.emplace_back(text.substr(kMark.size(), text.find('\n') - kMark.size()));
   try {
     armilla::read_study(armilla::Config::parse(text, "fuzz.yaml", overrides));
   } catch (const armilla::Error&) {

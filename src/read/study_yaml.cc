@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "read/machine_yaml.h"
 
@@ -45,12 +47,17 @@ Plan read_plan(const Config& config, std::int64_t machine_ranks) {
     if (samples % plan.ranks != 0 || samples / plan.ranks > INT32_MAX) {
       throw Error(global->where(),
                   fmt::format("{} samples cannot be shared equally by {} ranks", samples, plan.ranks),
-                  fmt::format("the nearest batches that can are {} and {}", samples / plan.ranks * plan.ranks,
-                              (samples / plan.ranks + 1) * plan.ranks));
+                  fmt::format("batches that can are {} and {}", below, below + plan.ranks));
     }
     plan.batch = samples / plan.ranks;
   }
-  if (const auto count = config.find("micro_batches")) plan.micro_batches = count->count(1, INT32_MAX);
+  if (const auto count = config.find("micro_batches")) {
+    plan.micro_batches = count->count(1, INT32_MAX);
+    if (plan.batch % plan.micro_batches != 0) {
+      throw Error(count->where(), fmt::format("{} micro-batches do not divide the batch of {} per rank",
+                                              plan.micro_batches, plan.batch));
+    }
+  }
   if (const auto precision = config.find("precision")) {
     std::vector<std::string_view> names;
     for (const std::string_view name : dtype_names()) {

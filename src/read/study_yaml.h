@@ -3,7 +3,8 @@
 //
 //   model        a zoo name or a path, or {name, dimensions: {symbol: size}}
 //   machine      a cluster's name or a path, or a whole machine (read/machine_yaml.h)
-//   plan         ranks (default: all of the machine), batch or global_batch, micro_batches, precision, bucket, first_bucket,
+//   plan         ranks (default: all of the machine), batch or global_batch, micro_batches, precision,
+//   bucket, first_bucket,
 //                overlap, optimizer
 //   compute      "roofline" or "systolic:rows=128", or {model: systolic, rows: 128}
 //   network      likewise

@@ -19,11 +19,11 @@ namespace {
 
 using testing::ElementsAre;
 
-Study study_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
+Study study_of(const std::string& text, const std::vector<Override>& overrides = {}) {
   return read_study(Config::parse(text, "s.yaml", overrides));
 }
 
-std::string study_error(const std::string& text, const std::vector<std::string>& overrides = {}) {
+std::string study_error(const std::string& text, const std::vector<Override>& overrides = {}) {
   return error_of([&] { study_of(text, overrides); });
 }
 
@@ -137,12 +137,12 @@ TEST(StudyYaml, RefusesWhatMakesNoSense) {
   EXPECT_EQ(study_error(small + "plan: {ranks: 0}\n"),
             "s.yaml:3:15: plan.ranks: 0 is too small\n  hint: the lowest value is 1");
   EXPECT_EQ(study_error(small + "plan: {batch: 3, global_batch: 6}\n"),
-            "s.yaml:3:31: plan.global_batch: is given beside plan.batch\n  hint: give one: of all ranks, or "
+            "s.yaml:3:32: plan.global_batch: is given beside plan.batch\n  hint: give one: of all ranks, or "
             "of one");
   EXPECT_EQ(study_error(small + "plan: {batch: -3}\n"),
             "s.yaml:3:15: plan.batch: -3 is too small\n  hint: the lowest value is 1");
   EXPECT_EQ(study_error(small + "plan: {batch: 10, micro_batches: 3}\n"),
-            "s.yaml:3:7: plan: 3 micro-batches do not divide the batch of 10 per rank");
+            "s.yaml:3:33: plan.micro_batches: 3 micro-batches do not divide the batch of 10 per rank");
   EXPECT_EQ(study_error(small + "plan: {bucket: 25}\n"),
             "s.yaml:3:16: plan.bucket: '25' has no unit\n"
             "  hint: expected a size with its unit, such as '25MiB'");

@@ -38,6 +38,12 @@ bool has_window(const Schedule& schedule) {
   return false;
 }
 
+// Whether every member loads its links as every other does. Exchanges over a Ring do not: half of the members
+// go up, half down.
+bool looks_alike_from_everywhere(const Schedule& schedule, DimensionKind kind) {
+  return schedule.is_symmetric() && (schedule.addressing == Addressing::shift || kind != DimensionKind::ring);
+}
+
 // Throws unless the algorithm performs the kind; asked here so that a wrong choice fails before anything is
 // simulated.
 void require(const Algorithm& algorithm, CollectiveKind kind, const std::string& where) {
@@ -70,9 +76,12 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
     const std::vector<std::string>& wish = specific ? own->second : options.algorithms;
     const std::string where =
         specific ? fmt::format("collectives.{}", name_of(kind)) : "collectives.algorithms";
-    if (wish.size() > 1 && wish.size() < dimensions) {
-      throw Error(where, fmt::format("names {} algorithms for {} dimensions", wish.size(), dimensions),
-                  "name one for all dimensions, or one for each");
+    const bool flat_list = options.decomposition == Decomposition::flat && wish.size() > 1;
+    if (flat_list || (wish.size() > 1 && wish.size() != dimensions && dimensions > 0)) {
+      throw Error(where,
+                  fmt::format("names {} algorithms for {} dimensions{}", wish.size(), dimensions,
+                              flat_list ? " taken as one" : ""),
+                  flat_list ? "name one" : "name one for all dimensions, or one for each");
     }
     std::vector<Algorithm>& chosen = algorithms_[kind];
     for (std::size_t d = 0; d < dimensions; ++d) {
@@ -175,27 +184,52 @@ std::string CollectivePlanner::describe(const CollectivePlan& plan) const {
   return text;
 }
 
+double CollectivePlanner::messages(const CollectiveCall& call, const GroupLayout& layout, Fold fold) {
+  const auto ranks = static_cast<double>(layout.ranks.size());
+  double total = 0;
+  for (std::int64_t side = 0; side < std::min<std::int64_t>(2, chunks(call)); ++side) {
+    double per_chunk = 0;
+    for (const PlannedPhase& phase : plan(call, layout, side).phases) {
+      const Schedule& schedule = *phase.schedule;
+      double per_line = 0;
+      const std::int32_t members = schedule.is_symmetric() ? 1 : schedule.ranks;
+      for (std::int32_t m = 0; m < members; ++m) per_line += static_cast<double>(schedule.of(m).sends.size());
+      // A symmetric schedule was counted for one member; every member is in one line of the phase.
+      per_chunk += schedule.is_symmetric() ? per_line * (fold == Fold::all ? 1 : ranks)
+                                           : per_line * ranks / schedule.ranks;
+    }
+    total += per_chunk * static_cast<double>((chunks(call) + 1 - side) / 2);
+  }
+  return total;
+}
+
 Time CollectivePlanner::link_limit(const CollectiveCall& call, const GroupLayout& layout) {
   const Topology topology(machine_);
-  std::map<std::tuple<std::uint32_t, std::int32_t>, Bytes> carried;  // by (dimension, link number)
-  const std::int32_t rank = layout.ranks.front();
+  std::map<std::tuple<std::uint32_t, std::int32_t, std::int32_t>, Bytes>
+      carried;  // by (dimension, owner, number)
+  const std::int32_t first = layout.ranks.front();
   for (std::int64_t chunk = 0; chunk < chunks(call); ++chunk) {
     for (const PlannedPhase& phase : plan(call, layout, chunk).phases) {
       const bool flat = phase.dimension == kAllDimensions;
-      const std::int32_t position = flat ? 0 : layout.position(rank, phase.dimension);
-      const RankSchedule& mine = phase.schedule->of(position);
-      for (const Transfer& transfer : mine.sends) {
-        const std::int32_t peer = phase.schedule->peer(position, transfer);
-        const std::int32_t to = flat ? layout.ranks[static_cast<std::size_t>(peer)]
-                                     : layout.member(rank, phase.dimension, position, peer);
-        const Message message{rank, to, transfer.bytes, phase.dimension, 0};
-        Position at = topology.start(message);
-        // In a symmetric schedule the links a message crosses further on carry as much of others as this
-        // rank's own do.
-        while (at.hops_left > 0) {
-          const LinkId link = topology.advance(message, at);
-          Bytes& sum = carried[{link.dimension, link.number}];
-          sum = saturating_add(sum, transfer.bytes);
+      const bool symmetric =
+          !flat && looks_alike_from_everywhere(*phase.schedule, machine_.dimensions[phase.dimension].kind);
+      const std::int32_t members = symmetric ? 1 : phase.schedule->ranks;
+      for (std::int32_t position = 0; position < members; ++position) {
+        const auto rank_at = [&](std::int32_t p) {
+          return flat ? layout.ranks[static_cast<std::size_t>(p)]
+                      : layout.member(first, phase.dimension, layout.position(first, phase.dimension), p);
+        };
+        for (const Transfer& transfer : phase.schedule->of(position).sends) {
+          const Message message{rank_at(position), rank_at(phase.schedule->peer(position, transfer)),
+                                transfer.bytes, phase.dimension, 0};
+          Position at = topology.start(message);
+          while (at.hops_left > 0) {
+            const LinkId link = topology.advance(message, at);
+            // Where all members do the same, the links a message crosses carry as much of the others as this
+            // one's own do of it.
+            Bytes& sum = carried[{link.dimension, symmetric ? 0 : link.owner, link.number}];
+            sum = saturating_add(sum, transfer.bytes);
+          }
         }
       }
     }

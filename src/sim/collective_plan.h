@@ -43,6 +43,8 @@ class CollectivePlanner {
 
   // "reduce-scatter direct on nvlink, all-reduce ring on rail, all-gather direct on nvlink"
   std::string describe(const CollectivePlan& plan) const;
+  // How many messages a call takes, at most. Cheap where schedules are symmetric, else O(ranks).
+  double messages(const CollectiveCall& call, const GroupLayout& layout, Fold fold);
   // Least time in which the busiest link could carry all chunks of the call, from the first member's point of
   // view.
   Time link_limit(const CollectiveCall& call, const GroupLayout& layout);

@@ -1,5 +1,8 @@
 #include "sim/recorder.h"
 
+#include <map>
+#include <tuple>
+
 namespace armilla {
 
 Recorder::Recorder(const Graph& graph, const RankClasses& classes)
@@ -70,7 +73,18 @@ void Recorder::chunk_finished(std::int32_t rank, std::uint32_t node, std::uint32
 }
 
 void Recorder::finish(Result& result) {
-  result.classes = std::move(classes_);
+  // Ranks that fared alike are one class, whether they were simulated as one or not.
+  std::map<std::tuple<std::uint32_t, Time, Time, Time, Time>, std::size_t> known;
+  for (RankClass& ranks : classes_) {
+    const auto [found, fresh] = known.try_emplace(
+        {ranks.program, ranks.finish, ranks.compute, ranks.communication, ranks.exposed_communication},
+        result.classes.size());
+    if (fresh) {
+      result.classes.push_back(std::move(ranks));
+    } else {
+      result.classes[found->second].ranks += ranks.ranks;
+    }
+  }
   result.collectives = std::move(collectives_);
 }
 

@@ -63,6 +63,32 @@ void add_warnings(Result& result, const Graph& graph) {
   }
 }
 
+// A message budget, because nothing else tells a user beforehand that n ranks take n^2 messages.
+void refuse_endless_runs(const Graph& graph, CollectivePlanner& planner, const RankClasses& classes,
+                         const SimulationOptions& options) {
+  double total = 0;
+  for (std::int32_t rank = 0; rank < classes.simulated(); ++rank) {
+    if (rank > 0 && graph.programs.size() == 1) {
+      total *= classes.simulated();
+      break;
+    }
+    const Program& program = graph.programs[graph.program_of[static_cast<std::size_t>(rank)]];
+    for (std::uint32_t node = 0; node < program.size(); ++node) {
+      if (program.kind[node] != NodeKind::collective) continue;
+      const CollectiveCall& call = graph.collectives[program.payload[node]];
+      const std::int32_t group = graph.families[call.family].group_of[static_cast<std::size_t>(rank)];
+      const GroupLayout& layout = planner.layout(graph, call.family, group);
+      total += planner.messages(call, layout, classes.fold) /
+               (classes.fold == Fold::all ? 1 : static_cast<double>(layout.ranks.size()));
+    }
+  }
+  if (total <= options.max_messages) return;
+  throw Error("simulation",
+              fmt::format("the run would take about {:.2g} messages, the limit is {:.2g}", total,
+                          options.max_messages),
+              "choose other algorithms, fewer chunks or fewer ranks, or raise the limit with --max-messages");
+}
+
 }  // namespace
 
 Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
@@ -78,6 +104,8 @@ Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
   const RankClasses classes = options.fold ? fold_ranks(graph, machine, planner, info.promises)
                                            : RankClasses{graph.ranks, Fold::none};
 
+  refuse_endless_runs(graph, planner, classes, options);
+
   EventQueue queue;
   Recorder recorder(graph, classes);
   RankWalker walker(graph, cost, classes, queue, recorder);
@@ -86,7 +114,9 @@ Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
   runner.use(*network);
 
   walker.start(runner);
-  if (!queue.run(kEndOfTime))
+  bool ran_empty = queue.run();
+  while (ran_empty && !walker.is_finished() && runner.start_oldest_waiting()) ran_empty = queue.run();
+  if (!ran_empty)
     throw Error("simulation", "the simulated time passes 26 days", "check sizes, bandwidths and units");
   walker.require_finished();
 

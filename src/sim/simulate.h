@@ -19,6 +19,8 @@ namespace armilla {
 
 struct SimulationOptions {
   bool fold = true;
+  // A run that would take more is refused beforehand; at some millions a second this default is minutes.
+  double max_messages = 2e9;
 };
 
 // The machine of `study` must have as many devices as `graph` has ranks. Throws Error when a rank cannot

@@ -26,6 +26,8 @@ void add_notes(Run& run) {
 }
 
 void add_warnings(Run& run) {
+  if (run.result.iteration == Time(0))
+    run.warnings.push_back("the model has no work: an iteration takes no time");
   if (!run.memory.fits()) {
     run.warnings.push_back(fmt::format(
         "does not fit: a rank needs {}, device '{}' has {}; more micro-batches, a smaller batch or a "
@@ -53,6 +55,7 @@ Run run_study(const Study& study, const SimulationOptions& options) {
   const std::unique_ptr<CostModel> cost = make_cost_model(study.compute, study.machine.device);
   run.model =
       read_model(study.model.name, {study.model.dimensions, study.plan.batch / study.plan.micro_batches});
+  run.peak_rate = cost->peak(study.plan.precision);
   run.graph = lower_data_parallel(run.model, study.plan);
   run.memory = data_parallel_memory(run.model, study.plan, study.machine.device);
   run.result = simulate(run.graph, study, *cost, options);

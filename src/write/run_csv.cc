@@ -34,11 +34,10 @@ std::string collectives_csv(const Run& run) {
 }
 
 std::string layers_csv(const Run& run) {
-  Csv csv({"layer", "forward_s", "input_gradient_s", "weight_gradient_s", "optimizer_s", "compute_s",
-           "communication_s"});
+  Csv csv({"layer", "forward_s", "input_gradient_s", "weight_gradient_s", "compute_s", "communication_s"});
   for (const LayerCost& cost : layer_costs(run)) {
     csv.cell(run.graph.layers[static_cast<std::size_t>(cost.layer)]).cell(cost.forward);
-    csv.cell(cost.input_gradient).cell(cost.weight_gradient).cell(cost.optimizer).cell(cost.compute());
+    csv.cell(cost.input_gradient).cell(cost.weight_gradient).cell(cost.compute());
     csv.cell(cost.communication).end_record();
   }
   return csv.text();

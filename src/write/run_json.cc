@@ -69,7 +69,8 @@ Json options_json(const CollectiveOptions& options) {
           {"decomposition", name_of(options.decomposition)},
           {"chunks", options.chunks},
           {"active_chunks", options.active_chunks},
-          {"order", name_of(options.order)}};
+          {"order", name_of(options.order)},
+          {"charge_reductions", options.charge_reductions}};
 }
 
 Json metrics_json(const Run& run) {
@@ -145,7 +146,6 @@ Json layers_json(const Run& run) {
                       {"forward_s", seconds(cost.forward)},
                       {"input_gradient_s", seconds(cost.input_gradient)},
                       {"weight_gradient_s", seconds(cost.weight_gradient)},
-                      {"optimizer_s", seconds(cost.optimizer)},
                       {"compute_s", seconds(cost.compute())},
                       {"communication_s", seconds(cost.communication)}});
   }

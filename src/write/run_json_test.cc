@@ -64,7 +64,6 @@ TEST(RunJson, EveryKeyIsDocumentedAndEveryDocumentedKeyExists) {
 
 TEST(RunJson, AnEmptyRunHasNoNumbersThatJsonLacks) {
   armilla::Run run;
-  run.study.machine.device.vector_rate = FlopRate(0);
   const Json document = Json::parse(write_run_json(run));
   EXPECT_EQ(document["iteration_time_s"], 0.0);
   EXPECT_THAT(document["collectives"], IsEmpty());
@@ -72,8 +71,7 @@ TEST(RunJson, AnEmptyRunHasNoNumbersThatJsonLacks) {
 
   // A peak of zero makes the share of the peak infinite, which is no number.
   armilla::Run no_peak = example_run();
-  no_peak.study.machine.device.matrix_rate.clear();
-  no_peak.study.machine.device.vector_rate = FlopRate(0);
+  no_peak.peak_rate = FlopRate(0);
   EXPECT_TRUE(Json::parse(write_run_json(no_peak))["metrics"]["mfu"].is_null());
 }
 

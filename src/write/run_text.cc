@@ -216,19 +216,12 @@ std::string layer_section(const Run& run, bool colour) {
   Time all;
   for (const LayerCost& cost : layer_costs(run)) all += cost.compute();
   if (all == Time(0)) return {};
-  TextTable table{{{"layer", false, kNameWidth},
-                   {"forward"},
-                   {"backward"},
-                   {"optimizer"},
-                   {"compute"},
-                   {""},
-                   {"exchange"}},
+  TextTable table{{{"layer", false, kNameWidth}, {"forward"}, {"backward"}, {"compute"}, {""}, {"exchange"}},
                   {}};
   for (const LayerCost& cost : costliest_layers(run, kMostLayers)) {
     table.rows.push_back({run.graph.layers[static_cast<std::size_t>(cost.layer)], to_text(cost.forward),
-                          to_text(cost.input_gradient + cost.weight_gradient), to_text(cost.optimizer),
-                          to_text(cost.compute()), percent(ratio(cost.compute(), all)),
-                          to_text(cost.communication)});
+                          to_text(cost.input_gradient + cost.weight_gradient), to_text(cost.compute()),
+                          percent(ratio(cost.compute(), all)), to_text(cost.communication)});
   }
   return heading(fmt::format("Costliest layers of {}", run.graph.layers.size()), colour) +
          to_text(table, 2, colour);

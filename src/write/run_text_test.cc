@@ -44,9 +44,9 @@ Collectives
     by reduce-scatter direct, all-reduce ring, all-gather direct
 
 Costliest layers of 2
-  layer   forward  backward  optimizer   compute          exchange
-  fc1    2.000 us  1.500 us        0 s  3.500 us  53.8 %  3.500 us
-  fc2    1.000 us  2.000 us        0 s  3.000 us  46.2 %  5.000 us
+  layer   forward  backward   compute          exchange
+  fc1    2.000 us  1.500 us  3.500 us  53.8 %  3.500 us
+  fc2    1.000 us  2.000 us  3.000 us  46.2 %  5.000 us
 
 Hottest links
   link                       alike      bytes      busy   bandwidth  utilisation
