@@ -10,7 +10,12 @@ import unittest
 import check_layers
 
 HEADER = "// What this is.\n#pragma once\n"
-IR = {"src/ir/CMakeLists.txt": "armilla_module(ir SOURCES model.cc USES base)\narmilla_module_tests(ir SOURCES model_test.cc)\n"}
+IR = {
+    "src/ir/CMakeLists.txt": "armilla_module(ir SOURCES model.cc USES base)\n"
+    "armilla_module_tests(ir SOURCES model_test.cc)\n"
+}
+IR_TO_WRITE = "ir (level 1) may not use write (level 2); it may use base"
+IR_TO_READ = "ir (level 1) may not use read (level 2); it may use base"
 
 
 def violations(files):
@@ -39,7 +44,8 @@ class Table(unittest.TestCase):
 
 class Includes(unittest.TestCase):
     def test_allowed(self):
-        self.assertEqual(violations(IR | {"src/ir/model.cc": '#include "base/error.h"\n#include <vector>\n#include <fmt/format.h>\n'}), [])
+        text = '#include "base/error.h"\n#include <vector>\n#include <fmt/format.h>\n'
+        self.assertEqual(violations(IR | {"src/ir/model.cc": text}), [])
 
     def test_upwards(self):
         self.assertEqual(
@@ -48,12 +54,24 @@ class Includes(unittest.TestCase):
         )
 
     def test_sideways(self):
-        files = {"src/cost/CMakeLists.txt": "armilla_module(cost SOURCES cost.cc USES base ir)\n", "src/cost/cost.cc": '#  include <read/read.h>\n'}
-        self.assertEqual(violations(files), ["src/cost/cost.cc:1: cost (level 2) may not use read (level 2); it may use base, ir"])
+        files = {
+            "src/cost/CMakeLists.txt": "armilla_module(cost SOURCES cost.cc USES base ir)\n",
+            "src/cost/cost.cc": '#  include <read/read.h>\n',
+        }
+        self.assertEqual(
+            violations(files),
+            ["src/cost/cost.cc:1: cost (level 2) may not use read (level 2); it may use base, ir"],
+        )
 
     def test_not_listed_under_uses(self):
-        files = {"src/sim/CMakeLists.txt": "armilla_module(sim SOURCES sim.cc USES base)\n", "src/sim/sim.cc": '#include "ir/graph.h"\n'}
-        self.assertEqual(violations(files), ["src/sim/sim.cc:1: sim includes ir, but src/sim/CMakeLists.txt does not list it under USES"])
+        files = {
+            "src/sim/CMakeLists.txt": "armilla_module(sim SOURCES sim.cc USES base)\n",
+            "src/sim/sim.cc": '#include "ir/graph.h"\n',
+        }
+        self.assertEqual(
+            violations(files),
+            ["src/sim/sim.cc:1: sim includes ir, but src/sim/CMakeLists.txt does not list it under USES"],
+        )
 
     def test_without_module(self):
         self.assertEqual(
@@ -70,10 +88,10 @@ class Includes(unittest.TestCase):
         }
         self.assertEqual(violations(files), [])
         files["src/ir/model_test.cc"] = '#include "write/write.h"\n'
-        self.assertEqual(violations(files), ["src/ir/model_test.cc:1: ir (level 1) may not use write (level 2); it may use base"])
+        self.assertEqual(violations(files), ["src/ir/model_test.cc:1: " + IR_TO_WRITE])
         files["src/ir/model_test.cc"] = ""
         files["src/ir/model.cc"] = '#include "read/read.h"\n'
-        self.assertEqual(violations(files), ["src/ir/model.cc:1: ir (level 1) may not use read (level 2); it may use base"])
+        self.assertEqual(violations(files), ["src/ir/model.cc:1: " + IR_TO_READ])
 
     def test_reserved_headers(self):
         self.assertEqual(
@@ -85,14 +103,20 @@ class Includes(unittest.TestCase):
 class CMake(unittest.TestCase):
     def test_uses(self):
         self.assertEqual(
-            violations({"src/ir/CMakeLists.txt": "# armilla_module(ir USES cli)\narmilla_module(ir\n  SOURCES a.cc\n  USES base lower bse)\n"}),
+            violations({
+                "src/ir/CMakeLists.txt": "# armilla_module(ir USES cli)\n"
+                "armilla_module(ir\n  SOURCES a.cc\n  USES base lower bse)\n"
+            }),
             ["src/ir/CMakeLists.txt:4: ir (level 1) may not use lower (level 2); it may use base",
              "src/ir/CMakeLists.txt:4: no module is called 'bse'"],
         )
 
     def test_target_named_directly(self):
         self.assertEqual(
-            violations({"src/ir/CMakeLists.txt": "armilla_module(ir)\ntarget_link_libraries(armilla_ir PUBLIC armilla_base armilla::sim)\n"}),
+            violations({
+                "src/ir/CMakeLists.txt": "armilla_module(ir)\n"
+                "target_link_libraries(armilla_ir PUBLIC armilla_base armilla::sim)\n"
+            }),
             ["src/ir/CMakeLists.txt:2: ir (level 1) may not use sim (level 3); it may use base"],
         )
 
@@ -121,12 +145,16 @@ class Form(unittest.TestCase):
 
     def test_length(self):
         self.assertEqual(violations(IR | {"src/ir/a.cc": "\n" * 800}), [])
-        self.assertEqual(violations(IR | {"src/ir/a.cc": "\n" * 801}), ["src/ir/a.cc:801: 801 lines; no source has more than 800"])
+        self.assertEqual(
+            violations(IR | {"src/ir/a.cc": "\n" * 801}),
+            ["src/ir/a.cc:801: 801 lines; no source has more than 800"],
+        )
 
 
 class Program(unittest.TestCase):
     def run_on(self, folder):
-        return subprocess.run([sys.executable, check_layers.__file__, folder], capture_output=True, text=True, check=False)
+        command = [sys.executable, check_layers.__file__, folder]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
 
     def test_exit_codes(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -137,7 +165,10 @@ class Program(unittest.TestCase):
             (pathlib.Path(folder) / "src/base/a.cc").write_text('#include "ir/model.h"\n')
             result = self.run_on(folder)
             self.assertEqual(result.returncode, 1)
-            self.assertEqual(result.stdout, "src/base/a.cc:1: base (level 0) may not use ir (level 1); it may use nothing\n")
+            self.assertEqual(
+                result.stdout,
+                "src/base/a.cc:1: base (level 0) may not use ir (level 1); it may use nothing\n",
+            )
 
 
 if __name__ == "__main__":

@@ -112,7 +112,8 @@ void write_files(const std::vector<NamedContents>& files) {
   std::set<std::filesystem::path> targets;
   for (const NamedContents& file : files) {
     std::error_code unknown;
-    const std::filesystem::path target = std::filesystem::weakly_canonical(file.path, unknown);
+    const std::filesystem::path target =
+        std::filesystem::weakly_canonical(std::filesystem::absolute(file.path), unknown);
     const bool regular =
         !std::filesystem::exists(target, unknown) || std::filesystem::is_regular_file(target, unknown);
     if (regular && !targets.insert(target).second)

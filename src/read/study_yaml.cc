@@ -45,6 +45,7 @@ Plan read_plan(const Config& config, std::int64_t machine_ranks) {
       throw Error(global->where(), "is given beside plan.batch", "give one: of all ranks, or of one");
     const std::int64_t samples = global->count(1);
     if (samples % plan.ranks != 0 || samples / plan.ranks > INT32_MAX) {
+      const std::int64_t below = std::max(samples / plan.ranks, std::int64_t{1}) * plan.ranks;
       throw Error(global->where(),
                   fmt::format("{} samples cannot be shared equally by {} ranks", samples, plan.ranks),
                   fmt::format("batches that can are {} and {}", below, below + plan.ranks));

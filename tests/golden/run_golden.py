@@ -122,9 +122,8 @@ def main(arguments):
             path.write_text(printed, encoding="utf-8")
             print(f"updated {path}")
         else:
-            sys.stdout.writelines(
-                difflib.unified_diff(expected.splitlines(True), printed.splitlines(True), f"{path} (expected)", f"{path} (printed)")
-            )
+            sys.stdout.writelines(difflib.unified_diff(expected.splitlines(True), printed.splitlines(True),
+                                                       f"{path} (expected)", f"{path} (printed)"))
             failed = True
     return 1 if failed else 0
 

@@ -56,7 +56,9 @@ class Golden(unittest.TestCase):
         self.assertEqual(self.run_on(SESSION), (0, ""))
 
     def test_every_difference_is_seen(self):
-        for old, new in [("one\n", "One\n"), ("\n\ntwo", "\ntwo"), ("! wrong\n", ""), ("? 2\n", ""), ("? 2", "? 1"), ("! wrong", "wrong")]:
+        changes = [("one\n", "One\n"), ("\n\ntwo", "\ntwo"), ("! wrong\n", ""), ("? 2\n", ""), ("? 2", "? 1"),
+                   ("! wrong", "wrong")]
+        for old, new in changes:
             with self.subTest(old=old, new=new):
                 code, printed = self.run_on(SESSION.replace(old, new, 1))
                 self.assertEqual(code, 1)
