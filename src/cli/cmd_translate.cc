@@ -30,10 +30,8 @@ class TranslateCommand final : public Command {
     app.add_option("--npus", npus_, "devices the job runs on; --batch is for all of them")
         ->type_name("N")
         ->capture_default_str();
-    app.add_option("--packages", options_.packages,
-                   "packages of npus/packages devices, for the hybrid policies")
+    app.add_option("--packages", packages_, "packages of npus/packages devices, for the hybrid policies")
         ->type_name("N")
-        ->check(CLI::Range(std::int64_t{1}, std::int64_t{INT32_MAX}))
         ->capture_default_str();
     app.add_option("--dtype", dtype_, "element type of everything communicated (default: the model's own)")
         ->type_name("TYPE");
@@ -80,16 +78,30 @@ class TranslateCommand final : public Command {
                                workload.layers.size(), name_of(options_.policy), model.batch, options_.npus,
                                compute_);
     for (const std::string& note : model.notes) session.out << fmt::format("note: {}\n", note);
-    if (options_.policy != TextPolicy::model && model.batch % options_.npus != 0) {
+    if (model.batch % data_parts() != 0) {
       session.out << fmt::format(
-          "note: a batch of {} does not divide by {} NPUs: shares are rounded down, as ASTRA-sim's generator "
-          "does\n",
-          model.batch, options_.npus);
+          "note: a batch of {} does not divide by {} data-parallel parts: shares are rounded down, as "
+          "ASTRA-sim's generator does\n",
+          model.batch, data_parts());
     }
     report_left_out(session, model);
   }
 
  private:
+  std::int64_t data_parts() const {
+    switch (options_.policy) {
+      case TextPolicy::data:
+        return options_.npus;
+      case TextPolicy::model:
+        return 1;
+      case TextPolicy::hybrid_data_model:
+        return options_.packages;
+      case TextPolicy::hybrid_model_data:
+        return options_.npus / options_.packages;
+    }
+    return 1;
+  }
+
   void report_left_out(const Session& session, const Model& model) const {
     if (options_.all_parameters) return;
     std::int64_t weights = 0;
