@@ -9,16 +9,25 @@ namespace armilla {
 bool EventQueue::advance(Time end) {
   buckets_[0].clear();
   next_ = 0;
-  const auto bucket =
-      std::find_if(buckets_.begin() + 1, buckets_.end(), [](const auto& b) { return !b.empty(); });
-  if (bucket == buckets_.end()) return false;
-  const Time earliest = std::min_element(bucket->begin(), bucket->end(), [](const Event& a, const Event& b) {
-                          return a.time < b.time;
-                        })->time;
+  occupied_ &= ~std::uint64_t{1};
+  if (occupied_ == 0) return false;
+  std::vector<Event>& bucket = buckets_[static_cast<std::size_t>(std::countr_zero(occupied_))];
+  Time earliest = bucket.front().time;
+  for (const Event& event : bucket) earliest = std::min(earliest, event.time);
   if (earliest >= end) return false;
   now_ = earliest;
-  scratch_.swap(*bucket);
-  for (const Event& event : scratch_) buckets_[bucket_of(event.time)].push_back(event);
+  occupied_ &= occupied_ - 1;
+  if (bucket.size() == 1) {
+    buckets_[0].push_back(bucket.front());
+    bucket.clear();
+    return true;
+  }
+  scratch_.swap(bucket);
+  for (const Event& event : scratch_) {
+    const std::size_t lower = bucket_of(event.time);
+    buckets_[lower].push_back(event);
+    occupied_ |= std::uint64_t{1} << lower;
+  }
   scratch_.clear();
   return true;
 }

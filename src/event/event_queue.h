@@ -38,7 +38,9 @@ class EventQueue {
 
   // `time` must not be before now().
   void schedule(Time time, std::uint32_t target, std::uint64_t argument) {
-    buckets_[bucket_of(time)].push_back({time, argument, target});
+    const std::size_t bucket = bucket_of(time);
+    buckets_[bucket].push_back({time, argument, target});
+    occupied_ |= std::uint64_t{1} << bucket;
     ++pending_;
   }
 
@@ -56,7 +58,8 @@ class EventQueue {
   }
   bool advance(Time end);
 
-  std::array<std::vector<Event>, 65> buckets_;
+  std::array<std::vector<Event>, 64> buckets_;  // times are not negative: their highest bit is never set
+  std::uint64_t occupied_ = 0;                  // a bit per bucket that may hold events
   std::vector<Event> scratch_;
   std::vector<EventHandler*> handlers_;
   std::size_t next_ = 0;  // first event of bucket 0 that is not handled yet
