@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "cli/catalogue.h"
 #include "cli/command.h"
@@ -46,6 +47,8 @@ void collect(const CLI::App& app, const std::string& path, std::vector<Words>& a
     for (const CatalogueFamily& family : catalogue()) offer(family.name);
   }
   if (path == "completion") here.words.insert(here.words.end(), {"bash", "zsh"});
+  std::sort(here.words.begin(), here.words.end());
+  here.words.erase(std::unique(here.words.begin(), here.words.end()), here.words.end());
   all.push_back(std::move(here));
 }
 
@@ -56,6 +59,15 @@ constexpr std::pair<std::string_view, std::string_view> kFlagValues[] = {{"--mac
                                                                          {"--network", "networks"},
                                                                          {"--algorithm", "algorithms"}};
 
+constexpr std::pair<std::string_view, std::string_view> kFlagWords[] = {
+    {"--precision", "fp32 tf32 bf16 fp16 fp8"},
+    {"--optimizer", "sgd momentum adam"},
+    {"--decomposition", "bandwidth-aware baseline flat"},
+    {"--chunk-order", "lifo fifo priority"},
+    {"--policy", "DATA MODEL HYBRID_DATA_MODEL HYBRID_MODEL_DATA"},
+    {"--to", "astra-text csv json"},
+    {"--gradients", "weights all"}};
+
 std::string bash(const std::vector<Words>& all) {
   std::string text =
       "# bash completion of armilla\n"
@@ -65,6 +77,7 @@ std::string bash(const std::vector<Words>& all) {
       "  case \"$previous\" in\n";
   for (const auto& [flag, family] : kFlagValues)
     text += fmt::format("    {}) words=\"{}\" ;;\n", flag, fmt::join(names_of(family), " "));
+  for (const auto& [flag, words] : kFlagWords) text += fmt::format("    {}) words=\"{}\" ;;\n", flag, words);
   text +=
       "  esac\n"
       "  if [[ -z \"$words\" ]]; then\n"
