@@ -48,12 +48,8 @@ bool looks_alike_from_everywhere(const Schedule& schedule, DimensionKind kind) {
 // simulated.
 void require(const Algorithm& algorithm, CollectiveKind kind, const std::string& where) {
   if (algorithm.performs(kind)) return;
-  std::vector<std::string_view> able;
-  for (const AlgorithmInfo& info : collective_algorithms()) {
-    if (std::find(info.kinds.begin(), info.kinds.end(), kind) != info.kinds.end()) able.push_back(info.name);
-  }
   throw Error(where, fmt::format("algorithm '{}' cannot perform {}", algorithm.name(), name_of(kind)),
-              fmt::format("algorithms that can: {}", fmt::join(able, ", ")));
+              fmt::format("algorithms that can: {}", fmt::join(algorithms_that_perform(kind), ", ")));
 }
 
 }  // namespace
@@ -90,15 +86,19 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
                                    ? std::string(natural_algorithm(kind, dimension.kind, dimension.size))
                                    : wish[wish.size() == 1 ? 0 : d];
       chosen.emplace_back(text, where);
-      // A general wish cannot suit every kind; it falls back where it does not apply.
+      // A general wish cannot suit every kind; where it does not apply, it is replaced, and said to be.
       if (!specific && !chosen.back().performs(kind)) {
+        replaced_[{kind, static_cast<std::uint32_t>(d)}] = chosen.back().name();
         chosen.back() = Algorithm(natural_algorithm(kind, dimension.kind, dimension.size), where);
       }
       require(chosen.back(), kind, where);
     }
     const bool has_wish = !wish.empty();
     Algorithm flat(has_wish ? wish.front() : "ring", where);
-    if (!specific && !flat.performs(kind)) flat = Algorithm("ring", where);
+    if (!specific && !flat.performs(kind)) {
+      replaced_[{kind, kAllDimensions}] = flat.name();
+      flat = Algorithm("ring", where);
+    }
     chosen.push_back(std::move(flat));
     require(chosen.back(), kind, where);
   }
@@ -143,6 +143,11 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, const Gr
     const ScheduleRequest request{phase.kind, static_cast<std::int32_t>(size),  phase.bytes,
                                   root,       static_cast<std::int32_t>(chunk), false};
     const Schedule& made = schedule(chosen, request);
+    const auto wished = replaced_.find({phase.kind, dimension});
+    if (wished != replaced_.end()) {
+      substitutions_.insert(fmt::format("algorithm '{}' cannot perform {}: '{}' is used instead",
+                                        wished->second, name_of(phase.kind), chosen.name()));
+    }
     plan.phases.push_back(
         {dimension, phase.kind, phase.only_root_lines, has_window(made), &made, chosen.name()});
   };

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -43,6 +44,10 @@ class CollectivePlanner {
 
   // "reduce-scatter direct on nvlink, all-reduce ring on rail, all-gather direct on nvlink"
   std::string describe(const CollectivePlan& plan) const;
+  // What was used in place of a general wish that cannot perform a kind, one sentence each; of the plans made
+  // so far.
+  const std::set<std::string>& substitutions() const { return substitutions_; }
+
   // How many messages a call takes, at most. Cheap where schedules are symmetric, else O(ranks).
   double messages(const CollectiveCall& call, const GroupLayout& layout, Fold fold);
   // Least time in which the busiest link could carry all chunks of the call, from the first member's point of
@@ -64,6 +69,9 @@ class CollectivePlanner {
   const CollectiveOptions& options_;
   // Per kind, one algorithm per dimension, and last the one for flat groups.
   std::map<CollectiveKind, std::vector<Algorithm>> algorithms_;
+  std::map<std::pair<CollectiveKind, std::uint32_t>, std::string_view>
+      replaced_;  // the wish, by kind and dimension
+  std::set<std::string> substitutions_;
   std::map<std::pair<std::uint32_t, std::int32_t>, GroupLayout> layouts_;  // by (family, group)
   std::map<PlanKey, CollectivePlan> plans_;
   std::map<ScheduleKey, Schedule> schedules_;

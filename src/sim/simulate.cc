@@ -129,6 +129,7 @@ Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
   result.messages = network->messages();
   result.events = queue.handled();
   describe_collectives(result, graph, planner);
+  result.warnings.assign(planner.substitutions().begin(), planner.substitutions().end());
   add_warnings(result, graph);
   return result;
 }

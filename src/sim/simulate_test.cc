@@ -290,6 +290,21 @@ TEST(Simulate, AnAbsurdlyLongRunIsRefused) {
   EXPECT_THROW(time_of(study, {call(CollectiveKind::all_reduce, 1'000'000'000)}), Error);
 }
 
+// A tree over two dimensions has phases that no tree performs: what ran instead must not go unsaid.
+TEST(Simulate, AReplacedAlgorithmIsSaid) {
+  Study study = study_of({dimension(DimensionKind::switched, 4), dimension(DimensionKind::ring, 3)});
+  study.collectives.algorithms = {"double-binary-tree"};
+  const Graph graph = graph_of(12, {call(CollectiveKind::all_reduce, 12000)});
+  EXPECT_EQ(
+      simulate(graph, study, NoCost(), {}).warnings,
+      (std::vector<std::string>{
+          "algorithm 'double-binary-tree' cannot perform all-gather: 'halving-doubling' is used instead",
+          "algorithm 'double-binary-tree' cannot perform reduce-scatter: 'halving-doubling' is used "
+          "instead"}));
+  study.collectives.decomposition = Decomposition::baseline;
+  EXPECT_TRUE(simulate(graph, study, NoCost(), {}).warnings.empty());
+}
+
 TEST(Simulate, WrongAlgorithmListsAreRefused) {
   Study study = study_of({dimension(DimensionKind::ring, 2), dimension(DimensionKind::ring, 2),
                           dimension(DimensionKind::ring, 2)});
