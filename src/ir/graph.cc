@@ -11,10 +11,61 @@
 namespace armilla {
 namespace {
 
+std::string describe_circle(const Graph& graph, const Program& program,
+                            std::span<const std::pair<std::uint32_t, std::uint32_t>> circle) {
+  constexpr std::size_t kShown = 8;
+  std::string text = "its nodes wait for each other in a circle: ";
+  for (std::size_t i = 0; i < std::min(circle.size(), kShown); ++i) {
+    const std::uint32_t node = circle[i].first;
+    text += fmt::format("{} '{}' waits for ", program.shown_id(node), graph.names[program.name[node]]);
+  }
+  if (circle.size() > kShown) text += fmt::format("{} more, which wait for ", circle.size() - kShown);
+  return text + fmt::format("{}", program.shown_id(circle.front().first));
+}
+
+// Throws Error with a circle of dependences if there is one: depth first along dependences, with the path on
+// an explicit stack.
+void check_order(const Graph& graph, const Program& program) {
+  const std::uint32_t nodes = program.size();
+  bool backwards = true;
+  for (std::uint32_t node = 0; node < nodes && backwards; ++node) {
+    for (const std::uint32_t dependence : program.dependences(node)) backwards &= dependence < node;
+  }
+  if (backwards) return;
+  enum : std::uint8_t { fresh, on_path, done };
+  std::vector<std::uint8_t> state(nodes, fresh);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> path;  // node, the next of its dependences
+  for (std::uint32_t root = 0; root < nodes; ++root) {
+    if (state[root] != fresh) continue;
+    path.assign(1, {root, program.first_dependence[root]});
+    state[root] = on_path;
+    while (!path.empty()) {
+      auto& [node, next] = path.back();
+      if (next == program.first_dependence[node + std::size_t{1}]) {
+        state[node] = done;
+        path.pop_back();
+        continue;
+      }
+      const std::uint32_t dependence = program.dependence[next++];
+      if (state[dependence] == done) continue;
+      if (state[dependence] == fresh) {
+        state[dependence] = on_path;
+        path.emplace_back(dependence, program.first_dependence[dependence]);
+        continue;
+      }
+      const auto start = std::find_if(path.begin(), path.end(),
+                                      [&](const auto& entry) { return entry.first == dependence; });
+      throw Error(program.role, describe_circle(graph, program, {start, path.end()}));
+    }
+  }
+}
+
 void check_program(const Graph& graph, const Program& program) {
   const std::uint32_t nodes = program.size();
   if (program.phase.size() != nodes || program.name.size() != nodes || program.layer.size() != nodes ||
-      program.payload.size() != nodes || program.first_dependence.size() != nodes + std::size_t{1} ||
+      program.payload.size() != nodes || program.lane.size() != nodes ||
+      (!program.file_id.empty() && program.file_id.size() != nodes) ||
+      program.first_dependence.size() != nodes + std::size_t{1} ||
       program.first_dependence.back() != program.dependence.size()) {
     throw Error(program.role, "its node arrays differ in length");
   }
@@ -26,17 +77,20 @@ void check_program(const Graph& graph, const Program& program) {
     if (program.first_dependence[node] > program.first_dependence[node + 1])
       throw Error(where, "has a broken dependence list");
     for (const std::uint32_t dependence : program.dependences(node)) {
-      if (dependence >= node)
-        throw Error(where, fmt::format("depends on node {}, which does not come before it", dependence));
+      if (dependence >= nodes) throw Error(where, fmt::format("depends on unknown node {}", dependence));
     }
     if (program.kind[node] == NodeKind::compute && program.payload[node] >= graph.works.size())
       throw Error(where, "refers to unknown work");
     if (program.kind[node] == NodeKind::collective && program.payload[node] >= graph.collectives.size())
       throw Error(where, "refers to an unknown collective");
+    const bool transfers = program.kind[node] == NodeKind::send || program.kind[node] == NodeKind::receive;
+    if (transfers && program.payload[node] >= graph.transfers.size())
+      throw Error(where, "refers to an unknown transfer");
     if (program.kind[node] == NodeKind::delay &&
         program.payload[node] >= static_cast<std::uint64_t>(kEndOfTime.value))
       throw Error(where, "takes absurdly long");
   }
+  check_order(graph, program);
 }
 
 void check_family(const Graph& graph, const GroupFamily& family) {
@@ -113,6 +167,22 @@ std::string_view name_of(Phase phase) {
   return "?";
 }
 
+Lane usual_lane(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::compute:
+    case NodeKind::delay:
+      return Lane::device;
+    case NodeKind::collective:
+    case NodeKind::send:
+    case NodeKind::memory_load:
+    case NodeKind::memory_store:
+      return Lane::communication;
+    case NodeKind::receive:
+      return Lane::none;
+  }
+  return Lane::none;
+}
+
 std::uint32_t Program::add(NodeKind node_kind, Phase node_phase, std::uint32_t node_name,
                            std::int32_t node_layer, std::uint64_t node_payload,
                            std::span<const std::uint32_t> dependences_of_node) {
@@ -121,6 +191,7 @@ std::uint32_t Program::add(NodeKind node_kind, Phase node_phase, std::uint32_t n
   name.push_back(node_name);
   layer.push_back(node_layer);
   payload.push_back(node_payload);
+  lane.push_back(usual_lane(node_kind));
   dependence.insert(dependence.end(), dependences_of_node.begin(), dependences_of_node.end());
   first_dependence.push_back(static_cast<std::uint32_t>(dependence.size()));
   return size() - 1;
@@ -129,8 +200,34 @@ std::uint32_t Program::add(NodeKind node_kind, Phase node_phase, std::uint32_t n
 GroupFamily world_family(std::int64_t ranks) {
   GroupFamily family{"world",
                      {std::vector<std::int32_t>(static_cast<std::size_t>(ranks))},
-                     std::vector<std::int32_t>(static_cast<std::size_t>(ranks), 0)};
+                     std::vector<std::int32_t>(static_cast<std::size_t>(ranks), 0),
+                     UINT32_MAX};
   std::iota(family.groups[0].begin(), family.groups[0].end(), 0);
+  return family;
+}
+
+GroupFamily grid_family(const std::vector<std::int64_t>& sizes, std::uint32_t mask) {
+  std::int64_t ranks = 1;
+  for (const std::int64_t size : sizes) ranks *= size;
+  GroupFamily family{"dimensions", {}, std::vector<std::int32_t>(static_cast<std::size_t>(ranks)), mask};
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    if (mask >> d & 1) family.name += fmt::format(" {}", d);
+  }
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    // The group's number: the coordinates outside the mask, read as a number.
+    std::int64_t group = 0, weight = 1, rest = rank;
+    for (std::size_t d = 0; d < sizes.size(); ++d) {
+      if (!(mask >> d & 1)) {
+        group += rest % sizes[d] * weight;
+        weight *= sizes[d];
+      }
+      rest /= sizes[d];
+    }
+    const auto index = static_cast<std::size_t>(group);
+    if (index >= family.groups.size()) family.groups.resize(index + 1);
+    family.groups[index].push_back(static_cast<std::int32_t>(rank));
+    family.group_of[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(group);
+  }
   return family;
 }
 
@@ -166,6 +263,20 @@ std::string dump_graph(const Graph& graph) {
           break;
         case NodeKind::delay:
           text += fmt::format(" {} ps", payload);
+          break;
+        case NodeKind::send:
+        case NodeKind::receive: {
+          const PointToPoint& transfer = graph.transfers[payload];
+          const bool sends = program.kind[node] == NodeKind::send;
+          text += fmt::format(" {} {} bytes {} rank {}, tag {}", sends ? "send" : "receive",
+                              transfer.bytes.value, sends ? "to" : "from", transfer.peer, transfer.tag);
+          break;
+        }
+        case NodeKind::memory_load:
+          text += fmt::format(" load {} bytes of remote memory", payload);
+          break;
+        case NodeKind::memory_store:
+          text += fmt::format(" store {} bytes to remote memory", payload);
           break;
         case NodeKind::collective: {
           const CollectiveCall& call = graph.collectives[payload];

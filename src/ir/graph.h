@@ -1,10 +1,12 @@
 // Graph: what every rank executes, in Chakra's sense. Ranks with the same role share one Program.
 //
 // A Program is a struct of arrays over dense node ids; dependences of node i are
-// dependence[first_dependence[i] .. first_dependence[i+1]) (CSR), each smaller than i. A rank computes one
-// node at a time, the ready one with the smallest id first; any number of its collectives may be in flight.
+// dependence[first_dependence[i] .. first_dependence[i+1]) (CSR). They may point forwards, as in imported
+// traces, but not in a circle. Every node occupies a lane of its rank while it lasts; how many nodes of a
+// lane run at once is up to the semantics (natively one computation, one host operation, any number of
+// communications), and the ready node with the smallest id goes first.
 // Payloads refer to tables shared by all programs, so that equal computations are stored (and costed) once.
-// Memory: about 24 bytes per node and dependence.
+// Memory: about 27 bytes per node, 4 per dependence.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +15,31 @@
 #include <string_view>
 #include <vector>
 
+#include "base/string_table.h"
 #include "base/units.h"
 #include "ir/collective.h"
+#include "ir/custom_collective.h"
 #include "ir/work.h"
 
 namespace armilla {
 
 enum class NodeKind : std::uint8_t {
-  compute,     // payload: index into Graph::works
-  delay,       // payload: picoseconds of computation already known
-  collective,  // payload: index into Graph::collectives
+  compute,       // payload: index into Graph::works
+  delay,         // payload: picoseconds, already known
+  collective,    // payload: index into Graph::collectives
+  send,          // payload: index into Graph::transfers; done when the message has arrived
+  receive,       // payload: index into Graph::transfers; done when the message is here and this is reached
+  memory_load,   // payload: bytes from remote memory
+  memory_store,  // payload: bytes to remote memory
 };
+
+enum class Lane : std::uint8_t {
+  device,         // computation
+  host,           // CPU operations
+  communication,  // collectives, sends, remote memory
+  none,           // occupies nothing: receives, pauses
+};
+Lane usual_lane(NodeKind kind);
 
 enum class Phase : std::uint8_t {
   forward,
@@ -42,6 +58,8 @@ struct Program {
   std::vector<std::uint32_t> name;     // into Graph::names
   std::vector<std::int32_t> layer;     // into Graph::layers, -1: none
   std::vector<std::uint64_t> payload;  // by kind
+  std::vector<Lane> lane;
+  std::vector<std::uint64_t> file_id;  // what messages call a node; empty: the dense id
   std::vector<std::uint32_t> first_dependence = {0};
   std::vector<std::uint32_t> dependence;
 
@@ -50,18 +68,25 @@ struct Program {
     return std::span(dependence)
         .subspan(first_dependence[node], first_dependence[node + 1] - first_dependence[node]);
   }
-  // Appends a node; returns its id.
+  std::uint64_t shown_id(std::uint32_t node) const { return file_id.empty() ? node : file_id[node]; }
+  // Appends a node in the usual lane of its kind; returns its id.
   std::uint32_t add(NodeKind node_kind, Phase node_phase, std::uint32_t node_name, std::int32_t node_layer,
                     std::uint64_t node_payload, std::span<const std::uint32_t> dependences_of_node);
 };
 
-// A partition of ranks into groups that communicate: one family per parallel dimension. Every rank is in
-// exactly one group or none.
+// A partition of ranks into groups that communicate: one family per parallel dimension, or of communicators
+// of an imported trace. Every rank is in exactly one group or none.
 struct GroupFamily {
   std::string name;                               // "data", "world"
   std::vector<std::vector<std::int32_t>> groups;  // ranks in communicator order
   std::vector<std::int32_t> group_of;             // per rank, -1: in none
+  // Bit d: the groups are what the machine's dimensions d of this mask span. 0: just sets of ranks, whatever
+  // they span.
+  std::uint32_t dimension_mask = 0;
 };
+
+// How a call's chunks rank among those waiting (ASTRA-sim 1.0 lets its workloads override the policy).
+enum class ChunkPreference : std::uint8_t { policy, fifo, lifo, highest };
 
 struct CollectiveCall {
   CollectiveKind kind = CollectiveKind::all_reduce;
@@ -69,6 +94,15 @@ struct CollectiveCall {
   std::uint32_t family = 0;   // into Graph::families; the group is that of the rank
   std::int32_t root = 0;      // position in the group, for broadcast and reduce
   std::int32_t priority = 0;  // larger goes first under ChunkOrder::priority
+  ChunkPreference preference = ChunkPreference::policy;
+  std::int32_t custom = -1;  // into Graph::custom: the schedule to follow instead of an algorithm
+};
+
+// Sends and receives match by (source, destination, tag), the k-th with the k-th.
+struct PointToPoint {
+  std::int32_t peer = 0;  // rank
+  std::uint32_t tag = 0;
+  Bytes bytes;
 };
 
 struct Graph {
@@ -78,15 +112,19 @@ struct Graph {
   std::vector<GroupFamily> families;
   std::vector<Work> works;
   std::vector<CollectiveCall> collectives;
-  std::vector<std::string> names;
+  std::vector<PointToPoint> transfers;
+  std::vector<CustomCollective> custom;
+  StringTable names;
   std::vector<std::string> layers;
 };
 
 GroupFamily world_family(std::int64_t ranks);
+// The groups that the dimensions of `mask` span on a grid of `sizes` (innermost first).
+GroupFamily grid_family(const std::vector<std::int64_t>& sizes, std::uint32_t mask);
 
-// Throws Error for a dangling index, a dependence that does not point backwards, a rank without program, a
-// group with a repeated or unknown rank, or members of a group that do not issue the same collectives in the
-// same order.
+// Throws Error for a dangling index, a circle of dependences (and prints it), a rank without program, a group
+// with a repeated or unknown rank, or members of a group that do not issue the same collectives in the same
+// order.
 void validate_graph(const Graph& graph);
 std::string dump_graph(const Graph& graph);
 

@@ -12,13 +12,14 @@ Graph small_graph() {
   Graph graph;
   graph.ranks = 2;
   graph.program_of = {0, 0};
-  graph.names = {"work", "exchange"};
+  graph.names.add("work");
+  graph.names.add("exchange");
   graph.families = {world_family(2)};
   graph.collectives = {{CollectiveKind::all_reduce, Bytes(100), 0, 0, 0}};
   Program& program = graph.programs.emplace_back();
   program.role = "rank";
-  const std::uint32_t work = program.add(NodeKind::delay, Phase::other, 0, -1, 5, {});
-  program.add(NodeKind::collective, Phase::gradient_exchange, 1, -1, 0, std::span(&work, 1));
+  const std::uint32_t work = program.add(NodeKind::delay, Phase::other, 1, -1, 5, {});
+  program.add(NodeKind::collective, Phase::gradient_exchange, 2, -1, 0, std::span(&work, 1));
   return graph;
 }
 
@@ -42,7 +43,7 @@ TEST(Graph, ProgramsStoreDependencesAsCsr) {
 TEST(Graph, ValidationNamesWhatIsWrong) {
   Graph forward = small_graph();
   forward.programs[0].dependence[0] = 1;
-  EXPECT_EQ(error_of(forward), "rank, node 1: depends on node 1, which does not come before it");
+  EXPECT_EQ(error_of(forward), "rank: its nodes wait for each other in a circle: 1 'exchange' waits for 1");
   Graph homeless = small_graph();
   homeless.program_of.pop_back();
   EXPECT_EQ(error_of(homeless), "graph: not every rank has a program");

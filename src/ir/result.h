@@ -26,7 +26,11 @@ struct ChunkInterval {
   Time start, end;
   std::uint32_t node = 0;
   std::uint32_t chunk = 0;
-  std::uint32_t dimension = 0;
+  std::uint32_t dimension = 0;  // the logical one, where the semantics split one
+  std::uint32_t phase = 0;      // which of the chunk's phases this is
+  Time ready{};         // since when it waited in the dimension's queue; kept by the ASTRA-sim semantics
+  Time message_time{};  // of its received messages, from ready to arrival, summed; likewise
+  std::int32_t messages = 0;  // how many; likewise
 };
 
 struct RankClass {
@@ -34,11 +38,12 @@ struct RankClass {
   std::int64_t ranks = 1;           // how many it stands for
   std::uint32_t program = 0;
   Time finish;                        // end of its last node
-  Time compute;                       // busy computing
+  Time compute;                       // busy computing: Lane::device
   Time communication;                 // at least one collective in flight
   Time exposed_communication;         // of that, while not computing
   std::vector<Interval> computes;     // in order of start; empty unless recorded
   std::vector<Interval> collectives;  // from issue to completion
+  std::vector<Interval> others;       // sends, receives, remote memory, host operations, pauses
   std::vector<ChunkInterval> chunks;
 };
 
@@ -68,9 +73,10 @@ struct Result {
   std::int64_t ranks = 0;
   std::vector<RankClass> classes;
   std::vector<CollectiveRecord> collectives;
-  std::vector<LinkUse> links;           // those that carried something, the busiest first
-  std::vector<std::string> dimensions;  // names, for the indices above
-  std::int64_t messages = 0;            // simulated
+  std::vector<LinkUse> links;             // those that carried something, the busiest first
+  std::vector<std::string> dimensions;    // names, for the indices above
+  std::vector<Bytes> sent_per_dimension;  // by rank 0; kept by the ASTRA-sim semantics
+  std::int64_t messages = 0;              // simulated
   std::int64_t events = 0;
   std::vector<std::string>
       warnings;  // what the user should not overlook: an unused network, an unfinished rank

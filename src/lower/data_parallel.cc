@@ -79,9 +79,8 @@ class Builder {
  private:
   Program& program() { return graph_.programs[0]; }
 
-  std::uint32_t name(std::string text) {
-    graph_.names.push_back(std::move(text));
-    return static_cast<std::uint32_t>(graph_.names.size() - 1);
+  std::uint32_t name(std::string_view text) {
+    return graph_.names.add(text);
   }
 
   // Equal work is stored once, so that it is costed once.

@@ -40,14 +40,14 @@ Graph graph_of(std::int64_t ranks, const std::vector<CollectiveCall>& calls, Tim
   graph.ranks = ranks;
   graph.program_of.assign(static_cast<std::size_t>(ranks), 0);
   graph.families = {world_family(ranks)};
-  graph.names = {"node"};
+  graph.names.add("node");
   graph.collectives = calls;
   Program& program = graph.programs.emplace_back();
   program.role = "rank";
   const std::uint32_t first =
-      program.add(NodeKind::delay, Phase::other, 0, -1, static_cast<std::uint64_t>(delay.value), {});
+      program.add(NodeKind::delay, Phase::other, 1, -1, static_cast<std::uint64_t>(delay.value), {});
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    program.add(NodeKind::collective, Phase::gradient_exchange, 0, -1, i, std::span(&first, 1));
+    program.add(NodeKind::collective, Phase::gradient_exchange, 1, -1, i, std::span(&first, 1));
   }
   return graph;
 }
@@ -159,7 +159,7 @@ TEST(Simulate, ALaterCollectiveOvertakesUnderLifo) {
 TEST(Simulate, ComputationHidesCommunication) {
   Graph graph = graph_of(2, {call(CollectiveKind::all_reduce, 2000)}, nanoseconds(500));
   const std::uint32_t first = 0;
-  graph.programs[0].add(NodeKind::delay, Phase::other, 0, -1, 1'500'000, std::span(&first, 1));
+  graph.programs[0].add(NodeKind::delay, Phase::other, 1, -1, 1'500'000, std::span(&first, 1));
   const Study study = study_of({dimension(DimensionKind::ring, 2)});
   for (const bool fold : {false, true}) {
     const Result result = simulate(graph, study, NoCost(), {fold});
@@ -186,15 +186,16 @@ TEST(Simulate, ARunThatCannotFinishSaysWhoWaitsForWhom) {
   graph.ranks = 2;
   graph.program_of = {0, 1};
   graph.families = {world_family(2), world_family(2)};
-  graph.names = {"first", "second"};
+  graph.names.add("first");
+  graph.names.add("second");
   graph.collectives = {{CollectiveKind::all_reduce, Bytes(100), 0, 0, 0},
                        {CollectiveKind::all_reduce, Bytes(100), 1, 0, 0}};
   for (const std::uint64_t order : {0, 1}) {
     Program& program = graph.programs.emplace_back();
     program.role = "rank";
     const std::uint32_t a =
-        program.add(NodeKind::collective, Phase::other, static_cast<std::uint32_t>(order), -1, order, {});
-    program.add(NodeKind::collective, Phase::other, static_cast<std::uint32_t>(1 - order), -1, 1 - order,
+        program.add(NodeKind::collective, Phase::other, static_cast<std::uint32_t>(1 + order), -1, order, {});
+    program.add(NodeKind::collective, Phase::other, static_cast<std::uint32_t>(2 - order), -1, 1 - order,
                 std::span(&a, 1));
   }
   const Study study = study_of({dimension(DimensionKind::ring, 2)});
@@ -214,14 +215,15 @@ TEST(Simulate, RanksMayReachTheirCollectivesInDifferentOrders) {
   Graph graph;
   graph.ranks = 8;
   graph.families = {world_family(8), world_family(8)};
-  graph.names = {"first", "second"};
+  graph.names.add("first");
+  graph.names.add("second");
   graph.collectives = {{CollectiveKind::all_reduce, Bytes(800), 0, 0, 0},
                        {CollectiveKind::all_reduce, Bytes(800), 1, 0, 0}};
   for (const std::uint64_t order : {0, 1}) {
     Program& program = graph.programs.emplace_back();
     program.role = "rank";
-    program.add(NodeKind::collective, Phase::other, static_cast<std::uint32_t>(order), -1, order, {});
-    program.add(NodeKind::collective, Phase::other, static_cast<std::uint32_t>(1 - order), -1, 1 - order, {});
+    program.add(NodeKind::collective, Phase::other, static_cast<std::uint32_t>(1 + order), -1, order, {});
+    program.add(NodeKind::collective, Phase::other, static_cast<std::uint32_t>(2 - order), -1, 1 - order, {});
   }
   Study study = study_of({dimension(DimensionKind::switched, 8)});
   for (unsigned assignment = 1; assignment < 255; ++assignment) {

@@ -54,7 +54,7 @@ TEST(Chrome, FlowsStartInsideTheGradientAndEndAtTheCollective) {
 
 TEST(Chrome, EscapesNamesThatAreNoPlainText) {
   armilla::Run run = example_run();
-  run.graph.names[0] = "quote \" newline \n byte \xff";
+  run.graph.programs[0].name[0] = run.graph.names.add("quote \" newline \n byte \xff");
   const Json trace = Json::parse(write_chrome(run));
   EXPECT_EQ(events(trace, "X")[0]["name"], "quote \" newline \n byte \xef\xbf\xbd");
 }

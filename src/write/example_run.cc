@@ -36,9 +36,7 @@ struct NodeList {
 
   std::uint32_t add(NodeKind kind, Phase phase, const std::string& name, std::int32_t layer,
                     std::uint64_t payload, std::vector<std::uint32_t> dependences) {
-    graph.names.push_back(name);
-    return program.add(kind, phase, static_cast<std::uint32_t>(graph.names.size() - 1), layer, payload,
-                       dependences);
+    return program.add(kind, phase, graph.names.add(name), layer, payload, dependences);
   }
 };
 

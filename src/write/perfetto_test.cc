@@ -307,7 +307,7 @@ TEST(Perfetto, AnnotationsTellWhatACollectiveMoved) {
 TEST(Perfetto, NamesAreStoredOnce) {
   armilla::Run run = example_run();
   const std::size_t before = write_perfetto(run).size();
-  run.graph.names[0] += std::string(1000, 'x');
+  run.graph.programs[0].name[0] = run.graph.names.add(std::string(1000, 'x'));
   run.result.classes[0].computes.insert(run.result.classes[0].computes.begin(), {Time(0), Time(0), 0});
   EXPECT_LT(write_perfetto(run).size(), before + 1000 + 120);
 }
