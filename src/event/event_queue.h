@@ -36,6 +36,8 @@ class EventQueue {
     return static_cast<std::uint32_t>(handlers_.size() - 1);
   }
 
+  EventHandler& handler(std::uint32_t target) { return *handlers_[target]; }
+
   // `time` must not be before now().
   void schedule(Time time, std::uint32_t target, std::uint64_t argument) {
     const std::size_t bucket = bucket_of(time);

@@ -72,6 +72,7 @@ struct Result {
   Time iteration;  // end of the last node of any rank
   std::int64_t ranks = 0;
   std::vector<RankClass> classes;
+  std::vector<std::uint32_t> class_of;  // per rank, into classes
   std::vector<CollectiveRecord> collectives;
   std::vector<LinkUse> links;             // those that carried something, the busiest first
   std::vector<std::string> dimensions;    // names, for the indices above

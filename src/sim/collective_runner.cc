@@ -72,7 +72,12 @@ std::uint32_t CollectiveRunner::make_instance(std::int32_t group, std::uint32_t 
   instance->issues.resize(members);
   instance->members_left = static_cast<std::int64_t>(members);
   const auto id = static_cast<std::uint32_t>(instances_.size());
-  for (std::int64_t chunk = 0; chunk < planner_.chunks(*instance->call); ++chunk) {
+  const bool custom = instance->call->custom >= 0;
+  if (custom) {
+    instance->custom = custom_->open(graph_.custom[static_cast<std::size_t>(instance->call->custom)],
+                                     instance->layout->ranks, instance->call->bytes);
+  }
+  for (std::int64_t chunk = 0; !custom && chunk < planner_.chunks(*instance->call); ++chunk) {
     auto run = std::make_unique<ChunkRun>();
     run->instance = id;
     run->chunk = static_cast<std::uint32_t>(chunk);
@@ -101,6 +106,13 @@ void CollectiveRunner::issue(std::int32_t rank, std::uint32_t node, std::uint32_
   const std::uint32_t member = member_of(*instance.layout, rank);
   instance.issues[member] = {node, issued_[static_cast<std::size_t>(rank)]++,
                              static_cast<std::int32_t>(instance.runs.size()), false};
+  if (instance.call->custom >= 0) {
+    instance.issues[member].chunks_left = 1;
+    instance.issues[member].started = true;
+    client_.collective_started(rank, node);
+    custom_->start(instance.custom, static_cast<std::int32_t>(member), join(id, member));
+    return;
+  }
   const std::vector<std::uint32_t> runs =
       instance.runs;  // a chunk that needs no messages may finish the instance
   for (const std::uint32_t run : runs) enter_phase(run, member);
@@ -286,7 +298,12 @@ void CollectiveRunner::finish_phase(std::uint32_t run_id, std::uint32_t member_i
   Member& member = run.members[member_id];
   const std::int32_t rank = rank_of(*instance.layout, member_id);
   const std::uint32_t queue = queue_of(run.plan->phases[member.phase]);
-  client_.chunk_finished(rank, instance.issues[member_id].node, run.chunk, queue, member.phase_start);
+  ChunkPhase report;
+  report.chunk = run.chunk;
+  report.dimension = queue;
+  report.phase = member.phase;
+  report.ready = report.start = member.phase_start;
+  client_.chunk_finished(rank, instance.issues[member_id].node, report);
   if (member.holds_slot) scheduler_.finished(rank, queue);
   ++member.phase;
   enter_phase(run_id, member_id);
@@ -305,6 +322,17 @@ void CollectiveRunner::finish_chunk(std::uint32_t run_id, std::uint32_t member_i
   const std::uint32_t node = issue.node;
   if (!issue.started) client_.collective_started(rank, node);
   if (--instance.members_left == 0) instances_[instance_id].reset();
+  client_.collective_finished(rank, node);
+}
+
+void CollectiveRunner::custom_finished(std::uint64_t argument) {
+  const std::uint32_t id = high(argument);
+  Instance& instance = *instances_[id];
+  Issue& issue = instance.issues[low(argument)];
+  issue.chunks_left = 0;
+  const std::int32_t rank = rank_of(*instance.layout, low(argument));
+  const std::uint32_t node = issue.node;
+  if (--instance.members_left == 0) instances_[id].reset();
   client_.collective_finished(rank, node);
 }
 

@@ -17,24 +17,14 @@
 #include "ir/machine.h"
 #include "network/network.h"
 #include "sim/chunk_scheduler.h"
+#include "sim/collective_executor.h"
 #include "sim/collective_plan.h"
+#include "sim/custom_runner.h"
 #include "sim/rank_classes.h"
 
 namespace armilla {
 
-// Told what becomes of the collectives of a rank.
-class CollectiveClient {
- public:
-  virtual ~CollectiveClient() = default;
-  virtual void collective_started(std::int32_t rank, std::uint32_t node) = 0;
-  virtual void collective_finished(std::int32_t rank, std::uint32_t node) = 0;
-  // A chunk worked in a dimension from `start` until now. Flat algorithms report the index after the last
-  // dimension.
-  virtual void chunk_finished(std::int32_t rank, std::uint32_t node, std::uint32_t chunk,
-                              std::uint32_t dimension, Time start) = 0;
-};
-
-class CollectiveRunner final : public MessageSink, public EventHandler {
+class CollectiveRunner final : public CollectiveExecutor, public EventHandler, public CustomClient {
  public:
   CollectiveRunner(const Graph& graph, const Machine& machine, const CollectiveOptions& options,
                    CollectivePlanner& planner, const RankClasses& classes, EventQueue& queue,
@@ -42,13 +32,16 @@ class CollectiveRunner final : public MessageSink, public EventHandler {
   CollectiveRunner(const CollectiveRunner&) = delete;
   CollectiveRunner& operator=(const CollectiveRunner&) = delete;
 
-  // The network the messages go to; set once, before the first `issue`.
-  void use(Network& network) { network_ = &network; }
+  // The network the messages go to, and who executes custom schedules; set once, before the first `issue`.
+  void use(Network& network, CustomRunner& custom) {
+    network_ = &network;
+    custom_ = &custom;
+    custom.use(*this);
+  }
 
-  // `rank` reaches a collective node of its program.
-  void issue(std::int32_t rank, std::uint32_t node, std::uint32_t call);
+  void issue(std::int32_t rank, std::uint32_t node, std::uint32_t call) override;
 
-  void delivered(const Message& message) override;
+  void delivered(const Message& message);
   void handle(std::uint64_t argument) override;  // a local reduction is done
 
   // When nothing moves any more although chunks wait: starts the waiting members of the oldest chunk beyond
@@ -56,8 +49,9 @@ class CollectiveRunner final : public MessageSink, public EventHandler {
   // slots for different ones and wait for each other.
   bool start_oldest_waiting();
 
-  // For a rank that is stuck in the collective `node`: a member that has not issued it, or -1 when all have.
-  std::int32_t missing_member(std::int32_t rank, std::uint32_t node) const;
+  std::int32_t missing_member(std::int32_t rank, std::uint32_t node) const override;
+
+  void custom_finished(std::uint64_t argument) override;
 
  private:
   enum class State : std::uint8_t { not_issued, waiting, active, reducing, done };
@@ -82,13 +76,14 @@ class CollectiveRunner final : public MessageSink, public EventHandler {
     bool started = false;
   };
 
-  // A collective among one group.
+  // A collective among one group. With a custom schedule it has one chunk without phases.
   struct Instance {
     const CollectiveCall* call = nullptr;
     const GroupLayout* layout = nullptr;
     std::vector<Issue> issues;        // per simulated member
     std::vector<std::uint32_t> runs;  // its chunks
     std::int64_t members_left = 0;
+    std::uint32_t custom = 0;  // of the custom runner
   };
 
   struct ChunkRun {
@@ -130,6 +125,7 @@ class CollectiveRunner final : public MessageSink, public EventHandler {
   EventQueue& queue_;
   CollectiveClient& client_;
   Network* network_ = nullptr;
+  CustomRunner* custom_ = nullptr;
   std::uint32_t target_;
   ChunkScheduler scheduler_;
   std::uint32_t flat_queue_;  // index of the queue of flat algorithms, after those of the dimensions

@@ -9,14 +9,17 @@
 
 namespace armilla {
 
-RankWalker::RankWalker(const Graph& graph, const CostModel& cost, const RankClasses& classes,
-                       EventQueue& queue, Recorder& recorder)
+RankWalker::RankWalker(const Graph& graph, const CostModel* cost, const RankClasses& classes,
+                       const WalkerRules& rules, EventQueue& queue, Recorder& recorder)
     : graph_(graph),
+      rules_(rules),
       queue_(queue),
       recorder_(recorder),
       target_(queue.add_handler(*this)),
       ranks_(static_cast<std::size_t>(classes.simulated())) {
-  for (const Work& work : graph.works) work_times_.push_back(cost.time(work));
+  if (cost) {
+    for (const Work& work : graph.works) work_times_.push_back(cost->time(work));
+  }
   for (const Program& program : graph.programs) {
     Successors successors;
     successors.first.assign(program.size() + std::size_t{1}, 0);
@@ -32,71 +35,122 @@ RankWalker::RankWalker(const Graph& graph, const CostModel& cost, const RankClas
   }
 }
 
-void RankWalker::start(CollectiveRunner& runner) {
-  runner_ = &runner;
+void RankWalker::use(CollectiveExecutor& collectives, Messenger& messages, RemoteMemories* memories) {
+  collectives_ = &collectives;
+  messages_ = &messages;
+  memories_ = memories;
+}
+
+void RankWalker::start() {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     const auto rank = static_cast<std::int32_t>(r);
     const Program& program = program_of(rank);
     ranks_[r].nodes_left = program.size();
     ranks_[r].waiting_for.resize(program.size());
     for (std::uint32_t node = 0; node < program.size(); ++node) {
-      ranks_[r].waiting_for[node] = static_cast<std::uint32_t>(program.dependences(node).size());
+      const std::size_t dependences = program.dependences(node).size();
+      ranks_[r].waiting_for[node] = static_cast<std::uint32_t>(dependences);
+      if (dependences == 0) make_ready(ranks_[r], program, node);
     }
-    for (std::uint32_t node = 0; node < program.size(); ++node) {
-      if (program.dependences(node).empty()) issue(rank, node);
-    }
-    start_computing(rank);
   }
+  for (std::size_t r = 0; r < ranks_.size(); ++r) issue_ready(static_cast<std::int32_t>(r));
 }
 
-Time RankWalker::duration(const Program& program, std::uint32_t node) const {
-  const std::uint64_t payload = program.payload[node];
-  return program.kind[node] == NodeKind::compute ? work_times_[payload]
-                                                 : Time(static_cast<std::int64_t>(payload));
+bool RankWalker::is_exclusive(Lane lane) const {
+  return lane == Lane::device || lane == Lane::host ||
+         (lane == Lane::communication && rules_.one_communication);
 }
 
-void RankWalker::issue(std::int32_t rank, std::uint32_t node) {
-  const Program& program = program_of(rank);
-  if (program.kind[node] == NodeKind::collective) {
-    recorder_.collective_issued(rank, node, queue_.now());
-    runner_->issue(rank, node, static_cast<std::uint32_t>(program.payload[node]));
-    return;
-  }
-  std::vector<std::uint32_t>& ready = ranks_[static_cast<std::size_t>(rank)].ready;
+void RankWalker::make_ready(Rank& rank, const Program& program, std::uint32_t node) const {
+  std::vector<std::uint32_t>& ready = rank.ready[static_cast<std::size_t>(program.lane[node])];
   ready.push_back(node);
   std::push_heap(ready.begin(), ready.end(), std::greater<>());
 }
 
-void RankWalker::start_computing(std::int32_t rank) {
-  Rank& state = ranks_[static_cast<std::size_t>(rank)];
-  if (state.computing || state.ready.empty()) return;
-  std::pop_heap(state.ready.begin(), state.ready.end(), std::greater<>());
-  const std::uint32_t node = state.ready.back();
-  state.ready.pop_back();
-  state.computing = true;
-  state.compute_start = queue_.now();
-  recorder_.compute_started(rank, queue_.now());
-  queue_.schedule(later(queue_.now(), duration(program_of(rank), node)), target_,
-                  std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node);
+// Whatever is issued may finish at once and make others ready, so the state is looked at afresh every time.
+void RankWalker::issue_ready(std::int32_t r) {
+  Rank& rank = ranks_[static_cast<std::size_t>(r)];
+  for (;;) {
+    std::size_t chosen = kLanes;
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      if (rank.ready[lane].empty() || rank.busy[lane]) continue;
+      if (chosen == kLanes || rank.ready[lane].front() < rank.ready[chosen].front()) chosen = lane;
+    }
+    if (chosen == kLanes) return;
+    std::vector<std::uint32_t>& ready = rank.ready[chosen];
+    std::pop_heap(ready.begin(), ready.end(), std::greater<>());
+    const std::uint32_t node = ready.back();
+    ready.pop_back();
+    rank.busy[chosen] = is_exclusive(static_cast<Lane>(chosen));
+    issue(r, node);
+  }
+}
+
+void RankWalker::issue(std::int32_t rank, std::uint32_t node) {
+  const Program& program = program_of(rank);
+  recorder_.node_started(rank, node, queue_.now());
+  const std::uint64_t payload = program.payload[node];
+  switch (program.kind[node]) {
+    case NodeKind::compute:
+      finish_after(rank, node, work_times_[payload]);
+      return;
+    case NodeKind::delay:
+      finish_after(rank, node, Time(static_cast<std::int64_t>(payload)));
+      return;
+    case NodeKind::collective:
+      collectives_->issue(rank, node, static_cast<std::uint32_t>(payload));
+      return;
+    case NodeKind::send:
+    case NodeKind::receive:
+      issue_transfer(rank, node);
+      return;
+    case NodeKind::memory_load:
+    case NodeKind::memory_store:
+      if (memories_ == nullptr)
+        throw Error(describe(rank, node), "accesses remote memory, and the machine has none");
+      memories_->access(rank, Bytes(static_cast<std::int64_t>(payload)), target_,
+                        std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node);
+      return;
+  }
+}
+
+void RankWalker::issue_transfer(std::int32_t rank, std::uint32_t node) {
+  const Program& program = program_of(rank);
+  const PointToPoint& transfer = graph_.transfers[program.payload[node]];
+  const Notice done{target_, std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node};
+  if (program.kind[node] == NodeKind::send) {
+    messages_->send({0, rank, transfer.peer, transfer.tag, transfer.bytes}, done);
+  } else {
+    messages_->receive({0, transfer.peer, rank, transfer.tag, transfer.bytes}, done);
+  }
+}
+
+void RankWalker::finish_after(std::int32_t rank, std::uint32_t node, Time duration) {
+  const Time end = later(queue_.now(), duration);
+  const std::uint64_t argument = std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node;
+  if (rules_.agenda) {
+    rules_.agenda->schedule(rank, end, target_, argument);
+  } else {
+    queue_.schedule(end, target_, argument);
+  }
 }
 
 void RankWalker::handle(std::uint64_t argument) {
-  const auto rank = static_cast<std::int32_t>(argument >> 32);
-  const auto node = static_cast<std::uint32_t>(argument);
-  Rank& state = ranks_[static_cast<std::size_t>(rank)];
-  state.computing = false;
-  recorder_.compute_finished(rank, node, state.compute_start, queue_.now());
-  finished(rank, node);
+  finished(static_cast<std::int32_t>(argument >> 32), static_cast<std::uint32_t>(argument));
 }
 
-void RankWalker::finished(std::int32_t rank, std::uint32_t node) {
-  Rank& state = ranks_[static_cast<std::size_t>(rank)];
-  --state.nodes_left;
-  const Successors& successors = successors_[graph_.program_of[static_cast<std::size_t>(rank)]];
-  for (std::uint32_t i = successors.first[node]; i < successors.first[node + 1]; ++i) {
-    if (--state.waiting_for[successors.node[i]] == 0) issue(rank, successors.node[i]);
+void RankWalker::finished(std::int32_t r, std::uint32_t node) {
+  const Program& program = program_of(r);
+  recorder_.node_finished(r, node, queue_.now());
+  Rank& rank = ranks_[static_cast<std::size_t>(r)];
+  --rank.nodes_left;
+  rank.busy[static_cast<std::size_t>(program.lane[node])] = false;
+  rank.waiting_for[node] = kDone;
+  const Successors& successors = successors_[graph_.program_of[static_cast<std::size_t>(r)]];
+  for (std::uint32_t i = successors.first[node]; i < successors.first[node + std::size_t{1}]; ++i) {
+    if (--rank.waiting_for[successors.node[i]] == 0) make_ready(rank, program, successors.node[i]);
   }
-  start_computing(rank);
+  issue_ready(r);
 }
 
 void RankWalker::collective_started(std::int32_t rank, std::uint32_t node) {
@@ -104,30 +158,38 @@ void RankWalker::collective_started(std::int32_t rank, std::uint32_t node) {
 }
 
 void RankWalker::collective_finished(std::int32_t rank, std::uint32_t node) {
-  recorder_.collective_finished(rank, node, queue_.now());
   finished(rank, node);
 }
 
-void RankWalker::chunk_finished(std::int32_t rank, std::uint32_t node, std::uint32_t chunk,
-                                std::uint32_t dimension, Time start) {
-  recorder_.chunk_finished(rank, node, chunk, dimension, start, queue_.now());
+void RankWalker::chunk_finished(std::int32_t rank, std::uint32_t node, const ChunkPhase& phase) {
+  recorder_.chunk_finished(rank, node, phase, queue_.now());
 }
 
 std::string RankWalker::describe(std::int32_t rank, std::uint32_t node) const {
   return fmt::format("rank {} waits in '{}' (node {})", rank, graph_.names[program_of(rank).name[node]],
-                     node);
+                     program_of(rank).shown_id(node));
 }
 
-// The collective an unfinished rank is stuck in: with no event left, something it issued never ends.
-std::uint32_t RankWalker::stuck_node(std::int32_t rank) const {
+// With no event left, something the rank has issued never ends: a collective some member never issues, or a
+// receive of what is never sent.
+std::pair<std::uint32_t, std::int32_t> RankWalker::stuck(std::int32_t rank) const {
   const Program& program = program_of(rank);
   const Rank& state = ranks_[static_cast<std::size_t>(rank)];
+  std::uint32_t some = UINT32_MAX;
   for (std::uint32_t node = 0; node < program.size(); ++node) {
-    if (program.kind[node] == NodeKind::collective && state.waiting_for[node] == 0 &&
-        runner_->missing_member(rank, node) >= 0)
-      return node;
+    if (state.waiting_for[node] != 0) continue;
+    const auto lane = static_cast<std::size_t>(program.lane[node]);
+    const std::vector<std::uint32_t>& ready = state.ready[lane];
+    if (std::find(ready.begin(), ready.end(), node) != ready.end()) continue;  // not issued
+    if (program.kind[node] == NodeKind::collective) {
+      const std::int32_t missing = collectives_->missing_member(rank, node);
+      if (missing >= 0) return {node, missing};
+    }
+    if (program.kind[node] == NodeKind::send || program.kind[node] == NodeKind::receive)
+      return {node, graph_.transfers[program.payload[node]].peer};
+    some = std::min(some, node);
   }
-  return 0;
+  return {some == UINT32_MAX ? 0 : some, -1};
 }
 
 bool RankWalker::is_finished() const {
@@ -142,15 +204,19 @@ void RankWalker::require_finished() const {
   std::vector<bool> seen(ranks_.size());
   auto rank = static_cast<std::int32_t>(unfinished - ranks_.begin());
   while (rank >= 0 && !seen[static_cast<std::size_t>(rank)]) {
+    if (ranks_[static_cast<std::size_t>(rank)].nodes_left == 0) {
+      chain += fmt::format(", which has finished");
+      break;
+    }
     seen[static_cast<std::size_t>(rank)] = true;
-    const std::uint32_t node = stuck_node(rank);
-    const std::int32_t missing = runner_->missing_member(rank, node);
+    const auto [node, missing] = stuck(rank);
     chain += fmt::format("{}{}", chain.empty() ? "" : "; ", describe(rank, node));
     if (missing >= 0) chain += fmt::format(" for rank {}", missing);
     rank = missing;
   }
   throw Error("simulation", fmt::format("the run cannot finish: {}", chain),
-              "the members of a group must issue the same collectives in the same order");
+              "the members of a group must issue the same collectives in the same order, and every receive "
+              "needs a send of the same tag and size");
 }
 
 }  // namespace armilla

@@ -1,7 +1,12 @@
-// Walks every simulated rank through its program: issues nodes whose dependences are done, one computation at
-// a time per rank (the ready one with the smallest id first), collectives at once.
+// Walks every simulated rank through its program: issues nodes whose dependences are done and whose lane is
+// free, the smallest id first, and passes them on to who executes them.
+//
+// A lane holds one node at a time, except that natively any number of communications are under way, and the
+// lane `none` always has room. ASTRA-sim 2 has one communication at a time per rank, too
+// (HardwareResource.cc). Cost: O(log ready) per node and O(1) per dependence.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,38 +14,52 @@
 #include "cost/cost.h"
 #include "event/event_queue.h"
 #include "ir/graph.h"
-#include "sim/collective_runner.h"
+#include "sim/collective_executor.h"
+#include "sim/messenger.h"
+#include "sim/rank_agenda.h"
+#include "sim/rank_classes.h"
 #include "sim/recorder.h"
+#include "sim/remote_memory.h"
 
 namespace armilla {
 
+struct WalkerRules {
+  bool one_communication = false;  // at a time per rank
+  RankAgenda* agenda = nullptr;    // where the ends of computations go; null: straight to the queue
+};
+
 class RankWalker final : public EventHandler, public CollectiveClient {
  public:
-  RankWalker(const Graph& graph, const CostModel& cost, const RankClasses& classes, EventQueue& queue,
-             Recorder& recorder);
+  // `cost` may be null for graphs without NodeKind::compute.
+  RankWalker(const Graph& graph, const CostModel* cost, const RankClasses& classes, const WalkerRules& rules,
+             EventQueue& queue, Recorder& recorder);
   RankWalker(const RankWalker&) = delete;
   RankWalker& operator=(const RankWalker&) = delete;
 
-  // Issues every node without dependences. Collectives go to `runner`.
-  void start(CollectiveRunner& runner);
+  // Who executes what the walker does not; set before `start`. `memories` may be null.
+  void use(CollectiveExecutor& collectives, Messenger& messages, RemoteMemories* memories);
+
+  // Issues every node without dependences, rank by rank.
+  void start();
 
   bool is_finished() const;
   // Throws Error saying who waits for whom unless every rank is through.
   void require_finished() const;
 
-  void handle(std::uint64_t argument) override;  // a computation is done
+  void handle(std::uint64_t argument) override;  // a node that is no collective is done
   void collective_started(std::int32_t rank, std::uint32_t node) override;
   void collective_finished(std::int32_t rank, std::uint32_t node) override;
-  void chunk_finished(std::int32_t rank, std::uint32_t node, std::uint32_t chunk, std::uint32_t dimension,
-                      Time start) override;
+  void chunk_finished(std::int32_t rank, std::uint32_t node, const ChunkPhase& phase) override;
 
  private:
+  static constexpr std::size_t kLanes = 4;
+  static constexpr std::uint32_t kDone = UINT32_MAX;
+
   struct Rank {
-    std::vector<std::uint32_t> waiting_for;  // per node, dependences that are not done
-    std::vector<std::uint32_t> ready;        // computations, a heap with the smallest id on top
+    std::vector<std::uint32_t> waiting_for;  // per node, dependences that are not done, or kDone
+    std::array<std::vector<std::uint32_t>, kLanes> ready;  // per lane, a heap with the smallest id on top
+    std::array<bool, kLanes> busy = {};
     std::uint32_t nodes_left = 0;
-    bool computing = false;
-    Time compute_start;
   };
   // Who depends on a node: the program's dependences the other way round (CSR).
   struct Successors {
@@ -50,17 +69,24 @@ class RankWalker final : public EventHandler, public CollectiveClient {
   const Program& program_of(std::int32_t rank) const {
     return graph_.programs[graph_.program_of[static_cast<std::size_t>(rank)]];
   }
-  Time duration(const Program& program, std::uint32_t node) const;
+  bool is_exclusive(Lane lane) const;
+  void make_ready(Rank& rank, const Program& program, std::uint32_t node) const;
+  void issue_ready(std::int32_t rank);
   void issue(std::int32_t rank, std::uint32_t node);
+  void issue_transfer(std::int32_t rank, std::uint32_t node);
+  void finish_after(std::int32_t rank, std::uint32_t node, Time duration);
   void finished(std::int32_t rank, std::uint32_t node);
-  void start_computing(std::int32_t rank);
   std::string describe(std::int32_t rank, std::uint32_t node) const;
-  std::uint32_t stuck_node(std::int32_t rank) const;
+  // What an unfinished rank is stuck in, and the rank it waits for, or -1.
+  std::pair<std::uint32_t, std::int32_t> stuck(std::int32_t rank) const;
 
   const Graph& graph_;
+  WalkerRules rules_;
   EventQueue& queue_;
   Recorder& recorder_;
-  CollectiveRunner* runner_ = nullptr;
+  CollectiveExecutor* collectives_ = nullptr;
+  Messenger* messages_ = nullptr;
+  RemoteMemories* memories_ = nullptr;
   std::uint32_t target_;
   std::vector<Time> work_times_;        // per Graph::works
   std::vector<Successors> successors_;  // per program

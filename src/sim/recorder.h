@@ -1,26 +1,29 @@
 // Turns what happens during a run into a Result: busy times of every simulated rank, and intervals of those
 // that represent a program.
+//
+// A rank communicates while a collective, a send or a receive of it is under way; it computes while a node
+// occupies its device lane.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "ir/result.h"
+#include "sim/collective_executor.h"
 #include "sim/rank_classes.h"
 
 namespace armilla {
 
 class Recorder {
  public:
-  Recorder(const Graph& graph, const RankClasses& classes);
+  // Without `intervals` only busy times and collectives are kept.
+  Recorder(const Graph& graph, const RankClasses& classes, bool intervals);
 
-  void compute_started(std::int32_t rank, Time now) { at(rank, now).computing = true; }
-  void compute_finished(std::int32_t rank, std::uint32_t node, Time start, Time now);
-  void collective_issued(std::int32_t rank, std::uint32_t node, Time now);
+  void node_started(std::int32_t rank, std::uint32_t node, Time now);
+  void node_finished(std::int32_t rank, std::uint32_t node, Time now);
+  // The first chunk of a collective began to work.
   void collective_started(std::int32_t rank, std::uint32_t node, Time now);
-  void collective_finished(std::int32_t rank, std::uint32_t node, Time now);
-  void chunk_finished(std::int32_t rank, std::uint32_t node, std::uint32_t chunk, std::uint32_t dimension,
-                      Time start, Time now);
+  void chunk_finished(std::int32_t rank, std::uint32_t node, const ChunkPhase& phase, Time now);
 
   // Moves everything recorded into `result`: its classes and the skeletons of its collectives (node, program,
   // call and times).
@@ -28,18 +31,20 @@ class Recorder {
 
  private:
   struct State {
-    bool computing = false;
-    std::int64_t collectives = 0;  // in flight
-    Time since;                    // the last change
+    std::int32_t computing = 0;      // nodes under way
+    std::int32_t communicating = 0;  // likewise
+    Time since;                      // the last change
   };
   // Accounts the time since the rank's last change to what it was doing.
   State& at(std::int32_t rank, Time now);
+  void change(std::int32_t rank, std::uint32_t node, Time now, std::int32_t by);
   bool records(std::int32_t rank) const { return recorded_[static_cast<std::size_t>(rank)]; }
   Time& time_of(std::vector<std::vector<Time>>& times, std::int32_t rank, std::uint32_t node) {
     return times[graph_.program_of[static_cast<std::size_t>(rank)]][node];
   }
 
   const Graph& graph_;
+  bool intervals_;
   std::vector<RankClass> classes_;
   std::vector<State> states_;
   std::vector<bool> recorded_;

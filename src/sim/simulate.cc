@@ -7,8 +7,14 @@
 #include "base/error.h"
 #include "sim/collective_plan.h"
 #include "sim/collective_runner.h"
+#include "sim/custom_runner.h"
+#include "sim/messenger.h"
+#include "sim/rank_agenda.h"
 #include "sim/rank_walker.h"
 #include "sim/recorder.h"
+#include "sim/remote_memory.h"
+#include "sim/stream_engine.h"
+#include "sim/transport.h"
 
 namespace armilla {
 namespace {
@@ -89,15 +95,87 @@ void refuse_endless_runs(const Graph& graph, CollectivePlanner& planner, const R
               "choose other algorithms, fewer chunks or fewer ranks, or raise the limit with --max-messages");
 }
 
+// Carries the messages of nodes and custom collectives over a Network beside those of the collective runner,
+// from which a bit of the tag tells them.
+class NetworkTransport final : public Transport, public MessageSink {
+ public:
+  NetworkTransport(EventQueue& queue, CollectiveRunner*& runner) : queue_(queue), runner_(runner) {}
+  void use(Network& network) { network_ = &network; }
+
+  void send(std::int32_t source, std::int32_t destination, Bytes bytes, std::uint32_t target,
+            std::uint64_t argument) override {
+    std::uint64_t slot = notices_.size();
+    if (free_.empty()) {
+      notices_.push_back({target, argument});
+    } else {
+      slot = free_.back();
+      free_.pop_back();
+      notices_[slot] = {target, argument};
+    }
+    network_->send({source, destination, bytes, kAllDimensions, kOwn | slot});
+  }
+
+  void delivered(const Message& message) override {
+    if ((message.tag & kOwn) == 0) {
+      runner_->delivered(message);
+      return;
+    }
+    const std::uint64_t slot = message.tag & ~kOwn;
+    const Notice notice = notices_[slot];
+    free_.push_back(slot);
+    queue_.handler(notice.target).handle(notice.argument);
+  }
+
+ private:
+  static constexpr std::uint64_t kOwn = std::uint64_t{1} << 63;
+
+  EventQueue& queue_;
+  CollectiveRunner*& runner_;
+  Network* network_ = nullptr;
+  std::vector<Notice> notices_;
+  std::vector<std::uint64_t> free_;
+};
+
+class StreamTransport final : public Transport {
+ public:
+  explicit StreamTransport(StreamNetwork& network) : network_(network) {}
+  void send(std::int32_t source, std::int32_t destination, Bytes bytes, std::uint32_t target,
+            std::uint64_t argument) override {
+    network_.send({source, destination, bytes, target, argument});
+  }
+
+ private:
+  StreamNetwork& network_;
+};
+
+void check_ranks(std::int64_t devices, const Graph& graph) {
+  if (devices != graph.ranks)
+    throw Error("simulation", fmt::format("{} ranks on a machine of {} devices", graph.ranks, devices));
+}
+
+// Runs the queue empty; `unstick` may set things going again.
+template <class Unstick>
+void run_to_the_end(EventQueue& queue, const RankWalker& walker, const Unstick& unstick) {
+  bool ran_empty = queue.run();
+  while (ran_empty && !walker.is_finished() && unstick()) ran_empty = queue.run();
+  if (!ran_empty)
+    throw Error("simulation", "the simulated time passes 26 days", "check sizes, bandwidths and units");
+  walker.require_finished();
+}
+
+void finish(Result& result, const Graph& graph, Recorder& recorder, const EventQueue& queue) {
+  result.ranks = graph.ranks;
+  recorder.finish(result);
+  for (const RankClass& ranks : result.classes) result.iteration = std::max(result.iteration, ranks.finish);
+  result.events = queue.handled();
+}
+
 }  // namespace
 
 Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
                 const SimulationOptions& options) {
   const Machine& machine = study.machine;
-  if (rank_count(machine) != graph.ranks) {
-    throw Error("simulation",
-                fmt::format("{} ranks on a machine of {} devices", graph.ranks, rank_count(machine)));
-  }
+  check_ranks(rank_count(machine), graph);
   const NetworkInfo& info =
       find_component<NetworkInfo>("network", networks(), study.network.name, study.network.where);
   CollectivePlanner planner(machine, study.collectives);
@@ -107,30 +185,64 @@ Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
   refuse_endless_runs(graph, planner, classes, options);
 
   EventQueue queue;
-  Recorder recorder(graph, classes);
-  RankWalker walker(graph, cost, classes, queue, recorder);
+  Recorder recorder(graph, classes, options.intervals);
+  RankWalker walker(graph, &cost, classes, {}, queue, recorder);
   CollectiveRunner runner(graph, machine, study.collectives, planner, classes, queue, walker);
-  const std::unique_ptr<Network> network = make_network(study.network, machine, classes.fold, queue, runner);
-  runner.use(*network);
+  CollectiveRunner* sink = &runner;
+  NetworkTransport transport(queue, sink);
+  const std::unique_ptr<Network> network =
+      make_network(study.network, machine, classes.fold, queue, transport);
+  transport.use(*network);
+  Messenger messenger(queue, transport, false);
+  CustomRunner custom(queue, nullptr, messenger);
+  RankAgenda agenda(static_cast<std::size_t>(classes.simulated()), queue);
+  RemoteMemories memories(options.remote_memory, graph.ranks, agenda, queue);
+  runner.use(*network, custom);
+  walker.use(runner, messenger, &memories);
 
-  walker.start(runner);
-  bool ran_empty = queue.run();
-  while (ran_empty && !walker.is_finished() && runner.start_oldest_waiting()) ran_empty = queue.run();
-  if (!ran_empty)
-    throw Error("simulation", "the simulated time passes 26 days", "check sizes, bandwidths and units");
-  walker.require_finished();
+  walker.start();
+  run_to_the_end(queue, walker, [&] { return runner.start_oldest_waiting(); });
 
   Result result;
-  result.ranks = graph.ranks;
-  recorder.finish(result);
-  for (const RankClass& ranks : result.classes) result.iteration = std::max(result.iteration, ranks.finish);
+  finish(result, graph, recorder, queue);
   for (const Dimension& dimension : machine.dimensions) result.dimensions.push_back(dimension.name);
   result.links = network->links();
   result.messages = network->messages();
-  result.events = queue.handled();
   describe_collectives(result, graph, planner);
   result.warnings.assign(planner.substitutions().begin(), planner.substitutions().end());
   add_warnings(result, graph);
+  return result;
+}
+
+Result simulate(const Graph& graph, const SystemLayer& system, const SimulationOptions& options) {
+  check_ranks(rank_count(system), graph);
+  const RankClasses classes{graph.ranks, Fold::none};
+  EventQueue queue;
+  RankAgenda agenda(static_cast<std::size_t>(graph.ranks), queue);
+  Recorder recorder(graph, classes, options.intervals);
+  WalkerRules rules;
+  rules.one_communication = system.semantics != Semantics::astra1;
+  rules.agenda = &agenda;
+  RankWalker walker(graph, nullptr, classes, rules, queue, recorder);
+  StreamNetwork network(system, queue);
+  StreamTransport transport(network);
+  Messenger messenger(queue, transport, system.rendezvous);
+  CustomRunner custom(queue, &agenda, messenger);
+  StreamEngine engine(graph, system, queue, agenda, network, custom, walker);
+  RemoteMemories memories(system.remote_memory, graph.ranks, agenda, queue);
+  walker.use(engine, messenger, &memories);
+
+  walker.start();
+  run_to_the_end(queue, walker, [] { return false; });
+
+  Result result;
+  finish(result, graph, recorder, queue);
+  for (const Dimension& dimension : machine_of(system).dimensions)
+    result.dimensions.push_back(dimension.name);
+  result.links = network.links();
+  result.messages = network.messages();
+  result.sent_per_dimension = network.sent_by_first_rank();
+  result.warnings.assign(engine.planner().notes().begin(), engine.planner().notes().end());
   return result;
 }
 

@@ -14,6 +14,7 @@
 
 #include "cost/cost.h"
 #include "ir/study.h"
+#include "ir/system_layer.h"
 
 namespace armilla {
 
@@ -21,6 +22,8 @@ struct SimulationOptions {
   bool fold = true;
   // A run that would take more is refused beforehand; at some millions a second this default is minutes.
   double max_messages = 2e9;
+  bool intervals = true;       // keep when every node ran; without, only busy times and collectives
+  RemoteMemory remote_memory{};  // where the native machine has any
 };
 
 // The machine of `study` must have as many devices as `graph` has ranks. Throws Error when a rank cannot
@@ -28,5 +31,11 @@ struct SimulationOptions {
 // refuse.
 Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
                 const SimulationOptions& options = {});
+
+// The same Graph under ASTRA-sim's rules (ir/system_layer.h): one communication at a time per rank (2.x),
+// streams instead of schedules (sim/stream_engine.h), networks that truncate to nanoseconds
+// (network/stream_network.h). NodeKind::compute does not occur there. Every rank is played. Throws Error as
+// above.
+Result simulate(const Graph& graph, const SystemLayer& system, const SimulationOptions& options = {});
 
 }  // namespace armilla

@@ -1,0 +1,38 @@
+// What the rank walker needs of whoever executes collectives, and what that tells the walker. Two classes do:
+// CollectiveRunner by schedules (native), StreamEngine by ASTRA-sim's streams.
+#pragma once
+
+#include <cstdint>
+
+#include "base/units.h"
+
+namespace armilla {
+
+class CollectiveExecutor {
+ public:
+  virtual ~CollectiveExecutor() = default;
+  // `rank` reaches a collective node of its program.
+  virtual void issue(std::int32_t rank, std::uint32_t node, std::uint32_t call) = 0;
+  // For a rank that is stuck in the collective `node`: a member that has not issued it, or -1 when all have.
+  virtual std::int32_t missing_member(std::int32_t rank, std::uint32_t node) const = 0;
+};
+
+// One chunk's work in one dimension, or the whole group for flat algorithms (the index after the last
+// dimension).
+struct ChunkPhase {
+  std::uint32_t chunk = 0, dimension = 0, phase = 0;
+  Time ready, start;  // in the queue since, begun
+  Time message_time;  // of received messages, summed
+  std::int32_t messages = 0;
+};
+
+class CollectiveClient {
+ public:
+  virtual ~CollectiveClient() = default;
+  virtual void collective_started(std::int32_t rank, std::uint32_t node) = 0;
+  virtual void collective_finished(std::int32_t rank, std::uint32_t node) = 0;
+  // A phase of a chunk is over now.
+  virtual void chunk_finished(std::int32_t rank, std::uint32_t node, const ChunkPhase& phase) = 0;
+};
+
+}  // namespace armilla

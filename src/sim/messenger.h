@@ -1,0 +1,82 @@
+// Point-to-point messages: matches sends and receives and tells both ends when they are done.
+//
+// Matching: the k-th send of (space, source, destination, tag, bytes) with the k-th receive of the same. A
+// send is done when its message has arrived, whether or not it is received; a receive when it is posted and
+// the message is here. With rendezvous, the receiver first sends `kHandshakeBytes` to the sender, which waits
+// for them. Source of these rules: astra-sim 2.x, CommonNetworkApi.cc, Sys::rendezvous_sim_send. Cost: a hash
+// look-up per send, receive and arrival.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "event/event_queue.h"
+#include "sim/transport.h"
+
+namespace armilla {
+
+inline constexpr Bytes kHandshakeBytes = Bytes(8192);
+
+struct Channel {
+  std::uint32_t space = 0;  // keeps users with their own tags apart
+  std::int32_t source = 0, destination = 0;
+  std::uint32_t tag = 0;
+  Bytes bytes;
+  bool operator==(const Channel&) const = default;
+};
+
+// A handler of the event queue and what to call it with.
+struct Notice {
+  std::uint32_t target = 0;
+  std::uint64_t argument = 0;
+};
+
+class Messenger final : public EventHandler {
+ public:
+  Messenger(EventQueue& queue, Transport& transport, bool rendezvous);
+  Messenger(const Messenger&) = delete;
+  Messenger& operator=(const Messenger&) = delete;
+
+  // Notices come at the moment itself, from within the event, never from within these calls.
+  void send(const Channel& channel, Notice done);
+  void receive(const Channel& channel, Notice done);
+
+  void handle(std::uint64_t argument) override;
+
+ private:
+  struct Hash {
+    std::size_t operator()(const Channel& channel) const;
+  };
+  struct Waiting {
+    std::deque<Notice> posted;
+    std::int64_t arrived = 0;
+  };
+  using Matches = std::unordered_map<Channel, Waiting, Hash>;
+  enum class Kind : std::uint8_t { message, handshake, late_receive, late_send };
+  struct Flight {
+    Kind kind = Kind::message;
+    Channel channel;
+    Notice notice;
+  };
+
+  // Returns true when a message is here already and was taken.
+  static bool post(Matches& matches, const Channel& channel, Notice notice);
+  static std::optional<Notice> arrive(Matches& matches, const Channel& channel);
+  std::uint32_t new_flight(Kind kind, const Channel& channel, Notice notice);
+  void transmit(const Channel& channel, Notice done);
+  void accept(const Channel& channel, Notice done);
+  void tell(Notice notice) { queue_.handler(notice.target).handle(notice.argument); }
+
+  EventQueue& queue_;
+  Transport& transport_;
+  bool rendezvous_;
+  std::uint32_t target_;
+  Matches messages_, handshakes_;
+  std::vector<Flight> flights_;
+  std::vector<std::uint32_t> free_;
+};
+
+}  // namespace armilla

@@ -1,0 +1,56 @@
+// RankAgenda: ASTRA-sim's order of events that fall on one moment.
+//
+// There every rank keeps a list of callbacks per moment, and the first one registered for a moment puts the
+// whole list into the global queue. So callbacks of one rank and moment run together, in order of
+// registration, at the queue position of the first; a native event queue runs each at its own position. Where
+// messages of several ranks meet at one moment, the difference decides who goes first. (astra-sim 2.x,
+// Sys::try_register_event and call_events; 1.0 likewise.)
+//
+// Cost: a binary search among the rank's pending moments, few in practice; no allocation once grown.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "event/event_queue.h"
+
+namespace armilla {
+
+class RankAgenda final : public EventHandler {
+ public:
+  RankAgenda(std::size_t ranks, EventQueue& queue);
+  RankAgenda(const RankAgenda&) = delete;
+  RankAgenda& operator=(const RankAgenda&) = delete;
+
+  // `target` is a handler of the event queue; `time` must not be before now.
+  void schedule(std::int32_t rank, Time time, std::uint32_t target, std::uint64_t argument);
+
+  void handle(std::uint64_t rank) override;
+
+ private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  struct Entry {
+    std::uint64_t argument;
+    std::uint32_t target;
+    std::uint32_t next;  // of the same moment
+  };
+  struct Moment {
+    Time time;
+    std::uint32_t first, last;  // entries
+  };
+  struct Rank {
+    std::vector<Moment> moments;  // ascending; those before `head` are over
+    std::size_t head = 0;
+  };
+
+  std::uint32_t new_entry(std::uint32_t target, std::uint64_t argument);
+
+  EventQueue& queue_;
+  std::uint32_t target_;
+  std::vector<Rank> ranks_;
+  std::vector<Entry> entries_;
+  std::uint32_t free_ = kNone;
+};
+
+}  // namespace armilla
