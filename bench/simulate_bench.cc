@@ -18,10 +18,10 @@ Graph one_all_reduce(std::int64_t ranks, Bytes bytes) {
   graph.ranks = ranks;
   graph.families.push_back(world_family(ranks));
   graph.collectives.push_back({.kind = CollectiveKind::all_reduce, .bytes = bytes});
-  graph.names = {"all-reduce"};
+  const std::uint32_t name = graph.names.add("all-reduce");
   Program& program = graph.programs.emplace_back();
   program.role = "rank";
-  program.add(NodeKind::collective, Phase::gradient_exchange, 0, -1, 0, {});
+  program.add(NodeKind::collective, Phase::gradient_exchange, name, -1, 0, {});
   graph.program_of.assign(static_cast<std::size_t>(ranks), 0);
   return graph;
 }

@@ -37,7 +37,6 @@ bool EventQueue::run(Time end) {
     // Handlers may append events for this very moment while the loop runs.
     while (next_ < buckets_[0].size()) {
       const Event event = buckets_[0][next_++];
-      --pending_;
       ++handled_;
       handlers_[event.target]->handle(event.argument);
     }

@@ -43,11 +43,10 @@ class EventQueue {
     const std::size_t bucket = bucket_of(time);
     buckets_[bucket].push_back({time, argument, target});
     occupied_ |= std::uint64_t{1} << bucket;
-    ++pending_;
   }
 
   Time now() const { return now_; }
-  bool empty() const { return pending_ == 0; }
+  bool empty() const { return next_ == buckets_[0].size() && occupied_ <= 1; }
   std::int64_t handled() const { return handled_; }
 
   // Handles events until none is left or the next one lies at or after `end`; returns whether the queue ran
@@ -65,7 +64,6 @@ class EventQueue {
   std::vector<Event> scratch_;
   std::vector<EventHandler*> handlers_;
   std::size_t next_ = 0;  // first event of bucket 0 that is not handled yet
-  std::int64_t pending_ = 0;
   std::int64_t handled_ = 0;
   Time now_;
 };

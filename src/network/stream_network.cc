@@ -198,7 +198,7 @@ StreamNetwork::StreamNetwork(const SystemLayer& system, EventQueue& queue)
     if (semantics_ == Semantics::astra1) bytes_per_ns *= effective_links(dimension);
     levels_.push_back({dimension.kind, dimension.size, ranks_, bytes_per_ns, dimension.latency_ns,
                        dimension.nic_latency_ns, dimension.router_latency_ns, dimension.memory_latency_ns,
-                       dimension.memory_bandwidth, dimension.memory_scale, Bytes(0), Time(0)});
+                       dimension.memory_bandwidth, dimension.memory_scale});
     ranks_ *= dimension.size;
   }
   if (semantics_ == Semantics::astra2_aware)
@@ -255,7 +255,7 @@ void StreamNetwork::send(const StreamMessage& message) {
     return;
   }
   level.bytes = saturating_add(level.bytes, message.bytes);
-  const Time time = lone_time(level, hops(level, message.source, message.destination), message.bytes);
+  const Time time = lone_time_again(level, hops(level, message.source, message.destination), message.bytes);
   queue_.schedule(later(queue_.now(), time), message.target, message.argument);
 }
 

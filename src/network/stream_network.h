@@ -57,8 +57,11 @@ class StreamNetwork {
     std::int64_t size, stride;
     double bytes_per_ns, latency_ns;
     double nic_latency_ns, router_latency_ns, memory_latency_ns, memory_bytes_per_ns, memory_scale;
-    Bytes bytes;  // carried by all links
-    Time busy;    // of all links together
+    Bytes last_bytes{};  // of the message timed last, over so many hops, and its time
+    std::int64_t last_hops = 0;
+    Time last_time{};
+    Bytes bytes{};  // carried by all links
+    Time busy{};    // of all links together
   };
   class StoreAndForward;
 
@@ -68,6 +71,14 @@ class StreamNetwork {
   std::size_t level_of(std::int32_t source, std::int32_t destination) const;
   std::int64_t hops(const Level& level, std::int32_t source, std::int32_t destination) const;
   Time lone_time(const Level& level, std::int64_t hops, Bytes bytes) const;
+  Time lone_time_again(Level& level, std::int64_t hops, Bytes bytes) const {
+    if (hops != level.last_hops || bytes != level.last_bytes) {
+      level.last_hops = hops;
+      level.last_bytes = bytes;
+      level.last_time = lone_time(level, hops, bytes);
+    }
+    return level.last_time;
+  }
 
   EventQueue& queue_;
   Semantics semantics_;

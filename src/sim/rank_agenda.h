@@ -31,20 +31,21 @@ class RankAgenda final : public EventHandler {
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
   struct Entry {
-    std::uint64_t argument;
-    std::uint32_t target;
-    std::uint32_t next;  // of the same moment
+    std::uint64_t argument = 0;
+    std::uint32_t target = 0;
+    std::uint32_t next = kNone;  // of the same moment, into entries_
   };
   struct Moment {
     Time time;
-    std::uint32_t first, last;  // entries
+    Entry first;
+    std::uint32_t last = kNone;  // into entries_; kNone: the first is the only one
   };
   struct Rank {
     std::vector<Moment> moments;  // ascending; those before `head` are over
     std::size_t head = 0;
   };
 
-  std::uint32_t new_entry(std::uint32_t target, std::uint64_t argument);
+  std::uint32_t new_entry(const Entry& entry);
 
   EventQueue& queue_;
   std::uint32_t target_;

@@ -119,7 +119,7 @@ void StreamEngine::issue(std::int32_t rank, std::uint32_t node, std::uint32_t ca
   const std::vector<std::uint32_t> chunks = instances_[id]->chunks;
   instances_[id]->issues[member] = {node, static_cast<std::int32_t>(chunks.size()), false};
   const std::int32_t priority = priority_of(ranks_[static_cast<std::size_t>(rank)], call);
-  for (const std::uint32_t chunk : chunks) create_stream(chunk, member, rank, priority);
+  for (const std::uint32_t chunk : chunks) create_stream(*chunks_[chunk], member, rank, priority);
   if (!chunks.empty()) return;
   client_.collective_started(rank, node);
   if (--instances_[id]->members_left == 0) instances_[id].reset();
@@ -167,7 +167,9 @@ std::uint32_t StreamEngine::make_chunk(std::uint32_t instance_id, std::vector<St
   const auto id = static_cast<std::uint32_t>(chunks_.size());
   chunks_.push_back(std::make_unique<Chunk>());
   Chunk& chunk = *chunks_.back();
+  chunk.id = id;
   chunk.instance = instance_id;
+  chunk.member_of = families_[instance.family].member_of.data();
   chunk.number = static_cast<std::uint32_t>(instance.chunks.size());
   chunk.members_left = members;
   for (const StreamPhase& phase : phases) chunk.slots = std::max(chunk.slots, phase.slots);
@@ -192,7 +194,9 @@ std::uint32_t StreamEngine::make_chunk(std::uint32_t instance_id, std::vector<St
   }
   std::fill_n(streams_.begin() + chunk.first_stream, members, Stream{});
   for (std::uint32_t m = 0; m < members; ++m) {
-    streams_[chunk.first_stream + m].chunk = id;
+    streams_[chunk.first_stream + m].chunk = &chunk;
+    streams_[chunk.first_stream + m].mailbox =
+        chunk.mailbox.data() + m * static_cast<std::size_t>(chunk.slots);
     streams_[chunk.first_stream + m].rank = ranks[m];
   }
   return id;
@@ -245,9 +249,8 @@ std::pair<std::uint32_t, bool> StreamEngine::allocate_queue(Rank& rank, const St
   return {static_cast<std::uint32_t>(phase.queue_level * queues + number), reversed};
 }
 
-void StreamEngine::create_stream(std::uint32_t chunk_id, std::uint32_t member, std::int32_t rank,
+void StreamEngine::create_stream(Chunk& chunk, std::uint32_t member, std::int32_t rank,
                                  std::int32_t priority) {
-  Chunk& chunk = *chunks_[chunk_id];
   const std::uint32_t id = chunk.first_stream + member;
   streams_[id].priority = priority;
   if (!chunk.queues.empty()) {
@@ -266,8 +269,9 @@ void StreamEngine::create_stream(std::uint32_t chunk_id, std::uint32_t member, s
 // Puts the stream into the queue of its current phase.
 void StreamEngine::enter_phase(std::uint32_t id) {
   Stream& stream = streams_[id];
-  const Chunk& chunk = *chunks_[stream.chunk];
+  const Chunk& chunk = *stream.chunk;
   const StreamPhase& phase = chunk.phases[stream.phase];
+  stream.current = &phase;
   stream.state = State::waiting;
   stream.ready = queue_.now();
   stream.stage = kBegun;
@@ -296,8 +300,8 @@ void StreamEngine::enter_phase(std::uint32_t id) {
 
 // Whether a waiting stream keeps its place before one that comes.
 bool StreamEngine::goes_before(const Stream& waiting, const Stream& stream) const {
-  const Chunk& a = *chunks_[waiting.chunk];
-  const Chunk& b = *chunks_[stream.chunk];
+  const Chunk& a = *waiting.chunk;
+  const Chunk& b = *stream.chunk;
   const StreamPhase& phase = b.phases[stream.phase];
   const bool plain = phase.kind == CollectiveKind::all_to_all || phase.kind == CollectiveKind::all_reduce;
   const auto size = [](const StreamPhase& p) { return std::max(p.bytes, final_bytes(p)); };
@@ -371,7 +375,7 @@ void StreamEngine::start_streams(Rank& rank, std::uint32_t q) {
 
 void StreamEngine::begin(std::uint32_t id) {
   Stream& stream = streams_[id];
-  Chunk& chunk = *chunks_[stream.chunk];
+  Chunk& chunk = *stream.chunk;
   stream.state = State::running;
   stream.start = queue_.now();
   Issue& issue = instances_[chunk.instance]->issues[id - chunk.first_stream];
@@ -384,7 +388,7 @@ void StreamEngine::begin(std::uint32_t id) {
     for (const std::int32_t slot : early->second) {
       // Handshakes are told apart by the sign.
       if (slot >= 0) {
-        --box(chunk.mailbox, id, slot);
+        --stream.mailbox[slot];
       } else {
         --box(chunk.handshake, id, -1 - slot);
       }
@@ -416,7 +420,7 @@ void StreamEngine::advance(std::uint32_t id) {
     proceed(id);
     return;
   }
-  Chunk& chunk = *chunks_[streams_[id].chunk];
+  Chunk& chunk = *streams_[id].chunk;
   chunk.at_barrier.push_back(id);
   const std::size_t members = instances_[chunk.instance]->issues.size();
   if (chunk.at_barrier.size() < members) return;
@@ -427,7 +431,7 @@ void StreamEngine::advance(std::uint32_t id) {
 
 void StreamEngine::report_phase(std::uint32_t id) {
   const Stream& stream = streams_[id];
-  const Chunk& chunk = *chunks_[stream.chunk];
+  const Chunk& chunk = *stream.chunk;
   const StreamPhase& phase = chunk.phases[stream.phase];
   ChunkPhase report;
   report.chunk = chunk.number;
@@ -446,17 +450,17 @@ void StreamEngine::report_phase(std::uint32_t id) {
 
 void StreamEngine::proceed(std::uint32_t id) {
   report_phase(id);
-  const std::uint32_t chunk_id = streams_[id].chunk;
+  Chunk& chunk = *streams_[id].chunk;
   Rank& rank = ranks_[static_cast<std::size_t>(streams_[id].rank)];
   const std::uint32_t queue = streams_[id].queue;
-  const bool finished = streams_[id].phase + std::size_t{1} == chunks_[chunk_id]->phases.size();
+  const bool finished = streams_[id].phase + std::size_t{1} == chunk.phases.size();
   // The collective may end here, and others begin, before this stream has left its queue: as in the peer.
   if (finished) finish_stream(id);
   std::vector<std::uint32_t>& streams = rank.queues[queue].streams;
   streams.erase(std::find(streams.begin(), streams.end(), id));
   if (finished) {
     stream_removed(rank, queue);
-    if (--chunks_[chunk_id]->members_left == 0) release(chunk_id);
+    if (--chunk.members_left == 0) release(chunk);
     return;
   }
   ++streams_[id].phase;
@@ -467,19 +471,18 @@ void StreamEngine::proceed(std::uint32_t id) {
 
 void StreamEngine::finish_stream(std::uint32_t id) {
   streams_[id].state = State::done;
-  const Chunk& chunk = *chunks_[streams_[id].chunk];
+  const Chunk& chunk = *streams_[id].chunk;
   const std::uint32_t instance_id = chunk.instance;
   Issue& issue = instances_[instance_id]->issues[id - chunk.first_stream];
   if (--issue.chunks_left > 0) return;
   client_.collective_finished(streams_[id].rank, issue.node);
 }
 
-void StreamEngine::release(std::uint32_t chunk_id) {
-  const Chunk& chunk = *chunks_[chunk_id];
+void StreamEngine::release(Chunk& chunk) {
   Instance& instance = *instances_[chunk.instance];
   const std::uint32_t instance_id = chunk.instance;
   free_streams_.emplace_back(chunk.first_stream, static_cast<std::uint32_t>(instance.issues.size()));
-  chunks_[chunk_id].reset();
+  chunks_[chunk.id].reset();
   const bool over = std::all_of(instance.chunks.begin(), instance.chunks.end(),
                                 [&](std::uint32_t other) { return chunks_[other] == nullptr; });
   if (over) instances_[instance_id].reset();
@@ -541,7 +544,7 @@ void StreamEngine::bundle(std::uint32_t id, bool to_endpoint, bool reduced, bool
   agenda_.schedule(stream.rank, later(queue_.now(), delay), target_, argument);
 }
 
-Time StreamEngine::reduction_time(const Stream& stream, std::int32_t packet) const {
+Time StreamEngine::reduction_time(const Stream& stream, std::int32_t packet) {
   const StreamPhase& phase = phase_of(stream);
   std::int64_t bytes = 0;
   if (phase.method == StreamMethod::scheduled) {
@@ -549,6 +552,12 @@ Time StreamEngine::reduction_time(const Stream& stream, std::int32_t packet) con
   } else {
     bytes = message_bytes(phase, packet);
   }
+  if (bytes == last_reduction_.first) return last_reduction_.second;
+  last_reduction_ = {bytes, reduction_time(bytes)};
+  return last_reduction_.second;
+}
+
+Time StreamEngine::reduction_time(std::int64_t bytes) const {
   const auto size = static_cast<double>(bytes);
   double pass = 0;  // nanoseconds
   if (system_.semantics == Semantics::astra1) {
@@ -604,7 +613,7 @@ void StreamEngine::insert_packet(std::uint32_t id) {
 void StreamEngine::received(std::uint32_t id, std::int32_t slot) {
   Stream& stream = streams_[id];
   if (stream.rank == 0) {
-    const Chunk& chunk = *chunks_[stream.chunk];
+    const Chunk& chunk = *stream.chunk;
     messages_[id].time =
         later(messages_[id].time, queue_.now() - chunk.posted[static_cast<std::size_t>(slot)]);
     ++messages_[id].count;
@@ -667,7 +676,14 @@ void StreamEngine::send_packet(std::uint32_t id) {
   if (phase.method == StreamMethod::direct) slot = packet % (phase.ranks - 1);
   if (phase.method == StreamMethod::halving_doubling) slot = packet;
   const std::int64_t bytes = message_bytes(phase, packet);
-  transmit({id, stream_at(stream, position_of(stream, packet, false)), slot, bytes, slot});
+  const std::uint32_t to = stream_at(stream, position_of(stream, packet, false));
+  if (!system_.rendezvous) {
+    network_.send({stream.rank, streams_[to].rank, Bytes(bytes), target_,
+                   pack(EventKind::message, to, stream.phase, slot)});
+    post_now(id, slot);
+    return;
+  }
+  transmit({id, to, slot, bytes, slot});
   post({stream_at(stream, position_of(stream, packet, true)), id, slot, bytes, slot});
 }
 
@@ -776,13 +792,11 @@ void StreamEngine::next_schedule_step(std::uint32_t id) {
 // --- Messages.
 
 std::uint32_t StreamEngine::stream_at(const Stream& stream, std::int32_t position) const {
-  const Chunk& chunk = *chunks_[stream.chunk];
-  const StreamPhase& phase = chunk.phases[stream.phase];
+  const Chunk& chunk = *stream.chunk;
+  const StreamPhase& phase = *stream.current;
   if (phase.dimension == kFlatStream) return chunk.first_stream + static_cast<std::uint32_t>(position);
-  const std::int64_t stride = planner_.logical_strides()[static_cast<std::size_t>(phase.dimension)];
-  const std::int64_t rank = stream.rank + (position - stream.here) * stride;
-  const Family& family = families_[instances_[chunk.instance]->family];
-  return chunk.first_stream + static_cast<std::uint32_t>(family.member_of[static_cast<std::size_t>(rank)]);
+  const std::int64_t rank = stream.rank + (position - stream.here) * phase.stride;
+  return chunk.first_stream + static_cast<std::uint32_t>(chunk.member_of[rank]);
 }
 
 // Where the packet goes to, or where the receive posted with it comes from.
@@ -808,8 +822,7 @@ void StreamEngine::transmit(const Message& message) {
     return;
   }
   // Wait for the receiver's handshake.
-  std::int32_t& waiting =
-      box(chunks_[streams_[message.from].chunk]->handshake, message.from, message.sender_slot);
+  std::int32_t& waiting = box(streams_[message.from].chunk->handshake, message.from, message.sender_slot);
   if (waiting++ >= 0) return;
   queue_.schedule(queue_.now(), target_, pack(EventKind::late_handshake, keep_handshake(message), 0, 0));
 }
@@ -842,23 +855,23 @@ void StreamEngine::post(const Message& message) {
 
 void StreamEngine::post_now(std::uint32_t id, std::int32_t slot) {
   const Stream& stream = streams_[id];
-  Chunk& chunk = *chunks_[stream.chunk];
+  Chunk& chunk = *stream.chunk;
   if (stream.rank == 0) {
     chunk.posted.resize(static_cast<std::size_t>(chunk.slots));
     chunk.posted[static_cast<std::size_t>(slot)] = queue_.now();
   }
-  if (box(chunk.mailbox, id, slot)++ < 0)
+  if (stream.mailbox[slot]++ < 0)
     queue_.schedule(queue_.now(), target_, pack(EventKind::late_receive, id, stream.phase, slot));
 }
 
 void StreamEngine::arrive(std::uint32_t id, std::uint8_t phase, std::int32_t slot) {
   const Stream& stream = streams_[id];
-  Chunk& chunk = *chunks_[stream.chunk];
+  Chunk& chunk = *stream.chunk;
   if (stream.state != State::running || stream.phase != phase) {
     chunk.early[std::uint64_t{id - chunk.first_stream} << 8 | phase].push_back(slot);
     return;
   }
-  if (box(chunk.mailbox, id, slot)-- > 0) received(id, slot);
+  if (stream.mailbox[slot]-- > 0) received(id, slot);
 }
 
 // The receiver posts its receive; the sender begins, if it has come that far.
@@ -868,7 +881,7 @@ void StreamEngine::handshake_arrives(std::uint32_t handshake) {
   const std::uint8_t phase = streams_[message.to].phase;
   post_now(message.to, message.slot);
   const Stream& sender = streams_[message.from];
-  Chunk& chunk = *chunks_[sender.chunk];
+  Chunk& chunk = *sender.chunk;
   if (sender.state != State::running || sender.phase != phase) {
     chunk.early[std::uint64_t{message.from - chunk.first_stream} << 8 | phase].push_back(-1 -
                                                                                          message.sender_slot);

@@ -58,9 +58,13 @@ class StreamEngine final : public CollectiveExecutor,
  private:
   enum class State : std::uint8_t { absent, waiting, running, done };
 
+  struct Chunk;
+
   // A chunk on one rank.
   struct Stream {
-    std::uint32_t chunk = 0;  // into chunks_
+    Chunk* chunk = nullptr;
+    const StreamPhase* current = nullptr;  // phase
+    std::int32_t* mailbox = nullptr;       // its part of the chunk's
     std::int32_t rank = 0;
     std::int32_t here = 0;  // its position in the current phase's line of ranks
     std::int32_t priority = 0;
@@ -77,10 +81,12 @@ class StreamEngine final : public CollectiveExecutor,
   };
 
   struct Chunk {
+    std::uint32_t id = 0;  // into chunks_
     std::uint32_t instance = 0;
     std::uint32_t number = 0;  // within its collective
     std::uint32_t first_stream = 0;
-    std::uint32_t custom = 0;  // instance of the custom runner
+    std::uint32_t custom = 0;                 // instance of the custom runner
+    const std::int32_t* member_of = nullptr;  // of its family
     std::vector<StreamPhase> phases;
     std::int32_t slots = 1;               // of a stream's mailbox
     std::vector<std::int32_t> mailbox;    // [member][slot]: receives posted minus messages arrived
@@ -134,7 +140,7 @@ class StreamEngine final : public CollectiveExecutor,
   std::uint32_t instance_for(std::int32_t rank, std::uint32_t call);
   std::uint32_t make_instance(std::int32_t group, std::uint32_t call);
   std::uint32_t make_chunk(std::uint32_t instance, std::vector<StreamPhase> phases);
-  void create_stream(std::uint32_t chunk, std::uint32_t member, std::int32_t rank, std::int32_t priority);
+  void create_stream(Chunk& chunk, std::uint32_t member, std::int32_t rank, std::int32_t priority);
   std::int32_t priority_of(Rank& rank, const CollectiveCall& call);
   std::pair<std::uint32_t, bool> allocate_queue(Rank& rank, const StreamPhase& phase);
 
@@ -148,14 +154,12 @@ class StreamEngine final : public CollectiveExecutor,
   void start_streams(Rank& rank, std::uint32_t queue);
   void begin(std::uint32_t id);
   void finish_stream(std::uint32_t id);
-  void release(std::uint32_t chunk);
+  void release(Chunk& chunk);
   void enter_phase(std::uint32_t id);
   void report_phase(std::uint32_t id);
 
   // The machines of the phases.
-  const StreamPhase& phase_of(const Stream& stream) const {
-    return chunks_[stream.chunk]->phases[stream.phase];
-  }
+  static const StreamPhase& phase_of(const Stream& stream) { return *stream.current; }
   void received(std::uint32_t id, std::int32_t slot);
   void crossed(std::uint32_t id);
   void insert_packet(std::uint32_t id);
@@ -168,7 +172,8 @@ class StreamEngine final : public CollectiveExecutor,
   void tree_sends(std::uint32_t id, std::int32_t position, std::int32_t relation, std::int32_t own_relation);
   void tree_posts(std::uint32_t id, std::int32_t position, std::int32_t relation, std::int32_t own_relation);
   void next_schedule_step(std::uint32_t id);
-  Time reduction_time(const Stream& stream, std::int32_t packet) const;
+  Time reduction_time(const Stream& stream, std::int32_t packet);
+  Time reduction_time(std::int64_t bytes) const;
 
   // Messages. A slot is a place in the receiver's mailbox: messages of one sender, or of one step.
   struct Message {
@@ -181,7 +186,7 @@ class StreamEngine final : public CollectiveExecutor,
   std::uint32_t stream_at(const Stream& stream, std::int32_t position) const;
   std::int32_t position_of(const Stream& stream, std::int32_t packet, bool source) const;
   std::int32_t& box(std::vector<std::int32_t>& boxes, std::uint32_t id, std::int32_t slot) {
-    const Chunk& chunk = *chunks_[streams_[id].chunk];
+    const Chunk& chunk = *streams_[id].chunk;
     return boxes[static_cast<std::size_t>(id - chunk.first_stream) * static_cast<std::size_t>(chunk.slots) +
                  static_cast<std::size_t>(slot)];
   }
@@ -211,6 +216,7 @@ class StreamEngine final : public CollectiveExecutor,
   std::vector<Family> families_;
   std::vector<Rank> ranks_;
   std::vector<Messages> messages_;  // per stream, filled for those of rank 0
+  std::pair<std::int64_t, Time> last_reduction_ = {-1, {}};
   std::vector<Message> handshakes_;
   std::vector<std::uint32_t> free_handshakes_;
   std::unique_ptr<SharedBuses> buses_;

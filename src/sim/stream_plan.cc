@@ -20,17 +20,6 @@ std::int32_t log2_of(std::int64_t n) {
   return static_cast<std::int32_t>(std::bit_width(static_cast<std::uint64_t>(n))) - 1;
 }
 
-// The halving-doubling algorithm of ASTRA-sim: sizes are halved and doubled one message after the other, so
-// that odd sizes lose bytes on the way down.
-std::int64_t halving_doubling_bytes(const StreamPhase& phase, std::int32_t packet) {
-  const std::int32_t steps = log2_of(phase.ranks);
-  if (phase.kind == CollectiveKind::all_gather) return phase.bytes << std::min(packet, 40);
-  std::int64_t bytes = phase.bytes / 2;
-  if (phase.kind == CollectiveKind::reduce_scatter) return bytes >> std::min(packet, 62);
-  if (packet < steps) return bytes >> packet;
-  return (bytes >> steps) << std::min(packet - steps + 1, 40);
-}
-
 std::vector<double> bandwidths_of(const SystemLayer& system, const std::vector<std::size_t>& physical) {
   std::vector<double> bandwidths;
   for (const std::size_t d : physical) {
@@ -60,20 +49,14 @@ std::int64_t final_bytes(const StreamPhase& phase) {
   return phase.bytes;
 }
 
-std::int64_t message_bytes(const StreamPhase& phase, std::int32_t packet) {
-  switch (phase.method) {
-    case StreamMethod::halving_doubling:
-      return halving_doubling_bytes(phase, packet);
-    case StreamMethod::double_binary_tree:
-      return phase.bytes;
-    case StreamMethod::ring:
-    case StreamMethod::direct:
-      return phase.kind == CollectiveKind::all_gather ? phase.bytes : phase.bytes / phase.ranks;
-    case StreamMethod::scheduled:
-    case StreamMethod::custom:
-      break;
-  }
-  return 0;
+// Odd sizes lose bytes on the way down.
+std::int64_t halving_doubling_bytes(const StreamPhase& phase, std::int32_t packet) {
+  const std::int32_t steps = log2_of(phase.ranks);
+  if (phase.kind == CollectiveKind::all_gather) return phase.bytes << std::min(packet, 40);
+  std::int64_t bytes = phase.bytes / 2;
+  if (phase.kind == CollectiveKind::reduce_scatter) return bytes >> std::min(packet, 62);
+  if (packet < steps) return bytes >> packet;
+  return (bytes >> steps) << std::min(packet - steps + 1, 40);
 }
 
 StreamPlanner::StreamPlanner(const SystemLayer& system) : system_(system) {
@@ -229,6 +212,7 @@ StreamPhase StreamPlanner::make_phase(CollectiveKind kind, const StreamAlgorithm
   StreamPhase phase;
   phase.kind = kind;
   phase.dimension = dimension;
+  if (dimension != kFlatStream) phase.stride = strides_[static_cast<std::size_t>(dimension)];
   phase.queue_level = std::max(dimension, 0);
   phase.share = share;
   phase.ranks = static_cast<std::int32_t>(ranks);
@@ -243,12 +227,14 @@ void StreamPlanner::choose_method(StreamPhase& phase, const StreamAlgorithm& alg
   switch (algorithm.kind) {
     case StreamAlgorithmKind::ring:
       phase.method = StreamMethod::ring;
+      phase.each = phase.kind == CollectiveKind::all_gather ? phase.bytes : phase.bytes / n;
       phase.sends = reduces_all ? 2 * (n - 1) : n - 1;
       if (phase.kind == CollectiveKind::all_to_all)
         phase.sends = static_cast<std::int32_t>(std::int64_t{n} * (n - 1) / 2);
       return;
     case StreamAlgorithmKind::direct:
       phase.method = StreamMethod::direct;
+      phase.each = phase.kind == CollectiveKind::all_gather ? phase.bytes : phase.bytes / n;
       phase.sends = reduces_all ? 2 * (n - 1) : n - 1;
       phase.parallel = algorithm.window > 0 ? std::min(algorithm.window, n - 1) : n - 1;
       phase.slots = n - 1;
@@ -280,6 +266,7 @@ void StreamPlanner::choose_method(StreamPhase& phase, const StreamAlgorithm& alg
                                   name_of(phase.kind)));
       }
       phase.method = StreamMethod::double_binary_tree;
+      phase.each = phase.bytes;
       phase.first_is_root = trees_[{phase.kind, phase.dimension}]++ % 2 == 1;
       phase.slots = 3;
       return;

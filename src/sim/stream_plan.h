@@ -40,12 +40,14 @@ struct StreamPhase {
   StreamMethod method = StreamMethod::ring;
   CollectiveKind kind = CollectiveKind::all_reduce;
   std::int32_t dimension = 0;    // logical, or kFlatStream
+  std::int64_t stride = 0;       // of the dimension, in ranks
   std::int32_t queue_level = 0;  // logical dimension whose queues it waits in
   QueueShare share = QueueShare::any;
   bool local = false;          // within a communicator: endpoint delay is fixed, counters differ
   bool first_is_root = false;  // double binary tree: which of the two trees
   std::int32_t ranks = 2;
   std::int64_t bytes = 0;              // at its beginning
+  std::int64_t each = 0;               // of a message, where all are alike
   std::int32_t sends = 0;              // messages each rank sends: "stream count"
   std::int32_t parallel = 1;           // at once: "parallel reduce"
   std::int32_t slots = 1;              // distinct places of messages a rank receives
@@ -54,8 +56,12 @@ struct StreamPhase {
 
 // Bytes of the chunk once the phase is through.
 std::int64_t final_bytes(const StreamPhase& phase);
-// Bytes of the phase's message number `packet`. O(1), halving-doubling O(log ranks).
-std::int64_t message_bytes(const StreamPhase& phase, std::int32_t packet);
+// Of halving-doubling, whose sizes are halved and doubled one message after the other.
+std::int64_t halving_doubling_bytes(const StreamPhase& phase, std::int32_t packet);
+// Bytes of the phase's message number `packet`.
+inline std::int64_t message_bytes(const StreamPhase& phase, std::int32_t packet) {
+  return phase.method == StreamMethod::halving_doubling ? halving_doubling_bytes(phase, packet) : phase.each;
+}
 
 class Themis;
 
