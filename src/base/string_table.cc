@@ -3,36 +3,56 @@
 #include <functional>
 
 namespace armilla {
+namespace {
+
+std::uint32_t hash_of(std::string_view text) {
+  const std::size_t hash = std::hash<std::string_view>{}(text);
+  return static_cast<std::uint32_t>(hash ^ hash >> 32);
+}
+
+}  // namespace
 
 StringTable::StringTable() : slots_(16) {
   add("");
 }
 
-std::size_t StringTable::slot_of(std::string_view text) const {
+std::size_t StringTable::slot_of(std::string_view text, std::uint32_t hash) const {
   const std::size_t mask = slots_.size() - 1;
-  std::size_t slot = std::hash<std::string_view>{}(text)&mask;
-  while (slots_[slot] != 0 && at(slots_[slot] - 1) != text) slot = (slot + 1) & mask;
+  std::size_t slot = hash & mask;
+  while (slots_[slot].number != 0 && !(slots_[slot].hash == hash && at(slots_[slot].number - 1) == text))
+    slot = (slot + 1) & mask;
   return slot;
 }
 
-std::uint32_t StringTable::add(std::string_view text) {
-  const std::size_t slot = slot_of(text);
-  if (slots_[slot] != 0) return slots_[slot] - 1;
+std::uint32_t StringTable::append(std::string_view text) {
   characters_ += text;
   start_.push_back(characters_.size());
-  slots_[slot] = static_cast<std::uint32_t>(size());
-  const auto index = static_cast<std::uint32_t>(size() - 1);
-  if (2 * size() > slots_.size()) grow();
+  return static_cast<std::uint32_t>(size() - 1);
+}
+
+std::uint32_t StringTable::add(std::string_view text) {
+  const std::uint32_t hash = hash_of(text);
+  const std::size_t slot = slot_of(text, hash);
+  if (slots_[slot].number != 0) return slots_[slot].number - 1;
+  const std::uint32_t index = append(text);
+  slots_[slot] = {hash, index + 1};
+  if (2 * ++indexed_ > slots_.size()) rebuild(2 * slots_.size());
   return index;
 }
 
 std::uint32_t StringTable::find(std::string_view text) const {
-  return slots_[slot_of(text)] - 1;  // a free slot's 0 wraps to UINT32_MAX
+  return slots_[slot_of(text, hash_of(text))].number - 1;  // a free slot's 0 wraps to UINT32_MAX
 }
 
-void StringTable::grow() {
-  slots_.assign(slots_.size() * 2, 0);
-  for (std::uint32_t index = 0; index < size(); ++index) slots_[slot_of(at(index))] = index + 1;
+void StringTable::rebuild(std::size_t slots) {
+  const std::vector<Slot> old = std::move(slots_);
+  slots_.assign(slots, {});
+  for (const Slot& filled : old) {
+    if (filled.number == 0) continue;
+    std::size_t slot = filled.hash & (slots - 1);
+    while (slots_[slot].number != 0) slot = (slot + 1) & (slots - 1);
+    slots_[slot] = filled;
+  }
 }
 
 }  // namespace armilla

@@ -14,6 +14,9 @@ class StringTable {
   StringTable();  // holds the empty string, as index 0
   // Returns the index of `text`, new or old.
   std::uint32_t add(std::string_view text);
+  // Adds `text` under a new index without looking whether it is there; add() and find() will not see it. For
+  // many strings that are known to differ: the look-up costs more than all the rest.
+  std::uint32_t append(std::string_view text);
   // UINT32_MAX when it was never added.
   std::uint32_t find(std::string_view text) const;
   std::string_view at(std::uint32_t index) const {
@@ -24,12 +27,17 @@ class StringTable {
   std::size_t size() const { return start_.size() - 1; }
 
  private:
-  std::size_t slot_of(std::string_view text) const;
-  void grow();
+  struct Slot {
+    std::uint32_t hash = 0;    // tells most strings apart without looking at them
+    std::uint32_t number = 0;  // index + 1, 0: free
+  };
+  std::size_t slot_of(std::string_view text, std::uint32_t hash) const;
+  void rebuild(std::size_t slots);
 
   std::string characters_;
   std::vector<std::uint64_t> start_ = {0};
-  std::vector<std::uint32_t> slots_;  // open addressing: index + 1, 0 for a free slot
+  std::vector<Slot> slots_;  // open addressing
+  std::size_t indexed_ = 0;  // filled slots
 };
 
 }  // namespace armilla

@@ -22,6 +22,16 @@ TEST(StringTable, FindsOnlyWhatWasAdded) {
   EXPECT_EQ(table.find("fc"), UINT32_MAX);
 }
 
+TEST(StringTable, AppendedTextIsNotFoundAgain) {
+  StringTable table;
+  EXPECT_EQ(table.append("fc1"), 1u);
+  EXPECT_EQ(table.append("fc1"), 2u);
+  EXPECT_EQ(table.at(2), "fc1");
+  EXPECT_EQ(table.find("fc1"), UINT32_MAX);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(table.add(std::to_string(i)), static_cast<std::uint32_t>(i + 3));
+  EXPECT_EQ(table.add("7"), 10u);
+}
+
 TEST(StringTable, KeepsItsIndicesWhileItGrows) {
   StringTable table;
   for (int i = 0; i < 10'000; ++i)

@@ -5,10 +5,12 @@
 
 #include "collective/algorithm.h"
 #include "cost/cost.h"
+#include "lower/synthetic.h"
 #include "network/network.h"
 #include "read/machine_yaml.h"
 #include "read/read.h"
 #include "read/zoo.h"
+#include "study/trace_formats.h"
 #include "write/write.h"
 
 namespace armilla {
@@ -61,6 +63,10 @@ std::vector<CatalogueEntry> network_models() {
   return components(networks());
 }
 
+std::vector<CatalogueEntry> synthetic() {
+  return components(synthetic_patterns());
+}
+
 std::vector<CatalogueEntry> formats() {
   std::vector<CatalogueEntry> entries;
   for (const ModelFormat& format : model_formats()) {
@@ -74,6 +80,7 @@ std::vector<CatalogueEntry> formats() {
   for (const RunFormat& format : run_formats()) add("run", format.name, format.help);
   for (const LayerFormat& format : layer_formats()) add("layers", format.name, format.help);
   for (const TextWorkloadFormat& format : text_workload_formats()) add("translate", format.name, format.help);
+  for (const TraceFormat& format : trace_formats()) add("translate", format.name, format.help);
   return entries;
 }
 
@@ -84,6 +91,7 @@ constexpr CatalogueFamily kFamilies[] = {
     {"compute", "compute model", "models of compute time, for --compute", compute_models},
     {"networks", "network model", "models of the network, for --network", network_models},
     {"algorithms", "collective algorithm", "collective algorithms, for --algorithm", algorithms},
+    {"synthetic", "synthetic pattern", "patterns of traces, for translate --synthetic", synthetic},
     {"formats", "format", "files that are read and written", formats},
 };
 

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/units_text.h"
@@ -10,8 +11,11 @@
 #include "collective/algorithm.h"
 #include "cost/cost.h"
 #include "network/network.h"
+#include "read/chakra.h"
+#include "read/communicators_json.h"
 #include "read/machine_yaml.h"
 #include "read/study_yaml.h"
+#include "study/trace_input.h"
 
 namespace armilla {
 namespace {
@@ -63,12 +67,41 @@ std::string check_model(const std::string& name, const ModelOptions& options) {
   return text;
 }
 
+// What is needed to check the traces of a job.
+struct TraceFlags {
+  std::string groups;      // a file of communicator groups
+  std::int64_t ranks = 0;  // 0: as many as there are files
+};
+
+// PREFIX.0.et, PREFIX.1.et ...
+std::string check_traces_of(const std::string& prefix, const TraceFlags& flags) {
+  const std::int64_t ranks = flags.ranks > 0 ? flags.ranks : count_trace_files(prefix);
+  TraceCheckOptions options;
+  options.dimension_sizes = {ranks};
+  if (!flags.groups.empty()) options.communicators = read_communicators(flags.groups, ranks);
+  const std::vector<TraceProblem> problems = check_trace_files(prefix, options);
+  refuse_problems(problems, problems.size());
+  std::string text = fmt::format("traces of {} ranks", ranks);
+  for (const TraceProblem& problem : problems)
+    text +=
+        fmt::format("\n  warning: {}{}{}", problem.where, problem.where.empty() ? "" : ": ", problem.message);
+  return text;
+}
+
+std::string check_trace(const std::string& path) {
+  const ChakraTrace trace = read_chakra_file(path);
+  return fmt::format("trace of {} nodes, schema {}", with_separators(static_cast<std::int64_t>(trace.size())),
+                     trace.schema);
+}
+
 bool is_one_of(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-std::string check(const std::string& input, const ModelOptions& options) {
+std::string check(const std::string& input, const ModelOptions& options, const TraceFlags& flags) {
   if (input.ends_with(".yaml") || input.ends_with(".yml")) return check_yaml(input);
+  if (input.ends_with(".et") || input.ends_with(".et.gz")) return check_trace(input);
+  if (!std::filesystem::exists(input) && trace_file(input, 0)) return check_traces_of(input, flags);
   if (is_one_of(machine_names(), input)) return describe(load_machine(input, input));
   if (is_one_of(device_names(), input)) return fmt::format("device '{}'", load_device(input, input).name);
   return check_model(input, options);
@@ -77,12 +110,18 @@ std::string check(const std::string& input, const ModelOptions& options) {
 class CheckCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("inputs", inputs_, "models, machines and devices by name or file, and study files")
-        ->type_name("NAME|FILE")
+    app.add_option("inputs", inputs_,
+                   "models, machines and devices by name or file, study files, traces by file or prefix")
+        ->type_name("NAME|FILE|PREFIX")
         ->required();
     app.add_option("--dim", dimensions_, "size of a symbolic dimension of a model")
         ->type_name("NAME=SIZE")
         ->allow_extra_args(false);
+    app.add_option("--comm-group", traces_.groups, "communicator groups of traces, as in ASTRA-sim 2")
+        ->type_name("FILE");
+    app.add_option("--npus", traces_.ranks, "ranks of a job of traces; default: as many as there are files")
+        ->type_name("N")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{INT32_MAX}));
   }
 
   void execute(const Session& session) override {
@@ -90,7 +129,7 @@ class CheckCommand final : public Command {
     std::size_t refused = 0;
     for (const std::string& input : inputs_) {
       try {
-        session.out << fmt::format("{}: {}\n", input, check(input, options));
+        session.out << fmt::format("{}: {}\n", input, check(input, options, traces_));
       } catch (const Error& error) {
         if (inputs_.size() == 1) throw;
         ++refused;
@@ -103,6 +142,7 @@ class CheckCommand final : public Command {
 
  private:
   std::vector<std::string> inputs_, dimensions_;
+  TraceFlags traces_;
 };
 
 }  // namespace

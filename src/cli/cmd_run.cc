@@ -3,17 +3,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
 #include "base/error.h"
-#include "base/output_file.h"
-#include "base/units_text.h"
 #include "cli/command.h"
 #include "cli/model_flags.h"
+#include "cli/output_flags.h"
 #include "read/study_yaml.h"
 #include "study/run_study.h"
 #include "write/run_text.h"
-#include "write/write.h"
 
 namespace armilla {
 namespace {
@@ -90,47 +87,15 @@ class RunCommand final : public Command {
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false)
         ->group("Study");
-    app.add_option("--max-messages", max_messages_, "refuse runs that would simulate more")
-        ->type_name("N")
-        ->capture_default_str();
-    app.add_flag("--no-fold", no_fold_, "simulate every rank even where one can stand for all");
-    app.add_option("--json", json_, "write every figure to FILE (docs/formats/run_json.md)")
-        ->type_name("FILE")
-        ->group("Output");
-    app.add_option("--csv", csv_, "write tables to folder DIR, which is made if missing")
-        ->type_name("DIR")
-        ->group("Output");
-    app.add_option("--trace", trace_,
-                   "write the timeline: .pftrace for ui.perfetto.dev, .json for chrome://tracing")
-        ->type_name("FILE")
-        ->group("Output");
-    app.add_flag("--quiet", quiet_, "print nothing but errors")->group("Output");
+    output_.declare(app);
+    app.add_flag("--quiet", output_.quiet, "print nothing but errors")->group("Output");
   }
 
   void execute(const Session& session) override {
-    const RunFormat* const trace = trace_.empty() ? nullptr : &trace_format(trace_);
-    const SimulationOptions options{!no_fold_, parse_real(max_messages_, "--max-messages")};
+    const SimulationOptions options = output_.options();
     const Run run = run_study(read_study(configuration()), options);
-    std::vector<NamedContents> files;
-    const auto add = [&](const RunFormat& format, const std::string& path) {
-      std::vector<NamedContents> written = format.write(run, path);
-      files.insert(files.end(), std::make_move_iterator(written.begin()),
-                   std::make_move_iterator(written.end()));
-    };
-    for (const RunFormat& format : run_formats()) {
-      if (format.option == "--json" && !json_.empty()) add(format, json_);
-      if (format.option == "--csv" && !csv_.empty()) add(format, csv_);
-    }
-    if (trace != nullptr) add(*trace, trace_);
-    const bool fresh_folder = !csv_.empty() && make_folder(csv_);
-    try {
-      write_files(files);
-    } catch (...) {
-      std::error_code ignored;
-      if (fresh_folder) std::filesystem::remove(csv_, ignored);
-      throw;
-    }
-    if (!quiet_) session.out << write_run_text(run, session.colour);
+    output_.write(run);
+    if (!output_.quiet) session.out << write_run_text(run, session.colour);
   }
 
  private:
@@ -173,19 +138,11 @@ class RunCommand final : public Command {
                        [&](const std::string& setting) { return setting.starts_with(key); });
   }
 
-  // Returns whether it had to be made.
-  static bool make_folder(const std::string& path) {
-    std::error_code error;
-    const bool made = std::filesystem::create_directories(path, error);
-    if (error) throw Error(path, fmt::format("cannot make the folder: {}", error.message()));
-    return made;
-  }
-
-  std::string input_, machine_, json_, csv_, trace_;
-  std::string max_messages_ = "2e9";
+  std::string input_, machine_;
+  OutputFlags output_;
   std::vector<std::string> values_;  // parallel to kStudyFlags
   std::vector<std::string> algorithms_, dimensions_, settings_;
-  bool no_overlap_ = false, no_fold_ = false, quiet_ = false;
+  bool no_overlap_ = false;
 };
 
 }  // namespace

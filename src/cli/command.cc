@@ -18,6 +18,22 @@ constexpr std::array kRunExamples = {
             "--csv vgg16",
             "with all figures in files"},
 };
+constexpr std::array kAstra1Examples = {
+    Example{"astra1 --workload-configuration examples/astra1/mlp.txt --system-configuration "
+            "examples/astra1/system.txt --network-configuration examples/astra1/ring8.json --num-passes 2",
+            "a text workload under ASTRA-sim 1.0's rules"},
+};
+constexpr std::array kAstra2Examples = {
+    Example{"astra2 --workload-configuration examples/astra2/allreduce --system-configuration "
+            "examples/astra2/system.json --network-configuration examples/astra2/ring4.yml "
+            "--remote-memory-configuration examples/astra2/no_memory.json",
+            "Chakra traces under ASTRA-sim 2's rules"},
+    Example{"astra2 --workload-configuration examples/astra2/allreduce --system-configuration "
+            "examples/astra2/system.json --network-configuration examples/astra2/ring4.yml "
+            "--remote-memory-configuration examples/astra2/no_memory.json --profile native --trace "
+            "allreduce.pftrace",
+            "the same under Armilla's own, with a timeline"},
+};
 constexpr std::array kLayersExamples = {
     Example{"layers resnet50", "parameters, arithmetic and memory traffic per layer"},
     Example{"layers vgg16 --compute systolic:rows=128,columns=128,dataflow=os --json vgg16.json",
@@ -29,6 +45,9 @@ constexpr std::array kTranslateExamples = {
             "an ASTRA-sim text workload"},
     Example{"translate vgg16 -o vgg16.csv --policy HYBRID_DATA_MODEL --npus 64 --packages 8",
             "the same as a table"},
+    Example{"translate --synthetic 1f1b:stages=4,micro-batches=8 -o pipeline", "Chakra traces of a pipeline"},
+    Example{"translate alexnet -o alexnet.et --npus 4 --rank 0",
+            "a model as Chakra traces, one rank of them"},
 };
 constexpr std::array kZooExamples = {
     Example{"zoo list", "models that work with no file and no network"},
@@ -54,10 +73,14 @@ constexpr std::array kCompletionExamples = {
 constexpr std::array kCommands = {
     CommandInfo{"run", "simulate one training iteration of a model, or a study file", kRunExamples,
                 make_run_command},
+    CommandInfo{"astra2", "run Chakra traces with the files and flags of ASTRA-sim 2.x", kAstra2Examples,
+                make_astra2_command},
+    CommandInfo{"astra1", "run a text workload with the files and flags of ASTRA-sim 1.0", kAstra1Examples,
+                make_astra1_command},
     CommandInfo{"layers", "show a model layer by layer, with its costs on a compute model", kLayersExamples,
                 make_layers_command},
-    CommandInfo{"translate", "turn a model into another simulator's input", kTranslateExamples,
-                make_translate_command},
+    CommandInfo{"translate", "turn models, workloads, traces and logs into other tools' files",
+                kTranslateExamples, make_translate_command},
     CommandInfo{"zoo", "list, show and fetch models", kZooExamples, make_zoo_command},
     CommandInfo{"list", "list machines, devices, models, algorithms and whatever else has a name",
                 kListExamples, make_list_command},

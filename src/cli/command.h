@@ -32,7 +32,8 @@ class Command {
 };
 
 struct Example {
-  std::string_view arguments;  // after "armilla ", run by a test in an empty folder
+  // After "armilla "; run by a test in a folder that holds a copy of examples/ and nothing else.
+  std::string_view arguments;
   std::string_view help;
 };
 
@@ -45,6 +46,8 @@ struct CommandInfo {
 std::span<const CommandInfo> commands();
 
 // The factories, in cmd_<verb>.cc.
+std::unique_ptr<Command> make_astra1_command();
+std::unique_ptr<Command> make_astra2_command();
 std::unique_ptr<Command> make_check_command();
 std::unique_ptr<Command> make_completion_command();
 std::unique_ptr<Command> make_layers_command();

@@ -11,6 +11,10 @@ void ModelFlags::declare(CLI::App& app) {
   app.add_option("model", model, "a zoo name ('armilla zoo list') or an ONNX file")
       ->type_name("MODEL")
       ->required();
+  declare_options(app);
+}
+
+void ModelFlags::declare_options(CLI::App& app) {
   app.add_option("--batch", batch, "samples (default: the file's own batch, else 1)")->type_name("N");
   app.add_option("--dim", dimensions, "size of a symbolic dimension of the model")
       ->type_name("NAME=SIZE")

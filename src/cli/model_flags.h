@@ -17,6 +17,7 @@ struct ModelFlags {
   std::vector<std::string> dimensions;
 
   void declare(CLI::App& app);
+  void declare_options(CLI::App& app);  // without the model itself
   // Throws Error for flags that make no sense.
   ModelOptions options() const;
   Model read() const { return read_model(model, options()); }

@@ -7,46 +7,12 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "collective/members.h"
 #include "collective/schedule_builder.h"
+#include "collective/violation.h"
 
 namespace armilla {
 namespace {
-
-// Leaves the verifier through verify_schedule only.
-struct Violation {
-  std::string text;
-};
-
-template <class... Arguments>
-[[noreturn]] void violation(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-  throw Violation{fmt::format(format, std::forward<Arguments>(arguments)...)};
-}
-
-// A set of members.
-class Members {
- public:
-  explicit Members(std::int32_t ranks = 0) : words_((static_cast<std::size_t>(ranks) + 63) / 64) {}
-  static Members only(std::int32_t ranks, std::int32_t member) {
-    Members members(ranks);
-    members.words_[static_cast<std::size_t>(member) / 64] |= std::uint64_t{1} << (member % 64);
-    return members;
-  }
-  static Members all(std::int32_t ranks) {
-    Members members(ranks);
-    for (std::int32_t member = 0; member < ranks; ++member) members.add(only(ranks, member));
-    return members;
-  }
-  bool has(std::int32_t member) const {
-    return (words_[static_cast<std::size_t>(member) / 64] >> (member % 64) & 1) != 0;
-  }
-  void add(const Members& other) {
-    for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
-  }
-  friend bool operator==(const Members&, const Members&) = default;
-
- private:
-  std::vector<std::uint64_t> words_;
-};
 
 // Block -> whose contributions it holds.
 using Buffer = std::unordered_map<std::int32_t, Members>;
@@ -386,12 +352,7 @@ void Verifier::check_meaning() const {
 }  // namespace
 
 std::string verify_schedule(const ScheduleRequest& request, const Schedule& schedule) {
-  try {
-    Verifier(request, schedule).run();
-    return {};
-  } catch (const Violation& found) {
-    return found.text;
-  }
+  return violation_of(Verifier(request, schedule));
 }
 
 }  // namespace armilla

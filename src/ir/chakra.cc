@@ -36,10 +36,12 @@ std::string described(const ChakraTrace& trace, const ChakraAttribute& attribute
 
 [[noreturn]] void refuse(const ChakraTrace& trace, std::size_t node, const ChakraAttribute& attribute,
                          std::string_view expected) {
-  const std::string_view found = attribute.field == 0        ? "has no value"
-                                 : attribute.is_list()       ? "is a list"
-                                 : is_text(attribute.kind()) ? "is text"
-                                                             : "is a number";
+  const bool text = is_text(attribute.kind());
+  const std::string_view found = attribute.field == 0 ? "has no value"
+                                 : attribute.is_list()
+                                     ? (text ? "is a list of texts" : "is a list of numbers")
+                                 : text ? "is text"
+                                        : "is a number";
   throw Error(location(trace, node),
               fmt::format("{} {}, where {} belongs", described(trace, attribute), found, expected));
 }

@@ -21,6 +21,11 @@ namespace armilla {
 // Attribute of Armilla's own traces: the node's duration in nanoseconds, where whole microseconds are too
 // coarse.
 inline constexpr std::string_view kDurationNs = "duration_ns";
+// Attributes of Armilla's own traces: the lane a node occupies where it is not its type's ("device", "host",
+// "communication", "none"), and how a collective's chunks rank among those waiting ("fifo", "lifo",
+// "highest").
+inline constexpr std::string_view kLaneAttribute = "armilla_lane";
+inline constexpr std::string_view kPreferenceAttribute = "armilla_preference";
 
 enum class ChakraNodeType : std::uint8_t {
   invalid,

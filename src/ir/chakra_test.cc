@@ -65,12 +65,12 @@ TEST(Chakra, NumbersAreReadWhateverTheirKind) {
   EXPECT_EQ(error_of([&] { value("e"); }),
             "t.0.et: node 1 'a': attribute 'e' is 1.5, where a whole number of 64 bits belongs");
   EXPECT_EQ(error_of([&] { value("f"); }),
-            "t.0.et: node 1 'a': attribute 'f' is 9.223372036854775807e+18, where a whole number of 64 bits "
+            "t.0.et: node 1 'a': attribute 'f' is 9.223372036854776e+18, where a whole number of 64 bits "
             "belongs");
   EXPECT_EQ(error_of([&] { value("g"); }),
             "t.0.et: node 1 'a': attribute 'g' is text, where a whole number belongs");
   EXPECT_EQ(error_of([&] { value("h"); }),
-            "t.0.et: node 1 'a': attribute 'h' is a list, where a whole number belongs");
+            "t.0.et: node 1 'a': attribute 'h' is a list of numbers, where a whole number belongs");
   EXPECT_EQ(error_of([&] { real_value(trace, 0, *trace.find(0, "i")); }),
             "t.0.et: node 1 'a': attribute 'i' is nan, which is no number");
   EXPECT_EQ(error_of([&] { text_value(trace, 0, *trace.find(0, "b")); }),

@@ -33,6 +33,9 @@ struct Study {
 
 struct Run {
   Study study;
+  // The trace prefix or the text workload of a run without a model: memory and, but for its ranks, the plan
+  // say nothing then. Empty: a model was simulated.
+  std::string workload;
   Model model;  // for the samples of one micro-batch of one rank
   Graph graph;
   MemoryUse memory;
@@ -41,5 +44,12 @@ struct Run {
   std::vector<std::string> notes;     // choices made for the user
   std::vector<std::string> warnings;  // what the user should not overlook
 };
+
+inline bool has_model(const Run& run) {
+  return run.workload.empty();
+}
+inline const std::string& workload_name(const Run& run) {
+  return has_model(run) ? run.model.name : run.workload;
+}
 
 }  // namespace armilla

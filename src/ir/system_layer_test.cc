@@ -21,8 +21,7 @@ StreamDimension dimension(DimensionKind kind, std::int64_t size, double bandwidt
 TEST(SystemLayer, RanksAreTheProductOfTheDimensions) {
   SystemLayer system;
   EXPECT_EQ(rank_count(system), 1);
-  system.dimensions = {dimension(DimensionKind::ring, 4, 1, 0),
-                       dimension(DimensionKind::switched, 6, 1, 0)};
+  system.dimensions = {dimension(DimensionKind::ring, 4, 1, 0), dimension(DimensionKind::switched, 6, 1, 0)};
   EXPECT_EQ(rank_count(system), 24);
   system.dimensions.assign(3, dimension(DimensionKind::ring, INT32_MAX, 1, 0));
   EXPECT_EQ(error_of([&] { rank_count(system); }),

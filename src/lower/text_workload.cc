@@ -29,6 +29,9 @@ Parts parts_of(const TextWorkloadOptions& options) {
     case TextPolicy::hybrid_data_model:
     case TextPolicy::hybrid_model_data:
       break;
+    default:
+      throw Error("policy", fmt::format("{} cannot be derived from a model", name_of(options.policy)),
+                  "known: DATA, MODEL, HYBRID_DATA_MODEL, HYBRID_MODEL_DATA");
   }
   if (options.packages < 1 || options.npus % options.packages != 0) {
     throw Error("packages", fmt::format("{} packages do not divide {} NPUs", options.packages, options.npus));

@@ -23,7 +23,7 @@
 namespace armilla {
 
 struct TextWorkloadOptions {
-  TextPolicy policy = TextPolicy::data;
+  TextPolicy policy = TextPolicy::data;  // or MODEL or one of the two HYBRID_*_* of data and model
   std::int64_t npus = 1;
   std::int64_t packages = 1;         // under the hybrid policies; divides npus
   DType dtype = DType::unknown;      // of everything communicated; unknown: the model's own types

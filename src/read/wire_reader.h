@@ -21,10 +21,10 @@ namespace armilla {
 struct WireSource {
   const char* begin;
   const std::string& name;
+  const char* hint = "the file is damaged or no ONNX model; export or download it again";
 
   [[noreturn]] void fail(const char* at, const std::string& message) const {
-    throw Error(fmt::format("{}: byte {}", name, at - begin), message,
-                "the file is damaged or no ONNX model; export or download it again");
+    throw Error(fmt::format("{}: byte {}", name, at - begin), message, hint);
   }
 };
 
@@ -62,9 +62,12 @@ class WireReader {
     expect(Type::bytes);
     return view();
   }
-  float real() {
-    expect(Type::fixed32);
-    return load<float>(take(sizeof(float)));
+  float real() { return fixed<float>(); }
+  // Of 4 or 8 bytes.
+  template <class T>
+  T fixed() {
+    expect(sizeof(T) == 4 ? Type::fixed32 : Type::fixed64);
+    return load<T>(take(sizeof(T)));
   }
   template <class T>
   static T load(const char* from) {
@@ -83,8 +86,7 @@ class WireReader {
   template <class T, class Each>
   void reals(Each each) {
     if (type_ != Type::bytes) {
-      expect(sizeof(T) == 4 ? Type::fixed32 : Type::fixed64);
-      return each(load<T>(take(sizeof(T))));
+      return each(fixed<T>());
     }
     WireReader packed(bytes(), source_);
     while (packed.at_ != packed.end_) each(load<T>(packed.take(sizeof(T))));

@@ -70,7 +70,7 @@ class StreamEngine final : public CollectiveExecutor,
     std::int32_t priority = 0;
     State state = State::absent;
     std::uint8_t phase = 0;
-    std::uint8_t stage = 0;  // of a tree's machine
+    std::uint8_t stage = 0;  // of a machine; 0 at the beginning of a phase
     bool toggle = false;
     bool reversed = false;  // anticlockwise
     std::int32_t inserted = 0, sent = 0, received = 0, free = 0;

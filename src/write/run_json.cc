@@ -10,6 +10,12 @@
 namespace armilla {
 namespace {
 
+// What only runs of a model have is null in the others.
+template <class Value>
+Json of_model(const Run& run, Json (*write)(const Value&), const Value& value) {
+  return has_model(run) ? write(value) : Json(nullptr);
+}
+
 Json model_json(const Model& model) {
   const ModelTotals sum = totals(model);
   return {{"name", model.name},
@@ -173,17 +179,18 @@ std::string write_run_json(const Run& run) {
   const Json document = {{"schema", "armilla.run/1"},
                          {"iteration_time_s", seconds(run.result.iteration)},
                          {"ranks", run.result.ranks},
-                         {"metrics", metrics_json(run)},
-                         {"memory", memory_json(run.memory)},
+                         {"metrics", of_model(run, metrics_json, run)},
+                         {"memory", of_model(run, memory_json, run.memory)},
                          {"roles", roles_json(run)},
                          {"collectives", collectives_json(run)},
                          {"collective_calls", calls_json(run)},
                          {"layers", layers_json(run)},
                          {"links", links_json(run)},
                          {"links_used", run.result.links.size()},
-                         {"model", model_json(run.model)},
+                         {"workload", workload_name(run)},
+                         {"model", of_model(run, model_json, run.model)},
                          {"machine", machine_json(run.study.machine)},
-                         {"plan", plan_json(run.study.plan)},
+                         {"plan", of_model(run, plan_json, run.study.plan)},
                          {"compute", component_json(run.study.compute)},
                          {"network", component_json(run.study.network)},
                          {"collective_options", options_json(run.study.collectives)},

@@ -79,14 +79,19 @@ std::string component_text(const ComponentChoice& choice) {
 
 std::string title_section(const Run& run, bool colour) {
   const Study& study = run.study;
-  const ModelTotals sum = totals(run.model);
   std::string text =
-      paint(printable(fmt::format("{} on {}", run.model.name, study.machine.name)), Ink::bold, colour) + '\n';
-  text += wrap(
-      fmt::format("{} parameters ({}), {} forward for {} samples", with_separators(sum.parameters),
-                  to_text(sum.parameter_bytes), to_text(sum.forward_flops), with_separators(run.model.batch)),
-      "  model    ");
-  text += machine_text(study.machine) + plan_text(study.plan);
+      paint(printable(fmt::format("{} on {}", workload_name(run), study.machine.name)), Ink::bold, colour) +
+      '\n';
+  if (has_model(run)) {
+    const ModelTotals sum = totals(run.model);
+    text += wrap(fmt::format("{} parameters ({}), {} forward for {} samples", with_separators(sum.parameters),
+                             to_text(sum.parameter_bytes), to_text(sum.forward_flops),
+                             with_separators(run.model.batch)),
+                 "  model    ");
+  }
+  text += machine_text(study.machine);
+  text += has_model(run) ? plan_text(study.plan)
+                         : wrap(with_separators(run.result.ranks) + " ranks", "  plan     ");
   text += wrap(
       fmt::format("compute {}, network {}", component_text(study.compute), component_text(study.network)),
       "  models   ");
@@ -94,6 +99,8 @@ std::string title_section(const Run& run, bool colour) {
 }
 
 std::string headline(const Run& run, bool colour) {
+  if (!has_model(run))
+    return heading(fmt::format("Time of the run  {}", to_text(run.result.iteration)), colour);
   const double rate = samples_per_second(run);
   return heading(fmt::format("Iteration time  {}     {} samples/s     MFU {}", to_text(run.result.iteration),
                              rate < 1000 ? fmt::format("{:.1f}", rate) : with_separators(std::llround(rate)),
@@ -157,6 +164,7 @@ std::string time_section(const Run& run, bool colour) {
 }
 
 std::string memory_section(const Run& run, bool colour) {
+  if (!has_model(run)) return {};
   const MemoryUse& memory = run.memory;
   std::string verdict = "the device's capacity is not known";
   Ink ink = Ink::plain;
@@ -197,7 +205,7 @@ std::string collective_section(const Run& run, bool colour) {
     table.rows.push_back({std::string(name_of(summary.kind)), with_separators(summary.group_size),
                           with_separators(summary.count), to_text(summary.bytes), to_text(summary.time),
                           to_text(summary.queued), to_text(summary.bus_bandwidth),
-                          percent(summary.link_share)});
+                          summary.link_share > 0 ? percent(summary.link_share) : "unknown"});
   }
   // Algorithms are too long for a column: each goes below its row.
   std::string text = heading("Collectives", colour);

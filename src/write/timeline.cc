@@ -47,6 +47,7 @@ class ProcessBuilder {
   TraceProcess build(std::uint64_t& next_flow) {
     add_computes();
     add_collectives();
+    add_others();
     add_chunks();
     add_flows(next_flow);
     return std::move(process_);
@@ -104,6 +105,57 @@ class ProcessBuilder {
   void add_computes() { add_nodes("compute", ranks_.computes, &ProcessBuilder::describe_compute); }
   void add_collectives() {
     add_nodes("collectives", ranks_.collectives, &ProcessBuilder::describe_collective);
+  }
+
+  // Pauses occupy nothing and are not shown.
+  void add_others() {
+    constexpr std::string_view kTracks[] = {"point to point", "remote memory", "host", "communication"};
+    for (std::size_t track = 0; track < std::size(kTracks); ++track) {
+      std::vector<Interval> chosen;
+      for (const Interval& interval : ranks_.others) {
+        if (track_of(interval.node) == track) chosen.push_back(interval);
+      }
+      add_nodes(std::string(kTracks[track]), std::move(chosen), &ProcessBuilder::describe_other);
+    }
+  }
+
+  std::size_t track_of(std::uint32_t node) const {
+    switch (program_.kind[node]) {
+      case NodeKind::send:
+      case NodeKind::receive:
+        return 0;
+      case NodeKind::memory_load:
+      case NodeKind::memory_store:
+        return 1;
+      case NodeKind::compute:
+      case NodeKind::delay:
+      case NodeKind::collective:
+        break;
+    }
+    const Lane lane = program_.lane[node];
+    return lane == Lane::host ? 2 : lane == Lane::communication ? 3 : SIZE_MAX;
+  }
+
+  void describe_other(std::uint32_t node, TraceSlice& slice) const {
+    const std::uint64_t payload = program_.payload[node];
+    switch (program_.kind[node]) {
+      case NodeKind::send:
+      case NodeKind::receive: {
+        const PointToPoint& transfer = run_.graph.transfers[payload];
+        slice.arguments.push_back({"peer", std::int64_t{transfer.peer}});
+        slice.arguments.push_back({"tag", std::int64_t{transfer.tag}});
+        slice.arguments.push_back({"bytes", transfer.bytes.value});
+        return;
+      }
+      case NodeKind::memory_load:
+      case NodeKind::memory_store:
+        slice.arguments.push_back({"bytes", static_cast<std::int64_t>(payload)});
+        return;
+      case NodeKind::compute:
+      case NodeKind::delay:
+      case NodeKind::collective:
+        return;
+    }
   }
 
   void describe_compute(std::uint32_t node, TraceSlice& slice) const {
@@ -186,7 +238,7 @@ Timeline make_timeline(const Run& run) {
   const Records records = index_records(run);
   std::uint64_t next_flow = 1;
   for (const RankClass& ranks : run.result.classes) {
-    if (ranks.computes.empty() && ranks.collectives.empty()) continue;
+    if (ranks.computes.empty() && ranks.collectives.empty() && ranks.others.empty()) continue;
     timeline.processes.push_back(ProcessBuilder(run, records, ranks).build(next_flow));
   }
   return timeline;

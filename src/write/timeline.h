@@ -2,10 +2,11 @@
 // share.
 //
 // A process is a class of ranks that behaved alike, seen from its lowest rank. Its tracks are the compute
-// units, the collectives (from issue to completion) and the chunks working in each network dimension. Slices
-// of one track never overlap: what runs at the same time is spread over lanes, "collectives", "collectives
-// (2)", and so on. A flow leads from a computation to each collective that waited for it. All text is viewed
-// in the Run, which must outlive the timeline.
+// units, the collectives (from issue to completion), point-to-point messages, remote memory, the host, and
+// the chunks working in each network dimension; pauses are not shown. Slices of one track never overlap: what
+// runs at the same time is spread over lanes, "collectives", "collectives (2)", and so on. A flow leads from
+// a computation to each collective that waited for it. All text is viewed in the Run, which must outlive the
+// timeline.
 #pragma once
 
 #include <cstdint>

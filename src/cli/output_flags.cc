@@ -1,0 +1,111 @@
+#include "cli/output_flags.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iterator>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "base/units_text.h"
+#include "write/write.h"
+
+namespace armilla {
+namespace {
+
+// The folders that had to be made, so that they can go again when the run's files cannot be written.
+class FreshFolders {
+ public:
+  // Throws Error.
+  void make(const std::string& path) {
+    std::filesystem::path part;
+    for (const std::filesystem::path& step : std::filesystem::path(path)) {
+      part /= step;
+      std::error_code error;
+      if (std::filesystem::create_directory(part, error)) made_.push_back(part);
+      if (error) throw Error(path, fmt::format("cannot make the folder: {}", error.message()));
+    }
+    if (!std::filesystem::is_directory(path)) throw Error(path, "is no folder");
+  }
+
+  void remove() const {
+    std::error_code ignored;
+    for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder)
+      std::filesystem::remove(*folder, ignored);  // only when it is empty
+  }
+
+ private:
+  std::vector<std::filesystem::path> made_;
+};
+
+}  // namespace
+
+void OutputFlags::declare(CLI::App& app) {
+  app.add_option("--max-messages", max_messages, "refuse runs that would simulate more")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_flag("--no-fold", no_fold, "simulate every rank even where one can stand for all");
+  app.add_option("--json", json, "write every figure to FILE (docs/formats/run_json.md)")
+      ->type_name("FILE")
+      ->group("Output");
+  app.add_option("--csv", csv, "write tables to folder DIR, which is made if missing")
+      ->type_name("DIR")
+      ->group("Output");
+  app.add_option("--trace", trace,
+                 "write the timeline: .pftrace for ui.perfetto.dev, .json for chrome://tracing")
+      ->type_name("FILE")
+      ->group("Output");
+}
+
+SimulationOptions OutputFlags::options() const {
+  if (!trace.empty()) trace_format(trace);
+  SimulationOptions options;
+  options.fold = !no_fold;
+  options.max_messages = parse_real(max_messages, "--max-messages");
+  return options;
+}
+
+void OutputFlags::write(const Run& run, std::vector<NamedContents> more,
+                        std::vector<std::string> folders) const {
+  const auto add = [&](const RunFormat& format, const std::string& path) {
+    std::vector<NamedContents> written = format.write(run, path);
+    more.insert(more.end(), std::make_move_iterator(written.begin()), std::make_move_iterator(written.end()));
+  };
+  for (const RunFormat& format : run_formats()) {
+    if (format.option == "--json" && !json.empty()) add(format, json);
+    if (format.option == "--csv" && !csv.empty()) add(format, csv);
+  }
+  if (!trace.empty()) add(trace_format(trace), trace);
+  if (!csv.empty()) folders.push_back(csv);
+  FreshFolders fresh;
+  try {
+    for (const std::string& folder : folders) fresh.make(folder);
+    write_files(more);
+  } catch (...) {
+    fresh.remove();
+    throw;
+  }
+}
+
+std::size_t parse_choice(const std::string& text, std::span<const std::string_view> known,
+                         std::string_view flag) {
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    if (known[i] == text) return i;
+  }
+  throw Error(fmt::format("{} {:.60}", flag, text), "unknown value", suggest(text, known));
+}
+
+bool parse_switch(const std::string& text, std::string_view flag) {
+  if (text == "true" || text == "1") return true;
+  if (text == "false" || text == "0") return false;
+  throw Error(fmt::format("{} {:.60}", flag, text), "expected true or false");
+}
+
+double parse_scale(const std::string& text, std::string_view flag) {
+  const std::string where = fmt::format("{} {:.60}", flag, text);
+  const double scale = parse_real(text, where);
+  if (scale < 0) throw Error(where, "is negative");
+  return scale;
+}
+
+}  // namespace armilla

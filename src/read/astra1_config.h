@@ -1,0 +1,36 @@
+// ASTRA-sim 1.0's configuration for its analytical backend: system file ("key: value" words), network JSON
+// and the command line's network overrides -> SystemLayer with Semantics::astra1.
+//
+// Keys and units are those of 1.0's Sys.cc and of astra-network-analytical's main.cc of that time:
+// link-bandwidth in GB/s of 2^30 bytes per link, latencies in ns. A Ring uses an even number of links, a
+// FullyConnected dimension whole links to each neighbour; what is left over is warned about. Unknown keys
+// are Errors, "boost-mode" (idle NPUs are switched off there) is ignored with a warning. nic-, router- and
+// hbm- keys may be missing (0) and dimension-type, too ("N"); the rest is needed. Not read: files of the
+// Garnet and ns-3 backends.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/system_layer.h"
+
+namespace armilla {
+
+struct Astra1Settings {
+  std::string system, network;  // paths
+  double injection_scale = 1;
+  std::int64_t queues_per_dimension = 1;
+  bool rendezvous = false;
+  // Instead of the network file's, one per dimension; empty: the file's.
+  std::vector<std::string> units_count, links_count, link_bandwidth, link_latency;
+};
+
+// Throws Error.
+SystemLayer read_astra1_config(const Astra1Settings& settings, std::vector<std::string>& warnings);
+
+// What the peer's cost model asks for the network, in dollars: NVLink 100 per 50 GB/s, tile-to-tile links
+// half of that, InfiniBand switches 23,698 per 40 ports, InfiniBand interfaces 1,200. The sums are those of
+// its HierarchicalTopology.cc, but a tile-to-tile link of any topology is priced by its bandwidth.
+double astra1_network_cost(const SystemLayer& system);
+
+}  // namespace armilla

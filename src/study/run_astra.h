@@ -1,0 +1,60 @@
+// Runs of ASTRA-sim's own inputs: traces with 2.x's configuration, text workloads with 1.0's.
+//
+// The files become a Graph and a SystemLayer, which the engine plays by the peer's rules or, with `native`,
+// by its own: shared links, several collectives at once, groups placed on the physical network. What cannot
+// work is refused before the simulation.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/study.h"
+#include "ir/system_layer.h"
+#include "lower/text_report.h"
+#include "read/astra1_config.h"
+#include "read/astra2_config.h"
+#include "sim/simulate.h"
+#include "write/astra1_report.h"
+
+namespace armilla {
+
+struct Astra2Request {
+  std::string workload;          // prefix of the traces, PREFIX.<rank>.et
+  Astra2Settings settings;       // its semantics decide the backend
+  std::string groups = "empty";  // the communicator groups; "empty" in the path means none if it is missing
+  bool native = false;
+  double compute_scale = 1, comm_scale = 1;  // without effect, as in the peer
+};
+
+struct Astra2Run {
+  Run run;
+  std::string lines;                 // what the peer prints of the ranks
+  std::string log;                   // what it logs of them
+  bool wants_log = false;            // trace-enabled
+  std::vector<NamedContents> files;  // of track-local-mem
+};
+
+Astra2Run run_astra2(const Astra2Request& request, const SimulationOptions& options = {});
+
+struct Astra1Request {
+  std::string workload;  // a text file
+  Astra1Settings settings;
+  std::int64_t passes = 1;
+  double compute_scale = 1, comm_scale = 1;
+  bool native = false;
+  bool blocking_input_gradient = false, simai = false;  // lower/text_graph.h
+};
+
+struct Astra1Run {
+  Run run;
+  std::string lines;    // what the peer prints of passes
+  Astra1Report report;  // without the run's name and rows
+};
+
+Astra1Run run_astra1(const Astra1Request& request, const SimulationOptions& options = {});
+
+// The native study of the same network: machine, and collectives as the system file configures them. What
+// has no native counterpart is replaced, with a note.
+Study native_study(const SystemLayer& system, std::vector<std::string>& notes);
+
+}  // namespace armilla

@@ -1,0 +1,31 @@
+// What a trace can be written as: a table with name, suffixes, help and writer. Every rank gets a file of its
+// own, except where the output names one file and there is one rank.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/output_file.h"
+#include "lower/trace_surgery.h"
+
+namespace armilla {
+
+struct TraceFormat {
+  std::string_view name;
+  std::string_view suffix;  // of each file, with the dot
+  std::string_view help;
+  std::string (*write)(const ChakraTrace& trace);
+};
+std::span<const TraceFormat> trace_formats();
+
+// The format called `name`, or by the suffix of `path` when `name` is empty; Chakra's own for any other.
+const TraceFormat& find_trace_format(const std::string& name, const std::string& path);
+
+// PREFIX.<rank>SUFFIX for every rank, or `path` as it stands for one rank when it ends in the suffix; and
+// PREFIX.communicators.json when there are any. `packed` is for Chakra's own format.
+std::vector<NamedContents> trace_files(const TraceSet& job, const TraceFormat& format,
+                                       const std::string& path, bool packed);
+
+}  // namespace armilla

@@ -1,0 +1,132 @@
+#include "write/chakra.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <limits>
+
+#include "base/error_testing.h"
+#include "base/mapped_file.h"
+#include "read/chakra.h"
+
+namespace armilla {
+namespace {
+
+using Kind = ChakraValueKind;
+
+std::string contents_of(const std::string& path) {
+  const MappedFile file(path);
+  return {file.bytes().begin(), file.bytes().end()};
+}
+
+ChakraTrace every_kind() {
+  ChakraTrace trace;
+  trace.version = "0.0.4";
+  trace.add_metadata_text("schema", "1.0.2-chakra.0.0.4");
+  trace.add_metadata_integer("pid", Kind::uint64, 7);
+  trace.add_node(0, ChakraNodeType::compute, "zero", 0);
+  trace.add_node(UINT64_MAX, ChakraNodeType::collective, "wide", UINT64_MAX);
+  trace.start_micros.back() = 12;
+  trace.add_data_dependence(0);
+  trace.add_data_dependence(300);
+  trace.add_control_dependence(UINT64_MAX);
+  for (const Kind kind :
+       {Kind::int32, Kind::int64, Kind::sint32, Kind::sint64, Kind::sfixed32, Kind::sfixed64})
+    trace.add_integer("negative", kind, -70000);
+  for (const Kind kind : {Kind::uint32, Kind::uint64, Kind::fixed32, Kind::fixed64})
+    trace.add_integer("positive", kind, 70000);
+  trace.add_integer("least", Kind::sint64, INT64_MIN);
+  trace.add_integer("zero", Kind::int64, 0);
+  trace.add_integer("yes", Kind::boolean, 1);
+  trace.add_real("half", Kind::real32, 0.5);
+  trace.add_real("tenth", Kind::real64, 0.1);
+  trace.add_text("pg_name", "");
+  trace.add_booleans("involved_dim", std::array{true, false, true});
+  trace.add_booleans("none", {});
+  trace.add_texts("words", std::array<std::string, 2>{"", "b"});
+  trace.ios.push_back({trace.strings.add("[1]"), 0, trace.strings.add("['Tensor']")});
+  trace.inputs.back() = 1;
+  trace.ios.emplace_back();
+  trace.outputs.back() = 2;  // present, but empty
+  return trace;
+}
+
+TEST(WriteChakra, EveryKindOfValueSurvives) {
+  const ChakraTrace trace = every_kind();
+  const std::string bytes = write_chakra(trace);
+  const ChakraTrace back = read_chakra(bytes, "t.et");
+  EXPECT_TRUE(same_contents(trace, back));
+  EXPECT_EQ(write_chakra(back), bytes);
+  EXPECT_EQ(back.schema, "v0.0.4");
+  EXPECT_EQ(back.source, "t.et");
+}
+
+TEST(WriteChakra, ListsOfEveryKindSurvive) {
+  ChakraTrace trace;
+  trace.add_node(1, ChakraNodeType::compute, "lists");
+  for (unsigned kind = 3; kind <= 27; kind += 2) {
+    trace.add_booleans("list", std::array{true, false});
+    trace.attribute.back().field = static_cast<std::uint8_t>(kind + 1);
+    const bool real = kind <= 5;
+    const std::size_t first = trace.attribute.back().value;
+    if (real) trace.list_values[first] = std::bit_cast<std::uint64_t>(-1.5);
+  }
+  const ChakraTrace back = read_chakra(write_chakra(trace), "t.et");
+  EXPECT_TRUE(same_contents(trace, back));
+}
+
+TEST(WriteChakra, BytesAreThoseOfTheFormat) {
+  ChakraTrace trace;
+  trace.version = "v";
+  trace.add_node(1, ChakraNodeType::compute, "a", 300);
+  trace.add_data_dependence(5);
+  trace.add_integer("i", Kind::int32, -1);
+  using namespace std::string_view_literals;
+  EXPECT_EQ(
+      write_chakra(trace),
+      "\x03\x0a\x01v"
+      "\x1d\x08\x01\x12\x01"
+      "a\x18\x04\x2a\x01\x05\x38\xac\x02\x52\x0e\x0a\x01i\x38\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"sv);
+}
+
+TEST(WriteChakra, GzipIsStableAndReadBack) {
+  const std::string bytes = write_chakra(every_kind());
+  const std::string packed = gzipped(bytes);
+  EXPECT_EQ(packed.substr(0, 8), std::string("\x1f\x8b\x08\0\0\0\0\0", 8));  // no name, no date
+  EXPECT_TRUE(same_contents(read_chakra(packed, "t.et.gz"), every_kind()));
+  const std::string twice = gzipped(packed);
+  EXPECT_EQ(error_of([&] { read_chakra(twice, "t.et.gz"); }),
+            "t.et.gz: is packed twice\n  hint: unpack it once with gunzip");
+}
+
+TEST(WriteChakra, WritesOneFilePerRank) {
+  const auto folder = std::filesystem::temp_directory_path() / "armilla_write_chakra_test";
+  std::filesystem::create_directories(folder);
+  const std::string prefix = folder / "job";
+  const std::vector<ChakraTrace> ranks = {every_kind(), ChakraTrace()};
+  write_chakra_files(prefix, ranks);
+  EXPECT_EQ(contents_of(prefix + ".0.et"), write_chakra(ranks[0]));
+  EXPECT_EQ(read_chakra_file(prefix + ".1.et").size(), 0U);
+  write_chakra_files(prefix, ranks, true);
+  EXPECT_EQ(contents_of(prefix + ".0.et"), gzipped(write_chakra(ranks[0])));
+  std::filesystem::remove_all(folder);
+}
+
+// Files that Chakra's own tools and ASTRA-sim's users wrote survive unchanged.
+TEST(WriteChakra, PublishedFilesSurviveUnchanged) {
+  const std::filesystem::path oracles = std::filesystem::path(ARMILLA_SOURCE_DIR) / "../shared/oracles";
+  if (!std::filesystem::exists(oracles / "chakra")) GTEST_SKIP() << "the shared oracles are not here";
+  int files = 0;
+  for (const char* part : {"chakra", "astra2/traces"}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(oracles / part)) {
+      if (entry.path().extension() != ".et") continue;
+      const std::string path = entry.path().string();
+      EXPECT_EQ(write_chakra(read_chakra_file(path)) == contents_of(path), true) << path;
+      ++files;
+    }
+  }
+  EXPECT_GT(files, 300);
+}
+
+}  // namespace
+}  // namespace armilla
