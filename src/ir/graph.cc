@@ -70,25 +70,25 @@ void check_program(const Graph& graph, const Program& program) {
     throw Error(program.role, "its node arrays differ in length");
   }
   for (std::uint32_t node = 0; node < nodes; ++node) {
-    const std::string where = fmt::format("{}, node {}", program.role, node);
-    if (program.name[node] >= graph.names.size()) throw Error(where, "has no name");
+    const auto where = [&] { return fmt::format("{}, node {}", program.role, node); };
+    if (program.name[node] >= graph.names.size()) throw Error(where(), "has no name");
     if (program.layer[node] >= static_cast<std::int64_t>(graph.layers.size()))
-      throw Error(where, "belongs to an unknown layer");
+      throw Error(where(), "belongs to an unknown layer");
     if (program.first_dependence[node] > program.first_dependence[node + 1])
-      throw Error(where, "has a broken dependence list");
+      throw Error(where(), "has a broken dependence list");
     for (const std::uint32_t dependence : program.dependences(node)) {
-      if (dependence >= nodes) throw Error(where, fmt::format("depends on unknown node {}", dependence));
+      if (dependence >= nodes) throw Error(where(), fmt::format("depends on unknown node {}", dependence));
     }
     if (program.kind[node] == NodeKind::compute && program.payload[node] >= graph.works.size())
-      throw Error(where, "refers to unknown work");
+      throw Error(where(), "refers to unknown work");
     if (program.kind[node] == NodeKind::collective && program.payload[node] >= graph.collectives.size())
-      throw Error(where, "refers to an unknown collective");
+      throw Error(where(), "refers to an unknown collective");
     const bool transfers = program.kind[node] == NodeKind::send || program.kind[node] == NodeKind::receive;
     if (transfers && program.payload[node] >= graph.transfers.size())
-      throw Error(where, "refers to an unknown transfer");
+      throw Error(where(), "refers to an unknown transfer");
     if (program.kind[node] == NodeKind::delay &&
         program.payload[node] >= static_cast<std::uint64_t>(kEndOfTime.value))
-      throw Error(where, "takes absurdly long");
+      throw Error(where(), "takes absurdly long");
   }
   check_order(graph, program);
 }

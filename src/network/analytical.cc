@@ -117,7 +117,8 @@ struct SharedFlight {
 
 class Analytical final : public AnalyticalBase<SharedFlight> {
  public:
-  using AnalyticalBase::AnalyticalBase;
+  Analytical(const Machine& machine, bool stores, Fold fold, EventQueue& queue, MessageSink& sink)
+      : AnalyticalBase(machine, fold, queue, sink), stores_(stores) {}
 
   void send(const Message& message) override {
     SharedFlight flight;
@@ -157,8 +158,8 @@ class Analytical final : public AnalyticalBase<SharedFlight> {
     link.free = end;
     link.busy = later(link.busy, service);
     link.bytes = saturating_add(link.bytes, flight.message.bytes);
-    flight.head = later(begin, dimension.latency);
     flight.tail = later(end, dimension.latency);
+    flight.head = stores_ ? flight.tail : later(begin, dimension.latency);
   }
 
   // A last hop needs no event of its own when the link turns out to be free: it is reserved at the moment of
@@ -181,6 +182,8 @@ class Analytical final : public AnalyticalBase<SharedFlight> {
       wake(slot, flight.tail);
     }
   }
+
+  bool stores_;  // whole messages, at every node between
 };
 
 struct LoneFlight {
@@ -212,9 +215,10 @@ class AnalyticalUnshared final : public AnalyticalBase<LoneFlight> {
 
 }  // namespace
 
-std::unique_ptr<Network> make_analytical(const Machine& machine, const ParameterValues&, Fold fold,
+std::unique_ptr<Network> make_analytical(const Machine& machine, const ParameterValues& values, Fold fold,
                                          EventQueue& queue, MessageSink& sink) {
-  return std::make_unique<Analytical>(machine, fold, queue, sink);
+  const bool stores = values.choice("switching") == "store-and-forward";
+  return std::make_unique<Analytical>(machine, stores, fold, queue, sink);
 }
 
 std::unique_ptr<Network> make_analytical_unshared(const Machine& machine, const ParameterValues&, Fold fold,

@@ -2,10 +2,11 @@
 //     sum of the hops' latencies + bytes / the slowest hop's bandwidth
 // when nothing else uses its links (ASTRA-sim 2.0, Won et al. 2023, section IV: latency + size/bandwidth).
 // Links are shared honestly: each serves messages first come, first served, at its full bandwidth, and a
-// message cuts through a node as its first byte arrives. k messages that leave a port together therefore take
-// k times as long, as they do on a wire. Not modelled: packets, flow control, buffers, switch-internal
-// limits, routing around congestion. Cost: one event per uncontended hop after the first but for the last,
-// one more where the last hop is contended; O(hops) per message.
+// message cuts through a node as its first byte arrives, or, with switching=store-and-forward, goes on when
+// it is there as a whole: then size/bandwidth is paid on every hop. k messages that leave a port together
+// therefore take k times as long, as they do on a wire. Not modelled: packets, flow control, buffers,
+// switch-internal limits, routing around congestion. Cost: one event per uncontended hop after the first but
+// for the last, one more where the last hop is contended; O(hops) per message.
 #pragma once
 
 #include "network/network.h"

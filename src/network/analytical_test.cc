@@ -20,7 +20,7 @@ class Bench : public MessageSink, public EventHandler {
  public:
   explicit Bench(const Machine& machine, const std::string& name = "analytical")
       : target_(queue_.add_handler(*this)),
-        network_(make_network({name, {}, "test"}, machine, Fold::none, queue_, *this)) {}
+        network_(make_network(parse_component(name, "test"), machine, Fold::none, queue_, *this)) {}
 
   void send_at(Time time, const Message& message) {
     queue_.schedule(time, target_, messages_.size());
@@ -107,6 +107,17 @@ TEST(Analytical, TheSlowestDimensionOnTheWaySetsThePace) {
   Bench bench(machine);
   bench.send_at(Time(0), {0, 3, Bytes(1000)});
   EXPECT_EQ(bench.run(), (Times{nanoseconds(2 * 10 + 2 * 100 + 1000)}));
+}
+
+TEST(Analytical, StoreAndForwardPaysForEveryHop) {
+  const std::string name = "analytical:switching=store-and-forward";
+  Bench ring(machine_of(DimensionKind::ring, 8), name);
+  ring.send_at(Time(0), {0, 3, Bytes(1000)});
+  EXPECT_EQ(ring.run(), (Times{nanoseconds(3 * (100 + 1000))}));
+  // Two messages to one rank meet on its link from the switch, where the second waits for the first.
+  Bench star(machine_of(DimensionKind::switched, 4), name);
+  for (const std::int32_t from : {1, 2}) star.send_at(Time(0), {from, 0, Bytes(1000)});
+  EXPECT_EQ(star.run(), (Times{nanoseconds(2200), nanoseconds(3200)}));
 }
 
 TEST(Analytical, UnsharedGivesEveryMessageTheWholeLink) {

@@ -7,11 +7,18 @@
 namespace armilla {
 namespace {
 
+constexpr std::array kAnalyticalParameters = {
+    ParameterInfo{"switching", ParameterType::choice, "cut-through",
+                  "how a message passes a node between two links: as its first byte arrives, or once it is "
+                  "there as a whole (as ASTRA-sim's congestion-aware backend)",
+                  "cut-through|store-and-forward"},
+};
+
 constexpr std::array kNetworks = {
     NetworkInfo{"analytical",
                 "latency per hop and size/bandwidth once; links serve messages first come, first served, cut "
                 "through from hop to hop",
-                {},
+                kAnalyticalParameters,
                 {.independent_delays = false, .meets_at_ends_only = true},
                 make_analytical},
     NetworkInfo{"analytical-unshared",

@@ -99,8 +99,7 @@ class StreamNetwork::StoreAndForward final : public EventHandler {
 
   // Chooses the next link of the message and where it leads to.
   std::uint32_t advance(Flight& flight) {
-    const std::size_t d =
-        network_.level_of(flight.at_switch ? flight.message.source : flight.at, flight.message.destination);
+    const std::size_t d = network_.level_of(flight.at, flight.message.destination);
     const Level& level = network_.levels_[d];
     flight.level = static_cast<std::int8_t>(d);
     const std::int64_t here = network_.position(level, flight.at);

@@ -22,7 +22,7 @@ struct SimulationOptions {
   bool fold = true;
   // A run that would take more is refused beforehand; at some millions a second this default is minutes.
   double max_messages = 2e9;
-  bool intervals = true;       // keep when every node ran; without, only busy times and collectives
+  bool intervals = true;         // keep when every node ran; without, only busy times and collectives
   RemoteMemory remote_memory{};  // where the native machine has any
 };
 

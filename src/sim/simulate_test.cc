@@ -203,11 +203,12 @@ TEST(Simulate, ARunThatCannotFinishSaysWhoWaitsForWhom) {
     simulate(graph, study, NoCost(), {});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "simulation: the run cannot finish: rank 0 waits in 'first' (node 0) for rank 1; rank 1 "
-                 "waits in 'second' (node 0) for rank 0\n"
-                 "  hint: the members of a group must issue the same collectives in the same order, and every "
-                 "receive needs a send of the same tag and size");
+    EXPECT_STREQ(
+        error.what(),
+        "simulation: the run cannot finish: rank 0 waits in 'first' (node 0) for rank 1; rank 1 "
+        "waits in 'second' (node 0) for rank 0\n"
+        "  hint: the members of a group must issue the same collectives in the same order, and every "
+        "receive needs a send of the same tag and size");
   }
 }
 

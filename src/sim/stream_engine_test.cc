@@ -133,7 +133,8 @@ TEST(StreamEngine, FinishesWhereThePeerDoesNot) {
       const SystemLayer system = system_of(DimensionKind::switched, n, {kind, false, -1});
       for (const CollectiveKind collective : kCollectiveKinds) {
         const std::int64_t time = one_collective(collective, 1'000'000, system);
-        EXPECT_GE(time, c(collective == CollectiveKind::barrier ? 0 : 1'000'000 / n)) << name_of(collective) << ' ' << n;
+        EXPECT_GE(time, c(collective == CollectiveKind::barrier ? 0 : 1'000'000 / n))
+            << name_of(collective) << ' ' << n;
         EXPECT_LT(time, 100 * c(1'000'000)) << name_of(collective) << ' ' << n;
       }
     }

@@ -137,8 +137,8 @@ TraceJob read_trace_job(const std::string& prefix, const TraceGraphOptions& lowe
     if (refused) std::rethrow_exception(refused);
     for (const TraceProblem& problem : problems) job.warnings.push_back(text_of(problem));
   }
+  job.graph = builder.finish();  // only now all warnings are known
   job.warnings.insert(job.warnings.end(), builder.warnings().begin(), builder.warnings().end());
-  job.graph = builder.finish();
   job.roofline_use = builder.roofline_use();
   return job;
 }
