@@ -64,8 +64,7 @@ class Cli : public ::testing::Test {
 };
 
 TEST_F(Cli, EveryExampleOfEveryHelpTextRuns) {
-  std::filesystem::copy(ARMILLA_SOURCE_DIR "/examples", "examples",
-                        std::filesystem::copy_options::recursive);
+  std::filesystem::copy(ARMILLA_SOURCE_DIR "/examples", "examples", std::filesystem::copy_options::recursive);
   for (const CommandInfo& info : commands()) {
     EXPECT_FALSE(info.examples.empty()) << info.name;
     const Outcome help = run({std::string(info.name), "--help"});

@@ -79,9 +79,7 @@ class Builder {
  private:
   Program& program() { return graph_.programs[0]; }
 
-  std::uint32_t name(std::string_view text) {
-    return graph_.names.add(text);
-  }
+  std::uint32_t name(std::string_view text) { return graph_.names.add(text); }
 
   // Equal work is stored once, so that it is costed once.
   std::uint32_t intern(const Work& work) {
