@@ -2,39 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <map>
-#include <sstream>
 
-#include "base/error.h"
+#include "base/oracle_testing.h"
 #include "sim/simulate.h"
 
 namespace armilla {
 namespace {
 
-using Row = std::map<std::string, std::string>;
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::stringstream stream(text);
-  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
-  return parts;
-}
-
-// No cell of this file holds a comma before the last column.
-std::vector<Row> read_rows(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  const std::vector<std::string> names = split(line, ',');
-  std::vector<Row> rows;
-  while (std::getline(file, line)) {
-    const std::vector<std::string> cells = split(line, ',');
-    Row& row = rows.emplace_back();
-    for (std::size_t i = 0; i < cells.size() && i < names.size(); ++i) row[names[i]] = cells[i];
-  }
-  return rows;
-}
+using Row = OracleRow;
 
 DimensionKind kind_of(const std::string& name) {
   if (name == "Ring") return DimensionKind::ring;
@@ -108,7 +83,7 @@ TEST(Astra2Collectives, EveryRowOfTheOracle) {
       std::filesystem::path(ARMILLA_SOURCE_DIR) / "../shared/oracles/astra2/collectives.csv";
   if (!std::filesystem::exists(oracle)) GTEST_SKIP() << "the shared oracles are not here";
   int compared = 0;
-  for (const Row& row : read_rows(oracle)) {
+  for (const Row& row : read_oracle(oracle)) {
     if (row.at("exit_code") != "0") continue;  // congestion-aware with several dimensions: the peer refuses
     const SystemLayer system = system_of(row);
     const Result result = simulate(graph_of(row, rank_count(system)), system);

@@ -18,38 +18,61 @@ std::uint32_t RankAgenda::new_entry(const Entry& entry) {
   return slot;
 }
 
-void RankAgenda::schedule(std::int32_t rank, Time time, std::uint32_t target, std::uint64_t argument) {
-  Rank& state = ranks_[static_cast<std::size_t>(rank)];
-  std::vector<Moment>& moments = state.moments;
-  // Mostly the latest moment of all. Its fields are written one by one: built as a whole, they would be
-  // copied in pieces wider than they were written, which stalls the processor.
-  if (moments.size() == state.head || moments.back().time < time) {
-    Moment& moment = moments.emplace_back();
-    moment.time = time;
-    moment.first.argument = argument;
-    moment.first.target = target;
-    queue_.schedule(time, target_, static_cast<std::uint32_t>(rank));
-    return;
-  }
-  const auto place =
-      std::lower_bound(moments.begin() + static_cast<std::ptrdiff_t>(state.head), moments.end(), time,
-                       [](const Moment& moment, Time t) { return moment.time < t; });
-  if (place->time != time) {
-    moments.insert(place, {time, {argument, target, kNone}, kNone});
-    queue_.schedule(time, target_, static_cast<std::uint32_t>(rank));
-    return;
-  }
+void RankAgenda::append(Moment& moment, std::uint32_t target, std::uint64_t argument) {
   const std::uint32_t added = new_entry({argument, target, kNone});
-  (place->last == kNone ? place->first.next : entries_[place->last].next) = added;
-  place->last = added;
+  (moment.last == kNone ? moment.first.next : entries_[moment.last].next) = added;
+  moment.last = added;
 }
 
-void RankAgenda::handle(std::uint64_t rank) {
-  Rank& state = ranks_[rank];
-  Entry entry = state.moments[state.head].first;
+void RankAgenda::schedule(std::int32_t r, Time time, std::uint32_t target, std::uint64_t argument) {
+  Rank& rank = ranks_[static_cast<std::size_t>(r)];
+  if (rank.has_next && rank.next.time == time) {
+    append(rank.next, target, argument);
+    return;
+  }
+  if (rank.has_next) {
+    insert(rank, time, target, argument);
+    return;
+  }
+  // Field by field: built as a whole, the moment would be copied in pieces wider than they were written,
+  // which stalls the processor.
+  rank.next.time = time;
+  rank.next.first.argument = argument;
+  rank.next.first.target = target;
+  rank.next.first.next = kNone;
+  rank.next.last = kNone;
+  rank.has_next = true;
+  queue_.schedule(time, target_, static_cast<std::uint32_t>(r));
+}
+
+// Beside the rank's next moment.
+void RankAgenda::insert(Rank& rank, Time time, std::uint32_t target, std::uint64_t argument) {
+  std::vector<Moment>& others = rank.others;
+  const auto begin = others.begin() + static_cast<std::ptrdiff_t>(rank.head);
+  const Moment moment{time, {argument, target, kNone}, kNone};
+  if (time < rank.next.time) {
+    others.insert(begin, rank.next);
+    rank.next = moment;
+  } else if (others.size() == rank.head || others.back().time < time) {
+    others.push_back(moment);
+  } else {
+    const auto place =
+        std::lower_bound(begin, others.end(), time, [](const Moment& m, Time t) { return m.time < t; });
+    if (place->time == time) {
+      append(*place, target, argument);
+      return;
+    }
+    others.insert(place, moment);
+  }
+  queue_.schedule(time, target_, static_cast<std::uint64_t>(&rank - ranks_.data()));
+}
+
+void RankAgenda::handle(std::uint64_t r) {
+  Rank& rank = ranks_[r];
+  Entry entry = rank.next.first;
   queue_.handler(entry.target).handle(entry.argument);
   // Only now: the callback may have added to this moment.
-  std::uint32_t next = state.moments[state.head].first.next;
+  std::uint32_t next = rank.next.first.next;
   while (next != kNone) {
     const std::uint32_t current = next;
     entry = entries_[current];
@@ -58,13 +81,15 @@ void RankAgenda::handle(std::uint64_t rank) {
     entries_[current].next = free_;
     free_ = current;
   }
-  if (++state.head == state.moments.size()) {
-    state.moments.clear();
-    state.head = 0;
-  } else if (state.head >= 64) {
-    state.moments.erase(state.moments.begin(),
-                        state.moments.begin() + static_cast<std::ptrdiff_t>(state.head));
-    state.head = 0;
+  rank.has_next = rank.head < rank.others.size();
+  if (!rank.has_next) return;
+  rank.next = rank.others[rank.head++];
+  if (rank.head == rank.others.size()) {
+    rank.others.clear();
+    rank.head = 0;
+  } else if (rank.head >= 64) {
+    rank.others.erase(rank.others.begin(), rank.others.begin() + static_cast<std::ptrdiff_t>(rank.head));
+    rank.head = 0;
   }
 }
 

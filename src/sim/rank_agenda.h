@@ -41,11 +41,15 @@ class RankAgenda final : public EventHandler {
     std::uint32_t last = kNone;  // into entries_; kNone: the first is the only one
   };
   struct Rank {
-    std::vector<Moment> moments;  // ascending; those before `head` are over
+    Moment next;  // the earliest, when there is any: kept here, where it is found without another look-up
+    bool has_next = false;
     std::size_t head = 0;
+    std::vector<Moment> others;  // later ones, ascending; those before `head` have become `next`
   };
 
   std::uint32_t new_entry(const Entry& entry);
+  void append(Moment& moment, std::uint32_t target, std::uint64_t argument);
+  void insert(Rank& rank, Time time, std::uint32_t target, std::uint64_t argument);
 
   EventQueue& queue_;
   std::uint32_t target_;

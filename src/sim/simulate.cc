@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "sim/collective_plan.h"
@@ -46,7 +47,7 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
 
 // What a user must not overlook (an unused network is the field's most expensive silent failure).
 void add_warnings(Result& result, const Graph& graph) {
-  if (result.ranks > 1 && graph.collectives.empty()) {
+  if (result.ranks > 1 && graph.collectives.empty() && graph.transfers.empty()) {
     result.warnings.push_back(
         fmt::format("the {} ranks never communicate: the network was not used", result.ranks));
   } else if (result.ranks > 1 && result.messages == 0) {
@@ -69,6 +70,14 @@ void add_warnings(Result& result, const Graph& graph) {
   }
 }
 
+void refuse_messages(double messages, const SimulationOptions& options) {
+  if (messages <= options.max_messages) return;
+  throw Error("simulation",
+              fmt::format("the run would take about {:.2g} messages, the limit is {:.2g}", messages,
+                          options.max_messages),
+              "choose other algorithms, fewer chunks or fewer ranks, or raise the limit with --max-messages");
+}
+
 // A message budget, because nothing else tells a user beforehand that n ranks take n^2 messages.
 void refuse_endless_runs(const Graph& graph, CollectivePlanner& planner, const RankClasses& classes,
                          const SimulationOptions& options) {
@@ -88,11 +97,7 @@ void refuse_endless_runs(const Graph& graph, CollectivePlanner& planner, const R
                (classes.fold == Fold::all ? 1 : static_cast<double>(layout.ranks.size()));
     }
   }
-  if (total <= options.max_messages) return;
-  throw Error("simulation",
-              fmt::format("the run would take about {:.2g} messages, the limit is {:.2g}", total,
-                          options.max_messages),
-              "choose other algorithms, fewer chunks or fewer ranks, or raise the limit with --max-messages");
+  refuse_messages(total, options);
 }
 
 // Carries the messages of nodes and custom collectives over a Network beside those of the collective runner,
@@ -147,6 +152,43 @@ class StreamTransport final : public Transport {
  private:
   StreamNetwork& network_;
 };
+
+// The same budget under ASTRA-sim's rules, and one for memory: all chunks of a collective exist at once
+// there.
+void refuse_endless_streams(const Graph& graph, const SystemLayer& system, const SimulationOptions& options) {
+  constexpr double kMaxStreams = 1 << 25;
+  StreamPlanner planner(system);
+  std::vector<double> messages;  // of one member, by call
+  for (const CollectiveCall& call : graph.collectives) {
+    const GroupFamily& family = graph.families[call.family];
+    const auto members = static_cast<std::int64_t>(family.groups.empty() ? 0 : family.groups.front().size());
+    messages.push_back(0);
+    if (members == 0) continue;
+    const StreamPlanner::ChunkSizes sizes = planner.chunk_sizes(call, members);
+    const double chunks = std::ceil(static_cast<double>(sizes.total) / static_cast<double>(sizes.chunk));
+    if (call.custom < 0 && chunks * static_cast<double>(members) > kMaxStreams) {
+      throw Error("simulation",
+                  fmt::format("{:.2g} chunks of a collective among {} ranks would be under way at once",
+                              chunks, members),
+                  "choose fewer preferred-dataset-splits");
+    }
+    std::int64_t remaining = sizes.total;
+    const std::uint32_t mask = members == graph.ranks ? UINT32_MAX : family.dimension_mask;
+    for (const StreamPhase& phase : planner.next_chunk(call, mask, members, sizes.chunk, remaining))
+      messages.back() += chunks * std::max(phase.sends, 2);
+  }
+  std::vector<double> of_program;
+  for (const Program& program : graph.programs) {
+    double total = 0;
+    for (std::uint32_t node = 0; node < program.size(); ++node) {
+      if (program.kind[node] == NodeKind::collective) total += messages[program.payload[node]];
+    }
+    of_program.push_back(total);
+  }
+  double total = 0;
+  for (const std::uint32_t program : graph.program_of) total += of_program[program];
+  refuse_messages(total, options);
+}
 
 void check_ranks(std::int64_t devices, const Graph& graph) {
   if (devices != graph.ranks)
@@ -216,6 +258,7 @@ Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
 
 Result simulate(const Graph& graph, const SystemLayer& system, const SimulationOptions& options) {
   check_ranks(rank_count(system), graph);
+  refuse_endless_streams(graph, system, options);
   const RankClasses classes{graph.ranks, Fold::none};
   EventQueue queue;
   RankAgenda agenda(static_cast<std::size_t>(graph.ranks), queue);

@@ -242,6 +242,19 @@ TEST(StreamEngine, ARunThatCannotFinishSaysWhoWaitsForWhom) {
       "needs a send of the same tag and size");
 }
 
+TEST(StreamEngine, RefusesWhatWouldNeverEndOrFit) {
+  SystemLayer system = system_of(DimensionKind::ring, 1024);
+  EXPECT_EQ(
+      error_of(
+          [&] { one_collective(CollectiveKind::all_to_all, 1 << 20, system_of(DimensionKind::ring, 4096)); }),
+      "simulation: the run would take about 3.4e+10 messages, the limit is 2e+09\n"
+      "  hint: choose other algorithms, fewer chunks or fewer ranks, or raise the limit with --max-messages");
+  system.splits = 1'000'000;
+  EXPECT_EQ(error_of([&] { one_collective(CollectiveKind::all_reduce, 1 << 30, system); }),
+            "simulation: 1e+06 chunks of a collective among 1024 ranks would be under way at once\n"
+            "  hint: choose fewer preferred-dataset-splits");
+}
+
 // Point-to-point, one communication at a time per rank. Measured: p2p_pair, p2p_2hop, p2p_late_recv,
 // multi_send.
 struct Transfers {

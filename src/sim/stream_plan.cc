@@ -230,7 +230,8 @@ void StreamPlanner::choose_method(StreamPhase& phase, const StreamAlgorithm& alg
       phase.each = phase.kind == CollectiveKind::all_gather ? phase.bytes : phase.bytes / n;
       phase.sends = reduces_all ? 2 * (n - 1) : n - 1;
       if (phase.kind == CollectiveKind::all_to_all)
-        phase.sends = static_cast<std::int32_t>(std::int64_t{n} * (n - 1) / 2);
+        phase.sends =
+            static_cast<std::int32_t>(std::min<std::int64_t>(std::int64_t{n} * (n - 1) / 2, INT32_MAX));
       return;
     case StreamAlgorithmKind::direct:
       phase.method = StreamMethod::direct;

@@ -4,11 +4,9 @@
 
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <map>
-#include <sstream>
 
 #include "base/mapped_file.h"
+#include "base/oracle_testing.h"
 #include "lower/text_graph.h"
 #include "lower/text_report.h"
 #include "read/astra1_config.h"
@@ -19,28 +17,7 @@ namespace armilla {
 namespace {
 
 namespace fs = std::filesystem;
-using Row = std::map<std::string, std::string>;
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::stringstream stream(text);
-  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
-  return parts;
-}
-
-std::vector<Row> read_rows(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  const std::vector<std::string> names = split(line, ',');
-  std::vector<Row> rows;
-  while (std::getline(file, line)) {
-    const std::vector<std::string> cells = split(line, ',');
-    Row& row = rows.emplace_back();
-    for (std::size_t i = 0; i < names.size(); ++i) row[names[i]] = i < cells.size() ? cells[i] : "";
-  }
-  return rows;
-}
+using Row = OracleRow;
 
 struct Outcome {
   TextReport report;
@@ -80,7 +57,7 @@ TEST(Astra1Oracle, EveryFinishedRun) {
   const fs::path folder = fs::path(ARMILLA_SOURCE_DIR) / "../shared/oracles/astra1";
   if (!fs::exists(folder)) GTEST_SKIP() << "the shared oracles are not here";
   int compared = 0;
-  for (const Row& row : read_rows(folder / "runs.csv")) {
+  for (const Row& row : read_oracle(folder / "runs.csv")) {
     if (row.at("rc") != "0" || row.at("total_us").empty()) continue;
     SCOPED_TRACE(row.at("workload") + " " + row.at("network") + " " + row.at("system") + " passes " +
                  row.at("passes"));
@@ -111,6 +88,42 @@ TEST(Astra1Oracle, EveryFinishedRun) {
     if (::testing::Test::HasFailure() && compared > 400) break;
   }
   EXPECT_GT(compared, 200);
+}
+
+// The rows of one collective of 1 MiB with an update of 5 cycles; those without any are in
+// lower/text_graph_test.cc.
+TEST(Astra1Oracle, EverySingleCollective) {
+  const fs::path folder = fs::path(ARMILLA_SOURCE_DIR) / "../shared/oracles/astra1";
+  if (!fs::exists(folder)) GTEST_SKIP() << "the shared oracles are not here";
+  const std::map<std::string, StreamAlgorithmKind> algorithms = {
+      {"ring", StreamAlgorithmKind::ring},
+      {"direct", StreamAlgorithmKind::direct},
+      {"halvingDoubling", StreamAlgorithmKind::halving_doubling},
+      {"doubleBinaryTree", StreamAlgorithmKind::double_binary_tree}};
+  int compared = 0;
+  for (const Row& row : read_oracle(folder / "micro.csv")) {
+    if (!row.at("case").starts_with("micro 1 MiB ")) continue;
+    SCOPED_TRACE(row.at("case") + " " + row.at("network") + " " + row.at("algorithm"));
+    const std::string word = split(row.at("case"), ' ')[3];
+    const std::string file = "MICRO\n1\nlayer -1 0 NONE 0 0 NONE 0 0 " + word + " 1048576 5\n";
+    const TextWorkload workload = read_astra_text(file, "micro", nullptr);
+    std::vector<std::string> warnings;
+    Astra1Settings settings;
+    settings.network = (folder / "network" / (row.at("network") + ".json")).string();
+    settings.system = (folder / "system" / "ring-LIFO-s1-localBWAware-ep10-baseline-a1.txt").string();
+    SystemLayer system = read_astra1_config(settings, warnings);
+    for (auto& [kind, named] : system.algorithms) named = {{algorithms.at(row.at("algorithm")), false, -1}};
+    system.splits = std::stoll(row.at("chunks"));
+    system.active_chunks = std::stoll(row.at("active_chunks"));
+    system.endpoint_delay_ns = std::stoll(row.at("endpoint_delay"));
+    TextGraphOptions options;
+    options.dimensions = {system.dimensions.front().size};
+    const TextGraph text = text_graph(workload, options);
+    const TextReport report = text_report(text, simulate(text.graph, system));
+    EXPECT_EQ(report.finish.value / 1000, cycles(row.at("total_us")));
+    ++compared;
+  }
+  EXPECT_EQ(compared, 14);
 }
 
 }  // namespace

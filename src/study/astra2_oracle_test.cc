@@ -3,12 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
-#include <sstream>
 
 #include "base/error.h"
+#include "base/oracle_testing.h"
 #include "study/run_astra.h"
 
 namespace armilla {
@@ -23,21 +22,14 @@ struct Row {
 };
 
 std::vector<Row> read_rows(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
   std::vector<Row> rows;
-  while (std::getline(file, line)) {
-    std::stringstream cells(line);
-    std::vector<std::string> cell(7);
-    for (std::string& text : cell) std::getline(cells, text, ',');
+  for (OracleRow& cells : read_oracle(path)) {
     Row& row = rows.emplace_back();
-    row.trace = cell[0];
-    row.backend = cell[1];
-    row.flags = cell[3];
-    row.finished = cell[4] == "0";
-    std::stringstream ranks(cell[6]);
-    for (std::string text; std::getline(ranks, text, ';');) {
+    row.trace = cells["trace"];
+    row.backend = cells["backend"];
+    row.flags = cells["extra_flags"];
+    row.finished = cells["exit_code"] == "0";
+    for (const std::string& text : split(cells["rank:finish/exposed"], ';')) {
       const std::size_t colon = text.find(':'), slash = text.find('/');
       row.ranks[std::stoul(text.substr(0, colon))] = {std::stoull(text.substr(colon + 1, slash - colon - 1)),
                                                       std::stoull(text.substr(slash + 1))};

@@ -1,0 +1,38 @@
+// For tests: tables of the shared oracles. Rows are maps from column name to cell; cells hold no commas,
+// except that the last column takes the rest of its line.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace armilla {
+
+using OracleRow = std::map<std::string, std::string>;
+
+inline std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::stringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
+  return parts;
+}
+
+inline std::vector<OracleRow> read_oracle(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  const std::vector<std::string> names = split(line, ',');
+  std::vector<OracleRow> rows;
+  while (std::getline(file, line)) {
+    OracleRow& row = rows.emplace_back();
+    std::stringstream cells(line);
+    for (std::size_t i = 0; i < names.size(); ++i)
+      std::getline(cells, row[names[i]], i + 1 < names.size() ? ',' : '\n');
+  }
+  return rows;
+}
+
+}  // namespace armilla
