@@ -9,11 +9,13 @@
 #include "cli/command.h"
 #include "cli/model_flags.h"
 #include "collective/algorithm.h"
+#include "collective/msccl_verify.h"
 #include "cost/cost.h"
 #include "network/network.h"
 #include "read/chakra.h"
 #include "read/communicators_json.h"
 #include "read/machine_yaml.h"
+#include "read/msccl.h"
 #include "read/study_yaml.h"
 #include "study/trace_input.h"
 
@@ -98,8 +100,19 @@ bool is_one_of(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+std::string check_schedule(const std::string& path) {
+  const MscclAlgorithm algorithm = read_msccl(path);
+  if (!algorithm.kind)
+    return fmt::format("MSCCL algorithm; its collective '{:.60}' is not known, so nothing was verified",
+                       algorithm.collective);
+  const std::string wrong = verify_msccl(algorithm, *algorithm.kind);
+  if (!wrong.empty()) throw Error(path, fmt::format("performs no {}: {}", name_of(*algorithm.kind), wrong));
+  return fmt::format("MSCCL algorithm, verified: performs {}", name_of(*algorithm.kind));
+}
+
 std::string check(const std::string& input, const ModelOptions& options, const TraceFlags& flags) {
   if (input.ends_with(".yaml") || input.ends_with(".yml")) return check_yaml(input);
+  if (input.ends_with(".xml")) return check_schedule(input);
   if (input.ends_with(".et") || input.ends_with(".et.gz")) return check_trace(input);
   if (!std::filesystem::exists(input) && trace_file(input, 0)) return check_traces_of(input, flags);
   if (is_one_of(machine_names(), input)) return describe(load_machine(input, input));
@@ -110,8 +123,9 @@ std::string check(const std::string& input, const ModelOptions& options, const T
 class CheckCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("inputs", inputs_,
-                   "models, machines and devices by name or file, study files, traces by file or prefix")
+    app.add_option(
+           "inputs", inputs_,
+           "models, machines and devices by name or file, study files, traces by file or prefix, MSCCL-XML")
         ->type_name("NAME|FILE|PREFIX")
         ->required();
     app.add_option("--dim", dimensions_, "size of a symbolic dimension of a model")

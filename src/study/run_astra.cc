@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "collective/custom_verify.h"
+#include "collective/msccl_verify.h"
 #include "ir/check_system.h"
 #include "lower/text_graph.h"
 #include "lower/trace_graph.h"
@@ -14,6 +17,7 @@
 #include "read/chakra.h"
 #include "read/communicators_json.h"
 #include "read/custom_collective.h"
+#include "read/msccl.h"
 #include "study/trace_input.h"
 #include "write/astra2_report.h"
 
@@ -120,6 +124,21 @@ void add_custom(const SystemLayer& system, std::int64_t ranks, TraceGraphOptions
   for (const auto& [node, path] : system.custom_by_node) lowering.custom_of_node[node] = index_of(path);
 }
 
+// The peer runs any schedule; one that cannot have performed its collective is at least not passed over. Of
+// MSCCL files the exact proof, else necessary conditions.
+void warn_about_schedules(const Graph& graph, std::int64_t own, std::vector<std::string>& warnings) {
+  std::set<std::pair<std::int32_t, CollectiveKind>> seen;
+  for (const CollectiveCall& call : graph.collectives) {
+    if (call.custom < 0 || call.custom >= own || !seen.emplace(call.custom, call.kind).second) continue;
+    const CustomCollective& schedule = graph.custom[static_cast<std::size_t>(call.custom)];
+    const std::string wrong = schedule.name.ends_with(".xml")
+                                  ? verify_msccl(read_msccl(schedule.name), call.kind, call.root)
+                                  : verify_custom(schedule, {call.kind, std::nullopt, call.root});
+    if (!wrong.empty())
+      warnings.push_back(fmt::format("{}: performs no {}: {}", schedule.name, name_of(call.kind), wrong));
+  }
+}
+
 // Every rank gets a program of its own, so that the nodes of each are recorded.
 void separate_programs(Graph& graph, std::vector<Astra2Utilisation>& utilisation) {
   std::vector<Program> programs;
@@ -214,6 +233,7 @@ Astra2Run run_astra2(const Astra2Request& request, const SimulationOptions& opti
   add_custom(system, ranks, lowering);
   TraceJob job = read_trace_job(request.workload, lowering);
   warnings.insert(warnings.end(), job.warnings.begin(), job.warnings.end());
+  warn_about_schedules(job.graph, static_cast<std::int64_t>(lowering.custom.size()), warnings);
   Graph& graph = job.graph;
   check_system(system, graph, {request.settings.system, request.settings.remote_memory});
   Astra2Lines lines{system.replay_only, system.trace_enabled, utilisation(job.roofline_use)};
