@@ -12,14 +12,16 @@ bool EventQueue::advance(Time end) {
   occupied_ &= ~std::uint64_t{1};
   if (occupied_ == 0) return false;
   std::vector<Event>& bucket = buckets_[static_cast<std::size_t>(std::countr_zero(occupied_))];
-  Time earliest = bucket.front().time;
-  for (const Event& event : bucket) earliest = std::min(earliest, event.time);
+  Time earliest = bucket.front().time, latest = earliest;
+  for (const Event& event : bucket) {
+    earliest = std::min(earliest, event.time);
+    latest = std::max(latest, event.time);
+  }
   if (earliest >= end) return false;
   now_ = earliest;
   occupied_ &= occupied_ - 1;
-  if (bucket.size() == 1) {
-    buckets_[0].push_back(bucket.front());
-    bucket.clear();
+  if (earliest == latest) {  // as where many ranks keep step
+    buckets_[0].swap(bucket);
     return true;
   }
   scratch_.swap(bucket);
