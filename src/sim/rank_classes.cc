@@ -23,13 +23,24 @@ bool stays_symmetric(const PlannedPhase& phase, const Machine& machine) {
                       [&](const Transfer& t) { return t.peer == schedule.ranks - 1; }));
 }
 
+// Nodes in which a rank meets others otherwise than in a symmetric collective: messages of its own, and
+// remote memory that ranks may share.
+bool meets_others_alone(const Program& program) {
+  return std::any_of(program.kind.begin(), program.kind.end(), [](NodeKind kind) {
+    return kind == NodeKind::send || kind == NodeKind::receive || kind == NodeKind::memory_load ||
+           kind == NodeKind::memory_store;
+  });
+}
+
 }  // namespace
 
 RankClasses fold_ranks(const Graph& graph, const Machine& machine, CollectivePlanner& planner,
                        const NetworkPromises& promises) {
   const RankClasses unfolded{graph.ranks, Fold::none};
   if (graph.programs.size() != 1 || graph.ranks < 2 || !promises.meets_at_ends_only) return unfolded;
+  if (meets_others_alone(graph.programs.front())) return unfolded;
   for (const CollectiveCall& call : graph.collectives) {
+    if (call.custom >= 0) return unfolded;
     if (!spans_machine(graph.families[call.family], graph.ranks)) return unfolded;
     const GroupLayout& layout = planner.layout(graph, call.family, 0);
     for (std::int64_t chunk = 0; chunk < planner.chunks(call); ++chunk) {

@@ -1,9 +1,9 @@
 // Which ranks must behave identically and are therefore simulated once.
 //
 // So far there are two cases, all ranks for themselves or all as one. They are one when every rank runs the
-// same program, every collective spans the whole machine, and every phase of every collective is symmetric
-// and stays symmetric on the network (see fold_ranks). Colour refinement over graph and machine will put
-// finer classes in this place.
+// same program without messages or remote memory of its own, every collective spans the whole machine, and
+// every phase of every collective is symmetric and stays symmetric on the network (see fold_ranks). Colour
+// refinement over graph and machine will put finer classes in this place.
 #pragma once
 
 #include <cstdint>

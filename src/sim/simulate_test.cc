@@ -212,6 +212,42 @@ TEST(Simulate, ARunThatCannotFinishSaysWhoWaitsForWhom) {
   }
 }
 
+// Custom schedules are not known to be symmetric, and shared memory makes equal ranks wait for each other.
+TEST(Simulate, RanksThatMeetAloneAreNotFolded) {
+  Graph custom;
+  custom.ranks = 2;
+  custom.program_of = {0, 0};
+  custom.families = {world_family(2)};
+  CustomCollective& exchange = custom.custom.emplace_back();
+  for (std::int32_t member = 0; member < 2; ++member) {
+    CustomProgram& program = exchange.members.emplace_back();
+    for (const CustomNode::Kind kind : {CustomNode::Kind::send, CustomNode::Kind::receive}) {
+      CustomNode& node = program.nodes.emplace_back();
+      node.kind = kind;
+      node.peer = 1 - member;
+      node.bytes = Bytes(1000);
+      program.first_dependence.push_back(0);
+    }
+  }
+  CollectiveCall call;
+  call.custom = 0;
+  custom.collectives = {call};
+  custom.programs.emplace_back().add(NodeKind::collective, Phase::other, 0, -1, 0, {});
+  const Study study = study_of({dimension(DimensionKind::ring, 2)});
+  SimulationOptions options;
+  const Time folded = simulate(custom, study, NoCost(), options).iteration;
+  options.fold = false;
+  EXPECT_EQ(folded, simulate(custom, study, NoCost(), options).iteration);
+
+  Graph memory;
+  memory.ranks = 2;
+  memory.program_of = {0, 0};
+  memory.programs.emplace_back().add(NodeKind::memory_load, Phase::other, 0, -1, 1000, {});
+  options.remote_memory = {RemoteMemoryKind::pool, 100, 1, 0, 0};
+  options.fold = true;
+  EXPECT_EQ(simulate(memory, study, NoCost(), options).iteration, nanoseconds(2 * 1100));
+}
+
 // Each has the only slot of its dimension for another collective than some peer, which must not stop either.
 TEST(Simulate, RanksMayReachTheirCollectivesInDifferentOrders) {
   Graph graph;
