@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "collective/algorithm.h"
 #include "collective/custom_verify.h"
 #include "collective/msccl_verify.h"
 #include "ir/check_system.h"
@@ -209,8 +210,17 @@ Study native_study(const SystemLayer& system, std::vector<std::string>& notes) {
                       name_of(kind)));
       continue;
     }
-    std::vector<std::string>& names = options.algorithms_by_kind[kind];
+    std::vector<std::string> names;
     for (const StreamAlgorithm& algorithm : algorithms) names.push_back(native_name(algorithm));
+    const auto cannot = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
+      return !Algorithm(name, "native profile").performs(kind);
+    });
+    if (cannot == names.end()) {
+      options.algorithms_by_kind[kind] = std::move(names);
+    } else {
+      notes.push_back(fmt::format("the {} uses each dimension's natural algorithm: {} cannot perform it",
+                                  name_of(kind), *cannot));
+    }
   }
   return study;
 }
