@@ -111,5 +111,28 @@ TEST_F(Astra2Oracle, EveryRowOfTheTraces) {
   EXPECT_GT(compared, 80);
 }
 
+// The native profile takes every trace that can be run at all.
+TEST_F(Astra2Oracle, TheNativeProfileRunsThemAll) {
+  const fs::path folder = fs::path(ARMILLA_SOURCE_DIR) / "../shared/oracles/astra2";
+  if (!fs::exists(folder)) GTEST_SKIP() << "the shared oracles are not here";
+  for (const Row& row : read_rows(folder / "traces.csv")) {
+    if (row.backend == "congestion_aware") continue;
+    SCOPED_TRACE(row.trace);
+    fs::current_path(folder / "traces" / row.trace);
+    Astra2Request request = request_of(row);
+    request.native = true;
+    const auto listed = kPeerDied.find(row.trace);
+    const bool refused = listed != kPeerDied.end() && !listed->second;
+    try {
+      const Time time = run_astra2(request).run.result.iteration;
+      // The only node of one trace takes less than a nanosecond, which the roofline truncates.
+      EXPECT_EQ(time == Time(0), row.trace == "roofline_subns_t0");
+      EXPECT_FALSE(refused);
+    } catch (const Error& error) {
+      EXPECT_TRUE(refused) << error.what();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace armilla
