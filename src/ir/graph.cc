@@ -197,6 +197,28 @@ std::uint32_t Program::add(NodeKind node_kind, Phase node_phase, std::uint32_t n
   return size() - 1;
 }
 
+Peers::Peers(const Graph& graph) : graph_(graph), position_(graph.families.size()) {
+  for (const PointToPoint& transfer : graph.transfers) {
+    if (transfer.peer_kind == PeerKind::rank || !position_[transfer.family].empty()) continue;
+    std::vector<std::int32_t>& position = position_[transfer.family];
+    position.assign(static_cast<std::size_t>(graph.ranks), 0);
+    for (const std::vector<std::int32_t>& group : graph.families[transfer.family].groups) {
+      for (std::size_t i = 0; i < group.size(); ++i)
+        position[static_cast<std::size_t>(group[i])] = static_cast<std::int32_t>(i);
+    }
+  }
+}
+
+std::int32_t Peers::of(std::int32_t rank, const PointToPoint& transfer) const {
+  if (transfer.peer_kind == PeerKind::rank) return transfer.peer;
+  const GroupFamily& family = graph_.families[transfer.family];
+  const std::vector<std::int32_t>& group =
+      family.groups[static_cast<std::size_t>(family.group_of[static_cast<std::size_t>(rank)])];
+  if (transfer.peer_kind == PeerKind::position) return group[static_cast<std::size_t>(transfer.peer)];
+  const std::int64_t here = position_[transfer.family][static_cast<std::size_t>(rank)];
+  return group[static_cast<std::size_t>((here + transfer.peer) % static_cast<std::int64_t>(group.size()))];
+}
+
 GroupFamily world_family(std::int64_t ranks) {
   GroupFamily family{"world",
                      {std::vector<std::int32_t>(static_cast<std::size_t>(ranks))},

@@ -98,11 +98,20 @@ struct CollectiveCall {
   std::int32_t custom = -1;  // into Graph::custom: the schedule to follow instead of an algorithm
 };
 
+// How a program that many ranks share names the other end of a message.
+enum class PeerKind : std::uint8_t {
+  rank,      // a rank
+  position,  // a position in the sender's group of `family`
+  shift,     // so many positions further in it, around the end
+};
+
 // Sends and receives match by (source, destination, tag), the k-th with the k-th.
 struct PointToPoint {
-  std::int32_t peer = 0;  // rank
+  std::int32_t peer = 0;
   std::uint32_t tag = 0;
   Bytes bytes;
+  PeerKind peer_kind = PeerKind::rank;
+  std::uint32_t family = 0;
 };
 
 struct Graph {
@@ -116,6 +125,17 @@ struct Graph {
   std::vector<CustomCollective> custom;
   StringTable names;
   std::vector<std::string> layers;
+};
+
+// Resolves peers of point-to-point messages. O(ranks) to make, O(1) per question.
+class Peers {
+ public:
+  explicit Peers(const Graph& graph);
+  std::int32_t of(std::int32_t rank, const PointToPoint& transfer) const;
+
+ private:
+  const Graph& graph_;
+  std::vector<std::vector<std::int32_t>> position_;  // [family][rank], only of families that messages use
 };
 
 GroupFamily world_family(std::int64_t ranks);

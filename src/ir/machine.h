@@ -1,4 +1,4 @@
-// Machine: identical devices and the interconnect, as a hierarchy of dimensions (innermost first).
+// Machine: devices (identical but for `others`) and the interconnect, as a hierarchy of dimensions (innermost first).
 //
 // Rank r has coordinate (r / stride_d) mod size_d in dimension d, with stride_d the product of the sizes
 // before d: the first dimension varies fastest, as in ASTRA-sim. Bandwidth is per link and direction:
@@ -51,10 +51,17 @@ struct Dimension {
   Time latency;
 };
 
+// Ranks first .. last have another device than the machine's usual one.
+struct OtherDevices {
+  std::int64_t first = 0, last = 0;
+  Device device;
+};
+
 struct Machine {
   std::string name;
   std::string description;
   Device device;
+  std::vector<OtherDevices> others;  // ascending, not overlapping
   std::vector<Dimension> dimensions;
   std::string source;
   std::vector<std::string> unverified;

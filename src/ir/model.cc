@@ -8,6 +8,25 @@
 #include "base/checked.h"
 
 namespace armilla {
+
+std::string_view name_of(Split split) {
+  switch (split) {
+    case Split::tokens:
+      return "tokens";
+    case Split::column:
+      return "column";
+    case Split::row:
+      return "row";
+    case Split::features:
+      return "features";
+    case Split::heads:
+      return "heads";
+    case Split::vocabulary:
+      return "vocabulary";
+  }
+  return "?";
+}
+
 namespace {
 
 bool is_anchor(const Operator& op, const Model& model) {

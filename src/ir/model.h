@@ -24,6 +24,20 @@ struct Parameter {
   bool trainable = true;  // false: running statistics and other buffers that need memory but no gradient
 };
 
+// How tensor parallelism divides an operator (Shoeybi et al. 2019).
+enum class Split : std::uint8_t {
+  tokens,      // not at all; sequence parallelism divides its tokens (norms, residuals, routers)
+  column,      // matrix product with a weight split by its outputs
+  row,         // matrix product with a weight split by its inputs: partial sums, to be reduced
+  features,    // element-wise work between the two
+  heads,       // attention core, divided by heads; mixes the tokens of a sequence
+  vocabulary,  // embedding look-up in a table split by rows: partial sums, to be reduced
+};
+std::string_view name_of(Split split);
+
+// Where tokens change places between expert-parallel ranks.
+enum class Exchange : std::uint8_t { none, dispatch, combine };
+
 // What an operator's backward pass reads of its forward pass; it decides which activations stay in memory.
 enum class Saves : std::uint8_t { nothing, inputs, output };
 
@@ -40,6 +54,15 @@ struct Operator {
   bool needs_input_gradient = true;  // false when nothing trainable lies before it
   bool is_view = false;              // output shares the memory of the input (Reshape, Flatten, Identity ...)
   Saves saves = Saves::inputs;
+  // For models that come with a parallel plan in mind; readers of plain graphs leave the defaults.
+  Split split = Split::tokens;
+  std::int64_t ways = 0;  // most parts `split` can make (heads, features); beyond it parts are copies. 0: any
+  bool expert = false;    // one of several experts' share of the tokens: divided by expert parallelism
+  Exchange exchange = Exchange::none;
+  bool core_attention = false;    // what selective recompute repeats
+  // Forward arithmetic that the backward kernel repeats, as a share of it (flash attention: 0.5, the scores).
+  double repeated_forward = 0;
+  Flops model_flops;  // of the forward pass as papers count it; 0: as `forward` (full scores under a mask)
 };
 
 struct Layer {
@@ -49,6 +72,25 @@ struct Layer {
   // Parameters first used here: the anchor's weight matrices apart from its bias and the neighbours' (norms).
   std::vector<std::uint32_t> weights;
   std::vector<std::uint32_t> other_parameters;
+};
+
+enum class BlockKind : std::uint8_t { embedding, encoder, decoder, other, head };
+
+// What a pipeline stage is made of and what full recompute repeats: consecutive operators.
+struct Block {
+  std::string name;
+  BlockKind kind = BlockKind::other;
+  std::uint32_t first = 0, end = 0;  // operators [first, end)
+  std::uint32_t shape = 0;           // blocks of equal work have equal numbers
+};
+
+// Facts of a language or vision model by description, for plans and closed formulas; all 0 where they do not
+// apply.
+struct ModelFacts {
+  std::string family;                 // "gpt", "llama", "bert", "t5", "vit", "mixtral", "deepseek", "dlrm"; empty: read from a graph
+  std::int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, feed_forward = 0, vocabulary = 0;
+  std::int64_t sequence = 0;          // tokens per sample
+  std::int64_t experts = 0, active_experts = 0;
 };
 
 // An operator type whose work is not known. Its memory traffic is counted, its arithmetic is not.
@@ -71,6 +113,8 @@ struct Model {
   std::vector<Parameter> parameters;   // each once, however often it is used
   std::vector<Operator> operators;
   std::vector<Layer> layers;
+  std::vector<Block> blocks;  // partition the operators; empty where the reader knows none
+  ModelFacts facts;
   std::vector<UnknownOperator> unknown;
   std::vector<std::string> notes;  // what the reader assumed, for the user to see
 };

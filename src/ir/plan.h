@@ -1,10 +1,19 @@
-// Plan: how the training job is spread over the machine. So far data parallelism (PyTorch DDP): every rank
-// holds the whole model, computes its own samples and averages gradients with all others.
+// Plan: how the training job is spread over the machine.
+//
+// ranks = tensor x context x data x pipeline. Expert parallelism divides the same ranks of a pipeline stage
+// another way: tensor x context x data = expert_tensor x expert x (expert data), as Megatron-Core does
+// (parallel_state.py). `order` places the axes on the machine, innermost first.
+// Sources of the terms: Shoeybi et al. 2019 (tensor), Huang et al. 2019 (GPipe), Narayanan et al. 2019, 2021
+// (1F1B, interleaved, 2BW), Korthikanti et al. 2022 (sequence parallel, selective recompute), Rajbhandari et
+// al. 2020 (ZeRO), Qi et al. 2023, 2024 (zero bubble, V), DeepSeek-AI 2024 (DualPipe), Liu et al. 2023 (ring
+// attention), Jacobs et al. 2023 (Ulysses), Zhao et al. 2023 (FSDP).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/units.h"
 #include "ir/tensor.h"
@@ -15,18 +24,107 @@ enum class Optimizer : std::uint8_t { sgd, momentum, adam };
 std::string_view name_of(Optimizer optimizer);
 int state_words(Optimizer optimizer);  // optimizer values kept per parameter, 4 bytes each
 
+enum class PipelineSchedule : std::uint8_t {
+  gpipe,
+  one_f_one_b,   // "1f1b"
+  interleaved,   // 1F1B over several model chunks per rank
+  zb_h1,         // zero bubble, memory of 1F1B
+  zb_v,          // zero bubble, two chunks per rank in a V
+  dualpipe,      // two directions, two copies of the weights
+  pipedream_2bw  // asynchronous: no flush, two weight versions
+};
+std::string_view name_of(PipelineSchedule schedule);
+
+enum class Recompute : std::uint8_t {
+  none,
+  selective,  // the attention core only (Korthikanti et al. 2022, section 5)
+  full,       // every block keeps its input alone
+  block       // full for the first Plan::recompute_blocks blocks of each model chunk, none for the others
+};
+std::string_view name_of(Recompute recompute);
+
+enum class ContextMethod : std::uint8_t {
+  ring,       // keys and values go around while attention works
+  all_to_all  // heads for tokens and back (DeepSpeed-Ulysses)
+};
+std::string_view name_of(ContextMethod method);
+
+// How many tokens each expert-parallel position gets, relative to the mean.
+enum class ExpertLoad : std::uint8_t {
+  uniform,
+  zipf,   // position i gets a share in proportion to 1 / (i + 1)^expert_skew
+  random  // shares drawn from a normal distribution of deviation expert_skew, by Plan::seed
+};
+std::string_view name_of(ExpertLoad load);
+
+enum class Axis : std::uint8_t { tensor, context, data, pipeline };
+
 struct Plan {
   std::int64_t ranks = 1;
-  std::int64_t batch = 32;         // samples per rank and iteration, over all micro-batches
+  std::int64_t batch = 32;         // samples per data-parallel replica and iteration, over all micro-batches
   std::int64_t micro_batches = 1;  // gradient accumulation: gradients are exchanged after the last one
-  DType precision = DType::fp32;   // of compute and activations; weights, gradients and optimizer state stay
-                                   // in the parameter's type
-  // Gradients are packed into buckets in the order the backward pass produces them; a bucket is exchanged
-  // once it is full (PyTorch DistributedDataParallel: bucket_cap_mb = 25 after a first bucket of 1 MiB).
+
+  // Types by use; `unknown` is decided by resolve_plan (lower/resolve_plan.h).
+  DType precision = DType::fp32;            // of matrix arithmetic; activations too, bf16 where this is fp8
+  DType weight_dtype = DType::unknown;      // of the weights that are computed with
+  DType gradient_dtype = DType::unknown;    // of accumulated and exchanged gradients
+  DType parameter_dtype = DType::unknown;   // of gathered parameters (ZeRO); as weight_dtype
+
+  std::int64_t tensor = 1, pipeline = 1, context = 1;
+  std::int64_t expert = 1;
+  std::int64_t expert_tensor = 0;  // 0: as `tensor`
+  std::int64_t virtual_stages = 1;  // model chunks per pipeline rank
+  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  // Blocks in each stage, in model order: pipeline x virtual_stages numbers. Empty: as even as possible.
+  std::vector<std::int64_t> stage_blocks;
+  bool sequence_parallel = false;
+  bool overlap_tensor = false;  // tensor-parallel communication beside the matrix products it feeds
+  bool overlap_pipeline = true;  // stages send and receive while they compute
+  ContextMethod context_method = ContextMethod::ring;
+  ExpertLoad expert_load = ExpertLoad::uniform;
+  double expert_skew = 0;
+  std::uint64_t seed = 1;
+
+  // Data parallelism. Gradients are packed into buckets in the order the backward pass produces them; a
+  // bucket is exchanged once it is full (PyTorch DistributedDataParallel: bucket_cap_mb = 25 after a first
+  // bucket of 1 MiB).
   Bytes first_bucket = Bytes(1 << 20);
   Bytes bucket = Bytes(25 << 20);
-  bool overlap = true;  // false: gradients are exchanged only after the whole backward pass
+  bool overlap = true;             // false: gradients are exchanged only after the whole backward pass
+  bool overlap_parameters = true;  // ZeRO-1/2: parameters are gathered while the next forward pass begins
+  int zero_stage = 0;              // 0 to 3; 3 is FSDP's full sharding
+  bool prefetch = true;            // ZeRO-3: the next block is gathered while this one computes
+  bool reshard = true;             // ZeRO-3: gathered weights are freed after the forward pass
+  std::int64_t hybrid_shard = 0;   // ZeRO-3 within groups of so many replicas, copies across them; 0: over all
   Optimizer optimizer = Optimizer::momentum;
+  bool offload_optimizer = false, offload_activations = false;  // to the CPU's memory
+  bool accumulation_fusion = true;  // weight gradients are added to the accumulated ones by the matrix product
+
+  Recompute recompute = Recompute::none;
+  std::int64_t recompute_blocks = 0;
+
+  std::vector<Axis> order = {Axis::tensor, Axis::context, Axis::data, Axis::pipeline};
+
+  std::int64_t data() const { return ranks / (tensor * context * pipeline); }
+  std::int64_t experts_tensor() const { return expert_tensor == 0 ? tensor : expert_tensor; }
+  std::int64_t expert_data() const { return tensor * context * data() / (expert * experts_tensor()); }
+  std::int64_t micro_batch() const { return batch / micro_batches; }
+  std::int64_t global_batch() const { return batch * data(); }
+  // Only data parallelism without sharding: PyTorch's DistributedDataParallel.
+  bool is_plain_data_parallel() const {
+    return tensor * context * pipeline * expert == 1 && zero_stage == 0 && recompute == Recompute::none &&
+           !offload_optimizer && !offload_activations;
+  }
+};
+
+// What the user said of a plan; a degree left out is derived from the others (lower/resolve_plan.h).
+struct PlanRequest {
+  Plan plan;  // everything without a choice of its own below
+  std::optional<std::int64_t> ranks, tensor, pipeline, context, data;
+  std::optional<std::int64_t> batch, global_batch, micro_batch, micro_batches;
+  std::optional<DType> precision;
+  std::optional<Optimizer> optimizer;
+  std::string where;  // "plan"
 };
 
 // Throws Error naming the numbers that clash.

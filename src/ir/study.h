@@ -14,21 +14,25 @@
 #include "ir/model.h"
 #include "ir/plan.h"
 #include "ir/result.h"
+#include "ir/what_if.h"
 
 namespace armilla {
 
 struct ModelSource {
   std::string name;                                // a zoo name or a path
   std::map<std::string, std::int64_t> dimensions;  // values of symbolic dimensions
+  std::int64_t sequence = 0;                       // tokens per sample; 0: the model's own
 };
 
 struct Study {
   ModelSource model;
-  Machine machine;  // already cut or grown to plan.ranks
-  Plan plan;
+  Machine machine;  // as given; once prepared (study/prepare.h) cut or grown to plan.ranks
+  PlanRequest request;
+  Plan plan;  // the request, resolved
   ComponentChoice compute = {"roofline", {}, {}};
   ComponentChoice network = {"analytical", {}, {}};
   CollectiveOptions collectives;
+  WhatIf what_if;
 };
 
 struct Run {
@@ -38,7 +42,8 @@ struct Run {
   std::string workload;
   Model model;  // for the samples of one micro-batch of one rank
   Graph graph;
-  MemoryUse memory;
+  MemoryUse memory;                   // of the role that needs most
+  std::vector<RoleMemory> roles;      // of every program, where a hybrid plan has several
   FlopRate peak_rate;  // of one device's matrix arithmetic under the compute model, at the plan's precision
   Result result;
   std::vector<std::string> notes;     // choices made for the user
