@@ -8,6 +8,7 @@
 #include <iterator>
 #include <span>
 
+#include "base/duration.h"
 #include "base/error.h"
 #include "base/suggest.h"
 
@@ -23,6 +24,10 @@ constexpr double kKibi = 1024.0, kMebi = kKibi * 1024, kGibi = kMebi * 1024, kTe
 
 constexpr Unit kTimeUnits[] = {{"ps", 1},   {"ns", 1e3}, {"us", 1e6},    {"\u00b5s", 1e6}, {"\u03bcs", 1e6},
                                {"ms", 1e9}, {"s", 1e12}, {"min", 60e12}, {"h", 3600e12}};
+constexpr Unit kDurationUnits[] = {{"s", 1},           {"ms", 1e-3},    {"us", 1e-6},    {"ns", 1e-9},
+                                   {"ps", 1e-12},      {"min", 60},     {"h", 3600},     {"d", 86400},
+                                   {"day", 86400},     {"days", 86400}, {"y", 31557600}, {"year", 31557600},
+                                   {"years", 31557600}};
 constexpr Unit kBytesUnits[] = {{"B", 1},     {"kB", 1e3},    {"KB", 1e3},    {"MB", 1e6},    {"GB", 1e9},
                                 {"TB", 1e12}, {"KiB", kKibi}, {"MiB", kMebi}, {"GiB", kGibi}, {"TiB", kTebi}};
 constexpr Unit kBandwidthUnits[] = {
@@ -115,6 +120,14 @@ Time parse_time(std::string_view text, const std::string& where) {
   return Time(to_whole(ps, text, where, "ps"));
 }
 
+double parse_duration(std::string_view text, const std::string& where) {
+  constexpr double kMost = 1e12;
+  const double seconds = parse_quantity(text, where, "a duration", "3h", kDurationUnits);
+  if (seconds > kMost)
+    throw Error(where, fmt::format("'{:.60}' is absurdly long", text), "the longest duration is 30000 years");
+  return seconds;
+}
+
 Bytes parse_bytes(std::string_view text, const std::string& where) {
   constexpr double kMost = 1e18;
   const double bytes = parse_quantity(text, where, "a size", "25MiB", kBytesUnits);
@@ -172,6 +185,14 @@ double parse_fraction(std::string_view text, const std::string& where) {
 std::string to_text(Time t) {
   static constexpr const char* kNames[] = {"ps", "ns", "us", "ms", "s"};
   return t.value == 0 ? "0 s" : scaled(static_cast<double>(t.value), 1000, kNames);
+}
+std::string duration_text(double seconds) {
+  constexpr double kMinute = 60, kHour = 3600, kDay = 86400, kYear = 31557600;
+  if (seconds < 2 * kMinute) return fmt::format("{:.4g} s", seconds);
+  if (seconds < 2 * kHour) return fmt::format("{:.4g} min", seconds / kMinute);
+  if (seconds < 2 * kDay) return fmt::format("{:.4g} h", seconds / kHour);
+  if (seconds < 2 * kYear) return fmt::format("{:.4g} days", seconds / kDay);
+  return fmt::format("{:.4g} years", seconds / kYear);
 }
 std::string to_text(Bytes b) {
   static constexpr const char* kNames[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

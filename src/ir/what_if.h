@@ -38,12 +38,13 @@ struct Jitter {
   std::uint64_t seed = 1;
 };
 
+// Durations in seconds (base/duration.h).
 struct Failures {
-  Time mtbf_of_node;       // mean time between failures of one node; 0: no failures
+  double mtbf_of_node = 0;  // mean time between failures of one node; 0: no failures
   std::int64_t ranks_per_node = 8;
-  Time checkpoint;         // time to write one
-  Time restart;            // to detect, replace, reload
-  Time interval;           // between checkpoints; 0: the optimum
+  double checkpoint = 0;  // to write one, while training stands still
+  double restart = 0;     // to notice, replace, reload
+  double interval = 0;    // of training between checkpoints; 0: the optimum
 };
 
 struct WhatIf {
