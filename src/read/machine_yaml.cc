@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/registry.h"
 #include "base/suggest.h"
+#include "ir/rank_ranges.h"
 #include "read/embedded.h"
 
 namespace armilla {
@@ -83,6 +84,31 @@ std::map<DType, FlopRate> read_matrix_rates(const Config& config) {
   return rates;
 }
 
+Device read_device_or_name(const Config& config) {
+  return config.is_scalar() ? load_device(name_or_path(config), config.where()) : read_device(config);
+}
+
+// Sorted by rank. `ranks` is not checked against the machine's size, which the plan may change.
+std::vector<OtherDevices> read_other_devices(const Config& config) {
+  std::vector<OtherDevices> others;
+  for (const Config& item : config.items()) {
+    const Config ranks = item.at("ranks");
+    const Device device = read_device_or_name(item.at("device"));
+    item.reject_unknown_keys();
+    for (const RankRange& range : parse_rank_ranges(ranks.text(), ranks.where())) {
+      for (const OtherDevices& other : others) {
+        if (range.first <= other.last && other.first <= range.last)
+          throw Error(ranks.where(),
+                      fmt::format("rank {} has two devices", std::max(range.first, other.first)));
+      }
+      others.push_back({range.first, range.last, device});
+    }
+  }
+  std::sort(others.begin(), others.end(),
+            [](const OtherDevices& a, const OtherDevices& b) { return a.first < b.first; });
+  return others;
+}
+
 Dimension read_dimension(const Config& config, std::size_t index) {
   constexpr DimensionKind kKinds[] = {DimensionKind::ring, DimensionKind::fully_connected,
                                       DimensionKind::switched};
@@ -130,8 +156,10 @@ Device read_device(const Config& config) {
   if (device.memory.value < 1) throw Error(config.at("memory").where(), "a device needs memory");
   device.memory_bandwidth = config.at("memory_bandwidth").bandwidth();
   device.vector_rate = config.at("vector_rate").flop_rate();
+  if (const auto host = config.find("host_bandwidth")) device.host_bandwidth = host->bandwidth();
   std::vector<std::string> figures = {"memory",
                                       "memory_bandwidth",
+                                      "host_bandwidth",
                                       "vector_rate",
                                       "matrix_efficiency",
                                       "vector_efficiency",
@@ -162,9 +190,8 @@ Machine read_machine(const Config& config) {
   Machine machine;
   machine.name = read_name(config);
   machine.description = read_text(config, "description");
-  const Config device = config.at("device");
-  machine.device =
-      device.is_scalar() ? load_device(name_or_path(device), device.where()) : read_device(device);
+  machine.device = read_device_or_name(config.at("device"));
+  if (const auto devices = config.find("devices")) machine.others = read_other_devices(*devices);
   machine.dimensions = read_dimensions(config.at("dimensions"));
   if (const auto elastic = config.find("elastic")) machine.elastic = elastic->boolean();
   machine.source = read_text(config, "source");
@@ -196,7 +223,10 @@ Machine load_machine(const std::string& name_or_path, const std::string& where) 
 }
 
 bool is_path(std::string_view name_or_path) {
-  return name_or_path.find_first_of("/.") != std::string_view::npos;
+  if (name_or_path.find('/') != std::string_view::npos) return true;
+  const auto dot = name_or_path.find_last_of('.');
+  if (dot == std::string_view::npos) return false;
+  return dot + 1 == name_or_path.size() || name_or_path[dot + 1] < '0' || name_or_path[dot + 1] > '9';
 }
 
 std::string name_or_path(const Config& config) {

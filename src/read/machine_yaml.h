@@ -24,7 +24,7 @@ std::vector<std::string> machine_names();
 Device load_device(const std::string& name_or_path, const std::string& where);
 Machine load_machine(const std::string& name_or_path, const std::string& where);
 
-// A path has a slash or a dot in it; names of models, devices and machines have neither.
+// A path has a slash or an extension; a dot before a digit belongs to a name ("megatron-1.7b").
 bool is_path(std::string_view name_or_path);
 // The value's text: a name as it stands, a path seen from the folder of the file that it is written in.
 std::string name_or_path(const Config& config);

@@ -103,6 +103,29 @@ void take_given(const std::set<std::string>& known, const ModelOptions& options,
   }
 }
 
+// A sequence length given as such goes to the dimension that is called so.
+void take_sequence(const std::set<std::string>& known, const std::string& file, const ModelOptions& options,
+                   OnnxDimensions& dims) {
+  if (options.sequence == 0) return;
+  const std::string where = fmt::format("a sequence of {}", options.sequence);
+  if (options.sequence < 1) throw Error(where, "a sequence has at least 1 token");
+  bool found = false;
+  for (const std::string& name : known) {
+    const std::string plain = lower(name);
+    if (plain != "seq" && plain != "sequence" && plain != "sequence_length" && plain != "seq_len" &&
+        plain != "seq_length")
+      continue;
+    found = true;
+    const auto [given, is_new] = dims.values.try_emplace(name, options.sequence);
+    if (!is_new && given->second != options.sequence)
+      throw Error(where, fmt::format("contradicts dimension {}={}", name, given->second),
+                  "give one of the two");
+  }
+  if (!found)
+    throw Error(where, fmt::format("{} has no symbolic dimension called sequence", file),
+                "its sequence, if it has one, is fixed in the file or named otherwise (--dim NAME=SIZE)");
+}
+
 void take_batch(const std::vector<const Symbol*>& batch, const ModelOptions& options, OnnxDimensions& dims) {
   for (const Symbol* symbol : batch) {
     const auto given = dims.values.find(symbol->name);
@@ -194,7 +217,9 @@ OnnxDimensions bind_dimensions(const WireModel& model, const std::string& file, 
   }
   const std::vector<Symbol> symbols = input_symbols(inputs);
   dims.any_symbolic = !symbols.empty();
-  take_given(all_symbols(model.graph, symbols), options, dims);
+  const std::set<std::string> known = all_symbols(model.graph, symbols);
+  take_given(known, options, dims);
+  take_sequence(known, file, options, dims);
   take_batch(batch_symbols(symbols), options, dims);
 
   std::vector<std::string> open;

@@ -6,6 +6,7 @@
 #include <map>
 #include <sstream>
 
+#include "base/error_testing.h"
 #include "base/mapped_file.h"
 #include "read/onnx_builder.h"
 #include "read/read.h"
@@ -407,6 +408,19 @@ TEST(OnnxBytes, AnEmbeddingReadsOnlyTheRowsItPicks) {
   EXPECT_EQ(totals(model).parameters, 8000);
   EXPECT_EQ(model.operators[0].forward.kind, WorkKind::copy);
   EXPECT_EQ(model.operators[0].forward.bytes.value, 2 * (2 * 3 * 8 * 4) + 2 * 3 * 8);
+}
+
+TEST(OnnxDimensions, ASequenceGoesToTheDimensionCalledSo) {
+  std::string text = OnnxBuilder().input("x", {-1, -11, 8}).node("Relu", {"x"}, {"y"}).output("y").bytes();
+  text.replace(text.find("s11"), 3, "seq");
+  ModelOptions options;
+  options.batch = 2;
+  options.sequence = 5;
+  const Model model = read_onnx(text, "test.onnx", options);
+  EXPECT_THAT(model.tensors[model.inputs[0]].shape, ElementsAre(2, 5, 8));
+  options.dimensions["seq"] = 6;
+  EXPECT_EQ(error_of([&] { read_onnx(text, "test.onnx", options); }),
+            "a sequence of 5: contradicts dimension seq=6\n  hint: give one of the two");
 }
 
 }  // namespace

@@ -17,6 +17,9 @@ namespace armilla {
 struct ModelOptions {
   std::map<std::string, std::int64_t> dimensions;  // symbolic dimension -> value
   std::optional<std::int64_t> batch;  // samples per forward pass; the file's own, or 1, when not given
+  // Tokens per sample; 0: the description's own. In a graph it is the symbolic dimension that is called
+  // sequence.
+  std::int64_t sequence = 0;
 };
 
 struct ModelFormat {
@@ -25,11 +28,16 @@ struct ModelFormat {
   std::span<const std::string_view> suffixes;      // with the dot
   bool (*sniff)(std::span<const char> beginning);  // whether the first bytes look like it
   Model (*read)(std::span<const char> bytes, const std::string& name, const ModelOptions& options);
+  bool described;  // by numbers (read/model_description.h) instead of a graph
 };
 std::span<const ModelFormat> model_formats();
 
 // A zoo name ("resnet50") or a path. Throws Error with "did you mean" for neither.
 Model read_model(const std::string& name_or_path, const ModelOptions& options);
+
+// Whether that is a model by description (read/described_model.h) and no graph. Reads a few bytes of a file
+// at most. Throws as read_model for what is neither a file nor a name.
+bool is_described(const std::string& name_or_path);
 
 // ONNX (read/onnx.cc): walks the wire format without touching weights.
 Model read_onnx(std::span<const char> bytes, const std::string& name, const ModelOptions& options);

@@ -5,21 +5,17 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ir/rank_ranges.h"
+#include "read/choice_yaml.h"
 #include "read/machine_yaml.h"
+#include "read/plan_yaml.h"
+#include "read/what_if_yaml.h"
 
 namespace armilla {
 namespace {
 
 // Beyond any sense, so that nothing downstream is asked to allocate by a typing mistake.
 constexpr std::int64_t kMostChunks = 65536;
-
-// One of `values`, by its name.
-template <class Enum>
-Enum read_choice(const Config& config, std::initializer_list<Enum> values) {
-  std::vector<std::string_view> names;
-  for (const Enum value : values) names.push_back(name_of(value));
-  return values.begin()[config.choice(names)];
-}
 
 ModelSource read_model_source(const Config& config) {
   ModelSource model;
@@ -31,48 +27,9 @@ ModelSource read_model_source(const Config& config) {
   if (const auto dimensions = config.find("dimensions")) {
     for (const auto& [symbol, size] : dimensions->entries()) model.dimensions[symbol] = size.count();
   }
+  if (const auto sequence = config.find("sequence")) model.sequence = sequence->count(1, INT32_MAX);
   config.reject_unknown_keys();
   return model;
-}
-
-Plan read_plan(const Config& config, std::int64_t machine_ranks) {
-  Plan plan;
-  plan.ranks = machine_ranks;
-  if (const auto ranks = config.find("ranks")) plan.ranks = ranks->count(1, INT32_MAX);
-  if (const auto batch = config.find("batch")) plan.batch = batch->count(1, INT32_MAX);
-  if (const auto global = config.find("global_batch")) {
-    if (config.has("batch"))
-      throw Error(global->where(), "is given beside plan.batch", "give one: of all ranks, or of one");
-    const std::int64_t samples = global->count(1);
-    if (samples % plan.ranks != 0 || samples / plan.ranks > INT32_MAX) {
-      const std::int64_t below = std::max(samples / plan.ranks, std::int64_t{1}) * plan.ranks;
-      throw Error(global->where(),
-                  fmt::format("{} samples cannot be shared equally by {} ranks", samples, plan.ranks),
-                  fmt::format("batches that can are {} and {}", below, below + plan.ranks));
-    }
-    plan.batch = samples / plan.ranks;
-  }
-  if (const auto count = config.find("micro_batches")) {
-    plan.micro_batches = count->count(1, INT32_MAX);
-    if (plan.batch % plan.micro_batches != 0) {
-      throw Error(count->where(), fmt::format("{} micro-batches do not divide the batch of {} per rank",
-                                              plan.micro_batches, plan.batch));
-    }
-  }
-  if (const auto precision = config.find("precision")) {
-    std::vector<std::string_view> names;
-    for (const std::string_view name : dtype_names()) {
-      if (is_floating(*dtype_from_name(name))) names.push_back(name);
-    }
-    plan.precision = *dtype_from_name(names[precision->choice(names)]);
-  }
-  if (const auto bucket = config.find("bucket")) plan.bucket = bucket->bytes();
-  if (const auto bucket = config.find("first_bucket")) plan.first_bucket = bucket->bytes();
-  if (const auto overlap = config.find("overlap")) plan.overlap = overlap->boolean();
-  if (const auto optimizer = config.find("optimizer"))
-    plan.optimizer = read_choice(*optimizer, {Optimizer::sgd, Optimizer::momentum, Optimizer::adam});
-  config.reject_unknown_keys();
-  return plan;
 }
 
 ComponentChoice read_component(const Config& config) {
@@ -121,27 +78,65 @@ CollectiveOptions read_collectives(const Config& config) {
   return options;
 }
 
-}  // namespace
-
-Study read_study(const Config& config) {
+// Everything but the model and the plan.
+Study read_shared(const Config& config) {
   Study study;
-  study.model = read_model_source(config.at("model"));
-  const Config machine_config = config.at("machine");
-  const Machine machine = machine_config.is_scalar()
-                              ? load_machine(name_or_path(machine_config), machine_config.where())
-                              : read_machine(machine_config);
-  const auto plan = config.find("plan");
-  const Config origin = plan ? *plan : machine_config;
-  study.plan.ranks = rank_count(machine);
-  if (plan) study.plan = read_plan(*plan, study.plan.ranks);
+  const Config machine = config.at("machine");
+  study.machine =
+      machine.is_scalar() ? load_machine(name_or_path(machine), machine.where()) : read_machine(machine);
+  study.request.where = study.request.ranks_where = machine.where();
   if (const auto compute = config.find("compute")) study.compute = read_component(*compute);
   if (const auto network = config.find("network")) study.network = read_component(*network);
   if (const auto collectives = config.find("collectives")) study.collectives = read_collectives(*collectives);
+  if (const auto what_if = config.find("what_if")) study.what_if = read_what_if(*what_if, study.machine);
+  return study;
+}
+
+void read_job(const Config& config, Study& study) {
+  study.model = read_model_source(config.at("model"));
+  const std::string ranks_where = study.request.ranks_where;
+  if (const auto plan = config.find("plan")) study.request = read_plan(*plan);
+  if (study.request.ranks_where.empty())
+    study.request.ranks_where = config.has("plan") ? study.request.where : ranks_where;
+}
+
+}  // namespace
+
+Study read_study(const Config& config) {
+  Study study = read_shared(config);
+  read_job(config, study);
   config.reject_unknown_keys();
-  validate_plan(study.plan, origin.where());
-  const auto ranks = plan ? plan->find("ranks") : std::nullopt;
-  study.machine =
-      with_ranks(machine, study.plan.ranks, machine.elastic, ranks ? ranks->where() : origin.where());
+  return study;
+}
+
+JobsStudy read_jobs(const Config& config) {
+  JobsStudy study;
+  study.shared = read_shared(config);
+  if (study.shared.what_if.failures.mtbf_of_node > 0) {
+    throw Error(config.at("what_if").where(), "failures of several jobs together are not modelled",
+                "give them in the study of one job");
+  }
+  const Config jobs = config.at("jobs");
+  for (const Config& item : jobs.items()) {
+    JobRequest& job = study.jobs.emplace_back();
+    job.where = item.where();
+    job.name = item.at("name").text();
+    job.study = study.shared;
+    read_job(item, job.study);
+    job.devices_where = job.study.request.ranks_where;
+    if (const auto devices = item.find("devices")) {
+      job.devices = parse_rank_ranges(devices->text(), devices->where());
+      job.devices_where = devices->where();
+    }
+    if (const auto start = item.find("start")) job.start = start->time();
+    item.reject_unknown_keys();
+    const auto same = [&](const JobRequest& other) { return &other != &job && other.name == job.name; };
+    if (std::any_of(study.jobs.begin(), study.jobs.end(), same))
+      throw Error(item.at("name").where(), fmt::format("'{}' is the name of an earlier job", job.name));
+  }
+  if (study.jobs.empty())
+    throw Error(jobs.where(), "the list is empty", "give a model and a plan for each job");
+  config.reject_unknown_keys();
   return study;
 }
 

@@ -1,27 +1,31 @@
 // A study from YAML: the whole of a run in one file (docs/formats/study.schema.json lists the keys for
 // editors, examples/resnet50-dgx-a100.yaml shows them).
 //
-//   model        a zoo name or a path, or {name, dimensions: {symbol: size}}
+//   model        a zoo name or a path, or {name, dimensions: {symbol: size}, sequence}
 //   machine      a cluster's name or a path, or a whole machine (read/machine_yaml.h)
-//   plan         ranks (default: all of the machine), batch or global_batch, micro_batches, precision,
-//   bucket, first_bucket,
-//                overlap, optimizer
+//   plan         how the job is spread (read/plan_yaml.h)
 //   compute      "roofline" or "systolic:rows=128", or {model: systolic, rows: 128}
 //   network      likewise
 //   collectives  algorithms (a name, or a list with one per dimension), the same per kind under the kind's
-//   name,
-//                decomposition, chunks, active_chunks, order, charge_reductions
+//                name, decomposition, chunks, active_chunks, order, charge_reductions
+//   what_if      slow ranks and links, jitter, failures (read/what_if_yaml.h)
 //
 // Relative paths are relative to the file's folder, those of overrides to the working directory. Only `model`
 // and `machine` must be there; the other defaults are those of ir/plan.h and ir/collective.h. Component names
-// and their parameters are checked where the components are made.
+// and their parameters are checked where the components are made, and how everything fits together where the
+// study is prepared (study/prepare.h).
 #pragma once
 
 #include "base/config.h"
+#include "ir/jobs.h"
 #include "ir/study.h"
 
 namespace armilla {
 
 Study read_study(const Config& config);
+
+// Of a study with `jobs` instead of `model` and `plan`: a list of {name, model, plan, devices: "0-63",
+// start}; the other sections are shared by all.
+JobsStudy read_jobs(const Config& config);
 
 }  // namespace armilla

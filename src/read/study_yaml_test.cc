@@ -29,16 +29,17 @@ std::string study_error(const std::string& text, const std::vector<Override>& ov
 
 constexpr const char* kSmall = "model: resnet50\nmachine: dgx-a100\n";
 
-TEST(StudyYaml, DefaultsAreThoseOfTheStructsAndTheWholeMachine) {
+TEST(StudyYaml, DefaultsAreThoseOfTheStructsAndTheMachineAsItIs) {
   const Study study = study_of(kSmall);
   EXPECT_EQ(study.model.name, "resnet50");
-  EXPECT_EQ(study.plan.ranks, 64);
+  EXPECT_EQ(study.model.sequence, 0);
   EXPECT_EQ(rank_count(study.machine), 64);
-  EXPECT_EQ(study.plan.batch, Plan{}.batch);
-  EXPECT_EQ(study.plan.bucket, Bytes(25 << 20));
+  EXPECT_FALSE(study.request.ranks || study.request.tensor || study.request.data || study.request.batch);
+  EXPECT_EQ(study.request.plan.bucket, Bytes(25 << 20));
   EXPECT_EQ(study.compute.name, "roofline");
   EXPECT_EQ(study.network.name, "analytical");
   EXPECT_TRUE(study.collectives.algorithms.empty());
+  EXPECT_FALSE(study.what_if.changes_simulation());
 }
 
 TEST(StudyYaml, ReadsEveryKey) {
@@ -59,14 +60,14 @@ TEST(StudyYaml, ReadsEveryKey) {
       "  charge_reductions: true\n");
   EXPECT_EQ(study.model.name, "bert");
   EXPECT_EQ(study.model.dimensions.at("seq"), 128);
-  EXPECT_EQ(study.plan.ranks, 16);
-  EXPECT_EQ(study.plan.batch, 64);
-  EXPECT_EQ(study.plan.micro_batches, 4);
-  EXPECT_EQ(study.plan.precision, DType::bf16);
-  EXPECT_EQ(study.plan.bucket, Bytes(1 << 20));
-  EXPECT_EQ(study.plan.first_bucket, Bytes(64 << 10));
-  EXPECT_FALSE(study.plan.overlap);
-  EXPECT_EQ(study.plan.optimizer, Optimizer::adam);
+  EXPECT_EQ(study.request.ranks, 16);
+  EXPECT_EQ(study.request.batch, 64);
+  EXPECT_EQ(study.request.micro_batches, 4);
+  EXPECT_EQ(study.request.precision, DType::bf16);
+  EXPECT_EQ(study.request.plan.bucket, Bytes(1 << 20));
+  EXPECT_EQ(study.request.plan.first_bucket, Bytes(64 << 10));
+  EXPECT_FALSE(study.request.plan.overlap);
+  EXPECT_EQ(study.request.optimizer, Optimizer::adam);
   EXPECT_EQ(study.compute.name, "systolic");
   EXPECT_EQ(study.compute.where, "s.yaml:5:18: compute.model");
   EXPECT_EQ(study.compute.parameters.at("rows").value, "128");
@@ -81,27 +82,142 @@ TEST(StudyYaml, ReadsEveryKey) {
   EXPECT_TRUE(study.collectives.charge_reductions);
 }
 
-TEST(StudyYaml, TheMachineIsCutOrGrownToTheRanks) {
-  const Study grown = study_of(kSmall, {"plan.ranks=1024"});
-  ASSERT_EQ(grown.machine.dimensions.size(), 2U);
-  EXPECT_EQ(grown.machine.dimensions[1].size, 128);
-  const Study cut = study_of(kSmall, {"plan.ranks=4"});
-  ASSERT_EQ(cut.machine.dimensions.size(), 1U);
-  EXPECT_EQ(cut.machine.dimensions[0].size, 4);
-  EXPECT_EQ(study_error(kSmall, {"plan.ranks=12"}),
-            "--set plan.ranks=12: 12 ranks do not fill whole groups of 8 on machine 'dgx-a100'\n"
-            "  hint: the nearest counts that do are 8 and 16");
-  EXPECT_EQ(study_error("model: resnet50\nmachine:\n  device: a10\n  dimensions:\n"
-                        "    - {kind: Ring, size: 4, bandwidth: 1GB/s, latency: 1us}\nplan: {ranks: 8}\n"),
-            "s.yaml:6:15: plan.ranks: 8 ranks do not fit machine 's' of 4 devices\n"
-            "  hint: use at most 4 ranks or enlarge a dimension of the machine");
+TEST(StudyYaml, ReadsEveryKeyOfAHybridPlan) {
+  const PlanRequest request =
+      study_of(
+          "model: {name: llama3-8b, sequence: 4096}\nmachine: dgx-h100\n"
+          "plan:\n"
+          "  {tensor: 8, pipeline: 4, context: 2, data: 16, expert: 4, expert_tensor: 2, virtual_stages: 2,\n"
+          "   schedule: interleaved, stage_blocks: [3, 5], global_batch: 99999999999, micro_batch: 2,\n"
+          "   sequence_parallel: true, overlap_tensor: true, overlap_pipeline: false,\n"
+          "   context_method: all-to-all, expert_load: zipf, expert_skew: 0.5, seed: 7, zero: 3,\n"
+          "   prefetch: false, reshard: false, hybrid_shard: 8, overlap_parameters: false,\n"
+          "   offload: [optimizer, activations], accumulation_fusion: false, recompute_blocks: 3,\n"
+          "   order: data-tensor-pipeline-context, weight_type: bf16, gradient_type: fp32,\n"
+          "   parameter_type: fp8}\n")
+          .request;
+  const Plan& plan = request.plan;
+  EXPECT_EQ(request.tensor, 8);
+  EXPECT_EQ(request.pipeline, 4);
+  EXPECT_EQ(request.context, 2);
+  EXPECT_EQ(request.data, 16);
+  EXPECT_EQ(plan.expert, 4);
+  EXPECT_EQ(plan.expert_tensor, 2);
+  EXPECT_EQ(plan.virtual_stages, 2);
+  EXPECT_EQ(plan.schedule, PipelineSchedule::interleaved);
+  EXPECT_THAT(plan.stage_blocks, ElementsAre(3, 5));
+  EXPECT_FALSE(request.balance_stages);
+  EXPECT_EQ(request.global_batch, 99'999'999'999);
+  EXPECT_EQ(request.micro_batch, 2);
+  EXPECT_TRUE(plan.sequence_parallel);
+  EXPECT_TRUE(plan.overlap_tensor);
+  EXPECT_FALSE(plan.overlap_pipeline);
+  EXPECT_EQ(plan.context_method, ContextMethod::all_to_all);
+  EXPECT_EQ(plan.expert_load, ExpertLoad::zipf);
+  EXPECT_EQ(plan.expert_skew, 0.5);
+  EXPECT_EQ(plan.seed, 7U);
+  EXPECT_EQ(plan.zero_stage, 3);
+  EXPECT_FALSE(plan.prefetch);
+  EXPECT_FALSE(plan.reshard);
+  EXPECT_EQ(plan.hybrid_shard, 8);
+  EXPECT_FALSE(plan.overlap_parameters);
+  EXPECT_TRUE(plan.offload_optimizer);
+  EXPECT_TRUE(plan.offload_activations);
+  EXPECT_FALSE(plan.accumulation_fusion);
+  EXPECT_EQ(plan.recompute, Recompute::block);
+  EXPECT_EQ(plan.recompute_blocks, 3);
+  EXPECT_THAT(plan.order, ElementsAre(Axis::data, Axis::tensor, Axis::pipeline, Axis::context));
+  EXPECT_EQ(plan.weight_dtype, DType::bf16);
+  EXPECT_EQ(plan.gradient_dtype, DType::fp32);
+  EXPECT_EQ(plan.parameter_dtype, DType::fp8);
+  const PlanRequest other =
+      study_of(kSmall, {"plan.stage_blocks=balanced", "plan.order=[pipeline, data, context, tensor]",
+                        "plan.offload=optimizer"})
+          .request;
+  EXPECT_TRUE(other.balance_stages);
+  EXPECT_THAT(other.plan.order, ElementsAre(Axis::pipeline, Axis::data, Axis::context, Axis::tensor));
+  EXPECT_TRUE(other.plan.offload_optimizer);
+  EXPECT_FALSE(other.plan.offload_activations);
+}
+
+TEST(StudyYaml, RefusesHybridPlansThatMakeNoSense) {
+  const auto error = [](const std::string& setting) { return study_error(kSmall, {"plan." + setting}); };
+  EXPECT_EQ(error("schedule=1f2b"),
+            "--set plan.schedule=1f2b: unknown value '1f2b'\n  hint: did you mean '1f1b'?");
+  EXPECT_EQ(error("tensor=0"), "--set plan.tensor=0: 0 is too small\n  hint: the lowest value is 1");
+  EXPECT_EQ(error("zero=4"), "--set plan.zero=4: 4 is too large\n  hint: the highest value is 3");
+  EXPECT_EQ(error("order=tensor-data"),
+            "--set plan.order=tensor-data: the axis 'context' is missing\n"
+            "  hint: name all four, innermost first: tensor-context-data-pipeline");
+  EXPECT_EQ(error("order=tensor-tensor-data-pipeline"),
+            "--set plan.order=tensor-tensor-data-pipeline: the axis 'tensor' is named twice");
+  EXPECT_EQ(error("order=tensor-contxt-data-pipeline"),
+            "--set plan.order=tensor-contxt-data-pipeline: unknown axis 'contxt'\n"
+            "  hint: did you mean 'context'?");
+  EXPECT_EQ(error("stage_blocks=even"),
+            "--set plan.stage_blocks=even: expected 'balanced' or a list with the blocks of every stage\n"
+            "  hint: for example [11, 12, 12, 11]");
+  EXPECT_EQ(error("stage_blocks=[]"),
+            "--set plan.stage_blocks=[]: a list of 0 stages\n  hint: give one number for every stage");
+  EXPECT_EQ(error("expert_skew=-1"), "--set plan.expert_skew=-1: a skew of -1\n  hint: expected 0 to 100");
+  EXPECT_EQ(error("offload=weights"),
+            "--set plan.offload=weights: unknown value 'weights'\n"
+            "  hint: known: none, optimizer, activations");
+  EXPECT_EQ(study_error(kSmall, {"plan.recompute=full", "plan.recompute_blocks=2"}),
+            "--set plan.recompute_blocks=2: is given beside recompute 'full'\n"
+            "  hint: recompute_blocks goes with recompute: block");
+}
+
+TEST(StudyYaml, ReadsWhatIf) {
+  const WhatIf what_if = study_of(std::string(kSmall) +
+                                  "what_if:\n"
+                                  "  ranks: [{ranks: '0-7,12', time: 1.5}, {ranks: 3, time: 2}]\n"
+                                  "  links: [{dimension: rail, ranks: 3, bandwidth: 0.5, latency: 2}]\n"
+                                  "  jitter: {deviation: 0.1, seed: 4}\n"
+                                  "  failures: {mtbf_of_node: 5y, ranks_per_node: 4, checkpoint: 30s,\n"
+                                  "             restart: 10min, interval: 2h}\n")
+                             .what_if;
+  ASSERT_EQ(what_if.ranks.size(), 3U);
+  EXPECT_EQ(what_if.ranks[0].ranks.last, 7);
+  EXPECT_EQ(what_if.ranks[1].ranks.first, 12);
+  EXPECT_EQ(what_if.ranks[1].time, 1.5);
+  EXPECT_EQ(what_if.ranks[2].time, 2);
+  ASSERT_EQ(what_if.links.size(), 1U);
+  EXPECT_EQ(what_if.links[0].dimension, 1U);
+  EXPECT_EQ(what_if.links[0].bandwidth, 0.5);
+  EXPECT_EQ(what_if.links[0].latency, 2);
+  EXPECT_EQ(what_if.jitter.deviation, 0.1);
+  EXPECT_EQ(what_if.jitter.seed, 4U);
+  EXPECT_DOUBLE_EQ(what_if.failures.mtbf_of_node, 5 * 365.25 * 86400);
+  EXPECT_EQ(what_if.failures.ranks_per_node, 4);
+  EXPECT_EQ(what_if.failures.checkpoint, 30);
+  EXPECT_EQ(what_if.failures.restart, 600);
+  EXPECT_EQ(what_if.failures.interval, 7200);
+}
+
+TEST(StudyYaml, RefusesWhatIfThatMakesNoSense) {
+  const auto error = [](const std::string& setting) { return study_error(kSmall, {"what_if." + setting}); };
+  EXPECT_EQ(error("ranks=[{ranks: 7-0, time: 2}]"),
+            "--set what_if.ranks=[{ranks: 7-0, time: 2}]: the range 7-0 runs backwards\n  hint: write 0-7");
+  EXPECT_EQ(error("ranks=[{ranks: 0, time: 0}]"),
+            "--set what_if.ranks=[{ranks: 0, time: 0}]: a factor of 0\n  hint: expected 1e-06 to 1e+06");
+  EXPECT_EQ(error("links=[{dimension: rails, ranks: 0}]"),
+            "--set what_if.links=[{dimension: rails, ranks: 0}]: unknown dimension 'rails'\n"
+            "  hint: did you mean 'rail'?");
+  EXPECT_EQ(error("jitter={deviation: -1}"),
+            "--set what_if.jitter={deviation: -1}: a factor of -1\n  hint: expected 0 to 10");
+  EXPECT_EQ(error("failures={checkpoint: 1s}"),
+            "--set what_if.failures={checkpoint: 1s}: the key 'mtbf_of_node' is missing");
+  EXPECT_EQ(error("failures={mtbf_of_node: 0s}"),
+            "--set what_if.failures={mtbf_of_node: 0s}: a node must live for more than no time");
 }
 
 TEST(StudyYaml, OverridesWorkWithoutAFile) {
   const Study study =
       study_of("", {"model=vgg16", "machine=tpu-v4", "plan.ranks=32", "compute=systolic:rows=64"});
   EXPECT_EQ(study.model.name, "vgg16");
-  EXPECT_EQ(rank_count(study.machine), 32);
+  EXPECT_EQ(study.request.ranks, 32);
+  EXPECT_EQ(study.request.ranks_where, "--set plan.ranks=32");
   EXPECT_EQ(study.compute.parameters.at("rows").where, "--set compute=systolic:rows=64: rows");
 }
 
@@ -173,8 +289,8 @@ TEST(StudyYaml, RefusesWhatMakesNoSense) {
 TEST(StudyYaml, TheExampleIsRead) {
   const Study study = read_study(Config::read(ARMILLA_SOURCE_DIR "/examples/resnet50-dgx-a100.yaml"));
   EXPECT_EQ(study.model.name, "resnet50");
-  EXPECT_EQ(study.plan.ranks, 64);
-  EXPECT_EQ(study.plan.precision, DType::fp16);
+  EXPECT_EQ(study.request.ranks, 64);
+  EXPECT_EQ(study.request.precision, DType::fp16);
 }
 
 TEST(StudyYaml, TheFuzzCorpusIsReadOrRefused) {
@@ -236,12 +352,24 @@ TEST_F(StudySchema, ItsKeysAreTheReaders) {
   EXPECT_EQ(properties(definition("machine")), known("machine." + odd));
   EXPECT_EQ(properties(definition("device")), known("machine.device." + odd));
   EXPECT_EQ(properties(definition("dimension")), known("machine.dimensions.0." + odd));
+  EXPECT_EQ(properties(definition("what_if")), known("what_if." + odd));
+  EXPECT_EQ(properties(definition("jitter")), known("what_if.jitter={deviation: 0, ~~~~~~~~~~~~: 1}"));
+  EXPECT_EQ(properties(definition("failures")),
+            known("what_if.failures={mtbf_of_node: 1y, ~~~~~~~~~~~~: 1}"));
+  EXPECT_EQ(properties(definition("slow_ranks")),
+            known("what_if.ranks=[{ranks: 0, time: 1, ~~~~~~~~~~~~: 1}]"));
+  EXPECT_EQ(properties(definition("slow_links")),
+            known("what_if.links=[{ranks: 0, dimension: dim0, ~~~~~~~~~~~~: 1}]"));
+  EXPECT_EQ(properties(definition("other_devices")),
+            known("machine.devices=[{ranks: 0, device: a10, ~~~~~~~~~~~~: 1}]"));
 }
 
 TEST_F(StudySchema, ItsNamesAreTheReaders) {
   const std::string odd = "=~~~~~~~~~~~~";
   EXPECT_EQ(enumeration(definition("plan"), "precision"), known("plan.precision" + odd));
-  EXPECT_EQ(enumeration(definition("plan"), "optimizer"), known("plan.optimizer" + odd));
+  for (const std::string key :
+       {"optimizer", "schedule", "context_method", "expert_load", "recompute", "weight_type"})
+    EXPECT_EQ(enumeration(definition("plan"), key), known("plan." + key + odd)) << key;
   EXPECT_EQ(enumeration(definition("collectives"), "decomposition"),
             known("collectives.decomposition" + odd));
   EXPECT_EQ(enumeration(definition("collectives"), "order"), known("collectives.order" + odd));

@@ -12,7 +12,7 @@ namespace armilla {
 
 struct ZooModel {
   std::string_view name;         // "resnet50"
-  std::string_view file;         // "models/resnet50.onnx"
+  std::string_view file;         // "models/resnet50.onnx", "models/llama3-8b.yaml"
   std::string_view description;  // one line: input size, source of the export
 };
 std::span<const ZooModel> zoo_models();

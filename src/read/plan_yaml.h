@@ -1,0 +1,14 @@
+// The `plan` section of a study: what the user said, not yet resolved (lower/resolve_plan.h fills in the rest
+// and refuses what cannot be). docs/formats/study.md lists the keys; they are the words of ir/plan.h.
+#pragma once
+
+#include "base/config.h"
+#include "ir/plan.h"
+
+namespace armilla {
+
+// Throws Error for unknown keys and words, numbers without sense of their own, and pairs of keys that say the
+// same thing twice.
+PlanRequest read_plan(const Config& config);
+
+}  // namespace armilla
