@@ -1,10 +1,13 @@
 #include "ir/backward.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace armilla {
 namespace {
 
 // Bytes of an operator's outputs: what a backward kernel reads as the incoming gradient.
-Bytes output_bytes(const Model& model, const Operator& op) {
+Bytes output_bytes_of(const Model& model, const Operator& op) {
   Bytes sum;
   for (const std::uint32_t output : op.outputs) {
     const Tensor& tensor = model.tensors[output];
@@ -23,43 +26,62 @@ Work matrix_gradient(const Work& forward, bool of_input, bool of_weight) {
     macs += gemm.macs();
   }
   // Arithmetic around the products (a bias, a softmax inside a fused operator) comes on top of two flops per
-  // multiply-accumulate.
-  const Flops around = Flops(forward.flops.value - 2 * macs);
-  work.flops = Flops(2 * macs * static_cast<std::int64_t>(of_input + of_weight)) + around;
+  // multiply-accumulate; a mask takes the same share from all of them.
+  const std::int64_t products = static_cast<std::int64_t>(of_input + of_weight);
+  const std::int64_t around = forward.flops.value - 2 * macs;
+  work.flops = around >= 0 ? Flops(2 * macs * products + around) : forward.flops * products;
   return work;
+}
+
+// The first of the forward products, up to the share of them that the kernel repeats.
+void repeat_forward(const Operator& op, const Work& forward, Work& work) {
+  std::int64_t macs = 0;
+  for (const Gemm& gemm : forward.gemms) macs += gemm.macs();
+  const double most = op.repeated_forward * static_cast<double>(macs);
+  std::int64_t repeated = 0;
+  for (const Gemm& gemm : forward.gemms) {
+    repeated += gemm.macs();
+    if (static_cast<double>(repeated) > most) break;
+    work.gemms.push_back(gemm);
+  }
+  work.flops += Flops(std::llround(op.repeated_forward * static_cast<double>(forward.flops.value)));
 }
 
 }  // namespace
 
-Work input_gradient(const Model& model, const Operator& op) {
-  const Work& forward = op.forward;
+Work input_gradient(const Operator& op, const Work& forward, Bytes output_bytes) {
   if (op.is_view || forward.kind == WorkKind::none || !op.needs_input_gradient) return {};
   if (forward.kind == WorkKind::matrix) {
     Work work = matrix_gradient(forward, true, !op.weight_is_operand);
     if (!op.weight_is_operand) work.bytes += forward.bytes;  // both operands' gradients are written
+    if (op.repeated_forward > 0) repeat_forward(op, forward, work);
     return work;
   }
   Work work = forward;
   work.flops = forward.flops * 2;
-  work.bytes = forward.bytes + output_bytes(model, op);
+  work.bytes = forward.bytes + output_bytes;
   return work;
 }
 
-Work weight_gradient(const Model& model, const Operator& op) {
-  const Work& forward = op.forward;
+Work weight_gradient(const Operator& op, const Work& forward, Bytes output_bytes, bool trainable) {
   if (forward.kind == WorkKind::none) return {};
-  if (op.weight_is_operand) {
-    bool trainable = false;
-    for (const std::uint32_t parameter : op.parameters)
-      trainable = trainable || model.parameters[parameter].trainable;
-    return trainable ? matrix_gradient(forward, false, true) : Work{};
-  }
+  if (op.weight_is_operand) return trainable ? matrix_gradient(forward, false, true) : Work{};
   // An operator whose input needs no gradient (an embedding, a norm on the raw input) still produces that of
   // its parameters.
   if (op.needs_input_gradient || op.parameters.empty()) return {};
   Work work = forward;
-  work.bytes = forward.bytes + output_bytes(model, op);
+  work.bytes = forward.bytes + output_bytes;
   return work;
+}
+
+Work input_gradient(const Model& model, const Operator& op) {
+  return input_gradient(op, op.forward, output_bytes_of(model, op));
+}
+
+Work weight_gradient(const Model& model, const Operator& op) {
+  const bool trainable = std::any_of(op.parameters.begin(), op.parameters.end(),
+                                     [&](std::uint32_t p) { return model.parameters[p].trainable; });
+  return weight_gradient(op, op.forward, output_bytes_of(model, op), trainable);
 }
 
 }  // namespace armilla

@@ -82,5 +82,33 @@ TEST(Backward, AnEmbeddingAtTheInputStillHasItsTablesGradient) {
   EXPECT_EQ(weight_gradient(model, model.operators[0]).bytes, Bytes(64 + 32));
 }
 
+// Flash attention, scores and weighted sum: the backward kernel repeats the scores.
+TEST(Backward, RepeatedArithmeticCountsWithTheInputGradient) {
+  Operator op = matrix({}, false);
+  op.forward.gemms.push_back({2, 8, 4, 1, true});
+  op.forward.flops = Flops(2 * 128);
+  op.repeated_forward = 0.5;
+  const Model model = one_operator(op);
+  const Work input = input_gradient(model, model.operators[0]);
+  EXPECT_EQ(input.flops, Flops(4 * 128 + 128));
+  EXPECT_EQ(input.gemms.size(), 5U);
+  EXPECT_EQ(input.gemms.back(), (Gemm{2, 4, 8, 1, true}));
+}
+
+TEST(Backward, AMaskSparesEveryProductTheSameShare) {
+  Operator op = matrix({}, false);
+  op.forward.flops = Flops(64);  // half of the product's
+  const Model model = one_operator(op);
+  EXPECT_EQ(input_gradient(model, model.operators[0]).flops, Flops(128));
+}
+
+TEST(Backward, AShareOfTheWorkHasItsShareOfGradients) {
+  const Operator op = matrix({0}, true);
+  const Work half{WorkKind::matrix, DType::bf16, Flops(64), Bytes(50), {{1, 4, 8, 1, true}}};
+  EXPECT_EQ(input_gradient(op, half, Bytes(4)).gemms, (std::vector<Gemm>{{1, 8, 4, 1, true}}));
+  EXPECT_EQ(weight_gradient(op, half, Bytes(4), true).flops, Flops(64));
+  EXPECT_EQ(weight_gradient(op, half, Bytes(4), false).kind, WorkKind::none);
+}
+
 }  // namespace
 }  // namespace armilla

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <tuple>
 
 #include "base/error.h"
 
@@ -121,30 +123,126 @@ std::vector<std::vector<std::uint32_t>> calls_of(const Graph& graph, const Progr
 }
 
 bool agree(const CollectiveCall& a, const CollectiveCall& b) {
-  return a.kind == b.kind && a.bytes == b.bytes && a.root == b.root;
+  return a.kind == b.kind && a.bytes == b.bytes && a.root == b.root && a.custom == b.custom;
 }
 
+void check_roots(const Graph& graph, const std::vector<std::uint32_t>& calls, const GroupFamily& family,
+                 const std::vector<std::int32_t>& group) {
+  for (const std::uint32_t id : calls) {
+    const CollectiveCall& call = graph.collectives[id];
+    if (call.root < 0 || static_cast<std::size_t>(call.root) >= group.size()) {
+      throw Error(fmt::format("group family '{}'", family.name),
+                  fmt::format("a {} among {} ranks has no member {} to be its root", name_of(call.kind),
+                              group.size(), call.root));
+    }
+  }
+}
+
+// Compares the programs of every group's members with the first member's, each pair of programs and each
+// program with each size of group once.
 void check_agreement(const Graph& graph) {
   std::vector<std::vector<std::vector<std::uint32_t>>> calls;
   for (const Program& program : graph.programs) calls.push_back(calls_of(graph, program));
+  const auto same = [&](std::uint32_t a, std::uint32_t b) {
+    return agree(graph.collectives[a], graph.collectives[b]);
+  };
   for (std::size_t f = 0; f < graph.families.size(); ++f) {
-    for (const std::vector<std::int32_t>& group : graph.families[f].groups) {
+    const GroupFamily& family = graph.families[f];
+    std::set<std::pair<std::uint32_t, std::uint32_t>> agreeing;
+    std::set<std::pair<std::uint32_t, std::size_t>> rooted;
+    for (const std::vector<std::int32_t>& group : family.groups) {
+      if (group.empty()) continue;
+      const std::uint32_t first = graph.program_of[static_cast<std::size_t>(group[0])];
+      if (rooted.insert({first, group.size()}).second) check_roots(graph, calls[first][f], family, group);
+      std::uint32_t last = first;
       for (const std::int32_t rank : group) {
-        const std::uint32_t first = graph.program_of[static_cast<std::size_t>(group[0])];
         const std::uint32_t other = graph.program_of[static_cast<std::size_t>(rank)];
-        if (other == first) continue;
+        if (other == first || other == last) continue;
+        last = other;
+        if (!agreeing.insert({first, other}).second) continue;
         const auto& expected = calls[first][f];
         const auto& given = calls[other][f];
-        const auto same = [&](std::uint32_t a, std::uint32_t b) {
-          return agree(graph.collectives[a], graph.collectives[b]);
-        };
         if (!std::equal(expected.begin(), expected.end(), given.begin(), given.end(), same)) {
-          throw Error(fmt::format("group family '{}'", graph.families[f].name),
+          throw Error(fmt::format("group family '{}'", family.name),
                       fmt::format("ranks {} and {} issue different collectives", group[0], rank));
         }
       }
     }
   }
+}
+
+// A rank that is in no group of a family cannot issue what is meant for its group.
+void check_membership(const Graph& graph) {
+  std::vector<std::set<std::uint32_t>> families;
+  for (const Program& program : graph.programs) {
+    std::set<std::uint32_t>& used = families.emplace_back();
+    for (std::uint32_t node = 0; node < program.size(); ++node) {
+      if (program.kind[node] == NodeKind::collective)
+        used.insert(graph.collectives[program.payload[node]].family);
+    }
+  }
+  for (std::size_t rank = 0; rank < graph.program_of.size(); ++rank) {
+    for (const std::uint32_t family : families[graph.program_of[rank]]) {
+      if (graph.families[family].group_of[rank] >= 0) continue;
+      throw Error(fmt::format("group family '{}'", graph.families[family].name),
+                  fmt::format("rank {} issues a collective and is in none of its groups", rank));
+    }
+  }
+}
+
+// Of every program, one transfer for each peer.
+std::vector<std::vector<std::uint32_t>> peers_of_programs(const Graph& graph) {
+  std::vector<std::vector<std::uint32_t>> found;
+  for (const Program& program : graph.programs) {
+    std::vector<std::uint32_t>& transfers = found.emplace_back();
+    std::set<std::tuple<PeerKind, std::int32_t, std::uint32_t>> known;
+    for (std::uint32_t node = 0; node < program.size(); ++node) {
+      if (program.kind[node] != NodeKind::send && program.kind[node] != NodeKind::receive) continue;
+      const auto id = static_cast<std::uint32_t>(program.payload[node]);
+      const PointToPoint& transfer = graph.transfers[id];
+      if (known.insert({transfer.peer_kind, transfer.peer, transfer.family}).second) transfers.push_back(id);
+    }
+  }
+  return found;
+}
+
+void check_peers(const Graph& graph) {
+  const std::vector<std::vector<std::uint32_t>> transfers = peers_of_programs(graph);
+  const Peers peers(graph);
+  for (std::int32_t rank = 0; rank < graph.ranks; ++rank) {
+    for (const std::uint32_t id : transfers[graph.program_of[static_cast<std::size_t>(rank)]]) {
+      const PointToPoint& transfer = graph.transfers[id];
+      const auto where = [&] { return fmt::format("rank {}", rank); };
+      if (transfer.peer_kind != PeerKind::rank) {
+        const GroupFamily& family = graph.families[transfer.family];
+        const std::int32_t group = family.group_of[static_cast<std::size_t>(rank)];
+        if (group < 0)
+          throw Error(where(),
+                      fmt::format("sends or receives in '{}' and is in none of its groups", family.name));
+        const auto size = static_cast<std::int64_t>(family.groups[static_cast<std::size_t>(group)].size());
+        if (transfer.peer_kind == PeerKind::position && (transfer.peer < 0 || transfer.peer >= size)) {
+          throw Error(where(), fmt::format("has no peer at position {} of its {} ranks in '{}'",
+                                           transfer.peer, size, family.name));
+        }
+      }
+      const std::int32_t peer = peers.of(rank, transfer);
+      if (peer < 0 || peer >= graph.ranks)
+        throw Error(where(), fmt::format("has the peer {}, which does not exist", peer));
+      if (peer == rank) throw Error(where(), "sends a message to itself");
+    }
+  }
+}
+
+std::string describe_peer(const Graph& graph, const PointToPoint& transfer) {
+  switch (transfer.peer_kind) {
+    case PeerKind::rank:
+      break;
+    case PeerKind::position:
+      return fmt::format("position {} in {}", transfer.peer, graph.families[transfer.family].name);
+    case PeerKind::shift:
+      return fmt::format("{:+} in {}", transfer.peer, graph.families[transfer.family].name);
+  }
+  return fmt::format("rank {}", transfer.peer);
 }
 
 }  // namespace
@@ -215,8 +313,10 @@ std::int32_t Peers::of(std::int32_t rank, const PointToPoint& transfer) const {
   const std::vector<std::int32_t>& group =
       family.groups[static_cast<std::size_t>(family.group_of[static_cast<std::size_t>(rank)])];
   if (transfer.peer_kind == PeerKind::position) return group[static_cast<std::size_t>(transfer.peer)];
-  const std::int64_t here = position_[transfer.family][static_cast<std::size_t>(rank)];
-  return group[static_cast<std::size_t>((here + transfer.peer) % static_cast<std::int64_t>(group.size()))];
+  const auto size = static_cast<std::int64_t>(group.size());
+  const std::int64_t there =
+      (position_[transfer.family][static_cast<std::size_t>(rank)] + transfer.peer) % size;
+  return group[static_cast<std::size_t>(there < 0 ? there + size : there)];
 }
 
 GroupFamily world_family(std::int64_t ranks) {
@@ -265,9 +365,17 @@ void validate_graph(const Graph& graph) {
       throw Error("graph", fmt::format("group family {} does not exist", call.family));
     if (call.bytes.value < 0) throw Error("graph", fmt::format("a collective of {} bytes", call.bytes.value));
   }
+  for (const PointToPoint& transfer : graph.transfers) {
+    if (transfer.peer_kind != PeerKind::rank && transfer.family >= graph.families.size())
+      throw Error("graph", fmt::format("group family {} does not exist", transfer.family));
+    if (transfer.bytes.value < 0)
+      throw Error("graph", fmt::format("a message of {} bytes", transfer.bytes.value));
+  }
   for (const Program& program : graph.programs) check_program(graph, program);
   for (const GroupFamily& family : graph.families) check_family(graph, family);
+  check_membership(graph);
   check_agreement(graph);
+  check_peers(graph);
 }
 
 std::string dump_graph(const Graph& graph) {
@@ -290,8 +398,8 @@ std::string dump_graph(const Graph& graph) {
         case NodeKind::receive: {
           const PointToPoint& transfer = graph.transfers[payload];
           const bool sends = program.kind[node] == NodeKind::send;
-          text += fmt::format(" {} {} bytes {} rank {}, tag {}", sends ? "send" : "receive",
-                              transfer.bytes.value, sends ? "to" : "from", transfer.peer, transfer.tag);
+          text += fmt::format(" {} {} bytes {} {}, tag {}", sends ? "send" : "receive", transfer.bytes.value,
+                              sends ? "to" : "from", describe_peer(graph, transfer), transfer.tag);
           break;
         }
         case NodeKind::memory_load:

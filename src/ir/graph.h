@@ -143,8 +143,8 @@ GroupFamily world_family(std::int64_t ranks);
 GroupFamily grid_family(const std::vector<std::int64_t>& sizes, std::uint32_t mask);
 
 // Throws Error for a dangling index, a circle of dependences (and prints it), a rank without program, a group
-// with a repeated or unknown rank, or members of a group that do not issue the same collectives in the same
-// order.
+// with a repeated or unknown rank, members of a group that do not issue the same collectives in the same
+// order, or a peer that is none. O(nodes + ranks x (families + peers of a program)).
 void validate_graph(const Graph& graph);
 std::string dump_graph(const Graph& graph);
 

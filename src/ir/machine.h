@@ -28,6 +28,7 @@ struct Device {
   FlopRate vector_rate;                   // fp32 peak outside the matrix units
   Bytes memory;
   Bandwidth memory_bandwidth;
+  Bandwidth host_bandwidth;  // to the CPU's memory, per direction; 0: unknown
   // Attainable fractions of the peaks, and what every kernel costs before it computes (cost/roofline.h).
   double matrix_efficiency = 1;
   double vector_efficiency = 1;

@@ -24,14 +24,47 @@ double bus_factor(CollectiveKind kind, std::int64_t group_size) {
   return 0;
 }
 
-double samples_per_second(const Run& run) {
-  const double seconds = in_seconds(run.result.iteration);
-  return seconds > 0
-             ? static_cast<double>(run.study.plan.batch) * static_cast<double>(run.study.plan.ranks) / seconds
-             : 0;
+Time iteration_time(const Run& run) {
+  return run.period > Time(0) ? run.period : run.result.iteration;
 }
 
-Flops model_flops(const Run& run) {
+double samples_per_second(const Run& run) {
+  const double seconds = in_seconds(iteration_time(run));
+  const Plan& plan = run.study.plan;
+  return seconds > 0 ? static_cast<double>(plan.batch) * static_cast<double>(plan.data()) / seconds : 0;
+}
+
+double tokens_per_second(const Run& run) {
+  return samples_per_second(run) * static_cast<double>(run.model.facts.sequence);
+}
+
+namespace {
+
+double macs_of(const Work& work) {
+  double macs = 0;
+  for (const Gemm& gemm : work.gemms) macs += static_cast<double>(gemm.macs());
+  return macs;
+}
+
+double share_of_peak(const Run& run, double flops) {
+  const double seconds = in_seconds(iteration_time(run));
+  const double peak = run.peak_rate.value * static_cast<double>(run.study.plan.ranks);
+  return seconds > 0 ? flops / (seconds * peak) : 0;
+}
+
+}  // namespace
+
+double model_flops(const Run& run) {
+  if (!is_hybrid(run)) return hardware_flops(run);
+  double forward = 0;
+  for (const Operator& op : run.model.operators) {
+    forward += op.model_flops.value > 0 ? static_cast<double>(op.model_flops.value) : 2 * macs_of(op.forward);
+  }
+  const Plan& plan = run.study.plan;
+  return 3 * forward * static_cast<double>(plan.micro_batches) * static_cast<double>(plan.data());
+}
+
+double hardware_flops(const Run& run) {
   double flops = 0;
   // Every rank of a program does the same, so count per program and multiply.
   std::vector<double> ranks(run.graph.programs.size());
@@ -41,18 +74,19 @@ Flops model_flops(const Run& run) {
     double per_rank = 0;
     for (std::uint32_t node = 0; node < program.size(); ++node) {
       if (program.kind[node] != NodeKind::compute || program.phase[node] == Phase::optimizer) continue;
-      for (const Gemm& gemm : run.graph.works[program.payload[node]].gemms)
-        per_rank += 2 * static_cast<double>(gemm.macs());
+      per_rank += 2 * macs_of(run.graph.works[program.payload[node]]);
     }
     flops += per_rank * ranks[p];
   }
-  return Flops(flops < 9e18 ? std::llround(flops) : INT64_MAX);
+  return flops / static_cast<double>(run.iterations);
 }
 
 double model_flops_utilization(const Run& run) {
-  const double seconds = in_seconds(run.result.iteration);
-  const double peak = run.peak_rate.value * static_cast<double>(run.study.plan.ranks);
-  return seconds > 0 ? static_cast<double>(model_flops(run).value) / (seconds * peak) : 0;
+  return share_of_peak(run, model_flops(run));
+}
+
+double hardware_flops_utilization(const Run& run) {
+  return share_of_peak(run, hardware_flops(run));
 }
 
 std::vector<CollectiveSummary> summarize_collectives(const Run& run) {
@@ -60,10 +94,12 @@ std::vector<CollectiveSummary> summarize_collectives(const Run& run) {
   std::vector<double> limits;  // seconds at the links' limit
   for (const CollectiveRecord& record : run.result.collectives) {
     const CollectiveCall& call = run.graph.collectives[record.call];
+    const std::string_view axis =
+        is_hybrid(run) ? std::string_view(run.graph.families[call.family].name) : std::string_view();
     std::size_t i = 0;
     while (i < summaries.size() &&
-           !(summaries[i].kind == call.kind && summaries[i].algorithm == record.algorithm &&
-             summaries[i].group_size == record.group_size)) {
+           !(summaries[i].kind == call.kind && summaries[i].axis == axis &&
+             summaries[i].algorithm == record.algorithm && summaries[i].group_size == record.group_size)) {
       ++i;
     }
     if (i == summaries.size()) {
@@ -71,6 +107,7 @@ std::vector<CollectiveSummary> summarize_collectives(const Run& run) {
       fresh.kind = call.kind;
       fresh.algorithm = record.algorithm;
       fresh.group_size = record.group_size;
+      fresh.axis = axis;
       summaries.push_back(fresh);
       limits.push_back(0);
     }

@@ -3,7 +3,9 @@
 // Bus bandwidth is nccl-tests' (PERFORMANCE.md there): bytes/time times 2(n-1)/n for all-reduce, (n-1)/n for
 // reduce-scatter, all-gather and all-to-all, 1 for broadcast and reduce. MFU is Chowdhery et al. 2022 (PaLM),
 // appendix B: model flops of forward and backward matrix products over iteration time x ranks x the device's
-// dense peak at the plan's precision.
+// dense peak at the plan's precision. HFU counts what the devices really multiplied instead, recomputation
+// and copies included. Under hybrid plans model flops are three times Operator::model_flops (Narayanan et al.
+// 2021, section 5.1, without its recomputation).
 #pragma once
 
 #include <string>
@@ -15,22 +17,28 @@ namespace armilla {
 
 double bus_factor(CollectiveKind kind, std::int64_t group_size);
 
+Time iteration_time(const Run& run);  // of one iteration in the steady state
 double samples_per_second(const Run& run);
+double tokens_per_second(const Run& run);  // 0: the model does not tell what a token is
 double model_flops_utilization(const Run& run);
-Flops model_flops(const Run& run);  // per iteration, all ranks
+double hardware_flops_utilization(const Run& run);
+// Per iteration, all ranks; those of a large job are beyond 64 bits.
+double model_flops(const Run& run);
+double hardware_flops(const Run& run);
 
 struct CollectiveSummary {
   CollectiveKind kind;
   std::string algorithm;
   std::int64_t group_size = 0;
   std::int64_t count = 0;
+  std::string_view axis;    // family of the groups, of hybrid plans
   Bytes bytes;              // per rank, all calls
   Time time;                // sum of started-to-finished
   Time queued;              // sum of issued-to-started
   Bandwidth bus_bandwidth;  // over the summed time
   double link_share = 0;    // fraction of the link's limit reached, 0 to 1
 };
-// Grouped by kind, algorithm and group size, the longest first.
+// Grouped by kind, algorithm, group size and axis, the longest first; sums over one rank of every role.
 std::vector<CollectiveSummary> summarize_collectives(const Run& run);
 
 struct LayerCost {

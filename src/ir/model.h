@@ -62,7 +62,7 @@ struct Operator {
   bool core_attention = false;    // what selective recompute repeats
   // Forward arithmetic that the backward kernel repeats, as a share of it (flash attention: 0.5, the scores).
   double repeated_forward = 0;
-  Flops model_flops;  // of the forward pass as papers count it; 0: as `forward` (full scores under a mask)
+  Flops model_flops{};  // of the forward pass as papers count it; 0: as `forward` (full scores under a mask)
 };
 
 struct Layer {

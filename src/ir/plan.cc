@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/error.h"
 
 namespace armilla {
@@ -18,9 +21,183 @@ std::string_view name_of(Optimizer optimizer) {
   return "?";
 }
 
+std::string_view name_of(Axis axis) {
+  switch (axis) {
+    case Axis::tensor:
+      return "tensor";
+    case Axis::context:
+      return "context";
+    case Axis::data:
+      return "data";
+    case Axis::pipeline:
+      return "pipeline";
+  }
+  return "?";
+}
+
 int state_words(Optimizer optimizer) {
   return static_cast<int>(optimizer);
 }
+
+std::string_view name_of(PipelineSchedule schedule) {
+  switch (schedule) {
+    case PipelineSchedule::gpipe:
+      return "gpipe";
+    case PipelineSchedule::one_f_one_b:
+      return "1f1b";
+    case PipelineSchedule::interleaved:
+      return "interleaved";
+    case PipelineSchedule::zb_h1:
+      return "zb-h1";
+    case PipelineSchedule::zb_v:
+      return "zb-v";
+    case PipelineSchedule::dualpipe:
+      return "dualpipe";
+    case PipelineSchedule::pipedream_2bw:
+      return "pipedream-2bw";
+  }
+  return "?";
+}
+
+std::string_view name_of(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::none:
+      return "none";
+    case Recompute::selective:
+      return "selective";
+    case Recompute::full:
+      return "full";
+    case Recompute::block:
+      return "block";
+  }
+  return "?";
+}
+
+std::string_view name_of(ContextMethod method) {
+  switch (method) {
+    case ContextMethod::ring:
+      return "ring";
+    case ContextMethod::all_to_all:
+      return "all-to-all";
+  }
+  return "?";
+}
+
+std::string_view name_of(ExpertLoad load) {
+  switch (load) {
+    case ExpertLoad::uniform:
+      return "uniform";
+    case ExpertLoad::zipf:
+      return "zipf";
+    case ExpertLoad::random:
+      return "random";
+  }
+  return "?";
+}
+
+namespace {
+
+// The multiple of `unit` at or below `value` and the one above, as a hint.
+std::string multiples_near(std::string_view what, std::int64_t unit, std::int64_t value) {
+  const std::int64_t below = value / unit * unit;
+  if (below == 0) return fmt::format("{} could be {}", what, unit);
+  return fmt::format("{} could be {} or {}", what, below, below + unit);
+}
+
+// Their product divides the ranks; so it cannot overflow where this returns.
+void validate_degrees(const Plan& plan, const std::string& where) {
+  const auto at_least_one = [&](std::string_view name, std::int64_t degree) {
+    if (degree < 1) throw Error(where, fmt::format("{} {}", name, degree), "a degree is at least 1");
+    if (degree > plan.ranks)
+      throw Error(where, fmt::format("{} {} is more than all {} ranks", name, degree, plan.ranks));
+  };
+  at_least_one("tensor_parallel", plan.tensor);
+  at_least_one("context_parallel", plan.context);
+  at_least_one("pipeline_parallel", plan.pipeline);
+  at_least_one("expert_parallel", plan.expert);
+  if (plan.expert_tensor != 0) at_least_one("expert_tensor_parallel", plan.expert_tensor);
+  // Both factors are at most 2^24.
+  const std::int64_t inner = plan.tensor * plan.context;
+  if (inner > plan.ranks || plan.ranks % (inner * plan.pipeline) != 0) {
+    throw Error(
+        where,
+        fmt::format("tensor_parallel {} x context_parallel {} x pipeline_parallel {} does not divide "
+                    "{} ranks",
+                    plan.tensor, plan.context, plan.pipeline, plan.ranks),
+        inner > plan.ranks ? std::string() : multiples_near("ranks", inner * plan.pipeline, plan.ranks));
+  }
+  const std::int64_t stage_ranks = inner * plan.data();
+  const std::int64_t experts = plan.expert * plan.experts_tensor();
+  if (stage_ranks % experts != 0) {
+    throw Error(
+        where,
+        fmt::format("expert_parallel {} x expert_tensor_parallel {} does not divide the {} ranks of a "
+                    "pipeline stage (tensor {} x context {} x data {})",
+                    plan.expert, plan.experts_tensor(), stage_ranks, plan.tensor, plan.context, plan.data()),
+        multiples_near("tensor x context x data", experts, stage_ranks));
+  }
+}
+
+void validate_sharding(const Plan& plan, const std::string& where) {
+  if (plan.zero_stage < 0 || plan.zero_stage > 3)
+    throw Error(where, fmt::format("ZeRO stage {}", plan.zero_stage), "stages are 0 to 3");
+  if (plan.hybrid_shard < 0)
+    throw Error(where, fmt::format("sharding groups of {} replicas", plan.hybrid_shard),
+                "0 shards over all of them");
+  if (plan.hybrid_shard == 0) return;
+  if (plan.zero_stage != 3) {
+    throw Error(where, fmt::format("hybrid_shard {} with ZeRO stage {}", plan.hybrid_shard, plan.zero_stage),
+                "hybrid sharding is for stage 3");
+  }
+  const std::int64_t replicas = plan.context * plan.data();
+  if (replicas % plan.hybrid_shard != 0) {
+    throw Error(where, fmt::format("hybrid_shard {} does not divide data {} x context {} = {}",
+                                   plan.hybrid_shard, plan.data(), plan.context, replicas));
+  }
+}
+
+void validate_stages(const Plan& plan, const std::string& where) {
+  constexpr std::int64_t kMostVirtual = 65536;
+  if (plan.virtual_stages < 1 || plan.virtual_stages > kMostVirtual) {
+    throw Error(where, fmt::format("virtual_stages {}", plan.virtual_stages),
+                fmt::format("model chunks per pipeline rank are 1 to {}", kMostVirtual));
+  }
+  const std::int64_t stages = plan.pipeline * plan.virtual_stages;
+  if (!plan.stage_blocks.empty()) {
+    if (static_cast<std::int64_t>(plan.stage_blocks.size()) != stages) {
+      throw Error(where,
+                  fmt::format("stage_blocks has {} numbers for pipeline_parallel {} x virtual_stages {} = {} "
+                              "stages",
+                              plan.stage_blocks.size(), plan.pipeline, plan.virtual_stages, stages));
+    }
+    const auto least = std::min_element(plan.stage_blocks.begin(), plan.stage_blocks.end());
+    if (*least < 0) throw Error(where, fmt::format("stage_blocks has a stage of {} blocks", *least));
+  }
+  if (plan.recompute_blocks < 0)
+    throw Error(where, fmt::format("recompute_blocks {}", plan.recompute_blocks), "0 recomputes none");
+}
+
+void validate_choices(const Plan& plan, const std::string& where) {
+  std::vector<Axis> axes = plan.order;
+  std::sort(axes.begin(), axes.end());
+  if (axes != std::vector{Axis::tensor, Axis::context, Axis::data, Axis::pipeline})
+    throw Error(where, "the rank order must name tensor, context, data and pipeline, each once");
+  if (!std::isfinite(plan.expert_skew) || plan.expert_skew < 0) {
+    throw Error(where, fmt::format("expert_skew {}", plan.expert_skew),
+                "a finite number, 0 (all alike) or more");
+  }
+  if (!is_floating(plan.precision))
+    throw Error(where, fmt::format("precision '{}'", name_of(plan.precision)),
+                "training needs a floating type");
+  for (const DType dtype : {plan.weight_dtype, plan.gradient_dtype, plan.parameter_dtype}) {
+    if (dtype != DType::unknown && !is_floating(dtype)) {
+      throw Error(where, fmt::format("weights or gradients in '{}'", name_of(dtype)),
+                  "training needs a floating type");
+    }
+  }
+}
+
+}  // namespace
 
 void validate_plan(const Plan& plan, const std::string& where) {
   constexpr std::int64_t kMostRanks = std::int64_t{1} << 24;
@@ -38,6 +215,10 @@ void validate_plan(const Plan& plan, const std::string& where) {
   }
   if (plan.bucket.value < 1 || plan.first_bucket.value < 1)
     throw Error(where, "a gradient bucket must hold at least 1 byte");
+  validate_degrees(plan, where);
+  validate_sharding(plan, where);
+  validate_stages(plan, where);
+  validate_choices(plan, where);
 }
 
 }  // namespace armilla

@@ -58,6 +58,7 @@ enum class ExpertLoad : std::uint8_t {
 std::string_view name_of(ExpertLoad load);
 
 enum class Axis : std::uint8_t { tensor, context, data, pipeline };
+std::string_view name_of(Axis axis);
 
 struct Plan {
   std::int64_t ranks = 1;
@@ -124,7 +125,9 @@ struct PlanRequest {
   std::optional<std::int64_t> batch, global_batch, micro_batch, micro_batches;
   std::optional<DType> precision;
   std::optional<Optimizer> optimizer;
-  std::string where;  // "plan"
+  bool balance_stages = false;  // Plan::stage_blocks are chosen by cost (study/balance_stages.h)
+  std::string where;            // "plan"
+  std::string ranks_where;      // of `ranks`, where it was given
 };
 
 // Throws Error naming the numbers that clash.

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/registry.h"
 #include "ir/collective.h"
+#include "ir/goodput.h"
 #include "ir/graph.h"
 #include "ir/machine.h"
 #include "ir/memory.h"
@@ -35,6 +37,16 @@ struct Study {
   WhatIf what_if;
 };
 
+// One of several jobs that shared the machine.
+struct JobOutcome {
+  std::string name, model;
+  std::string devices;  // "0-63"
+  std::int64_t ranks = 0;
+  Time start;
+  Time alone;   // its iteration on the same devices without the others
+  Time shared;  // and with them
+};
+
 struct Run {
   Study study;
   // The trace prefix or the text workload of a run without a model: memory and, but for its ranks, the plan
@@ -42,16 +54,24 @@ struct Run {
   std::string workload;
   Model model;  // for the samples of one micro-batch of one rank
   Graph graph;
-  MemoryUse memory;                   // of the role that needs most
-  std::vector<RoleMemory> roles;      // of every program, where a hybrid plan has several
+  MemoryUse memory;               // of the role that needs most
+  std::vector<RoleMemory> roles;  // of every program, where a hybrid plan has several
   FlopRate peak_rate;  // of one device's matrix arithmetic under the compute model, at the plan's precision
   Result result;
-  std::vector<std::string> notes;     // choices made for the user
+  std::int64_t iterations = 1;     // simulated in a row: several where nothing separates them (pipedream-2bw)
+  Time period;                     // between their ends in the steady state; 0: the result is one iteration
+  std::optional<Goodput> goodput;  // where failures are given
+  std::vector<JobOutcome> jobs;    // of a run of several (study/run_jobs.h)
+  std::vector<std::string> notes;  // choices made for the user
   std::vector<std::string> warnings;  // what the user should not overlook
 };
 
 inline bool has_model(const Run& run) {
   return run.workload.empty();
+}
+// Lowered by the passes of lower/hybrid.h rather than as plain data parallelism.
+inline bool is_hybrid(const Run& run) {
+  return !run.roles.empty();
 }
 inline const std::string& workload_name(const Run& run) {
   return has_model(run) ? run.model.name : run.workload;

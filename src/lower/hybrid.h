@@ -35,9 +35,19 @@ struct Role {
 struct StageCut {
   std::vector<std::int64_t> first, end;  // per stage, blocks [first, end)
 };
-// By Plan::stage_blocks, or evenly by blocks with weights of their own: embedding and head blocks go to the
-// first and last stage on top of their share, as frameworks do.
+// By Plan::stage_blocks (of all blocks, or of the layers alone), or evenly by layers, that is blocks with
+// weights of their own that are neither embedding nor head: these go to the first and last stage on top of
+// their share, as frameworks do. Where layers do not divide, the last and the first stage are the first to
+// get fewer.
 StageCut cut_stages(const ShardedModel& model, const Plan& plan, const std::string& where);
+
+// The shape of each block of a stage in order, with Recompute::block the recomputed one for the first layers.
+std::vector<std::uint32_t> stage_shapes(const ShardedModel& model, const Plan& plan, const StageCut& stages,
+                                        std::int64_t stage);
+
+struct NodeRange {
+  std::uint32_t first = 0, end = 0;  // nodes [first, end)
+};
 
 struct LoweredJob {
   Graph graph;
@@ -45,12 +55,24 @@ struct LoweredJob {
   std::vector<ShardedModel> sharded;  // per expert position that differs
   PipelineOrder order;
   StageCut stages;
+  // Per program and slot of its pipeline rank (PipelineOrder::slots): its nodes, messages included. Slots
+  // that run beside each other share one range.
+  std::vector<std::vector<NodeRange>> slot_nodes;
   std::vector<std::string> notes;
 };
 
 // The plan must be resolved (lower/resolve_plan.h), the model that of a micro-batch. `iterations`: how many
-// in a row, for the asynchronous schedule. Throws Error for plans that are not legal for the model and for
+// in a row, for the asynchronous schedule. `host_bandwidth`: of a device's link to its CPU, for offload; 0 is
+// unknown and taken as kHostBandwidth. Throws Error for plans that are not legal for the model and for
 // absurdly large graphs.
-LoweredJob lower_hybrid(const Model& model, const Plan& plan, std::int64_t iterations = 1);
+LoweredJob lower_hybrid(const Model& model, const Plan& plan, std::int64_t iterations = 1,
+                        Bandwidth host_bandwidth = {});
+
+// The same for models that are divided already: one for every expert position, or one for all of them.
+LoweredJob lower_sharded(std::vector<ShardedModel> sharded, const Plan& plan, std::int64_t iterations = 1,
+                         Bandwidth host_bandwidth = {});
+
+// PCIe 4.0 with 16 lanes: 16 GT/s x 16 x 128/130 bits.
+inline constexpr Bandwidth kHostBandwidth = gigabytes_per_second(31.5);
 
 }  // namespace armilla

@@ -4,12 +4,23 @@
 //   gradients    in the plan's gradient type; ZeRO-2 and 3: the shard
 //   optimizer    master weights (where weights are narrower than fp32) and state_words x 4 bytes per
 //                parameter; ZeRO-1 to 3: the shard (Rajbhandari et al. 2020, section 3.1 and figure 1)
-//   activations  BlockShape::saved x the micro-batches in flight of the schedule (lower/pipeline_schedule.h);
-//                Korthikanti et al. 2022, equations 1 to 6 and table 2 for transformers
-//   communication buffers   gradient buckets, gathered weights of ZeRO-3, boundary activations
-//   temporary    the largest BlockShape::working
+//   activations  BlockShape::saved from a pass's forward slot to the end of its backward (or weight gradient)
+//                slot, in the order of the schedule (lower/pipeline_schedule.h); Korthikanti et al. 2022,
+//                equations 1 to 6 and table 2 for transformers. Offloaded: those of the running slot and one
+//                more of its size, which is on its way
+//   communication buffers   ZeRO-2 and 3: two gradient buckets (without them buckets are parts of the
+//                gradients); gathered weights of ZeRO-3: a block, with prefetch its neighbour, or all of them
+//                when they are not resharded; boundary activations and their gradients, coming and going
+//   temporary    BlockShape::working of the block at the peak; without accumulation fusion the largest
+//   weight's
+//                gradient
 //   fragmentation           kFragmentation of all the others: what a caching allocator loses
+// The peak is that of the walk over the order, not a sum of peaks: activations and temporary are those of the
+// moment when their sum is largest. Blocks of a slot come and go one by one.
 // DualPipe holds two copies of the weights, 2BW two versions.
+// NOT modelled: output gradients between B and W of zero-bubble schedules (activations stay whole until W
+// instead), the framework's context and NCCL's buffers, parameter buffers' padding.
+// Cost: O(slots + blocks) per program.
 #pragma once
 
 #include <string>
@@ -25,12 +36,14 @@ namespace armilla {
 // Of everything a rank allocates.
 inline constexpr double kFragmentation = 0.04;
 
-// One entry per program of the job.
+// One entry per program of the job. RoleMemory::most_in_flight counts passes of model chunks;
+// RoleMemory::activations are by slot: made at its first computation, freed at its last.
 std::vector<RoleMemory> hybrid_memory(const LoweredJob& job, const Plan& plan, const Device& device);
 
 // What would make it fit, the smallest change first, each with the peak it would lead to: "recompute
-// selective: 61.2 GiB". Tries recompute, ZeRO, sequence parallelism, offload, larger tensor and pipeline
-// degrees by lowering again. Empty when it fits or nothing helps.
+// selective: 61.20 GiB". Tries recompute, ZeRO, sequence parallelism, offload, smaller micro-batches, larger
+// tensor and pipeline degrees (of the same ranks and global batch) by cutting the model again; where none is
+// enough alone, the first that are together. Empty when it fits or nothing helps.
 std::vector<std::string> memory_advice(const Model& model, const Plan& plan, const Device& device);
 
 }  // namespace armilla

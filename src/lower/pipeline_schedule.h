@@ -6,20 +6,24 @@
 //   gpipe        all forward, then all backward (Huang et al. 2019, figure 2)
 //   1f1b         warm-up of p - 1 - rank forwards, then one forward, one backward (Narayanan et al. 2019)
 //   interleaved  1F1B over v chunks per rank, micro-batches in groups of p (Narayanan et al. 2021, figure 4)
-//   zb-h1        1F1B with the backward pass cut into input gradient (B) and weight gradient (W); W fills the
-//                bubble at the memory of 1F1B (Qi et al. 2023, section 3)
-//   zb-v         two chunks per rank in a V: stages r and 2p - 1 - r (Qi et al. 2024, "Pipeline Parallelism
-//                with Controllable Memory")
-//   dualpipe     DeepSeek-AI 2024, section 3.2.1 and figure 5: p even, micro-batches even and at least 2p
+//   zb-h1        1F1B with the backward pass cut into input gradient (B) and weight gradient (W), which rank
+//                r puts off by r micro-batches; W fills the bubble at the memory of 1F1B (Qi et al. 2023,
+//                section 3)
+//   zb-v         two chunks per rank in a V: stages r and 2p - 1 - r (Qi et al. 2023, section 6, the
+//                handcrafted order for F = B = W; V-ZB of Qi et al. 2024, "Pipeline Parallelism with
+//                Controllable Memory")
+//   dualpipe     DeepSeek-AI 2024, section 3.2.1 and figure 5; p even, micro-batches even and at least 2p
 //   2bw          1F1B without a flush between iterations (Narayanan et al. 2021, "Memory-Efficient
-//                Pipeline-Parallel DNN Training")
-// Bubbles, for equal stages, forward F, backward B = input gradient + W, as a share of the ideal time
-// m (F + B): gpipe and 1f1b (p - 1) / m; interleaved (p - 1) / (v m); zb-h1 (p - 1)(F + B - 2W) / (m (F + B));
-// dualpipe (p/2 - 1)(F&B + B - 3W) of the time of m micro-batches.
+//                Pipeline-Parallel DNN Training"); at least p micro-batches, so that two versions do
+// Idle time of a rank for equal stages of forward F and backward B = input gradient + W, where communication
+// is free: gpipe and 1f1b (p - 1)(F + B); interleaved the same / v; zb-h1 (p - 1)(F + B - 2W); zb-v none but
+// for the r chunk passes before rank r's first and after the last of the others (F = B = W, m >= 2p - 1);
+// dualpipe (p/2 - 1)(F&B + B - 3W), F&B being an overlapped pair, for F = W = B / 2 and the middle ranks.
 // Cost: O(ranks x micro-batches x chunks).
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "ir/plan.h"
@@ -60,8 +64,11 @@ struct PipelineOrder {
   Place place(std::int32_t chain, std::int32_t stage) const;
 };
 
-// Throws Error (where `where`) naming the clashing numbers and the nearest legal ones: interleaved needs
-// micro_batches % pipeline == 0, dualpipe an even pipeline, ... `iterations` > 1 repeats the schedule with
+// What a plan's schedule asks of its degrees and micro-batches. Throws Error naming the clashing numbers and
+// the nearest legal ones.
+void check_schedule(const Plan& plan, std::int64_t iterations, const std::string& where);
+
+// Throws as check_schedule does. `iterations` > 1 repeats the schedule with
 // micro-batch numbers that go on; the asynchronous one then has no flush between them.
 PipelineOrder pipeline_order(const Plan& plan, std::int64_t iterations, const std::string& where);
 

@@ -23,6 +23,7 @@ RankCoordinates coordinates_of(const Plan& plan, std::int64_t rank);
 
 // The groups of an axis, each in order of position. `embedding` takes pairs or sets of pipeline ranks:
 // `pipeline_ranks` (ascending); other axes ignore it.
-GroupFamily axis_family(const Plan& plan, GroupAxis axis, const std::vector<std::int64_t>& pipeline_ranks = {});
+GroupFamily axis_family(const Plan& plan, GroupAxis axis,
+                        const std::vector<std::int64_t>& pipeline_ranks = {});
 
 }  // namespace armilla

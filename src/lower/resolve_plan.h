@@ -1,10 +1,18 @@
 // Fills in what a plan leaves open and refuses what cannot be, naming the numbers that clash and the nearest
 // legal values.
 //
+//   ranks           as given; of all degrees where `data` is among them; else all devices of the machine
+//   degrees         one left out is what the others leave of the ranks: data, else pipeline or tensor, else
+//                   context; further ones are 1
+//   batch           any two of micro-batch, micro-batches and batch (of a replica, or global) give the third.
+//                   Models by description: micro-batches of 1 sample, 4 x pipeline of them (1 without a
+//                   pipeline). Others: a batch of 32 per replica in 1 micro-batch, with a pipeline in the
+//                   most that divide it, up to 4 x pipeline
+//   schedule        1f1b over several chunks is interleaved; zb-v has 2 chunks
 //   precision       unknown: bf16 for models by description, fp32 for the others
-//   weight_dtype    as precision; bf16 where that is fp8
-//   gradient_dtype  fp32 for bf16 and fp8 models by description (Megatron accumulates in fp32), else as weights
-//   optimizer       see PlanRequest
+//   weight_dtype    as precision; bf16 where that is fp8 or fp4, fp32 for tf32
+//   gradient_dtype  fp32 for bf16 and fp8 models by description (Megatron accumulates in fp32), else as
+//   weights optimizer       adam for models by description, momentum for the others
 // Sources of the rules: Megatron-Core's argument checks (arguments.py) and the papers named in ir/plan.h.
 #pragma once
 

@@ -29,15 +29,15 @@ namespace armilla {
 enum class GroupAxis : std::uint8_t {
   tensor,
   context,
-  data,           // all that hold the same dense weights: data x context
-  pipeline,       // ordered by pipeline rank
+  data,      // all that hold the same dense weights: data x context
+  pipeline,  // ordered by pipeline rank
   expert,
   expert_tensor,
-  expert_data,    // all that hold the same expert weights
-  embedding,      // pipeline ranks that hold copies of a tied embedding
-  shard,          // ZeRO-3 hybrid sharding: within which weights are sharded
-  replicate,      // and across which gradients are reduced
-  mirror,         // DualPipe: the two ranks that hold the same stage
+  expert_data,  // all that hold the same expert weights
+  embedding,    // pipeline ranks that hold copies of a tied embedding
+  shard,        // ZeRO-3 hybrid sharding: within which weights are sharded
+  replicate,    // and across which gradients are reduced
+  mirror,       // DualPipe: the two ranks that hold the same stage
 };
 std::string_view name_of(GroupAxis axis);  // "tensor"
 
@@ -48,10 +48,10 @@ struct PassStep {
   std::uint32_t work = 0;             // into ShardedModel::works
   CollectiveKind collective = CollectiveKind::all_reduce;
   GroupAxis axis = GroupAxis::tensor;
-  Bytes bytes;                // of a collective as in ir/collective.h, or of a message
-  std::int32_t shift = 0;     // of a message: how many positions further the peer is; a receive's is negative
-  std::uint32_t tag = 0;      // of a message: which of the pass's it is; a send and its receive have the same
-  std::int32_t custom = -1;   // into ShardedModel::custom: uneven all-to-all
+  Bytes bytes;               // of a collective as in ir/collective.h, or of a message
+  std::int32_t shift = 0;    // of a message: how many positions further the peer is; a receive's is negative
+  std::uint32_t tag = 0;     // of a message: which of the pass's it is; a send and its receive have the same
+  std::int32_t custom = -1;  // into ShardedModel::custom: uneven all-to-all
   // Steps of the same pass it needs. Empty: only what the pass as a whole waits for. Computations run in
   // order anyway.
   std::vector<std::uint32_t> after;
@@ -68,6 +68,9 @@ struct WeightGroup {
   std::int64_t elements = 0;         // on this rank, after tensor and expert parallelism
   std::int64_t tied = -1;            // equal numbers in several blocks are one weight (tied embeddings)
   DType dtype = DType::unknown;      // unknown: the plan's weight type
+  // Every tensor rank holds them whole but saw only its share of the tokens (sequence parallelism: norms,
+  // routers): their gradients are summed over the tensor group once per iteration.
+  bool tensor_partial = false;
 };
 
 struct BlockShape {
@@ -76,9 +79,9 @@ struct BlockShape {
   Pass backward;   // input and weight gradients, in the order frameworks issue them
   std::vector<WeightGroup> weights;
   // Per micro-batch:
-  Bytes input, output;   // activations that cross a stage boundary before and after the block
-  Bytes saved;           // kept from the forward to the backward pass, under the plan's recompute
-  Bytes working;         // largest sum of temporaries in either pass, what recompute restores included
+  Bytes input, output;  // activations that cross a stage boundary before and after the block
+  Bytes saved;          // kept from the forward to the backward pass, under the plan's recompute
+  Bytes working;        // largest sum of temporaries in either pass, what recompute restores included
 };
 
 struct ShardedBlock {

@@ -1,0 +1,18 @@
+#include "ir/events.h"
+
+namespace armilla {
+
+std::int64_t occurrences(const EventTable& table) {
+  std::int64_t sum = 0;
+  for (const auto* events : {&table.computations, &table.communications}) {
+    for (const JobEvent& event : *events) sum += event.count;
+  }
+  return sum;
+}
+
+double redundancy_factor(const EventTable& table) {
+  const std::size_t distinct = table.computations.size() + table.communications.size();
+  return distinct > 0 ? static_cast<double>(occurrences(table)) / static_cast<double>(distinct) : 0;
+}
+
+}  // namespace armilla

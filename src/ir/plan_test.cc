@@ -1,0 +1,103 @@
+#include "ir/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+#include "base/error_testing.h"
+
+namespace armilla {
+namespace {
+
+// What validate_plan says of 64 ranks with a change.
+std::string refusal(const std::function<void(Plan&)>& change) {
+  Plan plan;
+  plan.ranks = 64;
+  change(plan);
+  return error_of([&] { validate_plan(plan, "plan"); });
+}
+
+TEST(Plan, NamesAreThoseOfTheCommandLine) {
+  EXPECT_EQ(name_of(PipelineSchedule::one_f_one_b), "1f1b");
+  EXPECT_EQ(name_of(PipelineSchedule::zb_h1), "zb-h1");
+  EXPECT_EQ(name_of(PipelineSchedule::zb_v), "zb-v");
+  EXPECT_EQ(name_of(PipelineSchedule::pipedream_2bw), "pipedream-2bw");
+  EXPECT_EQ(name_of(Recompute::selective), "selective");
+  EXPECT_EQ(name_of(ContextMethod::all_to_all), "all-to-all");
+  EXPECT_EQ(name_of(ExpertLoad::zipf), "zipf");
+}
+
+TEST(Plan, EveryLegalCombinationPasses) {
+  EXPECT_EQ(refusal([](Plan&) {}), "no error");
+  EXPECT_EQ(refusal([](Plan& plan) {
+              plan.tensor = 2, plan.context = 2, plan.pipeline = 4, plan.expert = 8, plan.expert_tensor = 1;
+              plan.zero_stage = 3, plan.hybrid_shard = 4, plan.virtual_stages = 2;
+              plan.stage_blocks = {1, 1, 1, 1, 1, 1, 1, 0};
+              plan.order = {Axis::pipeline, Axis::data, Axis::tensor, Axis::context};
+            }),
+            "no error");
+}
+
+TEST(Plan, DegreesMustDivideTheRanks) {
+  EXPECT_EQ(refusal([](Plan& plan) { plan.tensor = 3, plan.pipeline = 4; }),
+            "plan: tensor_parallel 3 x context_parallel 1 x pipeline_parallel 4 does not divide 64 ranks\n"
+            "  hint: ranks could be 60 or 72");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.pipeline = 0; }),
+            "plan: pipeline_parallel 0\n  hint: a degree is at least 1");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.context = -7; }),
+            "plan: context_parallel -7\n  hint: a degree is at least 1");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.tensor = INT64_MAX; }),
+            "plan: tensor_parallel 9223372036854775807 is more than all 64 ranks");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.tensor = plan.context = plan.pipeline = 64; }),
+            "plan: tensor_parallel 64 x context_parallel 64 x pipeline_parallel 64 does not divide 64 ranks");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.tensor = 4, plan.pipeline = 2, plan.expert = 3; }),
+            "plan: expert_parallel 3 x expert_tensor_parallel 4 does not divide the 32 ranks of a pipeline "
+            "stage (tensor 4 x context 1 x data 8)\n"
+            "  hint: tensor x context x data could be 24 or 36");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.ranks = std::int64_t{1} << 40; }),
+            "plan: 1099511627776 ranks\n  hint: ranks must be between 1 and 16777216");
+}
+
+TEST(Plan, ShardingMustFit) {
+  EXPECT_EQ(refusal([](Plan& plan) { plan.zero_stage = 4; }),
+            "plan: ZeRO stage 4\n  hint: stages are 0 to 3");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.hybrid_shard = 8, plan.zero_stage = 2; }),
+            "plan: hybrid_shard 8 with ZeRO stage 2\n  hint: hybrid sharding is for stage 3");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.hybrid_shard = 12, plan.zero_stage = 3; }),
+            "plan: hybrid_shard 12 does not divide data 64 x context 1 = 64");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.hybrid_shard = -1; }),
+            "plan: sharding groups of -1 replicas\n  hint: 0 shards over all of them");
+}
+
+TEST(Plan, StagesAndChoicesMustMakeSense) {
+  EXPECT_EQ(refusal([](Plan& plan) { plan.virtual_stages = 0; }),
+            "plan: virtual_stages 0\n  hint: model chunks per pipeline rank are 1 to 65536");
+  EXPECT_EQ(refusal([](Plan& plan) {
+              plan.pipeline = 4, plan.stage_blocks = {8, 8, 8};
+            }),
+            "plan: stage_blocks has 3 numbers for pipeline_parallel 4 x virtual_stages 1 = 4 stages");
+  EXPECT_EQ(refusal([](Plan& plan) {
+              plan.pipeline = 2, plan.stage_blocks = {8, -8};
+            }),
+            "plan: stage_blocks has a stage of -8 blocks");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.recompute_blocks = -1; }),
+            "plan: recompute_blocks -1\n  hint: 0 recomputes none");
+  EXPECT_EQ(refusal([](Plan& plan) {
+              plan.order = {Axis::tensor, Axis::tensor, Axis::data, Axis::pipeline};
+            }),
+            "plan: the rank order must name tensor, context, data and pipeline, each once");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.order.pop_back(); }),
+            "plan: the rank order must name tensor, context, data and pipeline, each once");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.expert_skew = -0.5; }),
+            "plan: expert_skew -0.5\n  hint: a finite number, 0 (all alike) or more");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.expert_skew = std::numeric_limits<double>::quiet_NaN(); }),
+            "plan: expert_skew nan\n  hint: a finite number, 0 (all alike) or more");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.precision = DType::int8; }),
+            "plan: precision 'int8'\n  hint: training needs a floating type");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.gradient_dtype = DType::boolean; }),
+            "plan: weights or gradients in 'bool'\n  hint: training needs a floating type");
+}
+
+}  // namespace
+}  // namespace armilla

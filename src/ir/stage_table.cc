@@ -1,0 +1,201 @@
+#include "ir/stage_table.h"
+
+#include <algorithm>
+
+namespace armilla {
+namespace {
+
+constexpr std::string_view kHost = "host memory", kMessages = "messages";
+constexpr int kComputing = -1;
+
+bool is_recorded(const RankClass& ranks) {
+  return !ranks.computes.empty() || !ranks.collectives.empty() || !ranks.others.empty();
+}
+
+// Per program the first recorded class, or the first one; null where no rank runs it.
+std::vector<const RankClass*> representatives(const Run& run) {
+  std::vector<const RankClass*> chosen(run.graph.programs.size());
+  for (const RankClass& ranks : run.result.classes) {
+    const RankClass*& current = chosen[ranks.program];
+    if (current == nullptr || (!is_recorded(*current) && is_recorded(ranks))) current = &ranks;
+  }
+  return chosen;
+}
+
+// What a node in flight is called in the table; empty: it is no communication of its own.
+std::string_view kind_of(const Graph& graph, const Program& program, std::uint32_t node) {
+  const std::uint64_t payload = program.payload[node];
+  switch (program.kind[node]) {
+    case NodeKind::collective:
+      return graph.families[graph.collectives[payload].family].name;
+    case NodeKind::send: {
+      const PointToPoint& transfer = graph.transfers[payload];
+      return transfer.peer_kind == PeerKind::rank ? kMessages
+                                                  : std::string_view(graph.families[transfer.family].name);
+    }
+    case NodeKind::memory_load:
+    case NodeKind::memory_store:
+      return kHost;
+    case NodeKind::compute:
+    case NodeKind::delay:
+    case NodeKind::receive:
+      break;
+  }
+  return {};
+}
+
+std::vector<std::string_view> all_kinds(const Graph& graph) {
+  std::vector<std::string_view> kinds;
+  for (const GroupFamily& family : graph.families) {
+    if (std::find(kinds.begin(), kinds.end(), family.name) == kinds.end()) kinds.push_back(family.name);
+  }
+  for (const std::string_view kind : {kMessages, kHost}) {
+    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
+  }
+  return kinds;
+}
+
+struct Change {
+  Time at;
+  int kind = kComputing;
+  int by = 0;
+};
+
+void add_changes(std::vector<Change>& changes, const Interval& interval, int kind) {
+  if (interval.end <= interval.start) return;
+  changes.push_back({interval.start, kind, 1});
+  changes.push_back({interval.end, kind, -1});
+}
+
+std::vector<Time> exposed_times(const Run& run, const RankClass& ranks,
+                                const std::vector<std::string_view>& kinds) {
+  const Program& program = run.graph.programs[ranks.program];
+  std::vector<Change> changes;
+  for (const Interval& interval : ranks.computes) add_changes(changes, interval, kComputing);
+  for (const auto* intervals : {&ranks.collectives, &ranks.others}) {
+    for (const Interval& interval : *intervals) {
+      const auto found = std::find(kinds.begin(), kinds.end(), kind_of(run.graph, program, interval.node));
+      if (found != kinds.end()) add_changes(changes, interval, static_cast<int>(found - kinds.begin()));
+    }
+  }
+  std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) { return a.at < b.at; });
+  std::vector<Time> exposed(kinds.size());
+  std::vector<int> in_flight(kinds.size());
+  int computing = 0;
+  Time since;
+  for (const Change& change : changes) {
+    if (computing == 0) {
+      const auto first = std::find_if(in_flight.begin(), in_flight.end(), [](int n) { return n > 0; });
+      if (first != in_flight.end())
+        exposed[static_cast<std::size_t>(first - in_flight.begin())] += change.at - since;
+    }
+    (change.kind == kComputing ? computing : in_flight[static_cast<std::size_t>(change.kind)]) += change.by;
+    since = change.at;
+  }
+  return exposed;
+}
+
+// Drops the kinds that no stage waited for.
+void keep_exposed_kinds(StageTable& table) {
+  for (std::size_t kind = table.kinds.size(); kind-- > 0;) {
+    const auto offset = static_cast<std::ptrdiff_t>(kind);
+    if (std::any_of(table.stages.begin(), table.stages.end(),
+                    [&](const StageSummary& stage) { return stage.exposed[kind] > Time(0); })) {
+      continue;
+    }
+    table.kinds.erase(table.kinds.begin() + offset);
+    for (StageSummary& stage : table.stages) stage.exposed.erase(stage.exposed.begin() + offset);
+  }
+}
+
+}  // namespace
+
+StageTable stage_table(const Run& run) {
+  StageTable table;
+  table.kinds = all_kinds(run.graph);
+  const std::vector<const RankClass*> chosen = representatives(run);
+  std::vector<std::size_t> stage_of(chosen.size(), SIZE_MAX);
+  for (std::size_t program = 0; program < chosen.size(); ++program) {
+    if (chosen[program] == nullptr) continue;
+    const RankClass& ranks = *chosen[program];
+    stage_of[program] = table.stages.size();
+    StageSummary& stage = table.stages.emplace_back();
+    stage.program = static_cast<std::uint32_t>(program);
+    stage.compute = stage.least_compute = stage.most_compute = ranks.compute;
+    stage.exposed = exposed_times(run, ranks, table.kinds);
+    stage.bubble = run.result.iteration - ranks.compute;
+    for (const Time exposed : stage.exposed) stage.bubble -= exposed;
+  }
+  for (const RankClass& ranks : run.result.classes) {
+    StageSummary& stage = table.stages[stage_of[ranks.program]];
+    stage.ranks += ranks.ranks;
+    stage.least_compute = std::min(stage.least_compute, ranks.compute);
+    stage.most_compute = std::max(stage.most_compute, ranks.compute);
+  }
+  for (const RoleMemory& memory : run.roles) {
+    if (memory.program < stage_of.size() && stage_of[memory.program] != SIZE_MAX)
+      table.stages[stage_of[memory.program]].peak = memory.use.peak();
+  }
+  keep_exposed_kinds(table);
+  return table;
+}
+
+namespace {
+
+// Sums over all ranks, in seconds.
+double total(const StageTable& table, Time StageSummary::*part) {
+  double sum = 0;
+  for (const StageSummary& stage : table.stages)
+    sum += in_seconds(stage.*part) * static_cast<double>(stage.ranks);
+  return sum;
+}
+
+}  // namespace
+
+double bubble_fraction(const Run& run, const StageTable& table) {
+  const double all = in_seconds(run.result.iteration) * static_cast<double>(run.result.ranks);
+  return all > 0 ? total(table, &StageSummary::bubble) / all : 0;
+}
+
+double bubble_ratio(const StageTable& table) {
+  const double compute = total(table, &StageSummary::compute);
+  return compute > 0 ? total(table, &StageSummary::bubble) / compute : 0;
+}
+
+std::vector<MemorySample> memory_over_time(const Run& run, const RoleMemory& memory, std::size_t most) {
+  const std::vector<const RankClass*> chosen = representatives(run);
+  if (memory.program >= chosen.size() || chosen[memory.program] == nullptr || most < 2) return {};
+  const RankClass& ranks = *chosen[memory.program];
+  if (!is_recorded(ranks)) return {};
+  std::vector<Interval> when(run.graph.programs[memory.program].size());
+  for (const auto* intervals : {&ranks.computes, &ranks.collectives, &ranks.others}) {
+    for (const Interval& interval : *intervals) when[interval.node] = interval;
+  }
+  std::vector<std::pair<Time, std::int64_t>> changes;
+  for (const MemoryChange& change : memory.activations) {
+    const Interval& interval = when[change.node];
+    changes.emplace_back(change.bytes > 0 ? interval.start : interval.end, change.bytes);
+  }
+  // What is freed at a moment can be given out again at the same.
+  std::sort(changes.begin(), changes.end());
+  const Bytes always = memory.use.peak() - memory.use.activations;
+  std::vector<MemorySample> samples = {{Time(0), always}};
+  std::int64_t held = 0;
+  for (const auto& [at, bytes] : changes) {
+    held += bytes;
+    if (samples.back().at != at) samples.push_back({at, {}});
+    samples.back().held = Bytes(always.value + held);
+  }
+  const std::size_t stride = (samples.size() + most - 1) / most;
+  if (stride < 2) return samples;
+  std::vector<MemorySample> thinned;
+  for (std::size_t i = 0; i < samples.size(); i += stride) {
+    const auto first = samples.begin() + static_cast<std::ptrdiff_t>(i);
+    const auto end = samples.begin() + static_cast<std::ptrdiff_t>(std::min(i + stride, samples.size()));
+    thinned.push_back(
+        *std::max_element(first, end, [](const auto& a, const auto& b) { return a.held < b.held; }));
+  }
+  return thinned;
+}
+
+}  // namespace armilla

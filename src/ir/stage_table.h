@@ -1,0 +1,50 @@
+// The stages of a hybrid-parallel run side by side: how every role spent the iteration and what it holds.
+//
+// Per role, for the first of its ranks that was recorded:
+//   iteration = compute + sum of exposed[kind] + bubble
+// Time in which nothing is computed belongs to the communication in flight, by the name of its groups
+// ("tensor", "data" ...); to the first of StageTable::kinds where several are. Sends count as communication
+// while they are under way, waiting for a message does not: it is bubble, as in the papers, along with
+// whatever else is not communication. Bubble of equal stages without communication: (p - 1) / (m + p - 1) of
+// the iteration under 1F1B, (p - 1) / m of the ideal time (Narayanan et al. 2021, section 2.2).
+// Cost: O(intervals log intervals).
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "ir/study.h"
+
+namespace armilla {
+
+struct StageSummary {
+  std::uint32_t program = 0;
+  std::int64_t ranks = 0;  // of all classes of the role
+  Time compute;
+  std::vector<Time> exposed;  // parallel to StageTable::kinds
+  Time bubble;
+  Time least_compute, most_compute;  // over the classes
+  Bytes peak;                        // memory; 0: not known
+};
+
+struct StageTable {
+  std::vector<std::string_view> kinds;  // of communication that is exposed anywhere
+  std::vector<StageSummary> stages;     // by program
+};
+
+// One stage per program; of any run, though it says little about those without several.
+StageTable stage_table(const Run& run);
+
+// Mean over all ranks: share of the simulated time, and of the time spent computing.
+double bubble_fraction(const Run& run, const StageTable& table);
+double bubble_ratio(const StageTable& table);
+
+// What the rank that was recorded for `memory.program` holds, from its first node on: every change of it, in
+// order of time, thinned to `most` moments that keep the peaks. Empty where nothing was recorded.
+struct MemorySample {
+  Time at;
+  Bytes held;
+};
+std::vector<MemorySample> memory_over_time(const Run& run, const RoleMemory& memory, std::size_t most);
+
+}  // namespace armilla

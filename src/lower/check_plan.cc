@@ -1,0 +1,112 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/error.h"
+#include "lower/nearest_divisor.h"
+#include "lower/resolve_plan.h"
+
+namespace armilla {
+namespace {
+
+void require_divisor(std::string_view name, std::int64_t degree, std::string_view of, std::int64_t whole,
+                     const std::string& where) {
+  if (whole == 0 || whole % degree == 0) return;
+  throw Error(where, fmt::format("{} {} does not divide {} {}", name, degree, of, whole),
+              fmt::format("{} could be {}", name, nearest_divisors(whole, degree)));
+}
+
+void check_tensor(const Plan& plan, const ModelFacts& facts, const std::string& where) {
+  require_divisor("tensor_parallel", plan.tensor, "attention heads", facts.heads, where);
+  // Fewer key and value heads than ranks are copied, each the same number of times.
+  if (facts.kv_heads > 0 && facts.kv_heads % plan.tensor != 0 && plan.tensor % facts.kv_heads != 0) {
+    throw Error(where,
+                fmt::format("tensor_parallel {} neither divides key-value heads {} nor is a multiple of them",
+                            plan.tensor, facts.kv_heads),
+                fmt::format("tensor_parallel could be {}",
+                            plan.tensor < facts.kv_heads ? nearest_divisors(facts.kv_heads, plan.tensor)
+                                                         : nearest_multiples(facts.kv_heads, plan.tensor)));
+  }
+  require_divisor("tensor_parallel", plan.tensor, "hidden size", facts.hidden, where);
+  if (facts.experts > 0) {
+    require_divisor("expert_tensor_parallel", plan.experts_tensor(), "feed-forward size", facts.feed_forward,
+                    where);
+  } else {
+    require_divisor("tensor_parallel", plan.tensor, "feed-forward size", facts.feed_forward, where);
+  }
+}
+
+void check_sequence(const Plan& plan, const ModelFacts& facts, const std::string& where) {
+  if (facts.sequence == 0) return;
+  const bool ring = plan.context_method == ContextMethod::ring;
+  // Causal attention around a ring is balanced by giving every rank one piece from each end.
+  const std::int64_t pieces = ring ? 2 * plan.context : plan.context;
+  if (plan.context > 1 && facts.sequence % pieces != 0) {
+    throw Error(
+        where,
+        fmt::format("{}context_parallel {}{} does not divide the sequence of {} tokens", ring ? "twice " : "",
+                    plan.context, ring ? " (ring attention)" : "", facts.sequence),
+        fmt::format("the sequence could be {}", nearest_multiples(pieces, facts.sequence)));
+  }
+  if (plan.context > 1 && !ring && facts.heads > 0 && facts.heads % (plan.tensor * plan.context) != 0) {
+    throw Error(where,
+                fmt::format("tensor_parallel {} x context_parallel {} (all-to-all) does not divide attention "
+                            "heads {}",
+                            plan.tensor, plan.context, facts.heads),
+                fmt::format("context_parallel could be {}, or context method ring",
+                            nearest_divisors(facts.heads / plan.tensor, plan.context)));
+  }
+  const std::int64_t parts = plan.tensor * plan.context;
+  if (plan.sequence_parallel && plan.tensor > 1 && facts.sequence % parts != 0) {
+    throw Error(where,
+                fmt::format("tensor_parallel {} x context_parallel {} does not divide the sequence of {} "
+                            "tokens, as sequence parallelism needs",
+                            plan.tensor, plan.context, facts.sequence),
+                fmt::format("the sequence could be {}", nearest_multiples(parts, facts.sequence)));
+  }
+}
+
+void check_experts(const Plan& plan, const ModelFacts& facts, const std::string& where) {
+  if (plan.expert == 1 && plan.expert_tensor == 0) return;
+  if (facts.experts == 0) {
+    throw Error(where,
+                plan.expert > 1 ? fmt::format("expert_parallel {} for a model without experts", plan.expert)
+                                : fmt::format("expert_tensor_parallel {} for a model without experts",
+                                              plan.expert_tensor),
+                "leave it out");
+  }
+  require_divisor("expert_parallel", plan.expert, "experts", facts.experts, where);
+}
+
+// Blocks that make up stages: all but embedding and head, which join the first and the last.
+void check_stages(const Plan& plan, const Model& model, const std::string& where) {
+  std::int64_t layers = std::count_if(model.blocks.begin(), model.blocks.end(), [](const Block& block) {
+    return block.kind != BlockKind::embedding && block.kind != BlockKind::head;
+  });
+  if (model.blocks.empty()) layers = model.facts.layers;
+  // Stages given by hand may hold an embedding or a head alone.
+  if (!plan.stage_blocks.empty()) layers = static_cast<std::int64_t>(model.blocks.size());
+  if (layers == 0 || plan.pipeline * plan.virtual_stages <= layers) return;
+  if (plan.virtual_stages == 1) {
+    throw Error(where, fmt::format("pipeline_parallel {} for a model of {} blocks", plan.pipeline, layers),
+                fmt::format("pipeline_parallel can be at most {}", layers));
+  }
+  const std::int64_t most = layers / plan.pipeline;
+  throw Error(where,
+              fmt::format("pipeline_parallel {} x virtual_stages {} = {} stages for a model of {} blocks",
+                          plan.pipeline, plan.virtual_stages, plan.pipeline * plan.virtual_stages, layers),
+              most > 0 ? fmt::format("virtual_stages can be at most {}", most)
+                       : fmt::format("pipeline_parallel can be at most {}", layers));
+}
+
+}  // namespace
+
+void check_plan_for_model(const Plan& plan, const Model& model, const std::string& where) {
+  check_tensor(plan, model.facts, where);
+  check_sequence(plan, model.facts, where);
+  check_experts(plan, model.facts, where);
+  check_stages(plan, model, where);
+}
+
+}  // namespace armilla

@@ -1,0 +1,201 @@
+#include "lower/hybrid_memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "lower/resolve_plan.h"
+
+namespace armilla {
+namespace {
+
+using testing::ElementsAre;
+
+// `blocks` equal blocks of `elements` weights, 100 bytes kept and 30 used while it works, 8 bytes across.
+ShardedModel equal_blocks(std::int64_t blocks, std::int64_t elements) {
+  ShardedModel model;
+  BlockShape& shape = model.shapes.emplace_back();
+  shape.weights.push_back({GroupAxis::data, elements, -1, DType::unknown});
+  shape.input = shape.output = Bytes(8);
+  shape.saved = Bytes(100);
+  shape.working = Bytes(30);
+  for (std::int64_t b = 0; b < blocks; ++b) model.blocks.push_back({"block", BlockKind::decoder, 0, 0});
+  return model;
+}
+
+// One program per pipeline rank: a computation per slot, between two messages.
+LoweredJob job_of(const ShardedModel& model, const Plan& plan) {
+  LoweredJob job;
+  job.sharded.push_back(model);
+  job.order = pipeline_order(plan, 1, "plan");
+  job.stages = cut_stages(model, plan, "plan");
+  for (std::int64_t rank = 0; rank < plan.pipeline; ++rank) {
+    job.roles.push_back({rank, 0});
+    Program& program = job.graph.programs.emplace_back();
+    program.role = "stage " + std::to_string(rank);
+    std::vector<NodeRange>& nodes = job.slot_nodes.emplace_back();
+    for (std::size_t s = 0; s < job.order.slots[static_cast<std::size_t>(rank)].size(); ++s) {
+      const std::uint32_t first = program.size();
+      for (const NodeKind kind : {NodeKind::receive, NodeKind::compute, NodeKind::send})
+        program.add(kind, Phase::forward, 0, 0, 0, {});
+      nodes.push_back({first, program.size()});
+    }
+  }
+  return job;
+}
+
+Plan plan_of(PipelineSchedule schedule, std::int64_t pipeline, std::int64_t micro_batches) {
+  Plan plan;
+  plan.schedule = schedule;
+  plan.ranks = plan.pipeline = pipeline;
+  plan.virtual_stages = schedule == PipelineSchedule::zb_v          ? 2
+                        : schedule == PipelineSchedule::interleaved ? 2
+                                                                    : 1;
+  plan.batch = plan.micro_batches = micro_batches;
+  plan.precision = plan.weight_dtype = plan.parameter_dtype = plan.gradient_dtype = DType::bf16;
+  plan.optimizer = Optimizer::adam;
+  return plan;
+}
+
+std::vector<std::int64_t> activations_of(PipelineSchedule schedule, std::int64_t pipeline,
+                                         std::int64_t micro_batches) {
+  const Plan plan = plan_of(schedule, pipeline, micro_batches);
+  std::vector<std::int64_t> result;
+  for (const RoleMemory& memory : hybrid_memory(job_of(equal_blocks(8, 10), plan), plan, Device()))
+    result.push_back(memory.use.activations.value);
+  return result;
+}
+
+// Rajbhandari et al. 2020, figure 1: 7.5 billion parameters, K = 12, 64 ranks: 120, 31.4, 16.6 and 1.9 GB.
+TEST(HybridMemory, StatesEqualThoseOfZero) {
+  const double published[] = {120, 31.4, 16.6, 1.9};
+  for (int stage = 0; stage <= 3; ++stage) {
+    Plan plan = plan_of(PipelineSchedule::one_f_one_b, 1, 1);
+    plan.ranks = 64;
+    plan.zero_stage = stage;
+    const MemoryUse use = hybrid_memory(job_of(equal_blocks(1, 7'500'000'000), plan), plan, Device())[0].use;
+    const Bytes states = use.weights + use.gradients + use.optimizer;
+    EXPECT_NEAR(static_cast<double>(states.value) * 1e-9, published[stage], 0.06) << "stage " << stage;
+  }
+}
+
+TEST(HybridMemory, StatesFollowTypesAndOffload) {
+  Plan plan = plan_of(PipelineSchedule::one_f_one_b, 1, 1);
+  const auto use_of = [&] { return hybrid_memory(job_of(equal_blocks(2, 1000), plan), plan, Device())[0]; };
+  EXPECT_EQ(use_of().use.weights, Bytes(4000));
+  EXPECT_EQ(use_of().use.gradients, Bytes(4000));
+  EXPECT_EQ(use_of().use.optimizer, Bytes(24000));
+  EXPECT_EQ(use_of().use.communication_buffers, Bytes(0));
+  plan.gradient_dtype = DType::fp32;
+  EXPECT_EQ(use_of().use.gradients, Bytes(8000));
+  plan.weight_dtype = DType::fp32;
+  EXPECT_EQ(use_of().use.optimizer, Bytes(16000));  // no master copy beside fp32 weights
+  plan.accumulation_fusion = false;
+  EXPECT_EQ(use_of().use.temporary, Bytes(30 + 4000));
+  plan.offload_optimizer = true;
+  EXPECT_EQ(use_of().use.optimizer, Bytes(0));
+  EXPECT_EQ(use_of().host, Bytes(16000));
+  const MemoryUse use = use_of().use;
+  EXPECT_EQ(use.fragmentation.value, (8000 + 8000 + 200 + 4030) * 4 / 100);
+}
+
+// 2p half stages of 1 block for ZB-V; whole stages of 2 blocks for the others. 1F1B keeps min(p - rank, m),
+// GPipe m, ZB-H1 p on every rank, as its weight gradients wait (Qi et al. 2023, section 3); DualPipe p + 1
+// and, where its last weight gradients wait, no more.
+TEST(HybridMemory, ActivationsFollowTheSchedule) {
+  EXPECT_THAT(activations_of(PipelineSchedule::gpipe, 4, 6), ElementsAre(1200, 1200, 1200, 1200));
+  EXPECT_THAT(activations_of(PipelineSchedule::one_f_one_b, 4, 6), ElementsAre(800, 600, 400, 200));
+  EXPECT_THAT(activations_of(PipelineSchedule::zb_h1, 4, 6), ElementsAre(800, 800, 800, 800));
+  EXPECT_THAT(activations_of(PipelineSchedule::zb_v, 4, 8), ElementsAre(800, 800, 800, 800));
+  EXPECT_THAT(activations_of(PipelineSchedule::interleaved, 4, 8), ElementsAre(1100, 900, 700, 500));
+  EXPECT_THAT(activations_of(PipelineSchedule::dualpipe, 4, 8), ElementsAre(1000, 1000, 1000, 1000));
+}
+
+TEST(HybridMemory, CopiesAndVersionsOfWeightsCount) {
+  const auto weights = [](PipelineSchedule schedule) {
+    const Plan plan = plan_of(schedule, 4, 8);
+    return hybrid_memory(job_of(equal_blocks(8, 10), plan), plan, Device())[1].use.weights;
+  };
+  EXPECT_EQ(weights(PipelineSchedule::one_f_one_b), Bytes(2 * 10 * 2));
+  EXPECT_EQ(weights(PipelineSchedule::dualpipe), Bytes(4 * 10 * 2));
+  EXPECT_EQ(weights(PipelineSchedule::pipedream_2bw), Bytes(4 * 10 * 2));
+}
+
+TEST(HybridMemory, ThePeakIsThatOfOneMoment) {
+  // The first block needs much while it works, when the second has not kept anything yet.
+  ShardedModel model = equal_blocks(1, 10);
+  model.shapes.push_back(model.shapes[0]);
+  model.shapes[0].working = Bytes(1000);
+  model.blocks.push_back({"block", BlockKind::decoder, 1, 1});
+  const Plan plan = plan_of(PipelineSchedule::one_f_one_b, 1, 2);
+  const MemoryUse use = hybrid_memory(job_of(model, plan), plan, Device())[0].use;
+  EXPECT_EQ(use.activations, Bytes(100));
+  EXPECT_EQ(use.temporary, Bytes(1000));
+}
+
+TEST(HybridMemory, TiedWeightsOfARankAreThereOnce) {
+  ShardedModel model = equal_blocks(3, 10);
+  model.shapes.push_back(model.shapes[0]);
+  model.shapes[1].weights = {{GroupAxis::data, 500, 0, DType::unknown}};
+  model.blocks.front().shape = model.blocks.back().shape = 1;
+  Plan plan = plan_of(PipelineSchedule::one_f_one_b, 1, 1);
+  EXPECT_EQ(hybrid_memory(job_of(model, plan), plan, Device())[0].use.weights, Bytes(510 * 2));
+  plan = plan_of(PipelineSchedule::one_f_one_b, 2, 2);
+  plan.stage_blocks = {2, 1};
+  EXPECT_EQ(hybrid_memory(job_of(model, plan), plan, Device())[1].use.weights, Bytes(500 * 2));
+}
+
+TEST(HybridMemory, BuffersHoldWhatIsOnItsWay) {
+  Plan plan = plan_of(PipelineSchedule::one_f_one_b, 2, 2);
+  plan.ranks = 8;
+  plan.batch = 2;
+  const auto buffers = [&] {
+    return hybrid_memory(job_of(equal_blocks(8, 1000), plan), plan, Device())[0].use.communication_buffers;
+  };
+  EXPECT_EQ(buffers(), Bytes(2 * 8));
+  plan.zero_stage = 2;
+  plan.first_bucket = plan.bucket = Bytes(4000);  // two blocks each
+  EXPECT_EQ(buffers(), Bytes(2 * 8 + 2 * 4000));
+  plan.zero_stage = 3;
+  EXPECT_EQ(buffers(), Bytes(2 * 8 + 2 * 2000 + 2 * 2000));
+  plan.prefetch = false;
+  EXPECT_EQ(buffers(), Bytes(2 * 8 + 2 * 2000 + 2000));
+  plan.reshard = false;
+  EXPECT_EQ(buffers(), Bytes(2 * 8 + 2 * 2000 + 4 * 2000));
+  plan.hybrid_shard = 1;  // sharding among one: nothing to gather
+  EXPECT_EQ(buffers(), Bytes(2 * 8));
+}
+
+TEST(HybridMemory, ChangesOverTimeComeAndGoWithTheSlots) {
+  Plan plan = plan_of(PipelineSchedule::one_f_one_b, 2, 2);
+  const auto changes = [&] {
+    std::vector<std::pair<std::uint32_t, std::int64_t>> result;
+    const std::vector<RoleMemory> roles = hybrid_memory(job_of(equal_blocks(2, 10), plan), plan, Device());
+    for (const MemoryChange& change : roles[0].activations) result.emplace_back(change.node, change.bytes);
+    return result;
+  };
+  using Changes = std::vector<std::pair<std::uint32_t, std::int64_t>>;
+  // Slots F0 F1 B0 B1 of three nodes; the second of each computes.
+  EXPECT_EQ(changes(), (Changes{{1, 100}, {4, 100}, {7, -100}, {10, -100}}));
+  plan.schedule = PipelineSchedule::zb_h1;  // F0 F1 B0 W0 B1 W1
+  EXPECT_EQ(changes(), (Changes{{1, 100}, {4, 100}, {10, -100}, {16, -100}}));
+  plan.offload_activations = true;
+  plan.schedule = PipelineSchedule::one_f_one_b;
+  EXPECT_EQ(changes().size(), 8U);
+  std::int64_t sum = 0;
+  for (const auto& [node, bytes] : changes()) sum += bytes;
+  EXPECT_EQ(sum, 0);
+}
+
+TEST(HybridMemory, OffloadedActivationsAreOnTheHost) {
+  Plan plan = plan_of(PipelineSchedule::gpipe, 1, 6);
+  plan.offload_activations = true;
+  const RoleMemory memory = hybrid_memory(job_of(equal_blocks(1, 10), plan), plan, Device())[0];
+  EXPECT_EQ(memory.host, Bytes(600));
+  EXPECT_EQ(memory.use.activations, Bytes(200));
+  EXPECT_EQ(memory.most_in_flight, 6);
+}
+
+}  // namespace
+}  // namespace armilla

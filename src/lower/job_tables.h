@@ -1,0 +1,61 @@
+// The tables that all programs of a lowered job share: equal works, names, collectives and messages are
+// stored once, and the group families of only those axes that something uses.
+//
+// Used while templates are made, that is per distinct step of a block, not per node. Cost: O(log entries) per
+// question; a family costs O(ranks) once.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/plan.h"
+#include "lower/sharded_model.h"
+
+namespace armilla {
+
+class JobTables {
+ public:
+  JobTables(Graph& graph, const Plan& plan) : graph_(graph), plan_(plan) {}
+  JobTables(const JobTables&) = delete;
+  JobTables& operator=(const JobTables&) = delete;
+
+  std::uint32_t name(std::string_view text) { return graph_.names.add(text); }
+  std::uint32_t work(const Work& work);
+  std::uint32_t custom(const CustomCollective& custom);
+  std::uint32_t family(GroupAxis axis);
+  // The same groups as a communicator of its own, for gathers of weights that run beside reductions: the two
+  // would meet in an order that depends on timing.
+  std::uint32_t gather_family(GroupAxis axis);
+  // Copies of a tied weight on these pipeline ranks (ascending).
+  std::uint32_t embedding_family(const std::vector<std::int64_t>& pipeline_ranks);
+  std::uint32_t collective(const CollectiveCall& call);
+  std::uint32_t transfer(const PointToPoint& transfer);
+
+ private:
+  struct WorkHash {
+    std::size_t operator()(const Work& work) const;
+  };
+
+  Graph& graph_;
+  const Plan& plan_;
+  std::unordered_map<Work, std::uint32_t, WorkHash> works_;
+  std::map<std::pair<GroupAxis, std::vector<std::int64_t>>, std::uint32_t> families_;
+  std::map<GroupAxis, std::uint32_t> gather_families_;
+  // By kind, bytes, family, priority, custom.
+  std::map<std::tuple<CollectiveKind, std::int64_t, std::uint32_t, std::int32_t, std::int32_t>, std::uint32_t>
+      collectives_;
+  // By peer kind, peer, family, tag, bytes.
+  std::map<std::tuple<PeerKind, std::int32_t, std::uint32_t, std::uint32_t, std::int64_t>, std::uint32_t>
+      transfers_;
+};
+
+// Ranks in a group of an axis, by arithmetic; the embedding axis has no size of its own.
+std::int64_t group_size(const Plan& plan, GroupAxis axis);
+
+}  // namespace armilla

@@ -1,0 +1,264 @@
+#include "lower/resolve_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "lower/nearest_divisor.h"
+#include "lower/pipeline_schedule.h"
+
+namespace armilla {
+namespace {
+
+using Count = std::optional<std::int64_t>;
+
+constexpr std::int64_t kMostSamples = std::int64_t{1} << 40;
+constexpr std::int64_t kMostRanks = std::int64_t{1} << 24;
+
+void require_positive(const Count& count, std::string_view name, const std::string& where) {
+  if (count && *count < 1) throw Error(where, fmt::format("{} {}", name, *count), "it must be at least 1");
+  if (count && *count > kMostSamples)
+    throw Error(where, fmt::format("{} {}", name, *count), fmt::format("it can be at most {}", kMostSamples));
+}
+
+// Degrees and ranks: derives at most one degree, and the ranks where they are not said.
+class Degrees {
+ public:
+  Degrees(const PlanRequest& request, std::int64_t devices, bool elastic)
+      : where_(request.where),
+        ranks_where_(request.ranks_where.empty() ? request.where : request.ranks_where),
+        devices_(devices),
+        elastic_(elastic),
+        ranks_(request.ranks),
+        tensor_(request.tensor),
+        context_(request.context),
+        data_(request.data),
+        pipeline_(request.pipeline) {
+    require_positive(ranks_, "ranks", ranks_where_);
+    require_positive(tensor_, "tensor_parallel", where_);
+    require_positive(context_, "context_parallel", where_);
+    require_positive(data_, "data_parallel", where_);
+    require_positive(pipeline_, "pipeline_parallel", where_);
+  }
+
+  void resolve(Plan& plan) {
+    if (data_ && ranks_) {
+      derive_missing();
+    } else if (data_) {
+      ranks_ = product();
+    } else {
+      derive_data();
+    }
+    check_product();
+    if (!elastic_ && *ranks_ > devices_) {
+      throw Error(ranks_where_,
+                  fmt::format("the plan has {} ranks, the machine {} devices", *ranks_, devices_),
+                  "give smaller degrees or a larger machine");
+    }
+    plan.ranks = *ranks_;
+    plan.tensor = tensor_.value_or(1);
+    plan.context = context_.value_or(1);
+    plan.pipeline = pipeline_.value_or(1);
+  }
+
+ private:
+  std::int64_t model_product() const {
+    return bounded_product({tensor_.value_or(1), context_.value_or(1), pipeline_.value_or(1)});
+  }
+  std::int64_t product() const { return bounded_product({model_product(), data_.value_or(1)}); }
+
+  std::int64_t bounded_product(std::initializer_list<std::int64_t> factors) const {
+    std::int64_t result = 1;
+    for (const std::int64_t factor : factors) {
+      if (factor > kMostRanks / result) {
+        throw Error(where_, fmt::format("{} is more than {} ranks", degrees(), kMostRanks),
+                    "give smaller degrees");
+      }
+      result *= factor;
+    }
+    return result;
+  }
+
+  std::string degrees() const {
+    std::string text;
+    const auto add = [&](std::string_view name, const Count& degree) {
+      if (degree) text += fmt::format("{}{} {}", text.empty() ? "" : " x ", name, *degree);
+    };
+    add("tensor_parallel", tensor_);
+    add("context_parallel", context_);
+    add("data_parallel", data_);
+    add("pipeline_parallel", pipeline_);
+    return text;
+  }
+
+  void derive_missing() {
+    const std::int64_t known = product();
+    if (*ranks_ % known != 0) {
+      throw Error(where_, fmt::format("{} = {} does not divide {} ranks", degrees(), known, *ranks_),
+                  fmt::format("ranks could be {}", nearest_multiples(known, *ranks_)));
+    }
+    const std::int64_t rest = *ranks_ / known;
+    if (rest == 1) return;
+    if (!pipeline_ && !tensor_) {
+      throw Error(where_,
+                  fmt::format("{} of {} ranks leaves {} for tensor_parallel and pipeline_parallel together",
+                              degrees(), *ranks_, rest),
+                  "give one of the two");
+    }
+    if (!pipeline_) {
+      pipeline_ = rest;
+    } else if (!tensor_) {
+      tensor_ = rest;
+    } else if (!context_) {
+      context_ = rest;
+    }
+  }
+
+  // Where nothing says how many ranks there are, an elastic machine grows to hold at least one replica.
+  void derive_data() {
+    const std::int64_t model = model_product();
+    const bool given = ranks_.has_value();
+    if (!given) ranks_ = elastic_ ? std::max(devices_, model) : devices_;
+    if (*ranks_ % model != 0) {
+      throw Error(given ? ranks_where_ : where_,
+                  fmt::format("{} = {} does not divide {}{}", degrees(), model, *ranks_,
+                              given ? " ranks" : ", the machine's devices"),
+                  fmt::format("ranks could be {}", nearest_multiples(model, *ranks_)));
+    }
+    data_ = *ranks_ / model;
+  }
+
+  void check_product() const {
+    const std::int64_t known = product();
+    if (known == *ranks_) return;
+    const std::int64_t model = model_product();
+    std::string hint = fmt::format("ranks could be {}", known);
+    if (*ranks_ % model == 0) hint += fmt::format(", or data_parallel {}", *ranks_ / model);
+    throw Error(where_, fmt::format("{} = {} ranks, but ranks is {}", degrees(), known, *ranks_), hint);
+  }
+
+  const std::string& where_;
+  const std::string& ranks_where_;
+  std::int64_t devices_;
+  bool elastic_;
+  Count ranks_, tensor_, context_, data_, pipeline_;
+};
+
+// Samples of a replica from the global batch.
+std::int64_t share_of_global(std::int64_t global, const Plan& plan, const std::string& where) {
+  const std::int64_t replicas = plan.data();
+  if (global % replicas == 0) return global / replicas;
+  if (plan.is_plain_data_parallel()) {
+    throw Error(where, fmt::format("{} samples cannot be shared equally by {} ranks", global, replicas),
+                fmt::format("global_batch could be {}", nearest_multiples(replicas, global)));
+  }
+  throw Error(where, fmt::format("{} samples cannot be shared equally by data_parallel {}", global, replicas),
+              fmt::format("global_batch could be {}", nearest_multiples(replicas, global)));
+}
+
+// What the batch of a replica is where only its parts are said, or nothing.
+std::int64_t default_batch(const PlanRequest& request, const Plan& plan, bool described,
+                           const std::string& where) {
+  if (request.micro_batch && request.micro_batches)
+    return checked_multiply(*request.micro_batch, *request.micro_batches, where);
+  if (!described && !request.micro_batch) return plan.batch;
+  const std::int64_t count =
+      request.micro_batches.value_or(plan.pipeline == 1 ? 1 : checked_multiply(4, plan.pipeline, where));
+  if (!described && plan.batch % *request.micro_batch == 0) return plan.batch;
+  return checked_multiply(request.micro_batch.value_or(1), count, where);
+}
+
+std::int64_t default_micro_batches(const Plan& plan, bool described) {
+  if (described) return plan.batch;
+  if (plan.pipeline == 1) return 1;
+  std::int64_t most = std::min(plan.batch, 4 * plan.pipeline);
+  while (plan.batch % most != 0) --most;
+  return most;
+}
+
+void resolve_batch(const PlanRequest& request, bool described, Plan& plan) {
+  const std::string& where = request.where;
+  require_positive(request.batch, "batch", where);
+  require_positive(request.global_batch, "global_batch", where);
+  require_positive(request.micro_batch, "micro_batch", where);
+  require_positive(request.micro_batches, "micro_batches", where);
+  Count batch = request.batch;
+  if (request.global_batch) {
+    const std::int64_t share = share_of_global(*request.global_batch, plan, where);
+    if (batch && *batch != share) {
+      throw Error(where,
+                  fmt::format("global_batch {} is {} for each of {} replicas, but batch is {}",
+                              *request.global_batch, share, plan.data(), *batch),
+                  "give one: of all ranks, or of one");
+    }
+    batch = share;
+  }
+  plan.batch = batch ? *batch : default_batch(request, plan, described, where);
+  const Count &size = request.micro_batch, &count = request.micro_batches;
+  if (size && plan.batch % *size != 0) {
+    throw Error(where,
+                fmt::format("micro_batch {} does not divide the batch of {} per replica", *size, plan.batch),
+                fmt::format("micro_batch could be {}", nearest_divisors(plan.batch, *size)));
+  }
+  if (count && plan.batch % *count != 0) {
+    throw Error(where,
+                fmt::format("{} micro-batches do not divide the batch of {} per rank", *count, plan.batch),
+                fmt::format("micro_batches could be {}", nearest_divisors(plan.batch, *count)));
+  }
+  if (size && count && plan.batch / *size != *count) {
+    throw Error(where,
+                fmt::format("micro_batch {} x micro_batches {} is not the batch of {} per replica", *size,
+                            *count, plan.batch),
+                fmt::format("leave one out: micro_batches {} or micro_batch {}", plan.batch / *size,
+                            plan.batch / *count));
+  }
+  if (count) {
+    plan.micro_batches = *count;
+  } else {
+    plan.micro_batches = size ? plan.batch / *size : default_micro_batches(plan, described);
+  }
+}
+
+void resolve_types(const PlanRequest& request, bool described, Plan& plan) {
+  plan.precision = request.precision.value_or(DType::unknown);
+  if (plan.precision == DType::unknown) plan.precision = described ? DType::bf16 : DType::fp32;
+  const bool narrow = plan.precision == DType::fp8 || plan.precision == DType::fp4;
+  if (plan.weight_dtype == DType::unknown) {
+    plan.weight_dtype = plan.precision;
+    if (narrow) plan.weight_dtype = DType::bf16;
+    if (plan.precision == DType::tf32) plan.weight_dtype = DType::fp32;
+  }
+  if (plan.gradient_dtype == DType::unknown) {
+    const bool accumulates = described && (narrow || plan.precision == DType::bf16);
+    plan.gradient_dtype = accumulates ? DType::fp32 : plan.weight_dtype;
+  }
+  if (plan.parameter_dtype == DType::unknown) plan.parameter_dtype = plan.weight_dtype;
+  plan.optimizer = request.optimizer.value_or(described ? Optimizer::adam : Optimizer::momentum);
+}
+
+}  // namespace
+
+Plan resolve_plan(const PlanRequest& request, std::int64_t devices, bool elastic, bool described) {
+  Plan plan = request.plan;
+  const std::string& where = request.where;
+  Degrees(request, devices, elastic).resolve(plan);
+  if (plan.schedule == PipelineSchedule::one_f_one_b && plan.virtual_stages > 1)
+    plan.schedule = PipelineSchedule::interleaved;
+  if (plan.schedule == PipelineSchedule::zb_v && plan.virtual_stages == 1) plan.virtual_stages = 2;
+  // Degrees first: what follows divides by them.
+  plan.batch = plan.micro_batches = 1;
+  resolve_types(request, described, plan);
+  validate_plan(plan, where);
+  plan.batch = request.plan.batch;
+  resolve_batch(request, described, plan);
+  validate_plan(plan, where);
+  check_schedule(plan, 1, where);
+  return plan;
+}
+
+}  // namespace armilla

@@ -1,0 +1,232 @@
+#include "lower/resolve_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/error_testing.h"
+
+namespace armilla {
+namespace {
+
+using Change = std::function<void(PlanRequest&)>;
+
+// On a machine of 64 devices that can grow, for a model by description.
+Plan resolved(const Change& change, bool described = true, bool elastic = true) {
+  PlanRequest request;
+  request.where = "plan";
+  change(request);
+  return resolve_plan(request, 64, elastic, described);
+}
+
+std::string refusal(const Change& change, bool described = true, bool elastic = true) {
+  return error_of([&] { resolved(change, described, elastic); });
+}
+
+std::vector<std::int64_t> degrees(const Change& change) {
+  const Plan plan = resolved(change);
+  return {plan.ranks, plan.tensor, plan.context, plan.data(), plan.pipeline};
+}
+
+using Degrees = std::vector<std::int64_t>;
+
+TEST(ResolvePlan, ADegreeLeftOutIsWhatTheOthersLeave) {
+  EXPECT_EQ(degrees([](PlanRequest&) {}), (Degrees{64, 1, 1, 64, 1}));
+  EXPECT_EQ(degrees([](PlanRequest& r) { r.tensor = 8, r.pipeline = 4; }), (Degrees{64, 8, 1, 2, 4}));
+  EXPECT_EQ(degrees([](PlanRequest& r) { r.ranks = 16384, r.tensor = 8, r.pipeline = 16; }),
+            (Degrees{16384, 8, 1, 128, 16}));
+  EXPECT_EQ(degrees([](PlanRequest& r) { r.ranks = 16384, r.tensor = 8, r.data = 128; }),
+            (Degrees{16384, 8, 1, 128, 16}));
+  EXPECT_EQ(degrees([](PlanRequest& r) { r.ranks = 16384, r.pipeline = 16, r.data = 128; }),
+            (Degrees{16384, 8, 1, 128, 16}));
+  EXPECT_EQ(degrees([](PlanRequest& r) { r.ranks = 1024, r.pipeline = 16, r.data = 2, r.tensor = 8; }),
+            (Degrees{1024, 8, 4, 2, 16}));
+  EXPECT_EQ(degrees([](PlanRequest& r) { r.tensor = 8, r.pipeline = 16, r.data = 2; }),
+            (Degrees{256, 8, 1, 2, 16}));
+  // One replica needs more than the machine as given.
+  EXPECT_EQ(degrees([](PlanRequest& r) { r.tensor = 8, r.pipeline = 16; }), (Degrees{128, 8, 1, 1, 16}));
+}
+
+TEST(ResolvePlan, DegreesThatClashAreNamed) {
+  EXPECT_EQ(refusal([](PlanRequest& r) { r.tensor = 3, r.pipeline = 4; }),
+            "plan: tensor_parallel 3 x pipeline_parallel 4 = 12 does not divide 64, the machine's devices\n"
+            "  hint: ranks could be 60 or 72");
+  EXPECT_EQ(refusal([](PlanRequest& r) { r.ranks = 100, r.tensor = 8, r.ranks_where = "--ranks"; }),
+            "--ranks: tensor_parallel 8 = 8 does not divide 100 ranks\n  hint: ranks could be 96 or 104");
+  EXPECT_EQ(
+      refusal(
+          [](PlanRequest& r) { r.ranks = 8192, r.tensor = 8, r.pipeline = 16, r.data = 128, r.context = 1; }),
+      "plan: tensor_parallel 8 x context_parallel 1 x data_parallel 128 x pipeline_parallel 16 = 16384 does "
+      "not divide 8192 ranks\n  hint: ranks could be 16384");
+  EXPECT_EQ(refusal([](PlanRequest& r) {
+              r.ranks = 8192, r.tensor = 8, r.pipeline = 16, r.data = 32, r.context = 1;
+            }),
+            "plan: tensor_parallel 8 x context_parallel 1 x data_parallel 32 x pipeline_parallel 16 = 4096 "
+            "ranks, but ranks is 8192\n  hint: ranks could be 4096, or data_parallel 64");
+  EXPECT_EQ(refusal([](PlanRequest& r) { r.ranks = 64, r.data = 8; }),
+            "plan: data_parallel 8 of 64 ranks leaves 8 for tensor_parallel and pipeline_parallel together\n"
+            "  hint: give one of the two");
+  EXPECT_EQ(refusal([](PlanRequest& r) { r.data = 128; }, true, false),
+            "plan: the plan has 128 ranks, the machine 64 devices\n"
+            "  hint: give smaller degrees or a larger machine");
+  EXPECT_EQ(refusal([](PlanRequest& r) { r.tensor = 0; }),
+            "plan: tensor_parallel 0\n  hint: it must be at least 1");
+  EXPECT_EQ(refusal([](PlanRequest& r) { r.ranks = -4; }), "plan: ranks -4\n  hint: it must be at least 1");
+  EXPECT_EQ(refusal([](PlanRequest& r) { r.tensor = r.pipeline = r.context = r.data = 1'000'000'000; }),
+            "plan: tensor_parallel 1000000000 x context_parallel 1000000000 x data_parallel 1000000000 x "
+            "pipeline_parallel 1000000000 is more than 16777216 ranks\n  hint: give smaller degrees");
+  EXPECT_EQ(refusal([](PlanRequest& r) { r.plan.expert = 5; }),
+            "plan: expert_parallel 5 x expert_tensor_parallel 1 does not divide the 64 ranks of a pipeline "
+            "stage (tensor 1 x context 1 x data 64)\n  hint: tensor x context x data could be 60 or 65");
+}
+
+std::vector<std::int64_t> batches(const Change& change, bool described = true) {
+  const Plan plan = resolved(change, described);
+  return {plan.global_batch(), plan.batch, plan.micro_batch(), plan.micro_batches};
+}
+
+TEST(ResolvePlan, AnyTwoOfTheBatchesGiveTheThird) {
+  const auto with = [](const Change& change) {
+    return batches([&](PlanRequest& r) {
+      r.tensor = 8, r.pipeline = 4;  // two replicas
+      change(r);
+    });
+  };
+  using Batches = std::vector<std::int64_t>;
+  EXPECT_EQ(with([](PlanRequest&) {}), (Batches{32, 16, 1, 16}));
+  EXPECT_EQ(with([](PlanRequest& r) { r.global_batch = 48; }), (Batches{48, 24, 1, 24}));
+  EXPECT_EQ(with([](PlanRequest& r) { r.global_batch = 48, r.micro_batch = 2; }), (Batches{48, 24, 2, 12}));
+  EXPECT_EQ(with([](PlanRequest& r) { r.global_batch = 48, r.micro_batches = 8; }), (Batches{48, 24, 3, 8}));
+  EXPECT_EQ(with([](PlanRequest& r) { r.batch = 24, r.micro_batches = 8; }), (Batches{48, 24, 3, 8}));
+  EXPECT_EQ(with([](PlanRequest& r) { r.micro_batch = 2, r.micro_batches = 6; }), (Batches{24, 12, 2, 6}));
+  EXPECT_EQ(with([](PlanRequest& r) { r.micro_batch = 2; }), (Batches{64, 32, 2, 16}));
+  EXPECT_EQ(with([](PlanRequest& r) { r.micro_batches = 6; }), (Batches{12, 6, 1, 6}));
+  // Models read from graphs: 32 per replica unless something else is said.
+  EXPECT_EQ(batches([](PlanRequest&) {}, false), (Batches{2048, 32, 32, 1}));
+  EXPECT_EQ(batches([](PlanRequest& r) { r.micro_batches = 4; }, false), (Batches{2048, 32, 8, 4}));
+  EXPECT_EQ(batches([](PlanRequest& r) { r.micro_batch = 8; }, false), (Batches{2048, 32, 8, 4}));
+  EXPECT_EQ(batches([](PlanRequest& r) { r.micro_batch = 5; }, false), (Batches{320, 5, 5, 1}));
+  EXPECT_EQ(batches([](PlanRequest& r) { r.pipeline = 4; }, false), (Batches{512, 32, 2, 16}));
+  EXPECT_EQ(batches([](PlanRequest& r) { r.pipeline = 4, r.batch = 9; }, false), (Batches{144, 9, 1, 9}));
+}
+
+TEST(ResolvePlan, BatchesThatClashAreNamed) {
+  const auto with = [](const Change& change) {
+    return refusal([&](PlanRequest& r) {
+      r.tensor = 8, r.pipeline = 2;  // four replicas
+      change(r);
+    });
+  };
+  EXPECT_EQ(with([](PlanRequest& r) { r.global_batch = 30; }),
+            "plan: 30 samples cannot be shared equally by data_parallel 4\n"
+            "  hint: global_batch could be 28 or 32");
+  EXPECT_EQ(refusal([](PlanRequest& r) { r.global_batch = 100; }),
+            "plan: 100 samples cannot be shared equally by 64 ranks\n"
+            "  hint: global_batch could be 64 or 128");
+  EXPECT_EQ(with([](PlanRequest& r) { r.global_batch = 32, r.batch = 4; }),
+            "plan: global_batch 32 is 8 for each of 4 replicas, but batch is 4\n"
+            "  hint: give one: of all ranks, or of one");
+  EXPECT_EQ(with([](PlanRequest& r) { r.batch = 32, r.micro_batch = 5; }),
+            "plan: micro_batch 5 does not divide the batch of 32 per replica\n"
+            "  hint: micro_batch could be 4 or 8");
+  EXPECT_EQ(with([](PlanRequest& r) { r.batch = 32, r.micro_batches = 64; }),
+            "plan: 64 micro-batches do not divide the batch of 32 per rank\n"
+            "  hint: micro_batches could be 32");
+  EXPECT_EQ(with([](PlanRequest& r) { r.batch = 32, r.micro_batch = 4, r.micro_batches = 4; }),
+            "plan: micro_batch 4 x micro_batches 4 is not the batch of 32 per replica\n"
+            "  hint: leave one out: micro_batches 8 or micro_batch 8");
+  EXPECT_EQ(with([](PlanRequest& r) { r.micro_batch = 0; }),
+            "plan: micro_batch 0\n  hint: it must be at least 1");
+  EXPECT_EQ(with([](PlanRequest& r) { r.global_batch = INT64_MAX; }),
+            "plan: global_batch 9223372036854775807\n  hint: it can be at most 1099511627776");
+  EXPECT_EQ(with([](PlanRequest& r) { r.micro_batch = r.micro_batches = std::int64_t{1} << 39; }),
+            "plan: sizes overflow 64 bits\n  hint: check the dimensions");
+  EXPECT_EQ(with([](PlanRequest& r) { r.plan.virtual_stages = 2, r.batch = 7; }),
+            "plan: schedule 'interleaved' takes micro-batches in groups of pipeline_parallel 2, 7 are no "
+            "multiple of it\n  hint: micro_batches could be 6 or 8");
+}
+
+TEST(ResolvePlan, SchedulesAndTypesFollow) {
+  const Plan interleaved = resolved([](PlanRequest& r) { r.pipeline = 4, r.plan.virtual_stages = 2; });
+  EXPECT_EQ(interleaved.schedule, PipelineSchedule::interleaved);
+  const Plan v = resolved([](PlanRequest& r) { r.pipeline = 4, r.plan.schedule = PipelineSchedule::zb_v; });
+  EXPECT_EQ(v.virtual_stages, 2);
+  const auto types = [](DType precision, bool described) {
+    const Plan plan = resolved([&](PlanRequest& r) { r.precision = precision; }, described);
+    return std::vector{plan.precision, plan.weight_dtype, plan.gradient_dtype, plan.parameter_dtype};
+  };
+  EXPECT_EQ(types(DType::unknown, true), (std::vector{DType::bf16, DType::bf16, DType::fp32, DType::bf16}));
+  EXPECT_EQ(types(DType::unknown, false), std::vector(4, DType::fp32));
+  EXPECT_EQ(types(DType::fp8, true), (std::vector{DType::fp8, DType::bf16, DType::fp32, DType::bf16}));
+  EXPECT_EQ(types(DType::fp16, true), std::vector(4, DType::fp16));
+  EXPECT_EQ(types(DType::bf16, false), std::vector(4, DType::bf16));
+  EXPECT_EQ(types(DType::tf32, false), (std::vector{DType::tf32, DType::fp32, DType::fp32, DType::fp32}));
+  EXPECT_EQ(resolved([](PlanRequest&) {}).optimizer, Optimizer::adam);
+  EXPECT_EQ(resolved([](PlanRequest&) {}, false).optimizer, Optimizer::momentum);
+  EXPECT_EQ(resolved([](PlanRequest& r) { r.optimizer = Optimizer::sgd; }).optimizer, Optimizer::sgd);
+}
+
+// Llama-3-8B with 16 experts of which the model has none unless said.
+Model llama() {
+  Model model;
+  model.facts = {"llama", 32, 4096, 32, 8, 14336, 128256, 8192, 0, 0};
+  return model;
+}
+
+std::string model_refusal(const std::function<void(Plan&, Model&)>& change) {
+  Plan plan;
+  plan.ranks = 3840;
+  Model model = llama();
+  change(plan, model);
+  return error_of([&] { check_plan_for_model(plan, model, "plan"); });
+}
+
+TEST(CheckPlanForModel, LegalPlansPass) {
+  EXPECT_EQ(model_refusal([](Plan& p, Model&) {
+              p.tensor = 16, p.context = 2, p.pipeline = 4, p.virtual_stages = 8, p.sequence_parallel = true;
+            }),
+            "no error");
+  // A model without facts, read from a graph.
+  EXPECT_EQ(model_refusal([](Plan& p, Model& m) { m.facts = {}, p.tensor = 3, p.context = 5; }), "no error");
+  EXPECT_EQ(model_refusal([](Plan& p, Model& m) { m.facts.experts = 16, p.expert = 8; }), "no error");
+}
+
+TEST(CheckPlanForModel, WhatTheModelForbidsIsNamed) {
+  EXPECT_EQ(model_refusal([](Plan& p, Model&) { p.tensor = 3; }),
+            "plan: tensor_parallel 3 does not divide attention heads 32\n"
+            "  hint: tensor_parallel could be 2 or 4");
+  EXPECT_EQ(model_refusal([](Plan& p, Model&) { p.tensor = 64; }),
+            "plan: tensor_parallel 64 does not divide attention heads 32\n"
+            "  hint: tensor_parallel could be 32");
+  EXPECT_EQ(model_refusal([](Plan& p, Model& m) { m.facts.heads = 96, m.facts.kv_heads = 8, p.tensor = 12; }),
+            "plan: tensor_parallel 12 neither divides key-value heads 8 nor is a multiple of them\n"
+            "  hint: tensor_parallel could be 8 or 16");
+  EXPECT_EQ(model_refusal([](Plan& p, Model& m) { m.facts.feed_forward = 1001, p.tensor = 2; }),
+            "plan: tensor_parallel 2 does not divide feed-forward size 1001\n"
+            "  hint: tensor_parallel could be 1 or 7");
+  EXPECT_EQ(model_refusal([](Plan& p, Model&) { p.context = 3; }),
+            "plan: twice context_parallel 3 (ring attention) does not divide the sequence of 8192 tokens\n"
+            "  hint: the sequence could be 8190 or 8196");
+  EXPECT_EQ(model_refusal([](Plan& p, Model& m) {
+              m.facts.sequence = 8100, p.context = 3, p.context_method = ContextMethod::all_to_all;
+            }),
+            "plan: tensor_parallel 1 x context_parallel 3 (all-to-all) does not divide attention heads 32\n"
+            "  hint: context_parallel could be 2 or 4, or context method ring");
+  EXPECT_EQ(model_refusal(
+                [](Plan& p, Model& m) { m.facts.sequence = 8190, p.tensor = 4, p.sequence_parallel = true; }),
+            "plan: tensor_parallel 4 x context_parallel 1 does not divide the sequence of 8190 tokens, as "
+            "sequence parallelism needs\n  hint: the sequence could be 8188 or 8192");
+  EXPECT_EQ(model_refusal([](Plan& p, Model&) { p.expert = 8; }),
+            "plan: expert_parallel 8 for a model without experts\n  hint: leave it out");
+  EXPECT_EQ(model_refusal([](Plan& p, Model& m) { m.facts.experts = 8, p.expert = 16; }),
+            "plan: expert_parallel 16 does not divide experts 8\n  hint: expert_parallel could be 8");
+  EXPECT_EQ(model_refusal([](Plan& p, Model&) { p.pipeline = 48; }),
+            "plan: pipeline_parallel 48 for a model of 32 blocks\n"
+            "  hint: pipeline_parallel can be at most 32");
+  EXPECT_EQ(model_refusal([](Plan& p, Model&) { p.pipeline = 16, p.virtual_stages = 3; }),
+            "plan: pipeline_parallel 16 x virtual_stages 3 = 48 stages for a model of 32 blocks\n"
+            "  hint: virtual_stages can be at most 2");
+}
+
+}  // namespace
+}  // namespace armilla

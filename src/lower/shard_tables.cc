@@ -1,0 +1,25 @@
+#include "lower/shard_tables.h"
+
+#include "lower/expert_load.h"
+
+namespace armilla {
+
+std::uint32_t ShardTables::work(const Work& work) {
+  std::vector<std::int64_t> key = {static_cast<std::int64_t>(work.kind),
+                                   static_cast<std::int64_t>(work.dtype), work.flops.value, work.bytes.value};
+  for (const Gemm& g : work.gemms) key.insert(key.end(), {g.m, g.n, g.k, g.count});
+  const auto [found, fresh] =
+      works_.try_emplace(std::move(key), static_cast<std::uint32_t>(model_.works.size()));
+  if (fresh) model_.works.push_back(work);
+  return found->second;
+}
+
+std::int32_t ShardTables::all_to_all(Bytes bytes, bool to_experts) {
+  if (loads_.size() < 2) return -1;
+  const auto [found, fresh] =
+      custom_.try_emplace({bytes.value, to_experts}, static_cast<std::int32_t>(model_.custom.size()));
+  if (fresh) model_.custom.push_back(uneven_all_to_all(loads_, bytes, to_experts));
+  return found->second;
+}
+
+}  // namespace armilla
