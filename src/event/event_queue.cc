@@ -34,13 +34,20 @@ bool EventQueue::advance(Time end) {
   return true;
 }
 
+// Handlers may append events for this very moment while the loop runs.
+void EventQueue::handle_until(std::size_t stop) {
+  while (next_ < stop) {
+    const Event event = buckets_[0][next_++];
+    ++handled_;
+    handlers_[event.target]->handle(event.argument);
+  }
+}
+
 bool EventQueue::run(Time end) {
   do {
-    // Handlers may append events for this very moment while the loop runs.
     while (next_ < buckets_[0].size()) {
-      const Event event = buckets_[0][next_++];
-      ++handled_;
-      handlers_[event.target]->handle(event.argument);
+      handle_until(buckets_[0].size());
+      for (RoundObserver* const observer : observers_) observer->round_over();
     }
   } while (advance(end));
   return empty();

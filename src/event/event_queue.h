@@ -5,6 +5,11 @@
 // in which its time differs from the last time popped, so that equal times always share a bucket and stay in
 // scheduling order with no sequence number. Amortised O(64) moves per event in the worst case, about one in
 // practice; no allocation once the buckets have grown.
+//
+// With observers, events of one time are handled in rounds: what is scheduled for this very moment during a
+// round belongs to the next one, and observers are told of the end of each. A simulation that only notes in
+// its events what happened, and acts on it between rounds in an order of its own, does not depend on the
+// order of scheduling.
 #pragma once
 
 #include <array>
@@ -28,6 +33,12 @@ class EventHandler {
   virtual void handle(std::uint64_t argument) = 0;
 };
 
+class RoundObserver {
+ public:
+  virtual ~RoundObserver() = default;
+  virtual void round_over() = 0;
+};
+
 class EventQueue {
  public:
   // The queue does not own the handler; it must outlive the run.
@@ -35,6 +46,9 @@ class EventQueue {
     handlers_.push_back(&handler);
     return static_cast<std::uint32_t>(handlers_.size() - 1);
   }
+
+  // Told in the order in which they were added; likewise not owned.
+  void add_observer(RoundObserver& observer) { observers_.push_back(&observer); }
 
   EventHandler& handler(std::uint32_t target) { return *handlers_[target]; }
 
@@ -58,11 +72,13 @@ class EventQueue {
     return static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(time.value ^ now_.value)));
   }
   bool advance(Time end);
+  void handle_until(std::size_t stop);
 
   std::array<std::vector<Event>, 64> buckets_;  // times are not negative: their highest bit is never set
   std::uint64_t occupied_ = 0;                  // a bit per bucket that may hold events
   std::vector<Event> scratch_;
   std::vector<EventHandler*> handlers_;
+  std::vector<RoundObserver*> observers_;
   std::size_t next_ = 0;  // first event of bucket 0 that is not handled yet
   std::int64_t handled_ = 0;
   Time now_;

@@ -100,5 +100,30 @@ TEST(EventQueue, EqualsAStableSortOnRandomRuns) {
   }
 }
 
+// What an event schedules for its own moment is handled in another round.
+TEST(EventQueue, ObserversSeeTheEndsOfRounds) {
+  EventQueue queue;
+  Recorder recorder(queue);
+  std::vector<std::string> log;
+  struct Observer : RoundObserver {
+    std::vector<std::string>& log;
+    std::string name;
+    Observer(std::vector<std::string>& into, std::string called) : log(into), name(std::move(called)) {}
+    void round_over() override { log.push_back(name); }
+  } first(log, "first"), second(log, "second");
+  queue.add_observer(first);
+  queue.add_observer(second);
+  recorder.on_event = [&](std::uint64_t argument) {
+    log.push_back(std::to_string(argument));
+    if (argument == 1) queue.schedule(queue.now(), recorder.target(), 3);
+  };
+  queue.schedule(Time(10), recorder.target(), 1);
+  queue.schedule(Time(10), recorder.target(), 2);
+  queue.schedule(Time(20), recorder.target(), 4);
+  ASSERT_TRUE(queue.run());
+  EXPECT_EQ(log, (std::vector<std::string>{"1", "2", "first", "second", "3", "first", "second", "4", "first",
+                                           "second"}));
+}
+
 }  // namespace
 }  // namespace armilla

@@ -1,69 +1,24 @@
 #include "network/analytical.h"
 
 #include <algorithm>
+#include <tuple>
 
+#include "network/link_table.h"
 #include "network/topology.h"
 
 namespace armilla {
 namespace {
 
-struct Link {
-  Time free;  // when it has served everything that came so far
-  Time busy;
-  Bytes bytes;
-};
-
-// Links of every dimension and rank; a rank's are allocated when it first uses one, so an idle machine costs
-// little.
-class Links {
- public:
-  Links(const Topology& topology, Fold fold)
-      : topology_(topology), fold_(fold), blocks_(topology.dimensions()) {
-    for (auto& blocks : blocks_)
-      blocks.resize(fold == Fold::all ? 1 : static_cast<std::size_t>(topology.ranks()));
-  }
-
-  Link& at(const LinkId& id) {
-    std::vector<Link>& block =
-        blocks_[id.dimension][fold_ == Fold::all ? 0 : static_cast<std::size_t>(id.owner)];
-    if (block.empty()) block.resize(static_cast<std::size_t>(topology_.links_per_rank(id.dimension)));
-    return block[static_cast<std::size_t>(id.number)];
-  }
-
-  std::vector<LinkUse> used() const {
-    std::vector<LinkUse> uses;
-    for (std::uint32_t d = 0; d < topology_.dimensions(); ++d) {
-      for (std::size_t owner = 0; owner < blocks_[d].size(); ++owner) {
-        for (std::size_t number = 0; number < blocks_[d][owner].size(); ++number) {
-          const Link& link = blocks_[d][owner][number];
-          if (link.bytes == Bytes(0)) continue;
-          const LinkId id{d, static_cast<std::int32_t>(owner), static_cast<std::int32_t>(number)};
-          uses.push_back({topology_.link_name(id), d, fold_ == Fold::all ? topology_.ranks() : 1, link.bytes,
-                          link.busy, topology_.dimension(d).bandwidth});
-        }
-      }
-    }
-    std::stable_sort(uses.begin(), uses.end(),
-                     [](const LinkUse& a, const LinkUse& b) { return a.busy > b.busy; });
-    return uses;
-  }
-
- private:
-  const Topology& topology_;
-  Fold fold_;
-  std::vector<std::vector<std::vector<Link>>> blocks_;  // [dimension][rank][number]
-};
-
 // Bookkeeping that both variants share: a pool of messages in flight, addressed by event arguments.
 template <class Flight>
 class AnalyticalBase : public Network, public EventHandler {
  public:
-  AnalyticalBase(const Machine& machine, Fold fold, EventQueue& queue, MessageSink& sink)
-      : topology_(machine),
-        links_(topology_, fold),
-        queue_(queue),
-        sink_(sink),
-        target_(queue.add_handler(*this)) {}
+  explicit AnalyticalBase(const NetworkSetup& setup)
+      : topology_(setup.machine),
+        links_(topology_, setup.stands_for, setup.slow_links),
+        queue_(setup.queue),
+        sink_(setup.sink),
+        target_(queue_.add_handler(*this)) {}
   AnalyticalBase(const AnalyticalBase&) = delete;
   AnalyticalBase& operator=(const AnalyticalBase&) = delete;
 
@@ -71,15 +26,14 @@ class AnalyticalBase : public Network, public EventHandler {
   std::int64_t messages() const override { return messages_; }
 
  protected:
-  std::uint32_t add(const Flight& flight) {
+  std::uint32_t new_slot() {
     ++messages_;
     if (free_.empty()) {
-      flights_.push_back(flight);
+      flights_.emplace_back();
       return static_cast<std::uint32_t>(flights_.size() - 1);
     }
     const std::uint32_t slot = free_.back();
     free_.pop_back();
-    flights_[slot] = flight;
     return slot;
   }
 
@@ -92,12 +46,12 @@ class AnalyticalBase : public Network, public EventHandler {
   void wake(std::uint32_t slot, Time time) { queue_.schedule(time, target_, slot); }
 
   Topology topology_;
-  Links links_;
+  LinkTable links_;
   EventQueue& queue_;
+  MessageSink& sink_;
   std::vector<Flight> flights_;
 
  private:
-  MessageSink& sink_;
   std::uint32_t target_;
   std::vector<std::uint32_t> free_;
   std::int64_t messages_ = 0;
@@ -110,24 +64,35 @@ struct SharedFlight {
     arrived,
   };
   Message message;
-  Position at;
-  Time head, tail;  // first and last byte at `at`
+  Position at;                       // beyond `link`
+  Link* link = nullptr;              // the next to cross
+  const LinkSpeed* speed = nullptr;  // of it
+  Time service;                      // bytes / bandwidth there
+  Time head, tail;                   // first and last byte at its near end
   State state = State::underway;
 };
 
-class Analytical final : public AnalyticalBase<SharedFlight> {
+class Analytical final : public AnalyticalBase<SharedFlight>, public RoundObserver {
  public:
-  Analytical(const Machine& machine, bool stores, Fold fold, EventQueue& queue, MessageSink& sink)
-      : AnalyticalBase(machine, fold, queue, sink), stores_(stores) {}
+  Analytical(const NetworkSetup& setup, bool stores) : AnalyticalBase(setup), stores_(stores) {
+    queue_.add_observer(*this);
+  }
 
+  // The message is copied last: read right after it was written, in other pieces, it would stall the
+  // processor.
+  // The message is copied last: read right after it was written, in other pieces, it would stall the
+  // processor.
   void send(const Message& message) override {
-    SharedFlight flight;
-    flight.message = message;
-    flight.at = topology_.start(message);
+    const std::uint32_t slot = new_slot();
+    SharedFlight& flight = flights_[slot];
+    Position at = topology_.start(message);
+    flight.speed = nullptr;
     flight.head = flight.tail = queue_.now();
-    cross(flight);
-    const std::uint32_t slot = add(flight);
-    wait_for_next(slot);
+    approach(flight, message, at);
+    cross(flight, message);
+    wait_for_next(slot, message, at);
+    flight.at = at;
+    flight.message = message;
   }
 
   void handle(std::uint64_t argument) override {
@@ -137,53 +102,99 @@ class Analytical final : public AnalyticalBase<SharedFlight> {
       deliver(slot);
       return;
     }
-    const bool was_arriving = flight.state == SharedFlight::State::arriving;
-    cross(flight);
-    if (was_arriving && flight.tail == queue_.now()) {
-      deliver(slot);
-    } else {
-      wait_for_next(slot);
+    Link& link = *flight.link;
+    if (link.round != round_) {
+      link.round = round_;
+      link.meeting = 0;
     }
+    any_meet_ = ++link.meeting > 1 || any_meet_;
+    reaching_.push_back(slot);
+  }
+
+  // What has reached a link in this round crosses it now.
+  void round_over() override {
+    if (reaching_.empty()) return;
+    if (any_meet_) order_those_that_meet();
+    for (const std::uint32_t slot : reaching_) {
+      SharedFlight& flight = flights_[slot];
+      const bool was_arriving = flight.state == SharedFlight::State::arriving;
+      cross(flight, flight.message);
+      if (was_arriving && flight.tail == queue_.now()) {
+        deliver(slot);
+      } else {
+        wait_for_next(slot, flight.message, flight.at);
+      }
+    }
+    reaching_.clear();
+    any_meet_ = false;
+    ++round_;
   }
 
  private:
-  // Reserves the next link, at the earliest from the moment the first byte is there.
-  void cross(SharedFlight& flight) {
-    const LinkId id = topology_.advance(flight.message, flight.at);
-    const Dimension& dimension = topology_.dimension(id.dimension);
-    Link& link = links_.at(id);
-    const Time service = time_to_move(flight.message.bytes, dimension.bandwidth);
+  // Those alone at their link commute with all others.
+  void order_those_that_meet() {
+    const auto meeting = std::partition(reaching_.begin(), reaching_.end(), [&](std::uint32_t slot) {
+      return flights_[slot].link->meeting == 1;
+    });
+    using Key = std::tuple<MessageLabel, std::int32_t, std::int32_t>;
+    std::vector<std::pair<Key, std::uint32_t>> keyed;
+    for (auto slot = meeting; slot != reaching_.end(); ++slot) {
+      const SharedFlight& flight = flights_[*slot];
+      keyed.push_back({{sink_.label(flight.message), flight.at.hops_left, flight.message.source}, *slot});
+    }
+    std::stable_sort(keyed.begin(), keyed.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::transform(keyed.begin(), keyed.end(), meeting, [](const auto& entry) { return entry.second; });
+  }
+
+  // Looks up the next link.
+  void approach(SharedFlight& flight, const Message& message, Position& at) {
+    const LinkId id = topology_.advance(message, at);
+    const LinkSpeed& speed = links_.speed(id);
+    flight.link = &links_.at(id);
+    if (flight.speed == nullptr || speed.bandwidth != flight.speed->bandwidth)
+      flight.service = time_to_move(message.bytes, speed.bandwidth);
+    flight.speed = &speed;
+  }
+
+  // Reserves the link, at the earliest from the moment the first byte is there.
+  void cross(SharedFlight& flight, const Message& message) {
+    Link& link = *flight.link;
+    const Time latency = flight.speed->latency;
     const Time begin = std::max(flight.head, link.free);
-    const Time end = std::max(later(begin, service), flight.tail);
+    const Time end = std::max(later(begin, flight.service), flight.tail);
     link.free = end;
-    link.busy = later(link.busy, service);
-    link.bytes = saturating_add(link.bytes, flight.message.bytes);
-    flight.tail = later(end, dimension.latency);
-    flight.head = stores_ ? flight.tail : later(begin, dimension.latency);
+    link.busy = later(link.busy, flight.service);
+    link.bytes = saturating_add(link.bytes, message.bytes);
+    flight.tail = later(end, latency);
+    flight.head = stores_ ? flight.tail : later(begin, latency);
   }
 
   // A last hop needs no event of its own when the link turns out to be free: it is reserved at the moment of
   // arrival. All messages of a link come through here with the same latency, so that they are served in the
   // order in which they reached it.
-  void wait_for_next(std::uint32_t slot) {
+  void wait_for_next(std::uint32_t slot, const Message& message, Position& at) {
     SharedFlight& flight = flights_[slot];
-    if (flight.at.hops_left == 0) {
+    if (at.hops_left == 0) {
       flight.state = SharedFlight::State::arrived;
       wake(slot, flight.tail);
-    } else if (flight.at.hops_left == 1) {
-      Position next = flight.at;
-      const Dimension& dimension = topology_.dimension(topology_.advance(flight.message, next).dimension);
-      const Time end =
-          std::max(later(flight.head, time_to_move(flight.message.bytes, dimension.bandwidth)), flight.tail);
+      return;
+    }
+    approach(flight, message, at);
+    if (at.hops_left == 0) {
       flight.state = SharedFlight::State::arriving;
-      wake(slot, later(end, dimension.latency));
+      const Time end = std::max(later(flight.head, flight.service), flight.tail);
+      wake(slot, later(end, flight.speed->latency));
     } else {
       flight.state = SharedFlight::State::underway;
       wake(slot, flight.tail);
     }
   }
 
-  bool stores_;  // whole messages, at every node between
+  bool stores_;                          // whole messages, at every node between
+  std::vector<std::uint32_t> reaching_;  // flights at the near end of their link
+  std::uint32_t round_ = 1;
+  bool any_meet_ = false;
 };
 
 struct LoneFlight {
@@ -199,15 +210,17 @@ class AnalyticalUnshared final : public AnalyticalBase<LoneFlight> {
     Time latency, service;
     while (at.hops_left > 0) {
       const LinkId id = topology_.advance(message, at);
-      const Dimension& dimension = topology_.dimension(id.dimension);
-      const Time here = time_to_move(message.bytes, dimension.bandwidth);
+      const LinkSpeed& speed = links_.speed(id);
+      const Time here = time_to_move(message.bytes, speed.bandwidth);
       Link& link = links_.at(id);
       link.busy = later(link.busy, here);
       link.bytes = saturating_add(link.bytes, message.bytes);
-      latency = later(latency, dimension.latency);
+      latency = later(latency, speed.latency);
       service = std::max(service, here);
     }
-    wake(add({message}), later(later(queue_.now(), latency), service));
+    const std::uint32_t slot = new_slot();
+    wake(slot, later(later(queue_.now(), latency), service));
+    flights_[slot].message = message;
   }
 
   void handle(std::uint64_t argument) override { deliver(static_cast<std::uint32_t>(argument)); }
@@ -215,15 +228,12 @@ class AnalyticalUnshared final : public AnalyticalBase<LoneFlight> {
 
 }  // namespace
 
-std::unique_ptr<Network> make_analytical(const Machine& machine, const ParameterValues& values, Fold fold,
-                                         EventQueue& queue, MessageSink& sink) {
-  const bool stores = values.choice("switching") == "store-and-forward";
-  return std::make_unique<Analytical>(machine, stores, fold, queue, sink);
+std::unique_ptr<Network> make_analytical(const NetworkSetup& setup, const ParameterValues& values) {
+  return std::make_unique<Analytical>(setup, values.choice("switching") == "store-and-forward");
 }
 
-std::unique_ptr<Network> make_analytical_unshared(const Machine& machine, const ParameterValues&, Fold fold,
-                                                  EventQueue& queue, MessageSink& sink) {
-  return std::make_unique<AnalyticalUnshared>(machine, fold, queue, sink);
+std::unique_ptr<Network> make_analytical_unshared(const NetworkSetup& setup, const ParameterValues&) {
+  return std::make_unique<AnalyticalUnshared>(setup);
 }
 
 }  // namespace armilla

@@ -13,10 +13,8 @@
 
 namespace armilla {
 
-std::unique_ptr<Network> make_analytical(const Machine& machine, const ParameterValues& values, Fold fold,
-                                         EventQueue& queue, MessageSink& sink);
+std::unique_ptr<Network> make_analytical(const NetworkSetup& setup, const ParameterValues& values);
 // Every message as if it were alone.
-std::unique_ptr<Network> make_analytical_unshared(const Machine& machine, const ParameterValues& values,
-                                                  Fold fold, EventQueue& queue, MessageSink& sink);
+std::unique_ptr<Network> make_analytical_unshared(const NetworkSetup& setup, const ParameterValues& values);
 
 }  // namespace armilla

@@ -18,9 +18,10 @@ Machine machine_of(DimensionKind kind, std::int64_t size, Time latency = nanosec
 // Sends messages at given times and notes when each arrives, by tag.
 class Bench : public MessageSink, public EventHandler {
  public:
-  explicit Bench(const Machine& machine, const std::string& name = "analytical")
+  explicit Bench(const Machine& machine, const std::string& name = "analytical",
+                 std::span<const SlowLinks> slow = {}, std::span<const std::int32_t> stands_for = {})
       : target_(queue_.add_handler(*this)),
-        network_(make_network(parse_component(name, "test"), machine, Fold::none, queue_, *this)) {}
+        network_(make_network(parse_component(name, "test"), {machine, queue_, *this, stands_for, slow})) {}
 
   void send_at(Time time, const Message& message) {
     queue_.schedule(time, target_, messages_.size());
@@ -29,6 +30,7 @@ class Bench : public MessageSink, public EventHandler {
   }
   void handle(std::uint64_t argument) override { network_->send(messages_[argument]); }
   void delivered(const Message& message) override { arrivals_[message.tag] = queue_.now(); }
+  MessageLabel label(const Message& message) const override { return {{message.order, 0, 0}}; }
 
   std::vector<Time> run() {
     EXPECT_TRUE(queue_.run());
@@ -141,6 +143,51 @@ TEST(Analytical, LinksCountWhatTheyCarried) {
   EXPECT_EQ(star.network().messages(), 2);
 }
 
+// Both reach the receiver's link at one moment: labels decide, then sources, never the order of sending.
+TEST(Analytical, MessagesThatMeetAreServedByTheirLabels) {
+  for (const bool first : {false, true}) {
+    Bench labels(machine_of(DimensionKind::switched, 4));
+    const std::int32_t a = first ? 1 : 2, b = first ? 2 : 1;
+    labels.send_at(Time(0), {a, 0, Bytes(1000), kAllDimensions, a == 1 ? 8U : 7U});
+    labels.send_at(Time(0), {b, 0, Bytes(1000), kAllDimensions, b == 1 ? 8U : 7U});
+    const Times times = labels.run();
+    EXPECT_EQ(times[first ? 1 : 0], nanoseconds(1200));
+    EXPECT_EQ(times[first ? 0 : 1], nanoseconds(2200));
+    Bench sources(machine_of(DimensionKind::switched, 4));
+    sources.send_at(Time(0), {a, 0, Bytes(1000)});
+    sources.send_at(Time(0), {b, 0, Bytes(1000)});
+    EXPECT_EQ(sources.run()[first ? 0 : 1], nanoseconds(1200));
+  }
+}
+
+TEST(Analytical, SlowLinksAreThoseOfTheirRanks) {
+  const std::vector<SlowLinks> slow = {{0, {1, 1}, 0.5, 3}, {1, {0, 3}, 0.1, 1}};
+  for (const std::string name : {"analytical", "analytical-unshared"}) {
+    Bench star(machine_of(DimensionKind::switched, 4), name, slow);
+    star.send_at(Time(0), {0, 1, Bytes(1000)});
+    star.send_at(nanoseconds(5000), {1, 2, Bytes(1000)});
+    star.send_at(nanoseconds(10000), {0, 2, Bytes(1000)});
+    EXPECT_EQ(star.run(), (Times{nanoseconds(100 + 300 + 2000), nanoseconds(5000 + 300 + 100 + 2000),
+                                 nanoseconds(10000 + 200 + 1000)}));
+    EXPECT_EQ(star.network().links().front().bandwidth, gigabytes_per_second(0.5));
+  }
+}
+
+// Ranks 0 and 2 are one class, and so are 1 and 3.
+TEST(Analytical, LinksOfAClassAreOne) {
+  const std::vector<std::int32_t> stands_for = {0, 1, 0, 1};
+  Bench star(machine_of(DimensionKind::switched, 4), "analytical", {}, stands_for);
+  star.send_at(Time(0), {0, 3, Bytes(1000)});
+  star.send_at(nanoseconds(5000), {1, 2, Bytes(500)});
+  EXPECT_EQ(star.run(), (Times{nanoseconds(1200), nanoseconds(5700)}));
+  const std::vector<LinkUse> links = star.network().links();
+  ASSERT_EQ(links.size(), 4U);
+  EXPECT_EQ(links[0].name, "rank 0 -> switch (net)");
+  EXPECT_EQ(links[0].links, 2);
+  EXPECT_EQ(links[1].name, "switch -> rank 1 (net)");
+  EXPECT_EQ(links[3].name, "switch -> rank 0 (net)");
+}
+
 // The end of time is never reached: the simulator reports a run that gets there.
 TEST(Analytical, AbsurdSizesSaturateInsteadOfOverflowing) {
   Machine machine = machine_of(DimensionKind::switched, 2);
@@ -149,7 +196,7 @@ TEST(Analytical, AbsurdSizesSaturateInsteadOfOverflowing) {
   struct Nobody : MessageSink {
     void delivered(const Message&) override { ADD_FAILURE() << "delivered at the end of time"; }
   } nobody;
-  const auto network = make_network({"analytical", {}, "test"}, machine, Fold::none, queue, nobody);
+  const auto network = make_network({"analytical", {}, "test"}, {machine, queue, nobody});
   for (int i = 0; i < 100; ++i) network->send({0, 1, Bytes(INT64_MAX / 2)});
   EXPECT_FALSE(queue.run());
 }

@@ -244,21 +244,23 @@ Time StreamNetwork::lone_time(const Level& level, std::int64_t hops, Bytes bytes
   return ns < static_cast<double>(kEndOfTime.value / 1000) ? Time(std::llround(ns * 1000)) : kEndOfTime;
 }
 
-void StreamNetwork::send(const StreamMessage& message) {
+Time StreamNetwork::send(const StreamMessage& message) {
   ++messages_;
   const std::size_t d = level_of(message.source, message.destination);
   Level& level = levels_[d];
   if (message.source == 0) sent_by_first_rank_[d] = saturating_add(sent_by_first_rank_[d], message.bytes);
   if (store_and_forward_) {
     store_and_forward_->send(message);
-    return;
+    return kEndOfTime;
   }
   level.bytes = saturating_add(level.bytes, message.bytes);
   const Time time = lone_time_again(level, hops(level, message.source, message.destination), message.bytes);
-  queue_.schedule(later(queue_.now(), time), message.target, message.argument);
+  const Time arrival = later(queue_.now(), time);
+  queue_.schedule(arrival, message.target, message.argument);
+  return arrival;
 }
 
-std::vector<LinkUse> StreamNetwork::links() const {
+std::vector<LinkUse> StreamNetwork::links(std::int64_t copies) const {
   std::vector<LinkUse> uses;
   for (std::size_t d = 0; d < levels_.size(); ++d) {
     const Level& level = levels_[d];
@@ -266,7 +268,8 @@ std::vector<LinkUse> StreamNetwork::links() const {
     const std::int64_t per_rank = level.kind == DimensionKind::fully_connected ? level.size - 1 : 2;
     const std::int64_t links = ranks_ * per_rank;
     const Bandwidth bandwidth(level.bytes_per_ns * 1e9);
-    const Bytes each(level.bytes.value / links);
+    // Every rank's share first: the sum over all may be out of range.
+    const Bytes each(copies == ranks_ ? level.bytes.value / per_rank : level.bytes.value * copies / links);
     uses.push_back({fmt::format("average of the links of dimension {}", d), static_cast<std::uint32_t>(d),
                     links, each, time_to_move(each, bandwidth), bandwidth});
   }

@@ -43,13 +43,14 @@ class StreamNetwork {
   StreamNetwork& operator=(const StreamNetwork&) = delete;
   ~StreamNetwork();
 
-  void send(const StreamMessage& message);
+  // Returns when the message arrives; kEndOfTime where that depends on others.
+  Time send(const StreamMessage& message);
 
   // What rank 0 sent, per dimension.
   const std::vector<Bytes>& sent_by_first_rank() const { return sent_by_first_rank_; }
   std::int64_t messages() const { return messages_; }
-  // Per dimension: all its links taken together.
-  std::vector<LinkUse> links() const;
+  // Per dimension: all its links taken together, when each message stands for `copies`.
+  std::vector<LinkUse> links(std::int64_t copies = 1) const;
 
  private:
   struct Level {

@@ -106,8 +106,17 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
 
 const GroupLayout& CollectivePlanner::layout(const Graph& graph, std::uint32_t family, std::int32_t group) {
   const auto [found, fresh] = layouts_.try_emplace({family, group});
-  if (fresh)
+  if (fresh) {
     found->second = lay_out(graph.families[family].groups[static_cast<std::size_t>(group)], machine_);
+    found->second.shape =
+        shape({found->second.sizes(), static_cast<std::int64_t>(found->second.ranks.size())});
+  }
+  return found->second;
+}
+
+std::uint32_t CollectivePlanner::shape(const GroupShape& shape) {
+  const auto [found, fresh] = shape_numbers_.try_emplace(shape, static_cast<std::uint32_t>(shapes_.size()));
+  if (fresh) shapes_.push_back(shape);
   return found->second;
 }
 
@@ -133,10 +142,19 @@ const Schedule& CollectivePlanner::schedule(const Algorithm& algorithm, const Sc
   return schedules_.emplace(key, algorithm.schedule(request)).first->second;
 }
 
-CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, const GroupLayout& layout,
-                                            Bytes bytes, std::int64_t chunk) {
+CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, const GroupShape& shape, Bytes bytes,
+                                            std::int64_t chunk) {
+  if (call.root < 0 || call.root >= shape.ranks) {
+    throw Error("collective", fmt::format("{} over {} ranks has no member {} to be its root",
+                                          name_of(call.kind), shape.ranks, call.root));
+  }
   CollectivePlan plan;
-  plan.root = layout.ranks[static_cast<std::size_t>(call.root)];
+  // Members of a grid come in rank order: the root's number in mixed radix.
+  std::int64_t rest = call.root;
+  for (const std::int64_t size : shape.sizes) {
+    plan.root.push_back(static_cast<std::int32_t>(rest % size));
+    rest /= size;
+  }
   const auto add = [&](std::uint32_t dimension, const CollectivePhase& phase, std::int64_t size,
                        std::int32_t root) {
     const Algorithm& chosen = algorithm(phase.kind, dimension);
@@ -151,27 +169,25 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, const Gr
     plan.phases.push_back(
         {dimension, phase.kind, phase.only_root_lines, has_window(made), &made, chosen.name()});
   };
-  if (layout.ranks.size() < 2) return plan;
-  if (options_.decomposition == Decomposition::flat || !layout.is_grid()) {
-    add(kAllDimensions, {0, call.kind, bytes, false}, static_cast<std::int64_t>(layout.ranks.size()),
-        call.root);
+  if (shape.ranks < 2) return plan;
+  if (options_.decomposition == Decomposition::flat || shape.sizes.empty()) {
+    add(kAllDimensions, {0, call.kind, bytes, false}, shape.ranks, call.root);
     return plan;
   }
-  const std::vector<std::int64_t> sizes = layout.sizes();
-  for (const CollectivePhase& phase : decompose(call.kind, bytes, sizes, options_.decomposition)) {
-    add(phase.dimension, phase, sizes[phase.dimension], layout.position(plan.root, phase.dimension));
+  for (const CollectivePhase& phase : decompose(call.kind, bytes, shape.sizes, options_.decomposition)) {
+    add(phase.dimension, phase, shape.sizes[phase.dimension], plan.root[phase.dimension]);
   }
   return plan;
 }
 
-const CollectivePlan& CollectivePlanner::plan(const CollectiveCall& call, const GroupLayout& layout,
+const CollectivePlan& CollectivePlanner::plan(const CollectiveCall& call, std::uint32_t shape,
                                               std::int64_t chunk) {
   const Bytes bytes = chunk_bytes(call, chunk);
   const std::int64_t side = chunk % 2;  // trees alternate (ScheduleRequest::chunk)
-  const PlanKey key{&layout, call.kind, bytes.value, call.root, side};
+  const PlanKey key{shape, call.kind, bytes.value, call.root, side};
   const auto found = plans_.find(key);
   if (found != plans_.end()) return found->second;
-  return plans_.emplace(key, make_plan(call, layout, bytes, side)).first->second;
+  return plans_.emplace(key, make_plan(call, shapes_[shape], bytes, side)).first->second;
 }
 
 std::string CollectivePlanner::describe(const CollectivePlan& plan) const {
@@ -189,19 +205,16 @@ std::string CollectivePlanner::describe(const CollectivePlan& plan) const {
   return text;
 }
 
-double CollectivePlanner::messages(const CollectiveCall& call, const GroupLayout& layout, Fold fold) {
-  const auto ranks = static_cast<double>(layout.ranks.size());
+double CollectivePlanner::messages_per_member(const CollectiveCall& call, std::uint32_t shape) {
   double total = 0;
   for (std::int64_t side = 0; side < std::min<std::int64_t>(2, chunks(call)); ++side) {
     double per_chunk = 0;
-    for (const PlannedPhase& phase : plan(call, layout, side).phases) {
+    for (const PlannedPhase& phase : plan(call, shape, side).phases) {
       const Schedule& schedule = *phase.schedule;
-      double per_line = 0;
       const std::int32_t members = schedule.is_symmetric() ? 1 : schedule.ranks;
-      for (std::int32_t m = 0; m < members; ++m) per_line += static_cast<double>(schedule.of(m).sends.size());
-      // A symmetric schedule was counted for one member; every member is in one line of the phase.
-      per_chunk += schedule.is_symmetric() ? per_line * (fold == Fold::all ? 1 : ranks)
-                                           : per_line * ranks / schedule.ranks;
+      double sends = 0;
+      for (std::int32_t m = 0; m < members; ++m) sends += static_cast<double>(schedule.of(m).sends.size());
+      per_chunk += sends / members;
     }
     total += per_chunk * static_cast<double>((chunks(call) + 1 - side) / 2);
   }
@@ -209,6 +222,13 @@ double CollectivePlanner::messages(const CollectiveCall& call, const GroupLayout
 }
 
 Time CollectivePlanner::link_limit(const CollectiveCall& call, const GroupLayout& layout) {
+  const CallKey key{&layout, call.kind, call.bytes.value, call.root};
+  const auto [found, fresh] = link_limits_.try_emplace(key);
+  if (fresh) found->second = measure_link_limit(call, layout);
+  return found->second;
+}
+
+Time CollectivePlanner::measure_link_limit(const CollectiveCall& call, const GroupLayout& layout) {
   const Topology topology(machine_);
   std::map<std::tuple<std::uint32_t, std::int32_t, std::int32_t>, Bytes>
       carried;  // by (dimension, owner, number)
@@ -225,8 +245,12 @@ Time CollectivePlanner::link_limit(const CollectiveCall& call, const GroupLayout
                       : layout.member(first, phase.dimension, layout.position(first, phase.dimension), p);
         };
         for (const Transfer& transfer : phase.schedule->of(position).sends) {
-          const Message message{rank_at(position), rank_at(phase.schedule->peer(position, transfer)),
-                                transfer.bytes, phase.dimension, 0};
+          const Message message{rank_at(position),
+                                rank_at(phase.schedule->peer(position, transfer)),
+                                transfer.bytes,
+                                phase.dimension,
+                                0,
+                                0};
           Position at = topology.start(message);
           while (at.hops_left > 0) {
             const LinkId link = topology.advance(message, at);

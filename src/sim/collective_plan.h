@@ -29,7 +29,15 @@ struct PlannedPhase {
 
 struct CollectivePlan {
   std::vector<PlannedPhase> phases;
-  std::int32_t root = 0;  // rank
+  std::vector<std::int32_t> root;  // its position in every dimension of a grid
+};
+
+// What of a group's layout decides its plans: the sizes of a grid in the machine's dimensions, or only how
+// many ranks there are.
+struct GroupShape {
+  std::vector<std::int64_t> sizes;  // empty: no grid
+  std::int64_t ranks = 0;
+  auto operator<=>(const GroupShape&) const = default;
 };
 
 class CollectivePlanner {
@@ -40,7 +48,12 @@ class CollectivePlanner {
 
   const GroupLayout& layout(const Graph& graph, std::uint32_t family, std::int32_t group);
   std::int64_t chunks(const CollectiveCall& call) const;
-  const CollectivePlan& plan(const CollectiveCall& call, const GroupLayout& layout, std::int64_t chunk);
+  // Numbers shapes from 0.
+  std::uint32_t shape(const GroupShape& shape);
+  const CollectivePlan& plan(const CollectiveCall& call, std::uint32_t shape, std::int64_t chunk);
+  const CollectivePlan& plan(const CollectiveCall& call, const GroupLayout& layout, std::int64_t chunk) {
+    return plan(call, layout.shape, chunk);
+  }
 
   // "reduce-scatter direct on nvlink, all-reduce ring on rail, all-gather direct on nvlink"
   std::string describe(const CollectivePlan& plan) const;
@@ -48,8 +61,8 @@ class CollectivePlanner {
   // so far.
   const std::set<std::string>& substitutions() const { return substitutions_; }
 
-  // How many messages a call takes, at most. Cheap where schedules are symmetric, else O(ranks).
-  double messages(const CollectiveCall& call, const GroupLayout& layout, Fold fold);
+  // How many messages a member sends in a call, on average over the group.
+  double messages_per_member(const CollectiveCall& call, std::uint32_t shape);
   // Least time in which the busiest link could carry all chunks of the call, from the first member's point of
   // view.
   Time link_limit(const CollectiveCall& call, const GroupLayout& layout);
@@ -58,10 +71,12 @@ class CollectivePlanner {
   const Algorithm& algorithm(CollectiveKind kind, std::uint32_t dimension) const;
   const Schedule& schedule(const Algorithm& algorithm, const ScheduleRequest& request);
   Bytes chunk_bytes(const CollectiveCall& call, std::int64_t chunk) const;
-  CollectivePlan make_plan(const CollectiveCall& call, const GroupLayout& layout, Bytes bytes,
+  CollectivePlan make_plan(const CollectiveCall& call, const GroupShape& shape, Bytes bytes,
                            std::int64_t chunk);
+  Time measure_link_limit(const CollectiveCall& call, const GroupLayout& layout);
 
-  using PlanKey = std::tuple<const GroupLayout*, CollectiveKind, std::int64_t, std::int32_t, std::int64_t>;
+  using PlanKey = std::tuple<std::uint32_t, CollectiveKind, std::int64_t, std::int32_t, std::int64_t>;
+  using CallKey = std::tuple<const void*, CollectiveKind, std::int64_t, std::int32_t>;
   using ScheduleKey =
       std::tuple<const Algorithm*, CollectiveKind, std::int32_t, std::int64_t, std::int32_t, std::int32_t>;
 
@@ -73,7 +88,10 @@ class CollectivePlanner {
       replaced_;  // the wish, by kind and dimension
   std::set<std::string> substitutions_;
   std::map<std::pair<std::uint32_t, std::int32_t>, GroupLayout> layouts_;  // by (family, group)
+  std::map<GroupShape, std::uint32_t> shape_numbers_;
+  std::vector<GroupShape> shapes_;
   std::map<PlanKey, CollectivePlan> plans_;
+  std::map<CallKey, Time> link_limits_;
   std::map<ScheduleKey, Schedule> schedules_;
 };
 

@@ -20,68 +20,82 @@ std::uint32_t low(std::uint64_t value) {
   return static_cast<std::uint32_t>(value);
 }
 
+// Within the phase's line of ranks.
+std::int32_t position_in(const PlannedPhase& phase, const GroupLayout& layout, std::int32_t rank) {
+  return phase.dimension == kAllDimensions ? layout.flat_position(rank)
+                                           : layout.position(rank, phase.dimension);
+}
+
 }  // namespace
 
 CollectiveRunner::CollectiveRunner(const Graph& graph, const Machine& machine,
-                                   const CollectiveOptions& options, CollectivePlanner& planner,
-                                   const RankClasses& classes, EventQueue& queue, CollectiveClient& client)
+                                   const CollectiveOptions& options, std::vector<Bandwidth> memory_bandwidths,
+                                   CollectivePlanner& planner, const RankClasses& classes, EventQueue& queue,
+                                   RankTurns& turns, CollectiveClient& client)
     : graph_(graph),
       options_(options),
-      memory_bandwidth_(machine.device.memory_bandwidth),
+      memory_bandwidths_(std::move(memory_bandwidths)),
       planner_(planner),
       classes_(classes),
       queue_(queue),
+      turns_(turns),
       client_(client),
       target_(queue.add_handler(*this)),
       scheduler_(static_cast<std::size_t>(classes.simulated()), machine.dimensions.size() + 1,
                  options.active_chunks, options.order),
       flat_queue_(static_cast<std::uint32_t>(machine.dimensions.size())),
-      issued_(static_cast<std::size_t>(classes.simulated())) {
-  for (const GroupFamily& family : graph.families) {
-    of_group_.emplace_back(family.groups.size());
+      issued_(static_cast<std::size_t>(classes.simulated())),
+      first_note_(static_cast<std::size_t>(classes.simulated()), kNone) {
+  for (const FoldedFamily& family : classes.families) {
+    groups_.emplace_back(family.groups.size());
     issued_in_family_.emplace_back(static_cast<std::size_t>(classes.simulated()));
   }
-}
-
-std::uint32_t CollectiveRunner::member_of(const GroupLayout& layout, std::int32_t rank) const {
-  return classes_.fold == Fold::all ? 0 : static_cast<std::uint32_t>(layout.flat_position(rank));
-}
-
-std::int32_t CollectiveRunner::rank_of(const GroupLayout& layout, std::uint32_t member) const {
-  return layout.ranks[member];
 }
 
 std::uint32_t CollectiveRunner::queue_of(const PlannedPhase& phase) const {
   return phase.dimension == kAllDimensions ? flat_queue_ : phase.dimension;
 }
 
-bool CollectiveRunner::takes_part(const ChunkRun& run, const PlannedPhase& phase, std::int32_t rank) const {
+bool CollectiveRunner::takes_part(const ChunkRun& run, const PlannedPhase& phase,
+                                  std::uint32_t member_id) const {
   if (!phase.only_root_lines) return true;
-  const GroupLayout& layout = *instances_[run.instance]->layout;
+  const GroupLayout& layout = *run.group->layouts[member_id];
+  const std::int32_t rank = run.group->real[member_id];
   for (std::uint32_t d = 0; d < phase.dimension; ++d) {
-    if (layout.position(rank, d) != layout.position(run.plan->root, d)) return false;
+    if (layout.position(rank, d) != run.plan->root[d]) return false;
   }
   return true;
 }
 
-std::uint32_t CollectiveRunner::make_instance(std::int32_t group, std::uint32_t call_id) {
+std::uint32_t CollectiveRunner::make_instance(std::uint32_t call_id, Group& group) {
+  const CollectiveCall& call = graph_.collectives[call_id];
+  if (group.layouts.empty()) {
+    const GroupFamily& family = graph_.families[call.family];
+    for (const std::int32_t rank : group.ranks->members) {
+      group.real.push_back(classes_.real_rank(rank));
+      group.layouts.push_back(&planner_.layout(graph_, call.family,
+                                               family.group_of[static_cast<std::size_t>(group.real.back())]));
+    }
+  }
   auto instance = std::make_unique<Instance>();
-  instance->call = &graph_.collectives[call_id];
-  instance->layout = &planner_.layout(graph_, instance->call->family, group);
-  const std::size_t members = classes_.fold == Fold::all ? 1 : instance->layout->ranks.size();
+  instance->family = call.family;
+  instance->number = static_cast<std::uint32_t>(group.instances.size());
+  instance->group = &group;
+  const std::size_t members = group.layouts.size();
   instance->issues.resize(members);
   instance->members_left = static_cast<std::int64_t>(members);
+  instance->is_custom = call.custom >= 0;
   const auto id = static_cast<std::uint32_t>(instances_.size());
-  const bool custom = instance->call->custom >= 0;
-  if (custom) {
-    instance->custom = custom_->open(graph_.custom[static_cast<std::size_t>(instance->call->custom)],
-                                     instance->layout->ranks, instance->call->bytes);
+  if (instance->is_custom) {
+    instance->custom = custom_->open(graph_.custom[static_cast<std::size_t>(call.custom)],
+                                     group.layouts.front()->ranks, call.bytes);
   }
-  for (std::int64_t chunk = 0; !custom && chunk < planner_.chunks(*instance->call); ++chunk) {
+  for (std::int64_t chunk = 0; !instance->is_custom && chunk < planner_.chunks(call); ++chunk) {
     auto run = std::make_unique<ChunkRun>();
     run->instance = id;
     run->chunk = static_cast<std::uint32_t>(chunk);
-    run->plan = &planner_.plan(*instance->call, *instance->layout, chunk);
+    run->plan = &planner_.plan(call, *group.layouts.front(), chunk);
+    run->group = &group;
     run->members.resize(members);
     run->members_left = static_cast<std::int64_t>(members);
     instance->runs.push_back(static_cast<std::uint32_t>(runs_.size()));
@@ -92,72 +106,89 @@ std::uint32_t CollectiveRunner::make_instance(std::int32_t group, std::uint32_t 
 }
 
 std::uint32_t CollectiveRunner::instance_for(std::int32_t rank, std::uint32_t call) {
-  const std::uint32_t family = graph_.collectives[call].family;
-  const std::int32_t group = graph_.families[family].group_of[static_cast<std::size_t>(rank)];
-  std::vector<std::uint32_t>& instances = of_group_[family][static_cast<std::size_t>(group)];
-  const std::uint32_t index = issued_in_family_[family][static_cast<std::size_t>(rank)]++;
-  if (index == instances.size()) instances.push_back(make_instance(group, call));
-  return instances[index];
+  const std::uint32_t f = graph_.collectives[call].family;
+  const FoldedFamily& family = classes_.families[f];
+  const auto number = static_cast<std::size_t>(family.group_of[static_cast<std::size_t>(rank)]);
+  Group& group = groups_[f][number];
+  group.family = &family;
+  group.ranks = &family.groups[number];
+  const std::uint32_t index = issued_in_family_[f][static_cast<std::size_t>(rank)]++;
+  if (index == group.instances.size()) group.instances.push_back(make_instance(call, group));
+  return group.instances[index];
 }
 
 void CollectiveRunner::issue(std::int32_t rank, std::uint32_t node, std::uint32_t call) {
   const std::uint32_t id = instance_for(rank, call);
   Instance& instance = *instances_[id];
-  const std::uint32_t member = member_of(*instance.layout, rank);
-  instance.issues[member] = {node, issued_[static_cast<std::size_t>(rank)]++,
-                             static_cast<std::int32_t>(instance.runs.size()), false};
-  if (instance.call->custom >= 0) {
-    instance.issues[member].chunks_left = 1;
-    instance.issues[member].started = true;
+  const std::uint32_t member = member_of(instance.family, rank);
+  Issue& issue = instance.issues[member];
+  issue.node = node;
+  issue.sequence = issued_[static_cast<std::size_t>(rank)]++;
+  issue.chunks_left = static_cast<std::int32_t>(instance.runs.size());
+  issue.priority = graph_.collectives[call].priority;
+  if (instance.is_custom) {
+    issue.chunks_left = 1;
+    issue.started = true;
     client_.collective_started(rank, node);
-    custom_->start(instance.custom, static_cast<std::int32_t>(member), join(id, member));
+    const std::int32_t position = instance.group->layouts[member]->flat_position(classes_.real_rank(rank));
+    custom_->start(instance.custom, position, join(id, member));
     return;
   }
   const std::vector<std::uint32_t> runs =
       instance.runs;  // a chunk that needs no messages may finish the instance
   for (const std::uint32_t run : runs) enter_phase(run, member);
-  for (std::uint32_t queue = 0; queue <= flat_queue_; ++queue) fill_slots(rank, queue);
+  fill_slots(rank);
 }
 
 void CollectiveRunner::enter_phase(std::uint32_t run_id, std::uint32_t member_id) {
   ChunkRun& run = *runs_[run_id];
   Instance& instance = *instances_[run.instance];
   Member& member = run.members[member_id];
-  const std::int32_t rank = rank_of(*instance.layout, member_id);
-  while (member.phase < run.plan->phases.size() && !takes_part(run, run.plan->phases[member.phase], rank))
+  while (member.phase < run.plan->phases.size() &&
+         !takes_part(run, run.plan->phases[member.phase], member_id))
     ++member.phase;
   if (member.phase == run.plan->phases.size()) {
     finish_chunk(run_id, member_id);
     return;
   }
+  const std::int32_t rank = rank_of(instance, member_id);
   const std::uint32_t queue = queue_of(run.plan->phases[member.phase]);
   member.state = State::waiting;
   locate(run, member_id, member);
-  const bool awaited = std::any_of(member.early.begin(), member.early.end(),
-                                   [&](std::uint32_t place) { return place >> kStepBits == member.phase; });
   const std::vector<Step>& steps = member.schedule->steps;
   if (steps.empty() || steps.front().first_send == steps.front().end_send) {
     // A slot is permission to begin sending. Who first has to receive is gated by the others' slots; were it
     // to hold one while it waits, ranks that enter a dimension in different orders would wait for each other.
     start_phase(run_id, member_id, false);
-  } else if (awaited) {
+  } else if (is_awaited(member)) {
     scheduler_.start_beyond_limit(rank, queue);
     start_phase(run_id, member_id, true);
   } else {
-    scheduler_.add(rank, queue,
-                   {run_id, member_id, member.phase, instance.issues[member_id].sequence,
-                    instance.call->priority, run.chunk});
+    const Issue& issue = instance.issues[member_id];
+    scheduler_.add(rank, queue, {run_id, member_id, member.phase, issue.sequence, issue.priority, run.chunk});
+    refill_ = true;
   }
+}
+
+// Whether messages of the phase it waits for are here.
+bool CollectiveRunner::is_awaited(const Member& member) const {
+  return std::any_of(member.early.begin(), member.early.end(),
+                     [&](std::uint32_t place) { return place >> kStepBits == member.phase; });
 }
 
 // Where the member stands in its current phase.
 void CollectiveRunner::locate(const ChunkRun& run, std::uint32_t member_id, Member& member) const {
-  const GroupLayout& layout = *instances_[run.instance]->layout;
-  const std::int32_t rank = rank_of(layout, member_id);
   const PlannedPhase& phase = run.plan->phases[member.phase];
-  member.here =
-      phase.dimension == kAllDimensions ? layout.flat_position(rank) : layout.position(rank, phase.dimension);
+  member.here = position_in(phase, *run.group->layouts[member_id], run.group->real[member_id]);
   member.schedule = &phase.schedule->of(member.here);
+}
+
+// A chunk that is started may be through at once, and its next phase wait in another queue.
+void CollectiveRunner::fill_slots(std::int32_t rank) {
+  while (refill_) {
+    refill_ = false;
+    for (std::uint32_t queue = 0; queue <= flat_queue_; ++queue) fill_slots(rank, queue);
+  }
 }
 
 void CollectiveRunner::fill_slots(std::int32_t rank, std::uint32_t queue) {
@@ -184,7 +215,7 @@ void CollectiveRunner::start_phase(std::uint32_t run_id, std::uint32_t member_id
   Issue& issue = instance.issues[member_id];
   if (!issue.started) {
     issue.started = true;
-    client_.collective_started(rank_of(*instance.layout, member_id), issue.node);
+    client_.collective_started(rank_of(instance, member_id), issue.node);
   }
   enter_step(run_id, member_id);
   complete_steps(run_id, member_id);
@@ -207,19 +238,21 @@ void CollectiveRunner::enter_step(std::uint32_t run_id, std::uint32_t member_id)
 void CollectiveRunner::send_within_window(std::uint32_t run_id, std::uint32_t member_id) {
   ChunkRun& run = *runs_[run_id];
   Member& member = run.members[member_id];
-  const GroupLayout& layout = *instances_[run.instance]->layout;
-  const PlannedPhase& phase = run.plan->phases[member.phase];
-  const std::int32_t rank = rank_of(layout, member_id);
   const Step& step = member.schedule->steps[member.step];
+  if (member.next_send == step.end_send) return;
+  const GroupLayout& layout = *run.group->layouts[member_id];
+  const PlannedPhase& phase = run.plan->phases[member.phase];
+  const std::int32_t rank = run.group->real[member_id];
   while (member.next_send < step.end_send && (step.window == 0 || member.in_flight < step.window)) {
-    const Transfer& transfer = member.schedule->sends[member.next_send++];
+    const std::uint32_t number = member.next_send++;
+    const Transfer& transfer = member.schedule->sends[number];
     ++member.in_flight;
     const std::int32_t peer = phase.schedule->peer(member.here, transfer);
     const std::int32_t to = phase.dimension == kAllDimensions
                                 ? layout.ranks[static_cast<std::size_t>(peer)]
                                 : layout.member(rank, phase.dimension, member.here, peer);
     const std::uint32_t place = place_of(member.phase, static_cast<std::uint32_t>(transfer.step));
-    network_->send({rank, to, transfer.bytes, phase.dimension, join(run_id, place)});
+    network_->send({rank, to, transfer.bytes, phase.dimension, number, join(run_id, place)});
   }
 }
 
@@ -233,7 +266,9 @@ void CollectiveRunner::complete_steps(std::uint32_t run_id, std::uint32_t member
     if (member.receives_left > 0 || !sent) return;
     if (options_.charge_reductions && step.reduced > Bytes(0)) {
       member.state = State::reducing;
-      const Time duration = time_to_move(step.reduced * 3, memory_bandwidth_);
+      const std::int32_t rank = rank_of(*runs_[run_id], member_id);
+      const Time duration =
+          time_to_move(step.reduced * 3, memory_bandwidths_[static_cast<std::size_t>(rank)]);
       queue_.schedule(later(queue_.now(), duration), target_, join(run_id, member_id));
       return;
     }
@@ -245,50 +280,116 @@ void CollectiveRunner::complete_steps(std::uint32_t run_id, std::uint32_t member
 
 void CollectiveRunner::handle(std::uint64_t argument) {
   const std::uint32_t run_id = high(argument), member_id = low(argument);
-  Member& member = runs_[run_id]->members[member_id];
-  member.state = State::active;
-  ++member.step;
-  enter_step(run_id, member_id);
-  complete_steps(run_id, member_id);
+  runs_[run_id]->members[member_id].state = State::reduced;
+  note(run_id, member_id);
 }
 
 void CollectiveRunner::delivered(const Message& message) {
   const std::uint32_t run_id = high(message.tag), place = low(message.tag);
   const ChunkRun& run = *runs_[run_id];
-  const GroupLayout& layout = *instances_[run.instance]->layout;
   const std::uint32_t phase = place >> kStepBits;
-  const std::uint32_t receiver_id = member_of(layout, message.destination);
   if (run.plan->phases[phase].windowed)
-    free_window_slot(run_id, member_of(layout, message.source), phase, receiver_id);
-  receive(run_id, receiver_id, place);
+    free_window_slot(run_id, member_of(run, classes_.simulated_rank(message.source)), phase);
+  receive(run_id, member_of(run, classes_.simulated_rank(message.destination)), place);
+}
+
+// Among messages of one source every one has its own; a symmetric schedule's are told apart by the way they
+// come (sim/rank_colours.h), those of others by the sender's position, too.
+MessageLabel CollectiveRunner::label(const Message& message) const {
+  const ChunkRun& run = *runs_[high(message.tag)];
+  const Instance& instance = *instances_[run.instance];
+  const PlannedPhase& phase = run.plan->phases[low(message.tag) >> kStepBits];
+  std::int32_t position = 0;
+  if (!phase.schedule->is_symmetric()) {
+    const std::uint32_t member = member_of(run, classes_.simulated_rank(message.source));
+    position = position_in(phase, *run.group->layouts[member], message.source);
+  }
+  return {{std::uint64_t{graph_.program_of[static_cast<std::size_t>(message.source)]} << 32 | instance.family,
+           join(instance.number, run.chunk),
+           std::uint64_t{low(message.tag) >> kStepBits} << 56 |
+               std::uint64_t{static_cast<std::uint32_t>(position)} << 32 | message.order}};
 }
 
 // A step with a window lasts until its last message is delivered, so the sender is still in the step it sent
-// in. It cannot finish the whole run here: the receiver of this very message is not through yet.
-void CollectiveRunner::free_window_slot(std::uint32_t run_id, std::uint32_t sender_id, std::uint32_t phase,
-                                        std::uint32_t receiver_id) {
+// in.
+void CollectiveRunner::free_window_slot(std::uint32_t run_id, std::uint32_t sender_id, std::uint32_t phase) {
   Member& sender = runs_[run_id]->members[sender_id];
   if (sender.state != State::active || sender.phase != phase ||
       sender.schedule->steps[sender.step].window == 0)
     return;
   --sender.in_flight;
-  send_within_window(run_id, sender_id);
-  if (sender_id != receiver_id) complete_steps(run_id, sender_id);
+  note(run_id, sender_id);
 }
 
 void CollectiveRunner::receive(std::uint32_t run_id, std::uint32_t member_id, std::uint32_t place) {
-  ChunkRun& run = *runs_[run_id];
-  Member& member = run.members[member_id];
+  Member& member = runs_[run_id]->members[member_id];
   if (member.state == State::active && place == place_of(member.phase, member.step)) {
-    --member.receives_left;
-    complete_steps(run_id, member_id);
+    if (--member.receives_left == 0) note(run_id, member_id);
     return;
   }
   member.early.push_back(place);
-  if (member.state == State::waiting && place >> kStepBits == member.phase) {
-    const std::int32_t rank = rank_of(*instances_[run.instance]->layout, member_id);
-    scheduler_.start_beyond_limit(rank, queue_of(run.plan->phases[member.phase]));
-    start_phase(run_id, member_id, true);
+  if (member.state == State::waiting && place >> kStepBits == member.phase) note(run_id, member_id);
+}
+
+void CollectiveRunner::note(std::uint32_t run_id, std::uint32_t member_id) {
+  ChunkRun& run = *runs_[run_id];
+  Member& member = run.members[member_id];
+  if (member.noted) return;
+  member.noted = true;
+  const std::int32_t rank = rank_of(run, member_id);
+  std::uint32_t& first = first_note_[static_cast<std::size_t>(rank)];
+  notes_.push_back({run_id, member_id, first});
+  first = static_cast<std::uint32_t>(notes_.size() - 1);
+  turns_.mark(rank);
+}
+
+bool CollectiveRunner::goes_first(const Note& a, const Note& b) const {
+  const auto key = [&](const Note& note) {
+    const ChunkRun& run = *runs_[note.run];
+    return std::pair(instances_[run.instance]->issues[note.member].sequence, run.chunk);
+  };
+  return key(a) < key(b);
+}
+
+void CollectiveRunner::take_turn(std::int32_t rank) {
+  std::uint32_t& first = first_note_[static_cast<std::size_t>(rank)];
+  if (first == kNone) return;
+  turn_.clear();
+  for (; first != kNone; first = notes_[first].next) turn_.push_back(notes_[first]);
+  acted_on_ += turn_.size();
+  if (acted_on_ == notes_.size()) {
+    notes_.clear();
+    acted_on_ = 0;
+  }
+  if (turn_.size() > 1)
+    std::sort(turn_.begin(), turn_.end(), [&](const Note& a, const Note& b) { return goes_first(a, b); });
+  for (const Note& noted : turn_) act(noted.run, noted.member);
+  fill_slots(rank);
+}
+
+void CollectiveRunner::act(std::uint32_t run_id, std::uint32_t member_id) {
+  ChunkRun& run = *runs_[run_id];
+  Member& member = run.members[member_id];
+  member.noted = false;
+  switch (member.state) {
+    case State::waiting:
+      scheduler_.start_beyond_limit(rank_of(run, member_id), queue_of(run.plan->phases[member.phase]));
+      start_phase(run_id, member_id, true);
+      return;
+    case State::reduced:
+      member.state = State::active;
+      ++member.step;
+      enter_step(run_id, member_id);
+      complete_steps(run_id, member_id);
+      return;
+    case State::active:
+      send_within_window(run_id, member_id);
+      complete_steps(run_id, member_id);
+      return;
+    case State::not_issued:
+    case State::reducing:
+    case State::done:
+      return;
   }
 }
 
@@ -296,7 +397,7 @@ void CollectiveRunner::finish_phase(std::uint32_t run_id, std::uint32_t member_i
   ChunkRun& run = *runs_[run_id];
   Instance& instance = *instances_[run.instance];
   Member& member = run.members[member_id];
-  const std::int32_t rank = rank_of(*instance.layout, member_id);
+  const std::int32_t rank = rank_of(instance, member_id);
   const std::uint32_t queue = queue_of(run.plan->phases[member.phase]);
   ChunkPhase report;
   report.chunk = run.chunk;
@@ -304,10 +405,12 @@ void CollectiveRunner::finish_phase(std::uint32_t run_id, std::uint32_t member_i
   report.phase = member.phase;
   report.ready = report.start = member.phase_start;
   client_.chunk_finished(rank, instance.issues[member_id].node, report);
-  if (member.holds_slot) scheduler_.finished(rank, queue);
+  if (member.holds_slot) {
+    scheduler_.finished(rank, queue);
+    refill_ = true;
+  }
   ++member.phase;
   enter_phase(run_id, member_id);
-  for (std::uint32_t q = 0; q <= flat_queue_; ++q) fill_slots(rank, q);
 }
 
 void CollectiveRunner::finish_chunk(std::uint32_t run_id, std::uint32_t member_id) {
@@ -318,7 +421,7 @@ void CollectiveRunner::finish_chunk(std::uint32_t run_id, std::uint32_t member_i
   if (--run.members_left == 0) runs_[run_id].reset();
   Issue& issue = instance.issues[member_id];
   if (--issue.chunks_left > 0) return;
-  const std::int32_t rank = rank_of(*instance.layout, member_id);
+  const std::int32_t rank = rank_of(instance, member_id);
   const std::uint32_t node = issue.node;
   if (!issue.started) client_.collective_started(rank, node);
   if (--instance.members_left == 0) instances_[instance_id].reset();
@@ -330,39 +433,46 @@ void CollectiveRunner::custom_finished(std::uint64_t argument) {
   Instance& instance = *instances_[id];
   Issue& issue = instance.issues[low(argument)];
   issue.chunks_left = 0;
-  const std::int32_t rank = rank_of(*instance.layout, low(argument));
+  const std::int32_t rank = rank_of(instance, low(argument));
   const std::uint32_t node = issue.node;
   if (--instance.members_left == 0) instances_[id].reset();
   client_.collective_finished(rank, node);
 }
 
 bool CollectiveRunner::start_oldest_waiting() {
+  std::vector<Note> oldest(static_cast<std::size_t>(classes_.simulated()), Note{kNone, 0, kNone});
   for (std::uint32_t run_id = 0; run_id < runs_.size(); ++run_id) {
-    bool found = false;
-    for (std::uint32_t m = 0; runs_[run_id] && m < runs_[run_id]->members.size(); ++m) {
-      const ChunkRun& run = *runs_[run_id];
-      const Member& member = run.members[m];
-      if (member.state != State::waiting) continue;
-      found = true;
-      scheduler_.start_beyond_limit(rank_of(*instances_[run.instance]->layout, m),
-                                    queue_of(run.plan->phases[member.phase]));
-      start_phase(run_id, m, true);
+    if (!runs_[run_id]) continue;
+    const ChunkRun& run = *runs_[run_id];
+    for (std::uint32_t m = 0; m < run.members.size(); ++m) {
+      if (run.members[m].state != State::waiting) continue;
+      const Note waiting{run_id, m, kNone};
+      Note& known = oldest[static_cast<std::size_t>(rank_of(run, m))];
+      if (known.run == kNone || goes_first(waiting, known)) known = waiting;
     }
-    if (found) return true;
   }
-  return false;
+  bool found = false;
+  for (std::int32_t rank = 0; rank < classes_.simulated(); ++rank) {
+    const Note& waiting = oldest[static_cast<std::size_t>(rank)];
+    if (waiting.run == kNone) continue;
+    found = true;
+    act(waiting.run, waiting.member);
+    fill_slots(rank);
+    turns_.mark(rank);
+  }
+  return found;
 }
 
 std::int32_t CollectiveRunner::missing_member(std::int32_t rank, std::uint32_t node) const {
   for (const std::unique_ptr<Instance>& instance : instances_) {
     if (!instance) continue;
-    const auto& by_rank = instance->layout->by_rank;
-    const auto found = std::lower_bound(by_rank.begin(), by_rank.end(), std::pair(rank, std::int32_t{0}));
-    if (found == by_rank.end() || found->first != rank) continue;
-    const Issue& mine = instance->issues[member_of(*instance->layout, rank)];
+    const std::vector<std::int32_t>& members = instance->group->ranks->members;
+    const std::uint32_t member = member_of(instance->family, rank);
+    if (member >= members.size() || members[member] != rank) continue;
+    const Issue& mine = instance->issues[member];
     if (mine.chunks_left <= 0 || mine.node != node) continue;
-    for (std::uint32_t member = 0; member < instance->issues.size(); ++member) {
-      if (instance->issues[member].chunks_left < 0) return rank_of(*instance->layout, member);
+    for (std::size_t other = 0; other < instance->issues.size(); ++other) {
+      if (instance->issues[other].chunks_left < 0) return members[other];
     }
   }
   return -1;

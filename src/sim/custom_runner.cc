@@ -1,5 +1,8 @@
 #include "sim/custom_runner.h"
 
+#include <algorithm>
+#include <tuple>
+
 namespace armilla {
 namespace {
 
@@ -62,6 +65,7 @@ void CustomRunner::start(std::uint32_t id, std::int32_t m, std::uint64_t argumen
   Member& member = instance.members[static_cast<std::size_t>(m)];
   const auto nodes = static_cast<std::uint32_t>(program.nodes.size());
   member.left = nodes;
+  member.started = starts_++;
   member.argument = argument;
   member.waiting_for.resize(nodes);
   for (std::uint32_t node = 0; node < nodes; ++node)
@@ -70,6 +74,26 @@ void CustomRunner::start(std::uint32_t id, std::int32_t m, std::uint64_t argumen
     if (program.dependences(node).empty()) issue(id, m, node);
   }
   if (nodes == 0) schedule((*instance.ranks)[static_cast<std::size_t>(m)], queue_.now(), pack(id, m, kBegin));
+}
+
+void CustomRunner::make_ready(std::uint32_t id, std::int32_t m, std::uint32_t n) {
+  if (turns_ == nullptr) {
+    issue(id, m, n);
+    return;
+  }
+  const std::int32_t rank = classes_->simulated_rank((*instances_[id].ranks)[static_cast<std::size_t>(m)]);
+  const std::uint64_t started = instances_[id].members[static_cast<std::size_t>(m)].started;
+  waiting_[static_cast<std::size_t>(rank)].push_back({started, id, n, m});
+  turns_->mark(rank);
+}
+
+void CustomRunner::take_turn(std::int32_t rank) {
+  std::vector<Ready>& ready = waiting_[static_cast<std::size_t>(rank)];
+  std::sort(ready.begin(), ready.end(), [](const Ready& a, const Ready& b) {
+    return std::tie(a.started, a.node) < std::tie(b.started, b.node);
+  });
+  for (const Ready& node : ready) issue(node.instance, node.member, node.node);
+  ready.clear();
 }
 
 void CustomRunner::issue(std::uint32_t id, std::int32_t m, std::uint32_t n) {
@@ -100,7 +124,7 @@ void CustomRunner::handle(std::uint64_t argument) {
     --member.left;
     for (std::uint32_t i = successors.first[n]; i < successors.first[n + std::size_t{1}]; ++i) {
       const std::uint32_t successor = successors.node[i];
-      if (--member.waiting_for[successor] == 0) issue(id, m, successor);
+      if (--member.waiting_for[successor] == 0) make_ready(id, m, successor);
     }
   }
   if (member.left > 0) return;

@@ -15,6 +15,7 @@ struct GroupLayout {
   std::vector<std::vector<std::int32_t>> coordinates;
   std::vector<std::int64_t> strides;  // of the machine's dimensions, in ranks
   std::vector<std::int32_t> ranks;    // in communicator order
+  std::uint32_t shape = 0;            // the planner's number for it
 
   bool is_grid() const { return !coordinates.empty(); }
   std::vector<std::int64_t> sizes() const;

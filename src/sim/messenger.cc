@@ -2,8 +2,21 @@
 
 namespace armilla {
 
-Messenger::Messenger(EventQueue& queue, Transport& transport, bool rendezvous)
-    : queue_(queue), transport_(transport), rendezvous_(rendezvous), target_(queue.add_handler(*this)) {}
+Messenger::Messenger(EventQueue& queue, Transport& transport, bool rendezvous,
+                     std::span<const std::int32_t> stands_for)
+    : queue_(queue),
+      transport_(transport),
+      rendezvous_(rendezvous),
+      stands_for_(stands_for),
+      target_(queue.add_handler(*this)) {}
+
+Channel Messenger::matched(const Channel& channel) const {
+  if (stands_for_.empty()) return channel;
+  Channel folded = channel;
+  folded.source = stands_for_[static_cast<std::size_t>(channel.source)];
+  folded.destination = stands_for_[static_cast<std::size_t>(channel.destination)];
+  return folded;
+}
 
 std::size_t Messenger::Hash::operator()(const Channel& channel) const {
   std::uint64_t hash = 0;
@@ -55,7 +68,7 @@ void Messenger::send(const Channel& channel, Notice done) {
     transmit(channel, done);
     return;
   }
-  if (post(handshakes_, channel, done))
+  if (post(handshakes_, matched(channel), done))
     queue_.schedule(queue_.now(), target_, new_flight(Kind::late_send, channel, done));
 }
 
@@ -74,7 +87,7 @@ void Messenger::transmit(const Channel& channel, Notice done) {
 }
 
 void Messenger::accept(const Channel& channel, Notice done) {
-  if (post(messages_, channel, done))
+  if (post(messages_, matched(channel), done))
     queue_.schedule(queue_.now(), target_, new_flight(Kind::late_receive, channel, done));
 }
 
@@ -83,13 +96,13 @@ void Messenger::handle(std::uint64_t argument) {
   free_.push_back(static_cast<std::uint32_t>(argument));
   switch (flight.kind) {
     case Kind::message: {
-      const std::optional<Notice> receiver = arrive(messages_, flight.channel);
+      const std::optional<Notice> receiver = arrive(messages_, matched(flight.channel));
       tell(flight.notice);
       if (receiver) tell(*receiver);
       return;
     }
     case Kind::handshake: {
-      const std::optional<Notice> sender = arrive(handshakes_, flight.channel);
+      const std::optional<Notice> sender = arrive(handshakes_, matched(flight.channel));
       accept(flight.channel, flight.notice);
       if (sender) transmit(flight.channel, *sender);
       return;

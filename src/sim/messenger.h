@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -36,7 +37,9 @@ struct Notice {
 
 class Messenger final : public EventHandler {
  public:
-  Messenger(EventQueue& queue, Transport& transport, bool rendezvous);
+  // `stands_for` as in RankClasses: ranks of one class are one to the matching.
+  Messenger(EventQueue& queue, Transport& transport, bool rendezvous,
+            std::span<const std::int32_t> stands_for = {});
   Messenger(const Messenger&) = delete;
   Messenger& operator=(const Messenger&) = delete;
 
@@ -45,6 +48,10 @@ class Messenger final : public EventHandler {
   void receive(const Channel& channel, Notice done);
 
   void handle(std::uint64_t argument) override;
+
+  // Of a message under way, by the argument it carries: the one that `send` was given, and whose it is.
+  std::uint64_t sender_argument(std::uint64_t argument) const { return flights_[argument].notice.argument; }
+  std::uint32_t space(std::uint64_t argument) const { return flights_[argument].channel.space; }
 
  private:
   struct Hash {
@@ -62,6 +69,7 @@ class Messenger final : public EventHandler {
     Notice notice;
   };
 
+  Channel matched(const Channel& channel) const;
   // Returns true when a message is here already and was taken.
   static bool post(Matches& matches, const Channel& channel, Notice notice);
   static std::optional<Notice> arrive(Matches& matches, const Channel& channel);
@@ -73,6 +81,7 @@ class Messenger final : public EventHandler {
   EventQueue& queue_;
   Transport& transport_;
   bool rendezvous_;
+  std::span<const std::int32_t> stands_for_;
   std::uint32_t target_;
   Matches messages_, handshakes_;
   std::vector<Flight> flights_;

@@ -25,6 +25,7 @@ void RankAgenda::append(Moment& moment, std::uint32_t target, std::uint64_t argu
 }
 
 void RankAgenda::schedule(std::int32_t r, Time time, std::uint32_t target, std::uint64_t argument) {
+  if (ties_) ties_->add(time, queue_.now(), TieWatch::kOwn);
   Rank& rank = ranks_[static_cast<std::size_t>(r)];
   if (rank.has_next && rank.next.time == time) {
     append(rank.next, target, argument);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "event/event_queue.h"
+#include "sim/tie_watch.h"
 
 namespace armilla {
 
@@ -21,6 +22,9 @@ class RankAgenda final : public EventHandler {
   RankAgenda(std::size_t ranks, EventQueue& queue);
   RankAgenda(const RankAgenda&) = delete;
   RankAgenda& operator=(const RankAgenda&) = delete;
+
+  // Told of every event of the only rank there is; before the first event.
+  void watch(TieWatch& ties) { ties_ = &ties; }
 
   // `target` is a handler of the event queue; `time` must not be before now.
   void schedule(std::int32_t rank, Time time, std::uint32_t target, std::uint64_t argument);
@@ -52,6 +56,7 @@ class RankAgenda final : public EventHandler {
   void insert(Rank& rank, Time time, std::uint32_t target, std::uint64_t argument);
 
   EventQueue& queue_;
+  TieWatch* ties_ = nullptr;
   std::uint32_t target_;
   std::vector<Rank> ranks_;
   std::vector<Entry> entries_;

@@ -9,17 +9,19 @@
 
 namespace armilla {
 
-RankWalker::RankWalker(const Graph& graph, const CostModel* cost, const RankClasses& classes,
+RankWalker::RankWalker(const Graph& graph, const ComputeTimes* times, const RankClasses& classes,
                        const WalkerRules& rules, EventQueue& queue, Recorder& recorder)
     : graph_(graph),
+      times_(times),
+      classes_(classes),
+      peers_(graph),
       rules_(rules),
       queue_(queue),
       recorder_(recorder),
       target_(queue.add_handler(*this)),
       ranks_(static_cast<std::size_t>(classes.simulated())) {
-  if (cost) {
-    for (const Work& work : graph.works) work_times_.push_back(cost->time(work));
-  }
+  for (std::size_t r = 0; r < ranks_.size(); ++r)
+    ranks_[r].program = graph.program_of[static_cast<std::size_t>(classes.real[r])];
   for (const Program& program : graph.programs) {
     Successors successors;
     successors.first.assign(program.size() + std::size_t{1}, 0);
@@ -92,11 +94,14 @@ void RankWalker::issue(std::int32_t rank, std::uint32_t node) {
   const std::uint64_t payload = program.payload[node];
   switch (program.kind[node]) {
     case NodeKind::compute:
-      finish_after(rank, node, work_times_[payload]);
+      finish_after(rank, node, times_->of_work(rank, node, payload));
       return;
-    case NodeKind::delay:
-      finish_after(rank, node, Time(static_cast<std::int64_t>(payload)));
+    case NodeKind::delay: {
+      const Time duration(static_cast<std::int64_t>(payload));
+      const bool computes = times_ != nullptr && program.lane[node] == Lane::device;
+      finish_after(rank, node, computes ? times_->of_delay(rank, node, duration) : duration);
       return;
+    }
     case NodeKind::collective:
       collectives_->issue(rank, node, static_cast<std::uint32_t>(payload));
       return;
@@ -108,7 +113,7 @@ void RankWalker::issue(std::int32_t rank, std::uint32_t node) {
     case NodeKind::memory_store:
       if (memories_ == nullptr)
         throw Error(describe(rank, node), "accesses remote memory, and the machine has none");
-      memories_->access(rank, Bytes(static_cast<std::int64_t>(payload)), target_,
+      memories_->access(rank, classes_.real_rank(rank), Bytes(static_cast<std::int64_t>(payload)), target_,
                         std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node);
       return;
   }
@@ -118,10 +123,11 @@ void RankWalker::issue_transfer(std::int32_t rank, std::uint32_t node) {
   const Program& program = program_of(rank);
   const PointToPoint& transfer = graph_.transfers[program.payload[node]];
   const Notice done{target_, std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node};
+  const std::int32_t here = classes_.real_rank(rank), there = peers_.of(here, transfer);
   if (program.kind[node] == NodeKind::send) {
-    messages_->send({0, rank, transfer.peer, transfer.tag, transfer.bytes}, done);
+    messages_->send({0, here, there, transfer.tag, transfer.bytes}, done);
   } else {
-    messages_->receive({0, transfer.peer, rank, transfer.tag, transfer.bytes}, done);
+    messages_->receive({0, there, here, transfer.tag, transfer.bytes}, done);
   }
 }
 
@@ -146,11 +152,15 @@ void RankWalker::finished(std::int32_t r, std::uint32_t node) {
   --rank.nodes_left;
   rank.busy[static_cast<std::size_t>(program.lane[node])] = false;
   rank.waiting_for[node] = kDone;
-  const Successors& successors = successors_[graph_.program_of[static_cast<std::size_t>(r)]];
+  const Successors& successors = successors_[rank.program];
   for (std::uint32_t i = successors.first[node]; i < successors.first[node + std::size_t{1}]; ++i) {
     if (--rank.waiting_for[successors.node[i]] == 0) make_ready(rank, program, successors.node[i]);
   }
-  issue_ready(r);
+  if (rules_.turns) {
+    rules_.turns->mark(r);
+  } else {
+    issue_ready(r);
+  }
 }
 
 void RankWalker::collective_started(std::int32_t rank, std::uint32_t node) {
@@ -166,8 +176,8 @@ void RankWalker::chunk_finished(std::int32_t rank, std::uint32_t node, const Chu
 }
 
 std::string RankWalker::describe(std::int32_t rank, std::uint32_t node) const {
-  return fmt::format("rank {} waits in '{}' (node {})", rank, graph_.names[program_of(rank).name[node]],
-                     program_of(rank).shown_id(node));
+  return fmt::format("rank {} waits in '{}' (node {})", classes_.real_rank(rank),
+                     graph_.names[program_of(rank).name[node]], program_of(rank).shown_id(node));
 }
 
 // With no event left, something the rank has issued never ends: a collective some member never issues, or a
@@ -186,7 +196,8 @@ std::pair<std::uint32_t, std::int32_t> RankWalker::stuck(std::int32_t rank) cons
       if (missing >= 0) return {node, missing};
     }
     if (program.kind[node] == NodeKind::send || program.kind[node] == NodeKind::receive)
-      return {node, graph_.transfers[program.payload[node]].peer};
+      return {node, classes_.simulated_rank(
+                        peers_.of(classes_.real_rank(rank), graph_.transfers[program.payload[node]]))};
     some = std::min(some, node);
   }
   return {some == UINT32_MAX ? 0 : some, -1};
@@ -211,7 +222,7 @@ void RankWalker::require_finished() const {
     seen[static_cast<std::size_t>(rank)] = true;
     const auto [node, missing] = stuck(rank);
     chain += fmt::format("{}{}", chain.empty() ? "" : "; ", describe(rank, node));
-    if (missing >= 0) chain += fmt::format(" for rank {}", missing);
+    if (missing >= 0) chain += fmt::format(" for rank {}", classes_.real_rank(missing));
     rank = missing;
   }
   throw Error("simulation", fmt::format("the run cannot finish: {}", chain),

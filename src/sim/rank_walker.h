@@ -3,7 +3,8 @@
 //
 // A lane holds one node at a time, except that natively any number of communications are under way, and the
 // lane `none` always has room. ASTRA-sim 2 has one communication at a time per rank, too
-// (HardwareResource.cc). Cost: O(log ready) per node and O(1) per dependence.
+// (HardwareResource.cc). Natively, ends of nodes are noted and what they make ready is issued in the rank's
+// turn (sim/rank_turns.h). Cost: O(log ready) per node and O(1) per dependence.
 #pragma once
 
 #include <array>
@@ -15,9 +16,11 @@
 #include "event/event_queue.h"
 #include "ir/graph.h"
 #include "sim/collective_executor.h"
+#include "sim/compute_times.h"
 #include "sim/messenger.h"
 #include "sim/rank_agenda.h"
 #include "sim/rank_classes.h"
+#include "sim/rank_turns.h"
 #include "sim/recorder.h"
 #include "sim/remote_memory.h"
 
@@ -26,13 +29,14 @@ namespace armilla {
 struct WalkerRules {
   bool one_communication = false;  // at a time per rank
   RankAgenda* agenda = nullptr;    // where the ends of computations go; null: straight to the queue
+  RankTurns* turns = nullptr;      // null: what is ready is issued at once
 };
 
 class RankWalker final : public EventHandler, public CollectiveClient {
  public:
-  // `cost` may be null for graphs without NodeKind::compute.
-  RankWalker(const Graph& graph, const CostModel* cost, const RankClasses& classes, const WalkerRules& rules,
-             EventQueue& queue, Recorder& recorder);
+  // `times` may be null for graphs without NodeKind::compute.
+  RankWalker(const Graph& graph, const ComputeTimes* times, const RankClasses& classes,
+             const WalkerRules& rules, EventQueue& queue, Recorder& recorder);
   RankWalker(const RankWalker&) = delete;
   RankWalker& operator=(const RankWalker&) = delete;
 
@@ -41,6 +45,8 @@ class RankWalker final : public EventHandler, public CollectiveClient {
 
   // Issues every node without dependences, rank by rank.
   void start();
+  // Issues what has become ready.
+  void take_turn(std::int32_t rank) { issue_ready(rank); }
 
   bool is_finished() const;
   // Throws Error saying who waits for whom unless every rank is through.
@@ -60,6 +66,7 @@ class RankWalker final : public EventHandler, public CollectiveClient {
     std::array<std::vector<std::uint32_t>, kLanes> ready;  // per lane, a heap with the smallest id on top
     std::array<bool, kLanes> busy = {};
     std::uint32_t nodes_left = 0;
+    std::uint32_t program = 0;
   };
   // Who depends on a node: the program's dependences the other way round (CSR).
   struct Successors {
@@ -67,7 +74,7 @@ class RankWalker final : public EventHandler, public CollectiveClient {
   };
 
   const Program& program_of(std::int32_t rank) const {
-    return graph_.programs[graph_.program_of[static_cast<std::size_t>(rank)]];
+    return graph_.programs[ranks_[static_cast<std::size_t>(rank)].program];
   }
   bool is_exclusive(Lane lane) const;
   void make_ready(Rank& rank, const Program& program, std::uint32_t node) const;
@@ -81,6 +88,9 @@ class RankWalker final : public EventHandler, public CollectiveClient {
   std::pair<std::uint32_t, std::int32_t> stuck(std::int32_t rank) const;
 
   const Graph& graph_;
+  const ComputeTimes* times_;
+  const RankClasses& classes_;
+  Peers peers_;
   WalkerRules rules_;
   EventQueue& queue_;
   Recorder& recorder_;
@@ -88,7 +98,6 @@ class RankWalker final : public EventHandler, public CollectiveClient {
   Messenger* messages_ = nullptr;
   RemoteMemories* memories_ = nullptr;
   std::uint32_t target_;
-  std::vector<Time> work_times_;        // per Graph::works
   std::vector<Successors> successors_;  // per program
   std::vector<Rank> ranks_;
 };

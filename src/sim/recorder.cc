@@ -5,26 +5,37 @@
 
 namespace armilla {
 
-Recorder::Recorder(const Graph& graph, const RankClasses& classes, bool intervals)
+Recorder::Recorder(const Graph& graph, const RankClasses& classes, bool intervals,
+                   std::span<const std::int32_t> chosen)
     : graph_(graph),
+      ranks_(classes),
       intervals_(intervals),
       classes_(static_cast<std::size_t>(classes.simulated())),
       states_(classes_.size()),
-      recorded_(classes_.size()),
-      issued_(graph.programs.size()),
-      started_(graph.programs.size()) {
+      first_(classes_.size()),
+      chosen_(classes_.size()),
+      issued_(classes_.size()),
+      started_(classes_.size()) {
   std::vector<bool> represented(graph.programs.size());
   for (std::size_t rank = 0; rank < classes_.size(); ++rank) {
-    const std::uint32_t program = graph.program_of[rank];
-    classes_[rank].representative = static_cast<std::int32_t>(rank);
-    classes_[rank].ranks = classes.size();
-    classes_[rank].program = program;
-    if (represented[program]) continue;
-    represented[program] = true;
-    recorded_[rank] = true;
-    issued_[program].resize(graph.programs[program].size());
-    started_[program].resize(graph.programs[program].size());
+    classes_[rank].representative = classes.real[rank];
+    classes_[rank].ranks = classes.sizes[rank];
+    classes_[rank].program = graph.program_of[static_cast<std::size_t>(classes.real[rank])];
+    first_[rank] = !represented[classes_[rank].program];
+    represented[classes_[rank].program] = true;
+    if (first_[rank]) record(rank);
   }
+  for (const std::int32_t real : chosen) {
+    const auto rank = static_cast<std::size_t>(classes.simulated_rank(real));
+    if (first_[rank]) continue;
+    chosen_[rank] = true;
+    record(rank);
+  }
+}
+
+void Recorder::record(std::size_t rank) {
+  issued_[rank].resize(graph_.programs[classes_[rank].program].size());
+  started_[rank].resize(issued_[rank].size());
 }
 
 Recorder::State& Recorder::at(std::int32_t rank, Time now) {
@@ -40,7 +51,7 @@ Recorder::State& Recorder::at(std::int32_t rank, Time now) {
 }
 
 void Recorder::change(std::int32_t rank, std::uint32_t node, Time now, std::int32_t by) {
-  const Program& program = graph_.programs[graph_.program_of[static_cast<std::size_t>(rank)]];
+  const Program& program = graph_.programs[classes_[static_cast<std::size_t>(rank)].program];
   State& state = at(rank, now);
   switch (program.kind[node]) {
     case NodeKind::compute:
@@ -60,16 +71,15 @@ void Recorder::change(std::int32_t rank, std::uint32_t node, Time now, std::int3
 
 void Recorder::node_started(std::int32_t rank, std::uint32_t node, Time now) {
   change(rank, node, now, 1);
-  if (records(rank)) time_of(issued_, rank, node) = now;
+  if (records(rank)) issued_[static_cast<std::size_t>(rank)][node] = now;
 }
 
 void Recorder::node_finished(std::int32_t rank, std::uint32_t node, Time now) {
   change(rank, node, now, -1);
   if (!records(rank)) return;
-  const std::uint32_t program_id = graph_.program_of[static_cast<std::size_t>(rank)];
-  const Program& program = graph_.programs[program_id];
   RankClass& ranks = classes_[static_cast<std::size_t>(rank)];
-  const Time issued = time_of(issued_, rank, node);
+  const Program& program = graph_.programs[ranks.program];
+  const Time issued = issued_[static_cast<std::size_t>(rank)][node];
   const Interval interval{issued, now, node};
   if (program.kind[node] != NodeKind::collective) {
     if (!intervals_) return;
@@ -78,18 +88,19 @@ void Recorder::node_finished(std::int32_t rank, std::uint32_t node, Time now) {
     return;
   }
   if (intervals_) ranks.collectives.push_back(interval);
+  if (!first_[static_cast<std::size_t>(rank)]) return;
   CollectiveRecord record;
-  record.program = program_id;
+  record.program = ranks.program;
   record.node = node;
   record.call = static_cast<std::uint32_t>(program.payload[node]);
   record.issued = issued;
-  record.started = time_of(started_, rank, node);
+  record.started = started_[static_cast<std::size_t>(rank)][node];
   record.finished = now;
   collectives_.push_back(std::move(record));
 }
 
 void Recorder::collective_started(std::int32_t rank, std::uint32_t node, Time now) {
-  if (records(rank)) time_of(started_, rank, node) = now;
+  if (records(rank)) started_[static_cast<std::size_t>(rank)][node] = now;
 }
 
 void Recorder::chunk_finished(std::int32_t rank, std::uint32_t node, const ChunkPhase& phase, Time now) {
@@ -100,20 +111,28 @@ void Recorder::chunk_finished(std::int32_t rank, std::uint32_t node, const Chunk
 }
 
 void Recorder::finish(Result& result) {
-  // Ranks that fared alike are one class, whether they were simulated as one or not.
-  std::map<std::tuple<std::uint32_t, Time, Time, Time, Time>, std::size_t> known;
-  for (RankClass& ranks : classes_) {
-    const auto [found, fresh] = known.try_emplace(
-        {ranks.program, ranks.finish, ranks.compute, ranks.communication, ranks.exposed_communication},
-        result.classes.size());
-    result.class_of.insert(result.class_of.end(), static_cast<std::size_t>(ranks.ranks),
-                           static_cast<std::uint32_t>(found->second));
-    if (fresh) {
+  // Ranks that fared alike are one class, whether they were simulated as one or not; but a chosen one keeps
+  // its own, for its intervals may differ.
+  std::map<std::tuple<std::uint32_t, Time, Time, Time, Time>, std::uint32_t> known;
+  std::vector<std::uint32_t> class_of(classes_.size());
+  for (std::size_t rank = 0; rank < classes_.size(); ++rank) {
+    RankClass& ranks = classes_[rank];
+    class_of[rank] = static_cast<std::uint32_t>(result.classes.size());
+    if (!chosen_[rank]) {
+      class_of[rank] = known
+                           .try_emplace({ranks.program, ranks.finish, ranks.compute, ranks.communication,
+                                         ranks.exposed_communication},
+                                        class_of[rank])
+                           .first->second;
+    }
+    if (class_of[rank] == result.classes.size()) {
       result.classes.push_back(std::move(ranks));
     } else {
-      result.classes[found->second].ranks += ranks.ranks;
+      result.classes[class_of[rank]].ranks += ranks.ranks;
     }
   }
+  for (const std::int32_t rank : ranks_.simulated_of)
+    result.class_of.push_back(class_of[static_cast<std::size_t>(rank)]);
   result.collectives = std::move(collectives_);
 }
 

@@ -1,11 +1,12 @@
 // Turns what happens during a run into a Result: busy times of every simulated rank, and intervals of those
-// that represent a program.
+// that represent a program or that the user asked for.
 //
 // A rank communicates while a collective, a send or a receive of it is under way; it computes while a node
 // occupies its device lane.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "ir/result.h"
@@ -16,8 +17,10 @@ namespace armilla {
 
 class Recorder {
  public:
-  // Without `intervals` only busy times and collectives are kept.
-  Recorder(const Graph& graph, const RankClasses& classes, bool intervals);
+  // Without `intervals` only busy times and collectives are kept. Intervals are kept for the first rank of
+  // every program and for the classes of the real ranks `chosen`.
+  Recorder(const Graph& graph, const RankClasses& classes, bool intervals,
+           std::span<const std::int32_t> chosen = {});
 
   void node_started(std::int32_t rank, std::uint32_t node, Time now);
   void node_finished(std::int32_t rank, std::uint32_t node, Time now);
@@ -38,17 +41,17 @@ class Recorder {
   // Accounts the time since the rank's last change to what it was doing.
   State& at(std::int32_t rank, Time now);
   void change(std::int32_t rank, std::uint32_t node, Time now, std::int32_t by);
-  bool records(std::int32_t rank) const { return recorded_[static_cast<std::size_t>(rank)]; }
-  Time& time_of(std::vector<std::vector<Time>>& times, std::int32_t rank, std::uint32_t node) {
-    return times[graph_.program_of[static_cast<std::size_t>(rank)]][node];
-  }
+  bool records(std::int32_t rank) const { return !issued_[static_cast<std::size_t>(rank)].empty(); }
+  void record(std::size_t rank);
 
   const Graph& graph_;
+  const RankClasses& ranks_;
   bool intervals_;
   std::vector<RankClass> classes_;
   std::vector<State> states_;
-  std::vector<bool> recorded_;
-  // Of the recorded rank of each program, by node.
+  std::vector<bool> first_;   // of its program
+  std::vector<bool> chosen_;  // by the user
+  // Of the recorded ranks, by node.
   std::vector<std::vector<Time>> issued_, started_;
   std::vector<CollectiveRecord> collectives_;
 };

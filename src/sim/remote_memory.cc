@@ -6,7 +6,7 @@
 
 namespace armilla {
 
-RemoteMemories::RemoteMemories(const RemoteMemory& memory, std::int64_t ranks, RankAgenda& agenda,
+RemoteMemories::RemoteMemories(const RemoteMemory& memory, std::int64_t ranks, RankAgenda* agenda,
                                EventQueue& queue)
     : memory_(memory), agenda_(agenda), queue_(queue), target_(queue.add_handler(*this)) {
   if (memory.kind == RemoteMemoryKind::pool) servers_.resize(1);
@@ -14,18 +14,28 @@ RemoteMemories::RemoteMemories(const RemoteMemory& memory, std::int64_t ranks, R
     servers_.resize(static_cast<std::size_t>((ranks + memory.npus_per_node - 1) / memory.npus_per_node));
 }
 
-void RemoteMemories::access(std::int32_t rank, Bytes bytes, std::uint32_t target, std::uint64_t argument) {
+void RemoteMemories::schedule(std::int32_t rank, Time time, std::uint32_t target, std::uint64_t argument) {
+  if (agenda_) {
+    agenda_->schedule(rank, time, target, argument);
+  } else {
+    queue_.schedule(time, target, argument);
+  }
+}
+
+void RemoteMemories::access(std::int32_t rank, std::int32_t real_rank, Bytes bytes, std::uint32_t target,
+                            std::uint64_t argument) {
   const Access access{rank, bytes, target, argument};
   if (memory_.kind == RemoteMemoryKind::none) {
-    throw Error(fmt::format("rank {}", rank), "loads from or stores to remote memory, and there is none",
+    throw Error(fmt::format("rank {}", real_rank), "loads from or stores to remote memory, and there is none",
                 "choose another memory-type than NO_MEMORY_EXPANSION");
   }
   if (servers_.empty()) {
     serve(SIZE_MAX, access);
     return;
   }
-  const std::size_t server =
-      memory_.kind == RemoteMemoryKind::pool ? 0 : static_cast<std::size_t>(rank / memory_.npus_per_node);
+  const std::size_t server = memory_.kind == RemoteMemoryKind::pool
+                                 ? 0
+                                 : static_cast<std::size_t>(real_rank / memory_.npus_per_node);
   if (servers_[server].busy) {
     servers_[server].waiting.push_back(access);
   } else {
@@ -42,10 +52,10 @@ void RemoteMemories::serve(std::size_t server, const Access& access) {
     duration =
         nanoseconds(static_cast<std::int64_t>(memory_.latency_ns) + static_cast<std::int64_t>(transfer));
   const Time end = later(queue_.now(), duration);
-  agenda_.schedule(access.rank, end, access.target, access.argument);
+  schedule(access.rank, end, access.target, access.argument);
   if (server == SIZE_MAX) return;
   servers_[server].busy = true;
-  agenda_.schedule(access.rank, end, target_, server);
+  schedule(access.rank, end, target_, server);
 }
 
 void RemoteMemories::handle(std::uint64_t server) {

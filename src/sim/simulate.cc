@@ -8,33 +8,36 @@
 #include "base/error.h"
 #include "sim/collective_plan.h"
 #include "sim/collective_runner.h"
+#include "sim/compute_times.h"
 #include "sim/custom_runner.h"
 #include "sim/messenger.h"
 #include "sim/rank_agenda.h"
+#include "sim/rank_colours.h"
+#include "sim/rank_turns.h"
 #include "sim/rank_walker.h"
 #include "sim/recorder.h"
 #include "sim/remote_memory.h"
 #include "sim/stream_engine.h"
+#include "sim/stream_fold.h"
+#include "sim/tie_watch.h"
 #include "sim/transport.h"
 
 namespace armilla {
 namespace {
 
 void describe_collectives(Result& result, const Graph& graph, CollectivePlanner& planner) {
+  std::vector<std::int32_t> first(graph.programs.size(), -1);  // rank, by program
+  for (std::size_t rank = graph.program_of.size(); rank-- > 0;)
+    first[graph.program_of[rank]] = static_cast<std::int32_t>(rank);
   std::map<std::uint32_t, CollectiveRecord> known;  // by call
   for (CollectiveRecord& record : result.collectives) {
     const auto [found, fresh] = known.try_emplace(record.call);
     CollectiveRecord& facts = found->second;
     if (fresh) {
       const CollectiveCall& call = graph.collectives[record.call];
-      const std::int32_t rank =
-          result.classes.empty()
-              ? 0
-              : static_cast<std::int32_t>(
-                    std::find(graph.program_of.begin(), graph.program_of.end(), record.program) -
-                    graph.program_of.begin());
-      const GroupLayout& layout = planner.layout(
-          graph, call.family, graph.families[call.family].group_of[static_cast<std::size_t>(rank)]);
+      const auto rank = static_cast<std::size_t>(first[record.program]);
+      const GroupLayout& layout =
+          planner.layout(graph, call.family, graph.families[call.family].group_of[rank]);
       facts.group_size = static_cast<std::int64_t>(layout.ranks.size());
       facts.algorithm = planner.describe(planner.plan(call, layout, 0));
       facts.link_limit = planner.link_limit(call, layout);
@@ -78,23 +81,42 @@ void refuse_messages(double messages, const SimulationOptions& options) {
               "choose other algorithms, fewer chunks or fewer ranks, or raise the limit with --max-messages");
 }
 
+// How often a program issues each call, and how many messages of its own it sends.
+struct Traffic {
+  std::vector<std::pair<std::uint32_t, std::int64_t>> calls;
+  std::int64_t sends = 0;
+};
+
+Traffic traffic_of(const Program& program) {
+  std::map<std::uint32_t, std::int64_t> calls;
+  Traffic traffic;
+  for (std::uint32_t node = 0; node < program.size(); ++node) {
+    if (program.kind[node] == NodeKind::collective)
+      ++calls[static_cast<std::uint32_t>(program.payload[node])];
+    if (program.kind[node] == NodeKind::send) ++traffic.sends;
+  }
+  traffic.calls.assign(calls.begin(), calls.end());
+  return traffic;
+}
+
 // A message budget, because nothing else tells a user beforehand that n ranks take n^2 messages.
 void refuse_endless_runs(const Graph& graph, CollectivePlanner& planner, const RankClasses& classes,
                          const SimulationOptions& options) {
+  std::vector<Traffic> traffic;
+  for (const Program& program : graph.programs) traffic.push_back(traffic_of(program));
+  std::map<std::pair<std::uint32_t, std::uint32_t>, double> known;  // by call and shape, of one member
   double total = 0;
-  for (std::int32_t rank = 0; rank < classes.simulated(); ++rank) {
-    if (rank > 0 && graph.programs.size() == 1) {
-      total *= classes.simulated();
-      break;
-    }
-    const Program& program = graph.programs[graph.program_of[static_cast<std::size_t>(rank)]];
-    for (std::uint32_t node = 0; node < program.size(); ++node) {
-      if (program.kind[node] != NodeKind::collective) continue;
-      const CollectiveCall& call = graph.collectives[program.payload[node]];
+  for (const std::int32_t rank : classes.real) {
+    const Traffic& own = traffic[graph.program_of[static_cast<std::size_t>(rank)]];
+    total += static_cast<double>(own.sends);
+    for (const auto& [id, times] : own.calls) {
+      const CollectiveCall& call = graph.collectives[id];
       const std::int32_t group = graph.families[call.family].group_of[static_cast<std::size_t>(rank)];
-      const GroupLayout& layout = planner.layout(graph, call.family, group);
-      total += planner.messages(call, layout, classes.fold) /
-               (classes.fold == Fold::all ? 1 : static_cast<double>(layout.ranks.size()));
+      if (call.custom >= 0) continue;
+      const std::uint32_t shape = planner.layout(graph, call.family, group).shape;
+      const auto [found, fresh] = known.try_emplace({id, shape});
+      if (fresh) found->second = planner.messages_per_member(call, shape);
+      total += found->second * static_cast<double>(times);
     }
   }
   refuse_messages(total, options);
@@ -104,8 +126,13 @@ void refuse_endless_runs(const Graph& graph, CollectivePlanner& planner, const R
 // from which a bit of the tag tells them.
 class NetworkTransport final : public Transport, public MessageSink {
  public:
-  NetworkTransport(EventQueue& queue, CollectiveRunner*& runner) : queue_(queue), runner_(runner) {}
-  void use(Network& network) { network_ = &network; }
+  NetworkTransport(const Graph& graph, EventQueue& queue)
+      : graph_(graph), queue_(queue), sent_(static_cast<std::size_t>(graph.ranks)) {}
+  void use(Network& network, CollectiveRunner& runner, const Messenger& messenger) {
+    network_ = &network;
+    runner_ = &runner;
+    messenger_ = &messenger;
+  }
 
   void send(std::int32_t source, std::int32_t destination, Bytes bytes, std::uint32_t target,
             std::uint64_t argument) override {
@@ -117,7 +144,8 @@ class NetworkTransport final : public Transport, public MessageSink {
       free_.pop_back();
       notices_[slot] = {target, argument};
     }
-    network_->send({source, destination, bytes, kAllDimensions, kOwn | slot});
+    const std::uint32_t number = sent_[static_cast<std::size_t>(source)]++;
+    network_->send({source, destination, bytes, kAllDimensions, number, kOwn | slot});
   }
 
   void delivered(const Message& message) override {
@@ -131,14 +159,49 @@ class NetworkTransport final : public Transport, public MessageSink {
     queue_.handler(notice.target).handle(notice.argument);
   }
 
+  // The node of the program it belongs to; in custom collectives, how many the rank had sent before.
+  MessageLabel label(const Message& message) const override {
+    if ((message.tag & kOwn) == 0) return runner_->label(message);
+    const std::uint64_t argument = notices_[message.tag & ~kOwn].argument;
+    const bool is_custom = messenger_->space(argument) > 0;
+    const std::uint64_t kind = is_custom ? UINT32_MAX : UINT32_MAX - 1;
+    const std::uint64_t program = graph_.program_of[static_cast<std::size_t>(message.source)];
+    const std::uint64_t node = messenger_->sender_argument(argument) & UINT32_MAX;
+    return {{program << 32 | kind, is_custom ? message.order : node, 0}};
+  }
+
  private:
   static constexpr std::uint64_t kOwn = std::uint64_t{1} << 63;
 
+  const Graph& graph_;
   EventQueue& queue_;
-  CollectiveRunner*& runner_;
   Network* network_ = nullptr;
+  CollectiveRunner* runner_ = nullptr;
+  const Messenger* messenger_ = nullptr;
+  std::vector<std::uint32_t> sent_;  // per rank, messages
   std::vector<Notice> notices_;
   std::vector<std::uint64_t> free_;
+};
+
+// Every rank that something happened to in a round acts once.
+class Turns final : public RoundObserver {
+ public:
+  Turns(RankTurns& turns, CollectiveRunner& runner, CustomRunner& custom, RankWalker& walker)
+      : turns_(turns), runner_(runner), custom_(custom), walker_(walker) {}
+
+  void round_over() override {
+    turns_.take([&](std::int32_t rank) {
+      runner_.take_turn(rank);
+      custom_.take_turn(rank);
+      walker_.take_turn(rank);
+    });
+  }
+
+ private:
+  RankTurns& turns_;
+  CollectiveRunner& runner_;
+  CustomRunner& custom_;
+  RankWalker& walker_;
 };
 
 class StreamTransport final : public Transport {
@@ -212,38 +275,86 @@ void finish(Result& result, const Graph& graph, Recorder& recorder, const EventQ
   result.events = queue.handled();
 }
 
+void check_positive(double factor, std::string_view what) {
+  if (std::isfinite(factor) && factor > 0) return;
+  throw Error("what_if", fmt::format("a factor of {} on {}", factor, what), "factors are larger than 0");
+}
+
+void check_what_if(const WhatIf& what_if, const Machine& machine) {
+  for (const SlowRanks& slow : what_if.ranks) check_positive(slow.time, "times of ranks");
+  for (const SlowLinks& slow : what_if.links) {
+    check_positive(slow.bandwidth, "bandwidths of links");
+    check_positive(slow.latency, "latencies of links");
+    if (slow.dimension >= machine.dimensions.size()) {
+      throw Error("what_if.links", fmt::format("dimension {} of a machine of {} dimensions", slow.dimension,
+                                               machine.dimensions.size()));
+    }
+  }
+}
+
+void check_recorded(const std::vector<std::int32_t>& chosen, const Graph& graph) {
+  for (const std::int32_t rank : chosen) {
+    if (rank < 0 || rank >= graph.ranks)
+      throw Error("simulation", fmt::format("rank {} of {} ranks is to be recorded", rank, graph.ranks));
+  }
+}
+
+RankClasses choose_classes(const Graph& graph, const Study& study, const SimulationOptions& options,
+                           CollectivePlanner& planner) {
+  const NetworkInfo& info =
+      find_component<NetworkInfo>("network", networks(), study.network.name, study.network.where);
+  if (!options.fold || !info.promises.meets_on_links_only || study.what_if.jitter.deviation > 0)
+    return unfolded(graph);
+  return fold_ranks({graph, study.machine, study.what_if, shares_memory(options.remote_memory)}, planner);
+}
+
+std::vector<Bandwidth> memory_bandwidths(const Machine& machine, const RankClasses& classes) {
+  std::vector<Bandwidth> bandwidths;
+  for (const std::int32_t rank : classes.real)
+    bandwidths.push_back(device_of(machine, rank).memory_bandwidth);
+  return bandwidths;
+}
+
 }  // namespace
 
-Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
+Result simulate(const Graph& graph, const Study& study, std::span<const CostModel* const> costs,
                 const SimulationOptions& options) {
   const Machine& machine = study.machine;
   check_ranks(rank_count(machine), graph);
-  const NetworkInfo& info =
-      find_component<NetworkInfo>("network", networks(), study.network.name, study.network.where);
+  check_what_if(study.what_if, machine);
+  check_recorded(options.record_ranks, graph);
   CollectivePlanner planner(machine, study.collectives);
-  const RankClasses classes = options.fold ? fold_ranks(graph, machine, planner, info.promises)
-                                           : RankClasses{graph.ranks, Fold::none};
-
+  const RankClasses classes = choose_classes(graph, study, options, planner);
   refuse_endless_runs(graph, planner, classes, options);
 
   EventQueue queue;
-  Recorder recorder(graph, classes, options.intervals);
-  RankWalker walker(graph, &cost, classes, {}, queue, recorder);
-  CollectiveRunner runner(graph, machine, study.collectives, planner, classes, queue, walker);
-  CollectiveRunner* sink = &runner;
-  NetworkTransport transport(queue, sink);
+  RankTurns turns(classes.simulated(), shares_memory(options.remote_memory));
+  Recorder recorder(graph, classes, options.intervals, options.record_ranks);
+  const ComputeTimes times(graph, machine, study.what_if, costs, classes);
+  WalkerRules rules;
+  rules.turns = &turns;
+  RankWalker walker(graph, &times, classes, rules, queue, recorder);
+  CollectiveRunner runner(graph, machine, study.collectives, memory_bandwidths(machine, classes), planner,
+                          classes, queue, turns, walker);
+  NetworkTransport transport(graph, queue);
   const std::unique_ptr<Network> network =
-      make_network(study.network, machine, classes.fold, queue, transport);
-  transport.use(*network);
-  Messenger messenger(queue, transport, false);
+      make_network(study.network, {machine, queue, transport, classes.stands_for, study.what_if.links});
+  Messenger messenger(queue, transport, false, classes.stands_for);
+  transport.use(*network, runner, messenger);
   CustomRunner custom(queue, nullptr, messenger);
-  RankAgenda agenda(static_cast<std::size_t>(classes.simulated()), queue);
-  RemoteMemories memories(options.remote_memory, graph.ranks, agenda, queue);
+  custom.use(turns, classes);
+  RemoteMemories memories(options.remote_memory, graph.ranks, nullptr, queue);
   runner.use(*network, custom);
   walker.use(runner, messenger, &memories);
+  Turns ends_of_rounds(turns, runner, custom, walker);  // after the network, which also looks for them
+  queue.add_observer(ends_of_rounds);
 
   walker.start();
-  run_to_the_end(queue, walker, [&] { return runner.start_oldest_waiting(); });
+  run_to_the_end(queue, walker, [&] {
+    const bool any = runner.start_oldest_waiting();
+    ends_of_rounds.round_over();
+    return any;
+  });
 
   Result result;
   finish(result, graph, recorder, queue);
@@ -256,12 +367,25 @@ Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
   return result;
 }
 
-Result simulate(const Graph& graph, const SystemLayer& system, const SimulationOptions& options) {
-  check_ranks(rank_count(system), graph);
-  refuse_endless_streams(graph, system, options);
-  const RankClasses classes{graph.ranks, Fold::none};
+Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
+                const SimulationOptions& options) {
+  std::vector<const CostModel*> costs = {&cost};
+  std::vector<std::unique_ptr<CostModel>> others;
+  for (const OtherDevices& other : study.machine.others) {
+    others.push_back(make_cost_model(study.compute, other.device));
+    costs.push_back(others.back().get());
+  }
+  return simulate(graph, study, costs, options);
+}
+
+namespace {
+
+// With `ties`, rank 0 stands for all.
+Result simulate_streams(const Graph& graph, const SystemLayer& system, const SimulationOptions& options,
+                        TieWatch* ties) {
+  const RankClasses classes = ties ? one_for_all(graph.ranks) : unfolded(graph);
   EventQueue queue;
-  RankAgenda agenda(static_cast<std::size_t>(graph.ranks), queue);
+  RankAgenda agenda(static_cast<std::size_t>(classes.simulated()), queue);
   Recorder recorder(graph, classes, options.intervals);
   WalkerRules rules;
   rules.one_communication = system.semantics != Semantics::astra1;
@@ -272,8 +396,12 @@ Result simulate(const Graph& graph, const SystemLayer& system, const SimulationO
   Messenger messenger(queue, transport, system.rendezvous);
   CustomRunner custom(queue, &agenda, messenger);
   StreamEngine engine(graph, system, queue, agenda, network, custom, walker);
-  RemoteMemories memories(system.remote_memory, graph.ranks, agenda, queue);
+  RemoteMemories memories(system.remote_memory, graph.ranks, &agenda, queue);
   walker.use(engine, messenger, &memories);
+  if (ties) {
+    agenda.watch(*ties);
+    engine.fold(*ties);
+  }
 
   walker.start();
   run_to_the_end(queue, walker, [] { return false; });
@@ -282,11 +410,24 @@ Result simulate(const Graph& graph, const SystemLayer& system, const SimulationO
   finish(result, graph, recorder, queue);
   for (const Dimension& dimension : machine_of(system).dimensions)
     result.dimensions.push_back(dimension.name);
-  result.links = network.links();
+  result.links = network.links(classes.sizes.front());
   result.messages = network.messages();
   result.sent_per_dimension = network.sent_by_first_rank();
   result.warnings.assign(engine.planner().notes().begin(), engine.planner().notes().end());
   return result;
+}
+
+}  // namespace
+
+Result simulate(const Graph& graph, const SystemLayer& system, const SimulationOptions& options) {
+  check_ranks(rank_count(system), graph);
+  if (options.fold && can_fold(graph, system)) {
+    TieWatch ties;
+    Result result = simulate_streams(graph, system, options, &ties);
+    if (!ties.parted()) return result;
+  }
+  refuse_endless_streams(graph, system, options);
+  return simulate_streams(graph, system, options, nullptr);
 }
 
 }  // namespace armilla

@@ -7,10 +7,13 @@
 // Not modelled: slowdown of kernels by concurrent communication.
 //
 // Cost: O(nodes + dependences) per simulated rank and O(log 64) per message, with messages as the collective
-// algorithms make them (n ranks, ring all-reduce: 2n(n-1) per chunk). Where all ranks run one program on
-// symmetric schedules, one rank is simulated and stands for all (Fold in network/network.h): exact, and
-// tested to be. `fold = false` plays every rank.
+// algorithms make them (n ranks, ring all-reduce: 2n(n-1) per chunk). Of ranks that must behave identically,
+// one is simulated (sim/rank_colours.h): exact, and tested to be. `fold = false` plays every rank.
 #pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
 
 #include "cost/cost.h"
 #include "ir/study.h"
@@ -24,18 +27,22 @@ struct SimulationOptions {
   double max_messages = 2e9;
   bool intervals = true;         // keep when every node ran; without, only busy times and collectives
   RemoteMemory remote_memory{};  // where the native machine has any
+  std::vector<std::int32_t> record_ranks{};  // whose intervals to keep, besides the first of every program
 };
 
-// The machine of `study` must have as many devices as `graph` has ranks. Throws Error when a rank cannot
-// finish (who waits for whom), when the simulated time passes 26 days, and for whatever the chosen components
-// refuse.
+// The machine of `study` must have as many devices as `graph` has ranks. `costs`: of the machine's usual
+// device, then of every other one (Machine::others). Throws Error when a rank cannot finish (who waits for
+// whom), when the simulated time passes 26 days, and for whatever the chosen components refuse.
+Result simulate(const Graph& graph, const Study& study, std::span<const CostModel* const> costs,
+                const SimulationOptions& options = {});
+// `cost` is of the usual device; those of others are made by the study's compute model.
 Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
                 const SimulationOptions& options = {});
 
 // The same Graph under ASTRA-sim's rules (ir/system_layer.h): one communication at a time per rank (2.x),
 // streams instead of schedules (sim/stream_engine.h), networks that truncate to nanoseconds
-// (network/stream_network.h). NodeKind::compute does not occur there. Every rank is played. Throws Error as
-// above.
+// (network/stream_network.h). NodeKind::compute does not occur there. One rank is played for all
+// where that is exact (sim/stream_fold.h), else every rank. Throws Error as above.
 Result simulate(const Graph& graph, const SystemLayer& system, const SimulationOptions& options = {});
 
 }  // namespace armilla

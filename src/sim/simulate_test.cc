@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/error_testing.h"
 
 namespace armilla {
 namespace {
@@ -357,6 +358,63 @@ TEST(Simulate, WrongAlgorithmListsAreRefused) {
                  "collectives.algorithms: names 2 algorithms for 3 dimensions\n  hint: name one for all "
                  "dimensions, or one for each");
   }
+}
+
+TEST(Simulate, SlowRanksComputeLonger) {
+  const Graph graph = graph_of(8, {call(CollectiveKind::all_reduce, 8000)}, nanoseconds(1000));
+  Study study = study_of({dimension(DimensionKind::ring, 8)});
+  study.what_if.ranks = {{{3, 3}, 1.25}};
+  for (const bool fold : {false, true}) {
+    const Result result = simulate(graph, study, NoCost(), {fold});
+    EXPECT_EQ(result.classes[result.class_of[3]].compute, nanoseconds(1250));
+    EXPECT_EQ(result.classes[result.class_of[2]].compute, nanoseconds(1000));
+    EXPECT_EQ(result.iteration, nanoseconds(1250 + 14 * 1100));
+  }
+}
+
+TEST(Simulate, OtherDevicesHaveCostsOfTheirOwn) {
+  class Fixed : public NoCost {
+   public:
+    explicit Fixed(Time time) : time_(time) {}
+    Time time(const Work&) const override { return time_; }
+
+   private:
+    Time time_;
+  };
+  Graph graph = graph_of(4, {});
+  graph.works.emplace_back();
+  graph.programs[0].add(NodeKind::compute, Phase::other, 1, -1, 0, {});
+  Study study = study_of({dimension(DimensionKind::ring, 4)});
+  study.machine.others = {{2, 3, study.machine.device}};
+  const Fixed usual(nanoseconds(10)), other(nanoseconds(30));
+  const std::vector<const CostModel*> costs = {&usual, &other};
+  const Result result = simulate(graph, study, costs);
+  ASSERT_EQ(result.classes.size(), 2U);
+  EXPECT_EQ(result.class_of, (std::vector<std::uint32_t>{0, 0, 1, 1}));
+  EXPECT_EQ(result.classes[0].finish, nanoseconds(10));
+  EXPECT_EQ(result.classes[1].finish, nanoseconds(30));
+}
+
+TEST(Simulate, IntervalsOfChosenRanksAreKept) {
+  const Graph graph = graph_of(8, {call(CollectiveKind::all_reduce, 8000)}, nanoseconds(1000));
+  Study study = study_of({dimension(DimensionKind::ring, 8)});
+  study.what_if.ranks = {{{3, 3}, 1.25}};
+  SimulationOptions options;
+  const Result without = simulate(graph, study, NoCost(), options);
+  EXPECT_TRUE(without.classes[without.class_of[3]].computes.empty());
+  options.record_ranks = {3, 5};
+  const Result with = simulate(graph, study, NoCost(), options);
+  const RankClass& slow = with.classes[with.class_of[3]];
+  EXPECT_EQ(slow.representative, 3);
+  ASSERT_EQ(slow.computes.size(), 1U);
+  EXPECT_EQ(slow.computes[0].end, nanoseconds(1250));
+  EXPECT_EQ(slow.collectives.size(), 1U);
+  EXPECT_EQ(with.classes[with.class_of[5]].computes.size(), 1U);
+  // Not another collective for reports to count.
+  EXPECT_EQ(with.collectives.size(), without.collectives.size());
+  options.record_ranks = {8};
+  EXPECT_EQ(error_of([&] { simulate(graph, study, NoCost(), options); }),
+            "simulation: rank 8 of 8 ranks is to be recorded");
 }
 
 // Random machines, algorithms and mixtures of collectives: every one finishes, and folded equals unfolded to

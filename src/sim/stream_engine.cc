@@ -76,8 +76,8 @@ std::uint32_t StreamEngine::make_instance(std::int32_t group, std::uint32_t call
   instance.call = call_id;
   instance.family = call.family;
   instance.group = group;
-  instance.issues.resize(ranks.size());
-  instance.members_left = size;
+  instance.issues.resize(ties_ ? 1 : ranks.size());
+  instance.members_left = static_cast<std::int64_t>(instance.issues.size());
   const StreamPlanner::ChunkSizes sizes = planner_.chunk_sizes(call, size);
   // A communicator of all ranks has the network's dimensions, whatever its order.
   const std::uint32_t mask = size == graph_.ranks ? UINT32_MAX : family.dimension_mask;
@@ -93,7 +93,7 @@ std::uint32_t StreamEngine::make_chunk(std::uint32_t instance_id, std::vector<St
   const Instance& instance = *instances_[instance_id];
   const std::vector<std::int32_t>& ranks =
       graph_.families[instance.family].groups[static_cast<std::size_t>(instance.group)];
-  const auto members = static_cast<std::uint32_t>(ranks.size());
+  const auto members = static_cast<std::uint32_t>(instance.issues.size());
   const auto id = static_cast<std::uint32_t>(chunks_.size());
   chunks_.push_back(std::make_unique<Chunk>());
   Chunk& chunk = *chunks_.back();
@@ -352,6 +352,7 @@ void StreamEngine::advance(std::uint32_t id) {
   chunk.at_barrier.push_back(id);
   const std::size_t members = instances_[chunk.instance]->issues.size();
   if (chunk.at_barrier.size() < members) return;
+  if (ties_) ties_->meet(queue_.now());
   const std::vector<std::uint32_t> together = std::move(chunk.at_barrier);
   chunk.at_barrier.clear();
   for (const std::uint32_t stream : together) proceed(stream);

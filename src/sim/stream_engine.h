@@ -43,6 +43,8 @@ class StreamEngine final : public CollectiveExecutor,
  public:
   StreamEngine(const Graph& graph, const SystemLayer& system, EventQueue& queue, RankAgenda& agenda,
                StreamNetwork& network, CustomRunner& custom, CollectiveClient& client);
+  // Rank 0 stands for all; `ties` learns whether it may. The graph must pass `can_fold` (sim/stream_fold.h).
+  void fold(TieWatch& ties) { ties_ = &ties; }
   StreamEngine(const StreamEngine&) = delete;
   StreamEngine& operator=(const StreamEngine&) = delete;
   ~StreamEngine() override;
@@ -184,6 +186,8 @@ class StreamEngine final : public CollectiveExecutor,
     bool handshakes = true;
   };
   std::uint32_t stream_at(const Stream& stream, std::int32_t position) const;
+  std::int32_t rank_at(const Stream& stream, std::int32_t position) const;
+  void schedule_now(std::uint64_t argument);
   std::int32_t position_of(const Stream& stream, std::int32_t packet, bool source) const;
   std::int32_t& box(std::vector<std::int32_t>& boxes, std::uint32_t id, std::int32_t slot) {
     const Chunk& chunk = *streams_[id].chunk;
@@ -205,6 +209,7 @@ class StreamEngine final : public CollectiveExecutor,
   StreamNetwork& network_;
   CustomRunner& custom_;
   CollectiveClient& client_;
+  TieWatch* ties_ = nullptr;  // set: folded
   StreamPlanner planner_;
   std::uint32_t target_;
   std::int64_t running_limit_;

@@ -241,10 +241,13 @@ void StreamEngine::send_packet(std::uint32_t id) {
   if (phase.method == StreamMethod::direct) slot = packet % (phase.ranks - 1);
   if (phase.method == StreamMethod::halving_doubling) slot = packet;
   const std::int64_t bytes = message_bytes(phase, packet);
-  const std::uint32_t to = stream_at(stream, position_of(stream, packet, false));
+  const std::int32_t position = position_of(stream, packet, false);
+  const std::uint32_t to = ties_ ? id : stream_at(stream, position);
   if (!system_.rendezvous) {
-    network_.send({stream.rank, streams_[to].rank, Bytes(bytes), target_,
-                   pack(StreamEvent::message, to, stream.phase, slot)});
+    const std::int32_t destination = rank_at(stream, position);
+    const Time arrival = network_.send({stream.rank, destination, Bytes(bytes), target_,
+                                        pack(StreamEvent::message, to, stream.phase, slot)});
+    if (ties_) ties_->add(arrival, queue_.now(), destination);
     post_now(id, slot);
     return;
   }

@@ -14,6 +14,18 @@ std::uint32_t StreamEngine::stream_at(const Stream& stream, std::int32_t positio
   return chunk.first_stream + static_cast<std::uint32_t>(chunk.member_of[rank]);
 }
 
+std::int32_t StreamEngine::rank_at(const Stream& stream, std::int32_t position) const {
+  const StreamPhase& phase = *stream.current;
+  if (phase.dimension == kFlatStream)
+    return streams_[stream.chunk->first_stream + static_cast<std::uint32_t>(position)].rank;
+  return static_cast<std::int32_t>(stream.rank + (position - stream.here) * phase.stride);
+}
+
+void StreamEngine::schedule_now(std::uint64_t argument) {
+  if (ties_) ties_->add(queue_.now(), queue_.now(), TieWatch::kOwn);
+  queue_.schedule(queue_.now(), target_, argument);
+}
+
 // Where the packet goes to, or where the receive posted with it comes from.
 std::int32_t StreamEngine::position_of(const Stream& stream, std::int32_t packet, bool source) const {
   const StreamPhase& phase = phase_of(stream);
@@ -39,7 +51,7 @@ void StreamEngine::transmit(const Message& message) {
   // Wait for the receiver's handshake.
   std::int32_t& waiting = box(streams_[message.from].chunk->handshake, message.from, message.sender_slot);
   if (waiting++ >= 0) return;
-  queue_.schedule(queue_.now(), target_, pack(StreamEvent::late_handshake, keep_handshake(message), 0, 0));
+  schedule_now(pack(StreamEvent::late_handshake, keep_handshake(message), 0, 0));
 }
 
 void StreamEngine::transmit_now(const Message& message) {
@@ -75,8 +87,7 @@ void StreamEngine::post_now(std::uint32_t id, std::int32_t slot) {
     chunk.posted.resize(static_cast<std::size_t>(chunk.slots));
     chunk.posted[static_cast<std::size_t>(slot)] = queue_.now();
   }
-  if (stream.mailbox[slot]++ < 0)
-    queue_.schedule(queue_.now(), target_, pack(StreamEvent::late_receive, id, stream.phase, slot));
+  if (stream.mailbox[slot]++ < 0) schedule_now(pack(StreamEvent::late_receive, id, stream.phase, slot));
 }
 
 void StreamEngine::arrive(std::uint32_t id, std::uint8_t phase, std::int32_t slot) {

@@ -1,0 +1,54 @@
+#include "network/link_table.h"
+
+#include <algorithm>
+
+namespace armilla {
+namespace {
+
+std::vector<LinkSpeed> speeds_of(const Dimension& dimension, std::uint32_t d, std::int64_t ranks,
+                                 std::span<const SlowLinks> slow) {
+  std::vector<LinkSpeed> speeds = {{dimension.bandwidth, dimension.latency}};
+  for (const SlowLinks& links : slow) {
+    if (links.dimension != d) continue;
+    speeds.resize(static_cast<std::size_t>(ranks), speeds.front());
+    for (std::int64_t rank = std::max<std::int64_t>(links.ranks.first, 0);
+         rank <= std::min(links.ranks.last, ranks - 1); ++rank) {
+      LinkSpeed& speed = speeds[static_cast<std::size_t>(rank)];
+      speed.bandwidth.value *= links.bandwidth;
+      speed.latency = from_seconds(in_seconds(speed.latency) * links.latency);
+    }
+  }
+  return speeds;
+}
+
+}  // namespace
+
+LinkTable::LinkTable(const Topology& topology, std::span<const std::int32_t> stands_for,
+                     std::span<const SlowLinks> slow)
+    : topology_(topology), stands_for_(stands_for), blocks_(topology.dimensions()) {
+  for (auto& blocks : blocks_) blocks.resize(static_cast<std::size_t>(topology.ranks()));
+  for (std::uint32_t d = 0; d < topology.dimensions(); ++d)
+    speeds_.push_back(speeds_of(topology.dimension(d), d, topology.ranks(), slow));
+}
+
+std::vector<LinkUse> LinkTable::used() const {
+  std::vector<std::int64_t> copies(static_cast<std::size_t>(topology_.ranks()), stands_for_.empty() ? 1 : 0);
+  for (const std::int32_t owner : stands_for_) ++copies[static_cast<std::size_t>(owner)];
+  std::vector<LinkUse> uses;
+  for (std::uint32_t d = 0; d < topology_.dimensions(); ++d) {
+    for (std::size_t owner = 0; owner < blocks_[d].size(); ++owner) {
+      for (std::size_t number = 0; number < blocks_[d][owner].size(); ++number) {
+        const Link& link = blocks_[d][owner][number];
+        if (link.bytes == Bytes(0)) continue;
+        const LinkId id{d, static_cast<std::int32_t>(owner), static_cast<std::int32_t>(number)};
+        uses.push_back(
+            {topology_.link_name(id), d, copies[owner], link.bytes, link.busy, speed(id).bandwidth});
+      }
+    }
+  }
+  std::stable_sort(uses.begin(), uses.end(),
+                   [](const LinkUse& a, const LinkUse& b) { return a.busy > b.busy; });
+  return uses;
+}
+
+}  // namespace armilla

@@ -1,0 +1,61 @@
+// The state of every link of a machine: when it is free, what it has carried, how fast it is.
+//
+// A rank's links are allocated when the first of them is used, so an idle machine costs little. Where ranks
+// are folded, those of one rank stand for those of its whole class.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ir/result.h"
+#include "ir/what_if.h"
+#include "network/topology.h"
+
+namespace armilla {
+
+struct Link {
+  Time free;  // when it has served everything that came so far
+  Time busy;
+  Bytes bytes;
+  std::uint32_t round = 0;  // the last in which a message reached it, and how many did
+  std::uint32_t meeting = 0;
+};
+
+struct LinkSpeed {
+  Bandwidth bandwidth;
+  Time latency;
+};
+
+class LinkTable {
+ public:
+  // `topology` and `stands_for` must outlive the table.
+  LinkTable(const Topology& topology, std::span<const std::int32_t> stands_for,
+            std::span<const SlowLinks> slow);
+
+  // Stays where it is.
+  Link& at(const LinkId& id) {
+    std::vector<Link>& block = blocks_[id.dimension][static_cast<std::size_t>(owner_of(id))];
+    if (block.empty()) block.resize(static_cast<std::size_t>(topology_.links_per_rank(id.dimension)));
+    return block[static_cast<std::size_t>(id.number)];
+  }
+  const LinkSpeed& speed(const LinkId& id) const {
+    const std::vector<LinkSpeed>& speeds = speeds_[id.dimension];
+    return speeds.size() == 1 ? speeds.front() : speeds[static_cast<std::size_t>(id.owner)];
+  }
+
+  // Those that carried something, the busiest first.
+  std::vector<LinkUse> used() const;
+
+ private:
+  std::int32_t owner_of(const LinkId& id) const {
+    return stands_for_.empty() ? id.owner : stands_for_[static_cast<std::size_t>(id.owner)];
+  }
+
+  const Topology& topology_;
+  std::span<const std::int32_t> stands_for_;
+  std::vector<std::vector<std::vector<Link>>> blocks_;  // [dimension][rank][number]
+  std::vector<std::vector<LinkSpeed>> speeds_;          // [dimension][rank], or one for all
+};
+
+}  // namespace armilla

@@ -1,0 +1,66 @@
+// Random small jobs for tests that demand equal results of a folded and an unfolded run.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "cost/cost.h"
+#include "sim/simulate.h"
+
+namespace armilla {
+
+// A flop takes so many picoseconds.
+class LinearCost : public CostModel {
+ public:
+  explicit LinearCost(std::int64_t picoseconds) : picoseconds_(picoseconds) {}
+  Time time(const Work& work) const override { return Time(work.flops.value * picoseconds_); }
+  FlopRate peak(DType) const override { return teraflops(1); }
+
+ private:
+  std::int64_t picoseconds_;
+};
+
+struct RandomJob {
+  Graph graph;
+  Study study;
+  SimulationOptions options;
+};
+
+// Up to 24 ranks on up to three dimensions, up to four programs along one logical axis; computations,
+// collectives of all kinds along logical axes, in pairs and over all, messages to the next of a group and
+// from stage to stage or to one rank.
+class RandomJobs {
+ public:
+  explicit RandomJobs(std::uint32_t seed) : random_(seed) {}
+  RandomJob make();
+
+ private:
+  std::uint32_t pick(std::uint32_t n) { return static_cast<std::uint32_t>(random_() % n); }
+  bool one_in(std::uint32_t n) { return pick(n) == 0; }
+
+  void make_machine();
+  void make_groups();
+  void make_choices();
+  void make_what_if();
+  void add_family(const std::vector<std::int64_t>& key_of_rank);
+  bool mixes_programs(const GroupFamily& family) const;
+  void add_computation();
+  void add_collective();
+  void add_shift();
+  void add_stage_message();
+  void add_incast();
+  void add_memory();
+  void add_custom();
+  // Appends a node to a program, after a random earlier one or two; returns its id.
+  std::uint32_t append(std::size_t program, NodeKind kind, std::uint64_t payload);
+
+  std::mt19937 random_;
+  bool ties_ = false;  // much at once: equal sizes, few dependences
+  RandomJob job_;
+  std::vector<std::int64_t> axes_;  // of the logical grid
+  std::size_t stage_axis_ = 0;
+  std::uint32_t stage_family_ = 0;
+};
+
+}  // namespace armilla
