@@ -52,7 +52,7 @@ Graph delays(std::int64_t ranks, std::uint32_t nodes, const Dependence& dependen
 
 void run_messages(benchmark::State& state, const Graph& graph, const SystemLayer& system) {
   std::int64_t messages = 0;
-  for (auto _ : state) messages += simulate(graph, system, {.intervals = false}).messages;
+  for (auto _ : state) messages += simulate(graph, system, {.fold = false, .intervals = false}).messages;
   set_goal(state, "messages", static_cast<double>(messages), 15e6);
 }
 
@@ -61,7 +61,7 @@ void run_nodes(benchmark::State& state, const Graph& graph) {
       network_of(Semantics::astra2_unaware, DimensionKind::ring, graph.ranks, StreamAlgorithmKind::ring);
   double nodes = 0;
   for (auto _ : state) {
-    simulate(graph, system, {.intervals = false});
+    simulate(graph, system, {.fold = false, .intervals = false});
     nodes += static_cast<double>(graph.ranks) * graph.programs[0].size();
   }
   set_goal(state, "nodes", nodes, 5e6);

@@ -5,6 +5,7 @@
 
 #include "collective/algorithm.h"
 #include "cost/cost.h"
+#include "ir/plan.h"
 #include "lower/synthetic.h"
 #include "network/network.h"
 #include "read/machine_yaml.h"
@@ -67,6 +68,22 @@ std::vector<CatalogueEntry> synthetic() {
   return components(synthetic_patterns());
 }
 
+std::vector<CatalogueEntry> schedules() {
+  constexpr std::pair<PipelineSchedule, std::string_view> kSchedules[] = {
+      {PipelineSchedule::gpipe, "all forward passes, then all backward passes (Huang et al. 2019)"},
+      {PipelineSchedule::one_f_one_b, "one forward, one backward (Narayanan et al. 2019)"},
+      {PipelineSchedule::interleaved, "1F1B over several model chunks per rank (Narayanan et al. 2021)"},
+      {PipelineSchedule::zb_h1, "zero bubble with the memory of 1F1B (Qi et al. 2023)"},
+      {PipelineSchedule::zb_v, "zero bubble, two chunks per rank in a V (Qi et al. 2023, 2024)"},
+      {PipelineSchedule::dualpipe, "two directions, two copies of the weights (DeepSeek-AI 2024)"},
+      {PipelineSchedule::pipedream_2bw, "asynchronous, two weight versions (Narayanan et al. 2021)"},
+  };
+  std::vector<CatalogueEntry> entries;
+  for (const auto& [schedule, help] : kSchedules)
+    entries.push_back({std::string(name_of(schedule)), std::string(help), {}});
+  return entries;
+}
+
 std::vector<CatalogueEntry> formats() {
   std::vector<CatalogueEntry> entries;
   for (const ModelFormat& format : model_formats()) {
@@ -91,6 +108,7 @@ constexpr CatalogueFamily kFamilies[] = {
     {"compute", "compute model", "models of compute time, for --compute", compute_models},
     {"networks", "network model", "models of the network, for --network", network_models},
     {"algorithms", "collective algorithm", "collective algorithms, for --algorithm", algorithms},
+    {"schedules", "pipeline schedule", "orders of micro-batches in a pipeline, for --schedule", schedules},
     {"synthetic", "synthetic pattern", "patterns of traces, for translate --synthetic", synthetic},
     {"formats", "format", "files that are read and written", formats},
 };

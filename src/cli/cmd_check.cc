@@ -11,12 +11,15 @@
 #include "collective/algorithm.h"
 #include "collective/msccl_verify.h"
 #include "cost/cost.h"
+#include "lower/resolve_plan.h"
+#include "lower/sharded_model.h"
 #include "network/network.h"
 #include "read/chakra.h"
 #include "read/communicators_json.h"
 #include "read/machine_yaml.h"
 #include "read/msccl.h"
 #include "read/study_yaml.h"
+#include "study/prepare.h"
 #include "study/trace_input.h"
 
 namespace armilla {
@@ -24,9 +27,8 @@ namespace {
 
 // Everything of a study that can be wrong without simulating it.
 std::string check_study(const Config& config) {
-  const Study study = read_study(config);
+  const Study study = prepare_study(read_study(config));
   validate_plan(study.plan, config.where());
-  validate_machine(study.machine);
   make_cost_model(study.compute, study.machine.device);
   const NetworkInfo& network = find_component("network", networks(), study.network.name, study.network.where);
   ParameterValues(network.name, network.parameters, study.network.parameters);
@@ -36,8 +38,10 @@ std::string check_study(const Config& config) {
   check(study.collectives.algorithms, "collectives.algorithms");
   for (const auto& [kind, algorithms] : study.collectives.algorithms_by_kind)
     check(algorithms, fmt::format("collectives.{}", name_of(kind)));
-  const Model model =
-      read_model(study.model.name, {study.model.dimensions, study.plan.batch / study.plan.micro_batches});
+  Model model =
+      read_model(study.model.name, {study.model.dimensions, study.plan.micro_batch(), study.model.sequence});
+  if (model.blocks.empty()) annotate_parallelism(model);
+  check_plan_for_model(study.plan, model, study.request.where);
   return fmt::format("study of {} on {} ranks of {}", model.name, study.plan.ranks, study.machine.name);
 }
 

@@ -17,6 +17,9 @@ constexpr std::array kRunExamples = {
     Example{"run vgg16 --machine ethernet-rack --ranks 16 --batch 32 --micro-batches 2 --json vgg16.json "
             "--csv vgg16",
             "with all figures in files"},
+    Example{"run llama3-8b --machine dgx-h100 --ranks 64 --tp 4 --pp 2 --micro-batch 1 --global-batch 64 "
+            "--seq 8192 --schedule 1f1b --zero 1 --recompute selective --sequence-parallel",
+            "hybrid-parallel training of a language model"},
 };
 constexpr std::array kAstra1Examples = {
     Example{"astra1 --workload-configuration examples/astra1/mlp.txt --system-configuration "
@@ -33,6 +36,13 @@ constexpr std::array kAstra2Examples = {
             "--remote-memory-configuration examples/astra2/no_memory.json --profile native --trace "
             "allreduce.pftrace",
             "the same under Armilla's own, with a timeline"},
+};
+constexpr std::array kEventsExamples = {
+    Example{"events resnet50 --machine dgx-a100 --ranks 16 --batch 64",
+            "what has to be profiled once to know all of a job"},
+    Example{"events gpt2-345m --machine dgx-a100 --ranks 16 --tp 2 --pp 4 --micro-batch 4 --micro-batches 8 "
+            "--json events.json",
+            "of a hybrid-parallel one"},
 };
 constexpr std::array kLayersExamples = {
     Example{"layers resnet50", "parameters, arithmetic and memory traffic per layer"},
@@ -77,6 +87,8 @@ constexpr std::array kCommands = {
                 make_astra2_command},
     CommandInfo{"astra1", "run a text workload with the files and flags of ASTRA-sim 1.0", kAstra1Examples,
                 make_astra1_command},
+    CommandInfo{"events", "list every distinct computation and communication of a job, with its count",
+                kEventsExamples, make_events_command},
     CommandInfo{"layers", "show a model layer by layer, with its costs on a compute model", kLayersExamples,
                 make_layers_command},
     CommandInfo{"translate", "turn models, workloads, traces and logs into other tools' files",

@@ -50,6 +50,7 @@ std::unique_ptr<Command> make_astra1_command();
 std::unique_ptr<Command> make_astra2_command();
 std::unique_ptr<Command> make_check_command();
 std::unique_ptr<Command> make_completion_command();
+std::unique_ptr<Command> make_events_command();
 std::unique_ptr<Command> make_layers_command();
 std::unique_ptr<Command> make_list_command();
 std::unique_ptr<Command> make_run_command();

@@ -8,7 +8,8 @@
 namespace armilla {
 
 void ModelFlags::declare(CLI::App& app) {
-  app.add_option("model", model, "a zoo name ('armilla zoo list') or an ONNX file")
+  app.add_option("model", model,
+                 "a zoo name ('armilla zoo list'), an ONNX file, a description or a config.json")
       ->type_name("MODEL")
       ->required();
   declare_options(app);
@@ -16,6 +17,7 @@ void ModelFlags::declare(CLI::App& app) {
 
 void ModelFlags::declare_options(CLI::App& app) {
   app.add_option("--batch", batch, "samples (default: the file's own batch, else 1)")->type_name("N");
+  app.add_option("--seq", sequence, "tokens per sample (default: the model's own)")->type_name("N");
   app.add_option("--dim", dimensions, "size of a symbolic dimension of the model")
       ->type_name("NAME=SIZE")
       ->allow_extra_args(false);
@@ -24,6 +26,7 @@ void ModelFlags::declare_options(CLI::App& app) {
 ModelOptions ModelFlags::options() const {
   ModelOptions chosen;
   if (!batch.empty()) chosen.batch = parse_flag(batch, "--batch", 1, INT32_MAX);
+  if (!sequence.empty()) chosen.sequence = parse_flag(sequence, "--seq", 1, INT32_MAX);
   chosen.dimensions = parse_dimensions(dimensions);
   return chosen;
 }

@@ -13,7 +13,7 @@ namespace armilla {
 
 struct ModelFlags {
   std::string model;
-  std::string batch;
+  std::string batch, sequence;
   std::vector<std::string> dimensions;
 
   void declare(CLI::App& app);

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iterator>
 
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/units_text.h"
+#include "ir/rank_ranges.h"
 #include "write/write.h"
 
 namespace armilla {
@@ -57,18 +59,62 @@ void OutputFlags::declare(CLI::App& app) {
       ->group("Output");
 }
 
+void OutputFlags::declare_timeline(CLI::App& app) {
+  app.add_option("--timeline-ranks", timeline_ranks,
+                 "ranks in the timeline, such as 0-7,128 (default: one of every class of equal ranks)")
+      ->type_name("RANKS")
+      ->group("Output");
+  app.add_option("--timeline-window", timeline_window,
+                 "part of the run in the timeline, such as 10ms..20ms (default: all of it)")
+      ->type_name("FROM..UNTIL")
+      ->group("Output");
+}
+
+TimelineSelection OutputFlags::selection() const {
+  TimelineSelection selection;
+  if (!timeline_ranks.empty()) {
+    selection.ranks =
+        parse_rank_ranges(timeline_ranks, fmt::format("--timeline-ranks {:.60}", timeline_ranks));
+  }
+  if (!timeline_window.empty()) {
+    const std::string where = fmt::format("--timeline-window {:.60}", timeline_window);
+    const std::size_t dots = timeline_window.find("..");
+    if (dots == std::string::npos) throw Error(where, "expected FROM..UNTIL", "for example 10ms..20ms");
+    const std::string from = timeline_window.substr(0, dots), until = timeline_window.substr(dots + 2);
+    if (!from.empty()) selection.from = parse_time(from, where);
+    if (!until.empty()) selection.until = parse_time(until, where);
+    if (selection.until <= selection.from) throw Error(where, "the window ends before it begins");
+  }
+  return selection;
+}
+
 SimulationOptions OutputFlags::options() const {
   if (!trace.empty()) trace_format(trace);
+  selection();
   SimulationOptions options;
   options.fold = !no_fold;
   options.max_messages = parse_real(max_messages, "--max-messages");
   return options;
 }
 
+std::vector<std::int32_t> OutputFlags::recorded_ranks(std::int64_t ranks) const {
+  const std::vector<RankRange> ranges = selection().ranks;
+  check_rank_ranges(ranges, ranks, fmt::format("--timeline-ranks {:.60}", timeline_ranks));
+  std::vector<std::int32_t> chosen;
+  for (const RankRange& range : ranges) {
+    for (std::int64_t rank = range.first; rank <= range.last; ++rank)
+      chosen.push_back(static_cast<std::int32_t>(rank));
+  }
+  std::sort(chosen.begin(), chosen.end());
+  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
+  return chosen;
+}
+
 void OutputFlags::write(const Run& run, std::vector<NamedContents> more,
                         std::vector<std::string> folders) const {
+  const TimelineSelection selected = selection();
   const auto add = [&](const RunFormat& format, const std::string& path) {
-    std::vector<NamedContents> written = format.write(run, path);
+    std::vector<NamedContents> written = format.write(run, path, selected);
     more.insert(more.end(), std::make_move_iterator(written.begin()), std::make_move_iterator(written.end()));
   };
   for (const RunFormat& format : run_formats()) {

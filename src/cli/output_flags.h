@@ -10,17 +10,23 @@
 #include "base/output_file.h"
 #include "ir/study.h"
 #include "sim/simulate.h"
+#include "write/timeline.h"
 
 namespace armilla {
 
 struct OutputFlags {
   std::string json, csv, trace;
+  std::string timeline_ranks, timeline_window;
   std::string max_messages = "2e9";
   bool no_fold = false, quiet = false;
 
   void declare(CLI::App& app);
+  void declare_timeline(CLI::App& app);  // which part of it
   // Throws Error for flags that make no sense, before anything is simulated.
   SimulationOptions options() const;
+  TimelineSelection selection() const;
+  // The chosen ranks of the timeline. Throws Error where one is beyond `ranks`.
+  std::vector<std::int32_t> recorded_ranks(std::int64_t ranks) const;
   // Writes the run's files and `more`, all of them or none. Folders that are missing are made: the one of
   // --csv and `folders`.
   void write(const Run& run, std::vector<NamedContents> more = {},

@@ -1,4 +1,9 @@
 // One run: read the model, lower it under the plan, simulate it on the machine.
+//
+// Plain data parallelism of a model read from a graph is PyTorch's DistributedDataParallel
+// (lower/data_parallel.h); every other plan, and every model by description, is lowered by the passes of
+// lower/hybrid.h. The asynchronous schedule is simulated for several iterations, and timed by what the last
+// one adds.
 #pragma once
 
 #include "ir/study.h"
@@ -6,8 +11,13 @@
 
 namespace armilla {
 
-// Throws Error for anything the study asks for that does not exist or does not fit together. A model that
-// does not fit the device's memory is an answer, not an Error: it is simulated all the same and warned about.
+// The study must be prepared (study/prepare.h). Throws Error for anything it asks for that does not exist or
+// does not fit together. A model that does not fit the device's memory is an answer, not an Error: it is
+// simulated all the same and warned about.
 Run run_study(const Study& study, const SimulationOptions& options = {});
+
+// All of it but the simulation: the model, the graph, the memory, and what there is to say of them. `cost` is
+// the study's own, for the study's usual device.
+Run lower_study(const Study& study, const CostModel& cost);
 
 }  // namespace armilla

@@ -93,8 +93,8 @@ class Writer {
 
 }  // namespace
 
-std::string write_chrome(const Run& run) {
-  return Writer().write(make_timeline(run));
+std::string write_chrome(const Run& run, const TimelineSelection& selection) {
+  return Writer().write(make_timeline(run, selection));
 }
 
 }  // namespace armilla

@@ -9,9 +9,10 @@
 #include <string>
 
 #include "ir/study.h"
+#include "write/timeline.h"
 
 namespace armilla {
 
-std::string write_chrome(const Run& run);
+std::string write_chrome(const Run& run, const TimelineSelection& selection = {});
 
 }  // namespace armilla

@@ -209,8 +209,8 @@ class Writer {
 
 }  // namespace
 
-std::string write_perfetto(const Run& run) {
-  const Timeline timeline = make_timeline(run);
+std::string write_perfetto(const Run& run, const TimelineSelection& selection) {
+  const Timeline timeline = make_timeline(run, selection);
   return Writer(timeline).write();
 }
 

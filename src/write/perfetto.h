@@ -12,9 +12,10 @@
 #include <string>
 
 #include "ir/study.h"
+#include "write/timeline.h"
 
 namespace armilla {
 
-std::string write_perfetto(const Run& run);
+std::string write_perfetto(const Run& run, const TimelineSelection& selection = {});
 
 }  // namespace armilla

@@ -1,6 +1,7 @@
 #include "write/run_csv.h"
 
 #include "ir/metrics.h"
+#include "ir/stage_table.h"
 #include "write/csv.h"
 #include "write/timeline.h"
 
@@ -14,6 +15,34 @@ std::string roles_csv(const Run& run) {
     csv.cell(run.graph.programs[ranks.program].role).cell(std::int64_t{ranks.representative});
     csv.cell(ranks.ranks).cell(ranks.finish).cell(ranks.compute).cell(ranks.communication);
     csv.cell(ranks.exposed_communication).cell(idle(ranks, run.result.iteration)).end_record();
+  }
+  return csv.text();
+}
+
+std::string stages_csv(const Run& run) {
+  Csv csv({"role", "ranks", "compute_s", "exposed", "exposed_s", "bubble_s", "peak_bytes"});
+  const StageTable table = stage_table(run);
+  for (const StageSummary& stage : table.stages) {
+    const auto record = [&](std::string_view kind, Time exposed) {
+      csv.cell(run.graph.programs[stage.program].role).cell(stage.ranks).cell(stage.compute).cell(kind);
+      csv.cell(exposed).cell(stage.bubble).cell(stage.peak).end_record();
+    };
+    if (table.kinds.empty()) record("", Time(0));
+    for (std::size_t kind = 0; kind < table.kinds.size(); ++kind)
+      record(table.kinds[kind], stage.exposed[kind]);
+  }
+  return csv.text();
+}
+
+std::string memory_csv(const Run& run) {
+  Csv csv({"role", "in_flight", "weights_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes",
+           "communication_buffers_bytes", "temporary_bytes", "fragmentation_bytes", "peak_bytes",
+           "host_bytes", "capacity_bytes"});
+  for (const RoleMemory& role : run.roles) {
+    const MemoryUse& use = role.use;
+    csv.cell(role.role).cell(role.most_in_flight).cell(use.weights).cell(use.gradients).cell(use.optimizer);
+    csv.cell(use.activations).cell(use.communication_buffers).cell(use.temporary).cell(use.fragmentation);
+    csv.cell(use.peak()).cell(role.host).cell(use.capacity).end_record();
   }
   return csv.text();
 }
@@ -52,9 +81,9 @@ std::string links_csv(const Run& run) {
   return csv.text();
 }
 
-std::string timeline_csv(const Run& run) {
+std::string timeline_csv(const Run& run, const TimelineSelection& selection) {
   Csv csv({"rank", "track", "name", "category", "layer", "start_s", "end_s"});
-  for (const TraceProcess& process : make_timeline(run).processes) {
+  for (const TraceProcess& process : make_timeline(run, selection).processes) {
     for (const TraceTrack& track : process.tracks) {
       for (const TraceSlice& slice : track.slices) {
         csv.cell(std::int64_t{process.rank}).cell(track.name).cell(slice.name).cell(slice.category);
@@ -67,13 +96,19 @@ std::string timeline_csv(const Run& run) {
 
 }  // namespace
 
-std::vector<NamedContents> write_run_csv(const Run& run, const std::string& folder) {
+std::vector<NamedContents> write_run_csv(const Run& run, const std::string& folder,
+                                         const TimelineSelection& selection) {
   const std::string prefix = folder + "/";
-  return {{prefix + "roles.csv", roles_csv(run)},
-          {prefix + "collectives.csv", collectives_csv(run)},
-          {prefix + "layers.csv", layers_csv(run)},
-          {prefix + "links.csv", links_csv(run)},
-          {prefix + "timeline.csv", timeline_csv(run)}};
+  std::vector<NamedContents> files = {{prefix + "roles.csv", roles_csv(run)},
+                                      {prefix + "collectives.csv", collectives_csv(run)},
+                                      {prefix + "layers.csv", layers_csv(run)},
+                                      {prefix + "links.csv", links_csv(run)},
+                                      {prefix + "timeline.csv", timeline_csv(run, selection)}};
+  if (is_hybrid(run)) {
+    files.push_back({prefix + "stages.csv", stages_csv(run)});
+    files.push_back({prefix + "memory.csv", memory_csv(run)});
+  }
+  return files;
 }
 
 }  // namespace armilla

@@ -1,6 +1,7 @@
 // A run as tables for spreadsheets and scripts: roles.csv, collectives.csv, layers.csv, links.csv and
-// timeline.csv. Columns are named in the first record, with their units; docs/formats/run_csv.md describes
-// them. Times are seconds with all decimals, exact to the picosecond.
+// timeline.csv, of hybrid plans also stages.csv and memory.csv. Columns are named in the first record, with
+// their units; docs/formats/run_csv.md describes them. Times are seconds with all decimals, exact to the
+// picosecond.
 #pragma once
 
 #include <string>
@@ -8,9 +9,11 @@
 
 #include "base/output_file.h"
 #include "ir/study.h"
+#include "write/timeline.h"
 
 namespace armilla {
 
-std::vector<NamedContents> write_run_csv(const Run& run, const std::string& folder);
+std::vector<NamedContents> write_run_csv(const Run& run, const std::string& folder,
+                                         const TimelineSelection& selection = {});
 
 }  // namespace armilla

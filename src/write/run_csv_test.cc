@@ -10,10 +10,16 @@
 namespace armilla {
 namespace {
 
-std::map<std::string, std::string> tables() {
+std::map<std::string, std::string> tables(const armilla::Run& run = example_run()) {
   std::map<std::string, std::string> contents;
-  for (const NamedContents& file : write_run_csv(example_run(), "out")) contents[file.path] = file.contents;
+  for (const NamedContents& file : write_run_csv(run, "out")) contents[file.path] = file.contents;
   return contents;
+}
+
+armilla::Run hybrid_run() {
+  armilla::Run run = example_run();
+  run.roles = {{"stage 0", 0, 4, run.memory, Bytes(64), {}}};
+  return run;
 }
 
 TEST(RunCsv, Roles) {
@@ -66,9 +72,22 @@ TEST(RunCsv, Timeline) {
             "0,chunks on rail,bucket 1,chunk,fc1,0.000009,0.00001\n");
 }
 
+TEST(RunCsv, HybridRunsHaveStagesAndMemoryByRole) {
+  EXPECT_EQ(tables().count("out/stages.csv"), 0U);
+  const std::map<std::string, std::string> contents = tables(hybrid_run());
+  EXPECT_EQ(contents.at("out/stages.csv"),
+            "role,ranks,compute_s,exposed,exposed_s,bubble_s,peak_bytes\n"
+            "data-parallel rank,4,0.000007,world,0.0000035,0.0000002,3712\n");
+  EXPECT_EQ(contents.at("out/memory.csv"),
+            "role,in_flight,weights_bytes,gradients_bytes,optimizer_bytes,activations_bytes,"
+            "communication_buffers_bytes,temporary_bytes,fragmentation_bytes,peak_bytes,host_bytes,"
+            "capacity_bytes\n"
+            "stage 0,4,832,832,832,448,0,768,0,3712,64,1048576\n");
+}
+
 TEST(RunCsv, EveryColumnIsDocumented) {
   std::set<std::string> columns;
-  for (const auto& [path, contents] : tables()) {
+  for (const auto& [path, contents] : tables(hybrid_run())) {
     const std::string file = path.substr(path.find('/') + 1);
     std::string header = contents.substr(0, contents.find('\n')) + ',';
     for (std::size_t end = 0; (end = header.find(',')) != std::string::npos; header.erase(0, end + 1))

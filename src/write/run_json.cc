@@ -4,11 +4,19 @@
 
 #include "base/checked.h"
 #include "ir/metrics.h"
+#include "ir/stage_table.h"
 #include "write/json_text.h"
 #include "write/run_notes.h"
 
 namespace armilla {
 namespace {
+
+constexpr std::size_t kMostMemorySamples = 512;
+
+// A count as an integer while it fits one.
+Json whole(double count) {
+  return count < 9e18 ? Json(static_cast<std::int64_t>(count)) : Json(count);
+}
 
 // What only runs of a model have is null in the others.
 template <class Value>
@@ -48,15 +56,48 @@ Json machine_json(const Machine& machine) {
 }
 
 Json plan_json(const Plan& plan) {
+  std::vector<std::string_view> order;
+  for (const Axis axis : plan.order) order.push_back(name_of(axis));
   return {{"ranks", plan.ranks},
           {"batch_per_rank", plan.batch},
-          {"global_batch", checked_multiply(plan.batch, plan.ranks, "plan")},
+          {"global_batch", checked_multiply(plan.batch, plan.data(), "plan")},
           {"micro_batches", plan.micro_batches},
+          {"micro_batch", plan.micro_batch()},
           {"precision", name_of(plan.precision)},
+          {"weight_type", name_of(plan.weight_dtype)},
+          {"gradient_type", name_of(plan.gradient_dtype)},
+          {"parameter_type", name_of(plan.parameter_dtype)},
           {"optimizer", name_of(plan.optimizer)},
           {"first_bucket_bytes", plan.first_bucket.value},
           {"bucket_bytes", plan.bucket.value},
-          {"overlap", plan.overlap}};
+          {"overlap", plan.overlap},
+          {"tensor", plan.tensor},
+          {"context", plan.context},
+          {"data", plan.data()},
+          {"pipeline", plan.pipeline},
+          {"expert", plan.expert},
+          {"expert_tensor", plan.experts_tensor()},
+          {"virtual_stages", plan.virtual_stages},
+          {"schedule", name_of(plan.schedule)},
+          {"stage_blocks", plan.stage_blocks},
+          {"sequence_parallel", plan.sequence_parallel},
+          {"overlap_tensor", plan.overlap_tensor},
+          {"overlap_pipeline", plan.overlap_pipeline},
+          {"overlap_parameters", plan.overlap_parameters},
+          {"context_method", name_of(plan.context_method)},
+          {"expert_load", name_of(plan.expert_load)},
+          {"expert_skew", plan.expert_skew},
+          {"seed", plan.seed},
+          {"zero", plan.zero_stage},
+          {"prefetch", plan.prefetch},
+          {"reshard", plan.reshard},
+          {"hybrid_shard", plan.hybrid_shard},
+          {"offload_optimizer", plan.offload_optimizer},
+          {"offload_activations", plan.offload_activations},
+          {"accumulation_fusion", plan.accumulation_fusion},
+          {"recompute", name_of(plan.recompute)},
+          {"recompute_blocks", plan.recompute_blocks},
+          {"order", order}};
 }
 
 Json component_json(const ComponentChoice& choice) {
@@ -80,9 +121,15 @@ Json options_json(const CollectiveOptions& options) {
 }
 
 Json metrics_json(const Run& run) {
+  const StageTable table = stage_table(run);
   return {{"samples_per_s", finite(samples_per_second(run))},
+          {"tokens_per_s", finite(tokens_per_second(run))},
           {"mfu", finite(model_flops_utilization(run))},
-          {"model_flops", model_flops(run).value}};
+          {"hfu", finite(hardware_flops_utilization(run))},
+          {"model_flops", whole(model_flops(run))},
+          {"hardware_flops", whole(hardware_flops(run))},
+          {"bubble_fraction", finite(bubble_fraction(run, table))},
+          {"bubble_ratio", finite(bubble_ratio(table))}};
 }
 
 Json roles_json(const Run& run) {
@@ -100,6 +147,35 @@ Json roles_json(const Run& run) {
   return roles;
 }
 
+Json stages_json(const Run& run) {
+  const StageTable table = stage_table(run);
+  Json stages = Json::array();
+  for (const StageSummary& stage : table.stages) {
+    Json exposed = Json::array();
+    for (std::size_t kind = 0; kind < table.kinds.size(); ++kind)
+      exposed.push_back({{"kind", table.kinds[kind]}, {"time_s", seconds(stage.exposed[kind])}});
+    stages.push_back({{"role", run.graph.programs[stage.program].role},
+                      {"ranks", stage.ranks},
+                      {"compute_s", seconds(stage.compute)},
+                      {"least_compute_s", seconds(stage.least_compute)},
+                      {"most_compute_s", seconds(stage.most_compute)},
+                      {"exposed", exposed},
+                      {"bubble_s", seconds(stage.bubble)},
+                      {"peak_bytes", stage.peak.value}});
+  }
+  return stages;
+}
+
+Json goodput_json(const Goodput& goodput) {
+  return {{"share", finite(goodput.share)},
+          {"mtbf_s", finite(goodput.mtbf)},
+          {"interval_s", finite(goodput.interval)},
+          {"optimal_interval_s", finite(goodput.optimal_interval)},
+          {"iterations_per_interval", finite(goodput.iterations)},
+          {"failures_per_day", finite(goodput.failures_per_day)},
+          {"iteration_s", finite(goodput.iteration)}};
+}
+
 Json memory_json(const MemoryUse& memory) {
   return {{"peak_bytes", memory.peak().value},
           {"weights_bytes", memory.weights.value},
@@ -108,8 +184,33 @@ Json memory_json(const MemoryUse& memory) {
           {"activations_bytes", memory.activations.value},
           {"communication_buffers_bytes", memory.communication_buffers.value},
           {"temporary_bytes", memory.temporary.value},
+          {"fragmentation_bytes", memory.fragmentation.value},
           {"capacity_bytes", memory.capacity.value},
           {"fits", memory.fits()}};
+}
+
+// Of every role by category, and over time of the one that needs most.
+Json role_memory_json(const Run& run) {
+  Json roles = Json::array();
+  for (const RoleMemory& role : run.roles) {
+    Json entry = memory_json(role.use);
+    entry["role"] = role.role;
+    entry["in_flight"] = role.most_in_flight;
+    entry["host_bytes"] = role.host.value;
+    roles.push_back(std::move(entry));
+  }
+  return roles;
+}
+
+Json memory_timeline_json(const Run& run) {
+  const auto worst = std::find_if(run.roles.begin(), run.roles.end(), [&](const RoleMemory& role) {
+    return role.use.peak() == run.memory.peak();
+  });
+  Json samples = Json::array();
+  if (worst == run.roles.end()) return samples;
+  for (const MemorySample& sample : memory_over_time(run, *worst, kMostMemorySamples))
+    samples.push_back({{"at_s", seconds(sample.at)}, {"bytes", sample.held.value}});
+  return samples;
 }
 
 Json collectives_json(const Run& run) {
@@ -118,6 +219,7 @@ Json collectives_json(const Run& run) {
     collectives.push_back({{"kind", name_of(summary.kind)},
                            {"algorithm", summary.algorithm},
                            {"group_size", summary.group_size},
+                           {"axis", summary.axis},
                            {"count", summary.count},
                            {"bytes", summary.bytes.value},
                            {"time_s", seconds(summary.time)},
@@ -173,30 +275,51 @@ Json links_json(const Run& run) {
   return links;
 }
 
+Json jobs_json(const Run& run) {
+  Json jobs = Json::array();
+  for (const JobOutcome& job : run.jobs) {
+    jobs.push_back({{"name", job.name},
+                    {"model", job.model},
+                    {"devices", job.devices},
+                    {"ranks", job.ranks},
+                    {"start_s", seconds(job.start)},
+                    {"alone_s", seconds(job.alone)},
+                    {"shared_s", seconds(job.shared)}});
+  }
+  return jobs;
+}
+
 }  // namespace
 
 std::string write_run_json(const Run& run) {
-  const Json document = {{"schema", "armilla.run/1"},
-                         {"iteration_time_s", seconds(run.result.iteration)},
-                         {"ranks", run.result.ranks},
-                         {"metrics", of_model(run, metrics_json, run)},
-                         {"memory", of_model(run, memory_json, run.memory)},
-                         {"roles", roles_json(run)},
-                         {"collectives", collectives_json(run)},
-                         {"collective_calls", calls_json(run)},
-                         {"layers", layers_json(run)},
-                         {"links", links_json(run)},
-                         {"links_used", run.result.links.size()},
-                         {"workload", workload_name(run)},
-                         {"model", of_model(run, model_json, run.model)},
-                         {"machine", machine_json(run.study.machine)},
-                         {"plan", of_model(run, plan_json, run.study.plan)},
-                         {"compute", component_json(run.study.compute)},
-                         {"network", component_json(run.study.network)},
-                         {"collective_options", options_json(run.study.collectives)},
-                         {"simulation", {{"messages", run.result.messages}, {"events", run.result.events}}},
-                         {"notes", all_notes(run)},
-                         {"warnings", all_warnings(run)}};
+  Json document = {{"schema", "armilla.run/1"},
+                   {"iteration_time_s", seconds(iteration_time(run))},
+                   {"simulated_time_s", seconds(run.result.iteration)},
+                   {"iterations", run.iterations},
+                   {"ranks", run.result.ranks},
+                   {"metrics", of_model(run, metrics_json, run)},
+                   {"memory", of_model(run, memory_json, run.memory)},
+                   {"memory_roles", role_memory_json(run)},
+                   {"memory_over_time", memory_timeline_json(run)},
+                   {"roles", roles_json(run)},
+                   {"stages", stages_json(run)},
+                   {"collectives", collectives_json(run)},
+                   {"collective_calls", calls_json(run)},
+                   {"layers", layers_json(run)},
+                   {"links", links_json(run)},
+                   {"links_used", run.result.links.size()},
+                   {"workload", workload_name(run)},
+                   {"model", of_model(run, model_json, run.model)},
+                   {"machine", machine_json(run.study.machine)},
+                   {"plan", of_model(run, plan_json, run.study.plan)},
+                   {"compute", component_json(run.study.compute)},
+                   {"network", component_json(run.study.network)},
+                   {"collective_options", options_json(run.study.collectives)},
+                   {"simulation", {{"messages", run.result.messages}, {"events", run.result.events}}},
+                   {"notes", all_notes(run)},
+                   {"warnings", all_warnings(run)}};
+  if (!run.jobs.empty()) document["jobs"] = jobs_json(run);
+  if (run.goodput) document["goodput"] = goodput_json(*run.goodput);
   return to_text(document);
 }
 

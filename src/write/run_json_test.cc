@@ -31,7 +31,7 @@ TEST(RunJson, HasTheFixedNames) {
   ASSERT_EQ(document["collectives"].size(), 1u);
   EXPECT_EQ(document["collectives"][0], Json::parse(R"({"kind": "all-reduce",
                             "algorithm": "reduce-scatter direct, all-reduce ring, all-gather direct",
-                            "group_size": 4, "count": 2, "bytes": 832, "time_s": 7.9e-6,
+                            "group_size": 4, "axis": "", "count": 2, "bytes": 832, "time_s": 7.9e-6,
                             "queued_s": 5.996e-7, "bus_bandwidth_bytes_per_s": 157974683.54430377,
                             "link_share": 0.3449367088607595})"));
 }
@@ -58,6 +58,8 @@ TEST(RunJson, EveryKeyIsDocumentedAndEveryDocumentedKeyExists) {
   armilla::Run run = example_run();
   run.study.network.parameters["contention"] = {"ports", ""};
   run.study.collectives.algorithms_by_kind[CollectiveKind::all_gather] = {"ring"};
+  run.roles = {{"data-parallel rank", 0, 1, run.memory, {}, {{0, 448}}}};
+  run.goodput = Goodput();
   const std::set<std::string> emitted = keys_of(Json::parse(write_run_json(run)));
   EXPECT_EQ(emitted, documented_keys("docs/formats/run_json.md"));
 }

@@ -4,18 +4,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/checked.h"
+#include "base/duration.h"
 #include "base/units_text.h"
 #include "ir/metrics.h"
+#include "ir/stage_table.h"
 #include "write/run_notes.h"
 #include "write/text_table.h"
 
 namespace armilla {
 namespace {
 
-constexpr std::size_t kMostRoles = 8, kMostLayers = 5, kMostLinks = 5;
-constexpr std::size_t kBarWidth = 60, kNameWidth = 36, kRoleWidth = 24;
+constexpr std::size_t kMostRoles = 8, kMostLayers = 5, kMostLinks = 5, kMostStages = 20, kMostCollectives = 6,
+                      kMostKinds = 4;
+constexpr std::size_t kBarWidth = 60, kNameWidth = 36, kRoleWidth = 24, kShortRole = 16;
 
 std::string percent(double fraction) {
   return std::isfinite(fraction) ? fmt::format("{:.1f} %", 100 * fraction) : "unknown";
@@ -53,6 +57,33 @@ std::string machine_text(const Machine& machine) {
   return text;
 }
 
+std::string hybrid_plan_text(const Plan& plan) {
+  std::string degrees = fmt::format("{} ranks = tensor {}", with_separators(plan.ranks), plan.tensor);
+  if (plan.context > 1) degrees += fmt::format(" x context {}", plan.context);
+  degrees += fmt::format(" x pipeline {} x data {}", plan.pipeline, with_separators(plan.data()));
+  if (plan.expert > 1) degrees += fmt::format(", expert {} x {}", plan.expert, plan.experts_tensor());
+  const std::int64_t global =
+      checked_multiply(checked_multiply(plan.micro_batches, plan.micro_batch(), "plan"), plan.data(), "plan");
+  std::string ways = std::string(name_of(plan.schedule));
+  if (plan.virtual_stages > 1) ways += fmt::format(" with {} chunks per rank", plan.virtual_stages);
+  if (plan.pipeline == 1) ways = "no pipeline";
+  if (plan.zero_stage > 0) ways += fmt::format(", ZeRO-{}", plan.zero_stage);
+  if (plan.hybrid_shard > 0) ways += fmt::format(" in groups of {}", plan.hybrid_shard);
+  if (plan.recompute != Recompute::none) ways += fmt::format(", recompute {}", name_of(plan.recompute));
+  if (plan.recompute == Recompute::block) ways += fmt::format(" {}", plan.recompute_blocks);
+  if (plan.sequence_parallel) ways += ", sequence parallel";
+  if (plan.context > 1) ways += fmt::format(", context by {}", name_of(plan.context_method));
+  if (plan.offload_optimizer) ways += ", optimizer offloaded";
+  if (plan.offload_activations) ways += ", activations offloaded";
+  return wrap(degrees, "  plan     ") +
+         wrap(fmt::format("batch {} = {} replicas x {} micro-batches of {}, {}, {}", with_separators(global),
+                          with_separators(plan.data()), with_separators(plan.micro_batches),
+                          with_separators(plan.micro_batch()), name_of(plan.precision),
+                          name_of(plan.optimizer)),
+              kIndent) +
+         wrap(ways, kIndent);
+}
+
 std::string plan_text(const Plan& plan) {
   return wrap(fmt::format(
                   "batch {} = {} ranks x {}{}, {}, {}",
@@ -84,28 +115,45 @@ std::string title_section(const Run& run, bool colour) {
       '\n';
   if (has_model(run)) {
     const ModelTotals sum = totals(run.model);
-    text += wrap(fmt::format("{} parameters ({}), {} forward for {} samples", with_separators(sum.parameters),
-                             to_text(sum.parameter_bytes), to_text(sum.forward_flops),
-                             with_separators(run.model.batch)),
+    const std::int64_t tokens = run.model.facts.sequence;
+    text += wrap(fmt::format("{} parameters ({}), {} forward for {} samples{}",
+                             with_separators(sum.parameters), to_text(sum.parameter_bytes),
+                             to_text(sum.forward_flops), with_separators(run.model.batch),
+                             tokens > 0 ? fmt::format(" of {} tokens", with_separators(tokens)) : ""),
                  "  model    ");
   }
   text += machine_text(study.machine);
-  text += has_model(run) ? plan_text(study.plan)
-                         : wrap(with_separators(run.result.ranks) + " ranks", "  plan     ");
+  text += is_hybrid(run)   ? hybrid_plan_text(study.plan)
+          : has_model(run) ? plan_text(study.plan)
+                           : wrap(with_separators(run.result.ranks) + " ranks", "  plan     ");
   text += wrap(
       fmt::format("compute {}, network {}", component_text(study.compute), component_text(study.network)),
       "  models   ");
   return text;
 }
 
+std::string goodput_text(const Goodput& goodput) {
+  return wrap(fmt::format("goodput {}: {:.2f} failures a day, a checkpoint every {} (best {}); {} per "
+                          "iteration in the long run",
+                          percent(goodput.share), goodput.failures_per_day, duration_text(goodput.interval),
+                          duration_text(goodput.optimal_interval), duration_text(goodput.iteration)),
+              "  ");
+}
+
 std::string headline(const Run& run, bool colour) {
   if (!has_model(run))
     return heading(fmt::format("Time of the run  {}", to_text(run.result.iteration)), colour);
-  const double rate = samples_per_second(run);
-  return heading(fmt::format("Iteration time  {}     {} samples/s     MFU {}", to_text(run.result.iteration),
-                             rate < 1000 ? fmt::format("{:.1f}", rate) : with_separators(std::llround(rate)),
-                             percent(model_flops_utilization(run))),
-                 colour);
+  const auto rate = [](double per_second) {
+    return per_second < 1000 ? fmt::format("{:.1f}", per_second) : with_separators(std::llround(per_second));
+  };
+  std::string text = fmt::format("Iteration time  {}     {} samples/s     ", to_text(iteration_time(run)),
+                                 rate(samples_per_second(run)));
+  if (tokens_per_second(run) > 0) text += rate(tokens_per_second(run)) + " tokens/s     ";
+  text += "MFU " + percent(model_flops_utilization(run));
+  if (is_hybrid(run)) text += "     HFU " + percent(hardware_flops_utilization(run));
+  text = heading(text, colour);
+  if (run.goodput) text += goodput_text(*run.goodput);
+  return text;
 }
 
 std::string bar(const RankClass& ranks, Time iteration, bool colour) {
@@ -163,6 +211,109 @@ std::string time_section(const Run& run, bool colour) {
   return text;
 }
 
+// "pipeline rank 3, expert position 7" where that is too long for the column.
+std::string short_role(std::string role) {
+  if (display_width(role) <= kShortRole) return role;
+  for (const std::string_view word : {" rank", " position"}) {
+    const std::size_t at = role.find(word);
+    if (at != std::string::npos) role.erase(at, word.size());
+  }
+  return shorten(role, kRoleWidth);
+}
+
+// Columns of exposed communication: the kinds with most of it as far as the line has room, the rest in one.
+struct ExposedColumns {
+  std::vector<std::size_t> kinds;  // into StageTable::kinds
+  bool others = false;
+};
+
+ExposedColumns exposed_columns(const Run& run, const StageTable& table) {
+  constexpr std::size_t kOtherColumns = 52, kGap = 2, kNarrowest = 5;
+  std::size_t role = 0;
+  for (const StageSummary& stage : table.stages)
+    role = std::max(role, display_width(short_role(run.graph.programs[stage.program].role)));
+  std::vector<double> seconds(table.kinds.size());
+  for (const StageSummary& stage : table.stages) {
+    for (std::size_t kind = 0; kind < seconds.size(); ++kind)
+      seconds[kind] += in_seconds(stage.exposed[kind]) * static_cast<double>(stage.ranks);
+  }
+  std::vector<std::size_t> order(table.kinds.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return seconds[a] > seconds[b]; });
+  std::size_t room = kReportWidth - kOtherColumns - role;
+  ExposedColumns columns;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::size_t width = kGap + std::max(kNarrowest, display_width(table.kinds[order[i]]));
+    const std::size_t reserve = i + 1 < order.size() ? kGap + kNarrowest : 0;
+    columns.others = width + reserve > room;
+    if (columns.others) break;
+    room -= width;
+    columns.kinds.push_back(order[i]);
+  }
+  std::sort(columns.kinds.begin(), columns.kinds.end());
+  return columns;
+}
+
+std::vector<std::string> stage_row(const Run& run, const StageSummary& stage, const ExposedColumns& columns) {
+  const auto share = [&](Time part) {
+    return fmt::format("{:.1f}", 100 * ratio(part, run.result.iteration));
+  };
+  std::vector<std::string> row = {short_role(run.graph.programs[stage.program].role),
+                                  with_separators(stage.ranks), to_text(stage.compute), share(stage.compute)};
+  Time others = run.result.iteration - stage.compute - stage.bubble;
+  for (const std::size_t kind : columns.kinds) {
+    row.push_back(share(stage.exposed[kind]));
+    others -= stage.exposed[kind];
+  }
+  if (columns.others) row.push_back(share(others));
+  row.push_back(share(stage.bubble));
+  row.push_back(to_text(stage.peak));
+  row.push_back(run.memory.capacity.value > 0
+                    ? fmt::format("{:.1f}", 100 * ratio(stage.peak, run.memory.capacity))
+                    : "unknown");
+  return row;
+}
+
+// The role whose ranks differ most, where they do: stragglers, jitter, other devices.
+std::string spread_text(const Run& run, const StageTable& table) {
+  const auto widest = std::max_element(
+      table.stages.begin(), table.stages.end(), [](const StageSummary& a, const StageSummary& b) {
+        return a.most_compute - a.least_compute < b.most_compute - b.least_compute;
+      });
+  if (widest == table.stages.end() || widest->least_compute == widest->most_compute) return {};
+  return wrap(fmt::format("ranks of a role differ: those of {} compute for {} to {}",
+                          run.graph.programs[widest->program].role, to_text(widest->least_compute),
+                          to_text(widest->most_compute)),
+              "  ");
+}
+
+// What every role computes, waits for and holds: the report of a hybrid-parallel run.
+std::string stage_section(const Run& run, bool colour) {
+  const StageTable table = stage_table(run);
+  const ExposedColumns columns = exposed_columns(run, table);
+  const std::size_t shown = table.stages.size() > kMostStages ? kMostStages - 1 : table.stages.size();
+  TextTable rows{{{"role", false}, {"ranks"}, {"compute"}, {"%"}}, {}};
+  for (const std::size_t kind : columns.kinds) rows.columns.push_back({std::string(table.kinds[kind])});
+  if (columns.others) rows.columns.push_back({"other"});
+  for (const char* const header : {"bubble", "memory", "%"}) rows.columns.push_back({header});
+  for (std::size_t i = 0; i < shown; ++i) rows.rows.push_back(stage_row(run, table.stages[i], columns));
+  std::string text = '\n' + paint("Time and memory of a rank by role", Ink::bold, colour) +
+                     fmt::format("  bubble {} of the time, {} of the computing time; shares in %\n",
+                                 percent(bubble_fraction(run, table)), percent(bubble_ratio(table))) +
+                     to_text(rows, 2, colour);
+  if (shown < table.stages.size()) text += fmt::format("  and {} more\n", table.stages.size() - shown);
+  return text + spread_text(run, table);
+}
+
+std::string memory_title(const Run& run) {
+  const auto worst = std::find_if(run.roles.begin(), run.roles.end(), [&](const RoleMemory& role) {
+    return role.use.peak() == run.memory.peak();
+  });
+  if (worst == run.roles.end() || run.roles.size() == 1) return "Memory of a rank";
+  return fmt::format("Memory of {}, which needs most", worst->role);
+}
+
 std::string memory_section(const Run& run, bool colour) {
   if (!has_model(run)) return {};
   const MemoryUse& memory = run.memory;
@@ -178,38 +329,47 @@ std::string memory_section(const Run& run, bool colour) {
                                                       {"optimizer", memory.optimizer},
                                                       {"activations", memory.activations},
                                                       {"communication buffers", memory.communication_buffers},
-                                                      {"temporary", memory.temporary}};
+                                                      {"temporary", memory.temporary},
+                                                      {"fragmentation", memory.fragmentation}};
   TextTable table{{{"category", false}, {"bytes"}, {"of peak"}}, {}};
   for (const auto& [name, bytes] : parts) {
     if (bytes.value > 0)
       table.rows.push_back({std::string(name), to_text(bytes), percent(ratio(bytes, memory.peak()))});
   }
-  std::string text = '\n' + paint("Memory of a rank", Ink::bold, colour) + "  peak " +
-                     to_text(memory.peak()) + ", " + paint(verdict, ink, colour) + '\n';
+  std::string text = '\n' + paint(memory_title(run), Ink::bold, colour) + "  peak " + to_text(memory.peak()) +
+                     ", " + paint(verdict, ink, colour) + '\n';
   return table.rows.empty() ? text : text + to_text(table, 2, colour);
 }
 
 std::string collective_section(const Run& run, bool colour) {
   const std::vector<CollectiveSummary> summaries = summarize_collectives(run);
   if (summaries.empty()) return {};
-  TextTable table{{{"collective", false},
-                   {"ranks"},
-                   {"calls"},
-                   {"bytes"},
-                   {"time"},
-                   {"queued"},
-                   {"bus bandwidth"},
-                   {"of link limit"}},
-                  {}};
-  for (const CollectiveSummary& summary : summaries) {
-    table.rows.push_back({std::string(name_of(summary.kind)), with_separators(summary.group_size),
-                          with_separators(summary.count), to_text(summary.bytes), to_text(summary.time),
-                          to_text(summary.queued), to_text(summary.bus_bandwidth),
-                          summary.link_share > 0 ? percent(summary.link_share) : "unknown"});
+  const bool axes = is_hybrid(run);
+  const std::size_t shown = axes ? std::min(summaries.size(), kMostCollectives) : summaries.size();
+  TextTable table{{{"collective", false}}, {}};
+  if (axes) table.columns.push_back({"axis", false});
+  for (const char* const header :
+       {"ranks", "calls", "bytes", "time", "queued", "bus bandwidth", "of link limit"})
+    table.columns.push_back({header});
+  for (std::size_t i = 0; i < shown; ++i) {
+    const CollectiveSummary& summary = summaries[i];
+    std::vector<std::string>& row = table.rows.emplace_back();
+    row.emplace_back(name_of(summary.kind));
+    if (axes) row.emplace_back(summary.axis);
+    for (std::string cell :
+         {with_separators(summary.group_size), with_separators(summary.count), to_text(summary.bytes),
+          to_text(summary.time), to_text(summary.queued), to_text(summary.bus_bandwidth),
+          summary.link_share > 0 ? percent(summary.link_share) : std::string("unknown")})
+      row.push_back(std::move(cell));
+  }
+  const std::string rows = to_text(table, 2, colour);
+  if (axes) {
+    const std::string more =
+        shown < summaries.size() ? fmt::format("  and {} more\n", summaries.size() - shown) : "";
+    return heading("Collectives, summed over a rank of every role", colour) + rows + more;
   }
   // Algorithms are too long for a column: each goes below its row.
   std::string text = heading("Collectives", colour);
-  const std::string rows = to_text(table, 2, colour);
   std::size_t begin = 0;
   for (std::size_t line = 0; begin < rows.size(); ++line) {
     const std::size_t end = rows.find('\n', begin) + 1;
@@ -255,11 +415,33 @@ std::string sentence_section(const std::vector<std::string>& sentences, std::str
   return text;
 }
 
+std::string jobs_section(const Run& run, bool colour) {
+  if (run.jobs.empty()) return "";
+  TextTable table;
+  table.columns = {{"job", false, kNameWidth},
+                   {"model", false, kNameWidth},
+                   {"ranks"},
+                   {"devices", false, kNameWidth},
+                   {"start"},
+                   {"alone"},
+                   {"shared"},
+                   {"slowdown"}};
+  for (const JobOutcome& job : run.jobs) {
+    table.rows.push_back({job.name, job.model, with_separators(job.ranks), job.devices, to_text(job.start),
+                          to_text(job.alone), to_text(job.shared),
+                          fmt::format("{:.3f}", ratio(job.shared, job.alone))});
+  }
+  return heading("Iteration of each job", colour) + to_text(table, 2, colour);
+}
+
 }  // namespace
 
 std::string write_run_text(const Run& run, bool colour) {
-  return title_section(run, colour) + headline(run, colour) + time_section(run, colour) +
-         memory_section(run, colour) + collective_section(run, colour) + layer_section(run, colour) +
+  const std::string parts = is_hybrid(run) ? stage_section(run, colour) + memory_section(run, colour) +
+                                                 collective_section(run, colour)
+                                           : time_section(run, colour) + memory_section(run, colour) +
+                                                 collective_section(run, colour) + layer_section(run, colour);
+  return title_section(run, colour) + headline(run, colour) + jobs_section(run, colour) + parts +
          link_section(run, colour) + sentence_section(all_notes(run), "Notes", Ink::plain, colour) +
          sentence_section(all_warnings(run), "Warnings", Ink::red, colour);
 }

@@ -96,6 +96,106 @@ TEST(RunText, ShowsTheLatestOfManyClassesOfRanks) {
   EXPECT_THAT(text, HasSubstr("  and 12 more classes of ranks, which finish no later\n"));
 }
 
+// The example as one of several stages.
+armilla::Run hybrid_run(std::size_t stages) {
+  armilla::Run run = example_run();
+  run.model.facts.sequence = 512;
+  run.study.plan.ranks = static_cast<std::int64_t>(4 * stages);
+  run.study.plan.pipeline = static_cast<std::int64_t>(stages);
+  run.study.plan.batch = 8;
+  run.study.plan.micro_batches = 4;
+  run.study.plan.zero_stage = 1;
+  run.result.ranks = run.study.plan.ranks;
+  run.graph.programs.resize(stages, run.graph.programs[0]);
+  run.graph.program_of.clear();
+  for (std::uint32_t i = 0; i < 4 * stages; ++i) run.graph.program_of.push_back(i / 4);
+  run.result.classes.resize(stages, run.result.classes[0]);
+  for (std::uint32_t i = 0; i < stages; ++i) {
+    run.graph.programs[i].role = "stage " + std::to_string(i);
+    run.result.classes[i].program = i;
+    run.result.classes[i].representative = static_cast<std::int32_t>(4 * i);
+    run.roles.push_back({run.graph.programs[i].role, i, 1, run.memory, {}, {}});
+  }
+  run.roles[0].use.activations = Bytes(1000);
+  run.memory = run.roles[0].use;
+  return run;
+}
+
+TEST(RunText, AHybridRunHasARowPerRole) {
+  const std::string text = write_run_text(hybrid_run(2), false);
+  EXPECT_THAT(text, HasSubstr("  plan     8 ranks = tensor 1 x pipeline 2 x data 4\n"
+                              "           batch 32 = 4 replicas x 4 micro-batches of 2, fp32, momentum\n"
+                              "           1f1b, ZeRO-1\n"));
+  EXPECT_THAT(text,
+              HasSubstr("Iteration time  10.70 us     2,990,654 samples/s     1,531,214,953 tokens/s     "
+                        "MFU 43.1 %     HFU 16.7 %\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("Time and memory of a rank by role  bubble 1.9 % of the time, 2.9 % of the computing time; "
+                "shares in %\n"
+                "  role     ranks   compute     %  world  bubble     memory    %\n"
+                "  stage 0      4  7.000 us  65.4   32.7     1.9  4.164 KiB  0.4\n"
+                "  stage 1      4  7.000 us  65.4   32.7     1.9  3.625 KiB  0.4\n"
+                "\n"
+                "Memory of stage 0, which needs most  peak 4.164 KiB, 0.4 % of 1.000 MiB: fits\n"));
+  EXPECT_THAT(text, HasSubstr("Collectives, summed over a rank of every role\n"
+                              "  collective  axis   ranks  calls  bytes"));
+  EXPECT_THAT(text, Not(HasSubstr("Costliest layers")));
+}
+
+TEST(RunText, ManyRolesStayOnTheScreen) {
+  armilla::Run run = hybrid_run(64);
+  EXPECT_THAT(write_run_text(run, false), HasSubstr("  stage 18 "));
+  EXPECT_THAT(write_run_text(run, false), HasSubstr("\n  and 45 more\n"));
+  RankClass slow = run.result.classes[5];
+  slow.compute = nanoseconds(7'500);
+  run.result.classes.push_back(slow);
+  EXPECT_THAT(write_run_text(run, false),
+              HasSubstr("  ranks of a role differ: those of stage 5 compute for 7.000 us to 7.500 us\n"));
+}
+
+TEST(RunText, KindsBeyondTheWidthOfTheLineAreOneColumn) {
+  armilla::Run run = hybrid_run(2);
+  const auto program = [&]() -> Program& { return run.graph.programs[1]; };
+  program().role = "pipeline rank 15, expert position 63";
+  run.result.iteration = microseconds(100);
+  for (const char* const axis : {"tensor", "expert_tensor", "pipeline", "context", "embedding"}) {
+    GroupFamily family = run.graph.families[0];
+    family.name = axis;
+    run.graph.families.push_back(family);
+    CollectiveCall call = run.graph.collectives[0];
+    call.family = static_cast<std::uint32_t>(run.graph.families.size() - 1);
+    run.graph.collectives.push_back(call);
+    const std::uint32_t node =
+        program().add(NodeKind::collective, Phase::forward, 0, 0, run.graph.collectives.size() - 1, {});
+    const Time start = microseconds(10 + 10 * node);
+    run.result.classes[1].collectives.push_back({start, start + microseconds(1 + call.family), node});
+  }
+  run.result.iteration = microseconds(200);
+  const std::string text = write_run_text(run, false);
+  const std::size_t begin = text.find("  role ");
+  std::string header = text.substr(begin, text.find('\n', begin) - begin);
+  EXPECT_THAT(header, HasSubstr("  other  bubble "));
+  EXPECT_LE(display_width(header), kReportWidth);
+  EXPECT_THAT(text, HasSubstr("  pipeline 15, expert 63 "));
+}
+
+TEST(RunText, GoodputAndTheSteadyPeriodAreInTheHeadline) {
+  armilla::Run run = hybrid_run(2);
+  run.iterations = 3;
+  run.period = microseconds(4);
+  run.goodput = Goodput();
+  run.goodput->interval = run.goodput->optimal_interval = 3600;
+  run.goodput->share = 0.9;
+  run.goodput->failures_per_day = 0.5;
+  run.goodput->iteration = 4.44e-6;
+  const std::string text = write_run_text(run, false);
+  EXPECT_THAT(text, HasSubstr("Iteration time  4.000 us "));
+  EXPECT_THAT(text,
+              HasSubstr("  goodput 90.0 %: 0.50 failures a day, a checkpoint every 60 min (best 60 min); "
+                        "4.44e-06 s per\n"));
+}
+
 TEST(RunText, LeavesOutWhatDidNotHappen) {
   armilla::Run run = example_run();
   run.result.collectives.clear();

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/error.h"
 #include "ir/metrics.h"
+#include "ir/rank_ranges.h"
 
 namespace armilla {
 namespace {
@@ -30,17 +32,25 @@ Records index_records(const Run& run) {
   return records;
 }
 
-// Builds the process of one class.
+// What all processes of a timeline share.
+struct Context {
+  const Run& run;
+  const TimelineSelection& selection;
+  Records records;
+  Peers peers;
+};
+
+// Builds the process of one rank from what its class did.
 class ProcessBuilder {
  public:
-  ProcessBuilder(const Run& run, const Records& records, const RankClass& ranks)
-      : run_(run),
-        records_(records),
+  ProcessBuilder(const Context& context, const RankClass& ranks, std::int32_t rank)
+      : context_(context),
+        run_(context.run),
         ranks_(ranks),
-        program_(run.graph.programs[ranks.program]),
+        program_(run_.graph.programs[ranks.program]),
         places_(program_.size()) {
-    process_.rank = ranks.representative;
-    process_.name = fmt::format("{} (rank {}{})", program_.role, ranks.representative,
+    process_.rank = rank;
+    process_.name = fmt::format("{} (rank {}{})", program_.role, rank,
                                 ranks.ranks > 1 ? fmt::format(", one of {} alike", ranks.ranks) : "");
   }
 
@@ -88,8 +98,14 @@ class ProcessBuilder {
     return places;
   }
 
+  bool is_shown(Time start, Time end) const {
+    return end >= context_.selection.from && start <= context_.selection.until;
+  }
+
   void add_nodes(const std::string& name, std::vector<Interval> intervals,
                  void (ProcessBuilder::*describe)(std::uint32_t, TraceSlice&) const) {
+    std::erase_if(intervals,
+                  [&](const Interval& interval) { return !is_shown(interval.start, interval.end); });
     std::stable_sort(intervals.begin(), intervals.end(),
                      [](const Interval& a, const Interval& b) { return a.start < b.start; });
     std::vector<TraceSlice> slices;
@@ -142,7 +158,7 @@ class ProcessBuilder {
       case NodeKind::send:
       case NodeKind::receive: {
         const PointToPoint& transfer = run_.graph.transfers[payload];
-        slice.arguments.push_back({"peer", std::int64_t{transfer.peer}});
+        slice.arguments.push_back({"peer", std::int64_t{context_.peers.of(process_.rank, transfer)}});
         slice.arguments.push_back({"tag", std::int64_t{transfer.tag}});
         slice.arguments.push_back({"bytes", transfer.bytes.value});
         return;
@@ -169,8 +185,8 @@ class ProcessBuilder {
     const CollectiveCall& call = run_.graph.collectives[program_.payload[node]];
     slice.arguments.push_back({"collective", name_of(call.kind)});
     slice.arguments.push_back({"bytes", call.bytes.value});
-    const auto found = records_.find(key_of(ranks_.program, node));
-    if (found == records_.end()) return;
+    const auto found = context_.records.find(key_of(ranks_.program, node));
+    if (found == context_.records.end()) return;
     const CollectiveRecord& record = *found->second;
     slice.arguments.push_back({"algorithm", std::string_view(record.algorithm)});
     slice.arguments.push_back({"group_size", record.group_size});
@@ -184,6 +200,7 @@ class ProcessBuilder {
 
   void add_chunks() {
     std::vector<ChunkInterval> chunks = ranks_.chunks;
+    std::erase_if(chunks, [&](const ChunkInterval& chunk) { return !is_shown(chunk.start, chunk.end); });
     std::stable_sort(chunks.begin(), chunks.end(), [](const ChunkInterval& a, const ChunkInterval& b) {
       return a.dimension != b.dimension ? a.dimension < b.dimension : a.start < b.start;
     });
@@ -209,6 +226,7 @@ class ProcessBuilder {
 
   void add_flows(std::uint64_t& next_flow) {
     for (const Interval& collective : ranks_.collectives) {
+      if (places_[collective.node].slice == kNoSlice) continue;
       for (const std::uint32_t dependence : program_.dependences(collective.node)) {
         if (program_.kind[dependence] == NodeKind::collective || places_[dependence].slice == kNoSlice)
           continue;
@@ -223,23 +241,49 @@ class ProcessBuilder {
     return process_.tracks[places_[node].track].slices[places_[node].slice];
   }
 
+  const Context& context_;
   const Run& run_;
-  const Records& records_;
   const RankClass& ranks_;
   const Program& program_;
   std::vector<Place> places_;  // of every node's slice
   TraceProcess process_;
 };
 
+bool is_recorded(const RankClass& ranks) {
+  return !ranks.computes.empty() || !ranks.collectives.empty() || !ranks.others.empty();
+}
+
+const RankClass& class_of(const Run& run, std::int64_t rank) {
+  return run.result.classes[run.result.class_of[static_cast<std::size_t>(rank)]];
+}
+
 }  // namespace
 
-Timeline make_timeline(const Run& run) {
+Timeline make_timeline(const Run& run, const TimelineSelection& selection) {
   Timeline timeline;
-  const Records records = index_records(run);
+  const Context context{run, selection, index_records(run), Peers(run.graph)};
   std::uint64_t next_flow = 1;
-  for (const RankClass& ranks : run.result.classes) {
-    if (ranks.computes.empty() && ranks.collectives.empty() && ranks.others.empty()) continue;
-    timeline.processes.push_back(ProcessBuilder(run, records, ranks).build(next_flow));
+  if (selection.ranks.empty()) {
+    for (const RankClass& ranks : run.result.classes) {
+      if (is_recorded(ranks))
+        timeline.processes.push_back(ProcessBuilder(context, ranks, ranks.representative).build(next_flow));
+    }
+    return timeline;
+  }
+  check_rank_ranges(selection.ranks, run.result.ranks, "--timeline-ranks");
+  std::vector<bool> taken(static_cast<std::size_t>(run.result.ranks));
+  for (const RankRange& range : selection.ranks) {
+    for (std::int64_t rank = range.first; rank <= range.last; ++rank) {
+      if (taken[static_cast<std::size_t>(rank)]) continue;
+      taken[static_cast<std::size_t>(rank)] = true;
+      const RankClass& ranks = class_of(run, rank);
+      if (!is_recorded(ranks)) {
+        throw Error("--timeline-ranks", fmt::format("rank {} was not recorded", rank),
+                    "simulate again with this rank chosen");
+      }
+      timeline.processes.push_back(
+          ProcessBuilder(context, ranks, static_cast<std::int32_t>(rank)).build(next_flow));
+    }
   }
   return timeline;
 }

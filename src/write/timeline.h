@@ -1,12 +1,12 @@
 // Timeline: a run's recorded intervals as processes, tracks and slices, the form that all trace formats
 // share.
 //
-// A process is a class of ranks that behaved alike, seen from its lowest rank. Its tracks are the compute
-// units, the collectives (from issue to completion), point-to-point messages, remote memory, the host, and
-// the chunks working in each network dimension; pauses are not shown. Slices of one track never overlap: what
-// runs at the same time is spread over lanes, "collectives", "collectives (2)", and so on. A flow leads from
-// a computation to each collective that waited for it. All text is viewed in the Run, which must outlive the
-// timeline.
+// A process is a class of ranks that behaved alike, seen from its lowest rank; or, where ranks are chosen,
+// one of these with what its class did. Its tracks are the compute units, the collectives (from issue to
+// completion), point-to-point messages, remote memory, the host, and the chunks working in each network
+// dimension; pauses are not shown. Slices of one track never overlap: what runs at the same time is spread
+// over lanes, "collectives", "collectives (2)", and so on. A flow leads from a computation to each collective
+// that waited for it. All text is viewed in the Run, which must outlive the timeline.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +48,13 @@ struct Timeline {
   std::vector<TraceProcess> processes;  // those with recorded intervals
 };
 
-Timeline make_timeline(const Run& run);
+// What of a run to show. Slices are shown whole where any part of them lies in the window.
+struct TimelineSelection {
+  std::vector<RankRange> ranks;  // empty: the lowest rank of every recorded class
+  Time from, until = kEndOfTime;
+};
+
+// Throws Error for a rank that the run has not, or that was not recorded.
+Timeline make_timeline(const Run& run, const TimelineSelection& selection = {});
 
 }  // namespace armilla

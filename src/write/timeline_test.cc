@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "base/error_testing.h"
 #include "write/example_run.h"
 
 namespace armilla {
@@ -64,6 +65,44 @@ TEST(Timeline, FlowsLeadFromGradientsToTheirCollectives) {
   }
   EXPECT_THAT(flows, ElementsAre(std::pair(1, std::pair("fc2 weight gradient", "bucket 0")),
                                  std::pair(2, std::pair("fc1 weight gradient", "bucket 1"))));
+}
+
+TEST(Timeline, ChosenRanksShowWhatTheirClassDid) {
+  armilla::Run run = example_run();
+  run.result.class_of = {0, 0, 0, 1};
+  RankClass unrecorded;
+  unrecorded.representative = 3;
+  run.result.classes.push_back(unrecorded);
+  TimelineSelection selection;
+  selection.ranks = {{1, 2}, {2, 2}};
+  const Timeline timeline = make_timeline(run, selection);
+  ASSERT_EQ(timeline.processes.size(), 2u);
+  EXPECT_EQ(timeline.processes[0].name, "data-parallel rank (rank 1, one of 4 alike)");
+  EXPECT_EQ(timeline.processes[1].rank, 2);
+  const Timeline usual = make_timeline(run);
+  EXPECT_EQ(track_names(timeline.processes[1]), track_names(usual.processes[0]));
+  selection.ranks = {{3, 3}};
+  EXPECT_EQ(error_of([&] { make_timeline(run, selection); }),
+            "--timeline-ranks: rank 3 was not recorded\n  hint: simulate again with this rank chosen");
+  selection.ranks = {{0, 4}};
+  EXPECT_EQ(error_of([&] { make_timeline(run, selection); }),
+            "--timeline-ranks: there is no rank 4\n  hint: ranks are 0 to 3");
+}
+
+TEST(Timeline, AWindowKeepsWhatLiesInItEvenInPart) {
+  const armilla::Run run = example_run();
+  TimelineSelection selection;
+  selection.from = picoseconds(6'600'000);
+  selection.until = picoseconds(8'500'000);
+  const Timeline timeline = make_timeline(run, selection);
+  std::vector<std::string> slices;
+  for (const TraceTrack& track : timeline.processes.at(0).tracks) {
+    for (const TraceSlice& slice : track.slices)
+      slices.push_back(track.name + ": " + std::string(slice.name));
+  }
+  EXPECT_THAT(slices,
+              ElementsAre("collectives: bucket 0", "collectives (2): bucket 1", "chunks on nvlink: bucket 0",
+                          "chunks on nvlink: bucket 1", "chunks on rail: bucket 0"));
 }
 
 TEST(Timeline, NoRecordingIsNoProcess) {

@@ -22,8 +22,13 @@ constexpr std::array<std::string_view, 1> kText = {".txt"}, kJson = {".json"}, k
 constexpr std::array<std::string_view, 2> kPerfetto = {".pftrace", ".perfetto-trace"};
 
 template <std::string (*write)(const Run&)>
-std::vector<NamedContents> one_file(const Run& run, const std::string& path) {
+std::vector<NamedContents> one_file(const Run& run, const std::string& path, const TimelineSelection&) {
   return {{path, write(run)}};
+}
+template <std::string (*write)(const Run&, const TimelineSelection&)>
+std::vector<NamedContents> one_trace(const Run& run, const std::string& path,
+                                     const TimelineSelection& selection) {
+  return {{path, write(run, selection)}};
 }
 std::string plain_text(const Run& run) {
   return write_run_text(run, false);
@@ -43,9 +48,9 @@ constexpr RunFormat kRunFormats[] = {
      "a folder with tables of roles, collectives, layers, links and the timeline",
      write_run_csv},
     {"perfetto", kTraceOption, kPerfetto, "timeline for ui.perfetto.dev, native protobuf",
-     one_file<write_perfetto>},
+     one_trace<write_perfetto>},
     {"chrome", kTraceOption, kJson, "timeline for chrome://tracing and other viewers, JSON",
-     one_file<write_chrome>}};
+     one_trace<write_chrome>}};
 
 constexpr LayerFormat kLayerFormats[] = {{"text", kText, "a table for people", plain_layers},
                                          {"csv", kCsv, "a table for spreadsheets", write_layers_csv},

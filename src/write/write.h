@@ -14,6 +14,7 @@
 #include "ir/layer_table.h"
 #include "ir/study.h"
 #include "ir/text_workload.h"
+#include "write/timeline.h"
 
 namespace armilla {
 
@@ -22,8 +23,9 @@ struct RunFormat {
   std::string_view option;  // of `armilla run`; empty: what the terminal shows
   std::span<const std::string_view> suffixes;
   std::string_view help;
-  // `path` is a file, or a folder for formats of several files.
-  std::vector<NamedContents> (*write)(const Run& run, const std::string& path);
+  // `path` is a file, or a folder for formats of several files; `selection` is for those with a timeline.
+  std::vector<NamedContents> (*write)(const Run& run, const std::string& path,
+                                      const TimelineSelection& selection);
 };
 std::span<const RunFormat> run_formats();
 

@@ -1,0 +1,50 @@
+#include <CLI/CLI.hpp>
+
+#include "base/output_file.h"
+#include "cli/command.h"
+#include "cli/study_flags.h"
+#include "cost/cost.h"
+#include "read/study_yaml.h"
+#include "study/list_events.h"
+#include "study/prepare.h"
+#include "study/run_study.h"
+#include "write/events.h"
+
+namespace armilla {
+namespace {
+
+class EventsCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    study_.declare(app);
+    app.add_option("--json", json_, "write the events to FILE (docs/formats/events.md)")
+        ->type_name("FILE")
+        ->group("Output");
+    app.add_option("--csv", csv_, "write the events to FILE")->type_name("FILE")->group("Output");
+    app.add_flag("--quiet", quiet_, "print nothing but errors")->group("Output");
+  }
+
+  void execute(const Session& session) override {
+    const Study study = prepare_study(read_study(study_.configuration("armilla events")));
+    const Run run = run_study(study);
+    const EventTable table = list_events(run, *make_cost_model(study.compute, study.machine.device));
+    std::vector<NamedContents> files;
+    if (!json_.empty()) files.push_back({json_, write_events_json(table)});
+    if (!csv_.empty()) files.push_back({csv_, write_events_csv(table)});
+    write_files(files);
+    if (!quiet_) session.out << write_events_text(table, session.colour);
+  }
+
+ private:
+  StudyFlags study_;
+  std::string json_, csv_;
+  bool quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_events_command() {
+  return std::make_unique<EventsCommand>();
+}
+
+}  // namespace armilla

@@ -1,0 +1,177 @@
+#include "cli/study_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "cli/model_flags.h"
+
+namespace armilla {
+namespace {
+
+enum class Value { scalar, list };
+
+struct StudyFlag {
+  std::string_view flag;
+  std::string_view key;
+  std::string_view type;
+  std::string_view help;
+  Value value = Value::scalar;
+};
+
+constexpr std::array kStudyFlags = {
+    StudyFlag{"--ranks", "plan.ranks", "N", "devices that take part (default: the whole machine)"},
+    StudyFlag{"--tp", "plan.tensor", "N", "tensor parallelism: ranks that share every layer"},
+    StudyFlag{"--pp", "plan.pipeline", "N", "pipeline parallelism: ranks that share the layers out"},
+    StudyFlag{"--dp", "plan.data", "N", "data parallelism (default: what the other degrees leave)"},
+    StudyFlag{"--cp", "plan.context", "N", "context parallelism: ranks that share every sequence"},
+    StudyFlag{"--ep", "plan.expert", "N", "expert parallelism: ranks that share the experts out"},
+    StudyFlag{"--etp", "plan.expert_tensor", "N", "tensor parallelism of the experts (default: --tp)"},
+    StudyFlag{"--vpp", "plan.virtual_stages", "N", "model chunks per pipeline rank (default 1)"},
+    StudyFlag{"--schedule", "plan.schedule", "NAME",
+              "of the pipeline: gpipe, 1f1b, interleaved, zb-h1, zb-v, dualpipe or pipedream-2bw"},
+    StudyFlag{"--stage-blocks", "plan.stage_blocks", "N,N,...",
+              "blocks of every stage, or 'balanced' by cost (default: even)", Value::list},
+    StudyFlag{"--rank-order", "plan.order", "AXES",
+              "axes on the machine, innermost first (default tensor-context-data-pipeline)"},
+    StudyFlag{"--batch", "plan.batch", "N", "samples per replica and iteration (default 32)"},
+    StudyFlag{"--global-batch", "plan.global_batch", "N",
+              "samples of all replicas together, instead of --batch"},
+    StudyFlag{"--micro-batch", "plan.micro_batch", "N", "samples of one micro-batch of a replica"},
+    StudyFlag{"--micro-batches", "plan.micro_batches", "N", "micro-batches per iteration (default 1)"},
+    StudyFlag{"--seq", "model.sequence", "N", "tokens per sample (default: the model's own)"},
+    StudyFlag{"--context-method", "plan.context_method", "NAME", "ring or all-to-all (default ring)"},
+    StudyFlag{"--expert-load", "plan.expert_load", "NAME",
+              "tokens of the experts: uniform, zipf or random (default uniform)"},
+    StudyFlag{"--expert-skew", "plan.expert_skew", "X", "exponent or deviation of that distribution"},
+    StudyFlag{"--seed", "plan.seed", "N", "of random expert loads (default 1)"},
+    StudyFlag{"--zero", "plan.zero", "STAGE", "ZeRO stage, 0 to 3 (default 0)"},
+    StudyFlag{"--hybrid-shard", "plan.hybrid_shard", "N",
+              "shard within groups of so many replicas (default: over all)"},
+    StudyFlag{"--recompute", "plan.recompute", "NAME", "none, selective, full or block (default none)"},
+    StudyFlag{"--recompute-blocks", "plan.recompute_blocks", "N",
+              "recompute the first blocks of every model chunk"},
+    StudyFlag{"--offload", "plan.offload", "WHAT", "optimizer, activations or both, to the CPU's memory",
+              Value::list},
+    StudyFlag{"--precision", "plan.precision", "TYPE",
+              "of compute and activations: fp32, tf32, bf16, fp16, fp8 ..."},
+    StudyFlag{"--optimizer", "plan.optimizer", "NAME", "sgd, momentum or adam"},
+    StudyFlag{"--bucket", "plan.bucket", "SIZE", "gradient bucket (default 25MiB)"},
+    StudyFlag{"--first-bucket", "plan.first_bucket", "SIZE", "the first gradient bucket (default 1MiB)"},
+    StudyFlag{"--compute", "compute", "MODEL",
+              "compute model, such as roofline or systolic:rows=128,dataflow=os"},
+    StudyFlag{"--network", "network", "MODEL", "network model (default analytical)"},
+    StudyFlag{"--decomposition", "collectives.decomposition", "NAME", "bandwidth-aware, baseline or flat"},
+    StudyFlag{"--chunks", "collectives.chunks", "N", "pieces of a collective (default 4)"},
+    StudyFlag{"--active-chunks", "collectives.active_chunks", "N",
+              "chunks at once per rank and dimension (default 4)"},
+    StudyFlag{"--chunk-order", "collectives.order", "NAME", "lifo, fifo or priority (default lifo)"},
+};
+
+bool is_study_file(const std::string& path) {
+  return path.ends_with(".yaml") || path.ends_with(".yml");
+}
+
+// As a YAML scalar that means exactly this text.
+std::string yaml_scalar(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + '"';
+}
+
+std::string yaml_list(const std::vector<std::string>& items) {
+  std::string list;
+  for (const std::string& item : items) list += (list.empty() ? "" : ", ") + yaml_scalar(item);
+  return "[" + list + "]";
+}
+
+// "a,b" as a list; a single word stays one, which is how a list's alternative is written.
+std::string yaml_value(const StudyFlag& flag, std::string_view text) {
+  const bool digits = text.find_first_not_of("0123456789") == std::string_view::npos;
+  if (flag.value == Value::scalar || (text.find(',') == std::string_view::npos && !digits))
+    return yaml_scalar(text);
+  std::vector<std::string> items;
+  for (std::size_t comma; (comma = text.find(',')) != std::string_view::npos; text.remove_prefix(comma + 1))
+    items.emplace_back(text.substr(0, comma));
+  items.emplace_back(text);
+  return yaml_list(items);
+}
+
+}  // namespace
+
+void StudyFlags::declare(CLI::App& app) {
+  app.add_option("input", input, "a model (zoo name, ONNX file or config.json) or a study file (.yaml)")
+      ->type_name("MODEL|STUDY")
+      ->required();
+  app.add_option("--machine", machine, "a machine by name or file (armilla list machines)")
+      ->type_name("NAME|FILE");
+  values.resize(kStudyFlags.size());
+  for (std::size_t i = 0; i < kStudyFlags.size(); ++i) {
+    app.add_option(std::string(kStudyFlags[i].flag), values[i], std::string(kStudyFlags[i].help))
+        ->type_name(std::string(kStudyFlags[i].type))
+        ->group("Study");
+  }
+  app.add_flag("--sequence-parallel", sequence_parallel, "share norms and residuals out among tensor ranks")
+      ->group("Study");
+  app.add_flag("--overlap-tensor", overlap_tensor,
+               "tensor-parallel communication beside the products it feeds")
+      ->group("Study");
+  app.add_flag("--fsdp", fsdp, "fully sharded data parallelism: --zero 3")->group("Study");
+  app.add_option("--algorithm", algorithms,
+                 "collective algorithm: one for all dimensions, or one each, innermost first")
+      ->type_name("NAME")
+      ->delimiter(';')
+      ->group("Study");
+  app.add_flag("--no-overlap", no_overlap, "exchange gradients only after the backward pass")->group("Study");
+  app.add_option("--dim", dimensions, "size of a symbolic dimension of the model")
+      ->type_name("NAME=SIZE")
+      ->allow_extra_args(false)
+      ->group("Study");
+  app.add_option("--set", settings, "any key of the study file, over file and flags")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false)
+      ->group("Study");
+}
+
+Config StudyFlags::configuration(std::string_view command) const {
+  std::vector<Override> overrides;
+  const auto set = [&](std::string_view key, const std::string& value, const std::string& flag) {
+    overrides.emplace_back(fmt::format("{}={}", key, value), flag);
+  };
+  const auto sets = [&](std::string_view key) {
+    return std::any_of(settings.begin(), settings.end(),
+                       [&](const std::string& setting) { return setting.starts_with(key); });
+  };
+  const bool study = is_study_file(input);
+  if (!study) set("model.name", yaml_scalar(input), std::string(command));
+  if (!machine.empty()) set("machine", yaml_scalar(machine), "--machine " + machine);
+  if (!study && machine.empty() && !sets("machine")) {
+    throw Error(std::string(command), "--machine is missing",
+                "name one, such as dgx-a100 ('armilla list machines'), or give a study file");
+  }
+  if (fsdp) set("plan.zero", "3", "--fsdp");
+  for (std::size_t i = 0; i < kStudyFlags.size(); ++i) {
+    if (!values[i].empty())
+      set(kStudyFlags[i].key, yaml_value(kStudyFlags[i], values[i]),
+          fmt::format("{} {}", kStudyFlags[i].flag, values[i]));
+  }
+  if (sequence_parallel) set("plan.sequence_parallel", "true", "--sequence-parallel");
+  if (overlap_tensor) set("plan.overlap_tensor", "true", "--overlap-tensor");
+  if (!algorithms.empty()) set("collectives.algorithms", yaml_list(algorithms), "--algorithm");
+  if (no_overlap) set("plan.overlap", "false", "--no-overlap");
+  for (const auto& [name, size] : parse_dimensions(dimensions)) {
+    const std::string flag = fmt::format("--dim {}={}", name, size);
+    if (name.find('.') != std::string::npos)
+      throw Error(flag, "the name contains a dot", "put it under model.dimensions in a study file");
+    set("model.dimensions." + name, fmt::format("{}", size), flag);
+  }
+  overrides.insert(overrides.end(), settings.begin(), settings.end());
+  return study ? Config::read(input, overrides) : Config::parse("", "command line", overrides);
+}
+
+}  // namespace armilla

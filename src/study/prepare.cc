@@ -1,0 +1,48 @@
+#include "study/prepare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "ir/rank_ranges.h"
+#include "lower/resolve_plan.h"
+#include "read/read.h"
+
+namespace armilla {
+namespace {
+
+// Devices beyond the ranks of the plan are out of the job.
+void cut_devices(Machine& machine, std::int64_t ranks) {
+  std::erase_if(machine.others, [&](const OtherDevices& other) { return other.first >= ranks; });
+  for (OtherDevices& other : machine.others) other.last = std::min(other.last, ranks - 1);
+}
+
+}  // namespace
+
+void check_what_if(const WhatIf& what_if, const Machine& machine, std::int64_t ranks) {
+  for (const SlowRanks& slow : what_if.ranks) check_rank_ranges({slow.ranks}, ranks, "what_if.ranks");
+  for (const SlowLinks& slow : what_if.links) {
+    check_rank_ranges({slow.ranks}, ranks, "what_if.links");
+    if (slow.dimension >= machine.dimensions.size()) {
+      throw Error("what_if.links",
+                  fmt::format("{} ranks of machine '{}' do not reach dimension {}", ranks, machine.name,
+                              slow.dimension),
+                  fmt::format("the outermost they use is '{}'",
+                              machine.dimensions.empty() ? "none" : machine.dimensions.back().name));
+    }
+  }
+}
+
+Study prepare_study(Study study) {
+  validate_machine(study.machine);
+  study.plan = resolve_plan(study.request, rank_count(study.machine), study.machine.elastic,
+                            is_described(study.model.name));
+  study.machine =
+      with_ranks(study.machine, study.plan.ranks, study.machine.elastic, study.request.ranks_where);
+  cut_devices(study.machine, study.plan.ranks);
+  check_what_if(study.what_if, study.machine, study.plan.ranks);
+  return study;
+}
+
+}  // namespace armilla

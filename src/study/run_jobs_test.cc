@@ -1,0 +1,85 @@
+#include "study/run_jobs.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error_testing.h"
+#include "read/study_yaml.h"
+#include "study/prepare.h"
+#include "study/run_study.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::string_view kRing =
+    "machine:\n"
+    "  name: ring\n"
+    "  device: a100-80gb-sxm\n"
+    "  dimensions: [{name: rack, kind: Ring, size: 8, bandwidth: 12.5GB/s, latency: 2us}]\n";
+
+JobsStudy study(std::string_view jobs) {
+  return read_jobs(Config::parse(std::string(kRing) + std::string(jobs), "jobs.yaml", {}));
+}
+
+std::string two(std::string_view first, std::string_view second) {
+  return "jobs:\n"
+         "  - {name: a, model: resnet18, devices: \"" +
+         std::string(first) +
+         "\", plan: {batch: 8}}\n"
+         "  - {name: b, model: resnet34, devices: \"" +
+         std::string(second) + "\", start: 1ms, plan: {batch: 8}}\n";
+}
+
+TEST(RunJobs, JobsOnLinksOfTheirOwnDoNotNoticeEachOther) {
+  const auto run = run_jobs(study(two("0-3", "4-7")));
+  ASSERT_EQ(run.jobs.size(), 2u);
+  for (const JobOutcome& job : run.jobs) EXPECT_EQ(job.shared, job.alone) << job.name;
+  EXPECT_EQ(run.jobs[1].model, "resnet34");
+  EXPECT_EQ(run.jobs[1].devices, "4-7");
+  EXPECT_EQ(run.jobs[1].start, milliseconds(1));
+  EXPECT_EQ(run.result.iteration, std::max(run.jobs[0].shared, run.jobs[1].shared + milliseconds(1)));
+}
+
+TEST(RunJobs, JobsThatCrossEachOtherSlowDown) {
+  const auto run = run_jobs(study(two("0,2,4,6", "1,3,5,7")));
+  for (const JobOutcome& job : run.jobs) EXPECT_GT(job.shared, job.alone) << job.name;
+  EXPECT_EQ(run.jobs[0].devices, "0,2,4,6");
+}
+
+TEST(RunJobs, OneJobAloneIsTheStudy) {
+  const auto jobs = run_jobs(study("jobs: [{name: a, model: resnet18, plan: {batch: 8}}]\n"));
+  const auto alone = run_study(prepare_study(read_study(
+      Config::parse(std::string(kRing) + "model: resnet18\nplan: {batch: 8}\n", "study.yaml", {}))));
+  EXPECT_EQ(jobs.jobs[0].ranks, 8);
+  EXPECT_EQ(jobs.jobs[0].shared, alone.result.iteration);
+  EXPECT_EQ(jobs.jobs[0].alone, alone.result.iteration);
+}
+
+TEST(RunJobs, DevicesThatNobodyNamesAreTakenInOrder) {
+  const auto run = run_jobs(study(
+      "jobs:\n"
+      "  - {name: a, model: resnet18, plan: {ranks: 3, batch: 8}}\n"
+      "  - {name: b, model: resnet18, devices: \"1-2\", plan: {batch: 8}}\n"
+      "  - {name: c, model: gpt2-345m, plan: {ranks: 2, tensor: 2, micro_batch: 1, micro_batches: 1}}\n"));
+  EXPECT_EQ(run.jobs[0].devices, "0,3-4");
+  EXPECT_EQ(run.jobs[1].devices, "1-2");
+  EXPECT_EQ(run.jobs[2].devices, "5-6");
+}
+
+TEST(RunJobs, RefusesJobsThatDoNotFitTogether) {
+  EXPECT_EQ(error_of([] { run_jobs(study(two("0-3", "3-6"))); }),
+            "b: device 3 already runs a rank of 'a'\n  hint: a device runs one rank");
+  EXPECT_EQ(error_of([] { run_jobs(study(two("0-3", "6-9"))); }),
+            "b: device 8 does not exist\n  hint: the machine has devices 0 to 7");
+  EXPECT_EQ(error_of([] {
+              run_jobs(study("jobs: [{name: a, model: resnet18, devices: \"0-3\", plan: {ranks: 2}}]\n"));
+            }),
+            "jobs.yaml:5:44: jobs[0].devices: 4 devices for the 2 ranks of 'a'\n  hint: name as many devices "
+            "as the plan has ranks, or leave `devices` out");
+  EXPECT_EQ(error_of([] { study("jobs: []\n"); }),
+            "jobs.yaml:5:7: jobs: the list is empty\n  hint: give a model and a plan for each job");
+  EXPECT_EQ(error_of([] { study("jobs: [{name: a, model: resnet18}, {name: a, model: resnet18}]\n"); }),
+            "jobs.yaml:5:43: jobs[1].name: 'a' is the name of an earlier job");
+}
+
+}  // namespace
+}  // namespace armilla

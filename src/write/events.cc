@@ -1,0 +1,125 @@
+#include "write/events.h"
+
+#include <fmt/format.h>
+
+#include "base/units_text.h"
+#include "write/csv.h"
+#include "write/json_text.h"
+#include "write/text_table.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::size_t kNameWidth = 34, kShapeWidth = 30;
+
+// "2 x 4096x1024x8192": matrix products as m x n x k.
+std::string shapes_text(const Work& work) {
+  std::string text;
+  for (const Gemm& gemm : work.gemms) {
+    if (!text.empty()) text += ", ";
+    if (gemm.count > 1) text += fmt::format("{} x ", gemm.count);
+    text += fmt::format("{}x{}x{}", gemm.m, gemm.n, gemm.k);
+  }
+  return text;
+}
+
+Time total_time(const JobEvent& event) {
+  return from_seconds(in_seconds(event.time) * static_cast<double>(event.count));
+}
+
+std::string_view dtype_text(const JobEvent& event) {
+  return event.kind == NodeKind::compute ? name_of(event.work.dtype) : "";
+}
+
+std::string computation_section(const EventTable& table, bool colour) {
+  TextTable rows{{{"computation", false, kNameWidth},
+                  {"phase", false},
+                  {"m x n x k", false, kShapeWidth},
+                  {"type", false},
+                  {"bytes"},
+                  {"count"},
+                  {"time"},
+                  {"all together"}},
+                 {}};
+  for (const JobEvent& event : table.computations) {
+    rows.rows.push_back({event.name, std::string(name_of(event.phase)), shapes_text(event.work),
+                         std::string(dtype_text(event)), to_text(event.work.bytes),
+                         with_separators(event.count), to_text(event.time), to_text(total_time(event))});
+  }
+  return rows.rows.empty() ? "" : to_text(rows, 2, colour);
+}
+
+std::string communication_section(const EventTable& table, bool colour) {
+  TextTable rows{{{"communication", false},
+                  {"bytes"},
+                  {"ranks"},
+                  {"node", false},
+                  {"over", false, kNameWidth},
+                  {"count"},
+                  {"time"},
+                  {"all together"}},
+                 {}};
+  for (const JobEvent& event : table.communications) {
+    rows.rows.push_back({event.name, to_text(event.bytes), with_separators(event.group_size),
+                         event.inter_node ? "inter" : "intra", event.spans, with_separators(event.count),
+                         to_text(event.time), to_text(total_time(event))});
+  }
+  return rows.rows.empty() ? "" : '\n' + to_text(rows, 2, colour);
+}
+
+Json computation_json(const JobEvent& event) {
+  Json products = Json::array();
+  for (const Gemm& gemm : event.work.gemms)
+    products.push_back({{"m", gemm.m}, {"n", gemm.n}, {"k", gemm.k}, {"count", gemm.count}});
+  return {{"name", event.name},        {"phase", name_of(event.phase)},   {"products", products},
+          {"type", dtype_text(event)}, {"flops", event.work.flops.value}, {"bytes", event.work.bytes.value},
+          {"count", event.count},      {"time_s", seconds(event.time)}};
+}
+
+Json communication_json(const JobEvent& event) {
+  return {{"name", event.name},           {"bytes", event.bytes.value},
+          {"ranks", event.group_size},    {"inter_node", event.inter_node},
+          {"dimensions", event.spans},    {"count", event.count},
+          {"time_s", seconds(event.time)}};
+}
+
+}  // namespace
+
+std::string write_events_text(const EventTable& table, bool colour) {
+  const std::size_t distinct = table.computations.size() + table.communications.size();
+  return computation_section(table, colour) + communication_section(table, colour) +
+         fmt::format(
+             "\n{} distinct computations and {} distinct communications stand for {}: redundancy {}\n",
+             table.computations.size(), table.communications.size(), with_separators(occurrences(table)),
+             distinct > 0 ? fmt::format("{:.1f}", redundancy_factor(table)) : "unknown");
+}
+
+std::string write_events_csv(const EventTable& table) {
+  Csv csv({"event", "name", "phase", "shapes", "type", "flops", "bytes", "ranks", "inter_node", "dimensions",
+           "count", "time_s"});
+  for (const JobEvent& event : table.computations) {
+    csv.cell("computation").cell(event.name).cell(name_of(event.phase)).cell(shapes_text(event.work));
+    csv.cell(dtype_text(event)).cell(event.work.flops.value).cell(event.work.bytes).cell(std::int64_t{1});
+    csv.cell("false").cell("").cell(event.count).cell(event.time).end_record();
+  }
+  for (const JobEvent& event : table.communications) {
+    csv.cell("communication").cell(event.name).cell("").cell("").cell("").cell(std::int64_t{0});
+    csv.cell(event.bytes).cell(event.group_size).cell(event.inter_node ? "true" : "false");
+    csv.cell(event.spans).cell(event.count).cell(event.time).end_record();
+  }
+  return csv.text();
+}
+
+std::string write_events_json(const EventTable& table) {
+  Json computations = Json::array(), communications = Json::array();
+  for (const JobEvent& event : table.computations) computations.push_back(computation_json(event));
+  for (const JobEvent& event : table.communications) communications.push_back(communication_json(event));
+  return to_text(Json{{"schema", "armilla.events/1"},
+                      {"occurrences", occurrences(table)},
+                      {"distinct", table.computations.size() + table.communications.size()},
+                      {"redundancy", finite(redundancy_factor(table))},
+                      {"computations", computations},
+                      {"communications", communications}});
+}
+
+}  // namespace armilla

@@ -1,0 +1,15 @@
+// The events of a run (ir/events.h): a table for the terminal, CSV, and JSON with schema armilla.events/1
+// (docs/formats/events.md).
+#pragma once
+
+#include <string>
+
+#include "ir/events.h"
+
+namespace armilla {
+
+std::string write_events_text(const EventTable& table, bool colour);
+std::string write_events_csv(const EventTable& table);
+std::string write_events_json(const EventTable& table);
+
+}  // namespace armilla
