@@ -1,4 +1,5 @@
-// Machine: devices (identical but for `others`) and the interconnect, as a hierarchy of dimensions (innermost first).
+// Machine: devices (identical but for `others`) and the interconnect, as a hierarchy of dimensions (innermost
+// first).
 //
 // Rank r has coordinate (r / stride_d) mod size_d in dimension d, with stride_d the product of the sizes
 // before d: the first dimension varies fastest, as in ASTRA-sim. Bandwidth is per link and direction:

@@ -37,7 +37,7 @@ struct RoleMemory {
   std::uint32_t program = 0;
   std::int64_t most_in_flight = 1;  // micro-batches whose activations are kept at once
   MemoryUse use;
-  Bytes host;  // what is offloaded to the CPU's memory
+  Bytes host;                             // what is offloaded to the CPU's memory
   std::vector<MemoryChange> activations;  // in order of node
 };
 

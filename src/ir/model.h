@@ -59,7 +59,7 @@ struct Operator {
   std::int64_t ways = 0;  // most parts `split` can make (heads, features); beyond it parts are copies. 0: any
   bool expert = false;    // one of several experts' share of the tokens: divided by expert parallelism
   Exchange exchange = Exchange::none;
-  bool core_attention = false;    // what selective recompute repeats
+  bool core_attention = false;  // what selective recompute repeats
   // Forward arithmetic that the backward kernel repeats, as a share of it (flash attention: 0.5, the scores).
   double repeated_forward = 0;
   Flops model_flops{};  // of the forward pass as papers count it; 0: as `forward` (full scores under a mask)
@@ -87,9 +87,10 @@ struct Block {
 // Facts of a language or vision model by description, for plans and closed formulas; all 0 where they do not
 // apply.
 struct ModelFacts {
-  std::string family;                 // "gpt", "llama", "bert", "t5", "vit", "mixtral", "deepseek", "dlrm"; empty: read from a graph
+  std::string
+      family;  // "gpt", "llama", "bert", "t5", "vit", "mixtral", "deepseek", "dlrm"; empty: read from a graph
   std::int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, feed_forward = 0, vocabulary = 0;
-  std::int64_t sequence = 0;          // tokens per sample
+  std::int64_t sequence = 0;  // tokens per sample
   std::int64_t experts = 0, active_experts = 0;
 };
 

@@ -66,20 +66,20 @@ struct Plan {
   std::int64_t micro_batches = 1;  // gradient accumulation: gradients are exchanged after the last one
 
   // Types by use; `unknown` is decided by resolve_plan (lower/resolve_plan.h).
-  DType precision = DType::fp32;            // of matrix arithmetic; activations too, bf16 where this is fp8
-  DType weight_dtype = DType::unknown;      // of the weights that are computed with
-  DType gradient_dtype = DType::unknown;    // of accumulated and exchanged gradients
-  DType parameter_dtype = DType::unknown;   // of gathered parameters (ZeRO); as weight_dtype
+  DType precision = DType::fp32;           // of matrix arithmetic; activations too, bf16 where this is fp8
+  DType weight_dtype = DType::unknown;     // of the weights that are computed with
+  DType gradient_dtype = DType::unknown;   // of accumulated and exchanged gradients
+  DType parameter_dtype = DType::unknown;  // of gathered parameters (ZeRO); as weight_dtype
 
   std::int64_t tensor = 1, pipeline = 1, context = 1;
   std::int64_t expert = 1;
-  std::int64_t expert_tensor = 0;  // 0: as `tensor`
+  std::int64_t expert_tensor = 0;   // 0: as `tensor`
   std::int64_t virtual_stages = 1;  // model chunks per pipeline rank
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   // Blocks in each stage, in model order: pipeline x virtual_stages numbers. Empty: as even as possible.
   std::vector<std::int64_t> stage_blocks;
   bool sequence_parallel = false;
-  bool overlap_tensor = false;  // tensor-parallel communication beside the matrix products it feeds
+  bool overlap_tensor = false;   // tensor-parallel communication beside the matrix products it feeds
   bool overlap_pipeline = true;  // stages send and receive while they compute
   ContextMethod context_method = ContextMethod::ring;
   ExpertLoad expert_load = ExpertLoad::uniform;
@@ -96,10 +96,11 @@ struct Plan {
   int zero_stage = 0;              // 0 to 3; 3 is FSDP's full sharding
   bool prefetch = true;            // ZeRO-3: the next block is gathered while this one computes
   bool reshard = true;             // ZeRO-3: gathered weights are freed after the forward pass
-  std::int64_t hybrid_shard = 0;   // ZeRO-3 within groups of so many replicas, copies across them; 0: over all
+  std::int64_t hybrid_shard = 0;  // ZeRO-3 within groups of so many replicas, copies across them; 0: over all
   Optimizer optimizer = Optimizer::momentum;
   bool offload_optimizer = false, offload_activations = false;  // to the CPU's memory
-  bool accumulation_fusion = true;  // weight gradients are added to the accumulated ones by the matrix product
+  bool accumulation_fusion =
+      true;  // weight gradients are added to the accumulated ones by the matrix product
 
   Recompute recompute = Recompute::none;
   std::int64_t recompute_blocks = 0;
