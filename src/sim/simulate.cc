@@ -216,9 +216,10 @@ class StreamTransport final : public Transport {
   StreamNetwork& network_;
 };
 
-// The same budget under ASTRA-sim's rules, and one for memory: all chunks of a collective exist at once
-// there.
-void refuse_endless_streams(const Graph& graph, const SystemLayer& system, const SimulationOptions& options) {
+// The same budget under ASTRA-sim's rules, when only the first `ranks` are played, and one for memory: all
+// chunks of a collective exist at once there.
+void refuse_endless_streams(const Graph& graph, const SystemLayer& system, std::int64_t ranks,
+                            const SimulationOptions& options) {
   constexpr double kMaxStreams = 1 << 25;
   StreamPlanner planner(system);
   std::vector<double> messages;  // of one member, by call
@@ -249,7 +250,8 @@ void refuse_endless_streams(const Graph& graph, const SystemLayer& system, const
     of_program.push_back(total);
   }
   double total = 0;
-  for (const std::uint32_t program : graph.program_of) total += of_program[program];
+  for (std::int64_t rank = 0; rank < ranks; ++rank)
+    total += of_program[graph.program_of[static_cast<std::size_t>(rank)]];
   refuse_messages(total, options);
 }
 
@@ -421,12 +423,16 @@ Result simulate_streams(const Graph& graph, const SystemLayer& system, const Sim
 
 Result simulate(const Graph& graph, const SystemLayer& system, const SimulationOptions& options) {
   check_ranks(rank_count(system), graph);
-  if (options.fold && can_fold(graph, system)) {
-    TieWatch ties;
-    Result result = simulate_streams(graph, system, options, &ties);
-    if (!ties.parted()) return result;
+  if (options.fold) {
+    // First, because whether ranks can be told apart takes a look at every chunk.
+    refuse_endless_streams(graph, system, 1, options);
+    if (can_fold(graph, system)) {
+      TieWatch ties;
+      Result result = simulate_streams(graph, system, options, &ties);
+      if (!ties.parted()) return result;
+    }
   }
-  refuse_endless_streams(graph, system, options);
+  refuse_endless_streams(graph, system, graph.ranks, options);
   return simulate_streams(graph, system, options, nullptr);
 }
 

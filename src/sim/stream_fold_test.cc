@@ -51,8 +51,8 @@ SystemLayer random_system(Random& random) {
   system.intra_dimension =
       one_of(random, {IntraDimensionOrder::fifo, IntraDimensionOrder::rg, IntraDimensionOrder::smallest_first,
                       IntraDimensionOrder::less_remaining_phase_first});
-  system.inter_dimension = one_of(random, {InterDimensionOrder::ascending, InterDimensionOrder::themis,
-                                           InterDimensionOrder::round_robin});
+  system.inter_dimension = one_of(random, {InterDimensionOrder::ascending, InterDimensionOrder::ascending,
+                                           InterDimensionOrder::themis, InterDimensionOrder::round_robin});
   system.decomposition = one_of(random, {Decomposition::bandwidth_aware, Decomposition::baseline});
   system.active_chunks = between(random, 1, 4);
   system.splits = between(random, 1, 6);
@@ -96,7 +96,7 @@ Graph random_graph(Random& random, const SystemLayer& system) {
 
 TEST(StreamFold, OneRankFaresAsEveryRank) {
   std::int64_t folded = 0, foldable = 0, stuck = 0;
-  for (unsigned seed = 0; seed < 400; ++seed) {
+  for (unsigned seed = 0; seed < 1200; ++seed) {
     Random random(seed);
     const SystemLayer system = random_system(random);
     const Graph graph = random_graph(random, system);
@@ -129,8 +129,8 @@ TEST(StreamFold, OneRankFaresAsEveryRank) {
     }
   }
   // Else the test would compare runs with themselves.
-  EXPECT_LT(stuck, 40);  // LIFO queues of ranks can wait for each other, as in the peer
-  EXPECT_GT(foldable, 150);
+  EXPECT_LT(stuck, 120);  // LIFO queues of ranks can wait for each other, as in the peer
+  EXPECT_GT(foldable, 300);
   EXPECT_GT(folded, 100);
 }
 
