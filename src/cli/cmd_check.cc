@@ -20,15 +20,13 @@
 #include "read/msccl.h"
 #include "read/study_yaml.h"
 #include "study/prepare.h"
+#include "study/run_jobs.h"
 #include "study/trace_input.h"
 
 namespace armilla {
 namespace {
 
-// Everything of a study that can be wrong without simulating it.
-std::string check_study(const Config& config) {
-  const Study study = prepare_study(read_study(config));
-  validate_plan(study.plan, config.where());
+void check_components(const Study& study) {
   make_cost_model(study.compute, study.machine.device);
   const NetworkInfo& network = find_component("network", networks(), study.network.name, study.network.where);
   ParameterValues(network.name, network.parameters, study.network.parameters);
@@ -38,6 +36,22 @@ std::string check_study(const Config& config) {
   check(study.collectives.algorithms, "collectives.algorithms");
   for (const auto& [kind, algorithms] : study.collectives.algorithms_by_kind)
     check(algorithms, fmt::format("collectives.{}", name_of(kind)));
+}
+
+std::string check_jobs(const JobsStudy& study) {
+  check_components(study.shared);
+  const LoweredJobs lowered =
+      lower_jobs(study, *make_cost_model(study.shared.compute, study.shared.machine.device));
+  return fmt::format("study of {} on {} devices of {}", lowered.run.workload, lowered.run.graph.ranks,
+                     study.shared.machine.name);
+}
+
+// Everything of a study that can be wrong without simulating it.
+std::string check_study(const Config& config) {
+  if (config.has("jobs")) return check_jobs(read_jobs(config));
+  const Study study = prepare_study(read_study(config));
+  validate_plan(study.plan, config.where());
+  check_components(study);
   Model model =
       read_model(study.model.name, {study.model.dimensions, study.plan.micro_batch(), study.model.sequence});
   if (model.blocks.empty()) annotate_parallelism(model);
@@ -53,7 +67,7 @@ std::string describe(const Machine& machine) {
 std::string check_yaml(const std::string& path) {
   const Config config = Config::read(path);
   if (!config.is_map()) throw Error(path, "holds no mapping", "expected a study, a machine or a device");
-  if (config.has("model")) return check_study(config);
+  if (config.has("model") || config.has("jobs")) return check_study(config);
   if (config.has("dimensions")) {
     return describe(read_machine(config));
   }

@@ -37,6 +37,12 @@ constexpr std::array kAstra2Examples = {
             "allreduce.pftrace",
             "the same under Armilla's own, with a timeline"},
 };
+constexpr std::array kCollectiveExamples = {
+    Example{"collective all-reduce --machine dgx-a100 --ranks 64 --bytes 1MiB,32MiB,1GiB",
+            "time and bus bandwidth, as nccl-tests prints them"},
+    Example{"collective all-to-all --machine dgx-h100 --ranks 32 --bytes 64MB --trace all-to-all.pftrace",
+            "with a timeline"},
+};
 constexpr std::array kEventsExamples = {
     Example{"events resnet50 --machine dgx-a100 --ranks 16 --batch 64",
             "what has to be profiled once to know all of a job"},
@@ -87,6 +93,8 @@ constexpr std::array kCommands = {
                 make_astra2_command},
     CommandInfo{"astra1", "run a text workload with the files and flags of ASTRA-sim 1.0", kAstra1Examples,
                 make_astra1_command},
+    CommandInfo{"collective", "time one collective on a machine, over sizes", kCollectiveExamples,
+                make_collective_command},
     CommandInfo{"events", "list every distinct computation and communication of a job, with its count",
                 kEventsExamples, make_events_command},
     CommandInfo{"layers", "show a model layer by layer, with its costs on a compute model", kLayersExamples,

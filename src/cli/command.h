@@ -49,6 +49,7 @@ std::span<const CommandInfo> commands();
 std::unique_ptr<Command> make_astra1_command();
 std::unique_ptr<Command> make_astra2_command();
 std::unique_ptr<Command> make_check_command();
+std::unique_ptr<Command> make_collective_command();
 std::unique_ptr<Command> make_completion_command();
 std::unique_ptr<Command> make_events_command();
 std::unique_ptr<Command> make_layers_command();

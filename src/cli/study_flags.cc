@@ -9,6 +9,23 @@
 #include "cli/model_flags.h"
 
 namespace armilla {
+
+// As a YAML scalar that means exactly this text.
+std::string yaml_scalar(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + '"';
+}
+
+std::string yaml_list(const std::vector<std::string>& items) {
+  std::string list;
+  for (const std::string& item : items) list += (list.empty() ? "" : ", ") + yaml_scalar(item);
+  return "[" + list + "]";
+}
+
 namespace {
 
 enum class Value { scalar, list };
@@ -72,22 +89,6 @@ constexpr std::array kStudyFlags = {
 
 bool is_study_file(const std::string& path) {
   return path.ends_with(".yaml") || path.ends_with(".yml");
-}
-
-// As a YAML scalar that means exactly this text.
-std::string yaml_scalar(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + '"';
-}
-
-std::string yaml_list(const std::vector<std::string>& items) {
-  std::string list;
-  for (const std::string& item : items) list += (list.empty() ? "" : ", ") + yaml_scalar(item);
-  return "[" + list + "]";
 }
 
 // "a,b" as a list; a single word stays one, which is how a list's alternative is written.

@@ -11,6 +11,10 @@
 
 namespace armilla {
 
+// As YAML that means exactly this text, or a list of these.
+std::string yaml_scalar(std::string_view text);
+std::string yaml_list(const std::vector<std::string>& items);
+
 struct StudyFlags {
   std::string input, machine;
   std::vector<std::string> values;  // in the order of the table in study_flags.cc

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 namespace armilla {
 
@@ -54,17 +55,11 @@ double share_of_peak(const Run& run, double flops) {
 
 }  // namespace
 
-double model_flops(const Run& run) {
-  if (!is_hybrid(run)) return hardware_flops(run);
-  double forward = 0;
-  for (const Operator& op : run.model.operators) {
-    forward += op.model_flops.value > 0 ? static_cast<double>(op.model_flops.value) : 2 * macs_of(op.forward);
-  }
-  const Plan& plan = run.study.plan;
-  return 3 * forward * static_cast<double>(plan.micro_batches) * static_cast<double>(plan.data());
-}
+namespace {
 
-double hardware_flops(const Run& run) {
+// Of the matrix products that all ranks really compute in an iteration: in one phase, or in all but the
+// optimizer's.
+double executed_flops(const Run& run, std::optional<Phase> phase) {
   double flops = 0;
   // Every rank of a program does the same, so count per program and multiply.
   std::vector<double> ranks(run.graph.programs.size());
@@ -73,12 +68,37 @@ double hardware_flops(const Run& run) {
     const Program& program = run.graph.programs[p];
     double per_rank = 0;
     for (std::uint32_t node = 0; node < program.size(); ++node) {
-      if (program.kind[node] != NodeKind::compute || program.phase[node] == Phase::optimizer) continue;
+      if (program.kind[node] != NodeKind::compute) continue;
+      if (phase ? program.phase[node] != *phase : program.phase[node] == Phase::optimizer) continue;
       per_rank += 2 * macs_of(run.graph.works[program.payload[node]]);
     }
     flops += per_rank * ranks[p];
   }
   return flops / static_cast<double>(run.iterations);
+}
+
+// How often the model as read, for a micro-batch of a replica, goes forward in an iteration.
+double forward_passes(const Plan& plan) {
+  return static_cast<double>(plan.micro_batches) * static_cast<double>(plan.data());
+}
+
+}  // namespace
+
+double model_flops(const Run& run) {
+  if (!is_hybrid(run)) return hardware_flops(run);
+  double forward = 0;
+  for (const Operator& op : run.model.operators) {
+    forward += op.model_flops.value > 0 ? static_cast<double>(op.model_flops.value) : 2 * macs_of(op.forward);
+  }
+  return 3 * forward * forward_passes(run.study.plan);
+}
+
+double hardware_flops(const Run& run) {
+  if (!is_hybrid(run)) return executed_flops(run, {});
+  double once = 0;
+  for (const Operator& op : run.model.operators) once += 2 * macs_of(op.forward);
+  const double again = executed_flops(run, Phase::forward) - once * forward_passes(run.study.plan);
+  return model_flops(run) + std::max(0.0, again);
 }
 
 double model_flops_utilization(const Run& run) {

@@ -3,9 +3,9 @@
 // Bus bandwidth is nccl-tests' (PERFORMANCE.md there): bytes/time times 2(n-1)/n for all-reduce, (n-1)/n for
 // reduce-scatter, all-gather and all-to-all, 1 for broadcast and reduce. MFU is Chowdhery et al. 2022 (PaLM),
 // appendix B: model flops of forward and backward matrix products over iteration time x ranks x the device's
-// dense peak at the plan's precision. HFU counts what the devices really multiplied instead, recomputation
-// and copies included. Under hybrid plans model flops are three times Operator::model_flops (Narayanan et al.
-// 2021, section 5.1, without its recomputation).
+// dense peak at the plan's precision. Under hybrid plans these are three times Operator::model_flops
+// (Narayanan et al. 2021, section 5.1, without its recomputation), and HFU adds what is computed forward more
+// than once: recomputation, and products that ranks do not share out.
 #pragma once
 
 #include <string>

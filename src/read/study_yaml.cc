@@ -103,8 +103,22 @@ void read_job(const Config& config, Study& study) {
 }  // namespace
 
 Study read_study(const Config& config) {
+  config.at("model");  // of two keys that are missing, the one a user thinks of first
   Study study = read_shared(config);
   read_job(config, study);
+  config.reject_unknown_keys();
+  return study;
+}
+
+Study read_machine_study(const Config& config) {
+  Study study = read_shared(config);
+  if (const auto plan = config.find("plan")) {
+    if (const auto ranks = plan->find("ranks")) {
+      study.request.ranks = ranks->count(1, INT32_MAX);
+      study.request.ranks_where = ranks->where();
+    }
+    plan->reject_unknown_keys();
+  }
   config.reject_unknown_keys();
   return study;
 }

@@ -24,6 +24,9 @@ namespace armilla {
 
 Study read_study(const Config& config);
 
+// Of one without a model: machine, components, what_if, and of the plan only `ranks`.
+Study read_machine_study(const Config& config);
+
 // Of a study with `jobs` instead of `model` and `plan`: a list of {name, model, plan, devices: "0-63",
 // start}; the other sections are shared by all.
 JobsStudy read_jobs(const Config& config);

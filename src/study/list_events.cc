@@ -106,6 +106,8 @@ class Lister {
   // The type of an operator of the model; of what the passes named themselves, the name.
   std::string_view event_name(const Program& program, std::uint32_t node) const {
     const std::string_view name = graph_.names[program.name[node]];
+    // "optimizer, bucket 3": all of a size are the same kernel.
+    if (program.phase[node] == Phase::optimizer) return name.substr(0, name.find(','));
     const auto exact = types_.find(name);
     if (exact != types_.end()) return exact->second;
     // "conv1 weight gradient": the phase is a column of its own.

@@ -108,48 +108,52 @@ Time time_of(const PlacedJob& job, const Result& result) {
 
 }  // namespace
 
-Run run_jobs(const JobsStudy& study, const SimulationOptions& options) {
+LoweredJobs lower_jobs(const JobsStudy& study, const CostModel& cost) {
   validate_machine(study.shared.machine);
-  const std::unique_ptr<CostModel> cost = make_cost_model(study.shared.compute, study.shared.machine.device);
-  Run run;
+  LoweredJobs lowered;
+  Run& run = lowered.run;
   run.study = study.shared;
   run.workload = fmt::format("{} jobs", study.jobs.size());
-  run.peak_rate = cost->peak(run.study.plan.precision);
-
-  std::vector<Run> lowered;
-  std::vector<PlacedJob> placed;
+  run.peak_rate = cost.peak(run.study.plan.precision);
   Placement placement(study);
   std::int64_t devices = 1;
   for (const JobRequest& job : study.jobs) {
-    lowered.push_back(lower_study(prepared(job), *cost));
-    const Run& own = lowered.back();
-    placed.push_back({nullptr, job.name, placement.devices(job, own.graph.ranks), job.start});
-    for (const std::int32_t device : placed.back().devices)
+    lowered.jobs.push_back(lower_study(prepared(job), cost));
+    const Run& own = lowered.jobs.back();
+    lowered.placed.push_back({nullptr, job.name, placement.devices(job, own.graph.ranks), job.start});
+    for (const std::int32_t device : lowered.placed.back().devices)
       devices = std::max(devices, std::int64_t{device} + 1);
     for (const std::string& note : own.notes) run.notes.push_back(fmt::format("{}: {}", job.name, note));
     for (const std::string& warning : own.warnings)
       run.warnings.push_back(fmt::format("{}: {}", job.name, warning));
   }
-  for (std::size_t i = 0; i < placed.size(); ++i) placed[i].graph = &lowered[i].graph;
+  for (std::size_t i = 0; i < lowered.jobs.size(); ++i) lowered.placed[i].graph = &lowered.jobs[i].graph;
   run.study.machine = machine_for(study.shared.machine, devices);
   run.study.plan.ranks = rank_count(run.study.machine);
   check_what_if(run.study.what_if, run.study.machine, run.study.plan.ranks);
+  run.graph = merge_jobs(lowered.placed, run.study.plan.ranks);
+  return lowered;
+}
 
-  run.graph = merge_jobs(placed, run.study.plan.ranks);
+Run run_jobs(const JobsStudy& study, const SimulationOptions& options) {
+  const std::unique_ptr<CostModel> cost = make_cost_model(study.shared.compute, study.shared.machine.device);
+  LoweredJobs lowered = lower_jobs(study, *cost);
+  Run& run = lowered.run;
   run.result = simulate(run.graph, run.study, *cost, options);
   SimulationOptions alone_options = options;
   alone_options.intervals = false;
-  for (std::size_t i = 0; i < placed.size(); ++i) {
-    PlacedJob alone = placed[i];
+  for (std::size_t i = 0; i < lowered.placed.size(); ++i) {
+    const PlacedJob& placed = lowered.placed[i];
+    PlacedJob alone = placed;
     alone.start = Time(0);
     const Graph graph = merge_jobs(std::span(&alone, 1), run.study.plan.ranks);
     const Result result = simulate(graph, run.study, *cost, alone_options);
-    run.jobs.push_back({placed[i].name, lowered[i].model.name, device_text(placed[i].devices),
-                        lowered[i].graph.ranks, placed[i].start, time_of(alone, result),
-                        time_of(placed[i], run.result)});
+    run.jobs.push_back({placed.name, lowered.jobs[i].model.name, device_text(placed.devices),
+                        lowered.jobs[i].graph.ranks, placed.start, time_of(alone, result),
+                        time_of(placed, run.result)});
   }
   run.warnings.insert(run.warnings.end(), run.result.warnings.begin(), run.result.warnings.end());
-  return run;
+  return std::move(lowered.run);
 }
 
 }  // namespace armilla

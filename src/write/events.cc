@@ -10,7 +10,7 @@
 namespace armilla {
 namespace {
 
-constexpr std::size_t kNameWidth = 34, kShapeWidth = 30;
+constexpr std::size_t kNameWidth = 26, kShapeWidth = 24;
 
 // "2 x 4096x1024x8192": matrix products as m x n x k.
 std::string shapes_text(const Work& work) {
@@ -23,8 +23,26 @@ std::string shapes_text(const Work& work) {
   return text;
 }
 
-Time total_time(const JobEvent& event) {
-  return from_seconds(in_seconds(event.time) * static_cast<double>(event.count));
+// The first matrix product, and how many more there are.
+std::string short_shapes(const Work& work) {
+  if (work.gemms.size() < 2) return shapes_text(work);
+  Work first = work;
+  first.gemms.resize(1);
+  return fmt::format("{}, +{}", shapes_text(first), work.gemms.size() - 1);
+}
+
+double total_seconds(const JobEvent& event) {
+  return in_seconds(event.time) * static_cast<double>(event.count);
+}
+
+double total_seconds(const std::vector<JobEvent>& events) {
+  double sum = 0;
+  for (const JobEvent& event : events) sum += total_seconds(event);
+  return sum;
+}
+
+std::string share_text(const JobEvent& event, double all) {
+  return fmt::format("{:.1f}", all > 0 ? 100 * total_seconds(event) / all : 0);
 }
 
 std::string_view dtype_text(const JobEvent& event) {
@@ -36,15 +54,15 @@ std::string computation_section(const EventTable& table, bool colour) {
                   {"phase", false},
                   {"m x n x k", false, kShapeWidth},
                   {"type", false},
-                  {"bytes"},
                   {"count"},
                   {"time"},
-                  {"all together"}},
+                  {"%"}},
                  {}};
+  const double all = total_seconds(table.computations);
   for (const JobEvent& event : table.computations) {
-    rows.rows.push_back({event.name, std::string(name_of(event.phase)), shapes_text(event.work),
-                         std::string(dtype_text(event)), to_text(event.work.bytes),
-                         with_separators(event.count), to_text(event.time), to_text(total_time(event))});
+    rows.rows.push_back({event.name, std::string(name_of(event.phase)), short_shapes(event.work),
+                         std::string(dtype_text(event)), with_separators(event.count), to_text(event.time),
+                         share_text(event, all)});
   }
   return rows.rows.empty() ? "" : to_text(rows, 2, colour);
 }
@@ -57,12 +75,13 @@ std::string communication_section(const EventTable& table, bool colour) {
                   {"over", false, kNameWidth},
                   {"count"},
                   {"time"},
-                  {"all together"}},
+                  {"%"}},
                  {}};
+  const double all = total_seconds(table.communications);
   for (const JobEvent& event : table.communications) {
     rows.rows.push_back({event.name, to_text(event.bytes), with_separators(event.group_size),
                          event.inter_node ? "inter" : "intra", event.spans, with_separators(event.count),
-                         to_text(event.time), to_text(total_time(event))});
+                         to_text(event.time), share_text(event, all)});
   }
   return rows.rows.empty() ? "" : '\n' + to_text(rows, 2, colour);
 }

@@ -1,5 +1,6 @@
 // The events of a run (ir/events.h): a table for the terminal, CSV, and JSON with schema armilla.events/1
-// (docs/formats/events.md).
+// (docs/formats/events.md). The terminal's last column is an event's share of the time of all computations,
+// or of all communications, summed over ranks.
 #pragma once
 
 #include <string>

@@ -128,7 +128,7 @@ TEST(RunText, AHybridRunHasARowPerRole) {
                               "           1f1b, ZeRO-1\n"));
   EXPECT_THAT(text,
               HasSubstr("Iteration time  10.70 us     2,990,654 samples/s     1,531,214,953 tokens/s     "
-                        "MFU 43.1 %     HFU 16.7 %\n"));
+                        "MFU 43.1 %     HFU 43.1 %\n"));
   EXPECT_THAT(
       text,
       HasSubstr("Time and memory of a rank by role  bubble 1.9 % of the time, 2.9 % of the computing time; "

@@ -1,0 +1,36 @@
+#include "study/run_collective.h"
+
+#include <fmt/format.h>
+
+#include "base/units_text.h"
+#include "cost/cost.h"
+
+namespace armilla {
+
+Run run_collective(const Study& machine, CollectiveKind kind, Bytes bytes, const SimulationOptions& options) {
+  Run run;
+  run.study = machine;
+  Study& study = run.study;
+  validate_machine(study.machine);
+  study.plan.ranks = study.request.ranks.value_or(rank_count(study.machine));
+  study.machine =
+      with_ranks(study.machine, study.plan.ranks, study.machine.elastic, study.request.ranks_where);
+  run.workload = fmt::format("{} of {}", name_of(kind), to_text(bytes));
+
+  Graph& graph = run.graph;
+  graph.ranks = study.plan.ranks;
+  graph.families.push_back(world_family(graph.ranks));
+  graph.collectives.push_back({.kind = kind, .bytes = bytes});
+  Program& program = graph.programs.emplace_back();
+  program.role = "rank";
+  program.add(NodeKind::collective, Phase::other, graph.names.add(name_of(kind)), -1, 0, {});
+  graph.program_of.assign(static_cast<std::size_t>(graph.ranks), 0);
+
+  const std::unique_ptr<CostModel> cost = make_cost_model(study.compute, study.machine.device);
+  run.peak_rate = cost->peak(study.plan.precision);
+  run.result = simulate(graph, study, *cost, options);
+  run.warnings = run.result.warnings;
+  return run;
+}
+
+}  // namespace armilla
