@@ -109,7 +109,8 @@ void validate_degrees(const Plan& plan, const std::string& where) {
   const auto at_least_one = [&](std::string_view name, std::int64_t degree) {
     if (degree < 1) throw Error(where, fmt::format("{} {}", name, degree), "a degree is at least 1");
     if (degree > plan.ranks)
-      throw Error(where, fmt::format("{} {} is more than all {} ranks", name, degree, plan.ranks));
+      throw Error(where, fmt::format("{} {} is more than all {} ranks", name, degree, plan.ranks),
+                  fmt::format("the most is {}", plan.ranks));
   };
   at_least_one("tensor_parallel", plan.tensor);
   at_least_one("context_parallel", plan.context);
@@ -168,10 +169,12 @@ void validate_stages(const Plan& plan, const std::string& where) {
       throw Error(where,
                   fmt::format("stage_blocks has {} numbers for pipeline_parallel {} x virtual_stages {} = {} "
                               "stages",
-                              plan.stage_blocks.size(), plan.pipeline, plan.virtual_stages, stages));
+                              plan.stage_blocks.size(), plan.pipeline, plan.virtual_stages, stages),
+                  fmt::format("give {} numbers, in model order", stages));
     }
     const auto least = std::min_element(plan.stage_blocks.begin(), plan.stage_blocks.end());
-    if (*least < 0) throw Error(where, fmt::format("stage_blocks has a stage of {} blocks", *least));
+    if (*least < 0)
+      throw Error(where, fmt::format("stage_blocks has a stage of {} blocks", *least), "the least is 0");
   }
   if (plan.recompute_blocks < 0)
     throw Error(where, fmt::format("recompute_blocks {}", plan.recompute_blocks), "0 recomputes none");

@@ -48,7 +48,7 @@ TEST(Plan, DegreesMustDivideTheRanks) {
   EXPECT_EQ(refusal([](Plan& plan) { plan.context = -7; }),
             "plan: context_parallel -7\n  hint: a degree is at least 1");
   EXPECT_EQ(refusal([](Plan& plan) { plan.tensor = INT64_MAX; }),
-            "plan: tensor_parallel 9223372036854775807 is more than all 64 ranks");
+            "plan: tensor_parallel 9223372036854775807 is more than all 64 ranks\n  hint: the most is 64");
   EXPECT_EQ(refusal([](Plan& plan) { plan.tensor = plan.context = plan.pipeline = 64; }),
             "plan: tensor_parallel 64 x context_parallel 64 x pipeline_parallel 64 does not divide 64 ranks");
   EXPECT_EQ(refusal([](Plan& plan) { plan.tensor = 4, plan.pipeline = 2, plan.expert = 3; }),
@@ -76,11 +76,11 @@ TEST(Plan, StagesAndChoicesMustMakeSense) {
   EXPECT_EQ(refusal([](Plan& plan) {
               plan.pipeline = 4, plan.stage_blocks = {8, 8, 8};
             }),
-            "plan: stage_blocks has 3 numbers for pipeline_parallel 4 x virtual_stages 1 = 4 stages");
+            "plan: stage_blocks has 3 numbers for pipeline_parallel 4 x virtual_stages 1 = 4 stages\n  hint: give 4 numbers, in model order");
   EXPECT_EQ(refusal([](Plan& plan) {
               plan.pipeline = 2, plan.stage_blocks = {8, -8};
             }),
-            "plan: stage_blocks has a stage of -8 blocks");
+            "plan: stage_blocks has a stage of -8 blocks\n  hint: the least is 0");
   EXPECT_EQ(refusal([](Plan& plan) { plan.recompute_blocks = -1; }),
             "plan: recompute_blocks -1\n  hint: 0 recomputes none");
   EXPECT_EQ(refusal([](Plan& plan) {

@@ -93,7 +93,7 @@ TEST(ListEvents, CommunicationsSayWhereTheyGoAndHowLongTheyTook) {
 }
 
 TEST(ListEvents, GroupsOfOneFamilyThatSpanDifferentDimensionsAreDifferentEvents) {
-  Run run = small_run();
+  auto run = small_run();
   run.graph.families[0].groups = {{0, 1}, {2, 4}, {3, 5}, {6, 7}};
   run.graph.families[0].group_of = {0, 0, 1, 2, 1, 2, 3, 3};
   std::set<std::string> spans;
@@ -104,7 +104,7 @@ TEST(ListEvents, GroupsOfOneFamilyThatSpanDifferentDimensionsAreDifferentEvents)
 }
 
 TEST(ListEvents, OperatorsOfAGraphGoByTheirType) {
-  Run run = small_run();
+  auto run = small_run();
   Operator op;
   op.name = "qkv";
   op.type = "MatMul";

@@ -15,12 +15,15 @@ Run run_collective(const Study& machine, CollectiveKind kind, Bytes bytes, const
   study.plan.ranks = study.request.ranks.value_or(rank_count(study.machine));
   study.machine =
       with_ranks(study.machine, study.plan.ranks, study.machine.elastic, study.request.ranks_where);
-  run.workload = fmt::format("{} of {}", name_of(kind), to_text(bytes));
+  run.workload = kind == CollectiveKind::barrier ? std::string(name_of(kind))
+                                                 : fmt::format("{} of {}", name_of(kind), to_text(bytes));
 
   Graph& graph = run.graph;
   graph.ranks = study.plan.ranks;
   graph.families.push_back(world_family(graph.ranks));
-  graph.collectives.push_back({.kind = kind, .bytes = bytes});
+  // A barrier moves nothing.
+  const Bytes moved = kind == CollectiveKind::barrier ? Bytes() : bytes;
+  graph.collectives.push_back({.kind = kind, .bytes = moved});
   Program& program = graph.programs.emplace_back();
   program.role = "rank";
   program.add(NodeKind::collective, Phase::other, graph.names.add(name_of(kind)), -1, 0, {});

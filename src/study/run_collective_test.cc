@@ -35,6 +35,13 @@ TEST(RunCollective, TakesTheWholeMachineUnlessToldOtherwise) {
   EXPECT_FALSE(has_model(run));
 }
 
+TEST(RunCollective, ABarrierMovesNothing) {
+  const auto run = run_collective(ring(""), CollectiveKind::barrier, Bytes(800));
+  EXPECT_GT(run.result.iteration, Time(0));
+  EXPECT_EQ(run.workload, "barrier");
+  EXPECT_EQ(run.graph.collectives[0].bytes, Bytes(0));
+}
+
 TEST(RunCollective, RefusesSectionsOfAModel) {
   EXPECT_EQ(
       error_of([] { ring("model: resnet18\n"); }),
