@@ -96,7 +96,7 @@ Graph random_graph(Random& random, const SystemLayer& system) {
 
 TEST(StreamFold, OneRankFaresAsEveryRank) {
   std::int64_t folded = 0, foldable = 0, stuck = 0;
-  for (unsigned seed = 0; seed < 1200; ++seed) {
+  for (unsigned seed = 0; seed < 1600; ++seed) {
     Random random(seed);
     const SystemLayer system = random_system(random);
     const Graph graph = random_graph(random, system);

@@ -113,7 +113,7 @@ TEST(ListEvents, OperatorsOfAGraphGoByTheirType) {
 }
 
 TEST(ListEvents, AnEmptyRunHasNone) {
-  const EventTable table = list_events(Run(), FlopSeconds());
+  const EventTable table = list_events(armilla::Run(), FlopSeconds());
   EXPECT_EQ(occurrences(table), 0);
   EXPECT_EQ(redundancy_factor(table), 0);
 }
