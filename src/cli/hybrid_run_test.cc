@@ -157,7 +157,7 @@ TEST_F(HybridRun, BalancedStagesAreNoSlower) {
 
 TEST_F(HybridRun, AStragglerSlowsTheJobDown) {
   const nlohmann::json usual = report(kSmall);
-  const nlohmann::json slow = report(kSmall + " --set what_if.ranks=[{ranks:5,time:1.5}]");
+  const nlohmann::json slow = report(kSmall + " --set what_if.ranks=[{\"ranks\":5,\"time\":1.5}]");
   ASSERT_FALSE(usual.is_null() || slow.is_null());
   EXPECT_GT(slow.at("iteration_time_s").get<double>(), 1.05 * usual.at("iteration_time_s").get<double>());
 }
@@ -166,7 +166,8 @@ TEST_F(HybridRun, OnlyTheChosenRanksAndTheWindowAreInATrace) {
   ASSERT_EQ(run(kSmall + " --quiet --trace run.json --timeline-ranks 0-2,15 --timeline-window 1ms..2ms").code,
             0);
   std::set<int> processes;
-  for (const nlohmann::json& event : json_of("run.json").at("traceEvents")) {
+  const nlohmann::json trace = json_of("run.json");
+  for (const nlohmann::json& event : trace.at("traceEvents")) {
     processes.insert(event.at("pid").get<int>());
     if (event.at("ph") != "X") continue;
     EXPECT_LE(event.at("ts").get<double>(), 2000);

@@ -198,18 +198,23 @@ TEST(StudyYaml, ReadsWhatIf) {
 TEST(StudyYaml, RefusesWhatIfThatMakesNoSense) {
   const auto error = [](const std::string& setting) { return study_error(kSmall, {"what_if." + setting}); };
   EXPECT_EQ(error("ranks=[{ranks: 7-0, time: 2}]"),
-            "--set what_if.ranks=[{ranks: 7-0, time: 2}]: the range 7-0 runs backwards\n  hint: write 0-7");
+            "--set what_if.ranks=[{ranks: 7-0, time: 2}]: what_if.ranks.0.ranks: the range 7-0 runs "
+            "backwards\n  hint: write 0-7");
   EXPECT_EQ(error("ranks=[{ranks: 0, time: 0}]"),
-            "--set what_if.ranks=[{ranks: 0, time: 0}]: a factor of 0\n  hint: expected 1e-06 to 1e+06");
+            "--set what_if.ranks=[{ranks: 0, time: 0}]: what_if.ranks.0.time: a factor of 0\n  hint: "
+            "expected 1e-06 to 1e+06");
   EXPECT_EQ(error("links=[{dimension: rails, ranks: 0}]"),
-            "--set what_if.links=[{dimension: rails, ranks: 0}]: unknown dimension 'rails'\n"
+            "--set what_if.links=[{dimension: rails, ranks: 0}]: what_if.links.0.dimension: unknown "
+            "dimension 'rails'\n"
             "  hint: did you mean 'rail'?");
   EXPECT_EQ(error("jitter={deviation: -1}"),
-            "--set what_if.jitter={deviation: -1}: a factor of -1\n  hint: expected 0 to 10");
+            "--set what_if.jitter={deviation: -1}: what_if.jitter.deviation: a factor of -1\n  hint: "
+            "expected 0 to 10");
   EXPECT_EQ(error("failures={checkpoint: 1s}"),
             "--set what_if.failures={checkpoint: 1s}: the key 'mtbf_of_node' is missing");
   EXPECT_EQ(error("failures={mtbf_of_node: 0s}"),
-            "--set what_if.failures={mtbf_of_node: 0s}: a node must live for more than no time");
+            "--set what_if.failures={mtbf_of_node: 0s}: what_if.failures.mtbf_of_node: a node must live for "
+            "more than no time");
 }
 
 TEST(StudyYaml, OverridesWorkWithoutAFile) {
