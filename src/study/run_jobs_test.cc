@@ -73,12 +73,12 @@ TEST(RunJobs, RefusesJobsThatDoNotFitTogether) {
   EXPECT_EQ(error_of([] {
               run_jobs(study("jobs: [{name: a, model: resnet18, devices: \"0-3\", plan: {ranks: 2}}]\n"));
             }),
-            "jobs.yaml:5:44: jobs[0].devices: 4 devices for the 2 ranks of 'a'\n  hint: name as many devices "
+            "jobs.yaml:5:44: jobs.0.devices: 4 devices for the 2 ranks of 'a'\n  hint: name as many devices "
             "as the plan has ranks, or leave `devices` out");
   EXPECT_EQ(error_of([] { study("jobs: []\n"); }),
             "jobs.yaml:5:7: jobs: the list is empty\n  hint: give a model and a plan for each job");
   EXPECT_EQ(error_of([] { study("jobs: [{name: a, model: resnet18}, {name: a, model: resnet18}]\n"); }),
-            "jobs.yaml:5:43: jobs[1].name: 'a' is the name of an earlier job");
+            "jobs.yaml:5:43: jobs.1.name: 'a' is the name of an earlier job");
 }
 
 }  // namespace

@@ -1,0 +1,110 @@
+// Real jobs, folded and with every rank: models x plans x machines x networks x what-ifs. sim/ has the same
+// property for random graphs (fold_property_test.cc) and for ASTRA-sim's rules (stream_fold_test.cc).
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "base/error.h"
+#include "read/study_yaml.h"
+#include "study/prepare.h"
+#include "study/run_study.h"
+
+namespace armilla {
+namespace {
+
+class FoldAgreement : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) / "armilla_fold_agreement";
+    std::filesystem::create_directories(folder_);
+    write("gpt.yaml", "family: gpt\nlayers: 8\nhidden: 64\nheads: 4\nvocabulary: 512\nsequence: 64\n");
+    write("llama.yaml",
+          "family: llama\nlayers: 8\nhidden: 64\nheads: 4\nkv_heads: 2\nfeed_forward: 128\nvocabulary: "
+          "512\nsequence: 64\n");
+    write("moe.yaml",
+          "family: mixtral\nlayers: 4\nhidden: 64\nheads: 4\nkv_heads: 2\nvocabulary: 512\nsequence: "
+          "64\nexperts: {count: 4, active: 2, feed_forward: 96}\n");
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << "name: small\nsource: test\n" << text;
+  }
+
+  std::string random_study(std::mt19937& random) const {
+    const auto one_of = [&](std::initializer_list<std::string> choices) {
+      return choices.begin()[std::uniform_int_distribution<std::size_t>(0, choices.size() - 1)(random)];
+    };
+    const std::string model = one_of({"gpt", "llama", "moe"});
+    const std::string schedule =
+        one_of({"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe", "pipedream-2bw"});
+    std::string text =
+        "model: " + (folder_ / (model + ".yaml")).string() +
+        "\nmachine: " + one_of({"dgx-h100", "tpu-v4", "ring"}) + "\nnetwork: " +
+        one_of({"analytical", "analytical:switching=store-and-forward", "analytical-unshared"}) +
+        "\nplan:\n  ranks: " + one_of({"4", "8", "16"}) + "\n  tensor: " + one_of({"1", "2", "4"}) +
+        "\n  pipeline: " + one_of({"1", "2", "4"}) + "\n  context: " + one_of({"1", "1", "2"}) +
+        "\n  schedule: " + schedule + "\n  micro_batch: 1\n" + "  micro_batches: " + one_of({"4", "8"}) +
+        "\n  zero: " + one_of({"0", "1", "2", "3"}) +
+        "\n  recompute: " + one_of({"none", "selective", "full"}) +
+        "\n  sequence_parallel: " + one_of({"true", "false"}) +
+        "\n  overlap_tensor: " + one_of({"true", "false"}) +
+        "\n  context_method: " + one_of({"ring", "all-to-all"}) + "\n";
+    if (schedule == "interleaved") text += "  virtual_stages: 2\n";
+    if (model == "moe")
+      text += "  expert: " + one_of({"1", "2"}) + "\n  expert_load: " + one_of({"uniform", "zipf"}) +
+              "\n  expert_skew: 0.6\n";
+    const std::string machine = "machine: ring\n";
+    if (const std::size_t at = text.find(machine); at != std::string::npos) {
+      text.replace(
+          at, machine.size(),
+          "machine: {name: ring, elastic: true, device: a100-80gb-sxm, dimensions: [{name: ring, kind: "
+          "Ring, size: 8, bandwidth: 30GB/s, latency: 700ns}]}\n");
+    }
+    const std::string what = one_of({"", "", "ranks: [{ranks: 1, time: 1.25}]",
+                                     "links: [{dimension: nvswitch, ranks: 2, bandwidth: 0.5}]"});
+    const bool has_dimension =
+        what.find("nvswitch") == std::string::npos || text.find("dgx") != std::string::npos;
+    return what.empty() || !has_dimension ? text : text + "what_if: {" + what + "}\n";
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(FoldAgreement, EveryRankFaresTheSame) {
+  std::int64_t compared = 0, folded = 0;
+  for (unsigned seed = 0; seed < 150; ++seed) {
+    std::mt19937 random(seed);
+    const std::string text = random_study(random);
+    SCOPED_TRACE(text);
+    Study study;
+    armilla::Run one;
+    try {
+      study = prepare_study(read_study(Config::parse(text, "study.yaml", {})));
+      one = run_study(study);
+    } catch (const Error&) {
+      continue;  // not every combination is legal; what is refused is tested elsewhere
+    }
+    const auto all = run_study(study, {.fold = false});
+    ++compared;
+    ASSERT_EQ(one.result.iteration, all.result.iteration);
+    ASSERT_EQ(one.period, all.period);
+    for (std::size_t rank = 0; rank < all.result.class_of.size(); ++rank) {
+      const RankClass& a = one.result.classes[one.result.class_of[rank]];
+      const RankClass& b = all.result.classes[all.result.class_of[rank]];
+      ASSERT_EQ(a.finish, b.finish) << rank;
+      ASSERT_EQ(a.compute, b.compute) << rank;
+      ASSERT_EQ(a.communication, b.communication) << rank;
+      ASSERT_EQ(a.exposed_communication, b.exposed_communication) << rank;
+    }
+    folded += one.result.messages < all.result.messages ? 1 : 0;
+  }
+  // Else the loop would have compared nothing, or runs with themselves.
+  EXPECT_GT(compared, 35);
+  EXPECT_GT(folded, 15);
+}
+
+}  // namespace
+}  // namespace armilla
