@@ -45,8 +45,8 @@ TEST(RunCollective, ABarrierMovesNothing) {
 TEST(RunCollective, RefusesSectionsOfAModel) {
   EXPECT_EQ(
       error_of([] { ring("model: resnet18\n"); }),
-      "ring.yaml:3:1: model: unknown key\n  hint: known keys are machine, compute, network, collectives, "
-      "what_if and plan");
+      "ring.yaml:3:1: model: unknown key 'model'\n  hint: known: collectives, compute, machine, network, "
+      "plan, what_if");
 }
 
 }  // namespace
