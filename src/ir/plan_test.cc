@@ -76,7 +76,8 @@ TEST(Plan, StagesAndChoicesMustMakeSense) {
   EXPECT_EQ(refusal([](Plan& plan) {
               plan.pipeline = 4, plan.stage_blocks = {8, 8, 8};
             }),
-            "plan: stage_blocks has 3 numbers for pipeline_parallel 4 x virtual_stages 1 = 4 stages\n  hint: give 4 numbers, in model order");
+            "plan: stage_blocks has 3 numbers for pipeline_parallel 4 x virtual_stages 1 = 4 stages\n  hint: "
+            "give 4 numbers, in model order");
   EXPECT_EQ(refusal([](Plan& plan) {
               plan.pipeline = 2, plan.stage_blocks = {8, -8};
             }),
