@@ -103,6 +103,8 @@ void read_job(const Config& config, Study& study) {
 }  // namespace
 
 Study read_study(const Config& config) {
+  if (const auto jobs = config.find("jobs"))
+    throw Error(jobs->where(), "several jobs where one model is expected", "armilla run and check take them");
   config.at("model");  // of two keys that are missing, the one a user thinks of first
   Study study = read_shared(config);
   read_job(config, study);

@@ -291,6 +291,17 @@ TEST(StudyYaml, RefusesWhatMakesNoSense) {
             "s.yaml:3:22: collectives.order: unknown value 'random'\n  hint: known: lifo, fifo, priority");
 }
 
+TEST(StudyYaml, JobsAreForThoseWhoTakeThem) {
+  const std::string text = "machine: dgx-a100\njobs:\n  - {name: a, model: resnet18}\n";
+  EXPECT_EQ(
+      study_error(text),
+      "s.yaml:3:3: jobs: several jobs where one model is expected\n  hint: armilla run and check take them");
+  const JobsStudy study = read_jobs(Config::parse(text, "s.yaml", {}));
+  ASSERT_EQ(study.jobs.size(), 1U);
+  EXPECT_EQ(study.jobs[0].study.model.name, "resnet18");
+  EXPECT_EQ(study.jobs[0].study.machine.name, "dgx-a100");
+}
+
 TEST(StudyYaml, TheExampleIsRead) {
   const Study study = read_study(Config::read(ARMILLA_SOURCE_DIR "/examples/resnet50-dgx-a100.yaml"));
   EXPECT_EQ(study.model.name, "resnet50");
