@@ -103,7 +103,7 @@ void read_job(const Config& config, Study& study) {
 }  // namespace
 
 Study read_study(const Config& config) {
-  if (const auto jobs = config.find("jobs"))
+  if (const auto jobs = config.is_map() ? config.find("jobs") : std::nullopt)
     throw Error(jobs->where(), "several jobs where one model is expected", "armilla run and check take them");
   config.at("model");  // of two keys that are missing, the one a user thinks of first
   Study study = read_shared(config);

@@ -229,6 +229,15 @@ Time CollectivePlanner::link_limit(const CollectiveCall& call, const GroupLayout
 }
 
 Time CollectivePlanner::measure_link_limit(const CollectiveCall& call, const GroupLayout& layout) {
+  // Every transfer is routed; beyond this the limit is not worth the wait and stays unknown.
+  constexpr double kMostTransfers = 2e7;
+  double transfers = 0;
+  for (std::int64_t chunk = 0; chunk < chunks(call); ++chunk) {
+    for (const PlannedPhase& phase : plan(call, layout, chunk).phases)
+      transfers += static_cast<double>(phase.schedule->ranks) *
+                   static_cast<double>(phase.schedule->of(0).sends.size());
+    if (transfers > kMostTransfers) return Time(0);
+  }
   const Topology topology(machine_);
   std::map<std::tuple<std::uint32_t, std::int32_t, std::int32_t>, Bytes>
       carried;  // by (dimension, owner, number)

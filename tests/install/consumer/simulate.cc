@@ -5,8 +5,8 @@
 
 int main() {
   try {
-    const armilla::Study study = armilla::read_study(armilla::Config::parse(
-        "{model: resnet18, machine: dgx-a100, plan: {ranks: 16, batch: 32}}", "consumer.yaml"));
+    const armilla::Study study = armilla::prepare_study(armilla::read_study(armilla::Config::parse(
+        "{model: resnet18, machine: dgx-a100, plan: {ranks: 16, batch: 32}}", "consumer.yaml")));
     const armilla::Run run = armilla::run_study(study);
     const std::int64_t parameters = armilla::totals(run.model).parameters;
     std::cout << parameters << " parameters, " << armilla::in_seconds(run.result.iteration) << " s\n";
