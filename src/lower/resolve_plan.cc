@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <initializer_list>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -84,23 +87,43 @@ class Degrees {
     return result;
   }
 
+  std::vector<std::pair<std::string_view, std::int64_t>> given_degrees() const {
+    std::vector<std::pair<std::string_view, std::int64_t>> given;
+    if (tensor_) given.emplace_back("tensor_parallel", *tensor_);
+    if (context_) given.emplace_back("context_parallel", *context_);
+    if (data_) given.emplace_back("data_parallel", *data_);
+    if (pipeline_) given.emplace_back("pipeline_parallel", *pipeline_);
+    return given;
+  }
+
   std::string degrees() const {
     std::string text;
-    const auto add = [&](std::string_view name, const Count& degree) {
-      if (degree) text += fmt::format("{}{} {}", text.empty() ? "" : " x ", name, *degree);
-    };
-    add("tensor_parallel", tensor_);
-    add("context_parallel", context_);
-    add("data_parallel", data_);
-    add("pipeline_parallel", pipeline_);
+    for (const auto& [name, degree] : given_degrees())
+      text += fmt::format("{}{} {}", text.empty() ? "" : " x ", name, degree);
     return text;
+  }
+
+  // "tensor_parallel 6 x pipeline_parallel 2 = 12"; a single degree is its own product.
+  std::string degrees_and(std::int64_t product) const {
+    return given_degrees().size() < 2 ? degrees() : fmt::format("{} = {}", degrees(), product);
+  }
+
+  // Other ranks, or another value of the one degree that stands in the way.
+  std::string nearest_legal(std::int64_t product) const {
+    std::string hint = fmt::format("ranks could be {}", nearest_multiples(product, *ranks_));
+    for (const auto& [name, degree] : given_degrees()) {
+      const std::int64_t others = product / degree;
+      if (*ranks_ % others != 0) continue;
+      return hint + fmt::format(", or {} {}", name, nearest_divisors(*ranks_ / others, degree));
+    }
+    return hint;
   }
 
   void derive_missing() {
     const std::int64_t known = product();
     if (*ranks_ % known != 0) {
-      throw Error(where_, fmt::format("{} = {} does not divide {} ranks", degrees(), known, *ranks_),
-                  fmt::format("ranks could be {}", nearest_multiples(known, *ranks_)));
+      throw Error(where_, fmt::format("{} does not divide {} ranks", degrees_and(known), *ranks_),
+                  nearest_legal(known));
     }
     const std::int64_t rest = *ranks_ / known;
     if (rest == 1) return;
@@ -126,9 +149,9 @@ class Degrees {
     if (!given) ranks_ = elastic_ ? std::max(devices_, model) : devices_;
     if (*ranks_ % model != 0) {
       throw Error(given ? ranks_where_ : where_,
-                  fmt::format("{} = {} does not divide {}{}", degrees(), model, *ranks_,
+                  fmt::format("{} does not divide {}{}", degrees_and(model), *ranks_,
                               given ? " ranks" : ", the machine's devices"),
-                  fmt::format("ranks could be {}", nearest_multiples(model, *ranks_)));
+                  nearest_legal(model));
     }
     data_ = *ranks_ / model;
   }

@@ -50,14 +50,15 @@ TEST(ResolvePlan, ADegreeLeftOutIsWhatTheOthersLeave) {
 TEST(ResolvePlan, DegreesThatClashAreNamed) {
   EXPECT_EQ(refusal([](PlanRequest& r) { r.tensor = 3, r.pipeline = 4; }),
             "plan: tensor_parallel 3 x pipeline_parallel 4 = 12 does not divide 64, the machine's devices\n"
-            "  hint: ranks could be 60 or 72");
+            "  hint: ranks could be 60 or 72, or tensor_parallel 2 or 4");
   EXPECT_EQ(refusal([](PlanRequest& r) { r.ranks = 100, r.tensor = 8, r.ranks_where = "--ranks"; }),
-            "--ranks: tensor_parallel 8 = 8 does not divide 100 ranks\n  hint: ranks could be 96 or 104");
+            "--ranks: tensor_parallel 8 does not divide 100 ranks\n  hint: ranks could be 96 or 104, or "
+            "tensor_parallel 5 or 10");
   EXPECT_EQ(
       refusal(
           [](PlanRequest& r) { r.ranks = 8192, r.tensor = 8, r.pipeline = 16, r.data = 128, r.context = 1; }),
       "plan: tensor_parallel 8 x context_parallel 1 x data_parallel 128 x pipeline_parallel 16 = 16384 does "
-      "not divide 8192 ranks\n  hint: ranks could be 16384");
+      "not divide 8192 ranks\n  hint: ranks could be 16384, or tensor_parallel 4");
   EXPECT_EQ(refusal([](PlanRequest& r) {
               r.ranks = 8192, r.tensor = 8, r.pipeline = 16, r.data = 32, r.context = 1;
             }),
