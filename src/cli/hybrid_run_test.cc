@@ -1,6 +1,5 @@
 // Hybrid-parallel runs from the command line to the files they write.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -9,58 +8,25 @@
 #include <set>
 #include <sstream>
 
-#include "cli/run_main.h"
+#include "cli/cli_testing.h"
 
 namespace armilla {
 namespace {
 
-struct Outcome {
-  int code = 0;
-  std::string out, err;
-};
-
-Outcome run(const std::string& line) {
-  std::istringstream stream(line);
-  std::vector<std::string> arguments;
-  for (std::string word; stream >> word;) arguments.push_back(word);
-  std::ostringstream out, err;
-  const int code = run_main(arguments, {out, err});
-  return {code, out.str(), err.str()};
-}
-
-// Every test works in an empty folder of its own.
-class HybridRun : public ::testing::Test {
+class HybridRun : public InEmptyFolder {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "armilla-hybrid-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-    previous_ = std::filesystem::current_path();
-    std::filesystem::current_path(folder_);
-  }
-  void TearDown() override {
-    std::filesystem::current_path(previous_);
-    std::filesystem::remove_all(folder_);
-  }
-  static nlohmann::json json_of(const std::string& path) {
-    std::ifstream file(path);
-    return nlohmann::json::parse(file);
-  }
   // The document of a run that must succeed.
   static nlohmann::json report(const std::string& line) {
-    const Outcome outcome = run(line + " --quiet --json run.json");
+    const Outcome outcome = run(words(line + " --quiet --json run.json"));
     EXPECT_EQ(outcome.code, 0) << line << '\n' << outcome.err;
     return outcome.code == 0 ? json_of("run.json") : nlohmann::json();
   }
   static std::string error(const std::string& line) {
-    const Outcome outcome = run(line);
+    const Outcome outcome = run(words(line));
     EXPECT_EQ(outcome.code, 2) << line;
     EXPECT_EQ(outcome.out, "") << line;
     return outcome.err;
   }
-
- private:
-  std::filesystem::path folder_, previous_;
 };
 
 const std::string kSmall =
@@ -122,7 +88,7 @@ TEST_F(HybridRun, FlagsAndStudyKeysAreTheSame) {
   const nlohmann::json study = report("run study.yaml");
   ASSERT_FALSE(flags.is_null() || study.is_null());
   EXPECT_EQ(flags, study);
-  EXPECT_EQ(run("check study.yaml").code, 0);
+  EXPECT_EQ(run(words("check study.yaml")).code, 0);
 }
 
 TEST_F(HybridRun, FoldingChangesNothing) {
@@ -163,8 +129,10 @@ TEST_F(HybridRun, AStragglerSlowsTheJobDown) {
 }
 
 TEST_F(HybridRun, OnlyTheChosenRanksAndTheWindowAreInATrace) {
-  ASSERT_EQ(run(kSmall + " --quiet --trace run.json --timeline-ranks 0-2,15 --timeline-window 1ms..2ms").code,
-            0);
+  ASSERT_EQ(
+      run(words(kSmall + " --quiet --trace run.json --timeline-ranks 0-2,15 --timeline-window 1ms..2ms"))
+          .code,
+      0);
   std::set<int> processes;
   const nlohmann::json trace = json_of("run.json");
   for (const nlohmann::json& event : trace.at("traceEvents")) {
@@ -184,7 +152,7 @@ TEST_F(HybridRun, OnlyTheChosenRanksAndTheWindowAreInATrace) {
 
 TEST_F(HybridRun, EventsAreFewAndStandForMany) {
   const std::string plan = kSmall.substr(kSmall.find(' '));
-  ASSERT_EQ(run("events" + plan + " --quiet --json events.json --csv events.csv").code, 0);
+  ASSERT_EQ(run(words("events" + plan + " --quiet --json events.json --csv events.csv")).code, 0);
   const nlohmann::json events = json_of("events.json");
   EXPECT_GT(events.at("redundancy").get<double>(), 100);
   std::set<std::string> spans;
@@ -194,7 +162,7 @@ TEST_F(HybridRun, EventsAreFewAndStandForMany) {
   }
   EXPECT_EQ(spans.count("nvswitch"), 1U);
   // More micro-batches, the same events.
-  ASSERT_EQ(run("events" + plan + "0 --quiet --json more.json").code, 0);
+  ASSERT_EQ(run(words("events" + plan + "0 --quiet --json more.json")).code, 0);
   EXPECT_EQ(json_of("more.json").at("distinct"), events.at("distinct"));
   EXPECT_GT(json_of("more.json").at("occurrences"), events.at("occurrences"));
 }
@@ -208,7 +176,8 @@ TEST_F(HybridRun, OnnxModelsTakeTheSamePlans) {
 }
 
 TEST_F(HybridRun, WhatDoesNotFitComesWithAdvice) {
-  const Outcome outcome = run("run llama3-70b --machine dgx-h100 --ranks 8 --tp 8 --micro-batch 1 --batch 1");
+  const Outcome outcome =
+      run(words("run llama3-70b --machine dgx-h100 --ranks 8 --tp 8 --micro-batch 1 --batch 1"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("does not fit: a rank needs"), std::string::npos) << outcome.out;
 }

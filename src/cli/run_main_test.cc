@@ -8,48 +8,13 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "cli/cli_testing.h"
+
 namespace armilla {
 namespace {
 
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-
-Outcome run(const std::vector<std::string>& arguments) {
-  std::ostringstream out, err;
-  Outcome outcome;
-  outcome.code = run_main(arguments, {out, err, false, false});
-  outcome.out = out.str();
-  outcome.err = err.str();
-  return outcome;
-}
-
-std::vector<std::string> words(std::string_view text) {
-  std::istringstream stream{std::string(text)};
-  std::vector<std::string> all;
-  for (std::string word; stream >> word;) all.push_back(word);
-  return all;
-}
-
-// Every test works in an empty folder of its own.
-class Cli : public ::testing::Test {
+class Cli : public InEmptyFolder {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "armilla-cli-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-    previous_ = std::filesystem::current_path();
-    std::filesystem::current_path(folder_);
-  }
-  void TearDown() override {
-    std::filesystem::current_path(previous_);
-    std::filesystem::remove_all(folder_);
-  }
-  static nlohmann::json json_of(const std::string& path) {
-    std::ifstream file(path);
-    return nlohmann::json::parse(file);
-  }
   static void write(const std::string& path, std::string_view text) { std::ofstream(path) << text; }
   static std::vector<std::string> files() {
     std::vector<std::string> names;
@@ -58,9 +23,6 @@ class Cli : public ::testing::Test {
     std::sort(names.begin(), names.end());
     return names;
   }
-
- private:
-  std::filesystem::path folder_, previous_;
 };
 
 TEST_F(Cli, EveryExampleOfEveryHelpTextRuns) {
