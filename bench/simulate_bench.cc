@@ -48,7 +48,8 @@ void simulate_ring_unfolded(benchmark::State& state) {
   const Study study = on_a_ring(ranks);
   const std::unique_ptr<CostModel> cost = make_cost_model(study.compute, study.machine.device);
   std::int64_t messages = 0;
-  for (auto _ : state) messages += simulate(graph, study, *cost, {.fold = false}).messages;
+  for (auto _ : state)
+    messages += simulate(graph, study, *cost, {.fold = false, .every_message = true}).messages;
   set_goal(state, "messages", static_cast<double>(messages), kGoal);
 }
 BENCHMARK(simulate_ring_unfolded)->Arg(64)->Arg(1024)->Unit(benchmark::kMillisecond);

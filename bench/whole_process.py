@@ -113,6 +113,9 @@ def measure_reading(program, model, folder, report):
     report.line("layers is faster than that", load / layers.median_s, "times", 50, at_least=True)
 
 
+EVERYTHING = ["--no-fold", "--every-message"]
+
+
 def measure_runs(program, folder, report):
     print("\nResNet-50 data-parallel on 1024 ranks, 32 samples each, ring all-reduce over all ranks")
     job = [program, "run", "resnet50", "--batch", "32", "--ranks", "1024", "--algorithm", "ring"]
@@ -120,8 +123,8 @@ def measure_runs(program, folder, report):
     rings = [*job, "--machine", "dgx-a100"]
     report.process("run, one ring of 1024", measure(one_ring, folder), goal_ms=200)
     report.process("run, rings of 8 and 128", measure(rings, folder), goal_ms=200)
-    report.process("run, rings of 8 and 128, every rank played", measure([*rings, "--no-fold"], folder))
-    report.process("run, one ring of 1024, every rank played", measure([*one_ring, "--no-fold"], folder))
+    report.process("run, rings of 8 and 128, every rank played", measure([*rings, *EVERYTHING], folder))
+    report.process("run, one ring of 1024, every rank played", measure([*one_ring, *EVERYTHING], folder))
 
 
 def main():

@@ -6,6 +6,7 @@
 // is 1e9 B/s). Parsing and printing live in base/units_text.h.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <compare>
 #include <cstdint>
@@ -72,10 +73,20 @@ constexpr Time later(Time a, Time b) {
   return a + b < kEndOfTime ? a + b : kEndOfTime;
 }
 
+constexpr Time saturating_multiply(Time a, std::int64_t times) {
+  std::int64_t product = 0;
+  return __builtin_mul_overflow(a.value, times, &product) ? kEndOfTime : std::min(Time(product), kEndOfTime);
+}
+
 // For counters that may be fed absurd sizes.
 constexpr Bytes saturating_add(Bytes a, Bytes b) {
   std::int64_t sum = 0;
   return Bytes(__builtin_add_overflow(a.value, b.value, &sum) ? INT64_MAX : sum);
+}
+
+constexpr Bytes saturating_multiply(Bytes a, std::int64_t times) {
+  std::int64_t product = 0;
+  return Bytes(__builtin_mul_overflow(a.value, times, &product) ? INT64_MAX : product);
 }
 
 // Rounds to the nearest picosecond; `seconds` beyond kEndOfTime saturate.

@@ -47,6 +47,8 @@ void OutputFlags::declare(CLI::App& app) {
       ->type_name("N")
       ->capture_default_str();
   app.add_flag("--no-fold", no_fold, "simulate every rank even where one can stand for all");
+  app.add_flag("--every-message", every_message,
+               "simulate every message even of collectives that one can stand for");
   app.add_option("--json", json, "write every figure to FILE (docs/formats/run_json.md)")
       ->type_name("FILE")
       ->group("Output");
@@ -93,6 +95,7 @@ SimulationOptions OutputFlags::options() const {
   selection();
   SimulationOptions options;
   options.fold = !no_fold;
+  options.every_message = every_message;
   options.max_messages = parse_real(max_messages, "--max-messages");
   return options;
 }

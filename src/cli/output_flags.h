@@ -18,7 +18,7 @@ struct OutputFlags {
   std::string json, csv, trace;
   std::string timeline_ranks, timeline_window;
   std::string max_messages = "2e9";
-  bool no_fold = false, quiet = false;
+  bool no_fold = false, every_message = false, quiet = false;
 
   void declare(CLI::App& app);
   void declare_timeline(CLI::App& app);  // which part of it

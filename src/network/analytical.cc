@@ -25,6 +25,18 @@ class AnalyticalBase : public Network, public EventHandler {
   std::vector<LinkUse> links() const override { return links_.used(); }
   std::int64_t messages() const override { return messages_; }
 
+  void count(const Message& message, std::int64_t times) override {
+    messages_ += times;
+    Position at = topology_.start(message);
+    while (at.hops_left > 0) {
+      const LinkId id = topology_.advance(message, at);
+      Link& link = links_.at(id);
+      link.busy = later(link.busy,
+                        saturating_multiply(time_to_move(message.bytes, links_.speed(id).bandwidth), times));
+      link.bytes = saturating_add(link.bytes, saturating_multiply(message.bytes, times));
+    }
+  }
+
  protected:
   std::uint32_t new_slot() {
     ++messages_;
@@ -78,8 +90,6 @@ class Analytical final : public AnalyticalBase<SharedFlight>, public RoundObserv
     queue_.add_observer(*this);
   }
 
-  // The message is copied last: read right after it was written, in other pieces, it would stall the
-  // processor.
   // The message is copied last: read right after it was written, in other pieces, it would stall the
   // processor.
   void send(const Message& message) override {

@@ -69,6 +69,9 @@ class Network {
  public:
   virtual ~Network() = default;
   virtual void send(const Message& message) = 0;
+  // Counts a message on the links of its way as if it had been sent so many times; takes no time and is never
+  // delivered.
+  virtual void count(const Message& message, std::int64_t times) = 0;
   // Links that carried something, the busiest first.
   virtual std::vector<LinkUse> links() const = 0;
   virtual std::int64_t messages() const = 0;

@@ -21,8 +21,8 @@ class CollectiveExecutor {
 // dimension).
 struct ChunkPhase {
   std::uint32_t chunk = 0, dimension = 0, phase = 0;
-  Time ready, start;  // in the queue since, begun
-  Time message_time;  // of received messages, summed
+  Time ready, start, end;  // in the queue since, begun, over
+  Time message_time;       // of received messages, summed
   std::int32_t messages = 0;
 };
 
@@ -31,7 +31,7 @@ class CollectiveClient {
   virtual ~CollectiveClient() = default;
   virtual void collective_started(std::int32_t rank, std::uint32_t node) = 0;
   virtual void collective_finished(std::int32_t rank, std::uint32_t node) = 0;
-  // A phase of a chunk is over now.
+  // A phase of a chunk is over, now or, where all of the collective is told at once, before.
   virtual void chunk_finished(std::int32_t rank, std::uint32_t node, const ChunkPhase& phase) = 0;
 };
 

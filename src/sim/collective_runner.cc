@@ -44,13 +44,8 @@ CollectiveRunner::CollectiveRunner(const Graph& graph, const Machine& machine,
       scheduler_(static_cast<std::size_t>(classes.simulated()), machine.dimensions.size() + 1,
                  options.active_chunks, options.order),
       flat_queue_(static_cast<std::uint32_t>(machine.dimensions.size())),
-      issued_(static_cast<std::size_t>(classes.simulated())),
-      first_note_(static_cast<std::size_t>(classes.simulated()), kNone) {
-  for (const FoldedFamily& family : classes.families) {
-    groups_.emplace_back(family.groups.size());
-    issued_in_family_.emplace_back(static_cast<std::size_t>(classes.simulated()));
-  }
-}
+      instances_(graph, classes, planner),
+      first_note_(static_cast<std::size_t>(classes.simulated()), kNone) {}
 
 std::uint32_t CollectiveRunner::queue_of(const PlannedPhase& phase) const {
   return phase.dimension == kAllDimensions ? flat_queue_ : phase.dimension;
@@ -67,82 +62,128 @@ bool CollectiveRunner::takes_part(const ChunkRun& run, const PlannedPhase& phase
   return true;
 }
 
-std::uint32_t CollectiveRunner::make_instance(std::uint32_t call_id, Group& group) {
-  const CollectiveCall& call = graph_.collectives[call_id];
-  if (group.layouts.empty()) {
-    const GroupFamily& family = graph_.families[call.family];
-    for (const std::int32_t rank : group.ranks->members) {
-      group.real.push_back(classes_.real_rank(rank));
-      group.layouts.push_back(&planner_.layout(graph_, call.family,
-                                               family.group_of[static_cast<std::size_t>(group.real.back())]));
-    }
-  }
-  auto instance = std::make_unique<Instance>();
-  instance->family = call.family;
-  instance->number = static_cast<std::uint32_t>(group.instances.size());
-  instance->group = &group;
-  const std::size_t members = group.layouts.size();
-  instance->issues.resize(members);
-  instance->members_left = static_cast<std::int64_t>(members);
-  instance->is_custom = call.custom >= 0;
-  const auto id = static_cast<std::uint32_t>(instances_.size());
-  if (instance->is_custom) {
-    instance->custom = custom_->open(graph_.custom[static_cast<std::size_t>(call.custom)],
-                                     group.layouts.front()->ranks, call.bytes);
-  }
-  for (std::int64_t chunk = 0; !instance->is_custom && chunk < planner_.chunks(call); ++chunk) {
+void CollectiveRunner::open_custom(CollectiveInstance& instance) {
+  const CollectiveCall& call = graph_.collectives[instance.call];
+  instance.custom = custom_->open(graph_.custom[static_cast<std::size_t>(call.custom)],
+                                  instance.group->layouts.front()->ranks, call.bytes);
+}
+
+void CollectiveRunner::open_runs(std::uint32_t id) {
+  CollectiveInstance& instance = instances_[id];
+  const CollectiveCall& call = graph_.collectives[instance.call];
+  instance.first_run = static_cast<std::uint32_t>(runs_.size());
+  for (std::int32_t chunk = 0; chunk < instance.chunks; ++chunk) {
     auto run = std::make_unique<ChunkRun>();
     run->instance = id;
     run->chunk = static_cast<std::uint32_t>(chunk);
-    run->plan = &planner_.plan(call, *group.layouts.front(), chunk);
-    run->group = &group;
-    run->members.resize(members);
-    run->members_left = static_cast<std::int64_t>(members);
-    instance->runs.push_back(static_cast<std::uint32_t>(runs_.size()));
+    run->plan = &planner_.plan(call, *instance.group->layouts.front(), chunk);
+    run->group = instance.group;
+    run->members.resize(instance.issues.size());
+    run->members_left = static_cast<std::int64_t>(instance.issues.size());
     runs_.push_back(std::move(run));
   }
-  instances_.push_back(std::move(instance));
-  return id;
-}
-
-std::uint32_t CollectiveRunner::instance_for(std::int32_t rank, std::uint32_t call) {
-  const std::uint32_t f = graph_.collectives[call].family;
-  const FoldedFamily& family = classes_.families[f];
-  const auto number = static_cast<std::size_t>(family.group_of[static_cast<std::size_t>(rank)]);
-  Group& group = groups_[f][number];
-  group.family = &family;
-  group.ranks = &family.groups[number];
-  const std::uint32_t index = issued_in_family_[f][static_cast<std::size_t>(rank)]++;
-  if (index == group.instances.size()) group.instances.push_back(make_instance(call, group));
-  return group.instances[index];
 }
 
 void CollectiveRunner::issue(std::int32_t rank, std::uint32_t node, std::uint32_t call) {
-  const std::uint32_t id = instance_for(rank, call);
-  Instance& instance = *instances_[id];
-  const std::uint32_t member = member_of(instance.family, rank);
-  Issue& issue = instance.issues[member];
-  issue.node = node;
-  issue.sequence = issued_[static_cast<std::size_t>(rank)]++;
-  issue.chunks_left = static_cast<std::int32_t>(instance.runs.size());
-  issue.priority = graph_.collectives[call].priority;
+  const auto [id, fresh] = instances_.issue(rank, node, call);
+  CollectiveInstance& instance = instances_[id];
+  const std::uint32_t member = instances_.member_of(instance.family, rank);
   if (instance.is_custom) {
-    issue.chunks_left = 1;
-    issue.started = true;
+    if (fresh) open_custom(instance);
+    instance.issues[member].started = true;
     client_.collective_started(rank, node);
     const std::int32_t position = instance.group->layouts[member]->flat_position(classes_.real_rank(rank));
     custom_->start(instance.custom, position, join(id, member));
     return;
   }
-  const std::vector<std::uint32_t> runs =
-      instance.runs;  // a chunk that needs no messages may finish the instance
-  for (const std::uint32_t run : runs) enter_phase(run, member);
+  const FoldedFamily& family = classes_.families[instance.family];
+  if (fresh && lone_.contains(instance.family, family.group_of[static_cast<std::size_t>(rank)]))
+    instance.rehearsal = rehearser_->rehearse(call, *instance.group->layouts.front());
+  if (instance.rehearsal == nullptr) {
+    play(id, member);
+  } else {
+    gather(id);
+  }
+}
+
+void CollectiveRunner::play(std::uint32_t id, std::uint32_t member_id) {
+  if (instances_[id].first_run == kNone) open_runs(id);
+  const std::int32_t rank = rank_of(instances_[id], member_id);
+  // A chunk that needs no messages may finish the instance.
+  const std::uint32_t first = instances_[id].first_run;
+  const std::uint32_t end = first + static_cast<std::uint32_t>(instances_[id].chunks);
+  for (std::uint32_t run = first; run < end; ++run) enter_phase(run, member_id);
   fill_slots(rank);
+}
+
+// A member of a lone group has issued its next collective.
+void CollectiveRunner::gather(std::uint32_t id) {
+  CollectiveInstance& instance = instances_[id];
+  if (++instance.gathered == instance.issues.size()) {
+    perform(id);
+  } else if (instance.gathered == 1) {
+    gathering_.push_back(id);
+  }
+}
+
+void CollectiveRunner::perform(std::uint32_t id) {
+  CollectiveInstance& instance = instances_[id];
+  for (std::uint32_t m = 0; m < instance.issues.size(); ++m)
+    client_.collective_started(rank_of(instance, m), instance.issues[m].node);
+  ++instance.group->evaluated[instance.rehearsal];
+  queue_.schedule(later(queue_.now(), instance.rehearsal->duration), target_, join(kEvaluated | id, 0));
+}
+
+void CollectiveRunner::round_over() {
+  for (std::size_t i = 0; i < gathering_.size(); ++i) {
+    const std::uint32_t id = gathering_[i];
+    CollectiveInstance& instance = instances_[id];
+    if (instance.gathered == instance.issues.size()) continue;
+    instance.rehearsal = nullptr;
+    for (std::uint32_t m = 0; m < instance.issues.size(); ++m) {
+      if (instance.issues[m].chunks_left >= 0) play(id, m);
+    }
+  }
+  gathering_.clear();
+}
+
+void CollectiveRunner::finish_evaluated(std::uint32_t id, std::uint32_t member_id) {
+  const CollectiveInstance& instance = instances_[id];
+  const std::int32_t rank = rank_of(instance, member_id);
+  const std::uint32_t node = instance.issues[member_id].node;
+  const Time start = queue_.now() - instance.rehearsal->duration;
+  const std::int32_t position = instance.group->layouts[member_id]->flat_position(classes_.real_rank(rank));
+  for (ChunkPhase phase : instance.rehearsal->members[static_cast<std::size_t>(position)].phases) {
+    phase.ready += start;
+    phase.start += start;
+    phase.end += start;
+    client_.chunk_finished(rank, node, phase);
+  }
+  instances_.leave(id);
+  client_.collective_finished(rank, node);
+}
+
+void CollectiveRunner::count_evaluated() {
+  for (const std::vector<CollectiveGroup>& family : instances_.groups()) {
+    for (const CollectiveGroup& group : family) {
+      for (const auto& [rehearsal, times] : group.evaluated) {
+        for (std::size_t m = 0; m < group.real.size(); ++m) {
+          const GroupLayout& layout = *group.layouts[m];
+          const auto position = static_cast<std::size_t>(layout.flat_position(group.real[m]));
+          for (const Rehearsal::Sent& sent : rehearsal->members[position].sent) {
+            network_->count({group.real[m], layout.ranks[static_cast<std::size_t>(sent.to)], sent.bytes,
+                             sent.dimension, 0, 0},
+                            times * sent.times);
+          }
+        }
+      }
+    }
+  }
 }
 
 void CollectiveRunner::enter_phase(std::uint32_t run_id, std::uint32_t member_id) {
   ChunkRun& run = *runs_[run_id];
-  Instance& instance = *instances_[run.instance];
+  CollectiveInstance& instance = instances_[run.instance];
   Member& member = run.members[member_id];
   while (member.phase < run.plan->phases.size() &&
          !takes_part(run, run.plan->phases[member.phase], member_id))
@@ -164,7 +205,7 @@ void CollectiveRunner::enter_phase(std::uint32_t run_id, std::uint32_t member_id
     scheduler_.start_beyond_limit(rank, queue);
     start_phase(run_id, member_id, true);
   } else {
-    const Issue& issue = instance.issues[member_id];
+    const CollectiveIssue& issue = instance.issues[member_id];
     scheduler_.add(rank, queue, {run_id, member_id, member.phase, issue.sequence, issue.priority, run.chunk});
     refill_ = true;
   }
@@ -206,13 +247,13 @@ void CollectiveRunner::fill_slots(std::int32_t rank, std::uint32_t queue) {
 
 void CollectiveRunner::start_phase(std::uint32_t run_id, std::uint32_t member_id, bool holds_slot) {
   ChunkRun& run = *runs_[run_id];
-  Instance& instance = *instances_[run.instance];
+  CollectiveInstance& instance = instances_[run.instance];
   Member& member = run.members[member_id];
   member.state = State::active;
   member.holds_slot = holds_slot;
   member.step = 0;
   member.phase_start = queue_.now();
-  Issue& issue = instance.issues[member_id];
+  CollectiveIssue& issue = instance.issues[member_id];
   if (!issue.started) {
     issue.started = true;
     client_.collective_started(rank_of(instance, member_id), issue.node);
@@ -280,6 +321,11 @@ void CollectiveRunner::complete_steps(std::uint32_t run_id, std::uint32_t member
 
 void CollectiveRunner::handle(std::uint64_t argument) {
   const std::uint32_t run_id = high(argument), member_id = low(argument);
+  if ((run_id & kEvaluated) != 0) {
+    const CollectiveInstance& instance = instances_[run_id ^ kEvaluated];
+    for (std::uint32_t m = 0; m < instance.issues.size(); ++m) add_note(rank_of(instance, m), run_id, m);
+    return;
+  }
   runs_[run_id]->members[member_id].state = State::reduced;
   note(run_id, member_id);
 }
@@ -297,7 +343,7 @@ void CollectiveRunner::delivered(const Message& message) {
 // come (sim/rank_colours.h), those of others by the sender's position, too.
 MessageLabel CollectiveRunner::label(const Message& message) const {
   const ChunkRun& run = *runs_[high(message.tag)];
-  const Instance& instance = *instances_[run.instance];
+  const CollectiveInstance& instance = instances_[run.instance];
   const PlannedPhase& phase = run.plan->phases[low(message.tag) >> kStepBits];
   std::int32_t position = 0;
   if (!phase.schedule->is_symmetric()) {
@@ -336,7 +382,10 @@ void CollectiveRunner::note(std::uint32_t run_id, std::uint32_t member_id) {
   Member& member = run.members[member_id];
   if (member.noted) return;
   member.noted = true;
-  const std::int32_t rank = rank_of(run, member_id);
+  add_note(rank_of(run, member_id), run_id, member_id);
+}
+
+void CollectiveRunner::add_note(std::int32_t rank, std::uint32_t run_id, std::uint32_t member_id) {
   std::uint32_t& first = first_note_[static_cast<std::size_t>(rank)];
   notes_.push_back({run_id, member_id, first});
   first = static_cast<std::uint32_t>(notes_.size() - 1);
@@ -345,8 +394,10 @@ void CollectiveRunner::note(std::uint32_t run_id, std::uint32_t member_id) {
 
 bool CollectiveRunner::goes_first(const Note& a, const Note& b) const {
   const auto key = [&](const Note& note) {
+    if ((note.run & kEvaluated) != 0)
+      return std::pair(instances_[note.run ^ kEvaluated].issues[note.member].sequence, 0U);
     const ChunkRun& run = *runs_[note.run];
-    return std::pair(instances_[run.instance]->issues[note.member].sequence, run.chunk);
+    return std::pair(instances_[run.instance].issues[note.member].sequence, run.chunk);
   };
   return key(a) < key(b);
 }
@@ -368,6 +419,10 @@ void CollectiveRunner::take_turn(std::int32_t rank) {
 }
 
 void CollectiveRunner::act(std::uint32_t run_id, std::uint32_t member_id) {
+  if ((run_id & kEvaluated) != 0) {
+    finish_evaluated(run_id ^ kEvaluated, member_id);
+    return;
+  }
   ChunkRun& run = *runs_[run_id];
   Member& member = run.members[member_id];
   member.noted = false;
@@ -395,7 +450,7 @@ void CollectiveRunner::act(std::uint32_t run_id, std::uint32_t member_id) {
 
 void CollectiveRunner::finish_phase(std::uint32_t run_id, std::uint32_t member_id) {
   ChunkRun& run = *runs_[run_id];
-  Instance& instance = *instances_[run.instance];
+  CollectiveInstance& instance = instances_[run.instance];
   Member& member = run.members[member_id];
   const std::int32_t rank = rank_of(instance, member_id);
   const std::uint32_t queue = queue_of(run.plan->phases[member.phase]);
@@ -404,6 +459,7 @@ void CollectiveRunner::finish_phase(std::uint32_t run_id, std::uint32_t member_i
   report.dimension = queue;
   report.phase = member.phase;
   report.ready = report.start = member.phase_start;
+  report.end = queue_.now();
   client_.chunk_finished(rank, instance.issues[member_id].node, report);
   if (member.holds_slot) {
     scheduler_.finished(rank, queue);
@@ -416,26 +472,26 @@ void CollectiveRunner::finish_phase(std::uint32_t run_id, std::uint32_t member_i
 void CollectiveRunner::finish_chunk(std::uint32_t run_id, std::uint32_t member_id) {
   ChunkRun& run = *runs_[run_id];
   const std::uint32_t instance_id = run.instance;
-  Instance& instance = *instances_[instance_id];
+  CollectiveInstance& instance = instances_[instance_id];
   run.members[member_id].state = State::done;
   if (--run.members_left == 0) runs_[run_id].reset();
-  Issue& issue = instance.issues[member_id];
+  CollectiveIssue& issue = instance.issues[member_id];
   if (--issue.chunks_left > 0) return;
   const std::int32_t rank = rank_of(instance, member_id);
   const std::uint32_t node = issue.node;
   if (!issue.started) client_.collective_started(rank, node);
-  if (--instance.members_left == 0) instances_[instance_id].reset();
+  instances_.leave(instance_id);
   client_.collective_finished(rank, node);
 }
 
 void CollectiveRunner::custom_finished(std::uint64_t argument) {
   const std::uint32_t id = high(argument);
-  Instance& instance = *instances_[id];
-  Issue& issue = instance.issues[low(argument)];
+  CollectiveInstance& instance = instances_[id];
+  CollectiveIssue& issue = instance.issues[low(argument)];
   issue.chunks_left = 0;
   const std::int32_t rank = rank_of(instance, low(argument));
   const std::uint32_t node = issue.node;
-  if (--instance.members_left == 0) instances_[id].reset();
+  instances_.leave(id);
   client_.collective_finished(rank, node);
 }
 
@@ -461,21 +517,6 @@ bool CollectiveRunner::start_oldest_waiting() {
     turns_.mark(rank);
   }
   return found;
-}
-
-std::int32_t CollectiveRunner::missing_member(std::int32_t rank, std::uint32_t node) const {
-  for (const std::unique_ptr<Instance>& instance : instances_) {
-    if (!instance) continue;
-    const std::vector<std::int32_t>& members = instance->group->ranks->members;
-    const std::uint32_t member = member_of(instance->family, rank);
-    if (member >= members.size() || members[member] != rank) continue;
-    const Issue& mine = instance->issues[member];
-    if (mine.chunks_left <= 0 || mine.node != node) continue;
-    for (std::size_t other = 0; other < instance->issues.size(); ++other) {
-      if (instance->issues[other].chunks_left < 0) return members[other];
-    }
-  }
-  return -1;
 }
 
 }  // namespace armilla

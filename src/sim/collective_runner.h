@@ -2,9 +2,13 @@
 // phase through the steps of its schedule, sends the messages and counts those that arrive. Knows no
 // algorithm and no network model.
 //
-// The k-th collective a rank issues in a group is the k-th of every other member (validate_graph has checked
-// that they agree). A chunk's state is a small record per simulated member; it is freed when the last member
-// is through. Messages that arrive before their receiver has come that far are remembered.
+// A chunk's state is a small record per simulated member; it is freed when the last member is through.
+// Messages that arrive before their receiver has come that far are remembered.
+//
+// Collectives of lone groups (sim/lone_groups.h) whose members all issue them in one round are evaluated by
+// their rehearsal (sim/rehearsal.h): O(members) instead of O(messages). A member that issues such a call does
+// nothing until the end of the round, when those who are not all there are played; what a member sends at
+// once then meets nothing that it could have come before.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +22,10 @@
 #include "network/network.h"
 #include "sim/chunk_scheduler.h"
 #include "sim/collective_executor.h"
+#include "sim/collective_instances.h"
 #include "sim/collective_plan.h"
 #include "sim/custom_runner.h"
+#include "sim/lone_groups.h"
 #include "sim/rank_classes.h"
 #include "sim/rank_turns.h"
 
@@ -34,11 +40,17 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler, p
   CollectiveRunner(const CollectiveRunner&) = delete;
   CollectiveRunner& operator=(const CollectiveRunner&) = delete;
 
-  // The network the messages go to, and who executes custom schedules; set once, before the first `issue`.
-  void use(Network& network, CustomRunner& custom) {
-    network_ = &network;
+  // The network the messages go to; set once, before the first `issue`.
+  void use(Network& network) { network_ = &network; }
+  // Who executes custom schedules, where there are any.
+  void use(CustomRunner& custom) {
     custom_ = &custom;
     custom.use(*this);
+  }
+  // Collectives of `lone` groups may be evaluated; without, every message is played.
+  void use(Rehearser& rehearser, LoneGroups lone) {
+    rehearser_ = &rehearser;
+    lone_ = std::move(lone);
   }
 
   void issue(std::int32_t rank, std::uint32_t node, std::uint32_t call) override;
@@ -48,13 +60,21 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler, p
   void handle(std::uint64_t argument) override;  // a local reduction is done
   // Acts on what was noted for the rank.
   void take_turn(std::int32_t rank);
+  // After the turns of a round and, first, after what is issued before any.
+  void round_over();
+
+  // Tells the network of the messages that were not sent because their collectives were evaluated. At the end
+  // of the run, once.
+  void count_evaluated();
 
   // When nothing moves any more although chunks wait: every rank starts its oldest waiting chunk beyond the
   // limit. Returns whether there were any. With chunks of several collectives under way, ranks can hold slots
   // for different ones and wait for each other.
   bool start_oldest_waiting();
 
-  std::int32_t missing_member(std::int32_t rank, std::uint32_t node) const override;
+  std::int32_t missing_member(std::int32_t rank, std::uint32_t node) const override {
+    return instances_.missing_member(rank, node);
+  }
 
   void custom_finished(std::uint64_t argument) override;
 
@@ -75,54 +95,24 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler, p
     std::vector<std::uint32_t> early;  // (phase, step) of messages that came too soon, as in a tag
   };
 
-  struct Issue {
-    std::uint32_t node = 0;
-    std::uint64_t sequence = 0;     // how many collectives the rank had issued before
-    std::int32_t chunks_left = -1;  // -1: not issued
-    std::int32_t priority = 0;
-    bool started = false;
-  };
-
-  // A group class (sim/rank_classes.h), with the layouts of its members' own groups.
-  struct Group {
-    const FoldedFamily* family = nullptr;
-    const GroupClass* ranks = nullptr;
-    std::vector<std::int32_t> real;  // per member
-    std::vector<const GroupLayout*> layouts;
-    std::vector<std::uint32_t> instances;  // in order
-  };
-
-  // A collective among one group class. With a custom schedule it has one chunk without phases.
-  struct Instance {
-    std::uint32_t family = 0;
-    std::uint32_t number = 0;  // among those of its group
-    const Group* group = nullptr;
-    std::vector<Issue> issues;        // per member
-    std::vector<std::uint32_t> runs;  // its chunks
-    std::int64_t members_left = 0;
-    bool is_custom = false;
-    std::uint32_t custom = 0;  // of the custom runner
-  };
-
   struct ChunkRun {
     std::uint32_t instance = 0;
     std::uint32_t chunk = 0;
     const CollectivePlan* plan = nullptr;
-    const Group* group = nullptr;
+    const CollectiveGroup* group = nullptr;
     std::vector<Member> members;
     std::int64_t members_left = 0;
   };
 
-  // A member that something happened to; those of one rank are a list.
+  // A member that something happened to; those of one rank are a list. `run` may be an instance that was
+  // evaluated: kEvaluated | its id.
   struct Note {
     std::uint32_t run = 0, member = 0;
     std::uint32_t next = 0;  // into notes_, or kNone
   };
   static constexpr std::uint32_t kNone = UINT32_MAX;
+  static constexpr std::uint32_t kEvaluated = std::uint32_t{1} << 31;
 
-  std::uint32_t member_of(std::uint32_t family, std::int32_t rank) const {
-    return static_cast<std::uint32_t>(classes_.families[family].member_of[static_cast<std::size_t>(rank)]);
-  }
   static std::uint32_t member_of(const ChunkRun& run, std::int32_t rank) {
     return static_cast<std::uint32_t>(run.group->family->member_of[static_cast<std::size_t>(rank)]);
   }
@@ -130,8 +120,12 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler, p
   static std::int32_t rank_of(const InstanceOrRun& of, std::uint32_t member) {
     return of.group->ranks->members[member];
   }
-  std::uint32_t instance_for(std::int32_t rank, std::uint32_t call);
-  std::uint32_t make_instance(std::uint32_t call, Group& group);
+  void open_custom(CollectiveInstance& instance);
+  void open_runs(std::uint32_t id);
+  void play(std::uint32_t id, std::uint32_t member_id);
+  void gather(std::uint32_t id);
+  void perform(std::uint32_t id);
+  void finish_evaluated(std::uint32_t id, std::uint32_t member_id);
 
   std::uint32_t queue_of(const PlannedPhase& phase) const;
   bool takes_part(const ChunkRun& run, const PlannedPhase& phase, std::uint32_t member) const;
@@ -151,6 +145,7 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler, p
   void free_window_slot(std::uint32_t run_id, std::uint32_t sender_id, std::uint32_t phase);
   void receive(std::uint32_t run_id, std::uint32_t member_id, std::uint32_t place);
   void note(std::uint32_t run_id, std::uint32_t member_id);
+  void add_note(std::int32_t rank, std::uint32_t run_id, std::uint32_t member_id);
   bool goes_first(const Note& a, const Note& b) const;
   void act(std::uint32_t run_id, std::uint32_t member_id);
   bool is_awaited(const Member& member) const;
@@ -169,16 +164,16 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler, p
   ChunkScheduler scheduler_;
   std::uint32_t flat_queue_;  // index of the queue of flat algorithms, after those of the dimensions
 
+  CollectiveInstances instances_;
   std::vector<std::unique_ptr<ChunkRun>>
       runs_;  // ids are never used twice, so that stale references are recognised
-  std::vector<std::unique_ptr<Instance>> instances_;          // likewise
-  std::vector<std::vector<Group>> groups_;                    // [family][group class]
-  std::vector<std::vector<std::uint32_t>> issued_in_family_;  // [family][simulated rank], how many
-  std::vector<std::uint64_t> issued_;                         // per simulated rank
-  std::size_t acted_on_ = 0;                                  // of them
-  std::vector<Note> notes_;                                   // of this round
-  std::vector<std::uint32_t> first_note_;                     // per simulated rank
-  std::vector<Note> turn_;                                    // the notes being acted on
+  Rehearser* rehearser_ = nullptr;
+  LoneGroups lone_;
+  std::vector<std::uint32_t> gathering_;   // instances whose members began to gather in this round
+  std::size_t acted_on_ = 0;               // of them
+  std::vector<Note> notes_;                // of this round
+  std::vector<std::uint32_t> first_note_;  // per simulated rank
+  std::vector<Note> turn_;                 // the notes being acted on
   bool refill_ = false;  // a slot became free or a chunk came to wait since slots were last filled
 };
 

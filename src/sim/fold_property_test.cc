@@ -34,12 +34,13 @@ Links links_of(const Result& result) {
   return links;
 }
 
-std::optional<Result> outcome(const RandomJob& job, bool fold) {
+std::optional<Result> outcome(const RandomJob& job, bool fold, bool every_message) {
   const LinearCost usual(1000), other(1300);
   std::vector<const CostModel*> costs = {&usual};
   costs.resize(1 + job.study.machine.others.size(), &other);
   SimulationOptions options = job.options;
   options.fold = fold;
+  options.every_message = every_message;
   try {
     return simulate(job.graph, job.study, costs, options);
   } catch (const Error&) {
@@ -69,23 +70,33 @@ void expect_equal(const RandomJob& job, const Result& folded, const Result& play
   }
 }
 
-// Random jobs on random machines with stragglers, slow links, other devices: folded equals unfolded to the
-// picosecond, for every rank and link.
-TEST(FoldProperty, FoldedEqualsUnfolded) {
-  int folded_jobs = 0, finished = 0;
-  for (std::uint32_t seed = 0; seed < 1500; ++seed) {
+// Random jobs on random machines with stragglers, slow links, other devices: folded or not, with collectives
+// evaluated or message by message, equal to the picosecond for every rank and link.
+TEST(FoldProperty, ShortCutsChangeNothing) {
+  int folded_jobs = 0, evaluated_jobs = 0, both = 0, finished = 0;
+  for (std::uint32_t seed = 0; seed < 3000; ++seed) {
     SCOPED_TRACE(seed);
     const RandomJob job = RandomJobs(seed).make();
-    const std::optional<Result> played = outcome(job, false), folded = outcome(job, true);
+    const std::optional<Result> played = outcome(job, false, true), folded = outcome(job, true, true);
+    const std::optional<Result> evaluated = outcome(job, false, false), quick = outcome(job, true, false);
     ASSERT_EQ(folded.has_value(), played.has_value());
+    ASSERT_EQ(evaluated.has_value(), played.has_value());
+    ASSERT_EQ(quick.has_value(), played.has_value());
     if (!played) continue;
     ++finished;
     folded_jobs += folded->messages < played->messages ? 1 : 0;
-    expect_equal(job, *folded, *played);
+    evaluated_jobs += evaluated->events < played->events ? 1 : 0;
+    both += folded->messages < played->messages && quick->events < folded->events ? 1 : 0;
+    EXPECT_EQ(evaluated->messages, played->messages);
+    EXPECT_EQ(quick->messages, folded->messages);
+    for (const std::optional<Result>* result : {&folded, &evaluated, &quick})
+      expect_equal(job, **result, *played);
     if (HasFatalFailure() || HasNonfatalFailure()) return;
   }
-  EXPECT_GT(finished, 1200);
-  EXPECT_GT(folded_jobs, 300);
+  EXPECT_GT(finished, 2400);
+  EXPECT_GT(folded_jobs, 600);
+  EXPECT_GT(evaluated_jobs, 200);
+  EXPECT_GT(both, 100);
 }
 
 }  // namespace

@@ -8,12 +8,18 @@ namespace armilla {
 RandomJob RandomJobs::make() {
   job_ = {};
   ties_ = one_in(2);
+  lone_ = one_in(2);
   make_machine();
   make_groups();
   make_choices();
   make_what_if();
+  lone_family_ = pick(static_cast<std::uint32_t>(job_.graph.families.size()));
   const std::uint32_t steps = 2 + pick(7);
   for (std::uint32_t step = 0; step < steps; ++step) {
+    if (lone_ && !one_in(20)) {
+      one_in(3) ? add_computation() : add_collective();
+      continue;
+    }
     switch (pick(13)) {
       case 0:
       case 1:
@@ -80,7 +86,7 @@ void RandomJobs::add_family(const std::vector<std::int64_t>& key_of_rank) {
   for (std::size_t rank = 0; rank < key_of_rank.size(); ++rank)
     groups[key_of_rank[rank]].push_back(static_cast<std::int32_t>(rank));
   family.group_of.assign(key_of_rank.size(), -1);
-  const bool reversed = one_in(8);
+  const bool reversed = one_in(lone_ ? 30 : 8);
   for (auto& [key, ranks] : groups) {
     if (reversed) std::reverse(ranks.begin(), ranks.end());
     for (const std::int32_t rank : ranks)
@@ -101,7 +107,11 @@ void RandomJobs::make_groups() {
     }
   }
   std::shuffle(axes_.begin(), axes_.end(), random_);
-  while (axes_.size() > 3 || (axes_.size() > 1 && one_in(3))) {
+  if (lone_ && !one_in(3)) {  // those of the machine after all
+    axes_.clear();
+    for (const Dimension& dimension : job_.study.machine.dimensions) axes_.push_back(dimension.size);
+  }
+  while (axes_.size() > 3 || (axes_.size() > 1 && one_in(lone_ ? 6 : 3))) {
     axes_[axes_.size() - 2] *= axes_.back();
     axes_.pop_back();
   }
@@ -146,6 +156,7 @@ void RandomJobs::make_choices() {
                                     "ring:direction=counter-clockwise"};
   const std::size_t dimensions = study.machine.dimensions.size();
   study.collectives.decomposition = static_cast<Decomposition>(one_in(3) ? pick(3) : 0);
+  if (lone_ && !one_in(8)) study.collectives.decomposition = Decomposition::bandwidth_aware;
   const bool flat = study.collectives.decomposition == Decomposition::flat;
   if (one_in(2)) {
     for (std::size_t d = 0; d < (flat ? 1 : dimensions); ++d)
@@ -196,7 +207,7 @@ std::uint32_t RandomJobs::append(std::size_t p, NodeKind kind, std::uint64_t pay
   Program& program = job_.graph.programs[p];
   std::vector<std::uint32_t> after;
   if (program.size() > 0) {
-    const bool in_order = ties_ ? one_in(4) : !one_in(3);
+    const bool in_order = lone_ ? !one_in(30) : ties_ ? one_in(4) : !one_in(3);
     after.push_back(in_order ? program.size() - 1 : ties_ ? 0 : pick(program.size()));
   }
   return program.add(kind, Phase::other, 1, -1, payload, after);
@@ -217,6 +228,7 @@ void RandomJobs::add_collective() {
   call.kind = kCollectiveKinds[pick(7)];
   call.bytes = Bytes(ties_ ? 12'000 : one_in(2) ? pick(4) * 1000 : pick(20'000));
   call.family = pick(static_cast<std::uint32_t>(job_.graph.families.size()));
+  if (lone_ && !one_in(6)) call.family = lone_family_;
   const GroupFamily& family = job_.graph.families[call.family];
   if (call.kind == CollectiveKind::broadcast || call.kind == CollectiveKind::reduce) {
     std::size_t least = family.groups.front().size();

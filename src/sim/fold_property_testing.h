@@ -57,6 +57,8 @@ class RandomJobs {
 
   std::mt19937 random_;
   bool ties_ = false;  // much at once: equal sizes, few dependences
+  bool lone_ = false;  // one thing after the other, mostly collectives of one family
+  std::uint32_t lone_family_ = 0;
   RandomJob job_;
   std::vector<std::int64_t> axes_;  // of the logical grid
   std::size_t stage_axis_ = 0;

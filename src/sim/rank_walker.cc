@@ -172,7 +172,7 @@ void RankWalker::collective_finished(std::int32_t rank, std::uint32_t node) {
 }
 
 void RankWalker::chunk_finished(std::int32_t rank, std::uint32_t node, const ChunkPhase& phase) {
-  recorder_.chunk_finished(rank, node, phase, queue_.now());
+  recorder_.chunk_finished(rank, node, phase);
 }
 
 std::string RankWalker::describe(std::int32_t rank, std::uint32_t node) const {

@@ -1,5 +1,6 @@
 #include "sim/recorder.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -103,9 +104,9 @@ void Recorder::collective_started(std::int32_t rank, std::uint32_t node, Time no
   if (records(rank)) started_[static_cast<std::size_t>(rank)][node] = now;
 }
 
-void Recorder::chunk_finished(std::int32_t rank, std::uint32_t node, const ChunkPhase& phase, Time now) {
+void Recorder::chunk_finished(std::int32_t rank, std::uint32_t node, const ChunkPhase& phase) {
   if (!intervals_ || !records(rank)) return;
-  classes_[static_cast<std::size_t>(rank)].chunks.push_back({phase.start, now, node, phase.chunk,
+  classes_[static_cast<std::size_t>(rank)].chunks.push_back({phase.start, phase.end, node, phase.chunk,
                                                              phase.dimension, phase.phase, phase.ready,
                                                              phase.message_time, phase.messages});
 }
@@ -117,6 +118,10 @@ void Recorder::finish(Result& result) {
   std::vector<std::uint32_t> class_of(classes_.size());
   for (std::size_t rank = 0; rank < classes_.size(); ++rank) {
     RankClass& ranks = classes_[rank];
+    // Some are told late, with all of their collective.
+    const auto ends_first = [](const ChunkInterval& a, const ChunkInterval& b) { return a.end < b.end; };
+    if (!std::is_sorted(ranks.chunks.begin(), ranks.chunks.end(), ends_first))
+      std::stable_sort(ranks.chunks.begin(), ranks.chunks.end(), ends_first);
     class_of[rank] = static_cast<std::uint32_t>(result.classes.size());
     if (!chosen_[rank]) {
       class_of[rank] = known

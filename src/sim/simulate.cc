@@ -10,12 +10,14 @@
 #include "sim/collective_runner.h"
 #include "sim/compute_times.h"
 #include "sim/custom_runner.h"
+#include "sim/lone_groups.h"
 #include "sim/messenger.h"
 #include "sim/rank_agenda.h"
 #include "sim/rank_colours.h"
 #include "sim/rank_turns.h"
 #include "sim/rank_walker.h"
 #include "sim/recorder.h"
+#include "sim/rehearsals.h"
 #include "sim/remote_memory.h"
 #include "sim/stream_engine.h"
 #include "sim/stream_fold.h"
@@ -195,6 +197,7 @@ class Turns final : public RoundObserver {
       custom_.take_turn(rank);
       walker_.take_turn(rank);
     });
+    runner_.round_over();
   }
 
  private:
@@ -301,11 +304,18 @@ void check_recorded(const std::vector<std::int32_t>& chosen, const Graph& graph)
   }
 }
 
+NetworkPromises promises_of(const ComponentChoice& network) {
+  return find_component<NetworkInfo>("network", networks(), network.name, network.where).promises;
+}
+
+// Whether collectives may be evaluated instead of played: what folding relies on, this does, too.
+bool can_evaluate(const Study& study, const SimulationOptions& options) {
+  return !options.every_message && promises_of(study.network).meets_on_links_only;
+}
+
 RankClasses choose_classes(const Graph& graph, const Study& study, const SimulationOptions& options,
                            CollectivePlanner& planner) {
-  const NetworkInfo& info =
-      find_component<NetworkInfo>("network", networks(), study.network.name, study.network.where);
-  if (!options.fold || !info.promises.meets_on_links_only || study.what_if.jitter.deviation > 0)
+  if (!options.fold || !promises_of(study.network).meets_on_links_only || study.what_if.jitter.deviation > 0)
     return unfolded(graph);
   return fold_ranks({graph, study.machine, study.what_if, shares_memory(options.remote_memory)}, planner);
 }
@@ -346,12 +356,17 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   CustomRunner custom(queue, nullptr, messenger);
   custom.use(turns, classes);
   RemoteMemories memories(options.remote_memory, graph.ranks, nullptr, queue);
-  runner.use(*network, custom);
+  runner.use(*network);
+  runner.use(custom);
+  Rehearsals rehearsals(graph, study, planner);
+  if (can_evaluate(study, options))
+    runner.use(rehearsals, LoneGroups(graph, machine, study.what_if, classes, planner));
   walker.use(runner, messenger, &memories);
   Turns ends_of_rounds(turns, runner, custom, walker);  // after the network, which also looks for them
   queue.add_observer(ends_of_rounds);
 
   walker.start();
+  runner.round_over();
   run_to_the_end(queue, walker, [&] {
     const bool any = runner.start_oldest_waiting();
     ends_of_rounds.round_over();
@@ -360,6 +375,7 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
 
   Result result;
   finish(result, graph, recorder, queue);
+  runner.count_evaluated();
   for (const Dimension& dimension : machine.dimensions) result.dimensions.push_back(dimension.name);
   result.links = network->links();
   result.messages = network->messages();

@@ -23,6 +23,7 @@ namespace armilla {
 
 struct SimulationOptions {
   bool fold = true;
+  bool every_message = false;  // play all, also those of collectives that could be evaluated
   // A run that would take more is refused beforehand; at some millions a second this default is minutes.
   double max_messages = 2e9;
   bool intervals = true;         // keep when every node ran; without, only busy times and collectives

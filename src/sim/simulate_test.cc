@@ -54,7 +54,10 @@ Graph graph_of(std::int64_t ranks, const std::vector<CollectiveCall>& calls, Tim
 }
 
 Time time_of(const Study& study, const std::vector<CollectiveCall>& calls, bool fold = false) {
-  return simulate(graph_of(study.plan.ranks, calls), study, NoCost(), {fold}).iteration;
+  const Graph graph = graph_of(study.plan.ranks, calls);
+  const Time played = simulate(graph, study, NoCost(), {.fold = fold, .every_message = true}).iteration;
+  EXPECT_EQ(simulate(graph, study, NoCost(), {.fold = fold}).iteration, played);
+  return played;
 }
 
 CollectiveCall call(CollectiveKind kind, std::int64_t bytes) {
@@ -301,7 +304,7 @@ TEST(Simulate, NoCollectiveBeatsItsLinks) {
 
 TEST(Simulate, ARunBeyondTheMessageBudgetIsRefused) {
   const Study study = study_of({dimension(DimensionKind::ring, 8)});
-  SimulationOptions options{false, 111};
+  SimulationOptions options{.fold = false, .max_messages = 111};
   // 8 ranks x 14 steps.
   try {
     simulate(graph_of(8, {call(CollectiveKind::all_reduce, 800)}), study, NoCost(), options);

@@ -370,6 +370,7 @@ void StreamEngine::report_phase(std::uint32_t id) {
   report.phase = stream.phase;
   report.ready = stream.ready;
   report.start = stream.start;
+  report.end = queue_.now();
   report.message_time = messages_[id].time;
   report.messages = messages_[id].count;
   messages_[id] = {};
