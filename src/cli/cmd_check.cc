@@ -11,6 +11,7 @@
 #include "collective/algorithm.h"
 #include "collective/msccl_verify.h"
 #include "cost/cost.h"
+#include "lower/plan_places.h"
 #include "lower/resolve_plan.h"
 #include "lower/sharded_model.h"
 #include "network/network.h"
@@ -55,7 +56,7 @@ std::string check_study(const Config& config) {
   Model model =
       read_model(study.model.name, {study.model.dimensions, study.plan.micro_batch(), study.model.sequence});
   if (model.blocks.empty()) annotate_parallelism(model);
-  check_plan_for_model(study.plan, model, study.request.where);
+  with_places(study.request, [&] { check_plan_for_model(study.plan, model, study.request.where); });
   return fmt::format("study of {} on {} ranks of {}", model.name, study.plan.ranks, study.machine.name);
 }
 

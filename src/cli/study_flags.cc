@@ -79,6 +79,8 @@ constexpr std::array kStudyFlags = {
     StudyFlag{"--first-bucket", "plan.first_bucket", "SIZE", "the first gradient bucket (default 1MiB)"},
     StudyFlag{"--compute", "compute", "MODEL",
               "compute model, such as roofline or systolic:rows=128,dataflow=os"},
+    StudyFlag{"--profile", "profile", "FILE",
+              "measured times of computations (armilla events --csv writes such a file)"},
     StudyFlag{"--network", "network", "MODEL", "network model (default analytical)"},
     StudyFlag{"--decomposition", "collectives.decomposition", "NAME", "bandwidth-aware, baseline or flat"},
     StudyFlag{"--chunks", "collectives.chunks", "N", "pieces of a collective (default 4)"},

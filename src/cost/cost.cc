@@ -19,6 +19,14 @@ constexpr std::array kCostModels = {
 
 }  // namespace
 
+Time time_of(const Work& work, const CostModel& cost, const CostModel& usual) {
+  if (!work.measured) return cost.time(work);
+  if (&cost == &usual) return *work.measured;
+  const Time here = cost.time(work), there = usual.time(work);
+  if (there == Time(0)) return *work.measured;
+  return from_seconds(in_seconds(*work.measured) * (in_seconds(here) / in_seconds(there)));
+}
+
 std::span<const CostModelInfo> cost_models() {
   return kCostModels;
 }

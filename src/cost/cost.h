@@ -23,6 +23,10 @@ class CostModel {
   virtual std::int64_t cycles(const Work&) const { return 0; }
 };
 
+// A measured time where the work has one, else the model's. On another than the `usual` device, a measured
+// time is scaled by what the models say of both.
+Time time_of(const Work& work, const CostModel& cost, const CostModel& usual);
+
 struct CostModelInfo {
   std::string_view name;
   std::string_view help;

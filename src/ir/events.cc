@@ -2,6 +2,20 @@
 
 namespace armilla {
 
+std::string_view name_of(TimeSource source) {
+  switch (source) {
+    case TimeSource::modelled:
+      return "modelled";
+    case TimeSource::measured:
+      return "measured";
+    case TimeSource::given:
+      return "given";
+    case TimeSource::simulated:
+      return "simulated";
+  }
+  return "?";
+}
+
 std::int64_t occurrences(const EventTable& table) {
   std::int64_t sum = 0;
   for (const auto* events : {&table.computations, &table.communications}) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/units.h"
@@ -16,6 +17,10 @@
 #include "ir/work.h"
 
 namespace armilla {
+
+// Where a time comes from.
+enum class TimeSource : std::uint8_t { modelled, measured, given, simulated };
+std::string_view name_of(TimeSource source);
 
 struct JobEvent {  // Event is the queue's (event/event_queue.h)
   NodeKind kind = NodeKind::compute;
@@ -27,7 +32,8 @@ struct JobEvent {  // Event is the queue's (event/event_queue.h)
   std::string spans;        // "nvlink", "nvlink+rail": dimensions of the machine in which members differ
   bool inter_node = false;  // beyond the innermost dimension
   std::int64_t count = 0;   // over all ranks and micro-batches; every member of a group counts
-  Time time;                // of one: modelled for computations, mean of those simulated for the others
+  Time time;                // of one; of communications, the mean of those simulated
+  TimeSource source = TimeSource::simulated;
 };
 
 struct EventTable {

@@ -10,6 +10,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -129,6 +131,7 @@ struct PlanRequest {
   bool balance_stages = false;  // Plan::stage_blocks are chosen by cost (study/balance_stages.h)
   std::string where;            // "plan"
   std::string ranks_where;      // of `ranks`, where it was given
+  std::map<std::string, std::string, std::less<>> places;  // of every key that was given
 };
 
 // Throws Error naming the numbers that clash.

@@ -15,6 +15,7 @@
 #include "ir/memory.h"
 #include "ir/model.h"
 #include "ir/plan.h"
+#include "ir/profile.h"
 #include "ir/result.h"
 #include "ir/what_if.h"
 
@@ -35,6 +36,7 @@ struct Study {
   ComponentChoice network = {"analytical", {}, {}};
   CollectiveOptions collectives;
   WhatIf what_if;
+  Profile profile;
 };
 
 // One of several jobs that shared the machine.

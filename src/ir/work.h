@@ -8,6 +8,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/units.h"
@@ -33,10 +34,11 @@ enum class WorkKind : std::uint8_t {
 
 struct Work {
   WorkKind kind = WorkKind::none;
-  DType dtype = DType::fp32;  // what the arithmetic is done in
-  Flops flops;                // a multiply-accumulate is two
-  Bytes bytes;                // device memory read and written
-  std::vector<Gemm> gemms;    // only for WorkKind::matrix
+  DType dtype = DType::fp32;       // what the arithmetic is done in
+  Flops flops;                     // a multiply-accumulate is two
+  Bytes bytes;                     // device memory read and written
+  std::vector<Gemm> gemms;         // only for WorkKind::matrix
+  std::optional<Time> measured{};  // on the machine's usual device, where a profile says (ir/profile.h)
 
   friend bool operator==(const Work&, const Work&) = default;
 };

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "lower/nearest_divisor.h"
 #include "lower/pipeline_schedule.h"
+#include "lower/plan_places.h"
 
 namespace armilla {
 namespace {
@@ -264,9 +265,7 @@ void resolve_types(const PlanRequest& request, bool described, Plan& plan) {
   plan.optimizer = request.optimizer.value_or(described ? Optimizer::adam : Optimizer::momentum);
 }
 
-}  // namespace
-
-Plan resolve_plan(const PlanRequest& request, std::int64_t devices, bool elastic, bool described) {
+Plan resolve(const PlanRequest& request, std::int64_t devices, bool elastic, bool described) {
   Plan plan = request.plan;
   const std::string& where = request.where;
   Degrees(request, devices, elastic).resolve(plan);
@@ -282,6 +281,12 @@ Plan resolve_plan(const PlanRequest& request, std::int64_t devices, bool elastic
   validate_plan(plan, where);
   check_schedule(plan, 1, where);
   return plan;
+}
+
+}  // namespace
+
+Plan resolve_plan(const PlanRequest& request, std::int64_t devices, bool elastic, bool described) {
+  return with_places(request, [&] { return resolve(request, devices, elastic, described); });
 }
 
 }  // namespace armilla

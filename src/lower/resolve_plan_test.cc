@@ -229,5 +229,35 @@ TEST(CheckPlanForModel, WhatTheModelForbidsIsNamed) {
             "  hint: virtual_stages can be at most 2");
 }
 
+// An error about the whole plan is put to the key it is about, if the user gave that.
+TEST(ResolvePlan, ErrorsNameThePlaceOfTheFirstKeyThatClashes) {
+  const auto place = [](const Change& change) {
+    const std::string text = refusal([&](PlanRequest& request) {
+      request.where = request.ranks_where = "--ranks 64";
+      request.ranks = 64;
+      request.places = {{"ranks", "--ranks 64"},
+                        {"tensor", "--tp 8"},
+                        {"context", "--cp 3"},
+                        {"micro_batch", "--micro-batch 3"},
+                        {"micro_batches", "--micro-batches 3"},
+                        {"schedule", "--schedule zb-v"}};
+      change(request);
+    });
+    return text.substr(0, text.find(':'));
+  };
+  EXPECT_EQ(place([](PlanRequest& r) { r.tensor = 8, r.context = 3; }), "--tp 8");
+  EXPECT_EQ(place([](PlanRequest& r) { r.tensor = 8, r.micro_batch = 3, r.global_batch = 64; }),
+            "--micro-batch 3");
+  EXPECT_EQ(place([](PlanRequest& r) { r.micro_batches = 3, r.batch = 8; }), "--micro-batches 3");
+  EXPECT_EQ(place([](PlanRequest& r) {
+              r.plan.schedule = PipelineSchedule::zb_v;
+              r.plan.virtual_stages = 3;
+              r.pipeline = 2;
+            }),
+            "--schedule zb-v");
+  // Of what the message names, nothing was given.
+  EXPECT_EQ(place([](PlanRequest& r) { r.places = {}, r.tensor = 8, r.context = 3; }), "--ranks 64");
+}
+
 }  // namespace
 }  // namespace armilla

@@ -215,6 +215,7 @@ PlanRequest read_plan(const Config& config) {
   read_recompute(config, request.plan);
   read_order(config, request.plan);
   config.reject_unknown_keys();
+  for (const std::string& key : config.keys()) request.places.emplace(key, config.at(key).where());
   return request;
 }
 

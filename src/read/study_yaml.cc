@@ -9,6 +9,7 @@
 #include "read/choice_yaml.h"
 #include "read/machine_yaml.h"
 #include "read/plan_yaml.h"
+#include "read/profile_csv.h"
 #include "read/what_if_yaml.h"
 
 namespace armilla {
@@ -94,6 +95,7 @@ Study read_shared(const Config& config) {
 
 void read_job(const Config& config, Study& study) {
   study.model = read_model_source(config.at("model"));
+  if (const auto profile = config.find("profile")) study.profile = read_profile(name_or_path(*profile));
   const std::string ranks_where = study.request.ranks_where;
   if (const auto plan = config.find("plan")) study.request = read_plan(*plan);
   if (study.request.ranks_where.empty())

@@ -8,6 +8,7 @@
 //   network      likewise
 //   collectives  algorithms (a name, or a list with one per dimension), the same per kind under the kind's
 //                name, decomposition, chunks, active_chunks, order, charge_reductions
+//   profile      a file of measured times (read/profile_csv.h)
 //   what_if      slow ranks and links, jitter, failures (read/what_if_yaml.h)
 //
 // Relative paths are relative to the file's folder, those of overrides to the working directory. Only `model`

@@ -96,14 +96,8 @@ void CollectiveRunner::issue(std::int32_t rank, std::uint32_t node, std::uint32_
     custom_->start(instance.custom, position, join(id, member));
     return;
   }
-  const FoldedFamily& family = classes_.families[instance.family];
-  if (fresh && lone_.contains(instance.family, family.group_of[static_cast<std::size_t>(rank)]))
-    instance.rehearsal = rehearser_->rehearse(call, *instance.group->layouts.front());
-  if (instance.rehearsal == nullptr) {
-    play(id, member);
-  } else {
-    gather(id);
-  }
+  if (evaluator_ && evaluator_->take(id, fresh, rank)) return;
+  play(id, member);
 }
 
 void CollectiveRunner::play(std::uint32_t id, std::uint32_t member_id) {
@@ -116,69 +110,8 @@ void CollectiveRunner::play(std::uint32_t id, std::uint32_t member_id) {
   fill_slots(rank);
 }
 
-// A member of a lone group has issued its next collective.
-void CollectiveRunner::gather(std::uint32_t id) {
-  CollectiveInstance& instance = instances_[id];
-  if (++instance.gathered == instance.issues.size()) {
-    perform(id);
-  } else if (instance.gathered == 1) {
-    gathering_.push_back(id);
-  }
-}
-
-void CollectiveRunner::perform(std::uint32_t id) {
-  CollectiveInstance& instance = instances_[id];
-  for (std::uint32_t m = 0; m < instance.issues.size(); ++m)
-    client_.collective_started(rank_of(instance, m), instance.issues[m].node);
-  ++instance.group->evaluated[instance.rehearsal];
-  queue_.schedule(later(queue_.now(), instance.rehearsal->duration), target_, join(kEvaluated | id, 0));
-}
-
 void CollectiveRunner::round_over() {
-  for (std::size_t i = 0; i < gathering_.size(); ++i) {
-    const std::uint32_t id = gathering_[i];
-    CollectiveInstance& instance = instances_[id];
-    if (instance.gathered == instance.issues.size()) continue;
-    instance.rehearsal = nullptr;
-    for (std::uint32_t m = 0; m < instance.issues.size(); ++m) {
-      if (instance.issues[m].chunks_left >= 0) play(id, m);
-    }
-  }
-  gathering_.clear();
-}
-
-void CollectiveRunner::finish_evaluated(std::uint32_t id, std::uint32_t member_id) {
-  const CollectiveInstance& instance = instances_[id];
-  const std::int32_t rank = rank_of(instance, member_id);
-  const std::uint32_t node = instance.issues[member_id].node;
-  const Time start = queue_.now() - instance.rehearsal->duration;
-  const std::int32_t position = instance.group->layouts[member_id]->flat_position(classes_.real_rank(rank));
-  for (ChunkPhase phase : instance.rehearsal->members[static_cast<std::size_t>(position)].phases) {
-    phase.ready += start;
-    phase.start += start;
-    phase.end += start;
-    client_.chunk_finished(rank, node, phase);
-  }
-  instances_.leave(id);
-  client_.collective_finished(rank, node);
-}
-
-void CollectiveRunner::count_evaluated() {
-  for (const std::vector<CollectiveGroup>& family : instances_.groups()) {
-    for (const CollectiveGroup& group : family) {
-      for (const auto& [rehearsal, times] : group.evaluated) {
-        for (std::size_t m = 0; m < group.real.size(); ++m) {
-          const GroupLayout& layout = *group.layouts[m];
-          const auto position = static_cast<std::size_t>(layout.flat_position(group.real[m]));
-          for (const Rehearsal::Sent& sent : rehearsal->members[position].sent) {
-            network_->count({group.real[m], layout.ranks[static_cast<std::size_t>(sent.to)], sent.bytes,
-                             sent.dimension, 0, 0},
-                            times * sent.times);
-          }
-        }
-      }
-    }
-  }
+  if (evaluator_) evaluator_->release([&](std::uint32_t id, std::uint32_t member) { play(id, member); });
 }
 
 void CollectiveRunner::enter_phase(std::uint32_t run_id, std::uint32_t member_id) {
@@ -321,11 +254,6 @@ void CollectiveRunner::complete_steps(std::uint32_t run_id, std::uint32_t member
 
 void CollectiveRunner::handle(std::uint64_t argument) {
   const std::uint32_t run_id = high(argument), member_id = low(argument);
-  if ((run_id & kEvaluated) != 0) {
-    const CollectiveInstance& instance = instances_[run_id ^ kEvaluated];
-    for (std::uint32_t m = 0; m < instance.issues.size(); ++m) add_note(rank_of(instance, m), run_id, m);
-    return;
-  }
   runs_[run_id]->members[member_id].state = State::reduced;
   note(run_id, member_id);
 }
@@ -382,10 +310,7 @@ void CollectiveRunner::note(std::uint32_t run_id, std::uint32_t member_id) {
   Member& member = run.members[member_id];
   if (member.noted) return;
   member.noted = true;
-  add_note(rank_of(run, member_id), run_id, member_id);
-}
-
-void CollectiveRunner::add_note(std::int32_t rank, std::uint32_t run_id, std::uint32_t member_id) {
+  const std::int32_t rank = rank_of(run, member_id);
   std::uint32_t& first = first_note_[static_cast<std::size_t>(rank)];
   notes_.push_back({run_id, member_id, first});
   first = static_cast<std::uint32_t>(notes_.size() - 1);
@@ -394,8 +319,6 @@ void CollectiveRunner::add_note(std::int32_t rank, std::uint32_t run_id, std::ui
 
 bool CollectiveRunner::goes_first(const Note& a, const Note& b) const {
   const auto key = [&](const Note& note) {
-    if ((note.run & kEvaluated) != 0)
-      return std::pair(instances_[note.run ^ kEvaluated].issues[note.member].sequence, 0U);
     const ChunkRun& run = *runs_[note.run];
     return std::pair(instances_[run.instance].issues[note.member].sequence, run.chunk);
   };
@@ -403,6 +326,7 @@ bool CollectiveRunner::goes_first(const Note& a, const Note& b) const {
 }
 
 void CollectiveRunner::take_turn(std::int32_t rank) {
+  if (evaluator_) evaluator_->take_turn(rank);
   std::uint32_t& first = first_note_[static_cast<std::size_t>(rank)];
   if (first == kNone) return;
   turn_.clear();
@@ -419,10 +343,6 @@ void CollectiveRunner::take_turn(std::int32_t rank) {
 }
 
 void CollectiveRunner::act(std::uint32_t run_id, std::uint32_t member_id) {
-  if ((run_id & kEvaluated) != 0) {
-    finish_evaluated(run_id ^ kEvaluated, member_id);
-    return;
-  }
   ChunkRun& run = *runs_[run_id];
   Member& member = run.members[member_id];
   member.noted = false;

@@ -5,14 +5,12 @@
 // A chunk's state is a small record per simulated member; it is freed when the last member is through.
 // Messages that arrive before their receiver has come that far are remembered.
 //
-// Collectives of lone groups (sim/lone_groups.h) whose members all issue them in one round are evaluated by
-// their rehearsal (sim/rehearsal.h): O(members) instead of O(messages). A member that issues such a call does
-// nothing until the end of the round, when those who are not all there are played; what a member sends at
-// once then meets nothing that it could have come before.
+// Where a CollectiveEvaluator takes a call, nothing of it is played.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,11 +19,11 @@
 #include "ir/machine.h"
 #include "network/network.h"
 #include "sim/chunk_scheduler.h"
+#include "sim/collective_evaluator.h"
 #include "sim/collective_executor.h"
 #include "sim/collective_instances.h"
 #include "sim/collective_plan.h"
 #include "sim/custom_runner.h"
-#include "sim/lone_groups.h"
 #include "sim/rank_classes.h"
 #include "sim/rank_turns.h"
 
@@ -48,9 +46,8 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler, p
     custom.use(*this);
   }
   // Collectives of `lone` groups may be evaluated; without, every message is played.
-  void use(Rehearser& rehearser, LoneGroups lone) {
-    rehearser_ = &rehearser;
-    lone_ = std::move(lone);
+  void evaluate(LoneGroups lone, Rehearser& rehearser) {
+    evaluator_.emplace(std::move(lone), rehearser, instances_, classes_, queue_, turns_, client_);
   }
 
   void issue(std::int32_t rank, std::uint32_t node, std::uint32_t call) override;
@@ -65,7 +62,9 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler, p
 
   // Tells the network of the messages that were not sent because their collectives were evaluated. At the end
   // of the run, once.
-  void count_evaluated();
+  void count_evaluated() const {
+    if (evaluator_) evaluator_->count_messages(*network_);
+  }
 
   // When nothing moves any more although chunks wait: every rank starts its oldest waiting chunk beyond the
   // limit. Returns whether there were any. With chunks of several collectives under way, ranks can hold slots
@@ -104,14 +103,12 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler, p
     std::int64_t members_left = 0;
   };
 
-  // A member that something happened to; those of one rank are a list. `run` may be an instance that was
-  // evaluated: kEvaluated | its id.
+  // A member that something happened to; those of one rank are a list.
   struct Note {
     std::uint32_t run = 0, member = 0;
     std::uint32_t next = 0;  // into notes_, or kNone
   };
   static constexpr std::uint32_t kNone = UINT32_MAX;
-  static constexpr std::uint32_t kEvaluated = std::uint32_t{1} << 31;
 
   static std::uint32_t member_of(const ChunkRun& run, std::int32_t rank) {
     return static_cast<std::uint32_t>(run.group->family->member_of[static_cast<std::size_t>(rank)]);
@@ -123,9 +120,6 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler, p
   void open_custom(CollectiveInstance& instance);
   void open_runs(std::uint32_t id);
   void play(std::uint32_t id, std::uint32_t member_id);
-  void gather(std::uint32_t id);
-  void perform(std::uint32_t id);
-  void finish_evaluated(std::uint32_t id, std::uint32_t member_id);
 
   std::uint32_t queue_of(const PlannedPhase& phase) const;
   bool takes_part(const ChunkRun& run, const PlannedPhase& phase, std::uint32_t member) const;
@@ -145,7 +139,6 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler, p
   void free_window_slot(std::uint32_t run_id, std::uint32_t sender_id, std::uint32_t phase);
   void receive(std::uint32_t run_id, std::uint32_t member_id, std::uint32_t place);
   void note(std::uint32_t run_id, std::uint32_t member_id);
-  void add_note(std::int32_t rank, std::uint32_t run_id, std::uint32_t member_id);
   bool goes_first(const Note& a, const Note& b) const;
   void act(std::uint32_t run_id, std::uint32_t member_id);
   bool is_awaited(const Member& member) const;
@@ -167,11 +160,9 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler, p
   CollectiveInstances instances_;
   std::vector<std::unique_ptr<ChunkRun>>
       runs_;  // ids are never used twice, so that stale references are recognised
-  Rehearser* rehearser_ = nullptr;
-  LoneGroups lone_;
-  std::vector<std::uint32_t> gathering_;   // instances whose members began to gather in this round
-  std::size_t acted_on_ = 0;               // of them
+  std::optional<CollectiveEvaluator> evaluator_;
   std::vector<Note> notes_;                // of this round
+  std::size_t acted_on_ = 0;               // of them
   std::vector<std::uint32_t> first_note_;  // per simulated rank
   std::vector<Note> turn_;                 // the notes being acted on
   bool refill_ = false;  // a slot became free or a chunk came to wait since slots were last filled

@@ -60,7 +60,7 @@ ComputeTimes::ComputeTimes(const Graph& graph, const Machine& machine, const Wha
     : jitter_(what_if.jitter), is_plain_(what_if.ranks.empty() && !(what_if.jitter.deviation > 0)) {
   for (const CostModel* const cost : costs) {
     std::vector<Time>& times = work_times_.emplace_back();
-    for (const Work& work : graph.works) times.push_back(cost->time(work));
+    for (const Work& work : graph.works) times.push_back(time_of(work, *cost, *costs.front()));
   }
   const std::vector<double> factors = time_factors(what_if, graph.ranks);
   for (const std::int32_t real : classes.real) {

@@ -360,7 +360,7 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   runner.use(custom);
   Rehearsals rehearsals(graph, study, planner);
   if (can_evaluate(study, options))
-    runner.use(rehearsals, LoneGroups(graph, machine, study.what_if, classes, planner));
+    runner.evaluate(LoneGroups(graph, machine, study.what_if, classes, planner), rehearsals);
   walker.use(runner, messenger, &memories);
   Turns ends_of_rounds(turns, runner, custom, walker);  // after the network, which also looks for them
   queue.add_observer(ends_of_rounds);

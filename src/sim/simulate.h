@@ -6,9 +6,9 @@
 // (ir/collective.h, sim/chunk_scheduler.h). Compute times come from the cost model, once per distinct Work.
 // Not modelled: slowdown of kernels by concurrent communication.
 //
-// Cost: O(nodes + dependences) per simulated rank and O(log 64) per message, with messages as the collective
-// algorithms make them (n ranks, ring all-reduce: 2n(n-1) per chunk). Of ranks that must behave identically,
-// one is simulated (sim/rank_colours.h): exact, and tested to be. `fold = false` plays every rank.
+// Cost: O(nodes + dependences) per simulated rank and O(log 64) per message (n ranks, ring all-reduce:
+// 2n(n-1) per chunk). Of ranks that must behave identically one is simulated (sim/rank_colours.h), and of
+// collectives that nothing disturbs one is played (sim/lone_groups.h): exact, and tested to be.
 #pragma once
 
 #include <cstdint>

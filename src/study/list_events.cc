@@ -5,6 +5,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "study/event_names.h"
+
 namespace armilla {
 namespace {
 
@@ -55,13 +57,13 @@ class Lister {
       : run_(run),
         graph_(run.graph),
         cost_(cost),
+        names_(run.model, run.graph),
         peers_(run.graph),
         ranks_(run.graph.programs.size()),
         family_reaches_(run.graph.families.size()),
         records_(run.graph.programs.size()) {
     for (std::size_t rank = 0; rank < graph_.program_of.size(); ++rank)
       ranks_[graph_.program_of[rank]].push_back(static_cast<std::int32_t>(rank));
-    for (const Operator& op : run.model.operators) types_.emplace(op.name, op.type);
     for (const CollectiveRecord& record : run.result.collectives) records_[record.program].push_back(&record);
   }
 
@@ -103,29 +105,20 @@ class Lister {
     for (const auto& [call, sum] : calls) add_communication(index, call, sum);
   }
 
-  // The type of an operator of the model; of what the passes named themselves, the name.
-  std::string_view event_name(const Program& program, std::uint32_t node) const {
-    const std::string_view name = graph_.names[program.name[node]];
-    // "optimizer, bucket 3": all of a size are the same kernel.
-    if (program.phase[node] == Phase::optimizer) return name.substr(0, name.find(','));
-    const auto exact = types_.find(name);
-    if (exact != types_.end()) return exact->second;
-    // "conv1 weight gradient": the phase is a column of its own.
-    const auto first = types_.find(name.substr(0, name.find(' ')));
-    return first != types_.end() ? first->second : name;
-  }
-
   void add_computation(const Program& program, std::uint32_t node, std::int64_t ranks) {
     const NodeKind kind = program.kind[node];
     const std::uint64_t payload = program.payload[node];
-    JobEvent& event = computations_[{event_name(program, node), program.phase[node], payload, kind}];
+    JobEvent& event = computations_[{names_.of(program, node), program.phase[node], payload, kind}];
     if (event.count == 0) {
       event.kind = kind;
-      event.name = event_name(program, node);
+      event.name = names_.of(program, node);
       event.phase = program.phase[node];
       if (kind == NodeKind::compute) event.work = graph_.works[payload];
-      event.time =
-          kind == NodeKind::compute ? cost_.time(event.work) : Time(static_cast<std::int64_t>(payload));
+      event.time = kind == NodeKind::compute ? time_of(event.work, cost_, cost_)
+                                             : Time(static_cast<std::int64_t>(payload));
+      event.source = kind != NodeKind::compute ? TimeSource::given
+                     : event.work.measured     ? TimeSource::measured
+                                               : TimeSource::modelled;
     }
     event.count += ranks;
   }
@@ -225,9 +218,9 @@ class Lister {
   const Run& run_;
   const Graph& graph_;
   const CostModel& cost_;
+  EventNames names_;
   Peers peers_;
-  std::vector<std::vector<std::int32_t>> ranks_;  // per program
-  std::unordered_map<std::string_view, std::string_view> types_;
+  std::vector<std::vector<std::int32_t>> ranks_;               // per program
   std::vector<std::vector<Reach>> family_reaches_;             // per family and group
   std::vector<std::vector<const CollectiveRecord*>> records_;  // per program
   std::map<std::pair<std::uint32_t, std::uint32_t>, Reaches>

@@ -10,9 +10,11 @@
 #include "lower/hybrid.h"
 #include "lower/hybrid_memory.h"
 #include "lower/memory.h"
+#include "lower/plan_places.h"
 #include "lower/resolve_plan.h"
 #include "lower/sharded_model.h"
 #include "read/read.h"
+#include "study/apply_profile.h"
 #include "study/balance_stages.h"
 
 namespace armilla {
@@ -22,6 +24,11 @@ void add_notes(Run& run) {
   const Study& study = run.study;
   run.notes.insert(run.notes.begin(), run.model.notes.begin(), run.model.notes.end());
   const Device& device = study.machine.device;
+  if (study.plan.schedule == PipelineSchedule::interleaved &&
+      study.request.plan.schedule == PipelineSchedule::one_f_one_b) {
+    run.notes.push_back(fmt::format("{} model chunks per pipeline rank make the schedule 1f1b interleaved",
+                                    study.plan.virtual_stages));
+  }
   if (!device.matrix_rate.contains(study.plan.precision)) {
     run.notes.push_back(fmt::format("device '{}' lists no matrix rate for {}: its vector rate of {} is used",
                                     device.name, name_of(study.plan.precision), to_text(device.vector_rate)));
@@ -82,6 +89,13 @@ void add_result_warnings(Run& run) {
   }
 }
 
+void use_profile(Run& run) {
+  const Profile& profile = run.study.profile;
+  if (profile.file.empty()) return;
+  const ProfileUse use = apply_profile(profile, run.model, run.graph);
+  (use.measured > 0 ? run.notes : run.warnings).push_back(describe(use, profile));
+}
+
 void lower_plain_data_parallel(Run& run) {
   const Study& study = run.study;
   run.graph = lower_data_parallel(run.model, study.plan);
@@ -95,7 +109,8 @@ LoweredJob lower_job(const Run& run, std::int64_t iterations) {
 // Nothing separates the iterations of the asynchronous schedule: its time is what one more of them takes.
 Time steady_period(const Run& run, const CostModel& cost, SimulationOptions options) {
   options.intervals = false;
-  const LoweredJob shorter = lower_job(run, run.iterations - 1);
+  LoweredJob shorter = lower_job(run, run.iterations - 1);
+  if (!run.study.profile.file.empty()) apply_profile(run.study.profile, run.model, shorter.graph);
   return run.result.iteration - simulate(shorter.graph, run.study, cost, options).iteration;
 }
 
@@ -104,7 +119,7 @@ void lower_hybrid_job(Run& run, const CostModel& cost) {
   Plan& plan = run.study.plan;
   const std::string where = run.study.request.where.empty() ? "plan" : run.study.request.where;
   if (run.model.blocks.empty()) annotate_parallelism(run.model);
-  check_plan_for_model(plan, run.model, where);
+  with_places(run.study.request, [&] { check_plan_for_model(plan, run.model, where); });
   if (run.study.request.balance_stages) plan.stage_blocks = balance_stages(run.model, plan, cost, where);
   if (plan.schedule == PipelineSchedule::pipedream_2bw) run.iterations = kAsynchronousIterations;
   LoweredJob job = lower_job(run, run.iterations);
@@ -133,6 +148,7 @@ Run lower_study(const Study& study, const CostModel& cost) {
     lower_hybrid_job(run, cost);
   }
   add_notes(run);
+  use_profile(run);
   add_model_warnings(run);
   return run;
 }

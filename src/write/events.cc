@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/units_text.h"
+#include "ir/profile.h"
 #include "write/csv.h"
 #include "write/json_text.h"
 #include "write/text_table.h"
@@ -11,17 +14,6 @@ namespace armilla {
 namespace {
 
 constexpr std::size_t kNameWidth = 26, kShapeWidth = 24;
-
-// "2 x 4096x1024x8192": matrix products as m x n x k.
-std::string shapes_text(const Work& work) {
-  std::string text;
-  for (const Gemm& gemm : work.gemms) {
-    if (!text.empty()) text += ", ";
-    if (gemm.count > 1) text += fmt::format("{} x ", gemm.count);
-    text += fmt::format("{}x{}x{}", gemm.m, gemm.n, gemm.k);
-  }
-  return text;
-}
 
 // The first matrix product, and how many more there are.
 std::string short_shapes(const Work& work) {
@@ -92,39 +84,50 @@ Json computation_json(const JobEvent& event) {
     products.push_back({{"m", gemm.m}, {"n", gemm.n}, {"k", gemm.k}, {"count", gemm.count}});
   return {{"name", event.name},        {"phase", name_of(event.phase)},   {"products", products},
           {"type", dtype_text(event)}, {"flops", event.work.flops.value}, {"bytes", event.work.bytes.value},
-          {"count", event.count},      {"time_s", seconds(event.time)}};
+          {"count", event.count},      {"time_s", seconds(event.time)},   {"source", name_of(event.source)}};
 }
 
 Json communication_json(const JobEvent& event) {
-  return {{"name", event.name},           {"bytes", event.bytes.value},
-          {"ranks", event.group_size},    {"inter_node", event.inter_node},
-          {"dimensions", event.spans},    {"count", event.count},
-          {"time_s", seconds(event.time)}};
+  return {{"name", event.name},
+          {"bytes", event.bytes.value},
+          {"ranks", event.group_size},
+          {"inter_node", event.inter_node},
+          {"dimensions", event.spans},
+          {"count", event.count},
+          {"time_s", seconds(event.time)},
+          {"source", name_of(event.source)}};
 }
 
 }  // namespace
 
 std::string write_events_text(const EventTable& table, bool colour) {
   const std::size_t distinct = table.computations.size() + table.communications.size();
-  return computation_section(table, colour) + communication_section(table, colour) +
-         fmt::format(
-             "\n{} distinct computations and {} distinct communications stand for {}: redundancy {}\n",
-             table.computations.size(), table.communications.size(), with_separators(occurrences(table)),
-             distinct > 0 ? fmt::format("{:.1f}", redundancy_factor(table)) : "unknown");
+  const auto measured =
+      std::count_if(table.computations.begin(), table.computations.end(),
+                    [](const JobEvent& event) { return event.source == TimeSource::measured; });
+  std::string text =
+      computation_section(table, colour) + communication_section(table, colour) +
+      fmt::format("\n{} distinct computations and {} distinct communications stand for {}: redundancy {}\n",
+                  table.computations.size(), table.communications.size(), with_separators(occurrences(table)),
+                  distinct > 0 ? fmt::format("{:.1f}", redundancy_factor(table)) : "unknown");
+  if (measured > 0)
+    text +=
+        fmt::format("{} of the computations ha{} a measured time\n", measured, measured == 1 ? "s" : "ve");
+  return text;
 }
 
 std::string write_events_csv(const EventTable& table) {
   Csv csv({"event", "name", "phase", "shapes", "type", "flops", "bytes", "ranks", "inter_node", "dimensions",
-           "count", "time_s"});
+           "count", "time_s", "source"});
   for (const JobEvent& event : table.computations) {
     csv.cell("computation").cell(event.name).cell(name_of(event.phase)).cell(shapes_text(event.work));
     csv.cell(dtype_text(event)).cell(event.work.flops.value).cell(event.work.bytes).cell(std::int64_t{1});
-    csv.cell("false").cell("").cell(event.count).cell(event.time).end_record();
+    csv.cell("false").cell("").cell(event.count).cell(event.time).cell(name_of(event.source)).end_record();
   }
   for (const JobEvent& event : table.communications) {
     csv.cell("communication").cell(event.name).cell("").cell("").cell("").cell(std::int64_t{0});
     csv.cell(event.bytes).cell(event.group_size).cell(event.inter_node ? "true" : "false");
-    csv.cell(event.spans).cell(event.count).cell(event.time).end_record();
+    csv.cell(event.spans).cell(event.count).cell(event.time).cell(name_of(event.source)).end_record();
   }
   return csv.text();
 }

@@ -17,6 +17,7 @@ EventTable small_table() {
       WorkKind::matrix, DType::bf16, Flops(48), Bytes(2048), {{2, 3, 4, 1, true}, {2, 3, 4, 5, true}}};
   product.count = 1000;
   product.time = microseconds(3);
+  product.source = TimeSource::modelled;
   table.computations = {product};
   JobEvent reduce;
   reduce.kind = NodeKind::collective;
@@ -44,11 +45,20 @@ TEST(Events, TextHasARowPerEventAndTheRedundancy) {
             "\n0 distinct computations and 0 distinct communications stand for 0: redundancy unknown\n");
 }
 
+TEST(Events, TextSaysHowManyTimesAreMeasured) {
+  EventTable table = small_table();
+  table.computations.resize(3, table.computations.front());
+  table.computations[1].source = TimeSource::measured;
+  const std::string text = write_events_text(table, false);
+  EXPECT_NE(text.find("\n1 of the computations has a measured time\n"), std::string::npos) << text;
+}
+
 TEST(Events, CsvHasARecordPerEvent) {
-  EXPECT_EQ(write_events_csv(small_table()),
-            "event,name,phase,shapes,type,flops,bytes,ranks,inter_node,dimensions,count,time_s\n"
-            "computation,attention.qkv,forward,\"2x3x4, 5 x 2x3x4\",bf16,48,2048,1,false,,1000,0.000003\n"
-            "communication,all-reduce,,,,0,4096,16,true,nvlink+rail,200,0.000007\n");
+  EXPECT_EQ(
+      write_events_csv(small_table()),
+      "event,name,phase,shapes,type,flops,bytes,ranks,inter_node,dimensions,count,time_s,source\n"
+      "computation,attention.qkv,forward,\"2x3x4, 5 x 2x3x4\",bf16,48,2048,1,false,,1000,0.000003,modelled\n"
+      "communication,all-reduce,,,,0,4096,16,true,nvlink+rail,200,0.000007,simulated\n");
 }
 
 TEST(Events, JsonHasTheDocumentedKeys) {

@@ -1,0 +1,34 @@
+// Comma-separated values (RFC 4180): a header line, then records of as many fields. Fields with commas,
+// quotes or line ends stand in double quotes, a quote inside doubled. Lines end with LF or CRLF; empty lines
+// are skipped. Linear.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace armilla {
+
+struct CsvRecord {
+  std::int64_t line = 0;  // where it begins, from 1
+  std::vector<std::string> fields;
+};
+
+struct CsvTable {
+  std::string name;  // what errors call the file
+  std::vector<std::string> columns;
+  std::vector<CsvRecord> records;
+
+  std::optional<std::size_t> find(std::string_view column) const;
+  // Throws Error when the column is missing.
+  std::size_t at(std::string_view column) const;
+  std::string where(const CsvRecord& record) const;  // "events.csv:3"
+};
+
+// Throws Error with file:line for an unfinished quote, text behind one, a column that is there twice, and a
+// record with more or fewer fields than columns.
+CsvTable parse_csv(std::string_view text, const std::string& name);
+
+}  // namespace armilla
