@@ -1,8 +1,9 @@
-// The simulator on one collective, every rank played message by message: n ranks on a ring, n(n-1) messages
-// for each half of an all-reduce.
+// The simulator on one collective: n ranks on a ring, n(n-1) messages for each half of an all-reduce, every
+// rank played message by message, or one for all.
 #include <benchmark/benchmark.h>
 
 #include <memory>
+#include <span>
 
 #include "cost/cost.h"
 #include "goal_reporter.h"
@@ -53,6 +54,20 @@ void simulate_ring_unfolded(benchmark::State& state) {
   set_goal(state, "messages", static_cast<double>(messages), kGoal);
 }
 BENCHMARK(simulate_ring_unfolded)->Arg(64)->Arg(1024)->Unit(benchmark::kMillisecond);
+
+// One rank for all of 4096, three calls one after the other: what is not played must not be rehearsed
+// unfolded.
+void simulate_ring_folded(benchmark::State& state) {
+  Graph graph = one_all_reduce(4096, Bytes(1'000'000'000));
+  Program& program = graph.programs.front();
+  for (std::uint32_t call = 0; call < 2; ++call)
+    program.add(NodeKind::collective, Phase::gradient_exchange, program.name[0], -1, 0, std::span(&call, 1));
+  const Study study = on_a_ring(4096);
+  const std::unique_ptr<CostModel> cost = make_cost_model(study.compute, study.machine.device);
+  for (auto _ : state) simulate(graph, study, *cost);
+  set_goal(state, "jobs", static_cast<double>(state.iterations()), 50);
+}
+BENCHMARK(simulate_ring_folded)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace armilla

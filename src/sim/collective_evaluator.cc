@@ -19,7 +19,7 @@ bool CollectiveEvaluator::take(std::uint32_t id, bool fresh, std::int32_t rank) 
   CollectiveInstance& instance = instances_[id];
   const FoldedFamily& family = classes_.families[instance.family];
   if (fresh && lone_.contains(instance.family, family.group_of[static_cast<std::size_t>(rank)]))
-    instance.rehearsal = rehearser_.rehearse(instance.call, *instance.group->layouts.front());
+    instance.rehearsal = rehearser_.rehearse(instance.call, *instance.group);
   if (instance.rehearsal == nullptr) return false;
   if (++instance.gathered == instance.issues.size()) {
     perform(id);
@@ -56,8 +56,7 @@ void CollectiveEvaluator::finish(std::uint32_t id, std::uint32_t member_id, std:
   const CollectiveInstance& instance = instances_[id];
   const std::uint32_t node = instance.issues[member_id].node;
   const Time start = queue_.now() - instance.rehearsal->duration;
-  const std::int32_t position = instance.group->layouts[member_id]->flat_position(classes_.real_rank(rank));
-  for (ChunkPhase phase : instance.rehearsal->members[static_cast<std::size_t>(position)].phases) {
+  for (ChunkPhase phase : instance.rehearsal->members[member_id].phases) {
     phase.ready += start;
     phase.start += start;
     phase.end += start;
@@ -73,8 +72,7 @@ void CollectiveEvaluator::count_messages(Network& network) const {
       for (const auto& [rehearsal, times] : group.evaluated) {
         for (std::size_t m = 0; m < group.real.size(); ++m) {
           const GroupLayout& layout = *group.layouts[m];
-          const auto position = static_cast<std::size_t>(layout.flat_position(group.real[m]));
-          for (const Rehearsal::Sent& sent : rehearsal->members[position].sent) {
+          for (const Rehearsal::Sent& sent : rehearsal->members[m].sent) {
             const std::int32_t to = layout.ranks[static_cast<std::size_t>(sent.to)];
             network.count({group.real[m], to, sent.bytes, sent.dimension, 0, 0}, times * sent.times);
           }

@@ -12,9 +12,10 @@
 #include "ir/graph.h"
 #include "sim/collective_plan.h"
 #include "sim/rank_classes.h"
-#include "sim/rehearsal.h"
 
 namespace armilla {
+
+struct Rehearsal;  // sim/rehearsal.h
 
 // What a member did with an instance.
 struct CollectiveIssue {

@@ -8,14 +8,14 @@
 
 #include "base/units.h"
 #include "sim/collective_executor.h"
-#include "sim/group_layout.h"
+#include "sim/collective_instances.h"
 
 namespace armilla {
 
 struct Rehearsal {
   // Equal messages of one member to another.
   struct Sent {
-    std::int32_t to = 0;  // position in the group
+    std::int32_t to = 0;  // position in the sender's own group
     std::uint32_t dimension = 0;
     Bytes bytes;
     std::int64_t times = 0;
@@ -25,14 +25,15 @@ struct Rehearsal {
     std::vector<Sent> sent;
   };
   Time duration;                // of every member: they end together, too
-  std::vector<Member> members;  // by position in the group
+  std::vector<Member> members;  // of the group class
 };
 
 class Rehearser {
  public:
   virtual ~Rehearser() = default;
-  // Null where members that start together do not end together at a later moment. Stays where it is.
-  virtual const Rehearsal* rehearse(std::uint32_t call, const GroupLayout& layout) = 0;
+  // Null where members that start together do not end together at a later moment, and where a rehearsal does
+  // not pay. Stays where it is.
+  virtual const Rehearsal* rehearse(std::uint32_t call, const CollectiveGroup& group) = 0;
 };
 
 }  // namespace armilla

@@ -358,7 +358,7 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   RemoteMemories memories(options.remote_memory, graph.ranks, nullptr, queue);
   runner.use(*network);
   runner.use(custom);
-  Rehearsals rehearsals(graph, study, planner);
+  Rehearsals rehearsals(graph, study, classes, planner);
   if (can_evaluate(study, options))
     runner.evaluate(LoneGroups(graph, machine, study.what_if, classes, planner), rehearsals);
   walker.use(runner, messenger, &memories);
