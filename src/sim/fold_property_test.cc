@@ -34,6 +34,19 @@ Links links_of(const Result& result) {
   return links;
 }
 
+// Nodes of collectives and chunks, as they are listed.
+std::vector<std::uint64_t> order_of(const Result& result) {
+  std::vector<std::uint64_t> order;
+  for (const CollectiveRecord& record : result.collectives)
+    order.push_back(std::uint64_t{record.program} << 32 | record.node);
+  for (const RankClass& ranks : result.classes) {
+    for (const Interval& interval : ranks.collectives) order.push_back(interval.node);
+    for (const ChunkInterval& chunk : ranks.chunks)
+      order.push_back(chunk.node << 16 | chunk.chunk << 8 | chunk.phase);
+  }
+  return order;
+}
+
 std::optional<Result> outcome(const RandomJob& job, bool fold, bool every_message) {
   const LinearCost usual(1000), other(1300);
   std::vector<const CostModel*> costs = {&usual};
@@ -89,6 +102,8 @@ TEST(FoldProperty, ShortCutsChangeNothing) {
     both += folded->messages < played->messages && quick->events < folded->events ? 1 : 0;
     EXPECT_EQ(evaluated->messages, played->messages);
     EXPECT_EQ(quick->messages, folded->messages);
+    EXPECT_EQ(order_of(*evaluated), order_of(*played));
+    EXPECT_EQ(order_of(*quick), order_of(*folded));
     for (const std::optional<Result>* result : {&folded, &evaluated, &quick})
       expect_equal(job, **result, *played);
     if (HasFatalFailure() || HasNonfatalFailure()) return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 namespace armilla {
 namespace {
@@ -70,10 +71,9 @@ class Finder {
     const CollectiveCall& call = graph_.collectives[call_id];
     Dimensions& dimensions = found->second;
     if (call.custom >= 0) return dimensions = kAll;
-    for (std::int64_t chunk = 0; chunk < planner_.chunks(call); ++chunk) {
-      for (const PlannedPhase& phase : planner_.plan(call, shape, chunk).phases)
-        dimensions |= phase.dimension == kAllDimensions ? kAll : bit(phase.dimension);
-    }
+    // Chunks differ in size and, of trees, in their side.
+    for (const PlannedPhase& phase : planner_.plan(call, shape, 0).phases)
+      dimensions |= phase.dimension == kAllDimensions ? kAll : bit(phase.dimension);
     return dimensions;
   }
 
@@ -82,18 +82,28 @@ class Finder {
     return planner_.layout(graph_, family, graph_.families[family].group_of[real]);
   }
 
+  // Dimensions in which any of the others' coordinates is not the rank's.
+  Dimensions differing(std::int32_t rank, std::span<const std::int32_t> others) const {
+    Dimensions dimensions = 0;
+    std::int64_t stride = 1;
+    for (std::uint32_t d = 0; d < machine_.dimensions.size(); ++d) {
+      const std::int64_t size = machine_.dimensions[d].size;
+      const bool differ = std::any_of(others.begin(), others.end(), [&](std::int32_t other) {
+        return other / stride % size != rank / stride % size;
+      });
+      if (differ) dimensions |= bit(d);
+      stride *= size;
+    }
+    return dimensions;
+  }
+
   void mark_crossed_by_messages() {
     const Peers peers(graph_);
     for (std::int32_t rank = 0; rank < classes_.simulated(); ++rank) {
       const std::int32_t source = classes_.real_rank(rank);
       for (const std::uint32_t transfer : issued_[program_of(rank)].transfers) {
-        std::int32_t a = source, b = peers.of(source, graph_.transfers[transfer]);
-        for (std::uint32_t d = 0; d < machine_.dimensions.size(); ++d) {
-          const auto size = static_cast<std::int32_t>(machine_.dimensions[d].size);
-          if (a % size != b % size) shared_ |= bit(d);
-          a /= size;
-          b /= size;
-        }
+        const std::int32_t peer = peers.of(source, graph_.transfers[transfer]);
+        shared_ |= differing(source, std::span(&peer, 1));
       }
     }
   }
@@ -104,9 +114,12 @@ class Finder {
     for (const std::uint32_t call : issued_[program_of(rank)].calls) {
       const std::uint32_t family = graph_.collectives[call].family;
       const GroupLayout& layout = layout_of(family, rank);
-      const Dimensions dimensions = dimensions_of(call, layout.shape);
+      Dimensions dimensions = dimensions_of(call, layout.shape);
+      if (dimensions == kAll) {
+        dimensions = differing(layout.ranks.front(), layout.ranks);
+        shared_ |= dimensions;
+      }
       families[same_as_[family]] |= dimensions;
-      if (dimensions == kAll) shared_ = kAll;
       for (std::uint32_t d = 0; d < machine_.dimensions.size() && layout.is_grid(); ++d) {
         const Dimension& dimension = machine_.dimensions[d];
         const bool whole = static_cast<std::int64_t>(layout.coordinates[d].size()) == dimension.size;
@@ -171,11 +184,5 @@ class Finder {
 LoneGroups::LoneGroups(const Graph& graph, const Machine& machine, const WhatIf& what_if,
                        const RankClasses& classes, CollectivePlanner& planner)
     : lone_(Finder(graph, machine, classes, planner).find(what_if)) {}
-
-bool LoneGroups::any() const {
-  return std::any_of(lone_.begin(), lone_.end(), [](const std::vector<bool>& groups) {
-    return std::find(groups.begin(), groups.end(), true) != groups.end();
-  });
-}
 
 }  // namespace armilla

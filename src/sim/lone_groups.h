@@ -4,12 +4,10 @@
 //
 // A group is lone when all of this holds for every member and every machine dimension that the group's calls
 // are planned over:
-//   - no message of a node, custom schedule or flat algorithm crosses the dimension, and none of its links
-//   has
-//     a speed of its own;
+//   - no message of a node, custom schedule or flat algorithm crosses the dimension;
+//   - none of its links has a speed of its own;
 //   - the member's program issues no collectives of other groups there (families of equal groups are one);
-//   - on a Ring, all groups in it span it whole, for messages to others than neighbours pass everyone
-//   between;
+//   - on a Ring, all groups in it span it whole: messages to others than neighbours pass everyone between;
 //   - in the member's program, each of the group's calls depends on the one before;
 // and all members share one program, so that nothing but their places tells them apart.
 // Cost: O(nodes + dependences) per program and family that may be lone, O(simulated ranks x calls).
@@ -36,7 +34,6 @@ class LoneGroups {
   bool contains(std::uint32_t family, std::int32_t group) const {
     return !lone_.empty() && lone_[family][static_cast<std::size_t>(group)];
   }
-  bool any() const;
 
  private:
   std::vector<std::vector<bool>> lone_;

@@ -1,6 +1,5 @@
 #include "sim/recorder.h"
 
-#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -118,10 +117,6 @@ void Recorder::finish(Result& result) {
   std::vector<std::uint32_t> class_of(classes_.size());
   for (std::size_t rank = 0; rank < classes_.size(); ++rank) {
     RankClass& ranks = classes_[rank];
-    // Some are told late, with all of their collective.
-    const auto ends_first = [](const ChunkInterval& a, const ChunkInterval& b) { return a.end < b.end; };
-    if (!std::is_sorted(ranks.chunks.begin(), ranks.chunks.end(), ends_first))
-      std::stable_sort(ranks.chunks.begin(), ranks.chunks.end(), ends_first);
     class_of[rank] = static_cast<std::uint32_t>(result.classes.size());
     if (!chosen_[rank]) {
       class_of[rank] = known

@@ -7,8 +7,9 @@
 namespace armilla {
 namespace {
 
-// Messages that a rehearsal remembers; beyond that it would take more memory than it saves time.
-constexpr std::size_t kMostDistinct = 1 << 20;
+// Messages that all rehearsals of a run remember; beyond that they would take more memory than they save
+// time.
+constexpr std::size_t kMostRemembered = std::size_t{1} << 21;
 
 }  // namespace
 
@@ -100,27 +101,30 @@ std::optional<Rehearsal> Rehearsals::play(std::uint32_t call_id, const Collectiv
   sent_.assign(members, {});
   for (std::int32_t m = 0; m < classes_.simulated(); ++m) runner.issue(m, 0, call_id);
   possible_ = queue_.run();  // or time itself is at an end
-  if (!is_uniform()) return std::nullopt;
+  const bool is_fit = is_uniform();
+  const auto sent = std::move(sent_);
+  if (!is_fit) return std::nullopt;
   Rehearsal rehearsal;
   rehearsal.duration = ends_.front()->time - begin_;
   for (std::size_t m = 0; m < members; ++m) {
-    for (const auto& [message, times] : sent_[m])
+    for (const auto& [message, times] : sent[m])
       members_[m].sent.push_back(
           {std::get<0>(message), std::get<1>(message), Bytes(std::get<2>(message)), times});
   }
   rehearsal.members = std::move(members_);
+  remembered_ += distinct_;
   return rehearsal;
 }
 
 bool Rehearsals::is_uniform() const {
-  return distinct_ <= kMostDistinct && started_ == static_cast<std::int32_t>(ends_.size()) && ends_.front() &&
-         ends_.front()->round == 1 && ends_.front()->time > begin_ &&
+  return remembered_ + distinct_ <= kMostRemembered && started_ == static_cast<std::int32_t>(ends_.size()) &&
+         ends_.front() && ends_.front()->round == 1 && ends_.front()->time > begin_ &&
          std::all_of(ends_.begin(), ends_.end(), [&](const auto& end) { return end == ends_.front(); });
 }
 
 void Rehearsals::delivered(const Message& message) {
   const auto sender = static_cast<std::size_t>(classes_.simulated_rank(message.source));
-  if (distinct_ <= kMostDistinct) {
+  if (remembered_ + distinct_ <= kMostRemembered) {
     const std::int32_t to = group_->layouts[sender]->flat_position(message.destination);
     const auto [times, fresh] = sent_[sender].try_emplace({to, message.dimension, message.bytes.value});
     ++times->second;

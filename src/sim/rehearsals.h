@@ -87,7 +87,8 @@ class Rehearsals final : public Rehearser, MessageSink, CollectiveClient, RoundO
   std::vector<std::optional<End>> ends_;
   std::vector<Rehearsal::Member> members_;
   std::vector<std::map<std::tuple<std::int32_t, std::uint32_t, std::int64_t>, std::int64_t>> sent_;
-  std::size_t distinct_ = 0;  // messages in it
+  std::size_t distinct_ = 0;    // messages in it
+  std::size_t remembered_ = 0;  // of all plays
 };
 
 }  // namespace armilla

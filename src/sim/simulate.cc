@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <tuple>
 
 #include "base/error.h"
 #include "sim/collective_plan.h"
@@ -31,9 +33,9 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
   std::vector<std::int32_t> first(graph.programs.size(), -1);  // rank, by program
   for (std::size_t rank = graph.program_of.size(); rank-- > 0;)
     first[graph.program_of[rank]] = static_cast<std::int32_t>(rank);
-  std::map<std::uint32_t, CollectiveRecord> known;  // by call
+  std::map<std::pair<std::uint32_t, std::uint32_t>, CollectiveRecord> known;  // by program and call
   for (CollectiveRecord& record : result.collectives) {
-    const auto [found, fresh] = known.try_emplace(record.call);
+    const auto [found, fresh] = known.try_emplace({record.program, record.call});
     CollectiveRecord& facts = found->second;
     if (fresh) {
       const CollectiveCall& call = graph.collectives[record.call];
@@ -308,9 +310,28 @@ NetworkPromises promises_of(const ComponentChoice& network) {
   return find_component<NetworkInfo>("network", networks(), network.name, network.where).promises;
 }
 
-// Whether collectives may be evaluated instead of played: what folding relies on, this does, too.
+// Whether collectives may be evaluated instead of played: what folding relies on, this does, too. With jitter
+// no members would ever issue them together.
 bool can_evaluate(const Study& study, const SimulationOptions& options) {
-  return !options.every_message && promises_of(study.network).meets_on_links_only;
+  return !options.every_message && promises_of(study.network).meets_on_links_only &&
+         !(study.what_if.jitter.deviation > 0);
+}
+
+// In order of their ends, and where these are equal by what they are, not by how the run came to know of
+// them: evaluated collectives tell all of their chunks at once.
+void order_records(Result& result) {
+  const auto by_end = [](const Interval& interval) { return std::tuple(interval.end, interval.node); };
+  const auto by_chunk = [](const ChunkInterval& chunk) {
+    return std::tuple(chunk.end, chunk.node, chunk.chunk, chunk.phase);
+  };
+  for (RankClass& ranks : result.classes) {
+    std::ranges::sort(ranks.collectives, {}, by_end);
+    std::ranges::sort(ranks.others, {}, by_end);
+    std::ranges::sort(ranks.chunks, {}, by_chunk);
+  }
+  std::ranges::sort(result.collectives, {}, [](const CollectiveRecord& record) {
+    return std::tuple(record.finished, record.program, record.node);
+  });
 }
 
 RankClasses choose_classes(const Graph& graph, const Study& study, const SimulationOptions& options,
@@ -375,6 +396,7 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
 
   Result result;
   finish(result, graph, recorder, queue);
+  order_records(result);
   runner.count_evaluated();
   for (const Dimension& dimension : machine.dimensions) result.dimensions.push_back(dimension.name);
   result.links = network->links();

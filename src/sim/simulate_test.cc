@@ -461,5 +461,34 @@ TEST(Simulate, FoldedEqualsUnfolded) {
   EXPECT_GT(folded, 50);
 }
 
+// Among 16,384 ranks of one class, whose messages would be 268 million a chunk and call if each were played.
+TEST(Simulate, CollectivesAreRehearsedAsTheyAreFolded) {
+  const std::int64_t n = 16384;
+  Study study = study_of({dimension(DimensionKind::switched, n)});
+  study.collectives.algorithms = {"direct"};
+  Graph graph = graph_of(n, {call(CollectiveKind::all_to_all, 16384)});
+  for (std::uint32_t before = 1; before < 4; ++before)
+    graph.programs[0].add(NodeKind::collective, Phase::other, 0, -1, 0, std::span(&before, 1));
+  const Result result = simulate(graph, study, NoCost());
+  const Result played = simulate(graph, study, NoCost(), {.every_message = true});
+  EXPECT_EQ(result.iteration, played.iteration);
+  EXPECT_EQ(result.messages, 4 * (n - 1));
+  EXPECT_LT(result.events, played.events / 3);
+}
+
+// What a record says of its collective is what its own program's ranks see.
+TEST(Simulate, RecordsOfOneCallInGroupsOfDifferentSizeAreToldApart) {
+  const Study study = study_of({dimension(DimensionKind::fully_connected, 5)});
+  Graph graph = graph_of(5, {call(CollectiveKind::all_reduce, 6000)});
+  graph.families[0].groups = {{0, 1}, {2, 3, 4}};
+  graph.families[0].group_of = {0, 0, 1, 1, 1};
+  graph.programs.push_back(graph.programs[0]);
+  graph.program_of = {0, 0, 1, 1, 1};
+  const Result result = simulate(graph, study, NoCost());
+  ASSERT_EQ(result.collectives.size(), 2U);
+  for (const CollectiveRecord& record : result.collectives)
+    EXPECT_EQ(record.group_size, record.program == 0 ? 2 : 3);
+}
+
 }  // namespace
 }  // namespace armilla
