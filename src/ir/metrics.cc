@@ -134,8 +134,8 @@ std::vector<CollectiveSummary> summarize_collectives(const Run& run) {
     CollectiveSummary& summary = summaries[i];
     ++summary.count;
     summary.bytes = saturating_add(summary.bytes, call.bytes);
-    summary.time += record.finished - record.started;
-    summary.queued += record.started - record.issued;
+    summary.time = later(summary.time, record.finished - record.started);
+    summary.queued = later(summary.queued, record.started - record.issued);
     limits[i] += in_seconds(record.link_limit);
   }
   for (std::size_t i = 0; i < summaries.size(); ++i) {

@@ -49,10 +49,10 @@ std::optional<MemoryUse> largest_use(const Model& model, const Plan& plan, const
   }
 }
 
-// Replicas become fewer; the global batch and the micro-batch stay.
-bool grow(Plan& plan, std::int64_t Plan::*degree, std::int64_t factor) {
-  const std::int64_t replicas = plan.data();
-  if (replicas % factor != 0) return false;
+// To `target`, a multiple of what it is. Replicas become fewer; the global batch and the micro-batch stay.
+bool grow(Plan& plan, std::int64_t Plan::*degree, std::int64_t target) {
+  const std::int64_t factor = target / plan.*degree;
+  if (factor < 2 || plan.data() % factor != 0) return false;
   plan.*degree *= factor;
   plan.batch *= factor;
   plan.micro_batches *= factor;
@@ -103,10 +103,11 @@ std::vector<Step> steps_of(const Model& model, const Plan& plan) {
   steps.push_back({"offload of the optimizer", set(&Plan::offload_optimizer)});
   steps.push_back({"offload of activations", set(&Plan::offload_activations)});
   for (const std::int64_t factor : {2, 4, 8}) {
-    steps.push_back({fmt::format("tensor_parallel {}", plan.tensor * factor),
-                     [factor](Variant& v) { return grow(v.plan, &Plan::tensor, factor); }});
-    steps.push_back({fmt::format("pipeline_parallel {}", plan.pipeline * factor),
-                     [factor](Variant& v) { return grow(v.plan, &Plan::pipeline, factor); }});
+    const std::int64_t tensor = plan.tensor * factor, pipeline = plan.pipeline * factor;
+    steps.push_back({fmt::format("tensor_parallel {}", tensor),
+                     [tensor](Variant& v) { return grow(v.plan, &Plan::tensor, tensor); }});
+    steps.push_back({fmt::format("pipeline_parallel {}", pipeline),
+                     [pipeline](Variant& v) { return grow(v.plan, &Plan::pipeline, pipeline); }});
   }
   return steps;
 }

@@ -164,5 +164,23 @@ TEST(TransformerMemory, AdviceIsWhatThePlanThenNeeds) {
   EXPECT_THAT(advice, Contains(expected.back()));
 }
 
+TEST(TransformerMemory, AdviceNamesADegreeOnceWithItsLastValue) {
+  const Model model = transformer("flash");
+  Plan plan = plan_of(1, false, Recompute::none);
+  plan.ranks = 64;
+  int together = 0;
+  for (std::int64_t gib = 2; gib < 64; gib += 2) {
+    Device device;
+    device.memory = Bytes(gib << 30);
+    for (const std::string& line : memory_advice(model, plan, device)) {
+      for (const std::string degree : {"tensor_parallel", "pipeline_parallel"})
+        EXPECT_EQ(line.find(degree), line.rfind(degree)) << line;
+      const bool names_both = line.find(" and tensor_parallel") != std::string::npos;
+      together += names_both ? 1 : 0;
+    }
+  }
+  EXPECT_GT(together, 0);
+}
+
 }  // namespace
 }  // namespace armilla

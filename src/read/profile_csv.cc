@@ -31,6 +31,13 @@ Phase phase_named(const std::string& text, const std::string& where) {
               suggest(text, std::span<const std::string_view>(names)));
 }
 
+bool is_measured(const std::string& source, const std::string& where) {
+  constexpr std::array<std::string_view, 3> kSources = {"measured", "modelled", "given"};
+  if (std::find(kSources.begin(), kSources.end(), source) == kSources.end())
+    throw Error(where, fmt::format("unknown source '{:.60}'", source), suggest(source, kSources));
+  return source == "measured";
+}
+
 Time seconds_in(const std::string& text, const std::string& where) {
   const double seconds = parse_real(text, where);
   if (!(seconds >= 0) || from_seconds(seconds) >= kEndOfTime)
@@ -60,7 +67,7 @@ Profile parse_profile(std::string_view text, const std::string& name) {
     if (event && fields[*event] != "computation")
       throw Error(where, fmt::format("unknown event '{:.60}'", fields[*event]),
                   "expected computation or communication");
-    if (source && (fields[*source] == "modelled" || fields[*source] == "given")) continue;
+    if (source && !is_measured(fields[*source], where)) continue;
     const auto dtype = dtype_from_name(fields[type]);
     if (!dtype) throw Error(where, fmt::format("unknown type '{:.60}'", fields[type]), "for example bf16");
     ComputationKey key{fields[operation],

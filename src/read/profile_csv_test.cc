@@ -54,6 +54,8 @@ TEST(ProfileCsv, WhatIsWrongIsSaidWithItsPlace) {
   EXPECT_NE(error_in(kHeader + "a,forward,,bf16,x,2,3\n").find("t.csv:2: flops: "), std::string::npos);
   EXPECT_EQ(error_in(kHeader + "a,forward,,bf16,1,2,3\na,forward,,bf16,1,2,3\na,forward,,bf16,1,2,4\n"),
             "t.csv:4: 'a' has another time further up");
+  EXPECT_EQ(error_in("source," + kHeader + "measurd,a,forward,,bf16,1,2,3\n"),
+            "t.csv:2: unknown source 'measurd'\n  hint: did you mean 'measured'?");
   EXPECT_EQ(error_in("event," + kHeader + "kernel,a,forward,,bf16,1,2,3\n"),
             "t.csv:2: unknown event 'kernel'\n  hint: expected computation or communication");
 }
