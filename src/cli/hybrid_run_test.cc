@@ -184,11 +184,26 @@ TEST_F(HybridRun, WhatDoesNotFitComesWithAdvice) {
 
 TEST_F(HybridRun, PlansThatCannotBeAreRefused) {
   const std::string base = "run llama3-8b --machine dgx-h100 --ranks 64 --micro-batch 1 ";
-  for (const std::string flags :
-       {"--tp 3", "--tp 1000000000", "--pp 7 --global-batch 64", "--pp 64 --tp 8", "--dp 65", "--zero 4",
-        "--schedule dualpipe --pp 4 --vpp 3", "--ep 8", "--cp 5", "--vpp 1000000000", "--stage-blocks 1,2,x",
-        "--global-batch 63", "--micro-batches 9223372036854775807", "--rank-order tensor-data",
-        "--recompute most", "--offload everything", "--seq 0", "--expert-skew nan", "--timeline-ranks a"}) {
+  for (const std::string flags : {"--tp 3",
+                                  "--tp 1000000000",
+                                  "--pp 7 --global-batch 64",
+                                  "--pp 64 --tp 8",
+                                  "--dp 65",
+                                  "--zero 4",
+                                  "--schedule dualpipe --pp 4 --vpp 3",
+                                  "--ep 8",
+                                  "--cp 5",
+                                  "--vpp 1000000000",
+                                  "--stage-blocks 1,2,x",
+                                  "--global-batch 63",
+                                  "--micro-batches 9223372036854775807",
+                                  "--rank-order tensor-data",
+                                  "--recompute most",
+                                  "--offload everything",
+                                  "--fsdp --zero 1",
+                                  "--seq 0",
+                                  "--expert-skew nan",
+                                  "--timeline-ranks a"}) {
     const std::string text = error(base + flags);
     EXPECT_EQ(text.substr(0, 16), "armilla: error: ") << flags << '\n' << text;
   }
