@@ -96,7 +96,10 @@ class CollectiveCommand final : public Command {
           {to_text(summary.bytes), to_text(summary.time),
            moves ? to_text(Bandwidth(static_cast<double>(summary.bytes.value) / seconds)) : "",
            moves ? to_text(summary.bus_bandwidth) : "",
-           moves ? fmt::format("{:.1f} %", 100 * summary.link_share) : "", summary.algorithm});
+           !moves                   ? ""
+           : summary.link_share > 0 ? fmt::format("{:.1f} %", 100 * summary.link_share)
+                                    : "unknown",
+           summary.algorithm});
     }
     text += to_text(table, 2, colour);
     for (const std::string& warning : first.warnings) text += wrap(warning, "  warning  ");
