@@ -160,6 +160,9 @@ void read_recompute(const Config& config, Plan& plan) {
         read_choice(*recompute, {Recompute::none, Recompute::selective, Recompute::full, Recompute::block});
   }
   const auto blocks = config.find("recompute_blocks");
+  if (!blocks && plan.recompute == Recompute::block)
+    throw Error(config.at("recompute").where(), "which blocks to recompute is missing",
+                "give recompute_blocks, how many of every model chunk");
   if (!blocks) return;
   plan.recompute_blocks = blocks->count(0, INT32_MAX);
   if (config.has("recompute") && plan.recompute != Recompute::block) {
