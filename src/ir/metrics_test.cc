@@ -54,6 +54,18 @@ TEST(Metrics, Throughput) {
   EXPECT_DOUBLE_EQ(model_flops_utilization(run), 0.6);
 }
 
+// Twenty calls of half the longest time there is.
+TEST(Metrics, SumsOfTimesSaturate) {
+  auto run = small_run();
+  CollectiveRecord& record = run.result.collectives.front();
+  record.issued = Time(0);
+  record.started = record.finished = kEndOfTime / 2;
+  run.result.collectives.resize(20, record);
+  EXPECT_EQ(summarize_collectives(run).front().queued, kEndOfTime);
+  for (CollectiveRecord& each : run.result.collectives) each.started = Time(0);
+  EXPECT_EQ(summarize_collectives(run).front().time, kEndOfTime);
+}
+
 TEST(Metrics, CollectivesAreSummedByKind) {
   const std::vector<CollectiveSummary> summaries = summarize_collectives(small_run());
   ASSERT_EQ(summaries.size(), 1U);

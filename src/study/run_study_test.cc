@@ -4,9 +4,12 @@
 
 #include <algorithm>
 
+#include "base/config.h"
 #include "base/error.h"
 #include "ir/metrics.h"
 #include "read/machine_yaml.h"
+#include "read/study_yaml.h"
+#include "study/prepare.h"
 
 namespace armilla {
 namespace {
@@ -79,6 +82,21 @@ TEST(RunStudy, WhatTheUserMustNotOverlookIsSaid) {
   study.network.name = "analytical-unshared";
   study.collectives.algorithms = {"direct"};
   EXPECT_TRUE(mentions(run_study(study).warnings, "does not share links"));
+}
+
+TEST(RunStudy, ChunksThatMakeTheScheduleInterleavedAreNoted) {
+  const auto notes = [](const std::string& plan) {
+    return run_study(
+               prepare_study(read_study(Config::parse(
+                   "model: gpt2-345m\nmachine: dgx-a100\nplan: {ranks: 8, pipeline: 4, virtual_stages: 2" +
+                       plan + "}\n",
+                   "study.yaml"))))
+        .notes;
+  };
+  const std::string note = "2 model chunks per pipeline rank make the schedule 1f1b interleaved";
+  EXPECT_TRUE(mentions(notes(""), note));
+  EXPECT_TRUE(mentions(notes(", schedule: 1f1b"), note));
+  EXPECT_FALSE(mentions(notes(", schedule: interleaved"), note));
 }
 
 TEST(RunStudy, ASingleDeviceTrainsWithoutANetwork) {
