@@ -103,8 +103,10 @@ TEST(Config, SyntaxErrorsAreLocated) {
   EXPECT_EQ(
       parse_error("? [1]\n: 2\n"),
       "f.yaml:1:3: a key must be a plain word\n  hint: a bracket that is never closed reads like one, too");
-  EXPECT_EQ(parse_error("a: 1\n---\nb: 2\n"),
-            "f.yaml: holds more than one YAML document\n  hint: keep one, without '---' between parts");
+  EXPECT_EQ(
+      parse_error("a: 1\n---\nb: 2\n"),
+      "f.yaml: holds more than one document\n  hint: keep one, without '---' between parts in YAML and with "
+      "nothing after the last brace in JSON");
   EXPECT_EQ(parse_error(std::string("a: 1\0", 5)), "f.yaml: is a binary file, not YAML");
 }
 

@@ -82,7 +82,7 @@ double parse_quantity(std::string_view text, const std::string& where, std::stri
 // A positive value must not become a silent zero.
 std::int64_t to_whole(double value, std::string_view text, const std::string& where, std::string_view unit) {
   const std::int64_t whole = std::llround(value);
-  if (value > 0 && whole == 0)
+  if (value > 0 && value < 1)
     throw Error(where, fmt::format("'{:.60}' is too small", text),
                 fmt::format("the resolution is 1 {}", unit));
   return whole;

@@ -175,7 +175,9 @@ YamlValue parse_yaml(std::string_view text, const std::string& name) {
     if (!parser.HandleNextDocument(builder)) return {};
     TreeBuilder second(name);
     if (parser.HandleNextDocument(second))
-      throw Error(name, "holds more than one YAML document", "keep one, without '---' between parts");
+      throw Error(
+          name, "holds more than one document",
+          "keep one, without '---' between parts in YAML and with nothing after the last brace in JSON");
     return builder.take();
   } catch (const YAML::Exception& e) {
     const std::string where =

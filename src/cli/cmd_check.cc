@@ -11,9 +11,6 @@
 #include "collective/algorithm.h"
 #include "collective/msccl_verify.h"
 #include "cost/cost.h"
-#include "lower/plan_places.h"
-#include "lower/resolve_plan.h"
-#include "lower/sharded_model.h"
 #include "network/network.h"
 #include "read/chakra.h"
 #include "read/communicators_json.h"
@@ -22,6 +19,7 @@
 #include "read/study_yaml.h"
 #include "study/prepare.h"
 #include "study/run_jobs.h"
+#include "study/run_study.h"
 #include "study/trace_input.h"
 
 namespace armilla {
@@ -34,9 +32,9 @@ void check_components(const Study& study) {
   const auto check = [](const std::vector<std::string>& algorithms, const std::string& where) {
     for (const std::string& algorithm : algorithms) Algorithm(algorithm, where);
   };
-  check(study.collectives.algorithms, "collectives.algorithms");
+  check(study.collectives.algorithms, study.collectives.algorithms_where);
   for (const auto& [kind, algorithms] : study.collectives.algorithms_by_kind)
-    check(algorithms, fmt::format("collectives.{}", name_of(kind)));
+    check(algorithms, where_of(study.collectives, kind));
 }
 
 std::string check_jobs(const JobsStudy& study) {
@@ -51,13 +49,9 @@ std::string check_jobs(const JobsStudy& study) {
 std::string check_study(const Config& config) {
   if (config.has("jobs")) return check_jobs(read_jobs(config));
   const Study study = prepare_study(read_study(config));
-  validate_plan(study.plan, config.where());
   check_components(study);
-  Model model =
-      read_model(study.model.name, {study.model.dimensions, study.plan.micro_batch(), study.model.sequence});
-  if (model.blocks.empty()) annotate_parallelism(model);
-  with_places(study.request, [&] { check_plan_for_model(study.plan, model, study.request.where); });
-  return fmt::format("study of {} on {} ranks of {}", model.name, study.plan.ranks, study.machine.name);
+  const Run run = lower_study(study, *make_cost_model(study.compute, study.machine.device));
+  return fmt::format("study of {} on {} ranks of {}", run.model.name, study.plan.ranks, study.machine.name);
 }
 
 std::string describe(const Machine& machine) {
@@ -130,7 +124,7 @@ std::string check_schedule(const std::string& path) {
 }
 
 std::string check(const std::string& input, const ModelOptions& options, const TraceFlags& flags) {
-  if (input.ends_with(".yaml") || input.ends_with(".yml")) return check_yaml(input);
+  if (holds_study(input)) return check_yaml(input);
   if (input.ends_with(".xml")) return check_schedule(input);
   if (input.ends_with(".et") || input.ends_with(".et.gz")) return check_trace(input);
   if (!std::filesystem::exists(input) && trace_file(input, 0)) return check_traces_of(input, flags);

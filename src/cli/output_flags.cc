@@ -85,7 +85,8 @@ TimelineSelection OutputFlags::selection() const {
     const std::string from = timeline_window.substr(0, dots), until = timeline_window.substr(dots + 2);
     if (!from.empty()) selection.from = parse_time(from, where);
     if (!until.empty()) selection.until = parse_time(until, where);
-    if (selection.until <= selection.from) throw Error(where, "the window ends before it begins");
+    if (selection.until < selection.from) throw Error(where, "the window ends before it begins");
+    if (selection.until == selection.from) throw Error(where, "the window is empty");
   }
   return selection;
 }
@@ -93,10 +94,16 @@ TimelineSelection OutputFlags::selection() const {
 SimulationOptions OutputFlags::options() const {
   if (!trace.empty()) trace_format(trace);
   selection();
+  for (const auto& [flag, text] :
+       {std::pair("--timeline-ranks", timeline_ranks), std::pair("--timeline-window", timeline_window)}) {
+    if (!text.empty() && trace.empty() && csv.empty())
+      throw Error(fmt::format("{} {:.60}", flag, text), "there is no timeline to choose from",
+                  "--trace FILE writes one");
+  }
   SimulationOptions options;
   options.fold = !no_fold;
   options.every_message = every_message;
-  options.max_messages = parse_real(max_messages, "--max-messages");
+  options.max_messages = parse_scale(max_messages, "--max-messages");
   return options;
 }
 
@@ -116,6 +123,10 @@ std::vector<std::int32_t> OutputFlags::recorded_ranks(std::int64_t ranks) const 
 void OutputFlags::write(const Run& run, std::vector<NamedContents> more,
                         std::vector<std::string> folders) const {
   const TimelineSelection selected = selection();
+  if (selected.from > run.result.iteration) {
+    throw Error(fmt::format("--timeline-window {:.60}", timeline_window), "the window begins after the end",
+                fmt::format("the run takes {}", to_text(run.result.iteration)));
+  }
   const auto add = [&](const RunFormat& format, const std::string& path) {
     std::vector<NamedContents> written = format.write(run, path, selected);
     more.insert(more.end(), std::make_move_iterator(written.begin()), std::make_move_iterator(written.end()));

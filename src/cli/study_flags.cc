@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/model_flags.h"
+#include "read/study_yaml.h"
 
 namespace armilla {
 
@@ -53,11 +54,14 @@ constexpr std::array kStudyFlags = {
               "blocks of every stage, or 'balanced' by cost (default: even)", Value::list},
     StudyFlag{"--rank-order", "plan.order", "AXES",
               "axes on the machine, innermost first (default tensor-context-data-pipeline)"},
-    StudyFlag{"--batch", "plan.batch", "N", "samples per replica and iteration (default 32)"},
+    StudyFlag{"--batch", "plan.batch", "N",
+              "samples per replica and iteration (default 32; of described models, one per micro-batch)"},
     StudyFlag{"--global-batch", "plan.global_batch", "N",
               "samples of all replicas together, instead of --batch"},
-    StudyFlag{"--micro-batch", "plan.micro_batch", "N", "samples of one micro-batch of a replica"},
-    StudyFlag{"--micro-batches", "plan.micro_batches", "N", "micro-batches per iteration (default 1)"},
+    StudyFlag{"--micro-batch", "plan.micro_batch", "N",
+              "samples of one micro-batch of a replica (described models: default 1)"},
+    StudyFlag{"--micro-batches", "plan.micro_batches", "N",
+              "micro-batches per iteration (default 1; in a pipeline up to 4 per stage)"},
     StudyFlag{"--seq", "model.sequence", "N", "tokens per sample (default: the model's own)"},
     StudyFlag{"--context-method", "plan.context_method", "NAME", "ring or all-to-all (default ring)"},
     StudyFlag{"--expert-load", "plan.expert_load", "NAME",
@@ -89,10 +93,6 @@ constexpr std::array kStudyFlags = {
     StudyFlag{"--chunk-order", "collectives.order", "NAME", "lifo, fifo or priority (default lifo)"},
 };
 
-bool is_study_file(const std::string& path) {
-  return path.ends_with(".yaml") || path.ends_with(".yml");
-}
-
 // "a,b" as a list; a single word stays one, which is how a list's alternative is written.
 std::string yaml_value(const StudyFlag& flag, std::string_view text) {
   const bool digits = text.find_first_not_of("0123456789") == std::string_view::npos;
@@ -108,7 +108,7 @@ std::string yaml_value(const StudyFlag& flag, std::string_view text) {
 }  // namespace
 
 void StudyFlags::declare(CLI::App& app) {
-  app.add_option("input", input, "a model (zoo name, ONNX file or config.json) or a study file (.yaml)")
+  app.add_option("input", input, "a model (zoo name, ONNX file, description or config.json) or a study file")
       ->type_name("MODEL|STUDY")
       ->required();
   app.add_option("--machine", machine, "a machine by name or file (armilla list machines)")
@@ -150,7 +150,7 @@ Config StudyFlags::configuration(std::string_view command) const {
     return std::any_of(settings.begin(), settings.end(),
                        [&](const std::string& setting) { return setting.starts_with(key); });
   };
-  const bool study = is_study_file(input);
+  const bool study = holds_study(input);
   if (!study) set("model.name", yaml_scalar(input), std::string(command));
   if (!machine.empty()) set("machine", yaml_scalar(machine), "--machine " + machine);
   if (!study && machine.empty() && !sets("machine")) {

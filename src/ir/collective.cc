@@ -41,6 +41,12 @@ std::string_view name_of(ChunkOrder order) {
   return "?";
 }
 
+std::string where_of(const CollectiveOptions& options, CollectiveKind kind) {
+  if (!options.algorithms_by_kind.contains(kind)) return options.algorithms_where;
+  const auto found = options.where_by_kind.find(kind);
+  return found != options.where_by_kind.end() ? found->second : "collectives." + std::string(name_of(kind));
+}
+
 std::string_view name_of(Decomposition decomposition) {
   switch (decomposition) {
     case Decomposition::bandwidth_aware:

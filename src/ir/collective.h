@@ -50,6 +50,8 @@ struct CollectiveOptions {
   // halving-doubling when its size is a power of two, else ring).
   std::vector<std::string> algorithms;
   std::map<CollectiveKind, std::vector<std::string>> algorithms_by_kind;  // overrides `algorithms`
+  std::string algorithms_where = "collectives.algorithms";                // where `algorithms` stand
+  std::map<CollectiveKind, std::string> where_by_kind;                    // and the others
   Decomposition decomposition = Decomposition::bandwidth_aware;
   std::int64_t chunks = 4;         // pieces a collective is cut into; they overlap across dimensions
   std::int64_t active_chunks = 4;  // chunks a rank works on at once per dimension
@@ -59,5 +61,8 @@ struct CollectiveOptions {
   // so it is off by default.
   bool charge_reductions = false;
 };
+
+// Where the algorithms that a kind takes stand.
+std::string where_of(const CollectiveOptions& options, CollectiveKind kind);
 
 }  // namespace armilla

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/checked.h"
 
 namespace armilla {
@@ -28,6 +31,19 @@ std::int64_t rank_count(const Machine& machine) {
   for (const Dimension& dimension : machine.dimensions)
     count = checked_multiply(count, dimension.size, machine.name);
   return count;
+}
+
+std::uint32_t device_number(const Machine& machine, std::int64_t rank) {
+  const auto after =
+      std::upper_bound(machine.others.begin(), machine.others.end(), rank,
+                       [](std::int64_t r, const OtherDevices& other) { return r < other.first; });
+  if (after == machine.others.begin() || rank > std::prev(after)->last) return 0;
+  return static_cast<std::uint32_t>(after - machine.others.begin());
+}
+
+const Device& device_of(const Machine& machine, std::int64_t rank) {
+  const std::uint32_t number = device_number(machine, rank);
+  return number == 0 ? machine.device : machine.others[number - 1].device;
 }
 
 Machine with_ranks(const Machine& machine, std::int64_t ranks, bool elastic, const std::string& where) {

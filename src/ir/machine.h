@@ -72,6 +72,10 @@ struct Machine {
 
 std::int64_t rank_count(const Machine& machine);
 
+// 0: the machine's usual device, i + 1: that of `others[i]`. O(log others).
+std::uint32_t device_number(const Machine& machine, std::int64_t rank);
+const Device& device_of(const Machine& machine, std::int64_t rank);
+
 // The first `ranks` devices as a machine of their own: inner dimensions stay whole, one is cut, outer ones
 // fall away; the last dimension may grow when `elastic`. Throws Error with the nearest possible counts when
 // `ranks` leaves a dimension ragged.

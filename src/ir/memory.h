@@ -25,10 +25,11 @@ struct MemoryUse {
   bool fits() const { return peak() <= capacity; }
 };
 
-// A node of a program that makes memory at its start or frees it at its end.
-struct MemoryChange {
-  std::uint32_t node = 0;
-  std::int64_t bytes = 0;  // positive: allocated when the node starts; negative: freed when it ends
+// What a rank holds besides what it holds all the time, from the start (or the end) of a node on.
+struct MemoryMoment {
+  std::uint32_t node = 0;  // a computation
+  bool at_end = false;
+  Bytes activations, temporary;
 };
 
 // Of the ranks of one program.
@@ -37,8 +38,8 @@ struct RoleMemory {
   std::uint32_t program = 0;
   std::int64_t most_in_flight = 1;  // micro-batches whose activations are kept at once
   MemoryUse use;
-  Bytes host;                             // what is offloaded to the CPU's memory
-  std::vector<MemoryChange> activations;  // in order of node
+  Bytes host;                           // what is offloaded to the CPU's memory
+  std::vector<MemoryMoment> over_time;  // in the order of the program; its largest sum is that of `use`
 };
 
 }  // namespace armilla

@@ -25,12 +25,12 @@ double bus_factor(CollectiveKind kind, std::int64_t group_size) {
   return 0;
 }
 
-Time iteration_time(const Run& run) {
-  return run.period > Time(0) ? run.period : run.result.iteration;
+Time simulated_time(const Run& run) {
+  return run.iterations > 1 ? run.simulated : run.result.iteration;
 }
 
 double samples_per_second(const Run& run) {
-  const double seconds = in_seconds(iteration_time(run));
+  const double seconds = in_seconds(run.result.iteration);
   const Plan& plan = run.study.plan;
   return seconds > 0 ? static_cast<double>(plan.batch) * static_cast<double>(plan.data()) / seconds : 0;
 }
@@ -48,7 +48,7 @@ double macs_of(const Work& work) {
 }
 
 double share_of_peak(const Run& run, double flops) {
-  const double seconds = in_seconds(iteration_time(run));
+  const double seconds = in_seconds(run.result.iteration);
   const double peak = run.peak_rate.value * static_cast<double>(run.study.plan.ranks);
   return seconds > 0 ? flops / (seconds * peak) : 0;
 }
@@ -107,6 +107,10 @@ double model_flops_utilization(const Run& run) {
 
 double hardware_flops_utilization(const Run& run) {
   return share_of_peak(run, hardware_flops(run));
+}
+
+double executed_flops_utilization(const Run& run) {
+  return share_of_peak(run, executed_flops(run, {}));
 }
 
 std::vector<CollectiveSummary> summarize_collectives(const Run& run) {

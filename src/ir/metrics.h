@@ -17,11 +17,15 @@ namespace armilla {
 
 double bus_factor(CollectiveKind kind, std::int64_t group_size);
 
-Time iteration_time(const Run& run);  // of one iteration in the steady state
+Time simulated_time(const Run& run);  // of all iterations that were played to find one of the steady state
 double samples_per_second(const Run& run);
 double tokens_per_second(const Run& run);  // 0: the model does not tell what a token is
 double model_flops_utilization(const Run& run);
 double hardware_flops_utilization(const Run& run);
+// Of the matrix products that devices really compute, the optimizer's excepted: a causal mask leaves out
+// about half of the attention scores that the others count. More than 1 only where profiled times are shorter
+// than the device can be.
+double executed_flops_utilization(const Run& run);
 // Per iteration, all ranks; those of a large job are beyond 64 bits.
 double model_flops(const Run& run);
 double hardware_flops(const Run& run);

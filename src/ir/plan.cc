@@ -203,7 +203,6 @@ void validate_choices(const Plan& plan, const std::string& where) {
 }  // namespace
 
 void validate_plan(const Plan& plan, const std::string& where) {
-  constexpr std::int64_t kMostRanks = std::int64_t{1} << 24;
   if (plan.ranks < 1 || plan.ranks > kMostRanks) {
     throw Error(where, fmt::format("{} ranks", plan.ranks),
                 fmt::format("ranks must be between 1 and {}", kMostRanks));

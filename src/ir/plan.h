@@ -22,6 +22,8 @@
 
 namespace armilla {
 
+inline constexpr std::int64_t kMostRanks = std::int64_t{1} << 24;  // of a job
+
 enum class Optimizer : std::uint8_t { sgd, momentum, adam };
 std::string_view name_of(Optimizer optimizer);
 int state_words(Optimizer optimizer);  // optimizer values kept per parameter, 4 bytes each

@@ -39,7 +39,7 @@ struct RankClass {
   std::uint32_t program = 0;
   Time finish;                        // end of its last node
   Time compute;                       // busy computing: Lane::device
-  Time communication;                 // at least one collective in flight
+  Time communication;                 // at least one collective or send in flight (sim/recorder.h)
   Time exposed_communication;         // of that, while not computing
   std::vector<Interval> computes;     // in order of start; empty unless recorded
   std::vector<Interval> collectives;  // from issue to completion
@@ -54,8 +54,8 @@ struct CollectiveRecord {
   std::int64_t group_size = 0;
   std::string algorithm;  // "reduce-scatter direct, all-reduce ring, all-gather direct"
   Time issued, started, finished;
-  // Least time in which any of its links could carry the bytes this rank sends, over its dimensions: the
-  // link's limit.
+  // Least time in which the busiest link could carry what the call sends over it: the link's limit. At most
+  // the record's own time, but on networks that do not share links.
   Time link_limit;
 };
 

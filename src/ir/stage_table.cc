@@ -162,40 +162,49 @@ double bubble_ratio(const StageTable& table) {
   return compute > 0 ? total(table, &StageSummary::bubble) / compute : 0;
 }
 
+namespace {
+
+std::vector<MemorySample> thinned(const std::vector<MemorySample>& samples, std::size_t most) {
+  const std::size_t stride = (samples.size() + most - 1) / most;
+  if (stride < 2) return samples;
+  std::vector<MemorySample> kept;
+  for (std::size_t i = 0; i < samples.size(); i += stride) {
+    const auto first = samples.begin() + static_cast<std::ptrdiff_t>(i);
+    const auto end = samples.begin() + static_cast<std::ptrdiff_t>(std::min(i + stride, samples.size()));
+    kept.push_back(
+        *std::max_element(first, end, [](const auto& a, const auto& b) { return a.held < b.held; }));
+  }
+  return kept;
+}
+
+}  // namespace
+
 std::vector<MemorySample> memory_over_time(const Run& run, const RoleMemory& memory, std::size_t most) {
   const std::vector<const RankClass*> chosen = representatives(run);
   if (memory.program >= chosen.size() || chosen[memory.program] == nullptr || most < 2) return {};
   const RankClass& ranks = *chosen[memory.program];
   if (!is_recorded(ranks)) return {};
-  std::vector<Interval> when(run.graph.programs[memory.program].size());
-  for (const auto* intervals : {&ranks.computes, &ranks.collectives, &ranks.others}) {
-    for (const Interval& interval : *intervals) when[interval.node] = interval;
+  std::vector<const Interval*> when(run.graph.programs[memory.program].size());
+  for (const Interval& interval : ranks.computes) when[interval.node] = &interval;
+  const Bytes always = memory.use.peak() - memory.use.activations - memory.use.temporary;
+  std::vector<MemorySample> samples = {{Time(0), always, {}, {}}};
+  bool between = true;  // computations
+  for (const MemoryMoment& moment : memory.over_time) {
+    const Bytes held = always + moment.activations + moment.temporary;
+    const MemorySample sample{Time(0), held, moment.activations, moment.temporary};
+    const Interval* const interval = when[moment.node];
+    if (interval == nullptr) {  // before or after what was recorded
+      if (samples.size() == 1) samples.front() = sample;
+      continue;
+    }
+    const Time at = std::max(samples.back().at, moment.at_end ? interval->end : interval->start);
+    // What is freed at a moment can be given out again at the same.
+    if (between && samples.back().at == at) samples.pop_back();
+    samples.push_back(sample);
+    samples.back().at = at;
+    between = moment.at_end;
   }
-  std::vector<std::pair<Time, std::int64_t>> changes;
-  for (const MemoryChange& change : memory.activations) {
-    const Interval& interval = when[change.node];
-    changes.emplace_back(change.bytes > 0 ? interval.start : interval.end, change.bytes);
-  }
-  // What is freed at a moment can be given out again at the same.
-  std::sort(changes.begin(), changes.end());
-  const Bytes always = memory.use.peak() - memory.use.activations;
-  std::vector<MemorySample> samples = {{Time(0), always}};
-  std::int64_t held = 0;
-  for (const auto& [at, bytes] : changes) {
-    held += bytes;
-    if (samples.back().at != at) samples.push_back({at, {}});
-    samples.back().held = Bytes(always.value + held);
-  }
-  const std::size_t stride = (samples.size() + most - 1) / most;
-  if (stride < 2) return samples;
-  std::vector<MemorySample> thinned;
-  for (std::size_t i = 0; i < samples.size(); i += stride) {
-    const auto first = samples.begin() + static_cast<std::ptrdiff_t>(i);
-    const auto end = samples.begin() + static_cast<std::ptrdiff_t>(std::min(i + stride, samples.size()));
-    thinned.push_back(
-        *std::max_element(first, end, [](const auto& a, const auto& b) { return a.held < b.held; }));
-  }
-  return thinned;
+  return thinned(samples, most);
 }
 
 }  // namespace armilla

@@ -40,10 +40,12 @@ double bubble_fraction(const Run& run, const StageTable& table);
 double bubble_ratio(const StageTable& table);
 
 // What the rank that was recorded for `memory.program` holds, from its first node on: every change of it, in
-// order of time, thinned to `most` moments that keep the peaks. Empty where nothing was recorded.
+// order of time, thinned to `most` moments that keep the peaks. The largest is the peak. All but activations
+// and temporary stays the same. Empty where nothing was recorded.
 struct MemorySample {
   Time at;
-  Bytes held;
+  Bytes held;  // all of it
+  Bytes activations, temporary;
 };
 std::vector<MemorySample> memory_over_time(const Run& run, const RoleMemory& memory, std::size_t most);
 

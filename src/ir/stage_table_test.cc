@@ -115,26 +115,47 @@ TEST(StageTable, ARunWithoutRanksHasNone) {
   EXPECT_EQ(bubble_ratio(table), 0);
 }
 
-TEST(MemoryOverTime, RisesAtTheStartAndFallsAtTheEndOfNodes) {
-  const auto run = two_stages();
+TEST(MemoryOverTime, FollowsTheComputations) {
+  auto run = two_stages();
+  run.result.classes[0].computes.push_back({microseconds(5), microseconds(7), 2});
   RoleMemory memory;
   memory.use.weights = Bytes(100);
   memory.use.activations = Bytes(30);
-  memory.activations = {{0, 20}, {1, 10}, {2, -30}};
+  memory.use.temporary = Bytes(5);
+  memory.over_time = {{0, false, Bytes(20), Bytes(1)},
+                      {0, true, Bytes(20), Bytes(0)},
+                      {2, false, Bytes(30), Bytes(5)},
+                      {2, true, Bytes(0), Bytes(0)}};
+  const auto held_at = [](const MemorySample& sample) { return std::pair(sample.at, sample.held); };
   const std::vector<MemorySample> samples = memory_over_time(run, memory, 100);
-  ASSERT_EQ(samples.size(), 3U);
-  EXPECT_EQ(samples[0].at, Time(0));
-  EXPECT_EQ(samples[0].held, Bytes(120));
-  EXPECT_EQ(samples[1].at, microseconds(3));
-  EXPECT_EQ(samples[1].held, Bytes(130));
-  EXPECT_EQ(samples[2].at, microseconds(7));
-  EXPECT_EQ(samples[2].held, Bytes(100));
+  ASSERT_EQ(samples.size(), 4U);
+  EXPECT_EQ(held_at(samples[0]), std::pair(Time(0), Bytes(121)));
+  EXPECT_EQ(held_at(samples[1]), std::pair(microseconds(4), Bytes(120)));
+  EXPECT_EQ(held_at(samples[2]), std::pair(microseconds(5), Bytes(135)));
+  EXPECT_EQ(samples[2].activations, Bytes(30));
+  EXPECT_EQ(samples[2].temporary, Bytes(5));
+  EXPECT_EQ(held_at(samples[3]), std::pair(microseconds(7), Bytes(100)));
   // Thinned, the peak stays.
   const std::vector<MemorySample> thinned = memory_over_time(run, memory, 2);
   ASSERT_EQ(thinned.size(), 2U);
-  EXPECT_EQ(thinned[0].held, Bytes(130));
+  EXPECT_EQ(thinned[1].held, memory.use.peak());
+  // Where a window of the run was recorded, it begins with what was held before.
+  run.result.classes[0].computes = {{microseconds(5), microseconds(7), 2}};
+  EXPECT_EQ(held_at(memory_over_time(run, memory, 100)[0]), std::pair(Time(0), Bytes(120)));
   memory.program = 7;
   EXPECT_TRUE(memory_over_time(run, memory, 100).empty());
+}
+
+TEST(MemoryOverTime, KeepsThePeakOfAComputationThatTakesNoTime) {
+  auto run = two_stages();
+  run.result.classes[0].computes = {{microseconds(4), microseconds(4), 0}};
+  RoleMemory memory;
+  memory.use.activations = Bytes(30);
+  memory.over_time = {{0, false, Bytes(30), Bytes(0)}, {0, true, Bytes(0), Bytes(0)}};
+  const std::vector<MemorySample> samples = memory_over_time(run, memory, 100);
+  ASSERT_EQ(samples.size(), 3U);
+  EXPECT_EQ(samples[1].held, Bytes(30));
+  EXPECT_EQ(samples[2].held, Bytes(0));
 }
 
 }  // namespace

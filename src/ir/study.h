@@ -58,13 +58,15 @@ struct Run {
   Graph graph;
   MemoryUse memory;               // of the role that needs most
   std::vector<RoleMemory> roles;  // of every program, where a hybrid plan has several
-  FlopRate peak_rate;  // of one device's matrix arithmetic under the compute model, at the plan's precision
+  // Of a device's matrix arithmetic under the compute model, at the plan's precision; the mean over all
+  // ranks.
+  FlopRate peak_rate;
   Result result;
-  std::int64_t iterations = 1;     // simulated in a row: several where nothing separates them (pipedream-2bw)
-  Time period;                     // between their ends in the steady state; 0: the result is one iteration
-  std::optional<Goodput> goodput;  // where failures are given
-  std::vector<JobOutcome> jobs;    // of a run of several (study/run_jobs.h)
-  std::vector<std::string> notes;  // choices made for the user
+  std::int64_t iterations = 1;  // simulated in a row: several where nothing separates them (pipedream-2bw)
+  Time simulated;  // time of all of them, where there are several: the result is one of the steady state
+  std::optional<Goodput> goodput;     // where failures are given
+  std::vector<JobOutcome> jobs;       // of a run of several (study/run_jobs.h)
+  std::vector<std::string> notes;     // choices made for the user
   std::vector<std::string> warnings;  // what the user should not overlook
 };
 

@@ -1,48 +1,87 @@
 #include "lower/hybrid_memory.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <span>
 
 #include "lower/role_memory.h"
 
 namespace armilla {
 namespace {
 
-// Activations of a slot are there from its first computation to its last; messages wait elsewhere.
-struct SlotEnds {
-  std::uint32_t first = 0, last = 0;
-};
+// Turns the walk over a rank's slots into moments of its program.
+class MomentWriter {
+ public:
+  MomentWriter(const Program& program, const RoleParts& parts, const Plan& plan)
+      : program_(program), parts_(parts), plan_(plan), buffer_(weight_gradient_buffer(parts, plan)) {}
 
-SlotEnds slot_ends(const Program& program, const NodeRange& range) {
-  const auto is_compute = [&](std::uint32_t node) { return program.kind[node] == NodeKind::compute; };
-  SlotEnds ends{range.first, range.end > range.first ? range.end - 1 : range.first};
-  while (ends.first < ends.last && !is_compute(ends.first)) ++ends.first;
-  while (ends.last > ends.first && !is_compute(ends.last)) --ends.last;
-  return ends;
-}
-
-std::vector<MemoryChange> activation_changes(const LoweredJob& job, std::uint32_t program, std::size_t rank,
-                                             const std::vector<ChunkActivations>& chunks, bool offload) {
-  std::vector<MemoryChange> changes;
-  if (program >= job.slot_nodes.size()) return changes;
-  const std::vector<PipelineSlot>& slots = job.order.slots[rank];
-  const std::vector<NodeRange>& nodes = job.slot_nodes[program];
-  for (std::size_t i = 0; i < slots.size() && i < nodes.size(); ++i) {
-    const std::int64_t saved = chunks[static_cast<std::size_t>(slots[i].chunk)].saved;
-    if (saved == 0) continue;
-    const SlotEnds ends = slot_ends(job.graph.programs[program], nodes[i]);
-    const PipelineAction action = slots[i].action;
-    const bool makes = action == PipelineAction::forward;
-    const bool frees = action == PipelineAction::backward || action == PipelineAction::weight_gradient;
-    // Offloaded activations leave after every pass and are back for the next.
-    if (makes || offload) changes.push_back({ends.first, saved});
-    if (frees || offload) changes.push_back({ends.last, -saved});
+  std::vector<MemoryMoment> write(std::span<const PipelineSlot> slots, std::span<const NodeRange> nodes) {
+    ActivationWalk walk(parts_.activations, plan_.offload_activations);
+    for (std::size_t i = 0; i < slots.size() && i < nodes.size();) {
+      const std::span<const PipelineSlot> group = slots_beside(slots, i);
+      const std::int64_t before = walk.held();
+      const HeldByPasses most = walk.enter(group);
+      walk.leave(group);
+      list_computations(nodes[i]);
+      if (!computations_.empty()) {
+        if (group.size() == 1 && !plan_.offload_activations) {
+          add_blocks(group.front(), before);
+        } else {
+          add(computations_.front(), computations_.back(), {most, walk.held()});
+        }
+      }
+      i += group.size();
+    }
+    return std::move(moments_);
   }
-  std::stable_sort(changes.begin(), changes.end(),
-                   [](const MemoryChange& a, const MemoryChange& b) { return a.node < b.node; });
-  return changes;
-}
+
+ private:
+  void list_computations(const NodeRange& range) {
+    computations_.clear();
+    for (std::uint32_t node = range.first; node < range.end; ++node) {
+      if (program_.kind[node] == NodeKind::compute) computations_.push_back(node);
+    }
+  }
+
+  // Blocks in the order of the pass. One that computes nothing goes with the next, or with the last.
+  void add_blocks(const PipelineSlot& slot, std::int64_t before) {
+    const RoleChunk& chunk = parts_.chunks[static_cast<std::size_t>(slot.chunk)];
+    const ChunkActivations& activations = parts_.activations[static_cast<std::size_t>(slot.chunk)];
+    const std::size_t blocks = activations.blocks.size();
+    const bool forward = slot.action == PipelineAction::forward;
+    std::size_t next = 0;  // in the order of the pass
+    for (std::size_t i = 0; i < computations_.size();) {
+      std::size_t end = i + 1;
+      const std::int32_t layer = program_.layer[computations_[i]];
+      while (end < computations_.size() && program_.layer[computations_[end]] == layer) ++end;
+      const std::int64_t block = layer - chunk.first_block;
+      const auto of_chunk =
+          static_cast<std::size_t>(forward ? block : static_cast<std::int64_t>(blocks) - 1 - block);
+      const std::size_t until = end == computations_.size() ? blocks : std::min(of_chunk + 1, blocks);
+      BlockHold hold;
+      const std::size_t first = next;
+      for (; next < until; ++next) {
+        const BlockHold at = held_at(activations, slot.action, forward ? next : blocks - 1 - next, before);
+        if (next == first || at.during.sum() > hold.during.sum()) hold.during = at.during;
+        hold.after = at.after;
+      }
+      if (next > first) add(computations_[i], computations_[end - 1], hold);
+      i = end;
+    }
+  }
+
+  void add(std::uint32_t first, std::uint32_t last, const BlockHold& hold) {
+    moments_.push_back(
+        {first, false, Bytes(hold.during.activations), Bytes(hold.during.temporary) + buffer_});
+    moments_.push_back({last, true, Bytes(hold.after), Bytes(0)});
+  }
+
+  const Program& program_;
+  const RoleParts& parts_;
+  const Plan& plan_;
+  Bytes buffer_;
+  std::vector<std::uint32_t> computations_;  // of the slots at hand
+  std::vector<MemoryMoment> moments_;
+};
 
 }  // namespace
 
@@ -57,7 +96,10 @@ std::vector<RoleMemory> hybrid_memory(const LoweredJob& job, const Plan& plan, c
     RoleMemory memory = role_memory(parts, job.order.slots[rank], plan, device);
     memory.role = job.graph.programs[program].role;
     memory.program = program;
-    memory.activations = activation_changes(job, program, rank, parts.activations, plan.offload_activations);
+    if (program < job.slot_nodes.size()) {
+      memory.over_time = MomentWriter(job.graph.programs[program], parts, plan)
+                             .write(job.order.slots[rank], job.slot_nodes[program]);
+    }
     result.push_back(std::move(memory));
   }
   return result;

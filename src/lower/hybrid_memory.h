@@ -4,16 +4,16 @@
 //   gradients    in the plan's gradient type; ZeRO-2 and 3: the shard
 //   optimizer    master weights (where weights are narrower than fp32) and state_words x 4 bytes per
 //                parameter; ZeRO-1 to 3: the shard (Rajbhandari et al. 2020, section 3.1 and figure 1)
-//   activations  BlockShape::saved from a pass's forward slot to the end of its backward (or weight gradient)
-//                slot, in the order of the schedule (lower/pipeline_schedule.h); Korthikanti et al. 2022,
+//   activations  BlockShape::saved from a block's forward pass to the end of its backward (or weight
+//   gradient)
+//                pass, in the order of the schedule (lower/activation_walk.h); Korthikanti et al. 2022,
 //                equations 1 to 6 and table 2 for transformers. Offloaded: those of the running slot and one
 //                more of its size, which is on its way
 //   communication buffers   ZeRO-2 and 3: two gradient buckets (without them buckets are parts of the
 //                gradients); gathered weights of ZeRO-3: a block, with prefetch its neighbour, or all of them
 //                when they are not resharded; boundary activations and their gradients, coming and going
 //   temporary    BlockShape::working of the block at the peak; without accumulation fusion the largest
-//   weight's
-//                gradient
+//                weight's gradient
 //   fragmentation           kFragmentation of all the others: what a caching allocator loses
 // The peak is that of the walk over the order, not a sum of peaks: activations and temporary are those of the
 // moment when their sum is largest. Blocks of a slot come and go one by one.
@@ -37,7 +37,8 @@ namespace armilla {
 inline constexpr double kFragmentation = 0.04;
 
 // One entry per program of the job. RoleMemory::most_in_flight counts passes of model chunks;
-// RoleMemory::activations are by slot: made at its first computation, freed at its last.
+// RoleMemory::over_time follows the blocks of every pass; slots beside each other, and those whose
+// activations are offloaded, are one step each, at what they need at most.
 std::vector<RoleMemory> hybrid_memory(const LoweredJob& job, const Plan& plan, const Device& device);
 
 // What would make it fit, the smallest change first, each with the peak it would lead to: "recompute

@@ -167,25 +167,55 @@ TEST(HybridMemory, BuffersHoldWhatIsOnItsWay) {
   EXPECT_EQ(buffers(), Bytes(2 * 8));
 }
 
-TEST(HybridMemory, ChangesOverTimeComeAndGoWithTheSlots) {
+// "1>100+30": from the start of node 1 activations of 100 and a working set of 30; "1<100": from its end.
+std::string over_time(const RoleMemory& memory) {
+  std::string text;
+  for (const MemoryMoment& moment : memory.over_time) {
+    text +=
+        std::to_string(moment.node) + (moment.at_end ? '<' : '>') + std::to_string(moment.activations.value);
+    if (moment.temporary > Bytes(0)) text += '+' + std::to_string(moment.temporary.value);
+    text += ' ';
+  }
+  return text;
+}
+
+TEST(HybridMemory, WhatIsHeldOverTimeComesAndGoesWithTheSlots) {
   Plan plan = plan_of(PipelineSchedule::one_f_one_b, 2, 2);
-  const auto changes = [&] {
-    std::vector<std::pair<std::uint32_t, std::int64_t>> result;
-    const std::vector<RoleMemory> roles = hybrid_memory(job_of(equal_blocks(2, 10), plan), plan, Device());
-    for (const MemoryChange& change : roles[0].activations) result.emplace_back(change.node, change.bytes);
-    return result;
+  const auto held = [&] {
+    return over_time(hybrid_memory(job_of(equal_blocks(2, 10), plan), plan, Device())[0]);
   };
-  using Changes = std::vector<std::pair<std::uint32_t, std::int64_t>>;
   // Slots F0 F1 B0 B1 of three nodes; the second of each computes.
-  EXPECT_EQ(changes(), (Changes{{1, 100}, {4, 100}, {7, -100}, {10, -100}}));
+  EXPECT_EQ(held(), "1>100+30 1<100 4>200+30 4<200 7>200+30 7<100 10>100+30 10<0 ");
   plan.schedule = PipelineSchedule::zb_h1;  // F0 F1 B0 W0 B1 W1
-  EXPECT_EQ(changes(), (Changes{{1, 100}, {4, 100}, {10, -100}, {16, -100}}));
-  plan.offload_activations = true;
+  EXPECT_EQ(held(),
+            "1>100+30 1<100 4>200+30 4<200 7>200+30 7<200 10>200 10<100 13>100+30 13<100 16>100 16<0 ");
   plan.schedule = PipelineSchedule::one_f_one_b;
-  EXPECT_EQ(changes().size(), 8U);
-  std::int64_t sum = 0;
-  for (const auto& [node, bytes] : changes()) sum += bytes;
-  EXPECT_EQ(sum, 0);
+  plan.offload_activations = true;  // a pass and one more at most, and one between passes
+  EXPECT_EQ(held(), "1>100+30 1<100 4>200+30 4<100 7>200+30 7<100 10>100+30 10<0 ");
+  plan.offload_activations = false;
+  plan.accumulation_fusion = false;
+  EXPECT_EQ(held(), "1>100+50 1<100 4>200+50 4<200 7>200+50 7<100 10>100+50 10<0 ");
+}
+
+TEST(HybridMemory, WhatIsHeldOverTimeFollowsTheBlocks) {
+  // Two blocks in a pass of four computations: twice the first, then twice the second; backward the other
+  // way.
+  ShardedModel model = equal_blocks(2, 10);
+  model.shapes.push_back(model.shapes[0]);
+  model.shapes[1].saved = Bytes(7);
+  model.shapes[1].working = Bytes(1000);
+  model.blocks[1].shape = 1;
+  const Plan plan = plan_of(PipelineSchedule::one_f_one_b, 1, 1);
+  LoweredJob job = job_of(model, plan);
+  Program& program = job.graph.programs[0] = {};
+  for (const std::int32_t layer : {0, 0, 1, 1, 1, 1, 0, 0})
+    program.add(NodeKind::compute, Phase::forward, 0, layer, 0, {});
+  job.slot_nodes[0] = {{0, 4}, {4, 8}};
+  const RoleMemory memory = hybrid_memory(job, plan, Device())[0];
+  EXPECT_EQ(over_time(memory), "0>100+30 1<100 2>107+1000 3<107 4>107+1000 5<100 6>100+30 7<0 ");
+  // A block that computes nothing goes with its neighbour.
+  for (std::int32_t& layer : program.layer) layer = 1;
+  EXPECT_EQ(over_time(hybrid_memory(job, plan, Device())[0]), "0>107+1000 3<107 4>107+1000 7<0 ");
 }
 
 TEST(HybridMemory, OffloadedActivationsAreOnTheHost) {

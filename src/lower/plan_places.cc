@@ -8,32 +8,44 @@ namespace armilla {
 namespace {
 
 // Keys that messages call by another name.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kOtherNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kOtherNames = {{
     {"tensor_parallel", "tensor"},
     {"pipeline_parallel", "pipeline"},
     {"context_parallel", "context"},
     {"expert_parallel", "expert"},
+    {"expert_tensor_parallel", "expert_tensor"},
     {"data_parallel", "data"},
     {"micro-batches", "micro_batches"},
+    {"chunks", "virtual_stages"},
 }};
 
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz_-";
 
-}  // namespace
-
-std::string place_in_plan(const PlanRequest& request, std::string_view message) {
-  while (!message.empty()) {
-    message.remove_prefix(std::min(message.find_first_of(kLetters), message.size()));
-    const std::size_t end = std::min(message.find_first_not_of(kLetters), message.size());
-    std::string_view word = message.substr(0, end);
-    message.remove_prefix(end);
+// The first key in a text that the user gave, or nullptr; `ranks` are in most messages.
+const std::string* first_given(const PlanRequest& request, std::string_view text) {
+  while (!text.empty()) {
+    text.remove_prefix(std::min(text.find_first_of(kLetters), text.size()));
+    const std::size_t end = std::min(text.find_first_not_of(kLetters), text.size());
+    std::string_view word = text.substr(0, end);
+    text.remove_prefix(end);
     for (const auto& [name, key] : kOtherNames) {
       if (word == name) word = key;
     }
     const auto place = request.places.find(word);
-    if (place != request.places.end() && word != "ranks") return place->second;
+    if (place != request.places.end() && word != "ranks") return &place->second;
   }
-  return request.where;
+  return nullptr;
+}
+
+}  // namespace
+
+std::string place_in_plan(const PlanRequest& request, std::string_view message, std::string_view hint) {
+  for (const std::string_view text : {hint, message}) {
+    if (const std::string* const place = first_given(request, text)) return *place;
+  }
+  // Of a plan that is made of flags alone, the first flag says nothing.
+  const bool is_flag = request.where.empty() || request.where.starts_with("--");
+  return is_flag ? std::string(kWholePlan) : request.where;
 }
 
 }  // namespace armilla

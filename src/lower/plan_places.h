@@ -1,5 +1,5 @@
 // Where a user should look for what is wrong with a plan: an error about the plan as a whole is put to the
-// first of the keys that its message names and the user gave.
+// first key that the user gave of those its hint says to change, else of those its message names.
 #pragma once
 
 #include <string>
@@ -10,8 +10,12 @@
 
 namespace armilla {
 
-// `request.where` when the message names none. "micro_batch 3 does not divide ..." -> "--micro-batch 3".
-std::string place_in_plan(const PlanRequest& request, std::string_view message);
+// What errors about a plan as a whole call it where nothing better is known.
+inline constexpr std::string_view kWholePlan = "plan";
+
+// "micro_batch 3 does not divide ..." -> "--micro-batch 3". When neither text names a key that was given: the
+// file the plan stands in, or kWholePlan.
+std::string place_in_plan(const PlanRequest& request, std::string_view message, std::string_view hint = {});
 
 // Calls `check` and puts its errors in place.
 template <class Check>
@@ -19,8 +23,8 @@ auto with_places(const PlanRequest& request, const Check& check) {
   try {
     return check();
   } catch (const Error& error) {
-    if (error.where != request.where) throw;
-    throw Error(place_in_plan(request, error.message), error.message, error.hint);
+    if (error.where != request.where && error.where != kWholePlan) throw;
+    throw Error(place_in_plan(request, error.message, error.hint), error.message, error.hint);
   }
 }
 

@@ -22,7 +22,6 @@ namespace {
 using Count = std::optional<std::int64_t>;
 
 constexpr std::int64_t kMostSamples = std::int64_t{1} << 40;
-constexpr std::int64_t kMostRanks = std::int64_t{1} << 24;
 
 void require_positive(const Count& count, std::string_view name, const std::string& where) {
   if (count && *count < 1) throw Error(where, fmt::format("{} {}", name, *count), "it must be at least 1");
@@ -178,10 +177,11 @@ std::int64_t share_of_global(std::int64_t global, const Plan& plan, const std::s
   const std::int64_t replicas = plan.data();
   if (global % replicas == 0) return global / replicas;
   if (plan.is_plain_data_parallel()) {
-    throw Error(where, fmt::format("{} samples cannot be shared equally by {} ranks", global, replicas),
+    throw Error(where, fmt::format("global_batch {} cannot be shared equally by {} ranks", global, replicas),
                 fmt::format("global_batch could be {}", nearest_multiples(replicas, global)));
   }
-  throw Error(where, fmt::format("{} samples cannot be shared equally by data_parallel {}", global, replicas),
+  throw Error(where,
+              fmt::format("global_batch {} cannot be shared equally by data_parallel {}", global, replicas),
               fmt::format("global_batch could be {}", nearest_multiples(replicas, global)));
 }
 

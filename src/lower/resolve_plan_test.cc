@@ -119,10 +119,10 @@ TEST(ResolvePlan, BatchesThatClashAreNamed) {
     });
   };
   EXPECT_EQ(with([](PlanRequest& r) { r.global_batch = 30; }),
-            "plan: 30 samples cannot be shared equally by data_parallel 4\n"
+            "plan: global_batch 30 cannot be shared equally by data_parallel 4\n"
             "  hint: global_batch could be 28 or 32");
   EXPECT_EQ(refusal([](PlanRequest& r) { r.global_batch = 100; }),
-            "plan: 100 samples cannot be shared equally by 64 ranks\n"
+            "plan: global_batch 100 cannot be shared equally by 64 ranks\n"
             "  hint: global_batch could be 64 or 128");
   EXPECT_EQ(with([](PlanRequest& r) { r.global_batch = 32, r.batch = 4; }),
             "plan: global_batch 32 is 8 for each of 4 replicas, but batch is 4\n"
@@ -230,7 +230,7 @@ TEST(CheckPlanForModel, WhatTheModelForbidsIsNamed) {
 }
 
 // An error about the whole plan is put to the key it is about, if the user gave that.
-TEST(ResolvePlan, ErrorsNameThePlaceOfTheFirstKeyThatClashes) {
+TEST(ResolvePlan, ErrorsNameThePlaceOfTheKeyToChange) {
   const auto place = [](const Change& change) {
     const std::string text = refusal([&](PlanRequest& request) {
       request.where = request.ranks_where = "--ranks 64";
@@ -245,7 +245,14 @@ TEST(ResolvePlan, ErrorsNameThePlaceOfTheFirstKeyThatClashes) {
     });
     return text.substr(0, text.find(':'));
   };
-  EXPECT_EQ(place([](PlanRequest& r) { r.tensor = 8, r.context = 3; }), "--tp 8");
+  // That of the hint ...
+  EXPECT_EQ(place([](PlanRequest& r) { r.tensor = 8, r.context = 3; }), "--cp 3");
+  // ... or the first of the message.
+  EXPECT_EQ(place([](PlanRequest& r) {
+              r.places.erase("context");
+              r.tensor = 8, r.context = 3;
+            }),
+            "--tp 8");
   EXPECT_EQ(place([](PlanRequest& r) { r.tensor = 8, r.micro_batch = 3, r.global_batch = 64; }),
             "--micro-batch 3");
   EXPECT_EQ(place([](PlanRequest& r) { r.micro_batches = 3, r.batch = 8; }), "--micro-batches 3");
@@ -256,7 +263,7 @@ TEST(ResolvePlan, ErrorsNameThePlaceOfTheFirstKeyThatClashes) {
             }),
             "--schedule zb-v");
   // Of what the message names, nothing was given.
-  EXPECT_EQ(place([](PlanRequest& r) { r.places = {}, r.tensor = 8, r.context = 3; }), "--ranks 64");
+  EXPECT_EQ(place([](PlanRequest& r) { r.places = {}, r.tensor = 8, r.context = 3; }), "plan");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "base/checked.h"
 #include "lower/hybrid_memory.h"
@@ -20,11 +21,7 @@ ChunkActivations activations_of(const ShardedModel& model, const RoleChunk& chun
   ChunkActivations result;
   for (const std::uint32_t index : chunk.shapes) {
     const BlockShape& shape = model.shapes[index];
-    result.saved = add(result.saved, shape.saved.value);
-    if (add(result.saved, shape.working.value) > add(result.saved_at_peak, result.working_at_peak)) {
-      result.saved_at_peak = result.saved;
-      result.working_at_peak = shape.working.value;
-    }
+    result.add(shape.saved.value, shape.working.value);
   }
   if (chunk.shapes.empty()) return result;
   if (chunk.stage > 0) result.boundary = model.shapes[chunk.shapes.front()].input.value;
@@ -97,75 +94,6 @@ std::int64_t boundary_buffers(const RoleParts& parts) {
   return checked_multiply(most, 2, kWhere);  // activations and their gradients
 }
 
-// Walks over the slots and finds the moment when activations and working sets together are largest.
-class ActivationWalk {
- public:
-  ActivationWalk(const std::vector<ChunkActivations>& chunks, bool offload)
-      : chunks_(chunks), offload_(offload) {
-    for (const ChunkActivations& chunk : chunks) largest_ = std::max(largest_, chunk.saved);
-  }
-
-  void walk(const std::vector<PipelineSlot>& slots) {
-    for (std::size_t i = 0; i < slots.size();) {
-      const std::size_t first = i;
-      std::int64_t kept = live_, working = 0;
-      for (; i == first || (i < slots.size() && slots[i].beside_previous); ++i)
-        enter(slots[i], kept, working);
-      note_peak(kept, working);
-      for (std::size_t k = first; k < i; ++k) leave(slots[k]);
-    }
-  }
-
-  std::int64_t activations() const { return activations_; }
-  std::int64_t temporary() const { return temporary_; }
-  std::int64_t most_live() const { return most_live_; }
-  std::int64_t most_in_flight() const { return most_in_flight_; }
-
- private:
-  const ChunkActivations& chunk_of(const PipelineSlot& slot) const {
-    return chunks_[static_cast<std::size_t>(slot.chunk)];
-  }
-
-  void enter(const PipelineSlot& slot, std::int64_t& kept, std::int64_t& working) {
-    const ChunkActivations& chunk = chunk_of(slot);
-    if (slot.action == PipelineAction::forward) {
-      live_ = add(live_, chunk.saved);
-      ++in_flight_;
-      most_live_ = std::max(most_live_, live_);
-      most_in_flight_ = std::max(most_in_flight_, in_flight_);
-    } else {
-      kept -= chunk.saved;
-    }
-    // The weight gradients of a pass need all it saved and little else.
-    const bool weights_alone = slot.action == PipelineAction::weight_gradient;
-    kept = add(kept, weights_alone ? chunk.saved : chunk.saved_at_peak);
-    if (!weights_alone) working = add(working, chunk.working_at_peak);
-    running_ = add(running_, weights_alone ? chunk.saved : chunk.saved_at_peak);
-  }
-
-  void note_peak(std::int64_t kept, std::int64_t working) {
-    if (offload_) kept = std::min(kept, add(running_, largest_));
-    running_ = 0;
-    if (add(kept, working) <= activations_ + temporary_) return;
-    activations_ = kept;
-    temporary_ = working;
-  }
-
-  void leave(const PipelineSlot& slot) {
-    if (slot.action != PipelineAction::backward && slot.action != PipelineAction::weight_gradient) return;
-    live_ -= chunk_of(slot).saved;
-    --in_flight_;
-  }
-
-  const std::vector<ChunkActivations>& chunks_;
-  bool offload_;
-  std::int64_t largest_ = 0;  // saved by a pass
-  std::int64_t running_ = 0;  // kept by the slots at work
-  std::int64_t live_ = 0, most_live_ = 0;
-  std::int64_t in_flight_ = 0, most_in_flight_ = 0;
-  std::int64_t activations_ = 0, temporary_ = 0;
-};
-
 }  // namespace
 
 RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const PipelineOrder& order,
@@ -189,19 +117,29 @@ RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const Pi
   return parts;
 }
 
+Bytes weight_gradient_buffer(const RoleParts& parts, const Plan& plan) {
+  if (plan.accumulation_fusion) return Bytes(0);
+  return size_of(parts.largest_weight, weight_type(plan), "weight gradient");
+}
+
 RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& slots, const Plan& plan,
                        const Device& device) {
   RoleMemory memory;
   add_states(parts, plan, memory);
   ActivationWalk walk(parts.activations, plan.offload_activations);
-  walk.walk(slots);
+  HeldByPasses most;
+  for (std::size_t i = 0; i < slots.size();) {
+    const std::span<const PipelineSlot> group = slots_beside(slots, i);
+    const HeldByPasses held = walk.enter(group);
+    if (held.sum() > most.sum()) most = held;
+    walk.leave(group);
+    i += group.size();
+  }
   memory.most_in_flight = walk.most_in_flight();
   MemoryUse& use = memory.use;
-  use.activations = Bytes(walk.activations());
-  use.temporary = Bytes(walk.temporary());
+  use.activations = Bytes(most.activations);
+  use.temporary = Bytes(most.temporary) + weight_gradient_buffer(parts, plan);
   if (plan.offload_activations) memory.host = saturating_add(memory.host, Bytes(walk.most_live()));
-  if (!plan.accumulation_fusion)
-    use.temporary += size_of(parts.largest_weight, weight_type(plan), "weight gradient");
   use.communication_buffers =
       Bytes(add(add(bucket_buffers(parts, plan), gathered_weights(parts, plan)), boundary_buffers(parts)));
   use.capacity = device.memory;

@@ -8,18 +8,11 @@
 #include "ir/machine.h"
 #include "ir/memory.h"
 #include "ir/plan.h"
+#include "lower/activation_walk.h"
 #include "lower/hybrid.h"
 #include "lower/weight_buckets.h"
 
 namespace armilla {
-
-// Of one micro-batch in a model chunk, in bytes.
-struct ChunkActivations {
-  std::int64_t saved = 0;
-  // Where a pass needs most: saved by the blocks up to there, and the working set of the block it is at.
-  std::int64_t saved_at_peak = 0, working_at_peak = 0;
-  std::int64_t boundary = 0;  // what crosses its ends
-};
 
 struct RoleParts {
   std::vector<RoleChunk> chunks;
@@ -31,7 +24,10 @@ struct RoleParts {
 RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const PipelineOrder& order,
                      std::size_t pipeline_rank, const Plan& plan);
 
-// All but role, program and the changes over time.
+// Without accumulation fusion a weight gradient is there as a whole before it is added.
+Bytes weight_gradient_buffer(const RoleParts& parts, const Plan& plan);
+
+// All but role, program and what is held over time.
 RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& slots, const Plan& plan,
                        const Device& device);
 

@@ -112,6 +112,23 @@ StageCut cut_as_given(const ShardedModel& model, const Plan& plan, const std::ve
                           blocks == count ? "" : fmt::format(" (or {}, with embedding and head)", blocks)));
 }
 
+// More would say nothing, or hide a mistake.
+void check_recompute_blocks(const ShardedModel& model, const Plan& plan, const StageCut& cut,
+                            const std::string& where) {
+  if (plan.recompute != Recompute::block) return;
+  std::int64_t most = 0;
+  for (std::size_t s = 0; s < cut.first.size(); ++s) {
+    std::int64_t layers = 0;
+    for (std::int64_t b = cut.first[s]; b < cut.end[s]; ++b) layers += is_layer(model, b) ? 1 : 0;
+    most = std::max(most, layers);
+  }
+  if (plan.recompute_blocks <= most) return;
+  throw Error(
+      where,
+      fmt::format("recompute_blocks {} for model chunks of at most {} layers", plan.recompute_blocks, most),
+      fmt::format("recompute_blocks can be at most {}; recompute full takes all", most));
+}
+
 }  // namespace
 
 StageCut cut_stages(const ShardedModel& model, const Plan& plan, const std::string& where) {
@@ -135,6 +152,7 @@ StageCut cut_stages(const ShardedModel& model, const Plan& plan, const std::stri
     if (cut.first[s] >= cut.end[s])
       throw Error(where, fmt::format("stage {} has no blocks", s), "every stage needs at least 1");
   }
+  check_recompute_blocks(model, plan, cut, where);
   return cut;
 }
 

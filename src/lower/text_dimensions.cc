@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "ir/plan.h"
 
 namespace armilla {
 namespace {
 
 constexpr std::size_t kMostDimensions = 10;
-constexpr std::int64_t kMostRanks = std::int64_t{1} << 24;
 constexpr std::string_view kGroup = "model_parallel_NPU_group";
 
 void split_for(TextDimensions& dimensions, const std::vector<std::int64_t>& physical, std::int64_t group) {

@@ -112,10 +112,12 @@ TEST(TransformerMemory, StagesKeepWhatTheFormulasSay) {
                 in_flight * (kLayers / 4) * layer + embedding, 0.05)
         << "rank " << rank;
     EXPECT_EQ(roles[rank].most_in_flight, static_cast<std::int64_t>(in_flight));
-    std::int64_t live = 0, most = 0;
-    for (const MemoryChange& change : roles[rank].activations) most = std::max(most, live += change.bytes);
-    EXPECT_EQ(live, 0);
-    EXPECT_GE(most, roles[rank].use.activations.value);
+    ASSERT_FALSE(roles[rank].over_time.empty());
+    EXPECT_EQ(roles[rank].over_time.back().activations, Bytes(0));
+    Bytes most;
+    for (const MemoryMoment& moment : roles[rank].over_time)
+      most = std::max(most, moment.activations + moment.temporary);
+    EXPECT_EQ(most, roles[rank].use.activations + roles[rank].use.temporary);
   }
 }
 

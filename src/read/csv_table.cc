@@ -94,6 +94,10 @@ std::string CsvTable::where(const CsvRecord& record) const {
 CsvTable parse_csv(std::string_view text, const std::string& name) {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // as spreadsheets write it
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  // Spreadsheets call UTF-16 "Unicode text".
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff") ||
+      text.find('\0') != std::string_view::npos)
+    throw Error(name, "is no UTF-8 text", "save it as CSV in UTF-8");
   Parser parser(text, name);
   CsvTable table;
   table.name = name;

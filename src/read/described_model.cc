@@ -74,10 +74,10 @@ std::string_view text_of(std::span<const char> bytes) {
 
 }  // namespace
 
-Model build_described_model(const ModelDescription& d, const ModelOptions& options) {
-  refuse_dimensions(options);
-  const std::int64_t sequence = chosen_sequence(d, options.sequence);
-  DescribedBuilder builder(d, chosen_batch(options), sequence);
+namespace {
+
+Model build_model(const ModelDescription& d, std::int64_t batch, std::int64_t sequence) {
+  DescribedBuilder builder(d, batch, sequence);
   switch (d.family) {
     case Family::gpt:
     case Family::llama:
@@ -106,6 +106,22 @@ Model build_described_model(const ModelDescription& d, const ModelOptions& optio
   derive_layers(model);
   validate_model(model);
   return model;
+}
+
+}  // namespace
+
+Model build_described_model(const ModelDescription& d, const ModelOptions& options) {
+  refuse_dimensions(options);
+  const std::int64_t sequence = chosen_sequence(d, options.sequence), batch = chosen_batch(options);
+  try {
+    return build_model(d, batch, sequence);
+  } catch (const Error& error) {
+    build_model(d, 1, d.sequence);  // throws when it is not for batch and sequence
+    throw Error(d.name,
+                fmt::format("a micro-batch of {} samples{} is too much to be computed with ({})", batch,
+                            sequence > 0 ? fmt::format(" of {} tokens", sequence) : "", error.message),
+                "give smaller micro-batches or a shorter sequence");
+  }
 }
 
 Model read_described_yaml(std::span<const char> bytes, const std::string& name, const ModelOptions& options) {

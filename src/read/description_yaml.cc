@@ -164,6 +164,13 @@ ModelDescription read_model_description(const Config& config) {
   read_family(config, fields, d);
   config.reject_unknown_keys();
   complete_description(d);
+  const std::int64_t layers = d.layers + d.decoder_layers;
+  if (d.experts.count > 0 && (d.experts.every > layers || d.experts.dense_first >= layers)) {
+    throw Error(d.where,
+                fmt::format("experts in every {}th layer after the first {} of {} layers: none has any",
+                            d.experts.every, d.experts.dense_first, layers),
+                "give a smaller experts.every or experts.dense_first, or leave the experts out");
+  }
   if (d.feed_forward == 0 && d.family != Family::dlrm &&
       (d.experts.count == 0 || d.experts.dense_first > 0 || d.experts.every > 1)) {
     throw Error(d.where, "the key 'feed_forward' is missing",

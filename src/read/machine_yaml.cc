@@ -88,14 +88,16 @@ Device read_device_or_name(const Config& config) {
   return config.is_scalar() ? load_device(name_or_path(config), config.where()) : read_device(config);
 }
 
-// Sorted by rank. `ranks` is not checked against the machine's size, which the plan may change.
-std::vector<OtherDevices> read_other_devices(const Config& config) {
+// Sorted by rank. `size`: devices of the machine; 0: it grows with the plan.
+std::vector<OtherDevices> read_other_devices(const Config& config, std::int64_t size) {
   std::vector<OtherDevices> others;
   for (const Config& item : config.items()) {
     const Config ranks = item.at("ranks");
     const Device device = read_device_or_name(item.at("device"));
     item.reject_unknown_keys();
-    for (const RankRange& range : parse_rank_ranges(ranks.text(), ranks.where())) {
+    const std::vector<RankRange> ranges = parse_rank_ranges(ranks.text(), ranks.where());
+    if (size > 0) check_rank_ranges(ranges, size, ranks.where());
+    for (const RankRange& range : ranges) {
       for (const OtherDevices& other : others) {
         if (range.first <= other.last && other.first <= range.last)
           throw Error(ranks.where(),
@@ -191,9 +193,10 @@ Machine read_machine(const Config& config) {
   machine.name = read_name(config);
   machine.description = read_text(config, "description");
   machine.device = read_device_or_name(config.at("device"));
-  if (const auto devices = config.find("devices")) machine.others = read_other_devices(*devices);
   machine.dimensions = read_dimensions(config.at("dimensions"));
   if (const auto elastic = config.find("elastic")) machine.elastic = elastic->boolean();
+  if (const auto devices = config.find("devices"))
+    machine.others = read_other_devices(*devices, machine.elastic ? 0 : rank_count(machine));
   machine.source = read_text(config, "source");
   std::vector<std::string> figures;
   for (const Dimension& dimension : machine.dimensions) {

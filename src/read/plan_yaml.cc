@@ -24,8 +24,11 @@ void set(const Config& config, std::string_view key, std::int64_t& value, std::i
 void set(const Config& config, std::string_view key, bool& value) {
   if (const auto given = config.find(key)) value = given->boolean();
 }
-void set(const Config& config, std::string_view key, Bytes& value) {
-  if (const auto given = config.find(key)) value = given->bytes();
+void set_bucket(const Config& config, std::string_view key, Bytes& value) {
+  const auto given = config.find(key);
+  if (!given) return;
+  value = given->bytes();
+  if (value.value < 1) throw Error(given->where(), "a gradient bucket must hold at least 1 byte");
 }
 
 DType read_floating(const Config& config) {
@@ -131,10 +134,8 @@ void read_offload(const Config& config, Plan& plan) {
 
 void read_data(const Config& config, PlanRequest& request) {
   Plan& plan = request.plan;
-  set(config, "bucket", plan.bucket);
-  set(config, "first_bucket", plan.first_bucket);
-  if (plan.bucket.value < 1 || plan.first_bucket.value < 1)
-    throw Error(config.where(), "a gradient bucket must hold at least 1 byte");
+  set_bucket(config, "bucket", plan.bucket);
+  set_bucket(config, "first_bucket", plan.first_bucket);
   set(config, "overlap", plan.overlap);
   set(config, "overlap_parameters", plan.overlap_parameters);
   if (const auto zero = config.find("zero")) plan.zero_stage = static_cast<int>(zero->count(0, 3));

@@ -61,10 +61,15 @@ std::vector<std::string> read_algorithms(const Config& config) {
 
 CollectiveOptions read_collectives(const Config& config) {
   CollectiveOptions options;
-  if (const auto algorithms = config.find("algorithms")) options.algorithms = read_algorithms(*algorithms);
+  if (const auto algorithms = config.find("algorithms")) {
+    options.algorithms = read_algorithms(*algorithms);
+    options.algorithms_where = algorithms->where();
+  }
   for (const CollectiveKind kind : kCollectiveKinds) {
-    if (const auto algorithms = config.find(name_of(kind)))
-      options.algorithms_by_kind[kind] = read_algorithms(*algorithms);
+    const auto algorithms = config.find(name_of(kind));
+    if (!algorithms) continue;
+    options.algorithms_by_kind[kind] = read_algorithms(*algorithms);
+    options.where_by_kind[kind] = algorithms->where();
   }
   if (const auto decomposition = config.find("decomposition")) {
     options.decomposition = read_choice(
@@ -104,6 +109,18 @@ void read_job(const Config& config, Study& study) {
 
 }  // namespace
 
+bool holds_study(const std::string& path) {
+  const bool json = path.ends_with(".json");
+  if (!json && !path.ends_with(".yaml") && !path.ends_with(".yml")) return false;
+  try {
+    const Config config = Config::read(path);
+    if (json) return config.is_map() && (config.has("machine") || config.has("model") || config.has("jobs"));
+    return !config.is_map() || !config.has("family");
+  } catch (const Error&) {
+    return !json;
+  }
+}
+
 Study read_study(const Config& config) {
   if (const auto jobs = config.is_map() ? config.find("jobs") : std::nullopt)
     throw Error(jobs->where(), "several jobs where one model is expected", "armilla run and check take them");
@@ -118,7 +135,7 @@ Study read_machine_study(const Config& config) {
   Study study = read_shared(config);
   if (const auto plan = config.find("plan")) {
     if (const auto ranks = plan->find("ranks")) {
-      study.request.ranks = ranks->count(1, INT32_MAX);
+      study.request.ranks = ranks->count(1, kMostRanks);
       study.request.ranks_where = ranks->where();
     }
     plan->reject_unknown_keys();

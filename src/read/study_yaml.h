@@ -23,6 +23,10 @@
 
 namespace armilla {
 
+// Whether the file is a study rather than a model: YAML or JSON with the keys of one. Anything in YAML that
+// is no description of a model counts, so that its errors are those of a study.
+bool holds_study(const std::string& path);
+
 Study read_study(const Config& config);
 
 // Of one without a model: machine, components, what_if, and of the plan only `ranks`.

@@ -268,7 +268,7 @@ TEST(StudyYaml, RefusesWhatMakesNoSense) {
             "s.yaml:3:16: plan.bucket: '25' has no unit\n"
             "  hint: expected a size with its unit, such as '25MiB'");
   EXPECT_EQ(study_error(small + "plan: {bucket: 0B}\n"),
-            "s.yaml:3:7: plan: a gradient bucket must hold at least 1 byte");
+            "s.yaml:3:16: plan.bucket: a gradient bucket must hold at least 1 byte");
   EXPECT_EQ(study_error(small + "plan: {precision: int8}\n"),
             "s.yaml:3:19: plan.precision: unknown value 'int8'\n"
             "  hint: known: fp64, fp32, tf32, bf16, fp16, fp8, fp4");

@@ -70,8 +70,7 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
     const auto own = options.algorithms_by_kind.find(kind);
     const bool specific = own != options.algorithms_by_kind.end();
     const std::vector<std::string>& wish = specific ? own->second : options.algorithms;
-    const std::string where =
-        specific ? fmt::format("collectives.{}", name_of(kind)) : "collectives.algorithms";
+    const std::string where = where_of(options, kind);
     const bool flat_list = options.decomposition == Decomposition::flat && wish.size() > 1;
     if (flat_list || (wish.size() > 1 && wish.size() != dimensions && dimensions > 0)) {
       throw Error(where,

@@ -31,19 +31,6 @@ double jitter_factor(const Jitter& jitter, std::int32_t rank, std::uint32_t node
 
 }  // namespace
 
-std::uint32_t device_number(const Machine& machine, std::int64_t rank) {
-  const auto after =
-      std::upper_bound(machine.others.begin(), machine.others.end(), rank,
-                       [](std::int64_t r, const OtherDevices& other) { return r < other.first; });
-  if (after == machine.others.begin() || rank > std::prev(after)->last) return 0;
-  return static_cast<std::uint32_t>(after - machine.others.begin());
-}
-
-const Device& device_of(const Machine& machine, std::int64_t rank) {
-  const std::uint32_t number = device_number(machine, rank);
-  return number == 0 ? machine.device : machine.others[number - 1].device;
-}
-
 std::vector<double> time_factors(const WhatIf& what_if, std::int64_t ranks) {
   std::vector<double> factors;
   for (const SlowRanks& slow : what_if.ranks) {

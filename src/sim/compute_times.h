@@ -18,10 +18,6 @@
 
 namespace armilla {
 
-// 0: the machine's usual device, i + 1: that of `others[i]`. O(log others).
-std::uint32_t device_number(const Machine& machine, std::int64_t rank);
-const Device& device_of(const Machine& machine, std::int64_t rank);
-
 // Of every rank; the product where ranges overlap. Empty: all 1.
 std::vector<double> time_factors(const WhatIf& what_if, std::int64_t ranks);
 

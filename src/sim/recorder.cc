@@ -6,10 +6,11 @@
 namespace armilla {
 
 Recorder::Recorder(const Graph& graph, const RankClasses& classes, bool intervals,
-                   std::span<const std::int32_t> chosen)
+                   std::span<const std::int32_t> chosen, Receives receives)
     : graph_(graph),
       ranks_(classes),
       intervals_(intervals),
+      receives_(receives),
       classes_(static_cast<std::size_t>(classes.simulated())),
       states_(classes_.size()),
       first_(classes_.size()),
@@ -60,8 +61,10 @@ void Recorder::change(std::int32_t rank, std::uint32_t node, Time now, std::int3
       return;
     case NodeKind::collective:
     case NodeKind::send:
-    case NodeKind::receive:
       state.communicating += by;
+      return;
+    case NodeKind::receive:
+      if (receives_ == Receives::communicate) state.communicating += by;
       return;
     case NodeKind::memory_load:
     case NodeKind::memory_store:

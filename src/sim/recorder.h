@@ -1,8 +1,8 @@
 // Turns what happens during a run into a Result: busy times of every simulated rank, and intervals of those
 // that represent a program or that the user asked for.
 //
-// A rank communicates while a collective, a send or a receive of it is under way; it computes while a node
-// occupies its device lane.
+// A rank communicates while a collective or a send of it is under way; it computes while a node occupies its
+// device lane. Waiting for a message is neither, but ASTRA-sim's statistics count it as communication.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,14 @@
 
 namespace armilla {
 
+enum class Receives : std::uint8_t { wait, communicate };
+
 class Recorder {
  public:
   // Without `intervals` only busy times and collectives are kept. Intervals are kept for the first rank of
   // every program and for the classes of the real ranks `chosen`.
   Recorder(const Graph& graph, const RankClasses& classes, bool intervals,
-           std::span<const std::int32_t> chosen = {});
+           std::span<const std::int32_t> chosen = {}, Receives receives = Receives::wait);
 
   void node_started(std::int32_t rank, std::uint32_t node, Time now);
   void node_finished(std::int32_t rank, std::uint32_t node, Time now);
@@ -47,6 +49,7 @@ class Recorder {
   const Graph& graph_;
   const RankClasses& ranks_;
   bool intervals_;
+  Receives receives_;
   std::vector<RankClass> classes_;
   std::vector<State> states_;
   std::vector<bool> first_;   // of its program

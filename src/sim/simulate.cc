@@ -29,7 +29,12 @@
 namespace armilla {
 namespace {
 
-void describe_collectives(Result& result, const Graph& graph, CollectivePlanner& planner) {
+NetworkPromises promises_of(const ComponentChoice& network) {
+  return find_component<NetworkInfo>("network", networks(), network.name, network.where).promises;
+}
+
+void describe_collectives(Result& result, const Graph& graph, CollectivePlanner& planner,
+                          const NetworkPromises& promises) {
   std::vector<std::int32_t> first(graph.programs.size(), -1);  // rank, by program
   for (std::size_t rank = graph.program_of.size(); rank-- > 0;)
     first[graph.program_of[rank]] = static_cast<std::int32_t>(rank);
@@ -48,7 +53,9 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
     }
     record.group_size = facts.group_size;
     record.algorithm = facts.algorithm;
-    record.link_limit = facts.link_limit;
+    // A rank may be done before the last it sent has arrived.
+    const Time most = promises.independent_delays ? kEndOfTime : record.finished - record.started;
+    record.link_limit = std::min(facts.link_limit, most);
   }
 }
 
@@ -60,7 +67,9 @@ void add_warnings(Result& result, const Graph& graph) {
   } else if (result.ranks > 1 && result.messages == 0) {
     result.warnings.push_back("no message was sent: the network was not used");
   }
-  for (std::size_t d = 0; d < result.dimensions.size() && result.messages > 0; ++d) {
+  const bool moves = std::any_of(result.links.begin(), result.links.end(),
+                                 [](const LinkUse& link) { return link.bytes > Bytes(0); });
+  for (std::size_t d = 0; d < result.dimensions.size() && moves; ++d) {
     const bool used = std::any_of(result.links.begin(), result.links.end(),
                                   [&](const LinkUse& link) { return link.dimension == d; });
     if (!used)
@@ -306,10 +315,6 @@ void check_recorded(const std::vector<std::int32_t>& chosen, const Graph& graph)
   }
 }
 
-NetworkPromises promises_of(const ComponentChoice& network) {
-  return find_component<NetworkInfo>("network", networks(), network.name, network.where).promises;
-}
-
 // Whether collectives may be evaluated instead of played: what folding relies on, this does, too. With jitter
 // no members would ever issue them together.
 bool can_evaluate(const Study& study, const SimulationOptions& options) {
@@ -401,7 +406,7 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   for (const Dimension& dimension : machine.dimensions) result.dimensions.push_back(dimension.name);
   result.links = network->links();
   result.messages = network->messages();
-  describe_collectives(result, graph, planner);
+  describe_collectives(result, graph, planner, promises_of(study.network));
   result.warnings.assign(planner.substitutions().begin(), planner.substitutions().end());
   add_warnings(result, graph);
   return result;
@@ -426,7 +431,7 @@ Result simulate_streams(const Graph& graph, const SystemLayer& system, const Sim
   const RankClasses classes = ties ? one_for_all(graph.ranks) : unfolded(graph);
   EventQueue queue;
   RankAgenda agenda(static_cast<std::size_t>(classes.simulated()), queue);
-  Recorder recorder(graph, classes, options.intervals);
+  Recorder recorder(graph, classes, options.intervals, {}, Receives::communicate);
   WalkerRules rules;
   rules.one_communication = system.semantics != Semantics::astra1;
   rules.agenda = &agenda;

@@ -42,7 +42,7 @@ TEST(ApplyProfile, TheModelsOwnTimesChangeNothing) {
     profiled.profile = parse_profile(events_of(modelled), "times.csv");
     const auto measured = run_study(profiled);
     EXPECT_EQ(measured.result.iteration, modelled.result.iteration) << model;
-    EXPECT_EQ(measured.period, modelled.period) << model;
+    EXPECT_EQ(measured.simulated, modelled.simulated) << model;
     const EventTable events = list_events(measured, *make_cost_model(study.compute, study.machine.device));
     for (const JobEvent& event : events.computations)
       EXPECT_NE(event.source, TimeSource::modelled) << event.name;

@@ -90,7 +90,7 @@ TEST_F(FoldAgreement, EveryRankFaresTheSame) {
     const auto all = run_study(study, {.fold = false});
     ++compared;
     ASSERT_EQ(one.result.iteration, all.result.iteration);
-    ASSERT_EQ(one.period, all.period);
+    ASSERT_EQ(one.simulated, all.simulated);
     for (std::size_t rank = 0; rank < all.result.class_of.size(); ++rank) {
       const RankClass& a = one.result.classes[one.result.class_of[rank]];
       const RankClass& b = all.result.classes[all.result.class_of[rank]];

@@ -71,7 +71,10 @@ class Lister {
     for (std::uint32_t program = 0; program < graph_.programs.size(); ++program) {
       if (!ranks_[program].empty()) add_program(program);
     }
-    for (auto& [key, event] : computations_) table_.computations.push_back(std::move(event));
+    for (auto& [key, event] : computations_) {
+      event.count /= run_.iterations;
+      table_.computations.push_back(std::move(event));
+    }
     for (auto& [key, event] : communications_) finish(key, std::move(event));
     for (auto* events : {&table_.computations, &table_.communications}) {
       std::stable_sort(events->begin(), events->end(), [](const JobEvent& a, const JobEvent& b) {
@@ -136,10 +139,15 @@ class Lister {
     for (const RankClass& ranks : run_.result.classes) {
       if (ranks.program != index) continue;
       for (const Interval& interval : ranks.others) {
-        if (program.kind[interval.node] != NodeKind::collective)
+        if (program.kind[interval.node] != NodeKind::collective && is_whole(interval))
           add(interval.node, interval.end - interval.start);
       }
     }
+  }
+
+  // Those of a window of a longer run may be cut at its bounds.
+  bool is_whole(const Interval& interval) const {
+    return run_.iterations == 1 || (interval.start > Time(0) && interval.end < run_.result.iteration);
   }
 
   void add_communication(std::uint32_t program, const Call& call, const Sum& sum) {
@@ -210,7 +218,7 @@ class Lister {
       event.spans += (event.spans.empty() ? "" : "+") + run_.study.machine.dimensions[d].name;
       event.inter_node |= d > 0;
     }
-    event.count = messages.count;
+    event.count = messages.count / run_.iterations;
     if (messages.timed > 0) event.time = from_seconds(messages.seconds / messages.timed);
     table_.communications.push_back(std::move(event));
   }

@@ -18,6 +18,16 @@ void cut_devices(Machine& machine, std::int64_t ranks) {
   for (OtherDevices& other : machine.others) other.last = std::min(other.last, ranks - 1);
 }
 
+// Where every rank has another device, the first of these is the usual one.
+void settle_usual_device(Machine& machine, std::int64_t ranks) {
+  std::int64_t others = 0;
+  for (const OtherDevices& other : machine.others) others += other.last - other.first + 1;
+  if (others < ranks || machine.others.empty()) return;
+  machine.device = machine.others.front().device;
+  std::erase_if(machine.others,
+                [&](const OtherDevices& other) { return other.device.name == machine.device.name; });
+}
+
 }  // namespace
 
 void check_what_if(const WhatIf& what_if, const Machine& machine, std::int64_t ranks) {
@@ -41,6 +51,7 @@ Study prepare_study(Study study) {
   study.machine =
       with_ranks(study.machine, study.plan.ranks, study.machine.elastic, study.request.ranks_where);
   cut_devices(study.machine, study.plan.ranks);
+  settle_usual_device(study.machine, study.plan.ranks);
   check_what_if(study.what_if, study.machine, study.plan.ranks);
   return study;
 }

@@ -54,6 +54,21 @@ TEST(Prepare, OtherDevicesBeyondThePlanAreOutOfTheJob) {
   EXPECT_EQ(prepared(text, {"plan.ranks=4"}).machine.others.size(), 1U);
 }
 
+TEST(Prepare, WhereEveryRankHasAnotherDeviceThatIsTheUsualOne) {
+  const std::string machine =
+      "model: resnet50\nmachine:\n  device: a10\n  devices: [{ranks: '0-3', device: a40}, {ranks: '4-7', "
+      "device: h100-sxm}]\n  dimensions: [{kind: Ring, size: 8, bandwidth: 1GB/s, latency: 1us}]\n";
+  const Study mixed = prepared(machine);
+  EXPECT_EQ(mixed.machine.device.name, "a40");
+  ASSERT_EQ(mixed.machine.others.size(), 1U);
+  EXPECT_EQ(mixed.machine.others[0].device.name, "h100-sxm");
+  EXPECT_EQ(device_of(mixed.machine, 3).name, "a40");
+  EXPECT_EQ(device_of(mixed.machine, 4).name, "h100-sxm");
+  const Study same = prepared(machine, {"plan.ranks=4"});
+  EXPECT_EQ(same.machine.device.name, "a40");
+  EXPECT_TRUE(same.machine.others.empty());
+}
+
 TEST(Prepare, WhatIfMustSpeakOfRanksAndDimensionsThatThePlanHas) {
   const std::string slow = std::string(kSmall) + "what_if: {ranks: [{ranks: '0-8', time: 2}]}\n";
   EXPECT_EQ(prepared(slow).what_if.ranks[0].ranks.last, 8);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "base/units_text.h"
 #include "cost/cost.h"
 
@@ -13,6 +14,10 @@ Run run_collective(const Study& machine, CollectiveKind kind, Bytes bytes, const
   Study& study = run.study;
   validate_machine(study.machine);
   study.plan.ranks = study.request.ranks.value_or(rank_count(study.machine));
+  if (study.plan.ranks > kMostRanks) {
+    throw Error(study.request.ranks_where, fmt::format("{} ranks", study.plan.ranks),
+                fmt::format("a collective can have at most {}", kMostRanks));
+  }
   study.machine =
       with_ranks(study.machine, study.plan.ranks, study.machine.elastic, study.request.ranks_where);
   run.workload = kind == CollectiveKind::barrier ? std::string(name_of(kind))

@@ -26,7 +26,7 @@ std::int64_t count_of(const std::vector<RankRange>& ranges) {
 // Gives every job its devices: those it names, or the lowest that no job has taken or named.
 class Placement {
  public:
-  explicit Placement(const JobsStudy& study) {
+  explicit Placement(const JobsStudy& study) : machine_(study.shared.machine) {
     for (const JobRequest& job : study.jobs) {
       for (const RankRange& range : job.devices) named_.push_back(range);
     }
@@ -35,21 +35,36 @@ class Placement {
   }
 
   std::vector<std::int32_t> devices(const JobRequest& job, std::int64_t ranks) {
+    if (!job.devices.empty() && count_of(job.devices) != ranks) {
+      throw Error(job.devices_where,
+                  fmt::format("{} devices for the {} ranks of '{}'", count_of(job.devices), ranks, job.name),
+                  "name as many devices as the plan has ranks, or leave `devices` out");
+    }
     std::vector<std::int32_t> devices;
     for (const RankRange& range : job.devices) {
       for (std::int64_t device = range.first; device <= range.last; ++device)
         devices.push_back(static_cast<std::int32_t>(device));
     }
     if (job.devices.empty()) take_free(ranks, devices);
-    if (static_cast<std::int64_t>(devices.size()) != ranks) {
-      throw Error(job.devices_where,
-                  fmt::format("{} devices for the {} ranks of '{}'", devices.size(), ranks, job.name),
-                  "name as many devices as the plan has ranks, or leave `devices` out");
-    }
+    check(job, *std::max_element(devices.begin(), devices.end()));
     return devices;
   }
 
  private:
+  void check(const JobRequest& job, std::int64_t last) const {
+    const std::int64_t count = rank_count(machine_);
+    if (machine_.elastic || last < count) return;
+    if (job.devices.empty()) {
+      throw Error(
+          job.devices_where,
+          fmt::format("the {} devices of machine '{}' are not enough for '{}' beside the jobs before it",
+                      count, machine_.name, job.name),
+          "give a larger machine or the jobs fewer ranks");
+    }
+    throw Error(job.devices_where, fmt::format("device {} does not exist", last),
+                fmt::format("devices of machine '{}' are 0 to {}", machine_.name, count - 1));
+  }
+
   void take_free(std::int64_t ranks, std::vector<std::int32_t>& devices) {
     while (static_cast<std::int64_t>(devices.size()) < ranks) {
       while (next_named_ < named_.size() && named_[next_named_].last < next_) ++next_named_;
@@ -61,6 +76,7 @@ class Placement {
     }
   }
 
+  const Machine& machine_;
   std::vector<RankRange> named_;  // by their first device
   std::size_t next_named_ = 0;
   std::int64_t next_ = 0;
@@ -74,10 +90,30 @@ Machine machine_for(const Machine& machine, std::int64_t devices) {
   return with_ranks(machine, (devices + block - 1) / block * block, true, "jobs");
 }
 
+// The other devices of the machine as the ranks of a job that was given `devices` see them.
+std::vector<OtherDevices> others_of(const Machine& machine, const std::vector<std::int32_t>& devices) {
+  std::vector<OtherDevices> others;
+  std::uint32_t latest = 0;
+  for (std::size_t rank = 0; rank < devices.size() && !machine.others.empty(); ++rank) {
+    const auto at = static_cast<std::int64_t>(rank);
+    const std::uint32_t number = device_number(machine, devices[rank]);
+    if (number > 0 && number == latest) {
+      others.back().last = at;
+    } else if (number > 0) {
+      others.push_back({at, at, machine.others[number - 1].device});
+    }
+    latest = number;
+  }
+  return others;
+}
+
 // The job as a study of its own, on a machine as large as it is: its plan is resolved against that.
 Study prepared(const JobRequest& job) {
   Study study = job.study;
   const std::int64_t devices = job.devices.empty() ? rank_count(study.machine) : count_of(job.devices);
+  if (!job.devices.empty() && devices > kMostRanks)
+    throw Error(job.devices_where, fmt::format("{} devices", devices),
+                fmt::format("a job can have at most {}", kMostRanks));
   study.plan = resolve_plan(study.request, devices, study.machine.elastic && job.devices.empty(),
                             is_described(study.model.name));
   if (study.plan.schedule == PipelineSchedule::pipedream_2bw) {
@@ -118,9 +154,11 @@ LoweredJobs lower_jobs(const JobsStudy& study, const CostModel& cost) {
   Placement placement(study);
   std::int64_t devices = 1;
   for (const JobRequest& job : study.jobs) {
-    lowered.jobs.push_back(lower_study(prepared(job), cost));
+    Study own_study = prepared(job);
+    lowered.placed.push_back({nullptr, job.name, placement.devices(job, own_study.plan.ranks), job.start});
+    own_study.machine.others = others_of(study.shared.machine, lowered.placed.back().devices);
+    lowered.jobs.push_back(lower_study(own_study, cost));
     const Run& own = lowered.jobs.back();
-    lowered.placed.push_back({nullptr, job.name, placement.devices(job, own.graph.ranks), job.start});
     for (const std::int32_t device : lowered.placed.back().devices)
       devices = std::max(devices, std::int64_t{device} + 1);
     for (const std::string& note : own.notes) run.notes.push_back(fmt::format("{}: {}", job.name, note));

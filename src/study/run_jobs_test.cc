@@ -69,7 +69,8 @@ TEST(RunJobs, RefusesJobsThatDoNotFitTogether) {
   EXPECT_EQ(error_of([] { run_jobs(study(two("0-3", "3-6"))); }),
             "b: device 3 already runs a rank of 'a'\n  hint: a device runs one rank");
   EXPECT_EQ(error_of([] { run_jobs(study(two("0-3", "6-9"))); }),
-            "b: device 8 does not exist\n  hint: the machine has devices 0 to 7");
+            "jobs.yaml:7:41: jobs.1.devices: device 9 does not exist\n"
+            "  hint: devices of machine 'ring' are 0 to 7");
   EXPECT_EQ(error_of([] {
               run_jobs(study("jobs: [{name: a, model: resnet18, devices: \"0-3\", plan: {ranks: 2}}]\n"));
             }),

@@ -1,6 +1,7 @@
 #include "study/run_study.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -10,12 +11,14 @@
 #include "lower/hybrid.h"
 #include "lower/hybrid_memory.h"
 #include "lower/memory.h"
+#include "lower/plan_notes.h"
 #include "lower/plan_places.h"
 #include "lower/resolve_plan.h"
 #include "lower/sharded_model.h"
 #include "read/read.h"
 #include "study/apply_profile.h"
 #include "study/balance_stages.h"
+#include "study/steady_state.h"
 
 namespace armilla {
 namespace {
@@ -29,42 +32,89 @@ void add_notes(Run& run) {
     run.notes.push_back(fmt::format("{} model chunks per pipeline rank make the schedule 1f1b interleaved",
                                     study.plan.virtual_stages));
   }
+  const std::vector<std::string> idle = settings_without_effect(study.request, study.plan, run.model.facts);
+  run.notes.insert(run.notes.end(), idle.begin(), idle.end());
   if (!device.matrix_rate.contains(study.plan.precision)) {
     run.notes.push_back(fmt::format("device '{}' lists no matrix rate for {}: its vector rate of {} is used",
                                     device.name, name_of(study.plan.precision), to_text(device.vector_rate)));
   }
 }
 
-void warn_of_memory(Run& run) {
-  const Study& study = run.study;
-  const std::string need =
-      fmt::format("does not fit: a rank needs {}, device '{}' has {}", to_text(run.memory.peak()),
-                  study.machine.device.name, to_text(run.memory.capacity));
-  if (!is_hybrid(run)) {
-    run.warnings.push_back(need + "; more micro-batches, a smaller batch or a smaller precision need less");
-    return;
+// What a rank with that device (device_number) needs at most; nothing where no rank has it.
+Bytes need_on(const Run& run, std::uint32_t device) {
+  const Machine& machine = run.study.machine;
+  std::vector<bool> runs(run.graph.programs.size());
+  bool any = false;
+  for (std::size_t rank = 0; rank < run.graph.program_of.size(); ++rank) {
+    if (device_number(machine, static_cast<std::int64_t>(rank)) != device) continue;
+    runs[run.graph.program_of[rank]] = any = true;
   }
-  std::vector<std::string> advice = memory_advice(run.model, study.plan, study.machine.device);
-  if (advice.empty()) advice = {"no single change of the plan makes it fit"};
-  run.warnings.push_back(need + "; what would make it fit, and the peak then: " + advice[0]);
-  for (std::size_t i = 1; i < advice.size(); ++i) run.warnings.back() += "; " + advice[i];
+  Bytes most;
+  if (!is_hybrid(run) && any) most = run.memory.peak();
+  for (const RoleMemory& role : run.roles) {
+    if (runs[role.program]) most = std::max(most, role.use.peak());
+  }
+  return most;
 }
 
-// Of devices unlike the others.
-void warn_of_other_memory(Run& run) {
-  for (const OtherDevices& other : run.study.machine.others) {
-    Bytes most = is_hybrid(run) ? Bytes() : run.memory.peak();
-    for (const RoleMemory& role : run.roles) {
-      const auto first = run.graph.program_of.begin() + other.first;
-      const auto end = run.graph.program_of.begin() + other.last + 1;
-      if (std::find(first, end, role.program) != end) most = std::max(most, role.use.peak());
-    }
-    if (most > other.device.memory) {
-      run.warnings.push_back(fmt::format("does not fit: a rank of {} to {} needs {}, device '{}' has {}",
-                                         other.first, other.last, to_text(most), other.device.name,
-                                         to_text(other.device.memory)));
-    }
+std::string memory_advice_text(const Run& run, Device device, Bytes memory) {
+  if (!is_hybrid(run)) return "more micro-batches, a smaller batch or a smaller precision need less";
+  device.memory = memory;
+  const std::vector<std::string> advice = memory_advice(run.model, run.study.plan, device);
+  if (advice.empty()) return "no single change of the plan makes it fit";
+  return fmt::format("what would make it fit, and the peak then: {}", fmt::join(advice, "; "));
+}
+
+void warn_of_memory(Run& run) {
+  const Machine& machine = run.study.machine;
+  std::size_t first = SIZE_MAX;  // of the warnings
+  Bytes least;                   // memory of the devices that have too little
+  for (std::uint32_t number = 0; number <= machine.others.size(); ++number) {
+    const Device& device = number == 0 ? machine.device : machine.others[number - 1].device;
+    const Bytes need = need_on(run, number);
+    if (need <= device.memory) continue;
+    const std::string who = number == 0 ? "a rank"
+                                        : fmt::format("a rank of {} to {}", machine.others[number - 1].first,
+                                                      machine.others[number - 1].last);
+    if (first == SIZE_MAX) first = run.warnings.size();
+    least = least > Bytes(0) ? std::min(least, device.memory) : device.memory;
+    run.warnings.push_back(fmt::format("does not fit: {} needs {}, device '{}' has {}", who, to_text(need),
+                                       device.name, to_text(device.memory)));
   }
+  if (first != SIZE_MAX) run.warnings[first] += "; " + memory_advice_text(run, machine.device, least);
+}
+
+// Least memory of the devices whose ranks run each role; and the role that is closest to its limit.
+void set_capacities(Run& run) {
+  const Machine& machine = run.study.machine;
+  std::vector<Bytes> least(run.graph.programs.size(), Bytes(INT64_MAX));
+  for (std::size_t rank = 0; rank < run.graph.program_of.size(); ++rank) {
+    Bytes& memory = least[run.graph.program_of[rank]];
+    memory = std::min(memory, device_of(machine, static_cast<std::int64_t>(rank)).memory);
+  }
+  for (RoleMemory& role : run.roles) role.use.capacity = least[role.program];
+  if (run.roles.empty()) {
+    run.memory.capacity = *std::min_element(least.begin(), least.end());
+    return;
+  }
+  const auto pressure = [](const RoleMemory& role) {
+    const double capacity = static_cast<double>(role.use.capacity.value);
+    return static_cast<double>(role.use.peak().value) / std::max(capacity, 1.0);
+  };
+  run.memory = std::max_element(run.roles.begin(), run.roles.end(), [&](const auto& a, const auto& b) {
+                 return pressure(a) < pressure(b);
+               })->use;
+}
+
+FlopRate mean_peak(const Study& study, const CostModel& cost) {
+  const double ranks = static_cast<double>(study.plan.ranks);
+  double sum = cost.peak(study.plan.precision).value * ranks;
+  for (const OtherDevices& other : study.machine.others) {
+    const FlopRate peak = make_cost_model(study.compute, other.device)->peak(study.plan.precision);
+    sum += (peak.value - cost.peak(study.plan.precision).value) *
+           static_cast<double>(other.last - other.first + 1);
+  }
+  return FlopRate(sum / ranks);
 }
 
 void add_model_warnings(Run& run) {
@@ -72,8 +122,7 @@ void add_model_warnings(Run& run) {
     run.warnings.push_back(describe(unknown, static_cast<std::int64_t>(run.model.operators.size()),
                                     totals(run.model).forward_bytes));
   }
-  if (!run.memory.fits()) warn_of_memory(run);
-  warn_of_other_memory(run);
+  warn_of_memory(run);
 }
 
 void add_result_warnings(Run& run) {
@@ -86,6 +135,23 @@ void add_result_warnings(Run& run) {
           fmt::format("{} ran at {:.0f}% of what its links can carry: the network model does not share links",
                       name_of(summary.kind), 100 * summary.link_share));
     }
+  }
+}
+
+// Where the usual figures say little about how busy the devices are.
+void explain_utilization(Run& run) {
+  constexpr double kMuch = 1.25;
+  const double executed = executed_flops_utilization(run), counted = hardware_flops_utilization(run);
+  if (executed > 1.0001) {
+    run.warnings.push_back(
+        fmt::format("the matrix products run at {:.0f}% of the devices' peak: the profile's "
+                    "times are shorter than these devices can be",
+                    100 * executed));
+  } else if (is_hybrid(run) && counted > kMuch * executed) {
+    run.notes.push_back(
+        fmt::format("MFU and HFU count every attention score; without those that the causal "
+                    "mask leaves out, matrix products run at {:.1f}% of the peak",
+                    100 * executed));
   }
 }
 
@@ -103,15 +169,22 @@ void lower_plain_data_parallel(Run& run) {
 }
 
 LoweredJob lower_job(const Run& run, std::int64_t iterations) {
-  return lower_hybrid(run.model, run.study.plan, iterations, run.study.machine.device.host_bandwidth);
+  return with_places(run.study.request, [&] {
+    return lower_hybrid(run.model, run.study.plan, iterations, run.study.machine.device.host_bandwidth);
+  });
 }
 
-// Nothing separates the iterations of the asynchronous schedule: its time is what one more of them takes.
-Time steady_period(const Run& run, const CostModel& cost, SimulationOptions options) {
+// Nothing separates the iterations of the asynchronous schedule: the result is of one in the steady state.
+void keep_steady_iteration(Run& run, const CostModel& cost, SimulationOptions options) {
   options.intervals = false;
   LoweredJob shorter = lower_job(run, run.iterations - 1);
   if (!run.study.profile.file.empty()) apply_profile(run.study.profile, run.model, shorter.graph);
-  return run.result.iteration - simulate(shorter.graph, run.study, cost, options).iteration;
+  run.simulated = run.result.iteration;
+  keep_steady_iteration(run.result, simulate(shorter.graph, run.study, cost, options), run.iterations);
+  run.notes.push_back(
+      fmt::format("schedule '{}' has no flush between iterations: the figures are of one in "
+                  "the steady state, cut out of {} simulated in a row",
+                  name_of(run.study.plan.schedule), run.iterations));
 }
 
 void lower_hybrid_job(Run& run, const CostModel& cost) {
@@ -124,10 +197,6 @@ void lower_hybrid_job(Run& run, const CostModel& cost) {
   if (plan.schedule == PipelineSchedule::pipedream_2bw) run.iterations = kAsynchronousIterations;
   LoweredJob job = lower_job(run, run.iterations);
   run.roles = hybrid_memory(job, plan, run.study.machine.device);
-  const auto worst = std::max_element(run.roles.begin(), run.roles.end(), [](const auto& a, const auto& b) {
-    return a.use.peak() < b.use.peak();
-  });
-  if (worst != run.roles.end()) run.memory = worst->use;
   run.notes = std::move(job.notes);
   run.graph = std::move(job.graph);
 }
@@ -141,12 +210,13 @@ Run lower_study(const Study& study, const CostModel& cost) {
   run.study = study;
   run.model =
       read_model(study.model.name, {study.model.dimensions, study.plan.micro_batch(), study.model.sequence});
-  run.peak_rate = cost.peak(study.plan.precision);
+  run.peak_rate = mean_peak(study, cost);
   if (study.plan.is_plain_data_parallel() && run.model.facts.family.empty()) {
     lower_plain_data_parallel(run);
   } else {
     lower_hybrid_job(run, cost);
   }
+  set_capacities(run);
   add_notes(run);
   use_profile(run);
   add_model_warnings(run);
@@ -158,12 +228,13 @@ Run run_study(const Study& study, const SimulationOptions& options) {
   const std::unique_ptr<CostModel> cost = make_cost_model(study.compute, study.machine.device);
   Run run = lower_study(study, *cost);
   run.result = simulate(run.graph, run.study, *cost, options);
-  if (run.iterations > 1) run.period = steady_period(run, *cost, options);
+  if (run.iterations > 1) keep_steady_iteration(run, *cost, options);
   if (study.what_if.failures.mtbf_of_node > 0) {
-    run.goodput = goodput(study.what_if.failures, study.plan.ranks, in_seconds(iteration_time(run)),
+    run.goodput = goodput(study.what_if.failures, study.plan.ranks, in_seconds(run.result.iteration),
                           "what_if.failures");
   }
   add_result_warnings(run);
+  explain_utilization(run);
   return run;
 }
 

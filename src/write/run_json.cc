@@ -11,7 +11,8 @@
 namespace armilla {
 namespace {
 
-constexpr std::size_t kMostMemorySamples = 512;
+// Moments of a role's memory: fewer each where there are more roles than kFullRoles.
+constexpr std::size_t kMostMemorySamples = 512, kFewestMemorySamples = 16, kFullRoles = 16;
 
 // A count as an integer while it fits one.
 Json whole(double count) {
@@ -126,6 +127,7 @@ Json metrics_json(const Run& run) {
           {"tokens_per_s", finite(tokens_per_second(run))},
           {"mfu", finite(model_flops_utilization(run))},
           {"hfu", finite(hardware_flops_utilization(run))},
+          {"executed_utilization", finite(executed_flops_utilization(run))},
           {"model_flops", whole(model_flops(run))},
           {"hardware_flops", whole(hardware_flops(run))},
           {"bubble_fraction", finite(bubble_fraction(run, table))},
@@ -189,14 +191,27 @@ Json memory_json(const MemoryUse& memory) {
           {"fits", memory.fits()}};
 }
 
-// Of every role by category, and over time of the one that needs most.
+Json over_time_json(const Run& run, const RoleMemory& role, std::size_t most) {
+  Json samples = Json::array();
+  for (const MemorySample& sample : memory_over_time(run, role, most))
+    samples.push_back({{"at_s", seconds(sample.at)},
+                       {"bytes", sample.held.value},
+                       {"activations_bytes", sample.activations.value},
+                       {"temporary_bytes", sample.temporary.value}});
+  return samples;
+}
+
+// Of every role by category, and over time.
 Json role_memory_json(const Run& run) {
   Json roles = Json::array();
+  const std::size_t most = std::clamp<std::size_t>(kMostMemorySamples * kFullRoles / (run.roles.size() + 1),
+                                                   kFewestMemorySamples, kMostMemorySamples);
   for (const RoleMemory& role : run.roles) {
     Json entry = memory_json(role.use);
     entry["role"] = role.role;
     entry["in_flight"] = role.most_in_flight;
     entry["host_bytes"] = role.host.value;
+    entry["over_time"] = over_time_json(run, role, most);
     roles.push_back(std::move(entry));
   }
   return roles;
@@ -206,11 +221,8 @@ Json memory_timeline_json(const Run& run) {
   const auto worst = std::find_if(run.roles.begin(), run.roles.end(), [&](const RoleMemory& role) {
     return role.use.peak() == run.memory.peak();
   });
-  Json samples = Json::array();
-  if (worst == run.roles.end()) return samples;
-  for (const MemorySample& sample : memory_over_time(run, *worst, kMostMemorySamples))
-    samples.push_back({{"at_s", seconds(sample.at)}, {"bytes", sample.held.value}});
-  return samples;
+  if (worst == run.roles.end()) return Json::array();
+  return over_time_json(run, *worst, kMostMemorySamples);
 }
 
 Json collectives_json(const Run& run) {
@@ -293,8 +305,8 @@ Json jobs_json(const Run& run) {
 
 std::string write_run_json(const Run& run) {
   Json document = {{"schema", "armilla.run/1"},
-                   {"iteration_time_s", seconds(iteration_time(run))},
-                   {"simulated_time_s", seconds(run.result.iteration)},
+                   {"iteration_time_s", seconds(run.result.iteration)},
+                   {"simulated_time_s", seconds(simulated_time(run))},
                    {"iterations", run.iterations},
                    {"ranks", run.result.ranks},
                    {"metrics", of_model(run, metrics_json, run)},

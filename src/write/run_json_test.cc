@@ -58,7 +58,7 @@ TEST(RunJson, EveryKeyIsDocumentedAndEveryDocumentedKeyExists) {
   armilla::Run run = example_run();
   run.study.network.parameters["contention"] = {"ports", ""};
   run.study.collectives.algorithms_by_kind[CollectiveKind::all_gather] = {"ring"};
-  run.roles = {{"data-parallel rank", 0, 1, run.memory, {}, {{0, 448}}}};
+  run.roles = {{"data-parallel rank", 0, 1, run.memory, {}, {{0, false, Bytes(448), {}}}}};
   run.goodput = Goodput();
   const std::set<std::string> emitted = keys_of(Json::parse(write_run_json(run)));
   EXPECT_EQ(emitted, documented_keys("docs/formats/run_json.md"));

@@ -144,9 +144,10 @@ std::string headline(const Run& run, bool colour) {
   if (!has_model(run))
     return heading(fmt::format("Time of the run  {}", to_text(run.result.iteration)), colour);
   const auto rate = [](double per_second) {
-    return per_second < 1000 ? fmt::format("{:.1f}", per_second) : with_separators(std::llround(per_second));
+    if (per_second >= 1000) return with_separators(std::llround(per_second));
+    return per_second < 10 ? fmt::format("{:.3g}", per_second) : fmt::format("{:.1f}", per_second);
   };
-  std::string text = fmt::format("Iteration time  {}     {} samples/s     ", to_text(iteration_time(run)),
+  std::string text = fmt::format("Iteration time  {}     {} samples/s     ", to_text(run.result.iteration),
                                  rate(samples_per_second(run)));
   if (tokens_per_second(run) > 0) text += rate(tokens_per_second(run)) + " tokens/s     ";
   text += "MFU " + percent(model_flops_utilization(run));
@@ -167,11 +168,19 @@ std::string bar(const RankClass& ranks, Time iteration, bool colour) {
          paint(times("░", kBarWidth - busy), Ink::dim, colour) + '\n';
 }
 
+// A role of one of several jobs; what data-parallel ranks are need not be said.
+std::string job_role(std::string role) {
+  constexpr std::string_view kUsual = ", data-parallel rank";
+  if (role.ends_with(kUsual)) role.resize(role.size() - kUsual.size());
+  return role;
+}
+
 std::string role_name(const Run& run, const RankClass& ranks) {
   const bool alone =
       std::count_if(run.result.classes.begin(), run.result.classes.end(),
                     [&](const RankClass& other) { return other.program == ranks.program; }) == 1;
-  const std::string& role = run.graph.programs[ranks.program].role;
+  std::string role = run.graph.programs[ranks.program].role;
+  if (!run.jobs.empty()) role = job_role(std::move(role));
   return alone ? role : fmt::format("{} #{}", role, ranks.representative);
 }
 

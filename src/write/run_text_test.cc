@@ -183,7 +183,8 @@ TEST(RunText, KindsBeyondTheWidthOfTheLineAreOneColumn) {
 TEST(RunText, GoodputAndTheSteadyPeriodAreInTheHeadline) {
   armilla::Run run = hybrid_run(2);
   run.iterations = 3;
-  run.period = microseconds(4);
+  run.simulated = microseconds(12);
+  run.result.iteration = microseconds(4);
   run.goodput = Goodput();
   run.goodput->interval = run.goodput->optimal_interval = 3600;
   run.goodput->share = 0.9;
@@ -231,7 +232,7 @@ TEST(RunText, AnEmptyRunIsReportedWithoutNumbersThatDoNotExist) {
   const std::string text = write_run_text(armilla::Run{}, false);
   EXPECT_THAT(text, Not(HasSubstr("nan")));
   EXPECT_THAT(text, Not(HasSubstr("inf ")));
-  EXPECT_THAT(text, HasSubstr("Iteration time  0 s     0.0 samples/s     MFU 0.0 %\n"));
+  EXPECT_THAT(text, HasSubstr("Iteration time  0 s     0 samples/s     MFU 0.0 %\n"));
 }
 
 TEST(RunText, NamesCannotDriveTheTerminal) {

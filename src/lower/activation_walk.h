@@ -1,0 +1,84 @@
+// Which activations a pipeline rank holds, slot by slot in the order of its schedule.
+//
+// A forward pass adds what each block saves, a backward pass frees it block by block. Input gradients of
+// zero-bubble schedules free nothing: the weight gradients still need all of it, and little else. Slots that
+// run beside each other may each be where they need most. Offloaded activations are there for the slot at
+// work, and for one more, which is on its way.
+// Cost: O(1) per slot.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lower/pipeline_schedule.h"
+
+namespace armilla {
+
+// In bytes.
+struct HeldByPasses {
+  std::int64_t activations = 0, temporary = 0;
+  std::int64_t sum() const { return activations + temporary; }
+};
+
+// Of one micro-batch in a model chunk, in bytes.
+struct ChunkActivations {
+  struct Block {
+    std::int64_t saved = 0;    // by the blocks of the chunk up to this one
+    std::int64_t working = 0;  // its working set
+  };
+  std::vector<Block> blocks;
+  std::int64_t saved = 0;  // by all of them
+  HeldByPasses most;       // where a pass that saves or frees block by block needs most
+  std::int64_t most_working = 0;
+  std::int64_t boundary = 0;  // what crosses its ends
+
+  // The next block.
+  void add(std::int64_t saved_by_block, std::int64_t working);
+};
+
+// The slots from `first` on that run beside each other; one, mostly.
+std::span<const PipelineSlot> slots_beside(std::span<const PipelineSlot> slots, std::size_t first);
+
+class ActivationWalk {
+ public:
+  ActivationWalk(std::span<const ChunkActivations> chunks, bool offload);
+
+  // What is held at most while these slots, which are beside each other, run; they are next in order.
+  HeldByPasses enter(std::span<const PipelineSlot> group);
+  void leave(std::span<const PipelineSlot> group);
+
+  // Between slots.
+  std::int64_t held() const { return offload_ && live_ > largest_ ? largest_ : live_; }
+  // Of the passes not yet done, wherever they are.
+  std::int64_t live() const { return live_; }
+  std::int64_t most_live() const { return most_live_; }
+  std::int64_t most_in_flight() const { return most_in_flight_; }
+
+ private:
+  const ChunkActivations& chunk_of(const PipelineSlot& slot) const {
+    return chunks_[static_cast<std::size_t>(slot.chunk)];
+  }
+
+  std::span<const ChunkActivations> chunks_;
+  bool offload_;
+  std::int64_t largest_ = 0;  // saved by a pass
+  std::int64_t live_ = 0, most_live_ = 0;
+  std::int64_t in_flight_ = 0, most_in_flight_ = 0;
+};
+
+// Whether the pass frees what its forward pass saved.
+inline bool frees_activations(PipelineAction action) {
+  return action == PipelineAction::backward || action == PipelineAction::weight_gradient;
+}
+
+// What a pass that runs alone holds at each of its blocks.
+struct BlockHold {
+  HeldByPasses during;
+  std::int64_t after = 0;  // activations, once the block is done
+};
+// `before`: activations held before the slot.
+BlockHold held_at(const ChunkActivations& chunk, PipelineAction action, std::size_t block,
+                  std::int64_t before);
+
+}  // namespace armilla

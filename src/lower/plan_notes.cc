@@ -1,0 +1,42 @@
+#include "lower/plan_notes.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace armilla {
+
+std::vector<std::string> settings_without_effect(const PlanRequest& request, const Plan& plan,
+                                                 const ModelFacts& facts) {
+  std::vector<std::string> notes;
+  const auto note = [&](bool idle, std::string_view key, std::string_view reason) {
+    const auto place = request.places.find(key);
+    if (idle && place != request.places.end())
+      notes.push_back(fmt::format("{} has no effect: {}", place->second, reason));
+  };
+  constexpr std::string_view kTensor = "tensor_parallel is 1", kPipeline = "pipeline_parallel is 1";
+  note(plan.tensor == 1 && plan.sequence_parallel, "sequence_parallel", kTensor);
+  note(plan.tensor == 1 && plan.overlap_tensor, "overlap_tensor", kTensor);
+  note(plan.context == 1, "context_method", "context_parallel is 1");
+  note(plan.pipeline == 1, "schedule", kPipeline);
+  note(plan.pipeline == 1, "overlap_pipeline", kPipeline);
+  const bool no_experts = facts.experts == 0;
+  const std::string_view no_spread = no_experts ? "the model has no experts" : "expert_parallel is 1";
+  note(no_experts || plan.expert == 1, "expert_load", no_spread);
+  if (no_experts || plan.expert == 1) {
+    note(true, "expert_skew", no_spread);
+    note(true, "seed", no_spread);
+  } else {
+    note(plan.expert_load == ExpertLoad::uniform, "expert_skew", "expert_load is uniform");
+    note(plan.expert_load != ExpertLoad::random, "seed", "expert_load is not random");
+  }
+  const bool alone = plan.data() * plan.context == 1 && plan.expert_data() == 1;
+  note(alone && plan.zero_stage > 0, "zero", "there are no data-parallel ranks to share states with");
+  note(plan.zero_stage < 3, "prefetch", "weights are sharded by ZeRO-3 only");
+  note(plan.zero_stage < 3, "reshard", "weights are sharded by ZeRO-3 only");
+  note(plan.zero_stage == 0 || plan.zero_stage == 3, "overlap_parameters",
+       "parameters are gathered after the step under ZeRO-1 and ZeRO-2 only");
+  return notes;
+}
+
+}  // namespace armilla

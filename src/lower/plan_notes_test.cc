@@ -1,0 +1,50 @@
+#include "lower/plan_notes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace armilla {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(PlanNotes, NameWhatWasGivenAndChangesNothing) {
+  PlanRequest request;
+  request.places = {
+      {"sequence_parallel", "--sequence-parallel"}, {"seed", "--seed 3"}, {"batch", "--batch 2"}};
+  Plan plan;
+  plan.sequence_parallel = true;
+  ModelFacts facts;
+  EXPECT_THAT(settings_without_effect(request, plan, facts),
+              ElementsAre("--sequence-parallel has no effect: tensor_parallel is 1",
+                          "--seed 3 has no effect: the model has no experts"));
+  facts.experts = 8;
+  plan.ranks = 8;
+  plan.tensor = 2;
+  EXPECT_THAT(settings_without_effect(request, plan, facts),
+              ElementsAre("--seed 3 has no effect: expert_parallel is 1"));
+  plan.expert = 4;
+  EXPECT_THAT(settings_without_effect(request, plan, facts),
+              ElementsAre("--seed 3 has no effect: expert_load is not random"));
+  plan.expert_load = ExpertLoad::random;
+  EXPECT_THAT(settings_without_effect(request, plan, facts), IsEmpty());
+  plan.sequence_parallel = false;
+  plan.tensor = 1;
+  EXPECT_THAT(settings_without_effect(request, plan, facts), IsEmpty());  // switched off where it is idle
+}
+
+TEST(PlanNotes, ShardingNeedsSomebodyToShareWith) {
+  PlanRequest request;
+  request.places = {{"zero", "--zero 3"}};
+  Plan plan;
+  plan.zero_stage = 3;
+  plan.ranks = plan.tensor = 8;
+  EXPECT_THAT(settings_without_effect(request, plan, {}),
+              ElementsAre("--zero 3 has no effect: there are no data-parallel ranks to share states with"));
+  plan.tensor = 4;
+  EXPECT_THAT(settings_without_effect(request, plan, {}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace armilla

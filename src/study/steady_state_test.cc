@@ -1,0 +1,107 @@
+#include "study/steady_state.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/metrics.h"
+#include "ir/stage_table.h"
+#include "read/study_yaml.h"
+#include "study/list_events.h"
+#include "study/prepare.h"
+#include "study/run_study.h"
+
+namespace armilla {
+namespace {
+
+// Three iterations of 10 us after a start of 4 us and before an end of 2 us: the window is 13 to 23 us.
+TEST(SteadyState, IsAWindowInTheMiddle) {
+  Result result, shorter;
+  result.iteration = microseconds(36);
+  shorter.iteration = microseconds(26);
+  shorter.class_of = {0};
+  RankClass ranks;
+  ranks.compute = microseconds(15);
+  ranks.communication = microseconds(9);
+  ranks.exposed_communication = microseconds(6);
+  ranks.finish = microseconds(35);
+  ranks.computes = {{microseconds(2), microseconds(7), 0},
+                    {microseconds(12), microseconds(17), 1},
+                    {microseconds(22), microseconds(27), 2}};
+  ranks.others = {{microseconds(13), microseconds(13), 3}, {microseconds(23), microseconds(24), 4}};
+  result.classes = {ranks};
+  RankClass less;
+  less.compute = microseconds(10);
+  less.communication = microseconds(6);
+  less.exposed_communication = microseconds(5);
+  shorter.classes = {less};
+  CollectiveRecord record;
+  for (const int finished : {13, 14, 23, 24}) {
+    record.issued = record.started = microseconds(finished - 3);
+    record.finished = microseconds(finished);
+    result.collectives.push_back(record);
+  }
+  result.links = {{"link", 0, 1, Bytes(300), microseconds(9), gigabytes_per_second(1)}};
+
+  keep_steady_iteration(result, shorter, 3);
+  EXPECT_EQ(result.iteration, microseconds(10));
+  const RankClass& kept = result.classes[0];
+  EXPECT_EQ(kept.compute, microseconds(5));
+  EXPECT_EQ(kept.communication, microseconds(3));
+  EXPECT_EQ(kept.exposed_communication, microseconds(1));
+  EXPECT_EQ(kept.finish, microseconds(10));
+  ASSERT_EQ(kept.computes.size(), 2U);
+  EXPECT_EQ(kept.computes[0].start, Time(0));
+  EXPECT_EQ(kept.computes[0].end, microseconds(4));
+  EXPECT_EQ(kept.computes[1].start, microseconds(9));
+  EXPECT_EQ(kept.computes[1].end, microseconds(10));
+  ASSERT_EQ(kept.others.size(), 1U);  // what takes no time is in the window that begins with it
+  EXPECT_EQ(kept.others[0].node, 3U);
+  ASSERT_EQ(result.collectives.size(), 2U);
+  EXPECT_EQ(result.collectives[0].issued, microseconds(-2));
+  EXPECT_EQ(result.collectives[1].finished, microseconds(10));
+  EXPECT_EQ(result.links[0].bytes, Bytes(100));
+  EXPECT_EQ(result.links[0].busy, microseconds(3));
+}
+
+Study study_of(const std::string& schedule, const std::string& rest = {}) {
+  const std::string text =
+      "model: gpt2-345m\n"
+      "machine: {device: h100-sxm, dimensions: [{kind: Switch, size: 16, bandwidth: 450GB/s, latency: "
+      "1us}]}\n"
+      "plan: {pipeline: 4, micro_batch: 1, micro_batches: 8, schedule: " +
+      schedule + rest + "}\n";
+  return prepare_study(read_study(Config::parse(text, "s.yaml", {})));
+}
+
+// 2BW never waits for other stages but for the slowest; what a rank does in an iteration is what 1F1B does.
+TEST(SteadyState, TheAsynchronousScheduleHasTheWorkOfOneIteration) {
+  for (const std::string rest : {"", ", tensor: 2", ", zero: 2"}) {
+    const Study study = study_of("pipedream-2bw", rest), flushed = study_of("1f1b", rest);
+    const auto run = run_study(study), reference = run_study(flushed);
+    EXPECT_LT(run.result.iteration, reference.result.iteration);
+    EXPECT_GT(run.simulated, run.result.iteration * 3);
+    const StageTable table = stage_table(run), other = stage_table(reference);
+    ASSERT_EQ(table.stages.size(), other.stages.size());
+    bool busy = false;
+    for (std::size_t s = 0; s < table.stages.size(); ++s) {
+      const StageSummary& stage = table.stages[s];
+      EXPECT_EQ(stage.compute, other.stages[s].compute) << rest << s;
+      Time computed;
+      for (const RankClass& ranks : run.result.classes) {
+        if (ranks.program != stage.program || ranks.computes.empty()) continue;
+        for (const Interval& interval : ranks.computes) computed += interval.end - interval.start;
+        EXPECT_EQ(computed, stage.compute) << rest << s;
+        EXPECT_GE(idle(ranks, run.result.iteration), Time(0));
+      }
+      EXPECT_GE(stage.bubble, Time(0));
+      busy |= stage.bubble < run.result.iteration / 100;
+    }
+    EXPECT_TRUE(busy) << "no stage is the one that sets the pace" << rest;
+    const auto cost = make_cost_model(study.compute, study.machine.device);
+    EXPECT_EQ(occurrences(list_events(run, *cost)), occurrences(list_events(reference, *cost))) << rest;
+    // Of ranks whose programs are the same, the same bytes cross the links.
+    EXPECT_EQ(run.result.links.front().bytes, reference.result.links.front().bytes) << rest;
+  }
+}
+
+}  // namespace
+}  // namespace armilla
