@@ -113,6 +113,12 @@ TEST_F(Cli, ValuesThatMakeNoSenseAreRefused) {
                                   "--set =1",
                                   "--bucket 0MiB",
                                   "--bucket -1MiB",
+                                  "--bucket 0.5B",
+                                  "--max-messages -1",
+                                  "--timeline-ranks 0",
+                                  "--timeline-window 1ms..2ms",
+                                  "--timeline-window 1ms..1ms --trace run.json",
+                                  "--timeline-window 9s..10s --trace run.json",
                                   "--max-messages 10 --no-fold",
                                   "--json run.json --trace ./run.json"}) {
     const Outcome outcome = run(words(run_it + flags));
@@ -226,6 +232,28 @@ TEST_F(Cli, FailuresLeaveNothingBehind) {
   EXPECT_EQ(run(words("layers resnet18 --json /dev/full")).code, 2);
   EXPECT_EQ(run(words("translate resnet18 -o x.bin")).code, 2);
   EXPECT_EQ(files(), (std::vector<std::string>{}));
+}
+
+// By their keys, not by their suffixes.
+TEST_F(Cli, DescriptionsAndStudiesAreToldApart) {
+  write("small.yaml",
+        "family: gpt\nlayers: 2\nhidden: 64\nheads: 4\nvocabulary: 100\nsequence: 32\nmax_positions: 32\n");
+  write("study.yaml", "model: ./small.yaml\nmachine: dgx-a100\nplan: {ranks: 8}\n");
+  write("study.json", R"({"model": "./small.yaml", "machine": "dgx-a100", "plan": {"ranks": 8}})");
+  for (const std::string input : {"./small.yaml --machine dgx-a100 --ranks 8", "study.yaml", "study.json"}) {
+    const Outcome outcome =
+        run(words("run " + input + " --json " + input.substr(2, 3) + ".out.json --quiet"));
+    EXPECT_EQ(outcome.code, 0) << input << outcome.err;
+  }
+  EXPECT_EQ(json_of("sma.out.json"), json_of("udy.out.json"));
+  EXPECT_EQ(run(words("check ./small.yaml")).out.substr(0, 23), "./small.yaml: model of ");
+  EXPECT_EQ(run(words("check study.json")).out, "study.json: study of small on 8 ranks of dgx-a100\n");
+  write("config.json", R"({"model_type": "gpt2", "n_layer": 2})");
+  EXPECT_EQ(run(words("run config.json")).err.substr(0, 47),
+            "armilla: error: armilla run: --machine is missi");
+  write("broken.yaml", "model: [\n");
+  EXPECT_NE(run(words("run broken.yaml")).err.find("broken.yaml:2:1: not valid YAML"), std::string::npos);
+  EXPECT_NE(run(words("run absent.yaml")).err.find("absent.yaml"), std::string::npos);
 }
 
 TEST_F(Cli, UnreadableModelsAreRefusedByName) {

@@ -43,6 +43,13 @@ TEST(CsvTable, WhatIsWrongIsSaidWithItsLine) {
   EXPECT_EQ(error_in("a\n\"x\n"), "t.csv:2: a quote is opened and never closed");
   EXPECT_EQ(error_in("a\n\"x\"y\n"),
             "t.csv:2: text behind a closing quote\n  hint: a quote inside quotes is written twice");
+  EXPECT_EQ(error_of([] {
+              parse_csv(
+                  "\xff\xfe"
+                  "a",
+                  "t.csv");
+            }),
+            "t.csv: is no UTF-8 text\n  hint: save it as CSV in UTF-8");
   EXPECT_EQ(error_of([] { parse_csv("a,b\n", "t.csv").at("c"); }),
             "t.csv:1: column 'c' is missing\n  hint: there are: a, b");
 }

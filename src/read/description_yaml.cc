@@ -164,11 +164,13 @@ ModelDescription read_model_description(const Config& config) {
   read_family(config, fields, d);
   config.reject_unknown_keys();
   complete_description(d);
-  const std::int64_t layers = d.layers + d.decoder_layers;
-  if (d.experts.count > 0 && (d.experts.every > layers || d.experts.dense_first >= layers)) {
-    throw Error(d.where,
-                fmt::format("experts in every {}th layer after the first {} of {} layers: none has any",
-                            d.experts.every, d.experts.dense_first, layers),
+  // The last layer with experts.
+  const std::int64_t last = d.layers / d.experts.every * d.experts.every;
+  if (d.experts.count > 0 && last <= d.experts.dense_first) {
+    throw Error(d.place(last == 0 ? "experts.every" : "experts.dense_first"),
+                fmt::format("experts in layers {}, {} ... after the first {}, but there are {} layers: none "
+                            "has any",
+                            d.experts.every, 2 * d.experts.every, d.experts.dense_first, d.layers),
                 "give a smaller experts.every or experts.dense_first, or leave the experts out");
   }
   if (d.feed_forward == 0 && d.family != Family::dlrm &&

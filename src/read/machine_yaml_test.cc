@@ -125,6 +125,11 @@ TEST(MachineYaml, RefusesWhatMakesNoSense) {
             "m.yaml:5:5: dimensions.1: two dimensions are called 'link'");
   EXPECT_EQ(machine_error("v100-16gb-sxm2", "v100-16gb-sxm"),
             "m.yaml:2:9: device: unknown device 'v100-16gb-sxm'\n  hint: did you mean 'v100-16gb-sxm2'?");
+  EXPECT_EQ(machine_error("v100-16gb-sxm2", "v100-16gb-sxm2\ndevices: [{ranks: 31-32, device: a10}]"),
+            "m.yaml:3:19: devices.0.ranks: there is no rank 32\n  hint: ranks are 0 to 31");
+  EXPECT_EQ(machine_error("v100-16gb-sxm2",
+                          "v100-16gb-sxm2\nelastic: true\ndevices: [{ranks: 31-32, device: a10}]"),
+            "no error");
   EXPECT_EQ(machine_error("v100-16gb-sxm2", "./v100"),
             "./v100: cannot open the file: No such file or directory");
   EXPECT_EQ(machine_error("link.latency", "link.latncy"),

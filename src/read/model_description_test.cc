@@ -55,6 +55,35 @@ TEST(ModelDescription, ExpertsStandInSomeLayersOnly) {
   EXPECT_EQ(kinds, "abbbcbcd");
 }
 
+TEST(ModelDescription, ExpertsMustStandSomewhere) {
+  const auto refusal = [](const std::string& more) {
+    return error_in(
+        "family: mixtral\nlayers: 6\nhidden: 64\nheads: 4\nfeed_forward: 128\nvocabulary: 100\n"
+        "sequence: 16\nexperts: {count: 4, active: 2, feed_forward: 32, " +
+        more + "}\n");
+  };
+  const std::string hint =
+      "\n  hint: give a smaller experts.every or experts.dense_first, or leave the experts out";
+  EXPECT_EQ(
+      refusal("every: 7"),
+      "m.yaml:8:57: experts.every: experts in layers 7, 14 ... after the first 0, but there are 6 layers: "
+      "none has any" +
+          hint);
+  EXPECT_EQ(refusal("every: 4, dense_first: 5"),
+            "m.yaml:8:73: experts.dense_first: experts in layers 4, 8 ... after the first 5, but there are 6 "
+            "layers: none has any" +
+                hint);
+  EXPECT_EQ(refusal("every: 6, dense_first: 5"), "no error");
+}
+
+TEST(ModelDescription, ASampleTooLargeIsBlamedOnBatchAndSequence) {
+  ModelOptions options;
+  options.batch = 2'000'000'000;
+  options.sequence = 2'000'000'000;
+  EXPECT_EQ(error_of([&] { build_described_model(parse(kSmall), options); }).substr(0, 80),
+            "m: a micro-batch of 2000000000 samples of 2000000000 tokens is too much to be co");
+}
+
 TEST(ModelDescription, NumbersThatClashAreNamed) {
   EXPECT_EQ(error_in(replaced(kSmall, "heads: 4", "heads: 5")),
             "m.yaml:4:8: heads: heads 5 does not divide hidden 64\n  hint: nearest legal: 4 or 8; or give "

@@ -2,8 +2,9 @@
 // they depend on is done, any number at once. Messages inside an instance match only each other.
 //
 // As in astra-sim 2.x (CustomAlgorithm.cc): no chunks, no endpoint delays, a send is done when it has
-// arrived. Natively, what becomes ready starts in the rank's turn (sim/rank_turns.h). Cost: O(nodes +
-// dependences) per member.
+// arrived. Natively, what becomes ready starts in the rank's turn (sim/rank_turns.h), and where no two
+// messages of a collective could be taken for each other, each knows its receive beforehand instead of
+// looking it up. Cost: O(nodes + dependences) per member.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include "sim/rank_agenda.h"
 #include "sim/rank_classes.h"
 #include "sim/rank_turns.h"
+#include "sim/transport.h"
 
 namespace armilla {
 
@@ -33,8 +35,9 @@ class CustomRunner final : public EventHandler {
   CustomRunner& operator=(const CustomRunner&) = delete;
   void use(CustomClient& client) { client_ = &client; }
   // Native order. Every rank with a custom collective must be simulated itself.
-  void use(RankTurns& turns, const RankClasses& classes) {
+  void use(RankTurns& turns, const RankClasses& classes, Transport& transport) {
     turns_ = &turns;
+    transport_ = &transport;
     classes_ = &classes;
     waiting_.resize(static_cast<std::size_t>(classes.simulated()));
   }
@@ -45,16 +48,24 @@ class CustomRunner final : public EventHandler {
   void start(std::uint32_t instance, std::int32_t member, std::uint64_t argument);
 
   void handle(std::uint64_t argument) override;
+  // What the messages it sends by itself call.
+  std::uint32_t target() const { return target_; }
   // Starts what has become ready on the rank.
   void take_turn(std::int32_t rank);
 
  private:
-  // Who depends on a node: a program's dependences the other way round (CSR).
-  struct Successors {
-    std::vector<std::uint32_t> first, node;
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  // What all instances of a collective share. Nodes are numbered through: those of member 0 first.
+  struct Prepared {
+    std::vector<std::uint32_t> offset;           // per member, its first node
+    std::vector<std::uint32_t> first_successor;  // CSR over all nodes, of the member's own nodes
+    std::vector<std::uint32_t> successor;
+    std::vector<std::uint32_t> dependences;  // how many, per node
+    std::vector<std::uint32_t> receive;      // per node: of a send, the peer's node that receives it
+    bool is_matched = false;                 // every message knows its receive
   };
+  enum class Receive : std::uint8_t { idle, posted, arrived };
   struct Member {
-    std::vector<std::uint32_t> waiting_for;  // per node, dependences not done
     std::uint32_t left = 0;
     std::uint64_t started = 0;  // how many custom collectives the rank had started before
     std::uint64_t argument = 0;
@@ -66,14 +77,22 @@ class CustomRunner final : public EventHandler {
   };
   struct Instance {
     const CustomCollective* collective = nullptr;
-    const std::vector<Successors>* successors = nullptr;  // per member
+    const Prepared* prepared = nullptr;
     const std::vector<std::int32_t>* ranks = nullptr;
     Bytes bytes;
     std::vector<Member> members;
+    std::vector<std::uint32_t> waiting_for;  // per node, dependences not done
+    std::vector<Receive> receives;           // per node, where messages know theirs
     std::int64_t members_left = 0;
   };
 
-  const std::vector<Successors>& successors_of(const CustomCollective& collective);
+  const Prepared& prepared(const CustomCollective& collective);
+  static void match(const CustomCollective& collective, Prepared& prepared);
+  bool delivers(const Instance& instance) const {
+    return transport_ != nullptr && instance.prepared->is_matched;
+  }
+  void message_arrived(std::uint32_t instance, std::int32_t member, std::uint32_t node);
+  void node_done(std::uint32_t instance, std::int32_t member, std::uint32_t node);
   void make_ready(std::uint32_t instance, std::int32_t member, std::uint32_t node);
   void issue(std::uint32_t instance, std::int32_t member, std::uint32_t node);
   void schedule(std::int32_t rank, Time time, std::uint64_t argument);
@@ -85,7 +104,8 @@ class CustomRunner final : public EventHandler {
   RankTurns* turns_ = nullptr;
   const RankClasses* classes_ = nullptr;
   std::uint32_t target_;
-  std::map<const CustomCollective*, std::vector<Successors>> successors_;
+  Transport* transport_ = nullptr;
+  std::map<const CustomCollective*, Prepared> prepared_;
   std::vector<Instance> instances_;
   std::vector<std::uint32_t> free_;
   std::vector<std::vector<Ready>> waiting_;  // per simulated rank, for its turn

@@ -32,24 +32,36 @@ std::size_t Messenger::Hash::operator()(const Channel& channel) const {
 
 bool Messenger::post(Matches& matches, const Channel& channel, Notice notice) {
   const auto [entry, fresh] = matches.try_emplace(channel);
-  if (entry->second.arrived == 0) {
-    entry->second.posted.push_back(notice);
-    return false;
+  Waiting& waiting = entry->second;
+  if (waiting.arrived > 0) {
+    if (--waiting.arrived == 0) matches.erase(entry);
+    return true;
   }
-  if (--entry->second.arrived == 0) matches.erase(entry);
-  return true;
+  std::uint32_t at = static_cast<std::uint32_t>(posts_.size());
+  if (free_posts_.empty()) {
+    posts_.push_back({notice});
+  } else {
+    at = free_posts_.back();
+    free_posts_.pop_back();
+    posts_[at] = {notice};
+  }
+  (waiting.first == kNone ? waiting.first : posts_[waiting.last].next) = at;
+  waiting.last = at;
+  return false;
 }
 
 std::optional<Notice> Messenger::arrive(Matches& matches, const Channel& channel) {
   const auto [entry, fresh] = matches.try_emplace(channel);
-  if (entry->second.posted.empty()) {
-    ++entry->second.arrived;
+  Waiting& waiting = entry->second;
+  if (waiting.first == kNone) {
+    ++waiting.arrived;
     return std::nullopt;
   }
-  const Notice notice = entry->second.posted.front();
-  entry->second.posted.pop_front();
-  if (entry->second.posted.empty()) matches.erase(entry);
-  return notice;
+  const Post& post = posts_[waiting.first];
+  free_posts_.push_back(waiting.first);
+  waiting.first = post.next;
+  if (waiting.first == kNone) matches.erase(entry);
+  return post.notice;
 }
 
 std::uint32_t Messenger::new_flight(Kind kind, const Channel& channel, Notice notice) {

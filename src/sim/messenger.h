@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -57,9 +56,15 @@ class Messenger final : public EventHandler {
   struct Hash {
     std::size_t operator()(const Channel& channel) const;
   };
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  // Those who wait on a channel, in order, as a list in `posts_`; or how many messages wait for them.
   struct Waiting {
-    std::deque<Notice> posted;
+    std::uint32_t first = kNone, last = kNone;
     std::int64_t arrived = 0;
+  };
+  struct Post {
+    Notice notice;
+    std::uint32_t next = kNone;
   };
   using Matches = std::unordered_map<Channel, Waiting, Hash>;
   enum class Kind : std::uint8_t { message, handshake, late_receive, late_send };
@@ -71,8 +76,8 @@ class Messenger final : public EventHandler {
 
   Channel matched(const Channel& channel) const;
   // Returns true when a message is here already and was taken.
-  static bool post(Matches& matches, const Channel& channel, Notice notice);
-  static std::optional<Notice> arrive(Matches& matches, const Channel& channel);
+  bool post(Matches& matches, const Channel& channel, Notice notice);
+  std::optional<Notice> arrive(Matches& matches, const Channel& channel);
   std::uint32_t new_flight(Kind kind, const Channel& channel, Notice notice);
   void transmit(const Channel& channel, Notice done);
   void accept(const Channel& channel, Notice done);
@@ -84,8 +89,9 @@ class Messenger final : public EventHandler {
   std::span<const std::int32_t> stands_for_;
   std::uint32_t target_;
   Matches messages_, handshakes_;
+  std::vector<Post> posts_;
   std::vector<Flight> flights_;
-  std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> free_posts_, free_;
 };
 
 }  // namespace armilla

@@ -141,10 +141,12 @@ class NetworkTransport final : public Transport, public MessageSink {
  public:
   NetworkTransport(const Graph& graph, EventQueue& queue)
       : graph_(graph), queue_(queue), sent_(static_cast<std::size_t>(graph.ranks)) {}
-  void use(Network& network, CollectiveRunner& runner, const Messenger& messenger) {
+  void use(Network& network, CollectiveRunner& runner, const Messenger& messenger,
+           const CustomRunner& custom) {
     network_ = &network;
     runner_ = &runner;
     messenger_ = &messenger;
+    custom_ = &custom;
   }
 
   void send(std::int32_t source, std::int32_t destination, Bytes bytes, std::uint32_t target,
@@ -175,12 +177,12 @@ class NetworkTransport final : public Transport, public MessageSink {
   // The node of the program it belongs to; in custom collectives, how many the rank had sent before.
   MessageLabel label(const Message& message) const override {
     if ((message.tag & kOwn) == 0) return runner_->label(message);
-    const std::uint64_t argument = notices_[message.tag & ~kOwn].argument;
-    const bool is_custom = messenger_->space(argument) > 0;
-    const std::uint64_t kind = is_custom ? UINT32_MAX : UINT32_MAX - 1;
+    const Notice& notice = notices_[message.tag & ~kOwn];
     const std::uint64_t program = graph_.program_of[static_cast<std::size_t>(message.source)];
-    const std::uint64_t node = messenger_->sender_argument(argument) & UINT32_MAX;
-    return {{program << 32 | kind, is_custom ? message.order : node, 0}};
+    if (notice.target == custom_->target() || messenger_->space(notice.argument) > 0)
+      return {{program << 32 | UINT32_MAX, message.order, 0}};
+    const std::uint64_t node = messenger_->sender_argument(notice.argument) & UINT32_MAX;
+    return {{program << 32 | (UINT32_MAX - 1), node, 0}};
   }
 
  private:
@@ -191,6 +193,7 @@ class NetworkTransport final : public Transport, public MessageSink {
   Network* network_ = nullptr;
   CollectiveRunner* runner_ = nullptr;
   const Messenger* messenger_ = nullptr;
+  const CustomRunner* custom_ = nullptr;
   std::vector<std::uint32_t> sent_;  // per rank, messages
   std::vector<Notice> notices_;
   std::vector<std::uint64_t> free_;
@@ -378,9 +381,9 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   const std::unique_ptr<Network> network =
       make_network(study.network, {machine, queue, transport, classes.stands_for, study.what_if.links});
   Messenger messenger(queue, transport, false, classes.stands_for);
-  transport.use(*network, runner, messenger);
   CustomRunner custom(queue, nullptr, messenger);
-  custom.use(turns, classes);
+  custom.use(turns, classes, transport);
+  transport.use(*network, runner, messenger, custom);
   RemoteMemories memories(options.remote_memory, graph.ranks, nullptr, queue);
   runner.use(*network);
   runner.use(custom);

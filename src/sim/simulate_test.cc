@@ -252,6 +252,65 @@ TEST(Simulate, RanksThatMeetAloneAreNotFolded) {
   EXPECT_EQ(simulate(memory, study, NoCost(), options).iteration, nanoseconds(2 * 1100));
 }
 
+// Messages that know their receives take as long as those that look for them. Three members send each other
+// two pieces, which tags tell apart or not; what is received is worked on before the second piece is sent.
+TEST(Simulate, CustomMessagesTakeTheSameTimeHoweverTheyAreMatched) {
+  const auto exchange = [](bool distinct) {
+    CustomCollective made;
+    for (std::int32_t member = 0; member < 3; ++member) {
+      CustomProgram& program = made.members.emplace_back();
+      const auto add = [&](CustomNode node, std::span<const std::uint32_t> after) {
+        program.nodes.push_back(node);
+        program.dependence.insert(program.dependence.end(), after.begin(), after.end());
+        program.first_dependence.push_back(static_cast<std::uint32_t>(program.dependence.size()));
+        return static_cast<std::uint32_t>(program.nodes.size() - 1);
+      };
+      for (std::int32_t shift = 1; shift < 3; ++shift) {
+        const std::int32_t to = (member + shift) % 3, from = (member + 3 - shift) % 3;
+        std::vector<std::uint32_t> after;
+        for (std::uint32_t piece = 0; piece < 2; ++piece) {
+          const std::uint32_t tag = distinct ? piece : 0;
+          const auto message = [&](CustomNode::Kind kind, std::int32_t peer) {
+            return CustomNode{kind, peer, tag, Bytes(1000 * (member + 1)), {}, 0, 0};
+          };
+          add(message(CustomNode::Kind::send, to), after);
+          CustomNode received = message(CustomNode::Kind::receive, from);
+          received.bytes = Bytes(1000 * (from + 1));
+          const std::uint32_t here = add(received, after);
+          CustomNode work;
+          work.duration = nanoseconds(100 * (member + 1));
+          after = {add(work, std::span(&here, 1))};
+        }
+      }
+    }
+    return made;
+  };
+  const auto result_of = [&](bool distinct) {
+    Graph graph;
+    graph.ranks = 3;
+    graph.program_of = {0, 0, 0};
+    graph.families = {world_family(3)};
+    graph.custom = {exchange(distinct)};
+    CollectiveCall call;
+    call.custom = 0;
+    graph.collectives = {call};
+    Program& program = graph.programs.emplace_back();
+    std::uint32_t last = program.add(NodeKind::collective, Phase::other, 0, -1, 0, {});
+    for (int again = 0; again < 3; ++again)
+      last = program.add(NodeKind::collective, Phase::other, 0, -1, 0, std::span(&last, 1));
+    return simulate(graph, study_of({dimension(DimensionKind::ring, 3)}), NoCost());
+  };
+  const Result known = result_of(true), searched = result_of(false);
+  EXPECT_EQ(known.messages, searched.messages);
+  EXPECT_EQ(known.iteration, searched.iteration);
+  ASSERT_EQ(known.collectives.size(), searched.collectives.size());
+  for (std::size_t i = 0; i < known.collectives.size(); ++i)
+    EXPECT_EQ(known.collectives[i].finished, searched.collectives[i].finished) << i;
+  ASSERT_EQ(known.links.size(), searched.links.size());
+  for (std::size_t i = 0; i < known.links.size(); ++i)
+    EXPECT_EQ(known.links[i].bytes, searched.links[i].bytes);
+}
+
 // Each has the only slot of its dimension for another collective than some peer, which must not stop either.
 TEST(Simulate, RanksMayReachTheirCollectivesInDifferentOrders) {
   Graph graph;

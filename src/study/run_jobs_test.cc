@@ -65,7 +65,35 @@ TEST(RunJobs, DevicesThatNobodyNamesAreTakenInOrder) {
   EXPECT_EQ(run.jobs[2].devices, "5-6");
 }
 
+// The last four devices are smaller; only the job that has them does not fit, whatever it calls its ranks.
+TEST(RunJobs, EveryJobHasTheDevicesOfItsOwnRanks) {
+  const std::string machine =
+      "machine:\n  device: a100-80gb-sxm\n  devices: [{ranks: 4-7, device: a10}]\n"
+      "  dimensions: [{name: rack, kind: Ring, size: 8, bandwidth: 12.5GB/s, latency: 2us}]\n";
+  const auto run = run_jobs(read_jobs(
+      Config::parse(machine + "jobs:\n  - {name: a, model: resnet50, devices: 0-3, plan: {batch: 512}}\n"
+                              "  - {name: b, model: resnet50, devices: 4-7, plan: {batch: 512}}\n",
+                    "jobs.yaml", {})));
+  ASSERT_EQ(run.warnings.size(), 1U);
+  EXPECT_EQ(run.warnings[0].substr(0, 24), "b: does not fit: a rank ");
+  EXPECT_NE(run.warnings[0].find("device 'a10' has"), std::string::npos) << run.warnings[0];
+}
+
 TEST(RunJobs, RefusesJobsThatDoNotFitTogether) {
+  EXPECT_EQ(
+      error_of([] {
+        run_jobs(
+            study("jobs:\n  - {name: a, model: resnet18, plan: {ranks: 6, batch: 8}}\n"
+                  "  - {name: b, model: resnet18, plan: {ranks: 4, batch: 8}}\n"));
+      }),
+      "jobs.yaml:7:46: jobs.1.plan.ranks: the 8 devices of machine 'ring' are not enough for 'b' beside "
+      "the jobs before it\n  hint: give a larger machine or the jobs fewer ranks");
+  EXPECT_EQ(
+      error_of([] {
+        study("jobs: [{name: a, model: resnet18, devices: 0-2147483646, plan: {batch: 8}}]\n");
+        run_jobs(study("jobs: [{name: a, model: resnet18, devices: 0-2147483646, plan: {batch: 8}}]\n"));
+      }),
+      "jobs.yaml:5:44: jobs.0.devices: 2147483647 devices\n  hint: a job can have at most 16777216");
   EXPECT_EQ(error_of([] { run_jobs(study(two("0-3", "3-6"))); }),
             "b: device 3 already runs a rank of 'a'\n  hint: a device runs one rank");
   EXPECT_EQ(error_of([] { run_jobs(study(two("0-3", "6-9"))); }),

@@ -6,6 +6,7 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/error_testing.h"
 #include "ir/metrics.h"
 #include "read/machine_yaml.h"
 #include "read/study_yaml.h"
@@ -97,6 +98,85 @@ TEST(RunStudy, ChunksThatMakeTheScheduleInterleavedAreNoted) {
   EXPECT_TRUE(mentions(notes(""), note));
   EXPECT_TRUE(mentions(notes(", schedule: 1f1b"), note));
   EXPECT_FALSE(mentions(notes(", schedule: interleaved"), note));
+}
+
+armilla::Run run_of(const std::string& text) {
+  return run_study(prepare_study(read_study(Config::parse(text, "study.yaml"))));
+}
+
+std::string on_two_kinds(const std::string& first, const std::string& second, const std::string& more = {}) {
+  return "model: gpt2-345m\nmachine:\n  device: a10\n  devices:\n    - {ranks: 0-3, device: " + first +
+         "}\n    - {ranks: 4-7, device: " + second +
+         "}\n  dimensions: [{kind: Switch, size: 8, bandwidth: 100GB/s, latency: 1us}]\n"
+         "plan: {tensor: 2, pipeline: 2" +
+         more + "}\n";
+}
+
+TEST(RunStudy, PeakAndCapacityAreThoseOfTheDevicesThatWork) {
+  const auto slow = run_of(on_two_kinds("a40", "a40")), fast = run_of(on_two_kinds("h100-sxm", "h100-sxm"));
+  const auto mixed = run_of(on_two_kinds("a40", "h100-sxm"));
+  EXPECT_EQ(mixed.peak_rate.value, (slow.peak_rate.value + fast.peak_rate.value) / 2);
+  EXPECT_GT(fast.peak_rate, slow.peak_rate);
+  // The first stage runs on ranks 0 to 3.
+  ASSERT_EQ(mixed.roles.size(), 2U);
+  EXPECT_EQ(mixed.roles[0].use.capacity, slow.roles[0].use.capacity);
+  EXPECT_EQ(mixed.roles[1].use.capacity, fast.roles[0].use.capacity);
+  EXPECT_EQ(mixed.memory.capacity, slow.memory.capacity);  // closest to its limit
+  for (const auto& run : {slow, fast, mixed}) EXPECT_LT(model_flops_utilization(run), 1);
+}
+
+TEST(RunStudy, TheDeviceThatIsTooSmallIsNamed) {
+  const std::string more = ", micro_batch: 48";
+  const auto run = run_of(on_two_kinds("h100-sxm", "v100-16gb-sxm2", more));
+  ASSERT_EQ(run.warnings.size(), 1U);
+  EXPECT_EQ(run.warnings[0].substr(0, 36), "does not fit: a rank of 4 to 7 needs");
+  EXPECT_NE(run.warnings[0].find("device 'v100-16gb-sxm2' has 14.90 GiB; what would make it fit"),
+            std::string::npos)
+      << run.warnings[0];
+  EXPECT_FALSE(run.memory.fits());
+  EXPECT_TRUE(run_of(on_two_kinds("h100-sxm", "h100-sxm", more)).memory.fits());
+}
+
+TEST(RunStudy, UtilizationThatMisleadsIsExplained) {
+  const std::string text =
+      "model: {name: llama3-8b, sequence: 131072}\nmachine: dgx-h100\n"
+      "plan: {ranks: 64, tensor: 8, recompute: full}\n";
+  const auto run = run_of(text);
+  EXPECT_TRUE(mentions(run.notes, "MFU and HFU count every attention score"));
+  EXPECT_LT(executed_flops_utilization(run), hardware_flops_utilization(run) / 1.25);
+  EXPECT_FALSE(mentions(run_of("model: gpt2-345m\nmachine: dgx-h100\nplan: {ranks: 8}\n").notes,
+                        "MFU and HFU count every attention score"));
+}
+
+// Of flat groups a rank may be done before the last it sent has arrived; that is no fault of the network.
+TEST(RunStudy, NoCallBeatsItsLinksOnANetworkThatSharesThem) {
+  const auto run = run_of(
+      "model: gpt2-345m\nmachine: dgx-h100\nplan: {ranks: 64, tensor: 2}\n"
+      "collectives: {decomposition: flat}\n");
+  EXPECT_FALSE(mentions(run.warnings, "does not share links"));
+  for (const CollectiveSummary& summary : summarize_collectives(run)) EXPECT_LE(summary.link_share, 1);
+}
+
+TEST(RunStudy, ErrorsOfTheLoweringNameTheKey) {
+  const auto error = [](const std::string& plan) {
+    return error_of([&] { run_of("model: gpt2-345m\nmachine: dgx-h100\nplan: {" + plan + "}\n"); });
+  };
+  EXPECT_EQ(error("ranks: 64, pipeline: 2, stage_blocks: [34, 0]"),
+            "study.yaml:3:46: plan.stage_blocks: stage_blocks add up to 34, the model has 26 blocks, 24 of "
+            "them layers\n  hint: make them add up to 24 (or 26, with embedding and head)");
+  EXPECT_EQ(
+      error("ranks: 8, pipeline: 4, recompute_blocks: 7"),
+      "study.yaml:3:49: plan.recompute_blocks: recompute_blocks 7 for model chunks of at most 6 layers\n"
+      "  hint: recompute_blocks can be at most 6; recompute full takes all");
+  EXPECT_EQ(error("ranks: 8, expert_tensor: 2"),
+            "study.yaml:3:33: plan.expert_tensor: expert_tensor_parallel 2 for a model without experts\n"
+            "  hint: leave it out");
+}
+
+TEST(RunStudy, WhatChangesNothingIsNoted) {
+  const auto run = run_of("model: gpt2-345m\nmachine: dgx-h100\nplan: {ranks: 8, sequence_parallel: true}\n");
+  EXPECT_TRUE(
+      mentions(run.notes, "study.yaml:3:37: plan.sequence_parallel has no effect: tensor_parallel is 1"));
 }
 
 TEST(RunStudy, ASingleDeviceTrainsWithoutANetwork) {
