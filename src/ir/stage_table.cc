@@ -3,14 +3,15 @@
 #include <algorithm>
 
 namespace armilla {
-namespace {
-
-constexpr std::string_view kHost = "host memory", kMessages = "messages";
-constexpr int kComputing = -1;
 
 bool is_recorded(const RankClass& ranks) {
   return !ranks.computes.empty() || !ranks.collectives.empty() || !ranks.others.empty();
 }
+
+namespace {
+
+constexpr std::string_view kHost = "host memory", kMessages = "messages";
+constexpr int kComputing = -1;
 
 // Per program the first recorded class, or the first one; null where no rank runs it.
 std::vector<const RankClass*> representatives(const Run& run) {
@@ -181,9 +182,13 @@ std::vector<MemorySample> thinned(const std::vector<MemorySample>& samples, std:
 
 std::vector<MemorySample> memory_over_time(const Run& run, const RoleMemory& memory, std::size_t most) {
   const std::vector<const RankClass*> chosen = representatives(run);
-  if (memory.program >= chosen.size() || chosen[memory.program] == nullptr || most < 2) return {};
-  const RankClass& ranks = *chosen[memory.program];
-  if (!is_recorded(ranks)) return {};
+  if (memory.program >= chosen.size() || chosen[memory.program] == nullptr) return {};
+  return memory_over_time(run, *chosen[memory.program], memory, most);
+}
+
+std::vector<MemorySample> memory_over_time(const Run& run, const RankClass& ranks, const RoleMemory& memory,
+                                           std::size_t most) {
+  if (!is_recorded(ranks) || most < 2) return {};
   std::vector<const Interval*> when(run.graph.programs[memory.program].size());
   for (const Interval& interval : ranks.computes) when[interval.node] = &interval;
   const Bytes always = memory.use.peak() - memory.use.activations - memory.use.temporary;

@@ -48,5 +48,11 @@ struct MemorySample {
   Bytes activations, temporary;
 };
 std::vector<MemorySample> memory_over_time(const Run& run, const RoleMemory& memory, std::size_t most);
+// The same for a class of ranks of that role.
+std::vector<MemorySample> memory_over_time(const Run& run, const RankClass& ranks, const RoleMemory& memory,
+                                           std::size_t most);
+
+// Whether intervals of the class were kept.
+bool is_recorded(const RankClass& ranks);
 
 }  // namespace armilla

@@ -65,6 +65,12 @@ class Writer {
       ++tid;
       for (const TraceSlice& slice : track.slices) write_slice(slice, pid, tid);
     }
+    for (const TraceCounter& counter : process.counters) {
+      for (const TraceCounter::Sample& sample : counter.samples) {
+        event(R"({{"ph":"C","pid":{},"ts":{},"name":{},"args":{{"bytes":{}}}}})", pid,
+              microseconds_text(sample.at), json_string(counter.name), sample.bytes);
+      }
+    }
   }
 
   void write_slice(const TraceSlice& slice, int pid, int tid) {

@@ -52,6 +52,16 @@ TEST(Chrome, FlowsStartInsideTheGradientAndEndAtTheCollective) {
   EXPECT_EQ(ends[1]["tid"], 3);
 }
 
+TEST(Chrome, CountersTellBytes) {
+  armilla::Run run = example_run();
+  run.roles = {{"data-parallel rank", 0, 1, run.memory, {}, {{0, false, Bytes(448), {}}}}};
+  const std::vector<Json> counters = events(Json::parse(write_chrome(run)), "C");
+  ASSERT_FALSE(counters.empty());
+  EXPECT_EQ(counters.back()["name"], "memory");
+  EXPECT_EQ(counters.back()["pid"], 1);
+  EXPECT_EQ(counters.back()["args"]["bytes"], run.memory.peak().value - run.memory.temporary.value);
+}
+
 TEST(Chrome, EscapesNamesThatAreNoPlainText) {
   armilla::Run run = example_run();
   run.graph.programs[0].name[0] = run.graph.names.add("quote \" newline \n byte \xff");

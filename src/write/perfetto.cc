@@ -25,16 +25,19 @@ enum class TrackField : Tag {
   name = 2,
   process = 3,
   parent_uuid = 5,
+  counter = 8,
   child_ordering = 11,
   rank = 12
 };
 enum class ProcessField : Tag { pid = 1, name = 6 };
+enum class CounterField : Tag { unit = 3 };
 enum class EventField : Tag {
   category_iids = 3,
   annotations = 4,
   type = 9,
   name_iid = 10,
   track_uuid = 11,
+  counter_value = 30,
   flow_ids = 47
 };
 enum class AnnotationField : Tag { name_iid = 1, int_value = 4, double_value = 5, string_value_iid = 17 };
@@ -45,6 +48,7 @@ using TraceBuilder = protozero::pbf_builder<TraceField>;
 using PacketBuilder = protozero::pbf_builder<PacketField>;
 using TrackBuilder = protozero::pbf_builder<TrackField>;
 using ProcessBuilder = protozero::pbf_builder<ProcessField>;
+using CounterBuilder = protozero::pbf_builder<CounterField>;
 using EventBuilder = protozero::pbf_builder<EventField>;
 using AnnotationBuilder = protozero::pbf_builder<AnnotationField>;
 using InternedBuilder = protozero::pbf_builder<InternedField>;
@@ -52,7 +56,8 @@ using StringBuilder = protozero::pbf_builder<InternedString>;
 
 constexpr std::uint32_t kSequence = 1;
 constexpr std::uint32_t kIncrementalStateCleared = 1, kNeedsIncrementalState = 2;
-constexpr std::int32_t kSliceBegin = 1, kSliceEnd = 2;
+constexpr std::int32_t kSliceBegin = 1, kSliceEnd = 2, kCounter = 4;
+constexpr std::int32_t kBytes = 3;
 constexpr std::int32_t kExplicitOrdering = 3;
 
 class Strings {
@@ -77,7 +82,9 @@ class Strings {
 struct Event {
   std::int64_t nanoseconds = 0;
   std::uint64_t track = 0;
-  const TraceSlice* begins = nullptr;  // null: an end
+  std::int32_t type = kSliceEnd;
+  const TraceSlice* begins = nullptr;  // of a begin
+  std::int64_t value = 0;              // of a counter
 };
 
 std::int64_t in_nanoseconds(Time time) {
@@ -136,11 +143,17 @@ class Writer {
       write_process(process, parent);
       std::int32_t position = 0;
       for (const TraceTrack& track : process.tracks) {
-        write_track(track, next_uuid, parent, position++);
+        write_track(track.name, next_uuid, parent, position++, false);
         for (const TraceSlice& slice : track.slices) {
-          events.push_back({in_nanoseconds(slice.start), next_uuid, &slice});
-          events.push_back({in_nanoseconds(slice.end), next_uuid, nullptr});
+          events.push_back({in_nanoseconds(slice.start), next_uuid, kSliceBegin, &slice, 0});
+          events.push_back({in_nanoseconds(slice.end), next_uuid, kSliceEnd, nullptr, 0});
         }
+        ++next_uuid;
+      }
+      for (const TraceCounter& counter : process.counters) {
+        write_track(counter.name, next_uuid, parent, position++, true);
+        for (const TraceCounter::Sample& sample : counter.samples)
+          events.push_back({in_nanoseconds(sample.at), next_uuid, kCounter, nullptr, sample.bytes});
         ++next_uuid;
       }
     }
@@ -162,13 +175,15 @@ class Writer {
     descriptor.add_enum(TrackField::child_ordering, kExplicitOrdering);
   }
 
-  void write_track(const TraceTrack& track, std::uint64_t uuid, std::uint64_t parent, std::int32_t position) {
+  void write_track(const std::string& name, std::uint64_t uuid, std::uint64_t parent, std::int32_t position,
+                   bool counts) {
     PacketBuilder packet(trace_, TraceField::packet);
     packet.add_uint32(PacketField::sequence_id, kSequence);
     TrackBuilder descriptor(packet, PacketField::track_descriptor);
     descriptor.add_uint64(TrackField::uuid, uuid);
-    descriptor.add_string(TrackField::name, track.name);
+    descriptor.add_string(TrackField::name, name);
     descriptor.add_uint64(TrackField::parent_uuid, parent);
+    if (counts) CounterBuilder(descriptor, TrackField::counter).add_enum(CounterField::unit, kBytes);
     descriptor.add_int32(TrackField::rank, position);
   }
 
@@ -178,9 +193,10 @@ class Writer {
     packet.add_uint32(PacketField::sequence_id, kSequence);
     if (event.begins != nullptr) packet.add_uint32(PacketField::sequence_flags, kNeedsIncrementalState);
     EventBuilder builder(packet, PacketField::track_event);
-    builder.add_enum(EventField::type, event.begins != nullptr ? kSliceBegin : kSliceEnd);
+    builder.add_enum(EventField::type, event.type);
     builder.add_uint64(EventField::track_uuid, event.track);
     if (event.begins != nullptr) describe(builder, *event.begins);
+    if (event.type == kCounter) builder.add_int64(EventField::counter_value, event.value);
   }
 
   void describe(EventBuilder& builder, const TraceSlice& slice) const {

@@ -20,6 +20,7 @@ using ::testing::UnorderedElementsAre;
 struct DecodedEvent {
   std::uint64_t timestamp = 0, track = 0, name = 0, category = 0;
   int type = 0;
+  std::int64_t value = 0;
   std::vector<std::uint64_t> flows;
   std::map<std::string, std::string> annotations;
 };
@@ -28,6 +29,7 @@ struct DecodedTrack {
   std::string name;
   std::uint64_t parent = 0;
   int pid = 0, ordering = 0, rank = -1;
+  bool counts = false;
 };
 
 using Strings = std::map<std::uint64_t, std::string>;
@@ -103,6 +105,13 @@ void decode_track(protozero::pbf_reader message, Decoded& trace) {
       case 5:
         track.parent = message.get_uint64();
         break;
+      case 8: {
+        protozero::pbf_reader counter = message.get_message();
+        ASSERT_TRUE(counter.next(3));
+        EXPECT_EQ(counter.get_enum(), 3) << "bytes";
+        track.counts = true;
+        break;
+      }
       case 11:
         track.ordering = message.get_enum();
         break;
@@ -161,6 +170,9 @@ void decode_event(protozero::pbf_reader message, std::uint64_t timestamp, Decode
       case 11:
         event.track = message.get_uint64();
         break;
+      case 30:
+        event.value = message.get_int64();
+        break;
       case 47:
         event.flows.push_back(message.get_fixed64());
         break;
@@ -217,6 +229,8 @@ void expect_well_formed(const Decoded& trace) {
     EXPECT_GE(event.timestamp, now);
     now = event.timestamp;
     EXPECT_TRUE(trace.tracks.count(event.track));
+    EXPECT_EQ(event.type == 4, trace.tracks.at(event.track).counts);
+    if (event.type == 4) continue;
     if (event.type == 2) {
       EXPECT_EQ(--open[event.track], 0) << "an end without a begin on " << trace.path(event.track);
       continue;
@@ -242,6 +256,21 @@ TEST(Perfetto, TracksFormATreePerRankRole) {
   EXPECT_EQ(trace.tracks.at(1).pid, 1);
   EXPECT_EQ(trace.tracks.at(1).ordering, 3);
   EXPECT_EQ(trace.tracks.at(4).rank, 2);
+}
+
+TEST(Perfetto, CountersTellBytes) {
+  armilla::Run run = example_run();
+  run.roles = {{"data-parallel rank", 0, 1, run.memory, {}, {{0, false, Bytes(448), {}}}}};
+  const Decoded trace = decode(write_perfetto(run));
+  expect_well_formed(trace);
+  std::vector<std::int64_t> values;
+  for (const DecodedEvent& event : trace.events) {
+    if (event.type != 4) continue;
+    EXPECT_EQ(trace.tracks.at(event.track).name, "memory");
+    values.push_back(event.value);
+  }
+  ASSERT_FALSE(values.empty());
+  EXPECT_EQ(values.back(), run.memory.peak().value - run.memory.temporary.value);
 }
 
 TEST(Perfetto, OneSequenceStartsWithClearedStateAndNeedsItLater) {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "ir/metrics.h"
 #include "ir/rank_ranges.h"
+#include "ir/stage_table.h"
 
 namespace armilla {
 namespace {
@@ -60,6 +61,7 @@ class ProcessBuilder {
     add_others();
     add_chunks();
     add_flows(next_flow);
+    add_memory();
     return std::move(process_);
   }
 
@@ -237,6 +239,22 @@ class ProcessBuilder {
     }
   }
 
+  // What is held in the window, from its beginning on.
+  void add_memory() {
+    const auto role = std::find_if(run_.roles.begin(), run_.roles.end(), [&](const RoleMemory& memory) {
+      return memory.program == ranks_.program;
+    });
+    if (role == run_.roles.end()) return;
+    TraceCounter counter{"memory", {}};
+    for (const MemorySample& sample : memory_over_time(run_, ranks_, *role, SIZE_MAX)) {
+      if (sample.at > context_.selection.until) break;
+      const bool before = sample.at <= context_.selection.from;
+      if (before && !counter.samples.empty()) counter.samples.clear();
+      counter.samples.push_back({std::max(sample.at, context_.selection.from), sample.held.value});
+    }
+    if (!counter.samples.empty()) process_.counters.push_back(std::move(counter));
+  }
+
   TraceSlice& at(std::uint32_t node) {
     return process_.tracks[places_[node].track].slices[places_[node].slice];
   }
@@ -248,10 +266,6 @@ class ProcessBuilder {
   std::vector<Place> places_;  // of every node's slice
   TraceProcess process_;
 };
-
-bool is_recorded(const RankClass& ranks) {
-  return !ranks.computes.empty() || !ranks.collectives.empty() || !ranks.others.empty();
-}
 
 const RankClass& class_of(const Run& run, std::int64_t rank) {
   return run.result.classes[run.result.class_of[static_cast<std::size_t>(rank)]];

@@ -5,8 +5,9 @@
 // one of these with what its class did. Its tracks are the compute units, the collectives (from issue to
 // completion), point-to-point messages, remote memory, the host, and the chunks working in each network
 // dimension; pauses are not shown. Slices of one track never overlap: what runs at the same time is spread
-// over lanes, "collectives", "collectives (2)", and so on. A flow leads from a computation to each collective
-// that waited for it. All text is viewed in the Run, which must outlive the timeline.
+// over lanes, "collectives", "collectives (2)", and so on. A counter tells the memory that the rank holds. A
+// flow leads from a computation to each collective that waited for it. All text is viewed in the Run, which
+// must outlive the timeline.
 #pragma once
 
 #include <cstdint>
@@ -38,10 +39,21 @@ struct TraceTrack {
   std::vector<TraceSlice> slices;  // in time order
 };
 
+// A quantity in bytes that changes over time.
+struct TraceCounter {
+  struct Sample {
+    Time at;
+    std::int64_t bytes = 0;  // from then on
+  };
+  std::string name;
+  std::vector<Sample> samples;  // in time order
+};
+
 struct TraceProcess {
   std::string name;
   std::int32_t rank = 0;
   std::vector<TraceTrack> tracks;
+  std::vector<TraceCounter> counters;
 };
 
 struct Timeline {

@@ -32,6 +32,39 @@ TEST(Timeline, HasOneProcessPerRecordedClassAndATrackPerLane) {
                           "chunks on nvlink (2)", "chunks on rail"));
 }
 
+// A rank of a role whose memory is known: 832 bytes all the time, 100 more while its first node computes.
+armilla::Run run_with_memory() {
+  armilla::Run run = example_run();
+  RoleMemory memory;
+  memory.use.weights = Bytes(832);
+  memory.use.activations = Bytes(100);
+  const std::uint32_t node = run.result.classes[0].computes.front().node;
+  memory.over_time = {{node, false, Bytes(100), Bytes(0)}, {node, true, Bytes(0), Bytes(0)}};
+  run.roles = {memory};
+  return run;
+}
+
+TEST(Timeline, ACounterTellsTheMemory) {
+  const armilla::Run run = run_with_memory();
+  const Interval& first = run.result.classes[0].computes.front();
+  const auto samples = [&](const TimelineSelection& selection) {
+    std::vector<std::pair<Time, std::int64_t>> result;
+    const Timeline timeline = make_timeline(run, selection);
+    EXPECT_EQ(timeline.processes.at(0).counters.at(0).name, "memory");
+    for (const TraceCounter::Sample& sample : timeline.processes[0].counters[0].samples)
+      result.emplace_back(sample.at, sample.bytes);
+    return result;
+  };
+  EXPECT_THAT(samples({}), ElementsAre(std::pair(first.start, 932), std::pair(first.end, 832)));
+  TimelineSelection window;
+  window.from = first.start + picoseconds(1);
+  window.until = first.end - picoseconds(1);
+  EXPECT_THAT(samples(window), ElementsAre(std::pair(window.from, 932)));
+  window.from = window.until = first.end + picoseconds(1);
+  EXPECT_THAT(samples(window), ElementsAre(std::pair(window.from, 832)));
+  EXPECT_THAT(make_timeline(example_run()).processes[0].counters, IsEmpty());
+}
+
 TEST(Timeline, LanesKeepConcurrentSlicesApartAndAreReused) {
   armilla::Run run = example_run();
   RankClass& ranks = run.result.classes[0];
