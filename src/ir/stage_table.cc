@@ -166,8 +166,8 @@ double bubble_ratio(const StageTable& table) {
 namespace {
 
 std::vector<MemorySample> thinned(const std::vector<MemorySample>& samples, std::size_t most) {
+  if (samples.size() <= most) return samples;
   const std::size_t stride = (samples.size() + most - 1) / most;
-  if (stride < 2) return samples;
   std::vector<MemorySample> kept;
   for (std::size_t i = 0; i < samples.size(); i += stride) {
     const auto first = samples.begin() + static_cast<std::ptrdiff_t>(i);

@@ -18,7 +18,8 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(plan.tensor == 1 && plan.sequence_parallel, "sequence_parallel", kTensor);
   note(plan.tensor == 1 && plan.overlap_tensor, "overlap_tensor", kTensor);
   note(plan.context == 1, "context_method", "context_parallel is 1");
-  note(plan.pipeline == 1, "schedule", kPipeline);
+  // That of 2BW lets iterations overlap, on one rank, too.
+  note(plan.pipeline == 1 && plan.schedule != PipelineSchedule::pipedream_2bw, "schedule", kPipeline);
   note(plan.pipeline == 1, "overlap_pipeline", kPipeline);
   const bool no_experts = facts.experts == 0;
   const std::string_view no_spread = no_experts ? "the model has no experts" : "expert_parallel is 1";

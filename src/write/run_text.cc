@@ -18,7 +18,7 @@ namespace armilla {
 namespace {
 
 constexpr std::size_t kMostRoles = 8, kMostLayers = 5, kMostLinks = 5, kMostStages = 20, kMostCollectives = 6,
-                      kMostKinds = 4;
+                      kMostKinds = 4, kMostDevices = 4;
 constexpr std::size_t kBarWidth = 60, kNameWidth = 36, kRoleWidth = 24, kShortRole = 16;
 
 std::string percent(double fraction) {
@@ -48,7 +48,18 @@ std::string times(std::string_view text, std::size_t count) {
 constexpr std::string_view kIndent = "           ";
 
 std::string machine_text(const Machine& machine) {
-  std::string text = wrap(machine.device.name, "  machine  ");
+  std::string devices = machine.device.name;
+  for (std::size_t i = 0; i < machine.others.size(); ++i) {
+    if (i == kMostDevices) {
+      devices += fmt::format("; and {} more", machine.others.size() - i);
+      break;
+    }
+    const OtherDevices& other = machine.others[i];
+    devices += other.first == other.last
+                   ? fmt::format("; rank {}: {}", other.first, other.device.name)
+                   : fmt::format("; ranks {} to {}: {}", other.first, other.last, other.device.name);
+  }
+  std::string text = wrap(devices, "  machine  ");
   for (const Dimension& dimension : machine.dimensions) {
     text += wrap(fmt::format("{}: {} of {}, {} and {} per link", dimension.name, name_of(dimension.kind),
                              dimension.size, to_text(dimension.bandwidth), to_text(dimension.latency)),

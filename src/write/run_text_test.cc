@@ -197,6 +197,24 @@ TEST(RunText, GoodputAndTheSteadyPeriodAreInTheHeadline) {
                         "4.44e-06 s per\n"));
 }
 
+TEST(RunText, OtherDevicesStandBesideTheUsualOne) {
+  armilla::Run run = example_run();
+  OtherDevices other;
+  other.device.name = "a10";
+  other.first = other.last = 3;
+  run.study.machine.others = {other};
+  EXPECT_THAT(write_run_text(run, false), HasSubstr("  machine  TestChip; rank 3: a10\n"));
+  for (std::int64_t first = 4; first < 20; first += 4) {
+    other.first = first;
+    other.last = first + 1;
+    run.study.machine.others.push_back(other);
+  }
+  const std::string text = write_run_text(run, false);
+  EXPECT_THAT(text, HasSubstr("12 to 13: a10"));
+  EXPECT_THAT(text, HasSubstr("; and 1\n           more\n"));
+  EXPECT_THAT(text, Not(HasSubstr("16 to 17")));
+}
+
 TEST(RunText, LeavesOutWhatDidNotHappen) {
   armilla::Run run = example_run();
   run.result.collectives.clear();
