@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/nearest_divisor.h"
 
 namespace armilla {
 
@@ -97,13 +98,6 @@ std::string_view name_of(ExpertLoad load) {
 
 namespace {
 
-// The multiple of `unit` at or below `value` and the one above, as a hint.
-std::string multiples_near(std::string_view what, std::int64_t unit, std::int64_t value) {
-  const std::int64_t below = value / unit * unit;
-  if (below == 0) return fmt::format("{} could be {}", what, unit);
-  return fmt::format("{} could be {} or {}", what, below, below + unit);
-}
-
 // Their product divides the ranks; so it cannot overflow where this returns.
 void validate_degrees(const Plan& plan, const std::string& where) {
   const auto at_least_one = [&](std::string_view name, std::int64_t degree) {
@@ -120,22 +114,29 @@ void validate_degrees(const Plan& plan, const std::string& where) {
   // Both factors are at most 2^24.
   const std::int64_t inner = plan.tensor * plan.context;
   if (inner > plan.ranks || plan.ranks % (inner * plan.pipeline) != 0) {
-    throw Error(
-        where,
-        fmt::format("tensor_parallel {} x context_parallel {} x pipeline_parallel {} does not divide "
-                    "{} ranks",
-                    plan.tensor, plan.context, plan.pipeline, plan.ranks),
-        inner > plan.ranks ? std::string() : multiples_near("ranks", inner * plan.pipeline, plan.ranks));
+    throw Error(where,
+                fmt::format("tensor_parallel {} x context_parallel {} x pipeline_parallel {} does not divide "
+                            "{} ranks",
+                            plan.tensor, plan.context, plan.pipeline, plan.ranks),
+                inner > plan.ranks
+                    ? std::string()
+                    : fmt::format("ranks could be {}", nearest_multiples(inner * plan.pipeline, plan.ranks)));
   }
   const std::int64_t stage_ranks = inner * plan.data();
   const std::int64_t experts = plan.expert * plan.experts_tensor();
   if (stage_ranks % experts != 0) {
+    std::string hint =
+        fmt::format("tensor x context x data could be {}", nearest_multiples(experts, stage_ranks));
+    if (stage_ranks % plan.experts_tensor() == 0) {
+      hint = fmt::format("expert_parallel could be {}, or {}",
+                         nearest_divisors(stage_ranks / plan.experts_tensor(), plan.expert), hint);
+    }
     throw Error(
         where,
         fmt::format("expert_parallel {} x expert_tensor_parallel {} does not divide the {} ranks of a "
                     "pipeline stage (tensor {} x context {} x data {})",
                     plan.expert, plan.experts_tensor(), stage_ranks, plan.tensor, plan.context, plan.data()),
-        multiples_near("tensor x context x data", experts, stage_ranks));
+        hint);
   }
 }
 
@@ -152,8 +153,10 @@ void validate_sharding(const Plan& plan, const std::string& where) {
   }
   const std::int64_t replicas = plan.context * plan.data();
   if (replicas % plan.hybrid_shard != 0) {
-    throw Error(where, fmt::format("hybrid_shard {} does not divide data {} x context {} = {}",
-                                   plan.hybrid_shard, plan.data(), plan.context, replicas));
+    throw Error(where,
+                fmt::format("hybrid_shard {} does not divide data {} x context {} = {}", plan.hybrid_shard,
+                            plan.data(), plan.context, replicas),
+                fmt::format("hybrid_shard could be {}", nearest_divisors(replicas, plan.hybrid_shard)));
   }
 }
 

@@ -54,7 +54,7 @@ TEST(Plan, DegreesMustDivideTheRanks) {
   EXPECT_EQ(refusal([](Plan& plan) { plan.tensor = 4, plan.pipeline = 2, plan.expert = 3; }),
             "plan: expert_parallel 3 x expert_tensor_parallel 4 does not divide the 32 ranks of a pipeline "
             "stage (tensor 4 x context 1 x data 8)\n"
-            "  hint: tensor x context x data could be 24 or 36");
+            "  hint: expert_parallel could be 2 or 4, or tensor x context x data could be 24 or 36");
   EXPECT_EQ(refusal([](Plan& plan) { plan.ranks = std::int64_t{1} << 40; }),
             "plan: 1099511627776 ranks\n  hint: ranks must be between 1 and 16777216");
 }
@@ -65,7 +65,8 @@ TEST(Plan, ShardingMustFit) {
   EXPECT_EQ(refusal([](Plan& plan) { plan.hybrid_shard = 8, plan.zero_stage = 2; }),
             "plan: hybrid_shard 8 with ZeRO stage 2\n  hint: hybrid sharding is for stage 3");
   EXPECT_EQ(refusal([](Plan& plan) { plan.hybrid_shard = 12, plan.zero_stage = 3; }),
-            "plan: hybrid_shard 12 does not divide data 64 x context 1 = 64");
+            "plan: hybrid_shard 12 does not divide data 64 x context 1 = 64\n"
+            "  hint: hybrid_shard could be 8 or 16");
   EXPECT_EQ(refusal([](Plan& plan) { plan.hybrid_shard = -1; }),
             "plan: sharding groups of -1 replicas\n  hint: 0 shards over all of them");
 }

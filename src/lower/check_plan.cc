@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "lower/nearest_divisor.h"
+#include "base/nearest_divisor.h"
 #include "lower/resolve_plan.h"
 
 namespace armilla {

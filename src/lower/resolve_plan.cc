@@ -12,7 +12,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "lower/nearest_divisor.h"
+#include "base/nearest_divisor.h"
 #include "lower/pipeline_schedule.h"
 #include "lower/plan_places.h"
 

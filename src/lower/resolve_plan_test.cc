@@ -78,7 +78,8 @@ TEST(ResolvePlan, DegreesThatClashAreNamed) {
             "pipeline_parallel 1000000000 is more than 16777216 ranks\n  hint: give smaller degrees");
   EXPECT_EQ(refusal([](PlanRequest& r) { r.plan.expert = 5; }),
             "plan: expert_parallel 5 x expert_tensor_parallel 1 does not divide the 64 ranks of a pipeline "
-            "stage (tensor 1 x context 1 x data 64)\n  hint: tensor x context x data could be 60 or 65");
+            "stage (tensor 1 x context 1 x data 64)\n"
+            "  hint: expert_parallel could be 4 or 8, or tensor x context x data could be 60 or 65");
 }
 
 std::vector<std::int64_t> batches(const Change& change, bool described = true) {

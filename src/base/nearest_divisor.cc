@@ -1,4 +1,4 @@
-#include "lower/nearest_divisor.h"
+#include "base/nearest_divisor.h"
 
 #include <fmt/format.h>
 
