@@ -17,6 +17,7 @@
 #include "read/machine_yaml.h"
 #include "read/msccl.h"
 #include "read/study_yaml.h"
+#include "sim/collective_plan.h"
 #include "study/prepare.h"
 #include "study/run_jobs.h"
 #include "study/run_study.h"
@@ -35,6 +36,7 @@ void check_components(const Study& study) {
   check(study.collectives.algorithms, study.collectives.algorithms_where);
   for (const auto& [kind, algorithms] : study.collectives.algorithms_by_kind)
     check(algorithms, where_of(study.collectives, kind));
+  CollectivePlanner(study.machine, study.collectives);
 }
 
 std::string check_jobs(const JobsStudy& study) {
@@ -62,7 +64,7 @@ std::string describe(const Machine& machine) {
 std::string check_yaml(const std::string& path) {
   const Config config = Config::read(path);
   if (!config.is_map()) throw Error(path, "holds no mapping", "expected a study, a machine or a device");
-  if (config.has("model") || config.has("jobs")) return check_study(config);
+  if (config.has("jobs") || config.has("model")) return check_study(config);
   if (config.has("dimensions")) {
     return describe(read_machine(config));
   }

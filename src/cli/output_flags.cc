@@ -63,7 +63,7 @@ void OutputFlags::declare(CLI::App& app) {
 
 void OutputFlags::declare_timeline(CLI::App& app) {
   app.add_option("--timeline-ranks", timeline_ranks,
-                 "ranks in the timeline, such as 0-7,128 (default: one of every class of equal ranks)")
+                 "ranks in the timeline, such as 0-7,128 (default: the first of every role)")
       ->type_name("RANKS")
       ->group("Output");
   app.add_option("--timeline-window", timeline_window,

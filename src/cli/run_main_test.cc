@@ -253,6 +253,16 @@ TEST_F(Cli, DescriptionsAndStudiesAreToldApart) {
             "armilla: error: armilla run: --machine is missi");
   write("broken.yaml", "model: [\n");
   EXPECT_NE(run(words("run broken.yaml")).err.find("broken.yaml:2:1: not valid YAML"), std::string::npos);
+  write("both.yaml", "model: resnet18\nmachine: dgx-a100\njobs: [{name: a, model: resnet18}]\n");
+  EXPECT_NE(run(words("check both.yaml")).err.find("both.yaml:1:1: model: unknown key"), std::string::npos)
+      << run(words("check both.yaml")).err;
+  write("lists.yaml",
+        "model: resnet18\nmachine: dgx-a100\nplan: {ranks: 8}\ncollectives: {algorithms: [ring, ring]}\n");
+  for (const std::string verb : {"check", "run"}) {
+    EXPECT_NE(run({verb, "lists.yaml"}).err.find("lists.yaml:4:27: collectives.algorithms: names 2"),
+              std::string::npos)
+        << run({verb, "lists.yaml"}).err;
+  }
   EXPECT_NE(run(words("run absent.yaml")).err.find("absent.yaml"), std::string::npos);
 }
 

@@ -16,6 +16,10 @@
 
 namespace armilla {
 
+struct TimeWindow {
+  Time from, until = kEndOfTime;
+};
+
 struct Interval {
   Time start, end;
   std::uint32_t node = 0;  // in the program of its class

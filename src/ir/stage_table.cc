@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/metrics.h"
+
 namespace armilla {
 
 bool is_recorded(const RankClass& ranks) {
@@ -37,8 +39,9 @@ std::string_view kind_of(const Graph& graph, const Program& program, std::uint32
     case NodeKind::memory_load:
     case NodeKind::memory_store:
       return kHost;
-    case NodeKind::compute:
     case NodeKind::delay:
+      return program.lane[node] == Lane::host ? kHost : std::string_view();
+    case NodeKind::compute:
     case NodeKind::receive:
       break;
   }
@@ -144,23 +147,32 @@ StageTable stage_table(const Run& run) {
 namespace {
 
 // Sums over all ranks, in seconds.
-double total(const StageTable& table, Time StageSummary::*part) {
-  double sum = 0;
-  for (const StageSummary& stage : table.stages)
-    sum += in_seconds(stage.*part) * static_cast<double>(stage.ranks);
-  return sum;
+struct Sums {
+  double compute = 0, idle = 0, all = 0;
+};
+
+Sums sums_of(const Run& run) {
+  Sums sums;
+  const Time iteration = run.result.iteration;
+  for (const RankClass& ranks : run.result.classes) {
+    const auto count = static_cast<double>(ranks.ranks);
+    sums.compute += in_seconds(ranks.compute) * count;
+    sums.idle += in_seconds(idle(ranks, iteration)) * count;
+    sums.all += in_seconds(iteration) * count;
+  }
+  return sums;
 }
 
 }  // namespace
 
-double bubble_fraction(const Run& run, const StageTable& table) {
-  const double all = in_seconds(run.result.iteration) * static_cast<double>(run.result.ranks);
-  return all > 0 ? total(table, &StageSummary::bubble) / all : 0;
+double bubble_fraction(const Run& run) {
+  const Sums sums = sums_of(run);
+  return sums.all > 0 ? sums.idle / sums.all : 0;
 }
 
-double bubble_ratio(const StageTable& table) {
-  const double compute = total(table, &StageSummary::compute);
-  return compute > 0 ? total(table, &StageSummary::bubble) / compute : 0;
+double bubble_ratio(const Run& run) {
+  const Sums sums = sums_of(run);
+  return sums.compute > 0 ? sums.idle / sums.compute : 0;
 }
 
 namespace {

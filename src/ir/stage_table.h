@@ -35,9 +35,10 @@ struct StageTable {
 // One stage per program; of any run, though it says little about those without several.
 StageTable stage_table(const Run& run);
 
-// Mean over all ranks: share of the simulated time, and of the time spent computing.
-double bubble_fraction(const Run& run, const StageTable& table);
-double bubble_ratio(const StageTable& table);
+// Mean over all ranks of the time in which they neither compute nor communicate: its share of the simulated
+// time, and over the time spent computing.
+double bubble_fraction(const Run& run);
+double bubble_ratio(const Run& run);
 
 // What the rank that was recorded for `memory.program` holds, from its first node on: every change of it, in
 // order of time, thinned to `most` moments that keep the peaks. The largest is the peak. All but activations

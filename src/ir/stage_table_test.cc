@@ -46,6 +46,8 @@ Run two_stages() {
   // Stage 0 computes until 4, its all-reduce is hidden until 4 and exposed until 6, its message from 5 to 7.
   RankClass& first = run.result.classes[0];
   first.compute = microseconds(4);
+  first.communication = microseconds(4);
+  first.exposed_communication = microseconds(3);
   first.computes = {{microseconds(0), microseconds(4), 0}};
   first.collectives = {{microseconds(3), microseconds(6), 1}};
   first.others = {{microseconds(5), microseconds(7), 2}};
@@ -70,8 +72,18 @@ TEST(StageTable, AnIterationIsComputeExposedCommunicationAndBubble) {
   // Waiting for a message is bubble.
   EXPECT_THAT(table.stages[1].exposed, ElementsAre(Time(0), Time(0)));
   EXPECT_EQ(table.stages[1].bubble, microseconds(8));
-  EXPECT_DOUBLE_EQ(bubble_fraction(run, table), (3.0 + 8.0) / 20);
-  EXPECT_DOUBLE_EQ(bubble_ratio(table), (3.0 + 8.0) / (4 + 2));
+  EXPECT_DOUBLE_EQ(bubble_fraction(run), (3.0 + 8.0) / 20);
+  EXPECT_DOUBLE_EQ(bubble_ratio(run), (3.0 + 8.0) / (4 + 2));
+}
+
+TEST(StageTable, BubblesAreMeansOverAllRanksNotTheFirstOfEveryRole) {
+  auto run = two_stages();
+  RankClass longer = run.result.classes[1];  // a rank of the second role that computes three times as long
+  run.result.classes[1].ranks = longer.ranks = 1;
+  longer.compute = microseconds(6);
+  run.result.classes.push_back(longer);
+  EXPECT_DOUBLE_EQ(bubble_fraction(run), (2 * 3.0 + 8.0 + 4.0) / 40);
+  EXPECT_DOUBLE_EQ(bubble_ratio(run), (2 * 3.0 + 8.0 + 4.0) / (2 * 4 + 2 + 6));
 }
 
 TEST(StageTable, KindsThatNobodyWaitsForAreLeftOut) {
@@ -111,8 +123,8 @@ TEST(StageTable, ARunWithoutRanksHasNone) {
   const armilla::Run run;
   const StageTable table = stage_table(run);
   EXPECT_TRUE(table.stages.empty());
-  EXPECT_EQ(bubble_fraction(run, table), 0);
-  EXPECT_EQ(bubble_ratio(table), 0);
+  EXPECT_EQ(bubble_fraction(run), 0);
+  EXPECT_EQ(bubble_ratio(run), 0);
 }
 
 TEST(MemoryOverTime, FollowsTheComputations) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/units.h"
@@ -22,6 +23,7 @@ struct RankRange {
 struct SlowRanks {
   RankRange ranks;
   double time = 1;
+  std::string where = "what_if.ranks";  // where it was given
 };
 
 // Links that belong to `ranks` in a dimension: bandwidth times `bandwidth`, latency times `latency`. On a
@@ -31,6 +33,7 @@ struct SlowLinks {
   RankRange ranks;
   double bandwidth = 1;
   double latency = 1;
+  std::string where = "what_if.links";  // where it was given
 };
 
 struct Jitter {

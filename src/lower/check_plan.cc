@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string_view>
 
 #include "base/error.h"
@@ -10,15 +11,19 @@
 namespace armilla {
 namespace {
 
+// The hint names degrees that divide `ranks`, too, where there are any but 1: those that this degree shares
+// with the others.
 void require_divisor(std::string_view name, std::int64_t degree, std::string_view of, std::int64_t whole,
-                     const std::string& where) {
+                     std::int64_t ranks, const std::string& where) {
   if (whole == 0 || whole % degree == 0) return;
+  const std::int64_t common = std::gcd(whole, ranks);
   throw Error(where, fmt::format("{} {} does not divide {} {}", name, degree, of, whole),
-              fmt::format("{} could be {}", name, nearest_divisors(whole, degree)));
+              fmt::format("{} could be {}", name, nearest_divisors(common > 1 ? common : whole, degree)));
 }
 
 void check_tensor(const Plan& plan, const ModelFacts& facts, const std::string& where) {
-  require_divisor("tensor_parallel", plan.tensor, "attention heads", facts.heads, where);
+  const std::int64_t ranks = plan.tensor * plan.data();
+  require_divisor("tensor_parallel", plan.tensor, "attention heads", facts.heads, ranks, where);
   // Fewer key and value heads than ranks are copied, each the same number of times.
   if (facts.kv_heads > 0 && facts.kv_heads % plan.tensor != 0 && plan.tensor % facts.kv_heads != 0) {
     throw Error(where,
@@ -28,12 +33,12 @@ void check_tensor(const Plan& plan, const ModelFacts& facts, const std::string& 
                             plan.tensor < facts.kv_heads ? nearest_divisors(facts.kv_heads, plan.tensor)
                                                          : nearest_multiples(facts.kv_heads, plan.tensor)));
   }
-  require_divisor("tensor_parallel", plan.tensor, "hidden size", facts.hidden, where);
+  require_divisor("tensor_parallel", plan.tensor, "hidden size", facts.hidden, ranks, where);
   if (facts.experts > 0) {
     require_divisor("expert_tensor_parallel", plan.experts_tensor(), "feed-forward size", facts.feed_forward,
-                    where);
+                    ranks, where);
   } else {
-    require_divisor("tensor_parallel", plan.tensor, "feed-forward size", facts.feed_forward, where);
+    require_divisor("tensor_parallel", plan.tensor, "feed-forward size", facts.feed_forward, ranks, where);
   }
 }
 
@@ -76,7 +81,8 @@ void check_experts(const Plan& plan, const ModelFacts& facts, const std::string&
                                               plan.expert_tensor),
                 "leave it out");
   }
-  require_divisor("expert_parallel", plan.expert, "experts", facts.experts, where);
+  require_divisor("expert_parallel", plan.expert, "experts", facts.experts,
+                  plan.tensor * plan.context * plan.data(), where);
 }
 
 // Blocks that make up stages: all but embedding and head, which join the first and the last.

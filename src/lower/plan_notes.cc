@@ -21,6 +21,9 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   // That of 2BW lets iterations overlap, on one rank, too.
   note(plan.pipeline == 1 && plan.schedule != PipelineSchedule::pipedream_2bw, "schedule", kPipeline);
   note(plan.pipeline == 1, "overlap_pipeline", kPipeline);
+  note(plan.pipeline == 1 && plan.virtual_stages > 1, "virtual_stages", kPipeline);
+  note(plan.recompute == Recompute::selective && facts.heads == 0, "recompute",
+       "the model has no attention that could be computed again");
   const bool no_experts = facts.experts == 0;
   const std::string_view no_spread = no_experts ? "the model has no experts" : "expert_parallel is 1";
   note(no_experts || plan.expert == 1, "expert_load", no_spread);

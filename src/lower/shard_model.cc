@@ -58,6 +58,12 @@ void check_experts(const Model& model, const Plan& plan, std::int64_t position, 
   const bool experts = std::any_of(model.operators.begin(), model.operators.end(),
                                    [](const Operator& op) { return op.expert; });
   const bool sequence_parallel = plan.sequence_parallel && plan.tensor > 1;
+  if (experts && plan.experts_tensor() > plan.tensor) {
+    throw Error(where,
+                fmt::format("expert_tensor_parallel {} is more than tensor_parallel {}",
+                            plan.experts_tensor(), plan.tensor),
+                fmt::format("expert_tensor_parallel can be at most {}", plan.tensor));
+  }
   if (experts && plan.experts_tensor() != plan.tensor && !sequence_parallel) {
     throw Error(where,
                 fmt::format("expert_tensor_parallel {} with tensor_parallel {} needs sequence_parallel",

@@ -150,7 +150,10 @@ StageCut cut_stages(const ShardedModel& model, const Plan& plan, const std::stri
   }
   for (std::size_t s = 0; s < cut.first.size(); ++s) {
     if (cut.first[s] >= cut.end[s])
-      throw Error(where, fmt::format("stage {} has no blocks", s), "every stage needs at least 1");
+      throw Error(
+          where,
+          fmt::format("stage {}{} has no blocks", s, plan.stage_blocks.empty() ? "" : " of stage_blocks"),
+          "every stage needs at least 1");
   }
   check_recompute_blocks(model, plan, cut, where);
   return cut;

@@ -86,7 +86,7 @@ TEST(StageCut, WhatDoesNotFitIsRefused) {
             "  hint: make them add up to 8 (or 10, with embedding and head)");
   EXPECT_EQ(cut_error(8, 2, 1, {-1, 9}), "plan: a stage of -1 blocks\n  hint: a stage has at least 1 block");
   EXPECT_EQ(cut_error(8, 3, 1, {4, 0, 4}),
-            "plan: stage 1 has no blocks\n  hint: every stage needs at least 1");
+            "plan: stage 1 of stage_blocks has no blocks\n  hint: every stage needs at least 1");
   EXPECT_EQ(cut_error(8, 2, 1, {INT64_MAX, 1}), "plan: sizes overflow 64 bits\n  hint: check the dimensions");
 }
 

@@ -125,8 +125,10 @@ void read_offload(const Config& config, Plan& plan) {
   const auto offload = config.find("offload");
   if (!offload) return;
   const std::vector<std::string_view> kinds = {"none", "optimizer", "activations"};
-  for (const Config& item : offload->is_list() ? offload->items() : std::vector{*offload}) {
+  const std::vector<Config> items = offload->is_list() ? offload->items() : std::vector{*offload};
+  for (const Config& item : items) {
     const std::size_t kind = item.choice(kinds);
+    if (kind == 0 && items.size() > 1) throw Error(item.where(), "'none' stands beside something");
     plan.offload_optimizer |= kind == 1;
     plan.offload_activations |= kind == 2;
   }

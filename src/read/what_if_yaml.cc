@@ -35,7 +35,7 @@ void read_slow_ranks(const Config& config, WhatIf& what_if) {
     const std::vector<RankRange> ranges = read_ranges(item);
     const double time = read_factor(item.at("time"));
     item.reject_unknown_keys();
-    for (const RankRange& range : ranges) what_if.ranks.push_back({range, time});
+    for (const RankRange& range : ranges) what_if.ranks.push_back({range, time, item.at("ranks").where()});
   }
 }
 
@@ -59,6 +59,7 @@ void read_slow_links(const Config& config, const Machine& machine, WhatIf& what_
     item.reject_unknown_keys();
     for (const RankRange& range : ranges) {
       links.ranks = range;
+      links.where = item.at("ranks").where();
       what_if.links.push_back(links);
     }
   }
@@ -87,6 +88,8 @@ Failures read_failures(const Config& config) {
   failures.checkpoint = read_duration(config, "checkpoint");
   failures.restart = read_duration(config, "restart");
   failures.interval = read_duration(config, "interval");
+  if (const auto interval = config.find("interval"); interval && !(failures.interval > 0))
+    throw Error(interval->where(), "checkpoints without training between them", "leave it out for the best");
   config.reject_unknown_keys();
   return failures;
 }

@@ -1,16 +1,17 @@
 #include "sim/recorder.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
 namespace armilla {
 
 Recorder::Recorder(const Graph& graph, const RankClasses& classes, bool intervals,
-                   std::span<const std::int32_t> chosen, Receives receives)
+                   std::span<const std::int32_t> chosen, Counting counting)
     : graph_(graph),
       ranks_(classes),
       intervals_(intervals),
-      receives_(receives),
+      counting_(counting),
       classes_(static_cast<std::size_t>(classes.simulated())),
       states_(classes_.size()),
       first_(classes_.size()),
@@ -42,7 +43,7 @@ void Recorder::record(std::size_t rank) {
 Recorder::State& Recorder::at(std::int32_t rank, Time now) {
   State& state = states_[static_cast<std::size_t>(rank)];
   RankClass& ranks = classes_[static_cast<std::size_t>(rank)];
-  const Time passed = now - state.since;
+  const Time passed = std::max(std::min(now, window_.until) - std::max(state.since, window_.from), Time(0));
   if (state.computing > 0) ranks.compute += passed;
   if (state.communicating > 0) ranks.communication += passed;
   if (state.communicating > 0 && state.computing == 0) ranks.exposed_communication += passed;
@@ -58,13 +59,15 @@ void Recorder::change(std::int32_t rank, std::uint32_t node, Time now, std::int3
     case NodeKind::compute:
     case NodeKind::delay:
       if (program.lane[node] == Lane::device) state.computing += by;
+      // Copies to and from the host's memory; what a trace says of its CPU is none.
+      if (program.lane[node] == Lane::host && counting_ == Counting::native) state.communicating += by;
       return;
     case NodeKind::collective:
     case NodeKind::send:
       state.communicating += by;
       return;
     case NodeKind::receive:
-      if (receives_ == Receives::communicate) state.communicating += by;
+      if (counting_ == Counting::astra_sim) state.communicating += by;
       return;
     case NodeKind::memory_load:
     case NodeKind::memory_store:

@@ -15,14 +15,17 @@
 
 namespace armilla {
 
-enum class Receives : std::uint8_t { wait, communicate };
+enum class Counting : std::uint8_t { native, astra_sim };
 
 class Recorder {
  public:
   // Without `intervals` only busy times and collectives are kept. Intervals are kept for the first rank of
   // every program and for the classes of the real ranks `chosen`.
   Recorder(const Graph& graph, const RankClasses& classes, bool intervals,
-           std::span<const std::int32_t> chosen = {}, Receives receives = Receives::wait);
+           std::span<const std::int32_t> chosen = {}, Counting counting = Counting::native);
+
+  // Busy times are added up in this window only.
+  void look_at(const TimeWindow& window) { window_ = window; }
 
   void node_started(std::int32_t rank, std::uint32_t node, Time now);
   void node_finished(std::int32_t rank, std::uint32_t node, Time now);
@@ -49,7 +52,8 @@ class Recorder {
   const Graph& graph_;
   const RankClasses& ranks_;
   bool intervals_;
-  Receives receives_;
+  Counting counting_;
+  TimeWindow window_;
   std::vector<RankClass> classes_;
   std::vector<State> states_;
   std::vector<bool> first_;   // of its program

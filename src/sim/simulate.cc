@@ -371,6 +371,7 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   EventQueue queue;
   RankTurns turns(classes.simulated(), shares_memory(options.remote_memory));
   Recorder recorder(graph, classes, options.intervals, options.record_ranks);
+  recorder.look_at(options.window);
   const ComputeTimes times(graph, machine, study.what_if, costs, classes);
   WalkerRules rules;
   rules.turns = &turns;
@@ -434,7 +435,7 @@ Result simulate_streams(const Graph& graph, const SystemLayer& system, const Sim
   const RankClasses classes = ties ? one_for_all(graph.ranks) : unfolded(graph);
   EventQueue queue;
   RankAgenda agenda(static_cast<std::size_t>(classes.simulated()), queue);
-  Recorder recorder(graph, classes, options.intervals, {}, Receives::communicate);
+  Recorder recorder(graph, classes, options.intervals, {}, Counting::astra_sim);
   WalkerRules rules;
   rules.one_communication = system.semantics != Semantics::astra1;
   rules.agenda = &agenda;

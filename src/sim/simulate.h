@@ -29,6 +29,7 @@ struct SimulationOptions {
   bool intervals = true;         // keep when every node ran; without, only busy times and collectives
   RemoteMemory remote_memory{};  // where the native machine has any
   std::vector<std::int32_t> record_ranks{};  // whose intervals to keep, besides the first of every program
+  TimeWindow window{};                       // in which busy times of ranks are added up
 };
 
 // The machine of `study` must have as many devices as `graph` has ranks. `costs`: of the machine's usual

@@ -67,12 +67,9 @@ void warn_of_memory(Run& run) {
     const Device& device = number == 0 ? machine.device : machine.others[number - 1].device;
     const Bytes need = need_on(run, number);
     if (need <= device.memory) continue;
-    const std::string who = number == 0 ? "a rank"
-                                        : fmt::format("a rank of {} to {}", machine.others[number - 1].first,
-                                                      machine.others[number - 1].last);
     if (first == SIZE_MAX) first = run.warnings.size();
     least = least > Bytes(0) ? std::min(least, device.memory) : device.memory;
-    run.warnings.push_back(fmt::format("does not fit: {} needs {}, device '{}' has {}", who, to_text(need),
+    run.warnings.push_back(fmt::format("does not fit: a rank needs {}, device '{}' has {}", to_text(need),
                                        device.name, to_text(device.memory)));
   }
   if (first != SIZE_MAX) run.warnings[first] += "; " + memory_advice_text(run, machine.device, least);

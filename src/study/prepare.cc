@@ -31,11 +31,11 @@ void settle_usual_device(Machine& machine, std::int64_t ranks) {
 }  // namespace
 
 void check_what_if(const WhatIf& what_if, const Machine& machine, std::int64_t ranks) {
-  for (const SlowRanks& slow : what_if.ranks) check_rank_ranges({slow.ranks}, ranks, "what_if.ranks");
+  for (const SlowRanks& slow : what_if.ranks) check_rank_ranges({slow.ranks}, ranks, slow.where);
   for (const SlowLinks& slow : what_if.links) {
-    check_rank_ranges({slow.ranks}, ranks, "what_if.links");
+    check_rank_ranges({slow.ranks}, ranks, slow.where);
     if (slow.dimension >= machine.dimensions.size()) {
-      throw Error("what_if.links",
+      throw Error(slow.where,
                   fmt::format("{} ranks of machine '{}' do not reach dimension {}", ranks, machine.name,
                               slow.dimension),
                   fmt::format("the outermost they use is '{}'",

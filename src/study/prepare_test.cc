@@ -72,10 +72,11 @@ TEST(Prepare, WhereEveryRankHasAnotherDeviceThatIsTheUsualOne) {
 TEST(Prepare, WhatIfMustSpeakOfRanksAndDimensionsThatThePlanHas) {
   const std::string slow = std::string(kSmall) + "what_if: {ranks: [{ranks: '0-8', time: 2}]}\n";
   EXPECT_EQ(prepared(slow).what_if.ranks[0].ranks.last, 8);
-  EXPECT_EQ(error(slow, {"plan.ranks=8"}), "what_if.ranks: there is no rank 8\n  hint: ranks are 0 to 7");
+  EXPECT_EQ(error(slow, {"plan.ranks=8"}),
+            "s.yaml:3:27: what_if.ranks.0.ranks: there is no rank 8\n  hint: ranks are 0 to 7");
   EXPECT_EQ(
       error(std::string(kSmall) + "plan: {ranks: 8}\nwhat_if: {links: [{ranks: 0, dimension: rail}]}\n"),
-      "what_if.links: 8 ranks of machine 'dgx-a100' do not reach dimension 1\n"
+      "s.yaml:4:27: what_if.links.0.ranks: 8 ranks of machine 'dgx-a100' do not reach dimension 1\n"
       "  hint: the outermost they use is 'nvswitch'");
 }
 

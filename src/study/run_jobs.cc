@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "cost/cost.h"
@@ -47,6 +48,14 @@ class Placement {
     }
     if (job.devices.empty()) take_free(ranks, devices);
     check(job, *std::max_element(devices.begin(), devices.end()));
+    for (const std::int32_t device : devices) {
+      const auto [found, free] = taken_.try_emplace(device, job.name);
+      if (!free) {
+        throw Error(job.devices_where,
+                    fmt::format("device {} already runs a rank of '{}'", device, found->second),
+                    "a device runs one rank");
+      }
+    }
     return devices;
   }
 
@@ -80,6 +89,7 @@ class Placement {
   std::vector<RankRange> named_;  // by their first device
   std::size_t next_named_ = 0;
   std::int64_t next_ = 0;
+  std::unordered_map<std::int32_t, std::string> taken_;  // by which job
 };
 
 // An elastic machine grows by whole blocks until it holds the last device.

@@ -94,8 +94,9 @@ TEST(RunJobs, RefusesJobsThatDoNotFitTogether) {
         run_jobs(study("jobs: [{name: a, model: resnet18, devices: 0-2147483646, plan: {batch: 8}}]\n"));
       }),
       "jobs.yaml:5:44: jobs.0.devices: 2147483647 devices\n  hint: a job can have at most 16777216");
-  EXPECT_EQ(error_of([] { run_jobs(study(two("0-3", "3-6"))); }),
-            "b: device 3 already runs a rank of 'a'\n  hint: a device runs one rank");
+  EXPECT_EQ(
+      error_of([] { run_jobs(study(two("0-3", "3-6"))); }),
+      "jobs.yaml:7:41: jobs.1.devices: device 3 already runs a rank of 'a'\n  hint: a device runs one rank");
   EXPECT_EQ(error_of([] { run_jobs(study(two("0-3", "6-9"))); }),
             "jobs.yaml:7:41: jobs.1.devices: device 9 does not exist\n"
             "  hint: devices of machine 'ring' are 0 to 7");

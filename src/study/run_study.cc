@@ -27,7 +27,7 @@ void add_notes(Run& run) {
   const Study& study = run.study;
   run.notes.insert(run.notes.begin(), run.model.notes.begin(), run.model.notes.end());
   const Device& device = study.machine.device;
-  if (study.plan.schedule == PipelineSchedule::interleaved &&
+  if (study.plan.pipeline > 1 && study.plan.schedule == PipelineSchedule::interleaved &&
       study.request.plan.schedule == PipelineSchedule::one_f_one_b) {
     run.notes.push_back(fmt::format("{} model chunks per pipeline rank make the schedule 1f1b interleaved",
                                     study.plan.virtual_stages));
@@ -108,31 +108,57 @@ LoweredJob lower_job(const Run& run, std::int64_t iterations) {
   });
 }
 
+void set_job(Run& run, std::int64_t iterations, LoweredJob& job) {
+  run.iterations = iterations;
+  run.roles = hybrid_memory(job, run.study.plan, run.study.machine.device);
+  run.graph = std::move(job.graph);
+}
+
 // Nothing separates the iterations of the asynchronous schedule: the result is of one in the steady state.
-void keep_steady_iteration(Run& run, const CostModel& cost, SimulationOptions options) {
-  options.intervals = false;
-  LoweredJob shorter = lower_job(run, run.iterations - 1);
-  if (!run.study.profile.file.empty()) apply_profile(run.study.profile, run.model, shorter.graph);
-  run.simulated = run.result.iteration;
-  keep_steady_iteration(run.result, simulate(shorter.graph, run.study, cost, options), run.iterations);
+void simulate_steady_iteration(Run& run, const CostModel& cost, SimulationOptions options) {
+  const auto lowered = [&](std::int64_t iterations) {
+    LoweredJob job = lower_job(run, iterations);
+    if (!run.study.profile.file.empty()) apply_profile(run.study.profile, run.model, job.graph);
+    return job;
+  };
+  SimulationOptions ends_only = options;
+  ends_only.intervals = false;
+  const SteadyState steady = find_steady_state([&](std::int64_t iterations) {
+    return simulate(lowered(iterations).graph, run.study, cost, ends_only).iteration;
+  });
+  if (steady.iterations != run.iterations) {
+    LoweredJob job = lowered(steady.iterations);
+    set_job(run, steady.iterations, job);
+    set_memory_limits(run);
+  }
+  options.window = steady.window();
+  run.simulated = steady.end;
+  run.result = simulate(run.graph, run.study, cost, options);
+  keep_window(run.result, options.window, run.iterations);
   run.notes.push_back(
       fmt::format("schedule '{}' has no flush between iterations: the figures are of one in "
                   "the steady state, cut out of {} simulated in a row",
                   name_of(run.study.plan.schedule), run.iterations));
+  if (!steady.settled) {
+    run.notes.push_back(
+        fmt::format("after {} iterations their times still differ: the one shown is as long as "
+                    "the mean of the last {}",
+                    run.iterations, run.iterations / 2));
+  }
 }
 
 void lower_hybrid_job(Run& run, const CostModel& cost) {
-  constexpr std::int64_t kAsynchronousIterations = 3;
   Plan& plan = run.study.plan;
   const std::string where = run.study.request.where.empty() ? "plan" : run.study.request.where;
   if (run.model.blocks.empty()) annotate_parallelism(run.model);
   with_places(run.study.request, [&] { check_plan_for_model(plan, run.model, where); });
-  if (run.study.request.balance_stages) plan.stage_blocks = balance_stages(run.model, plan, cost, where);
-  if (plan.schedule == PipelineSchedule::pipedream_2bw) run.iterations = kAsynchronousIterations;
-  LoweredJob job = lower_job(run, run.iterations);
-  run.roles = hybrid_memory(job, plan, run.study.machine.device);
+  if (run.study.request.balance_stages) {
+    with_places(run.study.request, [&] { plan.stage_blocks = balance_stages(run.model, plan, cost, where); });
+  }
+  const std::int64_t iterations = plan.schedule == PipelineSchedule::pipedream_2bw ? kFewestIterations : 1;
+  LoweredJob job = lower_job(run, iterations);
   run.notes = std::move(job.notes);
-  run.graph = std::move(job.graph);
+  set_job(run, iterations, job);
 }
 
 }  // namespace
@@ -161,8 +187,11 @@ Run run_study(const Study& study, const SimulationOptions& options) {
   // The cost model first: a wrong name should not wait for a large model to be read.
   const std::unique_ptr<CostModel> cost = make_cost_model(study.compute, study.machine.device);
   Run run = lower_study(study, *cost);
-  run.result = simulate(run.graph, run.study, *cost, options);
-  if (run.iterations > 1) keep_steady_iteration(run, *cost, options);
+  if (run.iterations > 1) {
+    simulate_steady_iteration(run, *cost, options);
+  } else {
+    run.result = simulate(run.graph, run.study, *cost, options);
+  }
   if (study.what_if.failures.mtbf_of_node > 0) {
     run.goodput = goodput(study.what_if.failures, study.plan.ranks, in_seconds(run.result.iteration),
                           "what_if.failures");

@@ -1,16 +1,14 @@
 #include "study/steady_state.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <map>
 
 namespace armilla {
 namespace {
 
-struct Window {
-  Time from, until;
-};
-
 template <class Span>
-void cut(std::vector<Span>& spans, const Window& window) {
+void cut(std::vector<Span>& spans, const TimeWindow& window) {
   std::erase_if(spans, [&](const Span& span) {
     return span.start >= window.until || span.end < window.from ||
            (span.end == window.from && span.start < span.end);
@@ -21,7 +19,7 @@ void cut(std::vector<Span>& spans, const Window& window) {
   }
 }
 
-void cut(std::vector<CollectiveRecord>& records, const Window& window) {
+void cut(std::vector<CollectiveRecord>& records, const TimeWindow& window) {
   std::erase_if(records, [&](const CollectiveRecord& record) {
     return record.finished <= window.from || record.finished > window.until;
   });
@@ -32,17 +30,29 @@ void cut(std::vector<CollectiveRecord>& records, const Window& window) {
 
 }  // namespace
 
-void keep_steady_iteration(Result& result, const Result& shorter, std::int64_t iterations) {
-  const Time period = result.iteration - shorter.iteration;
-  const Time before = Time((result.iteration - period).value / 2);
-  const Window window{before, before + period};
+SteadyState find_steady_state(const std::function<Time(std::int64_t)>& end_of) {
+  constexpr std::int64_t kTolerance = 1'000'000;  // one part in so many
+  SteadyState state;
+  std::map<std::int64_t, Time> ends;
+  const auto end = [&](std::int64_t iterations) {
+    const auto [found, fresh] = ends.try_emplace(iterations);
+    if (fresh) found->second = end_of(iterations);
+    return found->second;
+  };
+  for (;; state.iterations *= 2) {
+    const std::int64_t n = state.iterations;
+    state.end = end(n);
+    state.period = (state.end - end(n / 2)) / (n / 2);
+    const Time last = state.end - end(n - 1);
+    state.settled = std::abs((last - state.period).value) <= state.period.value / kTolerance;
+    if (state.settled || n == kMostIterations) return state;
+  }
+}
+
+void keep_window(Result& result, const TimeWindow& window, std::int64_t iterations) {
+  result.iteration = window.until - window.from;
   for (RankClass& ranks : result.classes) {
-    const auto rank = static_cast<std::size_t>(ranks.representative);
-    const RankClass& less = shorter.classes[shorter.class_of[rank]];
-    ranks.compute = ranks.compute - less.compute;
-    ranks.communication = ranks.communication - less.communication;
-    ranks.exposed_communication = ranks.exposed_communication - less.exposed_communication;
-    ranks.finish = period;
+    ranks.finish = result.iteration;
     for (auto* const intervals : {&ranks.computes, &ranks.collectives, &ranks.others})
       cut(*intervals, window);
     cut(ranks.chunks, window);
@@ -52,7 +62,6 @@ void keep_steady_iteration(Result& result, const Result& shorter, std::int64_t i
     link.bytes = Bytes(link.bytes.value / iterations);
     link.busy = Time(link.busy.value / iterations);
   }
-  result.iteration = period;
 }
 
 }  // namespace armilla

@@ -1,21 +1,38 @@
 // One iteration of the steady state, cut out of several that ran in a row without a flush between them
-// (pipedream-2bw): its time is what one more iteration adds.
+// (pipedream-2bw).
 //
-// The iteration is a window of that length in the middle of the run, where every rank works as it would for
-// ever: warm-up and drain of a pipeline take less than an iteration each (lower/pipeline_schedule.h: at least
-// p micro-batches). Intervals are cut at its bounds; a collective belongs to it when it ends in it, and may
-// have begun before (a negative time). Bytes and busy times are equal shares of the run's; times of
-// communication are what the last iteration adds.
-// Cost: O(intervals + links).
+// Its time is what the last iteration adds, once that is what each of the later half adds; so many iterations
+// are played. Where that never comes, as with jitter, it is the mean of the later half. The iteration is a
+// window of that length in the middle of the run, far from warm-up and drain: busy times of ranks are those
+// in it (SimulationOptions::window), intervals are cut at its bounds, and a collective belongs to it when it
+// ends in it; it may have begun before (a negative time). Bytes and busy times of links are equal shares of
+// the run's. Cost: up to four times that of the longest run; O(intervals + links) for the cut.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "ir/result.h"
 
 namespace armilla {
 
-// `shorter` is the same run with one iteration less. Messages and events stay those simulated.
-void keep_steady_iteration(Result& result, const Result& shorter, std::int64_t iterations);
+inline constexpr std::int64_t kFewestIterations = 4, kMostIterations = 16;
+
+struct SteadyState {
+  std::int64_t iterations = kFewestIterations;
+  Time end;     // of all of them
+  Time period;  // of one
+  bool settled = true;
+  TimeWindow window() const {
+    const Time from = Time((end - period).value / 2);
+    return {from, from + period};
+  }
+};
+// `end_of` is the time that so many iterations in a row take.
+SteadyState find_steady_state(const std::function<Time(std::int64_t)>& end_of);
+
+// Leaves of `result`, which was played with that window, what belongs to it. Messages and events stay those
+// simulated.
+void keep_window(Result& result, const TimeWindow& window, std::int64_t iterations);
 
 }  // namespace armilla

@@ -99,16 +99,14 @@ std::string timeline_csv(const Run& run, const TimelineSelection& selection) {
 std::vector<NamedContents> write_run_csv(const Run& run, const std::string& folder,
                                          const TimelineSelection& selection) {
   const std::string prefix = folder + "/";
-  std::vector<NamedContents> files = {{prefix + "roles.csv", roles_csv(run)},
-                                      {prefix + "collectives.csv", collectives_csv(run)},
-                                      {prefix + "layers.csv", layers_csv(run)},
-                                      {prefix + "links.csv", links_csv(run)},
-                                      {prefix + "timeline.csv", timeline_csv(run, selection)}};
-  if (is_hybrid(run)) {
-    files.push_back({prefix + "stages.csv", stages_csv(run)});
-    files.push_back({prefix + "memory.csv", memory_csv(run)});
-  }
-  return files;
+  // All of them always, so that none of an earlier run stays behind.
+  return {{prefix + "roles.csv", roles_csv(run)},
+          {prefix + "stages.csv", stages_csv(run)},
+          {prefix + "memory.csv", memory_csv(run)},
+          {prefix + "collectives.csv", collectives_csv(run)},
+          {prefix + "layers.csv", layers_csv(run)},
+          {prefix + "links.csv", links_csv(run)},
+          {prefix + "timeline.csv", timeline_csv(run, selection)}};
 }
 
 }  // namespace armilla

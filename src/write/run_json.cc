@@ -122,7 +122,6 @@ Json options_json(const CollectiveOptions& options) {
 }
 
 Json metrics_json(const Run& run) {
-  const StageTable table = stage_table(run);
   return {{"samples_per_s", finite(samples_per_second(run))},
           {"tokens_per_s", finite(tokens_per_second(run))},
           {"mfu", finite(model_flops_utilization(run))},
@@ -130,8 +129,8 @@ Json metrics_json(const Run& run) {
           {"executed_utilization", finite(executed_flops_utilization(run))},
           {"model_flops", whole(model_flops(run))},
           {"hardware_flops", whole(hardware_flops(run))},
-          {"bubble_fraction", finite(bubble_fraction(run, table))},
-          {"bubble_ratio", finite(bubble_ratio(table))}};
+          {"bubble_fraction", finite(bubble_fraction(run))},
+          {"bubble_ratio", finite(bubble_ratio(run))}};
 }
 
 Json roles_json(const Run& run) {

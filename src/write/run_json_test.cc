@@ -60,6 +60,7 @@ TEST(RunJson, EveryKeyIsDocumentedAndEveryDocumentedKeyExists) {
   run.study.collectives.algorithms_by_kind[CollectiveKind::all_gather] = {"ring"};
   run.roles = {{"data-parallel rank", 0, 1, run.memory, {}, {{0, false, Bytes(448), {}}}}};
   run.goodput = Goodput();
+  run.jobs = {{"a", "mlp", "0-3", 4, Time(0), Time(1), Time(2)}};
   const std::set<std::string> emitted = keys_of(Json::parse(write_run_json(run)));
   EXPECT_EQ(emitted, documented_keys("docs/formats/run_json.md"));
 }

@@ -320,7 +320,7 @@ std::string stage_section(const Run& run, bool colour) {
   for (std::size_t i = 0; i < shown; ++i) rows.rows.push_back(stage_row(run, table.stages[i], columns));
   std::string text = '\n' + paint("Time and memory of a rank by role", Ink::bold, colour) +
                      fmt::format("  bubble {} of the time, {} of the computing time; shares in %\n",
-                                 percent(bubble_fraction(run, table)), percent(bubble_ratio(table))) +
+                                 percent(bubble_fraction(run)), percent(bubble_ratio(run))) +
                      to_text(rows, 2, colour);
   if (shown < table.stages.size()) text += fmt::format("  and {} more\n", table.stages.size() - shown);
   return text + spread_text(run, table);

@@ -17,7 +17,7 @@ TEST(RunFormats, EachWritesItsFilesWherePathSays) {
   const armilla::Run run = example_run();
   for (const RunFormat& format : run_formats()) {
     const std::vector<NamedContents> files = format.write(run, "some/out", {});
-    EXPECT_EQ(files.size(), format.name == "csv" ? 5u : 1u) << format.name;
+    EXPECT_EQ(files.size(), format.name == "csv" ? 7u : 1u) << format.name;
     std::set<std::string> paths;
     for (const NamedContents& file : files) {
       EXPECT_THAT(file.path, StartsWith("some/out"));
