@@ -31,7 +31,11 @@ const std::string* first_given(const PlanRequest& request, std::string_view text
     for (const auto& [name, key] : kOtherNames) {
       if (word == name) word = key;
     }
-    const auto place = request.places.find(word);
+    auto place = request.places.find(word);
+    // Micro-batches come from the batch where they were not given.
+    for (const std::string_view key : {"micro_batch", "batch", "global_batch"}) {
+      if (word == "micro_batches" && place == request.places.end()) place = request.places.find(key);
+    }
     if (place != request.places.end() && word != "ranks") return &place->second;
   }
   return nullptr;

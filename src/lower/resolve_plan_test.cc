@@ -263,6 +263,13 @@ TEST(ResolvePlan, ErrorsNameThePlaceOfTheKeyToChange) {
               r.pipeline = 2;
             }),
             "--schedule zb-v");
+  // Micro-batches that were not given come from the batch.
+  EXPECT_EQ(place([](PlanRequest& r) {
+              r.places = {{"batch", "--batch 6"}, {"pipeline", "--pp 4"}};
+              r.plan.schedule = PipelineSchedule::dualpipe;
+              r.batch = 6, r.pipeline = 4;
+            }),
+            "--batch 6");
   // Of what the message names, nothing was given.
   EXPECT_EQ(place([](PlanRequest& r) { r.places = {}, r.tensor = 8, r.context = 3; }), "plan");
 }

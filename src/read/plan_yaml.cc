@@ -68,11 +68,6 @@ void read_batch(const Config& config, PlanRequest& request) {
   set(config, "micro_batch", request.micro_batch);
   set(config, "micro_batches", request.micro_batches);
   refuse_both(config, "global_batch", "batch", "give one: of all ranks, or of one");
-  if (request.batch && request.micro_batches && *request.batch % *request.micro_batches != 0) {
-    throw Error(config.at("micro_batches").where(),
-                fmt::format("{} micro-batches do not divide the batch of {} per rank", *request.micro_batches,
-                            *request.batch));
-  }
 }
 
 void read_stage_blocks(const Config& config, PlanRequest& request) {

@@ -262,8 +262,6 @@ TEST(StudyYaml, RefusesWhatMakesNoSense) {
             "of one");
   EXPECT_EQ(study_error(small + "plan: {batch: -3}\n"),
             "s.yaml:3:15: plan.batch: -3 is too small\n  hint: the lowest value is 1");
-  EXPECT_EQ(study_error(small + "plan: {batch: 10, micro_batches: 3}\n"),
-            "s.yaml:3:34: plan.micro_batches: 3 micro-batches do not divide the batch of 10 per rank");
   EXPECT_EQ(study_error(small + "plan: {bucket: 25}\n"),
             "s.yaml:3:16: plan.bucket: '25' has no unit\n"
             "  hint: expected a size with its unit, such as '25MiB'");
