@@ -16,6 +16,7 @@
 
 namespace armilla {
 
+// Part of a run: [from, until).
 struct TimeWindow {
   Time from, until = kEndOfTime;
 };

@@ -50,8 +50,7 @@ class ActivationWalk {
 
   // Between slots.
   std::int64_t held() const { return offload_ && live_ > largest_ ? largest_ : live_; }
-  // Of the passes not yet done, wherever they are.
-  std::int64_t live() const { return live_; }
+  // Of the passes not yet done, wherever their activations are.
   std::int64_t most_live() const { return most_live_; }
   std::int64_t most_in_flight() const { return most_in_flight_; }
 

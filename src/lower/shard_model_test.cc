@@ -416,6 +416,11 @@ TEST(ShardModel, RefusesWhatCannotBe) {
       error(mixtral, plan),
       "plan: expert_tensor_parallel 1 with tensor_parallel 2 needs sequence_parallel\n  hint: without it all "
       "tensor ranks would send the same tokens to the experts");
+  plan.expert = 2;
+  plan.expert_tensor = 4;
+  EXPECT_EQ(error(mixtral, plan),
+            "plan: expert_tensor_parallel 4 is more than tensor_parallel 2\n"
+            "  hint: expert_tensor_parallel can be at most 2");
   plan = plan_of(1, 1, 8);
   plan.expert = 8;
   EXPECT_EQ(error(mixtral, plan, 8), "plan: expert position 8 of expert_parallel 8");

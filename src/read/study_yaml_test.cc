@@ -267,6 +267,11 @@ TEST(StudyYaml, RefusesWhatMakesNoSense) {
             "  hint: expected a size with its unit, such as '25MiB'");
   EXPECT_EQ(study_error(small + "plan: {bucket: 0B}\n"),
             "s.yaml:3:16: plan.bucket: a gradient bucket must hold at least 1 byte");
+  EXPECT_EQ(study_error(small + "plan: {offload: [optimizer, none]}\n"),
+            "s.yaml:3:29: plan.offload.1: 'none' stands beside something");
+  EXPECT_EQ(study_error(small + "what_if: {failures: {mtbf_of_node: 1y, interval: 0s}}\n"),
+            "s.yaml:3:50: what_if.failures.interval: checkpoints without training between them\n"
+            "  hint: leave it out for the best");
   EXPECT_EQ(study_error(small + "plan: {precision: int8}\n"),
             "s.yaml:3:19: plan.precision: unknown value 'int8'\n"
             "  hint: known: fp64, fp32, tf32, bf16, fp16, fp8, fp4");

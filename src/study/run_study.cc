@@ -81,7 +81,7 @@ void explain_utilization(Run& run) {
         fmt::format("the matrix products run at {:.0f}% of the devices' peak: the profile's "
                     "times are shorter than these devices can be",
                     100 * executed));
-  } else if (is_hybrid(run) && counted > kMuch * executed) {
+  } else if (run.model.facts.heads > 0 && counted > kMuch * executed) {
     run.notes.push_back(
         fmt::format("MFU and HFU count every attention score; without those that the causal "
                     "mask leaves out, matrix products run at {:.1f}% of the peak",
