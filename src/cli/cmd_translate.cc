@@ -190,6 +190,7 @@ class TranslateCommand final : public Command {
         make_cost_model(parse_component(compute_, "--compute"), load_device(device_, "--device"));
     model_.model = input_;
     const Model model = model_.read();
+    require_work(model);
     const TextWorkload workload = translate(model, options_, *cost);
     if (to_traces) {
       const ConvertOptions convert = traces_.options(options_.npus);

@@ -87,7 +87,7 @@ class ZooCommand final : public Command {
       for (const std::uint32_t id : ids) {
         const Tensor& tensor = model.tensors[id];
         session.out << fmt::format("  {:<12} {} {} {}\n", title, tensor.name, name_of(tensor.dtype),
-                                   to_text(tensor.shape));
+                                   shape_text(tensor));
       }
     };
     tensors("input", model.inputs);

@@ -39,6 +39,8 @@ LayerTable layer_table(const Model& model) {
   table.source = model.source;
   table.batch = model.batch;
   table.operators = static_cast<std::int64_t>(model.operators.size());
+  for (const std::uint32_t t : model.inputs) table.inputs.push_back(model.tensors[t]);
+  for (const std::uint32_t t : model.outputs) table.outputs.push_back(model.tensors[t]);
   table.totals = totals(model);
   table.unknown = model.unknown;
   table.notes = model.notes;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ struct LayerRow {
   std::int64_t parameters = 0;
   Bytes parameter_bytes;
   DType dtype = DType::unknown;  // of the weights; without weights, of the output
-  Shape output_shape;
+  std::optional<Shape> output_shape;  // absent where the output is no tensor (a sequence)
   std::int64_t forward_macs = 0;
   Flops forward_flops;
   Bytes forward_bytes;  // read and written
@@ -40,6 +41,7 @@ struct LayerTable {
   std::string source;
   std::int64_t batch = 1;
   std::int64_t operators = 0;
+  std::vector<Tensor> inputs, outputs;  // of the whole model
   std::vector<LayerRow> layers;
   ModelTotals totals;
   std::vector<UnknownOperator> unknown;

@@ -47,7 +47,7 @@ TEST(LayerTable, SumsTheOperatorsOfALayerAndNamesItAfterItsAnchor) {
   const LayerRow& conv = table.layers[0];
   EXPECT_EQ(conv.name, "conv");
   EXPECT_EQ(conv.operator_type, "Conv");
-  EXPECT_THAT(conv.output_shape, ElementsAre(2, 16, 8, 8));
+  EXPECT_EQ(conv.output_shape, (Shape{2, 16, 8, 8}));
   EXPECT_EQ(conv.forward_macs, 128 * 16 * 27);
   EXPECT_EQ(conv.forward_flops, Flops(110592 + 4096));
   EXPECT_EQ(conv.forward_bytes, Bytes(1500));

@@ -197,6 +197,12 @@ void validate_model(const Model& model) {
   }
 }
 
+void require_work(const Model& model) {
+  if (model.operators.empty())
+    throw Error(model.source, "nothing in the model depends on an input, so there is nothing to simulate",
+                "'armilla layers' shows what it holds");
+}
+
 std::string dump_model(const Model& model) {
   std::string text = fmt::format("model {} batch {}\n", model.name, model.batch);
   for (const Parameter& p : model.parameters) {

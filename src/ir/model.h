@@ -110,7 +110,7 @@ struct Model {
   std::int64_t batch = 1;
   std::vector<Tensor> tensors;
   std::vector<std::uint32_t> inputs;   // into tensors
-  std::vector<std::uint32_t> outputs;  // into tensors
+  std::vector<std::uint32_t> outputs;  // into tensors; constants among them that no operator produces
   std::vector<Parameter> parameters;   // each once, however often it is used
   std::vector<Operator> operators;
   std::vector<Layer> layers;
@@ -141,6 +141,8 @@ void rescale_batch(Model& model, std::int64_t batch);
 // Throws Error for a dangling index, an operator before its producer, a layer that does not partition, or a
 // size that is negative.
 void validate_model(const Model& model);
+// Throws Error for a model of constants alone: it can be shown, but there is nothing to run.
+void require_work(const Model& model);
 std::string dump_model(const Model& model);  // stable text for tests and debugging
 
 }  // namespace armilla

@@ -25,8 +25,8 @@ constexpr std::array kDTypes = {
     DTypeInfo{DType::fp8, "fp8", 8, true},          DTypeInfo{DType::fp4, "fp4", 4, true},
     DTypeInfo{DType::int64, "int64", 64, false},    DTypeInfo{DType::int32, "int32", 32, false},
     DTypeInfo{DType::int16, "int16", 16, false},    DTypeInfo{DType::int8, "int8", 8, false},
-    DTypeInfo{DType::int4, "int4", 4, false},       DTypeInfo{DType::boolean, "bool", 8, false},
-    DTypeInfo{DType::text, "string", 0, false}};
+    DTypeInfo{DType::int4, "int4", 4, false},       DTypeInfo{DType::int2, "int2", 2, false},
+    DTypeInfo{DType::boolean, "bool", 8, false},    DTypeInfo{DType::text, "string", 0, false}};
 
 const DTypeInfo& info_of(DType dtype) {
   return kDTypes[static_cast<std::size_t>(dtype)];
@@ -56,6 +56,11 @@ std::vector<std::string_view> dtype_names() {
   return names;
 }
 
+std::string_view name_of(ValueKind kind) {
+  static constexpr std::array<std::string_view, 4> kNames = {"tensor", "sequence", "optional", "map"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
 std::int64_t element_count(const Shape& shape, const std::string& where) {
   std::int64_t count = 1;
   // A zero dimension makes the product zero only after the others were checked for overflow.
@@ -74,6 +79,10 @@ std::int64_t element_count(const Shape& shape, const std::string& where) {
 
 Bytes size_of(std::int64_t elements, DType dtype, const std::string& where) {
   return Bytes(checked_add(checked_multiply(elements, bits_of(dtype), where), 7, where) / 8);
+}
+
+std::string shape_text(const Tensor& value) {
+  return value.kind == ValueKind::tensor ? to_text(value.shape) : std::string(name_of(value.kind));
 }
 
 std::string to_text(const Shape& shape) {

@@ -26,6 +26,7 @@ enum class DType : std::uint8_t {
   int16,
   int8,
   int4,
+  int2,
   boolean,
   text
 };
@@ -45,10 +46,16 @@ std::int64_t element_count(const Shape& shape, const std::string& where);
 Bytes size_of(std::int64_t elements, DType dtype, const std::string& where);
 std::string to_text(const Shape& shape);  // "32x3x224x224"; "scalar"
 
+// A sequence, an optional or a map holds tensors and has no shape of its own.
+enum class ValueKind : std::uint8_t { tensor, sequence, optional, map };
+std::string_view name_of(ValueKind kind);  // "sequence"
+
 struct Tensor {
   std::string name;
-  DType dtype = DType::unknown;
+  DType dtype = DType::unknown;  // of the elements, whatever holds them
   Shape shape;
+  ValueKind kind = ValueKind::tensor;  // others occur among a model's inputs and outputs only
 };
+std::string shape_text(const Tensor& value);  // its kind, where it has no shape
 
 }  // namespace armilla

@@ -170,6 +170,7 @@ Run lower_study(const Study& study, const CostModel& cost) {
   run.study = study;
   run.model =
       read_model(study.model.name, {study.model.dimensions, study.plan.micro_batch(), study.model.sequence});
+  require_work(run.model);
   run.peak_rate = mean_peak(study, cost);
   if (study.plan.is_plain_data_parallel() && run.model.facts.family.empty()) {
     lower_plain_data_parallel(run);

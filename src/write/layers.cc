@@ -44,7 +44,8 @@ std::string work_text(const LayerTable& table, bool colour) {
     text.rows.push_back({row.name, row.operator_type, with_separators(row.weights),
                          with_separators(row.parameters), std::string(name_of(row.dtype)),
                          to_text(row.parameter_bytes), with_separators(row.forward_macs),
-                         to_text(row.forward_flops), to_text(row.forward_bytes), to_text(row.output_shape)});
+                         to_text(row.forward_flops), to_text(row.forward_bytes),
+                         row.output_shape ? to_text(*row.output_shape) : "-"});
   }
   const ModelTotals& sum = table.totals;
   text.rows.push_back({"total", "", with_separators(weight_totals(table).weights),
@@ -110,6 +111,18 @@ void add_times(Json& json, const LayerTime& time, bool cycles) {
   json["weight_gradient_cycles"] = time.weight_gradient_cycles;
 }
 
+Json values_json(const std::vector<Tensor>& values) {
+  Json json = Json::array();
+  for (const Tensor& value : values) {
+    const bool has_shape = value.kind == ValueKind::tensor;
+    json.push_back({{"name", value.name},
+                    {"kind", name_of(value.kind)},
+                    {"dtype", name_of(value.dtype)},
+                    {"shape", has_shape ? Json(value.shape) : Json(nullptr)}});
+  }
+  return json;
+}
+
 Json row_json(const LayerRow& row) {
   return {{"name", row.name},
           {"operator", row.operator_type},
@@ -118,7 +131,7 @@ Json row_json(const LayerRow& row) {
           {"parameters", row.parameters},
           {"parameter_bytes", row.parameter_bytes.value},
           {"dtype", name_of(row.dtype)},
-          {"output_shape", row.output_shape},
+          {"output_shape", row.output_shape ? Json(*row.output_shape) : Json(nullptr)},
           {"forward_macs", row.forward_macs},
           {"forward_flops", row.forward_flops.value},
           {"forward_bytes", row.forward_bytes.value}};
@@ -151,7 +164,8 @@ std::string write_layers_csv(const LayerTable& table) {
   for (std::size_t i = 0; i < table.layers.size(); ++i) {
     const LayerRow& row = table.layers[i];
     csv.cell(row.name).cell(row.operator_type).cell(row.weights).cell(row.weight_bytes).cell(row.parameters);
-    csv.cell(row.parameter_bytes).cell(name_of(row.dtype)).cell(to_text(row.output_shape));
+    csv.cell(row.parameter_bytes).cell(name_of(row.dtype));
+    csv.cell(row.output_shape ? to_text(*row.output_shape) : "");
     csv.cell(row.forward_macs).cell(row.forward_flops.value).cell(row.forward_bytes);
     if (!table.times.empty()) {
       const LayerTime& time = table.times[i];
@@ -181,6 +195,8 @@ std::string write_layers_json(const LayerTable& table) {
                          {"source", table.source},
                          {"batch", table.batch},
                          {"operators", table.operators},
+                         {"inputs", values_json(table.inputs)},
+                         {"outputs", values_json(table.outputs)},
                          {"compute", table.compute.empty() ? Json(nullptr) : Json(table.compute)},
                          {"totals", sum},
                          {"layers", layers},

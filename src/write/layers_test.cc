@@ -88,6 +88,20 @@ TEST(LayersJson, HasTheFixedNames) {
                             "output_shape": [2, 16], "forward_macs": 256, "forward_flops": 544,
                             "forward_bytes": 1024})"));
   EXPECT_TRUE(document["compute"].is_null());
+  EXPECT_EQ(document["outputs"],
+            Json::parse(R"([{"name": "y", "kind": "tensor", "dtype": "fp32", "shape": [2, 4]}])"));
+}
+
+TEST(LayersJson, WhatIsNoTensorHasNoShape) {
+  LayerTable table = layer_table(example_model());
+  table.outputs = {{"parts", DType::fp16, {}, ValueKind::sequence}, {"mean", DType::fp32, {}}};
+  table.layers[0].output_shape.reset();
+  const Json document = Json::parse(write_layers_json(table));
+  EXPECT_EQ(document["outputs"],
+            Json::parse(R"([{"name": "parts", "kind": "sequence", "dtype": "fp16", "shape": null},
+                            {"name": "mean", "kind": "tensor", "dtype": "fp32", "shape": []}])"));
+  EXPECT_TRUE(document["layers"][0]["output_shape"].is_null());
+  EXPECT_THAT(write_layers_text(table, false), Not(HasSubstr("2x16")));
 }
 
 TEST(LayersJson, EveryKeyIsDocumentedAndEveryDocumentedKeyExists) {
