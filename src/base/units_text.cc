@@ -20,7 +20,8 @@ struct Unit {
   double scale;  // in the base unit of the quantity
 };
 
-constexpr double kKibi = 1024.0, kMebi = kKibi * 1024, kGibi = kMebi * 1024, kTebi = kGibi * 1024;
+constexpr double kKibi = 1024.0, kMebi = kKibi * 1024, kGibi = kMebi * 1024, kTebi = kGibi * 1024,
+                 kPebi = kTebi * 1024;
 
 constexpr Unit kTimeUnits[] = {{"ps", 1},   {"ns", 1e3}, {"us", 1e6},    {"\u00b5s", 1e6}, {"\u03bcs", 1e6},
                                {"ms", 1e9}, {"s", 1e12}, {"min", 60e12}, {"h", 3600e12}};
@@ -28,13 +29,14 @@ constexpr Unit kDurationUnits[] = {{"s", 1},           {"ms", 1e-3},    {"us", 1
                                    {"ps", 1e-12},      {"min", 60},     {"h", 3600},     {"d", 86400},
                                    {"day", 86400},     {"days", 86400}, {"y", 31557600}, {"year", 31557600},
                                    {"years", 31557600}};
-constexpr Unit kBytesUnits[] = {{"B", 1},     {"kB", 1e3},    {"KB", 1e3},    {"MB", 1e6},    {"GB", 1e9},
-                                {"TB", 1e12}, {"KiB", kKibi}, {"MiB", kMebi}, {"GiB", kGibi}, {"TiB", kTebi}};
+constexpr Unit kBytesUnits[] = {{"B", 1},       {"kB", 1e3},    {"KB", 1e3},    {"MB", 1e6},
+                                {"GB", 1e9},    {"TB", 1e12},   {"PB", 1e15},   {"KiB", kKibi},
+                                {"MiB", kMebi}, {"GiB", kGibi}, {"TiB", kTebi}, {"PiB", kPebi}};
 constexpr Unit kBandwidthUnits[] = {
-    {"B/s", 1},       {"kB/s", 1e3},    {"KB/s", 1e3},    {"MB/s", 1e6},    {"GB/s", 1e9},   {"TB/s", 1e12},
-    {"KiB/s", kKibi}, {"MiB/s", kMebi}, {"GiB/s", kGibi}, {"TiB/s", kTebi}, {"bps", 0.125},  {"kbps", 125},
-    {"Kbps", 125},    {"Mbps", 125e3},  {"Gbps", 125e6},  {"Tbps", 125e9},  {"Mb/s", 125e3}, {"Gb/s", 125e6},
-    {"Tb/s", 125e9},  {"kBps", 1e3},    {"MBps", 1e6},    {"GBps", 1e9},    {"TBps", 1e12}};
+    {"B/s", 1},      {"kB/s", 1e3},    {"KB/s", 1e3},    {"MB/s", 1e6},    {"GB/s", 1e9},    {"TB/s", 1e12},
+    {"PB/s", 1e15},  {"KiB/s", kKibi}, {"MiB/s", kMebi}, {"GiB/s", kGibi}, {"TiB/s", kTebi}, {"bps", 0.125},
+    {"kbps", 125},   {"Kbps", 125},    {"Mbps", 125e3},  {"Gbps", 125e6},  {"Tbps", 125e9},  {"Mb/s", 125e3},
+    {"Gb/s", 125e6}, {"Tb/s", 125e9},  {"kBps", 1e3},    {"MBps", 1e6},    {"GBps", 1e9},    {"TBps", 1e12}};
 constexpr Unit kFlopRateUnits[] = {{"FLOPS", 1},      {"MFLOPS", 1e6},  {"GFLOPS", 1e9},  {"TFLOPS", 1e12},
                                    {"PFLOPS", 1e15},  {"MFLOP/s", 1e6}, {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12},
                                    {"PFLOP/s", 1e15}, {"TOPS", 1e12}};
@@ -132,7 +134,7 @@ Bytes parse_bytes(std::string_view text, const std::string& where) {
   constexpr double kMost = 1e18;
   const double bytes = parse_quantity(text, where, "a size", "25MiB", kBytesUnits);
   if (bytes > kMost)
-    throw Error(where, fmt::format("'{:.60}' is absurdly large", text), "the limit is 1000000 TB");
+    throw Error(where, fmt::format("'{:.60}' is absurdly large", text), "the limit is 1000 PB");
   return Bytes(to_whole(bytes, text, where, "B"));
 }
 

@@ -94,7 +94,7 @@ TEST(UnitsText, NegativeZeroAndAbsurdValuesAreRefused) {
   EXPECT_EQ(error_of([] { parse_bytes("0.1B", "b"); }),
             "b: '0.1B' is too small\n  hint: the resolution is 1 B");
   EXPECT_EQ(error_of([] { parse_bytes("1e300TB", "b"); }),
-            "b: '1e300TB' is absurdly large\n  hint: the limit is 1000000 TB");
+            "b: '1e300TB' is absurdly large\n  hint: the limit is 1000 PB");
   EXPECT_EQ(error_of([] { parse_bandwidth("0GB/s", "b"); }),
             "b: '0GB/s' is too small\n  hint: the lowest value is 1 B/s");
   EXPECT_EQ(error_of([] { parse_bandwidth("1e300TB/s", "b"); }),

@@ -25,8 +25,9 @@ class EventsCommand final : public Command {
   }
 
   void execute(const Session& session) override {
-    const Study study = prepare_study(read_study(study_.configuration("armilla events")));
-    const Run run = run_study(study);
+    const Run run = study_.speaking_of_flags(
+        [&] { return run_study(prepare_study(read_study(study_.configuration("armilla events")))); });
+    const Study& study = run.study;
     const EventTable table = list_events(run, *make_cost_model(study.compute, study.machine.device));
     std::vector<NamedContents> files;
     if (!json_.empty()) files.push_back({json_, write_events_json(table)});

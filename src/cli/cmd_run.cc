@@ -23,9 +23,14 @@ class RunCommand final : public Command {
 
   void execute(const Session& session) override {
     SimulationOptions options = output_.options();
-    const Config config = study_.configuration("armilla run");
-    const Run run = config.has("jobs") ? run_several(read_jobs(config), options)
-                                       : run_one(prepare_study(read_study(config)), options);
+    Run run = study_.speaking_of_flags([&] {
+      const Config config = study_.configuration("armilla run");
+      return config.has("jobs") ? run_several(read_jobs(config), options)
+                                : run_one(prepare_study(read_study(config)), options);
+    });
+    for (std::vector<std::string>* const texts : {&run.notes, &run.warnings}) {
+      for (std::string& text : *texts) text = study_.as_typed(text);
+    }
     output_.write(run);
     if (!output_.quiet) session.out << write_run_text(run, session.colour);
   }

@@ -86,27 +86,27 @@ constexpr std::array kCompletionExamples = {
     Example{"completion zsh", "for ~/.zshrc: source <(armilla completion zsh)"},
 };
 
+// In the order in which a user comes to need them.
 constexpr std::array kCommands = {
     CommandInfo{"run", "simulate one training iteration of a model, or a study file", kRunExamples,
                 make_run_command},
+    CommandInfo{"layers", "show a model layer by layer, with its costs on a compute model", kLayersExamples,
+                make_layers_command},
+    CommandInfo{"collective", "time collectives on a machine, over sizes and algorithms", kCollectiveExamples,
+                make_collective_command},
+    CommandInfo{"list", "list machines, devices, models, algorithms and whatever else has a name",
+                kListExamples, make_list_command},
+    CommandInfo{"show", "describe one thing that has a name", kShowExamples, make_show_command},
+    CommandInfo{"check", "say what files are and whether they are valid", kCheckExamples, make_check_command},
+    CommandInfo{"translate", "turn models, workloads, traces and logs into other tools' files",
+                kTranslateExamples, make_translate_command},
+    CommandInfo{"zoo", "list, show and fetch models", kZooExamples, make_zoo_command},
+    CommandInfo{"events", "list every distinct computation and communication of a job, with its count",
+                kEventsExamples, make_events_command},
     CommandInfo{"astra2", "run Chakra traces with the files and flags of ASTRA-sim 2.x", kAstra2Examples,
                 make_astra2_command},
     CommandInfo{"astra1", "run a text workload with the files and flags of ASTRA-sim 1.0", kAstra1Examples,
                 make_astra1_command},
-    CommandInfo{"collective", "time one collective on a machine, over sizes", kCollectiveExamples,
-                make_collective_command},
-    CommandInfo{"events", "list every distinct computation and communication of a job, with its count",
-                kEventsExamples, make_events_command},
-    CommandInfo{"layers", "show a model layer by layer, with its costs on a compute model", kLayersExamples,
-                make_layers_command},
-    CommandInfo{"translate", "turn models, workloads, traces and logs into other tools' files",
-                kTranslateExamples, make_translate_command},
-    CommandInfo{"zoo", "list, show and fetch models", kZooExamples, make_zoo_command},
-    CommandInfo{"list", "list machines, devices, models, algorithms and whatever else has a name",
-                kListExamples, make_list_command},
-    CommandInfo{"show", "describe one thing that has a name", kShowExamples, make_show_command},
-    CommandInfo{"check", "validate models, study files and machine files", kCheckExamples,
-                make_check_command},
     CommandInfo{"completion", "print the completion script of a shell", kCompletionExamples,
                 make_completion_command},
 };
@@ -144,7 +144,7 @@ std::unique_ptr<CLI::App> make_parser(std::vector<std::unique_ptr<Command>>& ins
   app->set_help_flag("-h,--help", "print this help and exit");
   app->require_subcommand(1);
   app->get_formatter()->column_width(32);
-  app->footer("'armilla COMMAND --help' explains a command and gives examples.");
+  app->footer("'armilla help COMMAND' explains a command and gives examples.");
   for (const CommandInfo& info : commands()) {
     instances.push_back(info.make());
     CLI::App* command = app->add_subcommand(std::string(info.name), std::string(info.help));

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <new>
 
 #include "base/error.h"
@@ -51,6 +52,76 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
+// What other tools and papers call our flags; the first of `flags` that a command has is meant.
+struct Synonym {
+  std::string_view name;
+  std::string_view flag;
+};
+constexpr std::array kSynonyms = {
+    Synonym{"--gpus", "--ranks"},
+    Synonym{"--num-gpus", "--ranks"},
+    Synonym{"--n-gpus", "--ranks"},
+    Synonym{"--devices", "--ranks"},
+    Synonym{"--npus", "--ranks"},
+    Synonym{"--world-size", "--ranks"},
+    Synonym{"--nproc", "--ranks"},
+    Synonym{"--tensor-parallel", "--tp"},
+    Synonym{"--tensor-model-parallel", "--tp"},
+    Synonym{"--pipeline-parallel", "--pp"},
+    Synonym{"--pipeline-model-parallel", "--pp"},
+    Synonym{"--data-parallel", "--dp"},
+    Synonym{"--context-parallel", "--cp"},
+    Synonym{"--expert-parallel", "--ep"},
+    Synonym{"--expert-model-parallel", "--ep"},
+    Synonym{"--expert-tensor-parallel", "--etp"},
+    Synonym{"--virtual-pipeline-model-parallel", "--vpp"},
+    Synonym{"--virtual-pipeline", "--vpp"},
+    Synonym{"--virtual-stages", "--vpp"},
+    Synonym{"--interleave", "--vpp"},
+    Synonym{"--mbs", "--micro-batch"},
+    Synonym{"--gbs", "--global-batch"},
+    Synonym{"--gradient-accumulation", "--micro-batches"},
+    Synonym{"--gradient-accumulation-steps", "--micro-batches"},
+    Synonym{"--num-microbatches", "--micro-batches"},
+    Synonym{"--sequence", "--seq"},
+    Synonym{"--sequence-length", "--seq"},
+    Synonym{"--seq-length", "--seq"},
+    Synonym{"--seq-len", "--seq"},
+    Synonym{"--context", "--seq"},
+    Synonym{"--dtype", "--precision"},
+    Synonym{"--bf16", "--precision"},
+    Synonym{"--fp16", "--precision"},
+    Synonym{"--fp8", "--precision"},
+    Synonym{"--activation-checkpointing", "--recompute"},
+    Synonym{"--recompute-activations", "--recompute"},
+    Synonym{"--cluster", "--machine"},
+    Synonym{"--system", "--machine"},
+    Synonym{"--size", "--bytes"},
+    Synonym{"--sizes", "--bytes"},
+    Synonym{"--message-size", "--bytes"},
+    Synonym{"--algo", "--algorithm"},
+    Synonym{"--output", "-o"},
+};
+
+// The hint for an option that a command does not have.
+std::string suggest_option(std::string_view typed, const std::vector<std::string>& options) {
+  std::string_view name = typed;
+  // Megatron-LM spells --tensor-model-parallel-size, DeepSpeed --zero-stage.
+  for (const std::string_view end : {"-size", "-stage", "-degree"}) {
+    const bool known = std::find(options.begin(), options.end(), name) != options.end();
+    if (!known && name.ends_with(end)) name.remove_suffix(end.size());
+  }
+  const auto has = [&](std::string_view flag) {
+    return flag == "-o" || std::find(options.begin(), options.end(), flag) != options.end();
+  };
+  if (has(name)) return fmt::format("did you mean '{}'?", name);
+  for (const Synonym& synonym : kSynonyms) {
+    if ((synonym.name == name || synonym.name == typed) && has(synonym.flag))
+      return fmt::format("did you mean '{}'?", synonym.flag);
+  }
+  return suggest(typed, options);
+}
+
 // CLI11's complaint in our words: what was typed, and what was probably meant.
 Error explain(const CLI::ParseError& error, const CLI::App& app, const std::vector<std::string>& arguments) {
   const CLI::App& command = innermost(app);
@@ -63,7 +134,7 @@ Error explain(const CLI::ParseError& error, const CLI::App& app, const std::vect
     for (const std::string& argument : command.remaining()) {
       const std::string name = argument.substr(0, argument.find('='));
       if (name.starts_with("-"))
-        return Error(where, fmt::format("unknown option '{:.60}'", name), suggest(name, options));
+        return Error(where, fmt::format("unknown option '{:.60}'", name), suggest_option(name, options));
       if (!verbs.empty())
         return Error(where, fmt::format("unknown command '{:.60}'", argument), suggest(argument, verbs));
       return Error(where, fmt::format("unexpected argument '{:.60}'", argument), help);
@@ -76,6 +147,22 @@ Error explain(const CLI::ParseError& error, const CLI::App& app, const std::vect
   return Error(where, error.what(), help);
 }
 
+// Nothing at all, "help" and "help VERB" ask for what --help prints.
+std::vector<std::string> with_help_spelled_out(const std::vector<std::string>& typed, const CLI::App& app) {
+  if (typed.empty()) return {"--help"};
+  if (typed.front() != "help") return typed;
+  std::vector<std::string> arguments(typed.begin() + 1, typed.end());
+  if (!arguments.empty() && !arguments.front().starts_with("-")) {
+    const std::vector<std::string> verbs = command_names(app);
+    if (std::find(verbs.begin(), verbs.end(), arguments.front()) == verbs.end()) {
+      throw Error("armilla help", fmt::format("unknown command '{:.60}'", arguments.front()),
+                  suggest(arguments.front(), verbs));
+    }
+  }
+  arguments.push_back("--help");
+  return arguments;
+}
+
 }  // namespace
 
 bool is_terminal(int descriptor) {
@@ -83,10 +170,11 @@ bool is_terminal(int descriptor) {
   return ::isatty(descriptor) != 0 && (none == nullptr || *none == '\0');
 }
 
-int run_main(const std::vector<std::string>& arguments, const Session& session) {
+int run_main(const std::vector<std::string>& typed, const Session& session) {
   std::vector<std::unique_ptr<Command>> instances;
   const std::unique_ptr<CLI::App> app = make_parser(instances);
   try {
+    const std::vector<std::string> arguments = with_help_spelled_out(typed, *app);
     try {
       app->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     } catch (const CLI::Success& asked) {  // --help and --version

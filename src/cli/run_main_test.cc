@@ -50,6 +50,44 @@ TEST_F(Cli, VersionAndHelp) {
     EXPECT_NE(help.out.find(info.help), std::string::npos) << info.name;
 }
 
+TEST_F(Cli, NothingAndHelpPrintWhatHelpFlagsPrint) {
+  const Outcome help = run({"--help"});
+  for (const std::string line : {"", "help"}) {
+    EXPECT_EQ(run(words(line)).out, help.out) << line;
+    EXPECT_EQ(run(words(line)).code, 0) << line;
+  }
+  EXPECT_EQ(run(words("help run")).out, run(words("run --help")).out);
+  EXPECT_EQ(run(words("help zoo fetch")).out, run(words("zoo fetch --help")).out);
+  EXPECT_EQ(run(words("help runn")).code, 2);
+  EXPECT_EQ(run(words("help runn")).err,
+            "armilla: error: armilla help: unknown command 'runn'\n  hint: did you mean 'run'?\n");
+}
+
+// Other tools' names find ours; flags are named in what was typed, keys in files.
+TEST_F(Cli, ErrorsSpeakOfWhatWasTyped) {
+  const auto hint = [](const std::string& option) {
+    const std::string error = run(words("run gpt2-345m --machine dgx-a100 " + option + " 8")).err;
+    return error.substr(error.find("hint: ") + 6);
+  };
+  EXPECT_EQ(hint("--gpus"), "did you mean '--ranks'?\n");
+  EXPECT_EQ(hint("--tensor-parallel"), "did you mean '--tp'?\n");
+  EXPECT_EQ(hint("--tensor-model-parallel-size"), "did you mean '--tp'?\n");
+  EXPECT_EQ(hint("--micro-batch-size"), "did you mean '--micro-batch'?\n");
+  EXPECT_EQ(hint("--zero-stage"), "did you mean '--zero'?\n");
+  EXPECT_EQ(hint("--seq-length"), "did you mean '--seq'?\n");
+  const std::string flags = "run gpt2-345m --machine dgx-a100 --ranks 64 --pp 48";
+  EXPECT_EQ(run(words(flags)).err,
+            "armilla: error: --pp 48 does not divide 64 ranks\n"
+            "  hint: --ranks could be 48 or 96, or --pp 32 or 64\n");
+  write("study.yaml", "model: gpt2-345m\nmachine: dgx-a100\nplan: {ranks: 64, pipeline: 48}\n");
+  EXPECT_EQ(run(words("run study.yaml")).err,
+            "armilla: error: study.yaml:3:15: plan.ranks: plan.pipeline 48 does not divide 64 ranks\n"
+            "  hint: plan.ranks could be 48 or 96, or plan.pipeline 32 or 64\n");
+  EXPECT_EQ(run(words("run study.yaml --pp 3")).err,
+            "armilla: error: study.yaml:3:15: plan.ranks: --pp 3 does not divide 64 ranks\n"
+            "  hint: plan.ranks could be 63 or 66, or --pp 2 or 4\n");
+}
+
 TEST_F(Cli, WrongCommandLinesAreExplained) {
   const auto error = [](const std::string& line) {
     const Outcome outcome = run(words(line));

@@ -93,6 +93,35 @@ constexpr std::array kStudyFlags = {
     StudyFlag{"--chunk-order", "collectives.order", "NAME", "lifo, fifo or priority (default lifo)"},
 };
 
+// Flags that take no value: they set their key to true.
+struct Switch {
+  std::string_view flag;
+  std::string_view key;
+  std::string_view help;
+};
+constexpr std::array kSwitches = {
+    Switch{"--sequence-parallel", "plan.sequence_parallel",
+           "share norms and residuals out among tensor ranks"},
+    Switch{"--overlap-tensor", "plan.overlap_tensor",
+           "tensor-parallel communication beside the products it feeds"},
+};
+
+void replace_key(std::string& text, std::string_view key, std::string_view flag) {
+  for (std::size_t at = 0; (at = text.find(key, at)) != std::string::npos;) {
+    const std::size_t end = at + key.size();
+    const auto belongs = [](char c) { return (c >= 'a' && c <= 'z') || c == '_' || c == '.' || c == '-'; };
+    const bool starts = at == 0 || !belongs(text[at - 1]);
+    // A full stop after a key ends a sentence.
+    const bool ends = end == text.size() || !belongs(text[end]) || text.compare(end, 2, ". ") == 0;
+    if (starts && ends) {
+      text.replace(at, key.size(), flag);
+      at += flag.size();
+    } else {
+      at = end;
+    }
+  }
+}
+
 // "a,b" as a list; a single word stays one, which is how a list's alternative is written.
 std::string yaml_value(const StudyFlag& flag, std::string_view text) {
   const bool digits = text.find_first_not_of("0123456789") == std::string_view::npos;
@@ -119,11 +148,9 @@ void StudyFlags::declare(CLI::App& app) {
         ->type_name(std::string(kStudyFlags[i].type))
         ->group("Study");
   }
-  app.add_flag("--sequence-parallel", sequence_parallel, "share norms and residuals out among tensor ranks")
-      ->group("Study");
-  app.add_flag("--overlap-tensor", overlap_tensor,
-               "tensor-parallel communication beside the products it feeds")
-      ->group("Study");
+  for (std::size_t i = 0; i < kSwitches.size(); ++i) {
+    app.add_flag(std::string(kSwitches[i].flag), switches[i], std::string(kSwitches[i].help))->group("Study");
+  }
   app.add_flag("--fsdp", fsdp, "fully sharded data parallelism: --zero 3")->group("Study");
   app.add_option("--algorithm", algorithms,
                  "collective algorithm: one for all dimensions, or one each, innermost first")
@@ -165,8 +192,9 @@ Config StudyFlags::configuration(std::string_view command) const {
       set(kStudyFlags[i].key, yaml_value(kStudyFlags[i], values[i]),
           fmt::format("{} {}", kStudyFlags[i].flag, values[i]));
   }
-  if (sequence_parallel) set("plan.sequence_parallel", "true", "--sequence-parallel");
-  if (overlap_tensor) set("plan.overlap_tensor", "true", "--overlap-tensor");
+  for (std::size_t i = 0; i < kSwitches.size(); ++i) {
+    if (switches[i]) set(kSwitches[i].key, "true", std::string(kSwitches[i].flag));
+  }
   if (!algorithms.empty()) set("collectives.algorithms", yaml_list(algorithms), "--algorithm");
   if (no_overlap) set("plan.overlap", "false", "--no-overlap");
   for (const auto& [name, size] : parse_dimensions(dimensions)) {
@@ -177,6 +205,32 @@ Config StudyFlags::configuration(std::string_view command) const {
   }
   overrides.insert(overrides.end(), settings.begin(), settings.end());
   return study ? Config::read(input, overrides) : Config::parse("", "command line", overrides);
+}
+
+std::string StudyFlags::as_typed(std::string_view text) const {
+  std::string typed(text);
+  const bool study = holds_study(input);
+  const auto put = [&](std::string_view key, std::string_view flag, bool given) {
+    const bool set = std::any_of(settings.begin(), settings.end(), [&](std::string_view setting) {
+      return setting.substr(0, setting.find('=')) == key;
+    });
+    if (!set && (given || !study)) replace_key(typed, key, flag);
+  };
+  for (std::size_t i = 0; i < kStudyFlags.size(); ++i)
+    put(kStudyFlags[i].key, kStudyFlags[i].flag, i < values.size() && !values[i].empty());
+  for (std::size_t i = 0; i < kSwitches.size(); ++i) put(kSwitches[i].key, kSwitches[i].flag, switches[i]);
+  return typed;
+}
+
+Error StudyFlags::as_typed(const Error& error) const {
+  std::string where = error.where, message = as_typed(error.message);
+  // "--tp 6: --tp 6 does not divide ..." and "study.yaml:3:5: plan.tensor: plan.tensor 6 does not ..." say it
+  // twice.
+  const std::size_t last = where.rfind(": ");
+  const std::string_view name = std::string_view(where).substr(last == std::string::npos ? 0 : last + 2);
+  if (!name.empty() && message.starts_with(std::string(name) + " "))
+    where.resize(last == std::string::npos ? 0 : last);
+  return Error(where, message, as_typed(error.hint));
 }
 
 }  // namespace armilla

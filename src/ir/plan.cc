@@ -106,21 +106,21 @@ void validate_degrees(const Plan& plan, const std::string& where) {
       throw Error(where, fmt::format("{} {} is more than all {} ranks", name, degree, plan.ranks),
                   fmt::format("the most is {}", plan.ranks));
   };
-  at_least_one("tensor_parallel", plan.tensor);
-  at_least_one("context_parallel", plan.context);
-  at_least_one("pipeline_parallel", plan.pipeline);
-  at_least_one("expert_parallel", plan.expert);
-  if (plan.expert_tensor != 0) at_least_one("expert_tensor_parallel", plan.expert_tensor);
+  at_least_one("plan.tensor", plan.tensor);
+  at_least_one("plan.context", plan.context);
+  at_least_one("plan.pipeline", plan.pipeline);
+  at_least_one("plan.expert", plan.expert);
+  if (plan.expert_tensor != 0) at_least_one("plan.expert_tensor", plan.expert_tensor);
   // Both factors are at most 2^24.
   const std::int64_t inner = plan.tensor * plan.context;
   if (inner > plan.ranks || plan.ranks % (inner * plan.pipeline) != 0) {
     throw Error(where,
-                fmt::format("tensor_parallel {} x context_parallel {} x pipeline_parallel {} does not divide "
+                fmt::format("plan.tensor {} x plan.context {} x plan.pipeline {} does not divide "
                             "{} ranks",
                             plan.tensor, plan.context, plan.pipeline, plan.ranks),
-                inner > plan.ranks
-                    ? std::string()
-                    : fmt::format("ranks could be {}", nearest_multiples(inner * plan.pipeline, plan.ranks)));
+                inner > plan.ranks ? std::string()
+                                   : fmt::format("plan.ranks could be {}",
+                                                 nearest_multiples(inner * plan.pipeline, plan.ranks)));
   }
   const std::int64_t stage_ranks = inner * plan.data();
   const std::int64_t experts = plan.expert * plan.experts_tensor();
@@ -128,12 +128,12 @@ void validate_degrees(const Plan& plan, const std::string& where) {
     std::string hint =
         fmt::format("tensor x context x data could be {}", nearest_multiples(experts, stage_ranks));
     if (stage_ranks % plan.experts_tensor() == 0) {
-      hint = fmt::format("expert_parallel could be {}, or {}",
+      hint = fmt::format("plan.expert could be {}, or {}",
                          nearest_divisors(stage_ranks / plan.experts_tensor(), plan.expert), hint);
     }
     throw Error(
         where,
-        fmt::format("expert_parallel {} x expert_tensor_parallel {} does not divide the {} ranks of a "
+        fmt::format("plan.expert {} x plan.expert_tensor {} does not divide the {} ranks of a "
                     "pipeline stage (tensor {} x context {} x data {})",
                     plan.expert, plan.experts_tensor(), stage_ranks, plan.tensor, plan.context, plan.data()),
         hint);
@@ -142,58 +142,59 @@ void validate_degrees(const Plan& plan, const std::string& where) {
 
 void validate_sharding(const Plan& plan, const std::string& where) {
   if (plan.zero_stage < 0 || plan.zero_stage > 3)
-    throw Error(where, fmt::format("ZeRO stage {}", plan.zero_stage), "stages are 0 to 3");
+    throw Error(where, fmt::format("plan.zero {}", plan.zero_stage), "ZeRO stages are 0 to 3");
   if (plan.hybrid_shard < 0)
-    throw Error(where, fmt::format("sharding groups of {} replicas", plan.hybrid_shard),
-                "0 shards over all of them");
+    throw Error(where, fmt::format("plan.hybrid_shard {}", plan.hybrid_shard), "0 shards over all of them");
   if (plan.hybrid_shard == 0) return;
   if (plan.zero_stage != 3) {
-    throw Error(where, fmt::format("hybrid_shard {} with ZeRO stage {}", plan.hybrid_shard, plan.zero_stage),
-                "hybrid sharding is for stage 3");
+    throw Error(where,
+                fmt::format("plan.hybrid_shard {} with plan.zero {}", plan.hybrid_shard, plan.zero_stage),
+                "hybrid sharding is for plan.zero 3");
   }
   const std::int64_t replicas = plan.context * plan.data();
   if (replicas % plan.hybrid_shard != 0) {
     throw Error(where,
-                fmt::format("hybrid_shard {} does not divide data {} x context {} = {}", plan.hybrid_shard,
-                            plan.data(), plan.context, replicas),
-                fmt::format("hybrid_shard could be {}", nearest_divisors(replicas, plan.hybrid_shard)));
+                fmt::format("plan.hybrid_shard {} does not divide data {} x context {} = {}",
+                            plan.hybrid_shard, plan.data(), plan.context, replicas),
+                fmt::format("plan.hybrid_shard could be {}", nearest_divisors(replicas, plan.hybrid_shard)));
   }
 }
 
 void validate_stages(const Plan& plan, const std::string& where) {
   constexpr std::int64_t kMostVirtual = 65536;
   if (plan.virtual_stages < 1 || plan.virtual_stages > kMostVirtual) {
-    throw Error(where, fmt::format("virtual_stages {}", plan.virtual_stages),
+    throw Error(where, fmt::format("plan.virtual_stages {}", plan.virtual_stages),
                 fmt::format("model chunks per pipeline rank are 1 to {}", kMostVirtual));
   }
   const std::int64_t stages = plan.pipeline * plan.virtual_stages;
   if (!plan.stage_blocks.empty()) {
     if (static_cast<std::int64_t>(plan.stage_blocks.size()) != stages) {
-      throw Error(where,
-                  fmt::format("stage_blocks has {} numbers for pipeline_parallel {} x virtual_stages {} = {} "
-                              "stages",
-                              plan.stage_blocks.size(), plan.pipeline, plan.virtual_stages, stages),
-                  fmt::format("give {} numbers, in model order", stages));
+      throw Error(
+          where,
+          fmt::format("plan.stage_blocks has {} numbers for plan.pipeline {} x plan.virtual_stages {} = {} "
+                      "stages",
+                      plan.stage_blocks.size(), plan.pipeline, plan.virtual_stages, stages),
+          fmt::format("give {} numbers, in model order", stages));
     }
     const auto least = std::min_element(plan.stage_blocks.begin(), plan.stage_blocks.end());
     if (*least < 0)
-      throw Error(where, fmt::format("stage_blocks has a stage of {} blocks", *least), "the least is 0");
+      throw Error(where, fmt::format("plan.stage_blocks has a stage of {} blocks", *least), "the least is 0");
   }
   if (plan.recompute_blocks < 0)
-    throw Error(where, fmt::format("recompute_blocks {}", plan.recompute_blocks), "0 recomputes none");
+    throw Error(where, fmt::format("plan.recompute_blocks {}", plan.recompute_blocks), "0 recomputes none");
 }
 
 void validate_choices(const Plan& plan, const std::string& where) {
   std::vector<Axis> axes = plan.order;
   std::sort(axes.begin(), axes.end());
   if (axes != std::vector{Axis::tensor, Axis::context, Axis::data, Axis::pipeline})
-    throw Error(where, "the rank order must name tensor, context, data and pipeline, each once");
+    throw Error(where, "plan.order must name tensor, context, data and pipeline, each once");
   if (!std::isfinite(plan.expert_skew) || plan.expert_skew < 0) {
-    throw Error(where, fmt::format("expert_skew {}", plan.expert_skew),
+    throw Error(where, fmt::format("plan.expert_skew {}", plan.expert_skew),
                 "a finite number, 0 (all alike) or more");
   }
   if (!is_floating(plan.precision))
-    throw Error(where, fmt::format("precision '{}'", name_of(plan.precision)),
+    throw Error(where, fmt::format("plan.precision {}", name_of(plan.precision)),
                 "training needs a floating type");
   for (const DType dtype : {plan.weight_dtype, plan.gradient_dtype, plan.parameter_dtype}) {
     if (dtype != DType::unknown && !is_floating(dtype)) {
@@ -207,15 +208,14 @@ void validate_choices(const Plan& plan, const std::string& where) {
 
 void validate_plan(const Plan& plan, const std::string& where) {
   if (plan.ranks < 1 || plan.ranks > kMostRanks) {
-    throw Error(where, fmt::format("{} ranks", plan.ranks),
+    throw Error(where, fmt::format("plan.ranks {}", plan.ranks),
                 fmt::format("ranks must be between 1 and {}", kMostRanks));
   }
-  if (plan.batch < 1)
-    throw Error(where, fmt::format("a batch of {} per rank", plan.batch), "the batch must be at least 1");
+  if (plan.batch < 1) throw Error(where, fmt::format("plan.batch {}", plan.batch), "it must be at least 1");
   if (plan.micro_batches < 1)
-    throw Error(where, fmt::format("{} micro-batches", plan.micro_batches), "there must be at least 1");
+    throw Error(where, fmt::format("plan.micro_batches {}", plan.micro_batches), "it must be at least 1");
   if (plan.batch % plan.micro_batches != 0) {
-    throw Error(where, fmt::format("{} micro-batches do not divide the batch of {} per rank",
+    throw Error(where, fmt::format("plan.micro_batches {} does not divide the batch of {} per replica",
                                    plan.micro_batches, plan.batch));
   }
   if (plan.bucket.value < 1 || plan.first_bucket.value < 1)

@@ -41,62 +41,63 @@ TEST(Plan, EveryLegalCombinationPasses) {
 
 TEST(Plan, DegreesMustDivideTheRanks) {
   EXPECT_EQ(refusal([](Plan& plan) { plan.tensor = 3, plan.pipeline = 4; }),
-            "plan: tensor_parallel 3 x context_parallel 1 x pipeline_parallel 4 does not divide 64 ranks\n"
-            "  hint: ranks could be 60 or 72");
+            "plan: plan.tensor 3 x plan.context 1 x plan.pipeline 4 does not divide 64 ranks\n"
+            "  hint: plan.ranks could be 60 or 72");
   EXPECT_EQ(refusal([](Plan& plan) { plan.pipeline = 0; }),
-            "plan: pipeline_parallel 0\n  hint: a degree is at least 1");
+            "plan: plan.pipeline 0\n  hint: a degree is at least 1");
   EXPECT_EQ(refusal([](Plan& plan) { plan.context = -7; }),
-            "plan: context_parallel -7\n  hint: a degree is at least 1");
+            "plan: plan.context -7\n  hint: a degree is at least 1");
   EXPECT_EQ(refusal([](Plan& plan) { plan.tensor = INT64_MAX; }),
-            "plan: tensor_parallel 9223372036854775807 is more than all 64 ranks\n  hint: the most is 64");
+            "plan: plan.tensor 9223372036854775807 is more than all 64 ranks\n  hint: the most is 64");
   EXPECT_EQ(refusal([](Plan& plan) { plan.tensor = plan.context = plan.pipeline = 64; }),
-            "plan: tensor_parallel 64 x context_parallel 64 x pipeline_parallel 64 does not divide 64 ranks");
+            "plan: plan.tensor 64 x plan.context 64 x plan.pipeline 64 does not divide 64 ranks");
   EXPECT_EQ(refusal([](Plan& plan) { plan.tensor = 4, plan.pipeline = 2, plan.expert = 3; }),
-            "plan: expert_parallel 3 x expert_tensor_parallel 4 does not divide the 32 ranks of a pipeline "
+            "plan: plan.expert 3 x plan.expert_tensor 4 does not divide the 32 ranks of a pipeline "
             "stage (tensor 4 x context 1 x data 8)\n"
-            "  hint: expert_parallel could be 2 or 4, or tensor x context x data could be 24 or 36");
+            "  hint: plan.expert could be 2 or 4, or tensor x context x data could be 24 or 36");
   EXPECT_EQ(refusal([](Plan& plan) { plan.ranks = std::int64_t{1} << 40; }),
-            "plan: 1099511627776 ranks\n  hint: ranks must be between 1 and 16777216");
+            "plan: plan.ranks 1099511627776\n  hint: ranks must be between 1 and 16777216");
 }
 
 TEST(Plan, ShardingMustFit) {
   EXPECT_EQ(refusal([](Plan& plan) { plan.zero_stage = 4; }),
-            "plan: ZeRO stage 4\n  hint: stages are 0 to 3");
+            "plan: plan.zero 4\n  hint: ZeRO stages are 0 to 3");
   EXPECT_EQ(refusal([](Plan& plan) { plan.hybrid_shard = 8, plan.zero_stage = 2; }),
-            "plan: hybrid_shard 8 with ZeRO stage 2\n  hint: hybrid sharding is for stage 3");
+            "plan: plan.hybrid_shard 8 with plan.zero 2\n  hint: hybrid sharding is for plan.zero 3");
   EXPECT_EQ(refusal([](Plan& plan) { plan.hybrid_shard = 12, plan.zero_stage = 3; }),
-            "plan: hybrid_shard 12 does not divide data 64 x context 1 = 64\n"
-            "  hint: hybrid_shard could be 8 or 16");
+            "plan: plan.hybrid_shard 12 does not divide data 64 x context 1 = 64\n"
+            "  hint: plan.hybrid_shard could be 8 or 16");
   EXPECT_EQ(refusal([](Plan& plan) { plan.hybrid_shard = -1; }),
-            "plan: sharding groups of -1 replicas\n  hint: 0 shards over all of them");
+            "plan: plan.hybrid_shard -1\n  hint: 0 shards over all of them");
 }
 
 TEST(Plan, StagesAndChoicesMustMakeSense) {
   EXPECT_EQ(refusal([](Plan& plan) { plan.virtual_stages = 0; }),
-            "plan: virtual_stages 0\n  hint: model chunks per pipeline rank are 1 to 65536");
-  EXPECT_EQ(refusal([](Plan& plan) {
-              plan.pipeline = 4, plan.stage_blocks = {8, 8, 8};
-            }),
-            "plan: stage_blocks has 3 numbers for pipeline_parallel 4 x virtual_stages 1 = 4 stages\n  hint: "
-            "give 4 numbers, in model order");
+            "plan: plan.virtual_stages 0\n  hint: model chunks per pipeline rank are 1 to 65536");
+  EXPECT_EQ(
+      refusal([](Plan& plan) {
+        plan.pipeline = 4, plan.stage_blocks = {8, 8, 8};
+      }),
+      "plan: plan.stage_blocks has 3 numbers for plan.pipeline 4 x plan.virtual_stages 1 = 4 stages\n  hint: "
+      "give 4 numbers, in model order");
   EXPECT_EQ(refusal([](Plan& plan) {
               plan.pipeline = 2, plan.stage_blocks = {8, -8};
             }),
-            "plan: stage_blocks has a stage of -8 blocks\n  hint: the least is 0");
+            "plan: plan.stage_blocks has a stage of -8 blocks\n  hint: the least is 0");
   EXPECT_EQ(refusal([](Plan& plan) { plan.recompute_blocks = -1; }),
-            "plan: recompute_blocks -1\n  hint: 0 recomputes none");
+            "plan: plan.recompute_blocks -1\n  hint: 0 recomputes none");
   EXPECT_EQ(refusal([](Plan& plan) {
               plan.order = {Axis::tensor, Axis::tensor, Axis::data, Axis::pipeline};
             }),
-            "plan: the rank order must name tensor, context, data and pipeline, each once");
+            "plan: plan.order must name tensor, context, data and pipeline, each once");
   EXPECT_EQ(refusal([](Plan& plan) { plan.order.pop_back(); }),
-            "plan: the rank order must name tensor, context, data and pipeline, each once");
+            "plan: plan.order must name tensor, context, data and pipeline, each once");
   EXPECT_EQ(refusal([](Plan& plan) { plan.expert_skew = -0.5; }),
-            "plan: expert_skew -0.5\n  hint: a finite number, 0 (all alike) or more");
+            "plan: plan.expert_skew -0.5\n  hint: a finite number, 0 (all alike) or more");
   EXPECT_EQ(refusal([](Plan& plan) { plan.expert_skew = std::numeric_limits<double>::quiet_NaN(); }),
-            "plan: expert_skew nan\n  hint: a finite number, 0 (all alike) or more");
+            "plan: plan.expert_skew nan\n  hint: a finite number, 0 (all alike) or more");
   EXPECT_EQ(refusal([](Plan& plan) { plan.precision = DType::int8; }),
-            "plan: precision 'int8'\n  hint: training needs a floating type");
+            "plan: plan.precision int8\n  hint: training needs a floating type");
   EXPECT_EQ(refusal([](Plan& plan) { plan.gradient_dtype = DType::boolean; }),
             "plan: weights or gradients in 'bool'\n  hint: training needs a floating type");
 }

@@ -23,22 +23,22 @@ void require_divisor(std::string_view name, std::int64_t degree, std::string_vie
 
 void check_tensor(const Plan& plan, const ModelFacts& facts, const std::string& where) {
   const std::int64_t ranks = plan.tensor * plan.data();
-  require_divisor("tensor_parallel", plan.tensor, "attention heads", facts.heads, ranks, where);
+  require_divisor("plan.tensor", plan.tensor, "attention heads", facts.heads, ranks, where);
   // Fewer key and value heads than ranks are copied, each the same number of times.
   if (facts.kv_heads > 0 && facts.kv_heads % plan.tensor != 0 && plan.tensor % facts.kv_heads != 0) {
     throw Error(where,
-                fmt::format("tensor_parallel {} neither divides key-value heads {} nor is a multiple of them",
+                fmt::format("plan.tensor {} neither divides key-value heads {} nor is a multiple of them",
                             plan.tensor, facts.kv_heads),
-                fmt::format("tensor_parallel could be {}",
-                            plan.tensor < facts.kv_heads ? nearest_divisors(facts.kv_heads, plan.tensor)
-                                                         : nearest_multiples(facts.kv_heads, plan.tensor)));
+                fmt::format("plan.tensor could be {}", plan.tensor < facts.kv_heads
+                                                           ? nearest_divisors(facts.kv_heads, plan.tensor)
+                                                           : nearest_multiples(facts.kv_heads, plan.tensor)));
   }
-  require_divisor("tensor_parallel", plan.tensor, "hidden size", facts.hidden, ranks, where);
+  require_divisor("plan.tensor", plan.tensor, "hidden size", facts.hidden, ranks, where);
   if (facts.experts > 0) {
-    require_divisor("expert_tensor_parallel", plan.experts_tensor(), "feed-forward size", facts.feed_forward,
+    require_divisor("plan.expert_tensor", plan.experts_tensor(), "feed-forward size", facts.feed_forward,
                     ranks, where);
   } else {
-    require_divisor("tensor_parallel", plan.tensor, "feed-forward size", facts.feed_forward, ranks, where);
+    require_divisor("plan.tensor", plan.tensor, "feed-forward size", facts.feed_forward, ranks, where);
   }
 }
 
@@ -50,25 +50,25 @@ void check_sequence(const Plan& plan, const ModelFacts& facts, const std::string
   if (plan.context > 1 && facts.sequence % pieces != 0) {
     throw Error(
         where,
-        fmt::format("{}context_parallel {}{} does not divide the sequence of {} tokens", ring ? "twice " : "",
+        fmt::format("{}plan.context {}{} does not divide the sequence of {} tokens", ring ? "twice " : "",
                     plan.context, ring ? " (ring attention)" : "", facts.sequence),
-        fmt::format("the sequence could be {}", nearest_multiples(pieces, facts.sequence)));
+        fmt::format("model.sequence could be {}", nearest_multiples(pieces, facts.sequence)));
   }
   if (plan.context > 1 && !ring && facts.heads > 0 && facts.heads % (plan.tensor * plan.context) != 0) {
     throw Error(where,
-                fmt::format("tensor_parallel {} x context_parallel {} (all-to-all) does not divide attention "
+                fmt::format("plan.tensor {} x plan.context {} (all-to-all) does not divide attention "
                             "heads {}",
                             plan.tensor, plan.context, facts.heads),
-                fmt::format("context_parallel could be {}, or context method ring",
+                fmt::format("plan.context could be {}, or plan.context_method ring",
                             nearest_divisors(facts.heads / plan.tensor, plan.context)));
   }
   const std::int64_t parts = plan.tensor * plan.context;
   if (plan.sequence_parallel && plan.tensor > 1 && facts.sequence % parts != 0) {
     throw Error(where,
-                fmt::format("tensor_parallel {} x context_parallel {} does not divide the sequence of {} "
+                fmt::format("plan.tensor {} x plan.context {} does not divide the sequence of {} "
                             "tokens, as sequence parallelism needs",
                             plan.tensor, plan.context, facts.sequence),
-                fmt::format("the sequence could be {}", nearest_multiples(parts, facts.sequence)));
+                fmt::format("model.sequence could be {}", nearest_multiples(parts, facts.sequence)));
   }
 }
 
@@ -76,12 +76,12 @@ void check_experts(const Plan& plan, const ModelFacts& facts, const std::string&
   if (plan.expert == 1 && plan.expert_tensor == 0) return;
   if (facts.experts == 0) {
     throw Error(where,
-                plan.expert > 1 ? fmt::format("expert_parallel {} for a model without experts", plan.expert)
-                                : fmt::format("expert_tensor_parallel {} for a model without experts",
-                                              plan.expert_tensor),
+                plan.expert > 1
+                    ? fmt::format("plan.expert {} for a model without experts", plan.expert)
+                    : fmt::format("plan.expert_tensor {} for a model without experts", plan.expert_tensor),
                 "leave it out");
   }
-  require_divisor("expert_parallel", plan.expert, "experts", facts.experts,
+  require_divisor("plan.expert", plan.expert, "experts", facts.experts,
                   plan.tensor * plan.context * plan.data(), where);
 }
 
@@ -95,15 +95,15 @@ void check_stages(const Plan& plan, const Model& model, const std::string& where
   if (!plan.stage_blocks.empty()) layers = static_cast<std::int64_t>(model.blocks.size());
   if (layers == 0 || plan.pipeline * plan.virtual_stages <= layers) return;
   if (plan.virtual_stages == 1) {
-    throw Error(where, fmt::format("pipeline_parallel {} for a model of {} blocks", plan.pipeline, layers),
-                fmt::format("pipeline_parallel can be at most {}", layers));
+    throw Error(where, fmt::format("plan.pipeline {} for a model of {} blocks", plan.pipeline, layers),
+                fmt::format("plan.pipeline can be at most {}", layers));
   }
   const std::int64_t most = layers / plan.pipeline;
   throw Error(where,
-              fmt::format("pipeline_parallel {} x virtual_stages {} = {} stages for a model of {} blocks",
+              fmt::format("plan.pipeline {} x plan.virtual_stages {} = {} stages for a model of {} blocks",
                           plan.pipeline, plan.virtual_stages, plan.pipeline * plan.virtual_stages, layers),
-              most > 0 ? fmt::format("virtual_stages can be at most {}", most)
-                       : fmt::format("pipeline_parallel can be at most {}", layers));
+              most > 0 ? fmt::format("plan.virtual_stages can be at most {}", most)
+                       : fmt::format("plan.pipeline can be at most {}", layers));
 }
 
 }  // namespace

@@ -86,27 +86,27 @@ std::vector<Step> steps_of(const Model& model, const Plan& plan) {
   const auto set = [](bool Plan::*choice) {
     return [choice](Variant& v) { return !std::exchange(v.plan.*choice, true); };
   };
-  if (plan.tensor > 1) steps.push_back({"sequence parallelism", set(&Plan::sequence_parallel)});
-  steps.push_back({"ZeRO stage 1", zero(1)});
+  if (plan.tensor > 1) steps.push_back({"plan.sequence_parallel", set(&Plan::sequence_parallel)});
+  steps.push_back({"plan.zero 1", zero(1)});
   if (plan.recompute == Recompute::none)
-    steps.push_back({"recompute selective", recompute(Recompute::selective)});
-  steps.push_back({"ZeRO stage 2", zero(2)});
+    steps.push_back({"plan.recompute selective", recompute(Recompute::selective)});
+  steps.push_back({"plan.zero 2", zero(2)});
   if (model.batch > 1) {
-    steps.push_back({"micro_batch 1", [samples = model.batch](Variant& v) {
+    steps.push_back({"plan.micro_batch 1", [samples = model.batch](Variant& v) {
                        v.plan.micro_batches *= samples;
                        v.single_sample = true;
                        return true;
                      }});
   }
-  steps.push_back({"recompute full", recompute(Recompute::full)});
-  steps.push_back({"ZeRO stage 3", zero(3)});
-  steps.push_back({"offload of the optimizer", set(&Plan::offload_optimizer)});
-  steps.push_back({"offload of activations", set(&Plan::offload_activations)});
+  steps.push_back({"plan.recompute full", recompute(Recompute::full)});
+  steps.push_back({"plan.zero 3", zero(3)});
+  steps.push_back({"plan.offload optimizer", set(&Plan::offload_optimizer)});
+  steps.push_back({"plan.offload activations", set(&Plan::offload_activations)});
   for (const std::int64_t factor : {2, 4, 8}) {
     const std::int64_t tensor = plan.tensor * factor, pipeline = plan.pipeline * factor;
-    steps.push_back({fmt::format("tensor_parallel {}", tensor),
+    steps.push_back({fmt::format("plan.tensor {}", tensor),
                      [tensor](Variant& v) { return grow(v.plan, &Plan::tensor, tensor); }});
-    steps.push_back({fmt::format("pipeline_parallel {}", pipeline),
+    steps.push_back({fmt::format("plan.pipeline {}", pipeline),
                      [pipeline](Variant& v) { return grow(v.plan, &Plan::pipeline, pipeline); }});
   }
   return steps;

@@ -16,16 +16,17 @@ void check_chunks(const Plan& plan, const std::string& where) {
   switch (plan.schedule) {
     case PipelineSchedule::interleaved:
       if (v > 1) return;
-      throw Error(where, fmt::format("schedule 'interleaved' with virtual_stages {}", v),
-                  "it needs several model chunks per rank: virtual_stages 2, or schedule 1f1b");
+      throw Error(where, fmt::format("plan.schedule interleaved with plan.virtual_stages {}", v),
+                  "it needs several model chunks per rank: plan.virtual_stages 2, or plan.schedule 1f1b");
     case PipelineSchedule::zb_v:
       if (v == 2) return;
-      throw Error(where, fmt::format("schedule 'zb-v' with virtual_stages {}", v),
-                  "it has two model chunks per rank: virtual_stages 2");
+      throw Error(where, fmt::format("plan.schedule zb-v with plan.virtual_stages {}", v),
+                  "it has two model chunks per rank: plan.virtual_stages 2");
     default:
       if (v == 1) return;
-      throw Error(where, fmt::format("schedule '{}' with virtual_stages {}", name_of(plan.schedule), v),
-                  "it has one model chunk per rank: virtual_stages 1, or schedule interleaved");
+      throw Error(where,
+                  fmt::format("plan.schedule {} with plan.virtual_stages {}", name_of(plan.schedule), v),
+                  "it has one model chunk per rank: plan.virtual_stages 1, or plan.schedule interleaved");
   }
 }
 
@@ -41,28 +42,28 @@ void check_micro_batches(const Plan& plan, const std::string& where) {
   if (plan.schedule == PipelineSchedule::interleaved && m % p != 0) {
     throw Error(
         where,
-        fmt::format("schedule 'interleaved' takes micro-batches in groups of pipeline_parallel {}, {} "
-                    "are no multiple of it",
+        fmt::format("plan.schedule interleaved takes micro-batches in groups of plan.pipeline {}, and {} "
+                    "is no multiple of it",
                     p, m),
-        fmt::format("micro_batches could be {}", nearest_multiples(p, m, p)));
+        fmt::format("plan.micro_batches could be {}", nearest_multiples(p, m, p)));
   }
   if (plan.schedule == PipelineSchedule::dualpipe && p % 2 != 0) {
-    throw Error(
-        where, fmt::format("schedule 'dualpipe' with pipeline_parallel {}", p),
-        fmt::format("it runs from both ends: pipeline_parallel could be {}", nearest_multiples(2, p, 2)));
+    throw Error(where, fmt::format("plan.schedule dualpipe with plan.pipeline {}", p),
+                fmt::format("it runs from both ends: plan.pipeline could be {}", nearest_multiples(2, p, 2)));
   }
   if (plan.schedule == PipelineSchedule::dualpipe && (m % 2 != 0 || m < 2 * p)) {
     throw Error(where,
-                fmt::format("schedule 'dualpipe' with {} micro-batches and pipeline_parallel {}", m, p),
-                fmt::format("it needs an even number, at least {}: micro_batches could be {}", 2 * p,
+                fmt::format("plan.schedule dualpipe with plan.micro_batches {} and plan.pipeline {}", m, p),
+                fmt::format("it needs an even number, at least {}: plan.micro_batches could be {}", 2 * p,
                             nearest_multiples(2, m, 2 * p)));
   }
   if (plan.schedule == PipelineSchedule::pipedream_2bw && m < p) {
-    throw Error(where,
-                fmt::format("schedule 'pipedream-2bw' with {} micro-batches and pipeline_parallel {}", m, p),
-                fmt::format("two versions of the weights need at least as many micro-batches as stages: "
-                            "micro_batches could be {}",
-                            p));
+    throw Error(
+        where,
+        fmt::format("plan.schedule pipedream-2bw with plan.micro_batches {} and plan.pipeline {}", m, p),
+        fmt::format("two versions of the weights need at least as many micro-batches as stages: "
+                    "plan.micro_batches could be {}",
+                    p));
   }
 }
 
@@ -77,12 +78,13 @@ void check_size(const Plan& plan, std::int64_t iterations, const std::string& wh
   std::int64_t slots = split ? 3 : 2;
   for (const std::int64_t factor : {plan.pipeline, plan.virtual_stages, iterations, micro_batches}) {
     if (slots > kMostSlots / factor) {
-      throw Error(where,
-                  fmt::format("{} micro-batches x pipeline_parallel {} x virtual_stages {} x {} iteration{} "
-                              "are too many to schedule",
-                              plan.micro_batches, plan.pipeline, plan.virtual_stages, iterations,
-                              iterations == 1 ? "" : "s"),
-                  fmt::format("a schedule is limited to {} passes", kMostSlots));
+      throw Error(
+          where,
+          fmt::format("plan.micro_batches {} x plan.pipeline {} x plan.virtual_stages {} x {} iteration{} "
+                      "are too many to schedule",
+                      plan.micro_batches, plan.pipeline, plan.virtual_stages, iterations,
+                      iterations == 1 ? "" : "s"),
+          fmt::format("a schedule is limited to {} passes", kMostSlots));
     }
     slots *= factor;
   }

@@ -235,44 +235,45 @@ TEST(PipelineSchedule, RefusesWhatCannotBeScheduled) {
     return error_of([&] { pipeline_order(plan_of(schedule, p, m, v), 1, "plan"); });
   };
   EXPECT_EQ(refusal(PipelineSchedule::interleaved, 4, 8, 1),
-            "plan: schedule 'interleaved' with virtual_stages 1\n"
-            "  hint: it needs several model chunks per rank: virtual_stages 2, or schedule 1f1b");
+            "plan: plan.schedule interleaved with plan.virtual_stages 1\n"
+            "  hint: it needs several model chunks per rank: plan.virtual_stages 2, or plan.schedule 1f1b");
   EXPECT_EQ(refusal(PipelineSchedule::interleaved, 8, 20, 2),
-            "plan: schedule 'interleaved' takes micro-batches in groups of pipeline_parallel 8, 20 are no "
+            "plan: plan.schedule interleaved takes micro-batches in groups of plan.pipeline 8, and 20 is no "
             "multiple of it\n"
-            "  hint: micro_batches could be 16 or 24");
+            "  hint: plan.micro_batches could be 16 or 24");
   EXPECT_EQ(refusal(PipelineSchedule::gpipe, 4, 8, 2),
-            "plan: schedule 'gpipe' with virtual_stages 2\n"
-            "  hint: it has one model chunk per rank: virtual_stages 1, or schedule interleaved");
+            "plan: plan.schedule gpipe with plan.virtual_stages 2\n"
+            "  hint: it has one model chunk per rank: plan.virtual_stages 1, or plan.schedule interleaved");
   EXPECT_EQ(refusal(PipelineSchedule::zb_v, 4, 8, 3),
-            "plan: schedule 'zb-v' with virtual_stages 3\n"
-            "  hint: it has two model chunks per rank: virtual_stages 2");
+            "plan: plan.schedule zb-v with plan.virtual_stages 3\n"
+            "  hint: it has two model chunks per rank: plan.virtual_stages 2");
   EXPECT_EQ(refusal(PipelineSchedule::dualpipe, 3, 8, 1),
-            "plan: schedule 'dualpipe' with pipeline_parallel 3\n"
-            "  hint: it runs from both ends: pipeline_parallel could be 2 or 4");
+            "plan: plan.schedule dualpipe with plan.pipeline 3\n"
+            "  hint: it runs from both ends: plan.pipeline could be 2 or 4");
   EXPECT_EQ(refusal(PipelineSchedule::dualpipe, 1, 8, 1),
-            "plan: schedule 'dualpipe' with pipeline_parallel 1\n"
-            "  hint: it runs from both ends: pipeline_parallel could be 2");
+            "plan: plan.schedule dualpipe with plan.pipeline 1\n"
+            "  hint: it runs from both ends: plan.pipeline could be 2");
   EXPECT_EQ(refusal(PipelineSchedule::dualpipe, 4, 6, 1),
-            "plan: schedule 'dualpipe' with 6 micro-batches and pipeline_parallel 4\n"
-            "  hint: it needs an even number, at least 8: micro_batches could be 8");
+            "plan: plan.schedule dualpipe with plan.micro_batches 6 and plan.pipeline 4\n"
+            "  hint: it needs an even number, at least 8: plan.micro_batches could be 8");
   EXPECT_EQ(refusal(PipelineSchedule::dualpipe, 4, 9, 1),
-            "plan: schedule 'dualpipe' with 9 micro-batches and pipeline_parallel 4\n"
-            "  hint: it needs an even number, at least 8: micro_batches could be 8 or 10");
+            "plan: plan.schedule dualpipe with plan.micro_batches 9 and plan.pipeline 4\n"
+            "  hint: it needs an even number, at least 8: plan.micro_batches could be 8 or 10");
   EXPECT_EQ(
       refusal(PipelineSchedule::pipedream_2bw, 4, 2, 1),
-      "plan: schedule 'pipedream-2bw' with 2 micro-batches and pipeline_parallel 4\n"
-      "  hint: two versions of the weights need at least as many micro-batches as stages: micro_batches "
+      "plan: plan.schedule pipedream-2bw with plan.micro_batches 2 and plan.pipeline 4\n"
+      "  hint: two versions of the weights need at least as many micro-batches as stages: plan.micro_batches "
       "could be 4");
-  EXPECT_EQ(
-      refusal(PipelineSchedule::one_f_one_b, 4, 1'000'000'000'000, 1),
-      "plan: 1000000000000 micro-batches x pipeline_parallel 4 x virtual_stages 1 x 1 iteration are too "
-      "many to schedule\n"
-      "  hint: a schedule is limited to 16777216 passes");
-  EXPECT_EQ(refusal(PipelineSchedule::zb_v, 8192, 1, 2),
-            "plan: 1 micro-batches x pipeline_parallel 8192 x virtual_stages 2 x 1 iteration are too many to "
-            "schedule\n"
+  EXPECT_EQ(refusal(PipelineSchedule::one_f_one_b, 4, 1'000'000'000'000, 1),
+            "plan: plan.micro_batches 1000000000000 x plan.pipeline 4 x plan.virtual_stages 1 x 1 iteration "
+            "are too "
+            "many to schedule\n"
             "  hint: a schedule is limited to 16777216 passes");
+  EXPECT_EQ(
+      refusal(PipelineSchedule::zb_v, 8192, 1, 2),
+      "plan: plan.micro_batches 1 x plan.pipeline 8192 x plan.virtual_stages 2 x 1 iteration are too many to "
+      "schedule\n"
+      "  hint: a schedule is limited to 16777216 passes");
   EXPECT_EQ(error_of([] { check_schedule(Plan(), 0, "plan"); }),
             "plan: 0 iterations\n  hint: there must be at least 1");
 }

@@ -14,10 +14,10 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
     if (idle && place != request.places.end())
       notes.push_back(fmt::format("{} has no effect: {}", place->second, reason));
   };
-  constexpr std::string_view kTensor = "tensor_parallel is 1", kPipeline = "pipeline_parallel is 1";
+  constexpr std::string_view kTensor = "plan.tensor is 1", kPipeline = "plan.pipeline is 1";
   note(plan.tensor == 1 && plan.sequence_parallel, "sequence_parallel", kTensor);
   note(plan.tensor == 1 && plan.overlap_tensor, "overlap_tensor", kTensor);
-  note(plan.context == 1, "context_method", "context_parallel is 1");
+  note(plan.context == 1, "context_method", "plan.context is 1");
   // That of 2BW lets iterations overlap, on one rank, too.
   note(plan.pipeline == 1 && plan.schedule != PipelineSchedule::pipedream_2bw, "schedule", kPipeline);
   note(plan.pipeline == 1, "overlap_pipeline", kPipeline);
@@ -25,14 +25,14 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(plan.recompute == Recompute::selective && facts.heads == 0, "recompute",
        "the model has no attention that could be computed again");
   const bool no_experts = facts.experts == 0;
-  const std::string_view no_spread = no_experts ? "the model has no experts" : "expert_parallel is 1";
+  const std::string_view no_spread = no_experts ? "the model has no experts" : "plan.expert is 1";
   note(no_experts || plan.expert == 1, "expert_load", no_spread);
   if (no_experts || plan.expert == 1) {
     note(true, "expert_skew", no_spread);
     note(true, "seed", no_spread);
   } else {
-    note(plan.expert_load == ExpertLoad::uniform, "expert_skew", "expert_load is uniform");
-    note(plan.expert_load != ExpertLoad::random, "seed", "expert_load is not random");
+    note(plan.expert_load == ExpertLoad::uniform, "expert_skew", "plan.expert_load is uniform");
+    note(plan.expert_load != ExpertLoad::random, "seed", "plan.expert_load is not random");
   }
   const bool alone = plan.data() * plan.context == 1 && plan.expert_data() == 1;
   note(alone && plan.zero_stage > 0, "zero", "there are no data-parallel ranks to share states with");

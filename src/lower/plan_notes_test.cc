@@ -17,16 +17,16 @@ TEST(PlanNotes, NameWhatWasGivenAndChangesNothing) {
   plan.sequence_parallel = true;
   ModelFacts facts;
   EXPECT_THAT(settings_without_effect(request, plan, facts),
-              ElementsAre("--sequence-parallel has no effect: tensor_parallel is 1",
+              ElementsAre("--sequence-parallel has no effect: plan.tensor is 1",
                           "--seed 3 has no effect: the model has no experts"));
   facts.experts = 8;
   plan.ranks = 8;
   plan.tensor = 2;
   EXPECT_THAT(settings_without_effect(request, plan, facts),
-              ElementsAre("--seed 3 has no effect: expert_parallel is 1"));
+              ElementsAre("--seed 3 has no effect: plan.expert is 1"));
   plan.expert = 4;
   EXPECT_THAT(settings_without_effect(request, plan, facts),
-              ElementsAre("--seed 3 has no effect: expert_load is not random"));
+              ElementsAre("--seed 3 has no effect: plan.expert_load is not random"));
   plan.expert_load = ExpertLoad::random;
   EXPECT_THAT(settings_without_effect(request, plan, facts), IsEmpty());
   plan.sequence_parallel = false;

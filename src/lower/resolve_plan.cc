@@ -42,11 +42,11 @@ class Degrees {
         context_(request.context),
         data_(request.data),
         pipeline_(request.pipeline) {
-    require_positive(ranks_, "ranks", ranks_where_);
-    require_positive(tensor_, "tensor_parallel", where_);
-    require_positive(context_, "context_parallel", where_);
-    require_positive(data_, "data_parallel", where_);
-    require_positive(pipeline_, "pipeline_parallel", where_);
+    require_positive(ranks_, "plan.ranks", ranks_where_);
+    require_positive(tensor_, "plan.tensor", where_);
+    require_positive(context_, "plan.context", where_);
+    require_positive(data_, "plan.data", where_);
+    require_positive(pipeline_, "plan.pipeline", where_);
   }
 
   void resolve(Plan& plan) {
@@ -89,10 +89,10 @@ class Degrees {
 
   std::vector<std::pair<std::string_view, std::int64_t>> given_degrees() const {
     std::vector<std::pair<std::string_view, std::int64_t>> given;
-    if (tensor_) given.emplace_back("tensor_parallel", *tensor_);
-    if (context_) given.emplace_back("context_parallel", *context_);
-    if (data_) given.emplace_back("data_parallel", *data_);
-    if (pipeline_) given.emplace_back("pipeline_parallel", *pipeline_);
+    if (tensor_) given.emplace_back("plan.tensor", *tensor_);
+    if (context_) given.emplace_back("plan.context", *context_);
+    if (data_) given.emplace_back("plan.data", *data_);
+    if (pipeline_) given.emplace_back("plan.pipeline", *pipeline_);
     return given;
   }
 
@@ -103,14 +103,14 @@ class Degrees {
     return text;
   }
 
-  // "tensor_parallel 6 x pipeline_parallel 2 = 12"; a single degree is its own product.
+  // "plan.tensor 6 x plan.pipeline 2 = 12"; a single degree is its own product.
   std::string degrees_and(std::int64_t product) const {
     return given_degrees().size() < 2 ? degrees() : fmt::format("{} = {}", degrees(), product);
   }
 
   // Other ranks, or another value of the one degree that stands in the way.
   std::string nearest_legal(std::int64_t product) const {
-    std::string hint = fmt::format("ranks could be {}", nearest_multiples(product, *ranks_));
+    std::string hint = fmt::format("plan.ranks could be {}", nearest_multiples(product, *ranks_));
     for (const auto& [name, degree] : given_degrees()) {
       const std::int64_t others = product / degree;
       if (*ranks_ % others != 0) continue;
@@ -129,7 +129,7 @@ class Degrees {
     if (rest == 1) return;
     if (!pipeline_ && !tensor_) {
       throw Error(where_,
-                  fmt::format("{} of {} ranks leaves {} for tensor_parallel and pipeline_parallel together",
+                  fmt::format("{} of {} ranks leaves {} for plan.tensor and plan.pipeline together",
                               degrees(), *ranks_, rest),
                   "give one of the two");
     }
@@ -160,9 +160,9 @@ class Degrees {
     const std::int64_t known = product();
     if (known == *ranks_) return;
     const std::int64_t model = model_product();
-    std::string hint = fmt::format("ranks could be {}", known);
-    if (*ranks_ % model == 0) hint += fmt::format(", or data_parallel {}", *ranks_ / model);
-    throw Error(where_, fmt::format("{} = {} ranks, but ranks is {}", degrees(), known, *ranks_), hint);
+    std::string hint = fmt::format("plan.ranks could be {}", known);
+    if (*ranks_ % model == 0) hint += fmt::format(", or plan.data {}", *ranks_ / model);
+    throw Error(where_, fmt::format("{} = {} ranks, but plan.ranks is {}", degrees(), known, *ranks_), hint);
   }
 
   const std::string& where_;
@@ -177,12 +177,13 @@ std::int64_t share_of_global(std::int64_t global, const Plan& plan, const std::s
   const std::int64_t replicas = plan.data();
   if (global % replicas == 0) return global / replicas;
   if (plan.is_plain_data_parallel()) {
-    throw Error(where, fmt::format("global_batch {} cannot be shared equally by {} ranks", global, replicas),
-                fmt::format("global_batch could be {}", nearest_multiples(replicas, global)));
+    throw Error(where,
+                fmt::format("plan.global_batch {} cannot be shared equally by {} ranks", global, replicas),
+                fmt::format("plan.global_batch could be {}", nearest_multiples(replicas, global)));
   }
   throw Error(where,
-              fmt::format("global_batch {} cannot be shared equally by data_parallel {}", global, replicas),
-              fmt::format("global_batch could be {}", nearest_multiples(replicas, global)));
+              fmt::format("plan.global_batch {} cannot be shared equally by plan.data {}", global, replicas),
+              fmt::format("plan.global_batch could be {}", nearest_multiples(replicas, global)));
 }
 
 // What the batch of a replica is where only its parts are said, or nothing.
@@ -207,16 +208,16 @@ std::int64_t default_micro_batches(const Plan& plan, bool described) {
 
 void resolve_batch(const PlanRequest& request, bool described, Plan& plan) {
   const std::string& where = request.where;
-  require_positive(request.batch, "batch", where);
-  require_positive(request.global_batch, "global_batch", where);
-  require_positive(request.micro_batch, "micro_batch", where);
-  require_positive(request.micro_batches, "micro_batches", where);
+  require_positive(request.batch, "plan.batch", where);
+  require_positive(request.global_batch, "plan.global_batch", where);
+  require_positive(request.micro_batch, "plan.micro_batch", where);
+  require_positive(request.micro_batches, "plan.micro_batches", where);
   Count batch = request.batch;
   if (request.global_batch) {
     const std::int64_t share = share_of_global(*request.global_batch, plan, where);
     if (batch && *batch != share) {
       throw Error(where,
-                  fmt::format("global_batch {} is {} for each of {} replicas, but batch is {}",
+                  fmt::format("plan.global_batch {} is {} for each of {} replicas, but plan.batch is {}",
                               *request.global_batch, share, plan.data(), *batch),
                   "give one: of all ranks, or of one");
     }
@@ -225,20 +226,22 @@ void resolve_batch(const PlanRequest& request, bool described, Plan& plan) {
   plan.batch = batch ? *batch : default_batch(request, plan, described, where);
   const Count &size = request.micro_batch, &count = request.micro_batches;
   if (size && plan.batch % *size != 0) {
-    throw Error(where,
-                fmt::format("micro_batch {} does not divide the batch of {} per replica", *size, plan.batch),
-                fmt::format("micro_batch could be {}", nearest_divisors(plan.batch, *size)));
+    throw Error(
+        where,
+        fmt::format("plan.micro_batch {} does not divide the batch of {} per replica", *size, plan.batch),
+        fmt::format("plan.micro_batch could be {}", nearest_divisors(plan.batch, *size)));
   }
   if (count && plan.batch % *count != 0) {
-    throw Error(where,
-                fmt::format("{} micro-batches do not divide the batch of {} per rank", *count, plan.batch),
-                fmt::format("micro_batches could be {}", nearest_divisors(plan.batch, *count)));
+    throw Error(
+        where,
+        fmt::format("plan.micro_batches {} does not divide the batch of {} per replica", *count, plan.batch),
+        fmt::format("plan.micro_batches could be {}", nearest_divisors(plan.batch, *count)));
   }
   if (size && count && plan.batch / *size != *count) {
     throw Error(where,
-                fmt::format("micro_batch {} x micro_batches {} is not the batch of {} per replica", *size,
-                            *count, plan.batch),
-                fmt::format("leave one out: micro_batches {} or micro_batch {}", plan.batch / *size,
+                fmt::format("plan.micro_batch {} x plan.micro_batches {} is not the batch of {} per replica",
+                            *size, *count, plan.batch),
+                fmt::format("leave one out: plan.micro_batches {} or plan.micro_batch {}", plan.batch / *size,
                             plan.batch / *count));
   }
   if (count) {

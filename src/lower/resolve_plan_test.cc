@@ -49,37 +49,38 @@ TEST(ResolvePlan, ADegreeLeftOutIsWhatTheOthersLeave) {
 
 TEST(ResolvePlan, DegreesThatClashAreNamed) {
   EXPECT_EQ(refusal([](PlanRequest& r) { r.tensor = 3, r.pipeline = 4; }),
-            "plan: tensor_parallel 3 x pipeline_parallel 4 = 12 does not divide 64, the machine's devices\n"
-            "  hint: ranks could be 60 or 72, or tensor_parallel 2 or 4");
+            "plan: plan.tensor 3 x plan.pipeline 4 = 12 does not divide 64, the machine's devices\n"
+            "  hint: plan.ranks could be 60 or 72, or plan.tensor 2 or 4");
   EXPECT_EQ(refusal([](PlanRequest& r) { r.ranks = 100, r.tensor = 8, r.ranks_where = "--ranks"; }),
-            "--ranks: tensor_parallel 8 does not divide 100 ranks\n  hint: ranks could be 96 or 104, or "
-            "tensor_parallel 5 or 10");
-  EXPECT_EQ(
-      refusal(
-          [](PlanRequest& r) { r.ranks = 8192, r.tensor = 8, r.pipeline = 16, r.data = 128, r.context = 1; }),
-      "plan: tensor_parallel 8 x context_parallel 1 x data_parallel 128 x pipeline_parallel 16 = 16384 does "
-      "not divide 8192 ranks\n  hint: ranks could be 16384, or tensor_parallel 4");
+            "--ranks: plan.tensor 8 does not divide 100 ranks\n  hint: plan.ranks could be 96 or 104, or "
+            "plan.tensor 5 or 10");
+  EXPECT_EQ(refusal([](PlanRequest& r) {
+              r.ranks = 8192, r.tensor = 8, r.pipeline = 16, r.data = 128, r.context = 1;
+            }),
+            "plan: plan.tensor 8 x plan.context 1 x plan.data 128 x plan.pipeline 16 = 16384 does "
+            "not divide 8192 ranks\n  hint: plan.ranks could be 16384, or plan.tensor 4");
   EXPECT_EQ(refusal([](PlanRequest& r) {
               r.ranks = 8192, r.tensor = 8, r.pipeline = 16, r.data = 32, r.context = 1;
             }),
-            "plan: tensor_parallel 8 x context_parallel 1 x data_parallel 32 x pipeline_parallel 16 = 4096 "
-            "ranks, but ranks is 8192\n  hint: ranks could be 4096, or data_parallel 64");
+            "plan: plan.tensor 8 x plan.context 1 x plan.data 32 x plan.pipeline 16 = 4096 "
+            "ranks, but plan.ranks is 8192\n  hint: plan.ranks could be 4096, or plan.data 64");
   EXPECT_EQ(refusal([](PlanRequest& r) { r.ranks = 64, r.data = 8; }),
-            "plan: data_parallel 8 of 64 ranks leaves 8 for tensor_parallel and pipeline_parallel together\n"
+            "plan: plan.data 8 of 64 ranks leaves 8 for plan.tensor and plan.pipeline together\n"
             "  hint: give one of the two");
   EXPECT_EQ(refusal([](PlanRequest& r) { r.data = 128; }, true, false),
             "plan: the plan has 128 ranks, the machine 64 devices\n"
             "  hint: give smaller degrees or a larger machine");
   EXPECT_EQ(refusal([](PlanRequest& r) { r.tensor = 0; }),
-            "plan: tensor_parallel 0\n  hint: it must be at least 1");
-  EXPECT_EQ(refusal([](PlanRequest& r) { r.ranks = -4; }), "plan: ranks -4\n  hint: it must be at least 1");
+            "plan: plan.tensor 0\n  hint: it must be at least 1");
+  EXPECT_EQ(refusal([](PlanRequest& r) { r.ranks = -4; }),
+            "plan: plan.ranks -4\n  hint: it must be at least 1");
   EXPECT_EQ(refusal([](PlanRequest& r) { r.tensor = r.pipeline = r.context = r.data = 1'000'000'000; }),
-            "plan: tensor_parallel 1000000000 x context_parallel 1000000000 x data_parallel 1000000000 x "
-            "pipeline_parallel 1000000000 is more than 16777216 ranks\n  hint: give smaller degrees");
+            "plan: plan.tensor 1000000000 x plan.context 1000000000 x plan.data 1000000000 x "
+            "plan.pipeline 1000000000 is more than 16777216 ranks\n  hint: give smaller degrees");
   EXPECT_EQ(refusal([](PlanRequest& r) { r.plan.expert = 5; }),
-            "plan: expert_parallel 5 x expert_tensor_parallel 1 does not divide the 64 ranks of a pipeline "
+            "plan: plan.expert 5 x plan.expert_tensor 1 does not divide the 64 ranks of a pipeline "
             "stage (tensor 1 x context 1 x data 64)\n"
-            "  hint: expert_parallel could be 4 or 8, or tensor x context x data could be 60 or 65");
+            "  hint: plan.expert could be 4 or 8, or tensor x context x data could be 60 or 65");
 }
 
 std::vector<std::int64_t> batches(const Change& change, bool described = true) {
@@ -120,32 +121,32 @@ TEST(ResolvePlan, BatchesThatClashAreNamed) {
     });
   };
   EXPECT_EQ(with([](PlanRequest& r) { r.global_batch = 30; }),
-            "plan: global_batch 30 cannot be shared equally by data_parallel 4\n"
-            "  hint: global_batch could be 28 or 32");
+            "plan: plan.global_batch 30 cannot be shared equally by plan.data 4\n"
+            "  hint: plan.global_batch could be 28 or 32");
   EXPECT_EQ(refusal([](PlanRequest& r) { r.global_batch = 100; }),
-            "plan: global_batch 100 cannot be shared equally by 64 ranks\n"
-            "  hint: global_batch could be 64 or 128");
+            "plan: plan.global_batch 100 cannot be shared equally by 64 ranks\n"
+            "  hint: plan.global_batch could be 64 or 128");
   EXPECT_EQ(with([](PlanRequest& r) { r.global_batch = 32, r.batch = 4; }),
-            "plan: global_batch 32 is 8 for each of 4 replicas, but batch is 4\n"
+            "plan: plan.global_batch 32 is 8 for each of 4 replicas, but plan.batch is 4\n"
             "  hint: give one: of all ranks, or of one");
   EXPECT_EQ(with([](PlanRequest& r) { r.batch = 32, r.micro_batch = 5; }),
-            "plan: micro_batch 5 does not divide the batch of 32 per replica\n"
-            "  hint: micro_batch could be 4 or 8");
+            "plan: plan.micro_batch 5 does not divide the batch of 32 per replica\n"
+            "  hint: plan.micro_batch could be 4 or 8");
   EXPECT_EQ(with([](PlanRequest& r) { r.batch = 32, r.micro_batches = 64; }),
-            "plan: 64 micro-batches do not divide the batch of 32 per rank\n"
-            "  hint: micro_batches could be 32");
+            "plan: plan.micro_batches 64 does not divide the batch of 32 per replica\n"
+            "  hint: plan.micro_batches could be 32");
   EXPECT_EQ(with([](PlanRequest& r) { r.batch = 32, r.micro_batch = 4, r.micro_batches = 4; }),
-            "plan: micro_batch 4 x micro_batches 4 is not the batch of 32 per replica\n"
-            "  hint: leave one out: micro_batches 8 or micro_batch 8");
+            "plan: plan.micro_batch 4 x plan.micro_batches 4 is not the batch of 32 per replica\n"
+            "  hint: leave one out: plan.micro_batches 8 or plan.micro_batch 8");
   EXPECT_EQ(with([](PlanRequest& r) { r.micro_batch = 0; }),
-            "plan: micro_batch 0\n  hint: it must be at least 1");
+            "plan: plan.micro_batch 0\n  hint: it must be at least 1");
   EXPECT_EQ(with([](PlanRequest& r) { r.global_batch = INT64_MAX; }),
-            "plan: global_batch 9223372036854775807\n  hint: it can be at most 1099511627776");
+            "plan: plan.global_batch 9223372036854775807\n  hint: it can be at most 1099511627776");
   EXPECT_EQ(with([](PlanRequest& r) { r.micro_batch = r.micro_batches = std::int64_t{1} << 39; }),
             "plan: sizes overflow 64 bits\n  hint: check the dimensions");
   EXPECT_EQ(with([](PlanRequest& r) { r.plan.virtual_stages = 2, r.batch = 7; }),
-            "plan: schedule 'interleaved' takes micro-batches in groups of pipeline_parallel 2, 7 are no "
-            "multiple of it\n  hint: micro_batches could be 6 or 8");
+            "plan: plan.schedule interleaved takes micro-batches in groups of plan.pipeline 2, and 7 is no "
+            "multiple of it\n  hint: plan.micro_batches could be 6 or 8");
 }
 
 TEST(ResolvePlan, SchedulesAndTypesFollow) {
@@ -195,39 +196,39 @@ TEST(CheckPlanForModel, LegalPlansPass) {
 
 TEST(CheckPlanForModel, WhatTheModelForbidsIsNamed) {
   EXPECT_EQ(model_refusal([](Plan& p, Model&) { p.tensor = 3; }),
-            "plan: tensor_parallel 3 does not divide attention heads 32\n"
-            "  hint: tensor_parallel could be 2 or 4");
+            "plan: plan.tensor 3 does not divide attention heads 32\n"
+            "  hint: plan.tensor could be 2 or 4");
   EXPECT_EQ(model_refusal([](Plan& p, Model&) { p.tensor = 64; }),
-            "plan: tensor_parallel 64 does not divide attention heads 32\n"
-            "  hint: tensor_parallel could be 32");
+            "plan: plan.tensor 64 does not divide attention heads 32\n"
+            "  hint: plan.tensor could be 32");
   EXPECT_EQ(model_refusal([](Plan& p, Model& m) { m.facts.heads = 96, m.facts.kv_heads = 8, p.tensor = 12; }),
-            "plan: tensor_parallel 12 neither divides key-value heads 8 nor is a multiple of them\n"
-            "  hint: tensor_parallel could be 8 or 16");
+            "plan: plan.tensor 12 neither divides key-value heads 8 nor is a multiple of them\n"
+            "  hint: plan.tensor could be 8 or 16");
   EXPECT_EQ(model_refusal([](Plan& p, Model& m) { m.facts.feed_forward = 1001, p.tensor = 2; }),
-            "plan: tensor_parallel 2 does not divide feed-forward size 1001\n"
-            "  hint: tensor_parallel could be 1 or 7");
+            "plan: plan.tensor 2 does not divide feed-forward size 1001\n"
+            "  hint: plan.tensor could be 1 or 7");
   EXPECT_EQ(model_refusal([](Plan& p, Model&) { p.context = 3; }),
-            "plan: twice context_parallel 3 (ring attention) does not divide the sequence of 8192 tokens\n"
-            "  hint: the sequence could be 8190 or 8196");
+            "plan: twice plan.context 3 (ring attention) does not divide the sequence of 8192 tokens\n"
+            "  hint: model.sequence could be 8190 or 8196");
   EXPECT_EQ(model_refusal([](Plan& p, Model& m) {
               m.facts.sequence = 8100, p.context = 3, p.context_method = ContextMethod::all_to_all;
             }),
-            "plan: tensor_parallel 1 x context_parallel 3 (all-to-all) does not divide attention heads 32\n"
-            "  hint: context_parallel could be 2 or 4, or context method ring");
+            "plan: plan.tensor 1 x plan.context 3 (all-to-all) does not divide attention heads 32\n"
+            "  hint: plan.context could be 2 or 4, or plan.context_method ring");
   EXPECT_EQ(model_refusal(
                 [](Plan& p, Model& m) { m.facts.sequence = 8190, p.tensor = 4, p.sequence_parallel = true; }),
-            "plan: tensor_parallel 4 x context_parallel 1 does not divide the sequence of 8190 tokens, as "
-            "sequence parallelism needs\n  hint: the sequence could be 8188 or 8192");
+            "plan: plan.tensor 4 x plan.context 1 does not divide the sequence of 8190 tokens, as "
+            "sequence parallelism needs\n  hint: model.sequence could be 8188 or 8192");
   EXPECT_EQ(model_refusal([](Plan& p, Model&) { p.expert = 8; }),
-            "plan: expert_parallel 8 for a model without experts\n  hint: leave it out");
+            "plan: plan.expert 8 for a model without experts\n  hint: leave it out");
   EXPECT_EQ(model_refusal([](Plan& p, Model& m) { m.facts.experts = 8, p.expert = 16; }),
-            "plan: expert_parallel 16 does not divide experts 8\n  hint: expert_parallel could be 8");
+            "plan: plan.expert 16 does not divide experts 8\n  hint: plan.expert could be 8");
   EXPECT_EQ(model_refusal([](Plan& p, Model&) { p.pipeline = 48; }),
-            "plan: pipeline_parallel 48 for a model of 32 blocks\n"
-            "  hint: pipeline_parallel can be at most 32");
+            "plan: plan.pipeline 48 for a model of 32 blocks\n"
+            "  hint: plan.pipeline can be at most 32");
   EXPECT_EQ(model_refusal([](Plan& p, Model&) { p.pipeline = 16, p.virtual_stages = 3; }),
-            "plan: pipeline_parallel 16 x virtual_stages 3 = 48 stages for a model of 32 blocks\n"
-            "  hint: virtual_stages can be at most 2");
+            "plan: plan.pipeline 16 x plan.virtual_stages 3 = 48 stages for a model of 32 blocks\n"
+            "  hint: plan.virtual_stages can be at most 2");
 }
 
 // An error about the whole plan is put to the key it is about, if the user gave that.

@@ -21,8 +21,7 @@ namespace {
 void check_attention_heads(const Model& model, const Plan& plan, const std::string& where) {
   for (const Operator& op : model.operators) {
     if (!op.core_attention || op.ways == 0 || op.ways % plan.tensor == 0) continue;
-    throw Error(where,
-                fmt::format("tensor_parallel {} does not divide attention heads {}", plan.tensor, op.ways),
+    throw Error(where, fmt::format("plan.tensor {} does not divide attention heads {}", plan.tensor, op.ways),
                 fmt::format("'{}' has {} heads", op.name, op.ways));
   }
 }
@@ -31,42 +30,42 @@ void check_sequence_parallel(const Model& model, const Plan& plan, const std::st
   if (!plan.sequence_parallel || plan.tensor == 1 || model.facts.sequence > 0) return;
   throw Error(
       where,
-      fmt::format("sequence_parallel with tensor_parallel {} for a model without sequences", plan.tensor),
+      fmt::format("plan.sequence_parallel with plan.tensor {} for a model without sequences", plan.tensor),
       "sequence parallelism divides the tokens of a sequence; leave it out");
 }
 
 void check_context(const Model& model, const Plan& plan, const std::string& where) {
   if (plan.context == 1) return;
   if (model.facts.sequence == 0) {
-    throw Error(where, fmt::format("context_parallel {} for a model without sequences", plan.context),
+    throw Error(where, fmt::format("plan.context {} for a model without sequences", plan.context),
                 "context parallelism divides the tokens of a sequence; leave it out");
   }
   if (plan.context_method == ContextMethod::ring && plan.context > kMostRingSteps) {
-    throw Error(where, fmt::format("context_parallel {}: a ring of so many steps", plan.context),
+    throw Error(where, fmt::format("plan.context {}: a ring of so many steps", plan.context),
                 fmt::format("rings have at most {} ranks", kMostRingSteps));
   }
 }
 
 void check_experts(const Model& model, const Plan& plan, std::int64_t position, const std::string& where) {
   if (position < 0 || position >= plan.expert) {
-    throw Error(where, fmt::format("expert position {} of expert_parallel {}", position, plan.expert));
+    throw Error(where, fmt::format("expert position {} of plan.expert {}", position, plan.expert));
   }
   if (is_uneven(plan) && plan.expert > kMostUnevenExperts) {
-    throw Error(where, fmt::format("expert_parallel {} with uneven loads", plan.expert),
+    throw Error(where, fmt::format("plan.expert {} with uneven loads", plan.expert),
                 fmt::format("loads that differ are limited to {} expert-parallel ranks", kMostUnevenExperts));
   }
   const bool experts = std::any_of(model.operators.begin(), model.operators.end(),
                                    [](const Operator& op) { return op.expert; });
   const bool sequence_parallel = plan.sequence_parallel && plan.tensor > 1;
   if (experts && plan.experts_tensor() > plan.tensor) {
-    throw Error(where,
-                fmt::format("expert_tensor_parallel {} is more than tensor_parallel {}",
-                            plan.experts_tensor(), plan.tensor),
-                fmt::format("expert_tensor_parallel can be at most {}", plan.tensor));
+    throw Error(
+        where,
+        fmt::format("plan.expert_tensor {} is more than plan.tensor {}", plan.experts_tensor(), plan.tensor),
+        fmt::format("plan.expert_tensor can be at most {}", plan.tensor));
   }
   if (experts && plan.experts_tensor() != plan.tensor && !sequence_parallel) {
     throw Error(where,
-                fmt::format("expert_tensor_parallel {} with tensor_parallel {} needs sequence_parallel",
+                fmt::format("plan.expert_tensor {} with plan.tensor {} needs plan.sequence_parallel",
                             plan.experts_tensor(), plan.tensor),
                 "without it all tensor ranks would send the same tokens to the experts");
   }

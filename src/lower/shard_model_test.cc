@@ -398,32 +398,31 @@ TEST(ShardModel, RefusesWhatCannotBe) {
   const auto error = [](const Model& model, const Plan& plan, std::int64_t position = 0) {
     return error_of([&] { shard_model(model, plan, position, "plan"); });
   };
-  EXPECT_EQ(
-      error(llama, plan_of(3)),
-      "plan: tensor_parallel 3 does not divide attention heads 32\n  hint: tensor_parallel could be 2 or 4");
+  EXPECT_EQ(error(llama, plan_of(3)),
+            "plan: plan.tensor 3 does not divide attention heads 32\n  hint: plan.tensor could be 2 or 4");
   EXPECT_EQ(error(resnet, plan_of(1, 2)),
-            "plan: context_parallel 2 for a model without sequences\n  hint: context parallelism divides the "
+            "plan: plan.context 2 for a model without sequences\n  hint: context parallelism divides the "
             "tokens of a sequence; leave it out");
   Plan plan = plan_of(2);
   plan.sequence_parallel = true;
   EXPECT_EQ(error(resnet, plan),
-            "plan: sequence_parallel with tensor_parallel 2 for a model without sequences\n  hint: sequence "
+            "plan: plan.sequence_parallel with plan.tensor 2 for a model without sequences\n  hint: sequence "
             "parallelism divides the tokens of a sequence; leave it out");
   plan = plan_of(2, 1, 4);
   plan.expert = 8;
   plan.expert_tensor = 1;
   EXPECT_EQ(
       error(mixtral, plan),
-      "plan: expert_tensor_parallel 1 with tensor_parallel 2 needs sequence_parallel\n  hint: without it all "
+      "plan: plan.expert_tensor 1 with plan.tensor 2 needs plan.sequence_parallel\n  hint: without it all "
       "tensor ranks would send the same tokens to the experts");
   plan.expert = 2;
   plan.expert_tensor = 4;
   EXPECT_EQ(error(mixtral, plan),
-            "plan: expert_tensor_parallel 4 is more than tensor_parallel 2\n"
-            "  hint: expert_tensor_parallel can be at most 2");
+            "plan: plan.expert_tensor 4 is more than plan.tensor 2\n"
+            "  hint: plan.expert_tensor can be at most 2");
   plan = plan_of(1, 1, 8);
   plan.expert = 8;
-  EXPECT_EQ(error(mixtral, plan, 8), "plan: expert position 8 of expert_parallel 8");
+  EXPECT_EQ(error(mixtral, plan, 8), "plan: expert position 8 of plan.expert 8");
   EXPECT_NE(error(llama, plan_of(0)), "no error");
   EXPECT_NE(error(llama, plan_of(-8)), "no error");
   EXPECT_NE(error(llama, plan_of(1, 1'000'000'000)), "no error");

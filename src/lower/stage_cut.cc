@@ -30,9 +30,9 @@ std::vector<std::int64_t> layers_of(const ShardedModel& model) {
 }
 
 std::string describe_stages(const Plan& plan) {
-  if (plan.virtual_stages == 1) return fmt::format("{} pipeline stages", plan.pipeline);
-  return fmt::format("{} stages (pipeline {} x virtual_stages {})", plan.pipeline * plan.virtual_stages,
-                     plan.pipeline, plan.virtual_stages);
+  if (plan.virtual_stages == 1) return fmt::format("plan.pipeline {}", plan.pipeline);
+  return fmt::format("{} stages (plan.pipeline {} x plan.virtual_stages {})",
+                     plan.pipeline * plan.virtual_stages, plan.pipeline, plan.virtual_stages);
 }
 
 // How many of `count` each of `stages` gets.
@@ -90,10 +90,10 @@ StageCut cut_by_layers(const ShardedModel& model, const std::vector<std::int64_t
 StageCut cut_as_given(const ShardedModel& model, const Plan& plan, const std::vector<std::int64_t>& layers,
                       std::int64_t stages, const std::string& where) {
   if (static_cast<std::int64_t>(plan.stage_blocks.size()) != stages) {
-    throw Error(
-        where,
-        fmt::format("stage_blocks has {} numbers for {}", plan.stage_blocks.size(), describe_stages(plan)),
-        fmt::format("give {} numbers, in model order", stages));
+    throw Error(where,
+                fmt::format("plan.stage_blocks has {} numbers for {}", plan.stage_blocks.size(),
+                            describe_stages(plan)),
+                fmt::format("give {} numbers, in model order", stages));
   }
   std::int64_t sum = 0;
   for (const std::int64_t size : plan.stage_blocks) {
@@ -106,7 +106,7 @@ StageCut cut_as_given(const ShardedModel& model, const Plan& plan, const std::ve
   if (sum == blocks) return cut_exactly(plan.stage_blocks);
   if (sum == count) return cut_by_layers(model, layers, plan.stage_blocks);
   throw Error(where,
-              fmt::format("stage_blocks add up to {}, the model has {} blocks, {} of them layers", sum,
+              fmt::format("plan.stage_blocks add up to {}, the model has {} blocks, {} of them layers", sum,
                           blocks, count),
               fmt::format("make them add up to {}{}", count,
                           blocks == count ? "" : fmt::format(" (or {}, with embedding and head)", blocks)));
@@ -123,10 +123,10 @@ void check_recompute_blocks(const ShardedModel& model, const Plan& plan, const S
     most = std::max(most, layers);
   }
   if (plan.recompute_blocks <= most) return;
-  throw Error(
-      where,
-      fmt::format("recompute_blocks {} for model chunks of at most {} layers", plan.recompute_blocks, most),
-      fmt::format("recompute_blocks can be at most {}; recompute full takes all", most));
+  throw Error(where,
+              fmt::format("plan.recompute_blocks {} for model chunks of at most {} layers",
+                          plan.recompute_blocks, most),
+              fmt::format("plan.recompute_blocks can be at most {}; plan.recompute full takes all", most));
 }
 
 }  // namespace
@@ -150,10 +150,10 @@ StageCut cut_stages(const ShardedModel& model, const Plan& plan, const std::stri
   }
   for (std::size_t s = 0; s < cut.first.size(); ++s) {
     if (cut.first[s] >= cut.end[s])
-      throw Error(
-          where,
-          fmt::format("stage {}{} has no blocks", s, plan.stage_blocks.empty() ? "" : " of stage_blocks"),
-          "every stage needs at least 1");
+      throw Error(where,
+                  fmt::format("stage {}{} has no blocks", s,
+                              plan.stage_blocks.empty() ? "" : " of plan.stage_blocks"),
+                  "every stage needs at least 1");
   }
   check_recompute_blocks(model, plan, cut, where);
   return cut;

@@ -75,18 +75,19 @@ TEST(StageCut, BlocksBetweenLayersStayWithTheirNeighbours) {
 
 TEST(StageCut, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(cut_error(4, 4, 2),
-            "plan: 8 stages (pipeline 4 x virtual_stages 2) for a model of 6 blocks\n"
+            "plan: 8 stages (plan.pipeline 4 x plan.virtual_stages 2) for a model of 6 blocks\n"
             "  hint: use at most 6 stages");
   EXPECT_EQ(cut_error(4, 8, 1),
-            "plan: 8 pipeline stages for a model of 6 blocks\n  hint: use at most 6 stages");
-  EXPECT_EQ(cut_error(8, 4, 1, {4, 4}),
-            "plan: stage_blocks has 2 numbers for 4 pipeline stages\n  hint: give 4 numbers, in model order");
+            "plan: plan.pipeline 8 for a model of 6 blocks\n  hint: use at most 6 stages");
+  EXPECT_EQ(
+      cut_error(8, 4, 1, {4, 4}),
+      "plan: plan.stage_blocks has 2 numbers for plan.pipeline 4\n  hint: give 4 numbers, in model order");
   EXPECT_EQ(cut_error(8, 2, 1, {4, 5}),
-            "plan: stage_blocks add up to 9, the model has 10 blocks, 8 of them layers\n"
+            "plan: plan.stage_blocks add up to 9, the model has 10 blocks, 8 of them layers\n"
             "  hint: make them add up to 8 (or 10, with embedding and head)");
   EXPECT_EQ(cut_error(8, 2, 1, {-1, 9}), "plan: a stage of -1 blocks\n  hint: a stage has at least 1 block");
   EXPECT_EQ(cut_error(8, 3, 1, {4, 0, 4}),
-            "plan: stage 1 of stage_blocks has no blocks\n  hint: every stage needs at least 1");
+            "plan: stage 1 of plan.stage_blocks has no blocks\n  hint: every stage needs at least 1");
   EXPECT_EQ(cut_error(8, 2, 1, {INT64_MAX, 1}), "plan: sizes overflow 64 bits\n  hint: check the dimensions");
 }
 

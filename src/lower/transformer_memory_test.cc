@@ -130,11 +130,12 @@ TEST(TransformerMemory, AdviceNamesWhatFits) {
     return memory_advice(model, plan, device);
   };
   EXPECT_THAT(advice(1000), IsEmpty());  // it fits
-  EXPECT_THAT(advice(80), ElementsAre(StartsWith("micro_batch 1: "), StartsWith("recompute full: "),
-                                      StartsWith("offload of the optimizer: ")));
-  EXPECT_THAT(advice(60), ElementsAre(StartsWith("recompute full: ")));
-  EXPECT_THAT(advice(20),
-              ElementsAre("micro_batch 1 and recompute full and offload of the optimizer: 17.77 GiB"));
+  EXPECT_THAT(advice(80), ElementsAre(StartsWith("plan.micro_batch 1: "), StartsWith("plan.recompute full: "),
+                                      StartsWith("plan.offload optimizer: ")));
+  EXPECT_THAT(advice(60), ElementsAre(StartsWith("plan.recompute full: ")));
+  EXPECT_THAT(
+      advice(20),
+      ElementsAre("plan.micro_batch 1 and plan.recompute full and plan.offload optimizer: 17.77 GiB"));
   EXPECT_THAT(advice(5), IsEmpty());  // nothing helps
 }
 
@@ -156,13 +157,13 @@ TEST(TransformerMemory, AdviceIsWhatThePlanThenNeeds) {
     change(other);
     return other;
   };
-  expect("ZeRO stage 1", changed([](Plan& p) { p.zero_stage = 1; }));
-  expect("ZeRO stage 2", changed([](Plan& p) { p.zero_stage = 2; }));
+  expect("plan.zero 1", changed([](Plan& p) { p.zero_stage = 1; }));
+  expect("plan.zero 2", changed([](Plan& p) { p.zero_stage = 2; }));
   ASSERT_EQ(expected.size(), 2U);
   const std::vector<std::string> advice = memory_advice(model, plan, device);
   for (const std::string& line : expected) EXPECT_THAT(advice, Contains(line));
   const Plan wide = changed([](Plan& p) { p.tensor = 16, p.batch *= 2, p.micro_batches *= 2; });
-  expect("tensor_parallel 16", wide);
+  expect("plan.tensor 16", wide);
   EXPECT_THAT(advice, Contains(expected.back()));
 }
 
@@ -175,9 +176,9 @@ TEST(TransformerMemory, AdviceNamesADegreeOnceWithItsLastValue) {
     Device device;
     device.memory = Bytes(gib << 30);
     for (const std::string& line : memory_advice(model, plan, device)) {
-      for (const std::string degree : {"tensor_parallel", "pipeline_parallel"})
+      for (const std::string degree : {"plan.tensor", "plan.pipeline"})
         EXPECT_EQ(line.find(degree), line.rfind(degree)) << line;
-      const bool names_both = line.find(" and tensor_parallel") != std::string::npos;
+      const bool names_both = line.find(" and plan.tensor") != std::string::npos;
       together += names_both ? 1 : 0;
     }
   }

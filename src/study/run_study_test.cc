@@ -161,22 +161,22 @@ TEST(RunStudy, ErrorsOfTheLoweringNameTheKey) {
   const auto error = [](const std::string& plan) {
     return error_of([&] { run_of("model: gpt2-345m\nmachine: dgx-h100\nplan: {" + plan + "}\n"); });
   };
-  EXPECT_EQ(error("ranks: 64, pipeline: 2, stage_blocks: [34, 0]"),
-            "study.yaml:3:46: plan.stage_blocks: stage_blocks add up to 34, the model has 26 blocks, 24 of "
-            "them layers\n  hint: make them add up to 24 (or 26, with embedding and head)");
+  EXPECT_EQ(
+      error("ranks: 64, pipeline: 2, stage_blocks: [34, 0]"),
+      "study.yaml:3:46: plan.stage_blocks: plan.stage_blocks add up to 34, the model has 26 blocks, 24 of "
+      "them layers\n  hint: make them add up to 24 (or 26, with embedding and head)");
   EXPECT_EQ(
       error("ranks: 8, pipeline: 4, recompute_blocks: 7"),
-      "study.yaml:3:49: plan.recompute_blocks: recompute_blocks 7 for model chunks of at most 6 layers\n"
-      "  hint: recompute_blocks can be at most 6; recompute full takes all");
+      "study.yaml:3:49: plan.recompute_blocks: plan.recompute_blocks 7 for model chunks of at most 6 layers\n"
+      "  hint: plan.recompute_blocks can be at most 6; plan.recompute full takes all");
   EXPECT_EQ(error("ranks: 8, expert_tensor: 2"),
-            "study.yaml:3:33: plan.expert_tensor: expert_tensor_parallel 2 for a model without experts\n"
+            "study.yaml:3:33: plan.expert_tensor: plan.expert_tensor 2 for a model without experts\n"
             "  hint: leave it out");
 }
 
 TEST(RunStudy, WhatChangesNothingIsNoted) {
   const auto run = run_of("model: gpt2-345m\nmachine: dgx-h100\nplan: {ranks: 8, sequence_parallel: true}\n");
-  EXPECT_TRUE(
-      mentions(run.notes, "study.yaml:3:37: plan.sequence_parallel has no effect: tensor_parallel is 1"));
+  EXPECT_TRUE(mentions(run.notes, "study.yaml:3:37: plan.sequence_parallel has no effect: plan.tensor is 1"));
 }
 
 TEST(RunStudy, ASingleDeviceTrainsWithoutANetwork) {
