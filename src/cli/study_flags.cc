@@ -87,7 +87,7 @@ constexpr std::array kStudyFlags = {
               "measured times of computations (armilla events --csv writes such a file)"},
     StudyFlag{"--network", "network", "MODEL", "network model (default analytical)"},
     StudyFlag{"--decomposition", "collectives.decomposition", "NAME", "bandwidth-aware, baseline or flat"},
-    StudyFlag{"--chunks", "collectives.chunks", "N", "pieces of a collective (default 4)"},
+    StudyFlag{"--chunks", "collectives.chunks", "N", "pieces of a collective (default: by its size)"},
     StudyFlag{"--active-chunks", "collectives.active_chunks", "N",
               "chunks at once per rank and dimension (default 4)"},
     StudyFlag{"--chunk-order", "collectives.order", "NAME", "lifo, fifo or priority (default lifo)"},

@@ -12,6 +12,7 @@
 #include "lower/memory.h"
 #include "lower/plan_notes.h"
 #include "lower/plan_places.h"
+#include "study/chunk_note.h"
 #include "lower/resolve_plan.h"
 #include "lower/sharded_model.h"
 #include "read/read.h"
@@ -60,6 +61,7 @@ void add_model_warnings(Run& run) {
 }
 
 void add_result_warnings(Run& run) {
+  if (std::string note = chunk_note(run); !note.empty()) run.notes.push_back(std::move(note));
   if (run.result.iteration == Time(0))
     run.warnings.push_back("the model has no work: an iteration takes no time");
   run.warnings.insert(run.warnings.end(), run.result.warnings.begin(), run.result.warnings.end());
