@@ -13,15 +13,18 @@
 //                when they are not resharded; boundary activations and their gradients, coming and going
 //   temporary    BlockShape::working of the block at the peak; without accumulation fusion the largest
 //                weight's gradient
-//   fragmentation           kFragmentation of all the others: what a caching allocator loses
+//   fragmentation           kFragmentation of all of these: what a caching allocator loses
+//   framework    driver, context and buffers of the collective library (lower/framework_memory.h), on top of
+//                the peak
 // The peak is that of the walk over the order, not a sum of peaks: activations and temporary are those of the
 // moment when their sum is largest. Blocks of a slot come and go one by one.
 // DualPipe holds two copies of the weights, 2BW two versions.
 // NOT modelled: output gradients between B and W of zero-bubble schedules (activations stay whole until W
-// instead), the framework's context and NCCL's buffers, parameter buffers' padding.
+// instead), parameter buffers' padding.
 // Cost: O(slots + blocks) per program.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +42,9 @@ inline constexpr double kFragmentation = 0.04;
 // RoleMemory::over_time follows the blocks of every pass; slots beside each other, and those whose
 // activations are offloaded, are one step each, at what they need at most.
 std::vector<RoleMemory> hybrid_memory(const LoweredJob& job, const Plan& plan, const Device& device);
+
+// Of the role that needs most, without an execution graph. Nothing where the plan is not legal.
+std::optional<MemoryUse> largest_use(const Model& model, const Plan& plan, const Device& device);
 
 // What would make it fit, the smallest change first, each with the peak it would lead to: "recompute
 // selective: 61.20 GiB". Tries recompute, ZeRO, sequence parallelism, offload, smaller micro-batches, larger

@@ -159,14 +159,14 @@ Device read_device(const Config& config) {
   device.memory_bandwidth = config.at("memory_bandwidth").bandwidth();
   device.vector_rate = config.at("vector_rate").flop_rate();
   if (const auto host = config.find("host_bandwidth")) device.host_bandwidth = host->bandwidth();
-  std::vector<std::string> figures = {"memory",
-                                      "memory_bandwidth",
-                                      "host_bandwidth",
-                                      "vector_rate",
-                                      "matrix_efficiency",
-                                      "vector_efficiency",
-                                      "memory_efficiency",
-                                      "launch_overhead"};
+  if (const auto reserved = config.find("reserved")) device.reserved = reserved->bytes();
+  if (const auto buffers = config.find("communicator_buffers"))
+    device.communicator_buffers = buffers->bytes();
+  if (device.reserved >= device.memory)
+    throw Error(config.at("reserved").where(), "leaves nothing of the memory");
+  std::vector<std::string> figures = {
+      "memory",      "reserved",          "communicator_buffers", "memory_bandwidth",  "host_bandwidth",
+      "vector_rate", "matrix_efficiency", "vector_efficiency",    "memory_efficiency", "launch_overhead"};
   if (const auto rates = config.find("matrix_rate")) {
     device.matrix_rate = read_matrix_rates(*rates);
     for (const auto& [dtype, rate] : device.matrix_rate)

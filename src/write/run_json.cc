@@ -126,8 +126,9 @@ Json metrics_json(const Run& run) {
           {"tokens_per_s", finite(tokens_per_second(run))},
           {"mfu", finite(model_flops_utilization(run))},
           {"hfu", finite(hardware_flops_utilization(run))},
-          {"executed_utilization", finite(executed_flops_utilization(run))},
+          {"attention_scores", has_hidden_scores(run.model) ? "causal half" : "all"},
           {"model_flops", whole(model_flops(run))},
+          {"full_model_flops", whole(full_model_flops(run))},
           {"hardware_flops", whole(hardware_flops(run))},
           {"bubble_fraction", finite(bubble_fraction(run))},
           {"bubble_ratio", finite(bubble_ratio(run))}};
@@ -186,6 +187,8 @@ Json memory_json(const MemoryUse& memory) {
           {"communication_buffers_bytes", memory.communication_buffers.value},
           {"temporary_bytes", memory.temporary.value},
           {"fragmentation_bytes", memory.fragmentation.value},
+          {"framework_bytes", memory.framework.value},
+          {"needed_bytes", memory.needed().value},
           {"capacity_bytes", memory.capacity.value},
           {"fits", memory.fits()}};
 }

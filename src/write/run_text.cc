@@ -162,6 +162,7 @@ std::string headline(const Run& run, bool colour) {
                                  rate(samples_per_second(run)));
   if (tokens_per_second(run) > 0) text += rate(tokens_per_second(run)) + " tokens/s     ";
   text += "MFU " + percent(model_flops_utilization(run));
+  if (has_hidden_scores(run.model)) text += " (causal half)";
   if (is_hybrid(run)) text += "     HFU " + percent(hardware_flops_utilization(run));
   text = heading(text, colour);
   if (run.goodput) text += goodput_text(*run.goodput);
@@ -289,9 +290,10 @@ std::vector<std::string> stage_row(const Run& run, const StageSummary& stage, co
   if (columns.others) row.push_back(share(others));
   row.push_back(share(stage.bubble));
   row.push_back(to_text(stage.peak));
-  row.push_back(run.memory.capacity.value > 0
-                    ? fmt::format("{:.1f}", 100 * ratio(stage.peak, run.memory.capacity))
-                    : "unknown");
+  row.push_back(
+      run.memory.capacity.value > 0
+          ? fmt::format("{:.1f}", 100 * ratio(stage.peak + run.memory.framework, run.memory.capacity))
+          : "unknown");
   return row;
 }
 
@@ -340,7 +342,7 @@ std::string memory_section(const Run& run, bool colour) {
   std::string verdict = "the device's capacity is not known";
   Ink ink = Ink::plain;
   if (memory.capacity.value > 0) {
-    verdict = fmt::format("{} of {}: {}", percent(ratio(memory.peak(), memory.capacity)),
+    verdict = fmt::format("{} of {}: {}", percent(ratio(memory.needed(), memory.capacity)),
                           to_text(memory.capacity), memory.fits() ? "fits" : "does not fit");
     ink = memory.fits() ? Ink::green : Ink::red;
   }
@@ -350,13 +352,15 @@ std::string memory_section(const Run& run, bool colour) {
                                                       {"activations", memory.activations},
                                                       {"communication buffers", memory.communication_buffers},
                                                       {"temporary", memory.temporary},
-                                                      {"fragmentation", memory.fragmentation}};
-  TextTable table{{{"category", false}, {"bytes"}, {"of peak"}}, {}};
+                                                      {"fragmentation", memory.fragmentation},
+                                                      {"driver, context, communicators", memory.framework}};
+  TextTable table{{{"category", false}, {"bytes"}, {"of all"}}, {}};
   for (const auto& [name, bytes] : parts) {
     if (bytes.value > 0)
-      table.rows.push_back({std::string(name), to_text(bytes), percent(ratio(bytes, memory.peak()))});
+      table.rows.push_back({std::string(name), to_text(bytes), percent(ratio(bytes, memory.needed()))});
   }
   std::string text = '\n' + paint(memory_title(run), Ink::bold, colour) + "  peak " + to_text(memory.peak()) +
+                     (memory.framework.value > 0 ? " and " + to_text(memory.framework) + " beside it" : "") +
                      ", " + paint(verdict, ink, colour) + '\n';
   return table.rows.empty() ? text : text + to_text(table, 2, colour);
 }
