@@ -12,6 +12,7 @@
 #include "cli/output_flags.h"
 #include "cli/study_flags.h"
 #include "ir/metrics.h"
+#include "read/machine_yaml.h"
 #include "read/study_yaml.h"
 #include "study/run_collective.h"
 #include "write/text_table.h"
@@ -120,7 +121,7 @@ class CollectiveCommand final : public Command {
                              fmt::format("--algorithm {}", algorithm));
     }
     overrides.insert(overrides.end(), settings_.begin(), settings_.end());
-    return Config::parse("", "command line", overrides);
+    return Config::parse("", "command line", overrides, expand_machine);
   }
 
   // Bandwidths as nccl-tests defines them, over the time until the last rank is done.

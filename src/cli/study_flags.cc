@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/model_flags.h"
+#include "read/machine_yaml.h"
 #include "read/study_yaml.h"
 
 namespace armilla {
@@ -204,7 +205,8 @@ Config StudyFlags::configuration(std::string_view command) const {
     set("model.dimensions." + name, fmt::format("{}", size), flag);
   }
   overrides.insert(overrides.end(), settings.begin(), settings.end());
-  return study ? Config::read(input, overrides) : Config::parse("", "command line", overrides);
+  return study ? Config::read(input, overrides, expand_machine)
+               : Config::parse("", "command line", overrides, expand_machine);
 }
 
 std::string StudyFlags::as_typed(std::string_view text) const {

@@ -72,6 +72,13 @@ void check_precision(const Study& study, const CostModel& cost) {
   }
 }
 
+void check_precision(const Model& model, const CostModel& cost, const std::string& device,
+                     const std::string& where) {
+  for (const Operator& op : model.operators) {
+    if (op.forward.kind == WorkKind::matrix) require_precision(cost, op.forward.dtype, device, where);
+  }
+}
+
 void settle_default_precision(Study& study) {
   if (study.request.precision || !is_described(study.model.name)) return;
   std::vector<std::unique_ptr<CostModel>> costs;

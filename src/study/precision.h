@@ -8,13 +8,17 @@
 
 namespace armilla {
 
-// "no fp8 matrix units" refused, with `where`. `device` is what the message calls it.
+// Throws Error where there is no rate. `device` is what the message calls it.
 void require_precision(const CostModel& cost, DType dtype, const std::string& device,
                        const std::string& where);
 
 // Every type that matrix products of the resolved plan are in, on every device of its ranks. fp8 and fp4
 // plans compute attention, embeddings and heads in bf16. `cost` is that of the machine's usual device.
 void check_precision(const Study& study, const CostModel& cost);
+
+// Every type that matrix products of a model as read are in: where no plan gives another one.
+void check_precision(const Model& model, const CostModel& cost, const std::string& device,
+                     const std::string& where);
 
 // Where the user leaves the precision of a described model open and some device has no bf16: the nearest type
 // that all of them have (fp16, else fp32).
