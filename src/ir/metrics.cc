@@ -106,9 +106,10 @@ bool has_hidden_scores(const Model& model) {
                      [](const Operator& op) { return op.masked_flops.value > 0 || op.full_flops.value > 0; });
 }
 
-double forward_model_flops(const Model& model) {
-  double flops = 0;
-  for (const Operator& op : model.operators) flops += forward_flops(op, false);
+Flops visible_forward_flops(const Model& model) {
+  Flops flops;
+  for (const Operator& op : model.operators)
+    flops += op.masked_flops.value > 0 ? op.masked_flops : op.forward.flops;
   return flops;
 }
 

@@ -34,8 +34,8 @@ double full_model_flops(const Run& run);
 double hardware_flops(const Run& run);
 // Whether a mask hides scores, so that the two counts of model flops differ.
 bool has_hidden_scores(const Model& model);
-// Forward matrix products of the model as read (one micro-batch), counted as model flops are.
-double forward_model_flops(const Model& model);
+// All forward arithmetic of the model as read (one micro-batch), but for hidden scores.
+Flops visible_forward_flops(const Model& model);
 
 struct CollectiveSummary {
   CollectiveKind kind;

@@ -59,7 +59,7 @@ std::vector<Option> options_of(const Model& model, const Plan& plan) {
     add(
         "offload", "offload of activations", "the transfers take time",
         [](Plan& without) { without.offload_activations = false; },
-        "the pass at work and the next one to come stay on the device as a whole");
+        "the block at work and the one on its way stay on the device");
   }
   return options;
 }

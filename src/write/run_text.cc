@@ -127,11 +127,12 @@ std::string title_section(const Run& run, bool colour) {
   if (has_model(run)) {
     const ModelTotals sum = totals(run.model);
     const std::int64_t tokens = run.model.facts.sequence;
-    text += wrap(fmt::format("{} parameters ({}), {} forward for {} samples{}",
-                             with_separators(sum.parameters), to_text(sum.parameter_bytes),
-                             to_text(sum.forward_flops), with_separators(run.model.batch),
-                             tokens > 0 ? fmt::format(" of {} tokens", with_separators(tokens)) : ""),
-                 "  model    ");
+    text += wrap(
+        fmt::format("{} parameters ({}), {} forward{} for {} samples{}", with_separators(sum.parameters),
+                    to_text(sum.parameter_bytes), to_text(visible_forward_flops(run.model)),
+                    has_hidden_scores(run.model) ? " (causal half)" : "", with_separators(run.model.batch),
+                    tokens > 0 ? fmt::format(" of {} tokens", with_separators(tokens)) : ""),
+        "  model    ");
   }
   text += machine_text(study.machine);
   text += is_hybrid(run)   ? hybrid_plan_text(study.plan)
