@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "read/onnx_copies.h"
 #include "read/onnx_dims.h"
 #include "read/onnx_graph.h"
 #include "read/onnx_node_view.h"
@@ -128,6 +129,32 @@ class Assembly {
         }
       }
     }
+    merge_copies();
+  }
+
+  // A tied weight that the file stores twice is one parameter.
+  void merge_copies() {
+    std::vector<std::uint32_t> trained;
+    for (const std::vector<std::uint32_t>& values : parameters_) {
+      for (const std::uint32_t value : values) {
+        if (trained_[value] && !packed_.contains(value)) add_once(trained, value);
+      }
+    }
+    const std::map<std::uint32_t, std::uint32_t> copies = find_copies(graph_, trained);
+    if (copies.empty()) return;
+    for (std::vector<std::uint32_t>& values : parameters_) {
+      std::vector<std::uint32_t> merged;
+      for (const std::uint32_t value : values) {
+        const auto copy = copies.find(value);
+        add_once(merged, copy == copies.end() ? value : copy->second);
+      }
+      values = std::move(merged);
+    }
+    const auto& [copy, original] = *copies.begin();
+    model_.notes.push_back(
+        fmt::format("'{}' holds the values of '{}'{}: counted once", graph_.values[copy].name,
+                    graph_.values[original].name,
+                    copies.size() > 1 ? fmt::format(" ({} such weights)", copies.size()) : std::string()));
   }
 
   std::uint32_t parameter(std::uint32_t value) {

@@ -64,6 +64,25 @@ class OnnxBuilder {
     tensor.add_string(8, name);
     return *this;
   }
+  // A matrix whose bytes are in the file; element (i, j) is that of the sequence at i * by_row + j *
+  // by_column.
+  OnnxBuilder& matrix(const std::string& name, const Shape& shape, std::size_t by_row,
+                      std::size_t by_column) {
+    std::vector<float> values;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(shape[0]); ++i) {
+      for (std::size_t j = 0; j < static_cast<std::size_t>(shape[1]); ++j) {
+        const auto at = static_cast<std::uint32_t>(i * by_row + j * by_column);
+        values.push_back(static_cast<float>(at * 2654435761U));
+      }
+    }
+    protozero::pbf_writer graph(graph_);
+    protozero::pbf_writer tensor(graph, 5);
+    for (const std::int64_t dimension : shape) tensor.add_int64(1, dimension);
+    tensor.add_int32(2, 1);
+    tensor.add_string(8, name);
+    tensor.add_bytes(9, reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+    return *this;
+  }
   OnnxBuilder& node(const std::string& type, const std::vector<std::string>& inputs,
                     const std::vector<std::string>& outputs,
                     const std::vector<BuilderAttribute>& attributes = {}, const std::string& domain = "") {

@@ -220,6 +220,19 @@ bool OnnxFrozen::is_state_update(const OnnxNode& node, std::size_t input) const 
          graph_.values[node.outputs[0]].shape == graph_.values[node.inputs[input]].shape;
 }
 
+bool OnnxFrozen::counts_up(std::uint32_t value) {
+  const OnnxValue& weight = graph_.values[value];
+  constexpr std::int64_t kFewest = 4;
+  constexpr std::int64_t kMost = 1024;
+  const std::int64_t elements = element_count(*weight.shape, weight.name);
+  const OnnxConstant* known = elements < kFewest || elements > kMost ? nullptr : graph_.constant(value);
+  if (known == nullptr) return false;
+  for (std::size_t i = 0; i < known->size(); ++i) {
+    if (known->real(i) != static_cast<double>(i)) return false;
+  }
+  return true;
+}
+
 bool OnnxFrozen::is_grid(std::uint32_t node, std::uint32_t value) {
   if (!is_one_of(graph_.nodes[node], {"Add", "Sub", "Mul"})) return false;
   const OnnxConstant* known = graph_.constant(value);

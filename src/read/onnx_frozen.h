@@ -36,6 +36,8 @@ class OnnxFrozen {
   // Whether a product with a constant is a phase: it ends in both Sin and Cos.
   bool is_phase(std::uint32_t value) const;
   bool is_sinusoid(std::uint32_t value) const;
+  // 0, 1, 2 ...: the expectation over bins that some detectors write as a convolution.
+  bool counts_up(std::uint32_t value);
   bool is_grid(std::uint32_t node, std::uint32_t value);
 
  private:

@@ -343,6 +343,14 @@ TEST(OnnxPositions, GridsAndAnchorsAreNotTrained) {
   EXPECT_THAT(trained(graph), UnorderedElementsAre("w"));
 }
 
+TEST(OnnxPositions, AnExpectationOverBinsIsNotTrained) {
+  OnnxBuilder graph;  // YOLO's distribution of distances: a convolution with 0, 1, 2 ...
+  graph.input("x", {1, 3, 4, 5}).weight("w", {8, 3, 1, 1}).reals("bins", {0, 1, 2, 3, 4, 5, 6, 7});
+  graph.ints("s", {1, 8, 1, 1}).node("Reshape", {"bins", "s"}, {"b"}).node("Conv", {"x", "w"}, {"c"});
+  graph.node("Softmax", {"c"}, {"p"}, {{"axis", kOne}}).node("Conv", {"p", "b"}, {"y"}).output("y");
+  EXPECT_THAT(trained(graph), UnorderedElementsAre("w"));
+}
+
 TEST(OnnxPositions, BoxesOfADetectorAreNotTrained) {
   OnnxBuilder graph;  // SSD's: centres and sizes that the offsets refer to
   graph.input("x", {1, 4, 5, 5}).weight("w", {4, 4, 1, 1}).ints("rows", {1, 25, 4}).reals("k", {0.1F});

@@ -120,8 +120,12 @@ OnnxKind OnnxParameters::by_role(std::uint32_t index, std::size_t input, const O
   const auto buffer = [](bool is) { return is ? OnnxKind::buffer : OnnxKind::nothing; };
   if (source.frozen || role == 'v') return buffer(weight);
   switch (role) {
-    case 'w':
-      return weight && frozen_.is_phase(node.outputs[0]) ? OnnxKind::buffer : trained(weight);
+    case 'w': {
+      const bool frozen =
+          frozen_.is_phase(node.outputs[0]) ||
+          (node.type == "Conv" && value.origin != OnnxOrigin::generated && frozen_.counts_up(source.value));
+      return weight && frozen ? OnnxKind::buffer : trained(weight);
+    }
     case 'i':
       return trained(is_numeric(dtype));
     case 'n':

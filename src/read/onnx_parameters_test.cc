@@ -247,6 +247,22 @@ TEST(OnnxMadeWeights, SharedOnesCountOnce) {
   EXPECT_EQ(count(tied.node("MatMul", {"h", "t"}, {"y"}).output("y")), 800);
 }
 
+TEST(OnnxTiedWeights, StoredTwiceCountOnce) {
+  const auto model = [](std::size_t by_row, std::size_t by_column) {
+    OnnxBuilder graph;  // the last product's weight is the table turned round, as GPT-2's exports have it
+    graph.input("ids", {2, 3}, 7)
+        .matrix("table", {100, 64}, 64, 1)
+        .matrix("head", {64, 100}, by_row, by_column);
+    graph.node("Gather", {"table", "ids"}, {"h"}).node("MatMul", {"h", "head"}, {"y"}).output("y");
+    return graph.read();
+  };
+  const Model tied = model(1, 64);
+  EXPECT_EQ(totals(tied).parameters, 6400);
+  EXPECT_EQ(tied.operators[1].parameters, tied.operators[0].parameters);
+  EXPECT_THAT(tied.notes, testing::Contains("'head' holds the values of 'table': counted once"));
+  EXPECT_EQ(totals(model(100, 1)).parameters, 12800) << "another matrix of the same size";
+}
+
 TEST(OnnxBiases, OfOneOutputAndMadeOfZerosCount) {
   OnnxBuilder one;
   one.input("x", {2, 8}).weight("w", {8, 1}).weight("b", {1}).node("MatMul", {"x", "w"}, {"m"});
