@@ -7,6 +7,7 @@
 namespace armilla {
 
 std::optional<Config> DescriptionFields::find(std::string_view key) const {
+  asked_.emplace(key);
   std::optional<Config> value = config_.find(key);
   if (value && !value->is_scalar() && !value->is_list() && !value->is_map()) return std::nullopt;
   return value;

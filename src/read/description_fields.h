@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +29,7 @@ class DescriptionFields {
       : config_(config), description_(description) {}
 
   std::optional<Config> find(std::string_view key) const;  // nothing for null
+  const std::set<std::string, std::less<>>& asked() const { return asked_; }  // the keys, found or not
   // Leaves the field as it is when the key is absent, which is an Error if it is `required`.
   void count(std::int64_t& field, std::string_view name, std::string_view key, std::int64_t lowest,
              std::int64_t highest, bool required = false);
@@ -40,6 +43,7 @@ class DescriptionFields {
  private:
   const Config& config_;
   ModelDescription& description_;
+  mutable std::set<std::string, std::less<>> asked_;
 };
 
 }  // namespace armilla

@@ -138,6 +138,94 @@ TEST(Huggingface, EncodersHaveThePublishedNumberOfParameters) {
             86'567'656);
 }
 
+// The parameters of transformers' MODEL(CONFIG()), by the published counts where the class's own values are
+// those of a model that was released.
+TEST(Huggingface, AbsentKeysHaveTheValuesOfTheClass) {
+  const auto own = [](const std::string& type, const std::string& more = "") {
+    return parameters_of("{\"model_type\": \"" + type + "\"" + more + "}");
+  };
+  EXPECT_EQ(own("llama"), 6'738'415'616);       // Llama 7B
+  EXPECT_EQ(own("mistral"), 7'241'732'096);     // Mistral 7B v0.1
+  EXPECT_EQ(own("mixtral"), 46'702'792'704);    // Mixtral 8x7B
+  EXPECT_EQ(own("gpt2"), 124'439'808);          // GPT-2
+  EXPECT_EQ(own("gpt_neox"), 20'554'567'680);   // GPT-NeoX-20B
+  EXPECT_EQ(own("bert"), 110'106'428);          // BERT base
+  EXPECT_EQ(own("t5"), 60'506'624);             // T5 small
+  EXPECT_EQ(own("mt5"), 300'176'768);           // mT5 small
+  EXPECT_EQ(own("vit"), 85'800'194);            // ViT-B/16 with two classes
+  EXPECT_EQ(own("qwen2_moe"), 14'315'784'192);  // Qwen1.5-MoE-A2.7B
+  EXPECT_EQ(own("qwen2"), 12'049'846'272);
+  EXPECT_EQ(own("qwen3"), 12'049'461'248);
+  EXPECT_EQ(own("qwen3_moe"), 15'350'731'776);
+  EXPECT_EQ(own("deepseek_v3"), totals(read_model("deepseek-v3", {})).parameters);
+  // Of DeepSeek-V2's class, the number of active experts has no value of its own.
+  EXPECT_EQ(own("deepseek_v2", ", \"num_experts_per_tok\": 6"),
+            own("deepseek_v2", R"(, "num_experts_per_tok": 6, "vocab_size": 32000, "hidden_size": 4096,
+                "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32, "q_lora_rank": 1536,
+                "kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128,
+                "n_routed_experts": 64, "n_shared_experts": 2, "moe_intermediate_size": 1407,
+                "first_k_dense_replace": 0)"));
+  EXPECT_EQ(error_in(R"({"model_type": "deepseek_v2"})"),
+            "some-model/config.json:1:1: the key 'num_experts_per_tok' is missing");
+}
+
+TEST(Huggingface, NullIsNotAbsent) {
+  const auto heads = [](const std::string& value) {
+    return read("{\"model_type\": \"mistral\"" + value + "}").facts.kv_heads;
+  };
+  EXPECT_EQ(heads(""), 8);
+  EXPECT_EQ(heads(", \"num_key_value_heads\": null"), 32);
+  // Without experts at all, or without shared ones.
+  const std::string v3 = R"({"model_type": "deepseek_v3", "num_hidden_layers": 4)";
+  EXPECT_EQ(read(v3 + "}").facts.experts, 256);
+  EXPECT_EQ(read(v3 + R"(, "n_routed_experts": null})").facts.experts, 0);
+  EXPECT_LT(parameters_of(v3 + R"(, "n_shared_experts": null})"), parameters_of(v3 + "}"));
+  EXPECT_EQ(read(R"({"model_type": "deepseek_v3", "num_hidden_layers": 3})").facts.experts, 0);
+}
+
+TEST(Huggingface, KnowsTheOtherNamesOfKeys) {
+  EXPECT_EQ(parameters_of(R"({"model_type": "gpt2", "num_hidden_layers": 24, "hidden_size": 1024,
+                              "num_attention_heads": 16})"),
+            parameters_of(R"({"model_type": "gpt2", "n_layer": 24, "n_embd": 1024, "n_head": 16})"));
+  EXPECT_EQ(read(R"({"model_type": "deepseek_v3", "num_local_experts": 64})").facts.experts, 64);
+  EXPECT_EQ(read(R"({"model_type": "mixtral", "num_experts": 4})").facts.experts, 4);
+}
+
+TEST(Huggingface, SaysWhatItTookAndWhatItDoesNotKnow) {
+  const std::string text = kMistral;
+  EXPECT_EQ(read(text).notes,
+            std::vector<std::string>{"samples of 8192 tokens; the configuration allows 32768"});
+  const auto notes_with = [&](const std::string& from, const std::string& to) {
+    return read(std::string(text).replace(text.find(from), from.size(), to)).notes;
+  };
+  EXPECT_EQ(notes_with("MistralForCausalLM", "MistralForCausalLMEagle3").back(),
+            "architectures MistralForCausalLMEagle3 is not known: read as MistralForCausalLM by its model_type "
+            "'mistral', though it may be another network");
+  EXPECT_EQ(notes_with("MistralForCausalLM", "MistralModel").back(),
+            "architectures MistralModel: its head is not modelled, it is read as MistralForCausalLM");
+  EXPECT_EQ(notes_with("\"vocab_size\"", "\"draft_vocab_size\": 8, \"vocab_sise\": 9, \"vocab_size\"").back(),
+            "keys that MistralConfig does not know have no effect: draft_vocab_size, vocab_sise (did you mean "
+            "'vocab_size'?)");
+  EXPECT_EQ(notes_with("  \"num_hidden_layers\": 32,\n", "").back(),
+            "absent keys have MistralConfig's own values: num_hidden_layers 32");
+  const std::vector<std::string> v3 =
+      read(R"({"model_type": "deepseek_v3", "num_routed_experts": 8, "num_hidden_layers": 4})").notes;
+  EXPECT_EQ(v3.at(0),
+            "keys that DeepseekV3Config does not know have no effect: num_routed_experts (did you mean "
+            "'n_routed_experts'?)");
+  EXPECT_NE(v3.at(1).find("n_routed_experts 256"), std::string::npos) << v3.at(1);
+}
+
+TEST(Huggingface, HeadsOfBertFollowItsArchitecture) {
+  const auto with = [](const std::string& head) {
+    return read(R"({"model_type": "bert", "vocab_size": 30522, "architectures": [")" + head + "\"]}");
+  };
+  EXPECT_EQ(totals(with("BertForSequenceClassification")).parameters, 109'482'240);
+  EXPECT_EQ(totals(with("BertForTokenClassification")).parameters, 108'891'648);
+  EXPECT_EQ(totals(with("BertLMHeadModel")).parameters, 109'514'298);
+  EXPECT_EQ(totals(with("BertForNextSentencePrediction")).parameters, 109'483'778);
+}
+
 TEST(Huggingface, TakesNameAndSequence) {
   const Model model = read(kMistral);
   EXPECT_EQ(model.name, "some-model");
@@ -162,10 +250,12 @@ TEST(Huggingface, WhatIsMissingOrWrongIsNamed) {
       "some-model/config.json:1:16: model_type: unknown model_type 'lama'\n"
       "  hint: did you mean 'llama'? (known: bert, deepseek_v2, deepseek_v3, gpt2, gpt_neox, llama, mistral, "
       "mixtral, mt5, qwen2, qwen2_moe, qwen3, qwen3_moe, t5, vit)");
-  EXPECT_EQ(error_in(replaced("  \"hidden_size\": 4096,\n", "")),
-            "some-model/config.json:1:1: the key 'hidden_size' is missing");
   EXPECT_EQ(error_in(replaced("\"hidden_size\": 4096", "\"hidden_size\": null")),
-            "some-model/config.json:1:1: the key 'hidden_size' is missing");
+            "some-model/config.json:5:18: hidden_size: is null\n"
+            "  hint: give a number, or leave the key out for 4096");
+  EXPECT_EQ(error_in("[1]"),
+            "some-model/config.json:1:1: holds a list, not a Hugging Face configuration\n"
+            "  hint: a model in JSON is the config.json of a Hugging Face model");
   EXPECT_EQ(error_in(replaced("\"num_hidden_layers\": 32", "\"num_hidden_layers\": -1")),
             "some-model/config.json:9:24: num_hidden_layers: -1 is too small\n  hint: the lowest value is 1");
   EXPECT_EQ(error_in(replaced("\"num_hidden_layers\": 32", "\"num_hidden_layers\": [32]")),
