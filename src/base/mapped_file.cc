@@ -14,6 +14,8 @@
 namespace armilla {
 
 MappedFile::MappedFile(const std::string& path) {
+  if (path == "-")
+    throw Error(path, "standard input is not read", "name a file; one that is called '-' is ./-");
   // Without O_NONBLOCK a pipe that nobody writes to would hang here, before its type is known.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) throw Error(path, fmt::format("cannot open the file: {}", std::strerror(errno)));

@@ -16,6 +16,9 @@
 namespace armilla {
 namespace {
 
+// What stands for standard output; a file of that name is "./-".
+constexpr std::string_view kStandardOutput = "-";
+
 [[noreturn]] void fail(const std::string& path, int code) {
   throw Error(path, fmt::format("cannot write the file: {}", std::strerror(code)),
               code == ENOENT ? "the folder does not exist" : "");
@@ -58,6 +61,10 @@ class Descriptor {
 class StagedFile {
  public:
   explicit StagedFile(const NamedContents& file) : target_(file.path) {
+    if (target_ == kStandardOutput) {
+      direct_ = file.contents;
+      return;
+    }
     struct stat status {};
     const bool exists = ::stat(target_.c_str(), &status) == 0;
     if (exists && S_ISDIR(status.st_mode)) fail(target_, EISDIR);
@@ -90,6 +97,7 @@ class StagedFile {
   }
   void write_direct() const {
     if (!staged_.empty()) return;
+    if (target_ == kStandardOutput) return write_all(STDOUT_FILENO, direct_, "standard output");
     Descriptor direct(::open(target_.c_str(), O_WRONLY | O_CLOEXEC), target_);
     write_all(direct.number(), direct_, target_);
     direct.close();
@@ -111,6 +119,11 @@ class StagedFile {
 void write_files(const std::vector<NamedContents>& files) {
   std::set<std::filesystem::path> targets;
   for (const NamedContents& file : files) {
+    if (file.path == kStandardOutput) {
+      if (!targets.insert(kStandardOutput).second)
+        throw Error("-", "two outputs would go to standard output", "give all but one a file");
+      continue;
+    }
     std::error_code unknown;
     const std::filesystem::path target =
         std::filesystem::weakly_canonical(std::filesystem::absolute(file.path), unknown);

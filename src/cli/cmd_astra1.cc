@@ -98,8 +98,9 @@ class Astra1Command final : public Command {
     done.report.total_stat_rows = rows;
     done.report.stat_row = row;
     write(done);
-    session.out << done.lines;
-    if (!output_.quiet) session.out << '\n' << write_run_text(done.run, session.colour);
+    const Session people = for_people(session, {output_.json, output_.trace});
+    people.out << done.lines;
+    if (!output_.quiet) people.out << '\n' << write_run_text(done.run, people.colour);
   }
 
  private:

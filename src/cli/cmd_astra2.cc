@@ -70,8 +70,9 @@ class Astra2Command final : public Command {
       done.files.push_back({logging_folder_ + "/log.log", done.log});
     }
     output_.write(done.run, std::move(done.files), folders);
-    session.out << done.lines;
-    if (!output_.quiet) session.out << '\n' << write_run_text(done.run, session.colour);
+    const Session people = for_people(session, {output_.json, output_.trace});
+    people.out << done.lines;
+    if (!output_.quiet) people.out << '\n' << write_run_text(done.run, people.colour);
   }
 
  private:

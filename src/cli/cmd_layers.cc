@@ -46,7 +46,8 @@ class LayersCommand final : public Command {
     if (!json_.empty()) files.push_back({json_, write_layers_json(table)});
     if (!csv_.empty()) files.push_back({csv_, write_layers_csv(table)});
     write_files(files);
-    if (!quiet_) session.out << write_layers_text(table, session.colour);
+    const Session people = for_people(session, {json_, csv_});
+    if (!quiet_) people.out << write_layers_text(table, people.colour);
   }
 
  private:

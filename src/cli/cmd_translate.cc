@@ -38,7 +38,7 @@ class TranslateCommand final : public Command {
                    "a model (zoo name or ONNX file), a text workload, Chakra traces (file or PREFIX of "
                    "PREFIX.<rank>.et), a FlexFlow task graph, an MSCCL algorithm or an ASTRA-sim 2 log")
         ->type_name("INPUT");
-    app.add_option("-o,--output", output_, "the file to write, or the prefix of one file per rank")
+    app.add_option("-o,--output", output_, "the file to write, - for standard output, or the prefix of one file per rank")
         ->type_name("FILE")
         ->required();
     app.add_option(
@@ -82,7 +82,8 @@ class TranslateCommand final : public Command {
     app.add_flag("--quiet", quiet_, "print nothing but errors");
   }
 
-  void execute(const Session& session) override {
+  void execute(const Session& whole) override {
+    const Session session = for_people(whole, {output_});
     options_.npus = parse_flag(npus_, "--npus", 1, INT32_MAX);
     if (!synthetic_.empty()) return write_synthetic(session);
     if (input_.empty())
@@ -110,7 +111,8 @@ class TranslateCommand final : public Command {
   // A text workload goes to a trace only when the output says so.
   bool wants_workload() const {
     if (!format_.empty()) return is_named(text_workload_formats(), format_);
-    return output_.ends_with(".txt") || output_.ends_with(".csv") || output_.ends_with(".json");
+    return output_ == "-" || output_.ends_with(".txt") || output_.ends_with(".csv") ||
+           output_.ends_with(".json");
   }
   bool wants_traces() const {
     if (!format_.empty()) return is_named(trace_formats(), format_);

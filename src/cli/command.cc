@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 
 namespace armilla {
@@ -136,6 +137,11 @@ std::string footer(std::span<const Example> examples) {
 
 std::span<const CommandInfo> commands() {
   return kCommands;
+}
+
+Session for_people(const Session& session, std::initializer_list<std::string_view> outputs) {
+  if (std::find(outputs.begin(), outputs.end(), "-") == outputs.end()) return session;
+  return {session.err, session.err, false, session.progress};
 }
 
 std::unique_ptr<CLI::App> make_parser(std::vector<std::unique_ptr<Command>>& instances) {

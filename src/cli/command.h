@@ -1,6 +1,7 @@
 // Commands of the program ("verbs"): one table; each command is one source file, cmd_<verb>.cc.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <ostream>
 #include <span>
@@ -21,6 +22,10 @@ struct Session {
   bool colour = false;    // `out` is a terminal that wants colours
   bool progress = false;  // `err` is a terminal
 };
+
+// Where a command prints what is for people to read: standard error where one of the `outputs` is "-", standard
+// output itself.
+Session for_people(const Session& session, std::initializer_list<std::string_view> outputs);
 
 class Command {
  public:

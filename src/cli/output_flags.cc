@@ -20,6 +20,7 @@ class FreshFolders {
  public:
   // Throws Error.
   void make(const std::string& path) {
+    if (path == "-") throw Error(path, "is standard output, no folder", "a folder of that name is ./-");
     std::filesystem::path part;
     for (const std::filesystem::path& step : std::filesystem::path(path)) {
       part /= step;
@@ -49,14 +50,15 @@ void OutputFlags::declare(CLI::App& app) {
   app.add_flag("--no-fold", no_fold, "simulate every rank even where one can stand for all");
   app.add_flag("--every-message", every_message,
                "simulate every message even of collectives that one can stand for");
-  app.add_option("--json", json, "write every figure to FILE (docs/formats/run_json.md)")
+  app.add_option("--json", json, "write every figure to FILE, - for standard output (docs/formats/run_json.md)")
       ->type_name("FILE")
       ->group("Output");
   app.add_option("--csv", csv, "write tables to folder DIR, which is made if missing")
       ->type_name("DIR")
       ->group("Output");
   app.add_option("--trace", trace,
-                 "write the timeline: .pftrace for ui.perfetto.dev, .json for chrome://tracing")
+                 "write the timeline: .pftrace for ui.perfetto.dev (also -, standard output), .json for "
+                 "chrome://tracing")
       ->type_name("FILE")
       ->group("Output");
 }
@@ -93,6 +95,9 @@ TimelineSelection OutputFlags::selection() const {
 
 SimulationOptions OutputFlags::options() const {
   if (!trace.empty()) trace_format(trace);
+  if (csv == "-")
+    throw Error("--csv -", "several tables need a folder, and standard output is one file",
+                "name a folder, or use --json - for every figure");
   selection();
   for (const auto& [flag, text] :
        {std::pair("--timeline-ranks", timeline_ranks), std::pair("--timeline-window", timeline_window)}) {

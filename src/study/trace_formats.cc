@@ -32,6 +32,20 @@ constexpr TraceFormat kFormats[] = {
     {"graphml", ".graphml", "a drawing for yEd, Gephi and networkx", write_graphml},
     {"svg", ".svg", "a picture, laid out by Graphviz' dot", write_svg}};
 
+std::string contents_of(const ChakraTrace& trace, const TraceFormat& format, bool packed) {
+  std::string contents = format.write(trace);
+  return packed && format.write == write_chakra ? gzipped(contents) : contents;
+}
+
+NamedContents standard_output(const TraceSet& job, const TraceFormat& format, bool packed) {
+  if (job.ranks.size() != 1)
+    throw Error("-o -", fmt::format("traces of {} ranks are as many files, and standard output is one", job.ranks.size()),
+                "name a prefix, or choose a rank with --rank");
+  if (!job.communicators.empty())
+    throw Error("-o -", "the trace refers to groups, which need a file of their own", "name a file");
+  return {"-", contents_of(job.ranks.front(), format, packed)};
+}
+
 }  // namespace
 
 std::span<const TraceFormat> trace_formats() {
@@ -55,13 +69,12 @@ std::vector<NamedContents> trace_files(const TraceSet& job, const TraceFormat& f
                                        const std::string& path, bool packed) {
   const bool has_suffix = path.size() > format.suffix.size() && path.ends_with(format.suffix);
   const std::string prefix = has_suffix ? path.substr(0, path.size() - format.suffix.size()) : path;
+  if (path == "-") return {standard_output(job, format, packed)};
   std::vector<NamedContents> files;
   for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
     const bool alone = has_suffix && job.ranks.size() == 1;
-    std::string contents = format.write(job.ranks[rank]);
-    if (packed && format.write == write_chakra) contents = gzipped(contents);
-    files.push_back(
-        {alone ? path : fmt::format("{}.{}{}", prefix, rank, format.suffix), std::move(contents)});
+    files.push_back({alone ? path : fmt::format("{}.{}{}", prefix, rank, format.suffix),
+                     contents_of(job.ranks[rank], format, packed)});
   }
   if (!job.communicators.empty())
     files.push_back({prefix + ".communicators.json", write_communicators(job.communicators)});

@@ -61,8 +61,10 @@ constexpr TextWorkloadFormat kTextWorkloadFormats[] = {
     {"json", kJson, "the same as JSON, schema armilla.text_workload/1", write_text_workload_json},
     {"csv", kCsv, "the same as a table", write_text_workload_csv}};
 
+// Standard output, "-", has no suffix: it gets the first of the formats.
 template <class Format>
 bool matches(const Format& format, const std::string& path) {
+  if (path == "-") return true;
   for (const std::string_view suffix : format.suffixes) {
     if (path.ends_with(suffix)) return true;
   }
