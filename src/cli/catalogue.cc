@@ -86,10 +86,9 @@ std::vector<CatalogueEntry> schedules() {
 
 std::vector<CatalogueEntry> formats() {
   std::vector<CatalogueEntry> entries;
-  for (const ModelFormat& format : model_formats()) {
-    entries.push_back({std::string(format.name),
-                       fmt::format("read: {} ({})", format.help, fmt::join(format.suffixes, ", ")),
-                       {}});
+  for (const FileFormat& format : file_formats()) {
+    if (!format.read) continue;
+    entries.push_back({std::string(format.name), fmt::format("read: {}; {}", format.what, format.use), {}});
   }
   const auto add = [&](std::string_view command, std::string_view name, std::string_view help) {
     entries.push_back({std::string(name), fmt::format("written by {}: {}", command, help), {}});

@@ -66,8 +66,11 @@ class CollectiveCommand final : public Command {
       for (const ListedSize& size : sizes)
         rows.push_back({size.text, algorithm, run_collective(study, *kind, size.bytes, options)});
     }
+    if (const std::string note = hidden_by_machine(configuration("")); !note.empty())
+      rows.front().run.warnings.push_back(note);
     if (rows.size() == 1) output_.write(rows.front().run);
-    if (!output_.quiet) session.out << report(rows, session.colour);
+    const Session people = for_people(session, {output_.json, output_.trace});
+    if (!output_.quiet) people.out << report(rows, people.colour);
   }
 
  private:

@@ -25,14 +25,17 @@ class RunCommand final : public Command {
     SimulationOptions options = output_.options();
     Run run = study_.speaking_of_flags([&] {
       const Config config = study_.configuration("armilla run");
-      return config.has("jobs") ? run_several(read_jobs(config), options)
-                                : run_one(prepare_study(read_study(config)), options);
+      Run done = config.has("jobs") ? run_several(read_jobs(config), options)
+                                    : run_one(prepare_study(read_study(config)), options);
+      if (std::string note = hidden_by_machine(config); !note.empty()) done.notes.push_back(std::move(note));
+      return done;
     });
     for (std::vector<std::string>* const texts : {&run.notes, &run.warnings}) {
       for (std::string& text : *texts) text = study_.as_typed(text);
     }
     output_.write(run);
-    if (!output_.quiet) session.out << write_run_text(run, session.colour);
+    const Session people = for_people(session, {output_.json, output_.trace});
+    if (!output_.quiet) people.out << write_run_text(run, people.colour);
   }
 
  private:

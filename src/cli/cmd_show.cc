@@ -10,6 +10,7 @@
 #include "base/units_text.h"
 #include "cli/catalogue.h"
 #include "cli/command.h"
+#include "read/file_format.h"
 #include "read/machine_yaml.h"
 #include "write/text_table.h"
 
@@ -101,11 +102,11 @@ class ShowCommand final : public Command {
       }
     }
     if (found) return;
-    if (name_.ends_with(".yaml") || name_.ends_with(".yml")) {
+    if (is_path(name_)) {
       if (is_device_file()) {
-        show_device(session, load_device(file(), name_));
+        show_device(session, load_device(name_, name_));
       } else {
-        show_machine(session, load_machine(file(), name_));
+        show_machine(session, load_machine(name_, name_));
       }
       return;
     }
@@ -114,12 +115,11 @@ class ShowCommand final : public Command {
   }
 
  private:
-  // "x.yaml" in this folder is a path, too.
-  std::string file() const { return is_path(name_) ? name_ : "./" + name_; }
-
   bool is_device_file() const {
-    const Config config = Config::read(name_);
-    return config.is_map() && !config.has("dimensions") && config.has("memory_bandwidth");
+    const FileKind kind = sniff_file(name_);
+    if (kind < FileKind::json && kind != FileKind::device && kind != FileKind::machine)
+      throw wrong_kind(name_, kind, "a machine or a device");
+    return kind == FileKind::device;
   }
 
   // Machines and devices that the name means without being theirs: "h100".
@@ -142,8 +142,7 @@ class ShowCommand final : public Command {
   }
 
   std::string yaml() const {
-    if (name_.ends_with(".yaml") || name_.ends_with(".yml"))
-      return is_device_file() ? device_text(file(), name_) : machine_text(file(), name_);
+    if (is_path(name_)) return is_device_file() ? device_text(name_, name_) : machine_text(name_, name_);
     const auto is = [&](const std::vector<std::string>& names) {
       return std::find(names.begin(), names.end(), name_) != names.end();
     };

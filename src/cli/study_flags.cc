@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "cli/model_flags.h"
 #include "read/machine_yaml.h"
+#include "read/namesake.h"
 #include "read/study_yaml.h"
 
 namespace armilla {
@@ -179,6 +180,7 @@ Config StudyFlags::configuration(std::string_view command) const {
                        [&](const std::string& setting) { return setting.starts_with(key); });
   };
   const bool study = holds_study(input);
+  if (study) require_study(Config::read(input));  // settings would only hide that it holds no keys
   if (!study) set("model.name", yaml_scalar(input), std::string(command));
   if (!machine.empty()) set("machine", yaml_scalar(machine), "--machine " + machine);
   if (!study && machine.empty() && !sets("machine")) {
@@ -233,6 +235,12 @@ Error StudyFlags::as_typed(const Error& error) const {
   if (!name.empty() && message.starts_with(std::string(name) + " "))
     where.resize(last == std::string::npos ? 0 : last);
   return Error(where, message, as_typed(error.hint));
+}
+
+std::string hidden_by_machine(const Config& config) {
+  const auto machine = config.find("machine");
+  if (!machine || !machine->is_scalar() || is_path(machine->text())) return {};
+  return namesake_note(machine->text(), "a machine that is compiled in");
 }
 
 }  // namespace armilla

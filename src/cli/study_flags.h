@@ -43,4 +43,8 @@ struct StudyFlags {
   }
 };
 
+// What a machine's name hides in the working directory (read/namesake.h), for the user to see; empty for
+// nothing.
+std::string hidden_by_machine(const Config& config);
+
 }  // namespace armilla

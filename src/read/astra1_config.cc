@@ -12,6 +12,7 @@
 #include "base/mapped_file.h"
 #include "base/suggest.h"
 #include "base/units_text.h"
+#include "read/file_format.h"
 #include "read/stream_words.h"
 
 namespace armilla {
@@ -72,6 +73,7 @@ std::vector<Located> split_words(std::string_view text, const std::string& name)
 
 Words read_words(const std::string& path) {
   const MappedFile file(path);
+  require_kind(path, file.bytes(), FileKind::astra1_system, "an ASTRA-sim 1.0 system file");
   const std::string_view text(file.bytes().data(), file.bytes().size());
   constexpr std::size_t kLongest = 1 << 20;
   if (text.size() > kLongest) throw Error(path, "is too large to be a system file", "the limit is 1 MiB");
@@ -144,7 +146,8 @@ void read_scheduling(const Words& words, const std::string& path, SystemLayer& s
     system.inter_dimension = inter_dimension_order(order->text, order->where);
 }
 
-void read_system(const Astra1Settings& settings, SystemLayer& system, std::vector<std::string>& warnings) {
+void read_system_file(const Astra1Settings& settings, SystemLayer& system,
+                      std::vector<std::string>& warnings) {
   const std::string& path = settings.system;
   const Words words = read_words(path);
   const auto count = [&](std::string_view key, std::int64_t lowest, std::int64_t& value) {
@@ -182,15 +185,20 @@ void read_system(const Astra1Settings& settings, SystemLayer& system, std::vecto
   number("g", bus.g);
   number("G", bus.gap_per_byte);
   set_bus(system, bus);
-  warn_about_short_lists(system, path, warnings);
 }
 
 // The network file.
 
+Config read_network_file(const std::string& path) {
+  const MappedFile file(path);
+  require_kind(path, file.bytes(), FileKind::astra1_network, "an ASTRA-sim 1.0 network file");
+  return Config::parse({file.bytes().data(), file.bytes().size()}, path);
+}
+
 class NetworkReader {
  public:
   NetworkReader(const Astra1Settings& settings)
-      : settings_(settings), config_(Config::read(settings.network)) {
+      : settings_(settings), config_(read_network_file(settings.network)) {
     if (!config_.is_map()) throw Error(settings.network, "is no network configuration: it holds no keys");
   }
 
@@ -336,8 +344,19 @@ SystemLayer read_astra1_config(const Astra1Settings& settings, std::vector<std::
   system.queues_per_dimension = settings.queues_per_dimension;
   system.rendezvous = settings.rendezvous;
   system.dimensions = NetworkReader(settings).read(warnings);
-  read_system(settings, system, warnings);
+  read_system_file(settings, system, warnings);
+  warn_about_short_lists(system, settings.system, warnings);
   return system;
+}
+
+std::vector<StreamDimension> read_astra1_network(const Astra1Settings& settings,
+                                                 std::vector<std::string>& warnings) {
+  return NetworkReader(settings).read(warnings);
+}
+
+void read_astra1_system(const Astra1Settings& settings, SystemLayer& system,
+                        std::vector<std::string>& warnings) {
+  read_system_file(settings, system, warnings);
 }
 
 double astra1_network_cost(const SystemLayer& system) {

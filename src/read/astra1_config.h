@@ -27,6 +27,11 @@ struct Astra1Settings {
 
 // Throws Error.
 SystemLayer read_astra1_config(const Astra1Settings& settings, std::vector<std::string>& warnings);
+// Each file alone; the system's lists may have one entry for each of `system.dimensions`.
+std::vector<StreamDimension> read_astra1_network(const Astra1Settings& settings,
+                                                 std::vector<std::string>& warnings);
+void read_astra1_system(const Astra1Settings& settings, SystemLayer& system,
+                        std::vector<std::string>& warnings);
 
 // What the peer's cost model asks for the network, in dollars: NVLink 100 per 50 GB/s, tile-to-tile links
 // half of that, InfiniBand switches 23,698 per 40 ports, InfiniBand interfaces 1,200. The sums are those of

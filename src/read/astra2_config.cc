@@ -10,7 +10,9 @@
 #include "base/checked.h"
 #include "base/config.h"
 #include "base/error.h"
+#include "base/mapped_file.h"
 #include "base/units_text.h"
+#include "read/file_format.h"
 #include "read/stream_words.h"
 
 namespace armilla {
@@ -41,7 +43,11 @@ void finish_keys(const Config& config, std::vector<std::string>& warnings) {
   config.reject_unknown_keys();
 }
 
-Config read_mapping(const std::string& path, std::string_view what) {
+Config read_mapping(const std::string& path, FileKind kind, std::string_view what) {
+  {
+    const MappedFile file(path);
+    require_kind(path, file.bytes(), kind, file_format(kind).what);
+  }
   Config config = Config::read(path);
   if (!config.is_map()) throw Error(path, fmt::format("is no {}: it holds no keys", what));
   return config;
@@ -107,7 +113,7 @@ void read_custom(const Config& config, SystemLayer& system) {
   }
   const auto table = config.find("per-node-custom-implementation");
   if (!table) return;
-  const Config nodes = read_mapping(traced_path(*table), "table of nodes");
+  const Config nodes = read_mapping(traced_path(*table), FileKind::custom_table, "table of nodes");
   for (const auto& [node, path] : nodes.entries()) {
     const std::int64_t id = parse_count(node, path.where());
     if (id < 0) throw Error(path.where(), fmt::format("node {} is negative", id));
@@ -235,7 +241,7 @@ RemoteMemoryKind memory_kind(const Config& type) {
 std::vector<StreamDimension> read_astra2_network(const std::string& path,
                                                  std::vector<std::string>& warnings) {
   constexpr std::size_t kMost = 32;  // the bits of a dimension mask
-  const Config config = read_mapping(path, "network configuration");
+  const Config config = read_mapping(path, FileKind::astra2_network, "network configuration");
   const std::vector<Config> topology = values_of(config.at("topology"));
   if (topology.empty()) throw Error(config.at("topology").where(), "lists no dimension");
   if (topology.size() > kMost)
@@ -261,7 +267,7 @@ std::vector<StreamDimension> read_astra2_network(const std::string& path,
 
 RemoteMemory read_astra2_remote_memory(const std::string& path, std::int64_t ranks,
                                        std::vector<std::string>& warnings) {
-  const Config config = read_mapping(path, "remote memory configuration");
+  const Config config = read_mapping(path, FileKind::astra2_memory, "remote memory configuration");
   RemoteMemory memory;
   memory.kind = memory_kind(config.at("memory-type"));
   if (const auto latency = config.find("remote-mem-latency"))
@@ -285,7 +291,7 @@ RemoteMemory read_astra2_remote_memory(const std::string& path, std::int64_t ran
 
 void read_astra2_system(const std::string& path, double injection_scale, SystemLayer& system,
                         std::vector<std::string>& warnings) {
-  const Config config = read_mapping(path, "system configuration");
+  const Config config = read_mapping(path, FileKind::astra2_system, "system configuration");
   read_scheduling(config, system, warnings);
   read_chunks(config, injection_scale, system, warnings);
   read_algorithms(config, system);
@@ -296,7 +302,6 @@ void read_astra2_system(const std::string& path, double injection_scale, SystemL
   if (const auto boost = config.find("boost-mode"))
     warnings.push_back(fmt::format("{}: ignored, as in ASTRA-sim 2", boost->where()));
   finish_keys(config, warnings);
-  warn_about_short_lists(system, path, warnings);
 }
 
 SystemLayer read_astra2_config(const Astra2Settings& settings, std::vector<std::string>& warnings) {
@@ -306,6 +311,7 @@ SystemLayer read_astra2_config(const Astra2Settings& settings, std::vector<std::
   system.rendezvous = settings.rendezvous;
   system.dimensions = read_astra2_network(settings.network, warnings);
   read_astra2_system(settings.system, settings.injection_scale, system, warnings);
+  warn_about_short_lists(system, settings.system, warnings);
   if (!settings.remote_memory.empty()) {
     system.remote_memory = read_astra2_remote_memory(settings.remote_memory, rank_count(system), warnings);
   }

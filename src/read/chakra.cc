@@ -11,6 +11,7 @@
 #include "base/mapped_file.h"
 #include "read/chakra_json.h"
 #include "read/chakra_schema.h"
+#include "read/file_format.h"
 #include "read/gzip.h"
 #include "read/wire_reader.h"
 
@@ -355,6 +356,10 @@ ChakraTrace read_chakra(std::span<const char> bytes, const std::string& name) {
 
 ChakraTrace read_chakra_file(const std::string& path) {
   const MappedFile file(path);
+  const FileKind kind = sniff(file.bytes());
+  if (kind != FileKind::chakra && kind < FileKind::json && kind != FileKind::chakra_json &&
+      kind != FileKind::gzip && kind != FileKind::onnx)
+    throw wrong_kind(path, kind, file_format(FileKind::chakra).what);
   return read_chakra(file.bytes(), path);
 }
 

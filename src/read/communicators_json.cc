@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "read/file_format.h"
 
 namespace armilla {
 namespace {
@@ -142,6 +143,7 @@ Communicators parse_communicators(std::string_view text, const std::string& name
 
 Communicators read_communicators(const std::string& path, std::int64_t ranks) {
   const MappedFile file(path);
+  require_kind(path, file.bytes(), FileKind::communicators, "a file of communicator groups");
   return parse_communicators({file.bytes().data(), file.bytes().size()}, path, ranks);
 }
 

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <unordered_map>
 
 #include "base/error.h"
 #include "ir/chakra.h"
 #include "read/chakra.h"
+#include "read/file_format.h"
 #include "read/msccl.h"
 
 namespace armilla {
@@ -216,7 +218,9 @@ CustomCollective custom_collective(const MscclAlgorithm& algorithm) {
 }
 
 CustomCollective read_custom_collective(const std::string& path_or_prefix, std::int32_t members) {
-  if (path_or_prefix.ends_with(".xml")) {
+  std::error_code ignored;
+  if (path_or_prefix.ends_with(".xml") || (std::filesystem::is_regular_file(path_or_prefix, ignored) &&
+                                           sniff_file(path_or_prefix) == FileKind::msccl)) {
     const MscclAlgorithm algorithm = read_msccl(path_or_prefix);
     check_members(static_cast<std::int32_t>(algorithm.gpus.size()), members, path_or_prefix);
     return custom_collective(algorithm);

@@ -130,15 +130,4 @@ Model read_described_yaml(std::span<const char> bytes, const std::string& name, 
   return model;
 }
 
-bool looks_like_description(std::span<const char> beginning) {
-  const std::string_view text = text_of(beginning);
-  return text.starts_with("family:") || text.find("\nfamily:") != std::string_view::npos;
-}
-
-bool looks_like_huggingface(std::span<const char> beginning) {
-  const std::string_view text = text_of(beginning);
-  const auto first = text.find_first_not_of(" \t\r\n");
-  return first != std::string_view::npos && text[first] == '{';
-}
-
 }  // namespace armilla

@@ -21,10 +21,8 @@ Model build_described_model(const ModelDescription& description, const ModelOpti
 
 // Readers of the formats table (read/read.h): YAML descriptions and Hugging Face's config.json.
 Model read_described_yaml(std::span<const char> bytes, const std::string& name, const ModelOptions& options);
-bool looks_like_description(std::span<const char> beginning);
 Model read_huggingface_json(std::span<const char> bytes, const std::string& name,
                             const ModelOptions& options);
-bool looks_like_huggingface(std::span<const char> beginning);
 
 // The families, each in its own source.
 void build_decoder(DescribedBuilder& builder,

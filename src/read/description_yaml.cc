@@ -5,10 +5,13 @@
 
 #include "base/error.h"
 #include "read/description_fields.h"
+#include "read/mapping_yaml.h"
 #include "read/model_description.h"
 
 namespace armilla {
 namespace {
+
+constexpr const char* kFormat = "docs/formats/model_description.md tells what a description holds";
 
 template <class Word>
 void read_word(const DescriptionFields& fields, std::string_view key, Word& word,
@@ -149,9 +152,9 @@ void read_family(const Config& config, DescriptionFields& fields, ModelDescripti
 }  // namespace
 
 ModelDescription read_model_description(const Config& config) {
-  if (!config.is_map() || !config.has("family"))
-    throw Error(config.where(), "is no model description: the key 'family' is missing",
-                "docs/formats/model_description.md tells what a description holds");
+  require_mapping(config, "a model description", kFormat);
+  if (!config.has("family"))
+    throw Error(config.where(), "is no model description: the key 'family' is missing", kFormat);
   const std::vector<std::string_view> families(family_names().begin(), family_names().end());
   ModelDescription d = family_defaults(static_cast<Family>(config.at("family").choice(families)));
   d.where = config.where();

@@ -71,4 +71,18 @@ std::string unpack_gzip(std::span<const char> bytes, const std::string& name) {
   return unpacked;
 }
 
+std::string peek_gzip(std::span<const char> bytes, std::size_t most) {
+  static const std::string kNoName;
+  Inflater inflater(kNoName);
+  z_stream& stream = inflater.stream;
+  std::string unpacked(most, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(std::min<std::size_t>(bytes.size(), 1U << 30));
+  stream.next_out = reinterpret_cast<Bytef*>(unpacked.data());
+  stream.avail_out = static_cast<uInt>(most);
+  inflate(&stream, Z_SYNC_FLUSH);
+  unpacked.resize(most - stream.avail_out);
+  return unpacked;
+}
+
 }  // namespace armilla

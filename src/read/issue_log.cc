@@ -119,7 +119,7 @@ class Parser {
 bool is_issue_log(std::string_view beginning) {
   while (!beginning.empty()) {
     const std::size_t end = std::min(beginning.find('\n'), beginning.size());
-    if (!event_of(beginning.substr(0, end)).empty()) return true;
+    if (event_of(beginning.substr(0, end)).find('=') != beginning.npos) return true;
     beginning.remove_prefix(std::min(end + 1, beginning.size()));
   }
   return false;

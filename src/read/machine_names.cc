@@ -8,6 +8,7 @@
 #include "base/mapped_file.h"
 #include "base/suggest.h"
 #include "read/embedded.h"
+#include "read/file_format.h"
 #include "read/machine_yaml.h"
 
 namespace armilla {
@@ -97,20 +98,21 @@ NamedText embedded_text(std::string_view folder, const std::string& name) {
   return {path, {file.bytes.data(), file.bytes.size()}};
 }
 
-NamedText file_text(const std::string& path) {
+NamedText file_text(const std::string& path, FileKind kind) {
   const MappedFile file(path);
+  require_kind(path, file.bytes(), kind, file_format(kind).what);
   return {path, {file.bytes().data(), file.bytes().size()}};
 }
 
 NamedText device_document(const std::string& name_or_path, const std::string& where) {
-  if (is_path(name_or_path)) return file_text(name_or_path);
+  if (is_path(name_or_path)) return file_text(name_or_path, FileKind::device);
   const Names candidates = devices_meant(name_or_path);
   if (candidates.size() != 1) refuse("device", candidates, device_names(), name_or_path, where);
   return embedded_text(kDevices, candidates.front());
 }
 
 NamedText machine_document(const std::string& name_or_path, const std::string& where) {
-  if (is_path(name_or_path)) return file_text(name_or_path);
+  if (is_path(name_or_path)) return file_text(name_or_path, FileKind::machine);
   const Names candidates = machines_meant(name_or_path);
   if (candidates.size() == 1) return embedded_text(kClusters, candidates.front());
   const Names devices = candidates.empty() ? devices_meant(name_or_path) : Names();

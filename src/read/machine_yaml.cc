@@ -8,9 +8,12 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "ir/rank_ranges.h"
+#include "read/mapping_yaml.h"
 
 namespace armilla {
 namespace {
+
+constexpr const char* kMachineKeys = "a machine has the keys 'device' and 'dimensions'";
 
 std::string read_name(const Config& config) {
   const auto name = config.find("name");
@@ -137,6 +140,7 @@ std::vector<Dimension> read_dimensions(const Config& config) {
 }  // namespace
 
 Device read_device(const Config& config) {
+  require_mapping(config, "a device", "a device has the keys 'memory', 'memory_bandwidth' and 'vector_rate'");
   Device device;
   device.name = read_name(config);
   device.description = read_text(config, "description");
@@ -177,11 +181,11 @@ Device read_device(const Config& config) {
 }
 
 Machine read_machine(const Config& config) {
-  if (config.is_map() && !config.has("dimensions") &&
-      (config.has("memory_bandwidth") || config.has("model"))) {
+  require_mapping(config, "a machine", kMachineKeys);
+  if (!config.has("dimensions") && (config.has("memory_bandwidth") || config.has("model"))) {
     throw Error(config.where(),
                 config.has("model") ? "is a study, not a machine" : "is a device, not a machine",
-                "a machine has the keys 'device' and 'dimensions'");
+                kMachineKeys);
   }
   Machine machine;
   machine.name = read_name(config);
@@ -216,7 +220,7 @@ Machine read_machine(const Config& config) {
 }
 
 bool is_path(std::string_view name_or_path) {
-  if (name_or_path.find('/') != std::string_view::npos) return true;
+  if (name_or_path.find('/') != std::string_view::npos || name_or_path == "-") return true;
   const auto dot = name_or_path.find_last_of('.');
   if (dot == std::string_view::npos) return false;
   return dot + 1 == name_or_path.size() || name_or_path[dot + 1] < '0' || name_or_path[dot + 1] > '9';

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/suggest.h"
+#include "read/file_format.h"
 
 namespace armilla {
 namespace {
@@ -56,6 +57,8 @@ class Parser {
     std::int32_t on_block_id, on_step;  // for whom
     pugi::xml_node node;
   };
+  // Per threadblock and step, whether it tells others that it is done (hasdep).
+  using Announced = std::vector<std::vector<bool>>;
 
   std::string where(std::ptrdiff_t offset) const;
   std::string where(const pugi::xml_node& node) const { return where(node.offset_debug()); }
@@ -76,9 +79,10 @@ class Parser {
                    const std::array<std::string_view, size>& words) const;
 
   MscclGpu gpu(const pugi::xml_node& node) const;
-  MscclBlock block(const pugi::xml_node& node, std::int32_t index, std::vector<Wait>& waits) const;
+  MscclBlock block(const pugi::xml_node& node, std::int32_t index, std::vector<Wait>& waits,
+                   std::vector<bool>& announced) const;
   MscclStep step(const pugi::xml_node& node, const MscclBlock& block) const;
-  void resolve(MscclGpu& gpu, const std::vector<Wait>& waits) const;
+  void resolve(MscclGpu& gpu, const std::vector<Wait>& waits, const Announced& announced) const;
 
   std::string_view text_;
   const std::string& name_;
@@ -163,7 +167,8 @@ MscclStep Parser::step(const pugi::xml_node& node, const MscclBlock& block) cons
   return step;
 }
 
-MscclBlock Parser::block(const pugi::xml_node& node, std::int32_t index, std::vector<Wait>& waits) const {
+MscclBlock Parser::block(const pugi::xml_node& node, std::int32_t index, std::vector<Wait>& waits,
+                         std::vector<bool>& announced) const {
   check_attributes(node, kBlockAttributes);
   check_children(node, "step");
   MscclBlock block;
@@ -179,7 +184,7 @@ MscclBlock Parser::block(const pugi::xml_node& node, std::int32_t index, std::ve
     block.steps.push_back(step(child, block));
     const std::int32_t on = number_or(child, "depid", -1, INT32_MAX, -1);
     const std::int32_t on_step = number_or(child, "deps", -1, INT32_MAX, -1);
-    number_or(child, "hasdep", 0, 1, 0);
+    announced.push_back(number_or(child, "hasdep", 0, 1, 1) == 1);
     if (on < 0) continue;
     if (on_step < 0) fail(child, fmt::format("waits for threadblock {}, but for none of its steps", on));
     waits.push_back({index, position, on, on_step, child});
@@ -187,7 +192,9 @@ MscclBlock Parser::block(const pugi::xml_node& node, std::int32_t index, std::ve
   return block;
 }
 
-void Parser::resolve(MscclGpu& gpu, const std::vector<Wait>& waits) const {
+// A threadblock tells how far it is at the steps with hasdep only, so a step without it is passed once a later
+// one has told; where none does, the runtime waits for ever.
+void Parser::resolve(MscclGpu& gpu, const std::vector<Wait>& waits, const Announced& announced) const {
   std::map<std::int32_t, std::int32_t> index_of;
   for (std::size_t i = 0; i < gpu.blocks.size(); ++i)
     index_of.emplace(gpu.blocks[i].id, static_cast<std::int32_t>(i));
@@ -199,6 +206,11 @@ void Parser::resolve(MscclGpu& gpu, const std::vector<Wait>& waits) const {
     if (static_cast<std::size_t>(wait.on_step) >= steps.size())
       fail(wait.node, fmt::format("waits for step {} of threadblock {}, which has {} steps", wait.on_step,
                                   wait.on_block_id, steps.size()));
+    const std::vector<bool>& tells = announced[static_cast<std::size_t>(found->second)];
+    if (std::find(tells.begin() + wait.on_step, tells.end(), true) == tells.end())
+      fail(wait.node, fmt::format("waits for step {} of threadblock {}, which tells nobody that it is done",
+                                  wait.on_step, wait.on_block_id),
+           "give the step hasdep=\"1\"");
     MscclStep& step =
         gpu.blocks[static_cast<std::size_t>(wait.block)].steps[static_cast<std::size_t>(wait.step)];
     step.awaited_block = found->second;
@@ -214,13 +226,15 @@ MscclGpu Parser::gpu(const pugi::xml_node& node) const {
   number_or(node, "o_chunks", 0, kMaxChunks, 0);
   gpu.scratch_chunks = number_or(node, "s_chunks", 0, kMaxChunks, 0);
   std::vector<Wait> waits;
+  Announced announced;
   std::map<std::int32_t, pugi::xml_node> seen;
   for (const pugi::xml_node& child : node.children("tb")) {
-    gpu.blocks.push_back(block(child, static_cast<std::int32_t>(gpu.blocks.size()), waits));
+    gpu.blocks.push_back(
+        block(child, static_cast<std::int32_t>(gpu.blocks.size()), waits, announced.emplace_back()));
     const std::int32_t id = gpu.blocks.back().id;
     if (!seen.emplace(id, child).second) fail(child, fmt::format("threadblock {} is there twice", id));
   }
-  resolve(gpu, waits);
+  resolve(gpu, waits, announced);
   return gpu;
 }
 
@@ -275,6 +289,7 @@ MscclAlgorithm parse_msccl(std::span<const char> text, const std::string& name) 
 
 MscclAlgorithm read_msccl(const std::string& path) {
   const MappedFile file(path);
+  require_kind(path, file.bytes(), FileKind::msccl, "an MSCCL algorithm");
   return parse_msccl(file.bytes(), path);
 }
 

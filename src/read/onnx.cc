@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "base/error.h"
+#include "read/file_format.h"
 #include "read/onnx_copies.h"
 #include "read/onnx_dims.h"
 #include "read/onnx_graph.h"
@@ -18,47 +18,12 @@
 namespace armilla {
 namespace {
 
-// What people hand over in place of an ONNX model, by the bytes it has.
-struct Foreign {
-  std::size_t offset;
-  std::string_view magic;
-  std::string_view what;
-  std::string_view hint;
-};
 constexpr std::string_view kExport = "export the model with torch.onnx.export, tf2onnx or the like";
-constexpr std::array kForeign = {
-    Foreign{0, "\x1f\x8b", "is compressed with gzip", "decompress it first: gunzip FILE"},
-    Foreign{0, "PK\x03\x04", "is a zip archive, perhaps a PyTorch checkpoint, and no ONNX model", kExport},
-    Foreign{0, "\x80\x02", "is a Python pickle, perhaps a PyTorch checkpoint, and no ONNX model", kExport},
-    Foreign{0, "\x89HDF", "is an HDF5 file, perhaps a Keras model, and no ONNX model", kExport},
-    Foreign{4, "TFL3", "is a TensorFlow Lite model and no ONNX model", kExport},
-    Foreign{4, "ORTM", "is a model in onnxruntime's own format and no ONNX model",
-            "use the .onnx file it was made of"},
-    Foreign{0, "version https://git-lfs", "is a Git LFS pointer in place of the model",
-            "fetch the file itself: git lfs pull"},
-    Foreign{0, "BZh", "is compressed with bzip2", "decompress it first: bunzip2 FILE"},
-    Foreign{0,
-            "\xfd"
-            "7zXZ",
-            "is compressed with xz", "decompress it first: unxz FILE"},
-    Foreign{0, "\x28\xb5\x2f\xfd", "is compressed with zstd", "decompress it first: unzstd FILE"},
-};
 
-bool is_text(std::string_view beginning) {
-  return std::all_of(beginning.begin(), beginning.end(), [](char c) {
-    return (c >= ' ' && c != 0x7F) || c == '\n' || c == '\r' || c == '\t' ||
-           static_cast<unsigned char>(c) >= 0x80;
-  });
-}
-
+// What is known to be something else is not walked as protobuf, whose complaints would say nothing.
 void refuse_foreign(std::span<const char> bytes, const std::string& file) {
-  if (bytes.empty()) throw Error(file, "is empty", "export or download the model again");
-  const std::string_view text(bytes.data(), std::min<std::size_t>(bytes.size(), 64));
-  for (const Foreign& foreign : kForeign) {
-    if (text.size() >= foreign.offset && text.substr(foreign.offset).starts_with(foreign.magic))
-      throw Error(file, std::string(foreign.what), std::string(foreign.hint));
-  }
-  if (is_text(text)) throw Error(file, "is text and no ONNX model", std::string(kExport));
+  const FileKind kind = sniff(bytes);
+  if (kind != FileKind::onnx && kind != FileKind::binary) throw wrong_kind(file, kind, "an ONNX model");
 }
 
 std::string stem(const std::string& path) {

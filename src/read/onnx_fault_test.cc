@@ -39,21 +39,23 @@ TEST_P(OnnxFault, HasOneClearMessage) {
 }
 
 const std::string kExportHint = "\n  hint: export the model with torch.onnx.export, tf2onnx or the like";
+const std::string kConvertHint =
+    "\n  hint: export the model to ONNX (torch.onnx.export, tf2onnx), or give its config.json";
 const std::string kDamaged = "\n  hint: the file is damaged or no ONNX model; export or download it again";
 
 INSTANTIATE_TEST_SUITE_P(
     Bytes, OnnxFault,
     testing::Values(
-        Fault{"empty", "", "m.onnx: is empty\n  hint: export or download the model again"},
-        Fault{"text", "layers:\n  - conv\n", "m.onnx: is text and no ONNX model" + kExportHint},
+        Fault{"empty", "", "m.onnx: is empty, not an ONNX model"},
+        Fault{"text", "layers:\n  - conv\n", "m.onnx: is YAML of an unknown kind, not an ONNX model"},
         Fault{"gzip", std::string("\x1f\x8b\x08\0\0\0", 6),
-              "m.onnx: is compressed with gzip\n  hint: decompress it first: gunzip FILE"},
+              "m.onnx: is compressed with gzip, not an ONNX model\n  hint: unpack it first: gunzip FILE"},
         Fault{"pytorch", std::string("PK\x03\x04zip", 7),
-              "m.onnx: is a zip archive, perhaps a PyTorch checkpoint, and no ONNX model" + kExportHint},
+              "m.onnx: is a zip archive, perhaps a PyTorch checkpoint, not an ONNX model" + kConvertHint},
         Fault{"hdf5", "\x89HDF\r\n\x1a\n",
-              "m.onnx: is an HDF5 file, perhaps a Keras model, and no ONNX model" + kExportHint},
+              "m.onnx: is an HDF5 file, perhaps a Keras model, not an ONNX model" + kConvertHint},
         Fault{"lfs_pointer", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
-              "m.onnx: is a Git LFS pointer in place of the model\n  hint: fetch the file itself: git lfs "
+              "m.onnx: is a Git LFS pointer in place of the file, not an ONNX model\n  hint: fetch the file itself: git lfs "
               "pull"},
         Fault{"no_graph", std::string("\x08\x08", 2),
               "m.onnx: has no graph, so it is no ONNX model" + kExportHint},

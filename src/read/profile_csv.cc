@@ -11,6 +11,7 @@
 #include "base/suggest.h"
 #include "base/units_text.h"
 #include "read/csv_table.h"
+#include "read/file_format.h"
 
 namespace armilla {
 namespace {
@@ -88,6 +89,7 @@ Profile parse_profile(std::string_view text, const std::string& name) {
 
 Profile read_profile(const std::string& path) {
   const MappedFile file(path);
+  require_kind(path, file.bytes(), FileKind::profile, "a table of events");
   return parse_profile({file.bytes().data(), file.bytes().size()}, path);
 }
 

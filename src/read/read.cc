@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
@@ -12,39 +13,38 @@
 #include "read/described_model.h"
 #include "read/embedded.h"
 #include "read/machine_yaml.h"
-#include "read/onnx_wire.h"
+#include "read/namesake.h"
 #include "read/zoo.h"
 
 namespace armilla {
 namespace {
 
-constexpr std::array<std::string_view, 1> kOnnxSuffixes = {".onnx"};
-constexpr std::array<std::string_view, 2> kYamlSuffixes = {".yaml", ".yml"};
-constexpr std::array<std::string_view, 1> kJsonSuffixes = {".json"};
 constexpr std::array kModelFormats = {
-    ModelFormat{"onnx", "ONNX model; weights are never read and may be absent", kOnnxSuffixes,
-                looks_like_onnx, read_onnx, false},
-    ModelFormat{"description", "numbers of an architecture in YAML", kYamlSuffixes, looks_like_description,
-                read_described_yaml, true},
-    ModelFormat{"huggingface", "config.json of a Hugging Face model", kJsonSuffixes, looks_like_huggingface,
-                read_huggingface_json, true},
+    ModelFormat{FileKind::onnx, "weights are never read and may be absent", ".onnx", read_onnx, false},
+    ModelFormat{FileKind::description, "numbers of an architecture in YAML", ".yaml", read_described_yaml,
+                true},
+    ModelFormat{FileKind::huggingface, "config.json of a Hugging Face model", ".json", read_huggingface_json,
+                true},
 };
 
+// What is known to be something else is refused; of the rest, the suffix says what it was meant to be.
 const ModelFormat& format_of(const std::string& path, std::span<const char> bytes) {
+  const FileKind kind = sniff(bytes);
   for (const ModelFormat& format : kModelFormats) {
-    const auto has = [&](std::string_view suffix) { return path.ends_with(suffix); };
-    if (std::any_of(format.suffixes.begin(), format.suffixes.end(), has)) return format;
+    if (format.kind == kind) return format;
   }
-  for (const ModelFormat& format : kModelFormats) {
-    if (format.sniff(bytes.first(std::min<std::size_t>(bytes.size(), 4096)))) return format;
-  }
-  return kModelFormats.front();  // its errors say what the file is instead
+  const bool is_yaml = path.ends_with(".yaml") || path.ends_with(".yml");
+  if (kind == FileKind::binary && path.ends_with(".onnx")) return kModelFormats[0];
+  if (kind == FileKind::yaml && is_yaml) return kModelFormats[1];
+  if (kind == FileKind::json && (is_yaml || path.ends_with(".json"))) return kModelFormats[is_yaml ? 1 : 2];
+  throw wrong_kind(path, kind, "a model");
 }
 
 // Where a model comes from: a file compiled in, or one on disk.
 struct Origin {
   std::optional<EmbeddedFile> embedded;
   std::string path;
+  std::string note;  // what the name hides
 };
 
 Origin find_model(const std::string& name_or_path) {
@@ -55,12 +55,19 @@ Origin find_model(const std::string& name_or_path) {
     const std::optional<EmbeddedFile> file = find_embedded(zoo.file);
     if (!file)
       throw Error(name_or_path, "this model of the zoo is missing from the program", "build it again");
-    return {file, {}};
+    return {file, {}, namesake_note(name_or_path, "the model of the zoo")};
   }
-  if (::access(name_or_path.c_str(), F_OK) == 0) return {std::nullopt, name_or_path};
+  std::error_code ignored;
+  if (!is_path(name_or_path)) {
+    if (const std::optional<std::string> cached = find_cached_model(name_or_path))
+      return {std::nullopt, *cached, namesake_note(name_or_path, "the model that was fetched")};
+  }
+  if (std::filesystem::is_directory(name_or_path, ignored))
+    return {std::nullopt, model_in_folder(name_or_path), {}};
+  if (::access(name_or_path.c_str(), F_OK) == 0) return {std::nullopt, name_or_path, {}};
   if (const std::optional<std::string> cached = find_cached_model(name_or_path))
-    return {std::nullopt, *cached};
-  if (is_path(name_or_path)) return {std::nullopt, name_or_path};
+    return {std::nullopt, *cached, {}};
+  if (is_path(name_or_path)) return {std::nullopt, name_or_path, {}};
   throw Error(name_or_path, "is neither a file nor a model of the zoo", suggest(name_or_path, names));
 }
 
@@ -72,12 +79,16 @@ std::span<const ModelFormat> model_formats() {
 
 Model read_model(const std::string& name_or_path, const ModelOptions& options) {
   const Origin origin = find_model(name_or_path);
-  if (origin.embedded) {
-    const std::span<const char> bytes = origin.embedded->bytes;
-    return format_of(std::string(origin.embedded->path), bytes).read(bytes, name_or_path, options);
+  if (!origin.embedded) {
+    const MappedFile file(origin.path);
+    Model model = format_of(origin.path, file.bytes()).read(file.bytes(), origin.path, options);
+    if (!origin.note.empty()) model.notes.insert(model.notes.begin(), origin.note);
+    return model;
   }
-  const MappedFile file(origin.path);
-  return format_of(origin.path, file.bytes()).read(file.bytes(), origin.path, options);
+  const std::span<const char> bytes = origin.embedded->bytes;
+  Model model = format_of(std::string(origin.embedded->path), bytes).read(bytes, name_or_path, options);
+  if (!origin.note.empty()) model.notes.insert(model.notes.begin(), origin.note);
+  return model;
 }
 
 bool is_described(const std::string& name_or_path) {

@@ -1,5 +1,5 @@
-// Readers: files into nouns. One table of formats with name, suffixes, sniffer and reader; each format is one
-// source file.
+// Readers: files into nouns. One table of the formats of models, told apart by their content
+// (read/file_format.h); each format is one source file.
 #pragma once
 
 #include <map>
@@ -11,6 +11,7 @@
 #include "ir/machine.h"
 #include "ir/model.h"
 #include "ir/study.h"
+#include "read/file_format.h"
 
 namespace armilla {
 
@@ -23,10 +24,9 @@ struct ModelOptions {
 };
 
 struct ModelFormat {
-  std::string_view name;
+  FileKind kind;
   std::string_view help;
-  std::span<const std::string_view> suffixes;      // with the dot
-  bool (*sniff)(std::span<const char> beginning);  // whether the first bytes look like it
+  std::string_view suffix;  // with the dot; it decides only where the content says nothing
   Model (*read)(std::span<const char> bytes, const std::string& name, const ModelOptions& options);
   bool described;  // by numbers (read/model_description.h) instead of a graph
 };

@@ -33,13 +33,5 @@ TEST(ReadModel, NeitherOfThem) {
   EXPECT_EQ(error_of("/"), "/: is a directory, not a file");
 }
 
-TEST(ModelFormats, OnnxIsRecognisedWithoutASuffix) {
-  ASSERT_FALSE(model_formats().empty());
-  const std::string onnx("\x08\x08\x12\x07pytorch", 11);
-  const std::string yaml = "model: resnet50\n";
-  EXPECT_TRUE(model_formats()[0].sniff(onnx));
-  EXPECT_FALSE(model_formats()[0].sniff(yaml));
-}
-
 }  // namespace
 }  // namespace armilla

@@ -3,14 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "ir/rank_ranges.h"
 #include "read/choice_yaml.h"
+#include "read/file_format.h"
 #include "read/machine_yaml.h"
+#include "read/mapping_yaml.h"
 #include "read/plan_yaml.h"
 #include "read/profile_csv.h"
+#include "read/read.h"
 #include "read/what_if_yaml.h"
+#include "read/zoo.h"
 
 namespace armilla {
 namespace {
@@ -111,19 +116,29 @@ void read_job(const Config& config, Study& study) {
 
 bool holds_study(const std::string& path) {
   const bool json = path.ends_with(".json");
-  if (!json && !path.ends_with(".yaml") && !path.ends_with(".yml")) return false;
-  try {
-    const Config config = Config::read(path);
-    if (json) return config.is_map() && (config.has("machine") || config.has("model") || config.has("jobs"));
-    return !config.is_map() || !config.has("family");
-  } catch (const Error&) {
-    return !json;
-  }
+  const bool configuration = json || path.ends_with(".yaml") || path.ends_with(".yml");
+  std::error_code ignored;
+  if (names_model(path) || std::filesystem::is_directory(path, ignored)) return false;
+  if (!std::filesystem::exists(path, ignored)) return configuration && !json;
+  const FileKind kind = sniff_file(path);
+  const auto formats = model_formats();
+  if (std::any_of(formats.begin(), formats.end(), [&](const ModelFormat& f) { return f.kind == kind; }))
+    return false;
+  if (kind == FileKind::study) return true;
+  // Nothing that is known: the suffix says what it was meant to be.
+  if (kind >= FileKind::json && kind != FileKind::binary && configuration) return true;
+  if (kind == FileKind::binary) return false;
+  throw wrong_kind(path, kind, "a model or a study");
+}
+
+void require_study(const Config& config) {
+  require_mapping(config, "a study", "a study has the keys 'model' and 'machine'");
 }
 
 Study read_study(const Config& config) {
   if (const auto jobs = config.is_map() ? config.find("jobs") : std::nullopt)
     throw Error(jobs->where(), "several jobs where one model is expected", "armilla run and check take them");
+  require_study(config);
   config.at("model");  // of two keys that are missing, the one a user thinks of first
   Study study = read_shared(config);
   read_job(config, study);
@@ -145,6 +160,7 @@ Study read_machine_study(const Config& config) {
 }
 
 JobsStudy read_jobs(const Config& config) {
+  require_study(config);
   JobsStudy study;
   study.shared = read_shared(config);
   if (study.shared.what_if.failures.mtbf_of_node > 0) {

@@ -23,9 +23,11 @@
 
 namespace armilla {
 
-// Whether the file is a study rather than a model: YAML or JSON with the keys of one. Anything in YAML that
-// is no description of a model counts, so that its errors are those of a study.
+// Whether `path` is a study rather than a model, by its content; YAML and JSON of no known kind count, so
+// that their errors are those of a study. Throws Error for a file that is known to be neither.
 bool holds_study(const std::string& path);
+// Throws Error for a list, a single value or an empty file.
+void require_study(const Config& config);
 
 Study read_study(const Config& config);
 

@@ -1,6 +1,9 @@
 #include "read/zoo.h"
 
+#include <algorithm>
 #include <array>
+
+#include "read/machine_yaml.h"
 
 namespace armilla {
 namespace {
@@ -79,6 +82,12 @@ constexpr std::array kZooModels = {
 
 std::span<const ZooModel> zoo_models() {
   return kZooModels;
+}
+
+bool names_model(const std::string& name_or_path) {
+  const bool compiled_in = std::any_of(kZooModels.begin(), kZooModels.end(),
+                                       [&](const ZooModel& model) { return model.name == name_or_path; });
+  return compiled_in || (!is_path(name_or_path) && find_cached_model(name_or_path));
 }
 
 }  // namespace armilla

@@ -17,6 +17,9 @@ struct ZooModel {
 };
 std::span<const ZooModel> zoo_models();
 
+// Whether that is the name of a model, compiled in or fetched, rather than a path.
+bool names_model(const std::string& name_or_path);
+
 // The cached path of an earlier `fetch`, if there is one.
 std::optional<std::string> find_cached_model(const std::string& name);
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
@@ -15,20 +14,19 @@
 #include "lower/text_chakra_peer.h"
 #include "read/astra_text.h"
 #include "read/chakra.h"
-#include "read/chakra_json.h"
 #include "read/communicators_json.h"
 #include "read/custom_collective.h"
+#include "read/file_format.h"
 #include "read/flexflow.h"
-#include "read/issue_log.h"
 #include "read/msccl.h"
+#include "read/zoo.h"
+#include "study/trace_input.h"
 
 namespace armilla {
 namespace {
 
-constexpr std::size_t kBeginning = 1 << 16;
-
-std::string file_of(const std::string& prefix, std::size_t rank) {
-  return fmt::format("{}.{}.et", prefix, rank);
+bool has_trace_suffix(const std::string& path) {
+  return path.ends_with(".et") || path.ends_with(".et.gz") || path.ends_with(".eg");
 }
 
 std::string text_of(const std::string& path) {
@@ -36,28 +34,15 @@ std::string text_of(const std::string& path) {
   return {file.bytes().begin(), file.bytes().end()};
 }
 
-std::string_view without_space(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\r\n");
-  return begin == text.npos ? std::string_view() : text.substr(begin);
-}
-
-bool is_msccl(std::string_view text) {
-  return text.starts_with("<algo") || (text.starts_with("<?xml") && text.find("<algo") != text.npos);
-}
-
-bool is_digraph(std::string_view text) {
-  return text.starts_with("digraph") || text.starts_with("strict digraph");
-}
-
 ConvertInput read_chakra_job(const std::string& path, const ConvertOptions& options) {
   ConvertInput input;
   if (std::filesystem::is_regular_file(path)) {
     input.job.ranks.push_back(read_chakra_file(path));
   } else {
-    for (std::size_t rank = 0; std::filesystem::exists(file_of(path, rank)); ++rank)
-      input.job.ranks.push_back(read_chakra_file(file_of(path, rank)));
+    for (std::int64_t rank = 0; const auto file = trace_file(path, rank); ++rank)
+      input.job.ranks.push_back(read_chakra_file(*file));
     if (input.job.ranks.empty())
-      throw Error(path, fmt::format("neither a file nor the prefix of '{}'", file_of(path, 0)));
+      throw Error(path, fmt::format("neither a file nor the prefix of '{}.0.et'", path));
   }
   if (!options.communicators.empty())
     input.job.communicators =
@@ -116,16 +101,28 @@ ConvertInput read_msccl_job(const std::string& path, const ConvertOptions& optio
 }  // namespace
 
 InputKind input_kind(const std::string& path) {
+  if (names_model(path)) return InputKind::model;
   if (!std::filesystem::is_regular_file(path))
-    return std::filesystem::exists(file_of(path, 0)) ? InputKind::chakra : InputKind::model;
-  const MappedFile file(path);
-  const std::span<const char> bytes = file.bytes().first(std::min(file.bytes().size(), kBeginning));
-  const std::string_view text(bytes.data(), bytes.size());
-  if (is_msccl(without_space(text))) return InputKind::msccl;
-  if (is_digraph(without_space(text))) return InputKind::flexflow;
-  if (path.ends_with(".et") || is_chakra_json(bytes)) return InputKind::chakra;
-  if (looks_like_astra_text(bytes)) return InputKind::astra_text;
-  return is_issue_log(text) ? InputKind::issue_log : InputKind::model;
+    return trace_file(path, 0) ? InputKind::chakra : InputKind::model;
+  const FileKind kind = sniff_file(path);
+  switch (kind) {
+    case FileKind::msccl:
+      return InputKind::msccl;
+    case FileKind::flexflow:
+      return InputKind::flexflow;
+    case FileKind::chakra:
+    case FileKind::chakra_json:
+      return InputKind::chakra;
+    case FileKind::astra_text:
+      return InputKind::astra_text;
+    case FileKind::issue_log:
+      return InputKind::issue_log;
+    default:
+      break;
+  }
+  // What is damaged from its first byte on has only its name.
+  const bool nameless = kind >= FileKind::json || kind == FileKind::gzip;
+  return nameless && has_trace_suffix(path) ? InputKind::chakra : InputKind::model;
 }
 
 ConvertInput traces_of(const TextWorkload& workload, const ConvertOptions& options) {

@@ -13,14 +13,15 @@
 namespace armilla {
 
 enum class InputKind : std::uint8_t {
-  model,       // a zoo name or an ONNX file: none of the others
+  model,       // a name of the zoo, or none of the others
   astra_text,  // an ASTRA-sim text workload
-  chakra,      // one trace, or the prefix of PREFIX.<rank>.et
+  chakra,      // one trace, or the prefix of PREFIX.<rank>.et, .et.gz or .json
   flexflow,    // a task graph of FlexFlow
   issue_log,   // what ASTRA-sim 2 logs about nodes
   msccl        // an algorithm of MSCCL
 };
-// By the file's first bytes; its name only tells a prefix.
+// By the file's content (read/file_format.h); its name only tells a prefix. A name of the zoo is that model,
+// whatever traces have it as their prefix here.
 InputKind input_kind(const std::string& path);
 
 struct ConvertOptions {
