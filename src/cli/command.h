@@ -23,8 +23,8 @@ struct Session {
   bool progress = false;  // `err` is a terminal
 };
 
-// Where a command prints what is for people to read: standard error where one of the `outputs` is "-", standard
-// output itself.
+// Where a command prints what is for people to read: standard error where one of the `outputs` is "-",
+// standard output itself.
 Session for_people(const Session& session, std::initializer_list<std::string_view> outputs);
 
 class Command {

@@ -50,7 +50,8 @@ void OutputFlags::declare(CLI::App& app) {
   app.add_flag("--no-fold", no_fold, "simulate every rank even where one can stand for all");
   app.add_flag("--every-message", every_message,
                "simulate every message even of collectives that one can stand for");
-  app.add_option("--json", json, "write every figure to FILE, - for standard output (docs/formats/run_json.md)")
+  app.add_option("--json", json,
+                 "write every figure to FILE, - for standard output (docs/formats/run_json.md)")
       ->type_name("FILE")
       ->group("Output");
   app.add_option("--csv", csv, "write tables to folder DIR, which is made if missing")

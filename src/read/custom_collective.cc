@@ -217,10 +217,16 @@ CustomCollective custom_collective(const MscclAlgorithm& algorithm) {
   return result;
 }
 
-CustomCollective read_custom_collective(const std::string& path_or_prefix, std::int32_t members) {
+bool is_msccl_file(const std::string& path_or_prefix) {
   std::error_code ignored;
-  if (path_or_prefix.ends_with(".xml") || (std::filesystem::is_regular_file(path_or_prefix, ignored) &&
-                                           sniff_file(path_or_prefix) == FileKind::msccl)) {
+  if (std::filesystem::is_regular_file(path_or_prefix, ignored) &&
+      sniff_file(path_or_prefix) == FileKind::msccl)
+    return true;
+  return path_or_prefix.ends_with(".xml");  // its errors are then those of such a file
+}
+
+CustomCollective read_custom_collective(const std::string& path_or_prefix, std::int32_t members) {
+  if (is_msccl_file(path_or_prefix)) {
     const MscclAlgorithm algorithm = read_msccl(path_or_prefix);
     check_members(static_cast<std::int32_t>(algorithm.gpus.size()), members, path_or_prefix);
     return custom_collective(algorithm);

@@ -23,4 +23,7 @@ CustomCollective read_custom_collective(const std::string& path_or_prefix, std::
 
 CustomCollective custom_collective(const MscclAlgorithm& algorithm);
 
+// Whether the path is that of an MSCCL file, by its content, rather than the prefix of traces.
+bool is_msccl_file(const std::string& path_or_prefix);
+
 }  // namespace armilla

@@ -28,7 +28,7 @@ class DescriptionFields {
   DescriptionFields(const Config& config, ModelDescription& description)
       : config_(config), description_(description) {}
 
-  std::optional<Config> find(std::string_view key) const;  // nothing for null
+  std::optional<Config> find(std::string_view key) const;                     // nothing for null
   const std::set<std::string, std::less<>>& asked() const { return asked_; }  // the keys, found or not
   // Leaves the field as it is when the key is absent, which is an Error if it is `required`.
   void count(std::int64_t& field, std::string_view name, std::string_view key, std::int64_t lowest,

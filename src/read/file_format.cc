@@ -12,7 +12,8 @@ using Kind = FileKind;
 constexpr std::string_view kModelUse = "armilla run, events, layers and translate take it";
 constexpr std::string_view kExport =
     "export the model to ONNX (torch.onnx.export, tf2onnx), or give its config.json";
-constexpr std::string_view kWeights = "it holds weights, which Armilla never needs: give the model's config.json";
+constexpr std::string_view kWeights =
+    "it holds weights, which Armilla never needs: give the model's config.json";
 
 constexpr std::array kFormats = {
     FileFormat{Kind::onnx, "onnx", "an ONNX model", kModelUse, true},
@@ -21,21 +22,24 @@ constexpr std::array kFormats = {
     FileFormat{Kind::study, "study", "a study", "armilla run, events and check take it", true},
     FileFormat{Kind::machine, "machine", "a machine", "--machine takes it, and the key 'machine' of a study",
                true},
-    FileFormat{Kind::device, "device", "a device", "--device takes it, and the key 'device' of a machine", true},
+    FileFormat{Kind::device, "device", "a device", "--device takes it, and the key 'device' of a machine",
+               true},
     FileFormat{Kind::profile, "profile", "a table of events", "--profile takes it", true},
     FileFormat{Kind::chakra, "chakra", "a Chakra execution trace",
                "armilla astra2 --workload-configuration takes the prefix of PREFIX.0.et, PREFIX.1.et ...; "
                "armilla translate takes one of them, too",
                true},
-    FileFormat{Kind::chakra_json, "chakra-json", "a Chakra execution trace in JSON",
-               "armilla astra2 --workload-configuration takes the prefix of PREFIX.0.json, PREFIX.1.json ...; "
-               "armilla translate takes one of them, too",
-               true},
+    FileFormat{
+        Kind::chakra_json, "chakra-json", "a Chakra execution trace in JSON",
+        "armilla astra2 --workload-configuration takes the prefix of PREFIX.0.json, PREFIX.1.json ...; "
+        "armilla translate takes one of them, too",
+        true},
     FileFormat{Kind::astra_text, "astra-text", "an ASTRA-sim text workload",
                "armilla astra1 --workload-configuration takes it, and armilla translate", true},
     FileFormat{Kind::flexflow, "flexflow", "a FlexFlow task graph", "armilla translate takes it", true},
     FileFormat{Kind::msccl, "msccl", "an MSCCL algorithm",
-               "armilla translate takes it, and the keys *-implementation-custom of an ASTRA-sim 2 system", true},
+               "armilla translate takes it, and the keys *-implementation-custom of an ASTRA-sim 2 system",
+               true},
     FileFormat{Kind::issue_log, "astra2-log", "an ASTRA-sim 2 log of nodes",
                "armilla translate makes a timeline of it", true},
     FileFormat{Kind::astra1_system, "astra1-system", "an ASTRA-sim 1.0 system file",
@@ -49,7 +53,8 @@ constexpr std::array kFormats = {
     FileFormat{Kind::astra2_memory, "astra2-memory", "an ASTRA-sim 2 remote-memory file",
                "armilla astra2 --remote-memory-configuration takes it", true},
     FileFormat{Kind::communicators, "communicators", "a file of communicator groups",
-               "armilla astra2 --comm-group-configuration takes it, and armilla translate --communicators", true},
+               "armilla astra2 --comm-group-configuration takes it, and armilla translate --communicators",
+               true},
     FileFormat{Kind::custom_table, "custom-table", "an ASTRA-sim 2 table of nodes with custom collectives",
                "the key 'per-node-custom-implementation' of an ASTRA-sim 2 system names it", true},
     FileFormat{Kind::scalesim_topology, "scalesim-topology", "a SCALE-Sim topology", "", false},
@@ -69,14 +74,17 @@ constexpr std::array kFormats = {
     FileFormat{Kind::armilla_result, "result", "a result that Armilla wrote", "it is there for other tools",
                false},
     FileFormat{Kind::kineto, "kineto", "a PyTorch profiler trace (Kineto)",
-               "make Chakra traces of it with chakra_trace_link and chakra_converter of mlcommons/chakra", false},
+               "make Chakra traces of it with chakra_trace_link and chakra_converter of mlcommons/chakra",
+               false},
     FileFormat{Kind::pytorch_et, "pytorch-et", "a PyTorch execution trace",
-               "make Chakra traces of it with chakra_trace_link and chakra_converter of mlcommons/chakra", false},
+               "make Chakra traces of it with chakra_trace_link and chakra_converter of mlcommons/chakra",
+               false},
     FileFormat{Kind::chrome_trace, "chrome-trace", "a timeline in Chrome's trace format",
                "open it in ui.perfetto.dev", false},
     FileFormat{Kind::mscclpp, "mscclpp", "an MSCCL++ execution plan",
                "MSCCL's XML is read, the plans of MSCCL++ are not", false},
-    FileFormat{Kind::nccl_topology, "nccl-topology", "an NCCL topology", "describe the node as a machine", false},
+    FileFormat{Kind::nccl_topology, "nccl-topology", "an NCCL topology", "describe the node as a machine",
+               false},
     FileFormat{Kind::nccl_graph, "nccl-graph", "an NCCL graph dump", "describe the node as a machine", false},
     FileFormat{Kind::tokenizer, "tokenizer", "a tokenizer of a Hugging Face model",
                "the config.json beside it describes the model", false},

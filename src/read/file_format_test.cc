@@ -46,8 +46,10 @@ TEST(FileFormat, TellsModelsApart) {
       {"description", "# by hand\nname: x\nfamily: gpt\n"},
       {"huggingface", R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 8})"},
       {"huggingface", R"({ "hidden_size": 8, "num_hidden_layers": 2 })"},
-      {"tokenizer", R"({"version": "1.0", "truncation": null, "added_tokens": [], "model": {"type": "BPE"}})"},
-      {"huggingface-other", R"({"_from_model_config": true, "bos_token_id": 1, "transformers_version": "4.1"})"},
+      {"tokenizer",
+       R"({"version": "1.0", "truncation": null, "added_tokens": [], "model": {"type": "BPE"}})"},
+      {"huggingface-other",
+       R"({"_from_model_config": true, "bos_token_id": 1, "transformers_version": "4.1"})"},
       {"meta-params", R"({"dim": 4096, "n_layers": 32, "n_heads": 32, "vocab_size": -1})"},
       {"safetensors", std::string("\x10\0\0\0\0\0\0\0{\"a\": 1}", 16)},
       {"gguf", std::string("GGUF\3\0\0\0", 8)},
@@ -67,6 +69,7 @@ TEST(FileFormat, TellsArmillasOwnFilesApart) {
       {"result", R"({"schema": "armilla.run/1"})"},
       {"yaml", "- 1\n- 2\n"},
       {"yaml", "colour: red\n"},
+      {"yaml", "name: build\non:\n  push:\njobs:\n  build:\n"},
       {"json", "[]"},
       {"json", "{}"},
       {"text", "Note to self: buy milk\n"},
@@ -129,9 +132,11 @@ TEST(FileFormat, FindsTheRootOfXml) {
 
 TEST(FileFormat, TellsScaleSimsFilesApart) {
   expect_all({
-      {"scalesim-topology", "Layer name, IFMAP Height, IFMAP Width, Filter Height, Filter Width, Channels,\n"},
+      {"scalesim-topology",
+       "Layer name, IFMAP Height, IFMAP Width, Filter Height, Filter Width, Channels,\n"},
       {"scalesim-topology", "\xEF\xBB\xBFLayer name,Ifmap height,ifmap width,filter height,\n"},
       {"scalesim-topology", "Layer, IFMAP Width, IFMAP Width, Filter Height, Filter Width, Channels,\n"},
+      {"scalesim-topology", "Layer name,\xC2\xA0IFMAP Height,\xC2\xA0IFMAP Width,\xC2\xA0Filter Height,\n"},
       {"scalesim-topology", "Layer,M,N,K,\n"},
       {"scalesim-config", "[general]\nrun_name = a\n"},
       {"scalesim-report", "LayerID, Total Cycles, Stall Cycles, Overall Util %,\n"},
@@ -141,8 +146,13 @@ TEST(FileFormat, TellsScaleSimsFilesApart) {
 }
 
 TEST(FileFormat, NeverReadsBeyondDamagedText) {
-  const std::string samples[] = {R"({"a": {"b": [1, "x\"y"]}, "c" : 'd' , e: [}})", "a: [1\nb: {\n- c\n'd': \"\n",
-                                 "<!-- <!DOCTYPE [", "digraph", "[", "{", "\x1f\x8b\x08"};
+  const std::string samples[] = {R"({"a": {"b": [1, "x\"y"]}, "c" : 'd' , e: [}})",
+                                 "a: [1\nb: {\n- c\n'd': \"\n",
+                                 "<!-- <!DOCTYPE [",
+                                 "digraph",
+                                 "[",
+                                 "{",
+                                 "\x1f\x8b\x08"};
   for (const std::string& sample : samples) {
     for (std::size_t end = 0; end <= sample.size(); ++end) sniff(std::string_view(sample).substr(0, end));
   }

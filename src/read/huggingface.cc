@@ -185,7 +185,8 @@ void read_deepseek_experts(Source& s, const DeepseekExperts& own) {
   } else {
     s.fields.required(experts.active, "experts.active", "num_experts_per_tok", kMostExperts);
   }
-  s.number(experts.feed_forward, "experts.feed_forward", "moe_intermediate_size", kMostWidth, own.feed_forward);
+  s.number(experts.feed_forward, "experts.feed_forward", "moe_intermediate_size", kMostWidth,
+           own.feed_forward);
   s.number(experts.dense_first, "experts.dense_first", "first_k_dense_replace", 0, kMostLayers,
            own.dense_first);
   std::int64_t shared = 0;
@@ -321,8 +322,8 @@ void add_notes(Source& s) {
   if (std::string note = unknown_keys_note(s.known, s.config.keys(), s.fields.asked()); !note.empty())
     s.d.notes.push_back(std::move(note));
   if (!s.absent.empty())
-    s.d.notes.push_back(fmt::format("absent keys have {}Config's own values: {}", s.known.prefix,
-                                    fmt::join(s.absent, ", ")));
+    s.d.notes.push_back(
+        fmt::format("absent keys have {}Config's own values: {}", s.known.prefix, fmt::join(s.absent, ", ")));
 }
 
 }  // namespace

@@ -88,12 +88,30 @@ constexpr Names kCommon[] = {"model_type",
                              "unsloth_version"};
 
 // Of decoders since Llama.
-constexpr Names kRotary[] = {"rope_theta",        "rope_scaling",        "rope_parameters", "rms_norm_eps",
-                             "attention_dropout", "pretraining_tp",      "head_dim",        "partial_rotary_factor",
-                             "sliding_window",    "max_window_layers",   "layer_types",     "rope_interleave",
-                             "hidden_dropout",    "use_sliding_window",  "attention_bias",  "mlp_bias",
-                             "resid_pdrop",       "embd_pdrop",          "attn_pdrop",      "use_flash_attn",
-                             "router_aux_loss_coef", "output_router_logits", "router_jitter_noise", "norm_topk_prob",
+constexpr Names kRotary[] = {"rope_theta",
+                             "rope_scaling",
+                             "rope_parameters",
+                             "rms_norm_eps",
+                             "attention_dropout",
+                             "pretraining_tp",
+                             "head_dim",
+                             "partial_rotary_factor",
+                             "sliding_window",
+                             "max_window_layers",
+                             "layer_types",
+                             "rope_interleave",
+                             "hidden_dropout",
+                             "use_sliding_window",
+                             "attention_bias",
+                             "mlp_bias",
+                             "resid_pdrop",
+                             "embd_pdrop",
+                             "attn_pdrop",
+                             "use_flash_attn",
+                             "router_aux_loss_coef",
+                             "output_router_logits",
+                             "router_jitter_noise",
+                             "norm_topk_prob",
                              "intermediate_size"};
 constexpr Names kDeepseek[] = {"rope_theta",
                                "rope_scaling",
@@ -129,9 +147,9 @@ constexpr Names kGpt2[] = {"n_ctx",
                            "summary_activation",
                            "summary_proj_to_labels",
                            "summary_first_dropout"};
-constexpr Names kNeox[] = {"rotary_pct",        "rotary_emb_base", "rope_theta",         "rope_scaling",
-                           "rope_parameters",   "partial_rotary_factor", "attention_dropout", "classifier_dropout",
-                           "layer_norm_eps"};
+constexpr Names kNeox[] = {"rotary_pct",        "rotary_emb_base",    "rope_theta",
+                           "rope_scaling",      "rope_parameters",    "partial_rotary_factor",
+                           "attention_dropout", "classifier_dropout", "layer_norm_eps"};
 constexpr Names kBert[] = {"attention_probs_dropout_prob",
                            "layer_norm_eps",
                            "position_embedding_type",
@@ -142,11 +160,15 @@ constexpr Names kBert[] = {"attention_probs_dropout_prob",
                            "pooler_num_fc_layers",
                            "pooler_size_per_head",
                            "pooler_type"};
-constexpr Names kT5[] = {"relative_attention_max_distance", "layer_norm_epsilon", "initializer_factor",
-                         "dense_act_fn",                    "is_gated_act",       "classifier_dropout",
+constexpr Names kT5[] = {"relative_attention_max_distance",
+                         "layer_norm_epsilon",
+                         "initializer_factor",
+                         "dense_act_fn",
+                         "is_gated_act",
+                         "classifier_dropout",
                          "n_positions"};
 constexpr Names kVit[] = {"attention_probs_dropout_prob", "layer_norm_eps", "encoder_stride",
-                          "pooler_output_size",           "pooler_act"};
+                          "pooler_output_size", "pooler_act"};
 
 constexpr HuggingfaceAlias kGpt2Aliases[] = {{"hidden_size", "n_embd"},
                                              {"max_position_embeddings", "n_positions"},
@@ -163,7 +185,8 @@ constexpr HuggingfaceAlias kQwenAliases[] = {{"num_local_experts", "num_experts"
 
 constexpr Names kGpt2Exact[] = {"GPT2LMHeadModel"};
 constexpr Names kT5Exact[] = {"T5WithLMHeadModel"};
-constexpr Names kBertExact[] = {"BertForMaskedLM", "BertLMHeadModel", "BertModel", "BertForNextSentencePrediction"};
+constexpr Names kBertExact[] = {"BertForMaskedLM", "BertLMHeadModel", "BertModel",
+                                "BertForNextSentencePrediction"};
 constexpr Names kVitExact[] = {"ViTModel"};
 
 constexpr std::array kClasses = {
@@ -214,7 +237,8 @@ std::string architecture_note(const HuggingfaceClass& known, std::string_view ar
     return fmt::format("architectures {}: its head is not modelled, it is read as {}", architecture,
                        known.model_type == "bert" ? "a BertModel" : known.main);
   return fmt::format(
-      "architectures {:.60} is not known: read as {} by its model_type '{}', though it may be another network",
+      "architectures {:.60} is not known: read as {} by its model_type '{}', though it may be another "
+      "network",
       architecture, known.main, known.model_type);
 }
 

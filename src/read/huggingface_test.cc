@@ -198,14 +198,16 @@ TEST(Huggingface, SaysWhatItTookAndWhatItDoesNotKnow) {
   const auto notes_with = [&](const std::string& from, const std::string& to) {
     return read(std::string(text).replace(text.find(from), from.size(), to)).notes;
   };
-  EXPECT_EQ(notes_with("MistralForCausalLM", "MistralForCausalLMEagle3").back(),
-            "architectures MistralForCausalLMEagle3 is not known: read as MistralForCausalLM by its model_type "
-            "'mistral', though it may be another network");
+  EXPECT_EQ(
+      notes_with("MistralForCausalLM", "MistralForCausalLMEagle3").back(),
+      "architectures MistralForCausalLMEagle3 is not known: read as MistralForCausalLM by its model_type "
+      "'mistral', though it may be another network");
   EXPECT_EQ(notes_with("MistralForCausalLM", "MistralModel").back(),
             "architectures MistralModel: its head is not modelled, it is read as MistralForCausalLM");
-  EXPECT_EQ(notes_with("\"vocab_size\"", "\"draft_vocab_size\": 8, \"vocab_sise\": 9, \"vocab_size\"").back(),
-            "keys that MistralConfig does not know have no effect: draft_vocab_size, vocab_sise (did you mean "
-            "'vocab_size'?)");
+  EXPECT_EQ(
+      notes_with("\"vocab_size\"", "\"draft_vocab_size\": 8, \"vocab_sise\": 9, \"vocab_size\"").back(),
+      "keys that MistralConfig does not know have no effect: draft_vocab_size, vocab_sise (did you mean "
+      "'vocab_size'?)");
   EXPECT_EQ(notes_with("  \"num_hidden_layers\": 32,\n", "").back(),
             "absent keys have MistralConfig's own values: num_hidden_layers 32");
   const std::vector<std::string> v3 =

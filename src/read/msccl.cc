@@ -79,6 +79,7 @@ class Parser {
                    const std::array<std::string_view, size>& words) const;
 
   MscclGpu gpu(const pugi::xml_node& node) const;
+  void check_chunks(const pugi::xml_node& node, CollectiveKind kind, std::int32_t per_loop) const;
   MscclBlock block(const pugi::xml_node& node, std::int32_t index, std::vector<Wait>& waits,
                    std::vector<bool>& announced) const;
   MscclStep step(const pugi::xml_node& node, const MscclBlock& block) const;
@@ -111,10 +112,17 @@ void Parser::check_attributes(const pugi::xml_node& node, std::span<const std::s
   }
 }
 
+// The runtime passes over elements it does not know, such as the <copy> of older tools, whose copies mean
+// nothing in place. One that looks like the known one, or belongs elsewhere, is a mistake.
 void Parser::check_children(const pugi::xml_node& node, const char* name) const {
+  constexpr std::array<std::string_view, 4> kElements = {"algo", "gpu", "tb", "step"};
   for (const pugi::xml_node& child : node.children()) {
-    if (child.type() == pugi::node_element && std::string_view(child.name()) != name)
-      fail(child, fmt::format("<{:.60}> is not known inside <{}>", child.name(), node.name()),
+    const std::string_view found = child.name();
+    if (child.type() != pugi::node_element || found == name) continue;
+    const int distance = edit_distance(found, name);
+    const bool is_near = distance <= 2 && distance < static_cast<int>(std::string_view(name).size());
+    if (is_near || std::find(kElements.begin(), kElements.end(), found) != kElements.end())
+      fail(child, fmt::format("<{:.60}> is not known inside <{}>", found, node.name()),
            fmt::format("expected <{}>", name));
   }
 }
@@ -192,8 +200,8 @@ MscclBlock Parser::block(const pugi::xml_node& node, std::int32_t index, std::ve
   return block;
 }
 
-// A threadblock tells how far it is at the steps with hasdep only, so a step without it is passed once a later
-// one has told; where none does, the runtime waits for ever.
+// A threadblock tells how far it is at the steps with hasdep only, so a step without it is passed once a
+// later one has told; where none does, the runtime waits for ever.
 void Parser::resolve(MscclGpu& gpu, const std::vector<Wait>& waits, const Announced& announced) const {
   std::map<std::int32_t, std::int32_t> index_of;
   for (std::size_t i = 0; i < gpu.blocks.size(); ++i)
@@ -208,8 +216,9 @@ void Parser::resolve(MscclGpu& gpu, const std::vector<Wait>& waits, const Announ
                                   wait.on_block_id, steps.size()));
     const std::vector<bool>& tells = announced[static_cast<std::size_t>(found->second)];
     if (std::find(tells.begin() + wait.on_step, tells.end(), true) == tells.end())
-      fail(wait.node, fmt::format("waits for step {} of threadblock {}, which tells nobody that it is done",
-                                  wait.on_step, wait.on_block_id),
+      fail(wait.node,
+           fmt::format("waits for step {} of threadblock {}, which tells nobody that it is done",
+                       wait.on_step, wait.on_block_id),
            "give the step hasdep=\"1\"");
     MscclStep& step =
         gpu.blocks[static_cast<std::size_t>(wait.block)].steps[static_cast<std::size_t>(wait.step)];
@@ -236,6 +245,18 @@ MscclGpu Parser::gpu(const pugi::xml_node& node) const {
   }
   resolve(gpu, waits, announced);
   return gpu;
+}
+
+// As the runtime checks it: both buffers make up the call, the scattered side of it shared out.
+void Parser::check_chunks(const pugi::xml_node& node, CollectiveKind kind, std::int32_t per_loop) const {
+  const auto check = [&](const char* attribute, bool scattered) {
+    const std::int64_t chunks = number_or(node, attribute, 0, kMaxChunks, 0);
+    if (chunks > 0 && chunks * (scattered ? gpus_ : 1) != per_loop)
+      fail(node, fmt::format("{}=\"{}\" does not fit {} chunks per loop on {} GPUs", attribute, chunks,
+                             per_loop, gpus_));
+  };
+  check("i_chunks", kind == CollectiveKind::all_gather);
+  check("o_chunks", kind == CollectiveKind::reduce_scatter);
 }
 
 MscclAlgorithm Parser::run() {
@@ -272,6 +293,7 @@ MscclAlgorithm Parser::run() {
     if (seen[id]) fail(child, fmt::format("GPU {} is there twice", id));
     seen[id] = true;
     algorithm.gpus[id] = gpu(child);
+    if (algorithm.kind) check_chunks(child, *algorithm.kind, algorithm.chunks_per_loop);
     for (const MscclBlock& tb : algorithm.gpus[id].blocks) {
       const auto own = static_cast<std::int32_t>(id);
       if (tb.send_peer == own || tb.receive_peer == own)

@@ -100,8 +100,44 @@ TEST(MscclTest, RefusesStepsThatNoGpuCouldRun) {
             "a.xml:7:8: <step> has an unknown attribute 'dep_id'\n  hint: did you mean 'depid'?");
 }
 
+// A flag is raised at steps with hasdep only; a later one does for an earlier one.
+TEST(MscclTest, RefusesToWaitForAStepThatTellsNobody) {
+  const auto with_flag = [](const std::string& before, const std::string& flag) {
+    std::string text = with_step("<step s=\"0\" type=\"nop\" depid=\"7\" deps=\"0\"/>");
+    return text.replace(text.find(before), before.size(), flag);
+  };
+  EXPECT_EQ(error_of([&] { parse(with_flag("hasdep=\"1\"/>", "hasdep=\"0\"/>")); }),
+            "a.xml:7:8: waits for step 0 of threadblock 7, which tells nobody that it is done\n"
+            "  hint: give the step hasdep=\"1\"");
+  EXPECT_EQ(error_of([&] {
+              parse(with_flag("hasdep=\"1\"/>", "hasdep=\"0\"/><step s=\"1\" type=\"nop\" hasdep=\"1\"/>"));
+            }),
+            "no error");
+}
+
 std::string refusal(const std::string& text) {
   return error_of([&] { parse(text); });
+}
+
+TEST(MscclTest, PassesOverElementsThatTheRuntimePassesOver) {
+  EXPECT_EQ(refusal("<algo coll=\"allgather\" nchunksperloop=\"1\"><note/><gpu id=\"0\"><copy "
+                    "i_off=\"0\"/></gpu></algo>"),
+            "no error");
+  EXPECT_EQ(refusal("<algo coll=\"allgather\" nchunksperloop=\"1\"><gpu id=\"0\"/><gpus/></algo>"),
+            "a.xml:1:58: <gpus> is not known inside <algo>\n  hint: expected <gpu>");
+}
+
+TEST(MscclTest, RefusesBuffersThatDoNotMakeUpTheCall) {
+  const auto with = [](const std::string& kind, const std::string& chunks) {
+    return refusal("<algo coll=\"" + kind + "\" nchunksperloop=\"4\"><gpu id=\"0\" " + chunks +
+                   "/><gpu id=\"1\"/></algo>");
+  };
+  EXPECT_EQ(with("allgather", "i_chunks=\"2\" o_chunks=\"4\""), "no error");
+  EXPECT_EQ(with("reduce_scatter", "i_chunks=\"4\" o_chunks=\"2\""), "no error");
+  EXPECT_EQ(with("allreduce", "i_chunks=\"4\" o_chunks=\"0\""), "no error");
+  EXPECT_EQ(with("custom", "i_chunks=\"4\" o_chunks=\"1\""), "no error");
+  EXPECT_EQ(with("allgather", "o_chunks=\"2\""),
+            "a.xml:1:42: o_chunks=\"2\" does not fit 4 chunks per loop on 2 GPUs");
 }
 
 TEST(MscclTest, RefusesOtherFiles) {

@@ -55,7 +55,8 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"hdf5", "\x89HDF\r\n\x1a\n",
               "m.onnx: is an HDF5 file, perhaps a Keras model, not an ONNX model" + kConvertHint},
         Fault{"lfs_pointer", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
-              "m.onnx: is a Git LFS pointer in place of the file, not an ONNX model\n  hint: fetch the file itself: git lfs "
+              "m.onnx: is a Git LFS pointer in place of the file, not an ONNX model\n  hint: fetch the file "
+              "itself: git lfs "
               "pull"},
         Fault{"no_graph", std::string("\x08\x08", 2),
               "m.onnx: has no graph, so it is no ONNX model" + kExportHint},

@@ -18,7 +18,9 @@ class Walker {
     skip_blank();
     if (at_end()) return outline;
     const char first = text_[at_];
-    outline.form = first == '{' ? Outline::Form::mapping : first == '[' ? Outline::Form::list : Outline::Form::scalar;
+    outline.form = first == '{'   ? Outline::Form::mapping
+                   : first == '[' ? Outline::Form::list
+                                  : Outline::Form::scalar;
     if (first == '{') {
       outline.complete = mapping(&outline.keys);
     } else if (first == '[') {
@@ -148,7 +150,8 @@ bool read_line(std::string_view line, OutlineKey& key) {
 }  // namespace
 
 const OutlineKey* Outline::find(std::string_view name) const {
-  const auto found = std::find_if(keys.begin(), keys.end(), [&](const OutlineKey& key) { return key.name == name; });
+  const auto found =
+      std::find_if(keys.begin(), keys.end(), [&](const OutlineKey& key) { return key.name == name; });
   return found == keys.end() ? nullptr : &*found;
 }
 

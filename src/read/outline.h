@@ -19,9 +19,9 @@ struct OutlineKey {
 struct Outline {
   enum class Form { none, mapping, list, scalar };
   Form form = Form::none;
-  std::vector<OutlineKey> keys;   // of a mapping; of a list of mappings: of the first
-  bool several = false;           // of JSON: something follows the first value
-  bool complete = false;          // of JSON: the first value ends within the text
+  std::vector<OutlineKey> keys;  // of a mapping; of a list of mappings: of the first
+  bool several = false;          // of JSON: something follows the first value
+  bool complete = false;         // of JSON: the first value ends within the text
 
   const OutlineKey* find(std::string_view name) const;
   bool has(std::string_view name) const { return find(name) != nullptr; }

@@ -19,6 +19,7 @@ using Kind = FileKind;
 
 constexpr std::size_t kBeginning = 1 << 16;
 constexpr std::string_view kBlank = " \t\r\n\v\f";
+constexpr std::string_view kHardSpace = "\xC2\xA0";
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 std::string_view without_blank(std::string_view text) {
@@ -56,17 +57,17 @@ bool has_all(const Outline& outline, std::initializer_list<std::string_view> nam
 }
 
 bool is_astra_system(const Outline& outline) {
-  return has_any(outline,
-                 {"scheduling-policy", "all-reduce-implementation", "all-gather-implementation",
-                  "reduce-scatter-implementation", "all-to-all-implementation", "collective-optimization",
-                  "preferred-dataset-splits", "active-chunks-per-dimension", "endpoint-delay", "peak-perf",
-                  "local-mem-bw", "roofline-enabled", "intra-dimension-scheduling",
-                  "inter-dimension-scheduling", "all-reduce-implementation-custom",
-                  "all-reduce-implementation-chakra"});
+  return has_any(outline, {"scheduling-policy", "all-reduce-implementation", "all-gather-implementation",
+                           "reduce-scatter-implementation", "all-to-all-implementation",
+                           "collective-optimization", "preferred-dataset-splits",
+                           "active-chunks-per-dimension", "endpoint-delay", "peak-perf", "local-mem-bw",
+                           "roofline-enabled", "intra-dimension-scheduling", "inter-dimension-scheduling",
+                           "all-reduce-implementation-custom", "all-reduce-implementation-chakra"});
 }
 
 bool is_trace_node(const Outline& outline) {
-  return has_any(outline, {"ctrlDeps", "ctrl_deps", "dataDeps", "data_deps", "durationMicros", "duration_micros"}) ||
+  return has_any(outline,
+                 {"ctrlDeps", "ctrl_deps", "dataDeps", "data_deps", "durationMicros", "duration_micros"}) ||
          has_all(outline, {"name", "type", "attr"}) || has_all(outline, {"name", "type", "attribute"});
 }
 
@@ -74,7 +75,9 @@ bool is_trace_node(const Outline& outline) {
 Kind kind_of_table(const Outline& outline) {
   if (outline.keys.empty()) return Kind::json;
   const auto every = [&](auto holds) { return std::all_of(outline.keys.begin(), outline.keys.end(), holds); };
-  if (every([](const OutlineKey& key) { return key.value == '[' && (is_digit(key.inside) || key.inside == ']'); }))
+  if (every([](const OutlineKey& key) {
+        return key.value == '[' && (is_digit(key.inside) || key.inside == ']');
+      }))
     return Kind::communicators;
   if (every([](const OutlineKey& key) { return key.value == '"' && is_number(key.name); }))
     return Kind::custom_table;
@@ -92,7 +95,8 @@ Kind kind_of_keys(const Outline& o) {
       has_all(o, {"n_embd", "n_layer"}))
     return Kind::huggingface;
   if (o.has("family") || has_all(o, {"layers", "hidden"})) return Kind::description;
-  if (has_any(o, {"jobs", "plan"}) || (o.has("model") && !o.has("added_tokens"))) return Kind::study;
+  if (o.has("plan") || (o.has("jobs") && !o.has("on")) || (o.has("model") && !o.has("added_tokens")))
+    return Kind::study;
   if (o.has("dimensions")) return Kind::machine;
   if (has_any(o, {"memory_bandwidth", "vector_rate", "matrix_rate"})) return Kind::device;
   if (o.has("machine")) return Kind::study;
@@ -121,8 +125,9 @@ Kind sniff_json(std::string_view text) {
   const OutlineKey* const schema = o.find("schema");
   if (schema != nullptr && schema->text.starts_with("armilla.")) return Kind::armilla_result;
   if (o.has("traceEvents") || has_all(o, {"schemaVersion", "deviceProperties"}))
-    return has_any(o, {"deviceProperties", "distributedInfo", "schemaVersion", "trace_id"}) ? Kind::kineto
-                                                                                            : Kind::chrome_trace;
+    return has_any(o, {"deviceProperties", "distributedInfo", "schemaVersion", "trace_id"})
+               ? Kind::kineto
+               : Kind::chrome_trace;
   if (o.has("workload_graph") || is_trace_node(o)) return Kind::chakra_json;
   if (o.has("nodes") && has_any(o, {"schema", "pid"})) return Kind::pytorch_et;
   if (o.several) return Kind::chakra_json;
@@ -175,7 +180,10 @@ std::vector<std::string> columns_of(std::string_view line) {
   std::vector<std::string> columns;
   while (true) {
     const std::size_t end = std::min(line.find(separator), line.size());
-    std::string_view column = without_blank(line.substr(0, end));
+    std::string_view column = line.substr(0, end);
+    if (column.starts_with(kHardSpace))
+      column.remove_prefix(kHardSpace.size());  // SCALE-Sim has such headers
+    column = without_blank(column);
     while (!column.empty() && kBlank.find(column.back()) != kBlank.npos) column.remove_suffix(1);
     columns.push_back(lower(column));
     if (end == line.size()) return columns;
@@ -189,14 +197,16 @@ Kind sniff_table(std::string_view header) {
     return std::find(columns.begin(), columns.end(), name) != columns.end();
   };
   const auto begins = [&](std::string_view name) {
-    return std::any_of(columns.begin(), columns.end(), [&](const std::string& c) { return c.starts_with(name); });
+    return std::any_of(columns.begin(), columns.end(),
+                       [&](const std::string& c) { return c.starts_with(name); });
   };
   if (has("ifmap height intraline factor")) return Kind::scalesim_layout;
   if (begins("ifmap height") || (begins("ifmap width") && begins("filter width")))
     return Kind::scalesim_topology;
   if (columns.size() >= 4 && columns[1] == "m" && columns[2] == "n" && columns[3] == "k")
     return Kind::scalesim_topology;
-  if (columns[0] == "layerid" && (begins("total cycles") || begins("avg ") || begins("sram ") || begins("sparsity")))
+  if (columns[0] == "layerid" &&
+      (begins("total cycles") || begins("avg ") || begins("sram ") || begins("sparsity")))
     return Kind::scalesim_report;
   if (has("name") && has("phase") && has("shapes") && has("time_s")) return Kind::profile;
   return columns.size() > 1 ? Kind::csv : Kind::text;
@@ -236,9 +246,8 @@ Kind sniff_yaml(std::string_view text) {
   if (o.form == Outline::Form::mapping) {
     if (is_astra_system(o)) return Kind::astra1_system;
     const Kind kind = kind_of_keys(o);
-    const bool prose = std::any_of(o.keys.begin(), o.keys.end(), [](const OutlineKey& key) {
-      return key.name.find(' ') != key.name.npos;
-    });
+    const bool prose = std::any_of(o.keys.begin(), o.keys.end(),
+                                   [](const OutlineKey& key) { return key.name.find(' ') != key.name.npos; });
     return kind == Kind::yaml && prose ? Kind::text : kind;
   }
   if (o.form == Outline::Form::none) return Kind::empty;
@@ -259,8 +268,8 @@ Kind sniff_text(std::string_view text) {
   const std::string_view line = first_line(text);
   if (line == "[general]") return Kind::scalesim_config;
   if (is_astra_log(text)) return Kind::astra_log;
-  if (line.starts_with('[') && line.ends_with(']') && line.size() > 2 && line.find_first_of(",:\"{ ") == line.npos &&
-      text.find('=') != text.npos)
+  if (line.starts_with('[') && line.ends_with(']') && line.size() > 2 &&
+      line.find_first_of(",:\"{ ") == line.npos && text.find('=') != text.npos)
     return Kind::ini;
   if (text.starts_with('[')) return sniff_json(text);
   if (is_like_astra_text(text)) return Kind::astra_text;

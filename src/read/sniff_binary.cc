@@ -38,7 +38,10 @@ constexpr std::array kSignatures = {
     Signature{0, "\x89PNG", Kind::picture},
     Signature{0, "\xff\xd8\xff", Kind::picture},
     Signature{0, "%PDF", Kind::pdf},
-    Signature{0, "\x7f" "ELF", Kind::elf},
+    Signature{0,
+              "\x7f"
+              "ELF",
+              Kind::elf},
 };
 
 // A little-endian length of a JSON header.

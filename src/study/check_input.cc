@@ -88,9 +88,9 @@ std::string check_text_workload(const std::string& path) {
   std::vector<std::string> warnings;
   const MappedFile file(path);
   const TextWorkload workload = read_astra_text(file.bytes(), path, &warnings);
-  std::string text =
-      fmt::format("ASTRA-sim text workload of {}, policy {}",
-                  plural(static_cast<std::int64_t>(workload.layers.size()), "layer"), name_of(workload.policy));
+  std::string text = fmt::format("ASTRA-sim text workload of {}, policy {}",
+                                 plural(static_cast<std::int64_t>(workload.layers.size()), "layer"),
+                                 name_of(workload.policy));
   for (const std::string& warning : warnings) text += fmt::format("\n  warning: {}", warning);
   return text;
 }
@@ -192,8 +192,7 @@ std::string check_input(const std::string& input, const CheckOptions& options) {
     if (std::filesystem::is_regular_file(input, ignored)) {
       const FileKind kind = sniff_file(input);
       if (is_model(kind)) return check_model(input, options.model);
-      if (kind == FileKind::study || is_meant_as_configuration(input, kind))
-        return check_study_file(input);
+      if (kind == FileKind::study || is_meant_as_configuration(input, kind)) return check_study_file(input);
       if (is_meant_as_trace(input, kind)) return check_trace(input);
       return check_file(input, kind, options);
     }

@@ -7,8 +7,8 @@
 
 namespace armilla {
 
-// Everything of a study that can be wrong before its simulation: it is read, prepared and lowered, and all its
-// components are made. Returns what it is. Throws Error.
+// Everything of a study that can be wrong before its simulation: it is read, prepared and lowered, and all
+// its components are made. Returns what it is. Throws Error.
 std::string check_study_file(const std::string& path);
 
 }  // namespace armilla

@@ -18,6 +18,7 @@
 #include "read/chakra.h"
 #include "read/communicators_json.h"
 #include "read/custom_collective.h"
+#include "read/file_format.h"
 #include "read/msccl.h"
 #include "study/trace_input.h"
 #include "write/astra2_report.h"
@@ -132,7 +133,7 @@ void warn_about_schedules(const Graph& graph, std::int64_t own, std::vector<std:
   for (const CollectiveCall& call : graph.collectives) {
     if (call.custom < 0 || call.custom >= own || !seen.emplace(call.custom, call.kind).second) continue;
     const CustomCollective& schedule = graph.custom[static_cast<std::size_t>(call.custom)];
-    const std::string wrong = schedule.name.ends_with(".xml")
+    const std::string wrong = is_msccl_file(schedule.name)
                                   ? verify_msccl(read_msccl(schedule.name), call.kind, call.root)
                                   : verify_custom(schedule, {call.kind, std::nullopt, call.root});
     if (!wrong.empty())
@@ -264,6 +265,7 @@ Astra1Run run_astra1(const Astra1Request& request, const SimulationOptions& opti
   std::vector<std::string> warnings;
   SystemLayer system = read_astra1_config(request.settings, warnings);
   const MappedFile file(request.workload);
+  require_kind(request.workload, file.bytes(), FileKind::astra_text, file_format(FileKind::astra_text).what);
   const TextWorkload workload = read_astra_text(file.bytes(), request.workload, &warnings);
 
   TextGraphOptions lowering;

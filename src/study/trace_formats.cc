@@ -39,8 +39,10 @@ std::string contents_of(const ChakraTrace& trace, const TraceFormat& format, boo
 
 NamedContents standard_output(const TraceSet& job, const TraceFormat& format, bool packed) {
   if (job.ranks.size() != 1)
-    throw Error("-o -", fmt::format("traces of {} ranks are as many files, and standard output is one", job.ranks.size()),
-                "name a prefix, or choose a rank with --rank");
+    throw Error(
+        "-o -",
+        fmt::format("traces of {} ranks are as many files, and standard output is one", job.ranks.size()),
+        "name a prefix, or choose a rank with --rank");
   if (!job.communicators.empty())
     throw Error("-o -", "the trace refers to groups, which need a file of their own", "name a file");
   return {"-", contents_of(job.ranks.front(), format, packed)};

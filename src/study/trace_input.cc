@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "read/chakra.h"
+#include "read/file_format.h"
 
 namespace armilla {
 namespace {
@@ -39,8 +40,20 @@ bool same_bytes(const std::string& a, const std::string& b) {
   return std::ranges::equal(first.bytes(), second.bytes());
 }
 
+// For somebody who gave a file in place of the prefix of a job's traces.
+void refuse_file(const std::string& prefix, std::int64_t ranks) {
+  std::error_code ignored;
+  if (trace_file(prefix, 0) || !std::filesystem::is_regular_file(prefix, ignored)) return;
+  const FileKind kind = sniff_file(prefix);
+  if (kind != FileKind::chakra && kind != FileKind::chakra_json)
+    throw wrong_kind(prefix, kind, "the prefix of Chakra traces");
+  throw Error(prefix, "is the trace of one rank, not the prefix of a job's traces",
+              fmt::format("{} ranks have traces PREFIX.0.et to PREFIX.{}.et: give PREFIX", ranks, ranks - 1));
+}
+
 // The ranks' files, those with equal bytes together, in the order of their first ranks.
 std::vector<SharedFile> shared_files(const std::string& prefix, std::int64_t ranks) {
+  refuse_file(prefix, ranks);
   std::vector<SharedFile> files;
   std::unordered_map<std::size_t, std::vector<std::size_t>> by_hash;
   for (std::int32_t rank = 0; rank < ranks; ++rank) {
