@@ -157,7 +157,10 @@ TEST_F(Astra2Config, WrongSystemFilesAreRefused) {
   EXPECT_EQ(refusal(R"({"actve-chunks-per-dimension": 1})"),
             "s.json:1:2: actve-chunks-per-dimension: unknown key 'actve-chunks-per-dimension'\n"
             "  hint: did you mean 'active-chunks-per-dimension'?");
-  EXPECT_EQ(refusal(""), "s.json: is no system configuration: it holds no keys");
+  EXPECT_EQ(refusal(""), "s.json: is empty, not an ASTRA-sim 2 system file");
+  EXPECT_EQ(refusal("{\"topology\": [\"Ring\"], \"npus_count\": [8]}"),
+            "s.json: is an ASTRA-sim 2 network file, not an ASTRA-sim 2 system file\n"
+            "  hint: armilla astra2 --network-configuration takes it");
   EXPECT_EQ(refusal("[1]"), "s.json: is no system configuration: it holds no keys");
   EXPECT_EQ(refusal(R"({"scheduling-policy": "lifo"})"),
             "s.json:1:23: scheduling-policy: unknown value 'lifo'\n  hint: did you mean 'LIFO'?");
@@ -248,7 +251,7 @@ TEST_F(Astra2Config, WrongNetworksAreRefused) {
   EXPECT_EQ(network_refusal("topology: [Ring, Ring]\nnpus_count: [65536, 65536]\nbandwidth: [1, 1]\n"
                             "latency: [1, 1]\n"),
             "bad.yml:2:21: npus_count.1: more than 2147483647 NPUs");
-  EXPECT_EQ(network_refusal(""), "bad.yml: is no network configuration: it holds no keys");
+  EXPECT_EQ(network_refusal(""), "bad.yml: is empty, not an ASTRA-sim 2 network file");
 }
 
 TEST_F(Astra2Config, RemoteMemories) {

@@ -30,7 +30,11 @@ TEST(ReadModel, NeitherOfThem) {
   EXPECT_EQ(error_of("resnet51"),
             "resnet51: is neither a file nor a model of the zoo\n  hint: did you mean 'resnet50'?");
   EXPECT_EQ(error_of("absent.onnx"), "absent.onnx: cannot open the file: No such file or directory");
-  EXPECT_EQ(error_of("/"), "/: is a directory, not a file");
+  EXPECT_EQ(error_of(ARMILLA_SOURCE_DIR "/src/base"), ARMILLA_SOURCE_DIR
+            "/src/base: is a folder without a config.json, so no model\n"
+            "  hint: a model's folder is one that was downloaded from Hugging Face");
+  EXPECT_EQ(error_of("-"),
+            "-: standard input is not read\n  hint: name a file; one that is called '-' is ./-");
 }
 
 }  // namespace

@@ -241,8 +241,11 @@ TEST(StudyYaml, PathsAreRelativeToTheFile) {
 }
 
 TEST(StudyYaml, RefusesWhatMakesNoSense) {
-  EXPECT_EQ(study_error(""), "s.yaml: the key 'model' is missing");
-  EXPECT_EQ(study_error("just text"), "s.yaml:1:1: expected a mapping with the key 'model'");
+  EXPECT_EQ(study_error(""),
+            "s.yaml: is empty, not a study\n  hint: a study has the keys 'model' and 'machine'");
+  EXPECT_EQ(study_error("just text"),
+            "s.yaml:1:1: holds a single value, not a study\n"
+            "  hint: a study has the keys 'model' and 'machine'");
   EXPECT_EQ(study_error("model: resnet50\n"), "s.yaml:1:1: the key 'machine' is missing");
   EXPECT_EQ(study_error("model: ''\nmachine: dgx-a100\n"), "s.yaml:1:8: model: the name is empty");
   EXPECT_EQ(study_error("model: [a]\nmachine: dgx-a100\n"),
