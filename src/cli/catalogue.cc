@@ -88,7 +88,10 @@ std::vector<CatalogueEntry> formats() {
   std::vector<CatalogueEntry> entries;
   for (const FileFormat& format : file_formats()) {
     if (!format.read) continue;
-    entries.push_back({std::string(format.name), fmt::format("read: {}; {}", format.what, format.use), {}});
+    std::string help = fmt::format("read: {}", format.what);
+    for (const ModelFormat& model : model_formats())
+      if (model.kind == format.kind) help += fmt::format(", {}", model.help);
+    entries.push_back({std::string(format.name), fmt::format("{}; {}", help, format.use), {}});
   }
   const auto add = [&](std::string_view command, std::string_view name, std::string_view help) {
     entries.push_back({std::string(name), fmt::format("written by {}: {}", command, help), {}});

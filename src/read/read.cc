@@ -33,10 +33,10 @@ const ModelFormat& format_of(const std::string& path, std::span<const char> byte
   for (const ModelFormat& format : kModelFormats) {
     if (format.kind == kind) return format;
   }
-  const bool is_yaml = path.ends_with(".yaml") || path.ends_with(".yml");
-  if (kind == FileKind::binary && path.ends_with(".onnx")) return kModelFormats[0];
-  if (kind == FileKind::yaml && is_yaml) return kModelFormats[1];
-  if (kind == FileKind::json && (is_yaml || path.ends_with(".json"))) return kModelFormats[is_yaml ? 1 : 2];
+  const bool unknown = kind == FileKind::binary || kind == FileKind::yaml || kind == FileKind::json;
+  for (const ModelFormat& format : kModelFormats) {
+    if (unknown && path.ends_with(format.suffix)) return format;
+  }
   throw wrong_kind(path, kind, "a model");
 }
 
