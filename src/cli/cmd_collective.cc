@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/output_flags.h"
 #include "cli/study_flags.h"
+#include "ir/communication.h"
 #include "ir/metrics.h"
 #include "read/study_yaml.h"
 #include "study/run_collective.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "ir/communication.h"
 #include "ir/metrics.h"
 #include "ir/stage_table.h"
 #include "write/json_text.h"
