@@ -99,7 +99,7 @@ class Astra1Command final : public Command {
     done.report.stat_row = row;
     write(done);
     session.out << done.lines;
-    if (!output_.quiet) session.out << '\n' << write_run_text(done.run, session.colour);
+    if (!output_.quiet) session.out << '\n' << write_run_text(done.run, session.style());
   }
 
  private:

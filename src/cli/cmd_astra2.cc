@@ -71,7 +71,7 @@ class Astra2Command final : public Command {
     }
     output_.write(done.run, std::move(done.files), folders);
     session.out << done.lines;
-    if (!output_.quiet) session.out << '\n' << write_run_text(done.run, session.colour);
+    if (!output_.quiet) session.out << '\n' << write_run_text(done.run, session.style());
   }
 
  private:

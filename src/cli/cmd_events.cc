@@ -33,7 +33,7 @@ class EventsCommand final : public Command {
     if (!json_.empty()) files.push_back({json_, write_events_json(table)});
     if (!csv_.empty()) files.push_back({csv_, write_events_csv(table)});
     write_files(files);
-    if (!quiet_) session.out << write_events_text(table, session.colour);
+    if (!quiet_) session.out << write_events_text(table, session.style());
   }
 
  private:

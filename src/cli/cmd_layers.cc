@@ -43,7 +43,7 @@ class LayersCommand final : public Command {
     if (!json_.empty()) files.push_back({json_, write_layers_json(table)});
     if (!csv_.empty()) files.push_back({csv_, write_layers_csv(table)});
     write_files(files);
-    if (!quiet_) session.out << write_layers_text(table, session.colour);
+    if (!quiet_) session.out << write_layers_text(table, session.style());
   }
 
  private:

@@ -32,7 +32,7 @@ class RunCommand final : public Command {
       for (std::string& text : *texts) text = study_.as_typed(text);
     }
     output_.write(run);
-    if (!output_.quiet) session.out << write_run_text(run, session.colour);
+    if (!output_.quiet) session.out << write_run_text(run, session.style());
   }
 
  private:

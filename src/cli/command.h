@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "write/text_table.h"
+
 namespace CLI {
 class App;
 }
@@ -20,6 +22,9 @@ struct Session {
   std::ostream& err;
   bool colour = false;    // `out` is a terminal that wants colours
   bool progress = false;  // `err` is a terminal
+  std::size_t width = kReportWidth;  // of `out`
+
+  TextStyle style() const { return {colour, width}; }
 };
 
 class Command {

@@ -11,5 +11,6 @@ int main(int argc, char** argv) {
 
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   return armilla::run_main(arguments,
-                           {std::cout, std::cerr, armilla::is_terminal(1), armilla::is_terminal(2)});
+                           {std::cout, std::cerr, armilla::is_terminal(1), armilla::is_terminal(2),
+                            armilla::terminal_width(1)});
 }

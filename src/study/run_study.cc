@@ -34,6 +34,8 @@ void add_notes(Run& run) {
     run.notes.push_back(fmt::format("{} model chunks per pipeline rank make the schedule 1f1b interleaved",
                                     study.plan.virtual_stages));
   }
+  const std::string batch = batch_note(study.request, study.plan, !run.model.facts.family.empty());
+  if (!batch.empty()) run.notes.push_back(batch);
   const std::vector<std::string> idle = settings_without_effect(study.request, study.plan, run.model.facts);
   run.notes.insert(run.notes.end(), idle.begin(), idle.end());
   if (!device.matrix_rate.contains(study.plan.precision)) {

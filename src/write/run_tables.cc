@@ -26,10 +26,6 @@ std::string memory_title(const Run& run) {
   return fmt::format("Memory of {}, which {} most", name_of_all(worst), verb);
 }
 
-std::string_view name_of_peer(std::string_view axis) {
-  return axis.empty() ? "ranks" : axis;
-}
-
 // A kind of communication: collectives or messages.
 struct TrafficRow {
   std::vector<std::string> names;  // kind, axis, ranks
@@ -48,7 +44,7 @@ std::vector<TrafficRow> traffic_rows(const Run& run) {
                     true});
   }
   for (const MessageSummary& summary : summarize_messages(run))
-    rows.push_back({{"send", std::string(name_of_peer(summary.axis)), "2"}, "", summary.per_rank, false});
+    rows.push_back({{"send", std::string(summary.axis), "2"}, "", summary.per_rank, false});
   std::stable_sort(rows.begin(), rows.end(), [](const TrafficRow& a, const TrafficRow& b) {
     return a.traffic.time > b.traffic.time;
   });

@@ -54,7 +54,8 @@ std::string ranks_text(const Run& run, const std::vector<std::size_t>& classes) 
             (last == rank ? fmt::format("{}", rank) : fmt::format("{}-{}", rank, last));
     rank = last;
   }
-  if (text.size() > kMostRangeText) return fmt::format("ranks like {}", first);
+  if (first < 0) first = run.result.classes[classes.front()].representative;
+  if (text.empty() || text.size() > kMostRangeText) return fmt::format("ranks like {}", first);
   return (count == 1 ? "rank " : "ranks ") + text;
 }
 
@@ -113,8 +114,9 @@ void add_role(const Run& run, const std::vector<std::size_t>& classes, const Sta
     return;
   }
   for (const std::vector<std::size_t>& part : parts) {
-    const bool known = std::any_of(part.begin(), part.end(),
-                                   [&](std::size_t i) { return &run.result.classes[i] == recorded; });
+    const bool known = has_model(run) && std::any_of(part.begin(), part.end(), [&](std::size_t i) {
+                         return &run.result.classes[i] == recorded;
+                       });
     groups.push_back(group_of(run, stage.program, part, true, known ? &stage : nullptr));
     if (parts.size() == 1) continue;
     std::string& name = groups.back().names.front();
@@ -291,7 +293,8 @@ std::string spread_text(const Run& run, const StageTable& table, const std::vect
 }  // namespace
 
 std::string time_section(const Run& run, const TextStyle& style) {
-  const StageTable table = stage_table(run);
+  StageTable table = stage_table(run);
+  if (!has_model(run)) table.kinds.clear();  // names of groups in a trace say little
   const std::vector<Group> groups = groups_of(run, table);
   const std::vector<Group> rows = merged(run, table, groups);
   std::size_t role = 0;
