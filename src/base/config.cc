@@ -39,6 +39,49 @@ void set_origin(YamlValue& value, const std::string& origin) {
   for (YamlValue& item : value.items) set_origin(item, origin);
 }
 
+void set_file(YamlValue& value, const std::string& file) {
+  value.file = file;
+  for (YamlValue& item : value.items) set_file(item, file);
+}
+
+bool has_origin(const YamlValue& value) {
+  return !value.origin.empty() || std::any_of(value.items.begin(), value.items.end(), has_origin);
+}
+
+std::string folder_of(const std::string& file) {
+  const std::string folder = std::filesystem::path(file).parent_path().string();
+  return folder.empty() || folder.ends_with('/') ? folder : folder + "/";
+}
+
+// The document that a single value stands for in its place.
+void expand_value(YamlValue& value, const std::string& path, const std::string& file, const Expand& expand) {
+  if (value.kind != Kind::scalar || !expand) return;
+  const std::string folder =
+      value.origin.empty() ? folder_of(value.file.empty() ? file : value.file) : std::string();
+  std::optional<NamedText> text;
+  try {
+    text = expand(path, value.scalar, folder);
+  } catch (const Error& e) {
+    if (e.where != path) throw;
+    throw Error(value.origin.empty() ? fmt::format("{}: {}", file, path) : value.origin, e.message, e.hint);
+  }
+  if (!text) return;
+  YamlValue tree = parse_yaml(text->text, text->name);
+  set_file(tree, text->name);
+  tree.key = std::move(value.key);
+  tree.key_line = value.key_line;
+  tree.key_column = value.key_column;
+  value = std::move(tree);
+}
+
+YamlValue* item_called(YamlValue& list, const std::string& name) {
+  for (YamlValue& item : list.items) {
+    const YamlValue* const own = item.find("name");
+    if (own != nullptr && own->kind == Kind::scalar && own->scalar == name) return &item;
+  }
+  return nullptr;
+}
+
 // The item that `key` names in a list, or the value under it in a mapping, made where there is none yet.
 YamlValue& descend(YamlValue& value, const std::string& key, const std::string& parent,
                    const std::string& where) {
@@ -47,6 +90,15 @@ YamlValue& descend(YamlValue& value, const std::string& key, const std::string& 
                                       : fmt::format("'{}' holds a single value, no keys", parent));
   }
   if (value.kind == Kind::list) {
+    if (YamlValue* const item = item_called(value, key)) return *item;
+    if (key.find_first_not_of("0123456789") != std::string::npos) {
+      std::vector<std::string> names;
+      for (const YamlValue& item : value.items) {
+        const YamlValue* const name = item.find("name");
+        names.push_back(name != nullptr ? name->scalar : fmt::format("{}", names.size()));
+      }
+      throw Error(where, fmt::format("the list has no item '{:.60}'", key), suggest(key, names));
+    }
     const std::int64_t index = parse_count(key, where);
     if (index < 0 || index >= static_cast<std::int64_t>(value.items.size())) {
       throw Error(
@@ -66,7 +118,8 @@ YamlValue& descend(YamlValue& value, const std::string& key, const std::string& 
 }
 
 // Sets one "key.path=value" in the tree, making mappings on the way where nothing stands yet.
-void apply_override(YamlValue& root, const Override& override) {
+void apply_override(YamlValue& root, const Override& override, const std::string& file,
+                    const Expand& expand) {
   const std::string& text = override.setting;
   constexpr std::size_t kMostParts = 64;
   const std::string where = override.where.empty() ? fmt::format("--set {:.100}", text) : override.where;
@@ -83,11 +136,13 @@ void apply_override(YamlValue& root, const Override& override) {
   const std::vector<std::string> keys = split_path(text.substr(0, equals));
   if (keys.size() > kMostParts) throw Error(where, fmt::format("the key has more than {} parts", kMostParts));
   YamlValue* node = &root;
-  std::string parent;
+  std::string parent, path;
   for (const std::string& key : keys) {
     if (key.empty()) throw Error(where, "the key path has an empty part");
+    expand_value(*node, path, file, expand);
     node = &descend(*node, key, parent, where);
     parent = key;
+    path += (path.empty() ? "" : ".") + key;
   }
   value.key = node->key;
   value.key_line = node->key_line;
@@ -101,22 +156,23 @@ void apply_override(YamlValue& root, const Override& override) {
 Config::Config(const YamlValue& value, std::string path, std::shared_ptr<Document> document)
     : value_(&value), path_(std::move(path)), document_(std::move(document)) {}
 
-Config Config::parse(std::string_view text, const std::string& name, const std::vector<Override>& overrides) {
+Config Config::parse(std::string_view text, const std::string& name, const std::vector<Override>& overrides,
+                     const Expand& expand) {
   auto document = std::make_shared<Document>();
   document->file = name;
   document->root = parse_yaml(text, name);
-  for (const Override& override : overrides) apply_override(document->root, override);
+  for (const Override& override : overrides) apply_override(document->root, override, name, expand);
   const YamlValue& root = document->root;
   return Config(root, "", std::move(document));
 }
 
-Config Config::read(const std::string& path, const std::vector<Override>& overrides) {
+Config Config::read(const std::string& path, const std::vector<Override>& overrides, const Expand& expand) {
   const MappedFile file(path);
-  return parse({file.bytes().data(), file.bytes().size()}, path, overrides);
+  return parse({file.bytes().data(), file.bytes().size()}, path, overrides, expand);
 }
 
 std::string Config::where_at(int line, int column, const std::string& path) const {
-  std::string text = document_->file;
+  std::string text = value_->file.empty() ? document_->file : value_->file;
   if (!value_->origin.empty()) {
     text = value_->origin;
     // A flag says enough by itself; so does a setting of this very key.
@@ -138,8 +194,14 @@ const std::string& Config::file() const {
 
 std::string Config::folder() const {
   if (!value_->origin.empty()) return {};
-  const std::string folder = std::filesystem::path(document_->file).parent_path().string();
-  return folder.empty() || folder.ends_with('/') ? folder : folder + "/";
+  return folder_of(value_->file.empty() ? document_->file : value_->file);
+}
+
+bool Config::is_override() const {
+  return !value_->origin.empty();
+}
+bool Config::has_overrides() const {
+  return std::any_of(value_->items.begin(), value_->items.end(), has_origin);
 }
 
 bool Config::is_map() const {

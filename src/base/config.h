@@ -7,6 +7,7 @@
 // children of one document share it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,7 +21,8 @@ namespace armilla {
 
 struct YamlValue;
 
-// "key.path=value" (lists by index: "dims.0.size=8"); the value is YAML.
+// "key.path=value" (lists by index or by the items' `name`: "dims.0.size=8", "dims.rail.size=8"); the value
+// is YAML.
 struct Override {
   Override(std::string setting_, std::string where_ = {})
       : setting(std::move(setting_)), where(std::move(where_)) {}
@@ -30,19 +32,33 @@ struct Override {
   std::string where;  // what errors call it ("--ranks 12"); empty: "--set SETTING"
 };
 
+// A document and what messages call it.
+struct NamedText {
+  std::string name, text;
+};
+// What the single value at a key path stands for, where an override goes on below it: "dgx-h100" under
+// "machine" for the description of that machine. `folder` is Config::folder of the value. Nothing: it has no
+// keys.
+using Expand = std::function<std::optional<NamedText>(const std::string& path, const std::string& value,
+                                                      const std::string& folder)>;
+
 class Config {
  public:
   // `name` is what error messages call the file. Throws Error on a syntax error or an override that goes
-  // through a scalar.
+  // through a scalar which `expand` knows nothing of.
   static Config parse(std::string_view text, const std::string& name,
-                      const std::vector<Override>& overrides = {});
-  static Config read(const std::string& path, const std::vector<Override>& overrides = {});
+                      const std::vector<Override>& overrides = {}, const Expand& expand = {});
+  static Config read(const std::string& path, const std::vector<Override>& overrides = {},
+                     const Expand& expand = {});
 
   std::string where() const;        // "study.yaml:3:5: machine.dims.0", "--set machine.dims.0=x"
   const std::string& file() const;  // the name given to `parse`
   // What a relative path in this value is relative to: the folder of the file it stands in ("" or with the
   // final slash), nothing for an override.
   std::string folder() const;
+  // Whether an override set this value; whether one set some value below it.
+  bool is_override() const;
+  bool has_overrides() const;
 
   bool is_map() const;
   bool is_list() const;

@@ -23,6 +23,7 @@ struct YamlValue {
   int line = 0, column = 0;      // from 1; 0 when it stands in no file
   int key_line = 0, key_column = 0;
   std::string origin;  // the override it came from; empty: the file
+  std::string file;    // that it stands in, where it was taken into the document of another one
 
   const YamlValue* find(std::string_view wanted) const;
 };

@@ -1,16 +1,18 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <optional>
 
 #include "base/error.h"
+#include "base/size_list.h"
 #include "base/suggest.h"
 #include "base/units_text.h"
 #include "cli/command.h"
 #include "cli/output_flags.h"
 #include "cli/study_flags.h"
-#include "ir/communication.h"
 #include "ir/metrics.h"
+#include "read/machine_yaml.h"
 #include "read/study_yaml.h"
 #include "study/run_collective.h"
 #include "write/text_table.h"
@@ -28,13 +30,13 @@ class CollectiveCommand final : public Command {
     app.add_option("--machine", machine_, "a machine by name or file (armilla list machines)")
         ->type_name("NAME|FILE")
         ->required();
-    app.add_option("--bytes", sizes_, "sizes as NCCL counts them (default 1GB)")
+    app.add_option("--bytes", sizes_, "sizes as NCCL counts them, or ranges such as 1MiB..1GiB (default 1GB)")
         ->type_name("SIZE,...")
         ->delimiter(',');
     app.add_option("--ranks", ranks_, "devices that take part (default: the whole machine)")->type_name("N");
-    app.add_option("--algorithm", algorithms_, "one for all dimensions, or one each, innermost first")
-        ->type_name("NAME")
-        ->delimiter(';');
+    app.add_option("--algorithm", algorithms_,
+                   "algorithms to compare; each for all dimensions, or 'A;B', innermost first")
+        ->type_name("NAME,...");
     app.add_option("--set", settings_, "any other key of a study file, such as collectives.chunks=8")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
@@ -46,19 +48,34 @@ class CollectiveCommand final : public Command {
     const std::optional<CollectiveKind> kind = collective_from_name(kind_);
     if (!kind) throw unknown_kind();
     const SimulationOptions options = output_.options();
-    const Study study = read_machine_study(configuration());
-    std::vector<Run> runs;
     if (sizes_.empty()) sizes_ = {"1GB"};
-    for (const std::string& size : sizes_)
-      runs.push_back(run_collective(study, *kind, parse_bytes(size, "--bytes " + size), options));
-    if (runs.size() > 1 && !(output_.json.empty() && output_.csv.empty() && output_.trace.empty()))
-      throw Error("--bytes", "files are written for one size at a time",
-                  "give one size, or leave the file out");
-    if (runs.size() == 1) output_.write(runs.front());
-    if (!output_.quiet) session.out << report(runs, session.colour);
+    std::vector<ListedSize> sizes;
+    for (const std::string& size : sizes_) {
+      const std::vector<ListedSize> more = parse_sizes(size, "--bytes " + size);
+      sizes.insert(sizes.end(), more.begin(), more.end());
+    }
+    const std::vector<std::string> algorithms = listed_algorithms();
+    const bool several = sizes.size() * std::max<std::size_t>(algorithms.size(), 1) > 1;
+    if (several && !(output_.json.empty() && output_.csv.empty() && output_.trace.empty())) {
+      throw Error(sizes.size() > 1 ? "--bytes" : "--algorithm", "files are written for one call at a time",
+                  "give one size and one algorithm, or leave the file out");
+    }
+    std::vector<Row> rows;
+    for (const std::string& algorithm : algorithms.empty() ? std::vector<std::string>{""} : algorithms) {
+      const Study study = read_machine_study(configuration(algorithm));
+      for (const ListedSize& size : sizes)
+        rows.push_back({size.text, algorithm, run_collective(study, *kind, size.bytes, options)});
+    }
+    if (rows.size() == 1) output_.write(rows.front().run);
+    if (!output_.quiet) session.out << report(rows, session.colour);
   }
 
  private:
+  struct Row {
+    std::string size, algorithm;  // as typed
+    Run run;
+  };
+
   Error unknown_kind() const {
     std::vector<std::string_view> names;
     for (const CollectiveKind kind : kCollectiveKinds) names.push_back(name_of(kind));
@@ -66,44 +83,107 @@ class CollectiveCommand final : public Command {
                  suggest(kind_, std::span<const std::string_view>(names)));
   }
 
-  Config configuration() const {
+  // "ring,direct:window=4" are two: what follows a comma and is no parameter begins another.
+  std::vector<std::string> listed_algorithms() const {
+    std::vector<std::string> listed;
+    for (std::string_view text : algorithms_) {
+      bool another = true;
+      while (true) {
+        const std::string_view piece = text.substr(0, text.find(','));
+        const bool parameter = piece.find('=') != std::string_view::npos &&
+                               piece.substr(0, piece.find('=')).find(':') == std::string_view::npos;
+        if (parameter && !another) {
+          listed.back() += fmt::format(",{}", piece);
+        } else {
+          listed.emplace_back(piece);
+        }
+        another = false;
+        if (piece.size() == text.size()) break;
+        text.remove_prefix(piece.size() + 1);
+      }
+    }
+    return listed;
+  }
+
+  Config configuration(std::string_view algorithm) const {
     std::vector<Override> overrides;
     overrides.emplace_back("machine=" + yaml_scalar(machine_), "--machine " + machine_);
     if (!ranks_.empty()) overrides.emplace_back("plan.ranks=" + yaml_scalar(ranks_), "--ranks " + ranks_);
-    if (!algorithms_.empty())
-      overrides.emplace_back("collectives.algorithms=" + yaml_list(algorithms_), "--algorithm");
+    if (!algorithm.empty()) {
+      std::vector<std::string> by_dimension;
+      for (std::string_view rest = algorithm;;) {
+        const std::string_view one = rest.substr(0, rest.find(';'));
+        by_dimension.emplace_back(one);
+        if (one.size() == rest.size()) break;
+        rest.remove_prefix(one.size() + 1);
+      }
+      overrides.emplace_back("collectives.algorithms=" + yaml_list(by_dimension),
+                             fmt::format("--algorithm {}", algorithm));
+    }
     overrides.insert(overrides.end(), settings_.begin(), settings_.end());
-    return Config::parse("", "command line", overrides);
+    return Config::parse("", "command line", overrides, expand_machine);
   }
 
-  // Algorithm and bus bandwidth as nccl-tests defines them.
-  std::string report(const std::vector<Run>& runs, bool colour) const {
-    const Run& first = runs.front();
+  // Bandwidths as nccl-tests defines them, over the time until the last rank is done.
+  static std::vector<std::string> cells(const Row& row) {
+    const CollectiveRecord& record = row.run.result.collectives.front();
+    const CollectiveCall& call = row.run.graph.collectives[record.call];
+    const Time time = row.run.result.iteration;
+    const double seconds = in_seconds(time);
+    const bool moves = seconds > 0 && call.bytes > Bytes(0);
+    const double rate = moves ? static_cast<double>(call.bytes.value) / seconds : 0;
+    const double share = moves ? in_seconds(record.link_limit) / seconds : 0;
+    return {row.size,
+            row.algorithm,
+            to_text(time),
+            moves ? to_text(Bandwidth(rate)) : "",
+            moves ? to_text(Bandwidth(rate * bus_factor(call.kind, record.group_size))) : "",
+            !moves      ? ""
+            : share > 0 ? fmt::format("{:.1f} %", 100 * share)
+                        : "unknown",
+            fmt::format("{}", record.chunks),
+            moves ? std::string(name_of(record.limit)) : ""};
+  }
+
+  std::string report(const std::vector<Row>& rows, bool colour) const {
+    const Run& first = rows.front().run;
     std::string text =
-        paint(printable(fmt::format("{} among {} ranks of {}", kind_, with_separators(first.result.ranks),
-                                    first.study.machine.name)),
+        paint(printable(fmt::format("{} among {} rank{} of {}", kind_, with_separators(first.result.ranks),
+                                    first.result.ranks == 1 ? "" : "s", first.study.machine.name)),
               Ink::bold, colour);
     text += '\n';
     TextTable table;
-    table.columns = {{"bytes"},         {"time"},          {"algorithm bandwidth"},
-                     {"bus bandwidth"}, {"of link limit"}, {"algorithm", false}};
-    for (const Run& run : runs) {
-      const std::vector<CollectiveSummary> summaries = summarize_collectives(run);
-      if (summaries.empty()) continue;
-      const CollectiveSummary& summary = summaries.front();
-      const double seconds = in_seconds(summary.time);
-      const bool moves = seconds > 0 && summary.bytes > Bytes(0);
-      table.rows.push_back(
-          {to_text(summary.bytes), to_text(summary.time),
-           moves ? to_text(Bandwidth(static_cast<double>(summary.bytes.value) / seconds)) : "",
-           moves ? to_text(summary.bus_bandwidth) : "",
-           !moves                   ? ""
-           : summary.link_share > 0 ? fmt::format("{:.1f} %", 100 * summary.link_share)
-                                    : "unknown",
-           summary.algorithm});
+    table.columns = {{"bytes"},         {"algorithm", false}, {"time"},   {"bandwidth"},
+                     {"bus bandwidth"}, {"of link limit"},    {"chunks"}, {"limited by", false}};
+    for (const Row& row : rows) {
+      if (!row.run.result.collectives.empty()) table.rows.push_back(cells(row));
+    }
+    if (rows.front().algorithm.empty() || rows.back().algorithm == rows.front().algorithm) {
+      constexpr std::ptrdiff_t kAlgorithm = 1;
+      table.columns.erase(table.columns.begin() + kAlgorithm);
+      for (std::vector<std::string>& row : table.rows) row.erase(row.begin() + kAlgorithm);
     }
     text += to_text(table, 2, colour);
-    for (const std::string& warning : first.warnings) text += wrap(warning, "  warning  ");
+    return text + explanations(rows);
+  }
+
+  // What the algorithms do on the machine's dimensions, and the warnings, each once.
+  static std::string explanations(const std::vector<Row>& rows) {
+    std::string text;
+    std::vector<std::string> said;
+    const auto say = [&](const std::string& what, const std::string& title) {
+      if (std::find(said.begin(), said.end(), title + what) != said.end()) return;
+      said.push_back(title + what);
+      text += wrap(what, title);
+    };
+    for (const Row& row : rows) {
+      for (const CollectiveRecord& record : row.run.result.collectives)
+        say(record.algorithm, fmt::format("  {}  ", row.algorithm.empty() ? "algorithm" : row.algorithm));
+    }
+    for (const Row& row : rows) {
+      for (const std::string& note : row.run.notes) say(note, "  note  ");
+      for (const std::string& warning : row.run.warnings) say(warning, "  warning  ");
+    }
     return text;
   }
 

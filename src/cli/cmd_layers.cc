@@ -7,6 +7,7 @@
 #include "cli/model_flags.h"
 #include "read/machine_yaml.h"
 #include "study/layer_costs.h"
+#include "study/precision.h"
 #include "write/layers.h"
 
 namespace armilla {
@@ -35,9 +36,11 @@ class LayersCommand final : public Command {
     if (compute_.empty()) {
       table = layer_table(model_.read());
     } else {
-      const Device device = load_device(device_, "--device");
+      const Device device = load_device(device_, "--device " + device_);
       const std::unique_ptr<CostModel> cost = make_cost_model(parse_component(compute_, "--compute"), device);
-      table = costed_layers(model_.read(), *cost, fmt::format("{} on {}", compute_, device.name));
+      const Model model = model_.read();
+      check_precision(model, *cost, device.name, "--device " + device_);
+      table = costed_layers(model, *cost, fmt::format("{} on {}", compute_, device.name));
     }
     std::vector<NamedContents> files;
     if (!json_.empty()) files.push_back({json_, write_layers_json(table)});

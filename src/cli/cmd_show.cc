@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "base/suggest.h"
@@ -10,6 +11,7 @@
 #include "cli/catalogue.h"
 #include "cli/command.h"
 #include "read/machine_yaml.h"
+#include "write/text_table.h"
 
 namespace armilla {
 namespace {
@@ -19,12 +21,21 @@ void line(const Session& session, std::string_view title, const std::string& val
   session.out << fmt::format("  {:<20} {}{}\n", title, value, unverified ? "  (unverified)" : "");
 }
 
+void source(const Session& session, const std::string& text) {
+  if (!text.empty()) session.out << wrap(text, fmt::format("  {:<20} ", "source"));
+}
+
 void show_device(const Session& session, const Device& device) {
   const auto doubtful = [&](const std::string& field) {
     return std::find(device.unverified.begin(), device.unverified.end(), field) != device.unverified.end();
   };
   session.out << fmt::format("device {}: {}\n", device.name, device.description);
   line(session, "memory", to_text(device.memory), doubtful("memory"));
+  if (device.reserved > Bytes(0))
+    line(session, "driver and context", to_text(device.reserved), doubtful("reserved"));
+  if (device.communicator_buffers > Bytes(0)) {
+    line(session, "per communicator", to_text(device.communicator_buffers), doubtful("communicator_buffers"));
+  }
   line(session, "memory bandwidth", to_text(device.memory_bandwidth), doubtful("memory_bandwidth"));
   line(session, "vector rate, fp32", to_text(device.vector_rate), doubtful("vector_rate"));
   for (const auto& [dtype, rate] : device.matrix_rate) {
@@ -38,7 +49,7 @@ void show_device(const Session& session, const Device& device) {
   line(session, "memory efficiency", fmt::format("{}", device.memory_efficiency),
        doubtful("memory_efficiency"));
   line(session, "launch overhead", to_text(device.launch_overhead), doubtful("launch_overhead"));
-  line(session, "source", device.source);
+  source(session, device.source);
 }
 
 void show_machine(const Session& session, const Machine& machine) {
@@ -57,7 +68,7 @@ void show_machine(const Session& session, const Machine& machine) {
                      mark(dimension.name, "latency")));
   }
   line(session, "devices", fmt::format("{} of {}", rank_count(machine), machine.device.name));
-  line(session, "source", machine.source);
+  source(session, machine.source);
   session.out << '\n';
   show_device(session, machine.device);
 }
@@ -70,10 +81,14 @@ class ShowCommand final : public Command {
                    "or device file")
         ->type_name("NAME|FILE")
         ->required();
+    app.add_flag("--yaml", yaml_, "print the description of a machine or device, to copy and change");
   }
 
   void execute(const Session& session) override {
-    const bool file = name_.ends_with(".yaml") || name_.ends_with(".yml");
+    if (yaml_) {
+      session.out << yaml();
+      return;
+    }
     bool found = false;
     std::vector<std::string> known;
     for (const CatalogueFamily& family : catalogue()) {
@@ -85,20 +100,67 @@ class ShowCommand final : public Command {
         show(session, family, entry);
       }
     }
-    if (!found && file) {
-      const Config config = Config::read(name_);
-      if (config.is_map() && !config.has("dimensions") && config.has("memory_bandwidth")) {
-        show_device(session, read_device(config));
+    if (found) return;
+    if (name_.ends_with(".yaml") || name_.ends_with(".yml")) {
+      if (is_device_file()) {
+        show_device(session, load_device(file(), name_));
       } else {
-        show_machine(session, read_machine(config));
+        show_machine(session, load_machine(file(), name_));
       }
-      found = true;
+      return;
     }
-    if (!found)
+    if (!show_meant(session))
       throw Error("armilla show", fmt::format("nothing is called '{:.60}'", name_), suggestion(known));
   }
 
  private:
+  // "x.yaml" in this folder is a path, too.
+  std::string file() const { return is_path(name_) ? name_ : "./" + name_; }
+
+  bool is_device_file() const {
+    const Config config = Config::read(name_);
+    return config.is_map() && !config.has("dimensions") && config.has("memory_bandwidth");
+  }
+
+  // Machines and devices that the name means without being theirs: "h100".
+  bool show_meant(const Session& session) const {
+    const std::vector<std::string> machines = machines_meant(name_), devices = devices_meant(name_);
+    std::vector<std::string> shown;  // devices, with their machines
+    std::string between;
+    for (const std::string& name : machines) {
+      const Machine machine = load_machine(name, name);
+      session.out << std::exchange(between, "\n");
+      show_machine(session, machine);
+      shown.push_back(machine.device.name);
+    }
+    for (const std::string& name : devices) {
+      if (std::find(shown.begin(), shown.end(), name) != shown.end()) continue;
+      session.out << std::exchange(between, "\n");
+      show_device(session, load_device(name, name));
+    }
+    return !machines.empty() || !devices.empty();
+  }
+
+  std::string yaml() const {
+    if (name_.ends_with(".yaml") || name_.ends_with(".yml"))
+      return is_device_file() ? device_text(file(), name_) : machine_text(file(), name_);
+    const auto is = [&](const std::vector<std::string>& names) {
+      return std::find(names.begin(), names.end(), name_) != names.end();
+    };
+    if (is(machine_names())) return machine_text(name_, "armilla show");
+    if (is(device_names())) return device_text(name_, "armilla show");
+    std::vector<std::string> meant = machines_meant(name_);
+    const std::size_t machines = meant.size();
+    for (const std::string& device : devices_meant(name_)) {
+      if (std::find(meant.begin(), meant.end(), device) == meant.end()) meant.push_back(device);
+    }
+    if (meant.size() == 1)
+      return machines == 1 ? machine_text(meant[0], "armilla show") : device_text(meant[0], "armilla show");
+    throw Error("armilla show --yaml", fmt::format("no machine and no device is called '{:.60}'", name_),
+                meant.empty() ? "'armilla list machines' and 'armilla list devices' list them"
+                              : fmt::format("did you mean '{}'?", fmt::join(meant, "' or '")));
+  }
+
   std::string suggestion(const std::vector<std::string>& known) const {
     const std::string hint = suggest(name_, known);
     return hint.starts_with("did you mean") ? hint : "'armilla list' lists everything that has a name";
@@ -124,6 +186,7 @@ class ShowCommand final : public Command {
   }
 
   std::string name_;
+  bool yaml_ = false;
 };
 
 }  // namespace

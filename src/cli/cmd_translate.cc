@@ -16,6 +16,7 @@
 #include "read/astra_text.h"
 #include "read/issue_log.h"
 #include "read/machine_yaml.h"
+#include "study/precision.h"
 #include "study/trace_formats.h"
 #include "study/translate.h"
 #include "write/issue_chrome.h"
@@ -186,10 +187,11 @@ class TranslateCommand final : public Command {
                     suggest(dtype_, std::span<const std::string_view>(dtype_names())));
       options_.dtype = *dtype;
     }
-    const std::unique_ptr<CostModel> cost =
-        make_cost_model(parse_component(compute_, "--compute"), load_device(device_, "--device"));
+    const Device device = load_device(device_, "--device " + device_);
+    const std::unique_ptr<CostModel> cost = make_cost_model(parse_component(compute_, "--compute"), device);
     model_.model = input_;
     const Model model = model_.read();
+    check_precision(model, *cost, device.name, "--device " + device_);
     require_work(model);
     const TextWorkload workload = translate(model, options_, *cost);
     if (to_traces) {

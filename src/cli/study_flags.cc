@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/model_flags.h"
+#include "read/machine_yaml.h"
 #include "read/study_yaml.h"
 
 namespace armilla {
@@ -90,7 +91,7 @@ constexpr std::array kStudyFlags = {
               "measured times of computations (armilla events --csv writes such a file)"},
     StudyFlag{"--network", "network", "MODEL", "network model (default analytical)"},
     StudyFlag{"--decomposition", "collectives.decomposition", "NAME", "bandwidth-aware, baseline or flat"},
-    StudyFlag{"--chunks", "collectives.chunks", "N", "pieces of a collective (default 4)"},
+    StudyFlag{"--chunks", "collectives.chunks", "N", "pieces of a collective (default: by its size)"},
     StudyFlag{"--active-chunks", "collectives.active_chunks", "N",
               "chunks at once per rank and dimension (default 4)"},
     StudyFlag{"--chunk-order", "collectives.order", "NAME", "lifo, fifo or priority (default lifo)"},
@@ -207,7 +208,8 @@ Config StudyFlags::configuration(std::string_view command) const {
     set("model.dimensions." + name, fmt::format("{}", size), flag);
   }
   overrides.insert(overrides.end(), settings.begin(), settings.end());
-  return study ? Config::read(input, overrides) : Config::parse("", "command line", overrides);
+  return study ? Config::read(input, overrides, expand_machine)
+               : Config::parse("", "command line", overrides, expand_machine);
 }
 
 std::string StudyFlags::as_typed(std::string_view text) const {

@@ -19,6 +19,9 @@ class CostModel {
   virtual Time time(const Work& work) const = 0;
   // Dense peak of one device's matrix arithmetic under this model: what utilisation is measured against.
   virtual FlopRate peak(DType dtype) const = 0;
+  // Whether matrix products can be computed in that floating type: fp32 always (the vector units can), others
+  // where the device has a rate for them. Integers are computed by any unit.
+  virtual bool computes_in(DType) const { return true; }
   // Cycles for models that count them (systolic), 0 for the others.
   virtual std::int64_t cycles(const Work&) const { return 0; }
 };

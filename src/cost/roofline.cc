@@ -14,6 +14,9 @@ class Roofline : public CostModel {
   explicit Roofline(Device device) : device_(std::move(device)) {}
   Time time(const Work& work) const override { return roofline_time(device_, work); }
   FlopRate peak(DType dtype) const override { return matrix_rate(device_, dtype); }
+  bool computes_in(DType dtype) const override {
+    return !is_floating(dtype) || dtype == DType::fp32 || device_.matrix_rate.contains(dtype);
+  }
 
  private:
   Device device_;

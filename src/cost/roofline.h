@@ -4,8 +4,9 @@
 //
 // Williams, Waterman, Patterson, "Roofline: An Insightful Visual Performance Model for Multicore
 // Architectures", CACM 52(4), 2009; the overhead is what a GPU spends on every kernel before it computes.
-// `peak` is the dense matrix rate in the work's type for matrix products (the vector rate where the device
-// lists none for the type) and the vector rate for element-wise work; a copy has no arithmetic. Every figure
+// `peak` is the dense matrix rate in the work's type for matrix products (the vector rate for fp32 and for
+// integers where the device lists none; other types that it does not list it does not compute in) and the
+// vector rate for element-wise work; a copy has no arithmetic. Every figure
 // is the device's own unless a parameter replaces it. Not modelled: efficiency that varies with size and
 // shape, cache reuse between kernels, kernels that overlap, a clock that drops under load.
 #pragma once

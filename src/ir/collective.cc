@@ -41,6 +41,18 @@ std::string_view name_of(ChunkOrder order) {
   return "?";
 }
 
+std::string_view name_of(CollectiveLimit limit) {
+  switch (limit) {
+    case CollectiveLimit::bandwidth:
+      return "bandwidth";
+    case CollectiveLimit::latency:
+      return "latency";
+    case CollectiveLimit::pipelining:
+      return "pipelining";
+  }
+  return "?";
+}
+
 std::string where_of(const CollectiveOptions& options, CollectiveKind kind) {
   if (!options.algorithms_by_kind.contains(kind)) return options.algorithms_where;
   const auto found = options.where_by_kind.find(kind);

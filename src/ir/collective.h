@@ -44,6 +44,11 @@ enum class Decomposition : std::uint8_t {
 };
 std::string_view name_of(Decomposition decomposition);
 
+// What keeps a collective from being faster (estimated, sim/chunk_count.h): its busiest links, the latencies
+// of its steps, or that its phases on different dimensions overlap too little.
+enum class CollectiveLimit : std::uint8_t { bandwidth, latency, pipelining };
+std::string_view name_of(CollectiveLimit limit);
+
 struct CollectiveOptions {
   // Algorithm per dimension, innermost first ("ring", "direct", "direct:window=4" ...). One entry serves all
   // dimensions; empty: the natural one of each dimension (Ring: ring, FullyConnected: direct, Switch:
@@ -53,7 +58,8 @@ struct CollectiveOptions {
   std::string algorithms_where = "collectives.algorithms";                // where `algorithms` stand
   std::map<CollectiveKind, std::string> where_by_kind;                    // and the others
   Decomposition decomposition = Decomposition::bandwidth_aware;
-  std::int64_t chunks = 4;         // pieces a collective is cut into; they overlap across dimensions
+  // Pieces a collective is cut into, which overlap across dimensions; none: by its size (sim/chunk_count.h).
+  std::optional<std::int64_t> chunks;
   std::int64_t active_chunks = 4;  // chunks a rank works on at once per dimension
   ChunkOrder order = ChunkOrder::lifo;
   // Charge the memory traffic of combining received with local data: 3 bytes moved per byte reduced, at the

@@ -27,9 +27,11 @@ struct Device {
   std::string description;
   std::map<DType, FlopRate> matrix_rate;  // dense peak of the matrix units
   FlopRate vector_rate;                   // fp32 peak outside the matrix units
-  Bytes memory;
+  Bytes memory;                           // as the device's own tools report it
   Bandwidth memory_bandwidth;
-  Bandwidth host_bandwidth;  // to the CPU's memory, per direction; 0: unknown
+  Bandwidth host_bandwidth;      // to the CPU's memory, per direction; 0: unknown
+  Bytes reserved{};              // of `memory`: what driver and context take before a framework allocates
+  Bytes communicator_buffers{};  // of `memory`: what the collective library keeps per group of ranks
   // Attainable fractions of the peaks, and what every kernel costs before it computes (cost/roofline.h).
   double matrix_efficiency = 1;
   double vector_efficiency = 1;

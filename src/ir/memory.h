@@ -18,11 +18,14 @@ struct MemoryUse {
   Bytes temporary;              // the largest working set
   Bytes fragmentation;          // allowance
   Bytes capacity;               // of the device
+  Bytes framework{};            // beside the tensors: driver, context, buffers of the collective library
 
+  // Of what the framework's allocator holds; frameworks report this one.
   Bytes peak() const {
     return weights + gradients + optimizer + activations + communication_buffers + temporary + fragmentation;
   }
-  bool fits() const { return peak() <= capacity; }
+  Bytes needed() const { return saturating_add(peak(), framework); }
+  bool fits() const { return needed() <= capacity; }
 };
 
 // What a rank holds besides what it holds all the time, from the start (or the end) of a node on.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 
 #include "ir/stage_table.h"
 
@@ -55,13 +54,39 @@ double share_of_peak(const Run& run, double flops) {
   return seconds > 0 ? flops / (seconds * peak) : 0;
 }
 
+// How many products of the size of its forward one the model asks for: gradients of inputs and of weights. A
+// product of two activations has both as input gradients.
+double passes(const Model& model, const Operator& op) {
+  const double of_input = op.needs_input_gradient ? 1 : 0;
+  if (!op.weight_is_operand) return 1 + 2 * of_input;
+  const bool trained = std::any_of(op.parameters.begin(), op.parameters.end(),
+                                   [&](std::uint32_t p) { return model.parameters[p].trainable; });
+  return 1 + of_input + (trained ? 1 : 0);
+}
+
+double forward_flops(const Operator& op, bool full) {
+  const Flops special = full ? op.full_flops : op.masked_flops;
+  return special.value > 0 ? static_cast<double>(special.value) : 2 * macs_of(op.forward);
+}
+
+double model_flops(const Run& run, bool full) {
+  double flops = 0;
+  for (const Operator& op : run.model.operators) flops += passes(run.model, op) * forward_flops(op, full);
+  const Plan& plan = run.study.plan;
+  return flops * static_cast<double>(plan.micro_batches) * static_cast<double>(plan.data());
+}
+
 }  // namespace
 
-namespace {
+double model_flops(const Run& run) {
+  return model_flops(run, false);
+}
 
-// Of the matrix products that all ranks really compute in an iteration: in one phase, or in all but the
-// optimizer's.
-double executed_flops(const Run& run, std::optional<Phase> phase) {
+double full_model_flops(const Run& run) {
+  return model_flops(run, true);
+}
+
+double hardware_flops(const Run& run) {
   double flops = 0;
   // Every rank of a program does the same, so count per program and multiply.
   std::vector<double> ranks(run.graph.programs.size());
@@ -70,8 +95,7 @@ double executed_flops(const Run& run, std::optional<Phase> phase) {
     const Program& program = run.graph.programs[p];
     double per_rank = 0;
     for (std::uint32_t node = 0; node < program.size(); ++node) {
-      if (program.kind[node] != NodeKind::compute) continue;
-      if (phase ? program.phase[node] != *phase : program.phase[node] == Phase::optimizer) continue;
+      if (program.kind[node] != NodeKind::compute || program.phase[node] == Phase::optimizer) continue;
       per_rank += 2 * macs_of(run.graph.works[program.payload[node]]);
     }
     flops += per_rank * ranks[p];
@@ -79,28 +103,16 @@ double executed_flops(const Run& run, std::optional<Phase> phase) {
   return flops / static_cast<double>(run.iterations);
 }
 
-// How often the model as read, for a micro-batch of a replica, goes forward in an iteration.
-double forward_passes(const Plan& plan) {
-  return static_cast<double>(plan.micro_batches) * static_cast<double>(plan.data());
+bool has_hidden_scores(const Model& model) {
+  return std::any_of(model.operators.begin(), model.operators.end(),
+                     [](const Operator& op) { return op.masked_flops.value > 0 || op.full_flops.value > 0; });
 }
 
-}  // namespace
-
-double model_flops(const Run& run) {
-  if (!run.hybrid) return hardware_flops(run);
-  double forward = 0;
-  for (const Operator& op : run.model.operators) {
-    forward += op.model_flops.value > 0 ? static_cast<double>(op.model_flops.value) : 2 * macs_of(op.forward);
-  }
-  return 3 * forward * forward_passes(run.study.plan);
-}
-
-double hardware_flops(const Run& run) {
-  if (!run.hybrid) return executed_flops(run, {});
-  double once = 0;
-  for (const Operator& op : run.model.operators) once += 2 * macs_of(op.forward);
-  const double again = executed_flops(run, Phase::forward) - once * forward_passes(run.study.plan);
-  return model_flops(run) + std::max(0.0, again);
+Flops visible_forward_flops(const Model& model) {
+  Flops flops;
+  for (const Operator& op : model.operators)
+    flops += op.masked_flops.value > 0 ? op.masked_flops : op.forward.flops;
+  return flops;
 }
 
 double model_flops_utilization(const Run& run) {
@@ -109,10 +121,6 @@ double model_flops_utilization(const Run& run) {
 
 double hardware_flops_utilization(const Run& run) {
   return share_of_peak(run, hardware_flops(run));
-}
-
-double executed_flops_utilization(const Run& run) {
-  return share_of_peak(run, executed_flops(run, {}));
 }
 
 namespace {

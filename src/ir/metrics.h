@@ -1,11 +1,16 @@
 // Figures derived from a Run, used alike by the terminal report, the JSON and CSV writers and the studies.
 //
 // Bus bandwidth is nccl-tests' (PERFORMANCE.md there): bytes/time times 2(n-1)/n for all-reduce, (n-1)/n for
-// reduce-scatter, all-gather and all-to-all, 1 for broadcast and reduce. MFU is Chowdhery et al. 2022 (PaLM),
-// appendix B: model flops of forward and backward matrix products over iteration time x ranks x the device's
-// dense peak at the plan's precision. Under hybrid plans these are three times Operator::model_flops
-// (Narayanan et al. 2021, section 5.1, without its recomputation), and HFU adds what is computed forward more
-// than once: recomputation, and products that ranks do not share out.
+// reduce-scatter, all-gather and all-to-all, 1 for broadcast and reduce.
+//
+// MFU is model flops over iteration time x ranks x dense peak (Chowdhery et al. 2022 (PaLM), appendix B), HFU
+// the same of hardware flops. Model flops: the matrix products that the model asks for, forward and backward,
+// each once, without the attention scores that a mask hides ("causal half"): what no implementation can
+// leave out. Hardware flops: the products that devices compute, with all that is repeated (recomputation,
+// scores in the backward pass of flash attention, products that ranks do not share out) and, where the kernel
+// computes them, hidden scores; the optimizer's not. So MFU <= HFU <= 1. PaLM and Megatron-LM count every
+// score ("full"): full_model_flops, to compare with their figures. The peak is that of the plan's precision,
+// or of a faster type that products of the model are in (quantised ones).
 #pragma once
 
 #include <string>
@@ -21,14 +26,16 @@ Time simulated_time(const Run& run);  // of all iterations that were played to f
 double samples_per_second(const Run& run);
 double tokens_per_second(const Run& run);  // 0: the model does not tell what a token is
 double model_flops_utilization(const Run& run);
+// More than 1 only where profiled times are shorter than the device can be.
 double hardware_flops_utilization(const Run& run);
-// Of the matrix products that devices really compute, the optimizer's excepted: a causal mask leaves out
-// about half of the attention scores that the others count. More than 1 only where profiled times are shorter
-// than the device can be.
-double executed_flops_utilization(const Run& run);
 // Per iteration, all ranks; those of a large job are beyond 64 bits.
 double model_flops(const Run& run);
+double full_model_flops(const Run& run);
 double hardware_flops(const Run& run);
+// Whether a mask hides scores, so that the two counts of model flops differ.
+bool has_hidden_scores(const Model& model);
+// All forward arithmetic of the model as read (one micro-batch), but for hidden scores.
+Flops visible_forward_flops(const Model& model);
 
 struct LayerCost {
   std::int32_t layer = 0;

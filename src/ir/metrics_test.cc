@@ -14,6 +14,12 @@ Run small_run() {
   run.study.plan.ranks = 2;
   run.study.plan.batch = 5;
   run.study.plan.precision = DType::fp16;
+  Operator& op = run.model.operators.emplace_back();  // with a weight, on the model's input
+  op.weight_is_operand = true;
+  op.needs_input_gradient = false;
+  op.parameters = {0};
+  op.forward = {WorkKind::matrix, DType::fp16, Flops(12'000'000), Bytes(1), {{100, 200, 300, 1, true}}};
+  run.model.parameters.emplace_back();
   run.peak_rate = teraflops(4);
   run.graph.ranks = 2;
   run.graph.program_of = {0, 0};
@@ -55,6 +61,26 @@ TEST(Metrics, Throughput) {
   EXPECT_DOUBLE_EQ(model_flops(run), 2 * 2 * 12e6);
   // 48 Mflop in 10 us on 2 x 4 TFLOP/s.
   EXPECT_DOUBLE_EQ(model_flops_utilization(run), 0.6);
+  EXPECT_DOUBLE_EQ(hardware_flops_utilization(run), 0.6);
+}
+
+TEST(Metrics, ModelFlopsLeaveOutHiddenScoresAndWhatIsRepeated) {
+  auto run = small_run();
+  Operator& op = run.model.operators[0];
+  EXPECT_FALSE(has_hidden_scores(run.model));
+  op.weight_is_operand = false;  // two activations: both gradients are of inputs
+  op.needs_input_gradient = true;
+  EXPECT_DOUBLE_EQ(model_flops(run), 2 * 3 * 12e6);
+  op.full_flops = Flops(24'000'000);  // a kernel that skips them
+  EXPECT_TRUE(has_hidden_scores(run.model));
+  EXPECT_DOUBLE_EQ(model_flops(run), 2 * 3 * 12e6);
+  EXPECT_DOUBLE_EQ(full_model_flops(run), 2 * 3 * 24e6);
+  op.full_flops = Flops(0);  // one that computes them
+  op.masked_flops = Flops(6'000'000);
+  EXPECT_DOUBLE_EQ(model_flops(run), 2 * 3 * 6e6);
+  EXPECT_DOUBLE_EQ(full_model_flops(run), 2 * 3 * 12e6);
+  EXPECT_EQ(visible_forward_flops(run.model), Flops(6'000'000));
+  EXPECT_DOUBLE_EQ(hardware_flops(run), 2 * 2 * 12e6);  // of the graph, whatever the model says
 }
 
 // Twenty calls of half the longest time there is.

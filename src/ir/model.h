@@ -62,7 +62,8 @@ struct Operator {
   bool core_attention = false;  // what selective recompute repeats
   // Forward arithmetic that the backward kernel repeats, as a share of it (flash attention: 0.5, the scores).
   double repeated_forward = 0;
-  Flops model_flops{};  // of the forward pass as papers count it; 0: as `forward` (full scores under a mask)
+  // Of the forward pass with every attention score, and without those that a mask hides; 0: as `forward`.
+  Flops full_flops{}, masked_flops{};
 };
 
 struct Layer {

@@ -62,6 +62,9 @@ struct CollectiveRecord {
   // Least time in which the busiest link could carry what the call sends over it: the link's limit. At most
   // the record's own time, but on networks that do not share links.
   Time link_limit;
+  std::int64_t chunks = 0;  // that it was cut into; 0: it has none (custom collectives)
+  CollectiveLimit limit = CollectiveLimit::bandwidth;
+  std::int64_t better_chunks = 0;  // another number that would be much faster; 0: none is known
 };
 
 struct LinkUse {

@@ -18,6 +18,8 @@ void ChunkActivations::add(std::int64_t saved_by_block, std::int64_t working) {
   blocks.push_back({saved, working});
   most_working = std::max(most_working, working);
   if (add_up(saved, working) > most.sum()) most = {saved, working};
+  if (add_up(saved_by_block, working) > most_alone.sum()) most_alone = {saved_by_block, working};
+  largest_block = std::max(largest_block, saved_by_block);
 }
 
 std::span<const PipelineSlot> slots_beside(std::span<const PipelineSlot> slots, std::size_t first) {
@@ -28,7 +30,8 @@ std::span<const PipelineSlot> slots_beside(std::span<const PipelineSlot> slots, 
 
 ActivationWalk::ActivationWalk(std::span<const ChunkActivations> chunks, bool offload)
     : chunks_(chunks), offload_(offload) {
-  for (const ChunkActivations& chunk : chunks) largest_ = std::max(largest_, chunk.saved);
+  for (const ChunkActivations& chunk : chunks) largest_block_ = std::max(largest_block_, chunk.largest_block);
+  between_ = largest_block_;
 }
 
 HeldByPasses ActivationWalk::enter(std::span<const PipelineSlot> group) {
@@ -36,7 +39,7 @@ HeldByPasses ActivationWalk::enter(std::span<const PipelineSlot> group) {
   std::int64_t running = 0;  // activations of these slots alone
   for (const PipelineSlot& slot : group) {
     const ChunkActivations& chunk = chunk_of(slot);
-    HeldByPasses own = chunk.most;
+    HeldByPasses own = offload_ ? chunk.most_alone : chunk.most;
     switch (slot.action) {
       case PipelineAction::forward:
         live_ = add_up(live_, chunk.saved);
@@ -49,16 +52,18 @@ HeldByPasses ActivationWalk::enter(std::span<const PipelineSlot> group) {
       case PipelineAction::input_gradient:
         held.activations -= chunk.saved;
         own = {chunk.saved, chunk.most_working};
+        between_ = std::max(between_, chunk.saved);
         break;
       case PipelineAction::weight_gradient:
         held.activations -= chunk.saved;
         own = {chunk.saved, 0};
         break;
     }
-    held = {add_up(held.activations, own.activations), add_up(held.temporary, own.temporary)};
+    held = {add_up(held.activations, offload_ ? std::max(own.activations, chunk.saved) : own.activations),
+            add_up(held.temporary, own.temporary)};
     running = add_up(running, own.activations);
   }
-  if (offload_) held.activations = std::min(held.activations, add_up(running, largest_));
+  if (offload_) held.activations = std::min(held.activations, add_up(running, largest_block_));
   add_up(held.activations, held.temporary);
   return held;
 }

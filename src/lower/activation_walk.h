@@ -2,11 +2,14 @@
 //
 // A forward pass adds what each block saves, a backward pass frees it block by block. Input gradients of
 // zero-bubble schedules free nothing: the weight gradients still need all of it, and little else. Slots that
-// run beside each other may each be where they need most. Offloaded activations are there for the slot at
-// work, and for one more, which is on its way.
+// run beside each other may each be where they need most. Offloaded activations come and go block by block
+// (Transformer Engine, cpu_offload.py): there are those of the block at work and of one more, which is on its
+// way, of passes whose weight gradients come later all from B to W. A link that cannot keep up makes the
+// device wait, not its memory grow.
 // Cost: O(1) per slot.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -28,8 +31,10 @@ struct ChunkActivations {
     std::int64_t working = 0;  // its working set
   };
   std::vector<Block> blocks;
-  std::int64_t saved = 0;  // by all of them
-  HeldByPasses most;       // where a pass that saves or frees block by block needs most
+  std::int64_t saved = 0;   // by all of them
+  HeldByPasses most;        // where a pass that saves or frees block by block needs most
+  HeldByPasses most_alone;  // where it does, if only the block at work is there
+  std::int64_t largest_block = 0;
   std::int64_t most_working = 0;
   std::int64_t boundary = 0;  // what crosses its ends
 
@@ -49,7 +54,7 @@ class ActivationWalk {
   void leave(std::span<const PipelineSlot> group);
 
   // Between slots.
-  std::int64_t held() const { return offload_ && live_ > largest_ ? largest_ : live_; }
+  std::int64_t held() const { return offload_ ? std::min(live_, between_) : live_; }
   // Of the passes not yet done, wherever their activations are.
   std::int64_t most_live() const { return most_live_; }
   std::int64_t most_in_flight() const { return most_in_flight_; }
@@ -61,7 +66,8 @@ class ActivationWalk {
 
   std::span<const ChunkActivations> chunks_;
   bool offload_;
-  std::int64_t largest_ = 0;  // saved by a pass
+  // With offload: saved by a block at most, and what is on the device between slots.
+  std::int64_t largest_block_ = 0, between_ = 0;
   std::int64_t live_ = 0, most_live_ = 0;
   std::int64_t in_flight_ = 0, most_in_flight_ = 0;
 };

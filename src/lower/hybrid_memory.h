@@ -6,22 +6,25 @@
 //                parameter; ZeRO-1 to 3: the shard (Rajbhandari et al. 2020, section 3.1 and figure 1)
 //   activations  BlockShape::saved, from a block's forward pass to the end of its last backward pass, in the
 //                order of the schedule (lower/activation_walk.h); Korthikanti et al. 2022, equations 1 to 6
-//                and table 2 for transformers. Offloaded: those of the running slot and one more of its size,
-//                which is on its way
+//                and table 2 for transformers. Offloaded: those of the block at work and of one more, which
+//                is on its way
 //   communication buffers   ZeRO-2 and 3: two gradient buckets (without them buckets are parts of the
 //                gradients); gathered weights of ZeRO-3: a block, with prefetch its neighbour, or all of them
 //                when they are not resharded; boundary activations and their gradients, coming and going
 //   temporary    BlockShape::working of the block at the peak; without accumulation fusion the largest
 //                weight's gradient
-//   fragmentation           kFragmentation of all the others: what a caching allocator loses
+//   fragmentation           kFragmentation of all of these: what a caching allocator loses
+//   framework    driver, context and buffers of the collective library (lower/framework_memory.h), on top of
+//                the peak
 // The peak is that of the walk over the order, not a sum of peaks: activations and temporary are those of the
 // moment when their sum is largest. Blocks of a slot come and go one by one.
 // DualPipe holds two copies of the weights, 2BW two versions.
 // NOT modelled: output gradients between B and W of zero-bubble schedules (activations stay whole until W
-// instead), the framework's context and NCCL's buffers, parameter buffers' padding.
+// instead), parameter buffers' padding.
 // Cost: O(slots + blocks) per program.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +42,9 @@ inline constexpr double kFragmentation = 0.04;
 // RoleMemory::over_time follows the blocks of every pass; slots beside each other, and those whose
 // activations are offloaded, are one step each, at what they need at most.
 std::vector<RoleMemory> hybrid_memory(const LoweredJob& job, const Plan& plan, const Device& device);
+
+// Of the role that needs most, without an execution graph. Nothing where the plan is not legal.
+std::optional<MemoryUse> largest_use(const Model& model, const Plan& plan, const Device& device);
 
 // What would make it fit, the smallest change first, each with the peak it would lead to: "recompute
 // selective: 61.20 GiB". Tries recompute, ZeRO, sequence parallelism, offload, smaller micro-batches, larger

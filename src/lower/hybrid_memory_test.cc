@@ -227,5 +227,18 @@ TEST(HybridMemory, OffloadedActivationsAreOnTheHost) {
   EXPECT_EQ(memory.most_in_flight, 6);
 }
 
+// A single pass of four blocks needs two of them at a time, of W what B has loaded.
+TEST(HybridMemory, OffloadGoesBlockByBlock) {
+  Plan plan = plan_of(PipelineSchedule::gpipe, 1, 1);
+  const auto activations = [&] {
+    return hybrid_memory(job_of(equal_blocks(4, 10), plan), plan, Device())[0].use.activations;
+  };
+  EXPECT_EQ(activations(), Bytes(400));
+  plan.offload_activations = true;
+  EXPECT_EQ(activations(), Bytes(200));
+  plan.schedule = PipelineSchedule::zb_h1;
+  EXPECT_EQ(activations(), Bytes(400));
+}
+
 }  // namespace
 }  // namespace armilla

@@ -75,6 +75,13 @@ std::uint32_t JobTables::gather_family(GroupAxis axis) {
   return found->second;
 }
 
+std::uint32_t JobTables::backward_family(GroupAxis axis) {
+  const auto [found, fresh] =
+      backward_families_.try_emplace(axis, static_cast<std::uint32_t>(graph_.families.size()));
+  if (fresh) graph_.families.push_back(axis_family(plan_, axis));
+  return found->second;
+}
+
 std::uint32_t JobTables::embedding_family(const std::vector<std::int64_t>& pipeline_ranks) {
   const auto [found, fresh] = families_.try_emplace(std::pair(GroupAxis::embedding, pipeline_ranks),
                                                     static_cast<std::uint32_t>(graph_.families.size()));

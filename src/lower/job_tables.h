@@ -32,6 +32,8 @@ class JobTables {
   // The same groups as a communicator of its own, for gathers of weights that run beside reductions: the two
   // would meet in an order that depends on timing.
   std::uint32_t gather_family(GroupAxis axis);
+  // Likewise for backward passes that run beside forward passes (DualPipe); of the same name, for reports.
+  std::uint32_t backward_family(GroupAxis axis);
   // Copies of a tied weight on these pipeline ranks (ascending).
   std::uint32_t embedding_family(const std::vector<std::int64_t>& pipeline_ranks);
   std::uint32_t collective(const CollectiveCall& call);
@@ -46,7 +48,7 @@ class JobTables {
   const Plan& plan_;
   std::unordered_map<Work, std::uint32_t, WorkHash> works_;
   std::map<std::pair<GroupAxis, std::vector<std::int64_t>>, std::uint32_t> families_;
-  std::map<GroupAxis, std::uint32_t> gather_families_;
+  std::map<GroupAxis, std::uint32_t> gather_families_, backward_families_;
   // By kind, bytes, family, priority, custom.
   std::map<std::tuple<CollectiveKind, std::int64_t, std::uint32_t, std::int32_t, std::int32_t>, std::uint32_t>
       collectives_;

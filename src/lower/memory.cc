@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "lower/data_parallel.h"
+#include "lower/framework_memory.h"
+#include "lower/hybrid_memory.h"
 
 namespace armilla {
 namespace {
@@ -62,7 +64,10 @@ MemoryUse data_parallel_memory(const Model& model, const Plan& plan, const Devic
       use.communication_buffers += bucket.bytes;
   }
   use.temporary = largest_gradients(model, plan);
+  use.fragmentation =
+      Bytes(static_cast<std::int64_t>(static_cast<double>(use.peak().value) * kFragmentation));
   use.capacity = device.memory;
+  use.framework = framework_memory(plan, device);
   return use;
 }
 

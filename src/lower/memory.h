@@ -8,8 +8,9 @@
 //   communication        the gradient buckets, which PyTorch keeps beside the gradients
 //   (gradient_as_bucket_view = false) temporary            the largest sum of incoming and outgoing gradients
 //   of one operator
-// Not modelled: fragmentation, the framework's context, cuDNN workspaces, kernels that recompute what they
-// could save.
+//   fragmentation        kFragmentation of all of these (lower/hybrid_memory.h)
+//   framework            driver, context and buffers of the collective library (lower/framework_memory.h)
+// Not modelled: cuDNN workspaces, kernels that recompute what they could save.
 #pragma once
 
 #include "ir/machine.h"

@@ -18,13 +18,8 @@ namespace {
 // little.
 constexpr std::int64_t kMostPositions = 64;
 
-struct Variant {
-  std::string name;
-  Plan plan;
-  bool single_sample = false;  // micro-batches of one sample
-};
+}  // namespace
 
-// Of the role that needs most. Nothing where the plan is not legal.
 std::optional<MemoryUse> largest_use(const Model& model, const Plan& plan, const Device& device) {
   try {
     validate_plan(plan, "plan");
@@ -48,6 +43,14 @@ std::optional<MemoryUse> largest_use(const Model& model, const Plan& plan, const
     return std::nullopt;
   }
 }
+
+namespace {
+
+struct Variant {
+  std::string name;
+  Plan plan;
+  bool single_sample = false;  // micro-batches of one sample
+};
 
 // To `target`, a multiple of what it is. Replicas become fewer; the global batch and the micro-batch stay.
 bool grow(Plan& plan, std::int64_t Plan::*degree, std::int64_t target) {

@@ -25,8 +25,10 @@ TEST(Memory, CategoriesFollowTheirDefinitions) {
   // Saved: the ids (8 B each), e for linear a, r for the relu and for linear b. Not a, b or the flattened b.
   EXPECT_EQ(use.activations, Bytes(4 * 8 + 2 * 128));
   EXPECT_EQ(use.temporary, Bytes(256));
-  EXPECT_EQ(use.peak(), use.weights + use.gradients + use.optimizer + use.activations +
-                            use.communication_buffers + use.temporary);
+  const Bytes tensors = use.weights + use.gradients + use.optimizer + use.activations +
+                        use.communication_buffers + use.temporary;
+  EXPECT_EQ(use.fragmentation, Bytes(tensors.value * 4 / 100));
+  EXPECT_EQ(use.peak(), tensors + use.fragmentation);
   EXPECT_TRUE(use.fits());
 }
 

@@ -70,7 +70,7 @@ class TemplateBuilder {
     made.phase = step.phase;
     made.name = tables_.name(model_.names[step.name]);
     made.payload = payload(step);
-    if (step.kind == NodeKind::collective) made.family = tables_.family(step.axis);
+    if (step.kind == NodeKind::collective) made.family = family_of(step);
     std::vector<std::uint32_t> waits;
     std::uint32_t computation = kLeftOut;
     for (const std::uint32_t other : needs.steps) {
@@ -109,11 +109,16 @@ class TemplateBuilder {
     }
   }
 
+  // Passes that run beside each other must not wait for each other in one communicator.
+  std::uint32_t family_of(const PassStep& step) {
+    const bool own = plan_.schedule == PipelineSchedule::dualpipe && role_ != PassRole::forward;
+    return own ? tables_.backward_family(step.axis) : tables_.family(step.axis);
+  }
+
   std::uint64_t payload(const PassStep& step) {
     if (step.kind == NodeKind::compute) return tables_.work(model_.works[step.work]);
-    const std::uint32_t family = tables_.family(step.axis);
     if (step.kind == NodeKind::collective) {
-      CollectiveCall call{step.collective, step.bytes, family};
+      CollectiveCall call{step.collective, step.bytes, family_of(step)};
       if (step.custom >= 0) {
         call.custom =
             static_cast<std::int32_t>(tables_.custom(model_.custom[static_cast<std::size_t>(step.custom)]));
@@ -126,7 +131,7 @@ class TemplateBuilder {
     message.tag = kFirstPassTag + step.tag * 4 + static_cast<std::uint32_t>(role_);
     message.bytes = step.bytes;
     message.peer_kind = PeerKind::shift;
-    message.family = family;
+    message.family = tables_.family(step.axis);
     return tables_.transfer(message);
   }
 

@@ -1,8 +1,8 @@
 // Writes the steps of a pass with what each waits for.
 //
-// Strictly, every step waits for the one before it. With overlapped tensor communication, activations and
-// input gradients form one chain; weight gradients and what they alone need hang off it, and collectives run
-// beside them. Computations keep their order in either case.
+// Strictly, every step waits for the one before it. With overlapped communication, activations and input
+// gradients form one chain; weight gradients and what they alone need hang off it, and collectives run beside
+// them. Computations keep their order in either case.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // Appends nodes to a rank's program. Its computations form one chain, in the order of the schedule, so that
-// no later micro-batch overtakes; communications wait for what they are told.
+// no later micro-batch overtakes; communications wait for what they are told. Between `split` and `join`
+// there are several chains beside each other (DualPipe): the device runs the first of the ready computations.
 #pragma once
 
 #include <algorithm>
@@ -28,9 +29,28 @@ class ProgramWriter {
 
   std::uint32_t compute(const NodeLabel& label, std::uint32_t work, std::span<const std::uint32_t> waits) {
     scratch_.assign(waits.begin(), waits.end());
-    if (last_ != kNoNode && std::find(waits.begin(), waits.end(), last_) == waits.end())
-      scratch_.push_back(last_);
-    return last_ = program_.add(NodeKind::compute, label.phase, label.name, label.layer, work, scratch_);
+    for (const std::uint32_t last : last_) {
+      if (std::find(waits.begin(), waits.end(), last) == waits.end()) scratch_.push_back(last);
+    }
+    last_.assign(1, program_.add(NodeKind::compute, label.phase, label.name, label.layer, work, scratch_));
+    return last_.front();
+  }
+  // `chains` chains of computations follow those so far; `use` says which one goes on, `join` makes them one
+  // again.
+  void split(std::size_t chains) {
+    chains_.assign(chains, last_);
+    chain_ = 0;
+  }
+  void use(std::size_t chain) {
+    chains_[chain_] = last_;
+    last_ = chains_[chain_ = chain];
+  }
+  void join() {
+    for (std::size_t chain = 0; chain < chains_.size(); ++chain) {
+      if (chain != chain_) last_.insert(last_.end(), chains_[chain].begin(), chains_[chain].end());
+    }
+    std::sort(last_.begin(), last_.end());
+    last_.erase(std::unique(last_.begin(), last_.end()), last_.end());
   }
   // A computation that the chain does not wait for; it runs once the device is free.
   std::uint32_t compute_aside(const NodeLabel& label, std::uint32_t work,
@@ -50,12 +70,17 @@ class ProgramWriter {
     return node;
   }
 
-  std::uint32_t last_compute() const { return last_; }  // kNoNode before the first
+  // Of the chain; kNoNode before the first.
+  std::uint32_t last_compute() const { return last_.empty() ? kNoNode : last_.back(); }
+  // What its next computation follows: several after `join`.
+  std::span<const std::uint32_t> last_computes() const { return last_; }
   std::uint32_t size() const { return program_.size(); }
 
  private:
   Program& program_;
-  std::uint32_t last_ = kNoNode;
+  std::vector<std::uint32_t> last_;  // ascending
+  std::vector<std::vector<std::uint32_t>> chains_;
+  std::size_t chain_ = 0;
   std::vector<std::uint32_t> scratch_;
 };
 

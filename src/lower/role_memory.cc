@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/checked.h"
+#include "lower/framework_memory.h"
 #include "lower/hybrid_memory.h"
 #include "lower/shard_share.h"
 
@@ -143,6 +144,7 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
   use.communication_buffers =
       Bytes(add(add(bucket_buffers(parts, plan), gathered_weights(parts, plan)), boundary_buffers(parts)));
   use.capacity = device.memory;
+  use.framework = framework_memory(plan, device);
   std::int64_t sum = 0;
   for (const Bytes part :
        {use.weights, use.gradients, use.optimizer, use.activations, use.temporary, use.communication_buffers})

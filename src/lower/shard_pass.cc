@@ -30,6 +30,8 @@ class BlockWriter {
         layout_(layout),
         tables_(tables),
         floats_(activation_dtype(plan)),
+        overlaps_(plan.overlap_tensor || plan.schedule == PipelineSchedule::dualpipe),
+        puts_off_(plan.schedule == PipelineSchedule::dualpipe),
         entries_(entries(model, layout, block.first, block.end, floats_)) {
     const bool narrow = block.kind != BlockKind::embedding && block.kind != BlockKind::head;
     for (std::uint32_t i = block.first; i < block.end; ++i)
@@ -38,7 +40,7 @@ class BlockWriter {
   }
 
   Pass forward() {
-    PassWriter writer(plan_.overlap_tensor);
+    PassWriter writer(overlaps_);
     for (std::uint32_t i = block_.first; i < block_.end;) {
       const CoreRun* run = run_of(i);
       const std::uint32_t last = run != nullptr ? run->end - 1 : i;
@@ -52,14 +54,14 @@ class BlockWriter {
   }
 
   Pass core() {
-    PassWriter writer(plan_.overlap_tensor);
+    PassWriter writer(overlaps_);
     for (std::uint32_t i = block_.first; i < block_.end;)
       i = model_.operators[i].core_attention ? step_forward(writer, i) : i + 1;
     return writer.take();
   }
 
   Pass backward() {
-    PassWriter writer(plan_.overlap_tensor);
+    PassWriter writer(overlaps_);
     for (std::uint32_t i = block_.end; i-- > block_.first;) {
       const CoreRun* run = run_of(i);
       const std::uint32_t first = run != nullptr ? run->first : i;
@@ -213,7 +215,13 @@ class BlockWriter {
     if (bytes.value == 0) return;
     PassStep step = collective(i, {CollectiveKind::all_to_all, GroupAxis::expert, bytes}, phase);
     step.custom = tables_.all_to_all(bytes, to_experts);
+    communicate(writer, std::move(step));
+  }
+
+  // Weight gradients that were put off run beside what comes now.
+  void communicate(PassWriter& writer, PassStep step) {
     writer.link(std::move(step));
+    if (puts_off_) flush(writer);
   }
 
   void reduce_loss(PassWriter& writer, std::uint32_t i) {
@@ -239,10 +247,10 @@ class BlockWriter {
       return entry.backward && entry.last_product != UINT32_MAX && i >= entry.first_gradient &&
              i <= entry.last_product;
     });
-    if (!enters) flush(writer);
+    if (!enters && !puts_off_) flush(writer);
     const Exit exit = exit_of(model_, layout_, here, floats_);
     const bool in_pieces = exit.backward && plan_.overlap_tensor && can_cut(work(i).input_gradient, kPieces);
-    if (exit.backward && !in_pieces) writer.link(collective(i, *exit.backward, phase));
+    if (exit.backward && !in_pieces) communicate(writer, collective(i, *exit.backward, phase));
     if (here.exchange == Exchange::dispatch)
       all_to_all(writer, i, here.outputs, Phase::input_gradient, false);
     const std::uint32_t regathered = gather_again(writer, i);
@@ -255,7 +263,7 @@ class BlockWriter {
       link(writer, compute(name(i), Phase::input_gradient, work(i).input_gradient));
     }
     pending_.push_back({i, regathered, gradient});
-    if (!enters || !plan_.overlap_tensor) flush(writer);
+    if (!puts_off_ && (!enters || !plan_.overlap_tensor)) flush(writer);
     if (here.exchange == Exchange::combine) all_to_all(writer, i, here.inputs, Phase::input_gradient, true);
   }
 
@@ -316,6 +324,8 @@ class BlockWriter {
   const Layout& layout_;
   ShardTables& tables_;
   DType floats_;
+  bool overlaps_;  // communication with what does not need it
+  bool puts_off_;  // weight gradients until the next communication, which they run beside
   std::vector<Entry> entries_;
   std::vector<OperatorWork> works_;  // of the block's operators
   std::vector<CoreRun> runs_;        // only with context parallelism

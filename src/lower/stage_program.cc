@@ -6,6 +6,7 @@
 
 #include "lower/data_pass.h"
 #include "lower/program_writer.h"
+#include "lower/stage_transfer.h"
 
 namespace armilla {
 namespace {
@@ -25,11 +26,10 @@ struct Cursor {
   const PipelineSlot* slot = nullptr;
   std::vector<SlotPass> passes;
   std::size_t pass = 0, step = 0;
-  bool begun = false;                   // the pass
-  std::vector<std::uint32_t> entry;     // communications that the pass waits for
-  std::uint32_t start = kNoNode;        // the last computation before the pass
-  std::uint32_t own_compute = kNoNode;  // the slot's last, or the rank's before the slot
-  std::vector<std::uint32_t> ids;       // of the pass's steps
+  bool begun = false;                // the pass
+  std::vector<std::uint32_t> entry;  // communications that the pass waits for
+  std::vector<std::uint32_t> start;  // the last computations before the pass
+  std::vector<std::uint32_t> ids;    // of the pass's steps
   bool first_of_iteration = false, last_of_iteration = false;
   std::uint32_t sent = kNoNode;
   std::size_t steps = 0, steps_done = 0;
@@ -47,6 +47,7 @@ class StageEmitter {
       : model_(model),
         job_(job),
         plan_(job.plan),
+        overlaps_(job.plan.schedule == PipelineSchedule::dualpipe),
         chunks_(chunks),
         rank_(rank),
         templates_(templates),
@@ -77,8 +78,9 @@ class StageEmitter {
       emit_group(first, end);
       ranges.insert(ranges.end(), end - first, NodeRange{begin, writer_.size()});
       for (std::size_t s = first; s < end; ++s) {
-        if (--slots_left_[iteration_of(slots_[s])] == 0)
-          data_.finish(static_cast<std::int64_t>(iteration_of(slots_[s])), ends_);
+        if (--slots_left_[iteration_of(slots_[s])] > 0) continue;
+        gather_ends();
+        data_.finish(static_cast<std::int64_t>(iteration_of(slots_[s])), ends_);
       }
       first = end;
     }
@@ -113,18 +115,39 @@ class StageEmitter {
 
   void emit_group(std::size_t first, std::size_t end) {
     const std::uint32_t before = writer_.last_compute();
-    paired_ = end - first > 1;
-    if (paired_) latest_of_family_.clear();
     cursors_.resize(end - first);
-    for (std::size_t s = first; s < end; ++s) begin_slot(cursors_[s - first], slots_[s], before);
-    for (current_ = 0; current_ < cursors_.size(); current_ = furthest_behind())
-      advance(cursors_[current_], paired_);
+    for (std::size_t s = first; s < end; ++s) begin_slot(cursors_[s - first], slots_[s]);
+    const bool paired = cursors_.size() > 1;
+    if (paired) writer_.split(cursors_.size());
+    for (std::size_t next = 0; next < cursors_.size(); next = furthest_behind()) {
+      if (paired) writer_.use(next);
+      advance(cursors_[next], paired);
+    }
+    if (paired) writer_.join();
     ends_.clear();
     for (const Cursor& cursor : cursors_) {
-      ends_.insert(ends_.end(), cursor.entry.begin(), cursor.entry.end());
+      if (!overlaps_) {
+        ends_.insert(ends_.end(), cursor.entry.begin(), cursor.entry.end());
+      } else if (!cursor.entry.empty() && !makes_weight_gradients(cursor.slot->action)) {
+        left_over_[key_of(*cursor.slot)] = cursor.entry;
+      }
       if (!plan_.overlap_pipeline) add_wait(ends_, cursor.sent);
     }
     slot_start_ = before;
+  }
+
+  static std::pair<std::int32_t, std::int32_t> key_of(const PipelineSlot& slot) {
+    return {slot.chunk, slot.micro_batch};
+  }
+
+  // What is under way when an iteration's passes are done.
+  void gather_ends() {
+    if (!overlaps_) return;
+    for (const auto& [family, node] : latest_of_family_) ends_.push_back(node);
+    for (const auto& [slot, nodes] : left_over_) ends_.insert(ends_.end(), nodes.begin(), nodes.end());
+    left_over_.clear();
+    std::sort(ends_.begin(), ends_.end());
+    ends_.erase(std::unique(ends_.begin(), ends_.end()), ends_.end());
   }
 
   // The cursor that has done the smallest share of its steps; none is left: their number.
@@ -139,13 +162,16 @@ class StageEmitter {
     return chosen;
   }
 
-  void begin_slot(Cursor& cursor, const PipelineSlot& slot, std::uint32_t before) {
+  void begin_slot(Cursor& cursor, const PipelineSlot& slot) {
     cursor.slot = &slot;
     cursor.passes.clear();
     cursor.pass = cursor.step = 0;
     cursor.begun = cursor.done = false;
     cursor.entry = ends_;
-    cursor.own_compute = before;
+    if (const auto own = left_over_.find(key_of(slot)); own != left_over_.end()) {
+      cursor.entry.insert(cursor.entry.end(), own->second.begin(), own->second.end());
+      left_over_.erase(own);
+    }
     cursor.sent = kNoNode;
     list_passes(cursor);
     cursor.steps = cursor.steps_done = 0;
@@ -199,7 +225,8 @@ class StageEmitter {
     }
   }
 
-  // Appends the rest of the slot, or with `one` its next computation and the communications around it.
+  // Appends the rest of the slot, or with `one` its computations up to the next that waits for communication,
+  // and the communications around them: then it is another's turn.
   void advance(Cursor& cursor, bool one) {
     bool computed = false;
     for (; cursor.pass < cursor.passes.size(); ++cursor.pass) {
@@ -208,7 +235,7 @@ class StageEmitter {
       for (; cursor.step < pass.steps->steps.size(); ++cursor.step) {
         const TemplateStep& step = pass.steps->steps[cursor.step];
         if (step.kind == NodeKind::compute) {
-          if (one && computed) return;
+          if (one && computed && waits_for_communication(cursor, step)) return;
           computed = true;
         }
         append(cursor, pass, step);
@@ -218,6 +245,11 @@ class StageEmitter {
     }
     if (cursor.slot->action != PipelineAction::weight_gradient) send(cursor);
     cursor.done = true;
+  }
+
+  // A computation's waits within its pass are all communications (lower/pass_template.h).
+  static bool waits_for_communication(const Cursor& cursor, const TemplateStep& step) {
+    return step.first_wait < step.end_of_waits || (step.enters && !cursor.entry.empty());
   }
 
   void begin_pass(Cursor& cursor, const SlotPass& pass) {
@@ -234,7 +266,8 @@ class StageEmitter {
       }
       pass_start_ = writer_.last_compute();
     }
-    cursor.start = cursor.own_compute;
+    const auto last = writer_.last_computes();
+    cursor.start.assign(last.begin(), last.end());
   }
 
   void append(Cursor& cursor, const SlotPass& pass, const TemplateStep& step) {
@@ -244,24 +277,24 @@ class StageEmitter {
     if (step.enters) waits_.insert(waits_.end(), cursor.entry.begin(), cursor.entry.end());
     const NodeLabel label{step.phase, step.name, pass.layer};
     if (step.kind == NodeKind::compute) {
-      const std::uint32_t node = writer_.compute(label, static_cast<std::uint32_t>(step.payload), waits_);
-      cursor.ids.push_back(node);
-      cursor.own_compute = node;
+      cursor.ids.push_back(writer_.compute(label, static_cast<std::uint32_t>(step.payload), waits_));
       return;
     }
-    if (step.enters) add_wait(waits_, cursor.start);
-    if (paired_ && step.kind == NodeKind::collective) take_turn(step.family);
+    if (step.enters) waits_.insert(waits_.end(), cursor.start.begin(), cursor.start.end());
+    const bool in_turn = overlaps_ && step.kind == NodeKind::collective;
+    if (in_turn) take_turn(step.family);
     const std::uint32_t node = writer_.communicate(step.kind, label, step.payload, waits_);
     cursor.ids.push_back(node);
-    if (paired_ && step.kind == NodeKind::collective) latest_of_family_[step.family] = {node, current_};
+    if (in_turn) latest_of_family_[step.family] = node;
   }
 
-  // Slots beside each other use the same communicators; who goes first must not depend on timing.
+  // Where no slot waits for the communications of the one before, those of one communicator follow each
+  // other: who goes first must not depend on timing.
   void take_turn(std::uint32_t family) {
     const auto latest = latest_of_family_.find(family);
-    if (latest == latest_of_family_.end() || latest->second.second == current_) return;
-    const std::uint32_t node = latest->second.first;
-    if (std::find(waits_.begin(), waits_.end(), node) == waits_.end()) waits_.push_back(node);
+    if (latest == latest_of_family_.end()) return;
+    if (std::find(waits_.begin(), waits_.end(), latest->second) == waits_.end())
+      waits_.push_back(latest->second);
   }
 
   void end_pass(Cursor& cursor, const SlotPass& pass) {
@@ -275,29 +308,11 @@ class StageEmitter {
     if (pass.forward && plan_.offload_activations) store_activations(cursor, pass);
   }
 
-  // Of a message between stages `stage` and `stage + 1`: below 2^24, those of passes lie above.
-  std::uint32_t tag_of(std::int32_t chain, std::int32_t stage, bool forward) const {
-    const std::int64_t boundary = std::int64_t{chain} * job_.order.stages + stage;
-    return static_cast<std::uint32_t>(boundary * 2 + (forward ? 0 : 1));
-  }
-
-  // The message that a slot receives or sends, or kNoNode: `to_next` is towards later stages.
-  std::uint32_t message(const RoleChunk& chunk, bool from_here, bool forward) {
-    const bool to_next = from_here == forward;
-    const std::int32_t other = chunk.stage + (to_next ? 1 : -1);
-    if (other < 0 || other >= job_.order.stages) return kNoNode;
-    const PipelineOrder::Place place = job_.order.place(chunk.chain, other);
-    if (place.rank == rank_) return kNoNode;
-    const std::int32_t boundary = std::min(other, chunk.stage);
-    const std::int64_t last = job_.stages.end[static_cast<std::size_t>(boundary)] - 1;
-    const std::uint32_t shape = model_.blocks[static_cast<std::size_t>(last)].shape;
-    PointToPoint transfer;
-    transfer.peer = place.rank;
-    transfer.tag = tag_of(chunk.chain, boundary, forward);
-    transfer.bytes = model_.shapes[shape].output;
-    transfer.peer_kind = PeerKind::position;
-    transfer.family = tables_.family(GroupAxis::pipeline);
-    return tables_.transfer(transfer);
+  std::uint32_t message(const Cursor& cursor, bool from_here) {
+    const bool forward = cursor.slot->action == PipelineAction::forward;
+    const auto transfer =
+        stage_transfer(model_, job_, chunk_of(*cursor.slot), rank_, from_here, forward, tables_);
+    return transfer ? tables_.transfer(*transfer) : kNoNode;
   }
 
   NodeLabel message_label(const Cursor& cursor, const char* forward_name, const char* backward_name) {
@@ -307,22 +322,20 @@ class StageEmitter {
   }
 
   void receive(Cursor& cursor) {
-    const bool forward = cursor.slot->action == PipelineAction::forward;
-    const std::uint32_t transfer = message(chunk_of(*cursor.slot), false, forward);
+    const std::uint32_t transfer = message(cursor, false);
     if (transfer == kNoNode) return;
     waits_.clear();
-    add_wait(waits_, plan_.overlap_pipeline ? slot_start_ : cursor.own_compute);
+    add_wait(waits_, plan_.overlap_pipeline ? slot_start_ : writer_.last_compute());
     NodeLabel label = message_label(cursor, "receive activations", "receive gradients");
     if (!cursor.passes.empty()) label.layer = cursor.passes.front().layer;
     cursor.entry.push_back(writer_.communicate(NodeKind::receive, label, transfer, waits_));
   }
 
   void send(Cursor& cursor) {
-    const bool forward = cursor.slot->action == PipelineAction::forward;
-    const std::uint32_t transfer = message(chunk_of(*cursor.slot), true, forward);
+    const std::uint32_t transfer = message(cursor, true);
     if (transfer == kNoNode) return;
     waits_ = cursor.entry;
-    add_wait(waits_, cursor.own_compute);
+    add_wait(waits_, writer_.last_compute());
     NodeLabel label = message_label(cursor, "send activations", "send gradients");
     if (!cursor.passes.empty()) label.layer = cursor.passes.back().layer;
     cursor.sent = writer_.communicate(NodeKind::send, label, transfer, waits_);
@@ -351,7 +364,7 @@ class StageEmitter {
 
   void store_activations(const Cursor& cursor, const SlotPass& pass) {
     waits_.clear();
-    add_wait(waits_, cursor.own_compute);
+    add_wait(waits_, writer_.last_compute());
     const NodeLabel label{Phase::forward, store_name_, pass.layer};
     stored(cursor, pass) = writer_.host_copy(label, copy_time(cursor, pass), waits_);
   }
@@ -366,6 +379,7 @@ class StageEmitter {
   const ShardedModel& model_;
   const StageJob& job_;
   const Plan& plan_;
+  const bool overlaps_;  // slots wait only for what they need
   const std::vector<RoleChunk>& chunks_;
   std::int64_t rank_;
   TemplateCache& templates_;
@@ -379,9 +393,10 @@ class StageEmitter {
   std::vector<std::vector<std::uint32_t>> stored_;         // [chunk], with offloaded activations
   std::uint32_t store_name_ = 0, load_name_ = 0;
   std::vector<Cursor> cursors_;
-  std::size_t current_ = 0;  // the cursor at work
-  bool paired_ = false;
-  std::map<std::uint32_t, std::pair<std::uint32_t, std::size_t>> latest_of_family_;  // node, cursor
+  std::map<std::uint32_t, std::uint32_t> latest_of_family_;  // collectives, where slots overlap
+  // Communications that ended a slot, by chunk and micro-batch, where slots overlap: only that micro-batch's
+  // next slot needs them.
+  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::uint32_t>> left_over_;
   std::vector<std::uint32_t> ends_;     // communications that the next slot waits for
   std::vector<std::uint32_t> waits_;    // of the node at hand
   std::uint32_t slot_start_ = kNoNode;  // the last computation before the latest slot

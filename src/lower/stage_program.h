@@ -6,12 +6,15 @@
 //   input_gradient   the same without the steps that make weight gradients
 //   weight_gradient  those steps alone, in reverse order of blocks
 // Each pass waits for the communications that ended the pass before it, as frameworks that call collectives
-// in the compute stream do. Slots that run beside each other take turns, computation by computation, and each
-// waits only for its own communications. Stages that are neighbours on one rank need no messages. With
-// Plan::overlap_pipeline a receive is posted one slot ahead and nothing waits for sends; without, the next
-// slot waits for them. Messages of a stage boundary and direction share a tag: micro-batches cross it in one
-// order. Offloaded activations leave after the forward pass of their block and return one pass ahead of its
-// backward pass. Cost: O(nodes); a node costs a few dozen nanoseconds.
+// in the compute stream do. Under DualPipe communication has streams of its own, one for forward and one for
+// backward passes: a slot waits only for what its own micro-batch needs, and the computations of two slots
+// beside each other are two chains. The device goes on with the one that is ready; where both are, they take
+// turns from one communication to the next (DeepSeek-AI 2024, section 3.2.1, figure 4: attention, dispatch,
+// MLP, combine). Stages that are neighbours on one rank need no messages. With Plan::overlap_pipeline a
+// receive is posted one slot ahead and nothing waits for sends; without, the next slot waits for them.
+// Messages of a stage boundary and direction share a tag: micro-batches cross it in one order. Offloaded
+// activations leave after the forward pass of their block and return one pass ahead of its backward pass.
+// Cost: O(nodes); a node costs a few dozen nanoseconds.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -104,7 +105,7 @@ TensorId flash_core(DescribedBuilder& b, const ModelDescription& d, const std::s
   const std::int64_t count = checked_multiply(b.batch(), d.heads, op.name);
   b.set_matrix_work(op, {{queries, counted, core.score_dim, count, false},
                          {queries, core.value_dim, counted, count, false}});
-  if (seen != counted) op.model_flops = op.forward.flops;
+  if (seen != counted) op.full_flops = op.forward.flops;
   b.set_matrix_work(
       op, {{queries, seen, core.score_dim, count, false}, {queries, core.value_dim, seen, count, false}});
   op.repeated_forward =
@@ -123,6 +124,19 @@ Operator& mark_core(Operator& op, const ModelDescription& d, Saves saves) {
   return op;
 }
 
+// A product with all keys, of which a mask hides some and papers count `counted`.
+void set_masked_work(DescribedBuilder& b, const ModelDescription& d, Operator& op, std::int64_t keys,
+                     bool causal, const std::function<Gemm(std::int64_t keys)>& product) {
+  const auto [seen, counted] = visible_keys(d, keys, causal);
+  const auto flops_of = [&](std::int64_t columns) {
+    b.set_matrix_work(op, {product(columns)});
+    return op.forward.flops;
+  };
+  if (seen != keys) op.masked_flops = flops_of(seen);
+  if (counted != keys) op.full_flops = flops_of(counted);
+  flops_of(keys);
+}
+
 TensorId unfused_core(DescribedBuilder& b, const ModelDescription& d, const std::string& scope,
                       const Qkv& qkv, const Core& core) {
   const std::int64_t queries = b.shape_of(qkv.q)[1], keys = b.shape_of(qkv.k)[1];
@@ -130,7 +144,9 @@ TensorId unfused_core(DescribedBuilder& b, const ModelDescription& d, const std:
   const std::int64_t count = checked_multiply(b.batch(), d.heads, scope);
   const TensorId scores = b.tensor(scope + ".scores", shape);
   Operator& product = b.add(scope + ".scores", "MatMul", {qkv.q, qkv.k}, {scores});
-  b.set_matrix_work(product, {{queries, keys, core.score_dim, count, false}});
+  set_masked_work(b, d, product, keys, core.causal, [&](std::int64_t seen) {
+    return Gemm{queries, seen, core.score_dim, count, false};
+  });
   mark_core(product, d, Saves::inputs);
 
   std::vector<TensorId> inputs = {scores};
@@ -153,7 +169,9 @@ TensorId unfused_core(DescribedBuilder& b, const ModelDescription& d, const std:
   }
   const TensorId y = b.tensor(scope + ".context", {b.batch(), queries, d.heads * core.value_dim});
   Operator& context = b.add(scope + ".context", "MatMul", {weights, qkv.v}, {y});
-  b.set_matrix_work(context, {{queries, core.value_dim, keys, count, false}});
+  set_masked_work(b, d, context, keys, core.causal, [&](std::int64_t seen) {
+    return Gemm{queries, core.value_dim, seen, count, false};
+  });
   mark_core(context, d, Saves::inputs);
   return y;
 }

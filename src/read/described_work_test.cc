@@ -25,7 +25,7 @@ Model from_yaml(const std::string& text, Count batch) {
 }
 
 Count model_flops(const Operator& op) {
-  return op.model_flops.value != 0 ? op.model_flops.value : op.forward.flops.value;
+  return op.full_flops.value != 0 ? op.full_flops.value : op.forward.flops.value;
 }
 
 // Matrix products, forward, as papers count them.
@@ -143,7 +143,7 @@ TEST(DescribedWork, WindowLimitsWhatATokenSees) {
   const Operator narrow = find(from_yaml(text + "window: 16\n", 1), "layers.0.attention.core");
   // 16 keys but for the first 16 tokens, which miss 120 in all.
   EXPECT_EQ(narrow.forward.gemms[0].n, 16 - 120 / 64);
-  EXPECT_EQ(narrow.model_flops, Flops(2 * 2 * 2 * 64 * 16 * 8));
+  EXPECT_EQ(narrow.full_flops, Flops(2 * 2 * 2 * 64 * 16 * 8));
 }
 
 // What an operator's backward pass keeps, each tensor once, in bytes.

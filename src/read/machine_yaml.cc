@@ -6,37 +6,11 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/registry.h"
 #include "base/suggest.h"
 #include "ir/rank_ranges.h"
-#include "read/embedded.h"
 
 namespace armilla {
 namespace {
-
-constexpr std::string_view kDevices = "machines/devices/";
-constexpr std::string_view kClusters = "machines/clusters/";
-constexpr std::string_view kSuffix = ".yaml";
-
-std::vector<std::string> names_in(std::string_view folder) {
-  std::vector<std::string> names;
-  for (const EmbeddedFile& file : embedded_files()) {
-    if (!file.path.starts_with(folder) || !file.path.ends_with(kSuffix)) continue;
-    names.emplace_back(file.path.substr(folder.size(), file.path.size() - folder.size() - kSuffix.size()));
-  }
-  return names;
-}
-
-// The document that `name_or_path` stands for.
-Config open_named(std::string_view family, std::string_view folder, const std::string& name_or_path,
-                  const std::string& where) {
-  if (is_path(name_or_path)) return Config::read(name_or_path);
-  const std::string path = fmt::format("{}{}{}", folder, name_or_path, kSuffix);
-  if (const auto file = find_embedded(path))
-    return Config::parse({file->bytes.data(), file->bytes.size()}, path);
-  const std::vector<std::string> known = names_in(folder);
-  unknown_component(family, name_or_path, where, {known.begin(), known.end()});
-}
 
 std::string read_name(const Config& config) {
   const auto name = config.find("name");
@@ -63,6 +37,18 @@ std::vector<std::string> read_unverified(const Config& config, const std::vector
     unverified.push_back(name);
   }
   return unverified;
+}
+
+// What the name of a device or machine ends in, once overrides have changed figures of the file.
+constexpr std::string_view kChanged = " (changed)";
+
+// Figures that the user set are no longer the file's.
+template <class Find>
+void drop_overrides(std::vector<std::string>& unverified, const Find& find) {
+  std::erase_if(unverified, [&](const std::string& figure) {
+    const std::optional<Config> value = find(figure);
+    return value && value->is_override();
+  });
 }
 
 void read_efficiency(const Config& config, std::string_view key, double& efficiency) {
@@ -159,14 +145,14 @@ Device read_device(const Config& config) {
   device.memory_bandwidth = config.at("memory_bandwidth").bandwidth();
   device.vector_rate = config.at("vector_rate").flop_rate();
   if (const auto host = config.find("host_bandwidth")) device.host_bandwidth = host->bandwidth();
-  std::vector<std::string> figures = {"memory",
-                                      "memory_bandwidth",
-                                      "host_bandwidth",
-                                      "vector_rate",
-                                      "matrix_efficiency",
-                                      "vector_efficiency",
-                                      "memory_efficiency",
-                                      "launch_overhead"};
+  if (const auto reserved = config.find("reserved")) device.reserved = reserved->bytes();
+  if (const auto buffers = config.find("communicator_buffers"))
+    device.communicator_buffers = buffers->bytes();
+  if (device.reserved >= device.memory)
+    throw Error(config.at("reserved").where(), "leaves nothing of the memory");
+  std::vector<std::string> figures = {
+      "memory",      "reserved",          "communicator_buffers", "memory_bandwidth",  "host_bandwidth",
+      "vector_rate", "matrix_efficiency", "vector_efficiency",    "memory_efficiency", "launch_overhead"};
   if (const auto rates = config.find("matrix_rate")) {
     device.matrix_rate = read_matrix_rates(*rates);
     for (const auto& [dtype, rate] : device.matrix_rate)
@@ -178,6 +164,14 @@ Device read_device(const Config& config) {
   if (const auto overhead = config.find("launch_overhead")) device.launch_overhead = overhead->time();
   device.source = read_text(config, "source");
   device.unverified = read_unverified(config, figures);
+  if (config.has_overrides()) {
+    device.name += kChanged;
+    const auto rates = config.find("matrix_rate");
+    drop_overrides(device.unverified, [&](const std::string& figure) {
+      constexpr std::string_view kRate = "matrix_rate.";
+      return figure.starts_with(kRate) ? rates->find(figure.substr(kRate.size())) : config.find(figure);
+    });
+  }
   config.reject_unknown_keys();
   return device;
 }
@@ -204,25 +198,21 @@ Machine read_machine(const Config& config) {
     figures.push_back(dimension.name + ".latency");
   }
   machine.unverified = read_unverified(config, figures);
+  if (config.has_overrides()) {
+    machine.name += kChanged;
+    const std::vector<Config> items = config.at("dimensions").items();
+    drop_overrides(machine.unverified, [&](const std::string& figure) {
+      const std::size_t dot = figure.rfind('.');
+      const auto dimension =
+          std::find_if(machine.dimensions.begin(), machine.dimensions.end(),
+                       [&](const Dimension& one) { return one.name == figure.substr(0, dot); });
+      return items[static_cast<std::size_t>(dimension - machine.dimensions.begin())].find(
+          figure.substr(dot + 1));
+    });
+  }
   config.reject_unknown_keys();
   validate_machine(machine);
   return machine;
-}
-
-std::vector<std::string> device_names() {
-  return names_in(kDevices);
-}
-
-std::vector<std::string> machine_names() {
-  return names_in(kClusters);
-}
-
-Device load_device(const std::string& name_or_path, const std::string& where) {
-  return read_device(open_named("device", kDevices, name_or_path, where));
-}
-
-Machine load_machine(const std::string& name_or_path, const std::string& where) {
-  return read_machine(open_named("machine", kClusters, name_or_path, where));
 }
 
 bool is_path(std::string_view name_or_path) {

@@ -4,6 +4,7 @@
 // file it stands in.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,9 +21,22 @@ Machine read_machine(const Config& config);
 // Names of the compiled-in ones, sorted.
 std::vector<std::string> device_names();
 std::vector<std::string> machine_names();
-// A compiled-in name or the path of a YAML file. Throws Error with "did you mean".
+// The compiled-in ones that a name can mean: the one called so; else those whose names have all its words
+// ("h100": dgx-h100; h100-pcie, h100-sxm); else, of machines, those with such a device; else those with words
+// that begin so. Case does not matter.
+std::vector<std::string> devices_meant(std::string_view name);
+std::vector<std::string> machines_meant(std::string_view name);
+// A name that means one of the compiled-in ones, or the path of a YAML file. Throws Error with "did you
+// mean".
 Device load_device(const std::string& name_or_path, const std::string& where);
 Machine load_machine(const std::string& name_or_path, const std::string& where);
+
+// The YAML of a device, and of a machine with its device's figures in place; names and paths as above.
+std::string device_text(const std::string& name_or_path, const std::string& where);
+std::string machine_text(const std::string& name_or_path, const std::string& where);
+// What `machine:` and its `device:` of a study stand for, so that overrides can change them (base/config.h).
+std::optional<NamedText> expand_machine(const std::string& path, const std::string& value,
+                                        const std::string& folder);
 
 // A path has a slash or an extension; a dot before a digit belongs to a name ("megatron-1.7b").
 bool is_path(std::string_view name_or_path);

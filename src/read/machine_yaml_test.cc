@@ -168,6 +168,7 @@ TEST(MachineYaml, EveryDeviceOfTheHouse) {
     EXPECT_EQ(device.name, name);
     EXPECT_FALSE(device.description.empty());
     EXPECT_FALSE(device.source.empty());
+    EXPECT_EQ(device.source.find("rom memory"), std::string::npos);
     EXPECT_FALSE(device.matrix_rate.empty());
     // Blackwell's fp64 matrix rate is the one below its fp32 vector rate.
     for (const auto& [dtype, rate] : device.matrix_rate) {
@@ -196,7 +197,7 @@ TEST(MachineYaml, EveryClusterOfTheHouse) {
 
 TEST(MachineYaml, FiguresOfTheBestKnown) {
   const Machine a100 = load_machine("dgx-a100", "test");
-  EXPECT_EQ(a100.device.memory, Bytes(80'000'000'000));
+  EXPECT_EQ(a100.device.memory, Bytes(std::int64_t{80} << 30));
   EXPECT_DOUBLE_EQ(a100.device.memory_bandwidth.value, 2039e9);
   EXPECT_DOUBLE_EQ(matrix_rate(a100.device, DType::bf16).value, 312e12);
   EXPECT_DOUBLE_EQ(matrix_rate(a100.device, DType::tf32).value, 156e12);
@@ -213,8 +214,8 @@ TEST(MachineYaml, FiguresOfTheBestKnown) {
   EXPECT_EQ(tpu.device.memory, Bytes(std::int64_t{32} << 30));
   ASSERT_EQ(tpu.dimensions.size(), 3U);
   EXPECT_EQ(tpu.dimensions[2].kind, DimensionKind::ring);
-  EXPECT_THAT(load_device("a10", "test").unverified, Contains("matrix_rate.fp16"));
-  EXPECT_THAT(load_device("mi300x", "test").unverified, Contains("vector_rate"));
+  EXPECT_THAT(load_device("h20-96gb", "test").unverified, Contains("matrix_rate.fp16"));
+  EXPECT_THAT(load_device("gb300", "test").unverified, Contains("vector_rate"));
 }
 
 }  // namespace

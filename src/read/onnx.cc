@@ -73,7 +73,8 @@ class Assembly {
       : graph_(std::move(graph)),
         tensor_of_(graph_.values.size(), kNone),
         parameter_of_(graph_.values.size(), kNone),
-        carries_gradient_(graph_.values.size()) {
+        carries_gradient_(graph_.values.size()),
+        trained_(graph_.values.size()) {
     model_.name = stem(file);
     model_.source = file;
     model_.batch = graph_.batch;
@@ -84,7 +85,8 @@ class Assembly {
     for (const std::uint32_t input : graph_.inputs) {
       if (graph_.values[input].shape) model_.inputs.push_back(tensor(input));
     }
-    for (const OnnxNode& node : graph_.nodes) add(node);
+    find_parameters();
+    for (std::uint32_t n = 0; n < graph_.nodes.size(); ++n) add(n);
     for (const std::uint32_t output : graph_.outputs) {
       const OnnxValue& value = graph_.values[output];
       if (value.shape && !value.is_static) model_.outputs.push_back(tensor(output));
@@ -108,49 +110,65 @@ class Assembly {
     return index;
   }
 
-  std::uint32_t parameter(std::uint32_t value, bool trainable) {
+  // What is trained anywhere is trained where another operator sees a buffer.
+  void find_parameters() {
+    OnnxParameters parameters(graph_);
+    parameters_.resize(graph_.nodes.size());
+    for (std::uint32_t n = 0; n < graph_.nodes.size(); ++n) {
+      const OnnxNode& node = graph_.nodes[n];
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] == kNoValue || !graph_.values[node.inputs[i]].is_static) continue;
+        for (const OnnxSource& source : graph_.values[node.inputs[i]].sources) {
+          const OnnxKind kind = parameters.kind(n, i, source);
+          if (kind == OnnxKind::nothing) continue;
+          add_once(parameters_[n], source.value);
+          if (kind == OnnxKind::trained) trained_[source.value] = true;
+          if (const auto packed = packed_weight(OnnxNodeView(graph_, node), i))
+            packed_.emplace(source.value, *packed);
+        }
+      }
+    }
+  }
+
+  std::uint32_t parameter(std::uint32_t value) {
     std::uint32_t& index = parameter_of_[value];
     if (index == kNone) {
       index = static_cast<std::uint32_t>(model_.parameters.size());
       const OnnxValue& v = graph_.values[value];
+      const auto packed = packed_.find(value);
+      const OnnxPacked type =
+          packed != packed_.end() ? packed->second : OnnxPacked{dtype_of_onnx(v.element_type), *v.shape};
       model_.parameters.push_back(
-          {v.name, dtype_of_onnx(v.element_type), *v.shape, element_count(*v.shape, v.name), false});
+          {v.name, type.dtype, type.shape, element_count(type.shape, v.name), trained_[value]});
     }
-    Parameter& parameter = model_.parameters[index];
-    parameter.trainable = parameter.trainable || trainable;
     return index;
   }
 
   // Activations become inputs, static values the parameters they are made of.
-  void add_inputs(const OnnxNode& node, const OnnxOp* op, Operator& target) {
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] == kNoValue) continue;
-      const OnnxValue& value = graph_.values[node.inputs[i]];
-      if (!value.is_static) {
-        if (value.shape) add_once(target.inputs, tensor(node.inputs[i]));
-        target.needs_input_gradient = target.needs_input_gradient || carries_gradient_[node.inputs[i]];
-        continue;
-      }
-      const char role = op == nullptr ? 'x' : role_of(*op, i);
-      for (const OnnxSource& source : value.sources) {
-        if (is_parameter(graph_, source, role))
-          add_once(target.parameters, parameter(source.value, role != 'v'));
-      }
+  void add_inputs(std::uint32_t index, Operator& target) {
+    for (const std::uint32_t input : graph_.nodes[index].inputs) {
+      if (input == kNoValue) continue;
+      const OnnxValue& value = graph_.values[input];
+      if (value.is_static) continue;
+      if (value.shape) add_once(target.inputs, tensor(input));
+      target.needs_input_gradient = target.needs_input_gradient || carries_gradient_[input];
     }
+    for (const std::uint32_t value : parameters_[index]) add_once(target.parameters, parameter(value));
   }
 
   static void add_once(std::vector<std::uint32_t>& list, std::uint32_t index) {
     if (std::find(list.begin(), list.end(), index) == list.end()) list.push_back(index);
   }
 
-  void add(const OnnxNode& node) {
+  void add(std::uint32_t index) {
+    const OnnxNode& node = graph_.nodes[index];
     const OnnxOp* op = find_onnx_op(node.domain, node.type);
     Operator target;
     target.name = node.name;
     target.type =
         node.domain.empty() ? readable(node.type) : readable(node.domain) + "." + readable(node.type);
     target.needs_input_gradient = false;
-    add_inputs(node, op, target);
+    add_inputs(index, target);
     const OnnxWork work = work_of(OnnxNodeView(graph_, node), op);
     target.forward = work.work;
     target.weight_is_operand = work.weight_is_operand;
@@ -180,6 +198,9 @@ class Assembly {
   std::vector<std::uint32_t> tensor_of_;
   std::vector<std::uint32_t> parameter_of_;
   std::vector<bool> carries_gradient_;
+  std::vector<bool> trained_;                           // by value
+  std::vector<std::vector<std::uint32_t>> parameters_;  // values, by node
+  std::map<std::uint32_t, OnnxPacked> packed_;          // by value
   std::map<std::string, UnknownOperator> unknown_;
   Model model_;
 };

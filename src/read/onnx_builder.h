@@ -1,6 +1,7 @@
 // Small ONNX models made in memory, for tests: protobuf written with protozero, operator by operator.
 #pragma once
 
+#include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
 #include <string>
 #include <variant>
@@ -10,9 +11,20 @@
 
 namespace armilla {
 
+// A tensor in an attribute: all elements hold `fill`, or those of `reals` or `ints`.
+struct BuilderTensor {
+  Shape shape;
+  float fill = 0;
+  std::vector<float> reals;
+  std::vector<std::int64_t> ints;
+};
+struct BuilderGraph {
+  std::string bytes;
+};
 struct BuilderAttribute {
   std::string name;
-  std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>> value;
+  std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, BuilderTensor, BuilderGraph>
+      value;
 };
 
 class OnnxBuilder {
@@ -73,6 +85,12 @@ class OnnxBuilder {
       } else if (const auto* s = std::get_if<std::string>(&attribute.value)) {
         field.add_bytes(4, *s);
         field.add_int32(20, 3);
+      } else if (const auto* tensor = std::get_if<BuilderTensor>(&attribute.value)) {
+        add_tensor(field, *tensor);
+        field.add_int32(20, 4);
+      } else if (const auto* body = std::get_if<BuilderGraph>(&attribute.value)) {
+        field.add_message(6, body->bytes);
+        field.add_int32(20, 5);
       } else {
         for (const std::int64_t i64 : std::get<std::vector<std::int64_t>>(attribute.value))
           field.add_int64(8, i64);
@@ -82,12 +100,27 @@ class OnnxBuilder {
     return *this;
   }
 
+  // A function of the domain "local", whose nodes are those of `body`.
+  OnnxBuilder& function(const std::string& name, const std::vector<std::string>& inputs,
+                        const std::vector<std::string>& outputs, const OnnxBuilder& body) {
+    protozero::pbf_writer message(functions_.emplace_back());
+    message.add_string(1, name);
+    for (const std::string& input : inputs) message.add_string(4, input);
+    for (const std::string& output : outputs) message.add_string(5, output);
+    protozero::pbf_reader nodes(body.graph_);
+    while (nodes.next(1)) message.add_message(7, nodes.get_view());
+    message.add_string(10, "local");
+    return *this;
+  }
+  BuilderGraph graph() const { return {graph_}; }
+
   std::string bytes(int opset = 17) const {
     std::string text;
     protozero::pbf_writer model(text);
     model.add_int64(1, 8);
     model.add_message(7, graph_);
-    for (const char* domain : {"", "com.microsoft"}) {
+    for (const std::string& function : functions_) model.add_message(25, function);
+    for (const char* domain : {"", "com.microsoft", "local"}) {
       protozero::pbf_writer import(model, 8);
       import.add_string(1, domain);
       import.add_int64(2, domain[0] == '\0' ? opset : 1);
@@ -120,7 +153,21 @@ class OnnxBuilder {
     return *this;
   }
 
+  static void add_tensor(protozero::pbf_writer& field, const BuilderTensor& tensor) {
+    protozero::pbf_writer message(field, 5);
+    for (const std::int64_t dimension : tensor.shape) message.add_int64(1, dimension);
+    message.add_int32(2, tensor.ints.empty() ? 1 : 7);
+    if (!tensor.ints.empty()) {
+      message.add_packed_int64(7, tensor.ints.begin(), tensor.ints.end());
+      return;
+    }
+    std::vector<float> reals = tensor.reals;
+    if (reals.empty()) reals.assign(static_cast<std::size_t>(element_count(tensor.shape, "")), tensor.fill);
+    message.add_packed_float(4, reals.begin(), reals.end());
+  }
+
   std::string graph_;
+  std::vector<std::string> functions_;
 };
 
 }  // namespace armilla

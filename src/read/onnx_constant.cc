@@ -1,5 +1,6 @@
 #include "read/onnx_constant.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -133,6 +134,46 @@ void append_number(std::int64_t number, Encoding encoding, OnnxConstant& to) {
   }
 }
 
+// The first `limit` values, and one more where the payload holds too many.
+OnnxConstant decode_payload(const WireTensor& tensor, const std::string& file, Encoding encoding,
+                            std::size_t limit) {
+  OnnxConstant constant;
+  constant.shape = tensor.dims;
+  constant.floating = is_real(encoding);
+  const WireSource source{tensor.message.data(), file};
+  WireReader in(tensor.message, source);
+  const auto is_short = [&] { return constant.size() <= limit; };
+  while (in.next() && is_short()) {
+    switch (in.tag()) {
+      case 4:
+        in.reals<float>([&](float value) {
+          if (is_short()) constant.reals.push_back(static_cast<double>(value));
+        });
+        break;
+      case 10:
+        in.reals<double>([&](double value) {
+          if (is_short()) constant.reals.push_back(value);
+        });
+        break;
+      case 5:
+      case 7:
+      case 11:
+        in.numbers([&](std::int64_t value) {
+          if (is_short()) append_number(value, encoding, constant);
+        });
+        break;
+      case 9: {
+        const std::string_view raw = in.bytes();
+        append_raw(raw.substr(0, (limit + 1) * width_of(encoding)), encoding, constant);
+        break;
+      }
+      default:
+        break;
+    }
+  }
+  return constant;
+}
+
 }  // namespace
 
 std::optional<OnnxConstant> decode_tensor(const WireTensor& tensor, const std::string& file) {
@@ -144,38 +185,19 @@ std::optional<OnnxConstant> decode_tensor(const WireTensor& tensor, const std::s
     elements *= dimension;
     if (elements > kMaxConstantElements) return std::nullopt;
   }
-  OnnxConstant constant;
-  constant.shape = tensor.dims;
-  constant.floating = is_real(encoding);
-
-  const WireSource source{tensor.message.data(), file};
-  WireReader in(tensor.message, source);
   const auto limit = static_cast<std::size_t>(elements);
-  while (in.next() && constant.size() <= limit) {
-    switch (in.tag()) {
-      case 4:
-        in.reals<float>([&](float value) { constant.reals.push_back(static_cast<double>(value)); });
-        break;
-      case 10:
-        in.reals<double>([&](double value) { constant.reals.push_back(value); });
-        break;
-      case 5:
-      case 7:
-      case 11:
-        in.numbers([&](std::int64_t value) { append_number(value, encoding, constant); });
-        break;
-      case 9: {
-        const std::string_view raw = in.bytes();
-        append_raw(raw.substr(0, (limit + 1) * width_of(encoding)), encoding, constant);
-        break;
-      }
-      default:
-        break;
-    }
-  }
+  OnnxConstant constant = decode_payload(tensor, file, encoding, limit);
   if (constant.size() != limit || (constant.floating ? !constant.ints.empty() : !constant.reals.empty()))
     return std::nullopt;
   return constant;
+}
+
+std::vector<double> decode_beginning(const WireTensor& tensor, const std::string& file, std::size_t count) {
+  const Encoding encoding = encoding_of(tensor.data_type);
+  if (tensor.external || tensor.message.empty() || !is_real(encoding)) return {};
+  OnnxConstant constant = decode_payload(tensor, file, encoding, count);
+  constant.reals.resize(std::min(constant.reals.size(), count));
+  return constant.reals;
 }
 
 }  // namespace armilla

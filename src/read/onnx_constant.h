@@ -32,6 +32,9 @@ struct OnnxConstant {
 // nullopt when the payload is external, too large, of a type that shapes never depend on, or inconsistent.
 std::optional<OnnxConstant> decode_tensor(const WireTensor& tensor, const std::string& file);
 
+// The first `count` values, or fewer, of a floating tensor of any size; none where decode_tensor knows none.
+std::vector<double> decode_beginning(const WireTensor& tensor, const std::string& file, std::size_t count);
+
 // Values of the node's first output, when all its inputs that matter are constants.
 std::optional<OnnxConstant> fold_constant(const OnnxNodeView& node);
 // All outputs of a Split of a constant.

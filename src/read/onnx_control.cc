@@ -1,6 +1,7 @@
 // Functions, If, Loop and Scan: graphs within the graph, made flat.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/checked.h"
@@ -18,6 +19,21 @@ std::optional<std::int64_t> known_number(OnnxGraph& graph, std::uint32_t value) 
   const OnnxConstant* constant = graph.constant(value);
   if (constant == nullptr || constant->size() != 1 || constant->floating) return std::nullopt;
   return constant->ints[0];
+}
+
+// Whether a loop hands its carried value on to the next iteration as it came.
+bool stays_the_same(const WireGraph& body, std::size_t input, std::size_t output) {
+  std::string_view name = body.outputs[output].name;
+  for (std::size_t step = 0; step <= body.nodes.size(); ++step) {
+    if (name == body.inputs[input].name) return true;
+    const auto maker = std::find_if(body.nodes.begin(), body.nodes.end(), [&](const WireNode& node) {
+      return node.type == "Identity" && node.inputs.size() == 1 && node.outputs.size() == 1 &&
+             node.outputs[0] == name;
+    });
+    if (maker == body.nodes.end()) return false;
+    name = maker->inputs[0];
+  }
+  return false;
 }
 
 }  // namespace
@@ -228,12 +244,19 @@ void OnnxFlattener::run_loop(const OnnxNode& node, const WireNode& wire, Scope& 
   graph_.values[keeps_on].constant = OnnxConstant{{}, false, {1}, {}};  // while the body runs, it is true
   std::vector<std::uint32_t> outside;
   std::vector<std::uint32_t> inside = {iteration};
+  std::vector<std::uint32_t> begun = {iteration};
   for (std::size_t i = 2; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kNoValue) throw Error(node.where, fmt::format("its input {} is missing", i));
+    // A constant that every iteration hands on, such as a weight, is the same one inside.
+    if (graph_.values[node.inputs[i]].is_static && stays_the_same(body, i, i - 1)) {
+      inside.push_back(node.inputs[i]);
+      continue;
+    }
     outside.push_back(node.inputs[i]);
     inside.push_back(like(outside.back(), readable(body.inputs[i].name)));
+    begun.push_back(inside.back());
   }
-  border(node, "begin", outside, inside, frame.repeat);
+  border(node, "begin", outside, begun, frame.repeat);
   std::vector<std::uint32_t> arguments = inside;
   arguments.insert(arguments.begin() + 1, keeps_on);
   const std::size_t first = graph_.nodes.size();
@@ -272,11 +295,26 @@ void OnnxFlattener::run_scan(const OnnxNode& node, const WireNode& wire, Scope& 
     throw Error(node.where, "its body does not take and give what the scan does");
   const auto states = static_cast<std::size_t>(total - scanned);
   const std::vector<std::int64_t> axes = view.ints_attribute("scan_input_axes");
+  std::vector<std::uint32_t> outside;
   std::vector<std::uint32_t> inside;
+  std::vector<std::uint32_t> begun;
   std::int64_t trips = 0;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     view.input_shape(i);
+    const bool constant = graph_.values[node.inputs[i]].is_static;
+    if (i < states && constant && stays_the_same(body, i, i)) {
+      inside.push_back(node.inputs[i]);
+      continue;
+    }
     inside.push_back(like(node.inputs[i], readable(body.inputs[i].name)));
+    if (i >= states && constant) {
+      // One slice after the other of constants, such as the weights of one layer after the other.
+      graph_.values[inside.back()].is_static = true;
+      graph_.values[inside.back()].sources = graph_.values[node.inputs[i]].sources;
+    } else {
+      outside.push_back(node.inputs[i]);
+      begun.push_back(inside.back());
+    }
     if (i < states) continue;
     Shape& shape = *graph_.values[inside.back()].shape;
     const std::size_t axis = view.axis(i - states < axes.size() ? axes[i - states] : 0, shape.size());
@@ -286,7 +324,7 @@ void OnnxFlattener::run_scan(const OnnxNode& node, const WireNode& wire, Scope& 
     shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
   }
   if (trips < 1) throw Error(node.where, "its body never runs", "remove the scan from the model");
-  border(node, "begin", node.inputs, inside, frame.repeat);
+  border(node, "begin", outside, begun, frame.repeat);
   const Frame inner{frame.opsets, frame.arguments, unique_name(node.name),
                     checked_multiply(frame.repeat, trips, node.where), frame.depth + 1};
   const std::vector<std::uint32_t> results = run_graph(body, inside, scope, inner);

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "read/onnx_order.h"
-#include "read/onnx_parameters.h"
+#include "read/onnx_sources.h"
 
 namespace armilla {
 namespace {
@@ -24,11 +24,6 @@ std::int64_t count_nodes(const WireGraph& graph) {
     }
   }
   return count;
-}
-
-// Operators whose output is new in every pass, whatever their inputs.
-bool is_random(std::string_view type) {
-  return type.starts_with("Random") || type == "Bernoulli" || type == "Multinomial";
 }
 
 bool is_known(const OnnxInferred& type) {
@@ -104,6 +99,7 @@ void OnnxFlattener::finish_notes() {
 
 void OnnxFlattener::run_nodes(const std::vector<WireNode>& nodes, Scope& scope, const Frame& frame) {
   const std::string where = frame.prefix.empty() ? graph_.file : graph_.file + ": " + frame.prefix;
+  scope.nodes = &nodes;
   for (const std::uint32_t i : order_nodes(nodes, where)) run_node(nodes[i], i, scope, frame);
 }
 
@@ -163,10 +159,11 @@ void OnnxFlattener::run_operator(OnnxNode node, const WireNode& wire, Scope& sco
   const bool all_static =
       std::all_of(node.inputs.begin(), node.inputs.end(),
                   [&](std::uint32_t i) { return i == kNoValue || graph_.values[i].is_static; }) &&
-      op != nullptr && !is_random(node.type) && (!node.inputs.empty() || node.type == "Range");
+      op != nullptr && (!node.inputs.empty() || node.type == "Range" || is_random(node.type)) &&
+      (!is_random(node.type) || becomes_weight(wire, scope));
   const bool folded = op != nullptr && fold(node);
   if (folded || (all_static && !is_matrix(*op))) {
-    inherit_sources(node, op);
+    inherit_sources(node, *op);
     ++graph_.folded_nodes;
     return;
   }
@@ -181,13 +178,13 @@ void OnnxFlattener::run_constant(const OnnxNode& node, const WireNode& wire, Sco
   define(scope, wire.outputs[0], id, node.where);
   OnnxValue& value = graph_.values[id];
   value.is_static = true;
-  value.from_constant_node = true;
+  value.origin = OnnxOrigin::constant;
   OnnxConstant constant;
   for (const auto& [name, attribute] : node.attributes) {
     if (name == "value" && attribute->tensor != nullptr) {
       value.tensor = attribute->tensor.get();
       set_type(node, id, {value.tensor->data_type, value.tensor->dims, {}});
-      value.sources = {{id, false, false}};
+      value.sources = {{.value = id}};
       return;
     }
     const auto length = [](std::size_t size) { return Shape{static_cast<std::int64_t>(size)}; };
@@ -208,7 +205,7 @@ void OnnxFlattener::run_constant(const OnnxNode& node, const WireNode& wire, Sco
     }
     set_type(node, id, {constant.floating ? onnx_type::kFloat : onnx_type::kInt64, constant.shape, {}});
     value.constant = std::move(constant);
-    value.sources = {{id, false, false}};
+    value.sources = {{.value = id}};
     return;
   }
   throw Error(node.where, "has no value");
@@ -334,16 +331,8 @@ bool OnnxFlattener::fold(const OnnxNode& node) try {
   return false;
 }
 
-void OnnxFlattener::inherit_sources(const OnnxNode& node, const OnnxOp* op) {
-  std::vector<OnnxSource> sources;
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    if (node.inputs[i] == kNoValue) continue;
-    for (const OnnxSource& source : graph_.values[node.inputs[i]].sources) {
-      const auto passed = pass_on(graph_, source, role_of(*op, i));
-      if (passed && std::find(sources.begin(), sources.end(), *passed) == sources.end())
-        sources.push_back(*passed);
-    }
-  }
+void OnnxFlattener::inherit_sources(const OnnxNode& node, const OnnxOp& op) {
+  const std::vector<OnnxSource> sources = sources_through(graph_, node, op);
   for (const std::uint32_t output : node.outputs) {
     if (output == kNoValue) continue;
     graph_.values[output].is_static = true;
@@ -367,7 +356,8 @@ void OnnxFlattener::add_initializers(const WireGraph& graph, Scope& scope, const
     OnnxValue& value = graph_.values[id];
     value.is_static = true;
     value.tensor = &tensor;
-    value.sources = {{id, false, false}};
+    value.origin = OnnxOrigin::stored;
+    value.sources = {{.value = id}};
   }
 }
 

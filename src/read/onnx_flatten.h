@@ -30,6 +30,7 @@ class OnnxFlattener {
   // Names visible in one graph; those of the graphs around it through `parent`.
   struct Scope {
     const Scope* parent = nullptr;
+    const std::vector<WireNode>* nodes = nullptr;
     std::unordered_map<std::string_view, std::uint32_t> values;
     std::unordered_map<std::string_view, const WireValueInfo*> infos;
   };
@@ -45,6 +46,8 @@ class OnnxFlattener {
   void run_nodes(const std::vector<WireNode>& nodes, Scope& scope, const Frame& frame);
   void run_node(const WireNode& wire, std::size_t index, Scope& scope, const Frame& frame);
   void run_operator(OnnxNode node, const WireNode& wire, Scope& scope);
+  // Whether the random tensor that a node draws is the stand-in of a weight.
+  bool becomes_weight(const WireNode& wire, const Scope& scope) const;
   void run_constant(const OnnxNode& node, const WireNode& wire, Scope& scope);
   void run_function(const OnnxNode& node, const WireNode& wire, const WireFunction& function, Scope& scope,
                     const Frame& frame);
@@ -91,7 +94,7 @@ class OnnxFlattener {
   void compare_with_file(const WireNode& wire, const Scope& scope, const std::vector<OnnxInferred>& types);
   void set_type(const OnnxNode& node, std::uint32_t value, OnnxInferred type);
   bool fold(const OnnxNode& node);
-  void inherit_sources(const OnnxNode& node, const OnnxOp* op);
+  void inherit_sources(const OnnxNode& node, const OnnxOp& op);
   void finish_notes();
 
   const WireModel& model_;
@@ -108,6 +111,8 @@ class OnnxFlattener {
 
 // Domain and type (and overload) by which a node names a function.
 std::string function_key(std::string_view domain, std::string_view name, std::string_view overload);
+// Operators whose output is new in every pass, whatever their inputs.
+bool is_random(std::string_view type);
 // "ai.onnx" is another name of the standard domain, "".
 std::string_view plain_domain(std::string_view domain);
 

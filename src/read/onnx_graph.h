@@ -1,10 +1,10 @@
 // An ONNX graph made flat and definite: functions and subgraphs inlined, every dimension a number.
 //
-// Values are static when they follow from initializers and constants alone. Static values carry the
-// initializers they are made of (`sources`), so that a weight behind Transpose, Cast or DequantizeLinear is
-// attributed to the operator that finally uses it; the operators that produce them are not in `nodes` (a
-// runtime folds them), except matrix products, which are real work. Operators whose result is a small
-// constant (shape arithmetic) are not in `nodes` either.
+// Values are static when they follow from initializers and constants alone. Static values carry the tensors
+// they are made of (`sources`, see read/onnx_sources.h), so that a weight behind Transpose, Cast or
+// DequantizeLinear is attributed to the operator that finally uses it; the operators that produce them are
+// not in `nodes` (a runtime folds them), except matrix products, which are real work. Operators whose result
+// is a small constant (shape arithmetic) are not in `nodes` either.
 //
 // Subgraphs: If takes the branch its condition names, or the one with more arithmetic when the condition
 // depends on data. Loop and Scan need a constant trip count and shapes that stay the same; their bodies
@@ -28,12 +28,22 @@ namespace armilla {
 
 inline constexpr std::uint32_t kNoValue = UINT32_MAX;  // an optional input or output that is left out
 
-// An initializer or Constant on its way to an operator.
+// A stored or made tensor on its way to an operator.
 struct OnnxSource {
-  std::uint32_t value = 0;  // of the initializer
+  std::uint32_t value = 0;  // of the initializer, the Constant or what makes it
   bool accepted = false;    // an operator on the way already showed that it is a parameter
-  bool quantized = false;   // came through DequantizeLinear, so its integers are weights
+  bool quantized = false;   // its integers are weights: came through DequantizeLinear or became floating
+  bool reduced = false;     // summed up on the way, so it is not the tensor itself that goes on
+  bool spread = false;      // came through a root: a variance, as the norm that follows needs it
+  bool frozen = false;      // an operator on the way showed that training does not change it
   friend bool operator==(const OnnxSource&, const OnnxSource&) = default;
+};
+
+enum class OnnxOrigin : std::uint8_t {
+  computed,   // by operators, of activations or of stored tensors
+  stored,     // an initializer
+  constant,   // a Constant node
+  generated,  // by operators, of nothing but numbers: ConstantOfShape, Range, RandomNormal ...
 };
 
 struct OnnxValue {
@@ -41,7 +51,9 @@ struct OnnxValue {
   std::int32_t element_type = 0;  // TensorProto.DataType
   std::optional<Shape> shape;     // absent for sequences, maps and left-out outputs
   bool is_static = false;
-  bool from_constant_node = false;
+  OnnxOrigin origin = OnnxOrigin::computed;
+  bool sized_by_data = false;          // computed from the shape of an activation
+  std::optional<double> fill;          // of a generated tensor that holds this one value everywhere
   const WireTensor* tensor = nullptr;  // payload of an initializer or Constant
   std::optional<OnnxConstant> constant;
   bool decode_tried = false;

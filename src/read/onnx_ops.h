@@ -7,10 +7,10 @@
 // nothing. Not modelled: caches, fusion, layout changes, the work of shape arithmetic.
 //
 // Roles of the inputs decide what is a parameter (one letter per input, the last one repeats):
-//   w  a weight: any floating tensor, or integers that came through DequantizeLinear
-//   n  scale or shift of a normalisation: as w, but not a Constant node filled with a single value
+//   w  a weight: any floating tensor, or integers that became floating ones on the way
+//   n  scale or shift of a normalisation: as w, but not ones and zeros that are there for form's sake
 //   i  a weight of an integer operator: any numeric tensor
-//   x  data: floating tensors of at least two elements, unless a Constant node filled with a single value
+//   x  data: floating tensors of at least two elements, unless read/onnx_parameters.h knows better
 //   v  a buffer: a parameter that is not trained (running statistics)
 //   p  passed on unchanged: whoever consumes the result decides; in an operator with activations as x
 //   q  the same, and integers are weights from here on (DequantizeLinear)

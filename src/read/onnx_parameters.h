@@ -1,18 +1,44 @@
-// Which initializers are parameters: see the roles in read/onnx_ops.h.
+// Which constants are parameters: by the operator that each reaches and its position there (the roles of
+// read/onnx_ops.h), by what happened to it on the way (read/onnx_sources.h) and, in element-wise arithmetic,
+// by what surrounds it (read/onnx_frozen.h).
 //
-// The file does not say what training changes, so the operator that an initializer reaches decides. Beyond
-// its reach: a registered buffer that enters as a weight would (a sinusoidal position table in an Add) counts
-// as trained; a learned scalar in element-wise arithmetic (a temperature) does not.
+// The file does not say what training changes. Beyond the reach of this: a learned single number in
+// element-wise arithmetic does not count, a fixed filter of a convolution does.
 #pragma once
 
+#include "read/onnx_frozen.h"
 #include "read/onnx_graph.h"
+#include "read/onnx_node_view.h"
+#include "read/onnx_uses.h"
 
 namespace armilla {
 
-// Whether `source`, entering an operator in `role`, is a parameter (trained, or a buffer for role 'v').
-bool is_parameter(OnnxGraph& graph, const OnnxSource& source, char role);
+enum class OnnxKind : std::uint8_t { nothing, buffer, trained };
 
-// The same as its way through a static operator continues; nullopt when it ends there.
-std::optional<OnnxSource> pass_on(OnnxGraph& graph, const OnnxSource& source, char role);
+class OnnxParameters {
+ public:
+  explicit OnnxParameters(OnnxGraph& graph);
+
+  // What `source` is to the operator whose input `input` it is part of.
+  OnnxKind kind(std::uint32_t node, std::size_t input, const OnnxSource& source);
+
+ private:
+  OnnxKind by_role(std::uint32_t node, std::size_t input, const OnnxSource& source, char role);
+  bool in_arithmetic(std::uint32_t node, std::size_t input, const OnnxSource& source) const;
+  bool is_filler(const OnnxNode& node, const OnnxSource& source) const;
+  bool is_affine(const OnnxNode& node, std::size_t input, int depth) const;
+  bool has_no_affine(std::uint32_t node);
+
+  OnnxGraph& graph_;
+  OnnxUses uses_;
+  OnnxFrozen frozen_;
+};
+
+// A weight whose tensor holds several integers in each byte (com.microsoft's MatMulNBits).
+struct OnnxPacked {
+  DType dtype = DType::unknown;
+  Shape shape;  // of the matrix it stands for
+};
+std::optional<OnnxPacked> packed_weight(const OnnxNodeView& node, std::size_t input);
 
 }  // namespace armilla

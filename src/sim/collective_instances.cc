@@ -63,7 +63,8 @@ std::uint32_t CollectiveInstances::open(std::uint32_t call_id, CollectiveGroup& 
   instance->group = &group;
   instance->members_left = static_cast<std::int64_t>(group.layouts.size());
   instance->is_custom = call.custom >= 0;
-  if (!instance->is_custom) instance->chunks = static_cast<std::int32_t>(planner_.chunks(call));
+  if (!instance->is_custom)
+    instance->chunks = static_cast<std::int32_t>(planner_.chunks(call, group.layouts.front()->shape));
   instances_.push_back(std::move(instance));
   return static_cast<std::uint32_t>(instances_.size() - 1);
 }

@@ -57,8 +57,8 @@ void require(const Algorithm& algorithm, CollectiveKind kind, const std::string&
 CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOptions& options)
     : machine_(machine), options_(options) {
   constexpr std::int64_t kMostChunks = 1 << 16;
-  if (options.chunks < 1 || options.chunks > kMostChunks) {
-    throw Error("collectives.chunks", fmt::format("{} chunks", options.chunks),
+  if (options.chunks && (*options.chunks < 1 || *options.chunks > kMostChunks)) {
+    throw Error("collectives.chunks", fmt::format("{} chunks", *options.chunks),
                 fmt::format("between 1 and {}", kMostChunks));
   }
   if (options.active_chunks < 1) {
@@ -119,12 +119,46 @@ std::uint32_t CollectivePlanner::shape(const GroupShape& shape) {
   return found->second;
 }
 
-std::int64_t CollectivePlanner::chunks(const CollectiveCall& call) const {
-  return std::clamp<std::int64_t>(call.bytes.value, 1, options_.chunks);
+std::int64_t CollectivePlanner::chunks(const CollectiveCall& call, std::uint32_t shape) {
+  if (options_.chunks) return std::clamp<std::int64_t>(call.bytes.value, 1, *options_.chunks);
+  const auto [found, fresh] = chunk_counts_.try_emplace({shape, call.kind, call.bytes.value, call.root});
+  if (fresh) {
+    found->second = std::clamp<std::int64_t>(call.bytes.value, 1,
+                                             choose_chunks(phase_loads(call, shape), options_.active_chunks));
+  }
+  return found->second;
 }
 
-Bytes CollectivePlanner::chunk_bytes(const CollectiveCall& call, std::int64_t chunk) const {
-  const std::int64_t count = chunks(call);
+std::int64_t CollectivePlanner::sides(const CollectiveCall& call) const {
+  return std::clamp<std::int64_t>(call.bytes.value, 1,
+                                  std::min<std::int64_t>(2, options_.chunks.value_or(2)));
+}
+
+// None of a flat algorithm, which is one phase.
+std::vector<PhaseLoad> CollectivePlanner::phase_loads(const CollectiveCall& call, std::uint32_t shape) {
+  std::vector<PhaseLoad> loads;
+  const CollectivePlan whole = make_plan(call, shapes_[shape], call.bytes, 0);
+  if (whole.phases.size() < 2) return loads;
+  for (const PlannedPhase& phase : whole.phases)
+    loads.push_back(phase_load(*phase.schedule, phase.dimension, machine_.dimensions[phase.dimension]));
+  return loads;
+}
+
+void CollectivePlanner::describe_chunks(const CollectiveCall& call, std::uint32_t shape,
+                                        CollectiveRecord& record) {
+  constexpr double kMuchFaster = 0.9;
+  record.chunks = chunks(call, shape);
+  const std::vector<PhaseLoad> loads = phase_loads(call, shape);
+  if (loads.empty()) return;
+  const ChunkEstimate own = estimate_chunks(loads, record.chunks, options_.active_chunks);
+  record.limit = own.limit;
+  const std::int64_t better = choose_chunks(loads, options_.active_chunks);
+  if (estimate_chunks(loads, better, options_.active_chunks).total < kMuchFaster * own.total)
+    record.better_chunks = better;
+}
+
+Bytes CollectivePlanner::chunk_bytes(const CollectiveCall& call, std::int64_t chunk,
+                                     std::int64_t count) const {
   return Bytes(call.bytes.value / count + (chunk < call.bytes.value % count ? 1 : 0));
 }
 
@@ -181,7 +215,7 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, const Gr
 
 const CollectivePlan& CollectivePlanner::plan(const CollectiveCall& call, std::uint32_t shape,
                                               std::int64_t chunk) {
-  const Bytes bytes = chunk_bytes(call, chunk);
+  const Bytes bytes = chunk_bytes(call, chunk, chunks(call, shape));
   const std::int64_t side = chunk % 2;  // trees alternate (ScheduleRequest::chunk)
   const PlanKey key{shape, call.kind, bytes.value, call.root, side};
   const auto found = plans_.find(key);
@@ -206,7 +240,8 @@ std::string CollectivePlanner::describe(const CollectivePlan& plan) const {
 
 double CollectivePlanner::messages_per_member(const CollectiveCall& call, std::uint32_t shape) {
   double total = 0;
-  for (std::int64_t side = 0; side < std::min<std::int64_t>(2, chunks(call)); ++side) {
+  const std::int64_t count = chunks(call, shape);
+  for (std::int64_t side = 0; side < std::min<std::int64_t>(2, count); ++side) {
     double per_chunk = 0;
     for (const PlannedPhase& phase : plan(call, shape, side).phases) {
       const Schedule& schedule = *phase.schedule;
@@ -215,7 +250,7 @@ double CollectivePlanner::messages_per_member(const CollectiveCall& call, std::u
       for (std::int32_t m = 0; m < members; ++m) sends += static_cast<double>(schedule.of(m).sends.size());
       per_chunk += sends / members;
     }
-    total += per_chunk * static_cast<double>((chunks(call) + 1 - side) / 2);
+    total += per_chunk * static_cast<double>((count + 1 - side) / 2);
   }
   return total;
 }
@@ -231,7 +266,8 @@ Time CollectivePlanner::measure_link_limit(const CollectiveCall& call, const Gro
   // Every transfer is routed; beyond this the limit is not worth the wait and stays unknown.
   constexpr double kMostTransfers = 2e7;
   double transfers = 0;
-  for (std::int64_t chunk = 0; chunk < chunks(call); ++chunk) {
+  const std::int64_t count = chunks(call, layout.shape);
+  for (std::int64_t chunk = 0; chunk < count; ++chunk) {
     for (const PlannedPhase& phase : plan(call, layout, chunk).phases)
       transfers += static_cast<double>(phase.schedule->ranks) *
                    static_cast<double>(phase.schedule->of(0).sends.size());
@@ -241,7 +277,7 @@ Time CollectivePlanner::measure_link_limit(const CollectiveCall& call, const Gro
   std::map<std::tuple<std::uint32_t, std::int32_t, std::int32_t>, Bytes>
       carried;  // by (dimension, owner, number)
   const std::int32_t first = layout.ranks.front();
-  for (std::int64_t chunk = 0; chunk < chunks(call); ++chunk) {
+  for (std::int64_t chunk = 0; chunk < count; ++chunk) {
     for (const PlannedPhase& phase : plan(call, layout, chunk).phases) {
       const bool flat = phase.dimension == kAllDimensions;
       const bool symmetric =

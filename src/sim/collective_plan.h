@@ -13,7 +13,9 @@
 #include "collective/algorithm.h"
 #include "ir/graph.h"
 #include "ir/machine.h"
+#include "ir/result.h"
 #include "network/network.h"
+#include "sim/chunk_count.h"
 #include "sim/group_layout.h"
 
 namespace armilla {
@@ -47,7 +49,10 @@ class CollectivePlanner {
   CollectivePlanner(const Machine& machine, const CollectiveOptions& options);
 
   const GroupLayout& layout(const Graph& graph, std::uint32_t family, std::int32_t group);
-  std::int64_t chunks(const CollectiveCall& call) const;
+  // As the options say, else by size; at most one per byte.
+  std::int64_t chunks(const CollectiveCall& call, std::uint32_t shape);
+  // How many of its chunks can take different ways: trees alternate between two. At most 2.
+  std::int64_t sides(const CollectiveCall& call) const;
   // Numbers shapes from 0.
   std::uint32_t shape(const GroupShape& shape);
   const CollectivePlan& plan(const CollectiveCall& call, std::uint32_t shape, std::int64_t chunk);
@@ -66,11 +71,14 @@ class CollectivePlanner {
   // Least time in which the busiest link could carry all chunks of the call, from the first member's point of
   // view.
   Time link_limit(const CollectiveCall& call, const GroupLayout& layout);
+  // Chunks, what limits the call and the number of chunks that would help, into a record.
+  void describe_chunks(const CollectiveCall& call, std::uint32_t shape, CollectiveRecord& record);
 
  private:
   const Algorithm& algorithm(CollectiveKind kind, std::uint32_t dimension) const;
   const Schedule& schedule(const Algorithm& algorithm, const ScheduleRequest& request);
-  Bytes chunk_bytes(const CollectiveCall& call, std::int64_t chunk) const;
+  Bytes chunk_bytes(const CollectiveCall& call, std::int64_t chunk, std::int64_t count) const;
+  std::vector<PhaseLoad> phase_loads(const CollectiveCall& call, std::uint32_t shape);
   CollectivePlan make_plan(const CollectiveCall& call, const GroupShape& shape, Bytes bytes,
                            std::int64_t chunk);
   Time measure_link_limit(const CollectiveCall& call, const GroupLayout& layout);
@@ -92,6 +100,7 @@ class CollectivePlanner {
   std::vector<GroupShape> shapes_;
   std::map<PlanKey, CollectivePlan> plans_;
   std::map<CallKey, Time> link_limits_;
+  std::map<std::tuple<std::uint32_t, CollectiveKind, std::int64_t, std::int32_t>, std::int64_t> chunk_counts_;
   std::map<ScheduleKey, Schedule> schedules_;
 };
 

@@ -21,7 +21,7 @@ class TypeTable {
         const auto id = static_cast<std::uint32_t>(program.payload[node]);
         if (!seen.insert(id).second) continue;
         const CollectiveCall& call = graph.collectives[id];
-        const CallSort sort{call.kind, call.root, std::min<std::int64_t>(2, planner.chunks(call)),
+        const CallSort sort{call.kind, call.root, planner.sides(call),
                             call.custom >= 0};
         by_family[call.family].try_emplace(sort, id);
       }
@@ -62,7 +62,7 @@ class TypeTable {
         type.is_custom = true;
         continue;
       }
-      for (std::int64_t chunk = 0; chunk < std::min<std::int64_t>(2, planner_.chunks(call)); ++chunk) {
+      for (std::int64_t chunk = 0; chunk < planner_.sides(call); ++chunk) {
         for (const PlannedPhase& phase : planner_.plan(call, planner_.shape(shape), chunk).phases)
           add_phase(type, phase);
       }

@@ -50,11 +50,16 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
       facts.group_size = static_cast<std::int64_t>(layout.ranks.size());
       facts.algorithm = planner.describe(planner.plan(call, layout, 0));
       facts.link_limit = planner.link_limit(call, layout);
+      if (call.custom < 0) planner.describe_chunks(call, layout.shape, facts);
     }
     record.group_size = facts.group_size;
     record.algorithm = facts.algorithm;
-    // A rank may be done before the last it sent has arrived.
-    const Time most = promises.independent_delays ? kEndOfTime : record.finished - record.started;
+    record.chunks = facts.chunks;
+    record.limit = facts.limit;
+    record.better_chunks = facts.better_chunks;
+    // A rank may be done before the last it sent has arrived; the root of a broadcast is at once.
+    const Time own = record.finished - record.started;
+    const Time most = promises.independent_delays || own == Time(0) ? kEndOfTime : own;
     record.link_limit = std::min(facts.link_limit, most);
   }
 }

@@ -6,12 +6,13 @@
 #include <algorithm>
 
 #include "base/units_text.h"
+#include "lower/framework_memory.h"
 #include "lower/hybrid_memory.h"
 
 namespace armilla {
 namespace {
 
-// What a rank with that device (device_number) needs at most; nothing where no rank has it.
+// What the tensors of a rank with that device (device_number) need at most; nothing where no rank has it.
 Bytes need_on(const Run& run, std::uint32_t device) {
   const Machine& machine = run.study.machine;
   std::vector<bool> runs(run.graph.programs.size());
@@ -38,15 +39,24 @@ std::string memory_advice_text(const Run& run, Device device, Bytes memory) {
 
 void set_memory_limits(Run& run) {
   const Machine& machine = run.study.machine;
-  std::vector<Bytes> least(run.graph.programs.size(), Bytes(INT64_MAX));
+  const auto room = [&](const Device& device) {
+    return device.memory - framework_memory(run.study.plan, device);
+  };
+  std::vector<const Device*> least(run.graph.programs.size(), nullptr);  // with the least room for tensors
   for (std::size_t rank = 0; rank < run.graph.program_of.size(); ++rank) {
-    Bytes& memory = least[run.graph.program_of[rank]];
-    memory = std::min(memory, device_of(machine, static_cast<std::int64_t>(rank)).memory);
+    const Device*& known = least[run.graph.program_of[rank]];
+    const Device& device = device_of(machine, static_cast<std::int64_t>(rank));
+    if (known == nullptr || room(device) < room(*known)) known = &device;
   }
-  for (RoleMemory& role : run.roles) role.use.capacity = least[role.program];
+  const auto limit = [&](MemoryUse& use, const Device* device) {
+    if (device == nullptr) return;
+    use.capacity = device->memory;
+    use.framework = framework_memory(run.study.plan, *device);
+  };
+  for (RoleMemory& role : run.roles) limit(role.use, least[role.program]);
   const auto pressure = [](const RoleMemory& role) {
     const double capacity = static_cast<double>(role.use.capacity.value);
-    return static_cast<double>(role.use.peak().value) / std::max(capacity, 1.0);
+    return static_cast<double>(role.use.needed().value) / std::max(capacity, 1.0);
   };
   run.memory = std::max_element(run.roles.begin(), run.roles.end(), [&](const auto& a, const auto& b) {
                  return pressure(a) < pressure(b);
@@ -59,12 +69,15 @@ void warn_of_memory(Run& run) {
   Bytes least;                   // memory of the devices that have too little
   for (std::uint32_t number = 0; number <= machine.others.size(); ++number) {
     const Device& device = number == 0 ? machine.device : machine.others[number - 1].device;
-    const Bytes need = need_on(run, number);
-    if (need <= device.memory) continue;
+    const Bytes tensors = need_on(run, number), framework = framework_memory(run.study.plan, device);
+    const Bytes need = saturating_add(tensors, framework);
+    if (tensors == Bytes(0) || need <= device.memory) continue;
     if (first == SIZE_MAX) first = run.warnings.size();
     least = least > Bytes(0) ? std::min(least, device.memory) : device.memory;
-    run.warnings.push_back(fmt::format("does not fit: a rank needs {}, device '{}' has {}", to_text(need),
-                                       device.name, to_text(device.memory)));
+    const std::string share =
+        framework > Bytes(0) ? fmt::format(" ({} of them the framework's)", to_text(framework)) : "";
+    run.warnings.push_back(fmt::format("does not fit: a rank needs {}{}, device '{}' has {}", to_text(need),
+                                       share, device.name, to_text(device.memory)));
   }
   if (first != SIZE_MAX) run.warnings[first] += "; " + memory_advice_text(run, machine.device, least);
 }

@@ -8,6 +8,7 @@
 #include "ir/rank_ranges.h"
 #include "lower/resolve_plan.h"
 #include "read/read.h"
+#include "study/precision.h"
 
 namespace armilla {
 namespace {
@@ -46,6 +47,7 @@ void check_what_if(const WhatIf& what_if, const Machine& machine, std::int64_t r
 
 Study prepare_study(Study study) {
   validate_machine(study.machine);
+  settle_default_precision(study);
   study.plan = resolve_plan(study.request, rank_count(study.machine), study.machine.elastic,
                             is_described(study.model.name));
   study.machine =

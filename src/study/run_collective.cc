@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/units_text.h"
 #include "cost/cost.h"
+#include "study/chunk_note.h"
 
 namespace armilla {
 
@@ -38,6 +39,7 @@ Run run_collective(const Study& machine, CollectiveKind kind, Bytes bytes, const
   run.peak_rate = cost->peak(study.plan.precision);
   run.result = simulate(graph, study, *cost, options);
   run.warnings = run.result.warnings;
+  if (std::string note = chunk_note(run); !note.empty()) run.notes.push_back(std::move(note));
   return run;
 }
 

@@ -42,6 +42,41 @@ TEST(RunCollective, ABarrierMovesNothing) {
   EXPECT_EQ(run.graph.collectives[0].bytes, Bytes(0));
 }
 
+// Without a choice, no power of two is more than 6 % faster, on any of these machines at any of these sizes.
+TEST(RunCollective, TheNumberOfChunksIsChosenBySize) {
+  const auto time = [](const std::string& machine, CollectiveKind kind, std::int64_t bytes,
+                       std::int64_t chunks) {
+    std::string text = "machine: " + machine + "\n";
+    if (chunks > 0) text += "collectives: {chunks: " + std::to_string(chunks) + "}\n";
+    return in_seconds(
+        run_collective(read_machine_study(Config::parse(text, "", {})), kind, Bytes(bytes)).result.iteration);
+  };
+  for (const std::string machine : {"dgx-a100", "dgx-h100", "tpu-v4"}) {
+    for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather}) {
+      for (std::int64_t bytes = 1 << 16; bytes <= std::int64_t{1} << 33; bytes *= 32) {
+        double best = time(machine, kind, bytes, 4);
+        for (std::int64_t chunks = 8; chunks <= 256; chunks *= 2)
+          best = std::min(best, time(machine, kind, bytes, chunks));
+        EXPECT_LE(time(machine, kind, bytes, 0), 1.06 * best)
+            << machine << ' ' << name_of(kind) << ' ' << bytes;
+      }
+    }
+  }
+}
+
+TEST(RunCollective, AChoiceThatCostsTimeIsNoted) {
+  const auto notes = [](const std::string& chunks) {
+    return run_collective(read_machine_study(Config::parse("machine: dgx-h100\n" + chunks, "", {})),
+                          CollectiveKind::all_reduce, Bytes(std::int64_t{8} << 30))
+        .notes;
+  };
+  EXPECT_EQ(notes("").size(), 0U);
+  const std::vector<std::string> four = notes("collectives: {chunks: 4}\n");
+  ASSERT_EQ(four.size(), 1U);
+  EXPECT_EQ(four[0].substr(0, four[0].find(';')),
+            "pipelining limits all-reduce of 8.000 GiB: its 4 chunks overlap too little across dimensions");
+}
+
 TEST(RunCollective, RefusesSectionsOfAModel) {
   EXPECT_EQ(
       error_of([] { ring("model: resnet18\n"); }),

@@ -12,6 +12,7 @@
 #include "lower/merge_jobs.h"
 #include "lower/resolve_plan.h"
 #include "read/read.h"
+#include "study/precision.h"
 #include "study/prepare.h"
 #include "study/run_study.h"
 
@@ -120,6 +121,7 @@ std::vector<OtherDevices> others_of(const Machine& machine, const std::vector<st
 // The job as a study of its own, on a machine as large as it is: its plan is resolved against that.
 Study prepared(const JobRequest& job) {
   Study study = job.study;
+  settle_default_precision(study);
   const std::int64_t devices = job.devices.empty() ? rank_count(study.machine) : count_of(job.devices);
   if (!job.devices.empty() && devices > kMostRanks)
     throw Error(job.devices_where, fmt::format("{} devices", devices),

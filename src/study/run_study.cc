@@ -12,23 +12,25 @@
 #include "lower/hybrid.h"
 #include "lower/hybrid_memory.h"
 #include "lower/memory.h"
+#include "lower/memory_savings.h"
 #include "lower/plan_notes.h"
 #include "lower/plan_places.h"
+#include "study/chunk_note.h"
 #include "lower/resolve_plan.h"
 #include "lower/sharded_model.h"
 #include "read/read.h"
 #include "study/apply_profile.h"
 #include "study/balance_stages.h"
 #include "study/memory_limits.h"
+#include "study/precision.h"
 #include "study/steady_state.h"
 
 namespace armilla {
 namespace {
 
-void add_notes(Run& run) {
+void add_notes(Run& run, const CostModel& cost) {
   const Study& study = run.study;
   run.notes.insert(run.notes.begin(), run.model.notes.begin(), run.model.notes.end());
-  const Device& device = study.machine.device;
   if (study.plan.pipeline > 1 && study.plan.schedule == PipelineSchedule::interleaved &&
       study.request.plan.schedule == PipelineSchedule::one_f_one_b) {
     run.notes.push_back(fmt::format("{} model chunks per pipeline rank make the schedule 1f1b interleaved",
@@ -38,21 +40,37 @@ void add_notes(Run& run) {
   if (!batch.empty()) run.notes.push_back(batch);
   const std::vector<std::string> idle = settings_without_effect(study.request, study.plan, run.model.facts);
   run.notes.insert(run.notes.end(), idle.begin(), idle.end());
-  if (!device.matrix_rate.contains(study.plan.precision)) {
-    run.notes.push_back(fmt::format("device '{}' lists no matrix rate for {}: its vector rate of {} is used",
-                                    device.name, name_of(study.plan.precision), to_text(device.vector_rate)));
-  }
+  for (std::string& note : precision_notes(study, cost)) run.notes.push_back(std::move(note));
+  if (!run.hybrid) return;
+  for (std::string& note :
+       options_without_savings(study.request, run.model, study.plan, study.machine.device))
+    run.warnings.push_back(std::move(note));
 }
 
-FlopRate mean_peak(const Study& study, const CostModel& cost) {
-  const double ranks = static_cast<double>(study.plan.ranks);
-  double sum = cost.peak(study.plan.precision).value * ranks;
-  for (const OtherDevices& other : study.machine.others) {
-    const FlopRate peak = make_cost_model(study.compute, other.device)->peak(study.plan.precision);
-    sum += (peak.value - cost.peak(study.plan.precision).value) *
-           static_cast<double>(other.last - other.first + 1);
+// Of the plan's precision, or of a faster type that some products are in: quantised operators keep theirs.
+DType fastest_type(const Run& run, const CostModel& cost) {
+  DType fastest = run.study.plan.precision;
+  for (const Work& work : run.graph.works) {
+    if (work.kind == WorkKind::matrix && cost.peak(work.dtype) > cost.peak(fastest)) fastest = work.dtype;
   }
-  return FlopRate(sum / ranks);
+  return fastest;
+}
+
+void set_peak(Run& run, const CostModel& cost) {
+  const Study& study = run.study;
+  const DType dtype = fastest_type(run, cost);
+  const double ranks = static_cast<double>(study.plan.ranks);
+  double sum = cost.peak(dtype).value * ranks;
+  for (const OtherDevices& other : study.machine.others) {
+    const FlopRate peak = make_cost_model(study.compute, other.device)->peak(dtype);
+    sum += (peak.value - cost.peak(dtype).value) * static_cast<double>(other.last - other.first + 1);
+  }
+  run.peak_rate = FlopRate(sum / ranks);
+  if (dtype != study.plan.precision) {
+    run.notes.push_back(
+        fmt::format("some matrix products are in {}: MFU and HFU are shares of its peak of {}",
+                    name_of(dtype), to_text(run.peak_rate)));
+  }
 }
 
 void add_model_warnings(Run& run) {
@@ -64,6 +82,7 @@ void add_model_warnings(Run& run) {
 }
 
 void add_result_warnings(Run& run) {
+  if (std::string note = chunk_note(run); !note.empty()) run.notes.push_back(std::move(note));
   if (run.result.iteration == Time(0))
     run.warnings.push_back("the model has no work: an iteration takes no time");
   run.warnings.insert(run.warnings.end(), run.result.warnings.begin(), run.result.warnings.end());
@@ -76,21 +95,21 @@ void add_result_warnings(Run& run) {
   }
 }
 
-// Where the usual figures say little about how busy the devices are.
+// What MFU counts, and where it says nothing.
 void explain_utilization(Run& run) {
-  constexpr double kMuch = 1.25;
-  const double executed = executed_flops_utilization(run), counted = hardware_flops_utilization(run);
+  const double executed = hardware_flops_utilization(run);
   if (executed > 1.0001) {
     run.warnings.push_back(
         fmt::format("the matrix products run at {:.0f}% of the devices' peak: the profile's "
                     "times are shorter than these devices can be",
                     100 * executed));
-  } else if (run.model.facts.heads > 0 && counted > kMuch * executed) {
-    run.notes.push_back(
-        fmt::format("MFU and HFU count every attention score; without those that the causal "
-                    "mask leaves out, matrix products run at {:.1f}% of the peak",
-                    100 * executed));
   }
+  if (!has_hidden_scores(run.model) || run.result.iteration == Time(0)) return;
+  const double seconds = in_seconds(run.result.iteration) * static_cast<double>(run.study.plan.ranks);
+  run.notes.push_back(fmt::format(
+      "model flops and MFU leave out the attention scores that the mask hides (causal half): "
+      "{} per rank; counting every score, as PaLM and Megatron-LM do, {}",
+      to_text(FlopRate(model_flops(run) / seconds)), to_text(FlopRate(full_model_flops(run) / seconds))));
 }
 
 void use_profile(Run& run) {
@@ -186,20 +205,21 @@ void lower_hybrid_job(Run& run, const CostModel& cost) {
 Run lower_study(const Study& study, const CostModel& cost) {
   validate_plan(study.plan, "plan");
   validate_machine(study.machine);
+  check_precision(study, cost);
   Run run;
   run.study = study;
   run.model =
       read_model(study.model.name, {study.model.dimensions, study.plan.micro_batch(), study.model.sequence});
   require_work(run.model);
   check_training(study.training, run.model);
-  run.peak_rate = mean_peak(study, cost);
   if (study.plan.is_plain_data_parallel() && run.model.facts.family.empty()) {
     lower_plain_data_parallel(run);
   } else {
     lower_hybrid_job(run, cost);
   }
   set_memory_limits(run);
-  add_notes(run);
+  set_peak(run, cost);
+  add_notes(run, cost);
   use_profile(run);
   add_model_warnings(run);
   return run;

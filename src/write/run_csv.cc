@@ -37,12 +37,12 @@ std::string stages_csv(const Run& run) {
 std::string memory_csv(const Run& run) {
   Csv csv({"role", "in_flight", "weights_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes",
            "communication_buffers_bytes", "temporary_bytes", "fragmentation_bytes", "peak_bytes",
-           "host_bytes", "capacity_bytes"});
+           "framework_bytes", "host_bytes", "capacity_bytes"});
   for (const RoleMemory& role : run.roles) {
     const MemoryUse& use = role.use;
     csv.cell(role.role).cell(role.most_in_flight).cell(use.weights).cell(use.gradients).cell(use.optimizer);
     csv.cell(use.activations).cell(use.communication_buffers).cell(use.temporary).cell(use.fragmentation);
-    csv.cell(use.peak()).cell(role.host).cell(use.capacity).end_record();
+    csv.cell(use.peak()).cell(use.framework).cell(role.host).cell(use.capacity).end_record();
   }
   return csv.text();
 }

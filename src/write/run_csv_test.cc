@@ -88,9 +88,9 @@ TEST(RunCsv, EveryRunHasStagesAndMemoryByRole) {
             "data-parallel rank,4,0.000007,world,0.0000035,0.0000002,3712\n");
   EXPECT_EQ(contents.at("out/memory.csv"),
             "role,in_flight,weights_bytes,gradients_bytes,optimizer_bytes,activations_bytes,"
-            "communication_buffers_bytes,temporary_bytes,fragmentation_bytes,peak_bytes,host_bytes,"
-            "capacity_bytes\n"
-            "stage 0,4,832,832,832,448,0,768,0,3712,64,1048576\n");
+            "communication_buffers_bytes,temporary_bytes,fragmentation_bytes,peak_bytes,"
+            "framework_bytes,host_bytes,capacity_bytes\n"
+            "stage 0,4,832,832,832,448,0,768,0,3712,0,64,1048576\n");
 }
 
 TEST(RunCsv, TheTimelineSaysWhatIf) {

@@ -108,9 +108,9 @@ std::string component_text(const ComponentChoice& choice) {
 std::string model_text(const Model& model, std::size_t width) {
   const ModelTotals sum = totals(model);
   const std::int64_t tokens = model.facts.sequence;
-  return wrap(fmt::format("{} ({}), {} forward for {}{}", counted(sum.parameters, "parameter"),
-                          to_text(sum.parameter_bytes), to_text(sum.forward_flops),
-                          counted(model.batch, "sample"),
+  return wrap(fmt::format("{} ({}), {} forward{} for {}{}", counted(sum.parameters, "parameter"),
+                          to_text(sum.parameter_bytes), to_text(visible_forward_flops(model)),
+                          has_hidden_scores(model) ? " (causal half)" : "", counted(model.batch, "sample"),
                           tokens > 0 ? fmt::format(" of {}", counted(tokens, "token")) : ""),
               "  model    ", width);
 }
@@ -189,6 +189,7 @@ std::string headline_section(const Run& run, const TextStyle& style) {
                                  rate_text(samples_per_second(run)));
   if (tokens_per_second(run) > 0) text += rate_text(tokens_per_second(run)) + " tokens/s     ";
   text += "MFU " + percent(model_flops_utilization(run));
+  if (has_hidden_scores(run.model)) text += " (causal half)";
   if (run.hybrid) text += "     HFU " + percent(hardware_flops_utilization(run));
   text = heading(text, style) + per_device_text(run) + '\n';
   if (run.goodput) text += wrap(goodput_text(*run.goodput), "  ", style.width);

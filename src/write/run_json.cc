@@ -118,7 +118,7 @@ Json options_json(const CollectiveOptions& options) {
   return {{"algorithms", options.algorithms},
           {"algorithms_by_kind", by_kind},
           {"decomposition", name_of(options.decomposition)},
-          {"chunks", options.chunks},
+          {"chunks", options.chunks ? Json(*options.chunks) : Json(nullptr)},
           {"active_chunks", options.active_chunks},
           {"order", name_of(options.order)},
           {"charge_reductions", options.charge_reductions}};
@@ -134,8 +134,9 @@ Json metrics_json(const Run& run) {
           {"model_flops_per_s_per_device", finite(device_seconds > 0 ? model_flops(run) / device_seconds : 0)},
           {"mfu", finite(model_flops_utilization(run))},
           {"hfu", finite(hardware_flops_utilization(run))},
-          {"executed_utilization", finite(executed_flops_utilization(run))},
+          {"attention_scores", has_hidden_scores(run.model) ? "causal half" : "all"},
           {"model_flops", whole(model_flops(run))},
+          {"full_model_flops", whole(full_model_flops(run))},
           {"hardware_flops", whole(hardware_flops(run))},
           {"bubble_fraction", finite(bubble_fraction(run))},
           {"bubble_ratio", finite(bubble_ratio(run))}};
@@ -194,6 +195,8 @@ Json memory_json(const MemoryUse& memory) {
           {"communication_buffers_bytes", memory.communication_buffers.value},
           {"temporary_bytes", memory.temporary.value},
           {"fragmentation_bytes", memory.fragmentation.value},
+          {"framework_bytes", memory.framework.value},
+          {"needed_bytes", memory.needed().value},
           {"capacity_bytes", memory.capacity.value},
           {"fits", memory.fits()}};
 }

@@ -95,7 +95,7 @@ std::string memory_section(const Run& run, const TextStyle& style) {
   std::string verdict = "the device's capacity is not known";
   Ink ink = Ink::plain;
   if (memory.capacity.value > 0) {
-    verdict = fmt::format("{} of {}: {}", percent(ratio(memory.peak(), memory.capacity)),
+    verdict = fmt::format("{} of {}: {}", percent(ratio(memory.needed(), memory.capacity)),
                           to_text(memory.capacity), memory.fits() ? "fits" : "does not fit");
     ink = memory.fits() ? Ink::green : Ink::red;
   }
@@ -105,14 +105,17 @@ std::string memory_section(const Run& run, const TextStyle& style) {
                                                       {"activations", memory.activations},
                                                       {"communication buffers", memory.communication_buffers},
                                                       {"temporary", memory.temporary},
-                                                      {"fragmentation", memory.fragmentation}};
-  TextTable table{{{"category", false}, {"bytes"}, {"of peak"}}, {}};
+                                                      {"fragmentation", memory.fragmentation},
+                                                      {"driver, context, communicators", memory.framework}};
+  TextTable table{{{"category", false}, {"bytes"}, {"of all"}}, {}};
   for (const auto& [name, bytes] : parts) {
     if (bytes.value > 0)
-      table.rows.push_back({std::string(name), to_text(bytes), percent(ratio(bytes, memory.peak()))});
+      table.rows.push_back({std::string(name), to_text(bytes), percent(ratio(bytes, memory.needed()))});
   }
   const std::string text = '\n' + paint(memory_title(run), Ink::bold, style.colour) + "  peak " +
-                           to_text(memory.peak()) + ", " + paint(verdict, ink, style.colour) + '\n';
+                           to_text(memory.peak()) +
+                           (memory.framework.value > 0 ? " and " + to_text(memory.framework) + " beside it" : "") +
+                           ", " + paint(verdict, ink, style.colour) + '\n';
   return table.rows.empty() ? text : text + to_text(table, 2, style);
 }
 

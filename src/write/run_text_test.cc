@@ -33,7 +33,7 @@ Time and memory of a rank  % of the iteration, of the device's memory
   █ compute  ▓ exposed communication  ░ idle
 
 Memory of a rank  peak 3.625 KiB, 0.4 % of 1.000 MiB: fits
-  category     bytes  of peak
+  category     bytes   of all
   weights      832 B   22.4 %
   gradients    832 B   22.4 %
   optimizer    832 B   22.4 %

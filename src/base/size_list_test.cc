@@ -1,0 +1,50 @@
+#include "base/size_list.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error_testing.h"
+
+namespace armilla {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::vector<std::string> texts(const std::string& text) {
+  std::vector<std::string> all;
+  for (const ListedSize& size : parse_sizes(text, "--bytes")) all.push_back(size.text);
+  return all;
+}
+
+std::vector<std::int64_t> bytes(const std::string& text) {
+  std::vector<std::int64_t> all;
+  for (const ListedSize& size : parse_sizes(text, "--bytes")) all.push_back(size.bytes.value);
+  return all;
+}
+
+TEST(SizeList, ASizeIsShownAsTyped) {
+  EXPECT_THAT(texts("1GB"), ElementsAre("1GB"));
+  EXPECT_THAT(bytes("1GB"), ElementsAre(1'000'000'000));
+  EXPECT_THAT(texts("8"), ElementsAre("8"));
+  EXPECT_THAT(bytes("8"), ElementsAre(8));
+}
+
+TEST(SizeList, RangesDoubleAndHaveBothEnds) {
+  EXPECT_THAT(texts("256KiB..2MiB"), ElementsAre("256KiB", "512KiB", "1MiB", "2MiB"));
+  EXPECT_THAT(texts("1MB..5MB"), ElementsAre("1MB", "2MB", "4MB", "5MB"));
+  EXPECT_THAT(bytes("512B..1024"), ElementsAre(512, 1024));
+  EXPECT_THAT(texts("3KiB..3KiB"), ElementsAre("3KiB"));
+}
+
+TEST(SizeList, WhatIsNoRangeIsRefused) {
+  EXPECT_EQ(error_of([] { parse_sizes("1GiB..1MiB", "--bytes"); }),
+            "--bytes: '1GiB..1MiB' is no range of sizes\n"
+            "  hint: a range goes up from at least 1B, such as 1MiB..1GiB");
+  EXPECT_EQ(error_of([] { parse_sizes("0B..1MiB", "--bytes"); }),
+            "--bytes: '0B..1MiB' is no range of sizes\n"
+            "  hint: a range goes up from at least 1B, such as 1MiB..1GiB");
+  EXPECT_EQ(error_of([] { parse_sizes("1MiB..", "--bytes"); }).substr(0, 10), "--bytes: '");
+}
+
+}  // namespace
+}  // namespace armilla

@@ -1,0 +1,27 @@
+#include "lower/framework_memory.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+
+namespace armilla {
+
+std::int64_t communicators(const Plan& plan) {
+  const bool experts = plan.expert > 1;
+  const bool groups[] = {plan.tensor > 1,
+                         plan.context > 1,
+                         plan.pipeline > 1,
+                         plan.context * plan.data() > 1,
+                         experts,
+                         experts && plan.expert_data() > 1,
+                         plan.zero_stage == 3 && plan.hybrid_shard > 1};
+  return std::count(std::begin(groups), std::end(groups), true);
+}
+
+Bytes framework_memory(const Plan& plan, const Device& device) {
+  const std::int64_t buffers =
+      checked_multiply(device.communicator_buffers.value, communicators(plan), device.name);
+  return saturating_add(device.reserved, Bytes(buffers));
+}
+
+}  // namespace armilla

@@ -1,0 +1,42 @@
+#include "lower/framework_memory.h"
+
+#include <gtest/gtest.h>
+
+namespace armilla {
+namespace {
+
+Plan plan_of(std::int64_t ranks, std::int64_t tensor, std::int64_t pipeline) {
+  Plan plan;
+  plan.ranks = ranks;
+  plan.tensor = tensor;
+  plan.pipeline = pipeline;
+  return plan;
+}
+
+TEST(FrameworkMemory, CountsTheGroupsThatARankIsIn) {
+  EXPECT_EQ(communicators(plan_of(1, 1, 1)), 0);
+  EXPECT_EQ(communicators(plan_of(8, 1, 1)), 1);
+  EXPECT_EQ(communicators(plan_of(8, 8, 1)), 1);
+  EXPECT_EQ(communicators(plan_of(8, 2, 2)), 3);
+  Plan plan = plan_of(16, 1, 1);
+  plan.expert = 8;
+  EXPECT_EQ(communicators(plan), 3);  // data, experts, copies of the experts
+  plan.expert = 16;
+  EXPECT_EQ(communicators(plan), 2);
+  plan.expert = 1;
+  plan.zero_stage = 3;
+  plan.hybrid_shard = 8;
+  EXPECT_EQ(communicators(plan), 2);
+}
+
+TEST(FrameworkMemory, IsTheContextAndTheBuffersOfEveryGroup) {
+  Device device;
+  device.reserved = Bytes(1000);
+  device.communicator_buffers = Bytes(10);
+  EXPECT_EQ(framework_memory(plan_of(8, 2, 2), device), Bytes(1030));
+  EXPECT_EQ(framework_memory(plan_of(1, 1, 1), device), Bytes(1000));
+  EXPECT_EQ(framework_memory(plan_of(8, 2, 2), {}), Bytes(0));
+}
+
+}  // namespace
+}  // namespace armilla

@@ -1,0 +1,81 @@
+#include "sim/chunk_count.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "base/units_text.h"
+#include "collective/algorithm.h"
+
+namespace armilla {
+namespace {
+
+constexpr double kGigabyte = 1e9;
+
+Dimension dimension(DimensionKind kind, std::int64_t size) {
+  return {"d", kind, size, Bandwidth(100 * kGigabyte), microseconds(1)};
+}
+
+PhaseLoad load(const std::string& algorithm, CollectiveKind kind, const Dimension& on) {
+  const ScheduleRequest request{
+      kind, static_cast<std::int32_t>(on.size), Bytes(std::int64_t{1'000'000'000}), 0, 0, false};
+  return phase_load(Algorithm(algorithm, "test").schedule(request), 3, on);
+}
+
+// The closed forms at the head of each algorithm, with alpha the latency of the hops.
+TEST(ChunkCount, LoadsOfSymmetricSchedulesAreTheirClosedForms) {
+  const double beta = 1e-11 * 1e9;  // seconds for all bytes
+  const PhaseLoad ring = load("ring", CollectiveKind::all_reduce, dimension(DimensionKind::ring, 8));
+  EXPECT_EQ(ring.dimension, 3U);
+  EXPECT_NEAR(ring.latency, 14e-6, 1e-12);
+  EXPECT_NEAR(ring.chain, 2 * 7.0 / 8 * beta, 1e-9);
+  EXPECT_EQ(ring.busy, ring.chain);
+  const PhaseLoad halving =
+      load("halving-doubling", CollectiveKind::reduce_scatter, dimension(DimensionKind::switched, 8));
+  EXPECT_NEAR(halving.latency, 3 * 2e-6, 1e-12);
+  EXPECT_NEAR(halving.busy, 7.0 / 8 * beta, 1e-9);
+  const PhaseLoad direct =
+      load("direct", CollectiveKind::all_to_all, dimension(DimensionKind::fully_connected, 8));
+  EXPECT_NEAR(direct.latency, 1e-6, 1e-12);
+  EXPECT_NEAR(direct.busy, 1.0 / 8 * beta, 1e-9);
+  const PhaseLoad window =
+      load("direct:window=2", CollectiveKind::all_to_all, dimension(DimensionKind::switched, 8));
+  EXPECT_NEAR(window.latency, 4 * 2e-6, 1e-12);
+  EXPECT_NEAR(window.busy, 7.0 / 8 * beta, 1e-9);
+}
+
+// A broadcast's root is busy with all its messages, one after the other; the chain ends with the last of
+// them.
+TEST(ChunkCount, LoadsOfOtherSchedulesFollowTheLongestChain) {
+  const double beta = 1e-11 * 1e9;
+  const PhaseLoad direct = load("direct", CollectiveKind::broadcast, dimension(DimensionKind::switched, 8));
+  EXPECT_NEAR(direct.latency, 2e-6, 1e-12);
+  EXPECT_NEAR(direct.busy, 7 * beta, 1e-9);
+  EXPECT_NEAR(direct.chain, 7 * beta, 1e-9);
+  const PhaseLoad tree =
+      load("halving-doubling", CollectiveKind::broadcast, dimension(DimensionKind::switched, 8));
+  EXPECT_NEAR(tree.latency, 3 * 2e-6, 1e-12);
+  EXPECT_NEAR(tree.chain, 3 * beta, 1e-9);
+}
+
+TEST(ChunkCount, LargeCallsOverSeveralDimensionsTakeMany) {
+  const auto loads = [](double bytes) {
+    return std::array{PhaseLoad{0, 6e-6, bytes * 2e-12, bytes * 2e-12},
+                      PhaseLoad{1, 30e-6, bytes * 4e-12, bytes * 4e-12},
+                      PhaseLoad{0, 6e-6, bytes * 2e-12, bytes * 2e-12}};
+  };
+  EXPECT_EQ(choose_chunks(loads(1e3), 4), kFewestChunks);
+  EXPECT_GT(choose_chunks(loads(1e10), 4), 32);
+  std::int64_t last = kFewestChunks;
+  for (double bytes = 1e3; bytes < 1e12; bytes *= 10) {
+    const std::int64_t chunks = choose_chunks(loads(bytes), 4);
+    EXPECT_GE(chunks, last) << bytes;
+    last = chunks;
+  }
+  EXPECT_EQ(estimate_chunks(loads(1e3), 4, 4).limit, CollectiveLimit::latency);
+  EXPECT_EQ(estimate_chunks(loads(1e10), 4, 4).limit, CollectiveLimit::pipelining);
+  EXPECT_EQ(estimate_chunks(loads(1e10), 128, 4).limit, CollectiveLimit::bandwidth);
+}
+
+}  // namespace
+}  // namespace armilla
