@@ -208,8 +208,7 @@ double parse_amount(std::string_view text, const std::string& where) {
 }
 
 std::string amount_text(double amount) {
-  constexpr std::pair<double, std::string_view> kScales[] = {
-      {1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e4, "k"}};
+  constexpr std::pair<double, std::string_view> kScales[] = {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e4, "k"}};
   for (const auto& [scale, suffix] : kScales) {
     // What rounds up to the next power has its name.
     if (amount >= 0.9999995 * scale)

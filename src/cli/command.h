@@ -20,8 +20,8 @@ namespace armilla {
 struct Session {
   std::ostream& out;
   std::ostream& err;
-  bool colour = false;    // `out` is a terminal that wants colours
-  bool progress = false;  // `err` is a terminal
+  bool colour = false;               // `out` is a terminal that wants colours
+  bool progress = false;             // `err` is a terminal
   std::size_t width = kReportWidth;  // of `out`
 
   TextStyle style() const { return {colour, width}; }

@@ -165,8 +165,8 @@ std::vector<MessageSummary> summarize_messages(const Run& run) {
       const std::string_view axis = transfer.peer_kind == PeerKind::rank || !has_model(run)
                                         ? std::string_view()
                                         : std::string_view(run.graph.families[transfer.family].name);
-      auto row =
-          std::find_if(rows.begin(), rows.end(), [&](const Row& known) { return known.summary.axis == axis; });
+      auto row = std::find_if(rows.begin(), rows.end(),
+                              [&](const Row& known) { return known.summary.axis == axis; });
       if (row == rows.end()) {
         row = rows.emplace(rows.end());
         row->summary.axis = axis;

@@ -1,11 +1,11 @@
 // Who communicates how much: collectives and messages of a run, summed by kind.
 //
 // Two views. The sums over one rank of every role say what was simulated. `per_rank` says what a device goes
-// through: means over the ranks that take part, so that no time is longer than the iteration. Its time is that
-// in which at least one call is under way; calls that run at the same time count once.
+// through: means over the ranks that take part, so that no time is longer than the iteration. Its time is
+// that in which at least one call is under way; calls that run at the same time count once.
 //
-// Bus bandwidth is nccl-tests' (ir/metrics.h). A link's limit is the least time in which the busiest link could
-// carry what is sent over it: of a message, its bytes over the slowest link between the two ranks.
+// Bus bandwidth is nccl-tests' (ir/metrics.h). A link's limit is the least time in which the busiest link
+// could carry what is sent over it: of a message, its bytes over the slowest link between the two ranks.
 // Messages are those of the recorded ranks. Cost: O(calls log calls).
 #pragma once
 
@@ -24,8 +24,8 @@ struct RankTraffic {
   double calls = 0;
   Bytes bytes;
   Time time;
-  Time most_time;  // of any of them
-  Time queued;     // from issued to started
+  Time most_time;         // of any of them
+  Time queued;            // from issued to started
   Bandwidth bandwidth;    // over `time`; the bus bandwidth of collectives
   double link_share = 0;  // fraction of the links' limit that was reached; 0: not known
 };

@@ -5,8 +5,8 @@
 namespace armilla {
 namespace {
 
-// Ranks 0 to 2 run the first program, rank 3 the second; all of them in the one group "tensor". Two all-reduces
-// of the first program overlap from 5 to 6 us.
+// Ranks 0 to 2 run the first program, rank 3 the second; all of them in the one group "tensor". Two
+// all-reduces of the first program overlap from 5 to 6 us.
 Run two_roles() {
   Run run;
   run.study.machine.dimensions = {
@@ -45,7 +45,8 @@ Run two_roles() {
   call(0, 1, 5, 8);
   call(1, 0, 1, 4);
   // Rank 0 to rank 1 within a node; rank 3 to rank 0 over the rail; rank 0 to rank 2 over the rail.
-  run.result.classes[0].others = {{microseconds(10), microseconds(20), 2}, {microseconds(30), microseconds(50), 3}};
+  run.result.classes[0].others = {{microseconds(10), microseconds(20), 2},
+                                  {microseconds(30), microseconds(50), 3}};
   run.result.classes[1].others = {{microseconds(10), microseconds(210), 2}};
   return run;
 }

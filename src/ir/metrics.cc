@@ -162,11 +162,11 @@ std::vector<LayerCost> layer_costs(const Run& run) {
   std::vector<LayerCost> costs(run.graph.layers.size());
   for (const RankClass* const ranks : representatives(run)) {
     if (ranks == nullptr || ranks->computes.empty()) continue;
-    const std::vector<LayerCost> own =
-        layer_costs(run.graph.programs[ranks->program], *ranks, costs.size());
+    const std::vector<LayerCost> own = layer_costs(run.graph.programs[ranks->program], *ranks, costs.size());
     for (std::size_t i = 0; i < costs.size(); ++i) {
-      const bool more = own[i].compute() > costs[i].compute() ||
-                        (own[i].compute() == costs[i].compute() && own[i].communication > costs[i].communication);
+      const bool more =
+          own[i].compute() > costs[i].compute() ||
+          (own[i].compute() == costs[i].compute() && own[i].communication > costs[i].communication);
       if (more) costs[i] = own[i];
     }
   }

@@ -8,7 +8,8 @@ namespace armilla {
 
 std::optional<TrainingTime> training_time(const Run& run) {
   const TrainingGoal& goal = run.study.training;
-  if (!has_model(run) || (goal.tokens <= 0 && goal.samples <= 0) || run.result.iteration <= Time(0)) return {};
+  if (!has_model(run) || (goal.tokens <= 0 && goal.samples <= 0) || run.result.iteration <= Time(0))
+    return {};
   const Plan& plan = run.study.plan;
   const auto sequence = static_cast<double>(run.model.facts.sequence);
   TrainingTime time;

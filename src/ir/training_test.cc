@@ -44,7 +44,9 @@ TEST(Training, TokensNeedAModelThatHasSome) {
   check_training({1e9, 0, "--tokens 1B"}, run.model);
   run.model.facts.sequence = 0;
   check_training({0, 1e9, "--samples 1B"}, run.model);
-  EXPECT_EQ(error_of([&] { check_training({1e9, 0, "--tokens 1B"}, run.model); }),
+  EXPECT_EQ(error_of([&] {
+              check_training({1e9, 0, "--tokens 1B"}, run.model);
+            }),
             "--tokens 1B: model 'tiny' does not tell what a token is\n  hint: give training.samples instead");
 }
 

@@ -212,8 +212,8 @@ bool suits_schedule(Plan plan, std::int64_t micro_batches, const std::string& wh
   }
 }
 
-// Of a batch that is said: the most that divide it, up to the usual number; if possible such that the schedule
-// can use them.
+// Of a batch that is said: the most that divide it, up to the usual number; if possible such that the
+// schedule can use them.
 std::int64_t derived_micro_batches(const Plan& plan, const std::string& where) {
   const std::int64_t most = std::min(plan.batch, usual_micro_batches(plan, where));
   std::int64_t largest = 1;

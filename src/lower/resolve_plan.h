@@ -6,9 +6,11 @@
 //                   context; further ones are 1
 //   batch           of a replica and iteration. Any two of batch (or global batch), micro-batch and
 //                   micro-batches give the third. Where less is said:
-//                     micro-batches  1; in a pipeline 4 per stage. Of a batch that is said: the most that divide
+//                     micro-batches  1; in a pipeline 4 per stage. Of a batch that is said: the most that
+//                     divide
 //                                    it, up to that number, which the schedule can use
-//                     batch          micro-batch x micro-batches; the micro-batch of a model by description is 1
+//                     batch          micro-batch x micro-batches; the micro-batch of a model by description
+//                     is 1
 //                                    sample. Of other models 32 samples, or the next multiple of the
 //                                    micro-batches said
 //   schedule        1f1b over several chunks is interleaved; zb-v has 2 chunks

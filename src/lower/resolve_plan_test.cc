@@ -123,12 +123,14 @@ TEST(ResolvePlan, ABatchIsCutAlikeForEveryModel) {
     EXPECT_EQ(batches([](PlanRequest& r) { r.micro_batch = 8; }, described), (Batches{512, 8, 8, 1}));
     EXPECT_EQ(batches([](PlanRequest& r) { r.pipeline = 4, r.batch = 64; }, described),
               (Batches{1024, 64, 4, 16}));
-    EXPECT_EQ(batches([](PlanRequest& r) { r.pipeline = 4, r.batch = 7; }, described), (Batches{112, 7, 1, 7}));
+    EXPECT_EQ(batches([](PlanRequest& r) { r.pipeline = 4, r.batch = 7; }, described),
+              (Batches{112, 7, 1, 7}));
     EXPECT_EQ(batches([](PlanRequest& r) { r.pipeline = 4, r.micro_batch = 2; }, described),
               (Batches{512, 32, 2, 16}));
     // Interleaving takes micro-batches in groups of 4: of 20, not 10 but 4.
-    EXPECT_EQ(batches([](PlanRequest& r) { r.pipeline = 4, r.plan.virtual_stages = 2, r.batch = 20; }, described),
-              (Batches{320, 20, 5, 4}));
+    EXPECT_EQ(
+        batches([](PlanRequest& r) { r.pipeline = 4, r.plan.virtual_stages = 2, r.batch = 20; }, described),
+        (Batches{320, 20, 5, 4}));
   }
 }
 

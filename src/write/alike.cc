@@ -61,7 +61,8 @@ std::string ranges_text(const std::set<std::int64_t>& numbers) {
 
 // "rank " -> "ranks ".
 std::string plural(std::string text) {
-  const bool word = text.size() > 1 && text.back() == ' ' && std::isalpha(static_cast<unsigned char>(text[text.size() - 2])) != 0;
+  const bool word = text.size() > 1 && text.back() == ' ' &&
+                    std::isalpha(static_cast<unsigned char>(text[text.size() - 2])) != 0;
   if (word) text.insert(text.size() - 1, "s");
   return text;
 }

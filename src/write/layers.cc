@@ -146,7 +146,8 @@ std::string write_layers_text(const LayerTable& table, const TextStyle& style) {
             Ink::bold, style.colour) +
       '\n' + work_text(table, style);
   if (!table.times.empty()) text += times_text(table, style);
-  for (const std::string& sentence : unknown_sentences(table)) text += wrap(sentence, "warning: ", style.width);
+  for (const std::string& sentence : unknown_sentences(table))
+    text += wrap(sentence, "warning: ", style.width);
   for (const std::string& note : table.notes) text += wrap(note, "note: ", style.width);
   return text;
 }

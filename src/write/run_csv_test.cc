@@ -98,9 +98,10 @@ TEST(RunCsv, TheTimelineSaysWhatIf) {
   run.study.what_if.jitter = {0.05, 3};
   run.ideal = microseconds(10);
   const std::string text = tables(run)["out/timeline.csv"];
-  EXPECT_THAT(text, testing::HasSubstr("\n,settings,the time of every computation scatters by 5 % around its mean "
-                                       "(seed 3),what if,,0,0.0000107\n"
-                                       ",without,10.00 us without,what if,,0,0.00001\n"));
+  EXPECT_THAT(text,
+              testing::HasSubstr("\n,settings,the time of every computation scatters by 5 % around its mean "
+                                 "(seed 3),what if,,0,0.0000107\n"
+                                 ",without,10.00 us without,what if,,0,0.00001\n"));
 }
 
 TEST(RunCsv, EveryColumnIsDocumented) {

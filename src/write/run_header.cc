@@ -41,7 +41,8 @@ std::string machine_text(const Machine& machine, std::size_t width) {
 std::string degrees_text(const Plan& plan) {
   std::string degrees;
   const auto add = [&](std::string_view name, std::int64_t degree) {
-    if (degree > 1) degrees += fmt::format("{}{} {}", degrees.empty() ? " = " : " x ", name, with_separators(degree));
+    if (degree > 1)
+      degrees += fmt::format("{}{} {}", degrees.empty() ? " = " : " x ", name, with_separators(degree));
   };
   add("tensor", plan.tensor);
   add("context", plan.context);
@@ -55,16 +56,17 @@ std::string degrees_text(const Plan& plan) {
 std::string batch_text(const Plan& plan) {
   const std::int64_t global = checked_multiply(plan.batch, plan.data(), "plan");
   return fmt::format("batch {} = {} x {} of {}, {}, {}", with_separators(global),
-                     counted(plan.data(), "replica"),
-                     counted(plan.micro_batches, "micro-batch"), with_separators(plan.micro_batch()), name_of(plan.precision), name_of(plan.optimizer));
+                     counted(plan.data(), "replica"), counted(plan.micro_batches, "micro-batch"),
+                     with_separators(plan.micro_batch()), name_of(plan.precision), name_of(plan.optimizer));
 }
 
 std::string ways_text(const Plan& plan) {
   std::string ways;
   const auto add = [&](const std::string& way) { ways += (ways.empty() ? "" : ", ") + way; };
   if (plan.pipeline > 1) {
-    add(fmt::format("{}{}", name_of(plan.schedule),
-                    plan.virtual_stages > 1 ? fmt::format(" with {} chunks per rank", plan.virtual_stages) : ""));
+    add(fmt::format(
+        "{}{}", name_of(plan.schedule),
+        plan.virtual_stages > 1 ? fmt::format(" with {} chunks per rank", plan.virtual_stages) : ""));
   }
   if (plan.zero_stage > 0) {
     add(fmt::format("ZeRO-{}{}", plan.zero_stage,
@@ -88,9 +90,10 @@ std::string plan_text(const Run& run, std::size_t width) {
   std::string text = wrap(degrees_text(plan), "  plan     ", width) + wrap(batch_text(plan), kIndent, width);
   if (const std::string ways = ways_text(plan); !ways.empty()) text += wrap(ways, kIndent, width);
   if (!run.hybrid && plan.data() > 1) {
-    text += wrap(fmt::format("gradient buckets of {} after a first of {}, exchanged {} the backward pass",
-                             to_text(plan.bucket), to_text(plan.first_bucket), plan.overlap ? "during" : "after"),
-                 kIndent, width);
+    text +=
+        wrap(fmt::format("gradient buckets of {} after a first of {}, exchanged {} the backward pass",
+                         to_text(plan.bucket), to_text(plan.first_bucket), plan.overlap ? "during" : "after"),
+             kIndent, width);
   }
   return text;
 }
@@ -136,10 +139,11 @@ std::string per_device_text(const Run& run) {
 }
 
 std::string goodput_text(const Goodput& goodput) {
-  return fmt::format("goodput {}: {:.2f} failures a day, a checkpoint every {} (best {}); {} per iteration in "
-                     "the long run",
-                     percent(goodput.share), goodput.failures_per_day, duration_text(goodput.interval),
-                     duration_text(goodput.optimal_interval), duration_text(goodput.iteration));
+  return fmt::format(
+      "goodput {}: {:.2f} failures a day, a checkpoint every {} (best {}); {} per iteration in "
+      "the long run",
+      percent(goodput.share), goodput.failures_per_day, duration_text(goodput.interval),
+      duration_text(goodput.optimal_interval), duration_text(goodput.iteration));
 }
 
 std::string training_text(const Run& run, const TrainingTime& time) {
@@ -150,7 +154,8 @@ std::string training_text(const Run& run, const TrainingTime& time) {
                      amount_text(tokens ? time.tokens : time.samples), tokens ? "tokens" : "samples",
                      days >= 1 ? fmt::format("{:.1f} days", days) : duration_text(time.seconds),
                      rate_text(std::ceil(time.iterations)),
-                     hours < 1e6 ? rate_text(hours) : amount_text(hours), device_noun(run), run.goodput ? ", failures included" : "");
+                     hours < 1e6 ? rate_text(hours) : amount_text(hours), device_noun(run),
+                     run.goodput ? ", failures included" : "");
 }
 
 std::string what_if_section(const Run& run, const TextStyle& style) {
@@ -193,7 +198,8 @@ std::string headline_section(const Run& run, const TextStyle& style) {
   if (run.hybrid) text += "     HFU " + percent(hardware_flops_utilization(run));
   text = heading(text, style) + per_device_text(run) + '\n';
   if (run.goodput) text += wrap(goodput_text(*run.goodput), "  ", style.width);
-  if (const auto training = training_time(run)) text += wrap(training_text(run, *training), "  ", style.width);
+  if (const auto training = training_time(run))
+    text += wrap(training_text(run, *training), "  ", style.width);
   return text + what_if_section(run, style);
 }
 

@@ -127,19 +127,20 @@ Json options_json(const CollectiveOptions& options) {
 Json metrics_json(const Run& run) {
   const auto devices = static_cast<double>(run.study.plan.ranks);
   const double device_seconds = in_seconds(run.result.iteration) * devices;
-  return {{"samples_per_s", finite(samples_per_second(run))},
-          {"tokens_per_s", finite(tokens_per_second(run))},
-          {"samples_per_s_per_device", finite(samples_per_second(run) / devices)},
-          {"tokens_per_s_per_device", finite(tokens_per_second(run) / devices)},
-          {"model_flops_per_s_per_device", finite(device_seconds > 0 ? model_flops(run) / device_seconds : 0)},
-          {"mfu", finite(model_flops_utilization(run))},
-          {"hfu", finite(hardware_flops_utilization(run))},
-          {"attention_scores", has_hidden_scores(run.model) ? "causal half" : "all"},
-          {"model_flops", whole(model_flops(run))},
-          {"full_model_flops", whole(full_model_flops(run))},
-          {"hardware_flops", whole(hardware_flops(run))},
-          {"bubble_fraction", finite(bubble_fraction(run))},
-          {"bubble_ratio", finite(bubble_ratio(run))}};
+  return {
+      {"samples_per_s", finite(samples_per_second(run))},
+      {"tokens_per_s", finite(tokens_per_second(run))},
+      {"samples_per_s_per_device", finite(samples_per_second(run) / devices)},
+      {"tokens_per_s_per_device", finite(tokens_per_second(run) / devices)},
+      {"model_flops_per_s_per_device", finite(device_seconds > 0 ? model_flops(run) / device_seconds : 0)},
+      {"mfu", finite(model_flops_utilization(run))},
+      {"hfu", finite(hardware_flops_utilization(run))},
+      {"attention_scores", has_hidden_scores(run.model) ? "causal half" : "all"},
+      {"model_flops", whole(model_flops(run))},
+      {"full_model_flops", whole(full_model_flops(run))},
+      {"hardware_flops", whole(hardware_flops(run))},
+      {"bubble_fraction", finite(bubble_fraction(run))},
+      {"bubble_ratio", finite(bubble_ratio(run))}};
 }
 
 Json roles_json(const Run& run) {
@@ -347,12 +348,9 @@ Json what_if_json(const Run& run) {
 }
 
 Json training_json(const TrainingTime& time) {
-  return {{"samples", finite(time.samples)},
-          {"tokens", finite(time.tokens)},
-          {"iterations", finite(time.iterations)},
-          {"time_s", finite(time.seconds)},
-          {"days", finite(time.seconds / 86400)},
-          {"device_hours", finite(time.device_seconds / 3600)}};
+  return {{"samples", finite(time.samples)},       {"tokens", finite(time.tokens)},
+          {"iterations", finite(time.iterations)}, {"time_s", finite(time.seconds)},
+          {"days", finite(time.seconds / 86400)},  {"device_hours", finite(time.device_seconds / 3600)}};
 }
 
 Json jobs_json(const Run& run) {

@@ -1,5 +1,5 @@
-// The parts of a run's report for the terminal (write/run_text.h): every job has the same ones, whatever it was
-// read from. A part that has nothing to say is empty.
+// The parts of a run's report for the terminal (write/run_text.h): every job has the same ones, whatever it
+// was read from. A part that has nothing to say is empty.
 #pragma once
 
 #include <fmt/format.h>

@@ -37,17 +37,16 @@ struct TrafficRow {
 std::vector<TrafficRow> traffic_rows(const Run& run) {
   std::vector<TrafficRow> rows;
   for (const CollectiveSummary& summary : summarize_collectives(run)) {
-    rows.push_back({{std::string(name_of(summary.kind)), std::string(summary.axis),
-                     with_separators(summary.group_size)},
-                    summary.algorithm,
-                    summary.per_rank,
-                    true});
+    rows.push_back(
+        {{std::string(name_of(summary.kind)), std::string(summary.axis), with_separators(summary.group_size)},
+         summary.algorithm,
+         summary.per_rank,
+         true});
   }
   for (const MessageSummary& summary : summarize_messages(run))
     rows.push_back({{"send", std::string(summary.axis), "2"}, "", summary.per_rank, false});
-  std::stable_sort(rows.begin(), rows.end(), [](const TrafficRow& a, const TrafficRow& b) {
-    return a.traffic.time > b.traffic.time;
-  });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const TrafficRow& a, const TrafficRow& b) { return a.traffic.time > b.traffic.time; });
   return rows;
 }
 
@@ -112,17 +111,18 @@ std::string memory_section(const Run& run, const TextStyle& style) {
     if (bytes.value > 0)
       table.rows.push_back({std::string(name), to_text(bytes), percent(ratio(bytes, memory.needed()))});
   }
-  const std::string text = '\n' + paint(memory_title(run), Ink::bold, style.colour) + "  peak " +
-                           to_text(memory.peak()) +
-                           (memory.framework.value > 0 ? " and " + to_text(memory.framework) + " beside it" : "") +
-                           ", " + paint(verdict, ink, style.colour) + '\n';
+  const std::string text =
+      '\n' + paint(memory_title(run), Ink::bold, style.colour) + "  peak " + to_text(memory.peak()) +
+      (memory.framework.value > 0 ? " and " + to_text(memory.framework) + " beside it" : "") + ", " +
+      paint(verdict, ink, style.colour) + '\n';
   return table.rows.empty() ? text : text + to_text(table, 2, style);
 }
 
 std::string communication_section(const Run& run, const TextStyle& style) {
   const std::vector<TrafficRow> rows = traffic_rows(run);
   if (rows.empty()) return {};
-  const bool axes = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return !row.names[1].empty(); });
+  const bool axes =
+      std::any_of(rows.begin(), rows.end(), [](const auto& row) { return !row.names[1].empty(); });
   const bool most = std::any_of(rows.begin(), rows.end(), [](const TrafficRow& row) {
     return to_text(row.traffic.time) != to_text(row.traffic.most_time);
   });
@@ -136,9 +136,9 @@ std::string communication_section(const Run& run, const TextStyle& style) {
   table.columns.push_back({"of link limit"});
   for (std::size_t i = 0; i < shown; ++i) table.rows.push_back(traffic_cells(rows[i], axes, most));
   const std::string lines = to_text(table, 2, style);
-  std::string text =
-      heading("Communication of a rank", style,
-              most ? "means of the ranks that take part, and the most of any of them" : "of those that take part");
+  std::string text = heading(
+      "Communication of a rank", style,
+      most ? "means of the ranks that take part, and the most of any of them" : "of those that take part");
   // Algorithms are too long for a column: each goes below its row.
   std::size_t begin = 0;
   for (std::size_t line = 0; begin < lines.size(); ++line) {
@@ -195,8 +195,9 @@ std::string link_section(const Run& run, const TextStyle& style) {
     figures.push_back({to_text(link.bytes), to_text(link.busy), to_text(link.bandwidth),
                        percent(utilization(link, run.result.iteration)), fmt::format("{}", link.dimension)});
   }
-  TextTable table{{{"link", false}, {"alike"}, {"bytes"}, {"busy"}, {"bandwidth", true, SIZE_MAX, 1}, {"utilisation"}},
-                  {}};
+  TextTable table{
+      {{"link", false}, {"alike"}, {"bytes"}, {"busy"}, {"bandwidth", true, SIZE_MAX, 1}, {"utilisation"}},
+      {}};
   const std::vector<Alike> rows = alike(figures);
   for (std::size_t i = 0; i < std::min(kMostLinks, rows.size()); ++i) {
     std::vector<std::string> names;

@@ -105,8 +105,9 @@ TEST(RunText, RanksOfARoleThatDiffer) {
   }
   text = write_run_text(run, false);
   EXPECT_THAT(text, HasSubstr("  data-parallel rank      4  7.150 us  66.8 "));
-  EXPECT_THAT(text, HasSubstr("  means; ranks of a role differ: those of data-parallel rank compute for 7.000 us to "
-                              "7.300 us\n"));
+  EXPECT_THAT(
+      text, HasSubstr("  means; ranks of a role differ: those of data-parallel rank compute for 7.000 us to "
+                      "7.300 us\n"));
 }
 
 // The example as one of several stages.
@@ -147,13 +148,15 @@ TEST(RunText, AHybridRunHasARowPerRole) {
                         "  per GPU  430.7 MFLOP/s     191,401,869 tokens/s\n"));
   EXPECT_THAT(
       text,
-      HasSubstr("Time and memory of a rank  % of the iteration, of the device's memory; bubble 1.9 % of the time, "
-                "2.9 % of the computing time\n"
-                "  role     ranks   compute     %  communication   exposed     %  idle     memory    %\n"
-                "  stage 0      4  7.000 us  65.4       6.000 us  3.500 us  32.7   1.9  4.164 KiB  0.4\n"
-                "  stage 1      4  7.000 us  65.4       6.000 us  3.500 us  32.7   1.9  3.625 KiB  0.4\n"
-                "  stage 0  ████"));
-  EXPECT_THAT(text, HasSubstr("\nMemory of stage 0, which needs most  peak 4.164 KiB, 0.4 % of 1.000 MiB: fits\n"));
+      HasSubstr(
+          "Time and memory of a rank  % of the iteration, of the device's memory; bubble 1.9 % of the time, "
+          "2.9 % of the computing time\n"
+          "  role     ranks   compute     %  communication   exposed     %  idle     memory    %\n"
+          "  stage 0      4  7.000 us  65.4       6.000 us  3.500 us  32.7   1.9  4.164 KiB  0.4\n"
+          "  stage 1      4  7.000 us  65.4       6.000 us  3.500 us  32.7   1.9  3.625 KiB  0.4\n"
+          "  stage 0  ████"));
+  EXPECT_THAT(text,
+              HasSubstr("\nMemory of stage 0, which needs most  peak 4.164 KiB, 0.4 % of 1.000 MiB: fits\n"));
   EXPECT_THAT(text, HasSubstr("Costliest layers of 2\n"));
 }
 
@@ -284,8 +287,9 @@ TEST(RunText, PerDeviceAndForTheWholeTraining) {
   run.study.training.tokens = 15e12;
   std::string text = write_run_text(run, false);
   // 32 samples of 512 tokens a second.
-  EXPECT_THAT(text, HasSubstr("\n  per GPU  4.608 kFLOP/s     2,048 tokens/s\n"
-                              "  15T tokens take 10596.4 days: 915,527,344 iterations, 2.03451M GPU-hours\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\n  per GPU  4.608 kFLOP/s     2,048 tokens/s\n"
+                        "  15T tokens take 10596.4 days: 915,527,344 iterations, 2.03451M GPU-hours\n"));
   run.study.training = {0, 1.28e6, ""};
   run.study.machine.device.name = "tpu-v4";
   text = write_run_text(run, false);
@@ -311,8 +315,8 @@ TEST(RunText, MessagesHaveARow) {
   run.graph.transfers = {{1, 0, Bytes(1 << 20), PeerKind::shift, 0}};
   const std::uint32_t send = run.graph.programs[0].add(NodeKind::send, Phase::forward, 0, 0, 0, {});
   run.result.classes[0].others = {{microseconds(1), microseconds(8), send}};
-  EXPECT_THAT(write_run_text(run, false),
-              HasSubstr("  send           world      2      1  1.000 MiB  7.000 us             149.8 GB/s         49.9 %\n"));
+  EXPECT_THAT(write_run_text(run, false), HasSubstr("  send           world      2      1  1.000 MiB  7.000 "
+                                                    "us             149.8 GB/s         49.9 %\n"));
 }
 
 TEST(RunText, AnEmptyRunIsReportedWithoutNumbersThatDoNotExist) {

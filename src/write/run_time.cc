@@ -187,7 +187,8 @@ std::vector<std::string> cells(const Run& run, const Group& group, const StageTa
   row.push_back(share(group.idle));
   if (has_model(run)) {
     row.push_back(to_text(group.peak));
-    row.push_back(group.capacity > Bytes(0) ? percent_digits(ratio(group.needed, group.capacity)) : "unknown");
+    row.push_back(group.capacity > Bytes(0) ? percent_digits(ratio(group.needed, group.capacity))
+                                            : "unknown");
   }
   return row;
 }
@@ -270,7 +271,8 @@ std::string bars(const Run& run, const std::vector<Group>& rows, const TextStyle
   for (std::size_t i = 0; i < shown; ++i) {
     const Group& row = rows[shown < 2 ? 0 : i * (rows.size() - 1) / (shown - 1)];
     const std::string name = shorten(short_name(row), names);
-    const std::string label = rows.size() == 1 ? "" : printable(name) + std::string(names - display_width(name) + 2, ' ');
+    const std::string label =
+        rows.size() == 1 ? "" : printable(name) + std::string(names - display_width(name) + 2, ' ');
     text += "  " + label + bar(row, run.result.iteration, std::min(room, kBarWidth), style);
   }
   return text + "  " + paint("█ compute  ▓ exposed communication  ░ idle", Ink::dim, style.colour) + '\n';
@@ -302,8 +304,7 @@ std::string time_section(const Run& run, const TextStyle& style) {
   for (const Group& row : rows) role = std::max(role, display_width(short_name(row)));
   constexpr std::size_t kOtherColumns = 50;
   const std::size_t taken = kOtherColumns + std::min(role, kRoleWidth);
-  const KindColumns columns =
-      kind_columns(table, rows, style.width > taken ? style.width - taken : 0);
+  const KindColumns columns = kind_columns(table, rows, style.width > taken ? style.width - taken : 0);
   const std::size_t shown = rows.size() > kMostRows ? kMostRows - 1 : rows.size();
   TextTable text = empty_table(run, table, columns);
   for (std::size_t i = 0; i < shown; ++i) {

@@ -103,7 +103,7 @@ std::string wrap(std::string_view text, std::string_view first, std::size_t colu
 
 namespace {
 
-constexpr std::size_t kGap = 2;         // between columns
+constexpr std::size_t kGap = 2;          // between columns
 constexpr std::size_t kNarrowName = 12;  // names are not shortened further for the sake of other columns
 
 // Which columns are shown, and how wide each of them is.

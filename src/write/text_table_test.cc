@@ -32,8 +32,9 @@ TEST(TextTable, ShowsControlCharactersAsQuestionMarks) {
 }
 
 TEST(TextTable, FitsTheWidth) {
-  const TextTable table{{{"layer", false}, {"forward"}, {"backward", true, SIZE_MAX, 1}, {"%", true, SIZE_MAX, 2}},
-                        {{"/encoder/layer.0/attention/self/query/MatMul", "1.234 ms", "2.345 ms", "12.3"}}};
+  const TextTable table{
+      {{"layer", false}, {"forward"}, {"backward", true, SIZE_MAX, 1}, {"%", true, SIZE_MAX, 2}},
+      {{"/encoder/layer.0/attention/self/query/MatMul", "1.234 ms", "2.345 ms", "12.3"}}};
   const auto lines = [&](std::size_t width) { return to_text(table, 2, {false, width}); };
   EXPECT_EQ(lines(100),
             "  layer                                         forward  backward     %\n"

@@ -25,7 +25,8 @@ std::string ranks_text(const std::vector<RankRange>& ranges) {
 
 // Ranges that were given in one place with the same factors are one setting.
 template <class Slow, class Same, class Describe>
-void add_settings(const std::vector<Slow>& all, Same same, Describe describe, std::vector<std::string>& texts) {
+void add_settings(const std::vector<Slow>& all, Same same, Describe describe,
+                  std::vector<std::string>& texts) {
   for (std::size_t i = 0; i < all.size();) {
     std::vector<RankRange> ranges;
     const Slow& first = all[i];
@@ -57,9 +58,11 @@ std::string describe_links(const Run& run, const SlowLinks& slow, const std::vec
 }
 
 std::string describe(const Failures& failures) {
-  std::string text = fmt::format("a node of {} rank{} fails every {} on average", failures.ranks_per_node,
-                                 failures.ranks_per_node == 1 ? "" : "s", duration_text(failures.mtbf_of_node));
-  if (failures.checkpoint > 0) text += fmt::format(", a checkpoint takes {}", duration_text(failures.checkpoint));
+  std::string text =
+      fmt::format("a node of {} rank{} fails every {} on average", failures.ranks_per_node,
+                  failures.ranks_per_node == 1 ? "" : "s", duration_text(failures.mtbf_of_node));
+  if (failures.checkpoint > 0)
+    text += fmt::format(", a checkpoint takes {}", duration_text(failures.checkpoint));
   if (failures.restart > 0) text += fmt::format(", a restart {}", duration_text(failures.restart));
   return text;
 }
@@ -82,8 +85,9 @@ std::vector<std::string> what_if_settings(const Run& run) {
       },
       texts);
   if (what_if.jitter.deviation > 0) {
-    texts.push_back(fmt::format("the time of every computation scatters by {:.4g} % around its mean (seed {})",
-                                100 * what_if.jitter.deviation, what_if.jitter.seed));
+    texts.push_back(
+        fmt::format("the time of every computation scatters by {:.4g} % around its mean (seed {})",
+                    100 * what_if.jitter.deviation, what_if.jitter.seed));
   }
   if (what_if.failures.mtbf_of_node > 0) texts.push_back(describe(what_if.failures));
   return texts;
@@ -96,8 +100,8 @@ std::string what_if_effect(const Run& run) {
   const Time difference = std::max(with, without) - std::min(with, without);
   const std::string share =
       without > Time(0) ? fmt::format(" ({:.1f} %)", 100 * in_seconds(difference) / in_seconds(without)) : "";
-  return fmt::format("the iteration takes {}, {}{} {} than the {} without", to_text(with), to_text(difference),
-                     share, with > without ? "longer" : "shorter", to_text(without));
+  return fmt::format("the iteration takes {}, {}{} {} than the {} without", to_text(with),
+                     to_text(difference), share, with > without ? "longer" : "shorter", to_text(without));
 }
 
 }  // namespace armilla

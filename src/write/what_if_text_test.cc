@@ -19,13 +19,13 @@ TEST(WhatIfText, EverySettingIsASentence) {
   what_if.jitter = {0.05, 7};
   what_if.failures.mtbf_of_node = 3600 * 5000;
   what_if.failures.checkpoint = 30;
-  EXPECT_THAT(what_if_settings(run),
-              ElementsAre("rank 3 takes 1.2 times as long to compute",
-                          "ranks 0-1,2 take 2 times as long to compute",
-                          "links of ranks 0-1,3 in rail have 0.5 times the bandwidth",
-                          "links of rank 2 in nvlink have 0.25 times the bandwidth and 3 times the latency",
-                          "the time of every computation scatters by 5 % around its mean (seed 7)",
-                          "a node of 8 ranks fails every 208.3 days on average, a checkpoint takes 30 s"));
+  EXPECT_THAT(
+      what_if_settings(run),
+      ElementsAre("rank 3 takes 1.2 times as long to compute", "ranks 0-1,2 take 2 times as long to compute",
+                  "links of ranks 0-1,3 in rail have 0.5 times the bandwidth",
+                  "links of rank 2 in nvlink have 0.25 times the bandwidth and 3 times the latency",
+                  "the time of every computation scatters by 5 % around its mean (seed 7)",
+                  "a node of 8 ranks fails every 208.3 days on average, a checkpoint takes 30 s"));
 }
 
 TEST(WhatIfText, TheEffectIsTheDifference) {
