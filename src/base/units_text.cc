@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <iterator>
 #include <span>
+#include <utility>
 
+#include "base/amount.h"
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/suggest.h"
@@ -29,6 +32,7 @@ constexpr Unit kDurationUnits[] = {{"s", 1},           {"ms", 1e-3},    {"us", 1
                                    {"ps", 1e-12},      {"min", 60},     {"h", 3600},     {"d", 86400},
                                    {"day", 86400},     {"days", 86400}, {"y", 31557600}, {"year", 31557600},
                                    {"years", 31557600}};
+constexpr Unit kAmountUnits[] = {{"k", 1e3}, {"K", 1e3}, {"M", 1e6}, {"B", 1e9}, {"G", 1e9}, {"T", 1e12}};
 constexpr Unit kBytesUnits[] = {{"B", 1},       {"kB", 1e3},    {"KB", 1e3},    {"MB", 1e6},
                                 {"GB", 1e9},    {"TB", 1e12},   {"PB", 1e15},   {"KiB", kKibi},
                                 {"MiB", kMebi}, {"GiB", kGibi}, {"TiB", kTebi}, {"PiB", kPebi}};
@@ -182,6 +186,35 @@ double parse_fraction(std::string_view text, const std::string& where) {
                 "write '0.9' or '90%'");
   }
   return value;
+}
+
+double parse_amount(std::string_view text, const std::string& where) {
+  constexpr double kMost = 1e18;
+  double amount = 0;
+  const std::string_view suffix = take_number(text, where, "a count such as '15T' or '300e9'", amount);
+  if (!suffix.empty()) {
+    const auto* const unit = std::find_if(std::begin(kAmountUnits), std::end(kAmountUnits),
+                                          [&](const Unit& known) { return known.name == suffix; });
+    if (unit == std::end(kAmountUnits)) {
+      throw Error(where, fmt::format("'{:.60}' is no suffix of a count", suffix),
+                  "k, M, B and T stand for 1e3, 1e6, 1e9 and 1e12");
+    }
+    amount *= unit->scale;
+  }
+  if (!(amount > 0)) throw Error(where, fmt::format("'{:.60}' is not a positive count", text));
+  if (amount > kMost)
+    throw Error(where, fmt::format("'{:.60}' is absurdly large", text), "the limit is 1e18");
+  return amount;
+}
+
+std::string amount_text(double amount) {
+  constexpr std::pair<double, std::string_view> kScales[] = {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e4, "k"}};
+  for (const auto& [scale, suffix] : kScales) {
+    // What rounds up to the next power has its name.
+    if (amount >= 0.9999995 * scale)
+      return fmt::format("{:.6g}{}", amount / (scale == 1e4 ? 1e3 : scale), suffix);
+  }
+  return fmt::format("{:.6g}", amount);
 }
 
 std::string to_text(Time t) {

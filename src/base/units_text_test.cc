@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/amount.h"
 #include "base/error_testing.h"
 
 namespace armilla {
@@ -134,6 +135,26 @@ TEST(UnitsText, Separators) {
   EXPECT_EQ(with_separators(25'557'032), "25,557,032");
   EXPECT_EQ(with_separators(-1'000), "-1,000");
   EXPECT_EQ(with_separators(-100), "-100");
+}
+
+TEST(UnitsText, Amounts) {
+  EXPECT_EQ(parse_amount("15T", "--tokens 15T"), 15e12);
+  EXPECT_EQ(parse_amount("1.28M", "n"), 1.28e6);
+  EXPECT_EQ(parse_amount(" 300 B ", "n"), 300e9);
+  EXPECT_EQ(parse_amount("2k", "n"), 2000);
+  EXPECT_EQ(parse_amount("3e11", "n"), 3e11);
+  const auto refusal = [](std::string_view text) { return error_of([&] { parse_amount(text, "n"); }); };
+  EXPECT_EQ(refusal("15t"),
+            "n: 't' is no suffix of a count\n  hint: k, M, B and T stand for 1e3, 1e6, 1e9 and 1e12");
+  EXPECT_EQ(refusal("many"), "n: 'many' is not a number\n  hint: expected a count such as '15T' or '300e9'");
+  EXPECT_EQ(refusal("0"), "n: '0' is not a positive count");
+  EXPECT_EQ(refusal("-1T"), "n: '-1T' is not a positive count");
+  EXPECT_EQ(refusal("9e18"), "n: '9e18' is absurdly large\n  hint: the limit is 1e18");
+  EXPECT_EQ(amount_text(15e12), "15T");
+  EXPECT_EQ(amount_text(1.28e6), "1.28M");
+  EXPECT_EQ(amount_text(999'999'999), "1B");
+  EXPECT_EQ(amount_text(5e4), "50k");
+  EXPECT_EQ(amount_text(512), "512");
 }
 
 TEST(Units, ConversionsSaturateAtTheEndOfTime) {

@@ -100,7 +100,7 @@ class Astra1Command final : public Command {
     write(done);
     const Session people = for_people(session, {output_.json, output_.trace});
     people.out << done.lines;
-    if (!output_.quiet) people.out << '\n' << write_run_text(done.run, people.colour);
+    if (!output_.quiet) people.out << '\n' << write_run_text(done.run, people.style());
   }
 
  private:

@@ -72,7 +72,7 @@ class Astra2Command final : public Command {
     output_.write(done.run, std::move(done.files), folders);
     const Session people = for_people(session, {output_.json, output_.trace});
     people.out << done.lines;
-    if (!output_.quiet) people.out << '\n' << write_run_text(done.run, people.colour);
+    if (!output_.quiet) people.out << '\n' << write_run_text(done.run, people.style());
   }
 
  private:

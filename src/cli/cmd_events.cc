@@ -34,7 +34,7 @@ class EventsCommand final : public Command {
     if (!csv_.empty()) files.push_back({csv_, write_events_csv(table)});
     write_files(files);
     const Session people = for_people(session, {json_, csv_});
-    if (!quiet_) people.out << write_events_text(table, people.colour);
+    if (!quiet_) people.out << write_events_text(table, people.style());
   }
 
  private:

@@ -47,7 +47,7 @@ class LayersCommand final : public Command {
     if (!csv_.empty()) files.push_back({csv_, write_layers_csv(table)});
     write_files(files);
     const Session people = for_people(session, {json_, csv_});
-    if (!quiet_) people.out << write_layers_text(table, people.colour);
+    if (!quiet_) people.out << write_layers_text(table, people.style());
   }
 
  private:

@@ -35,7 +35,7 @@ class RunCommand final : public Command {
     }
     output_.write(run);
     const Session people = for_people(session, {output_.json, output_.trace});
-    if (!output_.quiet) people.out << write_run_text(run, people.colour);
+    if (!output_.quiet) people.out << write_run_text(run, people.style());
   }
 
  private:

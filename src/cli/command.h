@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "write/text_table.h"
+
 namespace CLI {
 class App;
 }
@@ -19,8 +21,11 @@ namespace armilla {
 struct Session {
   std::ostream& out;
   std::ostream& err;
-  bool colour = false;    // `out` is a terminal that wants colours
-  bool progress = false;  // `err` is a terminal
+  bool colour = false;               // `out` is a terminal that wants colours
+  bool progress = false;             // `err` is a terminal
+  std::size_t width = kReportWidth;  // of `out`
+
+  TextStyle style() const { return {colour, width}; }
 };
 
 // Where a command prints what is for people to read: standard error where one of the `outputs` is "-",

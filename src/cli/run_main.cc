@@ -1,6 +1,7 @@
 #include "cli/run_main.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -168,6 +169,14 @@ std::vector<std::string> with_help_spelled_out(const std::vector<std::string>& t
 bool is_terminal(int descriptor) {
   const char* const none = std::getenv("NO_COLOR");
   return ::isatty(descriptor) != 0 && (none == nullptr || *none == '\0');
+}
+
+std::size_t terminal_width(int descriptor) {
+  constexpr std::size_t kLeast = 40, kMost = 160;
+  winsize size{};
+  if (::isatty(descriptor) == 0 || ::ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+    return kReportWidth;
+  return std::clamp<std::size_t>(size.ws_col, kLeast, kMost);
 }
 
 int run_main(const std::vector<std::string>& typed, const Session& session) {

@@ -13,5 +13,7 @@ namespace armilla {
 int run_main(const std::vector<std::string>& arguments, const Session& session);
 
 bool is_terminal(int descriptor);
+// Columns; kReportWidth where it is no terminal or does not tell.
+std::size_t terminal_width(int descriptor);
 
 }  // namespace armilla

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/stage_table.h"
+
 namespace armilla {
 
 double bus_factor(CollectiveKind kind, std::int64_t group_size) {
@@ -121,82 +123,54 @@ double hardware_flops_utilization(const Run& run) {
   return share_of_peak(run, hardware_flops(run));
 }
 
-std::vector<CollectiveSummary> summarize_collectives(const Run& run) {
-  std::vector<CollectiveSummary> summaries;
-  std::vector<double> limits;  // seconds at the links' limit
-  for (const CollectiveRecord& record : run.result.collectives) {
-    const CollectiveCall& call = run.graph.collectives[record.call];
-    const std::string_view axis =
-        is_hybrid(run) ? std::string_view(run.graph.families[call.family].name) : std::string_view();
-    std::size_t i = 0;
-    while (i < summaries.size() &&
-           !(summaries[i].kind == call.kind && summaries[i].axis == axis &&
-             summaries[i].algorithm == record.algorithm && summaries[i].group_size == record.group_size)) {
-      ++i;
+namespace {
+
+// Of one rank.
+std::vector<LayerCost> layer_costs(const Program& program, const RankClass& ranks, std::size_t layers) {
+  std::vector<LayerCost> costs(layers);
+  for (const Interval& interval : ranks.computes) {
+    const std::int32_t layer = program.layer[interval.node];
+    if (layer < 0) continue;
+    LayerCost& cost = costs[static_cast<std::size_t>(layer)];
+    const Time duration = interval.end - interval.start;
+    switch (program.phase[interval.node]) {
+      case Phase::forward:
+        cost.forward += duration;
+        break;
+      case Phase::input_gradient:
+        cost.input_gradient += duration;
+        break;
+      case Phase::weight_gradient:
+        cost.weight_gradient += duration;
+        break;
+      case Phase::optimizer:
+      case Phase::gradient_exchange:
+      case Phase::other:
+        break;
     }
-    if (i == summaries.size()) {
-      CollectiveSummary fresh;
-      fresh.kind = call.kind;
-      fresh.algorithm = record.algorithm;
-      fresh.group_size = record.group_size;
-      fresh.axis = axis;
-      summaries.push_back(fresh);
-      limits.push_back(0);
-    }
-    CollectiveSummary& summary = summaries[i];
-    ++summary.count;
-    summary.bytes = saturating_add(summary.bytes, call.bytes);
-    summary.time = later(summary.time, record.finished - record.started);
-    summary.queued = later(summary.queued, record.started - record.issued);
-    limits[i] += in_seconds(record.link_limit);
   }
-  for (std::size_t i = 0; i < summaries.size(); ++i) {
-    CollectiveSummary& summary = summaries[i];
-    const double seconds = in_seconds(summary.time);
-    if (seconds <= 0) continue;
-    summary.bus_bandwidth = Bandwidth(static_cast<double>(summary.bytes.value) *
-                                      bus_factor(summary.kind, summary.group_size) / seconds);
-    summary.link_share = limits[i] / seconds;
+  for (const Interval& interval : ranks.collectives) {
+    const std::int32_t layer = program.layer[interval.node];
+    if (layer >= 0) costs[static_cast<std::size_t>(layer)].communication += interval.end - interval.start;
   }
-  std::stable_sort(summaries.begin(), summaries.end(),
-                   [](const auto& a, const auto& b) { return a.time > b.time; });
-  return summaries;
+  return costs;
 }
+
+}  // namespace
 
 std::vector<LayerCost> layer_costs(const Run& run) {
   std::vector<LayerCost> costs(run.graph.layers.size());
-  for (std::size_t i = 0; i < costs.size(); ++i) costs[i].layer = static_cast<std::int32_t>(i);
-  if (run.graph.programs.empty()) return costs;
-  const Program& program = run.graph.programs[0];
-  for (const RankClass& ranks : run.result.classes) {
-    if (ranks.program != 0 || ranks.computes.empty()) continue;
-    for (const Interval& interval : ranks.computes) {
-      const std::int32_t layer = program.layer[interval.node];
-      if (layer < 0) continue;
-      LayerCost& cost = costs[static_cast<std::size_t>(layer)];
-      const Time duration = interval.end - interval.start;
-      switch (program.phase[interval.node]) {
-        case Phase::forward:
-          cost.forward += duration;
-          break;
-        case Phase::input_gradient:
-          cost.input_gradient += duration;
-          break;
-        case Phase::weight_gradient:
-          cost.weight_gradient += duration;
-          break;
-        case Phase::optimizer:
-        case Phase::gradient_exchange:
-        case Phase::other:
-          break;
-      }
+  for (const RankClass* const ranks : representatives(run)) {
+    if (ranks == nullptr || ranks->computes.empty()) continue;
+    const std::vector<LayerCost> own = layer_costs(run.graph.programs[ranks->program], *ranks, costs.size());
+    for (std::size_t i = 0; i < costs.size(); ++i) {
+      const bool more =
+          own[i].compute() > costs[i].compute() ||
+          (own[i].compute() == costs[i].compute() && own[i].communication > costs[i].communication);
+      if (more) costs[i] = own[i];
     }
-    for (const Interval& interval : ranks.collectives) {
-      const std::int32_t layer = program.layer[interval.node];
-      if (layer >= 0) costs[static_cast<std::size_t>(layer)].communication += interval.end - interval.start;
-    }
-    break;
   }
+  for (std::size_t i = 0; i < costs.size(); ++i) costs[i].layer = static_cast<std::int32_t>(i);
   return costs;
 }
 

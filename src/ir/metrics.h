@@ -37,28 +37,13 @@ bool has_hidden_scores(const Model& model);
 // All forward arithmetic of the model as read (one micro-batch), but for hidden scores.
 Flops visible_forward_flops(const Model& model);
 
-struct CollectiveSummary {
-  CollectiveKind kind;
-  std::string algorithm;
-  std::int64_t group_size = 0;
-  std::int64_t count = 0;
-  std::string_view axis;    // family of the groups, of hybrid plans
-  Bytes bytes;              // per rank, all calls
-  Time time;                // sum of started-to-finished
-  Time queued;              // sum of issued-to-started
-  Bandwidth bus_bandwidth;  // over the summed time
-  double link_share = 0;    // fraction of the link's limit reached, 0 to 1
-};
-// Grouped by kind, algorithm, group size and axis, the longest first; sums over one rank of every role.
-std::vector<CollectiveSummary> summarize_collectives(const Run& run);
-
 struct LayerCost {
   std::int32_t layer = 0;
   Time forward, input_gradient, weight_gradient;
-  Time communication;  // of the gradient exchanges attributed to the layer
+  Time communication;  // of the collectives attributed to the layer
   Time compute() const { return forward + input_gradient + weight_gradient; }
 };
-// One per layer of the first program, in layer order.
+// One per layer, in layer order: of the role that computes longest for it.
 std::vector<LayerCost> layer_costs(const Run& run);
 // The `count` largest by compute time.
 std::vector<LayerCost> costliest_layers(const Run& run, std::size_t count);

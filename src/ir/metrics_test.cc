@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/communication.h"
+
 namespace armilla {
 namespace {
 
@@ -21,6 +23,7 @@ Run small_run() {
   run.peak_rate = teraflops(4);
   run.graph.ranks = 2;
   run.graph.program_of = {0, 0};
+  run.graph.families = {world_family(2)};
   run.graph.layers = {"first", "second"};
   run.graph.works = {
       {WorkKind::matrix, DType::fp16, Flops(12'000'000), Bytes(1), {{100, 200, 300, 1, true}}}};
@@ -112,6 +115,20 @@ TEST(Metrics, LayersAreCostedByPhase) {
   const std::vector<LayerCost> costliest = costliest_layers(run, 1);
   ASSERT_EQ(costliest.size(), 1U);
   EXPECT_EQ(costliest[0].layer, 1);
+}
+
+// A layer is that of the role that computes longest for it, not of the first role alone.
+TEST(Metrics, LayersAreThoseOfAllRoles) {
+  auto run = small_run();
+  run.graph.programs.push_back(run.graph.programs[0]);
+  run.graph.programs[1].layer = {1, 0, 0};
+  run.result.classes.push_back(run.result.classes[0]);
+  run.result.classes[1].program = 1;
+  run.result.classes[1].computes[1].end = microseconds(12);
+  const std::vector<LayerCost> costs = layer_costs(run);
+  EXPECT_EQ(costs[0].compute(), microseconds(10));
+  EXPECT_EQ(costs[0].communication, microseconds(6));
+  EXPECT_EQ(costs[1].compute(), microseconds(4));
 }
 
 TEST(Metrics, IdleIsWhatIsLeft) {

@@ -10,12 +10,6 @@ bool is_recorded(const RankClass& ranks) {
   return !ranks.computes.empty() || !ranks.collectives.empty() || !ranks.others.empty();
 }
 
-namespace {
-
-constexpr std::string_view kHost = "host memory", kMessages = "messages";
-constexpr int kComputing = -1;
-
-// Per program the first recorded class, or the first one; null where no rank runs it.
 std::vector<const RankClass*> representatives(const Run& run) {
   std::vector<const RankClass*> chosen(run.graph.programs.size());
   for (const RankClass& ranks : run.result.classes) {
@@ -24,6 +18,11 @@ std::vector<const RankClass*> representatives(const Run& run) {
   }
   return chosen;
 }
+
+namespace {
+
+constexpr std::string_view kHost = "host memory", kMessages = "messages";
+constexpr int kComputing = -1;
 
 // What a node in flight is called in the table; empty: it is no communication of its own.
 std::string_view kind_of(const Graph& graph, const Program& program, std::uint32_t node) {
@@ -200,7 +199,7 @@ std::vector<MemorySample> memory_over_time(const Run& run, const RoleMemory& mem
 
 std::vector<MemorySample> memory_over_time(const Run& run, const RankClass& ranks, const RoleMemory& memory,
                                            std::size_t most) {
-  if (!is_recorded(ranks) || most < 2) return {};
+  if (!is_recorded(ranks) || memory.over_time.empty() || most < 2) return {};
   std::vector<const Interval*> when(run.graph.programs[memory.program].size());
   for (const Interval& interval : ranks.computes) when[interval.node] = &interval;
   const Bytes always = memory.use.peak() - memory.use.activations - memory.use.temporary;

@@ -35,6 +35,9 @@ struct StageTable {
 // One stage per program; of any run, though it says little about those without several.
 StageTable stage_table(const Run& run);
 
+// Per program the first class of ranks that was recorded, or the first one; null where no rank runs it.
+std::vector<const RankClass*> representatives(const Run& run);
+
 // Mean over all ranks of the time in which they neither compute nor communicate: its share of the simulated
 // time, and over the time spent computing.
 double bubble_fraction(const Run& run);

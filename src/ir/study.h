@@ -27,6 +27,12 @@ struct ModelSource {
   std::int64_t sequence = 0;                       // tokens per sample; 0: the model's own
 };
 
+// What the whole training reads: one of the two, or neither (ir/training.h).
+struct TrainingGoal {
+  double tokens = 0, samples = 0;
+  std::string where;
+};
+
 struct Study {
   ModelSource model;
   Machine machine;  // as given; once prepared (study/prepare.h) cut or grown to plan.ranks
@@ -36,6 +42,7 @@ struct Study {
   ComponentChoice network = {"analytical", {}, {}};
   CollectiveOptions collectives;
   WhatIf what_if;
+  TrainingGoal training;
   Profile profile;
 };
 
@@ -56,14 +63,16 @@ struct Run {
   std::string workload;
   Model model;  // for the samples of one micro-batch of one rank
   Graph graph;
+  bool hybrid = false;            // lowered by the passes of lower/hybrid.h, else plain data parallelism
   MemoryUse memory;               // of the role that needs most
-  std::vector<RoleMemory> roles;  // of every program, where a hybrid plan has several
+  std::vector<RoleMemory> roles;  // of every program of a model
   // Of a device's matrix arithmetic under the compute model, at the plan's precision; the mean over all
   // ranks.
   FlopRate peak_rate;
   Result result;
   std::int64_t iterations = 1;  // simulated in a row: several where nothing separates them (pipedream-2bw)
   Time simulated;  // time of all of them, where there are several: the result is one of the steady state
+  std::optional<Time> ideal;          // the iteration without `what_if`, where that changes the simulation
   std::optional<Goodput> goodput;     // where failures are given
   std::vector<JobOutcome> jobs;       // of a run of several (study/run_jobs.h)
   std::vector<std::string> notes;     // choices made for the user
@@ -72,10 +81,6 @@ struct Run {
 
 inline bool has_model(const Run& run) {
   return run.workload.empty();
-}
-// Lowered by the passes of lower/hybrid.h rather than as plain data parallelism.
-inline bool is_hybrid(const Run& run) {
-  return !run.roles.empty();
 }
 inline const std::string& workload_name(const Run& run) {
   return has_model(run) ? run.model.name : run.workload;

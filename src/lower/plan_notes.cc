@@ -43,4 +43,33 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   return notes;
 }
 
+std::string batch_note(const PlanRequest& request, const Plan& plan, bool described) {
+  const bool batch = request.batch || request.global_batch;
+  const bool parts = request.micro_batch || request.micro_batches;
+  if ((batch && parts) || (request.micro_batch && request.micro_batches)) return {};
+  const std::string pieces =
+      plan.micro_batches == 1 ? fmt::format("1 micro-batch of {}", plan.micro_batch())
+                              : fmt::format("{} micro-batches of {}", plan.micro_batches, plan.micro_batch());
+  if (!batch) {
+    const std::string reason =
+        plan.pipeline > 1 && !request.micro_batches && plan.micro_batches % plan.pipeline == 0
+            ? fmt::format(", {} per pipeline stage", plan.micro_batches / plan.pipeline)
+            : "";
+    return fmt::format("plan.batch was not given: {} {} per replica and iteration {} assumed, as {}{}",
+                       plan.batch, plan.batch == 1 ? "sample" : "samples", plan.batch == 1 ? "is" : "are",
+                       pieces, reason);
+  }
+  if (plan.pipeline > 1) {
+    return fmt::format(
+        "a replica's batch of {} becomes {}, as many as divide it up to 4 per pipeline stage; "
+        "plan.micro_batch or plan.micro_batches chooses another number",
+        plan.batch, pieces);
+  }
+  if (!described || plan.batch == 1) return {};
+  return fmt::format(
+      "a replica's batch of {} goes through as {}; plan.micro_batch or plan.micro_batches cuts it "
+      "into more",
+      plan.batch, pieces);
+}
+
 }  // namespace armilla

@@ -15,4 +15,8 @@ namespace armilla {
 std::vector<std::string> settings_without_effect(const PlanRequest& request, const Plan& plan,
                                                  const ModelFacts& facts);
 
+// What was assumed of the batch and its micro-batches, and why; empty where the user said it all, or a model
+// read from a file goes through in one pass. `described`: the model is one by description.
+std::string batch_note(const PlanRequest& request, const Plan& plan, bool described);
+
 }  // namespace armilla

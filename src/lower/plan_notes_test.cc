@@ -46,5 +46,34 @@ TEST(PlanNotes, ShardingNeedsSomebodyToShareWith) {
   EXPECT_THAT(settings_without_effect(request, plan, {}), IsEmpty());
 }
 
+TEST(PlanNotes, SayHowABatchWasCut) {
+  PlanRequest request;
+  Plan plan;
+  plan.ranks = 8;
+  plan.batch = 1;
+  EXPECT_EQ(batch_note(request, plan, true),
+            "plan.batch was not given: 1 sample per replica and iteration is assumed, as 1 micro-batch of 1");
+  plan.batch = 32;
+  plan.micro_batches = 16;
+  plan.pipeline = 4;
+  EXPECT_EQ(
+      batch_note(request, plan, false),
+      "plan.batch was not given: 32 samples per replica and iteration are assumed, as 16 micro-batches of 2, "
+      "4 per pipeline stage");
+  request.batch = 32;
+  EXPECT_EQ(batch_note(request, plan, false),
+            "a replica's batch of 32 becomes 16 micro-batches of 2, as many as divide it up to 4 per "
+            "pipeline stage; "
+            "plan.micro_batch or plan.micro_batches chooses another number");
+  plan.pipeline = plan.micro_batches = 1;
+  EXPECT_EQ(
+      batch_note(request, plan, true),
+      "a replica's batch of 32 goes through as 1 micro-batch of 32; plan.micro_batch or plan.micro_batches "
+      "cuts it into more");
+  EXPECT_EQ(batch_note(request, plan, false), "");
+  request.micro_batch = 32;
+  EXPECT_EQ(batch_note(request, plan, true), "");
+}
+
 }  // namespace
 }  // namespace armilla

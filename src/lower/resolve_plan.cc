@@ -22,6 +22,7 @@ namespace {
 using Count = std::optional<std::int64_t>;
 
 constexpr std::int64_t kMostSamples = std::int64_t{1} << 40;
+constexpr std::int64_t kMicroBatchesPerStage = 4;
 
 void require_positive(const Count& count, std::string_view name, const std::string& where) {
   if (count && *count < 1) throw Error(where, fmt::format("{} {}", name, *count), "it must be at least 1");
@@ -186,24 +187,42 @@ std::int64_t share_of_global(std::int64_t global, const Plan& plan, const std::s
               fmt::format("plan.global_batch could be {}", nearest_multiples(replicas, global)));
 }
 
+// Micro-batches where nothing is said of them: one pass, or enough to fill a pipeline.
+std::int64_t usual_micro_batches(const Plan& plan, const std::string& where) {
+  return plan.pipeline == 1 ? 1 : checked_multiply(kMicroBatchesPerStage, plan.pipeline, where);
+}
+
 // What the batch of a replica is where only its parts are said, or nothing.
 std::int64_t default_batch(const PlanRequest& request, const Plan& plan, bool described,
                            const std::string& where) {
-  if (request.micro_batch && request.micro_batches)
-    return checked_multiply(*request.micro_batch, *request.micro_batches, where);
-  if (!described && !request.micro_batch) return plan.batch;
-  const std::int64_t count =
-      request.micro_batches.value_or(plan.pipeline == 1 ? 1 : checked_multiply(4, plan.pipeline, where));
-  if (!described && plan.batch % *request.micro_batch == 0) return plan.batch;
-  return checked_multiply(request.micro_batch.value_or(1), count, where);
+  const Count &size = request.micro_batch, &count = request.micro_batches;
+  if (size || described)
+    return checked_multiply(size.value_or(1), count.value_or(usual_micro_batches(plan, where)), where);
+  if (!count) return plan.batch;
+  return checked_multiply((plan.batch + *count - 1) / *count, *count, where);
 }
 
-std::int64_t default_micro_batches(const Plan& plan, bool described) {
-  if (described) return plan.batch;
-  if (plan.pipeline == 1) return 1;
-  std::int64_t most = std::min(plan.batch, 4 * plan.pipeline);
-  while (plan.batch % most != 0) --most;
-  return most;
+bool suits_schedule(Plan plan, std::int64_t micro_batches, const std::string& where) {
+  plan.micro_batches = micro_batches;
+  try {
+    check_schedule(plan, 1, where);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Of a batch that is said: the most that divide it, up to the usual number; if possible such that the
+// schedule can use them.
+std::int64_t derived_micro_batches(const Plan& plan, const std::string& where) {
+  const std::int64_t most = std::min(plan.batch, usual_micro_batches(plan, where));
+  std::int64_t largest = 1;
+  for (std::int64_t count = most; count >= 1; --count) {
+    if (plan.batch % count != 0) continue;
+    if (suits_schedule(plan, count, where)) return count;
+    largest = std::max(largest, count);
+  }
+  return largest;
 }
 
 void resolve_batch(const PlanRequest& request, bool described, Plan& plan) {
@@ -247,7 +266,7 @@ void resolve_batch(const PlanRequest& request, bool described, Plan& plan) {
   if (count) {
     plan.micro_batches = *count;
   } else {
-    plan.micro_batches = size ? plan.batch / *size : default_micro_batches(plan, described);
+    plan.micro_batches = size ? plan.batch / *size : derived_micro_batches(plan, where);
   }
 }
 

@@ -4,10 +4,15 @@
 //   ranks           as given; of all degrees where `data` is among them; else all devices of the machine
 //   degrees         one left out is what the others leave of the ranks: data, else pipeline or tensor, else
 //                   context; further ones are 1
-//   batch           any two of micro-batch, micro-batches and batch (of a replica, or global) give the third.
-//                   Models by description: micro-batches of 1 sample, 4 x pipeline of them (1 without a
-//                   pipeline). Others: a batch of 32 per replica in 1 micro-batch, with a pipeline in the
-//                   most that divide it, up to 4 x pipeline
+//   batch           of a replica and iteration. Any two of batch (or global batch), micro-batch and
+//                   micro-batches give the third. Where less is said:
+//                     micro-batches  1; in a pipeline 4 per stage. Of a batch that is said: the most that
+//                     divide
+//                                    it, up to that number, which the schedule can use
+//                     batch          micro-batch x micro-batches; the micro-batch of a model by description
+//                     is 1
+//                                    sample. Of other models 32 samples, or the next multiple of the
+//                                    micro-batches said
 //   schedule        1f1b over several chunks is interleaved; zb-v has 2 chunks
 //   precision       unknown: bf16 for models by description, fp32 for the others
 //   weight_dtype    as precision; bf16 where that is fp8 or fp4, fp32 for tf32

@@ -97,7 +97,7 @@ TEST(ResolvePlan, AnyTwoOfTheBatchesGiveTheThird) {
   };
   using Batches = std::vector<std::int64_t>;
   EXPECT_EQ(with([](PlanRequest&) {}), (Batches{32, 16, 1, 16}));
-  EXPECT_EQ(with([](PlanRequest& r) { r.global_batch = 48; }), (Batches{48, 24, 1, 24}));
+  EXPECT_EQ(with([](PlanRequest& r) { r.global_batch = 48; }), (Batches{48, 24, 2, 12}));
   EXPECT_EQ(with([](PlanRequest& r) { r.global_batch = 48, r.micro_batch = 2; }), (Batches{48, 24, 2, 12}));
   EXPECT_EQ(with([](PlanRequest& r) { r.global_batch = 48, r.micro_batches = 8; }), (Batches{48, 24, 3, 8}));
   EXPECT_EQ(with([](PlanRequest& r) { r.batch = 24, r.micro_batches = 8; }), (Batches{48, 24, 3, 8}));
@@ -107,10 +107,31 @@ TEST(ResolvePlan, AnyTwoOfTheBatchesGiveTheThird) {
   // Models read from graphs: 32 per replica unless something else is said.
   EXPECT_EQ(batches([](PlanRequest&) {}, false), (Batches{2048, 32, 32, 1}));
   EXPECT_EQ(batches([](PlanRequest& r) { r.micro_batches = 4; }, false), (Batches{2048, 32, 8, 4}));
-  EXPECT_EQ(batches([](PlanRequest& r) { r.micro_batch = 8; }, false), (Batches{2048, 32, 8, 4}));
+  EXPECT_EQ(batches([](PlanRequest& r) { r.micro_batches = 5; }, false), (Batches{2240, 35, 7, 5}));
+  EXPECT_EQ(batches([](PlanRequest& r) { r.micro_batch = 8; }, false), (Batches{512, 8, 8, 1}));
   EXPECT_EQ(batches([](PlanRequest& r) { r.micro_batch = 5; }, false), (Batches{320, 5, 5, 1}));
   EXPECT_EQ(batches([](PlanRequest& r) { r.pipeline = 4; }, false), (Batches{512, 32, 2, 16}));
   EXPECT_EQ(batches([](PlanRequest& r) { r.pipeline = 4, r.batch = 9; }, false), (Batches{144, 9, 1, 9}));
+}
+
+// A batch means the same, whatever the model was read from.
+TEST(ResolvePlan, ABatchIsCutAlikeForEveryModel) {
+  using Batches = std::vector<std::int64_t>;
+  for (const bool described : {true, false}) {
+    EXPECT_EQ(batches([](PlanRequest& r) { r.batch = 8; }, described), (Batches{512, 8, 8, 1}));
+    EXPECT_EQ(batches([](PlanRequest& r) { r.global_batch = 512; }, described), (Batches{512, 8, 8, 1}));
+    EXPECT_EQ(batches([](PlanRequest& r) { r.micro_batch = 8; }, described), (Batches{512, 8, 8, 1}));
+    EXPECT_EQ(batches([](PlanRequest& r) { r.pipeline = 4, r.batch = 64; }, described),
+              (Batches{1024, 64, 4, 16}));
+    EXPECT_EQ(batches([](PlanRequest& r) { r.pipeline = 4, r.batch = 7; }, described),
+              (Batches{112, 7, 1, 7}));
+    EXPECT_EQ(batches([](PlanRequest& r) { r.pipeline = 4, r.micro_batch = 2; }, described),
+              (Batches{512, 32, 2, 16}));
+    // Interleaving takes micro-batches in groups of 4: of 20, not 10 but 4.
+    EXPECT_EQ(
+        batches([](PlanRequest& r) { r.pipeline = 4, r.plan.virtual_stages = 2, r.batch = 20; }, described),
+        (Batches{320, 20, 5, 4}));
+  }
 }
 
 TEST(ResolvePlan, BatchesThatClashAreNamed) {

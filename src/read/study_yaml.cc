@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/amount.h"
 #include "base/error.h"
 #include "ir/rank_ranges.h"
 #include "read/choice_yaml.h"
@@ -89,6 +90,23 @@ CollectiveOptions read_collectives(const Config& config) {
   return options;
 }
 
+TrainingGoal read_training(const Config& config) {
+  TrainingGoal goal;
+  goal.where = config.where();
+  const auto read = [&](std::string_view key, double& amount) {
+    const auto given = config.find(key);
+    if (!given) return;
+    goal.where = given->where();
+    amount = parse_amount(given->text(), given->where());
+  };
+  read("tokens", goal.tokens);
+  read("samples", goal.samples);
+  config.reject_unknown_keys();
+  if (goal.tokens > 0 && goal.samples > 0)
+    throw Error(goal.where, "is given beside training.tokens", "give one of them");
+  return goal;
+}
+
 // Everything but the model and the plan.
 Study read_shared(const Config& config) {
   Study study;
@@ -141,6 +159,7 @@ Study read_study(const Config& config) {
   require_study(config);
   config.at("model");  // of two keys that are missing, the one a user thinks of first
   Study study = read_shared(config);
+  if (const auto training = config.find("training")) study.training = read_training(*training);
   read_job(config, study);
   config.reject_unknown_keys();
   return study;
@@ -166,6 +185,10 @@ JobsStudy read_jobs(const Config& config) {
   if (study.shared.what_if.failures.mtbf_of_node > 0) {
     throw Error(config.at("what_if").where(), "failures of several jobs together are not modelled",
                 "give them in the study of one job");
+  }
+  if (const auto training = config.find("training")) {
+    throw Error(training->where(), "the length of the training goes with one model, not with several jobs",
+                "give it in the study of one job");
   }
   const Config jobs = config.at("jobs");
   for (const Config& item : jobs.items()) {

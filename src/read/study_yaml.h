@@ -10,6 +10,7 @@
 //                name, decomposition, chunks, active_chunks, order, charge_reductions
 //   profile      a file of measured times (read/profile_csv.h)
 //   what_if      slow ranks and links, jitter, failures (read/what_if_yaml.h)
+//   training     tokens or samples that the whole training reads, such as 15T
 //
 // Relative paths are relative to the file's folder, those of overrides to the working directory. Only `model`
 // and `machine` must be there; the other defaults are those of ir/plan.h and ir/collective.h. Component names

@@ -217,6 +217,18 @@ TEST(StudyYaml, RefusesWhatIfThatMakesNoSense) {
             "more than no time");
 }
 
+TEST(StudyYaml, ReadsHowMuchTheTrainingReads) {
+  const std::string start = "model: llama3-8b\nmachine: dgx-h100\n";
+  EXPECT_EQ(study_of(start + "training: {tokens: 15T}\n").training.tokens, 15e12);
+  EXPECT_EQ(study_of(start + "training: {samples: 1.28e8}\n").training.samples, 1.28e8);
+  EXPECT_EQ(study_of(start).training.tokens, 0);
+  EXPECT_EQ(study_error(start, {"training.tokens=15 trillion"}),
+            "--set training.tokens=15 trillion: 'trillion' is no suffix of a count\n"
+            "  hint: k, M, B and T stand for 1e3, 1e6, 1e9 and 1e12");
+  EXPECT_EQ(study_error(start, {"training.tokens=1T", "training.samples=1M"}),
+            "--set training.samples=1M: is given beside training.tokens\n  hint: give one of them");
+}
+
 TEST(StudyYaml, OverridesWorkWithoutAFile) {
   const Study study =
       study_of("", {"model=vgg16", "machine=tpu-v4", "plan.ranks=32", "compute=systolic:rows=64"});
@@ -375,6 +387,7 @@ TEST_F(StudySchema, ItsKeysAreTheReaders) {
   EXPECT_EQ(properties(definition("device")), known("machine.device." + odd));
   EXPECT_EQ(properties(definition("dimension")), known("machine.dimensions.0." + odd));
   EXPECT_EQ(properties(definition("what_if")), known("what_if." + odd));
+  EXPECT_EQ(properties(definition("training")), known("training." + odd));
   EXPECT_EQ(properties(definition("jitter")), known("what_if.jitter={deviation: 0, ~~~~~~~~~~~~: 1}"));
   EXPECT_EQ(properties(definition("failures")),
             known("what_if.failures={mtbf_of_node: 1y, ~~~~~~~~~~~~: 1}"));

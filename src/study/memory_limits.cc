@@ -16,13 +16,11 @@ namespace {
 Bytes need_on(const Run& run, std::uint32_t device) {
   const Machine& machine = run.study.machine;
   std::vector<bool> runs(run.graph.programs.size());
-  bool any = false;
   for (std::size_t rank = 0; rank < run.graph.program_of.size(); ++rank) {
     if (device_number(machine, static_cast<std::int64_t>(rank)) != device) continue;
-    runs[run.graph.program_of[rank]] = any = true;
+    runs[run.graph.program_of[rank]] = true;
   }
   Bytes most;
-  if (!is_hybrid(run) && any) most = run.memory.peak();
   for (const RoleMemory& role : run.roles) {
     if (runs[role.program]) most = std::max(most, role.use.peak());
   }
@@ -30,7 +28,7 @@ Bytes need_on(const Run& run, std::uint32_t device) {
 }
 
 std::string memory_advice_text(const Run& run, Device device, Bytes memory) {
-  if (!is_hybrid(run)) return "more micro-batches, a smaller batch or a smaller precision need less";
+  if (!run.hybrid) return "more micro-batches, a smaller batch or a smaller precision need less";
   device.memory = memory;
   const std::vector<std::string> advice = memory_advice(run.model, run.study.plan, device);
   if (advice.empty()) return "no single change of the plan makes it fit";
@@ -56,12 +54,6 @@ void set_memory_limits(Run& run) {
     use.framework = framework_memory(run.study.plan, *device);
   };
   for (RoleMemory& role : run.roles) limit(role.use, least[role.program]);
-  if (run.roles.empty()) {
-    limit(run.memory, *std::min_element(least.begin(), least.end(), [&](const Device* a, const Device* b) {
-            return a != nullptr && (b == nullptr || room(*a) < room(*b));
-          }));
-    return;
-  }
   const auto pressure = [](const RoleMemory& role) {
     const double capacity = static_cast<double>(role.use.capacity.value);
     return static_cast<double>(role.use.needed().value) / std::max(capacity, 1.0);

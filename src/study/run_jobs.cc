@@ -192,6 +192,11 @@ Run run_jobs(const JobsStudy& study, const SimulationOptions& options) {
   run.result = simulate(run.graph, run.study, *cost, options);
   SimulationOptions alone_options = options;
   alone_options.intervals = false;
+  if (run.study.what_if.changes_simulation()) {
+    Study ideal = run.study;
+    ideal.what_if = {};
+    run.ideal = simulate(run.graph, ideal, *cost, alone_options).iteration;
+  }
   for (std::size_t i = 0; i < lowered.placed.size(); ++i) {
     const PlacedJob& placed = lowered.placed[i];
     PlacedJob alone = placed;

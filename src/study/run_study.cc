@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "base/units_text.h"
+#include "ir/communication.h"
 #include "ir/metrics.h"
+#include "ir/training.h"
 #include "lower/data_parallel.h"
 #include "lower/hybrid.h"
 #include "lower/hybrid_memory.h"
@@ -13,12 +15,12 @@
 #include "lower/memory_savings.h"
 #include "lower/plan_notes.h"
 #include "lower/plan_places.h"
-#include "study/chunk_note.h"
 #include "lower/resolve_plan.h"
 #include "lower/sharded_model.h"
 #include "read/read.h"
 #include "study/apply_profile.h"
 #include "study/balance_stages.h"
+#include "study/chunk_note.h"
 #include "study/memory_limits.h"
 #include "study/precision.h"
 #include "study/steady_state.h"
@@ -34,10 +36,12 @@ void add_notes(Run& run, const CostModel& cost) {
     run.notes.push_back(fmt::format("{} model chunks per pipeline rank make the schedule 1f1b interleaved",
                                     study.plan.virtual_stages));
   }
+  const std::string batch = batch_note(study.request, study.plan, !run.model.facts.family.empty());
+  if (!batch.empty()) run.notes.push_back(batch);
   const std::vector<std::string> idle = settings_without_effect(study.request, study.plan, run.model.facts);
   run.notes.insert(run.notes.end(), idle.begin(), idle.end());
   for (std::string& note : precision_notes(study, cost)) run.notes.push_back(std::move(note));
-  if (!is_hybrid(run)) return;
+  if (!run.hybrid) return;
   for (std::string& note :
        options_without_savings(study.request, run.model, study.plan, study.machine.device))
     run.warnings.push_back(std::move(note));
@@ -119,6 +123,7 @@ void lower_plain_data_parallel(Run& run) {
   const Study& study = run.study;
   run.graph = lower_data_parallel(run.model, study.plan);
   run.memory = data_parallel_memory(run.model, study.plan, study.machine.device);
+  run.roles = {{run.graph.programs.front().role, 0, 1, run.memory, Bytes(0), {}}};
 }
 
 LoweredJob lower_job(const Run& run, std::int64_t iterations) {
@@ -129,24 +134,30 @@ LoweredJob lower_job(const Run& run, std::int64_t iterations) {
 
 void set_job(Run& run, std::int64_t iterations, LoweredJob& job) {
   run.iterations = iterations;
+  run.hybrid = true;
   run.roles = hybrid_memory(job, run.study.plan, run.study.machine.device);
   run.graph = std::move(job.graph);
 }
 
+LoweredJob lower_measured_job(const Run& run, std::int64_t iterations) {
+  LoweredJob job = lower_job(run, iterations);
+  if (!run.study.profile.file.empty()) apply_profile(run.study.profile, run.model, job.graph);
+  return job;
+}
+
+SteadyState steady_state_of(const Run& run, const Study& study, const CostModel& cost,
+                            SimulationOptions options) {
+  options.intervals = false;
+  return find_steady_state([&](std::int64_t iterations) {
+    return simulate(lower_measured_job(run, iterations).graph, study, cost, options).iteration;
+  });
+}
+
 // Nothing separates the iterations of the asynchronous schedule: the result is of one in the steady state.
 void simulate_steady_iteration(Run& run, const CostModel& cost, SimulationOptions options) {
-  const auto lowered = [&](std::int64_t iterations) {
-    LoweredJob job = lower_job(run, iterations);
-    if (!run.study.profile.file.empty()) apply_profile(run.study.profile, run.model, job.graph);
-    return job;
-  };
-  SimulationOptions ends_only = options;
-  ends_only.intervals = false;
-  const SteadyState steady = find_steady_state([&](std::int64_t iterations) {
-    return simulate(lowered(iterations).graph, run.study, cost, ends_only).iteration;
-  });
+  const SteadyState steady = steady_state_of(run, run.study, cost, options);
   if (steady.iterations != run.iterations) {
-    LoweredJob job = lowered(steady.iterations);
+    LoweredJob job = lower_measured_job(run, steady.iterations);
     set_job(run, steady.iterations, job);
     set_memory_limits(run);
   }
@@ -164,6 +175,15 @@ void simulate_steady_iteration(Run& run, const CostModel& cost, SimulationOption
                     "the mean of the last {}",
                     run.iterations, run.iterations / 2));
   }
+}
+
+// The iteration of the same job on the machine as it should be.
+Time ideal_iteration(const Run& run, const CostModel& cost, SimulationOptions options) {
+  Study ideal = run.study;
+  ideal.what_if = {};
+  if (run.iterations > 1) return steady_state_of(run, ideal, cost, options).period;
+  options.intervals = false;
+  return simulate(run.graph, ideal, cost, options).iteration;
 }
 
 void lower_hybrid_job(Run& run, const CostModel& cost) {
@@ -191,6 +211,7 @@ Run lower_study(const Study& study, const CostModel& cost) {
   run.model =
       read_model(study.model.name, {study.model.dimensions, study.plan.micro_batch(), study.model.sequence});
   require_work(run.model);
+  check_training(study.training, run.model);
   if (study.plan.is_plain_data_parallel() && run.model.facts.family.empty()) {
     lower_plain_data_parallel(run);
   } else {
@@ -213,6 +234,7 @@ Run run_study(const Study& study, const SimulationOptions& options) {
   } else {
     run.result = simulate(run.graph, run.study, *cost, options);
   }
+  if (study.what_if.changes_simulation()) run.ideal = ideal_iteration(run, *cost, options);
   if (study.what_if.failures.mtbf_of_node > 0) {
     run.goodput = goodput(study.what_if.failures, study.plan.ranks, in_seconds(run.result.iteration),
                           "what_if.failures");

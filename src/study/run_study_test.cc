@@ -7,6 +7,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/error_testing.h"
+#include "ir/communication.h"
 #include "ir/metrics.h"
 #include "read/machine_yaml.h"
 #include "read/study_yaml.h"

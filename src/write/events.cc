@@ -41,7 +41,7 @@ std::string_view dtype_text(const JobEvent& event) {
   return event.kind == NodeKind::compute ? name_of(event.work.dtype) : "";
 }
 
-std::string computation_section(const EventTable& table, bool colour) {
+std::string computation_section(const EventTable& table, const TextStyle& style) {
   TextTable rows{{{"computation", false, kNameWidth},
                   {"phase", false},
                   {"m x n x k", false, kShapeWidth},
@@ -56,10 +56,10 @@ std::string computation_section(const EventTable& table, bool colour) {
                          std::string(dtype_text(event)), with_separators(event.count), to_text(event.time),
                          share_text(event, all)});
   }
-  return rows.rows.empty() ? "" : to_text(rows, 2, colour);
+  return rows.rows.empty() ? "" : to_text(rows, 2, style);
 }
 
-std::string communication_section(const EventTable& table, bool colour) {
+std::string communication_section(const EventTable& table, const TextStyle& style) {
   TextTable rows{{{"communication", false},
                   {"bytes"},
                   {"ranks"},
@@ -75,7 +75,7 @@ std::string communication_section(const EventTable& table, bool colour) {
                          event.inter_node ? "inter" : "intra", event.spans, with_separators(event.count),
                          to_text(event.time), share_text(event, all)});
   }
-  return rows.rows.empty() ? "" : '\n' + to_text(rows, 2, colour);
+  return rows.rows.empty() ? "" : '\n' + to_text(rows, 2, style);
 }
 
 Json computation_json(const JobEvent& event) {
@@ -100,13 +100,13 @@ Json communication_json(const JobEvent& event) {
 
 }  // namespace
 
-std::string write_events_text(const EventTable& table, bool colour) {
+std::string write_events_text(const EventTable& table, const TextStyle& style) {
   const std::size_t distinct = table.computations.size() + table.communications.size();
   const auto measured =
       std::count_if(table.computations.begin(), table.computations.end(),
                     [](const JobEvent& event) { return event.source == TimeSource::measured; });
   std::string text =
-      computation_section(table, colour) + communication_section(table, colour) +
+      computation_section(table, style) + communication_section(table, style) +
       fmt::format("\n{} distinct computations and {} distinct communications stand for {}: redundancy {}\n",
                   table.computations.size(), table.communications.size(), with_separators(occurrences(table)),
                   distinct > 0 ? fmt::format("{:.1f}", redundancy_factor(table)) : "unknown");

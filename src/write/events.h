@@ -6,10 +6,11 @@
 #include <string>
 
 #include "ir/events.h"
+#include "write/text_table.h"
 
 namespace armilla {
 
-std::string write_events_text(const EventTable& table, bool colour);
+std::string write_events_text(const EventTable& table, const TextStyle& style);
 std::string write_events_csv(const EventTable& table);
 std::string write_events_json(const EventTable& table);
 

@@ -123,12 +123,14 @@ Run example_run() {
   run.graph = example_graph(run.model);
   run.memory = {Bytes(832), Bytes(832), Bytes(832), Bytes(448),
                 Bytes(0),   Bytes(768), Bytes(0),   Bytes(1 << 20)};
+  run.roles = {{"data-parallel rank", 0, 1, run.memory, Bytes(0), {}}};
   run.peak_rate = FlopRate(1e9);
   run.notes = {"the batch dimension of 'x' is 2"};
   Result& result = run.result;
   result.iteration = nanoseconds(10'700);
   result.ranks = 4;
   result.classes = {example_class()};
+  result.class_of = {0, 0, 0, 0};
   const std::string algorithm = "reduce-scatter direct, all-reduce ring, all-gather direct";
   result.collectives = {{0, 3, 0, 4, algorithm, picoseconds(4'000'400), nanoseconds(4'100),
                          nanoseconds(9'000), nanoseconds(1'225)},

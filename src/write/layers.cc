@@ -28,7 +28,7 @@ LayerRow weight_totals(const LayerTable& table) {
   return sum;
 }
 
-std::string work_text(const LayerTable& table, bool colour) {
+std::string work_text(const LayerTable& table, const TextStyle& style) {
   TextTable text{{{"layer", false, kNameWidth},
                   {"operator", false, kTypeWidth},
                   {"weights"},
@@ -52,10 +52,10 @@ std::string work_text(const LayerTable& table, bool colour) {
                        with_separators(sum.parameters), "", to_text(sum.parameter_bytes),
                        with_separators(sum.forward_macs), to_text(sum.forward_flops),
                        to_text(sum.forward_bytes), ""});
-  return to_text(text, 0, colour);
+  return to_text(text, 0, style);
 }
 
-std::string times_text(const LayerTable& table, bool colour) {
+std::string times_text(const LayerTable& table, const TextStyle& style) {
   const bool cycles = counts_cycles(table);
   TextTable text{
       {{"layer", false, kNameWidth}, {"forward"}, {"input gradient"}, {"weight gradient"}, {"sum"}}, {}};
@@ -76,8 +76,8 @@ std::string times_text(const LayerTable& table, bool colour) {
   };
   for (std::size_t i = 0; i < table.times.size(); ++i) add(table.layers[i].name, table.times[i]);
   add("total", total_time(table));
-  return '\n' + paint(printable(fmt::format("Compute times by {}", table.compute)), Ink::bold, colour) +
-         '\n' + to_text(text, 0, colour);
+  return '\n' + paint(printable(fmt::format("Compute times by {}", table.compute)), Ink::bold, style.colour) +
+         '\n' + to_text(text, 0, style);
 }
 
 std::vector<std::string> unknown_sentences(const LayerTable& table) {
@@ -139,15 +139,16 @@ Json row_json(const LayerRow& row) {
 
 }  // namespace
 
-std::string write_layers_text(const LayerTable& table, bool colour) {
+std::string write_layers_text(const LayerTable& table, const TextStyle& style) {
   std::string text =
       paint(printable(fmt::format("{}, batch {}: {} operators in {} layers", table.model,
                                   with_separators(table.batch), table.operators, table.layers.size())),
-            Ink::bold, colour) +
-      '\n' + work_text(table, colour);
-  if (!table.times.empty()) text += times_text(table, colour);
-  for (const std::string& sentence : unknown_sentences(table)) text += wrap(sentence, "warning: ");
-  for (const std::string& note : table.notes) text += wrap(note, "note: ");
+            Ink::bold, style.colour) +
+      '\n' + work_text(table, style);
+  if (!table.times.empty()) text += times_text(table, style);
+  for (const std::string& sentence : unknown_sentences(table))
+    text += wrap(sentence, "warning: ", style.width);
+  for (const std::string& note : table.notes) text += wrap(note, "note: ", style.width);
   return text;
 }
 

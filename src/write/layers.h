@@ -8,10 +8,11 @@
 #include <string>
 
 #include "ir/layer_table.h"
+#include "write/text_table.h"
 
 namespace armilla {
 
-std::string write_layers_text(const LayerTable& table, bool colour);
+std::string write_layers_text(const LayerTable& table, const TextStyle& style);
 std::string write_layers_csv(const LayerTable& table);
 std::string write_layers_json(const LayerTable& table);
 

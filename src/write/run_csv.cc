@@ -86,7 +86,12 @@ std::string timeline_csv(const Run& run, const TimelineSelection& selection) {
   for (const TraceProcess& process : make_timeline(run, selection).processes) {
     for (const TraceTrack& track : process.tracks) {
       for (const TraceSlice& slice : track.slices) {
-        csv.cell(std::int64_t{process.rank}).cell(track.name).cell(slice.name).cell(slice.category);
+        if (process.rank < run.result.ranks) {
+          csv.cell(std::int64_t{process.rank});
+        } else {
+          csv.cell("");  // what if
+        }
+        csv.cell(track.name).cell(slice.name).cell(slice.category);
         csv.cell(slice.layer).cell(slice.start).cell(slice.end).end_record();
       }
     }

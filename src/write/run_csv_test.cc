@@ -73,10 +73,15 @@ TEST(RunCsv, Timeline) {
             "0,chunks on rail,bucket 1,chunk,fc1,0.000009,0.00001\n");
 }
 
-TEST(RunCsv, HybridRunsHaveStagesAndMemoryByRole) {
-  // Of other runs the table is empty, and so replaces one of an earlier run.
-  const std::string nothing = tables()["out/memory.csv"];
-  EXPECT_EQ(std::count(nothing.begin(), nothing.end(), '\n'), 1);
+TEST(RunCsv, EveryRunHasStagesAndMemoryByRole) {
+  EXPECT_EQ(tables()["out/stages.csv"],
+            "role,ranks,compute_s,exposed,exposed_s,bubble_s,peak_bytes\n"
+            "data-parallel rank,4,0.000007,world,0.0000035,0.0000002,3712\n");
+  EXPECT_EQ(tables()["out/memory.csv"],
+            "role,in_flight,weights_bytes,gradients_bytes,optimizer_bytes,activations_bytes,"
+            "communication_buffers_bytes,temporary_bytes,fragmentation_bytes,peak_bytes,host_bytes,"
+            "capacity_bytes\n"
+            "data-parallel rank,1,832,832,832,448,0,768,0,3712,0,1048576\n");
   const std::map<std::string, std::string> contents = tables(hybrid_run());
   EXPECT_EQ(contents.at("out/stages.csv"),
             "role,ranks,compute_s,exposed,exposed_s,bubble_s,peak_bytes\n"
@@ -86,6 +91,17 @@ TEST(RunCsv, HybridRunsHaveStagesAndMemoryByRole) {
             "communication_buffers_bytes,temporary_bytes,fragmentation_bytes,peak_bytes,"
             "framework_bytes,host_bytes,capacity_bytes\n"
             "stage 0,4,832,832,832,448,0,768,0,3712,0,64,1048576\n");
+}
+
+TEST(RunCsv, TheTimelineSaysWhatIf) {
+  armilla::Run run = example_run();
+  run.study.what_if.jitter = {0.05, 3};
+  run.ideal = microseconds(10);
+  const std::string text = tables(run)["out/timeline.csv"];
+  EXPECT_THAT(text,
+              testing::HasSubstr("\n,settings,the time of every computation scatters by 5 % around its mean "
+                                 "(seed 3),what if,,0,0.0000107\n"
+                                 ",without,10.00 us without,what if,,0,0.00001\n"));
 }
 
 TEST(RunCsv, EveryColumnIsDocumented) {

@@ -3,10 +3,13 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "ir/communication.h"
 #include "ir/metrics.h"
 #include "ir/stage_table.h"
+#include "ir/training.h"
 #include "write/json_text.h"
 #include "write/run_notes.h"
+#include "write/what_if_text.h"
 
 namespace armilla {
 namespace {
@@ -122,16 +125,22 @@ Json options_json(const CollectiveOptions& options) {
 }
 
 Json metrics_json(const Run& run) {
-  return {{"samples_per_s", finite(samples_per_second(run))},
-          {"tokens_per_s", finite(tokens_per_second(run))},
-          {"mfu", finite(model_flops_utilization(run))},
-          {"hfu", finite(hardware_flops_utilization(run))},
-          {"attention_scores", has_hidden_scores(run.model) ? "causal half" : "all"},
-          {"model_flops", whole(model_flops(run))},
-          {"full_model_flops", whole(full_model_flops(run))},
-          {"hardware_flops", whole(hardware_flops(run))},
-          {"bubble_fraction", finite(bubble_fraction(run))},
-          {"bubble_ratio", finite(bubble_ratio(run))}};
+  const auto devices = static_cast<double>(run.study.plan.ranks);
+  const double device_seconds = in_seconds(run.result.iteration) * devices;
+  return {
+      {"samples_per_s", finite(samples_per_second(run))},
+      {"tokens_per_s", finite(tokens_per_second(run))},
+      {"samples_per_s_per_device", finite(samples_per_second(run) / devices)},
+      {"tokens_per_s_per_device", finite(tokens_per_second(run) / devices)},
+      {"model_flops_per_s_per_device", finite(device_seconds > 0 ? model_flops(run) / device_seconds : 0)},
+      {"mfu", finite(model_flops_utilization(run))},
+      {"hfu", finite(hardware_flops_utilization(run))},
+      {"attention_scores", has_hidden_scores(run.model) ? "causal half" : "all"},
+      {"model_flops", whole(model_flops(run))},
+      {"full_model_flops", whole(full_model_flops(run))},
+      {"hardware_flops", whole(hardware_flops(run))},
+      {"bubble_fraction", finite(bubble_fraction(run))},
+      {"bubble_ratio", finite(bubble_ratio(run))}};
 }
 
 Json roles_json(const Run& run) {
@@ -227,6 +236,29 @@ Json memory_timeline_json(const Run& run) {
   return over_time_json(run, *worst, kMostMemorySamples);
 }
 
+Json traffic_json(const RankTraffic& traffic, std::string_view bandwidth) {
+  return {{"ranks", traffic.ranks},
+          {"calls", finite(traffic.calls)},
+          {"bytes", traffic.bytes.value},
+          {"time_s", seconds(traffic.time)},
+          {"most_time_s", seconds(traffic.most_time)},
+          {"queued_s", seconds(traffic.queued)},
+          {std::string(bandwidth), finite(traffic.bandwidth)},
+          {"link_share", finite(traffic.link_share)}};
+}
+
+Json messages_json(const Run& run) {
+  Json messages = Json::array();
+  for (const MessageSummary& summary : summarize_messages(run)) {
+    messages.push_back({{"axis", summary.axis},
+                        {"count", summary.count},
+                        {"bytes", summary.bytes.value},
+                        {"time_s", seconds(summary.time)},
+                        {"per_rank", traffic_json(summary.per_rank, "bandwidth_bytes_per_s")}});
+  }
+  return messages;
+}
+
 Json collectives_json(const Run& run) {
   Json collectives = Json::array();
   for (const CollectiveSummary& summary : summarize_collectives(run)) {
@@ -239,7 +271,8 @@ Json collectives_json(const Run& run) {
                            {"time_s", seconds(summary.time)},
                            {"queued_s", seconds(summary.queued)},
                            {"bus_bandwidth_bytes_per_s", finite(summary.bus_bandwidth)},
-                           {"link_share", finite(summary.link_share)}});
+                           {"link_share", finite(summary.link_share)},
+                           {"per_rank", traffic_json(summary.per_rank, "bus_bandwidth_bytes_per_s")}});
   }
   return collectives;
 }
@@ -289,6 +322,37 @@ Json links_json(const Run& run) {
   return links;
 }
 
+Json range_json(const RankRange& range) {
+  return {{"first", range.first}, {"last", range.last}};
+}
+
+Json what_if_json(const Run& run) {
+  const WhatIf& what_if = run.study.what_if;
+  Json slow_ranks = Json::array(), slow_links = Json::array();
+  for (const SlowRanks& slow : what_if.ranks)
+    slow_ranks.push_back({{"ranks", range_json(slow.ranks)}, {"time", slow.time}});
+  for (const SlowLinks& slow : what_if.links) {
+    slow_links.push_back({{"dimension", slow.dimension},
+                          {"ranks", range_json(slow.ranks)},
+                          {"bandwidth", slow.bandwidth},
+                          {"latency", slow.latency}});
+  }
+  Json document = {{"settings", what_if_settings(run)}, {"ranks", slow_ranks}, {"links", slow_links}};
+  if (what_if.jitter.deviation > 0)
+    document["jitter"] = {{"deviation", what_if.jitter.deviation}, {"seed", what_if.jitter.seed}};
+  if (run.ideal) {
+    document["iteration_time_without_s"] = seconds(*run.ideal);
+    document["difference_s"] = seconds(run.result.iteration - *run.ideal);
+  }
+  return document;
+}
+
+Json training_json(const TrainingTime& time) {
+  return {{"samples", finite(time.samples)},       {"tokens", finite(time.tokens)},
+          {"iterations", finite(time.iterations)}, {"time_s", finite(time.seconds)},
+          {"days", finite(time.seconds / 86400)},  {"device_hours", finite(time.device_seconds / 3600)}};
+}
+
 Json jobs_json(const Run& run) {
   Json jobs = Json::array();
   for (const JobOutcome& job : run.jobs) {
@@ -319,6 +383,7 @@ std::string write_run_json(const Run& run) {
                    {"stages", stages_json(run)},
                    {"collectives", collectives_json(run)},
                    {"collective_calls", calls_json(run)},
+                   {"messages", messages_json(run)},
                    {"layers", layers_json(run)},
                    {"links", links_json(run)},
                    {"links_used", run.result.links.size()},
@@ -333,6 +398,8 @@ std::string write_run_json(const Run& run) {
                    {"notes", all_notes(run)},
                    {"warnings", all_warnings(run)}};
   if (!run.jobs.empty()) document["jobs"] = jobs_json(run);
+  if (run.ideal || !what_if_settings(run).empty()) document["what_if"] = what_if_json(run);
+  if (const auto training = training_time(run)) document["training"] = training_json(*training);
   if (run.goodput) document["goodput"] = goodput_json(*run.goodput);
   return to_text(document);
 }

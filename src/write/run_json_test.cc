@@ -31,9 +31,13 @@ TEST(RunJson, HasTheFixedNames) {
   ASSERT_EQ(document["collectives"].size(), 1u);
   EXPECT_EQ(document["collectives"][0], Json::parse(R"({"kind": "all-reduce",
                             "algorithm": "reduce-scatter direct, all-reduce ring, all-gather direct",
-                            "group_size": 4, "axis": "", "count": 2, "bytes": 832, "time_s": 7.9e-6,
+                            "group_size": 4, "axis": "world", "count": 2, "bytes": 832, "time_s": 7.9e-6,
                             "queued_s": 5.996e-7, "bus_bandwidth_bytes_per_s": 157974683.54430377,
-                            "link_share": 0.3449367088607595})"));
+                            "link_share": 0.3449367088607595,
+                            "per_rank": {"ranks": 4, "calls": 2.0, "bytes": 832, "time_s": 5.9e-6,
+                                         "most_time_s": 5.9e-6, "queued_s": 5.996e-7,
+                                         "bus_bandwidth_bytes_per_s": 211525423.7288136,
+                                         "link_share": 0.461864406779661}})"));
 }
 
 TEST(RunJson, RolesShareOutTheIteration) {
@@ -59,6 +63,14 @@ TEST(RunJson, EveryKeyIsDocumentedAndEveryDocumentedKeyExists) {
   run.study.network.parameters["contention"] = {"ports", ""};
   run.study.collectives.algorithms_by_kind[CollectiveKind::all_gather] = {"ring"};
   run.roles = {{"data-parallel rank", 0, 1, run.memory, {}, {{0, false, Bytes(448), {}}}}};
+  run.study.what_if.ranks = {{{3, 3}, 1.2, "a"}};
+  run.study.what_if.links = {{1, {0, 1}, 0.5, 1, "b"}};
+  run.study.what_if.jitter = {0.05, 3};
+  run.ideal = microseconds(10);
+  run.study.training.samples = 1e6;
+  run.graph.transfers = {{1, 0, Bytes(64), PeerKind::position, 0}};
+  const std::uint32_t send = run.graph.programs[0].add(NodeKind::send, Phase::forward, 0, 0, 0, {});
+  run.result.classes[0].others = {{microseconds(1), microseconds(2), send}};
   run.goodput = Goodput();
   run.jobs = {{"a", "mlp", "0-3", 4, Time(0), Time(1), Time(2)}};
   const std::set<std::string> emitted = keys_of(Json::parse(write_run_json(run)));

@@ -1,14 +1,16 @@
 // The report of a run for the terminal: how long an iteration takes, where the time, the memory and the
-// network's capacity went, and what to look at first. At most kReportWidth columns; definitions as in
-// ir/metrics.h.
+// network's capacity went, and what to look at first. Models of every kind have the same one. Tables fit the
+// width of the terminal; what has the same figures is one row. Definitions as in ir/metrics.h and
+// ir/communication.h.
 #pragma once
 
 #include <string>
 
 #include "ir/study.h"
+#include "write/text_table.h"
 
 namespace armilla {
 
-std::string write_run_text(const Run& run, bool colour);
+std::string write_run_text(const Run& run, const TextStyle& style);
 
 }  // namespace armilla

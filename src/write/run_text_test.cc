@@ -18,15 +18,17 @@ TEST(RunText, WholeReport) {
   machine  TestChip
            nvlink: Switch of 2, 300.0 GB/s and 1.000 us per link
            rail: Ring of 2, 25.00 GB/s and 5.000 us per link
-  plan     batch 8 = 4 ranks x 2, fp32, momentum
-           gradient buckets of 25.00 MiB after a first of 1.000 MiB, exchanged during backward
+  plan     4 ranks = data 4
+           batch 8 = 4 replicas x 1 micro-batch of 2, fp32, momentum
+           gradient buckets of 25.00 MiB after a first of 1.000 MiB, exchanged during the backward pass
   models   compute roofline:launch=2us, network analytical
 
 Iteration time  10.70 us     747,664 samples/s     MFU 16.7 %
+  per GPU  167.5 MFLOP/s     186,916 samples/s
 
-Time of a rank
-  role                ranks   compute     %  communication   exposed     %      idle    %
-  data-parallel rank      4  7.000 us  65.4       6.000 us  3.500 us  32.7  200.0 ns  1.9
+Time and memory of a rank  % of the iteration, of the device's memory
+  role                ranks   compute     %  communication   exposed     %  idle     memory    %
+  data-parallel rank      4  7.000 us  65.4       6.000 us  3.500 us  32.7   1.9  3.625 KiB  0.4
   ███████████████████████████████████████▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓░
   █ compute  ▓ exposed communication  ░ idle
 
@@ -38,15 +40,15 @@ Memory of a rank  peak 3.625 KiB, 0.4 % of 1.000 MiB: fits
   activations  448 B   12.1 %
   temporary    768 B   20.7 %
 
-Collectives
-  collective  ranks  calls  bytes      time    queued  bus bandwidth  of link limit
-  all-reduce      4      2  832 B  7.900 us  599.6 ns     158.0 MB/s         34.5 %
+Communication of a rank  of those that take part
+  communication  axis   ranks  calls  bytes      time    queued  bus bandwidth  of link limit
+  all-reduce     world      4      2  832 B  5.900 us  599.6 ns     211.5 MB/s         46.2 %
     by reduce-scatter direct, all-reduce ring, all-gather direct
 
 Costliest layers of 2
-  layer   forward  backward   compute          exchange
-  fc1    2.000 us  1.500 us  3.500 us  53.8 %  3.500 us
-  fc2    1.000 us  2.000 us  3.000 us  46.2 %  5.000 us
+  layer   forward  backward   compute  of all  communication
+  fc1    2.000 us  1.500 us  3.500 us  53.8 %       3.500 us
+  fc2    1.000 us  2.000 us  3.000 us  46.2 %       5.000 us
 
 Hottest links
   link                       alike      bytes      busy   bandwidth  utilisation
@@ -70,7 +72,7 @@ std::string without_colour(std::string text) {
 
 TEST(RunText, ColourChangesNothingElse) {
   const std::string colourful = write_run_text(example_run(), true);
-  EXPECT_THAT(colourful, HasSubstr("\x1b[1mTime of a rank\x1b[0m"));
+  EXPECT_THAT(colourful, HasSubstr("\x1b[1mTime and memory of a rank\x1b[0m"));
   EXPECT_EQ(without_colour(colourful), write_run_text(example_run(), false));
 }
 
@@ -83,17 +85,29 @@ TEST(RunText, SaysLoudlyThatMemoryDoesNotSuffice) {
   EXPECT_THAT(write_run_text(run, false), HasSubstr("peak 3.625 KiB, the device's capacity is not known\n"));
 }
 
-TEST(RunText, ShowsTheLatestOfManyClassesOfRanks) {
+// A straggler is a row of its own; where every rank differs, the row is of their means.
+TEST(RunText, RanksOfARoleThatDiffer) {
   armilla::Run run = example_run();
-  run.result.classes.resize(20, run.result.classes[0]);
-  for (std::int32_t i = 0; i < 20; ++i) {
-    run.result.classes[static_cast<std::size_t>(i)].representative = i;
-    run.result.classes[static_cast<std::size_t>(i)].finish = nanoseconds(10'000 + i);
+  run.result.classes.resize(2, run.result.classes[0]);
+  run.result.classes[0].ranks = 3;
+  run.result.classes[1].ranks = 1;
+  run.result.classes[1].representative = 2;
+  run.result.classes[1].compute = nanoseconds(9'000);
+  run.result.class_of = {0, 0, 1, 0};
+  std::string text = write_run_text(run, false);
+  EXPECT_THAT(text, HasSubstr("\n  ranks 0-1,3      3  7.000 us  65.4 "));
+  EXPECT_THAT(text, HasSubstr("\n  rank 2           1  9.000 us  84.1 "));
+  run.result.classes.resize(4, run.result.classes[0]);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    run.result.class_of[i] = i;
+    run.result.classes[i].ranks = 1;
+    run.result.classes[i].compute = nanoseconds(7'000 + 100 * i);
   }
-  const std::string text = write_run_text(run, false);
-  EXPECT_THAT(text, HasSubstr("  data-parallel rank #19 "));
-  EXPECT_THAT(text, Not(HasSubstr("#11")));
-  EXPECT_THAT(text, HasSubstr("  and 12 more classes of ranks, which finish no later\n"));
+  text = write_run_text(run, false);
+  EXPECT_THAT(text, HasSubstr("  data-parallel rank      4  7.150 us  66.8 "));
+  EXPECT_THAT(
+      text, HasSubstr("  means; ranks of a role differ: those of data-parallel rank compute for 7.000 us to "
+                      "7.300 us\n"));
 }
 
 // The example as one of several stages.
@@ -106,6 +120,8 @@ armilla::Run hybrid_run(std::size_t stages) {
   run.study.plan.micro_batches = 4;
   run.study.plan.zero_stage = 1;
   run.result.ranks = run.study.plan.ranks;
+  run.hybrid = true;
+  run.roles.clear();
   run.graph.programs.resize(stages, run.graph.programs[0]);
   run.graph.program_of.clear();
   for (std::uint32_t i = 0; i < 4 * stages; ++i) run.graph.program_of.push_back(i / 4);
@@ -123,35 +139,45 @@ armilla::Run hybrid_run(std::size_t stages) {
 
 TEST(RunText, AHybridRunHasARowPerRole) {
   const std::string text = write_run_text(hybrid_run(2), false);
-  EXPECT_THAT(text, HasSubstr("  plan     8 ranks = tensor 1 x pipeline 2 x data 4\n"
+  EXPECT_THAT(text, HasSubstr("  plan     8 ranks = pipeline 2 x data 4\n"
                               "           batch 32 = 4 replicas x 4 micro-batches of 2, fp32, momentum\n"
                               "           1f1b, ZeRO-1\n"));
   EXPECT_THAT(text,
               HasSubstr("Iteration time  10.70 us     2,990,654 samples/s     1,531,214,953 tokens/s     "
-                        "MFU 43.1 %     HFU 43.1 %\n"));
+                        "MFU 43.1 %     HFU 43.1 %\n"
+                        "  per GPU  430.7 MFLOP/s     191,401,869 tokens/s\n"));
   EXPECT_THAT(
       text,
-      HasSubstr("Time and memory of a rank by role  bubble 1.9 % of the time, 2.9 % of the computing time; "
-                "shares in %\n"
-                "  role     ranks   compute     %  world  bubble     memory    %\n"
-                "  stage 0      4  7.000 us  65.4   32.7     1.9  4.164 KiB  0.4\n"
-                "  stage 1      4  7.000 us  65.4   32.7     1.9  3.625 KiB  0.4\n"
-                "\n"
-                "Memory of stage 0, which needs most  peak 4.164 KiB, 0.4 % of 1.000 MiB: fits\n"));
-  EXPECT_THAT(text, HasSubstr("Collectives, summed over a rank of every role\n"
-                              "  collective  axis   ranks  calls  bytes"));
-  EXPECT_THAT(text, Not(HasSubstr("Costliest layers")));
+      HasSubstr(
+          "Time and memory of a rank  % of the iteration, of the device's memory; bubble 1.9 % of the time, "
+          "2.9 % of the computing time\n"
+          "  role     ranks   compute     %  communication   exposed     %  idle     memory    %\n"
+          "  stage 0      4  7.000 us  65.4       6.000 us  3.500 us  32.7   1.9  4.164 KiB  0.4\n"
+          "  stage 1      4  7.000 us  65.4       6.000 us  3.500 us  32.7   1.9  3.625 KiB  0.4\n"
+          "  stage 0  ████"));
+  EXPECT_THAT(text,
+              HasSubstr("\nMemory of stage 0, which needs most  peak 4.164 KiB, 0.4 % of 1.000 MiB: fits\n"));
+  EXPECT_THAT(text, HasSubstr("Costliest layers of 2\n"));
+}
+
+TEST(RunText, RolesWithTheSameFiguresAreOneRow) {
+  armilla::Run run = hybrid_run(4);
+  run.roles[3].use.activations = Bytes(500);
+  const std::string text = write_run_text(run, false);
+  EXPECT_THAT(text, HasSubstr("\n  stages 1,2      8  7.000 us "));
+  EXPECT_THAT(text, HasSubstr("\n  stage 3         4  7.000 us "));
 }
 
 TEST(RunText, ManyRolesStayOnTheScreen) {
   armilla::Run run = hybrid_run(64);
-  EXPECT_THAT(write_run_text(run, false), HasSubstr("  stage 18 "));
-  EXPECT_THAT(write_run_text(run, false), HasSubstr("\n  and 45 more\n"));
-  RankClass slow = run.result.classes[5];
-  slow.compute = nanoseconds(7'500);
-  run.result.classes.push_back(slow);
-  EXPECT_THAT(write_run_text(run, false),
-              HasSubstr("  ranks of a role differ: those of stage 5 compute for 7.000 us to 7.500 us\n"));
+  for (std::size_t i = 0; i < run.roles.size(); ++i)
+    run.roles[i].use.activations = Bytes(static_cast<std::int64_t>(100'000 + 1000 * i));
+  const std::string text = write_run_text(run, false);
+  EXPECT_THAT(text, HasSubstr("\n  stage 18      4 "));
+  EXPECT_THAT(text, HasSubstr("\n  and 45 more rows\n"));
+  // Bars of some of them, from the first to the last.
+  EXPECT_THAT(text, HasSubstr("\n  stage 0   █"));
+  EXPECT_THAT(text, HasSubstr("\n  stage 63  █"));
 }
 
 TEST(RunText, KindsBeyondTheWidthOfTheLineAreOneColumn) {
@@ -175,7 +201,7 @@ TEST(RunText, KindsBeyondTheWidthOfTheLineAreOneColumn) {
   const std::string text = write_run_text(run, false);
   const std::size_t begin = text.find("  role ");
   std::string header = text.substr(begin, text.find('\n', begin) - begin);
-  EXPECT_THAT(header, HasSubstr("  other  bubble "));
+  EXPECT_THAT(header, HasSubstr("  other  idle "));
   EXPECT_LE(display_width(header), kReportWidth);
   EXPECT_THAT(text, HasSubstr("  pipeline 15, expert 63 "));
 }
@@ -243,7 +269,54 @@ TEST(RunText, LinesFitTheTerminalEvenWithLongNames) {
         << text.substr(begin, end - begin);
     begin = end + 1;
   }
-  EXPECT_THAT(text, HasSubstr("...rojection/MatMul_with_a_long_name"));
+  EXPECT_THAT(text, HasSubstr("...ection/MatMul_with_a_long_name "));
+  // Whatever the width.
+  for (const std::size_t width : {60UL, 80UL, 140UL}) {
+    const std::string lines = write_run_text(run, {false, width});
+    for (std::size_t begin = 0; begin < lines.size();) {
+      const std::size_t end = lines.find('\n', begin);
+      EXPECT_LE(display_width(lines.substr(begin, end - begin)), width) << lines.substr(begin, end - begin);
+      begin = end + 1;
+    }
+  }
+}
+
+TEST(RunText, PerDeviceAndForTheWholeTraining) {
+  armilla::Run run = hybrid_run(2);
+  run.result.iteration = milliseconds(1000);
+  run.study.training.tokens = 15e12;
+  std::string text = write_run_text(run, false);
+  // 32 samples of 512 tokens a second.
+  EXPECT_THAT(text,
+              HasSubstr("\n  per GPU  4.608 kFLOP/s     2,048 tokens/s\n"
+                        "  15T tokens take 10596.4 days: 915,527,344 iterations, 2.03451M GPU-hours\n"));
+  run.study.training = {0, 1.28e6, ""};
+  run.study.machine.device.name = "tpu-v4";
+  text = write_run_text(run, false);
+  EXPECT_THAT(text, HasSubstr("  1.28M samples take 11.11 h: 40,000 iterations, 88.9 TPU-hours\n"));
+}
+
+TEST(RunText, SaysWhatIf) {
+  armilla::Run run = example_run();
+  run.study.what_if.ranks = {{{3, 3}, 1.2, "a"}};
+  run.ideal = microseconds(10);
+  EXPECT_THAT(write_run_text(run, false),
+              HasSubstr("\nWhat if\n  rank 3 takes 1.2 times as long to compute\n"
+                        "  effect: the iteration takes 10.70 us, 700.0 ns (7.0 %) longer than the 10.00 us "
+                        "without\n"));
+  run.study.what_if.ranks[0].time = 1;
+  run.ideal = run.result.iteration;
+  EXPECT_THAT(write_run_text(run, false), HasSubstr("\nWhat if\n  every factor is 1: nothing differs\n"));
+}
+
+// Ring attention and pipelines use links as collectives do.
+TEST(RunText, MessagesHaveARow) {
+  armilla::Run run = example_run();
+  run.graph.transfers = {{1, 0, Bytes(1 << 20), PeerKind::shift, 0}};
+  const std::uint32_t send = run.graph.programs[0].add(NodeKind::send, Phase::forward, 0, 0, 0, {});
+  run.result.classes[0].others = {{microseconds(1), microseconds(8), send}};
+  EXPECT_THAT(write_run_text(run, false), HasSubstr("  send           world      2      1  1.000 MiB  7.000 "
+                                                    "us             149.8 GB/s         49.9 %\n"));
 }
 
 TEST(RunText, AnEmptyRunIsReportedWithoutNumbersThatDoNotExist) {

@@ -58,16 +58,24 @@ std::string printable(std::string_view text) {
 }
 
 std::string shorten(std::string_view text, std::size_t width) {
-  if (display_width(text) <= width || width < 4) return std::string(text);
-  std::size_t begin = text.size();
-  for (std::size_t kept = 0; kept < width - 3; ++kept) {
-    --begin;
-    while (begin > 0 && continues_character(text[begin])) --begin;
+  constexpr std::string_view kGap = "...";
+  if (display_width(text) <= width || width <= kGap.size()) return std::string(text);
+  const std::size_t kept = width - kGap.size();
+  std::size_t head = 0;
+  for (std::size_t i = 0; i < kept / 2; ++i) {
+    ++head;
+    while (head < text.size() && continues_character(text[head])) ++head;
   }
-  return "..." + std::string(text.substr(begin));
+  std::size_t tail = text.size();
+  for (std::size_t i = 0; i < kept - kept / 2; ++i) {
+    --tail;
+    while (tail > 0 && continues_character(text[tail])) --tail;
+  }
+  return std::string(text.substr(0, head)) + std::string(kGap) + std::string(text.substr(tail));
 }
 
-std::string wrap(std::string_view text, std::string_view first) {
+std::string wrap(std::string_view text, std::string_view first, std::size_t columns) {
+  columns = std::min(columns, kReportWidth);
   std::string lines(first);
   const std::string indent(display_width(first), ' ');
   std::size_t column = indent.size();
@@ -77,7 +85,7 @@ std::string wrap(std::string_view text, std::string_view first) {
     const std::string word = printable(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (word.empty()) continue;
-    if (!at_start && column + 1 + display_width(word) > kReportWidth) {
+    if (!at_start && column + 1 + display_width(word) > columns) {
       lines += '\n' + indent;
       column = indent.size();
       at_start = true;
@@ -93,27 +101,76 @@ std::string wrap(std::string_view text, std::string_view first) {
   return lines + '\n';
 }
 
-std::string to_text(const TextTable& table, std::size_t indent, bool colour) {
-  std::vector<std::size_t> widths;
-  for (const TextColumn& column : table.columns) widths.push_back(display_width(column.header));
+namespace {
+
+constexpr std::size_t kGap = 2;          // between columns
+constexpr std::size_t kNarrowName = 12;  // names are not shortened further for the sake of other columns
+
+// Which columns are shown, and how wide each of them is.
+struct Layout {
+  std::vector<std::size_t> columns, widths;
+};
+
+std::size_t width_of(const Layout& layout) {
+  std::size_t width = layout.columns.empty() ? 0 : kGap * (layout.columns.size() - 1);
+  for (const std::size_t column : layout.columns) width += layout.widths[column];
+  return width;
+}
+
+// Narrows the widest names first, none below `least`.
+void narrow_names(const TextTable& table, std::size_t width, std::size_t least, Layout& layout) {
+  while (width_of(layout) > width) {
+    std::size_t widest = SIZE_MAX;
+    for (const std::size_t c : layout.columns) {
+      const bool can = !table.columns[c].right && layout.widths[c] > least &&
+                       layout.widths[c] > display_width(table.columns[c].header);
+      if (can && (widest == SIZE_MAX || layout.widths[c] > layout.widths[widest])) widest = c;
+    }
+    if (widest == SIZE_MAX) return;
+    --layout.widths[widest];
+  }
+}
+
+Layout layout_of(const TextTable& table, const std::vector<std::size_t>& natural, std::size_t width) {
+  Layout layout;
+  for (std::size_t c = 0; c < natural.size(); ++c) layout.columns.push_back(c);
+  while (true) {
+    layout.widths = natural;
+    narrow_names(table, width, kNarrowName, layout);
+    const auto spare = std::max_element(
+        layout.columns.begin(), layout.columns.end(),
+        [&](std::size_t a, std::size_t b) { return table.columns[a].spare < table.columns[b].spare; });
+    if (width_of(layout) <= width || spare == layout.columns.end() || table.columns[*spare].spare == 0) break;
+    layout.columns.erase(spare);
+  }
+  narrow_names(table, width, 1, layout);
+  return layout;
+}
+
+}  // namespace
+
+std::string to_text(const TextTable& table, std::size_t indent, const TextStyle& style) {
+  std::vector<std::size_t> natural;
+  for (const TextColumn& column : table.columns) natural.push_back(display_width(column.header));
   std::vector<std::vector<std::string>> rows = table.rows;
   for (std::vector<std::string>& row : rows) {
     for (std::size_t c = 0; c < row.size(); ++c) {
       row[c] = shorten(printable(row[c]), table.columns[c].widest);
-      widths[c] = std::max(widths[c], display_width(row[c]));
+      natural[c] = std::max(natural[c], display_width(row[c]));
     }
   }
+  const Layout layout = layout_of(table, natural, style.width - std::min(style.width, indent));
   const auto line_of = [&](const auto& cell_at) {
     std::string line(indent, ' ');
-    for (std::size_t c = 0; c < widths.size(); ++c) {
-      if (c > 0) line += "  ";
-      line += padded(cell_at(c), widths[c], table.columns[c].right);
+    for (const std::size_t c : layout.columns) {
+      if (c != layout.columns.front()) line += std::string(kGap, ' ');
+      line += padded(shorten(cell_at(c), layout.widths[c]), layout.widths[c], table.columns[c].right);
     }
     trim_end(line);
     return line;
   };
   std::string text =
-      paint(line_of([&](std::size_t c) { return table.columns[c].header; }), Ink::dim, colour) + '\n';
+      paint(line_of([&](std::size_t c) { return table.columns[c].header; }), Ink::dim, style.colour) + '\n';
   for (const std::vector<std::string>& row : rows)
     text += line_of([&](std::size_t c) { return row[c]; }) + '\n';
   return text;

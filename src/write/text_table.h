@@ -2,7 +2,8 @@
 //
 // Width counts code points (one column each; wide and combining characters are not told apart). Names come
 // from model files, so control characters, which could drive the terminal, are shown as '?'. Colour is ANSI
-// SGR and only ever wraps whole, already padded pieces of text.
+// SGR and only ever wraps whole, already padded pieces of text. Tables fit the width they are given as far as
+// their numbers allow: names are shortened first, then the columns that matter least are left out.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +13,33 @@
 
 namespace armilla {
 
-inline constexpr std::size_t kReportWidth = 100;
+inline constexpr std::size_t kReportWidth = 100;  // where nobody says how wide the terminal is
+
+struct TextStyle {
+  bool colour = false;
+  std::size_t width = kReportWidth;  // of tables; paragraphs end at kReportWidth, however wide the terminal
+
+  // Implicit: most text only knows whether it is coloured.
+  TextStyle(bool wants_colour = false, std::size_t columns = kReportWidth)
+      : colour(wants_colour), width(columns) {}
+};
 
 enum class Ink { plain, bold, dim, red, green, yellow, blue };
 std::string paint(std::string_view text, Ink ink, bool colour);
 
 std::size_t display_width(std::string_view text);
 std::string printable(std::string_view text);
-// At most `width` columns: the end of a name tells more than its beginning, which gives way to "...".
+// At most `width` columns: the middle of a longer name gives way to "...".
 std::string shorten(std::string_view text, std::size_t width);
-// Paragraph of at most kReportWidth columns; the first line begins with `first`, the others are indented as
-// far.
-std::string wrap(std::string_view text, std::string_view first);
+// Paragraph of at most `columns` columns, and never more than kReportWidth; the first line begins with
+// `first`, the others are indented as far.
+std::string wrap(std::string_view text, std::string_view first, std::size_t columns = kReportWidth);
 
 struct TextColumn {
   std::string header;
   bool right = true;              // numbers; false: left-aligned names
   std::size_t widest = SIZE_MAX;  // longer cells are shortened
+  int spare = 0;  // where the line is too short, columns with larger numbers go first; 0: never
 };
 
 struct TextTable {
@@ -37,6 +48,6 @@ struct TextTable {
 };
 
 // Two spaces between columns, `indent` before the first, no trailing spaces. Headers are dim in colour.
-std::string to_text(const TextTable& table, std::size_t indent, bool colour);
+std::string to_text(const TextTable& table, std::size_t indent, const TextStyle& style);
 
 }  // namespace armilla

@@ -31,17 +31,42 @@ TEST(TextTable, ShowsControlCharactersAsQuestionMarks) {
   EXPECT_EQ(to_text({{{"n", false}}, {{"a\tb"}}}, 0, false), "n\na?b\n");
 }
 
-TEST(Shorten, KeepsTheEndOfANameWithinTheWidth) {
-  EXPECT_EQ(shorten("/layer4/conv2/Conv", 12), "...onv2/Conv");
+TEST(TextTable, FitsTheWidth) {
+  const TextTable table{
+      {{"layer", false}, {"forward"}, {"backward", true, SIZE_MAX, 1}, {"%", true, SIZE_MAX, 2}},
+      {{"/encoder/layer.0/attention/self/query/MatMul", "1.234 ms", "2.345 ms", "12.3"}}};
+  const auto lines = [&](std::size_t width) { return to_text(table, 2, {false, width}); };
+  EXPECT_EQ(lines(100),
+            "  layer                                         forward  backward     %\n"
+            "  /encoder/layer.0/attention/self/query/MatMul  1.234 ms  2.345 ms  12.3\n");
+  // Names give way first, down to a dozen characters, ...
+  EXPECT_EQ(lines(50),
+            "  layer                      forward  backward     %\n"
+            "  /encoder/l...uery/MatMul  1.234 ms  2.345 ms  12.3\n");
+  // ... then the columns that matter least.
+  EXPECT_EQ(lines(36),
+            "  layer          forward  backward\n"
+            "  /encod...atMul  1.234 ms  2.345 ms\n");
+  EXPECT_EQ(lines(24),
+            "  layer         forward\n"
+            "  /enc...atMul  1.234 ms\n");
+  EXPECT_EQ(lines(10), lines(1));  // numbers stay whole
+}
+
+TEST(Shorten, LeavesOutTheMiddleOfALongName) {
+  EXPECT_EQ(shorten("/layer4/conv2/Conv", 12), "/lay.../Conv");
   EXPECT_EQ(shorten("short", 12), "short");
   EXPECT_EQ(display_width(shorten("ééééééééé", 6)), 6u);
-  EXPECT_EQ(shorten("ééééééééé", 6), "...ééé");
+  EXPECT_EQ(shorten("ééééééééé", 6), "é...éé");
+  EXPECT_EQ(shorten("long name", 3), "long name");
 }
 
 TEST(Wrap, BreaksBetweenWordsAndIndents) {
   const std::string word(40, 'w');
   EXPECT_EQ(wrap(word + " " + word + " " + word, "- "), "- " + word + " " + word + "\n  " + word + "\n");
   EXPECT_EQ(wrap("", "- "), "- \n");
+  EXPECT_EQ(wrap(word + " " + word, "- ", 60), "- " + word + "\n  " + word + "\n");
+  EXPECT_EQ(wrap(word + " " + word + " " + word, "- ", 300), wrap(word + " " + word + " " + word, "- "));
   // A word longer than the line stays whole.
   const std::string path(150, 'p');
   EXPECT_EQ(wrap("see " + path, "  "), "  see\n  " + path + "\n");

@@ -6,9 +6,11 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/units_text.h"
 #include "ir/metrics.h"
 #include "ir/rank_ranges.h"
 #include "ir/stage_table.h"
+#include "write/what_if_text.h"
 
 namespace armilla {
 namespace {
@@ -271,10 +273,34 @@ const RankClass& class_of(const Run& run, std::int64_t rank) {
   return run.result.classes[run.result.class_of[static_cast<std::size_t>(rank)]];
 }
 
+// The settings beside the iteration, and the iteration as it would be without them.
+void add_what_if(const Run& run, Timeline& timeline) {
+  const std::vector<std::string> settings = what_if_settings(run);
+  if (settings.empty()) return;
+  TraceProcess& process = timeline.processes.emplace_back();
+  process.name = "what if";
+  process.rank = static_cast<std::int32_t>(run.result.ranks);
+  const auto add = [&](const std::string& track, const std::string& name, Time end) -> TraceSlice& {
+    TraceSlice slice;
+    slice.end = end;
+    slice.name = timeline.texts.emplace_back(name);
+    slice.category = "what if";
+    process.tracks.push_back({track, {std::move(slice)}});
+    return process.tracks.back().slices.back();
+  };
+  for (std::size_t i = 0; i < settings.size(); ++i)
+    add(i == 0 ? "settings" : fmt::format("settings ({})", i + 1), settings[i], run.result.iteration);
+  if (!run.ideal) return;
+  TraceSlice& ideal = add("without", fmt::format("{} without", to_text(*run.ideal)), *run.ideal);
+  ideal.arguments.push_back({"effect", timeline.texts.emplace_back(what_if_effect(run))});
+  ideal.arguments.push_back({"difference_us", in_microseconds(run.result.iteration - *run.ideal)});
+}
+
 }  // namespace
 
 Timeline make_timeline(const Run& run, const TimelineSelection& selection) {
   Timeline timeline;
+  add_what_if(run, timeline);
   const Context context{run, selection, index_records(run), Peers(run.graph)};
   std::uint64_t next_flow = 1;
   if (selection.ranks.empty()) {

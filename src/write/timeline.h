@@ -4,13 +4,15 @@
 // A process is a class of ranks that behaved alike, seen from its lowest rank; or, where ranks are chosen,
 // one of these with what its class did. Its tracks are the compute units, the collectives (from issue to
 // completion), point-to-point messages, remote memory, the host, and the chunks working in each network
-// dimension; pauses are not shown. Slices of one track never overlap: what runs at the same time is spread
-// over lanes, "collectives", "collectives (2)", and so on. A counter tells the memory that the rank holds. A
-// flow leads from a computation to each collective that waited for it. All text is viewed in the Run, which
-// must outlive the timeline.
+// dimension; pauses are not shown. Where the run deviates from the ideal machine, a process of its own says
+// how, and how long the iteration takes without. Slices of one track never overlap: what runs at the same
+// time is spread over lanes, "collectives", "collectives (2)", and so on. A counter tells the memory that the
+// rank holds. A flow leads from a computation to each collective that waited for it. All text is viewed in
+// the Run, which must outlive the timeline, or in the timeline itself.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -51,13 +53,14 @@ struct TraceCounter {
 
 struct TraceProcess {
   std::string name;
-  std::int32_t rank = 0;
+  std::int32_t rank = 0;  // one beyond the last: what all ranks are subject to
   std::vector<TraceTrack> tracks;
   std::vector<TraceCounter> counters;
 };
 
 struct Timeline {
   std::vector<TraceProcess> processes;  // those with recorded intervals
+  std::deque<std::string> texts;        // that the run does not hold
 };
 
 // What of a run to show. Slices are shown whole where any part of them lies in the window.

@@ -32,6 +32,26 @@ TEST(Timeline, HasOneProcessPerRecordedClassAndATrackPerLane) {
                           "chunks on nvlink (2)", "chunks on rail"));
 }
 
+TEST(Timeline, SaysWhatIf) {
+  armilla::Run run = example_run();
+  run.study.what_if.ranks = {{{3, 3}, 1.2, "a"}};
+  run.study.what_if.jitter = {0.05, 3};
+  run.ideal = microseconds(10);
+  const Timeline timeline = make_timeline(run);
+  ASSERT_EQ(timeline.processes.size(), 2u);
+  const TraceProcess& process = timeline.processes[0];
+  EXPECT_EQ(process.name, "what if");
+  EXPECT_EQ(process.rank, 4);
+  EXPECT_THAT(track_names(process), ElementsAre("settings", "settings (2)", "without"));
+  EXPECT_EQ(process.tracks[0].slices[0].name, "rank 3 takes 1.2 times as long to compute");
+  EXPECT_EQ(process.tracks[0].slices[0].end, run.result.iteration);
+  const TraceSlice& without = process.tracks[2].slices[0];
+  EXPECT_EQ(without.name, "10.00 us without");
+  EXPECT_EQ(without.end, microseconds(10));
+  EXPECT_EQ(std::get<std::string_view>(without.arguments[0].value),
+            "the iteration takes 10.70 us, 700.0 ns (7.0 %) longer than the 10.00 us without");
+}
+
 // A rank of a role whose memory is known: 832 bytes all the time, 100 more while its first node computes.
 armilla::Run run_with_memory() {
   armilla::Run run = example_run();

@@ -1,0 +1,17 @@
+// One name for several that differ in numbers only, so that equal rows of a table can be one:
+// "pipeline rank 1" ... "pipeline rank 6" are "pipeline ranks 1-6".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace armilla {
+
+// Where the names have no such pattern: the first "and N more". `names` must not be empty.
+std::string name_of_all(const std::vector<std::string>& names);
+
+// "1 sample", "2 samples".
+std::string counted(std::int64_t count, const std::string& noun);
+
+}  // namespace armilla

@@ -1,0 +1,47 @@
+// The parts of a run's report for the terminal (write/run_text.h): every job has the same ones, whatever it
+// was read from. A part that has nothing to say is empty.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+#include <string_view>
+
+#include "ir/study.h"
+#include "write/text_table.h"
+
+namespace armilla {
+
+std::string title_section(const Run& run, const TextStyle& style);     // what was simulated
+std::string headline_section(const Run& run, const TextStyle& style);  // how long it takes
+std::string time_section(const Run& run, const TextStyle& style);      // what ranks did meanwhile
+std::string memory_section(const Run& run, const TextStyle& style);
+std::string communication_section(const Run& run, const TextStyle& style);
+std::string layer_section(const Run& run, const TextStyle& style);
+std::string link_section(const Run& run, const TextStyle& style);
+
+inline double ratio(double part, double whole) {
+  return whole > 0 ? part / whole : 0;
+}
+inline double ratio(Time part, Time whole) {
+  return ratio(static_cast<double>(part.value), static_cast<double>(whole.value));
+}
+inline double ratio(Bytes part, Bytes whole) {
+  return ratio(static_cast<double>(part.value), static_cast<double>(whole.value));
+}
+
+inline std::string percent(double fraction) {
+  return std::isfinite(fraction) ? fmt::format("{:.1f} %", 100 * fraction) : "unknown";
+}
+inline std::string percent_digits(double fraction) {  // of a column that says "%"
+  return std::isfinite(fraction) ? fmt::format("{:.1f}", 100 * fraction) : "unknown";
+}
+
+inline std::string heading(std::string_view text, const TextStyle& style, std::string_view remark = {}) {
+  std::string line = '\n' + paint(text, Ink::bold, style.colour);
+  if (!remark.empty()) line += "  " + paint(remark, Ink::dim, style.colour);
+  return line + '\n';
+}
+
+}  // namespace armilla
