@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/model_flags.h"
 #include "read/machine_yaml.h"
+#include "read/scalesim_config.h"
 #include "study/layer_costs.h"
 #include "study/precision.h"
 #include "write/layers.h"
@@ -37,11 +38,17 @@ class LayersCommand final : public Command {
       table = layer_table(model_.read());
     } else {
       const Device device = load_device(device_, "--device " + device_);
-      const std::unique_ptr<CostModel> cost = make_cost_model(parse_component(compute_, "--compute"), device);
+      const std::unique_ptr<CostModel> cost =
+          make_cost_model(read_compute_choice(compute_, "--compute"), device);
       const Model model = model_.read();
       check_precision(model, *cost, device.name, "--device " + device_);
       table = costed_layers(model, *cost, fmt::format("{} on {}", compute_, device.name));
     }
+    if (waits_for_dram())
+      table.notes.push_back(
+          "a convolution waits for DRAM as the product of its windows does; 'armilla scalesim' follows the "
+          "words "
+          "that windows share");
     std::vector<NamedContents> files;
     if (!json_.empty()) files.push_back({json_, write_layers_json(table)});
     if (!csv_.empty()) files.push_back({csv_, write_layers_csv(table)});
@@ -51,6 +58,12 @@ class LayersCommand final : public Command {
   }
 
  private:
+  bool waits_for_dram() const {
+    if (compute_.empty()) return false;
+    const ComponentChoice choice = read_compute_choice(compute_, "--compute");
+    return choice.parameters.contains("dram_bandwidth");
+  }
+
   ModelFlags model_;
   std::string compute_, json_, csv_;
   std::string device_ = "a100-80gb-sxm";

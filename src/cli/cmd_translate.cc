@@ -16,6 +16,7 @@
 #include "read/astra_text.h"
 #include "read/issue_log.h"
 #include "read/machine_yaml.h"
+#include "read/scalesim_config.h"
 #include "study/precision.h"
 #include "study/trace_formats.h"
 #include "study/translate.h"
@@ -191,7 +192,8 @@ class TranslateCommand final : public Command {
       options_.dtype = *dtype;
     }
     const Device device = load_device(device_, "--device " + device_);
-    const std::unique_ptr<CostModel> cost = make_cost_model(parse_component(compute_, "--compute"), device);
+    const std::unique_ptr<CostModel> cost =
+        make_cost_model(read_compute_choice(compute_, "--compute"), device);
     model_.model = input_;
     const Model model = model_.read();
     check_precision(model, *cost, device.name, "--device " + device_);

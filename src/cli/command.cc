@@ -38,6 +38,12 @@ constexpr std::array kAstra2Examples = {
             "allreduce.pftrace",
             "the same under Armilla's own, with a timeline"},
 };
+constexpr std::array kScaleSimExamples = {
+    Example{"scalesim -c examples/scalesim/edge.cfg -t examples/scalesim/lenet.csv -p reports",
+            "cycles, stalls and traffic of convolutions, with SCALE-Sim's reports"},
+    Example{"scalesim -c examples/scalesim/edge.cfg -t examples/scalesim/attention.csv -i gemm",
+            "of matrix products"},
+};
 constexpr std::array kCollectiveExamples = {
     Example{"collective all-reduce --machine dgx-a100 --ranks 64 --bytes 1MiB,32MiB,1GiB",
             "time and bus bandwidth, as nccl-tests prints them"},
@@ -108,6 +114,8 @@ constexpr std::array kCommands = {
                 make_astra2_command},
     CommandInfo{"astra1", "run a text workload with the files and flags of ASTRA-sim 1.0", kAstra1Examples,
                 make_astra1_command},
+    CommandInfo{"scalesim", "run a topology with the files and flags of SCALE-Sim", kScaleSimExamples,
+                make_scalesim_command},
     CommandInfo{"completion", "print the completion script of a shell", kCompletionExamples,
                 make_completion_command},
 };

@@ -6,7 +6,9 @@
 #include <array>
 
 #include "base/checked.h"
+#include "cost/operand_matrix.h"
 #include "cost/roofline.h"
+#include "cost/systolic_memory.h"
 
 namespace armilla {
 namespace {
@@ -75,6 +77,7 @@ struct SystolicOptions {
   Frequency frequency;
   bool reported_cycles = false;
   bool memory_bound = false;
+  SystolicBuffers buffers;
 };
 
 class Systolic : public CostModel {
@@ -108,7 +111,13 @@ class Systolic : public CostModel {
     if (one.folds == 0 || gemm.count < 1) return 0;
     const std::int64_t folds = ceiling(saturating_multiply(one.folds, gemm.count), options_.arrays);
     const std::int64_t compute = saturating_multiply(folds, one.cycles_per_fold);
-    return options_.reported_cycles ? compute - ceiling(gemm.count, options_.arrays) : compute;
+    const std::int64_t last = options_.reported_cycles ? ceiling(gemm.count, options_.arrays) : 0;
+    return saturating_add(compute - last, saturating_multiply(stalls(gemm), gemm.count));
+  }
+
+  std::int64_t stalls(const Gemm& gemm) const {
+    if (!options_.buffers.limited) return 0;
+    return stall_cycles(options_.array, options_.buffers, gemm.m, gemm.n, gemm.k);
   }
 
   Device device_;
@@ -124,14 +133,29 @@ std::int64_t bounded_count(const ParameterValues& values, std::string_view name)
   return value;
 }
 
-std::int64_t outputs(std::int64_t input, std::int64_t filter, std::int64_t stride, const std::string& where) {
-  if (input < 1 || filter < 1 || stride < 1)
-    throw Error(where, "sizes and strides of a convolution must be at least 1");
-  const std::int64_t first_to_last = input - filter;
-  if (first_to_last < 0)
-    throw Error(where, fmt::format("a filter of {} does not fit an input of {}", filter, input),
-                "SCALE-Sim's inputs include their padding");
-  return first_to_last / stride + (first_to_last % stride != 0 ? 1 : 0) + 1;
+std::int64_t words_of(const ParameterValues& values, std::string_view name, std::int64_t word) {
+  const std::int64_t words = values.bytes(name).value / word;
+  if (words < 1024) throw Error(values.where(name), "is too small", "a buffer holds at least 1024 words");
+  return words;
+}
+
+void read_buffers(const ParameterValues& values, SystolicOptions& options) {
+  if (!values.is_set("dram_bandwidth")) return;
+  SystolicBuffers& buffers = options.buffers;
+  if (options.arrays > 1)
+    throw Error(values.where("dram_bandwidth"), "waiting for DRAM is modelled for one array only",
+                "leave out 'arrays' or 'dram_bandwidth'");
+  if (options.memory_bound)
+    throw Error(values.where("dram_bandwidth"), "and memory_bound wait for the same memory twice",
+                "leave out one of them");
+  const std::int64_t word = values.count("word");
+  if (word < 1 || word > 16) throw Error(values.where("word"), "lies between 1 and 16");
+  const std::int64_t bandwidth = bounded_count(values, "dram_bandwidth");
+  buffers.limited = true;
+  buffers.ifmap = words_of(values, "ifmap_sram", word);
+  buffers.filter = words_of(values, "filter_sram", word);
+  buffers.ofmap = words_of(values, "ofmap_sram", word);
+  buffers.ifmap_bandwidth = buffers.filter_bandwidth = buffers.ofmap_bandwidth = bandwidth;
 }
 
 }  // namespace
@@ -163,8 +187,7 @@ SystolicResult evaluate(const SystolicArray& array, const Gemm& gemm) {
 }
 
 Gemm to_gemm(const ConvolutionShape& shape, const std::string& where) {
-  const std::int64_t height = outputs(shape.ifmap_height, shape.filter_height, shape.stride_height, where);
-  const std::int64_t width = outputs(shape.ifmap_width, shape.filter_width, shape.stride_width, where);
+  const auto [height, width] = output_size(shape, where);
   if (shape.channels < 1 || shape.filters < 1)
     throw Error(where, "a convolution has at least 1 channel and 1 filter");
   Gemm gemm;
@@ -189,6 +212,7 @@ std::unique_ptr<CostModel> make_systolic(const Device& device, const ParameterVa
   options.frequency = values.frequency("frequency");
   options.reported_cycles = values.choice("cycles") == "reported";
   options.memory_bound = values.boolean("memory_bound");
+  read_buffers(values, options);
   return std::make_unique<Systolic>(device, options);
 }
 

@@ -8,23 +8,17 @@
 // in F = ceil(Sr/R) * ceil(Sc/C) folds that do not overlap; a partial fold costs as much as a whole one.
 // SCALE-Sim's report says "total cycles" for one cycle less than that (the index of the last cycle), divides
 // ws and is utilisation by a fold of 2R + 2C + T - 3 cycles, and adds F (R + C) to the output writes of os;
-// these are reported as it does. Counts are words; what exceeds 64 bits saturates. Not modelled: DRAM stalls
-// (none in CALC mode), double buffering, depth-wise layers (to be given as one product per channel).
+// these are reported as it does. Counts are words; what exceeds 64 bits saturates. Stalls for DRAM and
+// traffic: cost/systolic_memory.h. Depth-wise layers are to be given as one product per channel.
 #pragma once
 
 #include <cstdint>
 
 #include "cost/cost.h"
+#include "ir/systolic.h"
 #include "ir/work.h"
 
 namespace armilla {
-
-enum class Dataflow : std::uint8_t { output_stationary, weight_stationary, input_stationary };
-
-struct SystolicArray {
-  std::int64_t rows = 256, columns = 256;
-  Dataflow dataflow = Dataflow::weight_stationary;
-};
 
 struct SystolicResult {
   std::int64_t folds = 0, cycles_per_fold = 0;
@@ -39,16 +33,8 @@ struct SystolicResult {
 // the array not empty.
 SystolicResult evaluate(const SystolicArray& array, const Gemm& gemm);
 
-// A convolution without padding over one image, as a SCALE-Sim topology gives it.
-struct ConvolutionShape {
-  std::int64_t ifmap_height = 1, ifmap_width = 1;
-  std::int64_t filter_height = 1, filter_width = 1;
-  std::int64_t channels = 1, filters = 1;
-  std::int64_t stride_height = 1, stride_width = 1;
-};
-
-// Its im2col product: M = output pixels, N = filters, K = window. Throws Error (beginning with `where`) for
-// sizes that are not positive, a filter larger than its input, and sizes that overflow.
+// The im2col product of a convolution: M = output pixels, N = filters, K = window. Throws Error (beginning
+// with `where`) for sizes that are not positive, a filter larger than its input, and sizes that overflow.
 Gemm to_gemm(const ConvolutionShape& shape, const std::string& where);
 
 inline constexpr ParameterInfo kSystolicParameters[] = {
@@ -61,6 +47,12 @@ inline constexpr ParameterInfo kSystolicParameters[] = {
      "compute, or reported: one less per product, as SCALE-Sim prints it", "compute|reported"},
     {"memory_bound", ParameterType::boolean, "false",
      "whether a product also waits for its memory traffic at the device's attainable bandwidth"},
+    {"dram_bandwidth", ParameterType::count, "",
+     "words per cycle from DRAM to each buffer, for which the array waits; default: it never waits"},
+    {"ifmap_sram", ParameterType::bytes, "6MiB", "buffer of the left operand, with dram_bandwidth"},
+    {"filter_sram", ParameterType::bytes, "6MiB", "buffer of the right operand, with dram_bandwidth"},
+    {"ofmap_sram", ParameterType::bytes, "2MiB", "buffer of the result, with dram_bandwidth"},
+    {"word", ParameterType::count, "1", "bytes of a word in the buffers, at most 16; SCALE-Sim's are 1"},
 };
 
 // Matrix work takes cycles / frequency; element-wise work and copies take their roofline time on the device.

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/error_testing.h"
+#include "cost/systolic_memory.h"
 
 namespace armilla {
 namespace {
@@ -236,6 +237,35 @@ TEST(SystolicModel, BadParametersAreRefused) {
   EXPECT_EQ(
       error_of([] { model_of("systolic:frequency=1"); }),
       "--compute: frequency: '1' has no unit\n  hint: expected a frequency with its unit, such as '1.41GHz'");
+}
+
+// One array with small buffers waits; with large ones it does not.
+TEST(Systolic, WaitsForDramWhereItsBandwidthIsGiven) {
+  const Work work = product(200, 300, 400, 2);
+  const std::string array = "systolic:rows=8,columns=8,dataflow=os";
+  const std::int64_t free = model_of(array)->cycles(work);
+  EXPECT_EQ(model_of(array + ",dram_bandwidth=1")->cycles(work), free);
+  SystolicBuffers buffers;
+  buffers.limited = true;
+  buffers.ifmap = buffers.filter = buffers.ofmap = 2048;
+  buffers.ifmap_bandwidth = buffers.filter_bandwidth = buffers.ofmap_bandwidth = 3;
+  const std::int64_t stalls = stall_cycles({8, 8, Dataflow::output_stationary}, buffers, 200, 300, 400);
+  EXPECT_GT(stalls, 0);
+  const std::string small =
+      array + ",dram_bandwidth=3,ifmap_sram=4KiB,filter_sram=4KiB,ofmap_sram=4KiB,word=2";
+  EXPECT_EQ(model_of(small)->cycles(work), free + 2 * stalls);
+  EXPECT_EQ(model_of(small)->time(work), from_seconds(static_cast<double>(free + 2 * stalls) * 1e-9));
+}
+
+TEST(Systolic, RefusesBuffersThatMakeNoSense) {
+  EXPECT_EQ(error_of([] { model_of("systolic:arrays=2,dram_bandwidth=1"); }),
+            "--compute: dram_bandwidth: waiting for DRAM is modelled for one array only\n  hint: leave out "
+            "'arrays' or "
+            "'dram_bandwidth'");
+  EXPECT_EQ(error_of([] { model_of("systolic:dram_bandwidth=1,ifmap_sram=100B"); }),
+            "--compute: ifmap_sram: is too small\n  hint: a buffer holds at least 1024 words");
+  EXPECT_EQ(error_of([] { model_of("systolic:dram_bandwidth=1,word=0"); }),
+            "--compute: word: lies between 1 and 16");
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ struct LayerRow {
   Bytes weight_bytes;
   std::int64_t parameters = 0;
   Bytes parameter_bytes;
-  DType dtype = DType::unknown;  // of the weights; without weights, of the output
+  DType dtype = DType::unknown;       // of the weights; without weights, of the output
   std::optional<Shape> output_shape;  // absent where the output is no tensor (a sequence)
   std::int64_t forward_macs = 0;
   Flops forward_flops;

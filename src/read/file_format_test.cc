@@ -138,6 +138,7 @@ TEST(FileFormat, TellsScaleSimsFilesApart) {
       {"scalesim-topology", "Layer, IFMAP Width, IFMAP Width, Filter Height, Filter Width, Channels,\n"},
       {"scalesim-topology", "Layer name,\xC2\xA0IFMAP Height,\xC2\xA0IFMAP Width,\xC2\xA0Filter Height,\n"},
       {"scalesim-topology", "Layer,M,N,K,\n"},
+      {"scalesim-topology", "\n# net\nLayer Name, M, N, K, Sparsity,\n"},
       {"scalesim-config", "[general]\nrun_name = a\n"},
       {"scalesim-report", "LayerID, Total Cycles, Stall Cycles, Overall Util %,\n"},
       {"scalesim-layout", "Layer name, IFMAP Height Intraline Factor, IFMAP Width Intraline Factor,\n"},

@@ -14,6 +14,7 @@
 #include "read/embedded.h"
 #include "read/machine_yaml.h"
 #include "read/namesake.h"
+#include "read/scalesim_topology.h"
 #include "read/zoo.h"
 
 namespace armilla {
@@ -25,6 +26,8 @@ constexpr std::array kModelFormats = {
                 true},
     ModelFormat{FileKind::huggingface, "config.json of a Hugging Face model", ".json", read_huggingface_json,
                 true},
+    ModelFormat{FileKind::scalesim_topology, "topology of SCALE-Sim: a table of convolutions, or of products",
+                ".csv", read_scalesim_model, false},
 };
 
 // What is known to be something else is refused; of the rest, the suffix says what it was meant to be.

@@ -277,7 +277,10 @@ Kind sniff_text(std::string_view text) {
   if (line.starts_with("Nodes ") && text.find("\nTiers ") != text.npos) return Kind::htsim_topology;
   const Kind by_keys = sniff_yaml(text);
   if (by_keys != Kind::text && by_keys != Kind::yaml) return by_keys;
-  const Kind by_header = sniff_table(line);
+  std::string_view table = text;
+  while (table.starts_with('#') && table.find('\n') != table.npos)  // SCALE-Sim's readers skip such lines
+    table = without_blank(table.substr(table.find('\n')));
+  const Kind by_header = sniff_table(first_line(table));
   return by_header != Kind::text && by_keys == Kind::text ? by_header : by_keys;
 }
 

@@ -15,6 +15,7 @@
 #include "read/plan_yaml.h"
 #include "read/profile_csv.h"
 #include "read/read.h"
+#include "read/scalesim_config.h"
 #include "read/what_if_yaml.h"
 #include "read/zoo.h"
 
@@ -48,6 +49,11 @@ ComponentChoice read_component(const Config& config) {
     if (name != "model") choice.parameters[name] = {value.text(), value.where()};
   }
   return choice;
+}
+
+ComponentChoice read_compute(const Config& config) {
+  return config.is_scalar() ? read_compute_choice(config.text(), config.where(), config.folder())
+                            : read_component(config);
 }
 
 std::vector<std::string> read_algorithms(const Config& config) {
@@ -114,7 +120,7 @@ Study read_shared(const Config& config) {
   study.machine =
       machine.is_scalar() ? load_machine(name_or_path(machine), machine.where()) : read_machine(machine);
   study.request.where = study.request.ranks_where = machine.where();
-  if (const auto compute = config.find("compute")) study.compute = read_component(*compute);
+  if (const auto compute = config.find("compute")) study.compute = read_compute(*compute);
   if (const auto network = config.find("network")) study.network = read_component(*network);
   if (const auto collectives = config.find("collectives")) study.collectives = read_collectives(*collectives);
   if (const auto what_if = config.find("what_if")) study.what_if = read_what_if(*what_if, study.machine);

@@ -4,7 +4,7 @@
 //   model        a zoo name or a path, or {name, dimensions: {symbol: size}, sequence}
 //   machine      a cluster's name or a path, or a whole machine (read/machine_yaml.h)
 //   plan         how the job is spread (read/plan_yaml.h)
-//   compute      "roofline" or "systolic:rows=128", or {model: systolic, rows: 128}
+//   compute      "roofline" or "systolic:rows=128", or {model: systolic, rows: 128}, or a SCALE-Sim .cfg
 //   network      likewise
 //   collectives  algorithms (a name, or a list with one per dimension), the same per kind under the kind's
 //                name, decomposition, chunks, active_chunks, order, charge_reductions

@@ -21,8 +21,7 @@ class TypeTable {
         const auto id = static_cast<std::uint32_t>(program.payload[node]);
         if (!seen.insert(id).second) continue;
         const CollectiveCall& call = graph.collectives[id];
-        const CallSort sort{call.kind, call.root, planner.sides(call),
-                            call.custom >= 0};
+        const CallSort sort{call.kind, call.root, planner.sides(call), call.custom >= 0};
         by_family[call.family].try_emplace(sort, id);
       }
       std::vector<std::int64_t>& sets = set_of_.emplace_back(graph.families.size(), -1);

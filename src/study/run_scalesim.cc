@@ -1,0 +1,40 @@
+#include "study/run_scalesim.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "cost/systolic_memory.h"
+#include "read/scalesim_config.h"
+#include "read/scalesim_topology.h"
+
+namespace armilla {
+
+ScaleSimAnswer run_scalesim(const ScaleSimRequest& request) {
+  ScaleSimAnswer answer;
+  ScaleSimRun& run = answer.run;
+  run.config = read_scalesim_config(request.config);
+  run.topology_path = request.topology.empty() ? run.config.topology : request.topology;
+  if (run.topology_path.empty())
+    throw Error("-t", "no topology is given", "the configuration has no TopologyCsvLoc either");
+  const SystolicTopology topology = read_scalesim_topology(run.topology_path);
+  if (topology.products != request.products)
+    throw Error(run.topology_path, topology.products ? "is a table of M, N, K" : "is a table of convolutions",
+                topology.products ? "add '-i gemm'" : "leave out '-i gemm'");
+  answer.notes = run.config.notes;
+  answer.notes.insert(answer.notes.end(), topology.notes.begin(), topology.notes.end());
+  std::vector<std::pair<ConvolutionShape, SystolicReport>> known;
+  for (const SystolicLayer& layer : topology.layers) {
+    auto found = std::find_if(known.begin(), known.end(),
+                              [&](const auto& entry) { return entry.first == layer.shape; });
+    if (found == known.end()) {
+      known.emplace_back(layer.shape,
+                         simulate_layer(run.config.array, run.config.buffers, layer.shape, layer.where));
+      found = known.end() - 1;
+    }
+    run.layers.insert(run.layers.end(), static_cast<std::size_t>(layer.repeats), found->second);
+  }
+  return answer;
+}
+
+}  // namespace armilla
