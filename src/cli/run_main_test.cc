@@ -88,6 +88,14 @@ TEST_F(Cli, ErrorsSpeakOfWhatWasTyped) {
             "  hint: plan.ranks could be 63 or 66, or --pp 2 or 4\n");
 }
 
+TEST_F(Cli, NotesKeepTheirWords) {
+  const std::string text = run(words("run vit_b_16 --machine dgx-h100 --ranks 2")).out;
+  const std::string note = "operators that only compute shapes or prepare weights";
+  EXPECT_NE(text.find(note), std::string::npos) << text;
+  EXPECT_EQ(text.find("only --compute"), std::string::npos) << "a word of the note is no key";
+  EXPECT_EQ(text.find(note, text.find(note) + 1), std::string::npos) << "said twice";
+}
+
 TEST_F(Cli, WrongCommandLinesAreExplained) {
   const auto error = [](const std::string& line) {
     const Outcome outcome = run(words(line));

@@ -218,6 +218,8 @@ std::string StudyFlags::as_typed(std::string_view text) const {
   std::string typed(text);
   const bool study = holds_study(input);
   const auto put = [&](std::string_view key, std::string_view flag, bool given) {
+    // Keys of one word ("compute", "network") are words of any sentence, too.
+    if (key.find('.') == std::string_view::npos) return;
     const bool set = std::any_of(settings.begin(), settings.end(), [&](std::string_view setting) {
       return setting.substr(0, setting.find('=')) == key;
     });
