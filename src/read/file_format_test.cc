@@ -136,7 +136,9 @@ TEST(FileFormat, TellsScaleSimsFilesApart) {
        "Layer name, IFMAP Height, IFMAP Width, Filter Height, Filter Width, Channels,\n"},
       {"scalesim-topology", "\xEF\xBB\xBFLayer name,Ifmap height,ifmap width,filter height,\n"},
       {"scalesim-topology", "Layer, IFMAP Width, IFMAP Width, Filter Height, Filter Width, Channels,\n"},
-      {"scalesim-topology", "Layer name,\xC2\xA0IFMAP Height,\xC2\xA0IFMAP Width,\xC2\xA0Filter Height,\n"},
+      {"scalesim-topology",
+       "Layer name,\xC2\xA0IFMAP Height,\xC2\xA0IFMAP Width,\xC2\xA0"
+       "Filter Height,\n"},
       {"scalesim-topology", "Layer,M,N,K,\n"},
       {"scalesim-topology", "\n# net\nLayer Name, M, N, K, Sparsity,\n"},
       {"scalesim-config", "[general]\nrun_name = a\n"},
