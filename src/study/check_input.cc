@@ -19,6 +19,7 @@
 #include "read/msccl.h"
 #include "read/namesake.h"
 #include "read/profile_csv.h"
+#include "read/scalesim_config.h"
 #include "read/study_yaml.h"
 #include "read/zoo.h"
 #include "study/check_astra.h"
@@ -144,6 +145,9 @@ std::string check_file(const std::string& path, FileKind kind, const CheckOption
       return check_log(path);
     case FileKind::communicators:
       return check_groups(path, options.ranks);
+    case FileKind::scalesim_config:
+      read_scalesim_config(path);
+      return "SCALE-Sim configuration";
     case FileKind::astra1_system:
     case FileKind::astra1_network:
     case FileKind::astra2_system:
