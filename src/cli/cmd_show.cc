@@ -95,7 +95,8 @@ class ShowCommand final : public Command {
     for (const CatalogueFamily& family : catalogue()) {
       for (const CatalogueEntry& entry : family.entries()) {
         known.push_back(entry.name);
-        if (entry.name != name_) continue;
+        // A machine shows its device, which may have the same name.
+        if (entry.name != name_ || (found && family.name == "devices")) continue;
         if (found) session.out << '\n';
         found = true;
         show(session, family, entry);

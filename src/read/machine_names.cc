@@ -60,12 +60,12 @@ Names with_words(const Names& known, std::string_view name, bool beginnings) {
   return found;
 }
 
-Names meant(const Names& known, std::string_view name) {
+Names meant(const Names& known, std::string_view name, bool beginnings = false) {
   // A long hostile name is none of ours.
   constexpr std::size_t kLongest = 128;
   if (name.size() > kLongest) return {};
   if (std::find(known.begin(), known.end(), name) != known.end()) return {std::string(name)};
-  return with_words(known, name, false);
+  return with_words(known, name, beginnings);
 }
 
 Names machines_with(const Names& devices) {
@@ -87,9 +87,9 @@ std::string alternatives(const Names& names) {
 
 [[noreturn]] void refuse(std::string_view family, const Names& candidates, const Names& known,
                          const std::string& name, const std::string& where) {
-  throw Error(
-      where, fmt::format("unknown {} '{:.60}'", family, name),
-      candidates.empty() ? suggest(name, known) : fmt::format("did you mean {}?", alternatives(candidates)));
+  const Names likely = candidates.empty() ? meant(known, name, true) : candidates;
+  throw Error(where, fmt::format("unknown {} '{:.60}'", family, name),
+              likely.empty() ? suggest(name, known) : fmt::format("did you mean {}?", alternatives(likely)));
 }
 
 NamedText embedded_text(std::string_view folder, const std::string& name) {
@@ -135,16 +135,12 @@ Names machine_names() {
 }
 
 Names devices_meant(std::string_view name) {
-  const Names known = device_names();
-  const Names found = meant(known, name);
-  return found.empty() ? with_words(known, name, true) : found;
+  return meant(device_names(), name);
 }
 
 Names machines_meant(std::string_view name) {
-  const Names known = machine_names();
-  Names found = meant(known, name);
-  if (found.empty()) found = machines_with(meant(device_names(), name));
-  return found.empty() ? with_words(known, name, true) : found;
+  const Names found = meant(machine_names(), name);
+  return found.empty() ? machines_with(devices_meant(name)) : found;
 }
 
 Device load_device(const std::string& name_or_path, const std::string& where) {

@@ -22,8 +22,7 @@ Machine read_machine(const Config& config);
 std::vector<std::string> device_names();
 std::vector<std::string> machine_names();
 // The compiled-in ones that a name can mean: the one called so; else those whose names have all its words
-// ("h100": dgx-h100; h100-pcie, h100-sxm); else, of machines, those with such a device; else those with words
-// that begin so. Case does not matter.
+// ("h100": dgx-h100; h100-pcie, h100-sxm); else, of machines, those with such a device. Case does not matter.
 std::vector<std::string> devices_meant(std::string_view name);
 std::vector<std::string> machines_meant(std::string_view name);
 // A name that means one of the compiled-in ones, or the path of a YAML file. Throws Error with "did you
