@@ -58,7 +58,7 @@ std::pair<std::string, std::int64_t> parse_dimension(const std::string& text) {
   if (equals == std::string::npos || equals == 0)
     throw Error(where, "expected NAME=SIZE", "for example --dim sequence=128");
   const std::int64_t size = parse_count(text.substr(equals + 1), where);
-  if (size < 1) throw Error(where, "the size must be at least 1");
+  if (size < 0) throw Error(where, "a dimension must not be negative");
   return {text.substr(0, equals), size};
 }
 

@@ -49,17 +49,16 @@ class Assembly {
 
   Model model() {
     for (const std::uint32_t input : graph_.inputs) {
-      if (graph_.values[input].shape) model_.inputs.push_back(tensor(input));
+      model_.inputs.push_back(tensor(input));
     }
     find_parameters();
     for (std::uint32_t n = 0; n < graph_.nodes.size(); ++n) add(n);
     for (const std::uint32_t output : graph_.outputs) {
-      const OnnxValue& value = graph_.values[output];
-      if (value.shape && !value.is_static) model_.outputs.push_back(tensor(output));
+      model_.outputs.push_back(tensor(output));
     }
     for (auto& [type, unknown] : unknown_) model_.unknown.push_back(std::move(unknown));
     if (model_.operators.empty())
-      throw Error(graph_.file, "nothing in the graph depends on an input, so there is nothing to simulate");
+      model_.notes.push_back("nothing in the model depends on an input, so there is nothing to simulate");
     return std::move(model_);
   }
 
@@ -71,7 +70,7 @@ class Assembly {
     if (index == kNone) {
       index = static_cast<std::uint32_t>(model_.tensors.size());
       const OnnxValue& v = graph_.values[value];
-      model_.tensors.push_back({v.name, dtype_of_onnx(v.element_type), *v.shape});
+      model_.tensors.push_back({v.name, dtype_of_onnx(v.element_type), v.shape.value_or(Shape{}), v.kind});
     }
     return index;
   }
@@ -177,7 +176,7 @@ class Assembly {
                                   (!value.shape || is_floating(dtype_of_onnx(value.element_type)));
       if (value.shape) target.outputs.push_back(tensor(output));
     }
-    if (op == nullptr) {
+    if (!knows_work(op)) {
       UnknownOperator& unknown = unknown_[target.type];
       unknown.type = target.type;
       ++unknown.nodes;
@@ -202,7 +201,7 @@ class Assembly {
 Model read_onnx(std::span<const char> bytes, const std::string& name, const ModelOptions& options) {
   refuse_foreign(bytes, name);
   const WireModel wire = parse_onnx(bytes, name);
-  if (!wire.has_graph || wire.graph.nodes.empty())
+  if (!wire.has_graph || (wire.graph.nodes.empty() && wire.graph.outputs.empty()))
     throw Error(name, wire.has_graph ? "its graph has no operators" : "has no graph, so it is no ONNX model",
                 std::string(kExport));
   OnnxGraph graph = flatten_onnx(wire, name, options);

@@ -29,6 +29,7 @@ struct BuilderAttribute {
 
 class OnnxBuilder {
  public:
+  static constexpr std::int64_t kMinusOne = INT64_MIN;  // a dimension whose value in the file is -1
   // A dimension is a number or, when negative, the symbol "s1", "s2" ... of its absolute value.
   OnnxBuilder& input(const std::string& name, const Shape& shape, int dtype = 1) {
     return info(11, name, shape, dtype);
@@ -53,6 +54,26 @@ class OnnxBuilder {
     tensor.add_int32(2, 7);
     tensor.add_packed_int64(7, values.begin(), values.end());
     tensor.add_string(8, name);
+    return *this;
+  }
+  OnnxBuilder& integer(const std::string& name, std::int64_t value) {
+    protozero::pbf_writer graph(graph_);
+    protozero::pbf_writer tensor(graph, 5);
+    tensor.add_int32(2, 7);
+    tensor.add_int64(7, value);
+    tensor.add_string(8, name);
+    return *this;
+  }
+  // A sequence of tensors without a shape.
+  OnnxBuilder& sequence(const std::string& name, int dtype = 1) {
+    protozero::pbf_writer graph(graph_);
+    protozero::pbf_writer value(graph, 11);
+    value.add_string(1, name);
+    protozero::pbf_writer type(value, 2);
+    protozero::pbf_writer sequence_type(type, 4);
+    protozero::pbf_writer element(sequence_type, 1);
+    protozero::pbf_writer tensor(element, 1);
+    tensor.add_int32(1, dtype);
     return *this;
   }
   OnnxBuilder& reals(const std::string& name, const std::vector<float>& values) {
@@ -160,11 +181,12 @@ class OnnxBuilder {
     protozero::pbf_writer type(value, 2);
     protozero::pbf_writer tensor(type, 1);
     tensor.add_int32(1, dtype);
+    if (shape.empty()) tensor.add_message(2, std::string());
     protozero::pbf_writer dims(tensor, 2);
     for (const std::int64_t dimension : shape) {
       protozero::pbf_writer entry(dims, 1);
-      if (dimension >= 0) {
-        entry.add_int64(1, dimension);
+      if (dimension >= 0 || dimension == kMinusOne) {
+        entry.add_int64(1, dimension == kMinusOne ? -1 : dimension);
       } else {
         entry.add_string(2, "s" + std::to_string(-dimension));
       }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "read/onnx_node_view.h"
 
 namespace armilla {
 namespace {
@@ -21,6 +22,10 @@ struct Symbol {
   bool leads = false;  // it is some input's first dimension
 };
 
+bool is_known(const WireDimension& dimension) {
+  return dimension.has_value && dimension.value >= 0;
+}
+
 std::string symbol_of(const WireValueInfo& info, std::size_t axis) {
   const WireDimension& dimension = info.dims[axis];
   return dimension.symbol.empty() ? fmt::format("{}.{}", readable(info.name), axis)
@@ -32,7 +37,7 @@ std::vector<Symbol> input_symbols(const std::vector<const WireValueInfo*>& input
   std::map<std::string, std::size_t> index;
   for (const WireValueInfo* input : inputs) {
     for (std::size_t axis = 0; axis < input->dims.size(); ++axis) {
-      if (input->dims[axis].has_value) continue;
+      if (is_known(input->dims[axis])) continue;
       const std::string name = symbol_of(*input, axis);
       const auto [entry, is_new] = index.try_emplace(name, symbols.size());
       if (is_new) symbols.push_back({name, readable(input->name), axis, false});
@@ -79,6 +84,15 @@ std::vector<const Symbol*> batch_symbols(const std::vector<Symbol>& symbols) {
 std::set<std::string> all_symbols(const WireGraph& graph, const std::vector<Symbol>& inputs) {
   std::set<std::string> names;
   for (const Symbol& symbol : inputs) names.insert(symbol.name);
+  for (const WireValueInfo* input : true_inputs(graph)) {
+    if (is_single_integer(*input)) names.insert(readable(input->name));
+    if (input->kind == ValueKind::sequence) names.insert(readable(input->name) + ".length");
+    for (const WireValueInfo* held = input->element.get(); held != nullptr; held = held->element.get()) {
+      for (const WireDimension& dimension : held->dims) {
+        if (!dimension.symbol.empty()) names.insert(readable(dimension.symbol));
+      }
+    }
+  }
   for (const auto* list : {&graph.outputs, &graph.value_infos}) {
     for (const WireValueInfo& info : *list) {
       for (const WireDimension& dimension : info.dims) {
@@ -98,7 +112,7 @@ void take_given(const std::set<std::string>& known, const ModelOptions& options,
     if (!known.contains(name))
       throw Error(where, fmt::format("the model has no dimension '{}'", name),
                   suggest(name, std::vector<std::string>(known.begin(), known.end())));
-    if (value < 1) throw Error(where, "a dimension must be at least 1");
+    if (value < 0) throw Error(where, "a dimension must not be negative");
     dims.values[name] = value;
   }
 }
@@ -129,6 +143,11 @@ void take_sequence(const std::set<std::string>& known, const std::string& file, 
 void take_batch(const std::vector<const Symbol*>& batch, const ModelOptions& options, OnnxDimensions& dims) {
   for (const Symbol* symbol : batch) {
     const auto given = dims.values.find(symbol->name);
+    if (given != dims.values.end() && given->second < 1) {
+      if (lower(symbol->name).find("batch") == std::string::npos) continue;  // then it is something else
+      throw Error(fmt::format("--dim {}={}", symbol->name, given->second),
+                  "this dimension is the batch, which must be at least 1");
+    }
     if (given == dims.values.end()) {
       dims.values[symbol->name] = options.batch.value_or(1);
       dims.notes.push_back(fmt::format("dimension '{}' of input '{}' taken as the batch: {}", symbol->name,
@@ -175,16 +194,19 @@ std::string readable(std::string_view name) {
   return text;
 }
 
-std::optional<Shape> OnnxDimensions::resolve(const WireValueInfo& info, const std::string& file) const {
-  if (!info.is_tensor || !info.has_shape) return std::nullopt;
+bool is_single_integer(const WireValueInfo& input) {
+  return input.is_tensor() &&
+         (input.data_type == onnx_type::kInt32 || input.data_type == onnx_type::kInt64) && input.has_shape &&
+         std::all_of(input.dims.begin(), input.dims.end(),
+                     [](const WireDimension& dimension) { return dimension.value == 1; });
+}
+
+std::optional<Shape> OnnxDimensions::resolve(const WireValueInfo& info) const {
+  if (!info.is_tensor() || !info.has_shape) return std::nullopt;
   Shape shape;
   for (std::size_t axis = 0; axis < info.dims.size(); ++axis) {
     const WireDimension& dimension = info.dims[axis];
-    if (dimension.has_value) {
-      if (dimension.value < 0)
-        throw Error(file,
-                    fmt::format("dimension {} of '{}' is {}", axis, readable(info.name), dimension.value),
-                    "a dimension that is not known yet needs a name (dim_param) instead of a negative value");
+    if (is_known(dimension)) {
       shape.push_back(dimension.value);
       continue;
     }
@@ -211,7 +233,7 @@ OnnxDimensions bind_dimensions(const WireModel& model, const std::string& file, 
     throw Error(fmt::format("--batch {}", *options.batch), "a batch must be at least 1");
   const std::vector<const WireValueInfo*> inputs = true_inputs(model.graph);
   for (const WireValueInfo* input : inputs) {
-    if (input->is_tensor && !input->has_shape)
+    if (input->is_tensor() && !input->has_shape)
       throw Error(file, fmt::format("its input '{}' has no shape, not even a rank", readable(input->name)),
                   "set the input's shape in the model (onnx.tools.update_model_dims) or export it again");
   }
@@ -236,16 +258,11 @@ OnnxDimensions bind_dimensions(const WireModel& model, const std::string& file, 
   }
   if (dims.batch_is_fixed) {
     for (const WireValueInfo* input : inputs) {
-      const std::optional<Shape> shape = dims.resolve(*input, file);
-      if (!shape || shape->empty()) continue;
+      const std::optional<Shape> shape = dims.resolve(*input);
+      if (!shape || shape->empty() || shape->front() == 0) continue;
       dims.batch = shape->front();
       break;
     }
-  }
-  for (const WireValueInfo* input : inputs) {
-    const std::optional<Shape> shape = dims.resolve(*input, file);
-    if (shape && std::find(shape->begin(), shape->end(), 0) != shape->end())
-      throw Error(file, fmt::format("its input '{}' is empty: {}", readable(input->name), to_text(*shape)));
   }
   return dims;
 }

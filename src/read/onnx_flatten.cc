@@ -12,7 +12,6 @@
 namespace armilla {
 namespace {
 
-constexpr std::size_t kMaxRank = 64;
 // Inlining may multiply the nodes of a file by no more than this many on top.
 constexpr std::int64_t kMaxInlinedNodes = std::int64_t{1} << 18;
 
@@ -24,10 +23,6 @@ std::int64_t count_nodes(const WireGraph& graph) {
     }
   }
   return count;
-}
-
-bool is_known(const OnnxInferred& type) {
-  return type.shape || !type.type_message.empty();
 }
 
 std::int64_t opset_of(const std::vector<WireOpset>& opsets, std::string_view domain) {
@@ -65,16 +60,10 @@ OnnxGraph OnnxFlattener::flatten() {
   for (const WireValueInfo* input : true_inputs(model_.graph)) {
     const std::uint32_t value = new_value(readable(input->name));
     define(scope, input->name, value, graph_.file);
-    OnnxValue& v = graph_.values[value];
-    v.element_type = input->data_type;
-    v.shape = dims_.resolve(*input, graph_.file);
-    if (!input->is_tensor) {
-      v.type_message = input->type_message;
-    } else if (dtype_of_onnx(input->data_type) == DType::unknown) {
-      throw Error(graph_.file,
-                  fmt::format("its input '{}' has the element type {}, which ONNX does not define", v.name,
-                              input->data_type));
-    }
+    if (!input->kind)
+      throw Error(graph_.file, fmt::format("its input '{}' has no type", graph_.values[value].name));
+    declare(value, *input);
+    take_given_values(value, *input);
     graph_.inputs.push_back(value);
   }
   run_nodes(model_.graph.nodes, scope, {&model_.opsets, {}, "", 1, 0});
@@ -95,6 +84,14 @@ void OnnxFlattener::finish_notes() {
         fmt::format("the file's shapes of {} tensors contradict its operators, which are believed; "
                     "the first: {}",
                     contradictions_, first_contradiction_));
+  if (bounds_ > 0)
+    graph_.notes.push_back(
+        bounds_ == 1
+            ? fmt::format("the size of one tensor depends on data; the largest possible is taken: {}",
+                          first_bound_)
+            : fmt::format("the sizes of {} tensors depend on data; the largest possible are taken; the "
+                          "first: {}",
+                          bounds_, first_bound_));
 }
 
 void OnnxFlattener::run_nodes(const std::vector<WireNode>& nodes, Scope& scope, const Frame& frame) {
@@ -136,12 +133,15 @@ void OnnxFlattener::run_node(const WireNode& wire, std::size_t index, Scope& sco
     if (node.type == "If") return run_if(node, wire, scope, frame);
     if (node.type == "Loop") return run_loop(node, wire, scope, frame);
     if (node.type == "Scan") return run_scan(node, wire, scope, frame);
+    if (run_container(node, wire, scope, frame)) return;
   }
+  if (node.type == "FlexAttention") return run_flex_attention(std::move(node), wire, scope, frame);
   for (const auto& [name, attribute] : node.attributes) {
     if (attribute->graph != nullptr)
       throw Error(node.where,
                   fmt::format("runs a graph of its own ('{}'), which Armilla does not know how to", name),
-                  "only If, Loop and Scan may; expand the operator before the export");
+                  "only If, Loop, Scan, SequenceMap and FlexAttention may; expand the operator before the "
+                  "export");
   }
   run_operator(std::move(node), wire, scope);
 }
@@ -152,10 +152,7 @@ void OnnxFlattener::run_operator(OnnxNode node, const WireNode& wire, Scope& sco
     if (!name.empty()) define(scope, name, node.outputs.back(), node.where);
   }
   const OnnxOp* op = find_onnx_op(node.domain, node.type);
-  std::vector<OnnxInferred> types = infer(node, op, wire, scope);
-  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-    if (node.outputs[i] != kNoValue) set_type(node, node.outputs[i], std::move(types[i]));
-  }
+  infer(node, op, wire, scope);
   const bool all_static =
       std::all_of(node.inputs.begin(), node.inputs.end(),
                   [&](std::uint32_t i) { return i == kNoValue || graph_.values[i].is_static; }) &&
@@ -181,9 +178,9 @@ void OnnxFlattener::run_constant(const OnnxNode& node, const WireNode& wire, Sco
   value.origin = OnnxOrigin::constant;
   OnnxConstant constant;
   for (const auto& [name, attribute] : node.attributes) {
-    if (name == "value" && attribute->tensor != nullptr) {
+    if ((name == "value" || name == "sparse_value") && attribute->tensor != nullptr) {
       value.tensor = attribute->tensor.get();
-      set_type(node, id, {value.tensor->data_type, value.tensor->dims, {}});
+      set_type(node, id, {value.tensor->data_type, value.tensor->dims});
       value.sources = {{.value = id}};
       return;
     }
@@ -197,117 +194,19 @@ void OnnxFlattener::run_constant(const OnnxNode& node, const WireNode& wire, Sco
     } else if (name == "value_floats") {
       constant = {
           length(attribute->floats.size()), true, {}, {attribute->floats.begin(), attribute->floats.end()}};
-    } else if (name == "value_string" || name == "value_strings" || name == "sparse_value") {
-      throw Error(node.where, fmt::format("is given as '{}', which Armilla does not read", name),
-                  "store the value as a dense tensor");
+    } else if (name == "value_string" || name == "value_strings") {
+      set_type(node, id,
+               {onnx_type::kString, name == "value_string" ? Shape{} : length(attribute->strings.size())});
+      return;
     } else {
       continue;
     }
-    set_type(node, id, {constant.floating ? onnx_type::kFloat : onnx_type::kInt64, constant.shape, {}});
+    set_type(node, id, {constant.floating ? onnx_type::kFloat : onnx_type::kInt64, constant.shape});
     value.constant = std::move(constant);
     value.sources = {{.value = id}};
     return;
   }
   throw Error(node.where, "has no value");
-}
-
-std::vector<OnnxInferred> OnnxFlattener::infer(const OnnxNode& node, const OnnxOp* op, const WireNode& wire,
-                                               const Scope& scope) {
-  std::vector<OnnxInferred> types;
-  std::string reason;
-  if (op != nullptr && infer_by_rule(node, *op, types, reason)) {
-    compare_with_file(wire, scope, types);
-    return types;
-  }
-  types.assign(node.outputs.size(), {});
-  if (infer_from_file(node, wire, scope, types)) return types;
-  std::string library_reason;
-  const std::vector<OnnxInferred> inferred = infer_with_libonnx(OnnxNodeView(graph_, node), library_reason);
-  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-    if (node.outputs[i] == kNoValue || is_known(types[i])) continue;
-    if (!inferred.empty() && is_known(inferred[i])) {
-      types[i] = inferred[i];
-      continue;
-    }
-    if (reason.empty()) reason = library_reason.empty() ? "it depends on data" : library_reason;
-    throw Error(
-        node.where,
-        fmt::format("the shape of its output '{}' cannot be inferred: {}", readable(wire.outputs[i]), reason),
-        "put the shape into the file (run ONNX shape inference on it, for example "
-        "onnxruntime's symbolic_shape_infer) and name dimensions that depend on data with --dim NAME=VALUE");
-  }
-  return types;
-}
-
-bool OnnxFlattener::infer_by_rule(const OnnxNode& node, const OnnxOp& op, std::vector<OnnxInferred>& types,
-                                  std::string& reason) {
-  const OnnxNodeView view(graph_, node);
-  if (node.type == "NonZero" && node.domain.empty()) {
-    const auto folded = fold_constant(view);
-    if (folded) types.assign(node.outputs.size(), {onnx_type::kInt64, folded->shape, {}});
-    reason = "it depends on the values of its input";
-    return folded.has_value();
-  }
-  if (op.shape == nullptr) return false;
-  std::vector<OnnxType> outputs(std::max<std::size_t>(1, node.outputs.size()));
-  try {
-    op.shape(view, outputs);
-  } catch (const OnnxUndetermined& undetermined) {
-    reason = undetermined.message;
-    return false;
-  }
-  for (OnnxType& output : outputs) types.push_back({output.element_type, std::move(output.shape), {}});
-  return true;
-}
-
-bool OnnxFlattener::infer_from_file(const OnnxNode& node, const WireNode& wire, const Scope& scope,
-                                    std::vector<OnnxInferred>& types) const {
-  bool complete = true;
-  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-    if (node.outputs[i] == kNoValue) continue;
-    const auto found = scope.infos.find(wire.outputs[i]);
-    if (found == scope.infos.end()) {
-      complete = false;
-      continue;
-    }
-    const WireValueInfo& info = *found->second;
-    types[i].element_type = info.data_type;
-    if (!info.is_tensor) types[i].type_message = info.type_message;
-    types[i].shape = dims_.resolve(info, graph_.file);
-    if (info.data_type == 0 && !node.inputs.empty() && node.inputs[0] != kNoValue)
-      types[i].element_type = graph_.values[node.inputs[0]].element_type;
-    complete = complete && is_known(types[i]);
-  }
-  return complete;
-}
-
-void OnnxFlattener::compare_with_file(const WireNode& wire, const Scope& scope,
-                                      const std::vector<OnnxInferred>& types) {
-  for (std::size_t i = 0; i < wire.outputs.size(); ++i) {
-    const auto info = scope.infos.find(wire.outputs[i]);
-    if (info == scope.infos.end()) continue;
-    const std::optional<Shape> said = dims_.resolve(*info->second, graph_.file);
-    if (!said || said == types[i].shape) continue;
-    if (contradictions_++ == 0)
-      first_contradiction_ = fmt::format("'{}' is {}, not {}", readable(wire.outputs[i]),
-                                         to_text(*types[i].shape), to_text(*said));
-  }
-}
-
-void OnnxFlattener::set_type(const OnnxNode& node, std::uint32_t value, OnnxInferred type) {
-  OnnxValue& v = graph_.values[value];
-  v.element_type = type.element_type;
-  v.type_message = std::move(type.type_message);
-  v.shape = std::move(type.shape);
-  if (!v.shape) return;
-  const DType dtype = dtype_of_onnx(v.element_type);
-  if (dtype == DType::unknown)
-    throw Error(node.where,
-                fmt::format("its output '{}' has the element type {}, which Armilla does not know", v.name,
-                            v.element_type));
-  if (v.shape->size() > kMaxRank)
-    throw Error(node.where, fmt::format("its output '{}' has {} dimensions", v.name, v.shape->size()));
-  size_of(element_count(*v.shape, node.where), dtype, node.where);
 }
 
 bool OnnxFlattener::fold(const OnnxNode& node) try {
@@ -352,7 +251,7 @@ void OnnxFlattener::add_initializers(const WireGraph& graph, Scope& scope, const
     define(scope, tensor.name, id, where);
     OnnxNode initializer;
     initializer.where = where;
-    set_type(initializer, id, {tensor.data_type, tensor.dims, {}});
+    set_type(initializer, id, {tensor.data_type, tensor.dims});
     OnnxValue& value = graph_.values[id];
     value.is_static = true;
     value.tensor = &tensor;

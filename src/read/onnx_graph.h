@@ -6,9 +6,10 @@
 // not in `nodes` (a runtime folds them), except matrix products, which are real work. Operators whose result
 // is a small constant (shape arithmetic) are not in `nodes` either.
 //
-// Subgraphs: If takes the branch its condition names, or the one with more arithmetic when the condition
-// depends on data. Loop and Scan need a constant trip count and shapes that stay the same; their bodies
-// appear once, with OnnxNode::repeat.
+// Subgraphs: If takes the branch its condition names, else the one that fits the recorded shapes, else the
+// one with more arithmetic. Loop and Scan need a known trip count; a body whose shapes stay the same appears
+// once, with OnnxNode::repeat, any other as often as it runs. Sequences are followed element by element as
+// long as their length is known; the operators that only put them together cost nothing.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +50,11 @@ enum class OnnxOrigin : std::uint8_t {
 struct OnnxValue {
   std::string name;
   std::int32_t element_type = 0;  // TensorProto.DataType
-  std::optional<Shape> shape;     // absent for sequences, maps and left-out outputs
+  ValueKind kind = ValueKind::tensor;
+  std::optional<Shape> shape;  // of a tensor; absent for others, and for an element whose shape nobody knows
+  // What a sequence or optional holds, as far as that is known; and any one of its elements (kNoValue: none).
+  std::optional<std::vector<std::uint32_t>> items;
+  std::uint32_t element = kNoValue;
   bool is_static = false;
   OnnxOrigin origin = OnnxOrigin::computed;
   bool sized_by_data = false;          // computed from the shape of an activation
@@ -58,7 +63,6 @@ struct OnnxValue {
   std::optional<OnnxConstant> constant;
   bool decode_tried = false;
   std::vector<OnnxSource> sources;
-  std::string type_message;  // TypeProto of a value that is no tensor
 };
 
 using OnnxAttributes = std::vector<std::pair<std::string_view, const WireAttribute*>>;
@@ -69,8 +73,9 @@ struct OnnxNode {
   std::int64_t opset = 0;
   OnnxAttributes attributes;
   std::vector<std::uint32_t> inputs, outputs;
-  std::int64_t repeat = 1;  // trips of the loops around it
-  std::string where;        // "model.onnx: node 12 'fc' (Gemm)"
+  std::int64_t repeat = 1;       // trips of the loops around it
+  std::int64_t inner_flops = 0;  // of graphs that run inside of it, once
+  std::string where;             // "model.onnx: node 12 'fc' (Gemm)"
 };
 
 struct OnnxGraph {
@@ -85,6 +90,8 @@ struct OnnxGraph {
 
   // The values of a small constant, decoded when first asked for; nullptr when they are not known.
   const OnnxConstant* constant(std::uint32_t value);
+  // The integer that a value is, where it is a single one and known.
+  std::optional<std::int64_t> number(std::uint32_t value);
 };
 
 // Throws Error for cycles, undefined or doubly defined tensors, shapes that stay unknown and the rest.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace armilla {
@@ -10,9 +11,9 @@ DType dtype_of_onnx(std::int32_t element_type) {
   // By TensorProto.DataType. Unsigned integers are as wide as signed ones; a complex64 takes the room of an
   // fp64.
   using enum DType;
-  static constexpr std::array kTypes = {unknown, fp32, int8, int8,  int16, int16, int32,   int64,   text,
-                                        boolean, fp16, fp64, int32, int64, fp64,  unknown, bf16,    fp8,
-                                        fp8,     fp8,  fp8,  int4,  int4,  fp4,   fp8,     unknown, unknown};
+  static constexpr std::array kTypes = {unknown, fp32, int8, int8,  int16, int16, int32,   int64, text,
+                                        boolean, fp16, fp64, int32, int64, fp64,  unknown, bf16,  fp8,
+                                        fp8,     fp8,  fp8,  int4,  int4,  fp4,   fp8,     int2,  int2};
   if (element_type < 0 || static_cast<std::size_t>(element_type) >= kTypes.size()) return unknown;
   return kTypes[static_cast<std::size_t>(element_type)];
 }
@@ -22,8 +23,18 @@ const OnnxConstant* OnnxGraph::constant(std::uint32_t value) {
   if (!v.constant && !v.decode_tried) {
     v.decode_tried = true;
     if (v.tensor != nullptr) v.constant = decode_tensor(*v.tensor, file);
+    // Of nothing, all values are known.
+    if (!v.constant && v.shape && std::find(v.shape->begin(), v.shape->end(), 0) != v.shape->end())
+      v.constant = OnnxConstant{*v.shape, is_floating(dtype_of_onnx(v.element_type)), {}, {}};
   }
   return v.constant ? &*v.constant : nullptr;
+}
+
+std::optional<std::int64_t> OnnxGraph::number(std::uint32_t value) {
+  if (value == kNoValue) return std::nullopt;
+  const OnnxConstant* known = constant(value);
+  if (known == nullptr || known->size() != 1 || known->floating) return std::nullopt;
+  return known->ints[0];
 }
 
 void OnnxNodeView::fail(const std::string& message, const std::string& hint) const {
@@ -93,6 +104,12 @@ std::int64_t OnnxNodeView::int_attribute(std::string_view name, std::int64_t fal
   return found != nullptr ? found->i : fallback;
 }
 
+std::int64_t OnnxNodeView::positive_attribute(std::string_view name) const {
+  const std::int64_t value = int_attribute(name, 0);
+  if (value < 1 || value > INT32_MAX) fail(fmt::format("has the attribute {} = {}", name, value));
+  return value;
+}
+
 std::string_view OnnxNodeView::text_attribute(std::string_view name, std::string_view fallback) const {
   const WireAttribute* found = attribute(name);
   return found != nullptr ? found->s : fallback;
@@ -101,6 +118,10 @@ std::string_view OnnxNodeView::text_attribute(std::string_view name, std::string
 std::vector<std::int64_t> OnnxNodeView::ints_attribute(std::string_view name) const {
   const WireAttribute* found = attribute(name);
   return found != nullptr ? found->ints : std::vector<std::int64_t>{};
+}
+
+std::optional<std::int64_t> OnnxNodeView::number(std::size_t i) const {
+  return has_input(i) ? graph_.number(node_.inputs[i]) : std::nullopt;
 }
 
 std::size_t OnnxNodeView::axis(std::int64_t axis, std::size_t rank) const {

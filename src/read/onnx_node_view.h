@@ -2,7 +2,7 @@
 //
 // Rules read as the operator's definition does: an accessor that finds the node wrong throws an Error located
 // at it; one that needs something nobody knows yet (a shape, the values of a shape tensor) throws
-// OnnxUndetermined, and the shape is then sought elsewhere (the file's value_info, libonnx).
+// OnnxUndetermined, and the shape is then sought in the file's value_info.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,8 @@ namespace armilla {
 
 // ONNX element types (TensorProto.DataType) that rules speak about.
 namespace onnx_type {
-inline constexpr std::int32_t kFloat = 1, kUint8 = 2, kInt32 = 6, kInt64 = 7, kBool = 9;
+inline constexpr std::int32_t kFloat = 1, kUint8 = 2, kInt32 = 6, kInt64 = 7, kString = 8, kBool = 9,
+                              kDouble = 11;
 }
 // DType::unknown for a code that ONNX does not have.
 DType dtype_of_onnx(std::int32_t element_type);
@@ -53,12 +54,14 @@ class OnnxNodeView {
   Bytes input_bytes(std::size_t i) const;
   Bytes output_bytes(std::size_t i) const;
 
-  const OnnxConstant* constant_input(std::size_t i) const;  // nullptr when absent or not known
+  const OnnxConstant* constant_input(std::size_t i) const;      // nullptr when absent or not known
+  std::optional<std::int64_t> number(std::size_t input) const;  // of a single known integer
   // The integers of an input, else of the attribute; nullopt when both are absent.
   std::optional<std::vector<std::int64_t>> ints(std::size_t input, std::string_view attribute) const;
 
   const WireAttribute* attribute(std::string_view name) const;
   std::int64_t int_attribute(std::string_view name, std::int64_t fallback) const;
+  std::int64_t positive_attribute(std::string_view name) const;  // an Error unless it is at least 1
   std::string_view text_attribute(std::string_view name, std::string_view fallback) const;
   std::vector<std::int64_t> ints_attribute(std::string_view name) const;  // empty when absent
 

@@ -14,6 +14,9 @@ namespace {
 namespace shape = onnx_shape;
 namespace work = onnx_work;
 constexpr std::string_view kMicrosoft = "com.microsoft";
+constexpr std::string_view kMl = "ai.onnx.ml";
+constexpr std::string_view kPreview = "ai.onnx.preview";
+constexpr std::string_view kTraining = "ai.onnx.preview.training";
 
 constexpr Saves kNothing = Saves::nothing;
 constexpr Saves kInputs = Saves::inputs;
@@ -46,7 +49,7 @@ constexpr auto kOps = std::to_array<OnnxOp>({
     {"", "ConvTranspose", shape::conv_transpose, work::conv_transpose, 0, "xww", kInputs},
     {"", "ConvInteger", shape::conv_integer, work::conv, 0, "xicc", kInputs},
     {"", "QLinearConv", shape::qlinear_conv, work::qlinear_conv, 0, "xcciccccii", kInputs},
-    {"", "DeformConv", nullptr, work::deform_conv, 0, "xwxwx", kInputs},
+    {"", "DeformConv", shape::conv, work::deform_conv, 0, "xwxwx", kInputs},
     {"", "Gemm", shape::gemm, work::gemm, 0, "w", kInputs},
     {"", "MatMul", shape::matmul, work::matmul, 0, "w", kInputs},
     {"", "MatMulInteger", shape::matmul_integer, work::matmul, 0, "iicc", kInputs},
@@ -56,6 +59,9 @@ constexpr auto kOps = std::to_array<OnnxOp>({
     {"", "GRU", shape::recurrent, work::recurrent, 0, "xwwwcc", kInputs},
     {"", "RNN", shape::recurrent, work::recurrent, 0, "xwwwcc", kInputs},
     {"", "Attention", shape::attention, work::attention, 0, "xxxc", kInputs},
+    {"", "LinearAttention", shape::linear_attention, work::linear_attention, 0, "x", kInputs},
+    {"", "CausalConvWithState", shape::causal_convolution, work::causal_convolution, 0, "xwwx", kInputs},
+    {kPreview, "FlexAttention", shape::attention, work::attention, 0, "x", kInputs},
     {"", "DFT", shape::fourier, work::fourier, 0, "xc", kInputs},
     {"", "STFT", shape::short_time_fourier, work::fourier, 0, "xccc", kInputs},
 
@@ -80,9 +86,9 @@ constexpr auto kOps = std::to_array<OnnxOp>({
     {"", "GlobalAveragePool", shape::global_pool, work::per_input, 1, "x", kNothing},
     {"", "GlobalMaxPool", shape::global_pool, work::per_input, 1, "x", kInputs},
     {"", "GlobalLpPool", shape::global_pool, work::per_input, 2, "x", kInputs},
-    {"", "MaxRoiPool", nullptr, work::per_input, 1, "xc", kInputs},
-    {"", "RoiAlign", nullptr, work::per_output, 8, "xcc", kInputs},
-    {"", "MaxUnpool", nullptr, work::copy, 0, "xcc", kInputs},
+    {"", "MaxRoiPool", shape::roi_pool, work::per_input, 1, "xc", kInputs},
+    {"", "RoiAlign", shape::roi_align, work::per_output, 8, "xcc", kInputs},
+    {"", "MaxUnpool", shape::max_unpool, work::copy, 0, "xcc", kInputs},
 
     // Activations and other functions of one tensor.
     unary("Relu", 1, kOutput),
@@ -175,10 +181,10 @@ constexpr auto kOps = std::to_array<OnnxOp>({
     {"", "ArgMax", shape::arg_reduce, work::per_input, 1, "x", kNothing},
     {"", "ArgMin", shape::arg_reduce, work::per_input, 1, "x", kNothing},
     {"", "TopK", shape::top_k, work::per_input, 1, "xc", kOutput},
-    {"", "Det", nullptr, work::per_input, 1, "x", kInputs},
-    {"", "SoftmaxCrossEntropyLoss", nullptr, work::per_input, 5, "xcc", kInputs},
-    {"", "NegativeLogLikelihoodLoss", nullptr, work::per_input, 1, "xcc", kInputs},
-    {"", "NonMaxSuppression", nullptr, work::per_input, 1, "x", kNothing},
+    {"", "Det", shape::determinant, work::per_input, 1, "x", kInputs},
+    {"", "SoftmaxCrossEntropyLoss", shape::loss, work::per_input, 5, "xcc", kInputs},
+    {"", "NegativeLogLikelihoodLoss", shape::loss, work::per_input, 1, "xcc", kInputs},
+    {"", "NonMaxSuppression", shape::non_max_suppression, work::per_input, 1, "x", kNothing},
 
     // Views.
     view("Reshape", shape::reshape, "pc"),
@@ -209,40 +215,41 @@ constexpr auto kOps = std::to_array<OnnxOp>({
     mover("Pad", shape::pad, work::copy, "pc"),
     mover("DepthToSpace", shape::depth_to_space, work::copy, "p"),
     mover("SpaceToDepth", shape::space_to_depth, work::copy, "p"),
-    mover("Col2Im", nullptr, work::copy, "xc"),
-    mover("CenterCropPad", nullptr, work::copy_output, "xc"),
+    mover("Col2Im", shape::col2im, work::copy, "xc"),
+    mover("CenterCropPad", shape::center_crop_pad, work::copy_output, "xc"),
     mover("ReverseSequence", shape::same_as_input, work::copy, "pc"),
-    mover("Compress", nullptr, work::copy_output, "xc"),
-    mover("Unique", nullptr, work::copy, "x"),
-    mover("NonZero", nullptr, work::copy, "c"),
+    mover("Compress", shape::compress, work::copy_output, "xc"),
+    mover("Unique", shape::unique, work::copy, "x"),
+    mover("NonZero", shape::non_zero, work::copy, "c"),
     mover("OneHot", shape::one_hot, work::copy_output, "c"),
     mover("EyeLike", shape::random, work::copy_output, "c"),
     mover("Cast", shape::cast, work::cast, "p"),
     mover("CastLike", shape::cast_like, work::cast, "pc"),
-    mover("BitCast", nullptr, work::view, "p"),
+    mover("BitCast", shape::bit_cast, work::view, "p"),
     mover("ConstantOfShape", shape::constant_of_shape, work::copy_output, "c"),
     mover("Range", shape::range, work::copy_output, "c"),
     mover("RandomNormal", shape::random, work::copy_output, "c"),
     mover("RandomUniform", shape::random, work::copy_output, "c"),
     mover("RandomNormalLike", shape::random, work::copy_output, "c"),
     mover("RandomUniformLike", shape::random, work::copy_output, "c"),
-    mover("HannWindow", nullptr, work::copy_output, "c"),
-    mover("HammingWindow", nullptr, work::copy_output, "c"),
-    mover("BlackmanWindow", nullptr, work::copy_output, "c"),
-    mover("MelWeightMatrix", nullptr, work::copy_output, "c"),
-    mover("Multinomial", nullptr, work::copy, "x"),
+    mover("HannWindow", shape::window_function, work::copy_output, "c"),
+    mover("HammingWindow", shape::window_function, work::copy_output, "c"),
+    mover("BlackmanWindow", shape::window_function, work::copy_output, "c"),
+    mover("MelWeightMatrix", shape::mel_weights, work::copy_output, "c"),
+    mover("Multinomial", shape::multinomial, work::copy, "x"),
     {"", "Resize", shape::resize, work::per_output, 8, "xc", kNothing},
     {"", "Upsample", shape::resize, work::per_output, 8, "xc", kNothing},
-    {"", "GridSample", nullptr, work::per_output, 8, "xx", kInputs},
-    {"", "AffineGrid", nullptr, work::per_output, 4, "xc", kInputs},
+    {"", "GridSample", shape::grid_sample, work::per_output, 8, "xx", kInputs},
+    {"", "AffineGrid", shape::affine_grid, work::per_output, 4, "xc", kInputs},
 
     // Sequences of tensors.
-    mover("SequenceEmpty", nullptr, work::copy, "c"),
-    mover("SequenceConstruct", nullptr, work::copy, "x"),
-    mover("SequenceInsert", nullptr, work::copy, "xxc"),
-    mover("SequenceErase", nullptr, work::copy, "xc"),
-    mover("SequenceAt", nullptr, work::copy_output, "xc"),
-    mover("SequenceLength", nullptr, work::view, "c"),
+    view("SequenceEmpty", nullptr, "c"),
+    view("SequenceConstruct", nullptr, "x"),
+    view("SequenceInsert", nullptr, "xxc"),
+    view("SequenceErase", nullptr, "xc"),
+    view("SequenceAt", nullptr, "xc"),
+    view("SequenceLength", nullptr, "c"),
+    view("SequenceMap", nullptr, "x"),
     mover("SplitToSequence", nullptr, work::copy, "xc"),
     mover("ConcatFromSequence", nullptr, work::copy, "x"),
 
@@ -250,10 +257,45 @@ constexpr auto kOps = std::to_array<OnnxOp>({
     {"", "Loop", nullptr, work::copy, 0, "c", kNothing},
     {"", "Scan", nullptr, work::copy, 0, "c", kNothing},
 
+    // Text.
+    mover("StringConcat", shape::elementwise, work::copy, "c"),
+    mover("StringNormalizer", shape::string_normalizer, work::copy, "c"),
+    mover("StringSplit", shape::string_split, work::copy, "c"),
+    mover("RegexFullMatch", shape::predicate, work::copy, "c"),
+    mover("TfIdfVectorizer", shape::tf_idf, work::copy, "x"),
+    {"", "ImageDecoder", shape::image_decoder, nullptr, 0, "c", kNothing},
+
     // Quantisation.
     {"", "QuantizeLinear", shape::quantize, work::per_output, 2, "pc", kNothing},
     {"", "DequantizeLinear", shape::dequantize, work::per_output, 2, "qc", kNothing},
     {"", "DynamicQuantizeLinear", shape::dynamic_quantize, work::per_output, 3, "x", kNothing},
+
+    // Classical models; how far a sample runs down a tree is not known.
+    {kMl, "ArrayFeatureExtractor", shape::feature_extractor, work::copy_output, 0, "xc", kNothing},
+    {kMl, "Binarizer", shape::same_as_input, work::per_output, 1, "x", kNothing},
+    {kMl, "CastMap", shape::cast_map, work::copy, 0, "x", kNothing},
+    {kMl, "CategoryMapper", shape::label_encoder, work::copy, 0, "c", kNothing},
+    {kMl, "DictVectorizer", shape::dict_vectorizer, work::copy, 0, "x", kNothing},
+    {kMl, "FeatureVectorizer", shape::feature_vectorizer, work::copy, 0, "x", kNothing},
+    {kMl, "Imputer", shape::same_as_input, work::per_output, 1, "x", kNothing},
+    {kMl, "LabelEncoder", shape::label_encoder, work::copy, 0, "c", kNothing},
+    {kMl, "LinearClassifier", shape::classifier, work::linear_model, 0, "x", kInputs},
+    {kMl, "LinearRegressor", shape::regressor, work::linear_model, 0, "x", kInputs},
+    {kMl, "Normalizer", shape::to_float, work::per_output, 3, "x", kInputs},
+    {kMl, "OneHotEncoder", shape::one_hot_encoder, work::copy, 0, "c", kNothing},
+    {kMl, "SVMClassifier", shape::classifier, nullptr, 0, "x", kInputs},
+    {kMl, "SVMRegressor", shape::regressor, nullptr, 0, "x", kInputs},
+    {kMl, "Scaler", shape::to_float, work::per_output, 2, "x", kNothing},
+    {kMl, "TreeEnsemble", shape::regressor, nullptr, 0, "x", kNothing},
+    {kMl, "TreeEnsembleClassifier", shape::classifier, nullptr, 0, "x", kNothing},
+    {kMl, "TreeEnsembleRegressor", shape::regressor, nullptr, 0, "x", kNothing},
+    {kMl, "ZipMap", nullptr, work::view, 0, "x", kNothing},
+
+    // Training as operators of the graph itself.
+    {kTraining, "Gradient", shape::gradient, nullptr, 0, "x", kNothing},
+    {kTraining, "Adagrad", shape::optimizer, work::optimizer, 9, "c", kNothing},
+    {kTraining, "Adam", shape::optimizer, work::optimizer, 14, "c", kNothing},
+    {kTraining, "Momentum", shape::optimizer, work::optimizer, 7, "c", kNothing},
 
     // onnxruntime's fused operators.
     {kMicrosoft, "Attention", shape::packed_attention, work::attention, 0, "xwwc", kInputs},
@@ -312,16 +354,22 @@ bool is_matrix(const OnnxOp& op) {
   return op.work == work::conv || op.work == work::qlinear_conv || op.work == work::conv_transpose ||
          op.work == work::deform_conv || op.work == work::gemm || op.work == work::matmul ||
          op.work == work::qlinear_matmul || op.work == work::matmul_nbits || op.work == work::einsum ||
-         op.work == work::recurrent || op.work == work::attention;
+         op.work == work::recurrent || op.work == work::attention || op.work == work::linear_attention ||
+         op.work == work::causal_convolution || op.work == work::linear_model;
+}
+
+bool knows_work(const OnnxOp* op) {
+  return op != nullptr && op->work != nullptr;
 }
 
 OnnxWork work_of(const OnnxNodeView& node, const OnnxOp* op) {
   OnnxWork result;
-  if (op != nullptr) {
+  if (knows_work(op)) {
     op->work(node, *op, result);
   } else {
     work::copy(node, {}, result);
   }
+  result.work.flops = Flops(checked_add(result.work.flops.value, node.node().inner_flops, node.where()));
   if (node.node().repeat == 1 || result.is_view) return result;
   const std::int64_t repeat = node.node().repeat;
   result.work.flops = Flops(checked_multiply(result.work.flops.value, repeat, node.where()));

@@ -38,9 +38,9 @@ using OnnxWorkRule = void (*)(const OnnxNodeView& node, const OnnxOp& op, OnnxWo
 struct OnnxOp {
   std::string_view domain;
   std::string_view type;
-  OnnxShapeRule shape;  // nullptr: ask libonnx
-  OnnxWorkRule work;
-  std::int64_t flops;  // per element, where the work rule is element-wise
+  OnnxShapeRule shape;  // nullptr: not by a rule (subgraphs, sequences)
+  OnnxWorkRule work;    // nullptr: not known, as that of an operator without an entry
+  std::int64_t flops;   // per element, where the work rule is element-wise
   std::string_view roles;
   Saves saves;
 };
@@ -53,6 +53,7 @@ char role_of(const OnnxOp& op, std::size_t input);
 // Whether it carries matrix products: never folded away, even when all its inputs are static.
 bool is_matrix(const OnnxOp& op);
 
+bool knows_work(const OnnxOp* op);
 // Work of one execution. `op` may be nullptr: only the bytes are counted then.
 OnnxWork work_of(const OnnxNodeView& node, const OnnxOp* op);
 

@@ -1,9 +1,9 @@
-// Output shapes of ONNX operators, from the operator definitions (ONNX operator reference, all opsets to 24).
+// Output shapes of ONNX operators, from the operator definitions (ONNX 1.22: operator sets 1 to 27,
+// ai.onnx.ml to 5, the preview domains) and onnxruntime's com.microsoft.
 //
-// They cover what models are made of, so that reading a common model never pays libonnx's 9 ms of schema
-// registration, and what changed or appeared after opset 17, which libonnx 1.12 does not know. An input that
-// became an attribute or the reverse between opsets (axes, pads, split ...) is looked for in both places.
-// Operators with data-dependent shapes have no rule.
+// An input that became an attribute or the reverse between opsets (axes, pads, split ...) is looked for in
+// both places. Where a size depends on data (NonZero, Unique, NonMaxSuppression), a rule gives the largest it
+// can be and says so (OnnxType::at_most). Operators on sequences and optionals are in read/onnx_sequence.cc.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@ namespace armilla {
 struct OnnxType {
   std::int32_t element_type = 0;
   Shape shape;
+  bool at_most = false;  // the size depends on data, and this is the largest it can be
 };
 
 // `outputs` has one entry per output of the node, left-out ones included.
@@ -97,12 +98,59 @@ void attention(const OnnxNodeView& node, std::vector<OnnxType>& outputs);       
 void packed_attention(const OnnxNodeView& node, std::vector<OnnxType>& outputs);       // com.microsoft
 void multi_head_attention(const OnnxNodeView& node, std::vector<OnnxType>& outputs);   // com.microsoft
 void group_query_attention(const OnnxNodeView& node, std::vector<OnnxType>& outputs);  // com.microsoft
+void linear_attention(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void causal_convolution(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
 
 // Signals; the last dimension is the real and the imaginary part.
 void fourier(const OnnxNodeView& node, std::vector<OnnxType>& outputs);             // DFT
 void short_time_fourier(const OnnxNodeView& node, std::vector<OnnxType>& outputs);  // STFT
 
+// Images and regions (read/onnx_shape_image.cc).
+void col2im(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void center_crop_pad(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void grid_sample(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void affine_grid(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void roi_align(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void roi_pool(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void image_decoder(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void non_max_suppression(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void max_unpool(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+
+// What is picked or made by value, text, losses (read/onnx_shape_picks.cc).
+void non_zero(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void unique(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void compress(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void multinomial(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void bit_cast(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void window_function(const OnnxNodeView& node, std::vector<OnnxType>& outputs);  // HannWindow ...
+void mel_weights(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void determinant(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void loss(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void string_normalizer(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void string_split(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void tf_idf(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+
+// Classical models and training operators (read/onnx_shape_learning.cc).
+void feature_extractor(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void to_float(const OnnxNodeView& node, std::vector<OnnxType>& outputs);  // input shape, fp32
+void label_encoder(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void one_hot_encoder(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void feature_vectorizer(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void dict_vectorizer(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void cast_map(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void classifier(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void regressor(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void gradient(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+void optimizer(const OnnxNodeView& node, std::vector<OnnxType>& outputs);
+
 }  // namespace onnx_shape
+
+// Which dimension a DFT transforms, and the points of one transform.
+struct OnnxFourier {
+  std::size_t axis = 0;
+  std::int64_t length = 0;
+};
+OnnxFourier fourier_of(const OnnxNodeView& node);
 
 // Spatial geometry of a Conv or pool: what its shape and its work both need.
 struct OnnxWindow {
@@ -130,5 +178,6 @@ struct OnnxHeads {
   std::int64_t head_size = 0, value_size = 0;
 };
 OnnxHeads heads_of(const OnnxNodeView& node);
+OnnxHeads linear_heads_of(const OnnxNodeView& node);  // LinearAttention
 
 }  // namespace armilla

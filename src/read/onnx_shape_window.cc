@@ -106,6 +106,26 @@ OnnxWindow window_of(const OnnxNodeView& node, std::size_t weight) {
   return window;
 }
 
+OnnxFourier fourier_of(const OnnxNodeView& node) {
+  const Shape& shape = node.input_shape(0, 2);
+  // From opset 20 on the axis is an input; before, an attribute with another default.
+  const auto given = node.ints(2, "");
+  const std::int64_t fallback = node.node().opset >= 20 ? -2 : node.int_attribute("axis", 1);
+  OnnxFourier transform;
+  transform.axis = node.axis(given && given->size() == 1 ? given->front() : fallback, shape.size());
+  if (transform.axis + 1 == shape.size()) node.fail("transforms the dimension of real and imaginary parts");
+  transform.length = shape[transform.axis];
+  if (node.int_attribute("onesided", 0) != 0 && node.int_attribute("inverse", 0) != 0)
+    transform.length = 2 * (transform.length - 1);
+  if (const auto length = node.ints(1, "")) {
+    if (length->size() != 1 || length->front() < 1)
+      node.fail("has a transform length that is no positive number");
+    transform.length = length->front();
+  }
+  if (transform.length < 0) node.fail("transforms an empty dimension");
+  return transform;
+}
+
 namespace onnx_shape {
 
 void conv(const OnnxNodeView& node, Outputs& outputs) {
@@ -168,6 +188,28 @@ void pool(const OnnxNodeView& node, Outputs& outputs) {
   if (outputs.size() > 1) outputs[1] = {onnx_type::kInt64, shape};
 }
 
+void max_unpool(const OnnxNodeView& node, Outputs& outputs) {
+  Shape shape = node.input_shape(0, 3);
+  const std::size_t rank = shape.size() - 2;
+  if (const auto wanted = node.ints(2, "")) {
+    if (wanted->size() != shape.size())
+      node.fail(fmt::format("gives {} sizes for {} dimensions", wanted->size(), shape.size()));
+    outputs[0] = {node.input(0).element_type, *wanted};
+    return;
+  }
+  OnnxWindow window;
+  window.kernel = kernel_of(node, SIZE_MAX, rank);
+  window.strides = positive(node, "strides", rank);
+  read_pads(node, rank, window);
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::int64_t steps = checked_multiply(shape[i + 2] - 1, window.strides[i], node.where());
+    const std::int64_t padding = window.pads_begin[i] + window.pads_end[i];
+    shape[i + 2] = checked_add(steps, window.kernel[i] - padding, node.where());
+    if (shape[i + 2] < 0) node.fail(fmt::format("its spatial dimension {} would be {}", i, shape[i + 2]));
+  }
+  outputs[0] = {node.input(0).element_type, shape};
+}
+
 void global_pool(const OnnxNodeView& node, Outputs& outputs) {
   Shape shape = node.input_shape(0, 2);
   std::fill(shape.begin() + 2, shape.end(), 1);
@@ -224,18 +266,11 @@ void resize(const OnnxNodeView& node, Outputs& outputs) {
 
 void fourier(const OnnxNodeView& node, Outputs& outputs) {
   Shape shape = node.input_shape(0, 2);
-  // From opset 20 on the axis is an input; before, an attribute with another default.
-  const auto given = node.ints(2, "");
-  const std::int64_t fallback = node.node().opset >= 20 ? -2 : node.int_attribute("axis", 1);
-  const std::size_t axis = node.axis(given && given->size() == 1 ? given->front() : fallback, shape.size());
-  if (axis + 1 == shape.size()) node.fail("transforms the dimension of real and imaginary parts");
-  if (const auto length = node.ints(1, "")) {
-    if (length->size() != 1 || length->front() < 1)
-      node.fail("has a transform length that is no positive number");
-    shape[axis] = length->front();
-  }
-  if (node.int_attribute("onesided", 0) != 0) shape[axis] = shape[axis] / 2 + 1;
-  shape.back() = 2;
+  const OnnxFourier transform = fourier_of(node);
+  const bool onesided = node.int_attribute("onesided", 0) != 0;
+  const bool inverse = node.int_attribute("inverse", 0) != 0;
+  shape[transform.axis] = onesided && !inverse ? transform.length / 2 + 1 : transform.length;
+  shape.back() = onesided && inverse ? 1 : 2;  // half a spectrum is that of a real signal
   outputs[0] = {node.input(0).element_type, shape};
 }
 

@@ -183,6 +183,12 @@ TEST(OnnxExports, SymbolicBatchIsBoundAndAnnounced) {
   EXPECT_EQ(dump_model(same), dump_model(many));
 }
 
+TEST(OnnxExports, ABatchOfMinusOneIsUnknown) {
+  const Model model = read_data("negative", {{}, 6});
+  EXPECT_EQ(model.batch, 6);
+  EXPECT_EQ(model.tensors[model.outputs[0]].shape.front(), 6);
+}
+
 TEST(OnnxExports, FixedBatchIsScaledAndAnnounced) {
   ModelOptions options;
   options.batch = 8;
@@ -268,7 +274,7 @@ TEST(OnnxWeights, AProductOfTwoIsWorkAndTrainsBoth) {
   EXPECT_EQ(model.operators[0].parameters.size(), 2U);
 }
 
-TEST(OnnxOperators, NewerThanLibonnx) {
+TEST(OnnxOperators, OfOperatorSet23) {
   const Model model = read_data("opset23");
   EXPECT_EQ(totals(model).parameters, 24 + 6 + 6);
   EXPECT_THAT(op_of_type(model, "Attention").forward.gemms,

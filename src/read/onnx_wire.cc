@@ -209,6 +209,16 @@ class Parser {
         case 8:
           numbers(in, attribute.ints, message);
           break;
+        case 9:
+          attribute.strings.push_back(text(in));
+          break;
+        case 14:
+          attribute.type = std::make_unique<WireValueInfo>();
+          type(in.bytes(), *attribute.type, depth);
+          break;
+        case 22:
+          attribute.tensor = std::make_unique<WireTensor>(sparse_tensor(in.bytes()));
+          break;
         case 21:
           attribute.reference = in.bytes();
           break;
@@ -267,22 +277,50 @@ class Parser {
     WireReader in(message, source_);
     while (in.next()) {
       if (in.tag() == 1) info.name = in.bytes();
-      if (in.tag() == 2) type(in.bytes(), info);
+      if (in.tag() == 2) type(in.bytes(), info, 0);
     }
     return info;
   }
 
-  void type(std::string_view message, WireValueInfo& info) {
-    info.type_message = message;
+  void type(std::string_view message, WireValueInfo& info, int depth) {
+    if (depth > kMaxDepth)
+      source_.fail(message.data(), fmt::format("types are nested more than {} deep", kMaxDepth));
     WireReader in(message, source_);
     while (in.next()) {
-      if (in.tag() != 1 && in.tag() != 8) continue;  // a tensor, dense or sparse; sequences and maps are not
-      info.is_tensor = true;
-      WireReader tensor_type(in.bytes(), source_);
-      while (tensor_type.next()) {
-        if (tensor_type.tag() == 1) info.data_type = static_cast<std::int32_t>(tensor_type.number());
-        if (tensor_type.tag() == 2) shape(tensor_type.bytes(), info);
+      switch (in.tag()) {
+        case 1:  // dense
+        case 8:  // sparse
+          info.kind = ValueKind::tensor;
+          tensor_type(in.bytes(), info);
+          break;
+        case 4:
+        case 9:
+          info.kind = in.tag() == 4 ? ValueKind::sequence : ValueKind::optional;
+          element_type(in.bytes(), info, depth);
+          break;
+        case 5:
+          info.kind = ValueKind::map;
+          break;
+        default:
+          break;
       }
+    }
+  }
+
+  void tensor_type(std::string_view message, WireValueInfo& info) {
+    WireReader in(message, source_);
+    while (in.next()) {
+      if (in.tag() == 1) info.data_type = static_cast<std::int32_t>(in.number());
+      if (in.tag() == 2) shape(in.bytes(), info);
+    }
+  }
+
+  void element_type(std::string_view message, WireValueInfo& info, int depth) {
+    charge(message);
+    info.element = std::make_unique<WireValueInfo>();
+    WireReader in(message, source_);
+    while (in.next()) {
+      if (in.tag() == 1) type(in.bytes(), *info.element, depth + 1);
     }
   }
 

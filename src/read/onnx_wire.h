@@ -1,6 +1,6 @@
 // ONNX files as plain structs: the protobuf wire format walked in place, nothing copied but small lists.
 //
-// Field numbers are those of onnx.proto3 (ONNX 1.17, IR version 10 and below). Names are views into the file.
+// Field numbers are those of onnx.proto3 (ONNX 1.22, IR version 13 and below). Names are views into the file.
 // A tensor's payload is never read here: `message` locates it, and read/onnx_constant.h decodes the few small
 // tensors that shapes depend on. Lengths are 64 bits wide, so files beyond 2 GB work. Memory is bounded: a
 // file may have at most kMaxParts nodes, attributes, names, numbers and so on, and kMaxDepth nested graphs.
@@ -9,10 +9,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "ir/tensor.h"
 
 namespace armilla {
 
@@ -26,6 +29,8 @@ struct WireTensor {
 
 struct WireGraph;
 
+struct WireValueInfo;
+
 struct WireAttribute {
   std::string_view name;
   std::string_view reference;  // inside a function: the attribute of the call that this one stands for
@@ -34,8 +39,10 @@ struct WireAttribute {
   std::string_view s;
   std::vector<std::int64_t> ints;
   std::vector<float> floats;
-  std::unique_ptr<WireTensor> tensor;
+  std::vector<std::string_view> strings;
+  std::unique_ptr<WireTensor> tensor;  // of a sparse one the dense dims
   std::unique_ptr<WireGraph> graph;
+  std::unique_ptr<WireValueInfo> type;
   std::string_view message;  // the whole AttributeProto
 };
 
@@ -53,11 +60,12 @@ struct WireDimension {
 
 struct WireValueInfo {
   std::string_view name;
-  std::int32_t data_type = 0;
-  bool is_tensor = false;
+  std::optional<ValueKind> kind;  // absent where no type is given
+  std::int32_t data_type = 0;     // of a tensor
   bool has_shape = false;
   std::vector<WireDimension> dims;
-  std::string_view type_message;  // the whole TypeProto
+  std::unique_ptr<WireValueInfo> element;  // what a sequence or optional holds, without a name
+  bool is_tensor() const { return kind == ValueKind::tensor; }
 };
 
 struct WireOpset {

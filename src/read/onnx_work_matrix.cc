@@ -3,45 +3,10 @@
 #include <set>
 
 #include "base/checked.h"
-#include "read/onnx_work_rules.h"
+#include "read/onnx_work_products.h"
 
 namespace armilla::onnx_work {
 namespace {
-
-std::int64_t times(std::int64_t a, std::int64_t b, const OnnxNodeView& node) {
-  return checked_multiply(a, b, node.where());
-}
-
-std::int64_t macs_of(const Gemm& gemm, const OnnxNodeView& node) {
-  return times(times(gemm.m, gemm.n, node), times(gemm.k, gemm.count, node), node);
-}
-
-// Two flops per multiply-accumulate and `extra` on top; all inputs and outputs move once. A product of
-// nothing (an empty dimension) is dropped.
-void finish(const OnnxNodeView& node, OnnxWork& result, const std::vector<Gemm>& gemms, std::int64_t extra,
-            DType dtype) {
-  copy(node, {}, result);
-  Work& work = result.work;
-  work.kind = WorkKind::matrix;
-  work.dtype = dtype;
-  std::int64_t flops = extra;
-  for (const Gemm& gemm : gemms) {
-    const std::int64_t macs = macs_of(gemm, node);
-    if (macs == 0) continue;
-    flops = checked_add(flops, times(2, macs, node), node.where());
-    work.gemms.push_back(gemm);
-  }
-  work.flops = Flops(flops);
-  if (work.gemms.empty()) work.kind = WorkKind::copy;
-}
-
-DType dtype_of_input(const OnnxNodeView& node, std::size_t i) {
-  return dtype_of_onnx(node.input(i).element_type);
-}
-
-std::int64_t bias(const OnnxNodeView& node, std::size_t input) {
-  return node.has_input(input) ? node.output_elements(0) : 0;
-}
 
 void convolution(const OnnxNodeView& node, std::size_t weight, std::size_t bias_input, OnnxWork& result) {
   const Shape& w = node.input_shape(weight, 3);
@@ -120,10 +85,14 @@ void conv_transpose(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
 
 void deform_conv(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
   convolution(node, 1, 3, result);
-  // Each window element is interpolated between four pixels: 8 flops per element of the im2col matrix.
-  const Gemm gemm = result.work.gemms.empty() ? Gemm{} : result.work.gemms[0];
+  // Each element of the im2col matrix is interpolated between the pixels around it, 4 in two dimensions: a
+  // product and a sum for each, and the mask's product (Dai et al. 2017, Zhu et al. 2018).
+  if (result.work.gemms.empty()) return;
+  const Gemm& gemm = result.work.gemms[0];
   const std::int64_t sampled = times(times(gemm.m, gemm.k, node), gemm.count, node);
-  result.work.flops = Flops(checked_add(result.work.flops.value, times(8, sampled, node), node.where()));
+  const std::size_t spatial = std::min<std::size_t>(node.input_shape(0, 3).size() - 2, 30);
+  const std::int64_t each = (std::int64_t{2} << spatial) + (node.has_input(4) ? 1 : 0);
+  result.work.flops = Flops(checked_add(result.work.flops.value, times(each, sampled, node), node.where()));
 }
 
 void gemm(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
@@ -222,34 +191,6 @@ void recurrent(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result) {
   const std::int64_t per_state = op.type == "LSTM" ? 7 : 5;  // biases, gate functions, state update
   finish(node, result, gemms, times(per_state, states, node), dtype_of_input(node, 0));
   result.weight_is_operand = node.input(1).is_static;
-}
-
-void attention(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result) {
-  const OnnxHeads h = heads_of(node);
-  const bool projects = op.domain == "com.microsoft" && op.type == "Attention";
-  const std::int64_t heads = times(h.batch, h.heads, node);
-  std::vector<Gemm> gemms;
-  if (projects) {
-    const Shape& w = node.input_shape(1, 2);
-    gemms.push_back({times(h.batch, h.query_length, node), w[1], w[0]});
-  }
-  gemms.push_back({h.query_length, h.key_length, h.head_size, heads, false});
-  gemms.push_back({h.query_length, h.value_size, h.key_length, heads, false});
-  const std::int64_t scores = times(times(h.query_length, h.key_length, node), heads, node);
-  // Scale and softmax of the scores.
-  finish(node, result, gemms, times(6, scores, node), dtype_of_input(node, 0));
-}
-
-void fourier(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
-  // A fast transform: 5 n log2 n flops per transform of n points, n the longest dimension.
-  const Shape& x = node.output_shape(0);
-  std::int64_t points = 1;
-  for (const std::int64_t dimension : x) points = std::max(points, dimension);
-  std::int64_t steps = 0;
-  while ((std::int64_t{1} << steps) < points && steps < 62) ++steps;
-  copy(node, {}, result);
-  result.work.kind = WorkKind::vector;
-  result.work.flops = Flops(times(5 * steps, node.output_elements(0) / 2, node));
 }
 
 }  // namespace armilla::onnx_work

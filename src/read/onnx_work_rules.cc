@@ -113,6 +113,16 @@ void pool(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
   set(node, result, WorkKind::vector, times(window, node.output_elements(0), node));
 }
 
+void optimizer(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result) {
+  // Every weight has one state, or two under Adam.
+  const std::size_t weights = node.output_count() / (op.type == "Adam" ? 3 : 2);
+  std::int64_t elements = 0;
+  for (std::size_t i = 0; i < weights; ++i) {
+    if (node.has_output(i)) elements = checked_add(elements, node.output_elements(i), node.where());
+  }
+  set(node, result, WorkKind::vector, times(op.flops, elements, node));
+}
+
 void local_response(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
   // A sum of squares over `size` channels, then scale, add, power, divide.
   const std::int64_t size = std::clamp<std::int64_t>(node.int_attribute("size", 1), 1, INT32_MAX);

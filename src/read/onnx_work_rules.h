@@ -18,6 +18,7 @@ void per_input(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result);
 void variadic(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result);  // one per further operand
 void batch_norm(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result);
 void pool(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result);
+void optimizer(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result);  // `flops` per weight
 void local_response(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result);
 
 // Matrix products.
@@ -32,6 +33,9 @@ void matmul_nbits(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result);
 void einsum(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result);
 void recurrent(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result);
 void attention(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result);
+void linear_attention(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result);
+void causal_convolution(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result);
+void linear_model(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result);
 void fourier(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result);
 
 }  // namespace armilla::onnx_work
