@@ -313,14 +313,16 @@ std::string time_section(const Run& run, const TextStyle& style) {
     for (std::string& cell : cells(run, rows[i], table, columns)) row.push_back(std::move(cell));
   }
   const std::string title = has_model(run) ? "Time and memory of a rank" : "Time of a rank";
-  std::string remark = has_model(run) ? "% of the iteration, of the device's memory" : "% of the run";
-  if (run.study.plan.pipeline > 1 && has_model(run)) {
-    remark += fmt::format("; bubble {} of the time, {} of the computing time", percent(bubble_fraction(run)),
-                          percent(bubble_ratio(run)));
-  }
+  const std::string remark = has_model(run) ? "% of the iteration, of the device's memory" : "% of the run";
   std::string section = heading(title, style, remark) + to_text(text, 2, style);
   if (shown < rows.size()) section += fmt::format("  and {} more rows\n", rows.size() - shown);
-  return section + bars(run, rows, style) + spread_text(run, table, groups, style.width);
+  section += bars(run, rows, style);
+  if (run.study.plan.pipeline > 1 && has_model(run)) {
+    section += wrap(fmt::format("bubble {} of the time, {} of the computing time",
+                                percent(bubble_fraction(run)), percent(bubble_ratio(run))),
+                    "  ", style.width);
+  }
+  return section + spread_text(run, table, groups, style.width);
 }
 
 }  // namespace armilla
