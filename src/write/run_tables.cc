@@ -130,8 +130,8 @@ std::string communication_section(const Run& run, const TextStyle& style) {
   TextTable table{{{"communication", false}}, {}};
   if (axes) table.columns.push_back({"axis", false});
   for (const char* const header : {"ranks", "calls", "bytes", "time"}) table.columns.push_back({header});
-  if (most) table.columns.push_back({"most"});
-  table.columns.push_back({"queued", true, SIZE_MAX, 1});
+  if (most) table.columns.push_back({"most", true, SIZE_MAX, 1});
+  table.columns.push_back({"queued", true, SIZE_MAX, 3});
   table.columns.push_back({"bus bandwidth", true, SIZE_MAX, 2});
   table.columns.push_back({"of link limit"});
   for (std::size_t i = 0; i < shown; ++i) table.rows.push_back(traffic_cells(rows[i], axes, most));
@@ -172,7 +172,7 @@ std::string layer_section(const Run& run, const TextStyle& style) {
   TextTable table{{{"layer", false}}, {}};
   if (several) table.columns.push_back({"alike"});
   for (const char* const header : {"forward", "backward", "compute"}) table.columns.push_back({header});
-  table.columns.push_back({several ? "of all, together" : "of all"});
+  table.columns.push_back({"of all"});  // together, where several are alike
   table.columns.push_back({"communication", true, SIZE_MAX, 1});
   for (std::size_t i = 0; i < std::min(kMostLayers, rows.size()); ++i) {
     std::vector<std::string> names;

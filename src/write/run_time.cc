@@ -302,7 +302,7 @@ std::string time_section(const Run& run, const TextStyle& style) {
   const std::vector<Group> rows = merged(run, table, groups);
   std::size_t role = 0;
   for (const Group& row : rows) role = std::max(role, display_width(short_name(row)));
-  constexpr std::size_t kOtherColumns = 50;
+  constexpr std::size_t kOtherColumns = 57;
   const std::size_t taken = kOtherColumns + std::min(role, kRoleWidth);
   const KindColumns columns = kind_columns(table, rows, style.width > taken ? style.width - taken : 0);
   const std::size_t shown = rows.size() > kMostRows ? kMostRows - 1 : rows.size();
