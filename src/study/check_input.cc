@@ -182,7 +182,8 @@ bool is_meant_as_trace(const std::string& path, FileKind kind) {
 }
 
 bool is_meant_as_configuration(const std::string& path, FileKind kind) {
-  return (kind == FileKind::yaml || kind == FileKind::text || kind == FileKind::empty) &&
+  return (kind == FileKind::yaml || kind == FileKind::json || kind == FileKind::text ||
+          kind == FileKind::empty) &&
          (path.ends_with(".yaml") || path.ends_with(".yml"));
 }
 
