@@ -139,6 +139,9 @@ TEST_F(AstraCommands, TrackingMemoryWithoutTensorsIsWarnedAbout) {
     EXPECT_TRUE(nlohmann::json::parse(std::ifstream(file)).contains("traceEvents")) << file;
   EXPECT_THAT(warnings("run.json"),
               ::testing::ElementsAre("track-local-mem: no node has the attributes 'inputs' or 'outputs'"));
+  set("local-mem-trace-filename", "mem_trace/of/run");  // folders that the configuration names are made
+  ASSERT_EQ(astra2({}).code, 0);
+  EXPECT_TRUE(fs::exists("mem_trace/of/run.3.json"));
 }
 
 TEST_F(AstraCommands, NativeRunsTheSameFiles) {

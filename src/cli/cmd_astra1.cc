@@ -19,6 +19,7 @@ namespace armilla {
 namespace {
 
 constexpr std::string_view kProfiles[] = {"peer", "native"};
+constexpr std::string_view kReleases[] = {"final", "tutorials"};
 
 // Runs that share tables read them, add their rows and write them back: one after the other.
 class FolderLock {
@@ -79,8 +80,12 @@ class Astra1Command final : public Command {
     app.add_option("--profile", profile_, "whose rules: ASTRA-sim's, or Armilla's own for the same inputs")
         ->type_name("peer|native")
         ->capture_default_str();
-    app.add_flag("--blocking-input-gradient", request_.blocking_input_gradient,
-                 "transformers wait for each input gradient, as ASTRA-sim 1.0's ns-3 branch does");
+    app.add_option("--release", release_,
+                   "of ASTRA-sim 1.0: the final one, or that of its tutorials and its ns-3 branch (default: "
+                   "final, but tutorials for files that only those read)")
+        ->type_name("final|tutorials");
+    app.add_flag("--blocking-input-gradient", blocking_input_gradient_,
+                 "the same as --release tutorials, where transformers wait for each input gradient");
     app.add_flag("--simai", request_.simai,
                  "read the workload as SimAI does: expert groups, blocking gradients");
     output_.declare(app);
@@ -107,6 +112,12 @@ class Astra1Command final : public Command {
   Astra1Request request() const {
     Astra1Request request = request_;
     request.native = parse_choice(profile_, kProfiles, "--profile") == 1;
+    if (!release_.empty())
+      request.settings.tutorial_release = parse_choice(release_, kReleases, "--release") == 1;
+    if (blocking_input_gradient_ && request.settings.tutorial_release == false)
+      throw Error("--blocking-input-gradient", "is a rule of the tutorials' release",
+                  "leave out --release final");
+    if (blocking_input_gradient_) request.settings.tutorial_release = true;
     request.passes = parse_flag(passes_, "--num-passes", 1, 1'000'000);
     request.settings.queues_per_dimension = parse_flag(queues_, "--num-queues-per-dim", 1, 1 << 16);
     request.settings.injection_scale = parse_scale(injection_scale_, "--injection-scale");
@@ -129,7 +140,8 @@ class Astra1Command final : public Command {
   }
 
   Astra1Request request_;
-  std::string path_, report_name_ = "unnamed run", profile_ = "peer", rendezvous_ = "false";
+  std::string path_, report_name_ = "unnamed run", profile_ = "peer", release_, rendezvous_ = "false";
+  bool blocking_input_gradient_ = false;
   std::string passes_ = "1", queues_ = "1", comm_scale_ = "1", compute_scale_ = "1", injection_scale_ = "1";
   std::string rows_ = "1", row_ = "0";
   OutputFlags output_;

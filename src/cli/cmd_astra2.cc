@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 
 #include "cli/command.h"
 #include "cli/model_flags.h"
@@ -63,6 +64,11 @@ class Astra2Command final : public Command {
           fmt::format("--logging-configuration {} is ignored: logs have one form", logging_configuration_));
     }
     std::vector<std::string> folders;
+    for (const NamedContents& file : done.files) {  // where the configuration puts them
+      std::string folder = std::filesystem::path(file.path).parent_path().string();
+      if (!folder.empty() && (folders.empty() || folders.back() != folder))
+        folders.push_back(std::move(folder));
+    }
     // The peer's default. Without trace-enabled the log repeats what is printed.
     if (logging_folder_.empty() && done.wants_log) logging_folder_ = "log";
     if (!logging_folder_.empty()) {

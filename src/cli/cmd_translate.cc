@@ -133,8 +133,9 @@ class TranslateCommand final : public Command {
   }
 
   void write_traces(const Session& session, const ConvertInput& input) const {
-    const std::vector<NamedContents> files =
-        trace_files(input.job, find_trace_format(format_, output_), output_, traces_.gzip);
+    const TraceFormat& format = find_trace_format(format_, output_);
+    refuse_further_ranks(input.job, format, output_);
+    const std::vector<NamedContents> files = trace_files(input.job, format, output_, traces_.gzip);
     write_files(files);
     if (quiet_) return;
     std::int64_t nodes = 0;
@@ -241,8 +242,8 @@ class TranslateCommand final : public Command {
   void report_left_out(const Session& session, const Model& model) const {
     if (options_.all_parameters) return;
     std::int64_t weights = 0;
-    for (const Layer& layer : model.layers) {
-      for (const std::uint32_t p : layer.weights) weights += model.parameters[p].elements;
+    for (const TextRow& row : text_rows(model)) {
+      for (const std::uint32_t p : row.weights) weights += model.parameters[p].elements;
     }
     const std::int64_t left_out = totals(model).parameters - weights;
     if (left_out > 0) {

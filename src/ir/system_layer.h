@@ -74,6 +74,15 @@ struct SystemLayer {
   std::int64_t queues_per_dimension = 1;
   bool rendezvous = false;
 
+  // ASTRA-sim 1.0 as in the tags of its tutorials of 2022 and 2023 (and its ns-3 branch), not as in its final
+  // branch: collectives of layers keep the system's order of chunks whatever the layer asks for, "SCF"
+  // compares what chunks enter a phase with and knows no exception for the last but one.
+  bool tutorial_release = false;
+  // Of 1.0's "boost-mode": along a dimension only the ranks in line with rank 0 send; the others wait with
+  // them for the end of a phase. Only ties are broken otherwise.
+  bool boost = false;
+  std::int64_t gap_denominator = 16;  // Themis leaves alone loads that differ by less than 1/16 of a chunk
+
   // ASTRA-sim 2: local memory in bytes/s for reductions and the roofline. 0: reductions are not charged.
   double memory_bytes_per_second = 0;
   double peak_flops = 0;

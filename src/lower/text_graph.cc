@@ -27,9 +27,11 @@ std::string location(const TextWorkload& workload, std::int32_t layer, TextPart 
                      kPartNames[index_of(part)]);
 }
 
-// As the peer does: a product of doubles, truncated.
-std::int64_t scaled(std::int64_t value, double scale, const std::string& where) {
-  const double product = static_cast<double>(value) * scale;
+// As the peer does: a product of doubles, truncated. Its tutorials' release multiplies in single precision,
+// which even a factor of 1 does not leave alone above 2^24.
+std::int64_t scaled(std::int64_t value, double scale, bool single, const std::string& where) {
+  const double product = single ? static_cast<double>(static_cast<float>(value) * static_cast<float>(scale))
+                                : static_cast<double>(value) * scale;
   if (!(product < 0x1p62)) throw Error(where, fmt::format("{} times {} is too much", value, scale));
   return static_cast<std::int64_t>(product);
 }
@@ -159,7 +161,7 @@ void Player::compute(std::int32_t layer, TextPart part) {
   constexpr Phase kPhases[] = {Phase::forward, Phase::input_gradient, Phase::weight_gradient};
   const std::string where = location(workload_, layer, part);
   const TextPass& pass = pass_of(workload_.layers[static_cast<std::size_t>(layer)], part);
-  const Time time = cycles(scaled(pass.cycles, options_.compute_scale, where));
+  const Time time = cycles(scaled(pass.cycles, options_.compute_scale, options_.single_precision, where));
   if (time >= kEndOfTime) throw Error(where, "takes absurdly long");
   Time& sum = text_.compute[static_cast<std::size_t>(layer)][index_of(part)];
   sum = Time(checked_add(sum.value, time.value, where));
@@ -186,7 +188,7 @@ std::optional<std::uint32_t> Player::call(std::int32_t layer, TextPart part, Chu
   const std::optional<std::uint32_t> family = groups_.family(layer, part);
   if (!family) return std::nullopt;
   const std::string where = location(workload_, layer, part);
-  std::int64_t bytes = scaled(pass.bytes.value, options_.comm_scale, where);
+  std::int64_t bytes = scaled(pass.bytes.value, options_.comm_scale, options_.single_precision, where);
   if (options_.simai && part == TextPart::forward) bytes = std::max(bytes, kSimAiLeast);
   if (bytes == 0) {
     throw Error(where,

@@ -26,9 +26,11 @@ struct TextGraphOptions {
   std::vector<std::int64_t> dimensions = {};  // sizes, innermost first
   std::int64_t passes = 1;
   double compute_scale = 1, comm_scale = 1;  // products are truncated to whole cycles and bytes
+  bool single_precision = false;             // and are of single precision before, like the factors
   double frequency = 1e9;                    // cycles per second
   bool astra1_steps = true;                  // the further cycle of each step
-  // The transformer policies wait for each input gradient before they go on (ASTRA-sim 1.0's ns-3 branch).
+  // The transformer policies wait for each input gradient before they go on (ASTRA-sim 1.0's tutorials and
+  // ns-3 branch).
   bool blocking_input_gradient = false;
   // As SimAI reads the file: blocking input gradients, expert groups, forward collectives of at least 4096
   // bytes. Otherwise its words mean NONE, as in ASTRA-sim 1.0.

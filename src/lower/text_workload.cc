@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/checked.h"
 #include "ir/backward.h"
@@ -122,19 +123,38 @@ Bytes tensors_bytes(const Model& model, const std::vector<std::uint32_t>& tensor
   return bytes_of(element_count(tensor.shape, tensor.name), tensor.dtype, options, tensor.name);
 }
 
-Bytes gradient_bytes(const Model& model, const Layer& layer, const TextWorkloadOptions& options) {
+Bytes gradient_bytes(const Model& model, const TextRow& row, const TextWorkloadOptions& options) {
   Bytes sum;
   const auto add = [&](const std::vector<std::uint32_t>& indices) {
     for (const std::uint32_t p : indices) {
       const Parameter& parameter = model.parameters[p];
       if (!parameter.trainable) continue;
       const Bytes bytes = bytes_of(parameter.elements, parameter.dtype, options, parameter.name);
-      sum = Bytes(checked_add(sum.value, bytes.value, layer.name));
+      sum = Bytes(checked_add(sum.value, bytes.value, row.name));
     }
   };
-  add(layer.weights);
-  if (options.all_parameters) add(layer.other_parameters);
+  add(row.weights);
+  if (options.all_parameters) add(row.other_parameters);
   return sum;
+}
+
+bool is_trainable_matrix(const Parameter& parameter) {
+  return parameter.trainable && parameter.shape.size() >= 2;
+}
+
+bool looks_up(const Operator& op) {
+  return !op.weight_is_operand && (op.type.starts_with("Gather") || op.type.find("Embed") != op.type.npos);
+}
+
+// Fills in the parameters that its operators use first.
+void take_parameters(TextRow& row, const Model& model, std::vector<bool>& taken) {
+  for (const std::uint32_t i : row.operators) {
+    for (const std::uint32_t p : model.operators[i].parameters) {
+      if (taken[p]) continue;
+      taken[p] = true;
+      (is_trainable_matrix(model.parameters[p]) ? row.weights : row.other_parameters).push_back(p);
+    }
+  }
 }
 
 TextPass pass(std::int64_t cycles, CollectiveKind kind, Bytes whole, std::int64_t parts, bool communicates) {
@@ -152,16 +172,48 @@ std::string text_name(const std::string& name, std::size_t index) {
 
 }  // namespace
 
+std::vector<TextRow> text_rows(const Model& model) {
+  std::vector<bool> known(model.parameters.size());  // used by an operator before
+  std::vector<TextRow> rows;
+  for (const Layer& layer : model.layers) {
+    TextRow rest{layer.name, false, layer.anchor, {}, {}, {}};
+    std::vector<TextRow> before, after;
+    for (std::uint32_t i = layer.first; i < layer.end; ++i) {
+      const Operator& op = model.operators[i];
+      bool has_table = false;
+      for (const std::uint32_t p : op.parameters) {
+        has_table = has_table || (!known[p] && is_trainable_matrix(model.parameters[p]));
+        known[p] = true;
+      }
+      if (looks_up(op) && has_table) {
+        (i < layer.anchor ? before : after).push_back({op.name, true, i, {i}, {}, {}});
+      } else if (i == layer.anchor) {
+        rest.operators.insert(rest.operators.begin(), i);
+      } else {
+        rest.operators.push_back(i);
+      }
+    }
+    std::move(before.begin(), before.end(), std::back_inserter(rows));
+    // A model without matrix products is one layer, named after its first operator, which may be a look-up.
+    if (!rest.operators.empty()) {
+      rest.anchor = rest.operators.front();
+      if (rest.anchor != layer.anchor) rest.name = model.operators[rest.anchor].name;
+      rows.push_back(std::move(rest));
+    }
+    std::move(after.begin(), after.end(), std::back_inserter(rows));
+  }
+  std::vector<bool> taken(model.parameters.size());
+  for (TextRow& row : rows) take_parameters(row, model, taken);
+  return rows;
+}
+
 std::vector<ShardedLayer> shard_layers(const Model& model, const TextWorkloadOptions& options) {
   const Parts parts = parts_of(options);
   std::vector<ShardedLayer> shards;
-  shards.reserve(model.layers.size());
-  for (const Layer& layer : model.layers) {
+  for (const TextRow& row : text_rows(model)) {
     ShardedLayer& sharded = shards.emplace_back();
-    add_operator(sharded, model, model.operators[layer.anchor], true, parts);
-    for (std::uint32_t i = layer.first; i < layer.end; ++i) {
-      if (i != layer.anchor) add_operator(sharded, model, model.operators[i], false, parts);
-    }
+    for (const std::uint32_t i : row.operators)
+      add_operator(sharded, model, model.operators[i], i == row.anchor, parts);
   }
   return shards;
 }
@@ -169,25 +221,26 @@ std::vector<ShardedLayer> shard_layers(const Model& model, const TextWorkloadOpt
 TextWorkload lower_to_text(const Model& model, const TextWorkloadOptions& options,
                            std::span<const LayerCycles> cycles) {
   const Parts parts = parts_of(options);
-  if (cycles.size() != model.layers.size()) {
-    throw Error(model.source, fmt::format("cycles for {} layers of {}", cycles.size(), model.layers.size()));
-  }
+  const std::vector<TextRow> rows = text_rows(model);
+  if (cycles.size() != rows.size())
+    throw Error(model.source, fmt::format("cycles for {} layers of {}", cycles.size(), rows.size()));
   const bool activations = options.policy != TextPolicy::data;
   const bool gradients = options.policy != TextPolicy::model;
   TextWorkload workload;
   workload.policy = options.policy;
-  workload.layers.reserve(model.layers.size());
-  for (std::size_t i = 0; i < model.layers.size(); ++i) {
-    const Layer& layer = model.layers[i];
-    const Operator& anchor = model.operators[layer.anchor];
+  workload.layers.reserve(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const TextRow& row = rows[i];
+    const Operator& anchor = model.operators[row.anchor];
     TextLayer& text = workload.layers.emplace_back();
-    text.name = text_name(layer.name, i);
+    text.name = text_name(row.name, i);
     text.forward = pass(cycles[i].forward, CollectiveKind::all_gather,
                         tensors_bytes(model, anchor.outputs, options), options.npus, activations);
-    text.input_gradient = pass(cycles[i].input_gradient, CollectiveKind::reduce_scatter,
-                               tensors_bytes(model, anchor.inputs, options), parts.data, activations);
+    text.input_gradient =
+        pass(cycles[i].input_gradient, CollectiveKind::reduce_scatter,
+             tensors_bytes(model, anchor.inputs, options), parts.data, activations && !row.looks_up);
     text.weight_gradient = pass(cycles[i].weight_gradient, CollectiveKind::all_reduce,
-                                gradient_bytes(model, layer, options), parts.model, gradients);
+                                gradient_bytes(model, row, options), parts.model, gradients);
     text.update_cycles = options.update_cycles;
   }
   validate_text_workload(workload);

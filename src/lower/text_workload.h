@@ -11,6 +11,9 @@
 // Output and input are the activations' real tensors (m*n and, but for a convolution's window, m*k elements).
 // Every layer has an input gradient, the first one too. The other operators of a layer are spread evenly over
 // all NPUs. The generator's two bytes per element are the model's own type here.
+// What the generator does not know: a look-up in a table of weights (an embedding) is a row of its own,
+// without an input gradient. Every matrix of weights is exchanged with the row that uses it first, a tied one
+// once.
 #pragma once
 
 #include <cstdint>
@@ -27,21 +30,32 @@ struct TextWorkloadOptions {
   std::int64_t npus = 1;
   std::int64_t packages = 1;         // under the hybrid policies; divides npus
   DType dtype = DType::unknown;      // of everything communicated; unknown: the model's own types
-  bool all_parameters = false;       // gradients of biases and norms too, not of weight matrices alone
+  bool all_parameters = false;       // gradients of biases and norms too, not of matrices of weights alone
   std::int64_t update_cycles = 100;  // the generator's
 };
 
-// What one NPU computes in each pass of a layer, operator by operator, the layer's own first.
+// A row of the text: a layer of the model without its look-ups in tables of weights, or one look-up.
+struct TextRow {
+  std::string name;
+  bool looks_up = false;
+  std::uint32_t anchor = 0;              // the operator it is about
+  std::vector<std::uint32_t> operators;  // the anchor first
+  // Parameters first used here: trainable matrices, and all others.
+  std::vector<std::uint32_t> weights, other_parameters;
+};
+std::vector<TextRow> text_rows(const Model& model);
+
+// What one NPU computes in each pass of a row, operator by operator, the layer's own first.
 struct ShardedLayer {
   std::vector<Work> forward, input_gradient, weight_gradient;
 };
-// One per layer of the model. Throws Error for options that clash.
+// One per row. Throws Error for options that clash.
 std::vector<ShardedLayer> shard_layers(const Model& model, const TextWorkloadOptions& options);
 
 struct LayerCycles {
   std::int64_t forward = 0, input_gradient = 0, weight_gradient = 0;
 };
-// `cycles`: what the shards of each layer take, one entry per layer. Throws Error for options that clash.
+// `cycles`: what the shards of each row take, one entry per row. Throws Error for options that clash.
 TextWorkload lower_to_text(const Model& model, const TextWorkloadOptions& options,
                            std::span<const LayerCycles> cycles);
 

@@ -244,18 +244,29 @@ Time StreamNetwork::lone_time(const Level& level, std::int64_t hops, Bytes bytes
   return ns < static_cast<double>(kEndOfTime.value / 1000) ? Time(std::llround(ns * 1000)) : kEndOfTime;
 }
 
-Time StreamNetwork::send(const StreamMessage& message) {
+std::size_t StreamNetwork::count(const StreamMessage& message) {
   ++messages_;
   const std::size_t d = level_of(message.source, message.destination);
-  Level& level = levels_[d];
   if (message.source == 0) sent_by_first_rank_[d] = saturating_add(sent_by_first_rank_[d], message.bytes);
+  return d;
+}
+
+Time StreamNetwork::carry(const StreamMessage& message) {
+  Level& level = levels_[count(message)];
+  Bytes bytes;
+  if (__builtin_mul_overflow(message.bytes.value, message.copies, &bytes.value)) bytes.value = INT64_MAX;
+  level.bytes = saturating_add(level.bytes, bytes);
+  const Time time = lone_time_again(level, hops(level, message.source, message.destination), message.bytes);
+  return later(queue_.now(), time);
+}
+
+Time StreamNetwork::send(const StreamMessage& message) {
   if (store_and_forward_) {
+    count(message);
     store_and_forward_->send(message);
     return kEndOfTime;
   }
-  level.bytes = saturating_add(level.bytes, message.bytes);
-  const Time time = lone_time_again(level, hops(level, message.source, message.destination), message.bytes);
-  const Time arrival = later(queue_.now(), time);
+  const Time arrival = carry(message);
   queue_.schedule(arrival, message.target, message.argument);
   return arrival;
 }

@@ -34,6 +34,7 @@ struct StreamMessage {
   Bytes bytes;
   std::uint32_t target = 0;    // the event queue's handler that is told of the arrival,
   std::uint64_t argument = 0;  // with this argument
+  std::int64_t copies = 1;     // it stands for so many, of other ranks
 };
 
 class StreamNetwork {
@@ -45,6 +46,8 @@ class StreamNetwork {
 
   // Returns when the message arrives; kEndOfTime where that depends on others.
   Time send(const StreamMessage& message);
+  // The same, but nobody is told of the arrival. Not with congestion.
+  Time carry(const StreamMessage& message);
 
   // What rank 0 sent, per dimension.
   const std::vector<Bytes>& sent_by_first_rank() const { return sent_by_first_rank_; }
@@ -70,6 +73,7 @@ class StreamNetwork {
     return levels_.size() == 1 ? rank : rank / level.stride % level.size;
   }
   std::size_t level_of(std::int32_t source, std::int32_t destination) const;
+  std::size_t count(const StreamMessage& message);  // returns its level
   std::int64_t hops(const Level& level, std::int32_t source, std::int32_t destination) const;
   Time lone_time(const Level& level, std::int64_t hops, Bytes bytes) const;
   Time lone_time_again(Level& level, std::int64_t hops, Bytes bytes) const {

@@ -47,7 +47,8 @@ constexpr std::string_view kSystemKeys[] = {"scheduling-policy",
                                             "boost-mode",
                                             "intra-dimension-scheduling",
                                             "inter-dimension-scheduling",
-                                            "seprate-log"};
+                                            "seprate-log",
+                                            "gap-denominator"};
 
 std::vector<Located> split_words(std::string_view text, const std::string& name) {
   constexpr std::string_view kBlank = " \t\r\n\v\f";
@@ -146,6 +147,22 @@ void read_scheduling(const Words& words, const std::string& path, SystemLayer& s
     system.inter_dimension = inter_dimension_order(order->text, order->where);
 }
 
+// A key of the tutorials' release alone.
+void read_gap(const Words& words, const Astra1Settings& settings, SystemLayer& system,
+              std::vector<std::string>& warnings) {
+  const Located* const gap = find(words, "gap-denominator");
+  if (gap == nullptr) return;
+  if (settings.tutorial_release == false) {
+    throw Error(gap->where, "ASTRA-sim 1.0's final release has no such key",
+                "say --release tutorials for the release that has it");
+  }
+  system.gap_denominator = truncated_count(gap->text, gap->where, 1, warnings);
+  if (system.tutorial_release) return;
+  system.tutorial_release = true;
+  warnings.push_back(
+      fmt::format("{}: a key of ASTRA-sim 1.0's tutorials alone: their release is simulated", gap->where));
+}
+
 void read_system_file(const Astra1Settings& settings, SystemLayer& system,
                       std::vector<std::string>& warnings) {
   const std::string& path = settings.system;
@@ -165,13 +182,12 @@ void read_system_file(const Astra1Settings& settings, SystemLayer& system,
   count("boost-mode", 0, boost);
   count("seprate-log", 0, log);
   system.shared_bus = shared == 1;
-  if (boost == 1) {
-    warnings.push_back(
-        fmt::format("{}: ignored: equal ranks are simulated once anyway", find(words, "boost-mode")->where));
-  }
+  system.boost = boost == 1;
+  read_gap(words, settings, system, warnings);
   if (find(words, "endpoint-delay") != nullptr) {
     count("endpoint-delay", 0, system.endpoint_delay_ns);
-    const double scaled = static_cast<double>(system.endpoint_delay_ns) * settings.injection_scale;
+    const double scaled =
+        astra1_scaled(system.endpoint_delay_ns, settings.injection_scale, system.tutorial_release);
     if (!(scaled >= 0 && scaled <= INT32_MAX))
       throw Error("--injection-scale", fmt::format("makes an endpoint-delay of {} ns", scaled));
     system.endpoint_delay_ns = static_cast<std::int64_t>(scaled);
@@ -203,12 +219,15 @@ class NetworkReader {
   }
 
   std::vector<StreamDimension> read(std::vector<std::string>& warnings) {
-    const Config name = config_.at("topology-name");
-    if (name.text() != "Hierarchical") {
-      throw Error(name.where(), fmt::format("topology '{:.60}' is not supported", name.text()),
+    const auto name = config_.find("topology-name");
+    if (name && name->text() != "Hierarchical") {
+      throw Error(name->where(), fmt::format("topology '{:.60}' is not supported", name->text()),
                   "write Hierarchical, and the topology of each dimension under topologies-per-dim");
     }
-    count_ = static_cast<std::size_t>(config_.at("dimensions-count").count(1, kMostDimensions));
+    if (!name) absent_.push_back("topology-name");
+    const auto count = config_.find("dimensions-count");
+    if (!count) absent_.push_back("dimensions-count");
+    count_ = count ? static_cast<std::size_t>(count->count(1, kMostDimensions)) : 1;
     const std::vector<Located> kinds = *values("topologies-per-dim", nullptr, true);
     const std::vector<Located> sizes = *values("units-count", &settings_.units_count, true);
     const std::vector<Located> links = *values("links-count", &settings_.links_count, true);
@@ -229,6 +248,9 @@ class NetworkReader {
     config_.reject_unknown_keys();
     return dimensions;
   }
+
+  // Keys that the final release needs and this file lacks.
+  const std::vector<std::string>& absent() const { return absent_; }
 
  private:
   static std::int64_t whole(const Located& value) {
@@ -284,6 +306,7 @@ class NetworkReader {
                           double StreamDimension::*field,
                           double (*parse)(std::string_view, const std::string&)) {
       const auto listed = values(key, flag, needed);
+      if (!listed) absent_.emplace_back(key);
       for (std::size_t d = 0; listed && d < count_; ++d)
         dimensions[d].*field = parse((*listed)[d].text, (*listed)[d].where);
     };
@@ -296,6 +319,7 @@ class NetworkReader {
     const auto any = [](std::string_view text, const std::string& where) {
       return real_between(text, where, 0, 1e12);
     };
+    for (StreamDimension& dimension : dimensions) dimension.memory_bandwidth = 1;
     each("hbm-bandwidth", nullptr, false, &StreamDimension::memory_bandwidth, any);
     for (std::size_t d = 0; d < count_; ++d) {
       if (dimensions[d].memory_scale > 0 && !(dimensions[d].memory_bandwidth > 0)) {
@@ -307,11 +331,19 @@ class NetworkReader {
 
   void read_types(std::vector<StreamDimension>& dimensions) {
     constexpr std::string_view kTypes[] = {"T", "N", "P", "PP"};
+    constexpr std::pair<std::string_view, std::string_view> kTutorialTypes[] = {
+        {"Tile", "T"}, {"Package", "N"}, {"Node", "N"}, {"Pod", "PP"}};
     const auto types = values("dimension-type", nullptr, false);
     for (std::size_t d = 0; d < count_; ++d) {
       dimensions[d].type = types ? (*types)[d].text : "N";
       if (!types) continue;
       const std::string& where = (*types)[d].where;
+      const auto named = std::find_if(std::begin(kTutorialTypes), std::end(kTutorialTypes),
+                                      [&](const auto& type) { return type.first == dimensions[d].type; });
+      if (named != std::end(kTutorialTypes)) {
+        dimensions[d].type = named->second;
+        continue;
+      }
       if (std::find(std::begin(kTypes), std::end(kTypes), dimensions[d].type) == std::end(kTypes)) {
         throw Error(where, fmt::format("unknown dimension type '{:.60}'", dimensions[d].type),
                     "T: between tiles, N: in a node, P: in a pod, PP: between pods");
@@ -324,7 +356,29 @@ class NetworkReader {
   const Astra1Settings& settings_;
   Config config_;
   std::size_t count_ = 0;
+  std::vector<std::string> absent_;
 };
+
+void choose_release(const Astra1Settings& settings, const std::vector<std::string>& absent,
+                    SystemLayer& system, std::vector<std::string>& warnings) {
+  system.tutorial_release = settings.tutorial_release.value_or(!absent.empty());
+  if (absent.empty()) return;
+  const auto value_of = [](const std::string& key) {
+    if (key == "topology-name") return "Hierarchical";
+    return key == "dimensions-count" || key == "hbm-bandwidth" ? "1" : "0";
+  };
+  std::string assumed;
+  for (const std::string& key : absent)
+    assumed += fmt::format("{}{} {}", assumed.empty() ? "" : ", ", key, value_of(key));
+  warnings.push_back(
+      fmt::format("{}: absent keys are as in ASTRA-sim 1.0's tutorials: {}", settings.network, assumed));
+  if (system.tutorial_release && !settings.tutorial_release) {
+    warnings.push_back(fmt::format(
+        "{}: only the tutorials' release of ASTRA-sim 1.0 reads this file: its rules are followed (--release "
+        "final: those of the final release)",
+        settings.network));
+  }
+}
 
 // The cost model.
 
@@ -338,12 +392,20 @@ double switches_for(double ports) {
 
 }  // namespace
 
+double astra1_scaled(std::int64_t value, double scale, bool tutorial_release) {
+  const auto single = static_cast<float>(scale);
+  if (tutorial_release) return static_cast<double>(static_cast<float>(value) * single);
+  return static_cast<double>(value) * static_cast<double>(single);
+}
+
 SystemLayer read_astra1_config(const Astra1Settings& settings, std::vector<std::string>& warnings) {
   SystemLayer system;
   system.semantics = Semantics::astra1;
   system.queues_per_dimension = settings.queues_per_dimension;
   system.rendezvous = settings.rendezvous;
-  system.dimensions = NetworkReader(settings).read(warnings);
+  NetworkReader network(settings);
+  system.dimensions = network.read(warnings);
+  choose_release(settings, network.absent(), system, warnings);
   read_system_file(settings, system, warnings);
   warn_about_short_lists(system, settings.system, warnings);
   return system;

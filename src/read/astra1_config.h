@@ -4,11 +4,16 @@
 // Keys and units are those of 1.0's Sys.cc and of astra-network-analytical's main.cc of that time:
 // link-bandwidth in GB/s of 2^30 bytes per link, latencies in ns. A Ring uses an even number of links, a
 // FullyConnected dimension whole links to each neighbour; what is left over is warned about. Unknown keys
-// are Errors, "boost-mode" (idle NPUs are switched off there) is ignored with a warning. nic-, router- and
-// hbm- keys may be missing (0) and dimension-type, too ("N"); the rest is needed. Not read: files of the
-// Garnet and ns-3 backends.
+// are Errors. nic-, router- and hbm- keys may be missing (0; bandwidth 1) and dimension-type, too ("N").
+//
+// Two releases of 1.0 part in details (SystemLayer::tutorial_release): the tags of its tutorials (2022, 2023;
+// the ns-3 branch, too) and the final branch. Only the tutorials' take a network file without topology-name
+// ("Hierarchical"), dimensions-count, latencies or memory, and the key gap-denominator of the system file:
+// such files choose their release themselves, with a warning, unless the settings name one.
+// Not read: files of the Garnet and ns-3 backends.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +26,7 @@ struct Astra1Settings {
   double injection_scale = 1;
   std::int64_t queues_per_dimension = 1;
   bool rendezvous = false;
+  std::optional<bool> tutorial_release;  // absent: by the files
   // Instead of the network file's, one per dimension; empty: the file's.
   std::vector<std::string> units_count, links_count, link_bandwidth, link_latency;
 };
@@ -32,6 +38,10 @@ std::vector<StreamDimension> read_astra1_network(const Astra1Settings& settings,
                                                  std::vector<std::string>& warnings);
 void read_astra1_system(const Astra1Settings& settings, SystemLayer& system,
                         std::vector<std::string>& warnings);
+
+// What the peer makes of `value` times a factor of its command line, before it truncates: factors are single
+// precision, the product, too, in the tutorials' release.
+double astra1_scaled(std::int64_t value, double scale, bool tutorial_release);
 
 // What the peer's cost model asks for the network, in dollars: NVLink 100 per 50 GB/s, tile-to-tile links
 // half of that, InfiniBand switches 23,698 per 40 ports, InfiniBand interfaces 1,200. The sums are those of

@@ -112,9 +112,9 @@ TEST_F(Astra1Config, EveryKeyArrives) {
   EXPECT_EQ(system.inter_dimension, InterDimensionOrder::themis_flex);
   EXPECT_TRUE(system.shared_bus);
   EXPECT_EQ(system.bus_g_ns, 3);
-  EXPECT_EQ(
-      warnings_,
-      (std::vector<std::string>{"s.txt:12:13: boost-mode: ignored: equal ranks are simulated once anyway"}));
+  EXPECT_TRUE(system.boost);
+  EXPECT_FALSE(system.tutorial_release);
+  EXPECT_EQ(warnings_, std::vector<std::string>());
 }
 
 TEST_F(Astra1Config, FlagsReplaceTheNetworkFile) {
@@ -181,11 +181,35 @@ TEST_F(Astra1Config, WrongNetworksAreRefused) {
             "n.json:1:1: the key 'link-latency' is missing");
   EXPECT_EQ(network_refusal("nic-latency", "nik-latency"),
             "n.json:10:3: nik-latency: unknown key 'nik-latency'\n  hint: did you mean 'nic-latency'?");
-  EXPECT_EQ(network_refusal("\"hbm-bandwidth\": [370, 370],", ""),
+  EXPECT_EQ(network_refusal("\"hbm-bandwidth\": [370, 370],", "\"hbm-bandwidth\": [370, 0],"),
             "n.json: dimension 1 has an hbm-scale but no hbm-bandwidth\n"
             "  hint: an hbm-scale of 0 switches the memory off");
   EXPECT_EQ(network_refusal("\"dimensions-count\": 2", "\"dimensions-count\": 11"),
             "n.json:5:23: dimensions-count: 11 is too large\n  hint: the highest value is 10");
+}
+
+// As the tutorials of ASTRA-sim have them.
+TEST_F(Astra1Config, AbsentKeysChooseTheTutorialsRelease) {
+  write("n.json", R"({"topologies-per-dim": ["Switch"], "dimension-type": ["Pod"], "units-count": [4],
+                      "links-count": [1], "link-latency": [1], "link-bandwidth": [50]})");
+  write("s.txt",
+        "scheduling-policy: LIFO\npreferred-dataset-splits: 1\nall-reduce-implementation: ring\n"
+        "collective-optimization: localBWAware\nendpoint-delay: 10\n");
+  SystemLayer system = read();
+  EXPECT_TRUE(system.tutorial_release);
+  EXPECT_EQ(warnings_.size(), 2U);
+  ASSERT_EQ(system.dimensions.size(), 1U);
+  EXPECT_EQ(system.dimensions[0].type, "PP");
+  EXPECT_EQ(system.dimensions[0].memory_bandwidth, 1);
+  EXPECT_EQ(system.dimensions[0].nic_latency_ns, 0);
+  settings_.tutorial_release = false;
+  EXPECT_FALSE(read().tutorial_release);
+  EXPECT_EQ(warnings_.size(), 1U);
+  // 0.7 in single precision is a little less.
+  settings_.injection_scale = 0.7;
+  EXPECT_EQ(read().endpoint_delay_ns, 6);
+  settings_.tutorial_release = true;
+  EXPECT_EQ(read().endpoint_delay_ns, 7);
 }
 
 // Cut or changed at any byte, a file is read or refused, nothing else.

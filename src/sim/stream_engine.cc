@@ -17,17 +17,10 @@ StreamEngine::StreamEngine(const Graph& graph, const SystemLayer& system, EventQ
       planner_(system),
       target_(queue.add_handler(*this)),
       running_limit_((system.active_chunks + system.queues_per_dimension - 1) / system.queues_per_dimension),
+      together_(system.semantics == Semantics::astra1),
+      matches_(together_),
       ranks_(static_cast<std::size_t>(graph.ranks)) {
-  for (const GroupFamily& family : graph.families) {
-    Family& own = families_.emplace_back();
-    own.member_of.assign(static_cast<std::size_t>(graph.ranks), -1);
-    own.instances.resize(family.groups.size());
-    own.issued.resize(static_cast<std::size_t>(graph.ranks));
-    for (const std::vector<std::int32_t>& group : family.groups) {
-      for (std::size_t i = 0; i < group.size(); ++i)
-        own.member_of[static_cast<std::size_t>(group[i])] = static_cast<std::int32_t>(i);
-    }
-  }
+  for (const GroupFamily& family : graph.families) add_family(family);
   const std::size_t levels = planner_.logical_sizes().size();
   const auto queues = static_cast<std::int32_t>(system.queues_per_dimension);
   for (Rank& rank : ranks_) {
@@ -39,6 +32,24 @@ StreamEngine::StreamEngine(const Graph& graph, const SystemLayer& system, EventQ
 }
 
 StreamEngine::~StreamEngine() = default;
+
+void StreamEngine::add_family(const GroupFamily& family) {
+  Family& own = families_.emplace_back();
+  own.member_of.assign(ranks_.size(), -1);
+  own.base_of.resize(ranks_.size());
+  own.issued.resize(ranks_.size());
+  own.members.resize(together_ ? 1 : family.groups.size());
+  own.instances.resize(own.members.size());
+  for (std::size_t g = 0; g < family.groups.size(); ++g) {
+    std::vector<std::int32_t>& members = own.members[together_ ? 0 : g];
+    const auto base = static_cast<std::uint32_t>(members.size());
+    for (const std::int32_t rank : family.groups[g]) {
+      own.member_of[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(members.size());
+      own.base_of[static_cast<std::size_t>(rank)] = base;
+      members.push_back(rank);
+    }
+  }
+}
 
 void StreamEngine::issue(std::int32_t rank, std::uint32_t node, std::uint32_t call_id) {
   const CollectiveCall& call = graph_.collectives[call_id];
@@ -58,7 +69,7 @@ void StreamEngine::issue(std::int32_t rank, std::uint32_t node, std::uint32_t ca
 
 std::uint32_t StreamEngine::instance_for(std::int32_t rank, std::uint32_t call) {
   const std::uint32_t f = graph_.collectives[call].family;
-  const std::int32_t group = graph_.families[f].group_of[static_cast<std::size_t>(rank)];
+  const std::int32_t group = together_ ? 0 : graph_.families[f].group_of[static_cast<std::size_t>(rank)];
   const std::uint32_t index = families_[f].issued[static_cast<std::size_t>(rank)]++;
   std::vector<std::uint32_t>& instances = families_[f].instances[static_cast<std::size_t>(group)];
   if (index == instances.size()) instances.push_back(make_instance(group, call));
@@ -68,15 +79,14 @@ std::uint32_t StreamEngine::instance_for(std::int32_t rank, std::uint32_t call) 
 std::uint32_t StreamEngine::make_instance(std::int32_t group, std::uint32_t call_id) {
   const CollectiveCall& call = graph_.collectives[call_id];
   const GroupFamily& family = graph_.families[call.family];
-  const std::vector<std::int32_t>& ranks = family.groups[static_cast<std::size_t>(group)];
-  const auto size = static_cast<std::int64_t>(ranks.size());
+  const auto size = static_cast<std::int64_t>(family.groups[static_cast<std::size_t>(group)].size());
   const auto id = static_cast<std::uint32_t>(instances_.size());
   instances_.push_back(std::make_unique<Instance>());
   Instance& instance = *instances_.back();
   instance.call = call_id;
   instance.family = call.family;
   instance.group = group;
-  instance.issues.resize(ties_ ? 1 : ranks.size());
+  instance.issues.resize(ties_ ? 1 : families_[call.family].members[static_cast<std::size_t>(group)].size());
   instance.members_left = static_cast<std::int64_t>(instance.issues.size());
   const StreamPlanner::ChunkSizes sizes = planner_.chunk_sizes(call, size);
   // A communicator of all ranks has the network's dimensions, whatever its order.
@@ -91,20 +101,24 @@ std::uint32_t StreamEngine::make_instance(std::int32_t group, std::uint32_t call
 
 std::uint32_t StreamEngine::make_chunk(std::uint32_t instance_id, std::vector<StreamPhase> phases) {
   const Instance& instance = *instances_[instance_id];
-  const std::vector<std::int32_t>& ranks =
-      graph_.families[instance.family].groups[static_cast<std::size_t>(instance.group)];
+  const Family& family = families_[instance.family];
+  const std::vector<std::int32_t>& ranks = family.members[static_cast<std::size_t>(instance.group)];
   const auto members = static_cast<std::uint32_t>(instance.issues.size());
   const auto id = static_cast<std::uint32_t>(chunks_.size());
   chunks_.push_back(std::make_unique<Chunk>());
   Chunk& chunk = *chunks_.back();
   chunk.id = id;
   chunk.instance = instance_id;
-  chunk.member_of = families_[instance.family].member_of.data();
+  chunk.member_of = family.member_of.data();
   chunk.number = static_cast<std::uint32_t>(instance.chunks.size());
   chunk.members_left = members;
   for (const StreamPhase& phase : phases) chunk.slots = std::max(chunk.slots, phase.slots);
-  chunk.mailbox.resize(members * static_cast<std::size_t>(chunk.slots));
-  if (system_.rendezvous) chunk.handshake.resize(chunk.mailbox.size());
+  chunk.mail.open.resize(members * static_cast<std::size_t>(chunk.slots));
+  if (system_.rendezvous) chunk.handshakes.open.resize(chunk.mail.open.size());
+  if (matches_) {
+    chunk.mail.arrivals.resize(chunk.mail.open.size());
+    chunk.handshakes.arrivals.resize(chunk.handshakes.open.size());
+  }
   if (system_.queues_per_dimension > 1) chunk.queues.resize(members * phases.size());
   if (phases.front().method == StreamMethod::custom) {
     const CollectiveCall& call = graph_.collectives[instance.call];
@@ -124,16 +138,18 @@ std::uint32_t StreamEngine::make_chunk(std::uint32_t instance_id, std::vector<St
   }
   std::fill_n(streams_.begin() + chunk.first_stream, members, Stream{});
   for (std::uint32_t m = 0; m < members; ++m) {
-    streams_[chunk.first_stream + m].chunk = &chunk;
-    streams_[chunk.first_stream + m].mailbox =
-        chunk.mailbox.data() + m * static_cast<std::size_t>(chunk.slots);
-    streams_[chunk.first_stream + m].rank = ranks[m];
+    Stream& stream = streams_[chunk.first_stream + m];
+    stream.chunk = &chunk;
+    stream.mailbox = chunk.mail.open.data() + m * static_cast<std::size_t>(chunk.slots);
+    stream.rank = ranks[m];
+    stream.base = chunk.first_stream + family.base_of[static_cast<std::size_t>(ranks[m])];
   }
   return id;
 }
 
 std::int32_t StreamEngine::priority_of(Rank& rank, const CollectiveCall& call) {
-  switch (call.preference) {
+  const bool ignored = system_.tutorial_release && call.preference != ChunkPreference::highest;
+  switch (ignored ? ChunkPreference::policy : call.preference) {
     case ChunkPreference::lifo:
       return rank.priority++;
     case ChunkPreference::fifo:
@@ -217,13 +233,27 @@ void StreamEngine::enter_phase(std::uint32_t id) {
     stream.reversed = (packed & 1U) != 0;
   }
   if (phase.dimension == kFlatStream) {
-    stream.here = static_cast<std::int32_t>(id - chunk.first_stream);
+    stream.here = static_cast<std::int32_t>(id - stream.base);
   } else {
     const auto d = static_cast<std::size_t>(phase.dimension);
     stream.here =
         static_cast<std::int32_t>(stream.rank / planner_.logical_strides()[d] % planner_.logical_sizes()[d]);
   }
-  insert(ranks_[static_cast<std::size_t>(stream.rank)].queues[stream.queue], id);
+  stream.idle = is_idle(stream);
+  if (stream.idle) {
+    begin_collective(id);
+    streams_[id].chunk->at_barrier.push_back(id);
+  } else {
+    insert(ranks_[static_cast<std::size_t>(stream.rank)].queues[stream.queue], id);
+  }
+}
+
+// Whether its rank is not in line with rank 0 (RingTopology.cc and BinaryTree.hh, is_enabled).
+bool StreamEngine::is_idle(const Stream& stream) const {
+  const StreamPhase& phase = phase_of(stream);
+  if (!together_ || !system_.boost || phase.dimension == kFlatStream) return false;
+  if (stream.rank % phase.stride != 0) return true;
+  return phase.method != StreamMethod::double_binary_tree && stream.rank >= phase.stride * phase.ranks;
 }
 
 // Whether a waiting stream keeps its place before one that comes.
@@ -233,7 +263,9 @@ bool StreamEngine::goes_before(const Stream& waiting, const Stream& stream) cons
   const StreamPhase& phase = b.phases[stream.phase];
   const bool plain = phase.kind == CollectiveKind::all_to_all || phase.kind == CollectiveKind::all_reduce;
   const auto size = [](const StreamPhase& p) { return std::max(p.bytes, final_bytes(p)); };
-  if (!plain && system_.intra_dimension == IntraDimensionOrder::smallest_first)
+  const bool smallest_first = !plain && system_.intra_dimension == IntraDimensionOrder::smallest_first;
+  if (smallest_first && system_.tutorial_release) return a.phases[waiting.phase].bytes < phase.bytes;
+  if (smallest_first)
     return b.phases.size() - stream.phase == 2 || size(a.phases[waiting.phase]) < size(phase);
   if (!plain && system_.intra_dimension == IntraDimensionOrder::less_remaining_phase_first)
     return a.phases.size() - waiting.phase < b.phases.size() - stream.phase;
@@ -301,16 +333,20 @@ void StreamEngine::start_streams(Rank& rank, std::uint32_t q) {
   }
 }
 
+void StreamEngine::begin_collective(std::uint32_t id) {
+  Stream& stream = streams_[id];
+  stream.start = queue_.now();
+  Issue& issue = instances_[stream.chunk->instance]->issues[id - stream.chunk->first_stream];
+  if (issue.started) return;
+  issue.started = true;
+  client_.collective_started(stream.rank, issue.node);
+}
+
 void StreamEngine::begin(std::uint32_t id) {
+  begin_collective(id);
   Stream& stream = streams_[id];
   Chunk& chunk = *stream.chunk;
   stream.state = State::running;
-  stream.start = queue_.now();
-  Issue& issue = instances_[chunk.instance]->issues[id - chunk.first_stream];
-  if (!issue.started) {
-    issue.started = true;
-    client_.collective_started(stream.rank, issue.node);
-  }
   const auto early = chunk.early.find(std::uint64_t{id - chunk.first_stream} << 8 | stream.phase);
   if (early != chunk.early.end()) {
     for (const std::int32_t slot : early->second) {
@@ -318,7 +354,7 @@ void StreamEngine::begin(std::uint32_t id) {
       if (slot >= 0) {
         --stream.mailbox[slot];
       } else {
-        --box(chunk.handshake, id, -1 - slot);
+        --box(chunk.handshakes, id, -1 - slot);
       }
     }
     chunk.early.erase(early);
@@ -383,20 +419,21 @@ void StreamEngine::proceed(std::uint32_t id) {
   Chunk& chunk = *streams_[id].chunk;
   Rank& rank = ranks_[static_cast<std::size_t>(streams_[id].rank)];
   const std::uint32_t queue = streams_[id].queue;
+  const bool was_idle = streams_[id].idle;
   const bool finished = streams_[id].phase + std::size_t{1} == chunk.phases.size();
   // The collective may end here, and others begin, before this stream has left its queue: as in the peer.
   if (finished) finish_stream(id);
   std::vector<std::uint32_t>& streams = rank.queues[queue].streams;
-  streams.erase(std::find(streams.begin(), streams.end(), id));
+  if (!was_idle) streams.erase(std::find(streams.begin(), streams.end(), id));
   if (finished) {
     streams_[id].state = State::done;
-    stream_removed(rank, queue);
+    if (!was_idle) stream_removed(rank, queue);
     if (--chunk.members_left == 0) release(chunk);
     return;
   }
   ++streams_[id].phase;
   enter_phase(id);
-  stream_removed(rank, queue);
+  if (!was_idle) stream_removed(rank, queue);
   stream_added(rank, streams_[id].queue);
 }
 
@@ -421,12 +458,11 @@ void StreamEngine::release(Chunk& chunk) {
 std::int32_t StreamEngine::missing_member(std::int32_t rank, std::uint32_t node) const {
   for (const std::unique_ptr<Instance>& instance : instances_) {
     if (!instance) continue;
-    const std::int32_t member = families_[instance->family].member_of[static_cast<std::size_t>(rank)];
-    const std::vector<std::int32_t>& ranks =
-        graph_.families[instance->family].groups[static_cast<std::size_t>(instance->group)];
-    if (member < 0 || ranks[static_cast<std::size_t>(member)] != rank) continue;
-    if (graph_.families[instance->family].group_of[static_cast<std::size_t>(rank)] != instance->group)
-      continue;
+    const Family& family = families_[instance->family];
+    const std::int32_t member = family.member_of[static_cast<std::size_t>(rank)];
+    const std::vector<std::int32_t>& ranks = family.members[static_cast<std::size_t>(instance->group)];
+    const auto place = static_cast<std::size_t>(member);
+    if (member < 0 || place >= ranks.size() || ranks[place] != rank) continue;
     const Issue& mine = instance->issues[static_cast<std::size_t>(member)];
     if (mine.chunks_left <= 0 || mine.node != node) continue;
     for (std::size_t m = 0; m < instance->issues.size(); ++m) {

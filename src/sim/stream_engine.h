@@ -8,7 +8,13 @@
 // PacketBundle.cc, MemBus.cc, Ring.cc, AllToAll.cc, HalvingDoubling.cc, DoubleBinaryTreeAllReduce.cc.
 //
 // What differs between the profiles is data in SystemLayer plus three policies here:
-//   phase barrier   1.0: the ranks leave a chunk's phase together, the last one to finish last
+//   phase barrier   1.0: all ranks, of all groups, leave a chunk's phase together, the last one to finish
+//                   last; they make one instance, which is planned once
+//   arrivals        1.0: an arrival is scheduled when the message is sent or when its receive is posted,
+//                   whichever comes last, and so takes its place among the events of its moment; 2.x: always
+//                   when the message is sent (1.0: AnalyticalNetwork.cc, sim_send and sim_recv)
+//   idle ranks      1.0's boost mode: only ranks in line with rank 0 take part in a phase, the others wait at
+//                   its barrier
 //   reduction cost  2.x: 3 trunc(bytes / local-mem-bw); 1.0: 3 trunc(bytes / 500,000 bytes per ns)
 //   rendezvous      a message of 8192 bytes from the receiver precedes every message
 // Unlike the peers, ranks agree on which collective is which by its place among those of its communicator,
@@ -20,6 +26,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -44,7 +51,10 @@ class StreamEngine final : public CollectiveExecutor,
   StreamEngine(const Graph& graph, const SystemLayer& system, EventQueue& queue, RankAgenda& agenda,
                StreamNetwork& network, CustomRunner& custom, CollectiveClient& client);
   // Rank 0 stands for all; `ties` learns whether it may. The graph must pass `can_fold` (sim/stream_fold.h).
-  void fold(TieWatch& ties) { ties_ = &ties; }
+  void fold(TieWatch& ties) {
+    ties_ = &ties;
+    matches_ = false;
+  }
   StreamEngine(const StreamEngine&) = delete;
   StreamEngine& operator=(const StreamEngine&) = delete;
   ~StreamEngine() override;
@@ -68,18 +78,28 @@ class StreamEngine final : public CollectiveExecutor,
     const StreamPhase* current = nullptr;  // phase
     std::int32_t* mailbox = nullptr;       // its part of the chunk's
     std::int32_t rank = 0;
-    std::int32_t here = 0;  // its position in the current phase's line of ranks
+    std::int32_t here = 0;   // its position in the current phase's line of ranks
+    std::uint32_t base = 0;  // the first stream of its group
     std::int32_t priority = 0;
     State state = State::absent;
     std::uint8_t phase = 0;
     std::uint8_t stage = 0;  // of a machine; 0 at the beginning of a phase
     bool toggle = false;
     bool reversed = false;  // anticlockwise
+    bool idle = false;      // in the current phase
     std::int32_t inserted = 0, sent = 0, received = 0, free = 0;
     std::int32_t without_latency = 0, with_latency = 0;  // packets left before the kind changes
     std::uint32_t step = 0;
     std::uint32_t queue = 0;
     Time ready, start;
+  };
+
+  // What waits for its other half, per place: receives posted (counted up) or messages sent or there (down).
+  struct Boxes {
+    std::vector<std::int32_t> open;
+    // 1.0 only: when the first message that waits arrives, and the further ones of the same place.
+    std::vector<Time> arrivals;
+    std::vector<std::pair<std::size_t, Time>> further;
   };
 
   struct Chunk {
@@ -90,9 +110,9 @@ class StreamEngine final : public CollectiveExecutor,
     std::uint32_t custom = 0;                 // instance of the custom runner
     const std::int32_t* member_of = nullptr;  // of its family
     std::vector<StreamPhase> phases;
-    std::int32_t slots = 1;               // of a stream's mailbox
-    std::vector<std::int32_t> mailbox;    // [member][slot]: receives posted minus messages arrived
-    std::vector<std::int32_t> handshake;  // [member][slot]: likewise for rendezvous; empty without
+    std::int32_t slots = 1;  // of a stream's mailbox
+    Boxes mail;              // [member][slot]
+    Boxes handshakes;        // [member][slot]: sends that wait for their handshake; empty without rendezvous
     std::vector<std::uint16_t>
         queues;  // [member][phase]: number and direction; empty when a level has one queue
     std::unordered_map<std::uint64_t, std::vector<std::int32_t>>
@@ -110,14 +130,16 @@ class StreamEngine final : public CollectiveExecutor,
   };
   struct Instance {
     std::uint32_t call = 0, family = 0;
-    std::int32_t group = 0;
+    std::int32_t group = 0;     // 0 for all groups of 1.0
     std::vector<Issue> issues;  // per member
     std::vector<std::uint32_t> chunks;
     std::int64_t members_left = 0;
   };
   struct Family {
-    std::vector<std::int32_t> member_of;                // per rank, its place in its group
-    std::vector<std::vector<std::uint32_t>> instances;  // per group, in order of issue
+    std::vector<std::int32_t> member_of;                // per rank, its place in its instances
+    std::vector<std::uint32_t> base_of;                 // per rank, the place of the first of its group
+    std::vector<std::vector<std::int32_t>> members;     // ranks; per group, 1.0: of all groups
+    std::vector<std::vector<std::uint32_t>> instances;  // per group, 1.0: one list; in order of issue
     std::vector<std::uint32_t> issued;                  // per rank, how many
   };
   struct Queue {
@@ -139,6 +161,7 @@ class StreamEngine final : public CollectiveExecutor,
   };
 
   // Making of streams.
+  void add_family(const GroupFamily& family);
   std::uint32_t instance_for(std::int32_t rank, std::uint32_t call);
   std::uint32_t make_instance(std::int32_t group, std::uint32_t call);
   std::uint32_t make_chunk(std::uint32_t instance, std::vector<StreamPhase> phases);
@@ -154,10 +177,12 @@ class StreamEngine final : public CollectiveExecutor,
   void stream_added(Rank& rank, std::uint32_t queue);
   void stream_removed(Rank& rank, std::uint32_t queue);
   void start_streams(Rank& rank, std::uint32_t queue);
+  void begin_collective(std::uint32_t id);
   void begin(std::uint32_t id);
   void finish_stream(std::uint32_t id);
   void release(Chunk& chunk);
   void enter_phase(std::uint32_t id);
+  bool is_idle(const Stream& stream) const;
   void report_phase(std::uint32_t id);
 
   // The machines of the phases.
@@ -189,11 +214,18 @@ class StreamEngine final : public CollectiveExecutor,
   std::int32_t rank_at(const Stream& stream, std::int32_t position) const;
   void schedule_now(std::uint64_t argument);
   std::int32_t position_of(const Stream& stream, std::int32_t packet, bool source) const;
-  std::int32_t& box(std::vector<std::int32_t>& boxes, std::uint32_t id, std::int32_t slot) {
+  std::size_t place_of(std::uint32_t id, std::int32_t slot) const {
     const Chunk& chunk = *streams_[id].chunk;
-    return boxes[static_cast<std::size_t>(id - chunk.first_stream) * static_cast<std::size_t>(chunk.slots) +
-                 static_cast<std::size_t>(slot)];
+    return static_cast<std::size_t>(id - chunk.first_stream) * static_cast<std::size_t>(chunk.slots) +
+           static_cast<std::size_t>(slot);
   }
+  std::int32_t& box(Boxes& boxes, std::uint32_t id, std::int32_t slot) {
+    return boxes.open[place_of(id, slot)];
+  }
+  static bool meets_receive(Boxes& boxes, std::size_t place, Time arrival);
+  static std::optional<Time> meets_message(Boxes& boxes, std::size_t place);
+  StreamMessage on_network(const Message& message, std::uint64_t argument) const;
+  void schedule_at(Time time, std::uint64_t argument);
   void transmit(const Message& message);
   void transmit_now(const Message& message);
   std::uint32_t keep_handshake(const Message& message);
@@ -213,6 +245,8 @@ class StreamEngine final : public CollectiveExecutor,
   StreamPlanner planner_;
   std::uint32_t target_;
   std::int64_t running_limit_;
+  bool together_;  // 1.0: all groups of a family make one instance
+  bool matches_;   // 1.0, every rank played: arrivals wait for the receive to be posted
 
   std::vector<Stream> streams_;                                        // blocks of one chunk each, used again
   std::vector<std::pair<std::uint32_t, std::uint32_t>> free_streams_;  // first, how many

@@ -8,7 +8,7 @@ namespace armilla {
 // An event's argument: 4 bits of kind, 6 of phase, 22 of slot or packet, 32 of stream.
 enum class StreamEvent : std::uint8_t {
   message,          // has arrived
-  late_receive,     // a receive was posted for a message that is here
+  late_receive,     // a receive was posted for a message that is here; 1.0: they have met, and it arrives
   handshake,        // has arrived at the sender-to-be
   late_handshake,   // a send was begun for a handshake that is here
   bundle,           // has crossed between endpoint and memory

@@ -243,11 +243,11 @@ void StreamEngine::send_packet(std::uint32_t id) {
   const std::int64_t bytes = message_bytes(phase, packet);
   const std::int32_t position = position_of(stream, packet, false);
   const std::uint32_t to = ties_ ? id : stream_at(stream, position);
-  if (!system_.rendezvous) {
+  if (ties_) {
     const std::int32_t destination = rank_at(stream, position);
     const Time arrival = network_.send({stream.rank, destination, Bytes(bytes), target_,
                                         pack(StreamEvent::message, to, stream.phase, slot)});
-    if (ties_) ties_->add(arrival, queue_.now(), destination);
+    ties_->add(arrival, queue_.now(), destination);
     post_now(id, slot);
     return;
   }

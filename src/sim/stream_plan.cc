@@ -79,7 +79,8 @@ StreamPlanner::StreamPlanner(const SystemLayer& system) : system_(system) {
   if (system.inter_dimension == InterDimensionOrder::themis ||
       system.inter_dimension == InterDimensionOrder::themis_flex) {
     themis_ = std::make_unique<Themis>(sizes_, bandwidths_of(system, physical_),
-                                       system.inter_dimension == InterDimensionOrder::themis_flex);
+                                       system.inter_dimension == InterDimensionOrder::themis_flex,
+                                       system.gap_denominator);
   }
 }
 

@@ -11,8 +11,12 @@ constexpr double kMebibyte = 1048576;
 
 }  // namespace
 
-Themis::Themis(std::vector<std::int64_t> sizes, std::vector<double> bandwidths, bool flexible)
-    : sizes_(std::move(sizes)), bandwidths_(std::move(bandwidths)), flexible_(flexible) {
+Themis::Themis(std::vector<std::int64_t> sizes, std::vector<double> bandwidths, bool flexible,
+               std::int64_t gap_denominator)
+    : sizes_(std::move(sizes)),
+      bandwidths_(std::move(bandwidths)),
+      flexible_(flexible),
+      gap_denominator_(gap_denominator) {
   for (std::size_t d = 0; d < sizes_.size(); ++d) loads_.push_back({d, 0});
 }
 
@@ -86,7 +90,7 @@ Themis::Choice Themis::next_chunk(CollectiveKind kind, std::uint32_t mask, std::
       if (first) {
         first = false;
         const std::int64_t levelling = difference(place, mask, scatters);
-        if (levelling < (flexible_ ? recommended : recommended / 16)) {
+        if (levelling < (flexible_ ? recommended : recommended / gap_denominator_)) {
           choice.order.resize(loads_.size());
           std::iota(choice.order.begin(), choice.order.end(), std::size_t{0});
           load_in_fixed_order(mask, flexible_ ? choice.bytes : recommended, scatters);

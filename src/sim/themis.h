@@ -16,8 +16,10 @@ namespace armilla {
 
 class Themis {
  public:
-  // Bandwidths in any common unit.
-  Themis(std::vector<std::int64_t> sizes, std::vector<double> bandwidths, bool flexible);
+  // Bandwidths in any common unit. Loads that differ by less than 1 / `gap_denominator` of a chunk are left
+  // alone, or, if flexible, by less than a chunk.
+  Themis(std::vector<std::int64_t> sizes, std::vector<double> bandwidths, bool flexible,
+         std::int64_t gap_denominator = 16);
 
   void forget_loads();
 
@@ -48,6 +50,7 @@ class Themis {
   std::vector<std::int64_t> sizes_;
   std::vector<double> bandwidths_;
   bool flexible_;
+  std::int64_t gap_denominator_;
   std::vector<Load> loads_;
 };
 

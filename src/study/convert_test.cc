@@ -1,6 +1,7 @@
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "base/error_testing.h"
 #include "base/mapped_file.h"
@@ -86,6 +87,37 @@ std::vector<std::string> paths(const std::vector<NamedContents>& files) {
   std::vector<std::string> result;
   for (const NamedContents& each : files) result.push_back(each.path);
   return result;
+}
+
+// An older job of more ranks would be taken for a part of this one.
+TEST(TraceFormatsTest, FilesOfFurtherRanksAreRefused) {
+  namespace fs = std::filesystem;
+  std::string name = (fs::temp_directory_path() / "armilla-ranks-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(name.data()), nullptr);
+  const std::string prefix = name + "/job";
+  const auto touch = [&](const std::string& file) { std::ofstream(name + "/" + file) << "old"; };
+  TraceSet job;
+  job.ranks = synthesize(parse_component("ring:npus=2", "test"), false);
+  const TraceFormat& chakra = find_trace_format("chakra", "");
+  const auto refusal = [&] { return error_of([&] { refuse_further_ranks(job, chakra, prefix); }); };
+  for (const char* file : {"job.0.et", "job.1.et", "job.1.json", "job.02.et", "job.x.et", "jobs.2.et",
+                           "job.2.dot", "job.communicators.json"})
+    touch(file);
+  EXPECT_EQ(refusal(), "no error");
+  touch("job.7.json");
+  EXPECT_EQ(refusal(), prefix +
+                           ".7.json: belongs to an older job of more than 2 ranks: with it the two would be "
+                           "read as one\n  hint: remove the files of the ranks from 2 on, or choose another "
+                           "prefix");
+  touch("job.2.et");
+  EXPECT_THAT(refusal(),
+              ::testing::HasSubstr("job.2.et: belongs to an older job of more than 2 ranks, like 1 more"));
+  const TraceFormat& dot = find_trace_format("dot", "");
+  EXPECT_THAT(error_of([&] { refuse_further_ranks(job, dot, prefix + ".dot"); }),
+              ::testing::HasSubstr("job.2.dot: belongs to"));
+  job.ranks.resize(1);
+  EXPECT_EQ(error_of([&] { refuse_further_ranks(job, chakra, prefix + ".et"); }), "no error");
+  fs::remove_all(name);
 }
 
 TEST(TraceFormatsTest, OneFilePerRankUnlessOneIsNamed) {

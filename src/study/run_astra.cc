@@ -271,10 +271,12 @@ Astra1Run run_astra1(const Astra1Request& request, const SimulationOptions& opti
   TextGraphOptions lowering;
   lowering.dimensions = sizes_of(system);
   lowering.passes = request.passes;
-  lowering.compute_scale = request.compute_scale;
-  lowering.comm_scale = request.comm_scale;
+  // The peer's factors have single precision.
+  lowering.compute_scale = request.native ? request.compute_scale : static_cast<float>(request.compute_scale);
+  lowering.comm_scale = request.native ? request.comm_scale : static_cast<float>(request.comm_scale);
+  lowering.single_precision = system.tutorial_release && !request.native;
   lowering.astra1_steps = !request.native;
-  lowering.blocking_input_gradient = request.blocking_input_gradient;
+  lowering.blocking_input_gradient = system.tutorial_release;
   lowering.simai = request.simai;
   for (const auto& [kind, algorithms] : system.algorithms) {
     if (algorithms.front().flat) lowering.flat.insert(kind);

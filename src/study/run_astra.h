@@ -42,7 +42,7 @@ struct Astra1Request {
   std::int64_t passes = 1;
   double compute_scale = 1, comm_scale = 1;
   bool native = false;
-  bool blocking_input_gradient = false, simai = false;  // lower/text_graph.h
+  bool simai = false;  // lower/text_graph.h
 };
 
 struct Astra1Run {

@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <optional>
+
 #include "base/error.h"
 #include "base/program.h"
 #include "base/registry.h"
@@ -23,6 +28,29 @@ std::string write_svg(const ChakraTrace& trace) {
     throw Error("--to svg",
                 fmt::format("Graphviz' dot failed with status {}: {:.200}", output->status, output->err));
   return output->out;
+}
+
+// What every rank's file begins with.
+std::string prefix_of(const std::string& path, const TraceFormat& format) {
+  const bool has_suffix = path.size() > format.suffix.size() && path.ends_with(format.suffix);
+  return has_suffix ? path.substr(0, path.size() - format.suffix.size()) : path;
+}
+
+bool is_one_file(const TraceSet& job, const TraceFormat& format, const std::string& path) {
+  return job.ranks.size() == 1 && prefix_of(path, format) != path;
+}
+
+// The rank of the file NAME.<rank>SUFFIX, when `file` is one.
+std::optional<std::uint64_t> rank_of(std::string_view file, std::string_view name, std::string_view suffix) {
+  if (!file.starts_with(name) || !file.ends_with(suffix) || file.size() < name.size() + 2 + suffix.size() ||
+      file[name.size()] != '.')
+    return std::nullopt;
+  const std::string_view digits = file.substr(name.size() + 1, file.size() - name.size() - 1 - suffix.size());
+  std::uint64_t rank = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+  const bool plain = error == std::errc() && end == digits.data() + digits.size() &&
+                     (digits == "0" || digits.front() != '0');
+  return plain ? std::optional(rank) : std::nullopt;
 }
 
 constexpr TraceFormat kFormats[] = {
@@ -69,18 +97,47 @@ const TraceFormat& find_trace_format(const std::string& name, const std::string&
 
 std::vector<NamedContents> trace_files(const TraceSet& job, const TraceFormat& format,
                                        const std::string& path, bool packed) {
-  const bool has_suffix = path.size() > format.suffix.size() && path.ends_with(format.suffix);
-  const std::string prefix = has_suffix ? path.substr(0, path.size() - format.suffix.size()) : path;
   if (path == "-") return {standard_output(job, format, packed)};
+  const std::string prefix = prefix_of(path, format);
   std::vector<NamedContents> files;
   for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
-    const bool alone = has_suffix && job.ranks.size() == 1;
-    files.push_back({alone ? path : fmt::format("{}.{}{}", prefix, rank, format.suffix),
-                     contents_of(job.ranks[rank], format, packed)});
+    files.push_back(
+        {is_one_file(job, format, path) ? path : fmt::format("{}.{}{}", prefix, rank, format.suffix),
+         contents_of(job.ranks[rank], format, packed)});
   }
   if (!job.communicators.empty())
     files.push_back({prefix + ".communicators.json", write_communicators(job.communicators)});
   return files;
+}
+
+void refuse_further_ranks(const TraceSet& job, const TraceFormat& format, const std::string& path) {
+  if (path == "-" || is_one_file(job, format, path)) return;
+  namespace fs = std::filesystem;
+  const fs::path prefix(prefix_of(path, format));
+  const std::string name = prefix.filename().string();
+  std::vector<std::string_view> suffixes = {format.suffix};
+  if (format.write == write_chakra || format.write == write_chakra_json)
+    suffixes = {".et", ".et.gz", ".json"};
+  std::map<std::uint64_t, std::string> further;
+  std::error_code ignored;  // a folder that cannot be read is reported when the files are written
+  const fs::path folder = prefix.has_parent_path() ? prefix.parent_path() : fs::path(".");
+  for (fs::directory_iterator entry(folder, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
+    const std::string file = entry->path().filename().string();
+    for (const std::string_view suffix : suffixes) {
+      const auto rank = rank_of(file, name, suffix);
+      if (rank && *rank >= job.ranks.size()) further.emplace(*rank, file);
+    }
+  }
+  if (further.empty()) return;
+  const std::string first = (prefix.parent_path() / further.begin()->second).string();
+  const std::size_t ranks = job.ranks.size();
+  throw Error(
+      first,
+      fmt::format("belongs to an older job of more than {} rank{}{}: with it the two would be read as one",
+                  ranks, ranks == 1 ? "" : "s",
+                  further.size() == 1 ? "" : fmt::format(", like {} more", further.size() - 1)),
+      fmt::format("remove the files of the ranks from {} on, or choose another prefix", ranks));
 }
 
 }  // namespace armilla

@@ -28,4 +28,9 @@ const TraceFormat& find_trace_format(const std::string& name, const std::string&
 std::vector<NamedContents> trace_files(const TraceSet& job, const TraceFormat& format,
                                        const std::string& path, bool packed);
 
+// Throws Error when files of further ranks lie under the same prefix: with them an older, larger job and this
+// one would be read as one. Only those that `trace_files` would give the same suffix, and, of formats that
+// can be read back, those of the others.
+void refuse_further_ranks(const TraceSet& job, const TraceFormat& format, const std::string& path);
+
 }  // namespace armilla
