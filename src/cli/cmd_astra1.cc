@@ -81,8 +81,8 @@ class Astra1Command final : public Command {
         ->type_name("peer|native")
         ->capture_default_str();
     app.add_option("--release", release_,
-                   "of ASTRA-sim 1.0: the final one, or that of its tutorials and its ns-3 branch (default: "
-                   "final, but tutorials for files that only those read)")
+                   "rules of 1.0's final branch or of its tutorials and ns-3 branch (default: final, unless "
+                   "only the tutorials read the files)")
         ->type_name("final|tutorials");
     app.add_flag("--blocking-input-gradient", blocking_input_gradient_,
                  "the same as --release tutorials, where transformers wait for each input gradient");
