@@ -112,7 +112,7 @@ TEST(ScaleSimTopology, BecomesAModel) {
   EXPECT_FALSE(net.operators[0].needs_input_gradient);
   EXPECT_TRUE(net.operators[1].needs_input_gradient);
   EXPECT_EQ(error_of([] {
-              model("Layer,M,N,K,\na,1,1,1,\n", {.dimensions = {{"n", 1}}});
+              model("Layer,M,N,K,\na,1,1,1,\n", {.dimensions = {{"n", 1}}, .batch = {}});
             }),
             "nets/net.csv: a SCALE-Sim topology has no symbolic dimensions and no sequence\n  hint: leave "
             "out --dim "
