@@ -57,7 +57,8 @@ class Astra2Command final : public Command {
   }
 
   void execute(const Session& session) override {
-    const SimulationOptions options = output_.options();
+    SimulationOptions options = output_.options();
+    options.progress = session.meter;
     Astra2Run done = run_astra2(request(), options);
     if (!logging_configuration_.empty() && logging_configuration_ != "empty") {
       done.run.warnings.push_back(

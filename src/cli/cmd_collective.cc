@@ -47,7 +47,8 @@ class CollectiveCommand final : public Command {
   void execute(const Session& session) override {
     const std::optional<CollectiveKind> kind = collective_from_name(kind_);
     if (!kind) throw unknown_kind();
-    const SimulationOptions options = output_.options();
+    SimulationOptions options = output_.options();
+    options.progress = session.meter;
     if (sizes_.empty()) sizes_ = {"1GB"};
     std::vector<ListedSize> sizes;
     for (const std::string& size : sizes_) {

@@ -23,6 +23,7 @@ class RunCommand final : public Command {
 
   void execute(const Session& session) override {
     SimulationOptions options = output_.options();
+    options.progress = session.meter;
     Run run = study_.speaking_of_flags([&] {
       const Config config = study_.configuration("armilla run");
       Run done = config.has("jobs") ? run_several(read_jobs(config), options)

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/progress.h"
 #include "base/units_text.h"
 #include "cli/command.h"
 #include "read/fetch.h"
@@ -12,28 +13,6 @@
 
 namespace armilla {
 namespace {
-
-// One line on the terminal, rewritten whenever another MiB has come in.
-class ProgressLine {
- public:
-  explicit ProgressLine(std::ostream& err) : err_(err) {}
-  void operator()(const FetchProgress& progress) {
-    constexpr std::int64_t kStep = 1 << 20;
-    if (progress.received.value / kStep == drawn_ && progress.received != progress.total) return;
-    drawn_ = progress.received.value / kStep;
-    err_ << "\r\x1b[K" << to_text(progress.received);
-    if (progress.total > Bytes(0)) {
-      const double share =
-          static_cast<double>(progress.received.value) / static_cast<double>(progress.total.value);
-      err_ << fmt::format(" of {} ({:.0f}%)", to_text(progress.total), 100 * share);
-    }
-    err_ << std::flush;
-  }
-
- private:
-  std::ostream& err_;
-  std::int64_t drawn_ = -1;
-};
 
 class ZooCommand final : public Command {
  public:
@@ -102,15 +81,15 @@ class ZooCommand final : public Command {
   }
 
   void fetch(const Session& session) {
-    if (session.progress) options_.progress = ProgressLine(session.err);
-    FetchedModel model;
-    try {
-      model = fetch_model(name_, options_);
-    } catch (...) {
-      if (session.progress) session.err << '\n';
-      throw;
+    if (Progress* const meter = session.meter) {
+      meter->begin("fetching " + name_);
+      options_.progress = [meter](const FetchProgress& progress) {
+        if (progress.total > Bytes(0))
+          meter->update(static_cast<double>(progress.received.value) /
+                        static_cast<double>(progress.total.value));
+      };
     }
-    if (session.progress && !model.was_there) session.err << '\n';
+    const FetchedModel model = fetch_model(name_, options_);
     session.out << fmt::format("{} {}\n", model.was_there ? "already there:" : "fetched", model.path);
     if (model.resumed_from > Bytes(0))
       session.out << fmt::format("  resumed after {}\n", to_text(model.resumed_from));

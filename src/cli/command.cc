@@ -149,7 +149,7 @@ std::span<const CommandInfo> commands() {
 
 Session for_people(const Session& session, std::initializer_list<std::string_view> outputs) {
   if (std::find(outputs.begin(), outputs.end(), "-") == outputs.end()) return session;
-  return {session.err, session.err, false, session.progress};
+  return {session.err, session.err, false, session.progress, kReportWidth, session.meter};
 }
 
 std::unique_ptr<CLI::App> make_parser(std::vector<std::unique_ptr<Command>>& instances) {

@@ -17,6 +17,8 @@ class App;
 
 namespace armilla {
 
+class Progress;
+
 // What a command may talk to.
 struct Session {
   std::ostream& out;
@@ -24,6 +26,7 @@ struct Session {
   bool colour = false;               // `out` is a terminal that wants colours
   bool progress = false;             // `err` is a terminal
   std::size_t width = kReportWidth;  // of `out`
+  Progress* meter = nullptr;         // for what takes long, where `err` is a terminal
 
   TextStyle style() const { return {colour, width}; }
 };

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/progress.h"
 #include "base/suggest.h"
 
 namespace armilla {
@@ -164,11 +165,25 @@ std::vector<std::string> with_help_spelled_out(const std::vector<std::string>& t
   return arguments;
 }
 
+// What takes long says so as long as nothing is printed.
+void execute(Command& command, const Session& session) {
+  if (!session.progress) return command.execute(session);
+  Progress progress(session.err);
+  HidesProgress out_buffer(*session.out.rdbuf(), progress), err_buffer(*session.err.rdbuf(), progress);
+  std::ostream out(&out_buffer), err(&err_buffer);
+  command.execute({out, err, session.colour, true, session.width, &progress});
+  if (!out) session.out.setstate(std::ios::failbit);
+}
+
 }  // namespace
 
 bool is_terminal(int descriptor) {
+  return ::isatty(descriptor) != 0;
+}
+
+bool wants_colour(int descriptor) {
   const char* const none = std::getenv("NO_COLOR");
-  return ::isatty(descriptor) != 0 && (none == nullptr || *none == '\0');
+  return is_terminal(descriptor) && (none == nullptr || *none == '\0');
 }
 
 std::size_t terminal_width(int descriptor) {
@@ -196,7 +211,7 @@ int run_main(const std::vector<std::string>& typed, const Session& session) {
     const std::string name = app->get_subcommands().front()->get_name();
     const auto info = std::find_if(commands().begin(), commands().end(),
                                    [&](const CommandInfo& c) { return c.name == name; });
-    instances[static_cast<std::size_t>(info - commands().begin())]->execute(session);
+    execute(*instances[static_cast<std::size_t>(info - commands().begin())], session);
     require_written(session.out);
     return kDone;
   } catch (const Error& error) {

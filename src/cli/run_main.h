@@ -13,6 +13,8 @@ namespace armilla {
 int run_main(const std::vector<std::string>& arguments, const Session& session);
 
 bool is_terminal(int descriptor);
+// One that wants colours (https://no-color.org).
+bool wants_colour(int descriptor);
 // Columns; kReportWidth where it is no terminal or does not tell.
 std::size_t terminal_width(int descriptor);
 

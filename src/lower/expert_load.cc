@@ -35,8 +35,12 @@ Bytes pair_bytes(Bytes bytes, Share load, std::size_t positions) {
 
 }  // namespace
 
+double default_skew(ExpertLoad load) {
+  return load == ExpertLoad::zipf ? 1 : load == ExpertLoad::random ? 0.2 : 0;
+}
+
 bool is_uneven(const Plan& plan) {
-  return plan.expert_load != ExpertLoad::uniform && plan.expert > 1;
+  return plan.expert_load != ExpertLoad::uniform && plan.expert > 1 && plan.expert_skew > 0;
 }
 
 std::vector<Share> expert_loads(const Plan& plan) {

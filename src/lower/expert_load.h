@@ -19,6 +19,10 @@ inline constexpr double kLeastLoad = 0.01;
 // The pairs of an uneven all-to-all are listed one by one.
 inline constexpr std::int64_t kMostUnevenExperts = 512;
 
+// Where none is given: the exponent of Zipf's own law, and a deviation of a fifth of the mean.
+double default_skew(ExpertLoad load);
+
+// A skew of 0 makes all alike.
 bool is_uneven(const Plan& plan);
 // One per expert-parallel position; all 1 where loads are even.
 std::vector<Share> expert_loads(const Plan& plan);

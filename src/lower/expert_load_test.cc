@@ -24,6 +24,11 @@ TEST(ExpertLoad, EvenLoadsAreOne) {
   EXPECT_FALSE(is_uneven(plan_with(ExpertLoad::zipf, 1, 1)));
 }
 
+TEST(ExpertLoad, ASkewOfNoneMakesAllAlike) {
+  EXPECT_FALSE(is_uneven(plan_with(ExpertLoad::zipf, 0, 8)));
+  EXPECT_EQ(expert_loads(plan_with(ExpertLoad::random, 0, 8)).size(), 1U);
+}
+
 TEST(ExpertLoad, ZipfFallsWithThePosition) {
   const auto loads = expert_loads(plan_with(ExpertLoad::zipf, 1, 2));
   EXPECT_NEAR(value(loads[0]), 4.0 / 3, 1e-4);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "lower/expert_load.h"
 #include "lower/job_tables.h"
 #include "lower/rank_grid.h"
 #include "lower/resolve_plan.h"
@@ -152,7 +153,7 @@ LoweredJob lower_hybrid(const Model& model, const Plan& plan, std::int64_t itera
                                     plan.micro_batch()));
   }
   check_plan_for_model(plan, model, "plan");
-  const bool uneven = plan.expert > 1 && plan.expert_load != ExpertLoad::uniform;
+  const bool uneven = is_uneven(plan);
   std::vector<ShardedModel> sharded;
   for (std::int64_t position = 0; position < (uneven ? plan.expert : 1); ++position)
     sharded.push_back(shard_model(model, plan, position, "plan"));

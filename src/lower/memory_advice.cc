@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/units_text.h"
+#include "lower/expert_load.h"
 #include "lower/hybrid_memory.h"
 #include "lower/resolve_plan.h"
 #include "lower/role_memory.h"
@@ -25,8 +26,7 @@ std::optional<MemoryUse> largest_use(const Model& model, const Plan& plan, const
     validate_plan(plan, "plan");
     check_plan_for_model(plan, model, "plan");
     const PipelineOrder order = pipeline_order(plan, 1, "plan");
-    const std::int64_t positions =
-        plan.expert_load == ExpertLoad::uniform ? 1 : std::min(plan.expert, kMostPositions);
+    const std::int64_t positions = is_uneven(plan) ? std::min(plan.expert, kMostPositions) : 1;
     MemoryUse most;
     for (std::int64_t position = 0; position < positions; ++position) {
       const ShardedModel sharded = shard_model(model, plan, position, "plan");

@@ -32,6 +32,8 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
     note(true, "seed", no_spread);
   } else {
     note(plan.expert_load == ExpertLoad::uniform, "expert_skew", "plan.expert_load is uniform");
+    note(plan.expert_load != ExpertLoad::uniform && plan.expert_skew == 0, "expert_load",
+         "plan.expert_skew is 0, which makes all experts alike");
     note(plan.expert_load != ExpertLoad::random, "seed", "plan.expert_load is not random");
   }
   const bool alone = plan.data() * plan.context == 1 && plan.expert_data() == 1;

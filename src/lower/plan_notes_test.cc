@@ -34,6 +34,21 @@ TEST(PlanNotes, NameWhatWasGivenAndChangesNothing) {
   EXPECT_THAT(settings_without_effect(request, plan, facts), IsEmpty());  // switched off where it is idle
 }
 
+TEST(PlanNotes, ASkewOfNoneMakesLoadsEven) {
+  PlanRequest request;
+  request.places = {{"expert_load", "--expert-load zipf"}, {"expert_skew", "--expert-skew 0"}};
+  Plan plan;
+  plan.ranks = plan.expert = 4;
+  plan.expert_load = ExpertLoad::zipf;
+  ModelFacts facts;
+  facts.experts = 8;
+  EXPECT_THAT(settings_without_effect(request, plan, facts),
+              ElementsAre("--expert-load zipf has no effect: plan.expert_skew is 0, which makes all experts "
+                          "alike"));
+  plan.expert_skew = 1;
+  EXPECT_THAT(settings_without_effect(request, plan, facts), IsEmpty());
+}
+
 TEST(PlanNotes, ShardingNeedsSomebodyToShareWith) {
   PlanRequest request;
   request.places = {{"zero", "--zero 3"}};

@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/nearest_divisor.h"
+#include "lower/expert_load.h"
 #include "lower/pipeline_schedule.h"
 #include "lower/plan_places.h"
 
@@ -297,6 +298,8 @@ Plan resolve(const PlanRequest& request, std::int64_t devices, bool elastic, boo
   // Degrees first: what follows divides by them.
   plan.batch = plan.micro_batches = 1;
   resolve_types(request, described, plan);
+  if (plan.expert_skew == 0 && !request.places.contains("expert_skew"))
+    plan.expert_skew = default_skew(plan.expert_load);
   validate_plan(plan, where);
   plan.batch = request.plan.batch;
   resolve_batch(request, described, plan);

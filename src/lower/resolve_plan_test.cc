@@ -190,6 +190,20 @@ TEST(ResolvePlan, SchedulesAndTypesFollow) {
   EXPECT_EQ(resolved([](PlanRequest& r) { r.optimizer = Optimizer::sgd; }).optimizer, Optimizer::sgd);
 }
 
+TEST(ResolvePlan, UnevenLoadsHaveASkewUnlessItIsGiven) {
+  const auto skew = [](ExpertLoad load, bool given) {
+    return resolved([&](PlanRequest& r) {
+             r.plan.expert_load = load;
+             if (given) r.places = {{"expert_skew", "--expert-skew 0"}};
+           })
+        .expert_skew;
+  };
+  EXPECT_EQ(skew(ExpertLoad::uniform, false), 0);
+  EXPECT_EQ(skew(ExpertLoad::zipf, false), 1);
+  EXPECT_EQ(skew(ExpertLoad::random, false), 0.2);
+  EXPECT_EQ(skew(ExpertLoad::zipf, true), 0);
+}
+
 // Llama-3-8B with 16 experts of which the model has none unless said.
 Model llama() {
   Model model;

@@ -148,6 +148,7 @@ void RankWalker::handle(std::uint64_t argument) {
 void RankWalker::finished(std::int32_t r, std::uint32_t node) {
   const Program& program = program_of(r);
   recorder_.node_finished(r, node, queue_.now());
+  if (rules_.progress) rules_.progress->node(program.kind[node], program.payload[node]);
   Rank& rank = ranks_[static_cast<std::size_t>(r)];
   --rank.nodes_left;
   rank.busy[static_cast<std::size_t>(program.lane[node])] = false;

@@ -23,6 +23,7 @@
 #include "sim/rank_turns.h"
 #include "sim/recorder.h"
 #include "sim/remote_memory.h"
+#include "sim/run_progress.h"
 
 namespace armilla {
 
@@ -30,6 +31,7 @@ struct WalkerRules {
   bool one_communication = false;  // at a time per rank
   RankAgenda* agenda = nullptr;    // where the ends of computations go; null: straight to the queue
   RankTurns* turns = nullptr;      // null: what is ready is issued at once
+  RunProgress* progress = nullptr;
 };
 
 class RankWalker final : public EventHandler, public CollectiveClient {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "base/error.h"
@@ -12,6 +13,7 @@
 #include "sim/collective_runner.h"
 #include "sim/compute_times.h"
 #include "sim/custom_runner.h"
+#include "sim/effort.h"
 #include "sim/lone_groups.h"
 #include "sim/messenger.h"
 #include "sim/rank_agenda.h"
@@ -91,61 +93,14 @@ void add_warnings(Result& result, const Graph& graph) {
   }
 }
 
-void refuse_messages(double messages, const SimulationOptions& options) {
-  if (messages <= options.max_messages) return;
-  throw Error("simulation",
-              fmt::format("the run would take about {:.2g} messages, the limit is {:.2g}", messages,
-                          options.max_messages),
-              "choose other algorithms, fewer chunks or fewer ranks, or raise the limit with --max-messages");
-}
-
-// How often a program issues each call, and how many messages of its own it sends.
-struct Traffic {
-  std::vector<std::pair<std::uint32_t, std::int64_t>> calls;
-  std::int64_t sends = 0;
-};
-
-Traffic traffic_of(const Program& program) {
-  std::map<std::uint32_t, std::int64_t> calls;
-  Traffic traffic;
-  for (std::uint32_t node = 0; node < program.size(); ++node) {
-    if (program.kind[node] == NodeKind::collective)
-      ++calls[static_cast<std::uint32_t>(program.payload[node])];
-    if (program.kind[node] == NodeKind::send) ++traffic.sends;
-  }
-  traffic.calls.assign(calls.begin(), calls.end());
-  return traffic;
-}
-
-// A message budget, because nothing else tells a user beforehand that n ranks take n^2 messages.
-void refuse_endless_runs(const Graph& graph, CollectivePlanner& planner, const RankClasses& classes,
-                         const SimulationOptions& options) {
-  std::vector<Traffic> traffic;
-  for (const Program& program : graph.programs) traffic.push_back(traffic_of(program));
-  std::map<std::pair<std::uint32_t, std::uint32_t>, double> known;  // by call and shape, of one member
-  double total = 0;
-  for (const std::int32_t rank : classes.real) {
-    const Traffic& own = traffic[graph.program_of[static_cast<std::size_t>(rank)]];
-    total += static_cast<double>(own.sends);
-    for (const auto& [id, times] : own.calls) {
-      const CollectiveCall& call = graph.collectives[id];
-      const std::int32_t group = graph.families[call.family].group_of[static_cast<std::size_t>(rank)];
-      if (call.custom >= 0) continue;
-      const std::uint32_t shape = planner.layout(graph, call.family, group).shape;
-      const auto [found, fresh] = known.try_emplace({id, shape});
-      if (fresh) found->second = planner.messages_per_member(call, shape);
-      total += found->second * static_cast<double>(times);
-    }
-  }
-  refuse_messages(total, options);
-}
-
 // Carries the messages of nodes and custom collectives over a Network beside those of the collective runner,
 // from which a bit of the tag tells them.
 class NetworkTransport final : public Transport, public MessageSink {
  public:
   NetworkTransport(const Graph& graph, EventQueue& queue)
       : graph_(graph), queue_(queue), sent_(static_cast<std::size_t>(graph.ranks)) {}
+  // May be null.
+  void report_to(RunProgress* progress) { progress_ = progress; }
   void use(Network& network, CollectiveRunner& runner, const Messenger& messenger,
            const CustomRunner& custom) {
     network_ = &network;
@@ -169,6 +124,7 @@ class NetworkTransport final : public Transport, public MessageSink {
   }
 
   void delivered(const Message& message) override {
+    if (progress_) progress_->message();
     if ((message.tag & kOwn) == 0) {
       runner_->delivered(message);
       return;
@@ -199,6 +155,7 @@ class NetworkTransport final : public Transport, public MessageSink {
   CollectiveRunner* runner_ = nullptr;
   const Messenger* messenger_ = nullptr;
   const CustomRunner* custom_ = nullptr;
+  RunProgress* progress_ = nullptr;
   std::vector<std::uint32_t> sent_;  // per rank, messages
   std::vector<Notice> notices_;
   std::vector<std::uint64_t> free_;
@@ -237,45 +194,6 @@ class StreamTransport final : public Transport {
  private:
   StreamNetwork& network_;
 };
-
-// The same budget under ASTRA-sim's rules, when only the first `ranks` are played, and one for memory: all
-// chunks of a collective exist at once there.
-void refuse_endless_streams(const Graph& graph, const SystemLayer& system, std::int64_t ranks,
-                            const SimulationOptions& options) {
-  constexpr double kMaxStreams = 1 << 25;
-  StreamPlanner planner(system);
-  std::vector<double> messages;  // of one member, by call
-  for (const CollectiveCall& call : graph.collectives) {
-    const GroupFamily& family = graph.families[call.family];
-    const auto members = static_cast<std::int64_t>(family.groups.empty() ? 0 : family.groups.front().size());
-    messages.push_back(0);
-    if (members == 0) continue;
-    const StreamPlanner::ChunkSizes sizes = planner.chunk_sizes(call, members);
-    const double chunks = std::ceil(static_cast<double>(sizes.total) / static_cast<double>(sizes.chunk));
-    if (call.custom < 0 && chunks * static_cast<double>(members) > kMaxStreams) {
-      throw Error("simulation",
-                  fmt::format("{:.2g} chunks of a collective among {} ranks would be under way at once",
-                              chunks, members),
-                  "choose fewer preferred-dataset-splits");
-    }
-    std::int64_t remaining = sizes.total;
-    const std::uint32_t mask = members == graph.ranks ? UINT32_MAX : family.dimension_mask;
-    for (const StreamPhase& phase : planner.next_chunk(call, mask, members, sizes.chunk, remaining))
-      messages.back() += chunks * std::max(phase.sends, 2);
-  }
-  std::vector<double> of_program;
-  for (const Program& program : graph.programs) {
-    double total = 0;
-    for (std::uint32_t node = 0; node < program.size(); ++node) {
-      if (program.kind[node] == NodeKind::collective) total += messages[program.payload[node]];
-    }
-    of_program.push_back(total);
-  }
-  double total = 0;
-  for (std::int64_t rank = 0; rank < ranks; ++rank)
-    total += of_program[graph.program_of[static_cast<std::size_t>(rank)]];
-  refuse_messages(total, options);
-}
 
 void check_ranks(std::int64_t devices, const Graph& graph) {
   if (devices != graph.ranks)
@@ -370,8 +288,14 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   check_what_if(study.what_if, machine);
   check_recorded(options.record_ranks, graph);
   CollectivePlanner planner(machine, study.collectives);
+  if (options.progress) options.progress->begin("looking for ranks that fare alike");
   const RankClasses classes = choose_classes(graph, study, options, planner);
-  refuse_endless_runs(graph, planner, classes, options);
+  Effort effort = refuse_endless_runs(graph, planner, classes, options);
+  std::optional<RunProgress> progress;
+  if (options.progress) {
+    options.progress->begin("simulating");
+    progress.emplace(*options.progress, std::move(effort.messages), effort.nodes + effort.all_messages);
+  }
 
   EventQueue queue;
   RankTurns turns(classes.simulated(), shares_memory(options.remote_memory));
@@ -380,6 +304,7 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   const ComputeTimes times(graph, machine, study.what_if, costs, classes);
   WalkerRules rules;
   rules.turns = &turns;
+  rules.progress = progress ? &*progress : nullptr;
   RankWalker walker(graph, &times, classes, rules, queue, recorder);
   CollectiveRunner runner(graph, machine, study.collectives, memory_bandwidths(machine, classes), planner,
                           classes, queue, turns, walker);
@@ -390,6 +315,7 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   CustomRunner custom(queue, nullptr, messenger);
   custom.use(turns, classes, transport);
   transport.use(*network, runner, messenger, custom);
+  transport.report_to(rules.progress);
   RemoteMemories memories(options.remote_memory, graph.ranks, nullptr, queue);
   runner.use(*network);
   runner.use(custom);
@@ -436,7 +362,7 @@ namespace {
 
 // With `ties`, rank 0 stands for all.
 Result simulate_streams(const Graph& graph, const SystemLayer& system, const SimulationOptions& options,
-                        TieWatch* ties) {
+                        Effort effort, TieWatch* ties) {
   const RankClasses classes = ties ? one_for_all(graph.ranks) : unfolded(graph);
   EventQueue queue;
   RankAgenda agenda(static_cast<std::size_t>(classes.simulated()), queue);
@@ -444,6 +370,12 @@ Result simulate_streams(const Graph& graph, const SystemLayer& system, const Sim
   WalkerRules rules;
   rules.one_communication = system.semantics != Semantics::astra1;
   rules.agenda = &agenda;
+  std::optional<RunProgress> progress;
+  if (options.progress) {
+    options.progress->begin("simulating");
+    rules.progress =
+        &progress.emplace(*options.progress, std::move(effort.messages), effort.nodes + effort.all_messages);
+  }
   RankWalker walker(graph, nullptr, classes, rules, queue, recorder);
   StreamNetwork network(system, queue);
   StreamTransport transport(network);
@@ -477,15 +409,15 @@ Result simulate(const Graph& graph, const SystemLayer& system, const SimulationO
   check_ranks(rank_count(system), graph);
   if (options.fold) {
     // First, because whether ranks can be told apart takes a look at every chunk.
-    refuse_endless_streams(graph, system, 1, options);
+    Effort effort = refuse_endless_streams(graph, system, 1, options);
     if (can_fold(graph, system)) {
       TieWatch ties;
-      Result result = simulate_streams(graph, system, options, &ties);
+      Result result = simulate_streams(graph, system, options, std::move(effort), &ties);
       if (!ties.parted()) return result;
     }
   }
-  refuse_endless_streams(graph, system, graph.ranks, options);
-  return simulate_streams(graph, system, options, nullptr);
+  Effort effort = refuse_endless_streams(graph, system, graph.ranks, options);
+  return simulate_streams(graph, system, options, std::move(effort), nullptr);
 }
 
 }  // namespace armilla

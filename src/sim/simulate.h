@@ -21,6 +21,8 @@
 
 namespace armilla {
 
+class Progress;
+
 struct SimulationOptions {
   bool fold = true;
   bool every_message = false;  // play all, also those of collectives that could be evaluated
@@ -30,6 +32,7 @@ struct SimulationOptions {
   RemoteMemory remote_memory{};  // where the native machine has any
   std::vector<std::int32_t> record_ranks{};  // whose intervals to keep, besides the first of every program
   TimeWindow window{};                       // in which busy times of ranks are added up
+  Progress* progress = nullptr;              // told how far the run is; null: nobody waits
 };
 
 // The machine of `study` must have as many devices as `graph` has ranks. `costs`: of the machine's usual

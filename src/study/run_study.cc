@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/progress.h"
 #include "base/units_text.h"
 #include "ir/communication.h"
 #include "ir/metrics.h"
@@ -38,6 +39,12 @@ void add_notes(Run& run, const CostModel& cost) {
   }
   const std::string batch = batch_note(study.request, study.plan, !run.model.facts.family.empty());
   if (!batch.empty()) run.notes.push_back(batch);
+  const bool default_skew = !study.request.places.contains("expert_skew");
+  if (study.plan.expert > 1 && run.model.facts.experts > 0 && default_skew &&
+      study.plan.expert_load != ExpertLoad::uniform) {
+    run.notes.push_back(fmt::format("expert loads are {} with plan.expert_skew {:g}, the default",
+                                    name_of(study.plan.expert_load), study.plan.expert_skew));
+  }
   const std::vector<std::string> idle = settings_without_effect(study.request, study.plan, run.model.facts);
   run.notes.insert(run.notes.end(), idle.begin(), idle.end());
   for (std::string& note : precision_notes(study, cost)) run.notes.push_back(std::move(note));
@@ -202,16 +209,18 @@ void lower_hybrid_job(Run& run, const CostModel& cost) {
 
 }  // namespace
 
-Run lower_study(const Study& study, const CostModel& cost) {
+Run lower_study(const Study& study, const CostModel& cost, Progress* progress) {
   validate_plan(study.plan, "plan");
   validate_machine(study.machine);
   check_precision(study, cost);
   Run run;
   run.study = study;
+  if (progress) progress->begin("reading the model");
   run.model =
       read_model(study.model.name, {study.model.dimensions, study.plan.micro_batch(), study.model.sequence});
   require_work(run.model);
   check_training(study.training, run.model);
+  if (progress) progress->begin("laying out the job");
   if (study.plan.is_plain_data_parallel() && run.model.facts.family.empty()) {
     lower_plain_data_parallel(run);
   } else {
@@ -228,7 +237,7 @@ Run lower_study(const Study& study, const CostModel& cost) {
 Run run_study(const Study& study, const SimulationOptions& options) {
   // The cost model first: a wrong name should not wait for a large model to be read.
   const std::unique_ptr<CostModel> cost = make_cost_model(study.compute, study.machine.device);
-  Run run = lower_study(study, *cost);
+  Run run = lower_study(study, *cost, options.progress);
   if (run.iterations > 1) {
     simulate_steady_iteration(run, *cost, options);
   } else {
@@ -239,6 +248,7 @@ Run run_study(const Study& study, const SimulationOptions& options) {
     run.goodput = goodput(study.what_if.failures, study.plan.ranks, in_seconds(run.result.iteration),
                           "what_if.failures");
   }
+  if (options.progress) options.progress->begin("writing the report");
   add_result_warnings(run);
   explain_utilization(run);
   return run;

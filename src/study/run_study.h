@@ -18,6 +18,6 @@ Run run_study(const Study& study, const SimulationOptions& options = {});
 
 // All of it but the simulation: the model, the graph, the memory, and what there is to say of them. `cost` is
 // the study's own, for the study's usual device.
-Run lower_study(const Study& study, const CostModel& cost);
+Run lower_study(const Study& study, const CostModel& cost, Progress* progress = nullptr);
 
 }  // namespace armilla

@@ -1,0 +1,92 @@
+#include "base/progress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace armilla {
+namespace {
+
+constexpr std::chrono::milliseconds kBetween(250);
+
+// "7 s", "3 min 20 s", "2 h 5 min".
+std::string duration(double seconds) {
+  const auto whole = static_cast<std::int64_t>(std::ceil(std::min(seconds, 1e9)));
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
+}
+
+}  // namespace
+
+std::string progress_line(std::string_view step, double share, double elapsed) {
+  // What nothing is known of yet says how long it has taken.
+  if (!(share > 0)) return fmt::format("{}, {} so far", step, duration(elapsed));
+  const double done = std::min(share, 1.0);
+  // 100 % is when the line is gone.
+  const int percent = std::min(99, static_cast<int>(100 * done));
+  return fmt::format("{} {:2} %, about {} left", step, percent, duration(elapsed * (1 - done) / done));
+}
+
+Progress::Progress(std::ostream& out, std::chrono::milliseconds patience)
+    : out_(out), patience_(patience), writer_([this] { watch(); }) {}
+
+Progress::~Progress() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    clear();
+  }
+  over_.notify_all();
+  writer_.join();
+}
+
+void Progress::begin(std::string_view step) {
+  const std::lock_guard lock(mutex_);
+  step_ = step;
+  begin_ = Clock::now();
+  if (hidden_) since_ = begin_;
+  hidden_ = false;
+  share_.store(0, std::memory_order_relaxed);
+}
+
+void Progress::hide() {
+  const std::lock_guard lock(mutex_);
+  hidden_ = true;
+  clear();
+}
+
+void Progress::watch() {
+  std::unique_lock lock(mutex_);
+  while (!over_.wait_for(lock, std::min(patience_, kBetween), [this] { return ended_; })) {
+    if (!hidden_ && Clock::now() - since_ >= patience_) write();
+  }
+}
+
+void Progress::write() {
+  const double elapsed = std::chrono::duration<double>(Clock::now() - begin_).count();
+  const std::string line = progress_line(step_, share_.load(std::memory_order_relaxed), elapsed);
+  out_ << '\r' << line;
+  if (line.size() < shown_) out_ << std::string(shown_ - line.size(), ' ');
+  out_ << std::flush;
+  shown_ = std::max(shown_, line.size());
+}
+
+void Progress::clear() {
+  if (shown_ > 0) out_ << '\r' << std::string(shown_, ' ') << '\r' << std::flush;
+  shown_ = 0;
+}
+
+HidesProgress::int_type HidesProgress::overflow(int_type c) {
+  progress_.hide();
+  return traits_type::eq_int_type(c, traits_type::eof()) ? traits_type::not_eof(c)
+                                                         : buffer_.sputc(traits_type::to_char_type(c));
+}
+
+std::streamsize HidesProgress::xsputn(const char* text, std::streamsize size) {
+  progress_.hide();
+  return buffer_.sputn(text, size);
+}
+
+}  // namespace armilla

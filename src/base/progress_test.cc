@@ -1,0 +1,65 @@
+#include "base/progress.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace armilla {
+namespace {
+
+using std::chrono::milliseconds;
+
+TEST(Progress, TellsShareAndTimeLeft) {
+  EXPECT_EQ(progress_line("simulating", 0.25, 5), "simulating 25 %, about 15 s left");
+  EXPECT_EQ(progress_line("simulating", 0.04, 2.5), "simulating  4 %, about 1 min 0 s left");
+  EXPECT_EQ(progress_line("simulating", 0.001, 10), "simulating  0 %, about 2 h 46 min left");
+  // The end is when the line is gone, whatever is said of the share.
+  EXPECT_EQ(progress_line("simulating", 1, 5), "simulating 99 %, about 0 s left");
+  EXPECT_EQ(progress_line("simulating", 1.5, 5), "simulating 99 %, about 0 s left");
+}
+
+TEST(Progress, TellsTimeWhereTheShareIsUnknown) {
+  EXPECT_EQ(progress_line("reading the model", 0, 1.2), "reading the model, 2 s so far");
+}
+
+TEST(Progress, OfWhatIsQuickShowsNothing) {
+  std::ostringstream out;
+  {
+    Progress progress(out);
+    progress.begin("simulating");
+    progress.update(0.5);
+  }
+  EXPECT_EQ(out.str(), "");
+}
+
+TEST(Progress, TakesItsLineAwayUntilTheNextStep) {
+  std::ostringstream out;
+  Progress progress(out, milliseconds(1));
+  progress.begin("simulating");
+  std::this_thread::sleep_for(milliseconds(100));
+  progress.hide();
+  const std::string first = out.str();
+  EXPECT_TRUE(first.starts_with("\rsimulating, 1 s so far")) << first;
+  const std::size_t width = std::string("simulating, 1 s so far").size();
+  EXPECT_TRUE(first.ends_with('\r' + std::string(width, ' ') + '\r')) << first;
+  std::this_thread::sleep_for(milliseconds(100));
+  progress.hide();
+  EXPECT_EQ(out.str(), first);
+  progress.begin("writing");
+  std::this_thread::sleep_for(milliseconds(100));
+  progress.hide();
+  EXPECT_TRUE(out.str().starts_with(first + "\rwriting, 1 s so far")) << out.str();
+}
+
+TEST(Progress, IsGoneBeforeOutputBegins) {
+  std::ostringstream terminal;
+  Progress progress(terminal, milliseconds(1));
+  std::this_thread::sleep_for(milliseconds(100));
+  HidesProgress buffer(*terminal.rdbuf(), progress);
+  std::ostream out(&buffer);
+  out << "report" << 'x' << std::flush;
+  EXPECT_TRUE(terminal.str().ends_with(" \rreportx")) << terminal.str();
+}
+
+}  // namespace
+}  // namespace armilla
