@@ -74,7 +74,7 @@ TEST(Precision, ADeviceOfOnesOwnComputesInWhatItNames) {
 }
 
 TEST(Precision, TheDefaultIsOneThatTheDevicesHave) {
-  const Run run = lowered("model: gpt2-345m\nmachine: dgx-2\n");
+  const auto run = lowered("model: gpt2-345m\nmachine: dgx-2\n");
   EXPECT_EQ(run.study.plan.precision, DType::fp16);
   EXPECT_EQ(run.study.plan.weight_dtype, DType::fp16);
   ASSERT_FALSE(run.notes.empty());
