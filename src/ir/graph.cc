@@ -123,7 +123,8 @@ std::vector<std::vector<std::uint32_t>> calls_of(const Graph& graph, const Progr
 }
 
 bool agree(const CollectiveCall& a, const CollectiveCall& b) {
-  return a.kind == b.kind && a.bytes == b.bytes && a.root == b.root && a.custom == b.custom;
+  return a.kind == b.kind && a.bytes == b.bytes && a.root == b.root && a.custom == b.custom &&
+         a.routing == b.routing;
 }
 
 void check_roots(const Graph& graph, const std::vector<std::uint32_t>& calls, const GroupFamily& family,

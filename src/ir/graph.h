@@ -19,6 +19,7 @@
 #include "base/units.h"
 #include "ir/collective.h"
 #include "ir/custom_collective.h"
+#include "ir/expert_routing.h"
 #include "ir/work.h"
 
 namespace armilla {
@@ -96,6 +97,10 @@ struct CollectiveCall {
   std::int32_t priority = 0;  // larger goes first under ChunkOrder::priority
   ChunkPreference preference = ChunkPreference::policy;
   std::int32_t custom = -1;  // into Graph::custom: the schedule to follow instead of an algorithm
+  // Of an all-to-all of tokens that are sent once to every rank with experts of theirs, and across every
+  // dimension of the machine once to all ranks behind it, from where they are passed on: `bytes` are what a
+  // rank sends to ranks, its own share included. Without experts: each pair exchanges its own bytes.
+  ExpertRouting routing{};
 };
 
 // How a program that many ranks share names the other end of a message.

@@ -93,6 +93,9 @@ struct ModelFacts {
   std::int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, feed_forward = 0, vocabulary = 0;
   std::int64_t sequence = 0;  // tokens per sample
   std::int64_t experts = 0, active_experts = 0;
+  // The experts of a token are in so many of so many equal groups of experts (ir/expert_routing.h).
+  std::int64_t expert_groups = 1, active_expert_groups = 1;
+  DType dispatch_dtype = DType::unknown;  // of tokens on their way to experts where the plan computes in fp8
 };
 
 // An operator type whose work is not known. Its memory traffic is counted, its arithmetic is not.

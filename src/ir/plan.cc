@@ -84,6 +84,18 @@ std::string_view name_of(ContextMethod method) {
   return "?";
 }
 
+std::string_view name_of(ExpertDispatch dispatch) {
+  switch (dispatch) {
+    case ExpertDispatch::automatic:
+      return "automatic";
+    case ExpertDispatch::per_expert:
+      return "per-expert";
+    case ExpertDispatch::deduplicated:
+      return "deduplicated";
+  }
+  return "?";
+}
+
 std::string_view name_of(ExpertLoad load) {
   switch (load) {
     case ExpertLoad::uniform:

@@ -61,6 +61,14 @@ enum class ExpertLoad : std::uint8_t {
 };
 std::string_view name_of(ExpertLoad load);
 
+// How tokens get to their experts and back.
+enum class ExpertDispatch : std::uint8_t {
+  automatic,    // deduplicated where the model limits the groups that a token's experts are in
+  per_expert,   // a copy for every expert (Megatron-LM's all-to-all dispatcher)
+  deduplicated  // one for each rank with experts of the token, across nodes one for each node (DeepEP)
+};
+std::string_view name_of(ExpertDispatch dispatch);
+
 enum class Axis : std::uint8_t { tensor, context, data, pipeline };
 std::string_view name_of(Axis axis);
 
@@ -87,7 +95,10 @@ struct Plan {
   bool overlap_pipeline = true;  // stages send and receive while they compute
   ContextMethod context_method = ContextMethod::ring;
   ExpertLoad expert_load = ExpertLoad::uniform;
-  double expert_skew = 0;
+  double expert_skew = 0;  // resolve_plan puts a default here where loads are uneven and none is given
+  ExpertDispatch expert_dispatch = ExpertDispatch::automatic;
+  DType dispatch_dtype =
+      DType::unknown;  // of tokens on their way to experts; unknown: lower/expert_exchange.h
   std::uint64_t seed = 1;
 
   // Data parallelism. Gradients are packed into buckets in the order the backward pass produces them; a

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "lower/expert_exchange.h"
 #include "lower/expert_load.h"
 #include "lower/job_tables.h"
 #include "lower/rank_grid.h"
@@ -157,7 +158,10 @@ LoweredJob lower_hybrid(const Model& model, const Plan& plan, std::int64_t itera
   std::vector<ShardedModel> sharded;
   for (std::int64_t position = 0; position < (uneven ? plan.expert : 1); ++position)
     sharded.push_back(shard_model(model, plan, position, "plan"));
-  return lower_sharded(std::move(sharded), plan, iterations, host_bandwidth);
+  LoweredJob job = lower_sharded(std::move(sharded), plan, iterations, host_bandwidth);
+  const std::vector<std::string> exchange = describe_exchange(plan, model.facts);
+  job.notes.insert(job.notes.end(), exchange.begin(), exchange.end());
+  return job;
 }
 
 }  // namespace armilla

@@ -49,8 +49,9 @@ class JobTables {
   std::unordered_map<Work, std::uint32_t, WorkHash> works_;
   std::map<std::pair<GroupAxis, std::vector<std::int64_t>>, std::uint32_t> families_;
   std::map<GroupAxis, std::uint32_t> gather_families_, backward_families_;
-  // By kind, bytes, family, priority, custom.
-  std::map<std::tuple<CollectiveKind, std::int64_t, std::uint32_t, std::int32_t, std::int32_t>, std::uint32_t>
+  // By kind, bytes, family, priority, custom, routing.
+  std::map<std::tuple<CollectiveKind, std::int64_t, std::uint32_t, std::int32_t, std::int32_t, ExpertRouting>,
+           std::uint32_t>
       collectives_;
   // By peer kind, peer, family, tag, bytes.
   std::map<std::tuple<PeerKind, std::int32_t, std::uint32_t, std::uint32_t, std::int64_t>, std::uint32_t>

@@ -119,6 +119,7 @@ class TemplateBuilder {
     if (step.kind == NodeKind::compute) return tables_.work(model_.works[step.work]);
     if (step.kind == NodeKind::collective) {
       CollectiveCall call{step.collective, step.bytes, family_of(step)};
+      call.routing = step.routing;
       if (step.custom >= 0) {
         call.custom =
             static_cast<std::int32_t>(tables_.custom(model_.custom[static_cast<std::size_t>(step.custom)]));

@@ -30,6 +30,8 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   if (no_experts || plan.expert == 1) {
     note(true, "expert_skew", no_spread);
     note(true, "seed", no_spread);
+    note(true, "expert_dispatch", no_spread);
+    note(true, "dispatch_type", no_spread);
   } else {
     note(plan.expert_load == ExpertLoad::uniform, "expert_skew", "plan.expert_load is uniform");
     note(plan.expert_load != ExpertLoad::uniform && plan.expert_skew == 0, "expert_load",

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "lower/expert_exchange.h"
 #include "lower/pass_writer.h"
 #include "lower/shard_context.h"
 #include "lower/shard_conversion.h"
@@ -210,11 +211,13 @@ class BlockWriter {
       const Tensor& tensor = model_.tensors[t];
       if (!layout_.tensors[t].expert || !is_floating(tensor.dtype)) continue;
       const Share share = token_share(true, false, even);
-      bytes += size_of(scaled(element_count(tensor.shape, tensor.name), share), floats_, tensor.name);
+      bytes += exchanged_bytes(scaled(element_count(tensor.shape, tensor.name), share), plan_, model_.facts,
+                               to_experts, tensor.name);
     }
     if (bytes.value == 0) return;
     PassStep step = collective(i, {CollectiveKind::all_to_all, GroupAxis::expert, bytes}, phase);
     step.custom = tables_.all_to_all(bytes, to_experts);
+    step.routing = expert_routing(plan_, model_.facts, to_experts);
     communicate(writer, std::move(step));
   }
 

@@ -18,6 +18,7 @@
 #include "base/string_table.h"
 #include "ir/collective.h"
 #include "ir/custom_collective.h"
+#include "ir/expert_routing.h"
 #include "ir/graph.h"
 #include "ir/model.h"
 #include "ir/plan.h"
@@ -52,6 +53,7 @@ struct PassStep {
   std::int32_t shift = 0;    // of a message: how many positions further the peer is; a receive's is negative
   std::uint32_t tag = 0;     // of a message: which of the pass's it is; a send and its receive have the same
   std::int32_t custom = -1;  // into ShardedModel::custom: uneven all-to-all
+  ExpertRouting routing{};   // of an all-to-all of tokens, as in ir/graph.h
   // Steps of the same pass it needs. Empty: only what the pass as a whole waits for. Computations run in
   // order anyway.
   std::vector<std::uint32_t> after;

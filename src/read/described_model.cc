@@ -54,6 +54,9 @@ ModelFacts facts_of(const ModelDescription& d, std::int64_t sequence) {
   facts.sequence = sequence;
   facts.experts = d.experts.count;
   facts.active_experts = d.experts.active;
+  facts.expert_groups = d.experts.groups;
+  facts.active_expert_groups = d.experts.active_groups;
+  facts.dispatch_dtype = d.experts.dispatch;
   if (d.family == Family::dlrm) {
     // Its tables are what expert parallelism divides, and a sample looks into each.
     facts.experts = facts.active_experts = static_cast<std::int64_t>(d.recommendation.tables.size());

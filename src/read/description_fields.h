@@ -19,6 +19,7 @@ namespace armilla {
 inline constexpr std::int64_t kMostLayers = 10'000;
 inline constexpr std::int64_t kMostHeads = 1 << 16;
 inline constexpr std::int64_t kMostExperts = 1 << 16;
+inline constexpr std::int64_t kMostExpertGroups = 1 << 10;
 inline constexpr std::int64_t kMostWidth =
     1 << 24;  // hidden and feed-forward sizes, rows of a table of positions
 inline constexpr std::int64_t kMostRows = std::int64_t{1} << 40;

@@ -47,6 +47,11 @@ void read_experts(const Config& config, ModelDescription& d) {
   fields.flag(experts.router_bias, "experts.router_bias", "router_bias");
   fields.count(experts.dense_first, "experts.dense_first", "dense_first", 0, kMostLayers);
   fields.count(experts.every, "experts.every", "every", 1, kMostLayers);
+  fields.count(experts.groups, "experts.groups", "groups", 1, kMostExpertGroups);
+  experts.active_groups = experts.groups;
+  fields.count(experts.active_groups, "experts.active_groups", "active_groups", 1, kMostExpertGroups);
+  if (const auto type = fields.find("dispatch"))
+    experts.dispatch = *dtype_from_name(type->choice({"bf16", "fp8"}) == 0 ? "bf16" : "fp8");
   config.reject_unknown_keys();
 }
 

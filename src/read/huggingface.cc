@@ -171,6 +171,24 @@ void read_qwen3_moe(Source& s) {
   read_qwen_experts(s, 128, 8, 768);
 }
 
+// Device-limited (V2) and node-limited (V3) routing. Checkpoints quantised to fp8 are of models whose
+// training dispatches tokens in it, too (DeepSeek-AI 2024, DeepSeek-V3, section 3.3.3).
+void read_groups(Source& s) {
+  Experts& experts = s.d.experts;
+  const auto method = s.fields.find("topk_method");
+  const bool limited = !method || method->text() != "greedy", given = s.fields.find("n_group").has_value();
+  if (given || !limited || experts.count % experts.groups != 0) experts.groups = experts.active_groups = 1;
+  if (limited) {
+    s.fields.count(experts.groups, "experts.groups", "n_group", 1, kMostExpertGroups);
+    if (given) experts.active_groups = experts.groups;
+    s.fields.count(experts.active_groups, "experts.active_groups", "topk_group", 1, kMostExpertGroups);
+  }
+  const auto quantization = s.fields.find("quantization_config");
+  if (quantization && quantization->is_map() && quantization->has("quant_method") &&
+      quantization->at("quant_method").text() == "fp8")
+    experts.dispatch = DType::fp8;
+}
+
 // What DeepseekV2Config and DeepseekV3Config have where a key is absent. 0 active: there is no default.
 struct DeepseekExperts {
   std::int64_t count, active, feed_forward, shared, dense_first;
@@ -193,6 +211,7 @@ void read_deepseek_experts(Source& s, const DeepseekExperts& own) {
   if (!s.config.has("n_shared_experts") || s.fields.find("n_shared_experts"))
     s.number(shared, "experts.shared_feed_forward", "n_shared_experts", 0, 1024, own.shared);
   experts.shared_feed_forward = shared * experts.feed_forward;
+  read_groups(s);
   std::int64_t every = 1;
   s.fields.count(every, "experts.every", "moe_layer_freq", 1, kMostLayers);
   if (every != 1)
@@ -219,6 +238,9 @@ void read_deepseek_v2(Source& s) {
 }
 
 void read_deepseek_v3(Source& s) {
+  // transformers' own, where the configuration names none.
+  s.d.experts.groups = 8;
+  s.d.experts.active_groups = 4;
   read_deepseek(s, {129280, 7168, 18432, 61, 128, 0, 0, 4096}, {256, 8, 2048, 1, 3});
   s.d.experts.router_bias = s.d.experts.count > 0;
   std::int64_t further = 0;

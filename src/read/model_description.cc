@@ -47,6 +47,22 @@ void complete_attention(ModelDescription& d) {
                 fmt::format("nearest legal: {} or {}", rotated - 1, rotated + 1));
 }
 
+void complete_groups(const ModelDescription& d) {
+  const Experts& experts = d.experts;
+  if (experts.count % experts.groups != 0)
+    does_not_divide(d, "experts.groups", experts.groups, "experts.count", experts.count);
+  if (experts.active_groups > experts.groups)
+    throw Error(d.place("experts.active_groups"),
+                fmt::format("{} active groups, but there are only {}", experts.active_groups, experts.groups),
+                fmt::format("nearest legal: {}", experts.groups));
+  const std::int64_t reachable = experts.count / experts.groups * experts.active_groups;
+  if (experts.active > reachable)
+    throw Error(d.place("experts.active_groups"),
+                fmt::format("{} active groups hold {} experts, fewer than the {} of a token",
+                            experts.active_groups, reachable, experts.active),
+                "raise experts.active_groups");
+}
+
 void complete_experts(ModelDescription& d) {
   Experts& experts = d.experts;
   if (experts.count == 0) return;
@@ -54,6 +70,7 @@ void complete_experts(ModelDescription& d) {
     throw Error(d.place("experts.active"),
                 fmt::format("{} active experts, but there are only {}", experts.active, experts.count),
                 fmt::format("nearest legal: {}", experts.count));
+  complete_groups(d);
   if (experts.dense_first > d.layers)
     throw Error(d.place("experts.dense_first"),
                 fmt::format("{} dense layers, but there are only {} layers", experts.dense_first, d.layers),

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/config.h"
+#include "ir/tensor.h"
 
 namespace armilla {
 
@@ -48,6 +49,9 @@ struct Experts {
   bool router_bias = false;              // DeepSeek-V3's load balancing without auxiliary loss
   std::int64_t dense_first = 0;          // so many first layers have an ordinary MLP
   std::int64_t every = 1;                // experts in each such layer only, the last of each group
+  // The experts of a token are in `active_groups` of `groups` equal groups (ir/expert_routing.h).
+  std::int64_t groups = 1, active_groups = 1;
+  DType dispatch = DType::unknown;  // of tokens on their way to experts where a plan computes in fp8
 };
 
 struct Recommendation {

@@ -113,6 +113,10 @@ void read_tensor_and_experts(const Config& config, Plan& plan) {
       throw Error(skew->where(), fmt::format("a skew of {}", plan.expert_skew),
                   fmt::format("expected 0 to {}", kMost));
   }
+  if (const auto dispatch = config.find("expert_dispatch"))
+    plan.expert_dispatch = read_choice(
+        *dispatch, {ExpertDispatch::automatic, ExpertDispatch::per_expert, ExpertDispatch::deduplicated});
+  set(config, "dispatch_type", plan.dispatch_dtype);
   if (const auto seed = config.find("seed")) plan.seed = static_cast<std::uint64_t>(seed->count(0));
 }
 

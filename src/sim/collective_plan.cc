@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "collective/decompose.h"
@@ -42,6 +43,20 @@ bool has_window(const Schedule& schedule) {
 // go up, half down.
 bool looks_alike_from_everywhere(const Schedule& schedule, DimensionKind kind) {
   return schedule.is_symmetric() && (schedule.addressing == Addressing::shift || kind != DimensionKind::ring);
+}
+
+// Tokens cross a dimension once for all ranks behind it: of H_0 copies for ranks only H_d go to blocks of
+// ranks with equal coordinates from d on. Outwards first on the way to the experts, last on the way back.
+void route_tokens(std::vector<CollectivePhase>& phases, const ExpertRouting& routing,
+                  const GroupShape& shape) {
+  const double copies = expected_blocks(routing, shape.ranks);
+  for (CollectivePhase& phase : phases) {
+    std::int64_t blocks = 1;
+    for (std::size_t d = phase.dimension; d < shape.sizes.size(); ++d) blocks *= shape.sizes[d];
+    const double share = expected_blocks(routing, blocks) / copies;
+    phase.bytes = Bytes(std::llround(static_cast<double>(phase.bytes.value) * share));
+  }
+  if (routing.to_experts) std::reverse(phases.begin(), phases.end());
 }
 
 // Throws unless the algorithm performs the kind; asked here so that a wrong choice fails before anything is
@@ -121,7 +136,8 @@ std::uint32_t CollectivePlanner::shape(const GroupShape& shape) {
 
 std::int64_t CollectivePlanner::chunks(const CollectiveCall& call, std::uint32_t shape) {
   if (options_.chunks) return std::clamp<std::int64_t>(call.bytes.value, 1, *options_.chunks);
-  const auto [found, fresh] = chunk_counts_.try_emplace({shape, call.kind, call.bytes.value, call.root});
+  const auto [found, fresh] = chunk_counts_.try_emplace(
+      {shape, call.kind, call.bytes.value, call.root, call.routing});
   if (fresh) {
     found->second = std::clamp<std::int64_t>(call.bytes.value, 1,
                                              choose_chunks(phase_loads(call, shape), options_.active_chunks));
@@ -207,7 +223,9 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, const Gr
     add(kAllDimensions, {0, call.kind, bytes, false}, shape.ranks, call.root);
     return plan;
   }
-  for (const CollectivePhase& phase : decompose(call.kind, bytes, shape.sizes, options_.decomposition)) {
+  std::vector<CollectivePhase> phases = decompose(call.kind, bytes, shape.sizes, options_.decomposition);
+  if (call.routing.experts > 0) route_tokens(phases, call.routing, shape);
+  for (const CollectivePhase& phase : phases) {
     add(phase.dimension, phase, shape.sizes[phase.dimension], plan.root[phase.dimension]);
   }
   return plan;
@@ -217,7 +235,7 @@ const CollectivePlan& CollectivePlanner::plan(const CollectiveCall& call, std::u
                                               std::int64_t chunk) {
   const Bytes bytes = chunk_bytes(call, chunk, chunks(call, shape));
   const std::int64_t side = chunk % 2;  // trees alternate (ScheduleRequest::chunk)
-  const PlanKey key{shape, call.kind, bytes.value, call.root, side};
+  const PlanKey key{shape, call.kind, bytes.value, call.root, side, call.routing};
   const auto found = plans_.find(key);
   if (found != plans_.end()) return found->second;
   return plans_.emplace(key, make_plan(call, shapes_[shape], bytes, side)).first->second;
@@ -256,7 +274,7 @@ double CollectivePlanner::messages_per_member(const CollectiveCall& call, std::u
 }
 
 Time CollectivePlanner::link_limit(const CollectiveCall& call, const GroupLayout& layout) {
-  const CallKey key{&layout, call.kind, call.bytes.value, call.root};
+  const CallKey key{&layout, call.kind, call.bytes.value, call.root, call.routing};
   const auto [found, fresh] = link_limits_.try_emplace(key);
   if (fresh) found->second = measure_link_limit(call, layout);
   return found->second;

@@ -83,8 +83,9 @@ class CollectivePlanner {
                            std::int64_t chunk);
   Time measure_link_limit(const CollectiveCall& call, const GroupLayout& layout);
 
-  using PlanKey = std::tuple<std::uint32_t, CollectiveKind, std::int64_t, std::int32_t, std::int64_t>;
-  using CallKey = std::tuple<const void*, CollectiveKind, std::int64_t, std::int32_t>;
+  using PlanKey =
+      std::tuple<std::uint32_t, CollectiveKind, std::int64_t, std::int32_t, std::int64_t, ExpertRouting>;
+  using CallKey = std::tuple<const void*, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>;
   using ScheduleKey =
       std::tuple<const Algorithm*, CollectiveKind, std::int32_t, std::int64_t, std::int32_t, std::int32_t>;
 
@@ -100,7 +101,8 @@ class CollectivePlanner {
   std::vector<GroupShape> shapes_;
   std::map<PlanKey, CollectivePlan> plans_;
   std::map<CallKey, Time> link_limits_;
-  std::map<std::tuple<std::uint32_t, CollectiveKind, std::int64_t, std::int32_t>, std::int64_t> chunk_counts_;
+  std::map<std::tuple<std::uint32_t, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>, std::int64_t>
+      chunk_counts_;
   std::map<ScheduleKey, Schedule> schedules_;
 };
 

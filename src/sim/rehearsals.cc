@@ -26,7 +26,12 @@ Rehearsals::Rehearsals(const Graph& graph, const Study& study, const RankClasses
 const Rehearsal* Rehearsals::rehearse(std::uint32_t call_id, const CollectiveGroup& group) {
   if (!possible_) return nullptr;
   const CollectiveCall& call = graph_.collectives[call_id];
-  const Key key{call.kind, call.bytes.value, call.root, group.layouts.front()->shape, representation(group)};
+  const Key key{call.kind,
+                call.bytes.value,
+                call.root,
+                call.routing,
+                group.layouts.front()->shape,
+                representation(group)};
   const auto [found, fresh] = known_.try_emplace(key);
   Known& known = found->second;
   if (fresh) return nullptr;

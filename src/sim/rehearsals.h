@@ -37,8 +37,9 @@ class Rehearsals final : public Rehearser, MessageSink, CollectiveClient, RoundO
   const Rehearsal* rehearse(std::uint32_t call, const CollectiveGroup& group) override;
 
  private:
-  // Kind, bytes, root, shape, and how the members are represented.
-  using Key = std::tuple<CollectiveKind, std::int64_t, std::int32_t, std::uint32_t, std::uint32_t>;
+  // Kind, bytes, root, routing, shape, and how the members are represented.
+  using Key =
+      std::tuple<CollectiveKind, std::int64_t, std::int32_t, ExpertRouting, std::uint32_t, std::uint32_t>;
   struct Known {
     bool is_played = false;
     std::optional<Rehearsal> rehearsal;
