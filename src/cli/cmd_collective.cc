@@ -71,7 +71,7 @@ class CollectiveCommand final : public Command {
       rows.front().run.warnings.push_back(note);
     if (rows.size() == 1) output_.write(rows.front().run);
     const Session people = for_people(session, {output_.json, output_.trace});
-    if (!output_.quiet) people.out << report(rows, people.colour);
+    if (!output_.quiet) people.out << report(rows, people.style());
   }
 
  private:
@@ -149,12 +149,12 @@ class CollectiveCommand final : public Command {
             moves ? std::string(name_of(record.limit)) : ""};
   }
 
-  std::string report(const std::vector<Row>& rows, bool colour) const {
+  std::string report(const std::vector<Row>& rows, const TextStyle& style) const {
     const Run& first = rows.front().run;
     std::string text =
         paint(printable(fmt::format("{} among {} rank{} of {}", kind_, with_separators(first.result.ranks),
                                     first.result.ranks == 1 ? "" : "s", first.study.machine.name)),
-              Ink::bold, colour);
+              Ink::bold, style.colour);
     text += '\n';
     TextTable table;
     table.columns = {{"bytes"},         {"algorithm", false}, {"time"},   {"bandwidth"},
@@ -167,7 +167,7 @@ class CollectiveCommand final : public Command {
       table.columns.erase(table.columns.begin() + kAlgorithm);
       for (std::vector<std::string>& row : table.rows) row.erase(row.begin() + kAlgorithm);
     }
-    text += to_text(table, 2, colour);
+    text += to_text(table, 2, style);
     return text + explanations(rows);
   }
 

@@ -2,31 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "lower/expert_load.h"
 #include "lower/rank_grid.h"
 
 namespace armilla {
-namespace {
-
-bool equal(const CustomNode& a, const CustomNode& b) {
-  return a.kind == b.kind && a.peer == b.peer && a.tag == b.tag && a.bytes == b.bytes &&
-         a.duration == b.duration && a.share == b.share && a.shares == b.shares;
-}
-
-bool equal(const CustomProgram& a, const CustomProgram& b) {
-  return a.first_dependence == b.first_dependence && a.dependence == b.dependence &&
-         std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end(),
-                    [](const CustomNode& x, const CustomNode& y) { return equal(x, y); });
-}
-
-bool equal(const CustomCollective& a, const CustomCollective& b) {
-  return a.name == b.name && a.kind == b.kind &&
-         std::equal(a.members.begin(), a.members.end(), b.members.begin(), b.members.end(),
-                    [](const CustomProgram& x, const CustomProgram& y) { return equal(x, y); });
-}
-
-}  // namespace
 
 std::size_t JobTables::WorkHash::operator()(const Work& work) const {
   std::uint64_t hash = 0;
@@ -50,12 +29,11 @@ std::uint32_t JobTables::work(const Work& work) {
   return found->second;
 }
 
-std::uint32_t JobTables::custom(const CustomCollective& custom) {
-  const auto found = std::find_if(graph_.custom.begin(), graph_.custom.end(),
-                                  [&](const CustomCollective& known) { return equal(known, custom); });
-  if (found != graph_.custom.end()) return static_cast<std::uint32_t>(found - graph_.custom.begin());
-  graph_.custom.push_back(custom);
-  return static_cast<std::uint32_t>(graph_.custom.size() - 1);
+std::uint32_t JobTables::custom(const std::vector<Share>& loads, const UnevenExchange& exchange) {
+  const auto [found, fresh] = customs_.try_emplace({exchange.bytes.value, exchange.to_experts},
+                                                   static_cast<std::uint32_t>(graph_.custom.size()));
+  if (fresh) graph_.custom.push_back(uneven_all_to_all(loads, exchange.bytes, exchange.to_experts));
+  return found->second;
 }
 
 std::uint32_t JobTables::family(GroupAxis axis) {

@@ -27,7 +27,8 @@ class JobTables {
 
   std::uint32_t name(std::string_view text) { return graph_.names.add(text); }
   std::uint32_t work(const Work& work);
-  std::uint32_t custom(const CustomCollective& custom);
+  // `loads` are those of the plan, the same for all parts of the job.
+  std::uint32_t custom(const std::vector<Share>& loads, const UnevenExchange& exchange);
   std::uint32_t family(GroupAxis axis);
   // The same groups as a communicator of its own, for gathers of weights that run beside reductions: the two
   // would meet in an order that depends on timing.
@@ -47,6 +48,7 @@ class JobTables {
   Graph& graph_;
   const Plan& plan_;
   std::unordered_map<Work, std::uint32_t, WorkHash> works_;
+  std::map<std::pair<std::int64_t, bool>, std::uint32_t> customs_;  // by bytes and direction
   std::map<std::pair<GroupAxis, std::vector<std::int64_t>>, std::uint32_t> families_;
   std::map<GroupAxis, std::uint32_t> gather_families_, backward_families_;
   // By kind, bytes, family, priority, custom, routing.

@@ -121,8 +121,8 @@ class TemplateBuilder {
       CollectiveCall call{step.collective, step.bytes, family_of(step)};
       call.routing = step.routing;
       if (step.custom >= 0) {
-        call.custom =
-            static_cast<std::int32_t>(tables_.custom(model_.custom[static_cast<std::size_t>(step.custom)]));
+        call.custom = static_cast<std::int32_t>(
+            tables_.custom(model_.expert_loads, model_.uneven[static_cast<std::size_t>(step.custom)]));
       }
       return tables_.collective(call);
     }

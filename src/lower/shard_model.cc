@@ -100,9 +100,11 @@ class ModelSharder {
         plan_(plan),
         blocks_(blocks_of(model)),
         layout_(lay_out(model, degrees_of(model, plan, position))),
-        tables_(result_, expert_loads(plan)),
+        tables_(result_),
         boundaries_(boundary_bytes(model, blocks_, layout_, plan)),
-        uses_(parameter_uses(model, blocks_)) {}
+        uses_(parameter_uses(model, blocks_)) {
+    result_.expert_loads = expert_loads(plan);
+  }
 
   ShardedModel shard() {
     const bool some = plan_.recompute == Recompute::block;

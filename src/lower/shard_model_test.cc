@@ -6,6 +6,7 @@
 
 #include "base/error_testing.h"
 #include "ir/backward.h"
+#include "lower/expert_load.h"
 #include "lower/memory.h"
 #include "lower/shard_testing.h"
 
@@ -239,9 +240,12 @@ TEST(ShardModel, UnevenLoadsScaleWorkAndMessages) {
   for (std::int64_t position = 0; position < 4; ++position) {
     const ShardedModel sharded = shard_model(model, plan, position, "plan");
     EXPECT_NEAR(experts(sharded) / usual, loads[position], 1e-3) << position;
-    ASSERT_EQ(sharded.custom.size(), 2U);
+    ASSERT_EQ(sharded.uneven.size(), 2U);
     for (const std::size_t to_experts : {0U, 1U}) {
-      const CustomCollective& exchange = sharded.custom[to_experts == 1 ? 0 : 1];
+      const UnevenExchange& uneven = sharded.uneven[to_experts == 1 ? 0 : 1];
+      EXPECT_EQ(uneven.to_experts, to_experts == 1);
+      const CustomCollective exchange =
+          uneven_all_to_all(sharded.expert_loads, uneven.bytes, uneven.to_experts);
       for (std::size_t member = 0; member < 4; ++member) {
         for (const CustomNode& node : exchange.members[member].nodes) {
           const auto peer = static_cast<std::size_t>(node.peer);

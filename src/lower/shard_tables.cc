@@ -1,7 +1,5 @@
 #include "lower/shard_tables.h"
 
-#include "lower/expert_load.h"
-
 namespace armilla {
 
 std::uint32_t ShardTables::work(const Work& work) {
@@ -15,10 +13,10 @@ std::uint32_t ShardTables::work(const Work& work) {
 }
 
 std::int32_t ShardTables::all_to_all(Bytes bytes, bool to_experts) {
-  if (loads_.size() < 2) return -1;
+  if (model_.expert_loads.size() < 2) return -1;
   const auto [found, fresh] =
-      custom_.try_emplace({bytes.value, to_experts}, static_cast<std::int32_t>(model_.custom.size()));
-  if (fresh) model_.custom.push_back(uneven_all_to_all(loads_, bytes, to_experts));
+      uneven_.try_emplace({bytes.value, to_experts}, static_cast<std::int32_t>(model_.uneven.size()));
+  if (fresh) model_.uneven.push_back({bytes, to_experts});
   return found->second;
 }
 

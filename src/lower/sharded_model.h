@@ -17,12 +17,12 @@
 
 #include "base/string_table.h"
 #include "ir/collective.h"
-#include "ir/custom_collective.h"
 #include "ir/expert_routing.h"
 #include "ir/graph.h"
 #include "ir/model.h"
 #include "ir/plan.h"
 #include "ir/work.h"
+#include "lower/shard_share.h"
 
 namespace armilla {
 
@@ -52,7 +52,7 @@ struct PassStep {
   Bytes bytes;               // of a collective as in ir/collective.h, or of a message
   std::int32_t shift = 0;    // of a message: how many positions further the peer is; a receive's is negative
   std::uint32_t tag = 0;     // of a message: which of the pass's it is; a send and its receive have the same
-  std::int32_t custom = -1;  // into ShardedModel::custom: uneven all-to-all
+  std::int32_t custom = -1;  // into ShardedModel::uneven
   ExpertRouting routing{};   // of an all-to-all of tokens, as in ir/graph.h
   // Steps of the same pass it needs. Empty: only what the pass as a whole waits for. Computations run in
   // order anyway.
@@ -93,11 +93,19 @@ struct ShardedBlock {
   std::uint32_t recomputed_shape = 0;  // for Recompute::block: the shape where the block is recomputed
 };
 
+// An all-to-all between expert positions that are loaded unevenly; its schedule, which grows with the square
+// of their number, is made where a job needs it (lower/job_tables.h).
+struct UnevenExchange {
+  Bytes bytes;
+  bool to_experts = true;
+};
+
 struct ShardedModel {
   std::vector<BlockShape> shapes;
   std::vector<ShardedBlock> blocks;  // in model order
   std::vector<Work> works;           // each once
-  std::vector<CustomCollective> custom;
+  std::vector<UnevenExchange> uneven;
+  std::vector<Share> expert_loads;  // by position; all even where there is one
   StringTable names;
 };
 

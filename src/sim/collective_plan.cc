@@ -136,8 +136,8 @@ std::uint32_t CollectivePlanner::shape(const GroupShape& shape) {
 
 std::int64_t CollectivePlanner::chunks(const CollectiveCall& call, std::uint32_t shape) {
   if (options_.chunks) return std::clamp<std::int64_t>(call.bytes.value, 1, *options_.chunks);
-  const auto [found, fresh] = chunk_counts_.try_emplace(
-      {shape, call.kind, call.bytes.value, call.root, call.routing});
+  const auto [found, fresh] =
+      chunk_counts_.try_emplace({shape, call.kind, call.bytes.value, call.root, call.routing});
   if (fresh) {
     found->second = std::clamp<std::int64_t>(call.bytes.value, 1,
                                              choose_chunks(phase_loads(call, shape), options_.active_chunks));
