@@ -264,7 +264,7 @@ TEST(Systolic, RefusesBuffersThatMakeNoSense) {
             "'dram_bandwidth'");
   EXPECT_EQ(error_of([] { model_of("systolic:dram_bandwidth=1,ifmap_sram=100B"); }),
             "--compute: ifmap_sram: is too small\n  hint: a buffer holds at least 1024 words");
-  EXPECT_EQ(error_of([] { model_of("systolic:dram_bandwidth=1,word=0"); }),
+  EXPECT_EQ(error_of([] { model_of("systolic:dram_bandwidth=1,word=17"); }),
             "--compute: word: lies between 1 and 16");
 }
 

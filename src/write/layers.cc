@@ -28,6 +28,11 @@ LayerRow weight_totals(const LayerTable& table) {
   return sum;
 }
 
+// A layer is known by its whole name, however wide the table becomes.
+TextStyle whole(const TextStyle& style) {
+  return {style.colour, SIZE_MAX};
+}
+
 std::string work_text(const LayerTable& table, const TextStyle& style) {
   TextTable text{{{"layer", false, kNameWidth},
                   {"operator", false, kTypeWidth},
@@ -52,7 +57,7 @@ std::string work_text(const LayerTable& table, const TextStyle& style) {
                        with_separators(sum.parameters), "", to_text(sum.parameter_bytes),
                        with_separators(sum.forward_macs), to_text(sum.forward_flops),
                        to_text(sum.forward_bytes), ""});
-  return to_text(text, 0, style);
+  return to_text(text, 0, whole(style));
 }
 
 std::string times_text(const LayerTable& table, const TextStyle& style) {
@@ -77,7 +82,7 @@ std::string times_text(const LayerTable& table, const TextStyle& style) {
   for (std::size_t i = 0; i < table.times.size(); ++i) add(table.layers[i].name, table.times[i]);
   add("total", total_time(table));
   return '\n' + paint(printable(fmt::format("Compute times by {}", table.compute)), Ink::bold, style.colour) +
-         '\n' + to_text(text, 0, style);
+         '\n' + to_text(text, 0, whole(style));
 }
 
 std::vector<std::string> unknown_sentences(const LayerTable& table) {
