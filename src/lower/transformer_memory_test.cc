@@ -130,9 +130,11 @@ TEST(TransformerMemory, AdviceNamesWhatFits) {
     return memory_advice(model, plan, device);
   };
   EXPECT_THAT(advice(1000), IsEmpty());  // it fits
-  EXPECT_THAT(advice(80), ElementsAre(StartsWith("plan.micro_batch 1: "), StartsWith("plan.recompute full: "),
-                                      StartsWith("plan.offload optimizer: ")));
-  EXPECT_THAT(advice(60), ElementsAre(StartsWith("plan.recompute full: ")));
+  EXPECT_THAT(advice(80),
+              ElementsAre(StartsWith("plan.micro_batch 1: "), StartsWith("plan.recompute full: "),
+                          StartsWith("plan.offload optimizer: "), StartsWith("plan.offload activations: ")));
+  EXPECT_THAT(advice(60),
+              ElementsAre(StartsWith("plan.recompute full: "), StartsWith("plan.offload activations: ")));
   EXPECT_THAT(
       advice(20),
       ElementsAre("plan.micro_batch 1 and plan.recompute full and plan.offload optimizer: 17.77 GiB"));
