@@ -77,11 +77,12 @@ TEST(RunCsv, EveryRunHasStagesAndMemoryByRole) {
   EXPECT_EQ(tables()["out/stages.csv"],
             "role,ranks,compute_s,exposed,exposed_s,bubble_s,peak_bytes\n"
             "data-parallel rank,4,0.000007,world,0.0000035,0.0000002,3712\n");
-  EXPECT_EQ(tables()["out/memory.csv"],
-            "role,in_flight,weights_bytes,gradients_bytes,optimizer_bytes,activations_bytes,"
-            "communication_buffers_bytes,temporary_bytes,fragmentation_bytes,peak_bytes,host_bytes,"
-            "capacity_bytes\n"
-            "data-parallel rank,1,832,832,832,448,0,768,0,3712,0,1048576\n");
+  EXPECT_EQ(
+      tables()["out/memory.csv"],
+      "role,in_flight,weights_bytes,gradients_bytes,optimizer_bytes,activations_bytes,"
+      "communication_buffers_bytes,temporary_bytes,fragmentation_bytes,peak_bytes,framework_bytes,host_bytes,"
+      "capacity_bytes\n"
+      "data-parallel rank,1,832,832,832,448,0,768,0,3712,0,0,1048576\n");
   const std::map<std::string, std::string> contents = tables(hybrid_run());
   EXPECT_EQ(contents.at("out/stages.csv"),
             "role,ranks,compute_s,exposed,exposed_s,bubble_s,peak_bytes\n"

@@ -118,7 +118,7 @@ Json options_json(const CollectiveOptions& options) {
   return {{"algorithms", options.algorithms},
           {"algorithms_by_kind", by_kind},
           {"decomposition", name_of(options.decomposition)},
-          {"chunks", options.chunks ? Json(*options.chunks) : Json(nullptr)},
+          {"chunks", options.chunks.value_or(0)},
           {"active_chunks", options.active_chunks},
           {"order", name_of(options.order)},
           {"charge_reductions", options.charge_reductions}};

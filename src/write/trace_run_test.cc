@@ -63,11 +63,15 @@ TEST(TraceRun, ReportLeavesOutWhatOnlyModelsHave) {
             "\n"
             "Time of the run  9.000 us\n"
             "\n"
-            "Time of a rank\n"
-            "  role  ranks  compute    %  communication  exposed    %      idle      %\n"
-            "  rank      2      0 s  0.0            0 s      0 s  0.0  9.000 us  100.0\n"
+            "Time of a rank  % of the run\n"
+            "  role  ranks  compute    %  communication  exposed    %   idle\n"
+            "  rank      2      0 s  0.0            0 s      0 s  0.0  100.0\n"
             "  ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░\n"
-            "  █ compute  ▓ exposed communication  ░ idle\n");
+            "  █ compute  ▓ exposed communication  ░ idle\n"
+            "\n"
+            "Communication of a rank  of those that take part\n"
+            "  communication  ranks  calls      bytes      time  queued  bus bandwidth  of link limit\n"
+            "  send               2      1  4.000 KiB  1.000 us             4.096 GB/s          8.2 %\n");
 }
 
 TEST(TraceRun, JsonHasNullsForTheModel) {
