@@ -119,7 +119,8 @@ TEST(MachineNames, SettingsThatNameNothingAreErrors) {
   EXPECT_EQ(error("machine.device.memry=1GiB"),
             "--set machine.device.memry=1GiB: unknown key 'memry'\n  hint: did you mean 'memory'?");
   EXPECT_EQ(error("machine.device.memory=1"),
-            "--set machine.device.memory=1: '1' has no unit\n  hint: for example 25MiB");
+            "--set machine.device.memory=1: '1' has no unit\n  hint: expected a size with its unit, such as "
+            "'25MiB'");
   EXPECT_EQ(error_of([] { with_settings("dgx-h10", {"machine.elastic=true"}); }),
             "study.yaml: machine: unknown machine 'dgx-h10'\n  hint: did you mean 'dgx-h100'?");
 }

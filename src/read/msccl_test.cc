@@ -124,7 +124,7 @@ TEST(MscclTest, PassesOverElementsThatTheRuntimePassesOver) {
                     "i_off=\"0\"/></gpu></algo>"),
             "no error");
   EXPECT_EQ(refusal("<algo coll=\"allgather\" nchunksperloop=\"1\"><gpu id=\"0\"/><gpus/></algo>"),
-            "a.xml:1:58: <gpus> is not known inside <algo>\n  hint: expected <gpu>");
+            "a.xml:1:57: <gpus> is not known inside <algo>\n  hint: expected <gpu>");
 }
 
 TEST(MscclTest, RefusesBuffersThatDoNotMakeUpTheCall) {
@@ -137,7 +137,7 @@ TEST(MscclTest, RefusesBuffersThatDoNotMakeUpTheCall) {
   EXPECT_EQ(with("allreduce", "i_chunks=\"4\" o_chunks=\"0\""), "no error");
   EXPECT_EQ(with("custom", "i_chunks=\"4\" o_chunks=\"1\""), "no error");
   EXPECT_EQ(with("allgather", "o_chunks=\"2\""),
-            "a.xml:1:42: o_chunks=\"2\" does not fit 4 chunks per loop on 2 GPUs");
+            "a.xml:1:44: o_chunks=\"2\" does not fit 4 chunks per loop on 2 GPUs");
 }
 
 TEST(MscclTest, RefusesOtherFiles) {
