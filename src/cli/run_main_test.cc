@@ -136,7 +136,7 @@ TEST_F(Cli, ValuesThatMakeNoSenseAreRefused) {
                                   "--batch 99999999999999999999",
                                   "--batch 9e9",
                                   "--batch 0x10",
-                                  "--micro-batches 5",
+                                  "--batch 32 --micro-batches 5",
                                   "--global-batch 7",
                                   "--ranks 0",
                                   "--ranks 16777217",
@@ -291,7 +291,11 @@ TEST_F(Cli, DescriptionsAndStudiesAreToldApart) {
         run(words("run " + input + " --json " + input.substr(2, 3) + ".out.json --quiet"));
     EXPECT_EQ(outcome.code, 0) << input << outcome.err;
   }
-  EXPECT_EQ(json_of("sma.out.json"), json_of("udy.out.json"));
+  // Notes name flags where flags were typed and keys where a file was written.
+  nlohmann::json by_flags = json_of("sma.out.json"), by_file = json_of("udy.out.json");
+  by_flags.erase("notes");
+  by_file.erase("notes");
+  EXPECT_EQ(by_flags, by_file);
   EXPECT_EQ(run(words("check ./small.yaml")).out.substr(0, 23), "./small.yaml: model of ");
   EXPECT_EQ(run(words("check study.json")).out, "study.json: study of small on 8 ranks of dgx-a100\n");
   write("config.json", R"({"model_type": "gpt2", "n_layer": 2})");

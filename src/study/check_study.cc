@@ -41,9 +41,9 @@ std::string check_jobs(const JobsStudy& study) {
 std::string check_study_file(const std::string& path) {
   const Config config = Config::read(path);
   require_study(config);
-  const bool has_keys = config.has("model") || config.has("machine") || config.has("plan");
+  // First: a key that was asked for is a known one.
   if (config.has("jobs")) return check_jobs(read_jobs(config));
-  if (!has_keys)
+  if (!config.has("model") && !config.has("machine") && !config.has("plan"))
     throw Error(path,
                 "is no study (no key 'model'), no machine (no key 'dimensions') and no device (no key "
                 "'memory_bandwidth')");

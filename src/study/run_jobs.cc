@@ -161,7 +161,7 @@ LoweredJobs lower_jobs(const JobsStudy& study, const CostModel& cost) {
   LoweredJobs lowered;
   Run& run = lowered.run;
   run.study = study.shared;
-  run.workload = fmt::format("{} jobs", study.jobs.size());
+  run.workload = fmt::format("{} job{}", study.jobs.size(), study.jobs.size() == 1 ? "" : "s");
   run.peak_rate = cost.peak(run.study.plan.precision);
   Placement placement(study);
   std::int64_t devices = 1;
