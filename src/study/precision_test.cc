@@ -56,7 +56,7 @@ TEST(Precision, EveryDeviceOfTheRanksCounts) {
   const JobsStudy study = read_jobs(Config::parse(jobs, "jobs.yaml"));
   const auto cost = make_cost_model(study.shared.compute, study.shared.machine.device);
   expect_error([&] { lower_jobs(study, *cost); },
-               "jobs.yaml:7:63: jobs.1.plan.precision: v100-32gb-sxm2 has no fp8 matrix units",
+               "jobs.yaml:7:61: jobs.1.plan.precision: v100-32gb-sxm2 has no fp8 matrix units",
                "v100-32gb-sxm2 computes in fp16, fp32 and fp64");
 }
 

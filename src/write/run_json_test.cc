@@ -36,7 +36,7 @@ TEST(RunJson, HasTheFixedNames) {
                             "link_share": 0.3449367088607595,
                             "per_rank": {"ranks": 4, "calls": 2.0, "bytes": 832, "time_s": 5.9e-6,
                                          "most_time_s": 5.9e-6, "queued_s": 5.996e-7,
-                                         "bus_bandwidth_bytes_per_s": 211525423.7288136,
+                                         "bus_bandwidth_bytes_per_s": 211525423.72881356,
                                          "link_share": 0.461864406779661}})"));
 }
 
