@@ -1,6 +1,7 @@
 #include "sim/chunk_count.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <vector>
 
@@ -162,8 +163,10 @@ PhaseLoad phase_load(const Schedule& schedule, std::uint32_t number, const Dimen
 }
 
 ChunkEstimate estimate_chunks(std::span<const PhaseLoad> phases, std::int64_t chunks, std::int64_t active) {
+  constexpr double kOrder = 8, kDelay = 0.25;  // fitted, as the header says
   const auto n = static_cast<double>(chunks);
   const auto together = static_cast<double>(std::min(chunks, active));
+  const double delayed = 1 + kDelay * (together - 1);
   ChunkEstimate estimate;
   double most_busy = 0, latency = 0;
   for (const PhaseLoad& phase : phases) {
@@ -178,10 +181,15 @@ ChunkEstimate estimate_chunks(std::span<const PhaseLoad> phases, std::int64_t ch
       last = p;
     }
     for (std::size_t p = 0; p < phases.size(); ++p) {
-      if (p < first || p > last) elsewhere += phases[p].latency + together * phases[p].busy / n;
+      const bool between = p > first && p < last;
+      if (phases[p].dimension != phase.dimension && (!between || chunks <= active))
+        elsewhere += phases[p].latency + delayed * phases[p].busy / n;
     }
     most_busy = std::max(most_busy, busy);
-    estimate.total = std::max(estimate.total, std::max(busy, n / together * turns) + elsewhere);
+    const double in_turns = n / together * turns;
+    const double more = std::max(busy, in_turns), less = std::min(busy, in_turns);
+    const double own = more > 0 ? more * std::pow(1 + std::pow(less / more, kOrder), 1 / kOrder) : 0;
+    estimate.total = std::max(estimate.total, own + elsewhere);
   }
   constexpr double kNearLimit = 0.8;
   if (most_busy < kNearLimit * estimate.total) {

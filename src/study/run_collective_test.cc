@@ -51,7 +51,7 @@ TEST(RunCollective, TheNumberOfChunksIsChosenBySize) {
     return in_seconds(
         run_collective(read_machine_study(Config::parse(text, "", {})), kind, Bytes(bytes)).result.iteration);
   };
-  for (const std::string machine : {"dgx-a100", "dgx-h100", "tpu-v4"}) {
+  for (const std::string machine : {"dgx-a100", "dgx-h100", "dgx-b200", "gb200-nvl72", "tpu-v4"}) {
     for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather}) {
       for (std::int64_t bytes = 1 << 16; bytes <= std::int64_t{1} << 33; bytes *= 32) {
         double best = time(machine, kind, bytes, 4);

@@ -129,13 +129,16 @@ std::string rate_text(double per_second) {
 }
 
 // The same of one device, below the figures of the job.
-std::string per_device_text(const Run& run) {
+std::string per_device_text(const Run& run, std::size_t width) {
   const double devices = static_cast<double>(std::max<std::int64_t>(run.study.plan.ranks, 1));
   const double seconds = in_seconds(run.result.iteration);
   const double tokens = tokens_per_second(run), samples = samples_per_second(run);
-  return fmt::format("  per {}  {}     {} {}/s", device_noun(run),
-                     to_text(FlopRate(ratio(model_flops(run), seconds * devices))),
-                     rate_text((tokens > 0 ? tokens : samples) / devices), tokens > 0 ? "tokens" : "samples");
+  const double rate = (tokens > 0 ? tokens : samples) / devices;
+  return flow({fmt::format("  per {}  {}", device_noun(run),
+                           to_text(FlopRate(ratio(model_flops(run), seconds * devices)))),
+               rate_text(rate) + (tokens > 0 ? " tokens/s" : " samples/s")},
+              5, width) +
+         '\n';
 }
 
 std::string goodput_text(const Goodput& goodput) {
@@ -190,13 +193,13 @@ std::string headline_section(const Run& run, const TextStyle& style) {
     return heading(fmt::format("Time of the run  {}", to_text(run.result.iteration)), style) +
            what_if_section(run, style);
   }
-  std::string text = fmt::format("Iteration time  {}     {} samples/s     ", to_text(run.result.iteration),
-                                 rate_text(samples_per_second(run)));
-  if (tokens_per_second(run) > 0) text += rate_text(tokens_per_second(run)) + " tokens/s     ";
-  text += "MFU " + percent(model_flops_utilization(run));
-  if (has_hidden_scores(run.model)) text += " (causal half)";
-  if (run.hybrid) text += "     HFU " + percent(hardware_flops_utilization(run));
-  text = heading(text, style) + per_device_text(run) + '\n';
+  std::vector<std::string> figures = {"Iteration time  " + to_text(run.result.iteration),
+                                      rate_text(samples_per_second(run)) + " samples/s"};
+  if (tokens_per_second(run) > 0) figures.push_back(rate_text(tokens_per_second(run)) + " tokens/s");
+  figures.push_back("MFU " + percent(model_flops_utilization(run)) +
+                    (has_hidden_scores(run.model) ? " (causal half)" : ""));
+  if (run.hybrid) figures.push_back("HFU " + percent(hardware_flops_utilization(run)));
+  std::string text = heading(flow(figures, 5, style.width), style) + per_device_text(run, style.width);
   if (run.goodput) text += wrap(goodput_text(*run.goodput), "  ", style.width);
   if (const auto training = training_time(run))
     text += wrap(training_text(run, *training), "  ", style.width);

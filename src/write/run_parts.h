@@ -38,10 +38,7 @@ inline std::string percent_digits(double fraction) {  // of a column that says "
   return std::isfinite(fraction) ? fmt::format("{:.1f}", 100 * fraction) : "unknown";
 }
 
-inline std::string heading(std::string_view text, const TextStyle& style, std::string_view remark = {}) {
-  std::string line = '\n' + paint(text, Ink::bold, style.colour);
-  if (!remark.empty()) line += "  " + paint(remark, Ink::dim, style.colour);
-  return line + '\n';
-}
+// A part's title, and beside it, or below where the line is too short, what is to be known about its figures.
+std::string heading(std::string_view text, const TextStyle& style, std::string_view remark = {});
 
 }  // namespace armilla

@@ -111,10 +111,18 @@ std::string memory_section(const Run& run, const TextStyle& style) {
     if (bytes.value > 0)
       table.rows.push_back({std::string(name), to_text(bytes), percent(ratio(bytes, memory.needed()))});
   }
-  const std::string text =
-      '\n' + paint(memory_title(run), Ink::bold, style.colour) + "  peak " + to_text(memory.peak()) +
-      (memory.framework.value > 0 ? " and " + to_text(memory.framework) + " beside it" : "") + ", " +
-      paint(verdict, ink, style.colour) + '\n';
+  std::string figures = "peak " + to_text(memory.peak());
+  if (memory.framework.value > 0) figures += " and " + to_text(memory.framework) + " beside it";
+  const std::string title = memory_title(run);
+  const bool wide = display_width(title + "  " + figures + ", " + verdict) > style.width;
+  std::string text = heading(title, style);
+  if (wide) {
+    text += "  " + figures + ",\n  ";
+  } else {
+    text.back() = ' ';
+    text += ' ' + figures + ", ";
+  }
+  text += paint(verdict, ink, style.colour) + '\n';
   return table.rows.empty() ? text : text + to_text(table, 2, style);
 }
 
@@ -129,11 +137,17 @@ std::string communication_section(const Run& run, const TextStyle& style) {
   const std::size_t shown = std::min(rows.size(), kMostTraffic);
   TextTable table{{{"communication", false}}, {}};
   if (axes) table.columns.push_back({"axis", false});
-  for (const char* const header : {"ranks", "calls", "bytes", "time"}) table.columns.push_back({header});
-  if (most) table.columns.push_back({"most", true, SIZE_MAX, 1});
-  table.columns.push_back({"queued", true, SIZE_MAX, 3});
-  table.columns.push_back({"bus bandwidth", true, SIZE_MAX, 2});
-  table.columns.push_back({"of link limit"});
+  const auto add = [&](std::string header, int spare) {
+    table.columns.push_back({std::move(header), true, SIZE_MAX, spare});
+  };
+  add("ranks", 0);
+  add("calls", 2);
+  add("bytes", 1);
+  add("time", 0);
+  if (most) add("most", 4);
+  add("queued", 6);
+  add("bus bandwidth", 5);
+  add("of link limit", 3);
   for (std::size_t i = 0; i < shown; ++i) table.rows.push_back(traffic_cells(rows[i], axes, most));
   const std::string lines = to_text(table, 2, style);
   std::string text = heading(
@@ -171,9 +185,11 @@ std::string layer_section(const Run& run, const TextStyle& style) {
   const bool several = rows.size() < costs.size();
   TextTable table{{{"layer", false}}, {}};
   if (several) table.columns.push_back({"alike"});
-  for (const char* const header : {"forward", "backward", "compute"}) table.columns.push_back({header});
+  for (const char* const header : {"forward", "backward"})
+    table.columns.push_back({header, true, SIZE_MAX, 1});
+  table.columns.push_back({"compute"});
   table.columns.push_back({"of all"});  // together, where several are alike
-  table.columns.push_back({"communication", true, SIZE_MAX, 1});
+  table.columns.push_back({"communication", true, SIZE_MAX, 2});
   for (std::size_t i = 0; i < std::min(kMostLayers, rows.size()); ++i) {
     std::vector<std::string> names;
     for (const std::size_t layer : rows[i].members) names.push_back(run.graph.layers[layer]);
@@ -195,9 +211,13 @@ std::string link_section(const Run& run, const TextStyle& style) {
     figures.push_back({to_text(link.bytes), to_text(link.busy), to_text(link.bandwidth),
                        percent(utilization(link, run.result.iteration)), fmt::format("{}", link.dimension)});
   }
-  TextTable table{
-      {{"link", false}, {"alike"}, {"bytes"}, {"busy"}, {"bandwidth", true, SIZE_MAX, 1}, {"utilisation"}},
-      {}};
+  TextTable table{{{"link", false},
+                   {"alike", true, SIZE_MAX, 2},
+                   {"bytes", true, SIZE_MAX, 1},
+                   {"busy"},
+                   {"bandwidth", true, SIZE_MAX, 3},
+                   {"utilisation"}},
+                  {}};
   const std::vector<Alike> rows = alike(figures);
   for (std::size_t i = 0; i < std::min(kMostLinks, rows.size()); ++i) {
     std::vector<std::string> names;

@@ -32,6 +32,19 @@ std::string jobs_section(const Run& run, const TextStyle& style) {
 
 }  // namespace
 
+std::string heading(std::string_view text, const TextStyle& style, std::string_view remark) {
+  std::string title(text);
+  if (title.find('\n') == std::string::npos && display_width(title) > style.width) {
+    title = wrap(title, "", style.width);
+    title.pop_back();
+  }
+  const std::string line = '\n' + paint(title, Ink::bold, style.colour);
+  if (remark.empty()) return line + '\n';
+  if (display_width(text) + 2 + display_width(remark) <= style.width)
+    return line + "  " + paint(remark, Ink::dim, style.colour) + '\n';
+  return line + '\n' + paint(wrap(remark, "  ", style.width), Ink::dim, style.colour);
+}
+
 std::string write_run_text(const Run& run, const TextStyle& style) {
   return title_section(run, style) + headline_section(run, style) + jobs_section(run, style) +
          time_section(run, style) + memory_section(run, style) + communication_section(run, style) +

@@ -194,23 +194,23 @@ std::vector<std::string> cells(const Run& run, const Group& group, const StageTa
 }
 
 TextTable empty_table(const Run& run, const StageTable& table, const KindColumns& columns) {
-  TextTable rows{{{"role", false}, {"ranks"}, {"compute"}, {"%"}}, {}};
+  TextTable rows{{{"role", false}, {"ranks", true, SIZE_MAX, 1}, {"compute"}, {"%"}}, {}};
   const auto add = [&](std::string header, int spare = 0) {
     rows.columns.push_back({std::move(header), true, SIZE_MAX, spare});
   };
   if (table.kinds.size() < 2) {
-    add("communication", 3);
-    add("exposed", 2);
+    add("communication", 5);
+    add("exposed", 4);
     add("%");
   } else {
     add("exposed");
   }
-  for (const std::size_t kind : columns.kinds) add(std::string(table.kinds[kind]), 4);
-  if (columns.others) add("other", 4);
+  for (const std::size_t kind : columns.kinds) add(std::string(table.kinds[kind]), 6);
+  if (columns.others) add("other", 6);
   add("idle");
   if (has_model(run)) {
-    add("memory");
-    add("%", 1);
+    add("memory", 2);
+    add("%", 3);
   }
   return rows;
 }
@@ -275,7 +275,10 @@ std::string bars(const Run& run, const std::vector<Group>& rows, const TextStyle
         rows.size() == 1 ? "" : printable(name) + std::string(names - display_width(name) + 2, ' ');
     text += "  " + label + bar(row, run.result.iteration, std::min(room, kBarWidth), style);
   }
-  return text + "  " + paint("█ compute  ▓ exposed communication  ░ idle", Ink::dim, style.colour) + '\n';
+  return text +
+         paint(flow({"  █ compute", "▓ exposed communication", "░ idle"}, 2, style.width), Ink::dim,
+               style.colour) +
+         '\n';
 }
 
 // The role whose ranks differ most, where one row stands for ranks that differ: jitter, many other devices.

@@ -5,6 +5,8 @@
 namespace armilla {
 namespace {
 
+constexpr std::size_t kGap = 2;  // between columns
+
 bool continues_character(char c) {
   return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
 }
@@ -58,9 +60,9 @@ std::string printable(std::string_view text) {
 }
 
 std::string shorten(std::string_view text, std::size_t width) {
-  constexpr std::string_view kGap = "...";
-  if (display_width(text) <= width || width <= kGap.size()) return std::string(text);
-  const std::size_t kept = width - kGap.size();
+  constexpr std::string_view kDots = "...";
+  if (display_width(text) <= width || width <= kDots.size()) return std::string(text);
+  const std::size_t kept = width - kDots.size();
   std::size_t head = 0;
   for (std::size_t i = 0; i < kept / 2; ++i) {
     ++head;
@@ -71,7 +73,7 @@ std::string shorten(std::string_view text, std::size_t width) {
     --tail;
     while (tail > 0 && continues_character(text[tail])) --tail;
   }
-  return std::string(text.substr(0, head)) + std::string(kGap) + std::string(text.substr(tail));
+  return std::string(text.substr(0, head)) + std::string(kDots) + std::string(text.substr(tail));
 }
 
 std::string wrap(std::string_view text, std::string_view first, std::size_t columns) {
@@ -101,9 +103,30 @@ std::string wrap(std::string_view text, std::string_view first, std::size_t colu
   return lines + '\n';
 }
 
+std::string flow(const std::vector<std::string>& figures, std::size_t gap, std::size_t columns) {
+  constexpr std::size_t kIndent = 2;
+  std::size_t all = 0;
+  for (const std::string& figure : figures) all += display_width(figure) + gap;
+  if (!figures.empty() && all - gap > columns) gap = kGap;
+  std::string text;
+  std::size_t column = 0;
+  for (const std::string& figure : figures) {
+    const std::size_t width = display_width(figure);
+    if (column > 0 && column + gap + width > columns) {
+      text += '\n' + std::string(kIndent, ' ');
+      column = kIndent;
+    } else if (column > 0) {
+      text += std::string(gap, ' ');
+      column += gap;
+    }
+    text += figure;
+    column += width;
+  }
+  return text;
+}
+
 namespace {
 
-constexpr std::size_t kGap = 2;          // between columns
 constexpr std::size_t kNarrowName = 12;  // names are not shortened further for the sake of other columns
 
 // Which columns are shown, and how wide each of them is.

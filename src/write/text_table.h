@@ -35,6 +35,10 @@ std::string shorten(std::string_view text, std::size_t width);
 // `first`, the others are indented as far.
 std::string wrap(std::string_view text, std::string_view first, std::size_t columns = kReportWidth);
 
+// Figures side by side, each kept whole, `gap` spaces apart; two where that brings them into one line, else
+// on as many lines as it takes, all after the first indented by 2.
+std::string flow(const std::vector<std::string>& figures, std::size_t gap, std::size_t columns);
+
 struct TextColumn {
   std::string header;
   bool right = true;              // numbers; false: left-aligned names
