@@ -146,7 +146,7 @@ class CollectiveCommand final : public Command {
             : share > 0 ? fmt::format("{:.1f} %", 100 * share)
                         : "unknown",
             fmt::format("{}", record.chunks),
-            moves ? std::string(name_of(record.limit)) : ""};
+            moves && share > 0 ? std::string(name_of(record.limit)) : ""};
   }
 
   std::string report(const std::vector<Row>& rows, const TextStyle& style) const {

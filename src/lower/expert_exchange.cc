@@ -46,6 +46,13 @@ Bytes exchanged_bytes(std::int64_t numbers, const Plan& plan, const ModelFacts& 
   return has_scales ? bytes + Bytes((numbers + kScaled - 1) / kScaled * 4) : bytes;
 }
 
+void resolve_exchange(const ModelFacts& facts, Plan& plan) {
+  if (plan.expert == 1 || facts.experts == 0) return;
+  plan.dispatch_dtype = dispatch_type(plan, facts);
+  plan.expert_dispatch =
+      is_deduplicated(plan, facts) ? ExpertDispatch::deduplicated : ExpertDispatch::per_expert;
+}
+
 std::vector<std::string> describe_exchange(const Plan& plan, const ModelFacts& facts) {
   std::vector<std::string> notes;
   if (plan.expert == 1 || facts.experts == 0) return notes;

@@ -34,6 +34,10 @@ ExpertRouting expert_routing(const Plan& plan, const ModelFacts& facts, bool to_
 Bytes exchanged_bytes(std::int64_t numbers, const Plan& plan, const ModelFacts& facts, bool to_experts,
                       std::string_view what);
 
+// Puts what is decided by the model into a plan that leaves it open; nothing where no tokens go to experts of
+// other ranks.
+void resolve_exchange(const ModelFacts& facts, Plan& plan);
+
 // What is assumed of it, for the user to see.
 std::vector<std::string> describe_exchange(const Plan& plan, const ModelFacts& facts);
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/text.h"
 
 namespace armilla {
 namespace {
@@ -446,9 +447,9 @@ TextWorkload read_astra_text(std::span<const char> bytes, const std::string& nam
 
 bool looks_like_astra_text(std::span<const char> beginning) {
   const std::string_view text(beginning.data(), beginning.size());
-  const std::size_t begin = text.find_first_not_of(" \t\r\n\v\f");
+  const std::size_t begin = text.find_first_not_of(kBlank);
   if (begin == std::string_view::npos) return false;
-  const std::string_view word = text.substr(begin, text.find_first_of(" \t\r\n\v\f", begin) - begin);
+  const std::string_view word = text.substr(begin, text.find_first_of(kBlank, begin) - begin);
   return std::any_of(kTextPolicies.begin(), kTextPolicies.end(),
                      [&](TextPolicy policy) { return name_of(policy) == word; });
 }

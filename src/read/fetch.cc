@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/suggest.h"
+#include "base/text.h"
 #include "read/http_get.h"
 #include "read/part_file.h"
 #include "read/sha256.h"
@@ -42,8 +43,7 @@ bool is_model_name(std::string_view name) {
 }
 
 void check_url(const std::string& url, const std::string& where) {
-  std::string scheme = url.substr(0, url.find("://"));
-  for (char& c : scheme) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string scheme = lower_case(url.substr(0, url.find("://")));
   if (scheme != "http" && scheme != "https")
     throw Error(where, "not an address that models can be fetched from",
                 "it begins with https:// or http://");
@@ -109,8 +109,7 @@ Target resolve(const std::string& name_or_url, const FetchOptions& options) {
 }
 
 std::string checked_sha256(const std::string& given) {
-  std::string text = given;
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  std::string text = lower_case(given);
   if (!text.empty() && (text.size() != 64 || text.find_first_not_of("0123456789abcdef") != std::string::npos))
     throw Error("checksum " + given, "not a SHA-256",
                 "it has 64 hexadecimal digits, as sha256sum prints them");

@@ -8,18 +8,12 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace armilla {
 namespace {
 
 constexpr std::string_view kIssue = "issue,", kCallback = "callback,";
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
-    text.remove_suffix(1);
-  return text;
-}
 
 // The part of a line that begins with its event; empty when it has none. Words in names do not count.
 std::string_view event_of(std::string_view line) {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/suggest.h"
+#include "base/text.h"
 #include "read/embedded.h"
 #include "read/file_format.h"
 #include "read/machine_yaml.h"
@@ -31,11 +32,11 @@ Names names_in(std::string_view folder) {
 
 Names words_of(std::string_view name) {
   Names words(1);
-  for (const char c : name) {
+  for (const char c : lower_case(name)) {
     if (c == '-' || c == '_' || c == ' ') {
       words.emplace_back();
     } else {
-      words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      words.back() += c;
     }
   }
   std::erase(words, "");

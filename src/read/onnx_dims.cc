@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/text.h"
 #include "read/onnx_node_view.h"
 
 namespace armilla {
@@ -47,20 +48,13 @@ std::vector<Symbol> input_symbols(const std::vector<const WireValueInfo*>& input
   return symbols;
 }
 
-std::string lower(std::string text) {
-  for (char& c : text) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return text;
-}
-
 bool is_batch_name(const std::string& name) {
-  const std::string plain = lower(name);
+  const std::string plain = lower_case(name);
   return plain.find("batch") != std::string::npos || plain == "n" || plain == "b" || plain == "bs";
 }
 
 bool is_sequence_name(const std::string& name) {
-  const std::string plain = lower(name);
+  const std::string plain = lower_case(name);
   return plain.find("seq") != std::string::npos || plain.find("time") != std::string::npos ||
          plain.find("len") != std::string::npos;
 }
@@ -125,7 +119,7 @@ void take_sequence(const std::set<std::string>& known, const std::string& file, 
   if (options.sequence < 1) throw Error(where, "a sequence has at least 1 token");
   bool found = false;
   for (const std::string& name : known) {
-    const std::string plain = lower(name);
+    const std::string plain = lower_case(name);
     if (plain != "seq" && plain != "sequence" && plain != "sequence_length" && plain != "seq_len" &&
         plain != "seq_length")
       continue;
@@ -144,7 +138,7 @@ void take_batch(const std::vector<const Symbol*>& batch, const ModelOptions& opt
   for (const Symbol* symbol : batch) {
     const auto given = dims.values.find(symbol->name);
     if (given != dims.values.end() && given->second < 1) {
-      if (lower(symbol->name).find("batch") == std::string::npos) continue;  // then it is something else
+      if (lower_case(symbol->name).find("batch") == std::string::npos) continue;  // then it is something else
       throw Error(fmt::format("--dim {}={}", symbol->name, given->second),
                   "this dimension is the batch, which must be at least 1");
     }

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace armilla {
 namespace {
 
-constexpr std::string_view kBlank = " \t\r\n\v\f";
 constexpr std::size_t kLongestText = 40;
 
 // Walks JSON (and YAML's flow style, whose words need no quotes) without building anything.

@@ -12,11 +12,10 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/suggest.h"
+#include "base/text.h"
 
 namespace armilla {
 namespace {
-
-constexpr std::string_view kBlank = " \t\r\n\v\f";
 
 // What SCALE-Sim reads, and what stands in its files and is read by none of its versions.
 constexpr std::array<std::string_view, 37> kKeys = {"run_name",
@@ -59,19 +58,6 @@ constexpr std::array<std::string_view, 37> kKeys = {"run_name",
 
 constexpr std::array<std::string_view, 6> kSections = {
     "general", "architecture_presets", "run_presets", "network_presets", "layout", "sparsity"};
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
-}
-
-std::string lower(std::string_view text) {
-  std::string small(text);
-  std::transform(small.begin(), small.end(), small.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return small;
-}
 
 std::string_view short_name_of(Dataflow dataflow) {
   return dataflow == Dataflow::output_stationary   ? "os"
@@ -142,8 +128,9 @@ class Reader {
     if (separator == std::string_view::npos)
       throw Error(where, fmt::format("'{:.60}' is neither '[section]' nor 'key = value'", line));
     const std::string key(trimmed(line.substr(0, separator)));
-    const auto known = std::find_if(kKeys.begin(), kKeys.end(),
-                                    [&](std::string_view name) { return lower(name) == lower(key); });
+    const auto known = std::find_if(kKeys.begin(), kKeys.end(), [&](std::string_view name) {
+      return lower_case(name) == lower_case(key);
+    });
     if (known == kKeys.end())
       throw Error(where, fmt::format("unknown key '{:.60}'", key),
                   suggest(key, std::vector<std::string>(kKeys.begin(), kKeys.end())));
@@ -239,7 +226,7 @@ class Reader {
          {"UseRamulatorTrace", "IfmapCustomLayout", "FilterCustomLayout", "SparsitySupport"}) {
       const std::optional<Value> value = find(key);
       constexpr std::array<std::string_view, 4> kTrue = {"true", "yes", "on", "1"};
-      if (value && std::find(kTrue.begin(), kTrue.end(), lower(value->text)) != kTrue.end())
+      if (value && std::find(kTrue.begin(), kTrue.end(), lower_case(value->text)) != kTrue.end())
         throw Error(value->where, "is not modelled", "set it to False");
     }
   }

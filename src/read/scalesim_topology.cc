@@ -9,25 +9,12 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/text.h"
 
 namespace armilla {
 namespace {
 
-constexpr std::string_view kBlank = " \t\r\n\v\f";
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
-}
-
-std::string lower(std::string_view text) {
-  std::string small(text);
-  std::transform(small.begin(), small.end(), small.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return small;
-}
 
 // The fields of a line, without empty ones at its end.
 std::vector<std::string_view> split(std::string_view line) {
@@ -55,7 +42,7 @@ enum class Form : std::uint8_t { none, convolutions, products };
 
 Form form_of(const std::vector<std::string_view>& columns) {
   std::vector<std::string> names;
-  for (const std::string_view column : columns) names.push_back(lower(column));
+  for (const std::string_view column : columns) names.push_back(lower_case(column));
   if (names.size() >= 4 && names[1] == "m" && names[2] == "n" && names[3] == "k") return Form::products;
   if (names.size() >= 7 && names[1].find("ifmap") != std::string::npos &&
       names[3].find("filter") != std::string::npos)
@@ -124,7 +111,7 @@ class Reader {
   std::size_t usual_columns() const { return topology_.products ? 4 : 8; }
 
   Extra kind_of(std::size_t column, std::string_view value) const {
-    const std::string title = column < columns_.size() ? lower(columns_[column]) : "";
+    const std::string title = column < columns_.size() ? lower_case(columns_[column]) : "";
     if (value.find(':') != std::string_view::npos || title.find("spars") != std::string::npos)
       return Extra::sparsity;
     if (title.find("batch") != std::string::npos) return Extra::batch;

@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "base/mapped_file.h"
+#include "base/text.h"
 #include "read/astra_text.h"
 #include "read/file_format.h"
 #include "read/gzip.h"
@@ -18,7 +19,6 @@ namespace {
 using Kind = FileKind;
 
 constexpr std::size_t kBeginning = 1 << 16;
-constexpr std::string_view kBlank = " \t\r\n\v\f";
 constexpr std::string_view kHardSpace = "\xC2\xA0";
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
@@ -31,12 +31,6 @@ std::string_view first_line(std::string_view text) {
   std::string_view line = text.substr(0, text.find('\n'));
   while (!line.empty() && kBlank.find(line.back()) != kBlank.npos) line.remove_suffix(1);
   return line;
-}
-
-std::string lower(std::string_view text) {
-  std::string result;
-  for (const char c : text) result += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return result;
 }
 
 bool is_digit(char c) {
@@ -185,7 +179,7 @@ std::vector<std::string> columns_of(std::string_view line) {
       column.remove_prefix(kHardSpace.size());  // SCALE-Sim has such headers
     column = without_blank(column);
     while (!column.empty() && kBlank.find(column.back()) != kBlank.npos) column.remove_suffix(1);
-    columns.push_back(lower(column));
+    columns.push_back(lower_case(column));
     if (end == line.size()) return columns;
     line.remove_prefix(end + 1);
   }

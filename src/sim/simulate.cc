@@ -35,6 +35,14 @@ NetworkPromises promises_of(const ComponentChoice& network) {
   return find_component<NetworkInfo>("network", networks(), network.name, network.where).promises;
 }
 
+// By the share of its links' limit that the call reached; the estimate says why it did not.
+CollectiveLimit limit_of(const CollectiveRecord& record, CollectiveLimit estimated) {
+  constexpr double kNearLimit = 0.8;
+  if (in_seconds(record.link_limit) >= kNearLimit * in_seconds(record.finished - record.started))
+    return CollectiveLimit::bandwidth;
+  return estimated == CollectiveLimit::bandwidth ? CollectiveLimit::latency : estimated;
+}
+
 void describe_collectives(Result& result, const Graph& graph, CollectivePlanner& planner,
                           const NetworkPromises& promises) {
   std::vector<std::int32_t> first(graph.programs.size(), -1);  // rank, by program
@@ -57,12 +65,12 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
     record.group_size = facts.group_size;
     record.algorithm = facts.algorithm;
     record.chunks = facts.chunks;
-    record.limit = facts.limit;
     record.better_chunks = facts.better_chunks;
     // A rank may be done before the last it sent has arrived; the root of a broadcast is at once.
     const Time own = record.finished - record.started;
     const Time most = promises.independent_delays || own == Time(0) ? kEndOfTime : own;
     record.link_limit = std::min(facts.link_limit, most);
+    record.limit = limit_of(record, facts.limit);
   }
 }
 

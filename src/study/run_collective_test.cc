@@ -77,6 +77,26 @@ TEST(RunCollective, AChoiceThatCostsTimeIsNoted) {
             "pipelining limits all-reduce of 8.000 GiB: its 4 chunks overlap too little across dimensions");
 }
 
+TEST(RunCollective, TheShareOfTheLinksLimitSaysWhatLimits) {
+  const auto limit = [](const std::string& machine, std::int64_t bytes) {
+    return run_collective(read_machine_study(Config::parse("machine: " + machine + "\n", "", {})),
+                          CollectiveKind::all_reduce, Bytes(bytes))
+        .result.collectives.front()
+        .limit;
+  };
+  EXPECT_EQ(limit("dgx-h100", 1024), CollectiveLimit::latency);
+  EXPECT_EQ(limit("dgx-h100", std::int64_t{8} << 30), CollectiveLimit::bandwidth);
+  EXPECT_EQ(limit("dgx-2", 1024), CollectiveLimit::latency);
+  // One dimension, where chunks have nothing to overlap.
+  const auto one = [&](std::int64_t bytes) {
+    return run_collective(ring(""), CollectiveKind::all_reduce, Bytes(bytes))
+        .result.collectives.front()
+        .limit;
+  };
+  EXPECT_EQ(one(1024), CollectiveLimit::latency);
+  EXPECT_EQ(one(1 << 30), CollectiveLimit::bandwidth);
+}
+
 TEST(RunCollective, RefusesSectionsOfAModel) {
   EXPECT_EQ(
       error_of([] { ring("model: resnet18\n"); }),

@@ -10,6 +10,7 @@
 #include "ir/metrics.h"
 #include "ir/training.h"
 #include "lower/data_parallel.h"
+#include "lower/expert_exchange.h"
 #include "lower/hybrid.h"
 #include "lower/hybrid_memory.h"
 #include "lower/memory.h"
@@ -201,6 +202,7 @@ void lower_hybrid_job(Run& run, const CostModel& cost) {
   if (run.study.request.balance_stages) {
     with_places(run.study.request, [&] { plan.stage_blocks = balance_stages(run.model, plan, cost, where); });
   }
+  resolve_exchange(run.model.facts, plan);
   const std::int64_t iterations = plan.schedule == PipelineSchedule::pipedream_2bw ? kFewestIterations : 1;
   LoweredJob job = lower_job(run, iterations);
   run.notes = std::move(job.notes);

@@ -62,6 +62,7 @@ Json machine_json(const Machine& machine) {
 Json plan_json(const Plan& plan) {
   std::vector<std::string_view> order;
   for (const Axis axis : plan.order) order.push_back(name_of(axis));
+  const bool dispatches = plan.dispatch_dtype != DType::unknown;
   return {{"ranks", plan.ranks},
           {"batch_per_rank", plan.batch},
           {"global_batch", checked_multiply(plan.batch, plan.data(), "plan")},
@@ -91,6 +92,8 @@ Json plan_json(const Plan& plan) {
           {"context_method", name_of(plan.context_method)},
           {"expert_load", name_of(plan.expert_load)},
           {"expert_skew", plan.expert_skew},
+          {"expert_dispatch", dispatches ? Json(name_of(plan.expert_dispatch)) : Json()},
+          {"dispatch_type", dispatches ? Json(name_of(plan.dispatch_dtype)) : Json()},
           {"seed", plan.seed},
           {"zero", plan.zero_stage},
           {"prefetch", plan.prefetch},
@@ -287,6 +290,7 @@ Json calls_json(const Run& run) {
                      {"kind", name_of(call.kind)},
                      {"group_size", record.group_size},
                      {"bytes", call.bytes.value},
+                     {"chunks", record.chunks},
                      {"issued_s", seconds(record.issued)},
                      {"started_s", seconds(record.started)},
                      {"finished_s", seconds(record.finished)}});

@@ -1,0 +1,16 @@
+// ASCII text as files hold it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace armilla {
+
+inline constexpr std::string_view kBlank = " \t\r\n\v\f";
+
+// Without blanks at either end.
+std::string_view trimmed(std::string_view text);
+// Letters from A to Z become small, all else stays.
+std::string lower_case(std::string_view text);
+
+}  // namespace armilla
