@@ -100,7 +100,7 @@ constexpr std::array kStudyFlags = {
     StudyFlag{"--chunks", "collectives.chunks", "N", "pieces of a collective (default: by its size)"},
     StudyFlag{"--active-chunks", "collectives.active_chunks", "N",
               "chunks at once per rank and dimension (default 4)"},
-    StudyFlag{"--chunk-order", "collectives.order", "NAME", "lifo, fifo or priority (default lifo)"},
+    StudyFlag{"--chunk-order", "collectives.order", "NAME", "fifo, lifo or priority (default fifo)"},
 };
 
 // Flags that take no value: they set their key to true.

@@ -60,8 +60,8 @@ struct CollectiveOptions {
   Decomposition decomposition = Decomposition::bandwidth_aware;
   // Pieces a collective is cut into, which overlap across dimensions; none: by its size (sim/chunk_count.h).
   std::optional<std::int64_t> chunks;
-  std::int64_t active_chunks = 4;  // chunks a rank works on at once per dimension
-  ChunkOrder order = ChunkOrder::lifo;
+  std::int64_t active_chunks = 4;  // chunks a rank works on at once per communicator and dimension
+  ChunkOrder order = ChunkOrder::fifo;
   // Charge the memory traffic of combining received with local data: 3 bytes moved per byte reduced, at the
   // device's memory bandwidth (ASTRA-sim 2's local-mem-bw term). GPU libraries hide it behind the transfer,
   // so it is off by default.

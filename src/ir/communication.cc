@@ -46,7 +46,9 @@ std::vector<std::int64_t> ranks_per_program(const Run& run) {
   return ranks;
 }
 
-RankTraffic per_rank(Uses& uses, const std::vector<std::int64_t>& ranks) {
+// `limit_holds`: no call is faster than its links' limit; calls that overlap on different links then only
+// fill the time together.
+RankTraffic per_rank(Uses& uses, const std::vector<std::int64_t>& ranks, bool limit_holds) {
   RankTraffic traffic;
   double calls = 0, bytes = 0, bus_bytes = 0, seconds = 0, queued = 0, limit = 0;
   for (Use& use : uses) {
@@ -70,7 +72,7 @@ RankTraffic per_rank(Uses& uses, const std::vector<std::int64_t>& ranks) {
   traffic.queued = from_seconds(queued / all);
   if (seconds > 0) {
     traffic.bandwidth = Bandwidth(bus_bytes / seconds);
-    traffic.link_share = limit / seconds;
+    traffic.link_share = limit_holds ? std::min(1.0, limit / seconds) : limit / seconds;
   }
   return traffic;
 }
@@ -118,8 +120,8 @@ std::vector<CollectiveSummary> summarize_collectives(const Run& run) {
   std::vector<CollectiveSummary> summaries;
   for (Row& row : rows) {
     CollectiveSummary& summary = row.summary;
-    summary.per_rank = per_rank(row.uses, ranks);
     const double seconds = in_seconds(summary.time);
+    summary.per_rank = per_rank(row.uses, ranks, row.limit <= seconds);
     if (seconds > 0) {
       summary.bus_bandwidth = Bandwidth(static_cast<double>(summary.bytes.value) *
                                         bus_factor(summary.kind, summary.group_size) / seconds);
@@ -186,7 +188,7 @@ std::vector<MessageSummary> summarize_messages(const Run& run) {
   const std::vector<std::int64_t> ranks = ranks_per_program(run);
   std::vector<MessageSummary> summaries;
   for (Row& row : rows) {
-    row.summary.per_rank = per_rank(row.uses, ranks);
+    row.summary.per_rank = per_rank(row.uses, ranks, true);
     summaries.push_back(row.summary);
   }
   std::stable_sort(summaries.begin(), summaries.end(),

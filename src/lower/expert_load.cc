@@ -33,6 +33,34 @@ Bytes pair_bytes(Bytes bytes, Share load, std::size_t positions) {
   return Bytes(scaled(bytes.value, load * Share{1, static_cast<std::int64_t>(positions)}));
 }
 
+double highest_load(const Plan& plan, const ModelFacts& facts) {
+  if (facts.experts == 0 || facts.active_experts == 0) return static_cast<double>(plan.expert);
+  const double active = static_cast<double>(facts.active_experts);
+  const double own = static_cast<double>(facts.experts) / static_cast<double>(plan.expert);
+  return static_cast<double>(plan.expert) * std::min(active, own) / active;
+}
+
+// Loads of mean 1 in proportion to the weights, as far as the limit lets them.
+std::vector<double> limited_loads(std::vector<double> weights, double highest) {
+  const auto count = static_cast<double>(weights.size());
+  std::vector<bool> full(weights.size());
+  double left = count;  // load for those that are not full
+  double weight = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (bool changed = true; changed;) {
+    changed = false;
+    const double scale = weight > 0 ? left / weight : 0;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      if (full[i] || weights[i] * scale < highest) continue;
+      full[i] = changed = true;
+      left -= highest;
+      weight -= weights[i];
+    }
+  }
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    weights[i] = full[i] ? highest : weights[i] * std::max(left, 0.0) / weight;
+  return weights;
+}
+
 }  // namespace
 
 double default_skew(ExpertLoad load) {
@@ -43,15 +71,15 @@ bool is_uneven(const Plan& plan) {
   return plan.expert_load != ExpertLoad::uniform && plan.expert > 1 && plan.expert_skew > 0;
 }
 
-std::vector<Share> expert_loads(const Plan& plan) {
+std::vector<Share> expert_loads(const Plan& plan, const ModelFacts& facts) {
   std::vector<Share> loads(static_cast<std::size_t>(is_uneven(plan) ? plan.expert : 1));
   if (!is_uneven(plan)) return loads;
   std::vector<double> weights;
   for (std::int64_t i = 0; i < plan.expert; ++i) weights.push_back(std::max(weight_of(plan, i), kLeastLoad));
-  const double mean = std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(plan.expert);
+  weights = limited_loads(std::move(weights), highest_load(plan, facts));
   constexpr std::int64_t kUnit = 1 << 16;
   for (std::size_t i = 0; i < loads.size(); ++i) {
-    const double load = std::max(weights[i] / mean, kLeastLoad);
+    const double load = std::max(weights[i], kLeastLoad);
     loads[i] = Share{std::llround(load * static_cast<double>(kUnit)), kUnit};
   }
   return loads;

@@ -20,24 +20,24 @@ double value(Share share) {
 }
 
 TEST(ExpertLoad, EvenLoadsAreOne) {
-  EXPECT_EQ(expert_loads(plan_with(ExpertLoad::uniform, 1, 8)).size(), 1U);
+  EXPECT_EQ(expert_loads(plan_with(ExpertLoad::uniform, 1, 8), {}).size(), 1U);
   EXPECT_FALSE(is_uneven(plan_with(ExpertLoad::zipf, 1, 1)));
 }
 
 TEST(ExpertLoad, ASkewOfNoneMakesAllAlike) {
   EXPECT_FALSE(is_uneven(plan_with(ExpertLoad::zipf, 0, 8)));
-  EXPECT_EQ(expert_loads(plan_with(ExpertLoad::random, 0, 8)).size(), 1U);
+  EXPECT_EQ(expert_loads(plan_with(ExpertLoad::random, 0, 8), {}).size(), 1U);
 }
 
 TEST(ExpertLoad, ZipfFallsWithThePosition) {
-  const auto loads = expert_loads(plan_with(ExpertLoad::zipf, 1, 2));
+  const auto loads = expert_loads(plan_with(ExpertLoad::zipf, 1, 2), {});
   EXPECT_NEAR(value(loads[0]), 4.0 / 3, 1e-4);
   EXPECT_NEAR(value(loads[1]), 2.0 / 3, 1e-4);
 }
 
 TEST(ExpertLoad, RandomLoadsHaveTheDeviationAndTheSeedsOwnValues) {
   Plan plan = plan_with(ExpertLoad::random, 0.2, 512);
-  const auto loads = expert_loads(plan);
+  const auto loads = expert_loads(plan, {});
   double sum = 0, squares = 0;
   for (const Share load : loads) {
     sum += value(load);
@@ -46,13 +46,43 @@ TEST(ExpertLoad, RandomLoadsHaveTheDeviationAndTheSeedsOwnValues) {
   EXPECT_NEAR(sum / 512, 1, 1e-4);
   EXPECT_NEAR(std::sqrt(squares / 512), 0.2, 0.02);
   plan.seed = 2;
-  const auto others = expert_loads(plan);
+  const auto others = expert_loads(plan, {});
   EXPECT_NE(loads[0].part, others[0].part);
-  EXPECT_EQ(others[0].part, expert_loads(plan)[0].part);
+  EXPECT_EQ(others[0].part, expert_loads(plan, {})[0].part);
 }
 
 TEST(ExpertLoad, NoPositionIsLeftWithoutTokens) {
-  for (const Share load : expert_loads(plan_with(ExpertLoad::random, 5, 64))) EXPECT_GE(value(load), 0.009);
+  for (const Share load : expert_loads(plan_with(ExpertLoad::random, 5, 64), {}))
+    EXPECT_GE(value(load), 0.009);
+}
+
+// 128 experts, 8 of them for a token: one expert gets at most an eighth of all copies, 16 times the mean.
+TEST(ExpertLoad, ATokenGoesToDifferentExperts) {
+  ModelFacts facts;
+  facts.experts = 128;
+  facts.active_experts = 8;
+  const auto sum = [](const std::vector<Share>& loads) {
+    double all = 0;
+    for (const Share load : loads) all += value(load);
+    return all;
+  };
+  auto loads = expert_loads(plan_with(ExpertLoad::zipf, 1, 128), facts);
+  EXPECT_NEAR(value(loads[0]), 16, 1e-4);
+  EXPECT_NEAR(value(loads[1]) / value(loads[3]), 2, 1e-3);  // the others keep their proportion
+  EXPECT_NEAR(sum(loads), 128, 0.01);
+  loads =
+      expert_loads(plan_with(ExpertLoad::zipf, 100, 8), facts);  // 16 experts each are enough for all copies
+  EXPECT_NEAR(value(loads[0]), 8, 0.1);
+  facts.experts = 8;
+  facts.active_experts = 2;
+  for (const ExpertLoad load : {ExpertLoad::zipf, ExpertLoad::random}) {
+    loads = expert_loads(plan_with(load, 100, 8), facts);
+    for (const Share each : loads) EXPECT_LE(value(each), 4 + 1e-4);
+    EXPECT_NEAR(sum(loads), 8, 0.1);
+  }
+  facts.active_experts = 8;  // every token goes everywhere
+  for (const Share each : expert_loads(plan_with(ExpertLoad::zipf, 1, 8), facts))
+    EXPECT_NEAR(value(each), 1, 1e-4);
 }
 
 TEST(ExpertLoad, WhatOneSendsTheOtherReceives) {

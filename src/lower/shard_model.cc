@@ -80,7 +80,7 @@ Degrees degrees_of(const Model& model, const Plan& plan, std::int64_t position) 
   degrees.sequence_parallel = plan.sequence_parallel && plan.tensor > 1;
   degrees.all_to_all_context = plan.context > 1 && plan.context_method == ContextMethod::all_to_all;
   if (plan.context > 1) degrees.sequence = largest_part(model.facts.sequence, plan.context);
-  if (is_uneven(plan)) degrees.load = expert_loads(plan)[static_cast<std::size_t>(position)];
+  if (is_uneven(plan)) degrees.load = expert_loads(plan, model.facts)[static_cast<std::size_t>(position)];
   return degrees;
 }
 
@@ -103,7 +103,7 @@ class ModelSharder {
         tables_(result_),
         boundaries_(boundary_bytes(model, blocks_, layout_, plan)),
         uses_(parameter_uses(model, blocks_)) {
-    result_.expert_loads = expert_loads(plan);
+    result_.expert_loads = expert_loads(plan, model.facts);
   }
 
   ShardedModel shard() {

@@ -168,33 +168,33 @@ ChunkEstimate estimate_chunks(std::span<const PhaseLoad> phases, std::int64_t ch
   const auto together = static_cast<double>(std::min(chunks, active));
   const double delayed = 1 + kDelay * (together - 1);
   ChunkEstimate estimate;
-  double most_busy = 0, latency = 0;
   for (const PhaseLoad& phase : phases) {
-    latency += phase.latency;
-    double busy = 0, turns = 0, elsewhere = 0;
+    double busy = 0, chain = 0, latency = 0;
+    double late = 0, filled = 0;  // what a chunk spends elsewhere: in latencies, with bytes
     std::size_t first = phases.size(), last = 0;
     for (std::size_t p = 0; p < phases.size(); ++p) {
       if (phases[p].dimension != phase.dimension) continue;
       busy += phases[p].busy;
-      turns += phases[p].latency + phases[p].chain / n;
+      chain += phases[p].chain;
+      latency += phases[p].latency;
       first = std::min(first, p);
       last = p;
     }
     for (std::size_t p = 0; p < phases.size(); ++p) {
       const bool between = p > first && p < last;
-      if (phases[p].dimension != phase.dimension && (!between || chunks <= active))
-        elsewhere += phases[p].latency + delayed * phases[p].busy / n;
+      if (phases[p].dimension == phase.dimension || (between && chunks > active)) continue;
+      late += phases[p].latency;
+      filled += delayed * phases[p].busy / n;
     }
-    most_busy = std::max(most_busy, busy);
-    const double in_turns = n / together * turns;
+    const double in_turns = n / together * (latency + chain / n);
     const double more = std::max(busy, in_turns), less = std::min(busy, in_turns);
-    const double own = more > 0 ? more * std::pow(1 + std::pow(less / more, kOrder), 1 / kOrder) : 0;
-    estimate.total = std::max(estimate.total, own + elsewhere);
-  }
-  constexpr double kNearLimit = 0.8;
-  if (most_busy < kNearLimit * estimate.total) {
-    const double rest = estimate.total - most_busy - latency;
-    estimate.limit = rest > latency ? CollectiveLimit::pipelining : CollectiveLimit::latency;
+    double own = more > 0 ? more * std::pow(1 + std::pow(less / more, kOrder), 1 / kOrder) : 0;
+    own += (chain - busy) / n;
+    if (own + late + filled <= estimate.total) continue;
+    estimate.total = own + late + filled;
+    late += n / together * latency;
+    filled += (chain - busy) / n;
+    estimate.delay = late > filled ? CollectiveLimit::latency : CollectiveLimit::pipelining;
   }
   return estimate;
 }

@@ -6,20 +6,21 @@
 // bandwidth; its busiest link is busy for w_p / N. The busiest dimension d bounds the call from below, its
 // own chunks after those of the phases before it and before those of the phases after it:
 //
-//   T(N) = max over d of  smooth max(W_d, N / a (L_d + B_d / N)) + sum of (l_p + (1 + (a - 1) / 4) w_p / N)
-//   elsewhere
+//   T(N) = max over d of  [ smooth max(W_d, N / a (L_d + B_d / N)) + (B_d - W_d) / N
+//                      + sum of (l_p + (1 + (a - 1) / 4) w_p / N) elsewhere ]
 //
-// with a no more than N, W, L and B the sums over the phases on d, and the sum over the phases before the
+// with a no more than N, W, L and B the sums over the phases on d, and `elsewhere` the phases before the
 // first and after the last one on d; over all those of other dimensions where N is no more than a, for then
 // all chunks are elsewhere at once. The smooth maximum is that of the norm of order 8: where both are alike,
 // chunks in flight leave gaps. The quarter, by which a chunk is delayed by those that travel with it, and the
 // order are fitted.
 //
-// The count is the smallest power of two from 4 to 256 that comes within 1 % of the least T: of 864
-// combinations of eleven shipped machines, four kinds and 18 sizes from 64 KiB to 8 GiB, the simulated time
-// is within 8 % of that of the best of these counts, within 6 % but for two, and 0.5 % above it on average.
-// An estimate: only the choice rests on it, never a time that is reported. Not modelled: other collectives on
-// the same links.
+// The count is the smallest power of two from 4 to 256 that comes within 1 % of the least T. Of 864 calls
+// (eleven shipped machines, their own algorithms, all-reduce, all-gather, reduce-scatter and all-to-all of 64
+// KiB to 8 GiB) the simulated time is within 8 % of that of the best of these counts, within 6 % but for two,
+// and 0.5 % above it on average. Double binary trees, whose chunks need no slot to receive, would take more
+// chunks at no cost: a small broadcast by them may take up to 1.45 times its best. An estimate: only the
+// choice rests on it, never a time that is reported. Not modelled: other collectives on the same links.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +45,7 @@ PhaseLoad phase_load(const Schedule& schedule, std::uint32_t number, const Dimen
 
 struct ChunkEstimate {
   double total = 0;
-  CollectiveLimit limit = CollectiveLimit::bandwidth;
+  CollectiveLimit delay = CollectiveLimit::latency;  // what costs most beside the bytes of the busiest link
 };
 ChunkEstimate estimate_chunks(std::span<const PhaseLoad> phases, std::int64_t chunks, std::int64_t active);
 

@@ -72,9 +72,9 @@ TEST(ChunkCount, LargeCallsOverSeveralDimensionsTakeMany) {
     EXPECT_GE(chunks, last) << bytes;
     last = chunks;
   }
-  EXPECT_EQ(estimate_chunks(loads(1e3), 4, 4).limit, CollectiveLimit::latency);
-  EXPECT_EQ(estimate_chunks(loads(1e10), 4, 4).limit, CollectiveLimit::pipelining);
-  EXPECT_EQ(estimate_chunks(loads(1e10), 128, 4).limit, CollectiveLimit::bandwidth);
+  EXPECT_EQ(estimate_chunks(loads(1e3), 4, 4).delay, CollectiveLimit::latency);
+  EXPECT_EQ(estimate_chunks(loads(1e10), 4, 4).delay, CollectiveLimit::pipelining);
+  EXPECT_EQ(estimate_chunks(loads(1e6), 4096, 4).delay, CollectiveLimit::latency);
 }
 
 }  // namespace

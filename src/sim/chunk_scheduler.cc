@@ -19,12 +19,16 @@ struct GoesAfter {
 
 }  // namespace
 
-ChunkScheduler::ChunkScheduler(std::size_t ranks, std::size_t queues_per_rank, std::int64_t active_limit,
-                               ChunkOrder order)
-    : queues_per_rank_(queues_per_rank),
-      active_limit_(active_limit),
-      order_(order),
-      queues_(ranks * queues_per_rank) {}
+ChunkScheduler::ChunkScheduler(std::size_t ranks, std::int64_t active_limit, ChunkOrder order)
+    : active_limit_(active_limit), order_(order), ranks_(ranks) {}
+
+ChunkScheduler::Queue& ChunkScheduler::at(std::int32_t rank, std::uint32_t queue) {
+  std::vector<Queue>& queues = ranks_[static_cast<std::size_t>(rank)];
+  auto found = std::lower_bound(queues.begin(), queues.end(), queue,
+                                [](const Queue& known, std::uint32_t name) { return known.name < name; });
+  if (found == queues.end() || found->name != queue) found = queues.insert(found, {queue, {}, 0});
+  return *found;
+}
 
 void ChunkScheduler::add(std::int32_t rank, std::uint32_t queue, const WaitingChunk& chunk) {
   std::vector<WaitingChunk>& waiting = at(rank, queue).waiting;

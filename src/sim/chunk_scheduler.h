@@ -1,5 +1,7 @@
-// The chunk scheduler: which waiting chunks a rank works on next in each dimension. Passive: asked for what
-// may start, told what finished; ties are broken in the comparator, so equal runs make equal choices.
+// The chunk scheduler: which waiting chunks a rank works on next, by queue: each communicator has one for
+// each dimension, so that chunks wait for those of their own communicator only, as NCCL's kernels do; what
+// different communicators send shares the links. Passive: asked for what may start, told what finished; ties
+// are broken in the comparator, so equal runs make equal choices.
 //
 // A started chunk is never interrupted. The runner starts chunks beyond the limit where holding them back
 // could only delay or stop the run: one that has to receive before it sends, one whose messages arrive while
@@ -25,8 +27,13 @@ struct WaitingChunk {
 
 class ChunkScheduler {
  public:
-  ChunkScheduler(std::size_t ranks, std::size_t queues_per_rank, std::int64_t active_limit, ChunkOrder order);
+  ChunkScheduler(std::size_t ranks, std::int64_t active_limit, ChunkOrder order);
 
+  // Queues the rank has used so far, by ascending name.
+  std::size_t queues(std::int32_t rank) const { return ranks_[static_cast<std::size_t>(rank)].size(); }
+  std::uint32_t queue(std::int32_t rank, std::size_t index) const {
+    return ranks_[static_cast<std::size_t>(rank)][index].name;
+  }
   void add(std::int32_t rank, std::uint32_t queue, const WaitingChunk& chunk);
   // Takes the first waiting chunk out, if the queue has a slot for it. The caller starts it, or says `drop`
   // if it is stale.
@@ -38,17 +45,15 @@ class ChunkScheduler {
 
  private:
   struct Queue {
+    std::uint32_t name = 0;
     std::vector<WaitingChunk> waiting;  // a binary heap
     std::int64_t active = 0;
   };
-  Queue& at(std::int32_t rank, std::uint32_t queue) {
-    return queues_[static_cast<std::size_t>(rank) * queues_per_rank_ + queue];
-  }
+  Queue& at(std::int32_t rank, std::uint32_t queue);  // made when first asked for
 
-  std::size_t queues_per_rank_;
   std::int64_t active_limit_;
   ChunkOrder order_;
-  std::vector<Queue> queues_;
+  std::vector<std::vector<Queue>> ranks_;  // queues by ascending name
 };
 
 }  // namespace armilla

@@ -11,7 +11,7 @@ WaitingChunk chunk(std::uint64_t issued, std::uint32_t index, std::int32_t prior
 
 // The order in which two chunks each of three collectives get the only slot.
 std::vector<std::pair<std::uint64_t, std::uint32_t>> order_of(ChunkOrder order) {
-  ChunkScheduler scheduler(1, 1, 1, order);
+  ChunkScheduler scheduler(1, 1, order);
   for (const auto& [issued, priority] : {std::pair{0, 5}, std::pair{1, 9}, std::pair{2, 5}}) {
     for (std::uint32_t index = 0; index < 2; ++index)
       scheduler.add(0, 0, chunk(static_cast<std::uint64_t>(issued), index, priority));
@@ -34,7 +34,7 @@ TEST(ChunkScheduler, OrdersAreWhatTheirNamesSay) {
 }
 
 TEST(ChunkScheduler, LimitsEachQueueOfEachRankByItself) {
-  ChunkScheduler scheduler(2, 2, 2, ChunkOrder::fifo);
+  ChunkScheduler scheduler(2, 2, ChunkOrder::fifo);
   for (std::uint32_t i = 0; i < 3; ++i) scheduler.add(1, 1, chunk(0, i));
   scheduler.add(0, 1, chunk(0, 7));
   EXPECT_EQ(scheduler.next(1, 1)->chunk, 0U);
@@ -47,7 +47,7 @@ TEST(ChunkScheduler, LimitsEachQueueOfEachRankByItself) {
 }
 
 TEST(ChunkScheduler, AChunkStartedBeyondTheLimitDelaysTheNext) {
-  ChunkScheduler scheduler(1, 1, 1, ChunkOrder::fifo);
+  ChunkScheduler scheduler(1, 1, ChunkOrder::fifo);
   scheduler.add(0, 0, chunk(0, 0));
   ASSERT_TRUE(scheduler.next(0, 0).has_value());
   scheduler.start_beyond_limit(0, 0);

@@ -150,13 +150,14 @@ std::int64_t CollectivePlanner::sides(const CollectiveCall& call) const {
                                   std::min<std::int64_t>(2, options_.chunks.value_or(2)));
 }
 
-// None of a flat algorithm, which is one phase.
+// None of flat algorithms, whose messages cross several dimensions.
 std::vector<PhaseLoad> CollectivePlanner::phase_loads(const CollectiveCall& call, std::uint32_t shape) {
   std::vector<PhaseLoad> loads;
   const CollectivePlan whole = make_plan(call, shapes_[shape], call.bytes, 0);
-  if (whole.phases.size() < 2) return loads;
-  for (const PlannedPhase& phase : whole.phases)
+  for (const PlannedPhase& phase : whole.phases) {
+    if (phase.dimension == kAllDimensions) return {};
     loads.push_back(phase_load(*phase.schedule, phase.dimension, machine_.dimensions[phase.dimension]));
+  }
   return loads;
 }
 
@@ -165,9 +166,10 @@ void CollectivePlanner::describe_chunks(const CollectiveCall& call, std::uint32_
   constexpr double kMuchFaster = 0.9;
   record.chunks = chunks(call, shape);
   const std::vector<PhaseLoad> loads = phase_loads(call, shape);
+  record.limit = CollectiveLimit::latency;
   if (loads.empty()) return;
   const ChunkEstimate own = estimate_chunks(loads, record.chunks, options_.active_chunks);
-  record.limit = own.limit;
+  record.limit = own.delay;
   const std::int64_t better = choose_chunks(loads, options_.active_chunks);
   if (estimate_chunks(loads, better, options_.active_chunks).total < kMuchFaster * own.total)
     record.better_chunks = better;

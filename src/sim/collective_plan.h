@@ -71,7 +71,7 @@ class CollectivePlanner {
   // Least time in which the busiest link could carry all chunks of the call, from the first member's point of
   // view.
   Time link_limit(const CollectiveCall& call, const GroupLayout& layout);
-  // Chunks, what limits the call and the number of chunks that would help, into a record.
+  // Chunks, what delays the call beside bandwidth and the number of chunks that would help, into a record.
   void describe_chunks(const CollectiveCall& call, std::uint32_t shape, CollectiveRecord& record);
 
  private:

@@ -41,14 +41,18 @@ CollectiveRunner::CollectiveRunner(const Graph& graph, const Machine& machine,
       turns_(turns),
       client_(client),
       target_(queue.add_handler(*this)),
-      scheduler_(static_cast<std::size_t>(classes.simulated()), machine.dimensions.size() + 1,
-                 options.active_chunks, options.order),
-      flat_queue_(static_cast<std::uint32_t>(machine.dimensions.size())),
+      scheduler_(static_cast<std::size_t>(classes.simulated()), options.active_chunks, options.order),
+      all_dimensions_(static_cast<std::uint32_t>(machine.dimensions.size())),
       instances_(graph, classes, planner),
       first_note_(static_cast<std::size_t>(classes.simulated()), kNone) {}
 
-std::uint32_t CollectiveRunner::queue_of(const PlannedPhase& phase) const {
-  return phase.dimension == kAllDimensions ? flat_queue_ : phase.dimension;
+std::uint32_t CollectiveRunner::dimension_of(const ChunkRun& run, const Member& member) const {
+  const std::uint32_t dimension = run.plan->phases[member.phase].dimension;
+  return dimension == kAllDimensions ? all_dimensions_ : dimension;
+}
+
+std::uint32_t CollectiveRunner::queue_of(const ChunkRun& run, const Member& member) const {
+  return instances_[run.instance].family * (all_dimensions_ + 1) + dimension_of(run, member);
 }
 
 bool CollectiveRunner::takes_part(const ChunkRun& run, const PlannedPhase& phase,
@@ -126,7 +130,7 @@ void CollectiveRunner::enter_phase(std::uint32_t run_id, std::uint32_t member_id
     return;
   }
   const std::int32_t rank = rank_of(instance, member_id);
-  const std::uint32_t queue = queue_of(run.plan->phases[member.phase]);
+  const std::uint32_t queue = queue_of(run, member);
   member.state = State::waiting;
   locate(run, member_id, member);
   const std::vector<Step>& steps = member.schedule->steps;
@@ -161,7 +165,7 @@ void CollectiveRunner::locate(const ChunkRun& run, std::uint32_t member_id, Memb
 void CollectiveRunner::fill_slots(std::int32_t rank) {
   while (refill_) {
     refill_ = false;
-    for (std::uint32_t queue = 0; queue <= flat_queue_; ++queue) fill_slots(rank, queue);
+    for (std::size_t i = 0; i < scheduler_.queues(rank); ++i) fill_slots(rank, scheduler_.queue(rank, i));
   }
 }
 
@@ -348,7 +352,7 @@ void CollectiveRunner::act(std::uint32_t run_id, std::uint32_t member_id) {
   member.noted = false;
   switch (member.state) {
     case State::waiting:
-      scheduler_.start_beyond_limit(rank_of(run, member_id), queue_of(run.plan->phases[member.phase]));
+      scheduler_.start_beyond_limit(rank_of(run, member_id), queue_of(run, member));
       start_phase(run_id, member_id, true);
       return;
     case State::reduced:
@@ -373,10 +377,10 @@ void CollectiveRunner::finish_phase(std::uint32_t run_id, std::uint32_t member_i
   CollectiveInstance& instance = instances_[run.instance];
   Member& member = run.members[member_id];
   const std::int32_t rank = rank_of(instance, member_id);
-  const std::uint32_t queue = queue_of(run.plan->phases[member.phase]);
+  const std::uint32_t queue = queue_of(run, member);
   ChunkPhase report;
   report.chunk = run.chunk;
-  report.dimension = queue;
+  report.dimension = dimension_of(run, member);
   report.phase = member.phase;
   report.ready = report.start = member.phase_start;
   report.end = queue_.now();

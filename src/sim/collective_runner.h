@@ -121,7 +121,9 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler, p
   void open_runs(std::uint32_t id);
   void play(std::uint32_t id, std::uint32_t member_id);
 
-  std::uint32_t queue_of(const PlannedPhase& phase) const;
+  std::uint32_t dimension_of(const ChunkRun& run, const Member& member) const;
+  // Of the member's communicator in the dimension of its phase.
+  std::uint32_t queue_of(const ChunkRun& run, const Member& member) const;
   bool takes_part(const ChunkRun& run, const PlannedPhase& phase, std::uint32_t member) const;
 
   // A member enters its current phase, or the first after it that it takes part in, or is through with the
@@ -155,7 +157,7 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler, p
   CustomRunner* custom_ = nullptr;
   std::uint32_t target_;
   ChunkScheduler scheduler_;
-  std::uint32_t flat_queue_;  // index of the queue of flat algorithms, after those of the dimensions
+  std::uint32_t all_dimensions_;  // stands for the dimension of flat algorithms, after the others
 
   CollectiveInstances instances_;
   std::vector<std::unique_ptr<ChunkRun>>

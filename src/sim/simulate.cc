@@ -35,12 +35,12 @@ NetworkPromises promises_of(const ComponentChoice& network) {
   return find_component<NetworkInfo>("network", networks(), network.name, network.where).promises;
 }
 
-// By the share of its links' limit that the call reached; the estimate says why it did not.
-CollectiveLimit limit_of(const CollectiveRecord& record, CollectiveLimit estimated) {
+// By the share of its links' limit that the call reached.
+CollectiveLimit limit_of(const CollectiveRecord& record, CollectiveLimit delay) {
   constexpr double kNearLimit = 0.8;
-  if (in_seconds(record.link_limit) >= kNearLimit * in_seconds(record.finished - record.started))
-    return CollectiveLimit::bandwidth;
-  return estimated == CollectiveLimit::bandwidth ? CollectiveLimit::latency : estimated;
+  const bool near =
+      in_seconds(record.link_limit) >= kNearLimit * in_seconds(record.finished - record.started);
+  return near ? CollectiveLimit::bandwidth : delay;
 }
 
 void describe_collectives(Result& result, const Graph& graph, CollectivePlanner& planner,

@@ -87,6 +87,8 @@ TEST(RunCollective, TheShareOfTheLinksLimitSaysWhatLimits) {
   EXPECT_EQ(limit("dgx-h100", 1024), CollectiveLimit::latency);
   EXPECT_EQ(limit("dgx-h100", std::int64_t{8} << 30), CollectiveLimit::bandwidth);
   EXPECT_EQ(limit("dgx-2", 1024), CollectiveLimit::latency);
+  EXPECT_EQ(limit("dgx-h100\ncollectives: {chunks: 8}", std::int64_t{8} << 30), CollectiveLimit::pipelining);
+  EXPECT_EQ(limit("dgx-h100\ncollectives: {chunks: 65536}", std::int64_t{8} << 30), CollectiveLimit::latency);
   // One dimension, where chunks have nothing to overlap.
   const auto one = [&](std::int64_t bytes) {
     return run_collective(ring(""), CollectiveKind::all_reduce, Bytes(bytes))

@@ -173,13 +173,18 @@ std::string layer_section(const Run& run, const TextStyle& style) {
   for (const LayerCost& cost : costs) {
     all += cost.compute();
     figures.push_back({to_text(cost.forward), to_text(cost.input_gradient + cost.weight_gradient),
-                       to_text(cost.compute()), to_text(cost.communication)});
+                       to_text(cost.compute())});
   }
   if (all == Time(0)) return {};
   std::vector<Alike> rows = alike(figures);
   const auto sum = [&](const Alike& row) {
     return std::accumulate(row.members.begin(), row.members.end(), Time(0),
                            [&](Time so_far, std::size_t i) { return so_far + costs[i].compute(); });
+  };
+  const auto mean_communication = [&](const Alike& row) {
+    double seconds = 0;
+    for (const std::size_t i : row.members) seconds += in_seconds(costs[i].communication);
+    return from_seconds(seconds / static_cast<double>(row.members.size()));
   };
   std::stable_sort(rows.begin(), rows.end(), [&](const Alike& a, const Alike& b) { return sum(a) > sum(b); });
   const bool several = rows.size() < costs.size();
@@ -197,9 +202,9 @@ std::string layer_section(const Run& run, const TextStyle& style) {
     std::vector<std::string>& row = table.rows.emplace_back();
     row.push_back(name_of_all(names));
     if (several) row.push_back(with_separators(static_cast<std::int64_t>(names.size())));
-    row.insert(row.end(), cells.begin(), cells.begin() + 3);
+    row.insert(row.end(), cells.begin(), cells.end());
     row.push_back(percent(ratio(sum(rows[i]), all)));
-    row.push_back(cells.back());
+    row.push_back(to_text(mean_communication(rows[i])));
   }
   return heading(fmt::format("Costliest layers of {}", costs.size()), style) + to_text(table, 2, style);
 }
