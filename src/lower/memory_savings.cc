@@ -34,7 +34,8 @@ std::vector<Option> options_of(const Model& model, const Plan& plan) {
     change(option.without);
     options.push_back(std::move(option));
   };
-  if (plan.recompute != Recompute::none) {
+  const bool no_blocks = plan.recompute == Recompute::block && plan.recompute_blocks == 0;
+  if (plan.recompute != Recompute::none && !no_blocks) {
     const bool flash = plan.recompute == Recompute::selective && has_flash_attention(model);
     add(
         plan.recompute == Recompute::block ? "recompute_blocks" : "recompute",

@@ -24,6 +24,8 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(plan.pipeline == 1 && plan.virtual_stages > 1, "virtual_stages", kPipeline);
   note(plan.recompute == Recompute::selective && facts.heads == 0, "recompute",
        "the model has no attention that could be computed again");
+  note(plan.recompute == Recompute::block && plan.recompute_blocks == 0, "recompute_blocks",
+       "no block is computed again");
   const bool no_experts = facts.experts == 0;
   const std::string_view no_spread = no_experts ? "the model has no experts" : "plan.expert is 1";
   note(no_experts || plan.expert == 1, "expert_load", no_spread);
@@ -40,6 +42,8 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   }
   const bool alone = plan.data() * plan.context == 1 && plan.expert_data() == 1;
   note(alone && plan.zero_stage > 0, "zero", "there are no data-parallel ranks to share states with");
+  note(plan.zero_stage == 3, "bucket", "ZeRO-3 exchanges gradients block by block");
+  note(plan.zero_stage == 3, "first_bucket", "ZeRO-3 exchanges gradients block by block");
   note(plan.zero_stage < 3, "prefetch", "weights are sharded by ZeRO-3 only");
   note(plan.zero_stage < 3, "reshard", "weights are sharded by ZeRO-3 only");
   note(plan.zero_stage == 0 || plan.zero_stage == 3, "overlap_parameters",
