@@ -134,12 +134,12 @@ std::string suggest_option(std::string_view typed, const std::vector<std::string
 std::string in_our_words(std::string_view said, const CLI::App& command) {
   constexpr std::string_view kRequired = " is required", kTwice = ": At Most 1 required but received ",
                              kNoValue = ": 1 required ", kMissing = " missing";
-  if (said == "A subcommand is required") return "a command is missing";
+  if (said == "A subcommand is required") return "a command is required";
   if (said.ends_with(kRequired)) {
     const std::string name(said.substr(0, said.size() - kRequired.size()));
     const CLI::Option* const option = command.get_option_no_throw(name);
     const bool positional = option != nullptr && option->get_positional() && option->get_lnames().empty();
-    return fmt::format("{} is missing", positional ? option->get_type_name() : name);
+    return fmt::format("{} is required", positional ? option->get_type_name() : name);
   }
   if (const std::size_t at = said.find(kTwice); at != std::string_view::npos) {
     const std::string_view times = said.substr(at + kTwice.size());

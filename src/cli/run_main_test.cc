@@ -120,10 +120,10 @@ TEST_F(Cli, HintsCanBeFollowed) {
   EXPECT_EQ(error("run resnet18 --tp 2 --tp 4"),
             "armilla: error: armilla run: --tp is given twice\n  hint: see 'armilla run --help'\n");
   EXPECT_EQ(error("check"),
-            "armilla: error: armilla check: NAME|FILE|PREFIX is missing\n"
+            "armilla: error: armilla check: NAME|FILE|PREFIX is required\n"
             "  hint: see 'armilla check --help'\n");
   EXPECT_EQ(error("zoo"),
-            "armilla: error: armilla zoo: a command is missing\n  hint: known: list, show, fetch\n");
+            "armilla: error: armilla zoo: a command is required\n  hint: known: list, show, fetch\n");
   // What is no model at all is said before what else is missing.
   std::filesystem::create_directory("empty");
   EXPECT_EQ(error("run empty").find("--machine"), std::string::npos);

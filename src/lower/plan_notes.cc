@@ -24,8 +24,6 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(plan.pipeline == 1 && plan.virtual_stages > 1, "virtual_stages", kPipeline);
   note(plan.recompute == Recompute::selective && facts.heads == 0, "recompute",
        "the model has no attention that could be computed again");
-  note(plan.recompute == Recompute::block && plan.recompute_blocks == 0, "recompute_blocks",
-       "no block is computed again");
   const bool no_experts = facts.experts == 0;
   const std::string_view no_spread = no_experts ? "the model has no experts" : "plan.expert is 1";
   note(no_experts || plan.expert == 1, "expert_load", no_spread);

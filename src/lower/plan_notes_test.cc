@@ -61,21 +61,16 @@ TEST(PlanNotes, ShardingNeedsSomebodyToShareWith) {
   EXPECT_THAT(settings_without_effect(request, plan, {}), IsEmpty());
 }
 
-TEST(PlanNotes, WhatChangesNothingIsSaid) {
+TEST(PlanNotes, ZeRO3HasNoBuckets) {
   PlanRequest request;
-  request.places = {{"bucket", "--bucket 10GiB"},
-                    {"first_bucket", "--first-bucket 1GiB"},
-                    {"recompute_blocks", "--recompute-blocks 0"}};
+  request.places = {{"bucket", "--bucket 10GiB"}, {"first_bucket", "--first-bucket 1GiB"}};
   Plan plan;
   plan.ranks = 8;
   plan.zero_stage = 3;
-  plan.recompute = Recompute::block;
   EXPECT_THAT(settings_without_effect(request, plan, {}),
-              ElementsAre("--recompute-blocks 0 has no effect: no block is computed again",
-                          "--bucket 10GiB has no effect: ZeRO-3 exchanges gradients block by block",
+              ElementsAre("--bucket 10GiB has no effect: ZeRO-3 exchanges gradients block by block",
                           "--first-bucket 1GiB has no effect: ZeRO-3 exchanges gradients block by block"));
   plan.zero_stage = 2;
-  plan.recompute_blocks = 1;
   EXPECT_THAT(settings_without_effect(request, plan, {}), IsEmpty());
 }
 

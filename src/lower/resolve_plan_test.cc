@@ -90,7 +90,7 @@ TEST(ResolvePlan, ProposedRanksFillTheMachinesGroups) {
   request.tensor = 4, request.pipeline = 3, request.ranks = 64;
   EXPECT_EQ(error_of([&] { resolve_plan(request, 64, true, true, 8); }),
             "plan: plan.tensor 4 x plan.pipeline 3 = 12 does not divide 64 ranks\n"
-            "  hint: plan.ranks could be 48 or 72");
+            "  hint: plan.ranks could be 48 or 72, or plan.pipeline 2 or 4");
   request.ranks = 1'000'000'000;
   EXPECT_EQ(error_of([&] { resolve_plan(request, 64, true, true, 8); }),
             "plan: plan.ranks 1000000000\n  hint: a job can have at most 16777216");
@@ -205,7 +205,7 @@ TEST(ResolvePlan, BatchesThatClashAreNamed) {
             "plan: sizes overflow 64 bits\n  hint: check the dimensions");
   EXPECT_EQ(with([](PlanRequest& r) { r.plan.virtual_stages = 2, r.batch = 7; }),
             "plan: plan.schedule interleaved takes micro-batches in groups of plan.pipeline 2, and 7 is no "
-            "multiple of it\n  hint: plan.micro_batches could be 6 or 8");
+            "multiple of it\n  hint: plan.batch could be 8");
 }
 
 TEST(ResolvePlan, SchedulesAndTypesFollow) {

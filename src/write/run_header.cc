@@ -150,13 +150,17 @@ std::string goodput_text(const Goodput& goodput) {
       duration_text(goodput.optimal_interval), duration_text(goodput.iteration));
 }
 
+std::string count_text(double count) {
+  constexpr double kTera = 1e12;
+  return count < 1e3 * kTera ? with_separators(std::llround(count))
+                             : with_separators(std::llround(count / kTera)) + "T";
+}
+
 // "15T tokens take", "1 sample takes"; amounts that no suffix makes shorter are written out.
 std::string goal_text(double amount, std::string_view noun) {
-  std::string text = amount_text(amount);
-  if (amount == std::floor(amount) && (amount < 1e6 || amount >= 1e15))
-    text = amount < 1e15 ? with_separators(std::llround(amount))
-                         : with_separators(std::llround(amount / 1e12)) + "T";
-  return fmt::format("{} {}{} take{}", text, noun, amount == 1 ? "" : "s", amount == 1 ? "s" : "");
+  const bool digits = amount == std::floor(amount) && (amount < 1e6 || amount >= 1e15);
+  return fmt::format("{} {}{} take{}", digits ? count_text(amount) : amount_text(amount), noun,
+                     amount == 1 ? "" : "s", amount == 1 ? "s" : "");
 }
 
 std::string training_text(const Run& run, const TrainingTime& time) {
@@ -167,7 +171,7 @@ std::string training_text(const Run& run, const TrainingTime& time) {
   return fmt::format("{} {}: {} iteration{}, {} {}-hours{}",
                      goal_text(tokens ? time.tokens : time.samples, tokens ? "token" : "sample"),
                      in_days ? fmt::format("{:.1f} days", days) : duration_text(time.seconds),
-                     rate_text(time.iterations), time.iterations == 1 ? "" : "s",
+                     count_text(time.iterations), time.iterations == 1 ? "" : "s",
                      hours < 0.01 ? "under 0.01" : rate_text(hours), device_noun(run),
                      run.goodput ? ", failures included" : "");
 }

@@ -240,7 +240,7 @@ TEST(RunText, GoodputAndTheSteadyPeriodAreInTheHeadline) {
   EXPECT_THAT(text, HasSubstr("Iteration time  4.000 us "));
   EXPECT_THAT(text,
               HasSubstr("  goodput 90.0 %: 0.50 failures a day, a checkpoint every 60 min (best 60 min); "
-                        "4.44e-06 s per\n"));
+                        "4.44 us per"));
 }
 
 TEST(RunText, OtherDevicesStandBesideTheUsualOne) {
@@ -326,9 +326,8 @@ TEST(RunText, TrainingOfAnyLength) {
               HasSubstr("\n  1 token takes 10 ms: 1 iteration, under 0.01 GPU-hours\n"));
   EXPECT_THAT(training({0, 1, ""}), HasSubstr("\n  1 sample takes 10 ms: 1 iteration, "));
   EXPECT_THAT(training({524288, 0, ""}), HasSubstr("\n  524,288 tokens take 320 ms: 32 iterations, "));
-  EXPECT_THAT(training({1e18, 0, ""}),
-              HasSubstr("\n  1,000,000T tokens take 19,341 years: "
-                        "61,035,156,250,000 iterations, 1,356,336,805,556 GPU-hours"));
+  EXPECT_THAT(training({1e18, 0, ""}), HasSubstr("\n  1,000,000T tokens take 19,341 years: "
+                                                 "61,035,156,250,000 iterations, 1,356,336,806 GPU-hours"));
 }
 
 TEST(RunText, SaysWhatIf) {
