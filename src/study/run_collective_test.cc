@@ -43,9 +43,10 @@ TEST(RunCollective, ABarrierMovesNothing) {
 }
 
 TEST(RunCollective, WhatIsComputedOrFailsHasNoEffect) {
-  const auto run = run_collective(ring("what_if: {ranks: {0: 2}, jitter: {deviation: 0.1}, links: "
-                                       "[{dimension: ring, ranks: 3, bandwidth: 0.5}]}\n"),
-                                  CollectiveKind::all_reduce, Bytes(800'000));
+  const auto run =
+      run_collective(ring("what_if: {ranks: [{ranks: 0, time: 2}], jitter: {deviation: 0.1}, links: "
+                          "[{dimension: ring, ranks: 3, bandwidth: 0.5}]}\n"),
+                     CollectiveKind::all_reduce, Bytes(800'000));
   ASSERT_GE(run.notes.size(), 2U);
   EXPECT_EQ(run.notes[0], "what_if.ranks has no effect: a collective alone computes nothing");
   EXPECT_EQ(run.notes[1], "what_if.jitter has no effect: a collective alone computes nothing");
