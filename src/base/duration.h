@@ -10,6 +10,6 @@ namespace armilla {
 // Error.
 double parse_duration(std::string_view text, const std::string& where);
 
-std::string duration_text(double seconds);  // "5.000 h", "2.354 days", "41.23 years"
+std::string duration_text(double seconds);  // "762.1 ms", "5 h", "2.354 days", "41.23 years"
 
 }  // namespace armilla

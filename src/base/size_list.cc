@@ -34,6 +34,10 @@ std::vector<ListedSize> parse_sizes(std::string_view text, const std::string& wh
   constexpr std::string_view kTo = "..";
   const std::size_t to = text.find(kTo);
   if (to == std::string_view::npos) return {{std::string(text), parse_size(text, where)}};
+  if (to == 0 || to + kTo.size() == text.size()) {
+    throw Error(where, fmt::format("'{:.60}' is no range of sizes", text),
+                "a range has both its ends, such as 1MiB..1GiB");
+  }
   const Bytes first = parse_size(text.substr(0, to), where);
   const Bytes last = parse_size(text.substr(to + kTo.size()), where);
   if (first.value < 1 || last < first) {
@@ -46,7 +50,8 @@ std::vector<ListedSize> parse_sizes(std::string_view text, const std::string& wh
                       unit.find_first_not_of("0123456789B ") == std::string_view::npos;
   std::vector<ListedSize> sizes;
   for (Bytes bytes = first; bytes < last; bytes = Bytes(bytes.value * 2)) {
-    sizes.push_back({in_whole_units(bytes, binary), bytes});
+    const bool fraction = bytes == first && unit.find('.') != std::string_view::npos;
+    sizes.push_back({fraction ? std::string(unit) : in_whole_units(bytes, binary), bytes});
     if (bytes.value > last.value / 2) break;
   }
   sizes.push_back({std::string(text.substr(to + kTo.size())), last});

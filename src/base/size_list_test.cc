@@ -33,6 +33,7 @@ TEST(SizeList, RangesDoubleAndHaveBothEnds) {
   EXPECT_THAT(texts("256KiB..2MiB"), ElementsAre("256KiB", "512KiB", "1MiB", "2MiB"));
   EXPECT_THAT(texts("1MB..5MB"), ElementsAre("1MB", "2MB", "4MB", "5MB"));
   EXPECT_THAT(bytes("512B..1024"), ElementsAre(512, 1024));
+  EXPECT_THAT(texts("1.5MiB..3MiB"), ElementsAre("1.5MiB", "3MiB"));
   EXPECT_THAT(texts("3KiB..3KiB"), ElementsAre("3KiB"));
 }
 
@@ -43,7 +44,11 @@ TEST(SizeList, WhatIsNoRangeIsRefused) {
   EXPECT_EQ(error_of([] { parse_sizes("0B..1MiB", "--bytes"); }),
             "--bytes: '0B..1MiB' is no range of sizes\n"
             "  hint: a range goes up from at least 1B, such as 1MiB..1GiB");
-  EXPECT_EQ(error_of([] { parse_sizes("1MiB..", "--bytes"); }).substr(0, 10), "--bytes: '");
+  for (const std::string open : {"1MiB..", "..1MiB", ".."}) {
+    EXPECT_EQ(error_of([&] { parse_sizes(open, "--bytes"); }),
+              "--bytes: '" + open +
+                  "' is no range of sizes\n  hint: a range has both its ends, such as 1MiB..1GiB");
+  }
 }
 
 }  // namespace

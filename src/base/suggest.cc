@@ -27,6 +27,33 @@ int edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+namespace {
+
+// Letters and digits in lower case: what is left of a name when nobody remembers its dashes.
+std::string bare(std::string_view name) {
+  std::string letters;
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return letters;
+}
+
+// Of a name that was typed in part, the names that it begins; empty where they are none or many.
+std::vector<std::string_view> begun_by(std::string_view typed, std::span<const std::string_view> known) {
+  constexpr std::size_t kShortest = 3, kMost = 6;
+  const std::string start = bare(typed);
+  std::vector<std::string_view> begun;
+  if (start.size() < kShortest) return begun;
+  for (const std::string_view name : known) {
+    if (bare(name).starts_with(start)) begun.push_back(name);
+  }
+  if (begun.size() > kMost) begun.clear();
+  return begun;
+}
+
+}  // namespace
+
 std::string suggest(std::string_view typed, std::span<const std::string_view> known) {
   // A long hostile name must not cost a quadratic comparison with every known one.
   constexpr std::size_t kLongestName = 128;
@@ -39,6 +66,16 @@ std::string suggest(std::string_view typed, std::span<const std::string_view> kn
         best = name;
         best_distance = distance;
       }
+    }
+  }
+  // One wrong letter is nearer than a missing end, which is nearer than several.
+  if (typed.size() <= kLongestName && (best.empty() || best_distance > 1)) {
+    std::vector<std::string_view> begun = begun_by(typed, known);
+    if (!begun.empty()) {
+      const std::string_view last = begun.back();
+      begun.pop_back();
+      return begun.empty() ? fmt::format("did you mean '{}'?", last)
+                           : fmt::format("did you mean '{}' or '{}'?", fmt::join(begun, "', '"), last);
     }
   }
   if (!best.empty()) return fmt::format("did you mean '{}'?", best);

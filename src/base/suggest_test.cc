@@ -19,6 +19,16 @@ TEST(Suggest, NamesTheNearest) {
   EXPECT_EQ(suggest("vg16", known), "did you mean 'vgg16'?");
 }
 
+TEST(Suggest, NamesWhatBeginsSo) {
+  const std::vector<std::string> known = {"gpt2-345m", "gpt3-175b", "llama3-70b", "llama3-8b"};
+  EXPECT_EQ(suggest("gpt3", known), "did you mean 'gpt3-175b'?");
+  EXPECT_EQ(suggest("GPT-3", known), "did you mean 'gpt3-175b'?");
+  EXPECT_EQ(suggest("llama3", known), "did you mean 'llama3-70b' or 'llama3-8b'?");
+  EXPECT_EQ(suggest("gpt", known), "did you mean 'gpt2-345m' or 'gpt3-175b'?");
+  EXPECT_EQ(suggest("g", known), "known: gpt2-345m, gpt3-175b, llama3-70b, llama3-8b");
+  EXPECT_EQ(suggest("llama3-7b", known), "did you mean 'llama3-70b'?");
+}
+
 TEST(Suggest, ListsAllWhenNothingIsNear) {
   EXPECT_EQ(suggest("transformer", std::vector<std::string>{"vgg16", "alexnet"}), "known: vgg16, alexnet");
   EXPECT_EQ(suggest("x", std::vector<std::string>{"s", "ms"}), "known: s, ms");

@@ -223,11 +223,17 @@ std::string to_text(Time t) {
 }
 std::string duration_text(double seconds) {
   constexpr double kMinute = 60, kHour = 3600, kDay = 86400, kYear = 31557600;
+  constexpr std::pair<double, std::string_view> kShort[] = {{1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
+  for (const auto& [scale, unit] : kShort) {
+    if (seconds < 0.99995 && seconds >= 0.99995 * scale)
+      return fmt::format("{:.4g} {}", seconds / scale, unit);
+  }
   if (seconds < 2 * kMinute) return fmt::format("{:.4g} s", seconds);
   if (seconds < 2 * kHour) return fmt::format("{:.4g} min", seconds / kMinute);
   if (seconds < 2 * kDay) return fmt::format("{:.4g} h", seconds / kHour);
   if (seconds < 2 * kYear) return fmt::format("{:.4g} days", seconds / kDay);
-  return fmt::format("{:.4g} years", seconds / kYear);
+  const double years = seconds / kYear;
+  return years < 1e4 ? fmt::format("{:.4g} years", years) : with_separators(std::llround(years)) + " years";
 }
 std::string to_text(Bytes b) {
   static constexpr const char* kNames[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/amount.h"
+#include "base/duration.h"
 #include "base/error_testing.h"
 
 namespace armilla {
@@ -155,6 +156,17 @@ TEST(UnitsText, Amounts) {
   EXPECT_EQ(amount_text(999'999'999), "1B");
   EXPECT_EQ(amount_text(5e4), "50k");
   EXPECT_EQ(amount_text(512), "512");
+}
+
+TEST(UnitsText, Durations) {
+  EXPECT_EQ(duration_text(0), "0 s");
+  EXPECT_EQ(duration_text(1.4544e-6), "1.454 us");
+  EXPECT_EQ(duration_text(0.7621), "762.1 ms");
+  EXPECT_EQ(duration_text(0.99999), "1 s");
+  EXPECT_EQ(duration_text(4.5236), "4.524 s");
+  EXPECT_EQ(duration_text(3 * 3600), "3 h");
+  EXPECT_EQ(duration_text(31557600 * 30.0), "30 years");
+  EXPECT_EQ(duration_text(31557600 * 46063.0), "46,063 years");
 }
 
 TEST(Units, ConversionsSaturateAtTheEndOfTime) {

@@ -16,6 +16,7 @@
 #include "read/study_yaml.h"
 #include "study/run_collective.h"
 #include "write/text_table.h"
+#include "write/what_if_text.h"
 
 namespace armilla {
 namespace {
@@ -31,8 +32,7 @@ class CollectiveCommand final : public Command {
         ->type_name("NAME|FILE")
         ->required();
     app.add_option("--bytes", sizes_, "sizes as NCCL counts them, or ranges such as 1MiB..1GiB (default 1GB)")
-        ->type_name("SIZE,...")
-        ->delimiter(',');
+        ->type_name("SIZE,...");
     app.add_option("--ranks", ranks_, "devices that take part (default: the whole machine)")->type_name("N");
     app.add_option("--algorithm", algorithms_,
                    "algorithms to compare; each for all dimensions, or 'A;B', innermost first")
@@ -51,10 +51,17 @@ class CollectiveCommand final : public Command {
     options.progress = session.meter;
     if (sizes_.empty()) sizes_ = {"1GB"};
     std::vector<ListedSize> sizes;
-    for (const std::string& size : sizes_) {
-      const std::vector<ListedSize> more = parse_sizes(size, "--bytes " + size);
-      sizes.insert(sizes.end(), more.begin(), more.end());
+    for (const std::string& list : sizes_) {
+      for (std::string_view rest = list;;) {
+        const std::string size(rest.substr(0, rest.find(',')));
+        if (size.empty()) throw Error("--bytes " + list, "a size is missing between the commas");
+        const std::vector<ListedSize> more = parse_sizes(size, "--bytes " + size);
+        sizes.insert(sizes.end(), more.begin(), more.end());
+        if (size.size() == rest.size()) break;
+        rest.remove_prefix(size.size() + 1);
+      }
     }
+    if (*kind == CollectiveKind::barrier) sizes.resize(1);  // it moves nothing
     const std::vector<std::string> algorithms = listed_algorithms();
     const bool several = sizes.size() * std::max<std::size_t>(algorithms.size(), 1) > 1;
     if (several && !(output_.json.empty() && output_.csv.empty() && output_.trace.empty())) {
@@ -137,7 +144,7 @@ class CollectiveCommand final : public Command {
     const bool moves = seconds > 0 && call.bytes > Bytes(0);
     const double rate = moves ? static_cast<double>(call.bytes.value) / seconds : 0;
     const double share = moves ? in_seconds(record.link_limit) / seconds : 0;
-    return {row.size,
+    return {call.kind == CollectiveKind::barrier ? "" : row.size,
             row.algorithm,
             to_text(time),
             moves ? to_text(Bandwidth(rate)) : "",
@@ -151,38 +158,54 @@ class CollectiveCommand final : public Command {
 
   std::string report(const std::vector<Row>& rows, const TextStyle& style) const {
     const Run& first = rows.front().run;
+    const bool deviates = !what_if_settings(first).empty();
     std::string text =
-        paint(printable(fmt::format("{} among {} rank{} of {}", kind_, with_separators(first.result.ranks),
-                                    first.result.ranks == 1 ? "" : "s", first.study.machine.name)),
+        paint(printable(fmt::format("{} among {} rank{} of {}{}", kind_, with_separators(first.result.ranks),
+                                    first.result.ranks == 1 ? "" : "s", first.study.machine.name,
+                                    deviates ? ", what if" : "")),
               Ink::bold, style.colour);
     text += '\n';
     TextTable table;
-    table.columns = {{"bytes"},         {"algorithm", false}, {"time"},   {"bandwidth"},
-                     {"bus bandwidth"}, {"of link limit"},    {"chunks"}, {"limited by", false}};
+    table.columns = {{"bytes"},
+                     {"algorithm", false},
+                     {"time"},
+                     {"bandwidth", true, SIZE_MAX, 2},
+                     {"bus bandwidth", true, SIZE_MAX, 1},
+                     {"of link limit", true, SIZE_MAX, 3},
+                     {"chunks", true, SIZE_MAX, 5},
+                     {"limited by", false, SIZE_MAX, 4}};
     for (const Row& row : rows) {
       if (!row.run.result.collectives.empty()) table.rows.push_back(cells(row));
     }
-    if (rows.front().algorithm.empty() || rows.back().algorithm == rows.front().algorithm) {
-      constexpr std::ptrdiff_t kAlgorithm = 1;
-      table.columns.erase(table.columns.begin() + kAlgorithm);
-      for (std::vector<std::string>& row : table.rows) row.erase(row.begin() + kAlgorithm);
+    const auto leave_out = [&](std::ptrdiff_t column) {
+      table.columns.erase(table.columns.begin() + column);
+      for (std::vector<std::string>& row : table.rows) row.erase(row.begin() + column);
+    };
+    if (rows.front().algorithm.empty() || rows.back().algorithm == rows.front().algorithm) leave_out(1);
+    // Nor what no row has: a barrier and a lone rank move nothing.
+    for (std::size_t c = table.columns.size(); c-- > 0;) {
+      const bool none = std::all_of(table.rows.begin(), table.rows.end(),
+                                    [&](const std::vector<std::string>& row) { return row[c].empty(); });
+      if (none) leave_out(static_cast<std::ptrdiff_t>(c));
     }
     text += to_text(table, 2, style);
-    return text + explanations(rows);
+    return text + explanations(rows, style.width);
   }
 
   // What the algorithms do on the machine's dimensions, and the warnings, each once.
-  static std::string explanations(const std::vector<Row>& rows) {
+  static std::string explanations(const std::vector<Row>& rows, std::size_t width) {
     std::string text;
     std::vector<std::string> said;
     const auto say = [&](const std::string& what, const std::string& title) {
       if (std::find(said.begin(), said.end(), title + what) != said.end()) return;
       said.push_back(title + what);
-      text += wrap(what, title);
+      text += wrap(what, title, width);
     };
+    for (const std::string& setting : what_if_settings(rows.front().run)) say(setting, "  what if  ");
     for (const Row& row : rows) {
       for (const CollectiveRecord& record : row.run.result.collectives)
-        say(record.algorithm, fmt::format("  {}  ", row.algorithm.empty() ? "algorithm" : row.algorithm));
+        if (!record.algorithm.empty())
+          say(record.algorithm, fmt::format("  {}  ", row.algorithm.empty() ? "algorithm" : row.algorithm));
     }
     for (const Row& row : rows) {
       for (const std::string& note : row.run.notes) say(note, "  note  ");

@@ -5,6 +5,7 @@
 #include "base/registry.h"
 #include "cli/catalogue.h"
 #include "cli/command.h"
+#include "write/text_table.h"
 
 namespace armilla {
 namespace {
@@ -35,11 +36,11 @@ class ListCommand final : public Command {
 
  private:
   static void list_text(const Session& session, const CatalogueFamily& family) {
-    session.out << fmt::format("{}: {}\n", family.name, family.help);
+    session.out << wrap(family.help, fmt::format("{}: ", family.name), session.width);
     for (const CatalogueEntry& entry : family.entries()) {
-      session.out << fmt::format("  {:<20} {}\n", entry.name, entry.help);
+      session.out << wrap(entry.help, fmt::format("  {:<20} ", entry.name), session.width);
       for (const ParameterInfo& parameter : entry.parameters)
-        session.out << fmt::format("  {:<20}   {}\n", "", describe(parameter));
+        session.out << wrap(describe(parameter), fmt::format("  {:<20}   ", ""), session.width);
     }
     session.out << '\n';
   }

@@ -17,20 +17,21 @@
 namespace armilla {
 namespace {
 
-// "  memory bandwidth    2.039 TB/s  (unverified)"
+// "  memory bandwidth    2.039 TB/s (unverified)"
 void line(const Session& session, std::string_view title, const std::string& value, bool unverified = false) {
-  session.out << fmt::format("  {:<20} {}{}\n", title, value, unverified ? "  (unverified)" : "");
+  session.out << wrap(value + (unverified ? " (unverified)" : ""), fmt::format("  {:<20} ", title),
+                      session.width);
 }
 
 void source(const Session& session, const std::string& text) {
-  if (!text.empty()) session.out << wrap(text, fmt::format("  {:<20} ", "source"));
+  if (!text.empty()) session.out << wrap(text, fmt::format("  {:<20} ", "source"), session.width);
 }
 
 void show_device(const Session& session, const Device& device) {
   const auto doubtful = [&](const std::string& field) {
     return std::find(device.unverified.begin(), device.unverified.end(), field) != device.unverified.end();
   };
-  session.out << fmt::format("device {}: {}\n", device.name, device.description);
+  session.out << wrap(device.description, fmt::format("device {}: ", device.name), session.width);
   line(session, "memory", to_text(device.memory), doubtful("memory"));
   if (device.reserved > Bytes(0))
     line(session, "driver and context", to_text(device.reserved), doubtful("reserved"));
@@ -59,7 +60,7 @@ void show_machine(const Session& session, const Machine& machine) {
                                     fmt::format("{}.{}", dimension, field)) != machine.unverified.end();
     return doubtful ? " (unverified)" : "";
   };
-  session.out << fmt::format("machine {}: {}\n", machine.name, machine.description);
+  session.out << wrap(machine.description, fmt::format("machine {}: ", machine.name), session.width);
   for (std::size_t d = 0; d < machine.dimensions.size(); ++d) {
     const Dimension& dimension = machine.dimensions[d];
     line(session, fmt::format("dimension {}: {}", d, dimension.name),
@@ -172,7 +173,7 @@ class ShowCommand final : public Command {
     } else if (family.name == "devices") {
       show_device(session, load_device(entry.name, entry.name));
     } else {
-      session.out << fmt::format("{} {}: {}\n", family.singular, entry.name, entry.help);
+      session.out << wrap(entry.help, fmt::format("{} {}: ", family.singular, entry.name), session.width);
       if (family.name == "models") session.out << fmt::format("  more: armilla zoo show {}\n", entry.name);
       for (const ParameterInfo& parameter : entry.parameters) {
         line(

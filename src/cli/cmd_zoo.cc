@@ -10,6 +10,7 @@
 #include "read/fetch.h"
 #include "read/read.h"
 #include "read/zoo.h"
+#include "write/text_table.h"
 
 namespace armilla {
 namespace {
@@ -45,14 +46,15 @@ class ZooCommand final : public Command {
   static void list(const Session& session) {
     session.out << "compiled in:\n";
     for (const ZooModel& model : zoo_models())
-      session.out << fmt::format("  {:<16} {}\n", model.name, model.description);
+      session.out << wrap(model.description, fmt::format("  {:<16} ", model.name), session.width);
     session.out << fmt::format("\nfetched (in {}):\n", model_cache_directory());
     const std::vector<std::string> cached = cached_models();
     if (cached.empty()) session.out << "  none\n";
     for (const std::string& name : cached) session.out << fmt::format("  {}\n", name);
     session.out << "\nto fetch from the ONNX Model Zoo:\n";
     for (const ZooDownload& model : zoo_downloads())
-      session.out << fmt::format("  {:<24} {:>10}  {}\n", model.name, to_text(model.size), model.description);
+      session.out << wrap(model.description,
+                          fmt::format("  {:<24} {:>10}  ", model.name, to_text(model.size)), session.width);
   }
 
   void show(const Session& session) const {

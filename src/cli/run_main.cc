@@ -67,6 +67,12 @@ constexpr std::array kSynonyms = {
     Synonym{"--npus", "--ranks"},
     Synonym{"--world-size", "--ranks"},
     Synonym{"--nproc", "--ranks"},
+    Synonym{"--nodes", "--ranks"},
+    Synonym{"--num-nodes", "--ranks"},
+    Synonym{"--tensor", "--tp"},
+    Synonym{"--pipeline", "--pp"},
+    Synonym{"--data", "--dp"},
+    Synonym{"--expert", "--ep"},
     Synonym{"--tensor-parallel", "--tp"},
     Synonym{"--tensor-model-parallel", "--tp"},
     Synonym{"--pipeline-parallel", "--pp"},
@@ -124,15 +130,38 @@ std::string suggest_option(std::string_view typed, const std::vector<std::string
   return suggest(typed, options);
 }
 
+// CLI11's sentences about what is missing or given too often; any other is left as it is.
+std::string in_our_words(std::string_view said, const CLI::App& command) {
+  constexpr std::string_view kRequired = " is required", kTwice = ": At Most 1 required but received ",
+                             kNoValue = ": 1 required ", kMissing = " missing";
+  if (said == "A subcommand is required") return "a command is required";
+  if (said.ends_with(kRequired)) {
+    const std::string name(said.substr(0, said.size() - kRequired.size()));
+    const CLI::Option* const option = command.get_option_no_throw(name);
+    const bool positional = option != nullptr && option->get_positional() && option->get_lnames().empty();
+    return fmt::format("{} is required", positional ? option->get_type_name() : name);
+  }
+  if (const std::size_t at = said.find(kTwice); at != std::string_view::npos) {
+    const std::string_view times = said.substr(at + kTwice.size());
+    return fmt::format("{} is given {}", said.substr(0, at),
+                       times == "2" ? "twice" : fmt::format("{} times", times));
+  }
+  if (const std::size_t at = said.find(kNoValue); at != std::string_view::npos && said.ends_with(kMissing)) {
+    const std::string_view value = said.substr(at + kNoValue.size());
+    return fmt::format("{} has no {}", said.substr(0, at), value.substr(0, value.size() - kMissing.size()));
+  }
+  return std::string(said);
+}
+
 // CLI11's complaint in our words: what was typed, and what was probably meant.
 Error explain(const CLI::ParseError& error, const CLI::App& app, const std::vector<std::string>& arguments) {
   const CLI::App& command = innermost(app);
   const std::string where = full_name(command);
   const std::string help = fmt::format("see '{} --help'", where);
+  const std::vector<std::string> verbs = command_names(command);
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
       dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
     const std::vector<std::string> options = option_names(command);
-    const std::vector<std::string> verbs = command_names(command);
     for (const std::string& argument : command.remaining()) {
       const std::string name = argument.substr(0, argument.find('='));
       if (name.starts_with("-"))
@@ -146,7 +175,7 @@ Error explain(const CLI::ParseError& error, const CLI::App& app, const std::vect
                    suggest(arguments.front(), verbs));
     }
   }
-  return Error(where, error.what(), help);
+  return Error(where, in_our_words(error.what(), command), verbs.empty() ? help : suggest("", verbs));
 }
 
 // Nothing at all, "help" and "help VERB" ask for what --help prints.

@@ -85,7 +85,95 @@ TEST_F(Cli, ErrorsSpeakOfWhatWasTyped) {
             "  hint: plan.ranks could be 48 or 96, or plan.pipeline 32 or 64\n");
   EXPECT_EQ(run(words("run study.yaml --pp 3")).err,
             "armilla: error: study.yaml:3:15: plan.ranks: --pp 3 does not divide 64 ranks\n"
-            "  hint: plan.ranks could be 63 or 66, or --pp 2 or 4\n");
+            "  hint: plan.ranks could be 48 or 72, or --pp 2 or 4\n");
+}
+
+TEST_F(Cli, HintsCanBeFollowed) {
+  const auto error = [](const std::string& line) {
+    const Outcome outcome = run(words(line));
+    EXPECT_EQ(outcome.code, 2) << line;
+    return outcome.err;
+  };
+  const std::string start = "run llama3-8b --machine dgx-h100 --ranks 64 ";
+  EXPECT_EQ(error(start + "--set machine"),
+            "armilla: error: --set machine: expected key=value\n  hint: for example --set "
+            "plan.micro_batches=4\n");
+  EXPECT_EQ(error(start + "--recompute block"),
+            "armilla: error: --recompute block: which blocks to recompute is missing\n"
+            "  hint: give --recompute-blocks, how many of every model chunk\n");
+  EXPECT_EQ(run({"run", "llama3-8b", "--machine", "dgx-h100", "--ranks", "64", "--pp", "2", "--stage-blocks",
+                 "[17, 17]", "--quiet"})
+                .err,
+            "");
+  EXPECT_EQ(error(start + "--pp 2 --schedule dualpipe --global-batch 64"),
+            "armilla: error: --global-batch 64: --schedule dualpipe with --micro-batches 2 and --pp 2\n"
+            "  hint: it needs an even number, at least 4: --global-batch could be 128\n");
+  EXPECT_EQ(error(start + "--precision float32"),
+            "armilla: error: --precision float32: unknown value 'float32'\n  hint: did you mean 'fp32'?\n");
+  EXPECT_EQ(error("run llama3-8b --machine dgx-h100 --ranks 1000000000"),
+            "armilla: error: --ranks 1000000000\n  hint: a job can have at most 16777216\n");
+  EXPECT_EQ(error("run gpt3 --machine dgx-h100"),
+            "armilla: error: gpt3: is neither a file nor a model of the zoo\n"
+            "  hint: did you mean 'gpt3-175b'?\n");
+  EXPECT_EQ(error(start + "--pipeline 2"),
+            "armilla: error: armilla run: unknown option '--pipeline'\n  hint: did you mean '--pp'?\n");
+  EXPECT_EQ(error("run resnet18 --tp 2 --tp 4"),
+            "armilla: error: armilla run: --tp is given twice\n  hint: see 'armilla run --help'\n");
+  EXPECT_EQ(error("check"),
+            "armilla: error: armilla check: NAME|FILE|PREFIX is required\n"
+            "  hint: see 'armilla check --help'\n");
+  EXPECT_EQ(error("zoo"),
+            "armilla: error: armilla zoo: a command is required\n  hint: known: list, show, fetch\n");
+  // What is no model at all is said before what else is missing.
+  std::filesystem::create_directory("empty");
+  EXPECT_EQ(error("run empty").find("--machine"), std::string::npos);
+  EXPECT_EQ(run(words("check h100")).code, 0);
+}
+
+TEST_F(Cli, CollectivesFitTheTerminal) {
+  const auto lines_of = [](const std::string& line, std::size_t width) {
+    std::ostringstream out, err;
+    EXPECT_EQ(run_main(words(line), {out, err, false, false, width}), 0) << line << err.str();
+    std::istringstream stream(out.str());
+    std::vector<std::string> lines;
+    for (std::string text; std::getline(stream, text);) lines.push_back(text);
+    return lines;
+  };
+  const std::vector<std::string> reports = {
+      "collective all-reduce --machine dgx-a100 --ranks 64 --bytes 1MiB,1GiB --algorithm ring,direct",
+      "collective all-to-all --machine gb200-nvl72 --bytes 64MB",
+      "list algorithms",
+      "list formats",
+      "show ring",
+      "show dgx-h100",
+      "zoo list"};
+  for (const std::size_t width : {std::size_t{60}, std::size_t{80}}) {
+    for (const std::string& report : reports) {
+      for (const std::string& line : lines_of(report, width)) {
+        const bool word = line.find_last_of(' ') == line.find_first_not_of(' ') - 1;  // cannot be broken
+        EXPECT_TRUE(line.size() <= width || word) << report << ", " << width << ": " << line;
+      }
+    }
+  }
+}
+
+TEST_F(Cli, ACollectiveSaysWhatItIs) {
+  const auto report = [](const std::string& line) { return run(words("collective " + line)); };
+  const Outcome barrier = report("barrier --machine dgx-a100");
+  EXPECT_EQ(barrier.out.find("bytes"), std::string::npos) << barrier.out;
+  EXPECT_EQ(barrier.out.find("GB "), std::string::npos) << barrier.out;
+  EXPECT_EQ(report("all-reduce --machine dgx-a100 --ranks 1").out.find("algorithm"), std::string::npos);
+  EXPECT_EQ(report("all-reduce --machine dgx-a100 --bytes 1MiB,,2MiB").err,
+            "armilla: error: --bytes 1MiB,,2MiB: a size is missing between the commas\n");
+  EXPECT_EQ(report("all-reduce --machine dgx-a100 --bytes 1MiB..").err,
+            "armilla: error: --bytes 1MiB..: '1MiB..' is no range of sizes\n"
+            "  hint: a range has both its ends, such as 1MiB..1GiB\n");
+  const std::string slow = run({"collective", "all-reduce", "--machine", "dgx-h100", "--ranks", "64", "--set",
+                                "what_if.links=[{dimension: rail, ranks: 3, bandwidth: 0.1}]"})
+                               .out;
+  EXPECT_NE(slow.find("of dgx-h100, what if\n"), std::string::npos) << slow;
+  EXPECT_NE(slow.find("what if  links of rank 3 in rail have 0.1 times the bandwidth\n"), std::string::npos)
+      << slow;
 }
 
 TEST_F(Cli, NotesKeepTheirWords) {

@@ -7,8 +7,10 @@
 
 #include "base/error.h"
 #include "cli/model_flags.h"
+#include "lower/plan_places.h"
 #include "read/machine_yaml.h"
 #include "read/namesake.h"
+#include "read/read.h"
 #include "read/study_yaml.h"
 
 namespace armilla {
@@ -119,6 +121,11 @@ constexpr std::array kSwitches = {
 void replace_key(std::string& text, std::string_view key, std::string_view flag) {
   for (std::size_t at = 0; (at = text.find(key, at)) != std::string::npos;) {
     const std::size_t end = at + key.size();
+    // "--set plan.batch=4" is to be typed as it stands.
+    if (end < text.size() && text[end] == '=') {
+      at = end;
+      continue;
+    }
     const auto belongs = [](char c) { return (c >= 'a' && c <= 'z') || c == '_' || c == '.' || c == '-'; };
     const bool starts = at == 0 || !belongs(text[at - 1]);
     // A full stop after a key ends a sentence.
@@ -132,15 +139,23 @@ void replace_key(std::string& text, std::string_view key, std::string_view flag)
   }
 }
 
-// "a,b" as a list; a single word stays one, which is how a list's alternative is written.
+// "a,b" or "[a, b]" as a list; a single word stays one, which is how a list's alternative is written.
 std::string yaml_value(const StudyFlag& flag, std::string_view text) {
+  if (flag.value == Value::list && text.starts_with('[') && text.ends_with(']')) {
+    text.remove_prefix(1);
+    text.remove_suffix(1);
+  }
   const bool digits = text.find_first_not_of("0123456789") == std::string_view::npos;
   if (flag.value == Value::scalar || (text.find(',') == std::string_view::npos && !digits))
     return yaml_scalar(text);
   std::vector<std::string> items;
+  const auto add = [&](std::string_view item) {
+    item.remove_prefix(std::min(item.find_first_not_of(' '), item.size()));
+    items.emplace_back(item);
+  };
   for (std::size_t comma; (comma = text.find(',')) != std::string_view::npos; text.remove_prefix(comma + 1))
-    items.emplace_back(text.substr(0, comma));
-  items.emplace_back(text);
+    add(text.substr(0, comma));
+  add(text);
   return yaml_list(items);
 }
 
@@ -192,6 +207,7 @@ Config StudyFlags::configuration(std::string_view command) const {
   if (!study) set("model.name", yaml_scalar(input), std::string(command));
   if (!machine.empty()) set("machine", yaml_scalar(machine), "--machine " + machine);
   if (!study && machine.empty() && !sets("machine")) {
+    is_described(input);  // what is no model at all needs no machine
     throw Error(std::string(command), "--machine is missing",
                 "name one, such as dgx-a100 ('armilla list machines'), or give a study file");
   }
@@ -238,11 +254,17 @@ std::string StudyFlags::as_typed(std::string_view text) const {
 
 Error StudyFlags::as_typed(const Error& error) const {
   std::string where = error.where, message = as_typed(error.message);
-  // "--tp 6: --tp 6 does not divide ..." and "study.yaml:3:5: plan.tensor: plan.tensor 6 does not ..." say it
-  // twice.
+  // "--tp 6: --tp 6 does not divide ...", "--vpp 3: --schedule zb-v with --vpp 3" and "study.yaml:3:5:
+  // plan.tensor: plan.tensor 6 does not ..." say it twice.
   const std::size_t last = where.rfind(": ");
   const std::string_view name = std::string_view(where).substr(last == std::string::npos ? 0 : last + 2);
-  if (!name.empty() && message.starts_with(std::string(name) + " "))
+  const std::size_t said = name.empty() ? std::string::npos : message.find(name);
+  const bool flag_and_value = name.starts_with("--") && name.find(' ') != std::string_view::npos;
+  const std::size_t end = said == std::string::npos ? 0 : said + name.size();
+  const bool whole = said != std::string::npos && (said == 0 || message[said - 1] == ' ') &&
+                     (end == message.size() ? flag_and_value : message[end] == ' ');
+  const bool flags_alone = where == kWholePlan && message.starts_with("--");  // "plan: --ranks 1000000000"
+  if (flags_alone || (whole && (said == 0 || flag_and_value)))
     where.resize(last == std::string::npos ? 0 : last);
   return Error(where, message, as_typed(error.hint));
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/duration.h"
@@ -28,10 +29,16 @@ Goodput goodput(const Failures& failures, std::int64_t ranks, double iteration, 
   const auto nodes = static_cast<double>((ranks + failures.ranks_per_node - 1) / failures.ranks_per_node);
   result.mtbf = failures.mtbf_of_node / nodes;
   result.failures_per_day = 86400 / result.mtbf;
-  // Checkpoints that cost nothing are written after every iteration.
-  result.optimal_interval = failures.checkpoint > 0
-                                ? result.mtbf * optimal_share_of_mtbf(failures.checkpoint / result.mtbf)
-                                : iteration;
+  if (failures.interval > 0 && failures.interval < iteration) {
+    throw Error(
+        failures.interval_where,
+        fmt::format("a checkpoint every {}, but an iteration takes {}", duration_text(failures.interval),
+                    duration_text(iteration)),
+        "a checkpoint follows a whole iteration: give a longer interval, or leave it out for the best");
+  }
+  // Between iterations: checkpoints that cost nothing are written after every one.
+  const double best = result.mtbf * optimal_share_of_mtbf(failures.checkpoint / result.mtbf);
+  result.optimal_interval = failures.checkpoint > 0 ? std::max(best, iteration) : iteration;
   result.interval = failures.interval > 0 ? failures.interval : result.optimal_interval;
   if (iteration > 0) result.iterations = result.interval / iteration;
   const double wall = result.mtbf * std::exp(failures.restart / result.mtbf) *

@@ -7,7 +7,8 @@
 // time for tau of training, failures during checkpoint and restart included (equation 20):
 //   T(tau) = M e^(R / M) (e^((tau + d) / M) - 1)
 // goodput = tau / T(tau). The optimum solves e^((tau + d) / M) (1 - tau / M) = 1; it is solved numerically.
-// Young 1974: tau = sqrt(2 d M) for small d / M.
+// Young 1974: tau = sqrt(2 d M) for small d / M. Checkpoints are written between iterations: tau is at least
+// one of them.
 // Not modelled: failures that come together, spares that run out, asynchronous checkpoints, slow nodes that
 // do not fail.
 #pragma once
@@ -29,7 +30,8 @@ struct Goodput {
   double iteration = 0;  // effective, seconds: simulated iteration / share
 };
 
-// `iteration` in seconds. Throws Error (at `where`) where no progress can be expected.
+// `iteration` in seconds. Throws Error for checkpoints within an iteration, and (at `where`) where no
+// progress can be expected.
 Goodput goodput(const Failures& failures, std::int64_t ranks, double iteration, const std::string& where);
 
 }  // namespace armilla

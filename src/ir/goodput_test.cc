@@ -81,6 +81,22 @@ TEST(Goodput, FreeCheckpointsAreWrittenAfterEveryIteration) {
   EXPECT_DOUBLE_EQ(result.iterations, 1);
 }
 
+TEST(Goodput, NoCheckpointIsWrittenWithinAnIteration) {
+  Failures failures = thousand_nodes();
+  failures.interval = 1;
+  failures.interval_where = "--set what_if.failures.interval=1s";
+  EXPECT_EQ(error_of([&] { goodput(failures, 8000, 4.5236, ""); }),
+            "--set what_if.failures.interval=1s: a checkpoint every 1 s, but an iteration takes 4.524 s\n"
+            "  hint: a checkpoint follows a whole iteration: give a longer interval, or leave it out for the "
+            "best");
+  failures.interval = 4.5236;
+  EXPECT_DOUBLE_EQ(goodput(failures, 8000, 4.5236, "").iterations, 1);
+  // Nor by the optimum.
+  failures.interval = 0;
+  failures.checkpoint = 1e-6;
+  EXPECT_DOUBLE_EQ(goodput(failures, 8000, 600, "").optimal_interval, 600);
+}
+
 TEST(Goodput, AJobThatCannotProgressIsAnError) {
   Failures failures = thousand_nodes();
   failures.restart = 1e9;

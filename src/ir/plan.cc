@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/nearest_divisor.h"
@@ -140,8 +141,11 @@ void validate_degrees(const Plan& plan, const std::string& where) {
     std::string hint =
         fmt::format("tensor x context x data could be {}", nearest_multiples(experts, stage_ranks));
     if (stage_ranks % plan.experts_tensor() == 0) {
+      const std::int64_t room = stage_ranks / plan.experts_tensor();
+      // What divides the degree that was asked for divides the model's experts, too, if that does.
+      const std::int64_t common = std::gcd(room, plan.expert);
       hint = fmt::format("plan.expert could be {}, or {}",
-                         nearest_divisors(stage_ranks / plan.experts_tensor(), plan.expert), hint);
+                         nearest_divisors(common > 1 ? common : room, plan.expert), hint);
     }
     throw Error(
         where,

@@ -55,6 +55,11 @@ TEST(Plan, DegreesMustDivideTheRanks) {
             "plan: plan.expert 3 x plan.expert_tensor 4 does not divide the 32 ranks of a pipeline "
             "stage (tensor 4 x context 1 x data 8)\n"
             "  hint: plan.expert could be 2 or 4, or tensor x context x data could be 24 or 36");
+  // What no model of 8 experts could be shared out by is not proposed for 8.
+  EXPECT_EQ(refusal([](Plan& plan) { plan.ranks = 60, plan.expert = 8; }),
+            "plan: plan.expert 8 x plan.expert_tensor 1 does not divide the 60 ranks of a pipeline "
+            "stage (tensor 1 x context 1 x data 60)\n"
+            "  hint: plan.expert could be 4, or tensor x context x data could be 56 or 64");
   EXPECT_EQ(refusal([](Plan& plan) { plan.ranks = std::int64_t{1} << 40; }),
             "plan: plan.ranks 1099511627776\n  hint: ranks must be between 1 and 16777216");
 }

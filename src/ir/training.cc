@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/error.h"
 
 namespace armilla {
@@ -12,10 +14,12 @@ std::optional<TrainingTime> training_time(const Run& run) {
     return {};
   const Plan& plan = run.study.plan;
   const auto sequence = static_cast<double>(run.model.facts.sequence);
+  const double batch = static_cast<double>(plan.batch) * static_cast<double>(plan.data());
   TrainingTime time;
   time.samples = goal.samples > 0 ? goal.samples : goal.tokens / sequence;
-  time.tokens = time.samples * sequence;
-  time.iterations = time.samples / (static_cast<double>(plan.batch) * static_cast<double>(plan.data()));
+  time.tokens = goal.samples > 0 ? goal.samples * sequence : goal.tokens;
+  // One division: a whole number of iterations stays one.
+  time.iterations = std::ceil(goal.samples > 0 ? goal.samples / batch : goal.tokens / (batch * sequence));
   time.seconds = time.iterations * (run.goodput ? run.goodput->iteration : in_seconds(run.result.iteration));
   time.device_seconds = time.seconds * static_cast<double>(plan.ranks);
   return time;

@@ -1,8 +1,9 @@
 // How long the whole training takes, where a study tells how much data it reads (`training` in a study file).
 //
 //   iterations = tokens / (samples of an iteration x tokens of a sample), or samples / samples of an
-//   iteration time       = iterations x iteration time; with failures (ir/goodput.h) that of the long run
-// Iterations are not rounded. Not modelled: evaluation, checkpoints without failures, a batch or a sequence
+//                iteration; the last one counts as a whole one
+//   time       = iterations x iteration time; with failures (ir/goodput.h) that of the long run
+// Not modelled: evaluation, checkpoints without failures, a batch or a sequence
 // that grows on the way, epochs that end with a partial batch.
 #pragma once
 

@@ -39,6 +39,32 @@ TEST(Training, TakesAsManyIterationsAsItHasData) {
   EXPECT_FALSE(training_time(run));
 }
 
+// 32 samples of 100 tokens make an iteration: none is shorter than a whole one.
+TEST(Training, TheLastIterationCountsAsAWholeOne) {
+  auto run = short_run();
+  run.study.training.tokens = 1;
+  EXPECT_DOUBLE_EQ(training_time(run)->iterations, 1);
+  EXPECT_DOUBLE_EQ(training_time(run)->seconds, 2);
+  EXPECT_DOUBLE_EQ(training_time(run)->device_seconds, 32);
+  run.study.training.tokens = 3201;
+  EXPECT_DOUBLE_EQ(training_time(run)->iterations, 2);
+  EXPECT_DOUBLE_EQ(training_time(run)->seconds, 4);
+  run.study.training = {0, 33, ""};
+  EXPECT_DOUBLE_EQ(training_time(run)->iterations, 2);
+}
+
+// A tenth of a batch of 3 and the like have no exact binary fraction.
+TEST(Training, WholeNumbersOfIterationsStayWhole) {
+  auto run = short_run();
+  for (std::int64_t batch = 1; batch < 60; ++batch) {
+    run.study.plan.batch = batch;
+    for (double iterations = 1; iterations < 2000; iterations += 7) {
+      run.study.training = {iterations * 400 * static_cast<double>(batch), 0, ""};
+      ASSERT_DOUBLE_EQ(training_time(run)->iterations, iterations) << batch;
+    }
+  }
+}
+
 TEST(Training, TokensNeedAModelThatHasSome) {
   auto run = short_run();
   check_training({1e9, 0, "--tokens 1B"}, run.model);

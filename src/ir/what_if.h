@@ -48,6 +48,7 @@ struct Failures {
   double checkpoint = 0;  // to write one, while training stands still
   double restart = 0;     // to notice, replace, reload
   double interval = 0;    // of training between checkpoints; 0: the optimum
+  std::string interval_where = "what_if.failures.interval";  // where it was given
 };
 
 struct WhatIf {

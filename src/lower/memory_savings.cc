@@ -35,10 +35,12 @@ std::vector<Option> options_of(const Model& model, const Plan& plan) {
     options.push_back(std::move(option));
   };
   if (plan.recompute != Recompute::none) {
+    const bool no_blocks = plan.recompute == Recompute::block && plan.recompute_blocks == 0;
     const bool flash = plan.recompute == Recompute::selective && has_flash_attention(model);
     add(
         plan.recompute == Recompute::block ? "recompute_blocks" : "recompute",
-        fmt::format("recompute {}", name_of(plan.recompute)), "what is computed again takes time",
+        fmt::format("recompute {}", name_of(plan.recompute)),
+        no_blocks ? "no block is computed again" : "what is computed again takes time",
         [](Plan& without) { without.recompute = Recompute::none; },
         flash ? "flash attention keeps nothing that could be freed" : "");
   }

@@ -61,6 +61,19 @@ TEST(PlanNotes, ShardingNeedsSomebodyToShareWith) {
   EXPECT_THAT(settings_without_effect(request, plan, {}), IsEmpty());
 }
 
+TEST(PlanNotes, ZeRO3HasNoBuckets) {
+  PlanRequest request;
+  request.places = {{"bucket", "--bucket 10GiB"}, {"first_bucket", "--first-bucket 1GiB"}};
+  Plan plan;
+  plan.ranks = 8;
+  plan.zero_stage = 3;
+  EXPECT_THAT(settings_without_effect(request, plan, {}),
+              ElementsAre("--bucket 10GiB has no effect: ZeRO-3 exchanges gradients block by block",
+                          "--first-bucket 1GiB has no effect: ZeRO-3 exchanges gradients block by block"));
+  plan.zero_stage = 2;
+  EXPECT_THAT(settings_without_effect(request, plan, {}), IsEmpty());
+}
+
 TEST(PlanNotes, SayHowABatchWasCut) {
   PlanRequest request;
   Plan plan;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,17 +35,22 @@ void require_positive(const Count& count, std::string_view name, const std::stri
 // Degrees and ranks: derives at most one degree, and the ranks where they are not said.
 class Degrees {
  public:
-  Degrees(const PlanRequest& request, std::int64_t devices, bool elastic)
+  Degrees(const PlanRequest& request, std::int64_t devices, bool elastic, std::int64_t group)
       : where_(request.where),
         ranks_where_(request.ranks_where.empty() ? request.where : request.ranks_where),
         devices_(devices),
         elastic_(elastic),
+        group_(group),
         ranks_(request.ranks),
         tensor_(request.tensor),
         context_(request.context),
         data_(request.data),
         pipeline_(request.pipeline) {
     require_positive(ranks_, "plan.ranks", ranks_where_);
+    if (ranks_ && *ranks_ > kMostRanks) {
+      throw Error(ranks_where_, fmt::format("plan.ranks {}", *ranks_),
+                  fmt::format("a job can have at most {}", kMostRanks));
+    }
     require_positive(tensor_, "plan.tensor", where_);
     require_positive(context_, "plan.context", where_);
     require_positive(data_, "plan.data", where_);
@@ -112,7 +118,8 @@ class Degrees {
 
   // Other ranks, or another value of the one degree that stands in the way.
   std::string nearest_legal(std::int64_t product) const {
-    std::string hint = fmt::format("plan.ranks could be {}", nearest_multiples(product, *ranks_));
+    const std::int64_t unit = *ranks_ > group_ ? std::lcm(product, group_) : product;
+    std::string hint = fmt::format("plan.ranks could be {}", nearest_multiples(unit, *ranks_));
     for (const auto& [name, degree] : given_degrees()) {
       const std::int64_t others = product / degree;
       if (*ranks_ % others != 0) continue;
@@ -171,6 +178,7 @@ class Degrees {
   const std::string& ranks_where_;
   std::int64_t devices_;
   bool elastic_;
+  std::int64_t group_;
   Count ranks_, tensor_, context_, data_, pipeline_;
 };
 
@@ -288,10 +296,46 @@ void resolve_types(const PlanRequest& request, bool described, Plan& plan) {
   plan.optimizer = request.optimizer.value_or(described ? Optimizer::adam : Optimizer::momentum);
 }
 
-Plan resolve(const PlanRequest& request, std::int64_t devices, bool elastic, bool described) {
+// Of a batch that was given, micro-batches must divide it as well as suit the schedule.
+std::string micro_batches_hint(const PlanRequest& request, const Plan& plan, const std::string& where) {
+  std::int64_t below = 0, above = 0;
+  for (std::int64_t count = 1;
+       count <= std::min(plan.batch, 2 * kMicroBatchesPerStage * plan.pipeline + plan.micro_batches);
+       ++count) {
+    if (plan.batch % count != 0 || !suits_schedule(plan, count, where)) continue;
+    if (count <= plan.micro_batches) below = count;
+    if (count >= plan.micro_batches && above == 0) above = count;
+  }
+  if (below > 0 || above > 0) {
+    return below > 0 && above > below ? fmt::format("plan.micro_batches could be {} or {}", below, above)
+                                      : fmt::format("plan.micro_batches could be {}", std::max(below, above));
+  }
+  Plan larger = plan;
+  for (larger.batch = plan.batch + 1; larger.batch <= plan.batch + 2 * plan.pipeline; ++larger.batch) {
+    if (!suits_schedule(larger, derived_micro_batches(larger, where), where)) continue;
+    return request.global_batch ? fmt::format("plan.global_batch could be {}", larger.batch * plan.data())
+                                : fmt::format("plan.batch could be {}", larger.batch);
+  }
+  return {};
+}
+
+void check_schedule_of(const PlanRequest& request, const Plan& plan, const std::string& where) {
+  try {
+    check_schedule(plan, 1, where);
+  } catch (const Error& error) {
+    const std::size_t counts = error.hint.find("plan.micro_batches could be");
+    if (counts == std::string::npos || !(request.batch || request.global_batch)) throw;
+    const std::string hint = micro_batches_hint(request, plan, where);
+    if (hint.empty()) throw;
+    throw Error(error.where, error.message, error.hint.substr(0, counts) + hint);
+  }
+}
+
+Plan resolve(const PlanRequest& request, std::int64_t devices, bool elastic, bool described,
+             std::int64_t group) {
   Plan plan = request.plan;
   const std::string& where = request.where;
-  Degrees(request, devices, elastic).resolve(plan);
+  Degrees(request, devices, elastic, group).resolve(plan);
   if (plan.schedule == PipelineSchedule::one_f_one_b && plan.virtual_stages > 1)
     plan.schedule = PipelineSchedule::interleaved;
   if (plan.schedule == PipelineSchedule::zb_v && plan.virtual_stages == 1) plan.virtual_stages = 2;
@@ -304,14 +348,15 @@ Plan resolve(const PlanRequest& request, std::int64_t devices, bool elastic, boo
   plan.batch = request.plan.batch;
   resolve_batch(request, described, plan);
   validate_plan(plan, where);
-  check_schedule(plan, 1, where);
+  check_schedule_of(request, plan, where);
   return plan;
 }
 
 }  // namespace
 
-Plan resolve_plan(const PlanRequest& request, std::int64_t devices, bool elastic, bool described) {
-  return with_places(request, [&] { return resolve(request, devices, elastic, described); });
+Plan resolve_plan(const PlanRequest& request, std::int64_t devices, bool elastic, bool described,
+                  std::int64_t group) {
+  return with_places(request, [&] { return resolve(request, devices, elastic, described, group); });
 }
 
 }  // namespace armilla

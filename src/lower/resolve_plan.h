@@ -30,8 +30,9 @@
 namespace armilla {
 
 // `devices`: of the machine as given; `elastic`: it takes any number. `described`: the model is one by
-// description. Throws Error.
-Plan resolve_plan(const PlanRequest& request, std::int64_t devices, bool elastic, bool described);
+// description. `group`: more ranks than that come in whole groups of so many. Throws Error.
+Plan resolve_plan(const PlanRequest& request, std::int64_t devices, bool elastic, bool described,
+                  std::int64_t group = 1);
 
 // What the model itself forbids: degrees that do not divide heads, experts, sequence; stages without blocks.
 void check_plan_for_model(const Plan& plan, const Model& model, const std::string& where);

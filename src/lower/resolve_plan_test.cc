@@ -83,6 +83,44 @@ TEST(ResolvePlan, DegreesThatClashAreNamed) {
             "  hint: plan.expert could be 4 or 8, or tensor x context x data could be 60 or 65");
 }
 
+// Hints are for plans that pass.
+TEST(ResolvePlan, ProposedRanksFillTheMachinesGroups) {
+  PlanRequest request;
+  request.where = request.ranks_where = "plan";
+  request.tensor = 4, request.pipeline = 3, request.ranks = 64;
+  EXPECT_EQ(error_of([&] { resolve_plan(request, 64, true, true, 8); }),
+            "plan: plan.tensor 4 x plan.pipeline 3 = 12 does not divide 64 ranks\n"
+            "  hint: plan.ranks could be 48 or 72, or plan.pipeline 2 or 4");
+  request.ranks = 1'000'000'000;
+  EXPECT_EQ(error_of([&] { resolve_plan(request, 64, true, true, 8); }),
+            "plan: plan.ranks 1000000000\n  hint: a job can have at most 16777216");
+}
+
+TEST(ResolvePlan, ProposedMicroBatchesDivideTheBatch) {
+  const auto interleaved = [](PlanRequest& r) {
+    r.pipeline = 4;
+    r.plan.virtual_stages = 2;
+  };
+  EXPECT_EQ(refusal([&](PlanRequest& r) { interleaved(r), r.batch = 10; }),
+            "plan: plan.schedule interleaved takes micro-batches in groups of plan.pipeline 4, and 10 is no "
+            "multiple of it\n  hint: plan.batch could be 12");
+  EXPECT_EQ(refusal([&](PlanRequest& r) { interleaved(r), r.global_batch = 160; }),
+            "plan: plan.schedule interleaved takes micro-batches in groups of plan.pipeline 4, and 10 is no "
+            "multiple of it\n  hint: plan.global_batch could be 192");
+  EXPECT_EQ(refusal([&](PlanRequest& r) { interleaved(r), r.batch = 24, r.micro_batches = 6; }),
+            "plan: plan.schedule interleaved takes micro-batches in groups of plan.pipeline 4, and 6 is no "
+            "multiple of it\n  hint: plan.micro_batches could be 4 or 8");
+  EXPECT_EQ(refusal([&](PlanRequest& r) { interleaved(r), r.batch = 20, r.micro_batches = 10; }),
+            "plan: plan.schedule interleaved takes micro-batches in groups of plan.pipeline 4, and 10 is no "
+            "multiple of it\n  hint: plan.micro_batches could be 4 or 20");
+  EXPECT_EQ(refusal([](PlanRequest& r) {
+              r.pipeline = 2, r.batch = 2;
+              r.plan.schedule = PipelineSchedule::dualpipe;
+            }),
+            "plan: plan.schedule dualpipe with plan.micro_batches 2 and plan.pipeline 2\n"
+            "  hint: it needs an even number, at least 4: plan.batch could be 4");
+}
+
 std::vector<std::int64_t> batches(const Change& change, bool described = true) {
   const Plan plan = resolved(change, described);
   return {plan.global_batch(), plan.batch, plan.micro_batch(), plan.micro_batches};
@@ -167,7 +205,7 @@ TEST(ResolvePlan, BatchesThatClashAreNamed) {
             "plan: sizes overflow 64 bits\n  hint: check the dimensions");
   EXPECT_EQ(with([](PlanRequest& r) { r.plan.virtual_stages = 2, r.batch = 7; }),
             "plan: plan.schedule interleaved takes micro-batches in groups of plan.pipeline 2, and 7 is no "
-            "multiple of it\n  hint: plan.micro_batches could be 6 or 8");
+            "multiple of it\n  hint: plan.batch could be 8");
 }
 
 TEST(ResolvePlan, SchedulesAndTypesFollow) {

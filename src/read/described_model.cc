@@ -121,9 +121,12 @@ Model build_described_model(const ModelDescription& d, const ModelOptions& optio
   } catch (const Error& error) {
     build_model(d, 1, d.sequence);  // throws when it is not for batch and sequence
     throw Error(d.name,
-                fmt::format("a micro-batch of {} samples{} is too much to be computed with ({})", batch,
-                            sequence > 0 ? fmt::format(" of {} tokens", sequence) : "", error.message),
-                "give smaller micro-batches or a shorter sequence");
+                fmt::format("a micro-batch of {} sample{}{} is too much to be computed with ({})", batch,
+                            batch == 1 ? "" : "s", sequence > 0 ? fmt::format(" of {} tokens", sequence) : "",
+                            error.message),
+                batch == 1      ? "give a shorter sequence"
+                : sequence == 0 ? "give smaller micro-batches"
+                                : "give smaller micro-batches or a shorter sequence");
   }
 }
 

@@ -31,7 +31,18 @@ void set_bucket(const Config& config, std::string_view key, Bytes& value) {
   if (value.value < 1) throw Error(given->where(), "a gradient bucket must hold at least 1 byte");
 }
 
+// What other tools call a type.
+constexpr std::pair<std::string_view, std::string_view> kSpelledOut[] = {
+    {"bfloat16", "bf16"}, {"float16", "fp16"}, {"half", "fp16"},  {"float32", "fp32"},
+    {"float", "fp32"},    {"float64", "fp64"}, {"float8", "fp8"}, {"tfloat32", "tf32"}};
+
 DType read_floating(const Config& config) {
+  for (const auto& [spelled, name] : kSpelledOut) {
+    if (config.is_scalar() && config.text() == spelled) {
+      throw Error(config.where(), fmt::format("unknown value '{}'", spelled),
+                  fmt::format("did you mean '{}'?", name));
+    }
+  }
   std::vector<std::string_view> names;
   for (const std::string_view name : dtype_names()) {
     if (is_floating(*dtype_from_name(name))) names.push_back(name);
@@ -164,12 +175,12 @@ void read_recompute(const Config& config, Plan& plan) {
   const auto blocks = config.find("recompute_blocks");
   if (!blocks && plan.recompute == Recompute::block)
     throw Error(config.at("recompute").where(), "which blocks to recompute is missing",
-                "give recompute_blocks, how many of every model chunk");
+                "give plan.recompute_blocks, how many of every model chunk");
   if (!blocks) return;
   plan.recompute_blocks = blocks->count(0, INT32_MAX);
   if (config.has("recompute") && plan.recompute != Recompute::block) {
     throw Error(blocks->where(), fmt::format("is given beside recompute '{}'", name_of(plan.recompute)),
-                "recompute_blocks goes with recompute: block");
+                "plan.recompute_blocks goes with plan.recompute block");
   }
   plan.recompute = Recompute::block;
 }

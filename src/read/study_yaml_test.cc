@@ -165,7 +165,7 @@ TEST(StudyYaml, RefusesHybridPlansThatMakeNoSense) {
             "  hint: known: none, optimizer, activations");
   EXPECT_EQ(study_error(kSmall, {"plan.recompute=full", "plan.recompute_blocks=2"}),
             "--set plan.recompute_blocks=2: is given beside recompute 'full'\n"
-            "  hint: recompute_blocks goes with recompute: block");
+            "  hint: plan.recompute_blocks goes with plan.recompute block");
 }
 
 TEST(StudyYaml, ReadsWhatIf) {

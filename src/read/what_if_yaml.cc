@@ -88,8 +88,13 @@ Failures read_failures(const Config& config) {
   failures.checkpoint = read_duration(config, "checkpoint");
   failures.restart = read_duration(config, "restart");
   failures.interval = read_duration(config, "interval");
-  if (const auto interval = config.find("interval"); interval && !(failures.interval > 0))
-    throw Error(interval->where(), "checkpoints without training between them", "leave it out for the best");
+  if (const auto interval = config.find("interval")) {
+    failures.interval_where = interval->where();
+    if (!(failures.interval > 0)) {
+      throw Error(failures.interval_where, "checkpoints without training between them",
+                  "leave it out for the best");
+    }
+  }
   config.reject_unknown_keys();
   return failures;
 }

@@ -209,6 +209,15 @@ std::string check_input(const std::string& input, const CheckOptions& options) {
     return describe(load_machine(input, input)) + (note.empty() ? "" : "\n  note: " + note);
   }
   if (device_name) return fmt::format("device '{}'", load_device(input, input).name);
+  // "h100" means them for a run, too.
+  if (!model_name && !std::filesystem::exists(input, ignored)) {
+    std::string meant;
+    for (const std::string& name : machines_meant(input))
+      meant += (meant.empty() ? "" : "; ") + describe(load_machine(name, name));
+    for (const std::string& name : devices_meant(input))
+      meant += fmt::format("{}device '{}'", meant.empty() ? "" : "; ", name);
+    if (!meant.empty()) return meant;
+  }
   return check_model(input, options.model);
 }
 

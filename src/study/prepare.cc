@@ -48,8 +48,11 @@ void check_what_if(const WhatIf& what_if, const Machine& machine, std::int64_t r
 Study prepare_study(Study study) {
   validate_machine(study.machine);
   settle_default_precision(study);
-  study.plan = resolve_plan(study.request, rank_count(study.machine), study.machine.elastic,
-                            is_described(study.model.name));
+  const std::int64_t devices = rank_count(study.machine);
+  const std::int64_t nodes =
+      study.machine.dimensions.empty() ? devices : study.machine.dimensions.back().size;
+  study.plan = resolve_plan(study.request, devices, study.machine.elastic, is_described(study.model.name),
+                            devices / nodes);
   study.machine =
       with_ranks(study.machine, study.plan.ranks, study.machine.elastic, study.request.ranks_where);
   cut_devices(study.machine, study.plan.ranks);

@@ -21,6 +21,17 @@ Run run_collective(const Study& machine, CollectiveKind kind, Bytes bytes, const
   }
   study.machine =
       with_ranks(study.machine, study.plan.ranks, study.machine.elastic, study.request.ranks_where);
+  // Nothing is computed, and nothing lasts long enough to fail.
+  WhatIf& what_if = study.what_if;
+  const auto idle = [&](bool given, std::string_view key) {
+    if (given) run.notes.push_back(fmt::format("{} has no effect: a collective alone computes nothing", key));
+  };
+  idle(!what_if.ranks.empty(), "what_if.ranks");
+  idle(what_if.jitter.deviation > 0, "what_if.jitter");
+  idle(what_if.failures.mtbf_of_node > 0, "what_if.failures");
+  what_if.ranks.clear();
+  what_if.jitter = {};
+  what_if.failures = {};
   run.workload = kind == CollectiveKind::barrier ? std::string(name_of(kind))
                                                  : fmt::format("{} of {}", name_of(kind), to_text(bytes));
 

@@ -42,6 +42,18 @@ TEST(RunCollective, ABarrierMovesNothing) {
   EXPECT_EQ(run.graph.collectives[0].bytes, Bytes(0));
 }
 
+TEST(RunCollective, WhatIsComputedOrFailsHasNoEffect) {
+  const auto run =
+      run_collective(ring("what_if: {ranks: [{ranks: 0, time: 2}], jitter: {deviation: 0.1}, links: "
+                          "[{dimension: ring, ranks: 3, bandwidth: 0.5}]}\n"),
+                     CollectiveKind::all_reduce, Bytes(800'000));
+  ASSERT_GE(run.notes.size(), 2U);
+  EXPECT_EQ(run.notes[0], "what_if.ranks has no effect: a collective alone computes nothing");
+  EXPECT_EQ(run.notes[1], "what_if.jitter has no effect: a collective alone computes nothing");
+  EXPECT_TRUE(run.study.what_if.ranks.empty());
+  EXPECT_EQ(run.study.what_if.links.size(), 1U);
+}
+
 // Without a choice, no power of two is more than 6 % faster, on any of these machines at any of these sizes.
 TEST(RunCollective, TheNumberOfChunksIsChosenBySize) {
   const auto time = [](const std::string& machine, CollectiveKind kind, std::int64_t bytes,

@@ -40,11 +40,19 @@ void add_notes(Run& run, const CostModel& cost) {
   }
   const std::string batch = batch_note(study.request, study.plan, !run.model.facts.family.empty());
   if (!batch.empty()) run.notes.push_back(batch);
+  const bool uneven =
+      study.plan.expert > 1 && run.model.facts.experts > 0 && study.plan.expert_load != ExpertLoad::uniform;
   const bool default_skew = !study.request.places.contains("expert_skew");
-  if (study.plan.expert > 1 && run.model.facts.experts > 0 && default_skew &&
-      study.plan.expert_load != ExpertLoad::uniform) {
-    run.notes.push_back(fmt::format("expert loads are {} with plan.expert_skew {:g}, the default",
-                                    name_of(study.plan.expert_load), study.plan.expert_skew));
+  const bool default_seed =
+      study.plan.expert_load == ExpertLoad::random && !study.request.places.contains("seed");
+  if (uneven && (default_skew || default_seed)) {
+    std::string defaults;
+    if (default_skew) defaults = fmt::format("plan.expert_skew {:g}", study.plan.expert_skew);
+    if (default_seed)
+      defaults += fmt::format("{}plan.seed {}", defaults.empty() ? "" : " and ", study.plan.seed);
+    run.notes.push_back(fmt::format("expert loads are {} with {}, the default{}",
+                                    name_of(study.plan.expert_load), defaults,
+                                    default_skew && default_seed ? "s" : ""));
   }
   const std::vector<std::string> idle = settings_without_effect(study.request, study.plan, run.model.facts);
   run.notes.insert(run.notes.end(), idle.begin(), idle.end());

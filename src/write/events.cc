@@ -43,9 +43,9 @@ std::string_view dtype_text(const JobEvent& event) {
 
 std::string computation_section(const EventTable& table, const TextStyle& style) {
   TextTable rows{{{"computation", false, kNameWidth},
-                  {"phase", false},
-                  {"m x n x k", false, kShapeWidth},
-                  {"type", false},
+                  {"phase", false, SIZE_MAX, 2},
+                  {"m x n x k", false, kShapeWidth, 1},
+                  {"type", false, SIZE_MAX, 3},
                   {"count"},
                   {"time"},
                   {"%"}},
@@ -62,9 +62,9 @@ std::string computation_section(const EventTable& table, const TextStyle& style)
 std::string communication_section(const EventTable& table, const TextStyle& style) {
   TextTable rows{{{"communication", false},
                   {"bytes"},
-                  {"ranks"},
-                  {"node", false},
-                  {"over", false, kNameWidth},
+                  {"ranks", true, SIZE_MAX, 1},
+                  {"node", false, SIZE_MAX, 3},
+                  {"over", false, kNameWidth, 2},
                   {"count"},
                   {"time"},
                   {"%"}},
@@ -106,10 +106,12 @@ std::string write_events_text(const EventTable& table, const TextStyle& style) {
       std::count_if(table.computations.begin(), table.computations.end(),
                     [](const JobEvent& event) { return event.source == TimeSource::measured; });
   std::string text =
-      computation_section(table, style) + communication_section(table, style) +
-      fmt::format("\n{} distinct computations and {} distinct communications stand for {}: redundancy {}\n",
-                  table.computations.size(), table.communications.size(), with_separators(occurrences(table)),
-                  distinct > 0 ? fmt::format("{:.1f}", redundancy_factor(table)) : "unknown");
+      computation_section(table, style) + communication_section(table, style) + '\n' +
+      wrap(fmt::format("{} distinct computations and {} distinct communications stand for {}: redundancy {}",
+                       table.computations.size(), table.communications.size(),
+                       with_separators(occurrences(table)),
+                       distinct > 0 ? fmt::format("{:.1f}", redundancy_factor(table)) : "unknown"),
+           "", style.width);
   if (measured > 0)
     text +=
         fmt::format("{} of the computations ha{} a measured time\n", measured, measured == 1 ? "s" : "ve");

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "write/documented_keys.h"
 #include "write/json_text.h"
 
@@ -43,6 +45,13 @@ TEST(Events, TextHasARowPerEventAndTheRedundancy) {
             "1 distinct computations and 1 distinct communications stand for 1,200: redundancy 600.0\n");
   EXPECT_EQ(write_events_text({}, false),
             "\n0 distinct computations and 0 distinct communications stand for 0: redundancy unknown\n");
+}
+
+TEST(Events, TextFitsTheLine) {
+  for (const std::size_t width : {60U, 80U}) {
+    std::istringstream lines(write_events_text(small_table(), TextStyle(false, width)));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), width) << line;
+  }
 }
 
 TEST(Events, TextSaysHowManyTimesAreMeasured) {

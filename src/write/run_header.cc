@@ -124,6 +124,7 @@ std::string_view device_noun(const Run& run) {
 }
 
 std::string rate_text(double per_second) {
+  if (per_second >= 1e15) return amount_text(per_second);
   if (per_second >= 1000) return with_separators(std::llround(per_second));
   return per_second < 10 ? fmt::format("{:.3g}", per_second) : fmt::format("{:.1f}", per_second);
 }
@@ -149,15 +150,29 @@ std::string goodput_text(const Goodput& goodput) {
       duration_text(goodput.optimal_interval), duration_text(goodput.iteration));
 }
 
+std::string count_text(double count) {
+  constexpr double kTera = 1e12;
+  return count < 1e3 * kTera ? with_separators(std::llround(count))
+                             : with_separators(std::llround(count / kTera)) + "T";
+}
+
+// "15T tokens take", "1 sample takes"; amounts that no suffix makes shorter are written out.
+std::string goal_text(double amount, std::string_view noun) {
+  const bool digits = amount == std::floor(amount) && (amount < 1e6 || amount >= 1e15);
+  return fmt::format("{} {}{} take{}", digits ? count_text(amount) : amount_text(amount), noun,
+                     amount == 1 ? "" : "s", amount == 1 ? "s" : "");
+}
+
 std::string training_text(const Run& run, const TrainingTime& time) {
   const bool tokens = run.study.training.tokens > 0;
   const double hours = time.device_seconds / 3600;
   const double days = time.seconds / 86400;
-  return fmt::format("{} {} take {}: {} iterations, {} {}-hours{}",
-                     amount_text(tokens ? time.tokens : time.samples), tokens ? "tokens" : "samples",
-                     days >= 1 ? fmt::format("{:.1f} days", days) : duration_text(time.seconds),
-                     rate_text(std::ceil(time.iterations)),
-                     hours < 1e6 ? rate_text(hours) : amount_text(hours), device_noun(run),
+  const bool in_days = days >= 1 && days < 36525;
+  return fmt::format("{} {}: {} iteration{}, {} {}-hours{}",
+                     goal_text(tokens ? time.tokens : time.samples, tokens ? "token" : "sample"),
+                     in_days ? fmt::format("{:.1f} days", days) : duration_text(time.seconds),
+                     count_text(time.iterations), time.iterations == 1 ? "" : "s",
+                     hours < 0.01 ? "under 0.01" : rate_text(hours), device_noun(run),
                      run.goodput ? ", failures included" : "");
 }
 

@@ -20,8 +20,14 @@ std::string sentence_section(const std::vector<std::string>& sentences, std::str
 std::string jobs_section(const Run& run, const TextStyle& style) {
   if (run.jobs.empty()) return "";
   TextTable table;
-  table.columns = {{"job", false}, {"model", false}, {"ranks"},  {"devices", false},
-                   {"start"},      {"alone"},        {"shared"}, {"slowdown"}};
+  table.columns = {{"job", false},
+                   {"model", false, SIZE_MAX, 2},
+                   {"ranks", true, SIZE_MAX, 1},
+                   {"devices", false, SIZE_MAX, 3},
+                   {"start", true, SIZE_MAX, 4},
+                   {"alone"},
+                   {"shared"},
+                   {"slowdown"}};
   for (const JobOutcome& job : run.jobs) {
     table.rows.push_back({job.name, job.model, with_separators(job.ranks), job.devices, to_text(job.start),
                           to_text(job.alone), to_text(job.shared),

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <sstream>
+
 #include "write/example_run.h"
 #include "write/text_table.h"
 
@@ -159,6 +161,25 @@ TEST(RunText, AHybridRunHasARowPerRole) {
   EXPECT_THAT(text, HasSubstr("Costliest layers of 2\n"));
 }
 
+TEST(RunText, AHeadingSpeaksOfTheColumnsThatAreShown) {
+  const std::string narrow = write_run_text(hybrid_run(2), TextStyle(false, 50));
+  EXPECT_THAT(narrow, HasSubstr("% of the iteration\n  role "));
+  EXPECT_THAT(narrow, Not(HasSubstr("of the device's memory")));
+}
+
+TEST(RunText, JobsFitTheLine) {
+  armilla::Run run = example_run();
+  run.jobs = {
+      {"training", "llama3-8b", "0-63", 64, Time(0), milliseconds(762), milliseconds(801)},
+      {"fine-tuning", "bert-large", "64-127", 64, milliseconds(1), milliseconds(46), milliseconds(47)}};
+  const std::string text = write_run_text(run, TextStyle(false, 60));
+  const std::size_t begin = text.find("Iteration of each job\n") + 22;
+  const std::string table = text.substr(begin, text.find("\n\n", begin) - begin);
+  EXPECT_THAT(table, HasSubstr("slowdown"));
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 60U) << line;
+}
+
 TEST(RunText, RolesWithTheSameFiguresAreOneRow) {
   armilla::Run run = hybrid_run(4);
   run.roles[3].use.activations = Bytes(500);
@@ -219,7 +240,7 @@ TEST(RunText, GoodputAndTheSteadyPeriodAreInTheHeadline) {
   EXPECT_THAT(text, HasSubstr("Iteration time  4.000 us "));
   EXPECT_THAT(text,
               HasSubstr("  goodput 90.0 %: 0.50 failures a day, a checkpoint every 60 min (best 60 min); "
-                        "4.44e-06 s per\n"));
+                        "4.44 us per"));
 }
 
 TEST(RunText, OtherDevicesStandBesideTheUsualOne) {
@@ -287,11 +308,26 @@ TEST(RunText, PerDeviceAndForTheWholeTraining) {
   // 32 samples of 512 tokens a second.
   EXPECT_THAT(text,
               HasSubstr("\n  per GPU  3.584 kFLOP/s     2,048 tokens/s\n"
-                        "  15T tokens take 10596.4 days: 915,527,344 iterations, 2.03451M GPU-hours\n"));
+                        "  15T tokens take 10596.4 days: 915,527,344 iterations, 2,034,505 GPU-hours\n"));
   run.study.training = {0, 1.28e6, ""};
   run.study.machine.device.name = "tpu-v4";
   text = write_run_text(run, false);
   EXPECT_THAT(text, HasSubstr("  1.28M samples take 11.11 h: 40,000 iterations, 88.9 TPU-hours\n"));
+}
+
+TEST(RunText, TrainingOfAnyLength) {
+  armilla::Run run = hybrid_run(2);
+  run.result.iteration = milliseconds(10);
+  const auto training = [&](TrainingGoal goal) {
+    run.study.training = goal;
+    return write_run_text(run, false);
+  };
+  EXPECT_THAT(training({1, 0, ""}),
+              HasSubstr("\n  1 token takes 10 ms: 1 iteration, under 0.01 GPU-hours\n"));
+  EXPECT_THAT(training({0, 1, ""}), HasSubstr("\n  1 sample takes 10 ms: 1 iteration, "));
+  EXPECT_THAT(training({524288, 0, ""}), HasSubstr("\n  524,288 tokens take 320 ms: 32 iterations, "));
+  EXPECT_THAT(training({1e18, 0, ""}), HasSubstr("\n  1,000,000T tokens take 19,341 years: "
+                                                 "61,035,156,250,000 iterations, 1,356,336,806 GPU-hours"));
 }
 
 TEST(RunText, SaysWhatIf) {

@@ -316,7 +316,12 @@ std::string time_section(const Run& run, const TextStyle& style) {
     for (std::string& cell : cells(run, rows[i], table, columns)) row.push_back(std::move(cell));
   }
   const std::string title = has_model(run) ? "Time and memory of a rank" : "Time of a rank";
-  const std::string remark = has_model(run) ? "% of the iteration, of the device's memory" : "% of the run";
+  // The share of the memory is the last column, and the first to go where the line is too short.
+  const std::string plain = to_text(text, 2, {false, style.width});
+  const bool of_memory = plain.substr(0, plain.find('\n')).ends_with("%");
+  const std::string remark = !has_model(run) ? "% of the run"
+                             : of_memory     ? "% of the iteration, of the device's memory"
+                                             : "% of the iteration";
   std::string section = heading(title, style, remark) + to_text(text, 2, style);
   if (shown < rows.size()) section += fmt::format("  and {} more rows\n", rows.size() - shown);
   section += bars(run, rows, style);
