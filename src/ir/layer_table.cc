@@ -1,34 +1,87 @@
 #include "ir/layer_table.h"
 
+#include <iterator>
+#include <utility>
+
 #include "base/checked.h"
 
 namespace armilla {
 namespace {
 
-LayerRow row_of(const Model& model, const Layer& layer) {
-  const Operator& anchor = model.operators[layer.anchor];
-  const ModelTotals sum = totals(model, layer);
-  LayerRow row;
-  row.name = layer.name;
+bool is_trainable_matrix(const Parameter& parameter) {
+  return parameter.trainable && parameter.shape.size() >= 2;
+}
+
+// The same that text workloads give a row of their own (lower/text_workload.h).
+bool looks_up(const Operator& op) {
+  return !op.weight_is_operand && (op.type.starts_with("Gather") || op.type.find("Embed") != op.type.npos);
+}
+
+// Divides the layers into look-ups in tables of weights and what is left of each layer, without the sums.
+std::vector<LayerRow> split_layers(const Model& model) {
+  std::vector<bool> known(model.parameters.size());  // used by an operator before
+  std::vector<LayerRow> rows;
+  for (const Layer& layer : model.layers) {
+    LayerRow rest;
+    rest.name = layer.name;
+    std::vector<LayerRow> after;
+    for (std::uint32_t i = layer.first; i < layer.end; ++i) {
+      const Operator& op = model.operators[i];
+      bool has_table = false;
+      for (const std::uint32_t p : op.parameters) {
+        has_table = has_table || (!known[p] && is_trainable_matrix(model.parameters[p]));
+        known[p] = true;
+      }
+      if (looks_up(op) && has_table) {
+        LayerRow& row = (i < layer.anchor ? rows : after).emplace_back();
+        row.name = op.name;
+        row.operators = {i};
+      } else if (i == layer.anchor) {
+        rest.operators.insert(rest.operators.begin(), i);
+      } else {
+        rest.operators.push_back(i);
+      }
+    }
+    if (!rest.operators.empty()) {
+      // A model without matrix products is one layer, named after its first operator, which may look up.
+      if (rest.operators.front() != layer.anchor) rest.name = model.operators[rest.operators.front()].name;
+      rows.push_back(std::move(rest));
+    }
+    std::move(after.begin(), after.end(), std::back_inserter(rows));
+  }
+  return rows;
+}
+
+// Fills in what the row's operators have and do; `taken` are the parameters of the rows before.
+void complete(LayerRow& row, const Model& model, std::vector<bool>& taken) {
+  const Operator& anchor = model.operators[row.operators.front()];
   row.operator_type = anchor.type;
-  row.parameters = sum.parameters;
-  row.parameter_bytes = sum.parameter_bytes;
-  row.forward_macs = sum.forward_macs;
-  row.forward_flops = sum.forward_flops;
-  row.forward_bytes = sum.forward_bytes;
   if (!anchor.outputs.empty()) {
     const Tensor& output = model.tensors[anchor.outputs[0]];
     row.dtype = output.dtype;
     row.output_shape = output.shape;
   }
-  for (const std::uint32_t p : layer.weights) {
-    const Parameter& weight = model.parameters[p];
-    row.dtype = weight.dtype;
-    row.weights = checked_add(row.weights, weight.elements, layer.name);
-    const Bytes bytes = size_of(weight.elements, weight.dtype, layer.name);
-    row.weight_bytes = Bytes(checked_add(row.weight_bytes.value, bytes.value, layer.name));
+  const auto add = [&](Bytes& sum, Bytes more) { sum = Bytes(checked_add(sum.value, more.value, row.name)); };
+  for (const std::uint32_t i : row.operators) {
+    const Operator& op = model.operators[i];
+    for (const Gemm& gemm : op.forward.gemms)
+      row.forward_macs = checked_add(row.forward_macs, gemm.macs(), row.name);
+    row.forward_flops = Flops(checked_add(row.forward_flops.value, op.forward.flops.value, row.name));
+    add(row.forward_bytes, op.forward.bytes);
+    for (const std::uint32_t p : op.parameters) {
+      const Parameter& parameter = model.parameters[p];
+      if (taken[p]) continue;
+      taken[p] = true;
+      if (!parameter.trainable) continue;
+      const Bytes bytes = size_of(parameter.elements, parameter.dtype, row.name);
+      row.parameters = checked_add(row.parameters, parameter.elements, row.name);
+      add(row.parameter_bytes, bytes);
+      if (&op != &anchor || !is_trainable_matrix(parameter)) continue;
+      row.dtype = parameter.dtype;
+      row.weights = checked_add(row.weights, parameter.elements, row.name);
+      add(row.weight_bytes, bytes);
+    }
   }
-  return row;
 }
 
 }  // namespace
@@ -44,8 +97,9 @@ LayerTable layer_table(const Model& model) {
   table.totals = totals(model);
   table.unknown = model.unknown;
   table.notes = model.notes;
-  table.layers.reserve(model.layers.size());
-  for (const Layer& layer : model.layers) table.layers.push_back(row_of(model, layer));
+  table.layers = split_layers(model);
+  std::vector<bool> taken(model.parameters.size());
+  for (LayerRow& row : table.layers) complete(row, model, taken);
   return table;
 }
 

@@ -2,9 +2,10 @@
 // forward pass does.
 //
 // A row sums all operators of its layer (ir/model.h: a weight-carrying operator with the cheap ones around
-// it). Operator, dtype and output shape are those of the operator the layer is named after. `weights` counts
-// the weight matrices alone, `parameters` everything trainable in the layer (biases and norms too); a tied
-// parameter counts where it is used first. Times are absent unless somebody costed the layers.
+// it), but for look-ups in tables of weights (embeddings): each of them is a row of its own. Operator, dtype
+// and output shape are those of the operator the row is named after. `weights` counts the weight matrices
+// alone, tables too, `parameters` everything trainable in the row (biases and norms too); a tied parameter
+// counts where it is used first. Times are absent unless somebody costed the layers.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@ namespace armilla {
 struct LayerRow {
   std::string name;
   std::string operator_type;
+  std::vector<std::uint32_t> operators;  // into Model::operators; the first one names the row
   std::int64_t weights = 0;
   Bytes weight_bytes;
   std::int64_t parameters = 0;

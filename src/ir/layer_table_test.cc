@@ -63,6 +63,39 @@ TEST(LayerTable, TellsWeightMatricesFromAllTrainableParameters) {
   EXPECT_EQ(table.layers[1].weight_bytes, Bytes(2 * 10240));
 }
 
+// A table of tokens before the classifier and, tied, a second look-up behind it.
+TEST(LayerTable, ALookUpInATableOfWeightsIsARowOfItsOwn) {
+  Model model;
+  model.tensors = {{"ids", DType::int64, {2, 5}},
+                   {"e", DType::bf16, {2, 5, 8}},
+                   {"y", DType::bf16, {2, 5, 4}},
+                   {"f", DType::bf16, {2, 5, 8}}};
+  model.parameters = {
+      {"tokens", DType::bf16, {100, 8}, 800}, {"norm", DType::bf16, {8}, 8}, {"fc", DType::bf16, {4, 8}, 32}};
+  Operator tokens{"tokens", "Gather", {0}, {1}, {0}, {}};
+  tokens.forward = {WorkKind::copy, DType::bf16, Flops(0), Bytes(200), {}};
+  Operator norm{"norm", "RMSNormalization", {1}, {1}, {1}, {}};
+  Operator fc{"fc", "MatMul", {1}, {2}, {2}, {}, true};
+  fc.forward = {WorkKind::matrix, DType::bf16, Flops(640), Bytes(300), {{10, 4, 8}}};
+  Operator again{"again", "Gather", {0}, {3}, {0}, {}};
+  again.forward = {WorkKind::copy, DType::bf16, Flops(0), Bytes(50), {}};
+  model.operators = {tokens, norm, fc, again};
+  derive_layers(model);
+
+  const LayerTable table = layer_table(model);
+  ASSERT_EQ(table.layers.size(), 2u);
+  EXPECT_EQ(table.layers[0].name, "tokens");
+  EXPECT_EQ(table.layers[0].operator_type, "Gather");
+  EXPECT_EQ(table.layers[0].weights, 800);
+  EXPECT_EQ(table.layers[0].parameters, 800);
+  EXPECT_EQ(table.layers[0].output_shape, (Shape{2, 5, 8}));
+  EXPECT_EQ(table.layers[0].forward_bytes, Bytes(200));
+  EXPECT_EQ(table.layers[1].name, "fc");
+  EXPECT_EQ(table.layers[1].weights, 32);
+  EXPECT_EQ(table.layers[1].parameters, 40);
+  EXPECT_EQ(table.layers[1].forward_bytes, Bytes(350));  // of the table already known, too
+}
+
 TEST(LayerTable, DTypeIsThatOfTheWeights) {
   const LayerTable table = layer_table(small_network());
   EXPECT_EQ(table.layers[0].dtype, DType::fp32);

@@ -104,14 +104,6 @@ ModelTotals totals(const Model& model) {
   return sum;
 }
 
-ModelTotals totals(const Model& model, const Layer& layer) {
-  ModelTotals sum;
-  for (const std::uint32_t p : layer.weights) add(sum, model.parameters[p]);
-  for (const std::uint32_t p : layer.other_parameters) add(sum, model.parameters[p]);
-  for (std::uint32_t i = layer.first; i < layer.end; ++i) add(sum, model.operators[i]);
-  return sum;
-}
-
 void rescale_batch(Model& model, std::int64_t batch) {
   const std::int64_t old = model.batch;
   if (batch == old) return;

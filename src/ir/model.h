@@ -136,7 +136,6 @@ struct ModelTotals {
   Bytes forward_bytes;
 };
 ModelTotals totals(const Model& model);
-ModelTotals totals(const Model& model, const Layer& layer);
 
 // Rescales all work to another batch, for files whose batch is fixed: activations, arithmetic and leading
 // dimensions equal to the old batch grow in proportion. Exact where `batch` is a multiple of the old one.

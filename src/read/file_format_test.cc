@@ -84,6 +84,7 @@ TEST(FileFormat, TellsAstraSimsFilesApart) {
       {"astra1-network", R"({"dimensions-count": 1, "topologies-per-dim": ["Ring"], "units-count": [8]})"},
       {"astra2-network", "# 8 NPUs\ntopology: [ Ring ]\nnpus_count: [ 8 ]\n"},
       {"astra2-memory", R"({"memory-type": "NO_MEMORY_EXPANSION"})"},
+      {"astra2-memory", R"({"memory-type": "MEMORY_POOL", "local-mem-bw": 4096, "remote-mem-bw": 512})"},
       {"communicators", R"({"1": [0, 1], "2": [2, 3]})"},
       {"custom-table", R"({"12": "ring/ring"})"},
       {"ns3-topology", R"({"logical-dims": ["8"]})"},
@@ -91,6 +92,8 @@ TEST(FileFormat, TellsAstraSimsFilesApart) {
       {"astra-text", "DATTA\n2\n"},
       {"astra2-log", "[x] [info] issue,sys->id=0, tick=0, node->id=0, node->name=n\n"},
       {"astra-log", "[2024-11-03 08:05:06.442] [system::topology::RingTopology] [info] ring of node 0\n"},
+      {"text", "// Copyright\n  cout << \"ring of node \" << id;\n"},
+      {"ini", "[submodule \"extern/x\"]\n\tpath = extern/x\n"},
       {"astra-log", "sys[0] finished, 1000 cycles, exposed communication 3 cycles.\n"},
       {"htsim-topology", "Nodes 8\nTiers 3\nPodsize 4\n"},
   });
@@ -145,6 +148,7 @@ TEST(FileFormat, TellsScaleSimsFilesApart) {
       {"scalesim-report", "LayerID, Total Cycles, Stall Cycles, Overall Util %,\n"},
       {"scalesim-layout", "Layer name, IFMAP Height Intraline Factor, IFMAP Width Intraline Factor,\n"},
       {"csv", "a,b\n1,2\n"},
+      {"text", "# A tool\n\nIt is small, fast and free\nof everything else.\n"},
   });
 }
 

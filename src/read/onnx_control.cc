@@ -105,7 +105,8 @@ void OnnxFlattener::run_if(const OnnxNode& node, const WireNode& wire, Scope& sc
     std::vector<std::uint32_t> other = run_branch(node, else_graph, scope, frame);
     const bool then_fits = fits_file(wire, scope, outputs);
     const bool one_fits = then_fits != fits_file(wire, scope, other);
-    const bool take_then = one_fits ? then_fits : then_work >= flops_since(static_cast<std::size_t>(middle));
+    const double else_work = flops_since(static_cast<std::size_t>(middle));
+    const bool take_then = one_fits ? then_fits : then_work >= else_work;
     const auto begin = graph_.nodes.begin();
     if (take_then) {
       graph_.nodes.erase(begin + middle, graph_.nodes.end());
@@ -113,9 +114,11 @@ void OnnxFlattener::run_if(const OnnxNode& node, const WireNode& wire, Scope& sc
       graph_.nodes.erase(begin + first, begin + middle);
       outputs = std::move(other);
     }
-    graph_.notes.push_back(fmt::format(
-        "'{}' depends on data: its {} branch, the one {}, is taken", node.name, take_then ? "then" : "else",
-        one_fits ? "that gives the shapes in the file" : "with more arithmetic"));
+    graph_.notes.push_back(fmt::format("'{}' depends on data: its {} branch, the one {}, is taken", node.name,
+                                       take_then ? "then" : "else",
+                                       one_fits                 ? "that gives the shapes in the file"
+                                       : then_work == else_work ? "that comes first"
+                                                                : "with more arithmetic"));
   }
   if (outputs.size() < wire.outputs.size())
     throw Error(node.where,

@@ -69,7 +69,13 @@ OnnxGraph OnnxFlattener::flatten() {
   run_nodes(model_.graph.nodes, scope, {&model_.opsets, {}, "", 1, 0});
   for (const WireValueInfo& output : model_.graph.outputs) {
     const std::uint32_t value = lookup(scope, output.name, graph_.file + ": the graph's outputs");
-    if (value != kNoValue) graph_.outputs.push_back(value);
+    if (value == kNoValue) continue;
+    // What a branch, a body or a function hands out has its own name inside; an initializer or an input that
+    // is handed out keeps its name.
+    OnnxValue& handed = graph_.values[value];
+    const auto own = scope.values.find(handed.name);
+    if (own == scope.values.end() || own->second != value) handed.name = readable(output.name);
+    graph_.outputs.push_back(value);
   }
   finish_notes();
   return std::move(graph_);

@@ -237,6 +237,9 @@ bool OnnxFrozen::is_grid(std::uint32_t node, std::uint32_t value) {
   if (!is_one_of(graph_.nodes[node], {"Add", "Sub", "Mul"})) return false;
   const OnnxConstant* known = graph_.constant(value);
   if (known == nullptr || known->size() < 2 || !known->floating || is_uniform(known)) return false;
+  // A detector's anchors are at least three pairs; round numbers in a smaller matrix are chance.
+  constexpr std::size_t kSmallestTable = 6;
+  if (long_dimensions(known->shape) > 1 && known->size() < kSmallestTable) return false;
   return std::all_of(known->reals.begin(), known->reals.end(),
                      [](double x) { return 2 * x == std::nearbyint(2 * x); });
 }

@@ -343,6 +343,14 @@ TEST(OnnxPositions, GridsAndAnchorsAreNotTrained) {
   EXPECT_THAT(trained(graph), UnorderedElementsAre("w"));
 }
 
+TEST(OnnxPositions, ASmallMatrixOfRoundNumbersIsTrained) {
+  OnnxBuilder graph;  // as in the backend test test_operator_params
+  graph.input("x", {2, 2})
+      .node("Constant", {}, {"p"}, {{"value", BuilderTensor{{2, 2}, 0, {1, 2, 3, 4}, {}}}});
+  graph.node("Add", {"x", "p"}, {"a"}).node("Mul", {"p", "a"}, {"y"}).output("y");
+  EXPECT_THAT(trained(graph), UnorderedElementsAre("p"));
+}
+
 TEST(OnnxPositions, AnExpectationOverBinsIsNotTrained) {
   OnnxBuilder graph;  // YOLO's distribution of distances: a convolution with 0, 1, 2 ...
   graph.input("x", {1, 3, 4, 5}).weight("w", {8, 3, 1, 1}).reals("bins", {0, 1, 2, 3, 4, 5, 6, 7});

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "read/onnx_flatten.h"
@@ -39,14 +40,25 @@ void OnnxFlattener::infer(const OnnxNode& node, const OnnxOp* op, const WireNode
   }
 }
 
-// An input of the graph that is a single integer may be given by name.
+// An input of the graph that is a single integer may be given by name, also where arithmetic on single
+// numbers lies between.
 std::string OnnxFlattener::hint_for_shape(const OnnxNode& node) {
-  for (const std::uint32_t input : node.inputs) {
-    const bool of_graph = std::find(graph_.inputs.begin(), graph_.inputs.end(), input) != graph_.inputs.end();
-    if (!of_graph || graph_.constant(input) != nullptr) continue;
+  std::set<std::uint32_t> needed(node.inputs.begin(), node.inputs.end());
+  const auto is_single = [&](std::uint32_t index) {
+    const OnnxValue& value = graph_.values[index];
+    return value.shape && element_count(*value.shape, value.name) == 1;
+  };
+  for (auto maker = graph_.nodes.rbegin(); maker != graph_.nodes.rend(); ++maker) {
+    if (std::any_of(maker->outputs.begin(), maker->outputs.end(), [&](std::uint32_t output) {
+          return output != kNoValue && needed.contains(output) && is_single(output);
+        }))
+      needed.insert(maker->inputs.begin(), maker->inputs.end());
+  }
+  for (const std::uint32_t input : graph_.inputs) {
+    if (!needed.contains(input) || graph_.constant(input) != nullptr) continue;
     const OnnxValue& value = graph_.values[input];
     const bool integer = value.element_type == onnx_type::kInt64 || value.element_type == onnx_type::kInt32;
-    if (integer && value.shape && element_count(*value.shape, value.name) == 1)
+    if (integer && is_single(input))
       return fmt::format("if its value is known, give it, for example --dim {}=1", value.name);
   }
   return "put the shape into the file (run ONNX shape inference on it, for example "

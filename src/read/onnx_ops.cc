@@ -244,8 +244,8 @@ constexpr auto kOps = std::to_array<OnnxOp>({
 
     // Sequences of tensors.
     view("SequenceEmpty", nullptr, "c"),
-    view("SequenceConstruct", nullptr, "x"),
-    view("SequenceInsert", nullptr, "xxc"),
+    view("SequenceConstruct", nullptr, "c"),
+    view("SequenceInsert", nullptr, "xcc"),
     view("SequenceErase", nullptr, "xc"),
     view("SequenceAt", nullptr, "xc"),
     view("SequenceLength", nullptr, "c"),

@@ -5,6 +5,7 @@
 
 #include "read/onnx_ops.h"
 #include "read/onnx_sources.h"
+#include "read/onnx_work_products.h"
 
 namespace armilla {
 namespace {
@@ -155,6 +156,7 @@ OnnxKind OnnxParameters::kind(std::uint32_t index, std::size_t input, const Onnx
   const char role = op == nullptr ? 'x' : role_of(*op, input);
   const OnnxValue& value = graph_.values[source.value];
   if (role == 'c' || !value.shape || element_count(*value.shape, value.name) == 0) return OnnxKind::nothing;
+  if (input == 2 && onnx_work::leaves_out_bias(OnnxNodeView(graph_, node))) return OnnxKind::nothing;
   const OnnxKind found = by_role(index, input, source, role);
   // Nobody stores what is made anew from numbers.
   const bool stored = value.origin != OnnxOrigin::generated || role == 'v';

@@ -275,6 +275,18 @@ TEST(OnnxBiases, OfOneOutputAndMadeOfZerosCount) {
   EXPECT_EQ(count(epsilon.node("Add", {"m", "e"}, {"y"}).output("y")), 32);
 }
 
+TEST(OnnxBiases, AGemmThatMultipliesItByZeroHasNone) {
+  const auto gemm = [](float beta) {
+    OnnxBuilder graph;
+    graph.input("x", {2, 8}).weight("w", {8, 4}).weight("b", {1});
+    return graph.node("Gemm", {"x", "w", "b"}, {"y"}, {{"beta", beta}}).output("y").read();
+  };
+  EXPECT_EQ(totals(gemm(0)).parameters, 32);
+  EXPECT_EQ(totals(gemm(0)).forward_flops.value, 2 * 2 * 8 * 4);
+  EXPECT_EQ(totals(gemm(0.5F)).parameters, 33);
+  EXPECT_EQ(totals(gemm(0.5F)).forward_flops.value, 2 * 2 * 8 * 4 + 2 * 4);
+}
+
 TEST(OnnxBounds, OfClipMinAndMaxAreNotTrained) {
   OnnxBuilder graph;
   graph.input("x", {2, 4}).weight("w", {4, 4}).weight("low", {4}).weight("lo", {}).weight("hi", {});

@@ -106,6 +106,16 @@ TEST(OnnxSequence, TheLengthOfAnInputCanBeGiven) {
   EXPECT_TRUE(model.operators.empty());
 }
 
+TEST(OnnxSequence, AConstantThatIsPutInIsNoParameter) {
+  const OnnxBuilder graph = OnnxBuilder()
+                                .input("x", {3})
+                                .weight("c", {3})
+                                .node("SequenceConstruct", {"x", "c"}, {"s"})
+                                .node("SequenceInsert", {"s", "c"}, {"y"})
+                                .output("y");
+  EXPECT_EQ(totals(graph.read()).parameters, 0);
+}
+
 TEST(OnnxOptional, ItsElementIsWhatWasPutIn) {
   const Model model = OnnxBuilder()
                           .input("x", {2, 3})
@@ -139,6 +149,28 @@ OnnxBuilder growing(const std::string& trips) {
       .output("y");
 }
 
+TEST(OnnxSubgraphs, OfBranchesWithEqualArithmeticTheFirstIsTaken) {
+  const auto branch = [](float value) {
+    return OnnxBuilder().reals("c", {value}).node("Neg", {"x"}, {"inside"}).output("inside").graph();
+  };
+  const Model model =
+      OnnxBuilder()
+          .input("x", {3})
+          .input("condition", {}, 9)
+          .node("If", {"condition"}, {"y"}, {{"then_branch", branch(1)}, {"else_branch", branch(2)}})
+          .output("y")
+          .read();
+  EXPECT_EQ(output_of(model).name, "y");
+  ASSERT_EQ(model.notes.size(), 1U);
+  EXPECT_EQ(model.notes[0], "'If_0' depends on data: its then branch, the one that comes first, is taken");
+}
+
+TEST(OnnxLoop, WhatItGivesTheGraphHasTheGraphsName) {
+  EXPECT_EQ(output_of(growing("five").read()).name, "y");
+  const OnnxBuilder none = growing("trips").input("trips", {}, 7);
+  EXPECT_EQ(output_of(none.read({{{"trips", 0}}, {}})).name, "row");  // the input itself
+}
+
 TEST(OnnxLoop, OneThatGrowsIsWrittenOut) {
   const Model model = growing("five").read();
   EXPECT_EQ(output_of(model).shape, (Shape{6, 4}));
@@ -152,6 +184,18 @@ TEST(OnnxLoop, TheTripCountOfAnInputCanBeGiven) {
             "trips=16");
   EXPECT_EQ(output_of(builder.read({{{"trips", 2}}, {}})).shape, (Shape{3, 4}));
   EXPECT_EQ(output_of(builder.read({{{"trips", 0}}, {}})).shape, (Shape{1, 4}));
+}
+
+TEST(OnnxDimensions, TheHintNamesAnIntegerBehindArithmetic) {
+  const OnnxBuilder graph = OnnxBuilder()
+                                .input("n", {}, 7)
+                                .integer("zero", 0)
+                                .integer("one", 1)
+                                .node("Add", {"n", "one"}, {"end"})
+                                .node("Range", {"zero", "end", "one"}, {"y"})
+                                .output("y");
+  EXPECT_THAT(error_of([&] { graph.read(); }), ::testing::HasSubstr("for example --dim n=1"));
+  EXPECT_EQ(output_of(graph.read({{{"n", 4}}, {}})).shape, (Shape{5}));
 }
 
 TEST(OnnxScan, UntilOperatorSetEightABatchLiesInFront) {

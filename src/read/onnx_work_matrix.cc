@@ -60,6 +60,12 @@ void product(const OnnxNodeView& node, std::size_t left, std::size_t right, std:
 
 }  // namespace
 
+bool leaves_out_bias(const OnnxNodeView& node) {
+  if (node.type() != "Gemm" && node.type() != "FusedGemm") return false;
+  const WireAttribute* const beta = node.attribute("beta");
+  return beta != nullptr && beta->f == 0;
+}
+
 void conv(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result) {
   const bool integer = op.type == "ConvInteger";  // its third input is a zero point
   convolution(node, 1, integer ? SIZE_MAX : 2, result);
@@ -102,7 +108,7 @@ void gemm(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
   Gemm gemm{y[0], y[1], transposed ? a[0] : a[1]};
   const bool weight_left = node.input(0).is_static && !node.input(1).is_static;
   if (weight_left) std::swap(gemm.m, gemm.n);
-  finish(node, result, {gemm}, bias(node, 2), dtype_of_input(node, 0));
+  finish(node, result, {gemm}, leaves_out_bias(node) ? 0 : bias(node, 2), dtype_of_input(node, 0));
   result.weight_is_operand = weight_left || node.input(1).is_static;
 }
 

@@ -18,5 +18,7 @@ DType dtype_of_input(const OnnxNodeView& node, std::size_t input);
 
 // Flops of a bias that is input `input`, if there is one.
 std::int64_t bias(const OnnxNodeView& node, std::size_t input);
+// Whether a Gemm multiplies its third input by 0, as exporters do that have no bias to give.
+bool leaves_out_bias(const OnnxNodeView& node);
 
 }  // namespace armilla::onnx_work

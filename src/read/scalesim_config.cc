@@ -227,7 +227,7 @@ class Reader {
       const std::optional<Value> value = find(key);
       constexpr std::array<std::string_view, 4> kTrue = {"true", "yes", "on", "1"};
       if (value && std::find(kTrue.begin(), kTrue.end(), lower_case(value->text)) != kTrue.end())
-        throw Error(value->where, "is not modelled", "set it to False");
+        throw Error(value->where, "a SCALE-Sim feature that is not modelled", "set it to False");
     }
   }
 

@@ -95,8 +95,9 @@ TEST(ScaleSimConfig, NamesFileLineAndKeyOfAnError) {
             "tpu.cfg: is no SCALE-Sim configuration\n  hint: expected '[general]'");
   EXPECT_EQ(error_of([] { parse(kGeneral + kArchitecture + "[run_presets]\nInterfaceBandwidth: MAX\n"); }),
             "tpu.cfg:16: InterfaceBandwidth: unknown mode 'MAX'\n  hint: known: CALC, USER");
-  EXPECT_EQ(error_of([] { parse(kGeneral + kArchitecture + kCalc + "UseRamulatorTrace: True\n"); }),
-            "tpu.cfg:17: UseRamulatorTrace: is not modelled\n  hint: set it to False");
+  EXPECT_EQ(
+      error_of([] { parse(kGeneral + kArchitecture + kCalc + "UseRamulatorTrace: True\n"); }),
+      "tpu.cfg:17: UseRamulatorTrace: a SCALE-Sim feature that is not modelled\n  hint: set it to False");
   EXPECT_EQ(error_of([] {
               parse(kGeneral + kArchitecture + kUser +
                     "[layout]\nIfmapSRAMBankBandwidth: 10\nIfmapSRAMBankNum: 3\n");

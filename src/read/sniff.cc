@@ -37,6 +37,10 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
 }
@@ -127,6 +131,7 @@ Kind sniff_json(std::string_view text) {
   if (o.several) return Kind::chakra_json;
   if (o.has("gpus") && has_any(o, {"collective", "protocol", "num_threads_per_block", "colletive"}))
     return Kind::mscclpp;
+  if (o.has("memory-type")) return Kind::astra2_memory;  // an older one has keys of a system, too
   if (is_astra_system(o)) return Kind::astra2_system;
   if (const Kind kind = kind_of_keys(o); kind != Kind::yaml) return kind;
   if (const Kind kind = kind_of_hugging_file(o); kind != Kind::json) return kind;
@@ -206,7 +211,22 @@ Kind sniff_table(std::string_view header) {
   return columns.size() > 1 ? Kind::csv : Kind::text;
 }
 
+// Whether the line after the header has as many columns; prose with commas does not.
+bool continues_table(std::string_view table) {
+  const std::string_view header = first_line(table);
+  const std::size_t end = table.find('\n');
+  const std::string_view next =
+      end == table.npos ? std::string_view() : first_line(without_blank(table.substr(end)));
+  return next.empty() || columns_of(next).size() == columns_of(header).size();
+}
+
 // Any other text.
+
+// C and its relatives; ASTRA-sim's sources hold the words of its logs.
+bool is_source_code(std::string_view text) {
+  return text.starts_with("//") || text.starts_with("/*") || text.starts_with("#include") ||
+         text.starts_with("#ifndef ") || text.starts_with("#pragma ");
+}
 
 bool is_astra_log(std::string_view text) {
   return (text.find("sys[") != text.npos && text.find(" cycles") != text.npos) ||
@@ -261,10 +281,10 @@ Kind sniff_text(std::string_view text) {
   if (is_issue_log(text)) return Kind::issue_log;
   const std::string_view line = first_line(text);
   if (line == "[general]") return Kind::scalesim_config;
+  if (is_source_code(text)) return Kind::text;
   if (is_astra_log(text)) return Kind::astra_log;
-  if (line.starts_with('[') && line.ends_with(']') && line.size() > 2 &&
-      line.find_first_of(",:\"{ ") == line.npos && text.find('=') != text.npos)
-    return Kind::ini;
+  const bool section = line.size() > 2 && line.starts_with('[') && line.ends_with(']') && is_letter(line[1]);
+  if (section && line.find_first_of(",:{") == line.npos && text.find('=') != text.npos) return Kind::ini;
   if (text.starts_with('[')) return sniff_json(text);
   if (is_like_astra_text(text)) return Kind::astra_text;
   if (is_ns3_config(text)) return Kind::ns3_config;
@@ -274,7 +294,8 @@ Kind sniff_text(std::string_view text) {
   std::string_view table = text;
   while (table.starts_with('#') && table.find('\n') != table.npos)  // SCALE-Sim's readers skip such lines
     table = without_blank(table.substr(table.find('\n')));
-  const Kind by_header = sniff_table(first_line(table));
+  Kind by_header = sniff_table(first_line(table));
+  if (by_header == Kind::csv && !continues_table(table)) by_header = Kind::text;
   return by_header != Kind::text && by_keys == Kind::text ? by_header : by_keys;
 }
 

@@ -18,6 +18,7 @@
 #include "read/machine_yaml.h"
 #include "read/msccl.h"
 #include "read/namesake.h"
+#include "read/outline.h"
 #include "read/profile_csv.h"
 #include "read/scalesim_config.h"
 #include "read/study_yaml.h"
@@ -70,7 +71,7 @@ std::string check_traces_of(const std::string& prefix, const CheckOptions& given
 
 std::string check_trace(const std::string& path) {
   const ChakraTrace trace = read_chakra_file(path);
-  return fmt::format("trace of {}, schema {}", plural(static_cast<std::int64_t>(trace.size()), "node"),
+  return fmt::format("Chakra trace of {}, schema {}", plural(static_cast<std::int64_t>(trace.size()), "node"),
                      trace.schema);
 }
 
@@ -155,6 +156,10 @@ std::string check_file(const std::string& path, FileKind kind, const CheckOption
     case FileKind::astra2_memory:
     case FileKind::custom_table:
       return check_astra_file(path, kind, options.ranks);
+    case FileKind::json:
+      if (!outline_json(text_of(path)).complete)
+        throw Error(path, "is broken JSON", "a bracket or a quotation mark is never closed");
+      break;
     default:
       break;
   }
@@ -181,7 +186,15 @@ bool is_meant_as_trace(const std::string& path, FileKind kind) {
   return suffix && (kind >= FileKind::json || kind == FileKind::gzip);
 }
 
+// A workflow of GitHub's Actions has the key 'jobs', as a study of several jobs does, and the key 'on'.
+bool is_workflow(const std::string& path) {
+  const std::string text = text_of(path);
+  const Outline outline = outline_yaml(text);
+  return outline.has("on") && outline.has("jobs");
+}
+
 bool is_meant_as_configuration(const std::string& path, FileKind kind) {
+  if (kind == FileKind::yaml && is_workflow(path)) return false;
   return (kind == FileKind::yaml || kind == FileKind::json || kind == FileKind::text ||
           kind == FileKind::empty) &&
          (path.ends_with(".yaml") || path.ends_with(".yml"));

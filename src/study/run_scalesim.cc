@@ -4,13 +4,14 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cost/systolic.h"
 #include "cost/systolic_memory.h"
 #include "read/scalesim_config.h"
 #include "read/scalesim_topology.h"
 
 namespace armilla {
 
-ScaleSimAnswer run_scalesim(const ScaleSimRequest& request) {
+ScaleSimAnswer run_scalesim(const ScaleSimRequest& request, Progress* meter) {
   ScaleSimAnswer answer;
   ScaleSimRun& run = answer.run;
   run.config = read_scalesim_config(request.config);
@@ -24,6 +25,14 @@ ScaleSimAnswer run_scalesim(const ScaleSimRequest& request) {
   answer.notes = run.config.notes;
   answer.notes.insert(answer.notes.end(), topology.notes.begin(), topology.notes.end());
   std::vector<std::pair<ConvolutionShape, SystolicReport>> known;
+  const auto macs = [](const SystolicLayer& layer) {
+    return static_cast<double>(to_gemm(layer.shape, layer.where).macs()) * static_cast<double>(layer.repeats);
+  };
+  double all = 0, done = 0;
+  if (meter) {
+    meter->begin("simulating");
+    for (const SystolicLayer& layer : topology.layers) all += macs(layer);
+  }
   for (const SystolicLayer& layer : topology.layers) {
     auto found = std::find_if(known.begin(), known.end(),
                               [&](const auto& entry) { return entry.first == layer.shape; });
@@ -33,6 +42,9 @@ ScaleSimAnswer run_scalesim(const ScaleSimRequest& request) {
       found = known.end() - 1;
     }
     run.layers.insert(run.layers.end(), static_cast<std::size_t>(layer.repeats), found->second);
+    if (!meter) continue;
+    done += macs(layer);
+    meter->update(done / std::max(all, 1.0));
   }
   return answer;
 }

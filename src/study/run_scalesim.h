@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "write/scalesim_report.h"
 
 namespace armilla {
@@ -18,7 +19,8 @@ struct ScaleSimAnswer {
   std::vector<std::string> notes;
 };
 
-// Equal layers are simulated once. Throws Error.
-ScaleSimAnswer run_scalesim(const ScaleSimRequest& request);
+// Equal layers are simulated once; `meter` is told the share of
+// the multiply-accumulates that is done. Throws Error.
+ScaleSimAnswer run_scalesim(const ScaleSimRequest& request, Progress* meter = nullptr);
 
 }  // namespace armilla
