@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/model_flags.h"
 #include "cli/translate_flags.h"
+#include "ir/layer_table.h"
 #include "lower/synthetic.h"
 #include "read/astra_text.h"
 #include "read/issue_log.h"
@@ -242,8 +243,8 @@ class TranslateCommand final : public Command {
   void report_left_out(const Session& session, const Model& model) const {
     if (options_.all_parameters) return;
     std::int64_t weights = 0;
-    for (const TextRow& row : text_rows(model)) {
-      for (const std::uint32_t p : row.weights) weights += model.parameters[p].elements;
+    for (const LayerRow& row : layer_rows(model)) {
+      for (const std::uint32_t p : row.matrices) weights += model.parameters[p].elements;
     }
     const std::int64_t left_out = totals(model).parameters - weights;
     if (left_out > 0) {

@@ -12,7 +12,6 @@ bool is_trainable_matrix(const Parameter& parameter) {
   return parameter.trainable && parameter.shape.size() >= 2;
 }
 
-// The same that text workloads give a row of their own (lower/text_workload.h).
 bool looks_up(const Operator& op) {
   return !op.weight_is_operand && (op.type.starts_with("Gather") || op.type.find("Embed") != op.type.npos);
 }
@@ -35,6 +34,7 @@ std::vector<LayerRow> split_layers(const Model& model) {
       if (looks_up(op) && has_table) {
         LayerRow& row = (i < layer.anchor ? rows : after).emplace_back();
         row.name = op.name;
+        row.looks_up = true;
         row.operators = {i};
       } else if (i == layer.anchor) {
         rest.operators.insert(rest.operators.begin(), i);
@@ -72,6 +72,7 @@ void complete(LayerRow& row, const Model& model, std::vector<bool>& taken) {
       const Parameter& parameter = model.parameters[p];
       if (taken[p]) continue;
       taken[p] = true;
+      (is_trainable_matrix(parameter) ? row.matrices : row.other_parameters).push_back(p);
       if (!parameter.trainable) continue;
       const Bytes bytes = size_of(parameter.elements, parameter.dtype, row.name);
       row.parameters = checked_add(row.parameters, parameter.elements, row.name);
@@ -86,6 +87,13 @@ void complete(LayerRow& row, const Model& model, std::vector<bool>& taken) {
 
 }  // namespace
 
+std::vector<LayerRow> layer_rows(const Model& model) {
+  std::vector<LayerRow> rows = split_layers(model);
+  std::vector<bool> taken(model.parameters.size());
+  for (LayerRow& row : rows) complete(row, model, taken);
+  return rows;
+}
+
 LayerTable layer_table(const Model& model) {
   LayerTable table;
   table.model = model.name;
@@ -97,9 +105,7 @@ LayerTable layer_table(const Model& model) {
   table.totals = totals(model);
   table.unknown = model.unknown;
   table.notes = model.notes;
-  table.layers = split_layers(model);
-  std::vector<bool> taken(model.parameters.size());
-  for (LayerRow& row : table.layers) complete(row, model, taken);
+  table.layers = layer_rows(model);
   return table;
 }
 

@@ -17,10 +17,14 @@
 
 namespace armilla {
 
+// A layer without its look-ups in tables of weights, or one look-up.
 struct LayerRow {
   std::string name;
   std::string operator_type;
+  bool looks_up = false;
   std::vector<std::uint32_t> operators;  // into Model::operators; the first one names the row
+  // Parameters used first here, into Model::parameters: trainable matrices, and all others.
+  std::vector<std::uint32_t> matrices, other_parameters;
   std::int64_t weights = 0;
   Bytes weight_bytes;
   std::int64_t parameters = 0;
@@ -51,6 +55,8 @@ struct LayerTable {
   std::string compute;           // which model and device the times come from
   std::vector<LayerTime> times;  // parallel to `layers`, or empty
 };
+
+std::vector<LayerRow> layer_rows(const Model& model);
 
 // Everything but the costs.
 LayerTable layer_table(const Model& model);

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 
 #include "base/checked.h"
 #include "ir/backward.h"
+#include "ir/layer_table.h"
 
 namespace armilla {
 namespace {
@@ -123,7 +123,7 @@ Bytes tensors_bytes(const Model& model, const std::vector<std::uint32_t>& tensor
   return bytes_of(element_count(tensor.shape, tensor.name), tensor.dtype, options, tensor.name);
 }
 
-Bytes gradient_bytes(const Model& model, const TextRow& row, const TextWorkloadOptions& options) {
+Bytes gradient_bytes(const Model& model, const LayerRow& row, const TextWorkloadOptions& options) {
   Bytes sum;
   const auto add = [&](const std::vector<std::uint32_t>& indices) {
     for (const std::uint32_t p : indices) {
@@ -133,28 +133,9 @@ Bytes gradient_bytes(const Model& model, const TextRow& row, const TextWorkloadO
       sum = Bytes(checked_add(sum.value, bytes.value, row.name));
     }
   };
-  add(row.weights);
+  add(row.matrices);
   if (options.all_parameters) add(row.other_parameters);
   return sum;
-}
-
-bool is_trainable_matrix(const Parameter& parameter) {
-  return parameter.trainable && parameter.shape.size() >= 2;
-}
-
-bool looks_up(const Operator& op) {
-  return !op.weight_is_operand && (op.type.starts_with("Gather") || op.type.find("Embed") != op.type.npos);
-}
-
-// Fills in the parameters that its operators use first.
-void take_parameters(TextRow& row, const Model& model, std::vector<bool>& taken) {
-  for (const std::uint32_t i : row.operators) {
-    for (const std::uint32_t p : model.operators[i].parameters) {
-      if (taken[p]) continue;
-      taken[p] = true;
-      (is_trainable_matrix(model.parameters[p]) ? row.weights : row.other_parameters).push_back(p);
-    }
-  }
 }
 
 TextPass pass(std::int64_t cycles, CollectiveKind kind, Bytes whole, std::int64_t parts, bool communicates) {
@@ -172,48 +153,13 @@ std::string text_name(const std::string& name, std::size_t index) {
 
 }  // namespace
 
-std::vector<TextRow> text_rows(const Model& model) {
-  std::vector<bool> known(model.parameters.size());  // used by an operator before
-  std::vector<TextRow> rows;
-  for (const Layer& layer : model.layers) {
-    TextRow rest{layer.name, false, layer.anchor, {}, {}, {}};
-    std::vector<TextRow> before, after;
-    for (std::uint32_t i = layer.first; i < layer.end; ++i) {
-      const Operator& op = model.operators[i];
-      bool has_table = false;
-      for (const std::uint32_t p : op.parameters) {
-        has_table = has_table || (!known[p] && is_trainable_matrix(model.parameters[p]));
-        known[p] = true;
-      }
-      if (looks_up(op) && has_table) {
-        (i < layer.anchor ? before : after).push_back({op.name, true, i, {i}, {}, {}});
-      } else if (i == layer.anchor) {
-        rest.operators.insert(rest.operators.begin(), i);
-      } else {
-        rest.operators.push_back(i);
-      }
-    }
-    std::move(before.begin(), before.end(), std::back_inserter(rows));
-    // A model without matrix products is one layer, named after its first operator, which may be a look-up.
-    if (!rest.operators.empty()) {
-      rest.anchor = rest.operators.front();
-      if (rest.anchor != layer.anchor) rest.name = model.operators[rest.anchor].name;
-      rows.push_back(std::move(rest));
-    }
-    std::move(after.begin(), after.end(), std::back_inserter(rows));
-  }
-  std::vector<bool> taken(model.parameters.size());
-  for (TextRow& row : rows) take_parameters(row, model, taken);
-  return rows;
-}
-
 std::vector<ShardedLayer> shard_layers(const Model& model, const TextWorkloadOptions& options) {
   const Parts parts = parts_of(options);
   std::vector<ShardedLayer> shards;
-  for (const TextRow& row : text_rows(model)) {
+  for (const LayerRow& row : layer_rows(model)) {
     ShardedLayer& sharded = shards.emplace_back();
     for (const std::uint32_t i : row.operators)
-      add_operator(sharded, model, model.operators[i], i == row.anchor, parts);
+      add_operator(sharded, model, model.operators[i], i == row.operators.front(), parts);
   }
   return shards;
 }
@@ -221,7 +167,7 @@ std::vector<ShardedLayer> shard_layers(const Model& model, const TextWorkloadOpt
 TextWorkload lower_to_text(const Model& model, const TextWorkloadOptions& options,
                            std::span<const LayerCycles> cycles) {
   const Parts parts = parts_of(options);
-  const std::vector<TextRow> rows = text_rows(model);
+  const std::vector<LayerRow> rows = layer_rows(model);
   if (cycles.size() != rows.size())
     throw Error(model.source, fmt::format("cycles for {} layers of {}", cycles.size(), rows.size()));
   const bool activations = options.policy != TextPolicy::data;
@@ -230,8 +176,8 @@ TextWorkload lower_to_text(const Model& model, const TextWorkloadOptions& option
   workload.policy = options.policy;
   workload.layers.reserve(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const TextRow& row = rows[i];
-    const Operator& anchor = model.operators[row.anchor];
+    const LayerRow& row = rows[i];
+    const Operator& anchor = model.operators[row.operators.front()];
     TextLayer& text = workload.layers.emplace_back();
     text.name = text_name(row.name, i);
     text.forward = pass(cycles[i].forward, CollectiveKind::all_gather,

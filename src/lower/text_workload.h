@@ -34,18 +34,8 @@ struct TextWorkloadOptions {
   std::int64_t update_cycles = 100;  // the generator's
 };
 
-// A row of the text: a layer of the model without its look-ups in tables of weights, or one look-up.
-struct TextRow {
-  std::string name;
-  bool looks_up = false;
-  std::uint32_t anchor = 0;              // the operator it is about
-  std::vector<std::uint32_t> operators;  // the anchor first
-  // Parameters first used here: trainable matrices, and all others.
-  std::vector<std::uint32_t> weights, other_parameters;
-};
-std::vector<TextRow> text_rows(const Model& model);
-
-// What one NPU computes in each pass of a row, operator by operator, the layer's own first.
+// What one NPU computes in each pass of a row (ir/layer_table.h), operator by operator, the layer's own
+// first.
 struct ShardedLayer {
   std::vector<Work> forward, input_gradient, weight_gradient;
 };

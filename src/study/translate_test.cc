@@ -1,4 +1,5 @@
 #include "study/translate.h"
+#include "ir/layer_table.h"
 
 #include <gtest/gtest.h>
 
@@ -64,7 +65,7 @@ TEST(Translate, GradientsAreThoseOfAllParameters) {
         options.packages = 2;
         options.dtype = DType::fp32;
         options.all_parameters = all;
-        const std::vector<LayerCycles> none(text_rows(model).size());
+        const std::vector<LayerCycles> none(layer_rows(model).size());
         const TextWorkload workload = lower_to_text(model, options, none);
         const std::int64_t model_parts = policy == TextPolicy::data ? 1 : 2;
         std::int64_t bytes = 0;
