@@ -165,6 +165,8 @@ TEST(HybridMemory, BuffersHoldWhatIsOnItsWay) {
   EXPECT_EQ(buffers(), Bytes(2 * 8 + 2 * 2000 + 4 * 2000));
   plan.hybrid_shard = 1;  // sharding among one: nothing to gather
   EXPECT_EQ(buffers(), Bytes(2 * 8));
+  plan = plan_of(PipelineSchedule::interleaved, 1, 2);  // two chunks on one rank send nothing
+  EXPECT_EQ(buffers(), Bytes(0));
 }
 
 // "1>100+30": from the start of node 1 activations of 100 and a working set of 30; "1<100": from its end.

@@ -89,7 +89,9 @@ std::int64_t gathered_weights(const RoleParts& parts, const Plan& plan) {
   return most;
 }
 
-std::int64_t boundary_buffers(const RoleParts& parts) {
+// Of the messages between stages; chunks of one rank pass activations on where they are.
+std::int64_t boundary_buffers(const RoleParts& parts, const Plan& plan) {
+  if (plan.pipeline == 1) return 0;
   std::int64_t most = 0;
   for (const ChunkActivations& chunk : parts.activations) most = std::max(most, chunk.boundary);
   return checked_multiply(most, 2, kWhere);  // activations and their gradients
@@ -141,8 +143,8 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
   use.activations = Bytes(most.activations);
   use.temporary = Bytes(most.temporary) + weight_gradient_buffer(parts, plan);
   if (plan.offload_activations) memory.host = saturating_add(memory.host, Bytes(walk.most_live()));
-  use.communication_buffers =
-      Bytes(add(add(bucket_buffers(parts, plan), gathered_weights(parts, plan)), boundary_buffers(parts)));
+  use.communication_buffers = Bytes(
+      add(add(bucket_buffers(parts, plan), gathered_weights(parts, plan)), boundary_buffers(parts, plan)));
   use.capacity = device.memory;
   use.framework = framework_memory(plan, device);
   std::int64_t sum = 0;
