@@ -421,7 +421,38 @@ void read_astra1_system(const Astra1Settings& settings, SystemLayer& system,
   read_system_file(settings, system, warnings);
 }
 
+namespace {
+
+// Prices are per GB/s: of a link, a port of a switch times the switch's ports, an interface.
+double tutorial_network_cost(const SystemLayer& system) {
+  const double npus = static_cast<double>(rank_count(system));
+  double inside = 1;  // NPUs of this dimension and those below it
+  double dollars = 0;
+  for (const StreamDimension& dimension : system.dimensions) {
+    const bool tile = dimension.type == "T", pod = dimension.type == "PP";
+    const double size = static_cast<double>(dimension.size);
+    const double link = (tile ? 1 : pod ? 7.4 : 4) * dimension.bandwidth;
+    inside *= size;
+    if (dimension.kind == DimensionKind::ring) {
+      dollars += npus * static_cast<double>(dimension.links / 2) * link;
+    } else if (dimension.kind == DimensionKind::fully_connected) {
+      const double per_pair =
+          dimension.size > 1 ? static_cast<double>(dimension.links / (dimension.size - 1)) : 0;
+      dollars += npus * (size - 1) / 2 * per_pair * link;
+    } else {
+      const double ports = inside * static_cast<double>(dimension.links), switches = npus / inside;
+      const double port = (pod ? 23.7 : 13) * dimension.bandwidth;
+      const double interface = pod ? 47.8 * dimension.bandwidth : 0;
+      dollars += switches * ports * (link + port + interface);
+    }
+  }
+  return dollars;
+}
+
+}  // namespace
+
 double astra1_network_cost(const SystemLayer& system) {
+  if (system.tutorial_release) return tutorial_network_cost(system);
   const double npus = static_cast<double>(rank_count(system));
   double inside = 1;  // NPUs of this dimension and those below it
   double dollars = 0;

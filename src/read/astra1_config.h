@@ -45,7 +45,10 @@ double astra1_scaled(std::int64_t value, double scale, bool tutorial_release);
 
 // What the peer's cost model asks for the network, in dollars: NVLink 100 per 50 GB/s, tile-to-tile links
 // half of that, InfiniBand switches 23,698 per 40 ports, InfiniBand interfaces 1,200. The sums are those of
-// its HierarchicalTopology.cc, but a tile-to-tile link of any topology is priced by its bandwidth.
+// its HierarchicalTopology.cc, but a tile-to-tile link of any topology is priced by its bandwidth. The
+// tutorials' release asks per GB/s: 1 for tile-to-tile links, 4 for others, 7.4 between pods, 13 or 23.7 for
+// a switch's port, 47.8 for an interface to a pod's switch; its switches between tiles, which have no price
+// there, cost as others.
 double astra1_network_cost(const SystemLayer& system);
 
 }  // namespace armilla

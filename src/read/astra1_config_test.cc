@@ -244,6 +244,23 @@ TEST_F(Astra1Config, NetworkCostsAsInThePeer) {
   EXPECT_DOUBLE_EQ(astra1_network_cost(system), 28 * 2 * 50);
 }
 
+// As the simulators of the tutorials' tags print it for their dgx2.json and tpu.json.
+TEST_F(Astra1Config, TheTutorialsPriceBandwidth) {
+  SystemLayer system = read();
+  system.tutorial_release = true;
+  // Ring: 32 NPUs x 1 link of 50 GB/s; Switch: 32 ports of 12.5 GB/s.
+  EXPECT_DOUBLE_EQ(astra1_network_cost(system), 32 * 4 * 50 + 32 * (4 + 13) * 12.5);
+  system.dimensions[0].type = "T";
+  system.dimensions[1].type = "PP";
+  EXPECT_DOUBLE_EQ(astra1_network_cost(system), 32 * 50 + 32 * (7.4 + 23.7 + 47.8) * 12.5);
+  system.dimensions = {{DimensionKind::switched, 16, 25, 500, 6, 0, 0, 0, 0, 0, "N"},
+                       {DimensionKind::switched, 16, 6.25, 500, 1, 0, 0, 0, 0, 0, "N"}};
+  EXPECT_DOUBLE_EQ(astra1_network_cost(system), 680000);
+  system.dimensions = {{DimensionKind::ring, 16, 62, 500, 2, 0, 0, 0, 0, 0, "N"},
+                       {DimensionKind::ring, 16, 62, 500, 2, 0, 0, 0, 0, 0, "N"}};
+  EXPECT_DOUBLE_EQ(astra1_network_cost(system), 126976);
+}
+
 TEST_F(Astra1Config, EveryMeasuredConfigurationIsRead) {
   const fs::path oracles = fs::path(ARMILLA_SOURCE_DIR) / "../shared/oracles/astra1";
   if (!fs::exists(oracles)) GTEST_SKIP() << "no folder " << oracles;
