@@ -166,7 +166,7 @@ TEST_F(Astra2Config, WrongSystemFilesAreRefused) {
             "s.json:1:23: scheduling-policy: unknown value 'lifo'\n  hint: did you mean 'LIFO'?");
   EXPECT_EQ(refusal(R"({"collective-optimization": "localBW"})"),
             "s.json:1:29: collective-optimization: unknown collective optimization 'localBW'\n"
-            "  hint: known: baseline, localBWAware");
+            "  hint: did you mean 'localBWAware'?");
   EXPECT_EQ(refusal(R"({"endpoint-delay": -5})"),
             "s.json:1:20: endpoint-delay: -5 is too small\n  hint: the lowest value is 0");
   EXPECT_EQ(refusal(R"({"active-chunks-per-dimension": 0})"),

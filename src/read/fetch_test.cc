@@ -373,7 +373,9 @@ TEST_F(Fetch, RefusesASecondFetchOfTheSameModelMeanwhile) {
 TEST_F(Fetch, RefusesNamesAndAddressesThatCannotBeMeant) {
   EXPECT_EQ(error("resnet152-v1-8"),
             "resnet152-v1-8: no such model in the ONNX Model Zoo\n  hint: did you mean 'resnet152-v1-7'?");
-  EXPECT_EQ(error("vgg16"), "vgg16: is compiled in and needs no download\n  hint: did you mean 'vgg16-7'?");
+  EXPECT_EQ(error("vgg16"),
+            "vgg16: is compiled in and needs no download\n  hint: did you mean 'vgg16-7', 'vgg16-12' or "
+            "'vgg16-bn-7'?");
   EXPECT_TRUE(error("../../etc/passwd", {.base_url = server_.url("/")})
                   .starts_with("../../etc/passwd: no such model in the ONNX Model Zoo"));
   EXPECT_EQ(error("ftp://example.org/m.onnx"),
