@@ -423,6 +423,14 @@ void read_astra1_system(const Astra1Settings& settings, SystemLayer& system,
 
 namespace {
 
+// Of all rings or fully connected groups of the dimension.
+double direct_links(const StreamDimension& dimension, double npus) {
+  if (dimension.kind == DimensionKind::ring) return npus * static_cast<double>(dimension.links / 2);
+  if (dimension.size < 2) return 0;
+  return npus * static_cast<double>(dimension.size - 1) / 2 *
+         static_cast<double>(dimension.links / (dimension.size - 1));
+}
+
 // Prices are per GB/s: of a link, a port of a switch times the switch's ports, an interface.
 double tutorial_network_cost(const SystemLayer& system) {
   const double npus = static_cast<double>(rank_count(system));
@@ -430,15 +438,10 @@ double tutorial_network_cost(const SystemLayer& system) {
   double dollars = 0;
   for (const StreamDimension& dimension : system.dimensions) {
     const bool tile = dimension.type == "T", pod = dimension.type == "PP";
-    const double size = static_cast<double>(dimension.size);
     const double link = (tile ? 1 : pod ? 7.4 : 4) * dimension.bandwidth;
-    inside *= size;
-    if (dimension.kind == DimensionKind::ring) {
-      dollars += npus * static_cast<double>(dimension.links / 2) * link;
-    } else if (dimension.kind == DimensionKind::fully_connected) {
-      const double per_pair =
-          dimension.size > 1 ? static_cast<double>(dimension.links / (dimension.size - 1)) : 0;
-      dollars += npus * (size - 1) / 2 * per_pair * link;
+    inside *= static_cast<double>(dimension.size);
+    if (dimension.kind != DimensionKind::switched) {
+      dollars += direct_links(dimension, npus) * link;
     } else {
       const double ports = inside * static_cast<double>(dimension.links), switches = npus / inside;
       const double port = (pod ? 23.7 : 13) * dimension.bandwidth;
@@ -457,16 +460,11 @@ double astra1_network_cost(const SystemLayer& system) {
   double inside = 1;  // NPUs of this dimension and those below it
   double dollars = 0;
   for (const StreamDimension& dimension : system.dimensions) {
-    const double size = static_cast<double>(dimension.size);
     const double price = kDollarsPerLink * dimension.bandwidth / kPricedBandwidth;
     const double link = dimension.type == "T" ? price / 2 : price;
-    inside *= size;
-    if (dimension.kind == DimensionKind::ring) {
-      dollars += npus * static_cast<double>(dimension.links / 2) * link;
-    } else if (dimension.kind == DimensionKind::fully_connected) {
-      const double per_pair =
-          dimension.size > 1 ? static_cast<double>(dimension.links / (dimension.size - 1)) : 0;
-      dollars += npus * (size - 1) / 2 * per_pair * link;
+    inside *= static_cast<double>(dimension.size);
+    if (dimension.kind != DimensionKind::switched) {
+      dollars += direct_links(dimension, npus) * link;
     } else if (dimension.type == "PP") {
       const double package = static_cast<double>(system.dimensions.front().size);
       const double bandwidth = package * dimension.bandwidth * static_cast<double>(dimension.links);
