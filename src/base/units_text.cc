@@ -233,7 +233,9 @@ std::string duration_text(double seconds) {
   if (seconds < 2 * kDay) return fmt::format("{:.4g} h", seconds / kHour);
   if (seconds < 2 * kYear) return fmt::format("{:.4g} days", seconds / kDay);
   const double years = seconds / kYear;
-  return years < 1e4 ? fmt::format("{:.4g} years", years) : with_separators(std::llround(years)) + " years";
+  // Beyond what a whole number holds, infinity too, the exponent says enough.
+  return years < 1e4 || years >= 1e15 || std::isnan(years) ? fmt::format("{:.4g} years", years)
+                                                           : with_separators(std::llround(years)) + " years";
 }
 std::string to_text(Bytes b) {
   static constexpr const char* kNames[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "base/amount.h"
 #include "base/duration.h"
 #include "base/error_testing.h"
@@ -167,6 +169,8 @@ TEST(UnitsText, Durations) {
   EXPECT_EQ(duration_text(3 * 3600), "3 h");
   EXPECT_EQ(duration_text(31557600 * 30.0), "30 years");
   EXPECT_EQ(duration_text(31557600 * 46063.0), "46,063 years");
+  EXPECT_EQ(duration_text(31557600 * 1e20), "1e+20 years");
+  EXPECT_EQ(duration_text(std::numeric_limits<double>::infinity()), "inf years");
 }
 
 TEST(Units, ConversionsSaturateAtTheEndOfTime) {
