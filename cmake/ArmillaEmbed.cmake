@@ -1,6 +1,6 @@
 # armilla_embed(TARGET FILES path ...)
 #   Compiles files (paths relative to the project) into TARGET: one assembler source includes their bytes and
-#   lists them in a table that src/read/embedded.cc reads. A changed file reassembles it. A new file needs a
+#   lists them in a table that src/zoo/embedded.cc reads. A changed file reassembles it. A new file needs a
 #   new glob, so callers glob with CONFIGURE_DEPENDS.
 function(armilla_embed target)
   cmake_parse_arguments(ARG "" "" "FILES" ${ARGN})

@@ -29,6 +29,9 @@ foreach(target IN LISTS modules)
   list(REMOVE_ITEM headers ${test_headers})
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/armilla/${module})
 endforeach()
+# The doors of a module are the headers at its root; of ir, which is all nouns, every room is open.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/ir/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/armilla/ir
+        FILES_MATCHING PATTERN *.h PATTERN *_testing.h EXCLUDE)
 
 if(NOT CMAKE_CROSSCOMPILING)
   set(completions ${PROJECT_BINARY_DIR}/completions)

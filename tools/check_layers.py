@@ -4,6 +4,8 @@
 The table LAYERS is the architecture (docs/architecture.md). Checked under src/:
 
 - every #include of another module, and every module named in a CMakeLists.txt, against the table;
+- doors: another module's headers are included only where they lie at its root (src/read/read.h), never out of its
+  rooms (src/read/onnx/); the rooms of ir are open;
 - that a module includes only what its armilla_module(... USES ...) names, so that it links wherever it compiles;
 - that only tests include GoogleTest, and only study knows MPI; a module's tests may use in addition what
   armilla_module_tests(... USES ...) names;
@@ -22,22 +24,26 @@ import sys
 
 # module: (level, modules it may include). Level is what a reader needs; the sets are the law.
 FOUNDATION = {"base", "event", "ir"}
-VERBS = {"read", "lower", "cost", "collective", "network", "write"}
+VERBS = {"read", "trace", "lower", "cost", "collective", "network", "write"}
 LAYERS = {
     "base": (0, set()),
     "event": (0, {"base"}),
     "ir": (1, {"base"}),
-    "read": (2, {"base", "ir"}),
+    "zoo": (1, {"base"}),
+    "read": (2, {"base", "ir", "zoo"}),
+    "trace": (2, {"base", "ir"}),
     "lower": (2, {"base", "ir"}),
     "cost": (2, {"base", "ir"}),
     "collective": (2, {"base", "ir"}),
     "network": (2, {"base", "event", "ir"}),
     "write": (2, {"base", "ir"}),
     "sim": (3, FOUNDATION | {"cost", "collective", "network"}),
-    "study": (4, FOUNDATION | VERBS | {"sim"}),
-    "cli": (5, FOUNDATION | VERBS | {"sim", "study"}),
-    "python": (5, FOUNDATION | VERBS | {"sim", "study"}),
+    "study": (4, FOUNDATION | VERBS | {"zoo", "sim"}),
+    "cli": (5, FOUNDATION | VERBS | {"zoo", "sim", "study"}),
+    "python": (5, FOUNDATION | VERBS | {"zoo", "sim", "study"}),
 }
+# Modules whose rooms are open: all of ir is nouns, which everybody shares.
+OPEN_MODULES = {"ir"}
 # Third-party headers that belong to one place: prefix -> (who may include them, the rule).
 RESERVED_HEADERS = {
     "gtest/": ("tests", "GoogleTest is for tests only"),
@@ -159,6 +165,7 @@ def check_source(path, module, root, violations):
     lines = path.read_text(encoding="utf-8").splitlines()
     name = relative(path, root)
     is_test = is_test_source(path, module)
+    is_door = path.suffix == ".h" and path.parent.name == module.name and not is_test
 
     def report(line, rule):
         violations.append(Violation(name, line, rule))
@@ -170,7 +177,7 @@ def check_source(path, module, root, violations):
     for number, line in enumerate(lines, 1):
         include = INCLUDE.match(line)
         if include:
-            rule = include_rule(include.group(2), include.group(1) == '"', module, is_test)
+            rule = include_rule(include.group(2), include.group(1) == '"', module, is_test, is_door)
             if rule:
                 report(number, rule)
 
@@ -185,7 +192,7 @@ def check_header(lines, report):
             report(number, "no 'using namespace' in a header")
 
 
-def include_rule(target, quoted, module, is_test):
+def include_rule(target, quoted, module, is_test, is_door):
     """The rule that including `target` breaks, or None."""
     for prefix, (owner, rule) in RESERVED_HEADERS.items():
         if target.startswith(prefix) and owner != module.name and not (owner == "tests" and is_test):
@@ -193,11 +200,17 @@ def include_rule(target, quoted, module, is_test):
     used, slash, _ = target.partition("/")
     if used not in LAYERS or not slash:
         return f'"{target}" is written with its module: "module/file.h"' if quoted else None
-    if used == module.name or (is_test and used in module.test_uses):
+    if "/" in target[len(used) + 1 :] and used not in OPEN_MODULES:
+        if used != module.name:
+            return f"other modules include {used} by the door only: headers that lie in src/{used}/ itself"
+        if is_door:
+            return "a door, which is installed, includes no header of a room"
+    if used == module.name:
         return None
-    if not allowed(module.name, used):
+    as_test = is_test and used in module.test_uses
+    if not as_test and not allowed(module.name, used):
         return layer_rule(module.name, used)
-    if used not in module.uses:
+    if not as_test and used not in module.uses:
         return f"{module.name} includes {used}, but src/{module.name}/CMakeLists.txt does not list it under USES"
     return None
 

@@ -2,7 +2,7 @@
 """Makes tests/data/onnx/: small models that exercise the ONNX reader.
 
 Debian's python3-torch and python3-onnx are all it needs. The exported ones are real exports of PyTorch modules
-(their parameter counts, printed here, stand in src/read/onnx_test.cc); the others are built node by node, for
+(their parameter counts, printed here, stand in src/read/onnx/onnx_test.cc); the others are built node by node, for
 what PyTorch 1.13 cannot export.
 
     tools/make_test_models.py [FOLDER]

@@ -1,4 +1,4 @@
-// Proof by execution that an MSCCL algorithm (ir/msccl.h) performs its collective.
+// Proof by execution that an MSCCL algorithm (ir/formats/msccl.h) performs its collective.
 //
 // Tokens move instead of bytes: the value of a chunk is which chunk of the result it belongs to and the set
 // of members whose contributions it holds. Found are: contributions added twice or to another chunk's, use of
@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string>
 
-#include "ir/msccl.h"
+#include "ir/formats/msccl.h"
 
 namespace armilla {
 

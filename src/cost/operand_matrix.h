@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ir/systolic.h"
+#include "ir/formats/systolic.h"
 
 namespace armilla {
 

@@ -15,7 +15,7 @@
 #include <cstdint>
 
 #include "cost/cost.h"
-#include "ir/systolic.h"
+#include "ir/formats/systolic.h"
 #include "ir/work.h"
 
 namespace armilla {

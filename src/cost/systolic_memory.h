@@ -15,7 +15,7 @@
 
 #include <string>
 
-#include "ir/systolic.h"
+#include "ir/formats/systolic.h"
 
 namespace armilla {
 

@@ -23,7 +23,7 @@ Graph small_graph() {
   return graph;
 }
 
-std::string error_of(const Graph& graph) {
+std::string graph_error(const Graph& graph) {
   try {
     validate_graph(graph);
   } catch (const Error& error) {
@@ -34,7 +34,7 @@ std::string error_of(const Graph& graph) {
 
 TEST(Graph, ProgramsStoreDependencesAsCsr) {
   const Graph graph = small_graph();
-  EXPECT_EQ(error_of(graph), "");
+  EXPECT_EQ(graph_error(graph), "");
   EXPECT_TRUE(graph.programs[0].dependences(0).empty());
   ASSERT_EQ(graph.programs[0].dependences(1).size(), 1U);
   EXPECT_EQ(graph.programs[0].dependences(1)[0], 0U);
@@ -43,22 +43,23 @@ TEST(Graph, ProgramsStoreDependencesAsCsr) {
 TEST(Graph, ValidationNamesWhatIsWrong) {
   Graph forward = small_graph();
   forward.programs[0].dependence[0] = 1;
-  EXPECT_EQ(error_of(forward), "rank: its nodes wait for each other in a circle: 1 'exchange' waits for 1");
+  EXPECT_EQ(graph_error(forward),
+            "rank: its nodes wait for each other in a circle: 1 'exchange' waits for 1");
   Graph homeless = small_graph();
   homeless.program_of.pop_back();
-  EXPECT_EQ(error_of(homeless), "graph: not every rank has a program");
+  EXPECT_EQ(graph_error(homeless), "graph: not every rank has a program");
   Graph twice = small_graph();
   twice.families[0].groups[0] = {0, 0};
-  EXPECT_EQ(error_of(twice), "world: rank 0 is in two groups, or twice in one");
+  EXPECT_EQ(graph_error(twice), "world: rank 0 is in two groups, or twice in one");
   Graph absent = small_graph();
   absent.families[0].groups[0] = {0, 7};
-  EXPECT_EQ(error_of(absent), "world: rank 7 does not exist");
+  EXPECT_EQ(graph_error(absent), "world: rank 7 does not exist");
   Graph dangling = small_graph();
   dangling.programs[0].payload[1] = 3;
-  EXPECT_EQ(error_of(dangling), "rank, node 1: refers to an unknown collective");
+  EXPECT_EQ(graph_error(dangling), "rank, node 1: refers to an unknown collective");
   Graph endless = small_graph();
   endless.programs[0].payload[0] = UINT64_MAX;
-  EXPECT_EQ(error_of(endless), "rank, node 0: takes absurdly long");
+  EXPECT_EQ(graph_error(endless), "rank, node 0: takes absurdly long");
 }
 
 TEST(Graph, MembersMustIssueTheSameCollectives) {
@@ -68,7 +69,7 @@ TEST(Graph, MembersMustIssueTheSameCollectives) {
   silent.add(NodeKind::delay, Phase::other, 0, -1, 5, {});
   graph.programs.push_back(silent);
   graph.program_of[1] = 1;
-  EXPECT_EQ(error_of(graph), "group family 'world': ranks 0 and 1 issue different collectives");
+  EXPECT_EQ(graph_error(graph), "group family 'world': ranks 0 and 1 issue different collectives");
 }
 
 TEST(Graph, DumpIsStable) {
@@ -83,7 +84,7 @@ TEST(Graph, RootsMustBeMembers) {
   Graph graph = small_graph();
   graph.collectives[0].kind = CollectiveKind::broadcast;
   graph.collectives[0].root = 2;
-  EXPECT_EQ(error_of(graph),
+  EXPECT_EQ(graph_error(graph),
             "group family 'world': a broadcast among 2 ranks has no member 2 to be its root");
 }
 
@@ -91,7 +92,8 @@ TEST(Graph, WhoIsInNoGroupIssuesNoCollective) {
   Graph graph = small_graph();
   graph.families[0].groups[0] = {0};
   graph.families[0].group_of[1] = -1;
-  EXPECT_EQ(error_of(graph), "group family 'world': rank 1 issues a collective and is in none of its groups");
+  EXPECT_EQ(graph_error(graph),
+            "group family 'world': rank 1 issues a collective and is in none of its groups");
 }
 
 // Six ranks in two pipelines of three; the same program for all.
@@ -124,18 +126,19 @@ TEST(Graph, PeersAreFoundFromWhereARankStands) {
 }
 
 TEST(Graph, PeersThatAreNoneAreRefused) {
-  EXPECT_EQ(error_of(pipelines({1, 0, Bytes(1), PeerKind::shift, 0})), "");
-  EXPECT_EQ(error_of(pipelines({3, 0, Bytes(1), PeerKind::shift, 0})), "rank 0: sends a message to itself");
-  EXPECT_EQ(error_of(pipelines({3, 0, Bytes(1), PeerKind::position, 0})),
+  EXPECT_EQ(graph_error(pipelines({1, 0, Bytes(1), PeerKind::shift, 0})), "");
+  EXPECT_EQ(graph_error(pipelines({3, 0, Bytes(1), PeerKind::shift, 0})),
+            "rank 0: sends a message to itself");
+  EXPECT_EQ(graph_error(pipelines({3, 0, Bytes(1), PeerKind::position, 0})),
             "rank 0: has no peer at position 3 of its 3 ranks in 'dimensions 1'");
-  EXPECT_EQ(error_of(pipelines({6, 0, Bytes(1), PeerKind::rank, 0})),
+  EXPECT_EQ(graph_error(pipelines({6, 0, Bytes(1), PeerKind::rank, 0})),
             "rank 0: has the peer 6, which does not exist");
-  EXPECT_EQ(error_of(pipelines({1, 0, Bytes(1), PeerKind::shift, 4})),
+  EXPECT_EQ(graph_error(pipelines({1, 0, Bytes(1), PeerKind::shift, 4})),
             "graph: group family 4 does not exist");
   Graph outside = pipelines({1, 0, Bytes(1), PeerKind::shift, 0});
   outside.families[0].groups = {{0, 2, 4}};
   outside.families[0].group_of = {0, -1, 0, -1, 0, -1};
-  EXPECT_EQ(error_of(outside), "rank 1: sends or receives in 'dimensions 1' and is in none of its groups");
+  EXPECT_EQ(graph_error(outside), "rank 1: sends or receives in 'dimensions 1' and is in none of its groups");
 }
 
 TEST(Graph, DumpNamesRelativePeers) {

@@ -25,7 +25,7 @@ std::vector<std::int64_t> sizes(const Machine& machine) {
   return all;
 }
 
-std::string error_of(std::int64_t ranks, bool elastic) {
+std::string machine_error(std::int64_t ranks, bool elastic) {
   try {
     with_ranks(two_levels(), ranks, elastic, "--ranks");
   } catch (const Error& error) {
@@ -48,13 +48,13 @@ TEST(Machine, AnElasticOneGrowsOutwards) {
 }
 
 TEST(Machine, RaggedAndExcessiveRankCountsAreErrors) {
-  EXPECT_EQ(error_of(12, false),
+  EXPECT_EQ(machine_error(12, false),
             "--ranks: 12 ranks do not fill whole groups of 8 on machine 'pod'\n  hint: the nearest counts "
             "that do are 8 and 16");
-  EXPECT_EQ(error_of(64, false),
+  EXPECT_EQ(machine_error(64, false),
             "--ranks: 64 ranks do not fit machine 'pod' of 32 devices\n  hint: use at most 32 ranks or "
             "enlarge a dimension of the machine");
-  EXPECT_EQ(error_of(1004, true),
+  EXPECT_EQ(machine_error(1004, true),
             "--ranks: 1004 ranks do not fill whole groups of 8 on machine 'pod'\n  hint: the nearest counts "
             "that do are 1000 and 1008");
 }

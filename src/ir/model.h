@@ -1,10 +1,10 @@
 // Model: operators in topological order with shapes, parameters and the forward work of each; layers above
 // them.
 //
-// An operator's forward work is for `batch` samples. Backward work is derived (ir/backward.h). A layer is a
-// weight-carrying matrix operator with the cheap operators that follow it (those before the first belong to
-// it too), so layers are consecutive ranges that cover all operators. A model without any matrix operator
-// with weights is one layer.
+// An operator's forward work is for `batch` samples. Backward work is derived (ir/derived/backward.h). A
+// layer is a weight-carrying matrix operator with the cheap operators that follow it (those before the first
+// belong to it too), so layers are consecutive ranges that cover all operators. A model without any matrix
+// operator with weights is one layer.
 #pragma once
 
 #include <cstdint>

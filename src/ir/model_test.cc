@@ -36,7 +36,7 @@ Model small_model() {
   return model;
 }
 
-std::string error_of(const Model& model) {
+std::string model_error(const Model& model) {
   try {
     validate_model(model);
   } catch (const Error& error) {
@@ -92,22 +92,22 @@ TEST(Model, RescalingTheBatchKeepsParameterTraffic) {
 }
 
 TEST(Model, ValidationNamesWhatIsWrong) {
-  EXPECT_EQ(error_of(small_model()), "");
+  EXPECT_EQ(model_error(small_model()), "");
   Model dangling = small_model();
   dangling.operators[2].inputs = {9};
-  EXPECT_EQ(error_of(dangling), "relu: refers to entry 9 of 4");
+  EXPECT_EQ(model_error(dangling), "relu: refers to entry 9 of 4");
   Model unordered = small_model();
   std::swap(unordered.operators[0], unordered.operators[1]);
-  EXPECT_EQ(error_of(unordered), "linear: consumes 'n' before it is produced");
+  EXPECT_EQ(model_error(unordered), "linear: consumes 'n' before it is produced");
   Model negative = small_model();
   negative.operators[0].forward.flops = Flops(-1);
-  EXPECT_EQ(error_of(negative), "norm: has negative work");
+  EXPECT_EQ(model_error(negative), "norm: has negative work");
   Model uncovered = small_model();
   uncovered.layers[0].end = 2;
-  EXPECT_EQ(error_of(uncovered), "small.onnx: the layers do not cover all operators");
+  EXPECT_EQ(model_error(uncovered), "small.onnx: the layers do not cover all operators");
   Model miscounted = small_model();
   miscounted.parameters[0].elements = 9;
-  EXPECT_EQ(error_of(miscounted), "scale: its element count differs from its shape");
+  EXPECT_EQ(model_error(miscounted), "scale: its element count differs from its shape");
 }
 
 TEST(Model, DumpIsStable) {

@@ -141,7 +141,7 @@ struct PlanRequest {
   std::optional<std::int64_t> batch, global_batch, micro_batch, micro_batches;
   std::optional<DType> precision;
   std::optional<Optimizer> optimizer;
-  bool balance_stages = false;  // Plan::stage_blocks are chosen by cost (study/balance_stages.h)
+  bool balance_stages = false;  // Plan::stage_blocks are chosen by cost (study/run/balance_stages.h)
   std::string where;            // "plan"
   std::string ranks_where;      // of `ranks`, where it was given
   std::map<std::string, std::string, std::less<>> places;  // of every key that was given

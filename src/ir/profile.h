@@ -1,5 +1,6 @@
 // Profile: measured times of a job's computations, one for every distinct one (DistSim, Lu et al. 2023,
-// section 4.1: profile each event once, on few devices). Told apart as in `armilla events` (ir/events.h).
+// section 4.1: profile each event once, on few devices). Told apart as in `armilla events`
+// (ir/derived/events.h).
 #pragma once
 
 #include <cstdint>

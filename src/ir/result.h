@@ -1,5 +1,5 @@
 // Result: what happened in a simulated run, recorded once. Everything a report shows is a function of it
-// (ir/metrics.h).
+// (ir/derived/metrics.h).
 //
 // Times are picoseconds from the start of the iteration. Per-rank figures are kept for every class of ranks
 // that behaved identically; a class lists how many ranks it stands for. Intervals are recorded for the first
@@ -44,7 +44,7 @@ struct RankClass {
   std::uint32_t program = 0;
   Time finish;                        // end of its last node
   Time compute;                       // busy computing: Lane::device
-  Time communication;                 // at least one collective or send in flight (sim/recorder.h)
+  Time communication;                 // at least one collective or send in flight (sim/engine/recorder.h)
   Time exposed_communication;         // of that, while not computing
   std::vector<Interval> computes;     // in order of start; empty unless recorded
   std::vector<Interval> collectives;  // from issue to completion

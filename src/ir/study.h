@@ -9,7 +9,7 @@
 
 #include "base/registry.h"
 #include "ir/collective.h"
-#include "ir/goodput.h"
+#include "ir/derived/goodput.h"
 #include "ir/graph.h"
 #include "ir/machine.h"
 #include "ir/memory.h"
@@ -27,7 +27,7 @@ struct ModelSource {
   std::int64_t sequence = 0;                       // tokens per sample; 0: the model's own
 };
 
-// What the whole training reads: one of the two, or neither (ir/training.h).
+// What the whole training reads: one of the two, or neither (ir/derived/training.h).
 struct TrainingGoal {
   double tokens = 0, samples = 0;
   std::string where;

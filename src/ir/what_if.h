@@ -3,7 +3,7 @@
 // Factors multiply times (compute) or bandwidths (links). Jitter draws one factor per rank and node, from a
 // lognormal distribution whose mean is 1, by counter-based random numbers of (seed, rank, node): the same
 // whatever the order of the simulation. Failures do not stop the simulated iteration; they enter the goodput
-// (ir/goodput.h).
+// (ir/derived/goodput.h).
 #pragma once
 
 #include <cstdint>

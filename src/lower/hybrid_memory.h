@@ -5,9 +5,9 @@
 //   optimizer    master weights (where weights are narrower than fp32) and state_words x 4 bytes per
 //                parameter; ZeRO-1 to 3: the shard (Rajbhandari et al. 2020, section 3.1 and figure 1)
 //   activations  BlockShape::saved, from a block's forward pass to the end of its last backward pass, in the
-//                order of the schedule (lower/activation_walk.h); Korthikanti et al. 2022, equations 1 to 6
-//                and table 2 for transformers. Offloaded: those of the block at work and of one more, which
-//                is on its way
+//                order of the schedule (lower/memory/activation_walk.h); Korthikanti et al. 2022, equations 1
+//                to 6 and table 2 for transformers. Offloaded: those of the block at work and of one more,
+//                which is on its way
 //   communication buffers   ZeRO-2 and 3: two gradient buckets (without them buckets are parts of the
 //                gradients); gathered weights of ZeRO-3: a block, with prefetch its neighbour, or all of them
 //                when they are not resharded; boundary activations and their gradients, coming and going

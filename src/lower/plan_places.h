@@ -1,7 +1,7 @@
 // Where a user should look for what is wrong with a plan. Texts about a plan name its choices by their keys
 // in a study file ("plan.tensor 6 does not divide ..."); an error about the plan as a whole is put to the
 // first of these keys that the user gave, those of the hint before those of the message. The command line
-// turns keys into the flags that were typed (cli/study_flags.h).
+// turns keys into the flags that were typed (cli/flags/study_flags.h).
 #pragma once
 
 #include <string>

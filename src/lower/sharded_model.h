@@ -26,7 +26,7 @@
 
 namespace armilla {
 
-// Groups of ranks by role; lower/rank_grid.h makes them.
+// Groups of ranks by role; lower/plan/rank_grid.h makes them.
 enum class GroupAxis : std::uint8_t {
   tensor,
   context,
@@ -94,7 +94,7 @@ struct ShardedBlock {
 };
 
 // An all-to-all between expert positions that are loaded unevenly; its schedule, which grows with the square
-// of their number, is made where a job needs it (lower/job_tables.h).
+// of their number, is made where a job needs it (lower/jobs/job_tables.h).
 struct UnevenExchange {
   Bytes bytes;
   bool to_experts = true;

@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "event/event_queue.h"
+#include "ir/formats/system_layer.h"
 #include "ir/result.h"
-#include "ir/system_layer.h"
 
 namespace armilla {
 

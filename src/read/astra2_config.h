@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/system_layer.h"
+#include "ir/formats/system_layer.h"
 
 namespace armilla {
 

@@ -1,4 +1,4 @@
-// Text workloads (ir/text_workload.h) of ASTRA-sim 1.0 and SimAI, read line by line:
+// Text workloads (ir/formats/text_workload.h) of ASTRA-sim 1.0 and SimAI, read line by line:
 //
 //   POLICY [number] [key: value ...]
 //   number of layers
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/text_workload.h"
+#include "ir/formats/text_workload.h"
 
 namespace armilla {
 

@@ -1,10 +1,11 @@
 // Chakra execution traces: files into ChakraTrace.
 //
 // A file is a row of records, each a varint length and a protobuf message: GlobalMetadata (missing in early
-// files), then nodes. Every published schema is read, found from the bytes (read/chakra_schema.h) and mapped
-// to the current one: v0.0.1 and v0.0.2 (et_def.proto of mlcommons/chakra at ec3832c, 2719463), v0.0.3
+// files), then nodes. Every published schema is read, found from the bytes (read/trace/chakra_schema.h) and
+// mapped to the current one: v0.0.1 and v0.0.2 (et_def.proto of mlcommons/chakra at ec3832c, 2719463), v0.0.3
 // (9d917e3, 29de3e1), v0.0.4 to v1.0.0 (c236cfa on). So are gzip files of those, and two forms of JSON
-// (read/chakra_json.h). Fields that no schema knows are skipped; node types that none knows are refused.
+// (read/trace/chakra_json.h). Fields that no schema knows are skipped; node types that none knows are
+// refused.
 //
 // Cost: O(bytes); nothing is kept but the trace. Any bytes are a trace or an Error with the byte's offset.
 #pragma once
@@ -12,7 +13,7 @@
 #include <span>
 #include <string>
 
-#include "ir/chakra.h"
+#include "ir/formats/chakra.h"
 
 namespace armilla {
 

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "ir/communicators.h"
+#include "ir/formats/communicators.h"
 
 namespace armilla {
 

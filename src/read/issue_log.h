@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "ir/issue_log.h"
+#include "ir/formats/issue_log.h"
 
 namespace armilla {
 

@@ -37,8 +37,6 @@ std::string machine_text(const std::string& name_or_path, const std::string& whe
 std::optional<NamedText> expand_machine(const std::string& path, const std::string& value,
                                         const std::string& folder);
 
-// A path has a slash or an extension; a dot before a digit belongs to a name ("megatron-1.7b").
-bool is_path(std::string_view name_or_path);
 // The value's text: a name as it stands, a path seen from the folder of the file that it is written in.
 std::string name_or_path(const Config& config);
 

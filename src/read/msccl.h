@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-#include "ir/msccl.h"
+#include "ir/formats/msccl.h"
 
 namespace armilla {
 

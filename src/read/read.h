@@ -28,18 +28,22 @@ struct ModelFormat {
   std::string_view help;
   std::string_view suffix;  // with the dot; it decides only where the content says nothing
   Model (*read)(std::span<const char> bytes, const std::string& name, const ModelOptions& options);
-  bool described;  // by numbers (read/model_description.h) instead of a graph
+  bool described;  // by numbers (read/described/model_description.h) instead of a graph
 };
 std::span<const ModelFormat> model_formats();
 
 // A zoo name ("resnet50") or a path. Throws Error with "did you mean" for neither.
 Model read_model(const std::string& name_or_path, const ModelOptions& options);
 
-// Whether that is a model by description (read/described_model.h) and no graph. Reads a few bytes of a file
-// at most. Throws as read_model for what is neither a file nor a name.
+// Whether that is a model by description (read/described/described_model.h) and no graph. Reads a few bytes
+// of a file at most. Throws as read_model for what is neither a file nor a name.
 bool is_described(const std::string& name_or_path);
 
-// ONNX (read/onnx.cc): walks the wire format without touching weights.
+// ONNX (read/onnx/onnx.cc): walks the wire format without touching weights.
 Model read_onnx(std::span<const char> bytes, const std::string& name, const ModelOptions& options);
+// Models by description (read/described/): YAML, and the config.json of a Hugging Face model.
+Model read_described_yaml(std::span<const char> bytes, const std::string& name, const ModelOptions& options);
+Model read_huggingface_json(std::span<const char> bytes, const std::string& name,
+                            const ModelOptions& options);
 
 }  // namespace armilla

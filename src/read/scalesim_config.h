@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "base/registry.h"
-#include "ir/systolic.h"
+#include "ir/formats/systolic.h"
 
 namespace armilla {
 

@@ -16,8 +16,8 @@
 #include <string>
 #include <string_view>
 
+#include "ir/formats/systolic.h"
 #include "ir/model.h"
-#include "ir/systolic.h"
 #include "read/read.h"
 
 namespace armilla {

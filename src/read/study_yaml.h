@@ -3,13 +3,13 @@
 //
 //   model        a zoo name or a path, or {name, dimensions: {symbol: size}, sequence}
 //   machine      a cluster's name or a path, or a whole machine (read/machine_yaml.h)
-//   plan         how the job is spread (read/plan_yaml.h)
+//   plan         how the job is spread (read/study/plan_yaml.h)
 //   compute      "roofline" or "systolic:rows=128", or {model: systolic, rows: 128}, or a SCALE-Sim .cfg
 //   network      likewise
 //   collectives  algorithms (a name, or a list with one per dimension), the same per kind under the kind's
 //                name, decomposition, chunks, active_chunks, order, charge_reductions
 //   profile      a file of measured times (read/profile_csv.h)
-//   what_if      slow ranks and links, jitter, failures (read/what_if_yaml.h)
+//   what_if      slow ranks and links, jitter, failures (read/study/what_if_yaml.h)
 //   training     tokens or samples that the whole training reads, such as 15T
 //
 // Relative paths are relative to the file's folder, those of overrides to the working directory. Only `model`

@@ -3,12 +3,12 @@
 //
 // Every rank computes one node at a time, the ready one with the smallest id first; its collectives start
 // when their dependences are done, in chunks, and overlap with computation and with each other
-// (ir/collective.h, sim/chunk_scheduler.h). Compute times come from the cost model, once per distinct Work.
-// Not modelled: slowdown of kernels by concurrent communication.
+// (ir/collective.h, sim/engine/chunk_scheduler.h). Compute times come from the cost model, once per distinct
+// Work. Not modelled: slowdown of kernels by concurrent communication.
 //
 // Cost: O(nodes + dependences) per simulated rank and O(log 64) per message (n ranks, ring all-reduce:
-// 2n(n-1) per chunk). Of ranks that must behave identically one is simulated (sim/rank_colours.h), and of
-// collectives that nothing disturbs one is played (sim/lone_groups.h): exact, and tested to be.
+// 2n(n-1) per chunk). Of ranks that must behave identically one is simulated (sim/fold/rank_colours.h), and
+// of collectives that nothing disturbs one is played (sim/memo/lone_groups.h): exact, and tested to be.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "cost/cost.h"
+#include "ir/formats/system_layer.h"
 #include "ir/study.h"
-#include "ir/system_layer.h"
 
 namespace armilla {
 
@@ -44,10 +44,10 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
 Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
                 const SimulationOptions& options = {});
 
-// The same Graph under ASTRA-sim's rules (ir/system_layer.h): one communication at a time per rank (2.x),
-// streams instead of schedules (sim/stream_engine.h), networks that truncate to nanoseconds
+// The same Graph under ASTRA-sim's rules (ir/formats/system_layer.h): one communication at a time per rank
+// (2.x), streams instead of schedules (sim/astra/stream_engine.h), networks that truncate to nanoseconds
 // (network/stream_network.h). NodeKind::compute does not occur there. One rank is played for all
-// where that is exact (sim/stream_fold.h), else every rank. Throws Error as above.
+// where that is exact (sim/fold/stream_fold.h), else every rank. Throws Error as above.
 Result simulate(const Graph& graph, const SystemLayer& system, const SimulationOptions& options = {});
 
 }  // namespace armilla

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "ir/text_workload.h"
-#include "lower/trace_surgery.h"
+#include "ir/formats/text_workload.h"
+#include "trace/trace_surgery.h"
 
 namespace armilla {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cost/cost.h"
-#include "ir/layer_table.h"
+#include "ir/derived/layer_table.h"
 #include "ir/model.h"
 
 namespace armilla {

@@ -1,8 +1,8 @@
-// The events (ir/events.h) of a run. Cost: O(nodes + ranks x families).
+// The events (ir/derived/events.h) of a run. Cost: O(nodes + ranks x families).
 #pragma once
 
 #include "cost/cost.h"
-#include "ir/events.h"
+#include "ir/derived/events.h"
 #include "ir/study.h"
 
 namespace armilla {

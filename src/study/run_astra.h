@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "ir/formats/system_layer.h"
 #include "ir/study.h"
-#include "ir/system_layer.h"
-#include "lower/text_report.h"
 #include "read/astra1_config.h"
 #include "read/astra2_config.h"
 #include "sim/simulate.h"
+#include "trace/text_report.h"
 #include "write/astra1_report.h"
 
 namespace armilla {
@@ -42,7 +42,7 @@ struct Astra1Request {
   std::int64_t passes = 1;
   double compute_scale = 1, comm_scale = 1;
   bool native = false;
-  bool simai = false;  // lower/text_graph.h
+  bool simai = false;  // trace/text_graph.h
 };
 
 struct Astra1Run {

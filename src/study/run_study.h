@@ -3,7 +3,7 @@
 // Plain data parallelism of a model read from a graph is PyTorch's DistributedDataParallel
 // (lower/data_parallel.h); every other plan, and every model by description, is lowered by the passes of
 // lower/hybrid.h. The asynchronous schedule is simulated for several iterations, of which the
-// result is one in the steady state (study/steady_state.h).
+// result is one in the steady state (study/run/steady_state.h).
 #pragma once
 
 #include "ir/study.h"

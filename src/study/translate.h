@@ -2,9 +2,9 @@
 #pragma once
 
 #include "cost/cost.h"
+#include "ir/formats/text_workload.h"
 #include "ir/model.h"
-#include "ir/text_workload.h"
-#include "lower/text_workload.h"
+#include "trace/text_workload.h"
 
 namespace armilla {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/output_file.h"
-#include "ir/chakra.h"
+#include "ir/formats/chakra.h"
 #include "ir/graph.h"
 #include "ir/result.h"
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/chakra.h"
+#include "ir/formats/chakra.h"
 
 namespace armilla {
 

@@ -1,10 +1,10 @@
-// Communicators (ir/communicators.h) as ASTRA-sim 2's comm-group file: a JSON object of name -> list of
-// ranks. The peer takes whole numbers above 0 as names.
+// Communicators (ir/formats/communicators.h) as ASTRA-sim 2's comm-group file: a JSON object of name -> list
+// of ranks. The peer takes whole numbers above 0 as names.
 #pragma once
 
 #include <string>
 
-#include "ir/communicators.h"
+#include "ir/formats/communicators.h"
 
 namespace armilla {
 

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "ir/chakra.h"
+#include "ir/formats/chakra.h"
 
 namespace armilla {
 

@@ -1,11 +1,11 @@
-// The events of a run (ir/events.h): a table for the terminal, CSV, and JSON with schema armilla.events/1
-// (docs/formats/events.md). The terminal's last column is an event's share of the time of all computations,
-// or of all communications, summed over ranks.
+// The events of a run (ir/derived/events.h): a table for the terminal, CSV, and JSON with schema
+// armilla.events/1 (docs/formats/events.md). The terminal's last column is an event's share of the time of
+// all computations, or of all communications, summed over ranks.
 #pragma once
 
 #include <string>
 
-#include "ir/events.h"
+#include "ir/derived/events.h"
 #include "write/text_table.h"
 
 namespace armilla {

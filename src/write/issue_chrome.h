@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "ir/issue_log.h"
+#include "ir/formats/issue_log.h"
 
 namespace armilla {
 

@@ -1,4 +1,4 @@
-// The layers of a model (ir/layer_table.h) as text, CSV and JSON (schema "armilla.layers/1",
+// The layers of a model (ir/derived/layer_table.h) as text, CSV and JSON (schema "armilla.layers/1",
 // docs/formats/layers_json.md).
 //
 // Times and cycles appear when somebody has filled in LayerTable::times. Totals count every parameter of the
@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "ir/layer_table.h"
+#include "ir/derived/layer_table.h"
 #include "write/text_table.h"
 
 namespace armilla {

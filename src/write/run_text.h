@@ -1,7 +1,7 @@
 // The report of a run for the terminal: how long an iteration takes, where the time, the memory and the
 // network's capacity went, and what to look at first. Models of every kind have the same one. Tables fit the
-// width of the terminal; what has the same figures is one row. Definitions as in ir/metrics.h and
-// ir/communication.h.
+// width of the terminal; what has the same figures is one row. Definitions as in ir/derived/metrics.h and
+// ir/derived/communication.h.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/output_file.h"
-#include "ir/systolic.h"
+#include "ir/formats/systolic.h"
 
 namespace armilla {
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/output_file.h"
-#include "ir/layer_table.h"
+#include "ir/derived/layer_table.h"
+#include "ir/formats/text_workload.h"
 #include "ir/study.h"
-#include "ir/text_workload.h"
 #include "write/timeline.h"
 
 namespace armilla {

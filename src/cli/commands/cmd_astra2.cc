@@ -1,0 +1,113 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "cli/command.h"
+#include "cli/flags/model_flags.h"
+#include "cli/flags/output_flags.h"
+#include "study/run_astra.h"
+#include "write/run_text.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::string_view kBackends[] = {"unaware", "aware"};
+constexpr std::string_view kAstra2Profiles[] = {"peer", "native"};
+
+class Astra2Command final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    const auto file = [&](const char* flag, std::string& value, const char* help) {
+      return app.add_option(flag, value, help)->type_name("FILE")->group("ASTRA-sim");
+    };
+    const auto number = [&](const char* flag, std::string& value, const char* help) {
+      app.add_option(flag, value, help)->type_name("N")->capture_default_str()->group("ASTRA-sim");
+    };
+    app.add_option("--workload-configuration", request_.workload, "traces: PREFIX.0.et, PREFIX.1.et ...")
+        ->type_name("PREFIX")
+        ->required()
+        ->group("ASTRA-sim");
+    file("--system-configuration", request_.settings.system, "system layer, JSON")->required();
+    file("--network-configuration", request_.settings.network, "network, YAML")->required();
+    file("--remote-memory-configuration", request_.settings.remote_memory, "remote memory, JSON")->required();
+    file("--comm-group-configuration", request_.groups, "communicator groups, JSON")->capture_default_str();
+    file("--logging-configuration", logging_configuration_, "ignored, with a warning");
+    app.add_option("--logging-folder", logging_folder_,
+                   "write log.log there; made if missing (default: log, with trace-enabled only)")
+        ->type_name("DIR")
+        ->group("ASTRA-sim");
+    number("--num-queues-per-dim", queues_, "logical queues per dimension of the network");
+    number("--injection-scale", injection_scale_, "multiplies the endpoint delay");
+    number("--compute-scale", compute_scale_, "without effect, as in ASTRA-sim 2");
+    number("--comm-scale", comm_scale_, "without effect, as in ASTRA-sim 2");
+    app.add_option("--rendezvous-protocol", rendezvous_, "a handshake before each message")
+        ->type_name("[BOOL]")
+        ->expected(0, 1)
+        ->default_str("true")
+        ->group("ASTRA-sim");
+    app.add_option("--backend", backend_, "analytical network: congestion-unaware or -aware")
+        ->type_name("unaware|aware")
+        ->capture_default_str();
+    app.add_option("--profile", profile_, "whose rules: ASTRA-sim's, or Armilla's own for the same inputs")
+        ->type_name("peer|native")
+        ->capture_default_str();
+    output_.declare(app);
+    app.add_flag("--quiet", output_.quiet, "print the lines of the ranks, no report")->group("Output");
+  }
+
+  void execute(const Session& session) override {
+    SimulationOptions options = output_.options();
+    options.progress = session.meter;
+    Astra2Run done = run_astra2(request(), options);
+    if (!logging_configuration_.empty() && logging_configuration_ != "empty") {
+      done.run.warnings.push_back(
+          fmt::format("--logging-configuration {} is ignored: logs have one form", logging_configuration_));
+    }
+    std::vector<std::string> folders;
+    for (const NamedContents& file : done.files) {  // where the configuration puts them
+      std::string folder = std::filesystem::path(file.path).parent_path().string();
+      if (!folder.empty() && (folders.empty() || folders.back() != folder))
+        folders.push_back(std::move(folder));
+    }
+    // The peer's default. Without trace-enabled the log repeats what is printed.
+    if (logging_folder_.empty() && done.wants_log) logging_folder_ = "log";
+    if (!logging_folder_.empty()) {
+      folders.push_back(logging_folder_);
+      done.files.push_back({logging_folder_ + "/log.log", done.log});
+    }
+    output_.write(done.run, std::move(done.files), folders);
+    const Session people = for_people(session, {output_.json, output_.trace});
+    people.out << done.lines;
+    if (!output_.quiet) people.out << '\n' << write_run_text(done.run, people.style());
+  }
+
+ private:
+  Astra2Request request() const {
+    Astra2Request request = request_;
+    request.settings.semantics = parse_choice(backend_, kBackends, "--backend") == 0
+                                     ? Semantics::astra2_unaware
+                                     : Semantics::astra2_aware;
+    request.native = parse_choice(profile_, kAstra2Profiles, "--profile") == 1;
+    request.settings.queues_per_dimension = parse_flag(queues_, "--num-queues-per-dim", 1, 1 << 16);
+    request.settings.injection_scale = parse_scale(injection_scale_, "--injection-scale");
+    request.settings.rendezvous = parse_switch(rendezvous_, "--rendezvous-protocol");
+    request.compute_scale = parse_scale(compute_scale_, "--compute-scale");
+    request.comm_scale = parse_scale(comm_scale_, "--comm-scale");
+    return request;
+  }
+
+  Astra2Request request_;
+  std::string logging_configuration_, logging_folder_;
+  std::string queues_ = "1", injection_scale_ = "1", compute_scale_ = "1", comm_scale_ = "1";
+  std::string rendezvous_ = "false", backend_ = "unaware", profile_ = "peer";
+  OutputFlags output_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_astra2_command() {
+  return std::make_unique<Astra2Command>();
+}
+
+}  // namespace armilla

@@ -1,0 +1,59 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/flags/model_flags.h"
+#include "study/check_input.h"
+
+namespace armilla {
+namespace {
+
+class CheckCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option(
+           "inputs", inputs_,
+           "models, machines and devices by name or file, and any other file or prefix of traces: it says "
+           "what each is and validates it")
+        ->type_name("NAME|FILE|PREFIX")
+        ->required();
+    app.add_option("--dim", dimensions_, "size of a symbolic dimension of a model")
+        ->type_name("NAME=SIZE")
+        ->allow_extra_args(false);
+    app.add_option("--comm-group", options_.groups, "communicator groups of traces, as in ASTRA-sim 2")
+        ->type_name("FILE");
+    app.add_option("--npus", options_.ranks, "ranks of a job of traces; default: as many as there are files")
+        ->type_name("N")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{INT32_MAX}));
+  }
+
+  void execute(const Session& session) override {
+    options_.model.dimensions = parse_dimensions(dimensions_);
+    std::size_t refused = 0;
+    for (const std::string& input : inputs_) {
+      try {
+        session.out << fmt::format("{}: {}\n", input, check_input(input, options_));
+      } catch (const Error& error) {
+        if (inputs_.size() == 1) throw;
+        ++refused;
+        session.err << fmt::format("armilla: error: {}\n", error.what());
+      }
+    }
+    if (refused > 0)
+      throw Error("armilla check", fmt::format("{} of {} inputs are not valid", refused, inputs_.size()));
+  }
+
+ private:
+  std::vector<std::string> inputs_, dimensions_;
+  CheckOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_check_command() {
+  return std::make_unique<CheckCommand>();
+}
+
+}  // namespace armilla

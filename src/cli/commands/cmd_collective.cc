@@ -1,0 +1,228 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "base/size_list.h"
+#include "base/suggest.h"
+#include "base/units_text.h"
+#include "cli/command.h"
+#include "cli/flags/output_flags.h"
+#include "cli/flags/study_flags.h"
+#include "ir/derived/metrics.h"
+#include "read/machine_yaml.h"
+#include "read/study_yaml.h"
+#include "study/run_collective.h"
+#include "write/text_table.h"
+#include "write/what_if_text.h"
+
+namespace armilla {
+namespace {
+
+class CollectiveCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("kind", kind_,
+                   "all-reduce, all-gather, reduce-scatter, all-to-all, broadcast, reduce or barrier")
+        ->type_name("KIND")
+        ->required();
+    app.add_option("--machine", machine_, "a machine by name or file (armilla list machines)")
+        ->type_name("NAME|FILE")
+        ->required();
+    app.add_option("--bytes", sizes_, "sizes as NCCL counts them, or ranges such as 1MiB..1GiB (default 1GB)")
+        ->type_name("SIZE,...");
+    app.add_option("--ranks", ranks_, "devices that take part (default: the whole machine)")->type_name("N");
+    app.add_option("--algorithm", algorithms_,
+                   "algorithms to compare; each for all dimensions, or 'A;B', innermost first")
+        ->type_name("NAME,...");
+    app.add_option("--set", settings_, "any other key of a study file, such as collectives.chunks=8")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+    output_.declare(app);
+    app.add_flag("--quiet", output_.quiet, "print nothing but errors")->group("Output");
+  }
+
+  void execute(const Session& session) override {
+    const std::optional<CollectiveKind> kind = collective_from_name(kind_);
+    if (!kind) throw unknown_kind();
+    SimulationOptions options = output_.options();
+    options.progress = session.meter;
+    if (sizes_.empty()) sizes_ = {"1GB"};
+    std::vector<ListedSize> sizes;
+    for (const std::string& list : sizes_) {
+      for (std::string_view rest = list;;) {
+        const std::string size(rest.substr(0, rest.find(',')));
+        if (size.empty()) throw Error("--bytes " + list, "a size is missing between the commas");
+        const std::vector<ListedSize> more = parse_sizes(size, "--bytes " + size);
+        sizes.insert(sizes.end(), more.begin(), more.end());
+        if (size.size() == rest.size()) break;
+        rest.remove_prefix(size.size() + 1);
+      }
+    }
+    if (*kind == CollectiveKind::barrier) sizes.resize(1);  // it moves nothing
+    const std::vector<std::string> algorithms = listed_algorithms();
+    const bool several = sizes.size() * std::max<std::size_t>(algorithms.size(), 1) > 1;
+    if (several && !(output_.json.empty() && output_.csv.empty() && output_.trace.empty())) {
+      throw Error(sizes.size() > 1 ? "--bytes" : "--algorithm", "files are written for one call at a time",
+                  "give one size and one algorithm, or leave the file out");
+    }
+    std::vector<Row> rows;
+    for (const std::string& algorithm : algorithms.empty() ? std::vector<std::string>{""} : algorithms) {
+      const Study study = read_machine_study(configuration(algorithm));
+      for (const ListedSize& size : sizes)
+        rows.push_back({size.text, algorithm, run_collective(study, *kind, size.bytes, options)});
+    }
+    if (const std::string note = hidden_by_machine(configuration("")); !note.empty())
+      rows.front().run.warnings.push_back(note);
+    if (rows.size() == 1) output_.write(rows.front().run);
+    const Session people = for_people(session, {output_.json, output_.trace});
+    if (!output_.quiet) people.out << report(rows, people.style());
+  }
+
+ private:
+  struct Row {
+    std::string size, algorithm;  // as typed
+    Run run;
+  };
+
+  Error unknown_kind() const {
+    std::vector<std::string_view> names;
+    for (const CollectiveKind kind : kCollectiveKinds) names.push_back(name_of(kind));
+    return Error("armilla collective", fmt::format("unknown collective '{:.60}'", kind_),
+                 suggest(kind_, std::span<const std::string_view>(names)));
+  }
+
+  // "ring,direct:window=4" are two: what follows a comma and is no parameter begins another.
+  std::vector<std::string> listed_algorithms() const {
+    std::vector<std::string> listed;
+    for (std::string_view text : algorithms_) {
+      bool another = true;
+      while (true) {
+        const std::string_view piece = text.substr(0, text.find(','));
+        const bool parameter = piece.find('=') != std::string_view::npos &&
+                               piece.substr(0, piece.find('=')).find(':') == std::string_view::npos;
+        if (parameter && !another) {
+          listed.back() += fmt::format(",{}", piece);
+        } else {
+          listed.emplace_back(piece);
+        }
+        another = false;
+        if (piece.size() == text.size()) break;
+        text.remove_prefix(piece.size() + 1);
+      }
+    }
+    return listed;
+  }
+
+  Config configuration(std::string_view algorithm) const {
+    std::vector<Override> overrides;
+    overrides.emplace_back("machine=" + yaml_scalar(machine_), "--machine " + machine_);
+    if (!ranks_.empty()) overrides.emplace_back("plan.ranks=" + yaml_scalar(ranks_), "--ranks " + ranks_);
+    if (!algorithm.empty()) {
+      std::vector<std::string> by_dimension;
+      for (std::string_view rest = algorithm;;) {
+        const std::string_view one = rest.substr(0, rest.find(';'));
+        by_dimension.emplace_back(one);
+        if (one.size() == rest.size()) break;
+        rest.remove_prefix(one.size() + 1);
+      }
+      overrides.emplace_back("collectives.algorithms=" + yaml_list(by_dimension),
+                             fmt::format("--algorithm {}", algorithm));
+    }
+    overrides.insert(overrides.end(), settings_.begin(), settings_.end());
+    return Config::parse("", "command line", overrides, expand_machine);
+  }
+
+  // Bandwidths as nccl-tests defines them, over the time until the last rank is done.
+  static std::vector<std::string> cells(const Row& row) {
+    const CollectiveRecord& record = row.run.result.collectives.front();
+    const CollectiveCall& call = row.run.graph.collectives[record.call];
+    const Time time = row.run.result.iteration;
+    const double seconds = in_seconds(time);
+    const bool moves = seconds > 0 && call.bytes > Bytes(0);
+    const double rate = moves ? static_cast<double>(call.bytes.value) / seconds : 0;
+    const double share = moves ? in_seconds(record.link_limit) / seconds : 0;
+    return {call.kind == CollectiveKind::barrier ? "" : row.size,
+            row.algorithm,
+            to_text(time),
+            moves ? to_text(Bandwidth(rate)) : "",
+            moves ? to_text(Bandwidth(rate * bus_factor(call.kind, record.group_size))) : "",
+            !moves      ? ""
+            : share > 0 ? fmt::format("{:.1f} %", 100 * share)
+                        : "unknown",
+            fmt::format("{}", record.chunks),
+            moves && share > 0 ? std::string(name_of(record.limit)) : ""};
+  }
+
+  std::string report(const std::vector<Row>& rows, const TextStyle& style) const {
+    const Run& first = rows.front().run;
+    const bool deviates = !what_if_settings(first).empty();
+    std::string text =
+        paint(printable(fmt::format("{} among {} rank{} of {}{}", kind_, with_separators(first.result.ranks),
+                                    first.result.ranks == 1 ? "" : "s", first.study.machine.name,
+                                    deviates ? ", what if" : "")),
+              Ink::bold, style.colour);
+    text += '\n';
+    TextTable table;
+    table.columns = {{"bytes"},
+                     {"algorithm", false},
+                     {"time"},
+                     {"bandwidth", true, SIZE_MAX, 2},
+                     {"bus bandwidth", true, SIZE_MAX, 1},
+                     {"of link limit", true, SIZE_MAX, 3},
+                     {"chunks", true, SIZE_MAX, 5},
+                     {"limited by", false, SIZE_MAX, 4}};
+    for (const Row& row : rows) {
+      if (!row.run.result.collectives.empty()) table.rows.push_back(cells(row));
+    }
+    const auto leave_out = [&](std::ptrdiff_t column) {
+      table.columns.erase(table.columns.begin() + column);
+      for (std::vector<std::string>& row : table.rows) row.erase(row.begin() + column);
+    };
+    if (rows.front().algorithm.empty() || rows.back().algorithm == rows.front().algorithm) leave_out(1);
+    // Nor what no row has: a barrier and a lone rank move nothing.
+    for (std::size_t c = table.columns.size(); c-- > 0;) {
+      const bool none = std::all_of(table.rows.begin(), table.rows.end(),
+                                    [&](const std::vector<std::string>& row) { return row[c].empty(); });
+      if (none) leave_out(static_cast<std::ptrdiff_t>(c));
+    }
+    text += to_text(table, 2, style);
+    return text + explanations(rows, style.width);
+  }
+
+  // What the algorithms do on the machine's dimensions, and the warnings, each once.
+  static std::string explanations(const std::vector<Row>& rows, std::size_t width) {
+    std::string text;
+    std::vector<std::string> said;
+    const auto say = [&](const std::string& what, const std::string& title) {
+      if (std::find(said.begin(), said.end(), title + what) != said.end()) return;
+      said.push_back(title + what);
+      text += wrap(what, title, width);
+    };
+    for (const std::string& setting : what_if_settings(rows.front().run)) say(setting, "  what if  ");
+    for (const Row& row : rows) {
+      for (const CollectiveRecord& record : row.run.result.collectives)
+        if (!record.algorithm.empty())
+          say(record.algorithm, fmt::format("  {}  ", row.algorithm.empty() ? "algorithm" : row.algorithm));
+    }
+    for (const Row& row : rows) {
+      for (const std::string& note : row.run.notes) say(note, "  note  ");
+      for (const std::string& warning : row.run.warnings) say(warning, "  warning  ");
+    }
+    return text;
+  }
+
+  std::string kind_, machine_, ranks_;
+  std::vector<std::string> sizes_, algorithms_, settings_;
+  OutputFlags output_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_collective_command() {
+  return std::make_unique<CollectiveCommand>();
+}
+
+}  // namespace armilla

@@ -1,0 +1,52 @@
+#include <CLI/CLI.hpp>
+
+#include "base/output_file.h"
+#include "cli/command.h"
+#include "cli/flags/study_flags.h"
+#include "cost/cost.h"
+#include "read/study_yaml.h"
+#include "study/list_events.h"
+#include "study/prepare.h"
+#include "study/run_study.h"
+#include "write/events.h"
+
+namespace armilla {
+namespace {
+
+class EventsCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    study_.declare(app);
+    app.add_option("--json", json_, "write the events to FILE (docs/formats/events.md)")
+        ->type_name("FILE")
+        ->group("Output");
+    app.add_option("--csv", csv_, "write the events to FILE")->type_name("FILE")->group("Output");
+    app.add_flag("--quiet", quiet_, "print nothing but errors")->group("Output");
+  }
+
+  void execute(const Session& session) override {
+    const Run run = study_.speaking_of_flags(
+        [&] { return run_study(prepare_study(read_study(study_.configuration("armilla events")))); });
+    const Study& study = run.study;
+    const EventTable table = list_events(run, *make_cost_model(study.compute, study.machine.device));
+    std::vector<NamedContents> files;
+    if (!json_.empty()) files.push_back({json_, write_events_json(table)});
+    if (!csv_.empty()) files.push_back({csv_, write_events_csv(table)});
+    write_files(files);
+    const Session people = for_people(session, {json_, csv_});
+    if (!quiet_) people.out << write_events_text(table, people.style());
+  }
+
+ private:
+  StudyFlags study_;
+  std::string json_, csv_;
+  bool quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_events_command() {
+  return std::make_unique<EventsCommand>();
+}
+
+}  // namespace armilla

@@ -1,0 +1,63 @@
+#include <CLI/CLI.hpp>
+
+#include "cli/command.h"
+#include "cli/flags/output_flags.h"
+#include "cli/flags/study_flags.h"
+#include "read/study_yaml.h"
+#include "study/prepare.h"
+#include "study/run_jobs.h"
+#include "study/run_study.h"
+#include "write/run_text.h"
+
+namespace armilla {
+namespace {
+
+class RunCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    study_.declare(app);
+    output_.declare(app);
+    output_.declare_timeline(app);
+    app.add_flag("--quiet", output_.quiet, "print nothing but errors")->group("Output");
+  }
+
+  void execute(const Session& session) override {
+    SimulationOptions options = output_.options();
+    options.progress = session.meter;
+    Run run = study_.speaking_of_flags([&] {
+      const Config config = study_.configuration("armilla run");
+      Run done = config.has("jobs") ? run_several(read_jobs(config), options)
+                                    : run_one(prepare_study(read_study(config)), options);
+      if (std::string note = hidden_by_machine(config); !note.empty()) done.notes.push_back(std::move(note));
+      return done;
+    });
+    for (std::vector<std::string>* const texts : {&run.notes, &run.warnings}) {
+      for (std::string& text : *texts) text = study_.as_typed(text);
+    }
+    output_.write(run);
+    const Session people = for_people(session, {output_.json, output_.trace});
+    if (!output_.quiet) people.out << write_run_text(run, people.style());
+  }
+
+ private:
+  Run run_one(const Study& study, SimulationOptions options) const {
+    options.record_ranks = output_.recorded_ranks(study.plan.ranks);
+    return run_study(study, options);
+  }
+
+  Run run_several(const JobsStudy& study, SimulationOptions options) const {
+    options.record_ranks = output_.recorded_ranks(rank_count(study.shared.machine));
+    return run_jobs(study, options);
+  }
+
+  StudyFlags study_;
+  OutputFlags output_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_run_command() {
+  return std::make_unique<RunCommand>();
+}
+
+}  // namespace armilla

@@ -1,0 +1,200 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "base/units_text.h"
+#include "cli/command.h"
+#include "cli/commands/catalogue.h"
+#include "read/file_format.h"
+#include "read/machine_yaml.h"
+#include "write/text_table.h"
+#include "zoo/zoo.h"
+
+namespace armilla {
+namespace {
+
+// "  memory bandwidth    2.039 TB/s (unverified)"
+void line(const Session& session, std::string_view title, const std::string& value, bool unverified = false) {
+  session.out << wrap(value + (unverified ? " (unverified)" : ""), fmt::format("  {:<20} ", title),
+                      session.width);
+}
+
+void source(const Session& session, const std::string& text) {
+  if (!text.empty()) session.out << wrap(text, fmt::format("  {:<20} ", "source"), session.width);
+}
+
+void show_device(const Session& session, const Device& device) {
+  const auto doubtful = [&](const std::string& field) {
+    return std::find(device.unverified.begin(), device.unverified.end(), field) != device.unverified.end();
+  };
+  session.out << wrap(device.description, fmt::format("device {}: ", device.name), session.width);
+  line(session, "memory", to_text(device.memory), doubtful("memory"));
+  if (device.reserved > Bytes(0))
+    line(session, "driver and context", to_text(device.reserved), doubtful("reserved"));
+  if (device.communicator_buffers > Bytes(0)) {
+    line(session, "per communicator", to_text(device.communicator_buffers), doubtful("communicator_buffers"));
+  }
+  line(session, "memory bandwidth", to_text(device.memory_bandwidth), doubtful("memory_bandwidth"));
+  line(session, "vector rate, fp32", to_text(device.vector_rate), doubtful("vector_rate"));
+  for (const auto& [dtype, rate] : device.matrix_rate) {
+    line(session, fmt::format("matrix rate, {}", name_of(dtype)), to_text(rate),
+         doubtful(fmt::format("matrix_rate.{}", name_of(dtype))) || doubtful("matrix_rate"));
+  }
+  line(session, "matrix efficiency", fmt::format("{}", device.matrix_efficiency),
+       doubtful("matrix_efficiency"));
+  line(session, "vector efficiency", fmt::format("{}", device.vector_efficiency),
+       doubtful("vector_efficiency"));
+  line(session, "memory efficiency", fmt::format("{}", device.memory_efficiency),
+       doubtful("memory_efficiency"));
+  line(session, "launch overhead", to_text(device.launch_overhead), doubtful("launch_overhead"));
+  source(session, device.source);
+}
+
+void show_machine(const Session& session, const Machine& machine) {
+  const auto mark = [&](const std::string& dimension, std::string_view field) {
+    const bool doubtful = std::find(machine.unverified.begin(), machine.unverified.end(),
+                                    fmt::format("{}.{}", dimension, field)) != machine.unverified.end();
+    return doubtful ? " (unverified)" : "";
+  };
+  session.out << wrap(machine.description, fmt::format("machine {}: ", machine.name), session.width);
+  for (std::size_t d = 0; d < machine.dimensions.size(); ++d) {
+    const Dimension& dimension = machine.dimensions[d];
+    line(session, fmt::format("dimension {}: {}", d, dimension.name),
+         fmt::format("{} of {}{}, {}{} per link and direction, {}{} per hop", name_of(dimension.kind),
+                     dimension.size, mark(dimension.name, "size"), to_text(dimension.bandwidth),
+                     mark(dimension.name, "bandwidth"), to_text(dimension.latency),
+                     mark(dimension.name, "latency")));
+  }
+  line(session, "devices", fmt::format("{} of {}", rank_count(machine), machine.device.name));
+  source(session, machine.source);
+  session.out << '\n';
+  show_device(session, machine.device);
+}
+
+class ShowCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("name", name_,
+                   "the name of a machine, device, compute model, network, algorithm or format, or a machine "
+                   "or device file")
+        ->type_name("NAME|FILE")
+        ->required();
+    app.add_flag("--yaml", yaml_, "print the description of a machine or device, to copy and change");
+  }
+
+  void execute(const Session& session) override {
+    if (yaml_) {
+      session.out << yaml();
+      return;
+    }
+    bool found = false;
+    std::vector<std::string> known;
+    for (const CatalogueFamily& family : catalogue()) {
+      for (const CatalogueEntry& entry : family.entries()) {
+        known.push_back(entry.name);
+        // A machine shows its device, which may have the same name.
+        if (entry.name != name_ || (found && family.name == "devices")) continue;
+        if (found) session.out << '\n';
+        found = true;
+        show(session, family, entry);
+      }
+    }
+    if (found) return;
+    if (is_path(name_)) {
+      if (is_device_file()) {
+        show_device(session, load_device(name_, name_));
+      } else {
+        show_machine(session, load_machine(name_, name_));
+      }
+      return;
+    }
+    if (!show_meant(session))
+      throw Error("armilla show", fmt::format("nothing is called '{:.60}'", name_), suggestion(known));
+  }
+
+ private:
+  bool is_device_file() const {
+    const FileKind kind = sniff_file(name_);
+    if (kind < FileKind::json && kind != FileKind::device && kind != FileKind::machine)
+      throw wrong_kind(name_, kind, "a machine or a device");
+    return kind == FileKind::device;
+  }
+
+  // Machines and devices that the name means without being theirs: "h100".
+  bool show_meant(const Session& session) const {
+    const std::vector<std::string> machines = machines_meant(name_), devices = devices_meant(name_);
+    std::vector<std::string> shown;  // devices, with their machines
+    std::string between;
+    for (const std::string& name : machines) {
+      const Machine machine = load_machine(name, name);
+      session.out << std::exchange(between, "\n");
+      show_machine(session, machine);
+      shown.push_back(machine.device.name);
+    }
+    for (const std::string& name : devices) {
+      if (std::find(shown.begin(), shown.end(), name) != shown.end()) continue;
+      session.out << std::exchange(between, "\n");
+      show_device(session, load_device(name, name));
+    }
+    return !machines.empty() || !devices.empty();
+  }
+
+  std::string yaml() const {
+    if (is_path(name_)) return is_device_file() ? device_text(name_, name_) : machine_text(name_, name_);
+    const auto is = [&](const std::vector<std::string>& names) {
+      return std::find(names.begin(), names.end(), name_) != names.end();
+    };
+    if (is(machine_names())) return machine_text(name_, "armilla show");
+    if (is(device_names())) return device_text(name_, "armilla show");
+    std::vector<std::string> meant = machines_meant(name_);
+    const std::size_t machines = meant.size();
+    for (const std::string& device : devices_meant(name_)) {
+      if (std::find(meant.begin(), meant.end(), device) == meant.end()) meant.push_back(device);
+    }
+    if (meant.size() == 1)
+      return machines == 1 ? machine_text(meant[0], "armilla show") : device_text(meant[0], "armilla show");
+    throw Error("armilla show --yaml", fmt::format("no machine and no device is called '{:.60}'", name_),
+                meant.empty() ? "'armilla list machines' and 'armilla list devices' list them"
+                              : fmt::format("did you mean '{}'?", fmt::join(meant, "' or '")));
+  }
+
+  std::string suggestion(const std::vector<std::string>& known) const {
+    const std::string hint = suggest(name_, known);
+    return hint.starts_with("did you mean") ? hint : "'armilla list' lists everything that has a name";
+  }
+
+  static void show(const Session& session, const CatalogueFamily& family, const CatalogueEntry& entry) {
+    if (family.name == "machines") {
+      show_machine(session, load_machine(entry.name, entry.name));
+    } else if (family.name == "devices") {
+      show_device(session, load_device(entry.name, entry.name));
+    } else {
+      session.out << wrap(entry.help, fmt::format("{} {}: ", family.singular, entry.name), session.width);
+      if (family.name == "models") session.out << fmt::format("  more: armilla zoo show {}\n", entry.name);
+      for (const ParameterInfo& parameter : entry.parameters) {
+        line(
+            session, parameter.name,
+            fmt::format(
+                "{}; {}{}", parameter.help,
+                parameter.type == ParameterType::choice ? parameter.choices : name_of(parameter.type),
+                parameter.default_value.empty() ? "" : fmt::format(", default {}", parameter.default_value)));
+      }
+    }
+  }
+
+  std::string name_;
+  bool yaml_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_show_command() {
+  return std::make_unique<ShowCommand>();
+}
+
+}  // namespace armilla

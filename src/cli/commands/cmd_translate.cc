@@ -1,0 +1,272 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "base/output_file.h"
+#include "base/suggest.h"
+#include "base/units_text.h"
+#include "cli/command.h"
+#include "cli/flags/model_flags.h"
+#include "cli/flags/translate_flags.h"
+#include "ir/derived/layer_table.h"
+#include "read/astra_text.h"
+#include "read/issue_log.h"
+#include "read/machine_yaml.h"
+#include "read/scalesim_config.h"
+#include "study/precision.h"
+#include "study/trace_formats.h"
+#include "study/translate.h"
+#include "trace/synthetic.h"
+#include "write/issue_chrome.h"
+#include "write/write.h"
+
+namespace armilla {
+namespace {
+
+template <class Format>
+bool is_named(std::span<const Format> formats, const std::string& name) {
+  return std::any_of(formats.begin(), formats.end(),
+                     [&](const Format& format) { return format.name == name; });
+}
+
+class TranslateCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("input", input_,
+                   "a model (zoo name or ONNX file), a text workload, Chakra traces (file or PREFIX of "
+                   "PREFIX.<rank>.et), a FlexFlow task graph, an MSCCL algorithm or an ASTRA-sim 2 log")
+        ->type_name("INPUT");
+    app.add_option("-o,--output", output_,
+                   "the file to write, - for standard output, or the prefix of one file per rank")
+        ->type_name("FILE")
+        ->required();
+    app.add_option(
+           "--to", format_,
+           "format, whatever the suffix: astra-text, json, csv of a workload; chakra, chakra-json, dot, "
+           "graphml, svg of traces; chrome of a log")
+        ->type_name("FORMAT");
+    app.add_option(
+           "--synthetic", synthetic_,
+           "instead of an input, traces of a pattern ('armilla list synthetic'): ring:npus=8,bytes=1MiB")
+        ->type_name("NAME:KEY=VALUE,..");
+    traces_.declare(app);
+    model_.declare_options(app);
+    app.add_option("--policy", policy_, "DATA, MODEL, HYBRID_DATA_MODEL or HYBRID_MODEL_DATA")
+        ->type_name("POLICY")
+        ->capture_default_str();
+    app.add_option("--npus", npus_, "devices the job runs on; --batch is for all of them")
+        ->type_name("N")
+        ->capture_default_str();
+    app.add_option("--packages", packages_, "packages of npus/packages devices, for the hybrid policies")
+        ->type_name("N")
+        ->capture_default_str();
+    app.add_option("--dtype", dtype_, "element type of everything communicated (default: the model's own)")
+        ->type_name("TYPE");
+    app.add_option("--gradients", gradients_,
+                   "weights: of the weight matrices alone, as ModTrans and ASTRA-sim's own files; all: of "
+                   "biases and norms too")
+        ->type_name("weights|all")
+        ->check(CLI::IsMember({"weights", "all"}))
+        ->capture_default_str();
+    app.add_option("--update-cycles", update_cycles_, "delay after every finished collective")
+        ->type_name("N")
+        ->capture_default_str();
+    app.add_option("--compute", compute_,
+                   "compute model for the cycles; without its own cycles, 1 cycle is 1 ns")
+        ->type_name("MODEL")
+        ->capture_default_str();
+    app.add_option("--device", device_, "the device the compute model runs on")
+        ->type_name("NAME|FILE")
+        ->capture_default_str();
+    app.add_flag("--quiet", quiet_, "print nothing but errors");
+  }
+
+  void execute(const Session& whole) override {
+    const Session session = for_people(whole, {output_});
+    options_.npus = parse_flag(npus_, "--npus", 1, INT32_MAX);
+    if (!synthetic_.empty()) return write_synthetic(session);
+    if (input_.empty())
+      throw Error("INPUT", "nothing to translate",
+                  "give a model, a file or a prefix of traces, or --synthetic");
+    const InputKind kind = input_kind(input_);
+    switch (kind) {
+      case InputKind::model:
+        return translate_model(session);
+      case InputKind::issue_log:
+        return write_timeline(session);
+      case InputKind::astra_text:
+        if (wants_workload()) return rewrite_workload(session);
+        break;
+      default:
+        break;
+    }
+    const ConvertOptions options = traces_.options(options_.npus);
+    ConvertInput input = read_convert_input(input_, kind, options);
+    traces_.change(input, options);
+    write_traces(session, input);
+  }
+
+ private:
+  // A text workload goes to a trace only when the output says so.
+  bool wants_workload() const {
+    if (!format_.empty()) return is_named(text_workload_formats(), format_);
+    return output_ == "-" || output_.ends_with(".txt") || output_.ends_with(".csv") ||
+           output_.ends_with(".json");
+  }
+  bool wants_traces() const {
+    if (!format_.empty()) return is_named(trace_formats(), format_);
+    return std::any_of(trace_formats().begin(), trace_formats().end(), [&](const TraceFormat& format) {
+      return format.suffix != ".json" && output_.ends_with(format.suffix);
+    });
+  }
+
+  void write_synthetic(const Session& session) {
+    if (!input_.empty()) throw Error("--synthetic", "stands instead of an input", "leave out " + input_);
+    const ConvertOptions options = traces_.options(options_.npus);
+    ConvertInput input;
+    input.job.ranks = synthesize(parse_component(synthetic_, "--synthetic"), traces_.as_peer);
+    traces_.change(input, options);
+    write_traces(session, input);
+  }
+
+  void write_traces(const Session& session, const ConvertInput& input) const {
+    const TraceFormat& format = find_trace_format(format_, output_);
+    refuse_further_ranks(input.job, format, output_);
+    const std::vector<NamedContents> files = trace_files(input.job, format, output_, traces_.gzip);
+    write_files(files);
+    if (quiet_) return;
+    std::int64_t nodes = 0;
+    for (const ChakraTrace& trace : input.job.ranks) nodes += static_cast<std::int64_t>(trace.size());
+    session.out << fmt::format("wrote {}{}: traces of {} ranks, {} nodes\n", files.front().path,
+                               files.size() > 1 ? " to " + files[input.job.ranks.size() - 1].path : "",
+                               input.job.ranks.size(), with_separators(nodes));
+    if (!input.job.communicators.empty())
+      session.out << fmt::format("wrote {}: {} communicators\n", files.back().path,
+                                 input.job.communicators.size());
+    for (const std::string& note : input.notes) session.out << fmt::format("note: {}\n", note);
+  }
+
+  void write_timeline(const Session& session) const {
+    if (!format_.empty() && format_ != "chrome")
+      throw Error("--to " + format_, "a log becomes a timeline only", "leave out --to, or say --to chrome");
+    const MappedFile file(input_);
+    const IssueLog log = parse_issue_log({file.bytes().data(), file.bytes().size()}, input_);
+    const ConvertOptions options = traces_.options(options_.npus);
+    const std::int32_t ranks = options_.npus > 1 ? static_cast<std::int32_t>(options_.npus) : 0;
+    write_file(output_, write_issue_chrome(log, {options.frequency / 1e6, traces_.as_peer, ranks}));
+    if (quiet_) return;
+    session.out << fmt::format("wrote {}: a timeline of {} nodes on {} ranks\n", output_, log.nodes.size(),
+                               log.ranks);
+    if (!log.unfinished.empty())
+      session.out << fmt::format(
+          "note: {} nodes never finish and are left out, first node {} '{}' of rank {}\n",
+          log.unfinished.size(), log.unfinished[0].id, log.unfinished[0].name, log.unfinished[0].rank);
+  }
+
+  void rewrite_workload(const Session& session) const {
+    const TextWorkloadFormat& format = text_workload_format(format_, output_);
+    std::vector<std::string> warnings;
+    const MappedFile file(input_);
+    const TextWorkload workload = read_astra_text(file.bytes(), input_, &warnings);
+    write_file(output_, format.write(workload));
+    if (quiet_) return;
+    session.out << fmt::format("wrote {}: {} layers, policy {}\n", output_, workload.layers.size(),
+                               name_of(workload.policy));
+    for (const std::string& warning : warnings) session.out << fmt::format("note: {}\n", warning);
+  }
+
+  void translate_model(const Session& session) {
+    const bool to_traces = wants_traces();
+    const TextWorkloadFormat* format = to_traces ? nullptr : &text_workload_format(format_, output_);
+    options_.policy = text_policy(policy_, "--policy");
+    options_.packages = parse_flag(packages_, "--packages", 1, INT32_MAX);
+    options_.update_cycles = parse_flag(update_cycles_, "--update-cycles", 0, INT64_MAX);
+    options_.all_parameters = gradients_ == "all";
+    if (!dtype_.empty()) {
+      const auto dtype = dtype_from_name(dtype_);
+      if (!dtype)
+        throw Error("--dtype", fmt::format("unknown type '{:.60}'", dtype_),
+                    suggest(dtype_, std::span<const std::string_view>(dtype_names())));
+      options_.dtype = *dtype;
+    }
+    const Device device = load_device(device_, "--device " + device_);
+    const std::unique_ptr<CostModel> cost =
+        make_cost_model(read_compute_choice(compute_, "--compute"), device);
+    model_.model = input_;
+    const Model model = model_.read();
+    check_precision(model, *cost, device.name, "--device " + device_);
+    require_work(model);
+    const TextWorkload workload = translate(model, options_, *cost);
+    if (to_traces) {
+      const ConvertOptions convert = traces_.options(options_.npus);
+      ConvertInput input = traces_of(workload, convert);
+      traces_.change(input, convert);
+      write_traces(session, input);
+    } else {
+      write_file(output_, format->write(workload));
+    }
+    if (quiet_) return;
+    if (!to_traces)
+      session.out << fmt::format("wrote {}: {} layers, policy {}, batch {} on {} NPU{}, cycles of {}\n",
+                                 output_, workload.layers.size(), name_of(options_.policy), model.batch,
+                                 options_.npus, options_.npus == 1 ? "" : "s", compute_);
+    for (const std::string& note : model.notes) session.out << fmt::format("note: {}\n", note);
+    if (model.batch % data_parts() != 0) {
+      session.out << fmt::format(
+          "note: a batch of {} does not divide by {} data-parallel parts: shares are rounded down, as "
+          "ASTRA-sim's generator does\n",
+          model.batch, data_parts());
+    }
+    report_left_out(session, model);
+  }
+
+  std::int64_t data_parts() const {
+    switch (options_.policy) {
+      case TextPolicy::data:
+        return options_.npus;
+      case TextPolicy::model:
+        return 1;
+      case TextPolicy::hybrid_data_model:
+        return options_.packages;
+      case TextPolicy::hybrid_model_data:
+        return options_.npus / options_.packages;
+      default:
+        break;
+    }
+    return 1;
+  }
+
+  void report_left_out(const Session& session, const Model& model) const {
+    if (options_.all_parameters) return;
+    std::int64_t weights = 0;
+    for (const LayerRow& row : layer_rows(model)) {
+      for (const std::uint32_t p : row.matrices) weights += model.parameters[p].elements;
+    }
+    const std::int64_t left_out = totals(model).parameters - weights;
+    if (left_out > 0) {
+      session.out << fmt::format(
+          "note: gradients of {} bias and norm parameters are left out; --gradients all includes them\n",
+          left_out);
+    }
+  }
+
+  ModelFlags model_;
+  TranslateFlags traces_;
+  TextWorkloadOptions options_;
+  std::string input_, output_, format_, dtype_, synthetic_;
+  std::string policy_ = "DATA", gradients_ = "weights", compute_ = "systolic", device_ = "a100-80gb-sxm";
+  std::string npus_ = "1", packages_ = "1", update_cycles_ = "100";
+  bool quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_translate_command() {
+  return std::make_unique<TranslateCommand>();
+}
+
+}  // namespace armilla

@@ -1,0 +1,199 @@
+#include "ir/derived/communication.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ir/derived/metrics.h"
+#include "ir/derived/stage_table.h"
+
+namespace armilla {
+namespace {
+
+// What a rank of one program does of one kind.
+struct Use {
+  std::uint32_t program = 0;
+  std::int64_t calls = 0;
+  double bytes = 0, factor = 1;  // bus bandwidth counts bytes x factor
+  double queued = 0, limit = 0;  // seconds
+  std::vector<std::pair<Time, Time>> spans;
+};
+
+using Uses = std::vector<Use>;
+
+Use& use_of(Uses& uses, std::uint32_t program) {
+  const auto found =
+      std::find_if(uses.begin(), uses.end(), [&](const Use& use) { return use.program == program; });
+  if (found != uses.end()) return *found;
+  uses.emplace_back().program = program;
+  return uses.back();
+}
+
+// Time in which at least one of them is under way.
+Time time_of(std::vector<std::pair<Time, Time>>& spans) {
+  std::sort(spans.begin(), spans.end());
+  Time sum, until;
+  for (const auto& [start, end] : spans) {
+    if (end <= until) continue;
+    sum += end - std::max(start, until);
+    until = end;
+  }
+  return sum;
+}
+
+std::vector<std::int64_t> ranks_per_program(const Run& run) {
+  std::vector<std::int64_t> ranks(run.graph.programs.size());
+  for (const RankClass& each : run.result.classes) ranks[each.program] += each.ranks;
+  return ranks;
+}
+
+// `limit_holds`: no call is faster than its links' limit; calls that overlap on different links then only
+// fill the time together.
+RankTraffic per_rank(Uses& uses, const std::vector<std::int64_t>& ranks, bool limit_holds) {
+  RankTraffic traffic;
+  double calls = 0, bytes = 0, bus_bytes = 0, seconds = 0, queued = 0, limit = 0;
+  for (Use& use : uses) {
+    const auto weight = static_cast<double>(ranks[use.program]);
+    const Time time = time_of(use.spans);
+    traffic.ranks += ranks[use.program];
+    traffic.most_time = std::max(traffic.most_time, time);
+    calls += weight * static_cast<double>(use.calls);
+    bytes += weight * use.bytes;
+    bus_bytes += weight * use.bytes * use.factor;
+    seconds += weight * in_seconds(time);
+    queued += weight * use.queued;
+    limit += weight * use.limit;
+  }
+  if (traffic.ranks == 0) return traffic;
+  const auto all = static_cast<double>(traffic.ranks);
+  traffic.calls = calls / all;
+  traffic.bytes = Bytes(static_cast<std::int64_t>(std::min(bytes / all, 9e18)));
+  // One role's time is exact; a mean is as exact as a double.
+  traffic.time = uses.size() == 1 ? traffic.most_time : from_seconds(seconds / all);
+  traffic.queued = from_seconds(queued / all);
+  if (seconds > 0) {
+    traffic.bandwidth = Bandwidth(bus_bytes / seconds);
+    traffic.link_share = limit_holds ? std::min(1.0, limit / seconds) : limit / seconds;
+  }
+  return traffic;
+}
+
+}  // namespace
+
+std::vector<CollectiveSummary> summarize_collectives(const Run& run) {
+  struct Row {
+    CollectiveSummary summary;
+    double limit = 0;  // seconds at the links' limit
+    Uses uses;
+  };
+  std::vector<Row> rows;
+  for (const CollectiveRecord& record : run.result.collectives) {
+    const CollectiveCall& call = run.graph.collectives[record.call];
+    const std::string_view axis =
+        has_model(run) ? std::string_view(run.graph.families[call.family].name) : std::string_view();
+    auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& known) {
+      const CollectiveSummary& summary = known.summary;
+      return summary.kind == call.kind && summary.axis == axis && summary.algorithm == record.algorithm &&
+             summary.group_size == record.group_size;
+    });
+    if (row == rows.end()) {
+      row = rows.emplace(rows.end());
+      row->summary.kind = call.kind;
+      row->summary.algorithm = record.algorithm;
+      row->summary.group_size = record.group_size;
+      row->summary.axis = axis;
+    }
+    CollectiveSummary& summary = row->summary;
+    ++summary.count;
+    summary.bytes = saturating_add(summary.bytes, call.bytes);
+    summary.time = later(summary.time, record.finished - record.started);
+    summary.queued = later(summary.queued, record.started - record.issued);
+    row->limit += in_seconds(record.link_limit);
+    Use& use = use_of(row->uses, record.program);
+    ++use.calls;
+    use.bytes += static_cast<double>(call.bytes.value);
+    use.factor = bus_factor(call.kind, record.group_size);
+    use.queued += in_seconds(record.started - record.issued);
+    use.limit += in_seconds(record.link_limit);
+    use.spans.emplace_back(record.started, record.finished);
+  }
+  const std::vector<std::int64_t> ranks = ranks_per_program(run);
+  std::vector<CollectiveSummary> summaries;
+  for (Row& row : rows) {
+    CollectiveSummary& summary = row.summary;
+    const double seconds = in_seconds(summary.time);
+    summary.per_rank = per_rank(row.uses, ranks, row.limit <= seconds);
+    if (seconds > 0) {
+      summary.bus_bandwidth = Bandwidth(static_cast<double>(summary.bytes.value) *
+                                        bus_factor(summary.kind, summary.group_size) / seconds);
+      summary.link_share = row.limit / seconds;
+    }
+    summaries.push_back(std::move(summary));
+  }
+  std::stable_sort(summaries.begin(), summaries.end(),
+                   [](const auto& a, const auto& b) { return a.per_rank.time > b.per_rank.time; });
+  return summaries;
+}
+
+namespace {
+
+// Least time a message needs on the links between two ranks.
+double link_limit(const Machine& machine, std::int64_t from, std::int64_t to, Bytes bytes) {
+  double slowest = 0;
+  for (const Dimension& dimension : machine.dimensions) {
+    const double bandwidth = dimension.bandwidth.value;
+    if (from % dimension.size != to % dimension.size && (slowest <= 0 || bandwidth < slowest))
+      slowest = bandwidth;
+    from /= dimension.size;
+    to /= dimension.size;
+  }
+  return slowest > 0 ? static_cast<double>(bytes.value) / slowest : 0;
+}
+
+}  // namespace
+
+std::vector<MessageSummary> summarize_messages(const Run& run) {
+  struct Row {
+    MessageSummary summary;
+    Uses uses;
+  };
+  std::vector<Row> rows;
+  const Peers peers(run.graph);
+  for (const RankClass* const ranks : representatives(run)) {
+    if (ranks == nullptr) continue;
+    const Program& program = run.graph.programs[ranks->program];
+    for (const Interval& interval : ranks->others) {
+      if (program.kind[interval.node] != NodeKind::send) continue;
+      const PointToPoint& transfer = run.graph.transfers[program.payload[interval.node]];
+      const std::string_view axis = transfer.peer_kind == PeerKind::rank || !has_model(run)
+                                        ? std::string_view()
+                                        : std::string_view(run.graph.families[transfer.family].name);
+      auto row = std::find_if(rows.begin(), rows.end(),
+                              [&](const Row& known) { return known.summary.axis == axis; });
+      if (row == rows.end()) {
+        row = rows.emplace(rows.end());
+        row->summary.axis = axis;
+      }
+      MessageSummary& summary = row->summary;
+      ++summary.count;
+      summary.bytes = saturating_add(summary.bytes, transfer.bytes);
+      summary.time = later(summary.time, interval.end - interval.start);
+      Use& use = use_of(row->uses, ranks->program);
+      ++use.calls;
+      use.bytes += static_cast<double>(transfer.bytes.value);
+      use.limit += link_limit(run.study.machine, ranks->representative,
+                              peers.of(ranks->representative, transfer), transfer.bytes);
+      use.spans.emplace_back(interval.start, interval.end);
+    }
+  }
+  const std::vector<std::int64_t> ranks = ranks_per_program(run);
+  std::vector<MessageSummary> summaries;
+  for (Row& row : rows) {
+    row.summary.per_rank = per_rank(row.uses, ranks, true);
+    summaries.push_back(row.summary);
+  }
+  std::stable_sort(summaries.begin(), summaries.end(),
+                   [](const auto& a, const auto& b) { return a.per_rank.time > b.per_rank.time; });
+  return summaries;
+}
+
+}  // namespace armilla

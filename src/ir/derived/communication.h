@@ -1,0 +1,59 @@
+// Who communicates how much: collectives and messages of a run, summed by kind.
+//
+// Two views. The sums over one rank of every role say what was simulated. `per_rank` says what a device goes
+// through: means over the ranks that take part, so that no time is longer than the iteration. Its time is
+// that in which at least one call is under way; calls that run at the same time count once.
+//
+// Bus bandwidth is nccl-tests' (ir/derived/metrics.h). A link's limit is the least time in which the busiest
+// link could carry what is sent over it: of a message, its bytes over the slowest link between the two ranks.
+// Messages are those of the recorded ranks. Cost: O(calls log calls).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/study.h"
+
+namespace armilla {
+
+// Means over the ranks that take part.
+struct RankTraffic {
+  std::int64_t ranks = 0;  // how many do
+  double calls = 0;
+  Bytes bytes;
+  Time time;
+  Time most_time;         // of any of them
+  Time queued;            // from issued to started
+  Bandwidth bandwidth;    // over `time`; the bus bandwidth of collectives
+  double link_share = 0;  // fraction of the links' limit that was reached; 0: not known
+};
+
+struct CollectiveSummary {
+  CollectiveKind kind;
+  std::string algorithm;
+  std::int64_t group_size = 0;
+  std::int64_t count = 0;
+  std::string_view axis;    // family of the groups, of runs with a model
+  Bytes bytes;              // per rank, all calls
+  Time time;                // sum of started-to-finished
+  Time queued;              // sum of issued-to-started
+  Bandwidth bus_bandwidth;  // over the summed time
+  double link_share = 0;    // fraction of the link's limit reached, 0 to 1
+  RankTraffic per_rank;
+};
+// Grouped by kind, algorithm, group size and axis, the longest first.
+std::vector<CollectiveSummary> summarize_collectives(const Run& run);
+
+struct MessageSummary {
+  std::string_view axis;  // as of collectives; empty: between ranks by number
+  std::int64_t count = 0;
+  Bytes bytes;  // sent
+  Time time;    // sum of sent-to-delivered
+  RankTraffic per_rank;
+};
+// Sends, grouped by axis, the longest first.
+std::vector<MessageSummary> summarize_messages(const Run& run);
+
+}  // namespace armilla

@@ -1,0 +1,349 @@
+#include "lower/data/data_pass.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/tensor.h"
+
+namespace armilla {
+namespace {
+
+// Reads gradients, master weights (of weights narrower than fp32) and states, writes weights and states.
+Work optimizer_work(const WeightBucket& bucket, std::int64_t ways, const Plan& plan) {
+  const std::int64_t elements = (bucket.elements + ways - 1) / ways;
+  const std::int64_t states = state_words(plan.optimizer);
+  const std::int64_t weight_bytes = bucket.weights.value / ways;
+  const bool has_master = bucket.weights.value < bucket.elements * 4;
+  Work work;
+  work.kind = WorkKind::vector;
+  work.dtype = DType::fp32;
+  work.flops = Flops(elements * (2 + 4 * states));
+  work.bytes = Bytes(bucket.gradients.value / ways + elements * 8 * states +
+                     (has_master ? elements * 8 + weight_bytes : weight_bytes * 2));
+  return work;
+}
+
+}  // namespace
+
+DataPass::DataPass(const ShardedModel& model, const std::vector<RoleChunk>& chunks, RoleWeights weights,
+                   std::int64_t iterations, Bandwidth host_bandwidth, const Plan& plan, JobTables& tables,
+                   ProgramWriter& writer)
+    : chunks_(chunks),
+      plan_(plan),
+      tables_(tables),
+      writer_(writer),
+      asynchronous_(plan.schedule == PipelineSchedule::pipedream_2bw),
+      host_bandwidth_(host_bandwidth),
+      tied_(std::move(weights.tied)),
+      partial_(weights.partial),
+      ready_(static_cast<std::size_t>(iterations)) {
+  delay_ = asynchronous_ ? 2 : 1;
+  serial_ = asynchronous_ || plan.schedule == PipelineSchedule::dualpipe;
+  for (const RoleChunk& chunk : chunks) blocks_.emplace_back(chunk.shapes.size());
+  for (const WeightBucket& bucket : weights.buckets) make_bucket(bucket);
+  if (plan.zero_stage != 3) return;
+  for (std::size_t c = 0; c < chunks.size(); ++c)
+    make_gathers(model, chunks[c], static_cast<std::int32_t>(c));
+}
+
+void DataPass::make_bucket(const WeightBucket& weights) {
+  Bucket bucket;
+  bucket.weights = weights;
+  bucket.number = static_cast<std::uint32_t>(buckets_.size());
+  const bool within_replicas =
+      plan_.zero_stage == 3 && plan_.hybrid_shard > 0 && weights.axis == GroupAxis::data;
+  const GroupAxis axis = within_replicas ? GroupAxis::shard : weights.axis;
+  const std::int64_t size = group_size(plan_, axis);
+  const auto priority = -static_cast<std::int32_t>(bucket.number);
+  if (plan_.zero_stage > 0) bucket.ways = size;
+  if (size > 1) {
+    const std::uint32_t family = tables_.family(axis);
+    const CollectiveKind kind =
+        plan_.zero_stage > 0 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+    bucket.exchange = tables_.collective({kind, weights.gradients, family, 0, priority});
+    if (plan_.zero_stage == 1 || plan_.zero_stage == 2) {
+      bucket.gather =
+          tables_.collective({CollectiveKind::all_gather, weights.parameters, family, 0, priority});
+    }
+  }
+  const Bytes shard = shard_of(weights.gradients, bucket.ways);
+  if (within_replicas && group_size(plan_, GroupAxis::replicate) > 1) {
+    const std::uint32_t family = tables_.family(GroupAxis::replicate);
+    bucket.replicate = tables_.collective({CollectiveKind::all_reduce, shard, family, 0, priority});
+  }
+  if (group_size(plan_, GroupAxis::mirror) > 1) {
+    const std::uint32_t family = tables_.family(GroupAxis::mirror);
+    bucket.mirror = tables_.collective({CollectiveKind::all_reduce, shard, family});
+  }
+  bucket.optimizer = tables_.work(optimizer_work(weights, bucket.ways, plan_));
+  const BlockPlace& last = weights.blocks.back();
+  const auto layer =
+      static_cast<std::int32_t>(chunks_[static_cast<std::size_t>(last.chunk)].first_block + last.block);
+  bucket.exchange_label = {Phase::gradient_exchange,
+                           tables_.name(fmt::format("gradient bucket {}", bucket.number)), layer};
+  bucket.gather_label = {Phase::optimizer, tables_.name(fmt::format("parameters, bucket {}", bucket.number)),
+                         layer};
+  bucket.optimizer_label = {Phase::optimizer,
+                            tables_.name(fmt::format("optimizer, bucket {}", bucket.number)), -1};
+  bucket.left = weights.blocks.size();
+  bucket.left_of_last = weights.blocks.size() + weights.others.size();
+  for (const BlockPlace& place : weights.blocks) state(place).buckets.push_back(bucket.number);
+  for (const BlockPlace& place : weights.others) state(place).buckets.push_back(bucket.number);
+  buckets_.push_back(std::move(bucket));
+}
+
+void DataPass::make_gathers(const ShardedModel& model, const RoleChunk& chunk, std::int32_t number) {
+  for (std::size_t b = 0; b < chunk.shapes.size(); ++b) {
+    BlockState& block = state({number, static_cast<std::int32_t>(b)});
+    for (const GroupAxis axis : {GroupAxis::data, GroupAxis::expert_data}) {
+      Bytes bytes;
+      for (const WeightGroup& group : model.shapes[chunk.shapes[b]].weights) {
+        if (group.axis != axis) continue;
+        const DType type = group.dtype != DType::unknown ? group.dtype : parameter_type(plan_);
+        bytes += size_of(group.elements, type, "weights");
+      }
+      const GroupAxis over = axis == GroupAxis::data && plan_.hybrid_shard > 0 ? GroupAxis::shard : axis;
+      if (bytes.value == 0 || group_size(plan_, over) <= 1) continue;
+      const std::uint32_t call =
+          tables_.collective({CollectiveKind::all_gather, bytes, tables_.gather_family(over)});
+      const auto layer = static_cast<std::int32_t>(chunk.first_block + static_cast<std::int64_t>(b));
+      block.gathers.push_back({{Phase::forward, tables_.name("gather weights"), layer}, call});
+    }
+  }
+}
+
+void DataPass::keep_in_turn(std::vector<std::uint32_t>& waits) const {
+  if (serial_ && last_exchange_ != kNoNode &&
+      std::find(waits.begin(), waits.end(), last_exchange_) == waits.end())
+    waits.push_back(last_exchange_);
+}
+
+std::uint32_t DataPass::communicate(std::uint32_t collective, const NodeLabel& label,
+                                    const std::vector<std::uint32_t>& waits) {
+  return last_exchange_ = writer_.communicate(NodeKind::collective, label, collective, waits);
+}
+
+void DataPass::start() {
+  if (!plan_.overlap_parameters) return;
+  for (std::int64_t i = 0; i < delay_ && i < static_cast<std::int64_t>(ready_.size()); ++i)
+    gather_parameters(ready_[static_cast<std::size_t>(i)], true);
+}
+
+// ZeRO-1 and 2: in the order of the next forward pass one after the other, or each as its shard is updated.
+void DataPass::gather_parameters(Ready& ready, bool in_forward_order) {
+  ready.of_bucket.assign(buckets_.size(), kNoNode);
+  std::uint32_t previous = kNoNode;
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    const Bucket& bucket = buckets_[in_forward_order ? buckets_.size() - 1 - i : i];
+    if (bucket.gather == kNoNode) continue;
+    std::vector<std::uint32_t> waits = ready.all;
+    if (in_forward_order) add_wait(waits, previous);
+    keep_in_turn(waits);
+    previous = communicate(bucket.gather, bucket.gather_label, waits);
+    ready.of_bucket[bucket.number] = previous;
+  }
+}
+
+void DataPass::gather_block(BlockState& block, Phase phase, std::vector<std::uint32_t>& entry) {
+  for (const BlockGather& gather : block.gathers) {
+    std::vector<std::uint32_t> waits;
+    if (plan_.prefetch) {
+      add_wait(waits, previous_start_);
+    } else {
+      waits = entry;
+      add_wait(waits, writer_.last_compute());
+    }
+    if (std::find(waits.begin(), waits.end(), last_gather_) == waits.end()) add_wait(waits, last_gather_);
+    keep_in_turn(waits);
+    NodeLabel label = gather.label;
+    label.phase = phase;
+    last_gather_ = communicate(gather.collective, label, waits);
+    entry.push_back(last_gather_);
+  }
+}
+
+void DataPass::before_forward(const BlockPlace& place, std::int64_t iteration, bool first,
+                              std::vector<std::uint32_t>& entry) {
+  previous_start_ = start_;
+  start_ = writer_.last_compute();
+  BlockState& block = state(place);
+  if (first) {
+    const Ready& ready = ready_[static_cast<std::size_t>(iteration)];
+    if (place.block == 0) entry.insert(entry.end(), ready.all.begin(), ready.all.end());
+    for (const std::uint32_t bucket : block.buckets) {
+      if (bucket < ready.of_bucket.size()) add_wait(entry, ready.of_bucket[bucket]);
+    }
+  }
+  if (plan_.reshard || block.in_use == 0) gather_block(block, Phase::forward, entry);
+  ++block.in_use;
+}
+
+void DataPass::before_backward(const BlockPlace& place, std::vector<std::uint32_t>& entry) {
+  previous_start_ = start_;
+  start_ = writer_.last_compute();
+  BlockState& block = state(place);
+  if (plan_.reshard) gather_block(block, Phase::input_gradient, entry);
+  --block.in_use;
+}
+
+void DataPass::after_backward(const BlockPlace& place, bool last, std::vector<std::uint32_t>& entry) {
+  for (const std::uint32_t number : state(place).buckets) {
+    Bucket& bucket = buckets_[number];
+    const bool own = place.chunk == bucket.weights.chunk;
+    if (last) --bucket.left_of_last;
+    if (plan_.zero_stage >= 2) {
+      if (!own || --bucket.left > 0) continue;
+      bucket.left = bucket.weights.blocks.size();
+      exchange(bucket, last, plan_.overlap ? nullptr : &entry);
+    } else if (plan_.overlap && bucket.left_of_last == 0) {
+      exchange(bucket, true, nullptr);
+    }
+  }
+}
+
+// `entry`: of what comes next, where that waits.
+void DataPass::exchange(Bucket& bucket, bool last, std::vector<std::uint32_t>* entry) {
+  if (bucket.exchange != kNoNode) {
+    std::vector<std::uint32_t> waits;
+    add_wait(waits, writer_.last_compute());
+    keep_in_turn(waits);
+    bucket.exchanged = communicate(bucket.exchange, bucket.exchange_label, waits);
+  }
+  if (last && bucket.replicate != kNoNode) {
+    std::vector<std::uint32_t> waits;
+    add_wait(waits, bucket.exchange != kNoNode ? bucket.exchanged : writer_.last_compute());
+    bucket.exchanged =
+        writer_.communicate(NodeKind::collective, bucket.exchange_label, bucket.replicate, waits);
+  }
+  if (entry != nullptr) add_wait(*entry, bucket.exchanged);
+}
+
+void DataPass::finish(std::int64_t iteration, std::vector<std::uint32_t>& ends) {
+  if (!plan_.overlap && plan_.zero_stage < 2) {
+    for (Bucket& bucket : buckets_) exchange(bucket, true, nullptr);
+  }
+  late_.clear();
+  exchange_mirrors();
+  exchange_partial(ends);
+  exchange_tied();
+  update(iteration + delay_);
+  for (Bucket& bucket : buckets_) {
+    bucket.left_of_last = bucket.weights.blocks.size() + bucket.weights.others.size();
+    bucket.exchanged = kNoNode;
+  }
+}
+
+void DataPass::wait_for_exchanges(std::vector<std::uint32_t>& waits) const {
+  bool any = false;
+  for (const Bucket& bucket : buckets_) {
+    add_wait(waits, bucket.exchanged);
+    any |= bucket.exchanged != kNoNode;
+  }
+  if (!any) add_wait(waits, writer_.last_compute());
+  waits.insert(waits.end(), late_.begin(), late_.end());
+}
+
+// Both holders of a stage call in the order of stages, whichever of their chunks a stage is.
+void DataPass::exchange_mirrors() {
+  std::vector<Bucket*> order;
+  for (Bucket& bucket : buckets_) {
+    if (bucket.mirror != kNoNode) order.push_back(&bucket);
+  }
+  const auto stage = [&](const Bucket* bucket) {
+    return chunks_[static_cast<std::size_t>(bucket->weights.chunk)].stage;
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const Bucket* a, const Bucket* b) { return stage(a) < stage(b); });
+  std::uint32_t previous = kNoNode;
+  for (Bucket* bucket : order) {
+    std::vector<std::uint32_t> waits;
+    add_wait(waits, bucket->exchanged != kNoNode ? bucket->exchanged : writer_.last_compute());
+    add_wait(waits, previous);
+    previous = bucket->exchanged =
+        writer_.communicate(NodeKind::collective, bucket->exchange_label, bucket->mirror, waits);
+  }
+}
+
+// The passes' own collectives use the same groups: this one comes after those before it and, where the next
+// iteration has begun, before the others; then it does not wait for the exchange between replicas (sums
+// commute).
+void DataPass::exchange_partial(std::vector<std::uint32_t>& ends) {
+  if (partial_ == 0 || plan_.tensor <= 1) return;
+  const Bytes bytes = size_of(partial_, gradient_type(plan_), "gradients");
+  std::vector<std::uint32_t> waits = ends;
+  if (asynchronous_) {
+    add_wait(waits, writer_.last_compute());
+  } else {
+    wait_for_exchanges(waits);
+  }
+  const std::uint32_t call =
+      tables_.collective({CollectiveKind::all_reduce, bytes, tables_.family(GroupAxis::tensor)});
+  const NodeLabel label{Phase::gradient_exchange, tables_.name("norm gradients"), -1};
+  late_.push_back(writer_.communicate(NodeKind::collective, label, call, waits));
+  if (asynchronous_) ends.assign(1, late_.back());
+}
+
+void DataPass::exchange_tied() {
+  for (const TiedWeight& weight : tied_) {
+    // Two copies that are each other's mirrors have been summed.
+    if (plan_.schedule == PipelineSchedule::dualpipe && weight.holders.size() == 2) continue;
+    Bytes bytes = size_of(weight.elements, gradient_type(plan_), "gradients");
+    if (plan_.zero_stage >= 2) bytes = shard_of(bytes, group_size(plan_, GroupAxis::data));
+    std::vector<std::uint32_t> waits;
+    wait_for_exchanges(waits);
+    const std::uint32_t call =
+        tables_.collective({CollectiveKind::all_reduce, bytes, tables_.embedding_family(weight.holders)});
+    const NodeLabel label{Phase::gradient_exchange, tables_.name("tied embedding gradients"), -1};
+    late_.push_back(writer_.communicate(NodeKind::collective, label, call, waits));
+  }
+}
+
+// `target`: the first iteration that computes with the result.
+void DataPass::update(std::int64_t target) {
+  Ready unseen;
+  const bool seen = target < static_cast<std::int64_t>(ready_.size());
+  Ready& ready = seen ? ready_[static_cast<std::size_t>(target)] : unseen;
+  if (plan_.offload_optimizer) {
+    update_on_host(ready);
+  } else {
+    std::vector<std::uint32_t> waits;
+    wait_for_exchanges(waits);
+    for (const Bucket& bucket : buckets_) {
+      if (!asynchronous_) {
+        writer_.compute(bucket.optimizer_label, bucket.optimizer, waits);
+        waits.clear();
+      } else {
+        waits.assign(1, writer_.compute_aside(bucket.optimizer_label, bucket.optimizer, waits));
+      }
+    }
+    if (!buckets_.empty()) ready.all.assign(1, asynchronous_ ? waits.front() : writer_.last_compute());
+  }
+  if (seen || !plan_.overlap_parameters) gather_parameters(ready, plan_.overlap_parameters);
+  if (!plan_.overlap_parameters) {
+    for (const std::uint32_t node : ready.of_bucket) add_wait(ready.all, node);
+    ready.of_bucket.clear();
+  }
+}
+
+// Gradients leave as they become final; the update waits for all of them.
+void DataPass::update_on_host(Ready& ready) {
+  const NodeLabel down{Phase::optimizer, tables_.name("gradients to host"), -1};
+  const NodeLabel up{Phase::optimizer, tables_.name("weights from host"), -1};
+  std::vector<std::uint32_t> arrived;
+  for (const Bucket& bucket : buckets_) {
+    const Bytes shard = shard_of(bucket.weights.gradients, bucket.ways);
+    std::vector<std::uint32_t> waits;
+    add_wait(waits, bucket.exchanged != kNoNode ? bucket.exchanged : writer_.last_compute());
+    arrived.push_back(writer_.host_copy(down, time_to_move(shard, host_bandwidth_), waits));
+  }
+  std::vector<std::uint32_t> waits = arrived;
+  waits.insert(waits.end(), late_.begin(), late_.end());
+  for (const Bucket& bucket : buckets_) {
+    const Bytes shard = shard_of(bucket.weights.weights, bucket.ways);
+    waits.assign(1, writer_.host_copy(up, time_to_move(shard, host_bandwidth_), waits));
+  }
+  ready.all = waits;
+}
+
+}  // namespace armilla

@@ -1,0 +1,302 @@
+#include "lower/data/data_pass.h"
+
+#include <gtest/gtest.h>
+
+#include "lower/hybrid.h"
+#include "lower/jobs/lowered_job_testing.h"
+#include "lower/shard/sharded_model_testing.h"
+
+namespace armilla {
+namespace {
+
+// Two layers of 1000 elements, embedding and head of 500: 3000 elements of 4 bytes.
+constexpr std::int64_t kBytes = 3000 * 4;
+
+Graph lower(const Plan& plan, const SmallShape& shape = {}, std::int64_t iterations = 1) {
+  return lower_sharded({small_sharded_model(shape)}, plan, iterations).graph;
+}
+
+// What a rank sends per element of the model: a ring all-reduce counts twice (Rajbhandari et al. 2020,
+// section 7).
+double volume(const Graph& graph) {
+  const Program& program = graph.programs[0];
+  const auto bytes = [&](CollectiveKind kind) {
+    return static_cast<double>(collective_bytes(graph, program, kind, "data") +
+                               collective_bytes(graph, program, kind, "data gather"));
+  };
+  return (2 * bytes(CollectiveKind::all_reduce) + bytes(CollectiveKind::reduce_scatter) +
+          bytes(CollectiveKind::all_gather)) /
+         static_cast<double>(kBytes);
+}
+
+std::int64_t count(const Graph& graph, std::size_t program, std::string_view name) {
+  std::int64_t found = 0;
+  for (const std::uint32_t n : graph.programs[program].name) found += graph.names[n] == name;
+  return found;
+}
+
+// The first node of that name, or fails.
+std::uint32_t find(const Graph& graph, std::size_t program, std::string_view name) {
+  const std::vector<std::uint32_t>& names = graph.programs[program].name;
+  for (std::uint32_t node = 0; node < names.size(); ++node) {
+    if (graph.names[names[node]] == name) return node;
+  }
+  ADD_FAILURE() << "no node is called " << name;
+  return 0;
+}
+
+std::vector<std::uint32_t> waits_of(const Graph& graph, std::size_t program, std::string_view name) {
+  const auto waits = graph.programs[program].dependences(find(graph, program, name));
+  return {waits.begin(), waits.end()};
+}
+
+TEST(DataPass, VolumesAreThoseOfTheZeroPaper) {
+  Plan plan = small_plan(1, 4, 1, 1);
+  for (const bool overlap : {true, false}) {
+    plan.overlap = plan.overlap_parameters = overlap;
+    for (const auto& [stage, expected] : {std::pair(0, 2.0), {1, 2.0}, {2, 2.0}, {3, 3.0}}) {
+      plan.zero_stage = stage;
+      EXPECT_DOUBLE_EQ(volume(lower(plan)), expected) << "ZeRO " << stage;
+    }
+  }
+  plan.reshard = false;  // weights stay from the forward to the backward pass
+  EXPECT_DOUBLE_EQ(volume(lower(plan)), 2);
+}
+
+// Psi per exchange: ZeRO-2 reduces every micro-batch, ZeRO-3 gathers twice for each, too.
+TEST(DataPass, ShardedGradientsAreReducedForEveryMicroBatch) {
+  Plan plan = small_plan(1, 2, 1, 4);
+  for (const auto& [stage, expected] : {std::pair(0, 2.0), {1, 2.0}, {2, 4.0 + 1}, {3, 4.0 * 3}}) {
+    plan.zero_stage = stage;
+    EXPECT_DOUBLE_EQ(volume(lower(plan)), expected) << "ZeRO " << stage;
+  }
+}
+
+// Under 1F1B the first stage has always more than one micro-batch in flight until the end.
+TEST(DataPass, WeightsThatAreKeptForOneMicroBatchServeTheNext) {
+  Plan plan = small_plan(2, 2, 1, 4);
+  plan.zero_stage = 3;
+  plan.reshard = false;
+  const Graph graph = lower(plan);
+  EXPECT_EQ(count(graph, 0, "gather weights"), 2);      // once for each of its two blocks
+  EXPECT_EQ(count(graph, 1, "gather weights"), 4 * 2);  // one micro-batch at a time
+}
+
+TEST(DataPass, HybridShardingReducesShardsAcrossReplicas) {
+  Plan plan = small_plan(1, 4, 1, 3);
+  plan.zero_stage = 3;
+  plan.hybrid_shard = 2;
+  const Graph graph = lower(plan);
+  const Program& program = graph.programs[0];
+  EXPECT_EQ(collective_bytes(graph, program, CollectiveKind::all_gather, "shard gather"), 3 * 2 * kBytes);
+  EXPECT_EQ(collective_bytes(graph, program, CollectiveKind::reduce_scatter, "shard"), 3 * kBytes);
+  EXPECT_EQ(collective_bytes(graph, program, CollectiveKind::all_reduce, "replicate"), kBytes / 2);
+}
+
+TEST(DataPass, OptimizersUpdateEveryParameterOnce) {
+  for (const std::int64_t pipeline : {1, 2, 4}) {
+    for (int stage = 0; stage <= 3; ++stage) {
+      Plan plan = small_plan(pipeline, 2, 1, 4);
+      plan.zero_stage = stage;
+      plan.bucket = plan.first_bucket = Bytes(1500);
+      const Graph graph = lower(plan);
+      std::int64_t flops = 0;
+      for (const std::uint32_t index : graph.program_of) {
+        const Program& program = graph.programs[index];
+        for (std::uint32_t node = 0; node < program.size(); ++node) {
+          if (program.phase[node] == Phase::optimizer && program.kind[node] == NodeKind::compute)
+            flops += graph.works[program.payload[node]].flops.value;
+        }
+      }
+      // Adam: 2 + 4 x 2 operations per element; without sharding both replicas do them all.
+      EXPECT_EQ(flops, 3000 * 10 * (stage == 0 ? 2 : 1)) << pipeline << " stages, ZeRO " << stage;
+    }
+  }
+}
+
+TEST(DataPass, OptimizerTrafficCountsMasterWeightsOfNarrowOnes) {
+  Plan plan = small_plan(1, 1, 1, 1);
+  plan.weight_dtype = DType::bf16;
+  const Graph graph = lower(plan);
+  const Program& program = graph.programs[0];
+  // Per element: gradient 4, master 4 + 4, two states 2 x (4 + 4), weight 2.
+  EXPECT_EQ(graph.works[program.payload[program.size() - 1]].bytes, Bytes(3000 * 30));
+}
+
+TEST(DataPass, ABucketLeavesWhenItsLastBlockIsDone) {
+  Plan plan = small_plan(1, 2, 1, 2);
+  plan.first_bucket = Bytes(2000);
+  plan.bucket = Bytes(6000);
+  const Graph graph = lower(plan);
+  // In order of completion: head 2000, layers 4000 and 4000, embedding 2000 bytes: buckets of 2000, 8000,
+  // 2000.
+  EXPECT_EQ(graph.collectives.size(), 3U);
+  const auto last_of = [](const Graph& of, std::int32_t layer) {
+    std::uint32_t last = 0;
+    const Program& program = of.programs[0];
+    for (std::uint32_t node = 0; node < program.size(); ++node) {
+      if (program.kind[node] == NodeKind::compute && program.layer[node] == layer) last = node;
+    }
+    return last;
+  };
+  EXPECT_EQ(waits_of(graph, 0, "gradient bucket 0"), std::vector<std::uint32_t>{last_of(graph, 3)});
+  EXPECT_EQ(waits_of(graph, 0, "gradient bucket 1"), std::vector<std::uint32_t>{last_of(graph, 1)});
+  EXPECT_EQ(waits_of(graph, 0, "gradient bucket 2"), std::vector<std::uint32_t>{last_of(graph, 0)});
+  plan.overlap = false;
+  const Graph late = lower(plan);
+  for (const char* name : {"gradient bucket 0", "gradient bucket 1", "gradient bucket 2"})
+    EXPECT_EQ(waits_of(late, 0, name), std::vector<std::uint32_t>{last_of(late, 0)}) << name;
+}
+
+TEST(DataPass, ParametersAreGatheredBeforeTheirFirstUseOrAfterTheUpdate) {
+  Plan plan = small_plan(1, 2, 1, 2);
+  plan.zero_stage = 1;
+  plan.first_bucket = plan.bucket = Bytes(2000);
+  const Graph early = lower(plan);
+  // Four buckets, the embedding's first; the embedding's forward pass waits for that one alone.
+  EXPECT_EQ(waits_of(early, 0, "parameters, bucket 3"), std::vector<std::uint32_t>{});
+  EXPECT_EQ(waits_of(early, 0, "parameters, bucket 2"),
+            std::vector<std::uint32_t>{find(early, 0, "parameters, bucket 3")});
+  EXPECT_EQ(waits_of(early, 0, "f"), std::vector<std::uint32_t>{find(early, 0, "parameters, bucket 3")});
+  plan.overlap_parameters = false;
+  const Graph late = lower(plan);
+  EXPECT_EQ(waits_of(late, 0, "f"), std::vector<std::uint32_t>{});
+  EXPECT_EQ(waits_of(late, 0, "parameters, bucket 0"),
+            std::vector<std::uint32_t>{find(late, 0, "optimizer, bucket 3")});
+  // The next iteration computes with what was gathered.
+  const Graph two = lower(plan, {}, 2);
+  const Program& program = two.programs[0];
+  const std::uint32_t gathered = find(two, 0, "parameters, bucket 3");
+  std::int64_t waiting = 0;
+  for (std::uint32_t node = gathered; node < program.size(); ++node) {
+    for (const std::uint32_t wait : program.dependences(node))
+      waiting += wait == gathered && program.kind[node] == NodeKind::compute;
+  }
+  EXPECT_EQ(waiting, 1);
+}
+
+TEST(DataPass, GathersRunOneBlockAheadOrNot) {
+  Plan plan = small_plan(1, 2, 1, 1);
+  plan.zero_stage = 3;
+  const Graph ahead = lower(plan);
+  // The gather of layer 1 starts when layer 0 does: once that one's weights and the embedding's pass are
+  // there.
+  EXPECT_NE(
+      dump_graph(ahead).find("  3 forward 'f' 200 flops 200 bytes after 2 1\n"
+                             "  4 forward 'gather weights' all-gather 4000 bytes in data gather after 1 2\n"
+                             "  5 forward 'f' 200 flops 200 bytes after 4 3\n"),
+      std::string::npos);
+  plan.prefetch = false;
+  EXPECT_NE(dump_graph(lower(plan))
+                .find("  3 forward 'f' 200 flops 200 bytes after 2 1\n"
+                      "  4 forward 'gather weights' all-gather 4000 bytes in data gather after 3 2\n"),
+            std::string::npos);
+}
+
+TEST(DataPass, CopiesOfATiedEmbeddingAreSummedAcrossStages) {
+  SmallShape shape;
+  shape.ties = true;
+  const Graph graph = lower(small_plan(2, 2, 1, 2), shape);
+  for (const std::size_t program : {0U, 1U}) {
+    EXPECT_EQ(collective_bytes(graph, graph.programs[program], CollectiveKind::all_reduce, "embedding"),
+              2000);
+    EXPECT_EQ(waits_of(graph, program, "tied embedding gradients"),
+              std::vector<std::uint32_t>{find(graph, program, "gradient bucket 0")});
+  }
+  // On one rank it is one weight: 500 elements fewer, no exchange across stages.
+  const Graph one = lower(small_plan(1, 2, 1, 2), shape);
+  EXPECT_EQ(collective_bytes(one, one.programs[0], CollectiveKind::all_reduce, "data"), 2500 * 4);
+  EXPECT_EQ(count(one, 0, "tied embedding gradients"), 0);
+}
+
+TEST(DataPass, StagesBetweenHaveNoPartInATiedEmbedding) {
+  SmallShape shape;
+  shape.ties = true;
+  shape.layers = 4;
+  const Graph graph = lower(small_plan(4, 1, 1, 4), shape);
+  EXPECT_EQ(count(graph, 0, "tied embedding gradients"), 1);
+  EXPECT_EQ(count(graph, 1, "tied embedding gradients"), 0);
+  EXPECT_EQ(count(graph, 3, "tied embedding gradients"), 1);
+}
+
+TEST(DataPass, NormGradientsAreSummedOverTensorOnce) {
+  SmallShape shape;
+  shape.partial_elements = 16;
+  const Graph graph = lower(small_plan(1, 2, 2, 3), shape);
+  EXPECT_EQ(collective_bytes(graph, graph.programs[0], CollectiveKind::all_reduce, "tensor"), 2 * 16 * 4);
+  EXPECT_EQ(count(graph, 0, "norm gradients"), 1);
+}
+
+TEST(DataPass, DualPipeSumsTheTwoCopiesOfEveryStage) {
+  SmallShape shape;
+  shape.layers = 6;
+  const Graph graph = lower(small_plan(2, 1, 1, 4, PipelineSchedule::dualpipe), shape);
+  for (const Program& program : graph.programs)
+    EXPECT_EQ(collective_bytes(graph, program, CollectiveKind::all_reduce, "mirror"), (6000 + 1000) * 4);
+}
+
+TEST(DataPass, AsynchronousUpdatesRunBesideTheNextIteration) {
+  const Graph graph = lower(small_plan(2, 1, 1, 4, PipelineSchedule::pipedream_2bw), {}, 3);
+  const Program& program = graph.programs[0];
+  std::vector<std::uint32_t> updates;
+  for (std::uint32_t node = 0; node < program.size(); ++node) {
+    if (program.phase[node] == Phase::optimizer) updates.push_back(node);
+  }
+  ASSERT_EQ(updates.size(), 3U);
+  std::vector<std::uint32_t> waiting;
+  for (std::uint32_t node = 0; node < program.size(); ++node) {
+    for (const std::uint32_t wait : program.dependences(node)) {
+      if (wait == updates[0]) waiting.push_back(node);
+    }
+  }
+  // Only the first forward pass of iteration 2, which computes with W(2).
+  ASSERT_EQ(waiting.size(), 1U);
+  EXPECT_EQ(program.phase[waiting[0]], Phase::forward);
+  std::int64_t forwards_before = 0;
+  for (std::uint32_t node = 0; node < waiting[0]; ++node) {
+    forwards_before += program.kind[node] == NodeKind::compute && program.phase[node] == Phase::forward &&
+                       program.layer[node] == 0;
+  }
+  EXPECT_EQ(forwards_before, 8);
+}
+
+TEST(DataPass, OffloadedOptimizersMoveShardsOverTheHostLink) {
+  Plan plan = small_plan(1, 2, 1, 1);
+  plan.zero_stage = 2;
+  plan.offload_optimizer = true;
+  plan.weight_dtype = DType::bf16;
+  const LoweredJob job = lower_sharded({small_sharded_model()}, plan, 1, gigabytes_per_second(1));
+  const Program& program = job.graph.programs[0];
+  EXPECT_TRUE(job.notes.empty());
+  // Half of 3000 elements: gradients of 4 bytes down, weights of 2 bytes up, at 1 byte per nanosecond.
+  const std::uint32_t down = find(job.graph, 0, "gradients to host");
+  const std::uint32_t up = find(job.graph, 0, "weights from host");
+  EXPECT_EQ(program.payload[down], 6'000'000U);
+  EXPECT_EQ(program.payload[up], 3'000'000U);
+  EXPECT_EQ(program.lane[down], Lane::host);
+  EXPECT_EQ(std::count(program.phase.begin(), program.phase.end(), Phase::optimizer), 3);  // and one gather
+  const LoweredJob unknown = lower_sharded({small_sharded_model()}, plan, 1);
+  EXPECT_EQ(unknown.notes,
+            (std::vector<std::string>{
+                "The device's link to its CPU is not known; 31.5 GB/s (PCIe 4.0) is assumed."}));
+}
+
+TEST(DataPass, OffloadedActivationsLeaveAndReturn) {
+  Plan plan = small_plan(1, 1, 1, 2);
+  plan.offload_activations = true;
+  const LoweredJob job = lower_sharded({small_sharded_model()}, plan, 1, gigabytes_per_second(1));
+  const Program& program = job.graph.programs[0];
+  std::int64_t out = 0, back = 0;
+  for (std::uint32_t node = 0; node < program.size(); ++node) {
+    if (program.lane[node] != Lane::host) continue;
+    const auto ps = static_cast<std::int64_t>(program.payload[node]);
+    (program.phase[node] == Phase::forward ? out : back) += ps;
+  }
+  // Saved: 40, 80, 80 and 120 bytes for each of two micro-batches.
+  EXPECT_EQ(out, 2 * 320 * 1000);
+  EXPECT_EQ(back, out);
+  EXPECT_EQ(Rehearsal(job.graph).complaint(), "");
+}
+
+}  // namespace
+}  // namespace armilla

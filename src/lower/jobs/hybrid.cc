@@ -1,0 +1,167 @@
+#include "lower/hybrid.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "lower/expert_exchange.h"
+#include "lower/jobs/job_tables.h"
+#include "lower/pipeline/stage_program.h"
+#include "lower/plan/rank_grid.h"
+#include "lower/resolve_plan.h"
+#include "lower/shard/expert_load.h"
+
+namespace armilla {
+namespace {
+
+// About 40 bytes each.
+constexpr std::int64_t kMostNodes = 50'000'000;
+
+[[noreturn]] void refuse_size(const Plan& plan, const std::string& nodes) {
+  throw Error(
+      "plan", fmt::format("the execution graph would have {} nodes", nodes),
+      fmt::format("use fewer than {} micro-batches; the limit is {} nodes", plan.micro_batches, kMostNodes));
+}
+
+// Schedules are made before nodes can be counted: so many slots must not exceed the limit either.
+void check_slots(const Plan& plan, std::int64_t roles, std::int64_t iterations) {
+  double slots = 2.0 * static_cast<double>(plan.micro_batches);
+  for (const std::int64_t factor : {plan.virtual_stages, roles, iterations})
+    slots *= static_cast<double>(factor);
+  if (slots * 2 > static_cast<double>(kMostNodes))
+    refuse_size(plan, fmt::format("at least {:.0f}", slots * 2));
+}
+
+// Per tied number, the pipeline ranks that hold it.
+std::vector<std::vector<std::int64_t>> tied_holders(const ShardedModel& model, const StageJob& job) {
+  std::vector<std::vector<std::int64_t>> holders;
+  for (std::size_t rank = 0; rank < job.order.chunks.size(); ++rank) {
+    for (const PipelineChunk& chunk : job.order.chunks[rank]) {
+      const auto stage = static_cast<std::size_t>(chunk.stage);
+      for (std::int64_t b = job.stages.first[stage]; b < job.stages.end[stage]; ++b) {
+        const std::uint32_t shape = model.blocks[static_cast<std::size_t>(b)].shape;
+        for (const WeightGroup& group : model.shapes[shape].weights) {
+          if (group.tied < 0) continue;
+          const auto number = static_cast<std::size_t>(group.tied);
+          if (holders.size() <= number) holders.resize(number + 1);
+          const auto holder = static_cast<std::int64_t>(rank);
+          if (holders[number].empty() || holders[number].back() != holder) holders[number].push_back(holder);
+        }
+      }
+    }
+  }
+  return holders;
+}
+
+std::string role_name(const Plan& plan, const Role& role, bool uneven) {
+  std::string name = plan.pipeline == 1 ? "rank" : fmt::format("pipeline rank {}", role.pipeline_rank);
+  if (uneven) name += fmt::format(", expert position {}", role.expert_position);
+  return name;
+}
+
+// By the positions of a rank on the two axes that decide its program.
+std::vector<std::uint32_t> programs_by_rank(const Plan& plan, std::int64_t positions) {
+  std::int64_t stride = 1;
+  for (const Axis axis : plan.order) {
+    if (axis == Axis::pipeline) break;
+    stride *= axis == Axis::tensor ? plan.tensor : axis == Axis::context ? plan.context : plan.data();
+  }
+  std::vector<std::uint32_t> programs(static_cast<std::size_t>(plan.ranks));
+  for (std::int64_t rank = 0; rank < plan.ranks; ++rank) {
+    const std::int64_t expert = positions > 1 ? coordinates_of(plan, rank).expert : 0;
+    programs[static_cast<std::size_t>(rank)] =
+        static_cast<std::uint32_t>(rank / stride % plan.pipeline * positions + expert);
+  }
+  return programs;
+}
+
+void reserve(Program& program, std::int64_t nodes) {
+  const auto count = static_cast<std::size_t>(nodes);
+  program.kind.reserve(count);
+  program.phase.reserve(count);
+  program.name.reserve(count);
+  program.layer.reserve(count);
+  program.payload.reserve(count);
+  program.lane.reserve(count);
+  program.first_dependence.reserve(count + 1);
+  program.dependence.reserve(count * 3 / 2);
+}
+
+void note_offload(LoweredJob& job, const Plan& plan, Bandwidth host_bandwidth) {
+  if (host_bandwidth.value > 0 || !(plan.offload_optimizer || plan.offload_activations)) return;
+  job.notes.push_back(
+      fmt::format("The device's link to its CPU is not known; {:g} GB/s (PCIe 4.0) is assumed.",
+                  kHostBandwidth.value / 1e9));
+}
+
+}  // namespace
+
+LoweredJob lower_sharded(std::vector<ShardedModel> sharded, const Plan& plan, std::int64_t iterations,
+                         Bandwidth host_bandwidth) {
+  validate_plan(plan, "plan");
+  LoweredJob job;
+  job.sharded = std::move(sharded);
+  const auto positions = static_cast<std::int64_t>(job.sharded.size());
+  job.stages = cut_stages(job.sharded[0], plan, "plan");
+  check_slots(plan, plan.pipeline * positions, iterations);
+  job.order = pipeline_order(plan, iterations, "plan");
+  note_offload(job, plan, host_bandwidth);
+
+  const Bandwidth host = host_bandwidth.value > 0 ? host_bandwidth : kHostBandwidth;
+  StageJob stage_job{plan, job.order, job.stages, iterations, host, {}};
+  stage_job.holders = tied_holders(job.sharded[0], stage_job);
+  Graph& graph = job.graph;
+  graph.ranks = plan.ranks;
+  for (const ShardedBlock& block : job.sharded[0].blocks) graph.layers.push_back(block.name);
+
+  JobTables tables(graph, plan);
+  std::vector<TemplateCache> templates;
+  templates.reserve(job.sharded.size());
+  for (const ShardedModel& model : job.sharded) templates.emplace_back(model, plan, tables);
+  std::vector<std::vector<RoleChunk>> chunks;
+  std::vector<std::int64_t> most;
+  std::int64_t nodes = 0;
+  for (std::int64_t rank = 0; rank < plan.pipeline; ++rank) {
+    for (std::int64_t position = 0; position < positions; ++position) {
+      const auto index = static_cast<std::size_t>(position);
+      job.roles.push_back({rank, position});
+      chunks.push_back(role_chunks(job.sharded[index], stage_job, rank));
+      most.push_back(most_nodes(chunks.back(), stage_job, rank, templates[index]));
+      if ((nodes += most.back()) > kMostNodes) refuse_size(plan, fmt::format("more than {}", kMostNodes));
+    }
+  }
+  for (std::size_t r = 0; r < job.roles.size(); ++r) {
+    const auto position = static_cast<std::size_t>(job.roles[r].expert_position);
+    Program& program = graph.programs.emplace_back();
+    program.role = role_name(plan, job.roles[r], positions > 1);
+    reserve(program, most[r]);
+    job.slot_nodes.push_back(emit_stage_program(job.sharded[position], stage_job, chunks[r],
+                                                job.roles[r].pipeline_rank, templates[position], tables,
+                                                program));
+  }
+  graph.program_of = programs_by_rank(plan, positions);
+  validate_graph(graph);
+  return job;
+}
+
+LoweredJob lower_hybrid(const Model& model, const Plan& plan, std::int64_t iterations,
+                        Bandwidth host_bandwidth) {
+  validate_plan(plan, "plan");
+  if (model.batch != plan.micro_batch()) {
+    throw Error("plan", fmt::format("the model was read for {} samples, a micro-batch has {}", model.batch,
+                                    plan.micro_batch()));
+  }
+  check_plan_for_model(plan, model, "plan");
+  const bool uneven = is_uneven(plan);
+  std::vector<ShardedModel> sharded;
+  for (std::int64_t position = 0; position < (uneven ? plan.expert : 1); ++position)
+    sharded.push_back(shard_model(model, plan, position, "plan"));
+  LoweredJob job = lower_sharded(std::move(sharded), plan, iterations, host_bandwidth);
+  const std::vector<std::string> exchange = describe_exchange(plan, model.facts);
+  job.notes.insert(job.notes.end(), exchange.begin(), exchange.end());
+  return job;
+}
+
+}  // namespace armilla

@@ -1,0 +1,108 @@
+#include "lower/hybrid_memory.h"
+
+#include <algorithm>
+#include <span>
+
+#include "lower/memory/role_memory.h"
+
+namespace armilla {
+namespace {
+
+// Turns the walk over a rank's slots into moments of its program.
+class MomentWriter {
+ public:
+  MomentWriter(const Program& program, const RoleParts& parts, const Plan& plan)
+      : program_(program), parts_(parts), plan_(plan), buffer_(weight_gradient_buffer(parts, plan)) {}
+
+  std::vector<MemoryMoment> write(std::span<const PipelineSlot> slots, std::span<const NodeRange> nodes) {
+    ActivationWalk walk(parts_.activations, plan_.offload_activations);
+    for (std::size_t i = 0; i < slots.size() && i < nodes.size();) {
+      const std::span<const PipelineSlot> group = slots_beside(slots, i);
+      const std::int64_t before = walk.held();
+      const HeldByPasses most = walk.enter(group);
+      walk.leave(group);
+      list_computations(nodes[i]);
+      if (!computations_.empty()) {
+        if (group.size() == 1 && !plan_.offload_activations) {
+          add_blocks(group.front(), before);
+        } else {
+          add(computations_.front(), computations_.back(), {most, walk.held()});
+        }
+      }
+      i += group.size();
+    }
+    return std::move(moments_);
+  }
+
+ private:
+  void list_computations(const NodeRange& range) {
+    computations_.clear();
+    for (std::uint32_t node = range.first; node < range.end; ++node) {
+      if (program_.kind[node] == NodeKind::compute) computations_.push_back(node);
+    }
+  }
+
+  // Blocks in the order of the pass. One that computes nothing goes with the next, or with the last.
+  void add_blocks(const PipelineSlot& slot, std::int64_t before) {
+    const RoleChunk& chunk = parts_.chunks[static_cast<std::size_t>(slot.chunk)];
+    const ChunkActivations& activations = parts_.activations[static_cast<std::size_t>(slot.chunk)];
+    const std::size_t blocks = activations.blocks.size();
+    const bool forward = slot.action == PipelineAction::forward;
+    std::size_t next = 0;  // in the order of the pass
+    for (std::size_t i = 0; i < computations_.size();) {
+      std::size_t end = i + 1;
+      const std::int32_t layer = program_.layer[computations_[i]];
+      while (end < computations_.size() && program_.layer[computations_[end]] == layer) ++end;
+      const std::int64_t block = layer - chunk.first_block;
+      const auto of_chunk =
+          static_cast<std::size_t>(forward ? block : static_cast<std::int64_t>(blocks) - 1 - block);
+      const std::size_t until = end == computations_.size() ? blocks : std::min(of_chunk + 1, blocks);
+      BlockHold hold;
+      const std::size_t first = next;
+      for (; next < until; ++next) {
+        const BlockHold at = held_at(activations, slot.action, forward ? next : blocks - 1 - next, before);
+        if (next == first || at.during.sum() > hold.during.sum()) hold.during = at.during;
+        hold.after = at.after;
+      }
+      if (next > first) add(computations_[i], computations_[end - 1], hold);
+      i = end;
+    }
+  }
+
+  void add(std::uint32_t first, std::uint32_t last, const BlockHold& hold) {
+    moments_.push_back(
+        {first, false, Bytes(hold.during.activations), Bytes(hold.during.temporary) + buffer_});
+    moments_.push_back({last, true, Bytes(hold.after), Bytes(0)});
+  }
+
+  const Program& program_;
+  const RoleParts& parts_;
+  const Plan& plan_;
+  Bytes buffer_;
+  std::vector<std::uint32_t> computations_;  // of the slots at hand
+  std::vector<MemoryMoment> moments_;
+};
+
+}  // namespace
+
+std::vector<RoleMemory> hybrid_memory(const LoweredJob& job, const Plan& plan, const Device& device) {
+  std::vector<RoleMemory> result;
+  for (std::uint32_t program = 0; program < job.roles.size(); ++program) {
+    const Role& role = job.roles[program];
+    const auto rank = static_cast<std::size_t>(role.pipeline_rank);
+    const auto position = static_cast<std::size_t>(role.expert_position);
+    const ShardedModel& model = job.sharded[position < job.sharded.size() ? position : 0];
+    const RoleParts parts = role_parts(model, job.stages, job.order, rank, plan);
+    RoleMemory memory = role_memory(parts, job.order.slots[rank], plan, device);
+    memory.role = job.graph.programs[program].role;
+    memory.program = program;
+    if (program < job.slot_nodes.size()) {
+      memory.over_time = MomentWriter(job.graph.programs[program], parts, plan)
+                             .write(job.order.slots[rank], job.slot_nodes[program]);
+    }
+    result.push_back(std::move(memory));
+  }
+  return result;
+}
+
+}  // namespace armilla

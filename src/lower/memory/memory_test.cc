@@ -1,0 +1,50 @@
+#include "lower/memory.h"
+
+#include <gtest/gtest.h>
+
+#include "lower/shard/small_model_testing.h"
+
+namespace armilla {
+namespace {
+
+MemoryUse use_of(const Plan& plan) {
+  Device device;
+  device.memory = Bytes(20'000);
+  return data_parallel_memory(small_model(4), plan, device);
+}
+
+TEST(Memory, CategoriesFollowTheirDefinitions) {
+  Plan plan;
+  plan.ranks = 2;
+  plan.optimizer = Optimizer::adam;
+  const MemoryUse use = use_of(plan);
+  EXPECT_EQ(use.weights, Bytes(872 * 4 + 32));
+  EXPECT_EQ(use.gradients, Bytes(872 * 4));
+  EXPECT_EQ(use.optimizer, Bytes(872 * 8));
+  EXPECT_EQ(use.communication_buffers, Bytes(872 * 4));
+  // Saved: the ids (8 B each), e for linear a, r for the relu and for linear b. Not a, b or the flattened b.
+  EXPECT_EQ(use.activations, Bytes(4 * 8 + 2 * 128));
+  EXPECT_EQ(use.temporary, Bytes(256));
+  const Bytes tensors = use.weights + use.gradients + use.optimizer + use.activations +
+                        use.communication_buffers + use.temporary;
+  EXPECT_EQ(use.fragmentation, Bytes(tensors.value * 4 / 100));
+  EXPECT_EQ(use.peak(), tensors + use.fragmentation);
+  EXPECT_TRUE(use.fits());
+}
+
+TEST(Memory, PrecisionHalvesActivationsButNotWeights) {
+  Plan plan;
+  plan.precision = DType::bf16;
+  EXPECT_EQ(use_of(plan).activations, Bytes(4 * 8 + 2 * 64));
+  EXPECT_EQ(use_of(plan).weights, Bytes(872 * 4 + 32));
+}
+
+TEST(Memory, OneRankNeedsNoBuckets) {
+  Plan plan;
+  plan.optimizer = Optimizer::sgd;
+  EXPECT_EQ(use_of(plan).communication_buffers, Bytes(0));
+  EXPECT_EQ(use_of(plan).optimizer, Bytes(0));
+}
+
+}  // namespace
+}  // namespace armilla

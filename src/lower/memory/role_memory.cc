@@ -1,0 +1,159 @@
+#include "lower/memory/role_memory.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+#include "base/checked.h"
+#include "lower/framework_memory.h"
+#include "lower/hybrid_memory.h"
+#include "lower/shard_share.h"
+
+namespace armilla {
+namespace {
+
+constexpr const char* kWhere = "plan";
+
+std::int64_t add(std::int64_t a, std::int64_t b) {
+  return checked_add(a, b, kWhere);
+}
+
+ChunkActivations activations_of(const ShardedModel& model, const RoleChunk& chunk, std::int32_t stages) {
+  ChunkActivations result;
+  for (const std::uint32_t index : chunk.shapes) {
+    const BlockShape& shape = model.shapes[index];
+    result.add(shape.saved.value, shape.working.value);
+  }
+  if (chunk.shapes.empty()) return result;
+  if (chunk.stage > 0) result.boundary = model.shapes[chunk.shapes.front()].input.value;
+  if (chunk.stage < stages - 1)
+    result.boundary = add(result.boundary, model.shapes[chunk.shapes.back()].output.value);
+  return result;
+}
+
+// Over how many ranks a bucket's optimizer state is divided, and from which stage on what else.
+std::int64_t shards(const WeightBucket& bucket, const Plan& plan) {
+  if (plan.zero_stage == 0) return 1;
+  if (bucket.axis == GroupAxis::expert_data) return plan.expert_data();
+  if (plan.zero_stage == 3 && plan.hybrid_shard > 0) return plan.hybrid_shard;
+  return plan.context * plan.data();
+}
+
+void add_states(const RoleParts& parts, const Plan& plan, RoleMemory& memory) {
+  const bool narrow = bits_of(weight_type(plan)) < 32;
+  const std::int64_t state = 4 * (state_words(plan.optimizer) + (narrow ? 1 : 0));
+  const std::int64_t versions = plan.schedule == PipelineSchedule::pipedream_2bw ? 2 : 1;
+  std::int64_t weights = 0, gradients = 0, optimizer = 0;
+  for (const WeightBucket& bucket : parts.weights.buckets) {
+    const std::int64_t ways = shards(bucket, plan);
+    weights = add(weights, rounded_up(bucket.weights.value, plan.zero_stage == 3 ? ways : 1));
+    gradients = add(gradients, rounded_up(bucket.gradients.value, plan.zero_stage >= 2 ? ways : 1));
+    optimizer = add(optimizer, checked_multiply(rounded_up(bucket.elements, ways), state, kWhere));
+  }
+  memory.use.weights = Bytes(checked_multiply(weights, versions, kWhere));
+  memory.use.gradients = Bytes(gradients);
+  (plan.offload_optimizer ? memory.host : memory.use.optimizer) = Bytes(optimizer);
+}
+
+// Two of the largest: one is filled while the other is exchanged.
+std::int64_t bucket_buffers(const RoleParts& parts, const Plan& plan) {
+  if (plan.zero_stage < 2) return 0;
+  std::int64_t first = 0, second = 0;
+  for (const WeightBucket& bucket : parts.weights.buckets) {
+    if (shards(bucket, plan) == 1) continue;
+    second = std::max(second, std::min(first, bucket.gradients.value));
+    first = std::max(first, bucket.gradients.value);
+  }
+  return add(first, second);
+}
+
+std::int64_t gathered_weights(const RoleParts& parts, const Plan& plan) {
+  if (plan.zero_stage < 3) return 0;
+  std::vector<std::vector<std::int64_t>> gathered;
+  for (const RoleChunk& chunk : parts.chunks) gathered.emplace_back(chunk.shapes.size());
+  std::int64_t all = 0, most = 0;
+  for (const WeightBucket& bucket : parts.weights.buckets) {
+    if (shards(bucket, plan) == 1) continue;
+    all = add(all, bucket.parameters.value);
+    const BlockPlace& place = bucket.blocks.front();
+    gathered[static_cast<std::size_t>(place.chunk)][static_cast<std::size_t>(place.block)] +=
+        bucket.parameters.value;
+  }
+  if (!plan.reshard) return all;
+  for (const std::vector<std::int64_t>& blocks : gathered) {
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      const std::int64_t next = plan.prefetch && b + 1 < blocks.size() ? blocks[b + 1] : 0;
+      most = std::max(most, add(blocks[b], next));
+    }
+  }
+  return most;
+}
+
+// Of the messages between stages; chunks of one rank pass activations on where they are.
+std::int64_t boundary_buffers(const RoleParts& parts, const Plan& plan) {
+  if (plan.pipeline == 1) return 0;
+  std::int64_t most = 0;
+  for (const ChunkActivations& chunk : parts.activations) most = std::max(most, chunk.boundary);
+  return checked_multiply(most, 2, kWhere);  // activations and their gradients
+}
+
+}  // namespace
+
+RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const PipelineOrder& order,
+                     std::size_t pipeline_rank, const Plan& plan) {
+  RoleParts parts;
+  for (const PipelineChunk& held : order.chunks[pipeline_rank]) {
+    RoleChunk& chunk = parts.chunks.emplace_back();
+    chunk.chain = held.chain;
+    chunk.stage = held.stage;
+    chunk.first_block = stages.first[static_cast<std::size_t>(held.stage)];
+    chunk.shapes = stage_shapes(model, plan, stages, held.stage);
+    parts.activations.push_back(activations_of(model, chunk, order.stages));
+    for (const std::uint32_t shape : chunk.shapes) {
+      for (const WeightGroup& group : model.shapes[shape].weights)
+        parts.largest_weight = std::max(parts.largest_weight, group.elements);
+    }
+  }
+  std::vector<std::int32_t> in_turn(parts.chunks.size());
+  std::iota(in_turn.begin(), in_turn.end(), 0);
+  parts.weights = role_weights(model, parts.chunks, in_turn, {}, plan);
+  return parts;
+}
+
+Bytes weight_gradient_buffer(const RoleParts& parts, const Plan& plan) {
+  if (plan.accumulation_fusion) return Bytes(0);
+  return size_of(parts.largest_weight, weight_type(plan), "weight gradient");
+}
+
+RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& slots, const Plan& plan,
+                       const Device& device) {
+  RoleMemory memory;
+  add_states(parts, plan, memory);
+  ActivationWalk walk(parts.activations, plan.offload_activations);
+  HeldByPasses most;
+  for (std::size_t i = 0; i < slots.size();) {
+    const std::span<const PipelineSlot> group = slots_beside(slots, i);
+    const HeldByPasses held = walk.enter(group);
+    if (held.sum() > most.sum()) most = held;
+    walk.leave(group);
+    i += group.size();
+  }
+  memory.most_in_flight = walk.most_in_flight();
+  MemoryUse& use = memory.use;
+  use.activations = Bytes(most.activations);
+  use.temporary = Bytes(most.temporary) + weight_gradient_buffer(parts, plan);
+  if (plan.offload_activations) memory.host = saturating_add(memory.host, Bytes(walk.most_live()));
+  use.communication_buffers = Bytes(
+      add(add(bucket_buffers(parts, plan), gathered_weights(parts, plan)), boundary_buffers(parts, plan)));
+  use.capacity = device.memory;
+  use.framework = framework_memory(plan, device);
+  std::int64_t sum = 0;
+  for (const Bytes part :
+       {use.weights, use.gradients, use.optimizer, use.activations, use.temporary, use.communication_buffers})
+    sum = add(sum, part.value);
+  use.fragmentation = Bytes(static_cast<std::int64_t>(static_cast<double>(sum) * kFragmentation));
+  add(sum, use.fragmentation.value);
+  return memory;
+}
+
+}  // namespace armilla

@@ -1,0 +1,34 @@
+// Memory of one pipeline rank from its chunks and the order of its slots alone, without an execution graph;
+// the equations are those of lower/hybrid_memory.h.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/machine.h"
+#include "ir/memory.h"
+#include "ir/plan.h"
+#include "lower/data/weight_buckets.h"
+#include "lower/hybrid.h"
+#include "lower/memory/activation_walk.h"
+
+namespace armilla {
+
+struct RoleParts {
+  std::vector<RoleChunk> chunks;
+  RoleWeights weights;
+  std::vector<ChunkActivations> activations;  // per chunk
+  std::int64_t largest_weight = 0;            // elements
+};
+
+RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const PipelineOrder& order,
+                     std::size_t pipeline_rank, const Plan& plan);
+
+// Without accumulation fusion a weight gradient is there as a whole before it is added.
+Bytes weight_gradient_buffer(const RoleParts& parts, const Plan& plan);
+
+// All but role, program and what is held over time.
+RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& slots, const Plan& plan,
+                       const Device& device);
+
+}  // namespace armilla

@@ -1,0 +1,175 @@
+#include "lower/pipeline/pass_template.h"
+
+#include <algorithm>
+
+namespace armilla {
+namespace {
+
+constexpr std::uint32_t kLeftOut = UINT32_MAX;
+
+bool is_left_out(const PassStep& step, PassPart part, const Plan& plan) {
+  const bool of_weights = step.phase == Phase::weight_gradient;
+  if (part == PassPart::weight_gradients && !of_weights) return true;
+  if (part == PassPart::without_weight_gradients && of_weights) return true;
+  return step.kind != NodeKind::compute && group_size(plan, step.axis) <= 1;
+}
+
+// Tags of messages between stages are below this one (lower/pipeline/stage_program.cc).
+constexpr std::uint32_t kFirstPassTag = 1U << 24;
+
+class TemplateBuilder {
+ public:
+  TemplateBuilder(const ShardedModel& model, const Pass& pass, PassRole role, PassPart part, const Plan& plan,
+                  JobTables& tables)
+      : model_(model), pass_(pass), role_(role), part_(part), plan_(plan), tables_(tables) {}
+
+  PassTemplate build() {
+    for (const PassStep& step : pass_.steps) add(step);
+    std::vector<bool> waited(result_.steps.size());
+    for (const std::uint32_t step : result_.waits) waited[step] = true;
+    for (std::uint32_t step = 0; step < waited.size(); ++step) {
+      if (!waited[step] && result_.steps[step].kind != NodeKind::compute) result_.ends.push_back(step);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // What a step waits for, in steps of the template.
+  struct Needs {
+    std::vector<std::uint32_t> steps;
+    bool enters = false;
+  };
+
+  void add(const PassStep& step) {
+    Needs needs;
+    needs.enters = step.after.empty();
+    for (const std::uint32_t after : step.after) {
+      if (kept_[after] != kLeftOut) {
+        needs.steps.push_back(kept_[after]);
+      } else {
+        const Needs& handed_on = left_out_[after];
+        needs.steps.insert(needs.steps.end(), handed_on.steps.begin(), handed_on.steps.end());
+        needs.enters |= handed_on.enters;
+      }
+    }
+    const bool leave_out = is_left_out(step, part_, plan_);
+    if (!leave_out) {
+      append(step, needs);
+      needs = {};
+    } else {
+      std::sort(needs.steps.begin(), needs.steps.end());
+      needs.steps.erase(std::unique(needs.steps.begin(), needs.steps.end()), needs.steps.end());
+    }
+    kept_.push_back(leave_out ? kLeftOut : static_cast<std::uint32_t>(result_.steps.size() - 1));
+    left_out_.push_back(std::move(needs));
+  }
+
+  void append(const PassStep& step, const Needs& needs) {
+    TemplateStep made;
+    made.kind = step.kind;
+    made.phase = step.phase;
+    made.name = tables_.name(model_.names[step.name]);
+    made.payload = payload(step);
+    if (step.kind == NodeKind::collective) made.family = family_of(step);
+    std::vector<std::uint32_t> waits;
+    std::uint32_t computation = kLeftOut;
+    for (const std::uint32_t other : needs.steps) {
+      if (result_.steps[other].kind != NodeKind::compute) {
+        waits.push_back(other);
+      } else if (computation == kLeftOut || other > computation) {
+        computation = other;
+      }
+    }
+    // A computation follows the one before it anyway.
+    if (step.kind != NodeKind::compute && computation != kLeftOut) waits.push_back(computation);
+    if (step.kind == NodeKind::collective) keep_in_turn(made.family, waits);
+    // The first computation that enters lets in all that follow it.
+    made.enters = needs.enters && (step.kind != NodeKind::compute || !entered_);
+    entered_ |= step.kind == NodeKind::compute && needs.enters;
+    std::sort(waits.begin(), waits.end());
+    waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
+    made.first_wait = static_cast<std::uint32_t>(result_.waits.size());
+    result_.waits.insert(result_.waits.end(), waits.begin(), waits.end());
+    made.end_of_waits = static_cast<std::uint32_t>(result_.waits.size());
+    result_.steps.push_back(made);
+  }
+
+  // A collective that starts when another communication ends may start early or late; the next of its family
+  // must not overtake it.
+  void keep_in_turn(std::uint32_t family, std::vector<std::uint32_t>& waits) const {
+    for (auto i = static_cast<std::uint32_t>(result_.steps.size()); i-- > 0;) {
+      const TemplateStep& earlier = result_.steps[i];
+      if (earlier.kind != NodeKind::collective || earlier.family != family) continue;
+      for (std::uint32_t w = earlier.first_wait; w < earlier.end_of_waits; ++w) {
+        if (result_.steps[result_.waits[w]].kind == NodeKind::compute) continue;
+        waits.push_back(i);
+        return;
+      }
+      return;
+    }
+  }
+
+  // Passes that run beside each other must not wait for each other in one communicator.
+  std::uint32_t family_of(const PassStep& step) {
+    const bool own = plan_.schedule == PipelineSchedule::dualpipe && role_ != PassRole::forward;
+    return own ? tables_.backward_family(step.axis) : tables_.family(step.axis);
+  }
+
+  std::uint64_t payload(const PassStep& step) {
+    if (step.kind == NodeKind::compute) return tables_.work(model_.works[step.work]);
+    if (step.kind == NodeKind::collective) {
+      CollectiveCall call{step.collective, step.bytes, family_of(step)};
+      call.routing = step.routing;
+      if (step.custom >= 0) {
+        call.custom = static_cast<std::int32_t>(
+            tables_.custom(model_.expert_loads, model_.uneven[static_cast<std::size_t>(step.custom)]));
+      }
+      return tables_.collective(call);
+    }
+    const std::int64_t size = group_size(plan_, step.axis);
+    PointToPoint message;
+    message.peer = static_cast<std::int32_t>((step.shift % size + size) % size);
+    message.tag = kFirstPassTag + step.tag * 4 + static_cast<std::uint32_t>(role_);
+    message.bytes = step.bytes;
+    message.peer_kind = PeerKind::shift;
+    message.family = tables_.family(step.axis);
+    return tables_.transfer(message);
+  }
+
+  const ShardedModel& model_;
+  const Pass& pass_;
+  PassRole role_;
+  PassPart part_;
+  const Plan& plan_;
+  JobTables& tables_;
+  PassTemplate result_;
+  bool entered_ = false;             // by a computation
+  std::vector<std::uint32_t> kept_;  // per step of the pass, its place in the template or kLeftOut
+  std::vector<Needs> left_out_;      // per step of the pass, what those wait for that wait for it
+};
+
+}  // namespace
+
+PassTemplate make_template(const ShardedModel& model, const Pass& pass, PassRole role, PassPart part,
+                           const Plan& plan, JobTables& tables) {
+  return TemplateBuilder(model, pass, role, part, plan, tables).build();
+}
+
+const BlockTemplates& TemplateCache::of(std::uint32_t shape) {
+  const auto [found, fresh] = templates_.try_emplace(shape);
+  if (fresh) {
+    const BlockShape& block = model_.shapes[shape];
+    const auto make = [&](const Pass& pass, PassRole role, PassPart part) {
+      return make_template(model_, pass, role, part, plan_, tables_);
+    };
+    found->second.forward = make(block.forward, PassRole::forward, PassPart::whole);
+    found->second.recompute = make(block.recompute, PassRole::recompute, PassPart::whole);
+    found->second.backward = make(block.backward, PassRole::backward, PassPart::whole);
+    found->second.input_gradients =
+        make(block.backward, PassRole::backward, PassPart::without_weight_gradients);
+    found->second.weight_gradients = make(block.backward, PassRole::backward, PassPart::weight_gradients);
+  }
+  return found->second;
+}
+
+}  // namespace armilla

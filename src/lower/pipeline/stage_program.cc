@@ -1,0 +1,451 @@
+#include "lower/pipeline/stage_program.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "lower/data/data_pass.h"
+#include "lower/pipeline/program_writer.h"
+#include "lower/pipeline/stage_transfer.h"
+
+namespace armilla {
+namespace {
+
+// A pass of a block within a slot.
+struct SlotPass {
+  const PassTemplate* steps = nullptr;
+  BlockPlace place;
+  std::int32_t layer = 0;
+  bool forward = false;
+  bool needs_weights = false;        // the first pass of a block in a slot that computes with weights
+  bool completes_gradients = false;  // the last one that makes weight gradients
+};
+
+// A slot that is being appended.
+struct Cursor {
+  const PipelineSlot* slot = nullptr;
+  std::vector<SlotPass> passes;
+  std::size_t pass = 0, step = 0;
+  bool begun = false;                // the pass
+  std::vector<std::uint32_t> entry;  // communications that the pass waits for
+  std::vector<std::uint32_t> start;  // the last computations before the pass
+  std::vector<std::uint32_t> ids;    // of the pass's steps
+  bool first_of_iteration = false, last_of_iteration = false;
+  std::uint32_t sent = kNoNode;
+  std::size_t steps = 0, steps_done = 0;
+  bool done = false;
+};
+
+bool makes_weight_gradients(PipelineAction action) {
+  return action == PipelineAction::backward || action == PipelineAction::weight_gradient;
+}
+
+class StageEmitter {
+ public:
+  StageEmitter(const ShardedModel& model, const StageJob& job, const std::vector<RoleChunk>& chunks,
+               std::int64_t rank, TemplateCache& templates, JobTables& tables, Program& program)
+      : model_(model),
+        job_(job),
+        plan_(job.plan),
+        overlaps_(job.plan.schedule == PipelineSchedule::dualpipe),
+        chunks_(chunks),
+        rank_(rank),
+        templates_(templates),
+        tables_(tables),
+        slots_(job.order.slots[static_cast<std::size_t>(rank)]),
+        writer_(program),
+        data_(model, chunks, role_weights(model, chunks, completion_order(), job.holders, job.plan),
+              job.iterations, job.host_bandwidth, job.plan, tables, writer_) {
+    const auto iterations = static_cast<std::size_t>(job.iterations);
+    forwards_seen_.assign(chunks.size(), std::vector<bool>(iterations));
+    backwards_left_.assign(chunks.size(), std::vector<std::int64_t>(iterations));
+    for (const PipelineSlot& slot : slots_) {
+      if (makes_weight_gradients(slot.action)) ++backwards_left(slot);
+    }
+    slots_left_.assign(iterations, 0);
+    for (const PipelineSlot& slot : slots_) ++slots_left_[iteration_of(slot)];
+    if (plan_.offload_activations) prepare_offload();
+  }
+
+  std::vector<NodeRange> emit() {
+    std::vector<NodeRange> ranges;
+    ranges.reserve(slots_.size());
+    data_.start();
+    for (std::size_t first = 0; first < slots_.size();) {
+      std::size_t end = first + 1;
+      while (end < slots_.size() && slots_[end].beside_previous) ++end;
+      const std::uint32_t begin = writer_.size();
+      emit_group(first, end);
+      ranges.insert(ranges.end(), end - first, NodeRange{begin, writer_.size()});
+      for (std::size_t s = first; s < end; ++s) {
+        if (--slots_left_[iteration_of(slots_[s])] > 0) continue;
+        gather_ends();
+        data_.finish(static_cast<std::int64_t>(iteration_of(slots_[s])), ends_);
+      }
+      first = end;
+    }
+    return ranges;
+  }
+
+ private:
+  std::size_t iteration_of(const PipelineSlot& slot) const {
+    return static_cast<std::size_t>(slot.micro_batch / plan_.micro_batches);
+  }
+  const RoleChunk& chunk_of(const PipelineSlot& slot) const {
+    return chunks_[static_cast<std::size_t>(slot.chunk)];
+  }
+  std::int64_t& backwards_left(const PipelineSlot& slot) {
+    return backwards_left_[static_cast<std::size_t>(slot.chunk)][iteration_of(slot)];
+  }
+
+  // Chunks by the slot in which the first iteration's last gradients are made.
+  std::vector<std::int32_t> completion_order() const {
+    std::vector<std::size_t> last(chunks_.size(), 0);
+    for (std::size_t s = 0; s < slots_.size(); ++s) {
+      if (makes_weight_gradients(slots_[s].action) && iteration_of(slots_[s]) == 0)
+        last[static_cast<std::size_t>(slots_[s].chunk)] = s;
+    }
+    std::vector<std::int32_t> order;
+    for (std::size_t c = 0; c < chunks_.size(); ++c) order.push_back(static_cast<std::int32_t>(c));
+    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+      return last[static_cast<std::size_t>(a)] < last[static_cast<std::size_t>(b)];
+    });
+    return order;
+  }
+
+  void emit_group(std::size_t first, std::size_t end) {
+    const std::uint32_t before = writer_.last_compute();
+    cursors_.resize(end - first);
+    for (std::size_t s = first; s < end; ++s) begin_slot(cursors_[s - first], slots_[s]);
+    const bool paired = cursors_.size() > 1;
+    if (paired) writer_.split(cursors_.size());
+    for (std::size_t next = 0; next < cursors_.size(); next = furthest_behind()) {
+      if (paired) writer_.use(next);
+      advance(cursors_[next], paired);
+    }
+    if (paired) writer_.join();
+    ends_.clear();
+    for (const Cursor& cursor : cursors_) {
+      if (!overlaps_) {
+        ends_.insert(ends_.end(), cursor.entry.begin(), cursor.entry.end());
+      } else if (!cursor.entry.empty() && !makes_weight_gradients(cursor.slot->action)) {
+        left_over_[key_of(*cursor.slot)] = cursor.entry;
+      }
+      if (!plan_.overlap_pipeline) add_wait(ends_, cursor.sent);
+    }
+    slot_start_ = before;
+  }
+
+  static std::pair<std::int32_t, std::int32_t> key_of(const PipelineSlot& slot) {
+    return {slot.chunk, slot.micro_batch};
+  }
+
+  // What is under way when an iteration's passes are done.
+  void gather_ends() {
+    if (!overlaps_) return;
+    for (const auto& [family, node] : latest_of_family_) ends_.push_back(node);
+    for (const auto& [slot, nodes] : left_over_) ends_.insert(ends_.end(), nodes.begin(), nodes.end());
+    left_over_.clear();
+    std::sort(ends_.begin(), ends_.end());
+    ends_.erase(std::unique(ends_.begin(), ends_.end()), ends_.end());
+  }
+
+  // The cursor that has done the smallest share of its steps; none is left: their number.
+  std::size_t furthest_behind() const {
+    std::size_t chosen = cursors_.size();
+    for (std::size_t c = 0; c < cursors_.size(); ++c) {
+      if (cursors_[c].done) continue;
+      if (chosen == cursors_.size() ||
+          cursors_[c].steps_done * cursors_[chosen].steps < cursors_[chosen].steps_done * cursors_[c].steps)
+        chosen = c;
+    }
+    return chosen;
+  }
+
+  void begin_slot(Cursor& cursor, const PipelineSlot& slot) {
+    cursor.slot = &slot;
+    cursor.passes.clear();
+    cursor.pass = cursor.step = 0;
+    cursor.begun = cursor.done = false;
+    cursor.entry = ends_;
+    if (const auto own = left_over_.find(key_of(slot)); own != left_over_.end()) {
+      cursor.entry.insert(cursor.entry.end(), own->second.begin(), own->second.end());
+      left_over_.erase(own);
+    }
+    cursor.sent = kNoNode;
+    list_passes(cursor);
+    cursor.steps = cursor.steps_done = 0;
+    for (const SlotPass& pass : cursor.passes) cursor.steps += pass.steps->steps.size();
+    cursor.first_of_iteration = cursor.last_of_iteration = false;
+    if (slot.action == PipelineAction::forward) {
+      auto seen = forwards_seen_[static_cast<std::size_t>(slot.chunk)].begin() +
+                  static_cast<std::ptrdiff_t>(iteration_of(slot));
+      cursor.first_of_iteration = !*seen;
+      *seen = true;
+    }
+    if (makes_weight_gradients(slot.action)) cursor.last_of_iteration = --backwards_left(slot) == 0;
+    if (slot.action != PipelineAction::weight_gradient) receive(cursor);
+  }
+
+  void list_passes(Cursor& cursor) {
+    const PipelineSlot& slot = *cursor.slot;
+    const RoleChunk& chunk = chunk_of(slot);
+    const auto blocks = static_cast<std::int32_t>(chunk.shapes.size());
+    const bool forward = slot.action == PipelineAction::forward;
+    for (std::int32_t i = 0; i < blocks; ++i) {
+      const std::int32_t block = forward ? i : blocks - 1 - i;
+      const BlockTemplates& templates = templates_.of(chunk.shapes[static_cast<std::size_t>(block)]);
+      SlotPass pass;
+      pass.place = {slot.chunk, block};
+      pass.layer = static_cast<std::int32_t>(chunk.first_block + block);
+      pass.forward = forward;
+      pass.needs_weights = slot.action != PipelineAction::weight_gradient;
+      const bool repeats = !templates.recompute.steps.empty();
+      if (!forward && pass.needs_weights && repeats) {
+        pass.steps = &templates.recompute;
+        cursor.passes.push_back(pass);
+        pass.needs_weights = false;
+      }
+      pass.completes_gradients = makes_weight_gradients(slot.action);
+      switch (slot.action) {
+        case PipelineAction::forward:
+          pass.steps = &templates.forward;
+          break;
+        case PipelineAction::backward:
+          pass.steps = &templates.backward;
+          break;
+        case PipelineAction::input_gradient:
+          pass.steps = &templates.input_gradients;
+          break;
+        case PipelineAction::weight_gradient:
+          pass.steps = &templates.weight_gradients;
+          break;
+      }
+      cursor.passes.push_back(pass);
+    }
+  }
+
+  // Appends the rest of the slot, or with `one` its computations up to the next that waits for communication,
+  // and the communications around them: then it is another's turn.
+  void advance(Cursor& cursor, bool one) {
+    bool computed = false;
+    for (; cursor.pass < cursor.passes.size(); ++cursor.pass) {
+      const SlotPass& pass = cursor.passes[cursor.pass];
+      if (!cursor.begun) begin_pass(cursor, pass);
+      for (; cursor.step < pass.steps->steps.size(); ++cursor.step) {
+        const TemplateStep& step = pass.steps->steps[cursor.step];
+        if (step.kind == NodeKind::compute) {
+          if (one && computed && waits_for_communication(cursor, step)) return;
+          computed = true;
+        }
+        append(cursor, pass, step);
+        ++cursor.steps_done;
+      }
+      end_pass(cursor, pass);
+    }
+    if (cursor.slot->action != PipelineAction::weight_gradient) send(cursor);
+    cursor.done = true;
+  }
+
+  // A computation's waits within its pass are all communications (lower/pipeline/pass_template.h).
+  static bool waits_for_communication(const Cursor& cursor, const TemplateStep& step) {
+    return step.first_wait < step.end_of_waits || (step.enters && !cursor.entry.empty());
+  }
+
+  void begin_pass(Cursor& cursor, const SlotPass& pass) {
+    cursor.begun = true;
+    cursor.step = 0;
+    cursor.ids.clear();
+    if (pass.needs_weights) {
+      const auto iteration = static_cast<std::int64_t>(iteration_of(*cursor.slot));
+      if (pass.forward) {
+        data_.before_forward(pass.place, iteration, cursor.first_of_iteration, cursor.entry);
+      } else {
+        if (plan_.offload_activations) load_activations(cursor, pass);
+        data_.before_backward(pass.place, cursor.entry);
+      }
+      pass_start_ = writer_.last_compute();
+    }
+    const auto last = writer_.last_computes();
+    cursor.start.assign(last.begin(), last.end());
+  }
+
+  void append(Cursor& cursor, const SlotPass& pass, const TemplateStep& step) {
+    waits_.clear();
+    for (std::uint32_t w = step.first_wait; w < step.end_of_waits; ++w)
+      waits_.push_back(cursor.ids[pass.steps->waits[w]]);
+    if (step.enters) waits_.insert(waits_.end(), cursor.entry.begin(), cursor.entry.end());
+    const NodeLabel label{step.phase, step.name, pass.layer};
+    if (step.kind == NodeKind::compute) {
+      cursor.ids.push_back(writer_.compute(label, static_cast<std::uint32_t>(step.payload), waits_));
+      return;
+    }
+    if (step.enters) waits_.insert(waits_.end(), cursor.start.begin(), cursor.start.end());
+    const bool in_turn = overlaps_ && step.kind == NodeKind::collective;
+    if (in_turn) take_turn(step.family);
+    const std::uint32_t node = writer_.communicate(step.kind, label, step.payload, waits_);
+    cursor.ids.push_back(node);
+    if (in_turn) latest_of_family_[step.family] = node;
+  }
+
+  // Where no slot waits for the communications of the one before, those of one communicator follow each
+  // other: who goes first must not depend on timing.
+  void take_turn(std::uint32_t family) {
+    const auto latest = latest_of_family_.find(family);
+    if (latest == latest_of_family_.end()) return;
+    if (std::find(waits_.begin(), waits_.end(), latest->second) == waits_.end())
+      waits_.push_back(latest->second);
+  }
+
+  void end_pass(Cursor& cursor, const SlotPass& pass) {
+    cursor.begun = false;
+    cursor.step = 0;
+    if (!pass.steps->steps.empty()) {
+      cursor.entry.clear();
+      for (const std::uint32_t end : pass.steps->ends) cursor.entry.push_back(cursor.ids[end]);
+    }
+    if (pass.completes_gradients) data_.after_backward(pass.place, cursor.last_of_iteration, cursor.entry);
+    if (pass.forward && plan_.offload_activations) store_activations(cursor, pass);
+  }
+
+  std::uint32_t message(const Cursor& cursor, bool from_here) {
+    const bool forward = cursor.slot->action == PipelineAction::forward;
+    const auto transfer =
+        stage_transfer(model_, job_, chunk_of(*cursor.slot), rank_, from_here, forward, tables_);
+    return transfer ? tables_.transfer(*transfer) : kNoNode;
+  }
+
+  NodeLabel message_label(const Cursor& cursor, const char* forward_name, const char* backward_name) {
+    const bool forward = cursor.slot->action == PipelineAction::forward;
+    return {forward ? Phase::forward : Phase::input_gradient,
+            tables_.name(forward ? forward_name : backward_name), -1};
+  }
+
+  void receive(Cursor& cursor) {
+    const std::uint32_t transfer = message(cursor, false);
+    if (transfer == kNoNode) return;
+    waits_.clear();
+    add_wait(waits_, plan_.overlap_pipeline ? slot_start_ : writer_.last_compute());
+    NodeLabel label = message_label(cursor, "receive activations", "receive gradients");
+    if (!cursor.passes.empty()) label.layer = cursor.passes.front().layer;
+    cursor.entry.push_back(writer_.communicate(NodeKind::receive, label, transfer, waits_));
+  }
+
+  void send(Cursor& cursor) {
+    const std::uint32_t transfer = message(cursor, true);
+    if (transfer == kNoNode) return;
+    waits_ = cursor.entry;
+    add_wait(waits_, writer_.last_compute());
+    NodeLabel label = message_label(cursor, "send activations", "send gradients");
+    if (!cursor.passes.empty()) label.layer = cursor.passes.back().layer;
+    cursor.sent = writer_.communicate(NodeKind::send, label, transfer, waits_);
+  }
+
+  void prepare_offload() {
+    const std::int64_t micro_batches = plan_.micro_batches * job_.iterations;
+    for (const RoleChunk& chunk : chunks_)
+      stored_.emplace_back(chunk.shapes.size() * static_cast<std::size_t>(micro_batches), kNoNode);
+    store_name_ = tables_.name("activations to host");
+    load_name_ = tables_.name("activations from host");
+  }
+
+  std::uint32_t& stored(const Cursor& cursor, const SlotPass& pass) {
+    const std::size_t blocks = chunk_of(*cursor.slot).shapes.size();
+    return stored_[static_cast<std::size_t>(pass.place.chunk)]
+                  [static_cast<std::size_t>(cursor.slot->micro_batch) * blocks +
+                   static_cast<std::size_t>(pass.place.block)];
+  }
+
+  Time copy_time(const Cursor& cursor, const SlotPass& pass) const {
+    const RoleChunk& chunk = chunk_of(*cursor.slot);
+    const std::uint32_t shape = chunk.shapes[static_cast<std::size_t>(pass.place.block)];
+    return time_to_move(model_.shapes[shape].saved, job_.host_bandwidth);
+  }
+
+  void store_activations(const Cursor& cursor, const SlotPass& pass) {
+    waits_.clear();
+    add_wait(waits_, writer_.last_compute());
+    const NodeLabel label{Phase::forward, store_name_, pass.layer};
+    stored(cursor, pass) = writer_.host_copy(label, copy_time(cursor, pass), waits_);
+  }
+
+  void load_activations(Cursor& cursor, const SlotPass& pass) {
+    waits_.assign(1, stored(cursor, pass));
+    add_wait(waits_, pass_start_);
+    const NodeLabel label{Phase::input_gradient, load_name_, pass.layer};
+    cursor.entry.push_back(writer_.host_copy(label, copy_time(cursor, pass), waits_));
+  }
+
+  const ShardedModel& model_;
+  const StageJob& job_;
+  const Plan& plan_;
+  const bool overlaps_;  // slots wait only for what they need
+  const std::vector<RoleChunk>& chunks_;
+  std::int64_t rank_;
+  TemplateCache& templates_;
+  JobTables& tables_;
+  const std::vector<PipelineSlot>& slots_;
+  ProgramWriter writer_;
+  DataPass data_;
+  std::vector<std::vector<bool>> forwards_seen_;           // [chunk][iteration]
+  std::vector<std::vector<std::int64_t>> backwards_left_;  // [chunk][iteration]
+  std::vector<std::int64_t> slots_left_;                   // per iteration
+  std::vector<std::vector<std::uint32_t>> stored_;         // [chunk], with offloaded activations
+  std::uint32_t store_name_ = 0, load_name_ = 0;
+  std::vector<Cursor> cursors_;
+  std::map<std::uint32_t, std::uint32_t> latest_of_family_;  // collectives, where slots overlap
+  // Communications that ended a slot, by chunk and micro-batch, where slots overlap: only that micro-batch's
+  // next slot needs them.
+  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::uint32_t>> left_over_;
+  std::vector<std::uint32_t> ends_;     // communications that the next slot waits for
+  std::vector<std::uint32_t> waits_;    // of the node at hand
+  std::uint32_t slot_start_ = kNoNode;  // the last computation before the latest slot
+  std::uint32_t pass_start_ = kNoNode;  // and before the latest pass
+};
+
+}  // namespace
+
+std::vector<RoleChunk> role_chunks(const ShardedModel& model, const StageJob& job,
+                                   std::int64_t pipeline_rank) {
+  std::vector<RoleChunk> chunks;
+  for (const PipelineChunk& chunk : job.order.chunks[static_cast<std::size_t>(pipeline_rank)]) {
+    chunks.push_back({chunk.chain, chunk.stage, job.stages.first[static_cast<std::size_t>(chunk.stage)],
+                      stage_shapes(model, job.plan, job.stages, chunk.stage)});
+  }
+  return chunks;
+}
+
+std::int64_t most_nodes(const std::vector<RoleChunk>& chunks, const StageJob& job, std::int64_t pipeline_rank,
+                        TemplateCache& templates) {
+  // Per chunk, of a slot by action; a block may add gathers, exchanges and copies.
+  constexpr std::int64_t kPerBlock = 6, kPerSlot = 2;
+  std::vector<std::vector<std::int64_t>> of_slot;
+  std::int64_t nodes = 0;
+  for (const RoleChunk& chunk : chunks) {
+    std::vector<std::int64_t> sum(4, kPerSlot);
+    for (const std::uint32_t shape : chunk.shapes) {
+      const BlockTemplates& made = templates.of(shape);
+      const auto size = [](const PassTemplate& pass) { return static_cast<std::int64_t>(pass.steps.size()); };
+      sum[static_cast<std::size_t>(PipelineAction::forward)] += size(made.forward) + kPerBlock;
+      sum[static_cast<std::size_t>(PipelineAction::backward)] +=
+          size(made.recompute) + size(made.backward) + kPerBlock;
+      sum[static_cast<std::size_t>(PipelineAction::input_gradient)] +=
+          size(made.recompute) + size(made.input_gradients) + kPerBlock;
+      sum[static_cast<std::size_t>(PipelineAction::weight_gradient)] +=
+          size(made.weight_gradients) + kPerBlock;
+    }
+    of_slot.push_back(std::move(sum));
+    nodes += (static_cast<std::int64_t>(chunk.shapes.size()) * 8 + 8) * job.iterations;
+  }
+  for (const PipelineSlot& slot : job.order.slots[static_cast<std::size_t>(pipeline_rank)])
+    nodes += of_slot[static_cast<std::size_t>(slot.chunk)][static_cast<std::size_t>(slot.action)];
+  return nodes;
+}
+
+std::vector<NodeRange> emit_stage_program(const ShardedModel& model, const StageJob& job,
+                                          const std::vector<RoleChunk>& chunks, std::int64_t pipeline_rank,
+                                          TemplateCache& templates, JobTables& tables, Program& program) {
+  return StageEmitter(model, job, chunks, pipeline_rank, templates, tables, program).emit();
+}
+
+}  // namespace armilla

@@ -1,0 +1,37 @@
+#include "lower/pipeline/stage_transfer.h"
+
+#include <algorithm>
+
+namespace armilla {
+namespace {
+
+// Of a message between stages `stage` and `stage + 1`: below 2^24, those of passes lie above
+// (lower/pipeline/pass_template.cc).
+std::uint32_t tag_of(const StageJob& job, std::int32_t chain, std::int32_t stage, bool forward) {
+  const std::int64_t boundary = std::int64_t{chain} * job.order.stages + stage;
+  return static_cast<std::uint32_t>(boundary * 2 + (forward ? 0 : 1));
+}
+
+}  // namespace
+
+std::optional<PointToPoint> stage_transfer(const ShardedModel& model, const StageJob& job,
+                                           const RoleChunk& chunk, std::int64_t rank, bool from_here,
+                                           bool forward, JobTables& tables) {
+  const bool to_next = from_here == forward;  // towards later stages
+  const std::int32_t other = chunk.stage + (to_next ? 1 : -1);
+  if (other < 0 || other >= job.order.stages) return {};
+  const PipelineOrder::Place place = job.order.place(chunk.chain, other);
+  if (place.rank == rank) return {};
+  const std::int32_t boundary = std::min(other, chunk.stage);
+  const std::int64_t last = job.stages.end[static_cast<std::size_t>(boundary)] - 1;
+  const std::uint32_t shape = model.blocks[static_cast<std::size_t>(last)].shape;
+  PointToPoint transfer;
+  transfer.peer = place.rank;
+  transfer.tag = tag_of(job, chunk.chain, boundary, forward);
+  transfer.bytes = model.shapes[shape].output;
+  transfer.peer_kind = PeerKind::position;
+  transfer.family = tables.family(GroupAxis::pipeline);
+  return transfer;
+}
+
+}  // namespace armilla

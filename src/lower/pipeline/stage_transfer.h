@@ -1,0 +1,20 @@
+// Messages of lower/pipeline/stage_program.h between neighbouring stages.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "lower/data/weight_buckets.h"
+#include "lower/hybrid.h"
+#include "lower/jobs/job_tables.h"
+#include "lower/pipeline/stage_program.h"
+
+namespace armilla {
+
+// What a slot of `chunk` on pipeline rank `rank` sends (`from_here`) or receives, in a forward or a backward
+// pass; none at the ends of the model and between neighbours on one rank.
+std::optional<PointToPoint> stage_transfer(const ShardedModel& model, const StageJob& job,
+                                           const RoleChunk& chunk, std::int64_t rank, bool from_here,
+                                           bool forward, JobTables& tables);
+
+}  // namespace armilla

@@ -1,0 +1,362 @@
+#include "lower/resolve_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/nearest_divisor.h"
+#include "lower/pipeline_schedule.h"
+#include "lower/plan_places.h"
+#include "lower/shard/expert_load.h"
+
+namespace armilla {
+namespace {
+
+using Count = std::optional<std::int64_t>;
+
+constexpr std::int64_t kMostSamples = std::int64_t{1} << 40;
+constexpr std::int64_t kMicroBatchesPerStage = 4;
+
+void require_positive(const Count& count, std::string_view name, const std::string& where) {
+  if (count && *count < 1) throw Error(where, fmt::format("{} {}", name, *count), "it must be at least 1");
+  if (count && *count > kMostSamples)
+    throw Error(where, fmt::format("{} {}", name, *count), fmt::format("it can be at most {}", kMostSamples));
+}
+
+// Degrees and ranks: derives at most one degree, and the ranks where they are not said.
+class Degrees {
+ public:
+  Degrees(const PlanRequest& request, std::int64_t devices, bool elastic, std::int64_t group)
+      : where_(request.where),
+        ranks_where_(request.ranks_where.empty() ? request.where : request.ranks_where),
+        devices_(devices),
+        elastic_(elastic),
+        group_(group),
+        ranks_(request.ranks),
+        tensor_(request.tensor),
+        context_(request.context),
+        data_(request.data),
+        pipeline_(request.pipeline) {
+    require_positive(ranks_, "plan.ranks", ranks_where_);
+    if (ranks_ && *ranks_ > kMostRanks) {
+      throw Error(ranks_where_, fmt::format("plan.ranks {}", *ranks_),
+                  fmt::format("a job can have at most {}", kMostRanks));
+    }
+    require_positive(tensor_, "plan.tensor", where_);
+    require_positive(context_, "plan.context", where_);
+    require_positive(data_, "plan.data", where_);
+    require_positive(pipeline_, "plan.pipeline", where_);
+  }
+
+  void resolve(Plan& plan) {
+    if (data_ && ranks_) {
+      derive_missing();
+    } else if (data_) {
+      ranks_ = product();
+    } else {
+      derive_data();
+    }
+    check_product();
+    if (!elastic_ && *ranks_ > devices_) {
+      throw Error(ranks_where_,
+                  fmt::format("the plan has {} ranks, the machine {} devices", *ranks_, devices_),
+                  "give smaller degrees or a larger machine");
+    }
+    plan.ranks = *ranks_;
+    plan.tensor = tensor_.value_or(1);
+    plan.context = context_.value_or(1);
+    plan.pipeline = pipeline_.value_or(1);
+  }
+
+ private:
+  std::int64_t model_product() const {
+    return bounded_product({tensor_.value_or(1), context_.value_or(1), pipeline_.value_or(1)});
+  }
+  std::int64_t product() const { return bounded_product({model_product(), data_.value_or(1)}); }
+
+  std::int64_t bounded_product(std::initializer_list<std::int64_t> factors) const {
+    std::int64_t result = 1;
+    for (const std::int64_t factor : factors) {
+      if (factor > kMostRanks / result) {
+        throw Error(where_, fmt::format("{} is more than {} ranks", degrees(), kMostRanks),
+                    "give smaller degrees");
+      }
+      result *= factor;
+    }
+    return result;
+  }
+
+  std::vector<std::pair<std::string_view, std::int64_t>> given_degrees() const {
+    std::vector<std::pair<std::string_view, std::int64_t>> given;
+    if (tensor_) given.emplace_back("plan.tensor", *tensor_);
+    if (context_) given.emplace_back("plan.context", *context_);
+    if (data_) given.emplace_back("plan.data", *data_);
+    if (pipeline_) given.emplace_back("plan.pipeline", *pipeline_);
+    return given;
+  }
+
+  std::string degrees() const {
+    std::string text;
+    for (const auto& [name, degree] : given_degrees())
+      text += fmt::format("{}{} {}", text.empty() ? "" : " x ", name, degree);
+    return text;
+  }
+
+  // "plan.tensor 6 x plan.pipeline 2 = 12"; a single degree is its own product.
+  std::string degrees_and(std::int64_t product) const {
+    return given_degrees().size() < 2 ? degrees() : fmt::format("{} = {}", degrees(), product);
+  }
+
+  // Other ranks, or another value of the one degree that stands in the way.
+  std::string nearest_legal(std::int64_t product) const {
+    const std::int64_t unit = *ranks_ > group_ ? std::lcm(product, group_) : product;
+    std::string hint = fmt::format("plan.ranks could be {}", nearest_multiples(unit, *ranks_));
+    for (const auto& [name, degree] : given_degrees()) {
+      const std::int64_t others = product / degree;
+      if (*ranks_ % others != 0) continue;
+      return hint + fmt::format(", or {} {}", name, nearest_divisors(*ranks_ / others, degree));
+    }
+    return hint;
+  }
+
+  void derive_missing() {
+    const std::int64_t known = product();
+    if (*ranks_ % known != 0) {
+      throw Error(where_, fmt::format("{} does not divide {} ranks", degrees_and(known), *ranks_),
+                  nearest_legal(known));
+    }
+    const std::int64_t rest = *ranks_ / known;
+    if (rest == 1) return;
+    if (!pipeline_ && !tensor_) {
+      throw Error(where_,
+                  fmt::format("{} of {} ranks leaves {} for plan.tensor and plan.pipeline together",
+                              degrees(), *ranks_, rest),
+                  "give one of the two");
+    }
+    if (!pipeline_) {
+      pipeline_ = rest;
+    } else if (!tensor_) {
+      tensor_ = rest;
+    } else if (!context_) {
+      context_ = rest;
+    }
+  }
+
+  // Where nothing says how many ranks there are, an elastic machine grows to hold at least one replica.
+  void derive_data() {
+    const std::int64_t model = model_product();
+    const bool given = ranks_.has_value();
+    if (!given) ranks_ = elastic_ ? std::max(devices_, model) : devices_;
+    if (*ranks_ % model != 0) {
+      throw Error(given ? ranks_where_ : where_,
+                  fmt::format("{} does not divide {}{}", degrees_and(model), *ranks_,
+                              given ? " ranks" : ", the machine's devices"),
+                  nearest_legal(model));
+    }
+    data_ = *ranks_ / model;
+  }
+
+  void check_product() const {
+    const std::int64_t known = product();
+    if (known == *ranks_) return;
+    const std::int64_t model = model_product();
+    std::string hint = fmt::format("plan.ranks could be {}", known);
+    if (*ranks_ % model == 0) hint += fmt::format(", or plan.data {}", *ranks_ / model);
+    throw Error(where_, fmt::format("{} = {} ranks, but plan.ranks is {}", degrees(), known, *ranks_), hint);
+  }
+
+  const std::string& where_;
+  const std::string& ranks_where_;
+  std::int64_t devices_;
+  bool elastic_;
+  std::int64_t group_;
+  Count ranks_, tensor_, context_, data_, pipeline_;
+};
+
+// Samples of a replica from the global batch.
+std::int64_t share_of_global(std::int64_t global, const Plan& plan, const std::string& where) {
+  const std::int64_t replicas = plan.data();
+  if (global % replicas == 0) return global / replicas;
+  if (plan.is_plain_data_parallel()) {
+    throw Error(where,
+                fmt::format("plan.global_batch {} cannot be shared equally by {} ranks", global, replicas),
+                fmt::format("plan.global_batch could be {}", nearest_multiples(replicas, global)));
+  }
+  throw Error(where,
+              fmt::format("plan.global_batch {} cannot be shared equally by plan.data {}", global, replicas),
+              fmt::format("plan.global_batch could be {}", nearest_multiples(replicas, global)));
+}
+
+// Micro-batches where nothing is said of them: one pass, or enough to fill a pipeline.
+std::int64_t usual_micro_batches(const Plan& plan, const std::string& where) {
+  return plan.pipeline == 1 ? 1 : checked_multiply(kMicroBatchesPerStage, plan.pipeline, where);
+}
+
+// What the batch of a replica is where only its parts are said, or nothing.
+std::int64_t default_batch(const PlanRequest& request, const Plan& plan, bool described,
+                           const std::string& where) {
+  const Count &size = request.micro_batch, &count = request.micro_batches;
+  if (size || described)
+    return checked_multiply(size.value_or(1), count.value_or(usual_micro_batches(plan, where)), where);
+  if (!count) return plan.batch;
+  return checked_multiply((plan.batch + *count - 1) / *count, *count, where);
+}
+
+bool suits_schedule(Plan plan, std::int64_t micro_batches, const std::string& where) {
+  plan.micro_batches = micro_batches;
+  try {
+    check_schedule(plan, 1, where);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Of a batch that is said: the most that divide it, up to the usual number; if possible such that the
+// schedule can use them.
+std::int64_t derived_micro_batches(const Plan& plan, const std::string& where) {
+  const std::int64_t most = std::min(plan.batch, usual_micro_batches(plan, where));
+  std::int64_t largest = 1;
+  for (std::int64_t count = most; count >= 1; --count) {
+    if (plan.batch % count != 0) continue;
+    if (suits_schedule(plan, count, where)) return count;
+    largest = std::max(largest, count);
+  }
+  return largest;
+}
+
+void resolve_batch(const PlanRequest& request, bool described, Plan& plan) {
+  const std::string& where = request.where;
+  require_positive(request.batch, "plan.batch", where);
+  require_positive(request.global_batch, "plan.global_batch", where);
+  require_positive(request.micro_batch, "plan.micro_batch", where);
+  require_positive(request.micro_batches, "plan.micro_batches", where);
+  Count batch = request.batch;
+  if (request.global_batch) {
+    const std::int64_t share = share_of_global(*request.global_batch, plan, where);
+    if (batch && *batch != share) {
+      throw Error(where,
+                  fmt::format("plan.global_batch {} is {} for each of {} replicas, but plan.batch is {}",
+                              *request.global_batch, share, plan.data(), *batch),
+                  "give one: of all ranks, or of one");
+    }
+    batch = share;
+  }
+  plan.batch = batch ? *batch : default_batch(request, plan, described, where);
+  const Count &size = request.micro_batch, &count = request.micro_batches;
+  if (size && plan.batch % *size != 0) {
+    throw Error(
+        where,
+        fmt::format("plan.micro_batch {} does not divide the batch of {} per replica", *size, plan.batch),
+        fmt::format("plan.micro_batch could be {}", nearest_divisors(plan.batch, *size)));
+  }
+  if (count && plan.batch % *count != 0) {
+    throw Error(
+        where,
+        fmt::format("plan.micro_batches {} does not divide the batch of {} per replica", *count, plan.batch),
+        fmt::format("plan.micro_batches could be {}", nearest_divisors(plan.batch, *count)));
+  }
+  if (size && count && plan.batch / *size != *count) {
+    throw Error(where,
+                fmt::format("plan.micro_batch {} x plan.micro_batches {} is not the batch of {} per replica",
+                            *size, *count, plan.batch),
+                fmt::format("leave one out: plan.micro_batches {} or plan.micro_batch {}", plan.batch / *size,
+                            plan.batch / *count));
+  }
+  if (count) {
+    plan.micro_batches = *count;
+  } else {
+    plan.micro_batches = size ? plan.batch / *size : derived_micro_batches(plan, where);
+  }
+}
+
+void resolve_types(const PlanRequest& request, bool described, Plan& plan) {
+  plan.precision = request.precision.value_or(DType::unknown);
+  if (plan.precision == DType::unknown) plan.precision = described ? DType::bf16 : DType::fp32;
+  const bool narrow = plan.precision == DType::fp8 || plan.precision == DType::fp4;
+  if (plan.weight_dtype == DType::unknown) {
+    plan.weight_dtype = plan.precision;
+    if (narrow) plan.weight_dtype = DType::bf16;
+    if (plan.precision == DType::tf32) plan.weight_dtype = DType::fp32;
+  }
+  if (plan.gradient_dtype == DType::unknown) {
+    const bool accumulates = described && (narrow || plan.precision == DType::bf16);
+    plan.gradient_dtype = accumulates ? DType::fp32 : plan.weight_dtype;
+  }
+  if (plan.parameter_dtype == DType::unknown) plan.parameter_dtype = plan.weight_dtype;
+  plan.optimizer = request.optimizer.value_or(described ? Optimizer::adam : Optimizer::momentum);
+}
+
+// Of a batch that was given, micro-batches must divide it as well as suit the schedule.
+std::string micro_batches_hint(const PlanRequest& request, const Plan& plan, const std::string& where) {
+  std::int64_t below = 0, above = 0;
+  for (std::int64_t count = 1;
+       count <= std::min(plan.batch, 2 * kMicroBatchesPerStage * plan.pipeline + plan.micro_batches);
+       ++count) {
+    if (plan.batch % count != 0 || !suits_schedule(plan, count, where)) continue;
+    if (count <= plan.micro_batches) below = count;
+    if (count >= plan.micro_batches && above == 0) above = count;
+  }
+  if (below > 0 || above > 0) {
+    return below > 0 && above > below ? fmt::format("plan.micro_batches could be {} or {}", below, above)
+                                      : fmt::format("plan.micro_batches could be {}", std::max(below, above));
+  }
+  Plan larger = plan;
+  for (larger.batch = plan.batch + 1; larger.batch <= plan.batch + 2 * plan.pipeline; ++larger.batch) {
+    if (!suits_schedule(larger, derived_micro_batches(larger, where), where)) continue;
+    return request.global_batch ? fmt::format("plan.global_batch could be {}", larger.batch * plan.data())
+                                : fmt::format("plan.batch could be {}", larger.batch);
+  }
+  return {};
+}
+
+void check_schedule_of(const PlanRequest& request, const Plan& plan, const std::string& where) {
+  try {
+    check_schedule(plan, 1, where);
+  } catch (const Error& error) {
+    const std::size_t counts = error.hint.find("plan.micro_batches could be");
+    if (counts == std::string::npos || !(request.batch || request.global_batch)) throw;
+    const std::string hint = micro_batches_hint(request, plan, where);
+    if (hint.empty()) throw;
+    throw Error(error.where, error.message, error.hint.substr(0, counts) + hint);
+  }
+}
+
+Plan resolve(const PlanRequest& request, std::int64_t devices, bool elastic, bool described,
+             std::int64_t group) {
+  Plan plan = request.plan;
+  const std::string& where = request.where;
+  Degrees(request, devices, elastic, group).resolve(plan);
+  if (plan.schedule == PipelineSchedule::one_f_one_b && plan.virtual_stages > 1)
+    plan.schedule = PipelineSchedule::interleaved;
+  if (plan.schedule == PipelineSchedule::zb_v && plan.virtual_stages == 1) plan.virtual_stages = 2;
+  // Degrees first: what follows divides by them.
+  plan.batch = plan.micro_batches = 1;
+  resolve_types(request, described, plan);
+  if (plan.expert_skew == 0 && !request.places.contains("expert_skew"))
+    plan.expert_skew = default_skew(plan.expert_load);
+  validate_plan(plan, where);
+  plan.batch = request.plan.batch;
+  resolve_batch(request, described, plan);
+  validate_plan(plan, where);
+  check_schedule_of(request, plan, where);
+  return plan;
+}
+
+}  // namespace
+
+Plan resolve_plan(const PlanRequest& request, std::int64_t devices, bool elastic, bool described,
+                  std::int64_t group) {
+  return with_places(request, [&] { return resolve(request, devices, elastic, described, group); });
+}
+
+}  // namespace armilla

@@ -1,0 +1,81 @@
+#include "lower/expert_exchange.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "lower/shard/expert_load.h"
+#include "lower/shard_layout.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::int64_t kScaled = 128;  // numbers that share a scale (DeepSeek-V3, section 3.3.2)
+
+bool is_deduplicated(const Plan& plan, const ModelFacts& facts) {
+  // Tables of a recommendation model send rows of their own, not copies of a token.
+  if (plan.expert == 1 || facts.experts == 0 || facts.hidden == 0 || is_uneven(plan)) return false;
+  if (plan.expert_dispatch != ExpertDispatch::automatic)
+    return plan.expert_dispatch == ExpertDispatch::deduplicated;
+  return facts.active_expert_groups < facts.expert_groups;
+}
+
+}  // namespace
+
+DType dispatch_type(const Plan& plan, const ModelFacts& facts) {
+  if (plan.dispatch_dtype != DType::unknown) return plan.dispatch_dtype;
+  if (plan.precision == DType::fp8 && facts.dispatch_dtype != DType::unknown) return facts.dispatch_dtype;
+  return activation_dtype(plan);
+}
+
+ExpertRouting expert_routing(const Plan& plan, const ModelFacts& facts, bool to_experts) {
+  if (!is_deduplicated(plan, facts)) return {};
+  return {facts.experts, facts.active_experts, facts.expert_groups, facts.active_expert_groups, to_experts};
+}
+
+Bytes exchanged_bytes(std::int64_t numbers, const Plan& plan, const ModelFacts& facts, bool to_experts,
+                      std::string_view what) {
+  const ExpertRouting routing = expert_routing(plan, facts, to_experts);
+  if (routing.experts > 0) {
+    const double copies = expected_blocks(routing, plan.expert) / static_cast<double>(routing.active);
+    numbers = std::llround(static_cast<double>(numbers) * copies);
+  }
+  const DType type = to_experts ? dispatch_type(plan, facts) : activation_dtype(plan);
+  const Bytes bytes = size_of(numbers, type, std::string(what));
+  const bool has_scales = type == DType::fp8 || type == DType::fp4 || type == DType::int8;
+  return has_scales ? bytes + Bytes((numbers + kScaled - 1) / kScaled * 4) : bytes;
+}
+
+void resolve_exchange(const ModelFacts& facts, Plan& plan) {
+  if (plan.expert == 1 || facts.experts == 0) return;
+  plan.dispatch_dtype = dispatch_type(plan, facts);
+  plan.expert_dispatch =
+      is_deduplicated(plan, facts) ? ExpertDispatch::deduplicated : ExpertDispatch::per_expert;
+}
+
+std::vector<std::string> describe_exchange(const Plan& plan, const ModelFacts& facts) {
+  std::vector<std::string> notes;
+  if (plan.expert == 1 || facts.experts == 0) return notes;
+  const DType there = dispatch_type(plan, facts), back = activation_dtype(plan);
+  if (there != back)
+    notes.push_back(fmt::format("tokens go to their experts in {} and come back in {} (plan.dispatch_type)",
+                                name_of(there), name_of(back)));
+  const ExpertRouting routing = expert_routing(plan, facts, true);
+  if (routing.experts > 0) {
+    const bool limited = routing.active_groups < routing.groups;
+    notes.push_back(fmt::format(
+        "a token is sent once to every rank, and across nodes once to every node, with experts of it: "
+        "{:.2f} of {} ranks for {} experts{} (plan.expert_dispatch)",
+        expected_blocks(routing, plan.expert), plan.expert, routing.active,
+        limited ? fmt::format(" in {} of {} groups", routing.active_groups, routing.groups) : ""));
+  } else if (is_uneven(plan) && (plan.expert_dispatch == ExpertDispatch::deduplicated ||
+                                 facts.active_expert_groups < facts.expert_groups)) {
+    notes.push_back(
+        fmt::format("with {} expert loads every expert gets a copy of a token, and groups of "
+                    "experts limit nothing",
+                    name_of(plan.expert_load)));
+  }
+  return notes;
+}
+
+}  // namespace armilla

@@ -1,0 +1,139 @@
+#include "lower/shard/shard_conversion.h"
+
+#include <algorithm>
+
+namespace armilla {
+namespace {
+
+// All tokens of the context rank and all features.
+Bytes whole_bytes(const Model& model, const Layout& layout, std::uint32_t tensor, DType floats) {
+  const Tensor& whole = model.tensors[tensor];
+  const Share share = token_share(layout.tensors[tensor].expert, true, layout.degrees);
+  const std::int64_t elements = scaled(element_count(whole.shape, whole.name), share);
+  return size_of(elements, whole.dtype == layout.base ? floats : whole.dtype, whole.name);
+}
+
+bool needs_gathered_input(const Model& model, const Operator& op) {
+  return op.weight_is_operand && std::any_of(op.parameters.begin(), op.parameters.end(),
+                                             [&](std::uint32_t p) { return model.parameters[p].trainable; });
+}
+
+void set_collectives(const Model& model, const Layout& layout, DType floats, std::int64_t degree,
+                     GroupAxis axis, Entry& entry) {
+  const bool sequence = layout.degrees.sequence_parallel;
+  const Bytes whole = whole_bytes(model, layout, entry.tensor, floats);
+  const CollectiveStep gather{CollectiveKind::all_gather, axis, whole};
+  const CollectiveStep scatter{CollectiveKind::reduce_scatter, axis, whole};
+  const CollectiveStep swap{CollectiveKind::all_to_all, axis, Bytes(rounded_up(whole.value, degree))};
+  switch (entry.conversion) {
+    case Conversion::none:
+      break;
+    case Conversion::enter:
+      if (sequence) entry.forward = gather;
+      entry.backward = sequence ? scatter : CollectiveStep{CollectiveKind::all_reduce, axis, whole};
+      // Tokens gathered for experts stay (Megatron-Core's dispatcher lies outside of the expert products).
+      if (sequence && entry.last_product != UINT32_MAX && axis == GroupAxis::tensor) entry.again = gather;
+      break;
+    case Conversion::divide:
+      if (sequence) entry.forward = swap;
+      entry.backward = sequence ? swap : gather;
+      break;
+    case Conversion::collect_features:
+      entry.forward = sequence ? swap : gather;
+      if (sequence) entry.backward = swap;
+      break;
+    case Conversion::collect_all:
+      entry.forward = gather;
+      entry.backward = scatter;
+      break;
+  }
+  if (entry.first_gradient == UINT32_MAX) entry.backward.reset();
+}
+
+}  // namespace
+
+Conversion conversion(const Model& model, const Layout& layout, const Operator& op, std::uint32_t input) {
+  const Placement& from = layout.tensors[input];
+  if (from.home == Home::replicated || !is_floating(model.tensors[input].dtype) || op.is_view ||
+      op.exchange != Exchange::none || is_divided_loss(model, op, layout))
+    return Conversion::none;
+  const bool divided = from.home == Home::divided;
+  switch (op.split) {
+    case Split::column:
+      if (divided) return Conversion::collect_all;
+      break;
+    case Split::row:
+      if (divided || tensor_degree(op, layout.degrees) == 1) return Conversion::none;
+      return Conversion::divide;
+    case Split::features:
+    case Split::heads:
+      if (divided) return Conversion::none;
+      break;
+    case Split::tokens:
+    case Split::vocabulary:
+      return divided ? Conversion::collect_features : Conversion::none;
+  }
+  return tensor_degree(op, layout.degrees) > 1 ? Conversion::enter : Conversion::none;
+}
+
+std::vector<Entry> entries(const Model& model, const Layout& layout, std::uint32_t first, std::uint32_t end,
+                           DType floats) {
+  std::vector<Entry> found;
+  struct Group {
+    std::int64_t degree;
+    GroupAxis axis;
+  };
+  std::vector<Group> groups;
+  for (std::uint32_t i = first; i < end; ++i) {
+    const Operator& op = model.operators[i];
+    for (const std::uint32_t input : op.inputs) {
+      const Conversion how = conversion(model, layout, op, input);
+      if (how == Conversion::none) continue;
+      const std::uint32_t tensor = layout.owner[input];
+      auto entry = std::find_if(found.begin(), found.end(), [&](const Entry& known) {
+        return known.tensor == tensor && known.conversion == how;
+      });
+      if (entry == found.end()) {
+        const bool expert = op.expert || layout.tensors[input].expert;
+        groups.push_back({expert ? layout.degrees.expert_tensor : layout.degrees.tensor,
+                          expert ? GroupAxis::expert_tensor : GroupAxis::tensor});
+        found.push_back({tensor, how, i, UINT32_MAX, UINT32_MAX, {}, {}, {}});
+        entry = found.end() - 1;
+      }
+      if (entry->first_gradient == UINT32_MAX && op.needs_input_gradient) entry->first_gradient = i;
+      if (needs_gathered_input(model, op)) entry->last_product = i;
+    }
+  }
+  for (std::size_t e = 0; e < found.size(); ++e)
+    set_collectives(model, layout, floats, groups[e].degree, groups[e].axis, found[e]);
+  return found;
+}
+
+bool keeps_gathered(const Entry& entry) {
+  return entry.conversion == Conversion::collect_all ||
+         (entry.conversion == Conversion::enter && entry.forward && !entry.again);
+}
+
+Exit exit_of(const Model& model, const Layout& layout, const Operator& op, DType floats) {
+  Exit exit;
+  const std::int64_t degree = tensor_degree(op, layout.degrees);
+  const GroupAxis axis = op.expert ? GroupAxis::expert_tensor : GroupAxis::tensor;
+  for (const std::uint32_t output : op.outputs) {
+    if (layout.result[output] && layout.tensors[output].home == Home::divided)
+      exit.forward = {CollectiveKind::all_gather, axis, whole_bytes(model, layout, output, floats)};
+  }
+  const bool partial = op.split == Split::row || (op.split == Split::vocabulary && !op.parameters.empty());
+  if (!partial || degree == 1 || op.is_view) return exit;
+  Bytes whole;
+  for (const std::uint32_t output : op.outputs) {
+    if (layout.tensors[output].home == Home::tokens && is_floating(model.tensors[output].dtype))
+      whole += whole_bytes(model, layout, output, floats);
+  }
+  if (whole.value == 0) return exit;
+  const bool sequence = layout.degrees.sequence_parallel;
+  exit.forward = {sequence ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, axis, whole};
+  if (sequence) exit.backward = {CollectiveKind::all_gather, axis, whole};
+  return exit;
+}
+
+}  // namespace armilla

@@ -1,0 +1,187 @@
+#include "lower/shard/shard_memory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lower/shard/shard_conversion.h"
+#include "lower/shard/shard_pass.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::uint32_t kNone = UINT32_MAX;
+
+// The tensors that a block's backward pass reads and the operators `counts` of them leave to it.
+template <class Counts>
+void mark_saved(const Model& model, const Block& block, const Layout& layout, const Counts& counts,
+                std::vector<std::uint32_t>& saved) {
+  for (std::uint32_t i = block.first; i < block.end; ++i) {
+    const Operator& op = model.operators[i];
+    if (op.is_view || !counts(op)) continue;
+    if (op.saves == Saves::inputs) {
+      for (const std::uint32_t t : op.inputs) saved.push_back(layout.owner[t]);
+    } else if (op.saves == Saves::output) {
+      for (const std::uint32_t t : op.outputs) saved.push_back(layout.owner[t]);
+    }
+  }
+}
+
+std::vector<std::uint32_t> saved_tensors(const Model& model, const Block& block, const Layout& layout,
+                                         Recompute recompute) {
+  std::vector<std::uint32_t> saved;
+  if (recompute == Recompute::none || !can_recompute(block)) {
+    mark_saved(
+        model, block, layout, [](const Operator&) { return true; }, saved);
+  } else if (recompute == Recompute::selective) {
+    mark_saved(
+        model, block, layout, [](const Operator& op) { return !op.core_attention; }, saved);
+    for (std::uint32_t i = block.first; i < block.end; ++i) {
+      std::uint32_t end = i;
+      while (end < block.end && model.operators[end].core_attention) ++end;
+      if (end == i) continue;
+      for (const std::uint32_t t : core_inputs(model, layout, i, end)) saved.push_back(layout.owner[t]);
+      i = end;
+    }
+  } else {
+    std::vector<std::uint32_t> made;
+    for (std::uint32_t i = block.first; i < block.end; ++i) {
+      const Operator& op = model.operators[i];
+      for (const std::uint32_t t : op.inputs) {
+        if (std::find(made.begin(), made.end(), t) == made.end()) saved.push_back(layout.owner[t]);
+      }
+      made.insert(made.end(), op.outputs.begin(), op.outputs.end());
+    }
+  }
+  std::sort(saved.begin(), saved.end());
+  saved.erase(std::unique(saved.begin(), saved.end()), saved.end());
+  return saved;
+}
+
+}  // namespace
+
+bool can_recompute(const Block& block) {
+  return block.kind != BlockKind::embedding && block.kind != BlockKind::head;
+}
+
+std::vector<Bytes> boundary_bytes(const Model& model, const std::vector<Block>& blocks, const Layout& layout,
+                                  const Plan& plan) {
+  std::vector<std::uint32_t> made(model.tensors.size(), kNone), read(model.tensors.size(), 0);
+  for (std::uint32_t b = 0; b < blocks.size(); ++b) {
+    for (std::uint32_t i = blocks[b].first; i < blocks[b].end; ++i) {
+      for (const std::uint32_t t : model.operators[i].inputs) read[layout.owner[t]] = b;
+      for (const std::uint32_t t : model.operators[i].outputs) {
+        if (layout.owner[t] == t) made[t] = b;
+      }
+    }
+  }
+  std::vector<Bytes> across(blocks.size() + 1);
+  for (std::uint32_t t = 0; t < model.tensors.size(); ++t) {
+    if (made[t] == kNone || !layout.derived[t] || read[t] <= made[t]) continue;
+    const Bytes bytes = local_bytes(model, layout, t, false, activation_dtype(plan));
+    across[made[t] + std::size_t{1}] += bytes;
+    across[read[t] + std::size_t{1}] -= bytes;
+  }
+  for (std::size_t b = 1; b < across.size(); ++b) across[b] += across[b - 1];
+  return across;
+}
+
+std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Block>& blocks,
+                                      const Layout& layout, const Plan& plan, Recompute recompute) {
+  const DType floats = activation_dtype(plan);
+  std::vector<std::uint32_t> made(model.tensors.size(), kNone);
+  for (std::uint32_t b = 0; b < blocks.size(); ++b) {
+    for (std::uint32_t i = blocks[b].first; i < blocks[b].end; ++i) {
+      for (const std::uint32_t t : model.operators[i].outputs) made[t] = b;
+    }
+  }
+  std::vector<bool> counted(model.tensors.size());
+  std::vector<std::pair<std::uint32_t, Bytes>> own;  // kept by the block that made them
+  std::vector<BlockMemory> memory(blocks.size());
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    std::vector<std::uint32_t> gathered;
+    for (const Entry& entry : entries(model, layout, blocks[b].first, blocks[b].end, floats)) {
+      if (keeps_gathered(entry)) gathered.push_back(entry.tensor);
+    }
+    const auto bytes_of = [&](std::uint32_t t) {
+      const bool whole = std::find(gathered.begin(), gathered.end(), t) != gathered.end();
+      return local_bytes(model, layout, t, whole, floats);
+    };
+    const std::vector<std::uint32_t> kept = saved_tensors(model, blocks[b], layout, recompute);
+    for (const std::uint32_t t : kept) {
+      if (made[t] == b) {
+        own.emplace_back(t, bytes_of(t));
+      } else if (!counted[t]) {
+        memory[b].saved += bytes_of(t);
+        counted[t] = true;
+      }
+    }
+    if (recompute == Recompute::none || !can_recompute(blocks[b])) continue;
+    for (const std::uint32_t t : saved_tensors(model, blocks[b], layout, Recompute::none)) {
+      if (!std::binary_search(kept.begin(), kept.end(), t)) memory[b].restored += bytes_of(t);
+    }
+  }
+  for (const auto& [t, bytes] : own) {
+    if (!counted[t]) memory[made[t]].saved += bytes;
+  }
+  return memory;
+}
+
+Bytes largest_working_set(const Model& model, const Block& block, const Layout& layout, const Plan& plan) {
+  const DType floats = activation_dtype(plan);
+  Bytes largest;
+  for (std::uint32_t i = block.first; i < block.end; ++i) {
+    const Operator& op = model.operators[i];
+    if (op.is_view) continue;
+    const bool gathered = op.split != Split::tokens;
+    Bytes sum;
+    for (const std::uint32_t t : op.inputs) sum += local_bytes(model, layout, t, gathered, floats);
+    for (const std::uint32_t t : op.outputs) sum += local_bytes(model, layout, t, gathered, floats);
+    largest = std::max(largest, sum);
+  }
+  return largest;
+}
+
+std::vector<std::int64_t> parameter_uses(const Model& model, const std::vector<Block>& blocks) {
+  std::vector<std::int64_t> uses(model.parameters.size());
+  std::vector<std::uint32_t> last(model.parameters.size(), kNone);
+  for (std::uint32_t b = 0; b < blocks.size(); ++b) {
+    for (std::uint32_t i = blocks[b].first; i < blocks[b].end; ++i) {
+      for (const std::uint32_t p : model.operators[i].parameters) {
+        if (last[p] != b) ++uses[p];
+        last[p] = b;
+      }
+    }
+  }
+  return uses;
+}
+
+std::vector<WeightGroup> weight_groups(const Model& model, const Block& block, const Layout& layout,
+                                       const std::vector<std::int64_t>& uses) {
+  std::vector<WeightGroup> groups;
+  std::vector<std::uint32_t> seen;
+  for (std::uint32_t i = block.first; i < block.end; ++i) {
+    const Operator& op = model.operators[i];
+    for (const std::uint32_t p : op.parameters) {
+      const Parameter& parameter = model.parameters[p];
+      if (!parameter.trainable || std::find(seen.begin(), seen.end(), p) != seen.end()) continue;
+      seen.push_back(p);
+      WeightGroup group;
+      group.axis = op.expert ? GroupAxis::expert_data : GroupAxis::data;
+      group.tied = uses[p] > 1 ? static_cast<std::int64_t>(p) : -1;
+      group.elements = local_elements(model, layout, op, parameter);
+      group.tensor_partial = layout.degrees.sequence_parallel && op.split == Split::tokens && !op.expert;
+      const auto same = std::find_if(groups.begin(), groups.end(), [&](const WeightGroup& known) {
+        return known.axis == group.axis && known.tied == group.tied &&
+               known.tensor_partial == group.tensor_partial;
+      });
+      if (same == groups.end()) {
+        groups.push_back(group);
+      } else {
+        same->elements = checked_add(same->elements, group.elements, parameter.name);
+      }
+    }
+  }
+  return groups;
+}
+
+}  // namespace armilla

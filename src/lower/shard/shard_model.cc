@@ -1,0 +1,186 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "base/error.h"
+#include "lower/resolve_plan.h"
+#include "lower/shard/expert_load.h"
+#include "lower/shard/shard_context.h"
+#include "lower/shard/shard_memory.h"
+#include "lower/shard/shard_pass.h"
+#include "lower/shard/shard_tables.h"
+#include "lower/sharded_model.h"
+
+namespace armilla {
+
+namespace {
+
+void check_attention_heads(const Model& model, const Plan& plan, const std::string& where) {
+  for (const Operator& op : model.operators) {
+    if (!op.core_attention || op.ways == 0 || op.ways % plan.tensor == 0) continue;
+    throw Error(where, fmt::format("plan.tensor {} does not divide attention heads {}", plan.tensor, op.ways),
+                fmt::format("'{}' has {} heads", op.name, op.ways));
+  }
+}
+
+void check_sequence_parallel(const Model& model, const Plan& plan, const std::string& where) {
+  if (!plan.sequence_parallel || plan.tensor == 1 || model.facts.sequence > 0) return;
+  throw Error(
+      where,
+      fmt::format("plan.sequence_parallel with plan.tensor {} for a model without sequences", plan.tensor),
+      "sequence parallelism divides the tokens of a sequence; leave it out");
+}
+
+void check_context(const Model& model, const Plan& plan, const std::string& where) {
+  if (plan.context == 1) return;
+  if (model.facts.sequence == 0) {
+    throw Error(where, fmt::format("plan.context {} for a model without sequences", plan.context),
+                "context parallelism divides the tokens of a sequence; leave it out");
+  }
+  if (plan.context_method == ContextMethod::ring && plan.context > kMostRingSteps) {
+    throw Error(where, fmt::format("plan.context {}: a ring of so many steps", plan.context),
+                fmt::format("rings have at most {} ranks", kMostRingSteps));
+  }
+}
+
+void check_experts(const Model& model, const Plan& plan, std::int64_t position, const std::string& where) {
+  if (position < 0 || position >= plan.expert) {
+    throw Error(where, fmt::format("expert position {} of plan.expert {}", position, plan.expert));
+  }
+  if (is_uneven(plan) && plan.expert > kMostUnevenExperts) {
+    throw Error(where, fmt::format("plan.expert {} with uneven loads", plan.expert),
+                fmt::format("loads that differ are limited to {} expert-parallel ranks", kMostUnevenExperts));
+  }
+  const bool experts = std::any_of(model.operators.begin(), model.operators.end(),
+                                   [](const Operator& op) { return op.expert; });
+  const bool sequence_parallel = plan.sequence_parallel && plan.tensor > 1;
+  if (experts && plan.experts_tensor() > plan.tensor) {
+    throw Error(
+        where,
+        fmt::format("plan.expert_tensor {} is more than plan.tensor {}", plan.experts_tensor(), plan.tensor),
+        fmt::format("plan.expert_tensor can be at most {}", plan.tensor));
+  }
+  if (experts && plan.experts_tensor() != plan.tensor && !sequence_parallel) {
+    throw Error(where,
+                fmt::format("plan.expert_tensor {} with plan.tensor {} needs plan.sequence_parallel",
+                            plan.experts_tensor(), plan.tensor),
+                "without it all tensor ranks would send the same tokens to the experts");
+  }
+}
+
+Degrees degrees_of(const Model& model, const Plan& plan, std::int64_t position) {
+  Degrees degrees;
+  degrees.tensor = plan.tensor;
+  degrees.context = plan.context;
+  degrees.expert = plan.expert;
+  degrees.expert_tensor = plan.experts_tensor();
+  degrees.sequence_parallel = plan.sequence_parallel && plan.tensor > 1;
+  degrees.all_to_all_context = plan.context > 1 && plan.context_method == ContextMethod::all_to_all;
+  if (plan.context > 1) degrees.sequence = largest_part(model.facts.sequence, plan.context);
+  if (is_uneven(plan)) degrees.load = expert_loads(plan, model.facts)[static_cast<std::size_t>(position)];
+  return degrees;
+}
+
+std::vector<Block> blocks_of(const Model& model) {
+  if (!model.blocks.empty() || model.operators.empty()) return model.blocks;
+  return {{model.name, BlockKind::other, 0, static_cast<std::uint32_t>(model.operators.size()), 0}};
+}
+
+// Blocks are one shape where they have equal work, weights and neighbours.
+using ShapeKey = std::tuple<std::uint32_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool,
+                            std::vector<std::int64_t>>;
+
+class ModelSharder {
+ public:
+  ModelSharder(const Model& model, const Plan& plan, std::int64_t position)
+      : model_(model),
+        plan_(plan),
+        blocks_(blocks_of(model)),
+        layout_(lay_out(model, degrees_of(model, plan, position))),
+        tables_(result_),
+        boundaries_(boundary_bytes(model, blocks_, layout_, plan)),
+        uses_(parameter_uses(model, blocks_)) {
+    result_.expert_loads = expert_loads(plan, model.facts);
+  }
+
+  ShardedModel shard() {
+    const bool some = plan_.recompute == Recompute::block;
+    const std::vector<BlockMemory> usual =
+        block_memory(model_, blocks_, layout_, plan_, some ? Recompute::none : plan_.recompute);
+    std::vector<BlockMemory> recomputed;
+    if (some) recomputed = block_memory(model_, blocks_, layout_, plan_, Recompute::full);
+    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+      ShardedBlock block{blocks_[b].name, blocks_[b].kind, 0, 0};
+      block.shape = shape_of(b, some ? Recompute::none : plan_.recompute, usual[b]);
+      block.recomputed_shape = some ? shape_of(b, Recompute::full, recomputed[b]) : block.shape;
+      result_.blocks.push_back(std::move(block));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  std::uint32_t shape_of(std::size_t b, Recompute recompute, const BlockMemory& memory) {
+    const Block& block = blocks_[b];
+    if (!can_recompute(block)) recompute = Recompute::none;
+    std::vector<WeightGroup> weights = weight_groups(model_, block, layout_, uses_);
+    std::vector<std::int64_t> tied;
+    for (const WeightGroup& group : weights) tied.push_back(group.tied);
+    const std::uint32_t number = model_.blocks.empty() ? static_cast<std::uint32_t>(b) : block.shape;
+    const auto [found, fresh] = shapes_.try_emplace(
+        ShapeKey{number, boundaries_[b].value, boundaries_[b + 1].value, memory.saved.value,
+                 memory.restored.value, recompute == Recompute::full, std::move(tied)},
+        static_cast<std::uint32_t>(result_.shapes.size()));
+    if (!fresh) return found->second;
+    BlockShape shape;
+    BlockPasses passes = passes_of(number, block);
+    if (recompute == Recompute::full) {
+      shape.recompute = passes.forward;
+    } else if (recompute == Recompute::selective) {
+      shape.recompute = std::move(passes.core);
+    }
+    shape.forward = std::move(passes.forward);
+    shape.backward = std::move(passes.backward);
+    shape.weights = std::move(weights);
+    shape.input = boundaries_[b];
+    shape.output = boundaries_[b + 1];
+    shape.saved = memory.saved;
+    shape.working = largest_working_set(model_, block, layout_, plan_) + memory.restored;
+    result_.shapes.push_back(std::move(shape));
+    return found->second;
+  }
+
+  BlockPasses passes_of(std::uint32_t number, const Block& block) {
+    const auto known = passes_.find(number);
+    if (known != passes_.end()) return known->second;
+    return passes_.emplace(number, block_passes(model_, block, plan_, layout_, tables_)).first->second;
+  }
+
+  const Model& model_;
+  const Plan& plan_;
+  std::vector<Block> blocks_;
+  Layout layout_;
+  ShardedModel result_;
+  ShardTables tables_;
+  std::vector<Bytes> boundaries_;   // before each block
+  std::vector<std::int64_t> uses_;  // blocks that use each parameter
+  std::map<ShapeKey, std::uint32_t> shapes_;
+  std::map<std::uint32_t, BlockPasses> passes_;  // by Block::shape
+};
+
+}  // namespace
+
+ShardedModel shard_model(const Model& model, const Plan& plan, std::int64_t expert_position,
+                         const std::string& where) {
+  validate_plan(plan, where);
+  check_plan_for_model(plan, model, where);
+  check_attention_heads(model, plan, where);
+  check_sequence_parallel(model, plan, where);
+  check_context(model, plan, where);
+  check_experts(model, plan, expert_position, where);
+  return ModelSharder(model, plan, expert_position).shard();
+}
+
+}  // namespace armilla

@@ -1,0 +1,369 @@
+#include "lower/shard/shard_pass.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "lower/expert_exchange.h"
+#include "lower/pipeline/pass_writer.h"
+#include "lower/shard/shard_context.h"
+#include "lower/shard/shard_conversion.h"
+#include "lower/shard/shard_work.h"
+
+namespace armilla {
+namespace {
+
+// Pieces that a product and the collective beside it are cut into.
+constexpr std::int64_t kPieces = 4;
+
+bool is_nothing(const Work& work) {
+  return work.kind == WorkKind::none || (work.flops.value == 0 && work.bytes.value == 0);
+}
+
+class BlockWriter {
+ public:
+  BlockWriter(const Model& model, const Block& block, const Plan& plan, const Layout& layout,
+              ShardTables& tables)
+      : model_(model),
+        block_(block),
+        plan_(plan),
+        layout_(layout),
+        tables_(tables),
+        floats_(activation_dtype(plan)),
+        overlaps_(plan.overlap_tensor || plan.schedule == PipelineSchedule::dualpipe),
+        puts_off_(plan.schedule == PipelineSchedule::dualpipe),
+        entries_(entries(model, layout, block.first, block.end, floats_)) {
+    const bool narrow = block.kind != BlockKind::embedding && block.kind != BlockKind::head;
+    for (std::uint32_t i = block.first; i < block.end; ++i)
+      works_.push_back(shard_operator(model, model.operators[i], layout, plan, narrow));
+    find_runs();
+  }
+
+  Pass forward() {
+    PassWriter writer(overlaps_);
+    for (std::uint32_t i = block_.first; i < block_.end;) {
+      const CoreRun* run = run_of(i);
+      const std::uint32_t last = run != nullptr ? run->end - 1 : i;
+      for (const Entry& entry : entries_) {
+        if (entry.first >= i && entry.first <= last && entry.forward && !gathers_in_pieces(i, entry))
+          writer.link(collective(entry.first, *entry.forward, Phase::forward));
+      }
+      i = step_forward(writer, i);
+    }
+    return writer.take();
+  }
+
+  Pass core() {
+    PassWriter writer(overlaps_);
+    for (std::uint32_t i = block_.first; i < block_.end;)
+      i = model_.operators[i].core_attention ? step_forward(writer, i) : i + 1;
+    return writer.take();
+  }
+
+  Pass backward() {
+    PassWriter writer(overlaps_);
+    for (std::uint32_t i = block_.end; i-- > block_.first;) {
+      const CoreRun* run = run_of(i);
+      const std::uint32_t first = run != nullptr ? run->first : i;
+      if (run != nullptr) {
+        write_run(writer, *run, true);
+      } else {
+        backward_operator(writer, i);
+      }
+      for (std::uint32_t op = i + 1; op-- > first;) leave(writer, op);
+      i = first;
+    }
+    flush(writer);
+    return writer.take();
+  }
+
+ private:
+  const Operator& op(std::uint32_t i) const { return model_.operators[i]; }
+  const OperatorWork& work(std::uint32_t i) const { return works_[i - block_.first]; }
+  std::string_view name(std::uint32_t i) const { return local_name(block_, op(i).name); }
+
+  void find_runs() {
+    if (layout_.degrees.context == 1) return;
+    for (std::uint32_t i = block_.first; i < block_.end; ++i) {
+      if (!op(i).core_attention) continue;
+      std::uint32_t end = i;
+      while (end < block_.end && op(end).core_attention) ++end;
+      runs_.push_back(core_run(model_, layout_, i, end, name(i), floats_));
+      i = end;
+    }
+  }
+  const CoreRun* run_of(std::uint32_t i) const {
+    const auto found = std::find_if(runs_.begin(), runs_.end(),
+                                    [&](const CoreRun& run) { return i >= run.first && i < run.end; });
+    return found == runs_.end() ? nullptr : &*found;
+  }
+
+  PassStep compute(std::string_view step_name, Phase phase, const Work& work_of_step) {
+    PassStep step;
+    step.phase = phase;
+    step.name = tables_.name(step_name);
+    step.work = is_nothing(work_of_step) ? kNoStep : tables_.work(work_of_step);
+    return step;
+  }
+
+  PassStep collective(std::uint32_t i, const CollectiveStep& what, Phase phase) {
+    PassStep step;
+    step.kind = NodeKind::collective;
+    step.phase = phase;
+    step.name = tables_.name(fmt::format("{}: {}", name(i), name_of(what.kind)));
+    step.collective = what.kind;
+    step.axis = what.axis;
+    step.bytes = what.bytes;
+    return step;
+  }
+
+  static CollectiveStep piece_of(CollectiveStep whole) {
+    whole.bytes = Bytes(rounded_up(whole.bytes.value, kPieces));
+    return whole;
+  }
+
+  // Only products whose one input arrives by this gather are cut.
+  bool gathers_in_pieces(std::uint32_t i, const Entry& entry) const {
+    return plan_.overlap_tensor && entry.forward->kind == CollectiveKind::all_gather &&
+           op(i).split == Split::column && op(i).inputs.size() == 1 && can_cut(work(i).forward, kPieces);
+  }
+
+  // Returns the operator that comes next.
+  std::uint32_t step_forward(PassWriter& writer, std::uint32_t i) {
+    if (const CoreRun* run = run_of(i)) {
+      write_run(writer, *run, false);
+      return run->end;
+    }
+    const Operator& here = op(i);
+    if (here.exchange == Exchange::combine) all_to_all(writer, i, here.inputs, Phase::forward, false);
+    const Exit exit = exit_of(model_, layout_, here, floats_);
+    const auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& known) {
+      return known.first == i && known.forward && gathers_in_pieces(i, known);
+    });
+    if (entry != entries_.end()) {
+      const PassStep step =
+          compute(name(i), Phase::forward, cut(work(i).forward, work(i).parameters, kPieces));
+      pieces_after_gather(writer, collective(i, piece_of(*entry->forward), Phase::forward), step);
+    } else if (exit.forward && exit.forward->kind == CollectiveKind::reduce_scatter && plan_.overlap_tensor &&
+               can_cut(work(i).forward, kPieces)) {
+      const PassStep step =
+          compute(name(i), Phase::forward, cut(work(i).forward, work(i).parameters, kPieces));
+      pieces_before_scatter(writer, step, collective(i, piece_of(*exit.forward), Phase::forward));
+      return i + 1;
+    } else {
+      link(writer, compute(name(i), Phase::forward, work(i).forward));
+    }
+    if (exit.forward) writer.link(collective(i, *exit.forward, Phase::forward));
+    if (here.exchange == Exchange::dispatch) all_to_all(writer, i, here.outputs, Phase::forward, true);
+    if (is_divided_loss(model_, here, layout_)) reduce_loss(writer, i);
+    return i + 1;
+  }
+
+  static void link(PassWriter& writer, PassStep step) {
+    if (step.work != kNoStep) writer.link(std::move(step));
+  }
+
+  // A product's piece starts once the tokens it works on are there. Returns the last gather.
+  static std::uint32_t pieces_after_gather(PassWriter& writer, const PassStep& gather,
+                                           const PassStep& product) {
+    std::uint32_t gathered = writer.chain(), computed = kNoStep;
+    for (std::int64_t p = 0; p < kPieces; ++p) gathered = writer.free(gather, {gathered});
+    const auto first = gathered - static_cast<std::uint32_t>(kPieces - 1);
+    for (std::uint32_t piece = first; piece <= gathered; ++piece)
+      computed = writer.free(product, {piece, computed});
+    writer.set_chain(computed);
+    return gathered;
+  }
+
+  static void pieces_before_scatter(PassWriter& writer, const PassStep& product, const PassStep& scatter) {
+    std::uint32_t computed = writer.chain(), scattered = kNoStep;
+    for (std::int64_t p = 0; p < kPieces; ++p) {
+      computed = writer.free(product, {computed});
+      scattered = writer.free(scatter, {computed, scattered});
+    }
+    writer.set_chain(scattered);
+  }
+
+  void write_run(PassWriter& writer, const CoreRun& run, bool backward) {
+    const bool ring = !layout_.degrees.all_to_all_context;
+    const std::int64_t steps = layout_.degrees.context;
+    const auto step = [&](std::uint32_t i) {
+      const Work& whole = backward ? work(i).input_gradient : work(i).forward;
+      return compute(name(i), backward ? Phase::input_gradient : Phase::forward,
+                     ring ? ring_step(whole, steps, run.end - run.first == 1) : whole);
+    };
+    if (backward) flush(writer);
+    if (ring) {
+      write_ring(writer, tables_, run, steps, backward, step);
+    } else {
+      write_all_to_all(writer, tables_, run, backward, step);
+    }
+  }
+
+  void all_to_all(PassWriter& writer, std::uint32_t i, const std::vector<std::uint32_t>& tensors, Phase phase,
+                  bool to_experts) {
+    if (layout_.degrees.expert == 1) return;
+    Degrees even = layout_.degrees;
+    even.load = {};
+    Bytes bytes;
+    for (const std::uint32_t t : tensors) {
+      const Tensor& tensor = model_.tensors[t];
+      if (!layout_.tensors[t].expert || !is_floating(tensor.dtype)) continue;
+      const Share share = token_share(true, false, even);
+      bytes += exchanged_bytes(scaled(element_count(tensor.shape, tensor.name), share), plan_, model_.facts,
+                               to_experts, tensor.name);
+    }
+    if (bytes.value == 0) return;
+    PassStep step = collective(i, {CollectiveKind::all_to_all, GroupAxis::expert, bytes}, phase);
+    step.custom = tables_.all_to_all(bytes, to_experts);
+    step.routing = expert_routing(plan_, model_.facts, to_experts);
+    communicate(writer, std::move(step));
+  }
+
+  // Weight gradients that were put off run beside what comes now.
+  void communicate(PassWriter& writer, PassStep step) {
+    writer.link(std::move(step));
+    if (puts_off_) flush(writer);
+  }
+
+  void reduce_loss(PassWriter& writer, std::uint32_t i) {
+    const auto logits = std::find_if(op(i).inputs.begin(), op(i).inputs.end(), [&](std::uint32_t t) {
+      return layout_.tensors[t].home == Home::divided;
+    });
+    const Tensor& tensor = model_.tensors[*logits];
+    const std::int64_t vocabulary = std::max<std::int64_t>(tensor.shape.empty() ? 1 : tensor.shape.back(), 1);
+    const std::int64_t tokens =
+        scaled(element_count(tensor.shape, tensor.name) / vocabulary, layout_.degrees.sequence);
+    const Bytes bytes = size_of(tokens, DType::fp32, tensor.name);
+    for (const std::string_view what : {"largest logit", "label's logit", "sum of exponentials"}) {
+      PassStep step = collective(i, {CollectiveKind::all_reduce, GroupAxis::tensor, bytes}, Phase::forward);
+      step.name = tables_.name(fmt::format("{}: all-reduce of the {}", name(i), what));
+      writer.link(std::move(step));
+    }
+  }
+
+  void backward_operator(PassWriter& writer, std::uint32_t i) {
+    const Operator& here = op(i);
+    const Phase phase = here.needs_input_gradient ? Phase::input_gradient : Phase::weight_gradient;
+    const bool enters = std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+      return entry.backward && entry.last_product != UINT32_MAX && i >= entry.first_gradient &&
+             i <= entry.last_product;
+    });
+    if (!enters && !puts_off_) flush(writer);
+    const Exit exit = exit_of(model_, layout_, here, floats_);
+    const bool in_pieces = exit.backward && plan_.overlap_tensor && can_cut(work(i).input_gradient, kPieces);
+    if (exit.backward && !in_pieces) communicate(writer, collective(i, *exit.backward, phase));
+    if (here.exchange == Exchange::dispatch)
+      all_to_all(writer, i, here.outputs, Phase::input_gradient, false);
+    const std::uint32_t regathered = gather_again(writer, i);
+    std::uint32_t gradient = writer.chain();
+    if (in_pieces) {
+      const PassStep step =
+          compute(name(i), Phase::input_gradient, cut(work(i).input_gradient, work(i).parameters, kPieces));
+      gradient = pieces_after_gather(writer, collective(i, piece_of(*exit.backward), phase), step);
+    } else {
+      link(writer, compute(name(i), Phase::input_gradient, work(i).input_gradient));
+    }
+    pending_.push_back({i, regathered, gradient});
+    if (!puts_off_ && (!enters || !plan_.overlap_tensor)) flush(writer);
+    if (here.exchange == Exchange::combine) all_to_all(writer, i, here.inputs, Phase::input_gradient, true);
+  }
+
+  // The step that brings the operator's input back for its weight gradient.
+  std::uint32_t gather_again(PassWriter& writer, std::uint32_t i) {
+    for (const Regathered& known : regathered_) {
+      const auto& inputs = op(i).inputs;
+      if (std::any_of(inputs.begin(), inputs.end(), [&](std::uint32_t t) {
+            return layout_.owner[t] == known.tensor &&
+                   conversion(model_, layout_, op(i), t) == Conversion::enter;
+          }))
+        return known.step;
+    }
+    std::uint32_t step = kNoStep;
+    for (const Entry& entry : entries_) {
+      if (!entry.again || entry.last_product != i) continue;
+      step = writer.hang(collective(i, *entry.again, Phase::weight_gradient), {writer.chain()});
+      regathered_.push_back({entry.tensor, step});
+    }
+    return step;
+  }
+
+  // Collectives that end the operator's input gradient; then the weight gradients that were held back for
+  // them.
+  void leave(PassWriter& writer, std::uint32_t i) {
+    for (const Entry& entry : entries_) {
+      if (entry.backward && entry.first_gradient == i) {
+        writer.link(collective(i, *entry.backward, Phase::input_gradient));
+        flush(writer);
+      }
+    }
+  }
+
+  void flush(PassWriter& writer) {
+    for (const Pending& waiting : pending_) {
+      const OperatorWork& shares = work(waiting.op);
+      PassStep step = compute(name(waiting.op), Phase::weight_gradient, shares.weight_gradient);
+      if (step.work == kNoStep) continue;
+      const std::uint32_t product = writer.hang(std::move(step), {waiting.gradient, waiting.regathered});
+      if (plan_.accumulation_fusion || !op(waiting.op).weight_is_operand) continue;
+      writer.hang(compute(fmt::format("{}: accumulation", name(waiting.op)), Phase::weight_gradient,
+                          accumulation(shares.weight_elements, plan_)),
+                  {product});
+    }
+    pending_.clear();
+  }
+
+  struct Pending {
+    std::uint32_t op, regathered, gradient;
+  };
+  struct Regathered {
+    std::uint32_t tensor, step;
+  };
+
+  const Model& model_;
+  const Block& block_;
+  const Plan& plan_;
+  const Layout& layout_;
+  ShardTables& tables_;
+  DType floats_;
+  bool overlaps_;  // communication with what does not need it
+  bool puts_off_;  // weight gradients until the next communication, which they run beside
+  std::vector<Entry> entries_;
+  std::vector<OperatorWork> works_;  // of the block's operators
+  std::vector<CoreRun> runs_;        // only with context parallelism
+  std::vector<Pending> pending_;     // weight gradients yet to be issued
+  std::vector<Regathered> regathered_;
+};
+
+}  // namespace
+
+std::string_view local_name(const Block& block, std::string_view name) {
+  const std::size_t length = block.name.size();
+  const bool inside = length > 0 && name.size() > length + 1 && name.substr(0, length) == block.name &&
+                      (name[length] == '.' || name[length] == '/');
+  return inside ? name.substr(length + 1) : name;
+}
+
+std::vector<std::uint32_t> core_inputs(const Model& model, const Layout& layout, std::uint32_t first,
+                                       std::uint32_t end) {
+  std::vector<std::uint32_t> inputs, made;
+  for (std::uint32_t i = first; i < end; ++i) {
+    for (const std::uint32_t t : model.operators[i].inputs) {
+      const bool outside = std::find(made.begin(), made.end(), t) == made.end() &&
+                           std::find(inputs.begin(), inputs.end(), t) == inputs.end();
+      if (outside && layout.derived[t] && !layout.positional[t] && is_floating(model.tensors[t].dtype))
+        inputs.push_back(t);
+    }
+    made.insert(made.end(), model.operators[i].outputs.begin(), model.operators[i].outputs.end());
+  }
+  return inputs;
+}
+
+BlockPasses block_passes(const Model& model, const Block& block, const Plan& plan, const Layout& layout,
+                         ShardTables& tables) {
+  BlockWriter writer(model, block, plan, layout, tables);
+  return {writer.forward(), writer.core(), writer.backward()};
+}
+
+}  // namespace armilla

@@ -1,0 +1,252 @@
+#include "lower/shard/shard_work.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ir/derived/backward.h"
+
+namespace armilla {
+namespace {
+
+// What an operator reads or writes of a tensor. Regions that are divided by features need every token; the
+// exchange of tokens between experts lies outside of the kernels that prepare and finish it.
+Share seen_share(const Operator& op, const Layout& layout, std::uint32_t tensor, bool is_output) {
+  const bool gathered = op.split != Split::tokens && op.split != Split::vocabulary;
+  const bool partial_sums = is_output && (op.split == Split::row || op.split == Split::vocabulary);
+  if (op.exchange == Exchange::none) return tensor_share(layout, tensor, gathered || partial_sums);
+  Layout even;
+  even.degrees = layout.degrees;
+  even.degrees.load = {};
+  even.tensors = {layout.tensors[tensor]};
+  return tensor_share(even, 0, false);
+}
+
+struct Traffic {
+  double whole = 0, local = 0;
+  void add(double bytes, double share) {
+    whole += bytes;
+    local += bytes * share;
+  }
+};
+
+Traffic activation_traffic(const Model& model, const Operator& op, const Layout& layout) {
+  Traffic traffic;
+  const auto add = [&](std::uint32_t t, bool is_output) {
+    const Tensor& tensor = model.tensors[t];
+    const auto elements = static_cast<double>(element_count(tensor.shape, tensor.name));
+    const Share share = seen_share(op, layout, t, is_output);
+    traffic.add(elements * bits_of(tensor.dtype) / 8,
+                static_cast<double>(share.part) / static_cast<double>(share.of));
+  };
+  for (const std::uint32_t input : op.inputs) add(input, false);
+  for (const std::uint32_t output : op.outputs) add(output, true);
+  return traffic;
+}
+
+Traffic parameter_traffic(const Model& model, const Operator& op, const Layout& layout) {
+  Traffic traffic;
+  for (const std::uint32_t p : op.parameters) {
+    const Parameter& parameter = model.parameters[p];
+    if (parameter.elements == 0) continue;
+    traffic.add(static_cast<double>(parameter.elements) * bits_of(parameter.dtype) / 8,
+                static_cast<double>(local_elements(model, layout, op, parameter)) /
+                    static_cast<double>(parameter.elements));
+  }
+  return traffic;
+}
+
+Bytes rounded(double bytes) {
+  return Bytes(static_cast<std::int64_t>(bytes + 0.5));
+}
+
+Bytes output_bytes(const Model& model, const Operator& op, const Layout& layout) {
+  Bytes sum;
+  for (const std::uint32_t output : op.outputs) {
+    const Tensor& tensor = model.tensors[output];
+    const std::int64_t elements =
+        scaled(element_count(tensor.shape, tensor.name), seen_share(op, layout, output, true));
+    sum += size_of(elements, tensor.dtype, tensor.name);
+  }
+  return sum;
+}
+
+// Tokens that pass through the operator on this rank, as a share of the whole micro-batch's.
+Share rows(const Operator& op, const Layout& layout) {
+  if (op.exchange != Exchange::none) return token_share(false, false, layout.degrees);
+  return token_share(op.expert, op.split != Split::tokens, layout.degrees);
+}
+
+bool is_attention_product(const Operator& op) {
+  return op.split == Split::heads && !op.weight_is_operand;
+}
+
+// A rank's experts see the tokens of all expert ranks, dealt to them as evenly as possible.
+void shard_experts(const Operator& op, const Layout& layout, Share split, std::vector<Gemm>& gemms) {
+  const Degrees& degrees = layout.degrees;
+  std::int64_t products = 0, tokens = 0;
+  for (const Gemm& gemm : gemms) {
+    products = checked_add(products, gemm.count, op.name);
+    tokens = checked_add(tokens, checked_multiply(gemm.m, gemm.count, op.name), op.name);
+  }
+  products = scaled(products, largest_part(products, degrees.expert));
+  tokens = scaled(tokens, rows(op, layout));
+  Gemm one = gemms[0];
+  (op.split == Split::row ? one.k : one.n) = scaled(op.split == Split::row ? one.k : one.n, split);
+  gemms.clear();
+  for (const bool longer : {true, false}) {
+    one.m = tokens / products + static_cast<std::int64_t>(longer);
+    one.count = longer ? tokens % products : products - tokens % products;
+    if (one.m > 0 && one.count > 0) gemms.push_back(one);
+  }
+}
+
+void shard_gemm(const Operator& op, const Layout& layout, Share split, Gemm& gemm) {
+  const Degrees& degrees = layout.degrees;
+  Share tokens = rows(op, layout);
+  if (is_attention_product(op)) {
+    if (op.core_attention && degrees.all_to_all_context) {
+      const std::int64_t ways = degrees.tensor * degrees.context;
+      split = op.ways > 0 ? Share{rounded_up(op.ways, ways), op.ways} : Share{1, ways};
+      tokens = tokens * Share{degrees.sequence.of, degrees.sequence.part};
+    }
+    gemm.count = scaled(gemm.count, split);
+  } else if (op.split == Split::row) {
+    gemm.k = scaled(gemm.k, split);
+  } else if (gemm.count > 1) {
+    gemm.count = scaled(gemm.count, split);
+  } else {
+    gemm.n = scaled(gemm.n, split);
+  }
+  gemm.m = scaled(gemm.m, tokens);
+}
+
+Work shard_forward(const Model& model, const Operator& op, const Layout& layout, Bytes& parameters) {
+  Work work = op.forward;
+  const Share split = split_share(model, op, layout);
+  if (work.kind == WorkKind::matrix && !work.gemms.empty()) {
+    const auto macs = [&] {
+      std::int64_t sum = 0;
+      for (const Gemm& gemm : work.gemms) {
+        const std::int64_t area = checked_multiply(gemm.m, gemm.n, op.name);
+        const std::int64_t depth = checked_multiply(gemm.k, gemm.count, op.name);
+        sum = checked_add(sum, checked_multiply(area, depth, op.name), op.name);
+      }
+      return sum;
+    };
+    const std::int64_t whole = macs();
+    const bool alike = std::all_of(work.gemms.begin(), work.gemms.end(), [&](const Gemm& gemm) {
+      return gemm.n == work.gemms[0].n && gemm.k == work.gemms[0].k;
+    });
+    if (op.expert && alike && whole > 0) {
+      shard_experts(op, layout, split, work.gemms);
+    } else {
+      for (Gemm& gemm : work.gemms) shard_gemm(op, layout, split, gemm);
+    }
+    const std::int64_t local = macs();
+    if (whole > 0) work.flops = Flops(scaled(work.flops.value, Share{local, whole}));
+  } else {
+    Share share = rows(op, layout) * split;
+    // Whole tables: the rank with most of them looks up for all expert ranks.
+    if (op.expert && op.split == Split::tokens && op.ways > 0)
+      share = share * largest_part(op.ways, layout.degrees.expert) * Share{layout.degrees.expert, 1};
+    work.flops = Flops(scaled(work.flops.value, share));
+  }
+  const Traffic activations = activation_traffic(model, op, layout);
+  const Traffic weights = parameter_traffic(model, op, layout);
+  const auto bytes = static_cast<double>(op.forward.bytes.value);
+  if (activations.whole + weights.whole <= bytes && activations.whole + weights.whole > 0) {
+    const double factor = bytes / (activations.whole + weights.whole);
+    work.bytes = rounded(factor * (activations.local + weights.local));
+    parameters = rounded(factor * weights.local);
+  } else if (activations.whole > 0) {
+    work.bytes = rounded(bytes * (activations.local / activations.whole));
+  }
+  return work;
+}
+
+Work in_precision(Work work, const Operator& op, const Plan& plan, bool narrow,
+                  std::int64_t weight_elements) {
+  if (!is_floating(work.dtype) || !is_floating(plan.precision)) return work;
+  const DType kept = activation_dtype(plan);
+  if (kept != work.dtype) {
+    work.bytes = Bytes(static_cast<std::int64_t>(static_cast<double>(work.bytes.value) * bits_of(kept) /
+                                                 bits_of(work.dtype)));
+  }
+  work.dtype = kept;
+  if (kept != plan.precision && narrow && work.kind == WorkKind::matrix && op.weight_is_operand) {
+    work.dtype = plan.precision;
+    work.bytes += size_of(weight_elements, plan.precision, op.name) * 2;
+  }
+  return work;
+}
+
+}  // namespace
+
+OperatorWork shard_operator(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
+                            bool narrow) {
+  OperatorWork result;
+  if (op.is_view || op.forward.kind == WorkKind::none) return result;
+  for (const std::uint32_t p : op.parameters) {
+    const Parameter& parameter = model.parameters[p];
+    if (parameter.trainable)
+      result.weight_elements =
+          checked_add(result.weight_elements, local_elements(model, layout, op, parameter), parameter.name);
+  }
+  const Work forward = shard_forward(model, op, layout, result.parameters);
+  const Bytes outputs = output_bytes(model, op, layout);
+  const auto finish = [&](Work work) {
+    return work.kind == WorkKind::none
+               ? work
+               : in_precision(std::move(work), op, plan, narrow, result.weight_elements);
+  };
+  result.forward = finish(forward);
+  result.input_gradient = finish(input_gradient(op, forward, outputs));
+  result.weight_gradient = finish(weight_gradient(op, forward, outputs, result.weight_elements > 0));
+  if (forward.bytes.value > 0) {
+    result.parameters =
+        rounded(static_cast<double>(result.parameters.value) *
+                static_cast<double>(result.forward.bytes.value) / static_cast<double>(forward.bytes.value));
+  }
+  return result;
+}
+
+bool can_cut(const Work& work, std::int64_t pieces) {
+  return !work.gemms.empty() && work.flops.value % pieces == 0 &&
+         std::all_of(work.gemms.begin(), work.gemms.end(),
+                     [&](const Gemm& gemm) { return gemm.m >= pieces && gemm.m % pieces == 0; });
+}
+
+Work cut(const Work& work, Bytes parameters, std::int64_t pieces) {
+  Work piece = work;
+  for (Gemm& gemm : piece.gemms) gemm.m /= pieces;
+  piece.flops = work.flops / pieces;
+  piece.bytes = parameters + (work.bytes - std::min(parameters, work.bytes)) / pieces;
+  return piece;
+}
+
+Work ring_step(const Work& work, std::int64_t steps, bool fused) {
+  Work step = work;
+  for (Gemm& gemm : step.gemms) {
+    // Scores have the keys as columns, the weighted sum adds over them, gradients have them as rows:
+    // whichever it is, keys outnumber the elements of a head.
+    std::int64_t& keys =
+        gemm.n >= gemm.k ? (gemm.n >= gemm.m ? gemm.n : gemm.m) : (gemm.k >= gemm.m ? gemm.k : gemm.m);
+    keys = rounded_up(keys, steps);
+  }
+  step.flops = Flops(rounded_up(work.flops.value, steps));
+  if (!fused) step.bytes = Bytes(rounded_up(work.bytes.value, steps));
+  return step;
+}
+
+Work accumulation(std::int64_t elements, const Plan& plan) {
+  const DType fresh = plan.weight_dtype == DType::unknown ? activation_dtype(plan) : plan.weight_dtype;
+  const DType kept = plan.gradient_dtype == DType::unknown ? fresh : plan.gradient_dtype;
+  Work work;
+  work.kind = WorkKind::vector;
+  work.dtype = kept;
+  work.flops = Flops(elements);
+  work.bytes = size_of(elements, fresh, "plan") + size_of(elements, kept, "plan") * 2;
+  return work;
+}
+
+}  // namespace armilla

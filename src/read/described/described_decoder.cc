@@ -1,0 +1,87 @@
+// Decoders of the gpt, llama, mixtral and deepseek families.
+#include <fmt/format.h>
+
+#include <string>
+
+#include "base/checked.h"
+#include "read/described/described_blocks.h"
+#include "read/described/described_model.h"
+
+namespace armilla {
+namespace {
+
+// What blocks far apart share.
+struct Shared {
+  TensorId tokens, labels;
+  ParameterId table;
+  ParameterId head;  // as `table` when tied
+};
+
+TensorId add_layer(DescribedBuilder& b, const ModelDescription& d, TensorId x, bool experts) {
+  const TensorId normed = b.norm("attention.norm", x);
+  const TensorId attended = add_attention(b, d, "attention", normed, normed, true);
+  const TensorId middle = b.residual("attention", attended, x, d.projection_bias);
+  const TensorId input = b.norm("mlp.norm", d.parallel_residual ? x : middle);
+  if (experts) return b.residual("mlp", add_experts(b, d, input), middle, false);
+  return b.residual("mlp", add_mlp(b, d, input), middle, d.mlp_bias);
+}
+
+TensorId add_embedding(DescribedBuilder& b, const ModelDescription& d, Shared& shared) {
+  b.open_block("embedding", BlockKind::embedding, "embedding");
+  shared.table = b.parameter("tokens.weight", {d.vocabulary, d.hidden});
+  TensorId x = b.look_up("tokens", shared.tokens, shared.table, d.hidden);
+  if (d.positions == Positions::learned) {
+    const ParameterId positions = b.parameter("positions.weight", {d.max_positions, d.hidden});
+    x = b.elementwise({"positions", "Add", 1, Split::tokens, 0, Saves::nothing}, {x}, b.shape_of(x),
+                      {positions});
+  }
+  return b.dropout("dropout", x);
+}
+
+TensorId add_logits_and_loss(DescribedBuilder& b, const ModelDescription& d, const Shared& shared,
+                             TensorId x) {
+  const TensorId normed = b.norm("norm", x);
+  const TensorId logits = b.product("logits", normed, d.vocabulary, {Split::column, 0, false, &shared.head});
+  return b.loss("loss", logits, shared.labels, Split::vocabulary);
+}
+
+// Predicts one token further from the hidden state before it and the embedding of the next token; table and
+// output matrix are the main model's (DeepSeek-AI 2024, section 2.2, figure 3).
+TensorId add_prediction(DescribedBuilder& b, const ModelDescription& d, const Shared& shared,
+                        std::int64_t index, TensorId hidden) {
+  b.open_block(fmt::format("mtp.{}", index), BlockKind::other, "mtp");
+  const TensorId embedded = b.look_up("tokens", shared.tokens, shared.table, d.hidden);
+  const TensorId both[] = {b.norm("hidden_norm", hidden), b.norm("embedding_norm", embedded)};
+  Shape wide = b.shape_of(hidden);
+  wide.back() = checked_multiply(2, d.hidden, "mtp");
+  const TensorId joined =
+      b.elementwise({"concat", "Concat", 0, Split::tokens, 0, Saves::nothing}, {both[0], both[1]}, wide);
+  const TensorId x = b.product("projection", joined, d.hidden, {});
+  const TensorId y = add_layer(b, d, x, has_experts(d, d.layers - 1));
+  b.output(add_logits_and_loss(b, d, shared, y));
+  return y;
+}
+
+}  // namespace
+
+void build_decoder(DescribedBuilder& b, const ModelDescription& d) {
+  Shared shared{};
+  shared.tokens = b.input("tokens", {b.batch(), b.sequence()}, DType::int64);
+  shared.labels = b.input("labels", {b.batch(), b.sequence()}, DType::int64);
+  TensorId x = add_embedding(b, d, shared);
+  for (std::int64_t i = 0; i < d.layers; ++i) {
+    const bool experts = has_experts(d, i);
+    b.open_block(fmt::format("layers.{}", i), BlockKind::decoder, experts ? "experts" : "dense");
+    x = add_layer(b, d, x, experts);
+  }
+  // The output matrix belongs to the head, also where an extra prediction uses it first.
+  shared.head =
+      d.tied_embeddings ? shared.table : b.parameter_of("head", "logits.weight", {d.vocabulary, d.hidden});
+  TensorId hidden = x;
+  for (std::int64_t i = 0; i < d.multi_token_prediction; ++i)
+    hidden = add_prediction(b, d, shared, i, hidden);
+  b.open_block("head", BlockKind::head, "head");
+  b.output(add_logits_and_loss(b, d, shared, x));
+}
+
+}  // namespace armilla

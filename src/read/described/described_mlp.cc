@@ -1,0 +1,80 @@
+#include "base/checked.h"
+#include "read/described/described_blocks.h"
+
+namespace armilla {
+namespace {
+
+TensorId add_shared_experts(DescribedBuilder& b, const ModelDescription& d, TensorId x) {
+  const std::int64_t width = d.experts.shared_feed_forward;
+  const bool gated = is_gated(d.activation);
+  const TensorId up = b.product(gated ? "mlp.shared.gate_up" : "mlp.shared.fc1", x, gated ? 2 * width : width,
+                                {Split::column, 0, false, nullptr});
+  const TensorId active = b.activation("mlp.shared.activation", up, width);
+  const TensorId y = b.product(gated ? "mlp.shared.down" : "mlp.shared.fc2", active, d.hidden,
+                               {Split::row, 0, false, nullptr});
+  if (!d.experts.shared_gate) return y;
+  const TensorId gate = b.product("mlp.shared.gate", x, 1, {});
+  return b.elementwise({"mlp.shared.gated", "Mul", 2, Split::tokens, 0, Saves::inputs}, {y, gate},
+                       b.shape_of(y));
+}
+
+}  // namespace
+
+bool has_experts(const ModelDescription& description, std::int64_t index) {
+  const Experts& experts = description.experts;
+  return experts.count > 0 && index >= experts.dense_first && (index + 1) % experts.every == 0;
+}
+
+TensorId add_mlp(DescribedBuilder& b, const ModelDescription& d, TensorId x) {
+  const bool gated = is_gated(d.activation);
+  const TensorId up =
+      b.product(gated ? "mlp.gate_up" : "mlp.fc1", x, gated ? 2 * d.feed_forward : d.feed_forward,
+                {Split::column, 0, d.mlp_bias, nullptr});
+  const TensorId active = b.activation("mlp.activation", up, d.feed_forward);
+  return b.product(gated ? "mlp.down" : "mlp.fc2", active, d.hidden, {Split::row, 0, false, nullptr});
+}
+
+TensorId add_experts(DescribedBuilder& b, const ModelDescription& d, TensorId x) {
+  const Experts& experts = d.experts;
+  const bool gated = is_gated(d.activation);
+  const Shape shape = b.shape_of(x);
+  const std::int64_t tokens = b.elements_of(x) / d.hidden;
+  const TensorId scores =
+      b.product("mlp.router", x, experts.count, {Split::tokens, 0, false, nullptr, DType::fp32});
+
+  const TensorId weights = b.tensor("mlp.topk.weights", {shape[0], shape[1], experts.active}, DType::fp32);
+  const TensorId chosen = b.tensor("mlp.topk.experts", {shape[0], shape[1], experts.active}, DType::int32);
+  std::vector<ParameterId> bias;
+  if (experts.router_bias) bias.push_back(b.parameter("mlp.router.bias", {experts.count}));
+  const std::int64_t score_count = b.elements_of(scores);
+  Operator& topk = b.add("mlp.topk", "TopK", {scores}, {weights, chosen}, std::move(bias));
+  topk.forward.kind = WorkKind::vector;
+  topk.forward.flops = Flops(checked_multiply(score_count, 5, topk.name));
+  topk.saves = Saves::output;
+
+  const std::int64_t rows = checked_multiply(tokens, experts.active, "mlp.dispatch");
+  const TensorId sent = b.tensor("mlp.dispatch", {rows, d.hidden});
+  Operator& dispatch = b.add("mlp.dispatch", "Permute", {x, chosen}, {sent});
+  dispatch.exchange = Exchange::dispatch;
+  dispatch.saves = Saves::nothing;
+
+  const TensorId up =
+      b.expert_product(gated ? "mlp.experts.gate_up" : "mlp.experts.fc1", sent, experts.count,
+                       gated ? 2 * experts.feed_forward : experts.feed_forward, Split::column);
+  const TensorId active = b.activation("mlp.experts.activation", up, experts.feed_forward);
+  b.last().expert = true;
+  const TensorId down = b.expert_product(gated ? "mlp.experts.down" : "mlp.experts.fc2", active,
+                                         experts.count, d.hidden, Split::row);
+
+  const TensorId y = b.tensor("mlp.combine", shape);
+  Operator& combine = b.add("mlp.combine", "Unpermute", {down, weights, chosen}, {y});
+  combine.forward.kind = WorkKind::vector;
+  combine.forward.flops =
+      Flops(checked_multiply(checked_multiply(rows, d.hidden, combine.name), 2, combine.name));
+  combine.exchange = Exchange::combine;
+  if (experts.shared_feed_forward == 0) return y;
+  const TensorId shared = add_shared_experts(b, d, x);
+  return b.elementwise({"mlp.shared.add", "Add", 1, Split::tokens, 0, Saves::nothing}, {y, shared}, shape);
+}
+
+}  // namespace armilla

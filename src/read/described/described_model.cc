@@ -1,0 +1,139 @@
+#include "read/described/described_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/checked.h"
+#include "base/error.h"
+
+namespace armilla {
+namespace {
+
+// Tokens per sample, as asked for or as described.
+std::int64_t chosen_sequence(const ModelDescription& d, std::int64_t asked) {
+  const std::string where = fmt::format("a sequence of {}", asked);
+  if (asked == 0) return d.sequence;
+  if (asked < 0 || asked > INT32_MAX) throw Error(where, "a sequence has 1 to 2147483647 tokens");
+  if (d.family == Family::dlrm)
+    throw Error(where, fmt::format("the model {} has no sequence", d.name), "leave it away");
+  if (d.family == Family::vit && asked != d.sequence)
+    throw Error(where,
+                fmt::format("the sequence of {} follows from image {} and patch {}: {}", d.name, d.image,
+                            d.patch, d.sequence),
+                "leave it away");
+  if (d.positions == Positions::learned && asked > d.max_positions)
+    throw Error(where, fmt::format("is longer than the {} learned positions of {}", d.max_positions, d.name),
+                fmt::format("use at most {}, or a description with more max_positions", d.max_positions));
+  return asked;
+}
+
+std::int64_t chosen_batch(const ModelOptions& options) {
+  const std::int64_t batch = options.batch.value_or(1);
+  if (batch < 1) throw Error(fmt::format("--batch {}", batch), "a batch must be at least 1");
+  return batch;
+}
+
+void refuse_dimensions(const ModelOptions& options) {
+  if (options.dimensions.empty()) return;
+  const auto& [name, value] = *options.dimensions.begin();
+  throw Error(fmt::format("--dim {}={}", name, value), "a model by description has no symbolic dimensions",
+              "leave --dim away; batch and sequence have options of their own");
+}
+
+ModelFacts facts_of(const ModelDescription& d, std::int64_t sequence) {
+  ModelFacts facts;
+  facts.family = name_of(d.family);
+  facts.layers = d.layers + d.decoder_layers;
+  facts.hidden = d.hidden;
+  facts.heads = d.heads;
+  facts.kv_heads = d.kv_heads;
+  facts.feed_forward = d.feed_forward;
+  facts.vocabulary = d.vocabulary;
+  facts.sequence = sequence;
+  facts.experts = d.experts.count;
+  facts.active_experts = d.experts.active;
+  facts.expert_groups = d.experts.groups;
+  facts.active_expert_groups = d.experts.active_groups;
+  facts.dispatch_dtype = d.experts.dispatch;
+  if (d.family == Family::dlrm) {
+    // Its tables are what expert parallelism divides, and a sample looks into each.
+    facts.experts = facts.active_experts = static_cast<std::int64_t>(d.recommendation.tables.size());
+  }
+  return facts;
+}
+
+// The decoder's part keeps its share of the sequence.
+std::int64_t decoder_sequence(const ModelDescription& d, std::int64_t sequence) {
+  if (sequence == d.sequence) return d.decoder_sequence;
+  const std::int64_t scaled = checked_multiply(sequence, d.decoder_sequence, d.place("decoder_sequence"));
+  return std::max<std::int64_t>(1, (scaled + d.sequence - 1) / d.sequence);
+}
+
+std::string_view text_of(std::span<const char> bytes) {
+  return {bytes.data(), bytes.size()};
+}
+
+}  // namespace
+
+namespace {
+
+Model build_model(const ModelDescription& d, std::int64_t batch, std::int64_t sequence) {
+  DescribedBuilder builder(d, batch, sequence);
+  switch (d.family) {
+    case Family::gpt:
+    case Family::llama:
+    case Family::mixtral:
+    case Family::deepseek:
+      build_decoder(builder, d);
+      break;
+    case Family::bert:
+      build_bert(builder, d);
+      break;
+    case Family::t5:
+      build_t5(builder, d, decoder_sequence(d, sequence));
+      break;
+    case Family::vit:
+      build_vit(builder, d);
+      break;
+    case Family::dlrm:
+      build_dlrm(builder, d);
+      break;
+  }
+  Model model = builder.take();
+  model.name = d.name;
+  model.source = d.name;
+  model.facts = facts_of(d, sequence);
+  model.notes = d.notes;
+  derive_layers(model);
+  validate_model(model);
+  return model;
+}
+
+}  // namespace
+
+Model build_described_model(const ModelDescription& d, const ModelOptions& options) {
+  refuse_dimensions(options);
+  const std::int64_t sequence = chosen_sequence(d, options.sequence), batch = chosen_batch(options);
+  try {
+    return build_model(d, batch, sequence);
+  } catch (const Error& error) {
+    build_model(d, 1, d.sequence);  // throws when it is not for batch and sequence
+    throw Error(d.name,
+                fmt::format("a micro-batch of {} sample{}{} is too much to be computed with ({})", batch,
+                            batch == 1 ? "" : "s", sequence > 0 ? fmt::format(" of {} tokens", sequence) : "",
+                            error.message),
+                batch == 1      ? "give a shorter sequence"
+                : sequence == 0 ? "give smaller micro-batches"
+                                : "give smaller micro-batches or a shorter sequence");
+  }
+}
+
+Model read_described_yaml(std::span<const char> bytes, const std::string& name, const ModelOptions& options) {
+  Model model = build_described_model(read_model_description(Config::parse(text_of(bytes), name)), options);
+  model.source = name;
+  return model;
+}
+
+}  // namespace armilla

@@ -1,0 +1,265 @@
+#include "read/described/described_model.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error_testing.h"
+#include "zoo/embedded.h"
+#include "zoo/zoo.h"
+
+namespace armilla {
+namespace {
+
+std::int64_t parameters_of(const std::string& name) {
+  return totals(read_model(name, {})).parameters;
+}
+
+// 12 l h^2 (1 + 13 / (12 h) + (V + s) / (12 l h)) of Narayanan et al. 2021, equation 2, which leaves out the
+// final layer norm's 2 h.
+std::int64_t gpt_parameters(std::int64_t l, std::int64_t h, std::int64_t v, std::int64_t s) {
+  return 12 * l * h * h + 13 * l * h + (v + s) * h + 2 * h;
+}
+
+const Operator& find(const Model& model, const std::string& name) {
+  const auto found = std::find_if(model.operators.begin(), model.operators.end(),
+                                  [&](const Operator& op) { return op.name == name; });
+  if (found == model.operators.end()) throw Error(name, "is not there");
+  return *found;
+}
+
+// The element counts of safetensors' metadata on Hugging Face (model pages, "Model size"), equal to what
+// transformers 4.57 counts for the configuration.
+TEST(DescribedModel, HasThePublishedNumberOfParameters) {
+  EXPECT_EQ(parameters_of("gpt2-345m"), 354'823'168);
+  EXPECT_EQ(parameters_of("t5-large"), 737'668'096);
+  EXPECT_EQ(parameters_of("llama2-7b"), 6'738'415'616);
+  EXPECT_EQ(parameters_of("llama2-13b"), 13'015'864'320);
+  EXPECT_EQ(parameters_of("llama2-70b"), 68'976'648'192);
+  EXPECT_EQ(parameters_of("llama3-8b"), 8'030'261'248);
+  EXPECT_EQ(parameters_of("llama3-70b"), 70'553'706'496);
+  EXPECT_EQ(parameters_of("llama3-405b"), 405'853'388'800);
+  EXPECT_EQ(parameters_of("mixtral-8x7b"), 46'702'792'704);
+  EXPECT_EQ(parameters_of("qwen3-235b-a22b"), 235'093'634'560);
+  // With the router biases of 58 layers, which are parameters in DeepSeek's own modelling code.
+  EXPECT_EQ(parameters_of("deepseek-v3"), 671'026'404'352 + 58 * 256);
+  // torchvision's vit_l_16: num_params.
+  EXPECT_EQ(parameters_of("vit-l-16"), 304'326'632);
+}
+
+TEST(DescribedModel, HasTheParametersOfThePapersFormula) {
+  struct Size {
+    const char* name;
+    std::int64_t layers, hidden;
+  };
+  for (const Size size :
+       {Size{"gpt3-175b", 96, 12288}, Size{"megatron-1.7b", 24, 2304}, Size{"megatron-3.6b", 30, 3072},
+        Size{"megatron-7.5b", 36, 4096}, Size{"megatron-18b", 40, 6144}, Size{"megatron-39b", 48, 8192},
+        Size{"megatron-76b", 60, 10240}, Size{"megatron-145b", 80, 12288}, Size{"megatron-310b", 96, 16384},
+        Size{"megatron-530b", 105, 20480}, Size{"megatron-1t", 128, 25600}}) {
+    EXPECT_EQ(parameters_of(size.name), gpt_parameters(size.layers, size.hidden, 51200, 2048)) << size.name;
+  }
+  // Table 1 of the paper gives billions: 1.7, 39.1, 1008.0.
+  EXPECT_EQ((parameters_of("megatron-1.7b") + 50'000'000) / 100'000'000, 17);
+  EXPECT_EQ((parameters_of("megatron-39b") + 50'000'000) / 100'000'000, 391);
+  EXPECT_EQ((parameters_of("megatron-1t") + 50'000'000) / 100'000'000, 10080);
+}
+
+TEST(DescribedModel, BertHasEncoderAndPretrainingHeads) {
+  const std::int64_t h = 1024, v = 30522;
+  const std::int64_t embedding = (v + 512 + 2) * h + 2 * h;
+  const std::int64_t layer = 4 * (h * h + h) + 2 * 2 * h + 4 * h * h + 4 * h + 4 * h * h + h;
+  const std::int64_t pooler = h * h + h, words = h * h + h + 2 * h + v, next_sentence = 2 * h + 2;
+  EXPECT_EQ(parameters_of("bert-exlarge"), embedding + 48 * layer + pooler + words + next_sentence);
+  // Without heads and of 24 layers it is the ONNX model of the zoo.
+  EXPECT_EQ(parameters_of("bert-large"), embedding + 24 * layer + pooler);
+}
+
+TEST(DescribedModel, DlrmHasTablesAndMlps) {
+  // 187,767,399 rows; MLPs 13-512-256-128 and 479-1024-1024-512-256-1.
+  const std::int64_t bottom = 13 * 512 + 512 + 512 * 256 + 256 + 256 * 128 + 128;
+  const std::int64_t top =
+      479 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 512 + 512 + 512 * 256 + 256 + 256 + 1;
+  EXPECT_EQ(parameters_of("dlrm"), 187'767'399LL * 128 + bottom + top);
+  const Model model = read_model("dlrm", {});
+  EXPECT_TRUE(find(model, "embedding.tables").expert);
+  EXPECT_EQ(find(model, "embedding.combine").exchange, Exchange::combine);
+  EXPECT_EQ(find(model, "head.interaction").forward.gemms, (std::vector<Gemm>{{27, 27, 128, 1, false}}));
+  EXPECT_EQ(model.facts.sequence, 0);
+}
+
+TEST(DescribedModel, PredictionOfFurtherTokensSharesTableAndHead) {
+  // A layer with experts, the projection of hidden state and embedding, and three norms: what
+  // README_WEIGHTS.md of DeepSeek-V3 lists.
+  const std::int64_t h = 7168;
+  const std::int64_t attention =
+      h * 1536 + 1536 + 1536 * 128 * 192 + h * 576 + 512 + 512 * 128 * 256 + 128 * 128 * h;
+  const std::int64_t experts = 257 * 3 * h * 2048 + 256 * h + 256;
+  EXPECT_EQ(parameters_of("deepseek-v3-mtp") - parameters_of("deepseek-v3"),
+            attention + experts + 2 * h + 2 * h * h + 3 * h);
+  const Model model = read_model("deepseek-v3-mtp", {});
+  EXPECT_EQ(find(model, "mtp.0.logits").parameters, find(model, "head.logits").parameters);
+  EXPECT_EQ(find(model, "mtp.0.tokens").parameters, find(model, "embedding.tokens").parameters);
+  EXPECT_EQ(model.outputs.size(), 2U);
+}
+
+TEST(DescribedModel, BlocksPartitionTheOperatorsAndEqualOnesShareAShape) {
+  for (const ZooModel& zoo : zoo_models()) {
+    const std::string name(zoo.name);
+    if (!is_described(name)) continue;
+    const Model model = read_model(name, {});
+    std::uint32_t next = 0;
+    std::set<std::string> names;
+    for (const Block& block : model.blocks) {
+      EXPECT_EQ(block.first, next) << name;
+      EXPECT_LT(block.first, block.end) << name;
+      next = block.end;
+      for (std::uint32_t i = block.first; i < block.end; ++i) {
+        EXPECT_TRUE(model.operators[i].name.starts_with(block.name + ".")) << model.operators[i].name;
+        EXPECT_TRUE(names.insert(model.operators[i].name).second) << model.operators[i].name;
+      }
+    }
+    EXPECT_EQ(next, model.operators.size()) << name;
+    for (const Block& a : model.blocks) {
+      const Block& b = *std::find_if(model.blocks.begin(), model.blocks.end(),
+                                     [&](const Block& other) { return other.shape == a.shape; });
+      ASSERT_EQ(a.end - a.first, b.end - b.first) << name;
+      for (std::uint32_t i = 0; i < a.end - a.first; ++i)
+        EXPECT_EQ(model.operators[a.first + i].forward, model.operators[b.first + i].forward) << name;
+    }
+    EXPECT_FALSE(model.facts.family.empty());
+    EXPECT_EQ(model.blocks.front().kind, BlockKind::embedding);
+    EXPECT_EQ(model.blocks.back().kind, BlockKind::head);
+  }
+}
+
+TEST(DescribedModel, LayersFollowTheWeights) {
+  const Model model = read_model("llama3-8b", {});
+  EXPECT_EQ(model.blocks.size(), 34U);
+  ASSERT_EQ(model.layers.size(), 32U * 5 + 1);  // q, kv, output, gate_up, down; logits
+  EXPECT_EQ(model.layers[0].name, "layers.0.attention.q");
+  EXPECT_EQ(model.layers[5].name, "layers.1.attention.q");
+  EXPECT_EQ(model.layers.back().name, "head.logits");
+}
+
+TEST(DescribedModel, IsAnnotatedForParallelism) {
+  const Model model = read_model("llama3-70b", {});
+  const auto split = [&](const char* name) { return find(model, name).split; };
+  EXPECT_EQ(split("embedding.tokens"), Split::vocabulary);
+  EXPECT_EQ(split("layers.7.attention.norm"), Split::tokens);
+  EXPECT_EQ(split("layers.7.attention.q"), Split::column);
+  EXPECT_EQ(split("layers.7.attention.rotary"), Split::heads);
+  EXPECT_EQ(split("layers.7.attention.core"), Split::heads);
+  EXPECT_EQ(split("layers.7.attention.output"), Split::row);
+  EXPECT_EQ(split("layers.7.attention.add"), Split::tokens);
+  EXPECT_EQ(split("layers.7.mlp.gate_up"), Split::column);
+  EXPECT_EQ(split("layers.7.mlp.activation"), Split::features);
+  EXPECT_EQ(split("layers.7.mlp.down"), Split::row);
+  EXPECT_EQ(split("head.logits"), Split::column);
+  EXPECT_EQ(split("head.loss"), Split::vocabulary);
+  EXPECT_EQ(find(model, "layers.7.attention.q").ways, 64);
+  EXPECT_EQ(find(model, "layers.7.attention.kv").ways, 8);
+  EXPECT_TRUE(find(model, "layers.7.attention.core").core_attention);
+  EXPECT_EQ(find(model, "layers.7.attention.core").repeated_forward, 0.5);
+  EXPECT_FALSE(find(model, "embedding.tokens").needs_input_gradient);
+
+  const Model experts = read_model("mixtral-8x7b", {});
+  EXPECT_EQ(find(experts, "layers.0.mlp.dispatch").exchange, Exchange::dispatch);
+  EXPECT_EQ(find(experts, "layers.0.mlp.combine").exchange, Exchange::combine);
+  for (const char* name :
+       {"layers.0.mlp.experts.gate_up", "layers.0.mlp.experts.activation", "layers.0.mlp.experts.down"})
+    EXPECT_TRUE(find(experts, name).expert) << name;
+  EXPECT_FALSE(find(experts, "layers.0.mlp.router").expert);
+  EXPECT_EQ(find(experts, "layers.0.mlp.experts.down").forward.gemms,
+            (std::vector<Gemm>{{4096 * 2 / 8, 4096, 14336, 8, true}}));
+}
+
+TEST(DescribedModel, TiedEmbeddingIsOneParameter) {
+  const Model tied = read_model("gpt3-175b", {});
+  EXPECT_EQ(find(tied, "embedding.tokens").parameters, find(tied, "head.logits").parameters);
+  const Model own = read_model("llama3-8b", {});
+  EXPECT_NE(find(own, "embedding.tokens").parameters, find(own, "head.logits").parameters);
+}
+
+TEST(DescribedModel, EveryLayerOfT5SharesItsStacksPositionTable) {
+  const Model model = read_model("t5-large", {});
+  EXPECT_EQ(find(model, "encoder.0.attention.position_bias").parameters,
+            find(model, "encoder.23.attention.position_bias").parameters);
+  EXPECT_NE(find(model, "encoder.0.attention.position_bias").parameters,
+            find(model, "decoder.0.attention.position_bias").parameters);
+  const Operator& cross = find(model, "decoder.5.cross_attention.kv");
+  EXPECT_EQ(model.tensors[cross.inputs[0]].shape, (Shape{1, 512, 1024}));
+  EXPECT_EQ(model.facts.layers, 48);
+}
+
+TEST(DescribedModel, TakesBatchAndSequence) {
+  ModelOptions options;
+  options.batch = 3;
+  options.sequence = 100;
+  const Model model = read_model("llama3-8b", options);
+  EXPECT_EQ(model.batch, 3);
+  EXPECT_EQ(model.facts.sequence, 100);
+  EXPECT_EQ(model.tensors[model.inputs[0]].shape, (Shape{3, 100}));
+  EXPECT_EQ(find(model, "layers.0.mlp.down").forward.gemms, (std::vector<Gemm>{{300, 4096, 14336, 1, true}}));
+  const Model t5 = read_model("t5-large", options);  // 512 and 128 as described
+  EXPECT_EQ(t5.tensors[t5.inputs[1]].shape, (Shape{3, 25}));
+}
+
+TEST(DescribedModel, RefusesOptionsThatDoNotSuit) {
+  const auto error = [](const std::string& name, const ModelOptions& options) {
+    return error_of([&] { read_model(name, options); });
+  };
+  ModelOptions longer;
+  longer.sequence = 4096;
+  EXPECT_EQ(error("gpt3-175b", longer),
+            "a sequence of 4096: is longer than the 2048 learned positions of gpt3-175b\n"
+            "  hint: use at most 2048, or a description with more max_positions");
+  EXPECT_EQ(error("vit-l-16", longer),
+            "a sequence of 4096: the sequence of vit-l-16 follows from image 224 and patch 16: 197\n"
+            "  hint: leave it away");
+  EXPECT_EQ(error("dlrm", longer),
+            "a sequence of 4096: the model dlrm has no sequence\n  hint: leave it away");
+  EXPECT_EQ(error("resnet18", longer),
+            "a sequence of 4096: resnet18 has no symbolic dimension called sequence\n"
+            "  hint: its sequence, if it has one, is fixed in the file or named otherwise (--dim NAME=SIZE)");
+  ModelOptions named;
+  named.dimensions["sequence"] = 128;
+  EXPECT_EQ(error("llama3-8b", named),
+            "--dim sequence=128: a model by description has no symbolic dimensions\n"
+            "  hint: leave --dim away; batch and sequence have options of their own");
+  ModelOptions none;
+  none.batch = 0;
+  EXPECT_EQ(error("llama3-8b", none), "--batch 0: a batch must be at least 1");
+  for (const std::int64_t batch : {std::int64_t{1} << 31, std::int64_t{1} << 62, INT64_MAX}) {
+    ModelOptions huge;
+    huge.batch = batch;
+    huge.sequence = INT32_MAX;
+    for (const char* name : {"llama3-8b", "deepseek-v3-mtp", "t5-large"})
+      EXPECT_NE(error(name, huge), "no error") << name << " " << batch;
+  }
+}
+
+TEST(DescribedModel, IsToldFromGraphsByName) {
+  EXPECT_TRUE(is_described("megatron-1.7b"));
+  EXPECT_FALSE(is_described("bert-large"));
+  EXPECT_TRUE(is_described(ARMILLA_SOURCE_DIR "/models/llama2-7b.yaml"));
+  EXPECT_EQ(error_of([] { is_described("megatron-1.8b"); }),
+            "megatron-1.8b: is neither a file nor a model of the zoo\n  hint: did you mean 'megatron-1.7b'?");
+}
+
+TEST(Zoo, DescriptionsNameThemselvesAndTheirSources) {
+  for (const ZooModel& zoo : zoo_models()) {
+    if (!zoo.file.ends_with(".yaml")) continue;
+    const auto file = find_embedded(zoo.file);
+    ASSERT_TRUE(file) << zoo.file;
+    const ModelDescription d = read_model_description(
+        Config::parse({file->bytes.data(), file->bytes.size()}, std::string(zoo.file)));
+    EXPECT_EQ(d.name, zoo.name);
+    EXPECT_EQ(d.description, zoo.description);
+    EXPECT_FALSE(d.source.empty()) << zoo.file;
+  }
+}
+
+}  // namespace
+}  // namespace armilla

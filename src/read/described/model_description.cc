@@ -1,0 +1,170 @@
+#include "read/described/model_description.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::array<std::string_view, 8> kFamilies = {"gpt",  "llama", "mixtral", "deepseek",
+                                                       "bert", "t5",    "vit",     "dlrm"};
+
+// "16 or 20": the divisors of `whole` on either side of `near`.
+std::string nearest_divisors(std::int64_t whole, std::int64_t near) {
+  std::int64_t below = std::min(near, whole), above = std::max<std::int64_t>(near, 1);
+  while (below > 1 && whole % below != 0) --below;
+  while (above < whole && whole % above != 0) ++above;
+  return above > whole || above == below ? fmt::format("{}", below) : fmt::format("{} or {}", below, above);
+}
+
+[[noreturn]] void does_not_divide(const ModelDescription& d, std::string_view part, std::int64_t number,
+                                  std::string_view whole, std::int64_t of, std::string_view also = "") {
+  throw Error(d.place(part), fmt::format("{} {} does not divide {} {}", part, number, whole, of),
+              fmt::format("nearest legal: {}{}", nearest_divisors(of, number), also));
+}
+
+void complete_attention(ModelDescription& d) {
+  if (d.latent) {
+    d.kv_heads = d.heads;
+    d.head_dim = d.latent->nope_head_dim + d.latent->rope_head_dim;
+  }
+  if (d.kv_heads == 0) d.kv_heads = d.heads;
+  if (d.kv_heads > d.heads || d.heads % d.kv_heads != 0)
+    does_not_divide(d, "kv_heads", d.kv_heads, "heads", d.heads);
+  if (d.head_dim == 0) {
+    if (d.hidden % d.heads != 0)
+      does_not_divide(d, "heads", d.heads, "hidden", d.hidden, "; or give head_dim");
+    d.head_dim = d.hidden / d.heads;
+  }
+  const std::int64_t rotated = d.latent ? d.latent->rope_head_dim : d.head_dim;
+  if (d.positions == Positions::rotary && rotated % 2 != 0)
+    throw Error(d.place("head_dim"),
+                fmt::format("rotary positions turn pairs, but head_dim {} is odd", rotated),
+                fmt::format("nearest legal: {} or {}", rotated - 1, rotated + 1));
+}
+
+void complete_groups(const ModelDescription& d) {
+  const Experts& experts = d.experts;
+  if (experts.count % experts.groups != 0)
+    does_not_divide(d, "experts.groups", experts.groups, "experts.count", experts.count);
+  if (experts.active_groups > experts.groups)
+    throw Error(d.place("experts.active_groups"),
+                fmt::format("{} active groups, but there are only {}", experts.active_groups, experts.groups),
+                fmt::format("nearest legal: {}", experts.groups));
+  const std::int64_t reachable = experts.count / experts.groups * experts.active_groups;
+  if (experts.active > reachable)
+    throw Error(d.place("experts.active_groups"),
+                fmt::format("{} active groups hold {} experts, fewer than the {} of a token",
+                            experts.active_groups, reachable, experts.active),
+                "raise experts.active_groups");
+}
+
+void complete_experts(ModelDescription& d) {
+  Experts& experts = d.experts;
+  if (experts.count == 0) return;
+  if (experts.active > experts.count)
+    throw Error(d.place("experts.active"),
+                fmt::format("{} active experts, but there are only {}", experts.active, experts.count),
+                fmt::format("nearest legal: {}", experts.count));
+  complete_groups(d);
+  if (experts.dense_first > d.layers)
+    throw Error(d.place("experts.dense_first"),
+                fmt::format("{} dense layers, but there are only {} layers", experts.dense_first, d.layers),
+                fmt::format("nearest legal: {}", d.layers));
+}
+
+void complete_vision(ModelDescription& d) {
+  if (d.image % d.patch != 0) does_not_divide(d, "patch", d.patch, "image", d.image);
+  d.sequence = (d.image / d.patch) * (d.image / d.patch) + 1;
+  d.max_positions = d.sequence;
+}
+
+void complete_recommendation(const ModelDescription& d) {
+  const Recommendation& r = d.recommendation;
+  if (r.bottom.back() != r.embedding)
+    throw Error(d.place("bottom"),
+                fmt::format("the bottom MLP ends in {} numbers, but it is combined with embeddings of {}",
+                            r.bottom.back(), r.embedding),
+                fmt::format("end it in {}", r.embedding));
+}
+
+}  // namespace
+
+const std::string& ModelDescription::place(std::string_view field) const {
+  const auto found = places.find(field);
+  return found == places.end() ? where : found->second;
+}
+
+std::string_view name_of(Family family) {
+  return kFamilies[static_cast<std::size_t>(family)];
+}
+
+std::span<const std::string_view> family_names() {
+  return kFamilies;
+}
+
+bool is_gated(Activation activation) {
+  return activation == Activation::swiglu || activation == Activation::geglu;
+}
+
+ModelDescription family_defaults(Family family) {
+  ModelDescription d;
+  d.family = family;
+  switch (family) {
+    case Family::gpt:
+    case Family::bert:
+    case Family::vit:
+      d.positions = Positions::learned;
+      d.qkv_bias = d.projection_bias = d.mlp_bias = true;
+      d.tied_embeddings = family != Family::vit;
+      d.dropout = family != Family::vit;
+      break;
+    case Family::llama:
+    case Family::mixtral:
+    case Family::deepseek:
+      d.positions = Positions::rotary;
+      d.norm = Norm::rmsnorm;
+      d.activation = Activation::swiglu;
+      break;
+    case Family::t5:
+      d.positions = Positions::relative;
+      d.norm = Norm::rmsnorm;
+      d.activation = Activation::relu;
+      d.tied_embeddings = d.dropout = true;
+      d.relative_buckets = 32;
+      break;
+    case Family::dlrm:
+      break;
+  }
+  if (family == Family::bert) {
+    d.segments = 2;
+    d.pooler = d.mlm_head = d.nsp_head = true;
+  }
+  if (family == Family::vit) d.channels = 3;
+  return d;
+}
+
+void complete_description(ModelDescription& d) {
+  if (d.family == Family::dlrm) return complete_recommendation(d);
+  complete_attention(d);
+  complete_experts(d);
+  if (d.family == Family::vit) return complete_vision(d);
+  if (d.max_positions == 0) d.max_positions = d.sequence;
+  if (d.positions == Positions::learned && d.sequence > d.max_positions)
+    throw Error(
+        d.place("sequence"),
+        fmt::format("sequence {} is longer than the {} learned positions", d.sequence, d.max_positions),
+        "shorten it, or raise max_positions");
+  if (d.family == Family::t5) {
+    if (d.decoder_layers == 0) d.decoder_layers = d.layers;
+    if (d.decoder_sequence == 0) d.decoder_sequence = d.sequence;
+  }
+  if (d.nsp_head && !d.pooler)
+    throw Error(d.place("nsp_head"), "a next-sentence head needs the pooler", "set pooler: true as well");
+}
+
+}  // namespace armilla

@@ -1,0 +1,104 @@
+#include "read/read.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "base/suggest.h"
+#include "read/described/described_model.h"
+#include "read/machine_yaml.h"
+#include "read/scalesim_topology.h"
+#include "zoo/embedded.h"
+#include "zoo/namesake.h"
+#include "zoo/zoo.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::array kModelFormats = {
+    ModelFormat{FileKind::onnx, "weights are never read and may be absent", ".onnx", read_onnx, false},
+    ModelFormat{FileKind::description, "numbers of an architecture in YAML", ".yaml", read_described_yaml,
+                true},
+    ModelFormat{FileKind::huggingface, "config.json of a Hugging Face model", ".json", read_huggingface_json,
+                true},
+    ModelFormat{FileKind::scalesim_topology, "topology of SCALE-Sim: a table of convolutions, or of products",
+                ".csv", read_scalesim_model, false},
+};
+
+// What is known to be something else is refused; of the rest, the suffix says what it was meant to be.
+const ModelFormat& format_of(const std::string& path, std::span<const char> bytes) {
+  const FileKind kind = sniff(bytes);
+  for (const ModelFormat& format : kModelFormats) {
+    if (format.kind == kind) return format;
+  }
+  const bool unknown = kind == FileKind::binary || kind == FileKind::yaml || kind == FileKind::json;
+  for (const ModelFormat& format : kModelFormats) {
+    if (unknown && path.ends_with(format.suffix)) return format;
+  }
+  throw wrong_kind(path, kind, "a model");
+}
+
+// Where a model comes from: a file compiled in, or one on disk.
+struct Origin {
+  std::optional<EmbeddedFile> embedded;
+  std::string path;
+  std::string note;  // what the name hides
+};
+
+Origin find_model(const std::string& name_or_path) {
+  std::vector<std::string> names;
+  for (const ZooModel& zoo : zoo_models()) {
+    names.emplace_back(zoo.name);
+    if (zoo.name != name_or_path) continue;
+    const std::optional<EmbeddedFile> file = find_embedded(zoo.file);
+    if (!file)
+      throw Error(name_or_path, "this model of the zoo is missing from the program", "build it again");
+    return {file, {}, namesake_note(name_or_path, "the model of the zoo")};
+  }
+  std::error_code ignored;
+  if (!is_path(name_or_path)) {
+    if (const std::optional<std::string> cached = find_cached_model(name_or_path))
+      return {std::nullopt, *cached, namesake_note(name_or_path, "the model that was fetched")};
+  }
+  if (std::filesystem::is_directory(name_or_path, ignored))
+    return {std::nullopt, model_in_folder(name_or_path), {}};
+  if (::access(name_or_path.c_str(), F_OK) == 0) return {std::nullopt, name_or_path, {}};
+  if (const std::optional<std::string> cached = find_cached_model(name_or_path))
+    return {std::nullopt, *cached, {}};
+  if (is_path(name_or_path)) return {std::nullopt, name_or_path, {}};
+  throw Error(name_or_path, "is neither a file nor a model of the zoo", suggest(name_or_path, names));
+}
+
+}  // namespace
+
+std::span<const ModelFormat> model_formats() {
+  return kModelFormats;
+}
+
+Model read_model(const std::string& name_or_path, const ModelOptions& options) {
+  const Origin origin = find_model(name_or_path);
+  if (!origin.embedded) {
+    const MappedFile file(origin.path);
+    Model model = format_of(origin.path, file.bytes()).read(file.bytes(), origin.path, options);
+    if (!origin.note.empty()) model.notes.insert(model.notes.begin(), origin.note);
+    return model;
+  }
+  const std::span<const char> bytes = origin.embedded->bytes;
+  Model model = format_of(std::string(origin.embedded->path), bytes).read(bytes, name_or_path, options);
+  if (!origin.note.empty()) model.notes.insert(model.notes.begin(), origin.note);
+  return model;
+}
+
+bool is_described(const std::string& name_or_path) {
+  const Origin origin = find_model(name_or_path);
+  if (origin.embedded) return format_of(std::string(origin.embedded->path), origin.embedded->bytes).described;
+  const MappedFile file(origin.path);
+  return format_of(origin.path, file.bytes()).described;
+}
+
+}  // namespace armilla

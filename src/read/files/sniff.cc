@@ -1,0 +1,324 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <initializer_list>
+
+#include "base/mapped_file.h"
+#include "base/text.h"
+#include "read/astra_text.h"
+#include "read/file_format.h"
+#include "read/files/gzip.h"
+#include "read/files/sniff_binary.h"
+#include "read/issue_log.h"
+#include "read/onnx/wire.h"
+#include "read/outline.h"
+
+namespace armilla {
+namespace {
+
+using Kind = FileKind;
+
+constexpr std::size_t kBeginning = 1 << 16;
+constexpr std::string_view kHardSpace = "\xC2\xA0";
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+std::string_view without_blank(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(kBlank);
+  return begin == text.npos ? std::string_view() : text.substr(begin);
+}
+
+std::string_view first_line(std::string_view text) {
+  std::string_view line = text.substr(0, text.find('\n'));
+  while (!line.empty() && kBlank.find(line.back()) != kBlank.npos) line.remove_suffix(1);
+  return line;
+}
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
+}
+
+// Keys.
+
+bool has_any(const Outline& outline, std::initializer_list<std::string_view> names) {
+  return std::any_of(names.begin(), names.end(), [&](std::string_view name) { return outline.has(name); });
+}
+bool has_all(const Outline& outline, std::initializer_list<std::string_view> names) {
+  return std::all_of(names.begin(), names.end(), [&](std::string_view name) { return outline.has(name); });
+}
+
+bool is_astra_system(const Outline& outline) {
+  return has_any(outline, {"scheduling-policy", "all-reduce-implementation", "all-gather-implementation",
+                           "reduce-scatter-implementation", "all-to-all-implementation",
+                           "collective-optimization", "preferred-dataset-splits",
+                           "active-chunks-per-dimension", "endpoint-delay", "peak-perf", "local-mem-bw",
+                           "roofline-enabled", "intra-dimension-scheduling", "inter-dimension-scheduling",
+                           "all-reduce-implementation-custom", "all-reduce-implementation-chakra"});
+}
+
+bool is_trace_node(const Outline& outline) {
+  return has_any(outline,
+                 {"ctrlDeps", "ctrl_deps", "dataDeps", "data_deps", "durationMicros", "duration_micros"}) ||
+         has_all(outline, {"name", "type", "attr"}) || has_all(outline, {"name", "type", "attribute"});
+}
+
+// {"1": [0, 1], "2": [2, 3]} and {"12": "path"}: the keys are the user's own.
+Kind kind_of_table(const Outline& outline) {
+  if (outline.keys.empty()) return Kind::json;
+  const auto every = [&](auto holds) { return std::all_of(outline.keys.begin(), outline.keys.end(), holds); };
+  if (every([](const OutlineKey& key) {
+        return key.value == '[' && (is_digit(key.inside) || key.inside == ']');
+      }))
+    return Kind::communicators;
+  if (every([](const OutlineKey& key) { return key.value == '"' && is_number(key.name); }))
+    return Kind::custom_table;
+  return Kind::json;
+}
+
+// What JSON and YAML share: studies, machines and models may be written as either.
+Kind kind_of_keys(const Outline& o) {
+  if (has_all(o, {"topologies-per-dim"}) || has_all(o, {"topology-name"}) || has_all(o, {"dimensions-count"}))
+    return Kind::astra1_network;
+  if (o.has("npus_count") || has_all(o, {"topology", "bandwidth"})) return Kind::astra2_network;
+  if (has_any(o, {"memory-type", "remote-mem-latency", "remote-mem-bw"})) return Kind::astra2_memory;
+  if (o.has("logical-dims")) return Kind::ns3_topology;
+  if (o.has("model_type") || o.has("architectures") || has_all(o, {"hidden_size", "num_hidden_layers"}) ||
+      has_all(o, {"n_embd", "n_layer"}))
+    return Kind::huggingface;
+  if (o.has("family") || has_all(o, {"layers", "hidden"})) return Kind::description;
+  if (o.has("plan") || (o.has("jobs") && !o.has("on")) || (o.has("model") && !o.has("added_tokens")))
+    return Kind::study;
+  if (o.has("dimensions")) return Kind::machine;
+  if (has_any(o, {"memory_bandwidth", "vector_rate", "matrix_rate"})) return Kind::device;
+  if (o.has("machine")) return Kind::study;
+  return Kind::yaml;
+}
+
+Kind kind_of_hugging_file(const Outline& o) {
+  if (o.has("added_tokens_decoder") || o.has("tokenizer_class") || has_all(o, {"added_tokens", "model"}))
+    return Kind::tokenizer;
+  if (has_any(o, {"weight_map", "peft_type", "image_processor_type", "feature_extractor_type",
+                  "_from_model_config", "bos_token", "cls_token"}) ||
+      (o.has("transformers_version") && !o.has("vocab_size")))
+    return Kind::hugging_other;
+  if (has_all(o, {"dim", "n_layers", "n_heads"})) return Kind::meta_params;
+  return Kind::json;
+}
+
+Kind kind_of_list(const Outline& o) {
+  if (o.has("ph") && has_any(o, {"ts", "name"})) return Kind::chrome_trace;
+  return Kind::json;
+}
+
+Kind sniff_json(std::string_view text) {
+  const Outline o = outline_json(text);
+  if (o.form == Outline::Form::list) return kind_of_list(o);
+  const OutlineKey* const schema = o.find("schema");
+  if (schema != nullptr && schema->text.starts_with("armilla.")) return Kind::armilla_result;
+  if (o.has("traceEvents") || has_all(o, {"schemaVersion", "deviceProperties"}))
+    return has_any(o, {"deviceProperties", "distributedInfo", "schemaVersion", "trace_id"})
+               ? Kind::kineto
+               : Kind::chrome_trace;
+  if (o.has("workload_graph") || is_trace_node(o)) return Kind::chakra_json;
+  if (o.has("nodes") && has_any(o, {"schema", "pid"})) return Kind::pytorch_et;
+  if (o.several) return Kind::chakra_json;
+  if (o.has("gpus") && has_any(o, {"collective", "protocol", "num_threads_per_block", "colletive"}))
+    return Kind::mscclpp;
+  if (o.has("memory-type")) return Kind::astra2_memory;  // an older one has keys of a system, too
+  if (is_astra_system(o)) return Kind::astra2_system;
+  if (const Kind kind = kind_of_keys(o); kind != Kind::yaml) return kind;
+  if (const Kind kind = kind_of_hugging_file(o); kind != Kind::json) return kind;
+  return kind_of_table(o);
+}
+
+// XML, from whatever may stand before its root element.
+
+std::string_view root_element(std::string_view text) {
+  while (true) {
+    text = without_blank(text);
+    std::string_view end;
+    if (text.starts_with("<!--")) {
+      end = "-->";
+    } else if (text.starts_with("<?")) {
+      end = "?>";
+    } else if (text.starts_with("<!")) {
+      const std::size_t subset = text.find('['), close = text.find('>');
+      end = subset < close ? "]>" : ">";
+    } else {
+      break;
+    }
+    const std::size_t found = text.find(end);
+    if (found == text.npos) return {};
+    text.remove_prefix(found + end.size());
+  }
+  if (!text.starts_with('<')) return {};
+  text.remove_prefix(1);
+  return text.substr(0, text.find_first_of(" \t\r\n/>"));
+}
+
+Kind sniff_markup(std::string_view text) {
+  const std::string_view root = root_element(text);
+  if (root == "algo") return Kind::msccl;
+  if (root == "system") return Kind::nccl_topology;
+  if (root == "graphs") return Kind::nccl_graph;
+  if (root == "svg") return Kind::picture;
+  return Kind::markup;
+}
+
+// Tables.
+
+std::vector<std::string> columns_of(std::string_view line) {
+  const char separator = line.find(',') == line.npos ? '\t' : ',';
+  std::vector<std::string> columns;
+  while (true) {
+    const std::size_t end = std::min(line.find(separator), line.size());
+    std::string_view column = line.substr(0, end);
+    if (column.starts_with(kHardSpace))
+      column.remove_prefix(kHardSpace.size());  // SCALE-Sim has such headers
+    column = without_blank(column);
+    while (!column.empty() && kBlank.find(column.back()) != kBlank.npos) column.remove_suffix(1);
+    columns.push_back(lower_case(column));
+    if (end == line.size()) return columns;
+    line.remove_prefix(end + 1);
+  }
+}
+
+Kind sniff_table(std::string_view header) {
+  const std::vector<std::string> columns = columns_of(header);
+  const auto has = [&](std::string_view name) {
+    return std::find(columns.begin(), columns.end(), name) != columns.end();
+  };
+  const auto begins = [&](std::string_view name) {
+    return std::any_of(columns.begin(), columns.end(),
+                       [&](const std::string& c) { return c.starts_with(name); });
+  };
+  if (has("ifmap height intraline factor")) return Kind::scalesim_layout;
+  if (begins("ifmap height") || (begins("ifmap width") && begins("filter width")))
+    return Kind::scalesim_topology;
+  if (columns.size() >= 4 && columns[1] == "m" && columns[2] == "n" && columns[3] == "k")
+    return Kind::scalesim_topology;
+  if (columns[0] == "layerid" &&
+      (begins("total cycles") || begins("avg ") || begins("sram ") || begins("sparsity")))
+    return Kind::scalesim_report;
+  if (has("name") && has("phase") && has("shapes") && has("time_s")) return Kind::profile;
+  return columns.size() > 1 ? Kind::csv : Kind::text;
+}
+
+// Whether the line after the header has as many columns; prose with commas does not.
+bool continues_table(std::string_view table) {
+  const std::string_view header = first_line(table);
+  const std::size_t end = table.find('\n');
+  const std::string_view next =
+      end == table.npos ? std::string_view() : first_line(without_blank(table.substr(end)));
+  return next.empty() || columns_of(next).size() == columns_of(header).size();
+}
+
+// Any other text.
+
+// C and its relatives; ASTRA-sim's sources hold the words of its logs.
+bool is_source_code(std::string_view text) {
+  return text.starts_with("//") || text.starts_with("/*") || text.starts_with("#include") ||
+         text.starts_with("#ifndef ") || text.starts_with("#pragma ");
+}
+
+bool is_astra_log(std::string_view text) {
+  return (text.find("sys[") != text.npos && text.find(" cycles") != text.npos) ||
+         text.find("ring of node ") != text.npos || text.find("[workload] [") != text.npos ||
+         text.find("[system::") != text.npos;
+}
+
+// "POLICY" on the first line and a number of layers on the second, also where the policy is misspelt.
+bool is_like_astra_text(std::string_view text) {
+  const std::string_view line = first_line(text);
+  const std::string_view word = line.substr(0, line.find_first_of(" \t"));
+  const bool capitals = word.size() > 3 && std::all_of(word.begin(), word.end(), [](char c) {
+                          return (c >= 'A' && c <= 'Z') || c == '_';
+                        });
+  const std::size_t end = text.find('\n');
+  return capitals && end != text.npos && is_number(first_line(without_blank(text.substr(end))));
+}
+
+bool is_ns3_config(std::string_view text) {
+  return text.find("TOPOLOGY_FILE") != text.npos && text.find("ENABLE_QCN") != text.npos;
+}
+
+Kind sniff_digraph(std::string_view text) {
+  const bool tasks = text.find("device_id=") != text.npos || text.find("COMP_NODE") != text.npos ||
+                     text.find("COMM_SEND_RECV_NODE") != text.npos;
+  return tasks || text.find("label") == text.npos ? Kind::flexflow : Kind::graphviz;
+}
+
+Kind sniff_yaml(std::string_view text) {
+  const Outline o = outline_yaml(text);
+  if (o.form == Outline::Form::mapping) {
+    if (is_astra_system(o)) return Kind::astra1_system;
+    const Kind kind = kind_of_keys(o);
+    const bool prose = std::any_of(o.keys.begin(), o.keys.end(),
+                                   [](const OutlineKey& key) { return key.name.find(' ') != key.name.npos; });
+    return kind == Kind::yaml && prose ? Kind::text : kind;
+  }
+  if (o.form == Outline::Form::none) return Kind::empty;
+  return o.form == Outline::Form::list ? Kind::yaml : Kind::text;
+}
+
+Kind sniff_text(std::string_view text) {
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  text = without_blank(text);
+  if (text.empty()) return Kind::empty;
+  if (text.starts_with("version https://git-lfs")) return Kind::lfs_pointer;
+  if (text.starts_with('<')) return sniff_markup(text);
+  if (text.starts_with("digraph") || text.starts_with("strict digraph") || text.starts_with("graph "))
+    return sniff_digraph(text);
+  if (text.starts_with('{')) return sniff_json(text);
+  if (looks_like_astra_text({text.data(), text.size()})) return Kind::astra_text;
+  if (is_issue_log(text)) return Kind::issue_log;
+  const std::string_view line = first_line(text);
+  if (line == "[general]") return Kind::scalesim_config;
+  if (is_source_code(text)) return Kind::text;
+  if (is_astra_log(text)) return Kind::astra_log;
+  const bool section = line.size() > 2 && line.starts_with('[') && line.ends_with(']') && is_letter(line[1]);
+  if (section && line.find_first_of(",:{") == line.npos && text.find('=') != text.npos) return Kind::ini;
+  if (text.starts_with('[')) return sniff_json(text);
+  if (is_like_astra_text(text)) return Kind::astra_text;
+  if (is_ns3_config(text)) return Kind::ns3_config;
+  if (line.starts_with("Nodes ") && text.find("\nTiers ") != text.npos) return Kind::htsim_topology;
+  const Kind by_keys = sniff_yaml(text);
+  if (by_keys != Kind::text && by_keys != Kind::yaml) return by_keys;
+  std::string_view table = text;
+  while (table.starts_with('#') && table.find('\n') != table.npos)  // SCALE-Sim's readers skip such lines
+    table = without_blank(table.substr(table.find('\n')));
+  Kind by_header = sniff_table(first_line(table));
+  if (by_header == Kind::csv && !continues_table(table)) by_header = Kind::text;
+  return by_header != Kind::text && by_keys == Kind::text ? by_header : by_keys;
+}
+
+bool is_text(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= ' ' && c != 0x7F) || (c >= '\t' && c <= '\r') || static_cast<unsigned char>(c) >= 0x80;
+  });
+}
+
+}  // namespace
+
+FileKind sniff(std::span<const char> bytes) {
+  if (bytes.empty()) return Kind::empty;
+  const std::string_view beginning(bytes.data(), std::min(bytes.size(), kBeginning));
+  if (is_gzip(bytes)) return sniff_packed(bytes);
+  if (const FileKind kind = sniff_signature(beginning); kind != Kind::binary) return kind;
+  if (is_text(beginning)) return sniff_text(beginning);
+  return sniff_protobuf(bytes);
+}
+
+FileKind sniff_file(const std::string& path) {
+  const MappedFile file(path);
+  return sniff(file.bytes());
+}
+
+}  // namespace armilla

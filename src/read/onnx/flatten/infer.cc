@@ -1,0 +1,147 @@
+// Where the types of a node's outputs come from.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "read/onnx/flatten/flatten.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::size_t kMaxRank = 64;
+
+}  // namespace
+
+void OnnxFlattener::infer(const OnnxNode& node, const OnnxOp* op, const WireNode& wire, const Scope& scope) {
+  std::string reason;
+  const std::vector<OnnxType> types = infer_by_rule(node, op, reason);
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    const std::uint32_t value = node.outputs[i];
+    if (value == kNoValue) continue;
+    if (!types.empty() && !types[i].at_most) {
+      compare_with_file(wire.outputs[i], scope, types[i]);
+      set_type(node, value, types[i]);
+    } else if (const auto said = recorded(node, wire.outputs[i], scope)) {
+      set_type(node, value, *said);
+    } else if (!types.empty()) {
+      note_bound(wire.outputs[i], scope, types[i]);
+      set_type(node, value, types[i]);
+    } else if (const auto info = scope.infos.find(wire.outputs[i]);
+               info != scope.infos.end() && info->second->kind && !info->second->is_tensor()) {
+      declare(value, *info->second);
+    } else {
+      throw Error(node.where,
+                  fmt::format("the shape of its output '{}' cannot be inferred: {}",
+                              readable(wire.outputs[i]), reason),
+                  hint_for_shape(node));
+    }
+  }
+}
+
+// An input of the graph that is a single integer may be given by name, also where arithmetic on single
+// numbers lies between.
+std::string OnnxFlattener::hint_for_shape(const OnnxNode& node) {
+  std::set<std::uint32_t> needed(node.inputs.begin(), node.inputs.end());
+  const auto is_single = [&](std::uint32_t index) {
+    const OnnxValue& value = graph_.values[index];
+    return value.shape && element_count(*value.shape, value.name) == 1;
+  };
+  for (auto maker = graph_.nodes.rbegin(); maker != graph_.nodes.rend(); ++maker) {
+    if (std::any_of(maker->outputs.begin(), maker->outputs.end(), [&](std::uint32_t output) {
+          return output != kNoValue && needed.contains(output) && is_single(output);
+        }))
+      needed.insert(maker->inputs.begin(), maker->inputs.end());
+  }
+  for (const std::uint32_t input : graph_.inputs) {
+    if (!needed.contains(input) || graph_.constant(input) != nullptr) continue;
+    const OnnxValue& value = graph_.values[input];
+    const bool integer = value.element_type == onnx_type::kInt64 || value.element_type == onnx_type::kInt32;
+    if (integer && is_single(input))
+      return fmt::format("if its value is known, give it, for example --dim {}=1", value.name);
+  }
+  return "put the shape into the file (run ONNX shape inference on it, for example "
+         "onnxruntime's symbolic_shape_infer) and name dimensions that depend on data with --dim NAME=VALUE";
+}
+
+std::vector<OnnxType> OnnxFlattener::infer_by_rule(const OnnxNode& node, const OnnxOp* op,
+                                                   std::string& reason) {
+  if (op == nullptr || op->shape == nullptr) {
+    reason = "Armilla has no shape rule for this operator";
+    return {};
+  }
+  std::vector<OnnxType> types(std::max<std::size_t>(1, node.outputs.size()));
+  try {
+    op->shape(OnnxNodeView(graph_, node), types);
+  } catch (const OnnxUndetermined& undetermined) {
+    reason = undetermined.message;
+    return {};
+  }
+  return types;
+}
+
+std::optional<OnnxType> OnnxFlattener::recorded(const OnnxNode& node, std::string_view output,
+                                                const Scope& scope) const {
+  const auto found = scope.infos.find(output);
+  if (found == scope.infos.end()) return std::nullopt;
+  std::optional<Shape> shape = dims_.resolve(*found->second);
+  if (!shape) return std::nullopt;
+  std::int32_t element_type = found->second->data_type;
+  if (element_type == 0 && !node.inputs.empty() && node.inputs[0] != kNoValue)
+    element_type = graph_.values[node.inputs[0]].element_type;
+  return OnnxType{element_type, std::move(*shape)};
+}
+
+void OnnxFlattener::compare_with_file(std::string_view output, const Scope& scope, const OnnxType& type) {
+  const auto info = scope.infos.find(output);
+  if (info == scope.infos.end()) return;
+  const std::optional<Shape> said = dims_.resolve(*info->second);
+  if (!said || said == type.shape) return;
+  if (contradictions_++ == 0)
+    first_contradiction_ =
+        fmt::format("'{}' is {}, not {}", readable(output), to_text(type.shape), to_text(*said));
+}
+
+void OnnxFlattener::note_bound(std::string_view output, const Scope& scope, const OnnxType& type) {
+  if (bounds_++ > 0) return;
+  first_bound_ = fmt::format("'{}' is {}", readable(output), to_text(type.shape));
+  const auto info = scope.infos.find(output);
+  if (info == scope.infos.end()) return;
+  for (const WireDimension& dimension : info->second->dims) {
+    if (dimension.symbol.empty() || dims_.values.contains(readable(dimension.symbol))) continue;
+    first_bound_ += fmt::format(" (--dim {}=SIZE sets it)", readable(dimension.symbol));
+    return;
+  }
+}
+
+void OnnxFlattener::set_type(const OnnxNode& node, std::uint32_t value, OnnxType type) {
+  OnnxValue& v = graph_.values[value];
+  v.element_type = type.element_type;
+  v.shape = std::move(type.shape);
+  const DType dtype = dtype_of_onnx(v.element_type);
+  if (dtype == DType::unknown)
+    throw Error(node.where,
+                fmt::format("its output '{}' has the element type {}, which Armilla does not know", v.name,
+                            v.element_type));
+  if (v.shape->size() > kMaxRank)
+    throw Error(node.where, fmt::format("its output '{}' has {} dimensions", v.name, v.shape->size()));
+  size_of(element_count(*v.shape, node.where), dtype, node.where);
+}
+
+void OnnxFlattener::declare(std::uint32_t value, const WireValueInfo& info) {
+  OnnxValue& v = graph_.values[value];
+  v.kind = info.kind.value_or(ValueKind::tensor);
+  v.element_type = info.data_type;
+  v.shape = dims_.resolve(info);
+  if (v.kind == ValueKind::tensor && dtype_of_onnx(info.data_type) == DType::unknown)
+    throw Error(graph_.file, fmt::format("'{}' has the element type {}, which ONNX does not define", v.name,
+                                         info.data_type));
+  if (info.element == nullptr || !info.element->kind) return;
+  const std::uint32_t element = new_value(v.name + ".element");
+  declare(element, *info.element);
+  graph_.values[value].element = element;
+  graph_.values[value].element_type = graph_.values[element].element_type;
+}
+
+}  // namespace armilla

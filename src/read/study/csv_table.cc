@@ -1,0 +1,121 @@
+#include "read/study/csv_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace armilla {
+namespace {
+
+class Parser {
+ public:
+  Parser(std::string_view text, const std::string& name) : rest_(text), name_(name) {}
+
+  // Nothing is left: no record.
+  std::optional<CsvRecord> next() {
+    while (!rest_.empty() && skip_line_end()) {
+    }
+    if (rest_.empty()) return std::nullopt;
+    CsvRecord record{line_, {}};
+    do {
+      record.fields.push_back(rest_.starts_with('"') ? quoted() : plain());
+    } while (skip(','));
+    if (!rest_.empty() && !skip_line_end())
+      throw Error(where(line_), "text behind a closing quote", "a quote inside quotes is written twice");
+    return record;
+  }
+
+ private:
+  std::string where(std::int64_t line) const { return fmt::format("{}:{}", name_, line); }
+
+  bool skip(char c) {
+    if (!rest_.starts_with(c)) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+
+  bool skip_line_end() {
+    const std::size_t length = rest_.starts_with("\r\n") ? 2 : rest_.starts_with('\n') ? 1 : 0;
+    rest_.remove_prefix(length);
+    line_ += length > 0 ? 1 : 0;
+    return length > 0;
+  }
+
+  std::string plain() {
+    std::size_t end = std::min(rest_.find_first_of(",\n"), rest_.size());
+    const std::size_t next = end;
+    if (end > 0 && rest_.substr(end).starts_with('\n') && rest_[end - 1] == '\r') --end;
+    std::string field(rest_.substr(0, end));
+    rest_.remove_prefix(end == next ? end : next - 1);
+    return field;
+  }
+
+  std::string quoted() {
+    const std::int64_t begin = line_;
+    std::string field;
+    rest_.remove_prefix(1);
+    for (;;) {
+      const std::size_t quote = rest_.find('"');
+      if (quote == std::string_view::npos) throw Error(where(begin), "a quote is opened and never closed");
+      field += rest_.substr(0, quote);
+      line_ += std::count(rest_.begin(), rest_.begin() + static_cast<std::ptrdiff_t>(quote), '\n');
+      rest_.remove_prefix(quote + 1);
+      if (!skip('"')) return field;
+      field += '"';
+    }
+  }
+
+  std::string_view rest_;
+  const std::string& name_;
+  std::int64_t line_ = 1;
+};
+
+}  // namespace
+
+std::optional<std::size_t> CsvTable::find(std::string_view column) const {
+  const auto found = std::find(columns.begin(), columns.end(), column);
+  if (found == columns.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - columns.begin());
+}
+
+std::size_t CsvTable::at(std::string_view column) const {
+  const auto found = find(column);
+  if (found) return *found;
+  throw Error(name + ":1", fmt::format("column '{}' is missing", column),
+              fmt::format("there are: {}", fmt::join(columns, ", ")));
+}
+
+std::string CsvTable::where(const CsvRecord& record) const {
+  return fmt::format("{}:{}", name, record.line);
+}
+
+CsvTable parse_csv(std::string_view text, const std::string& name) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // as spreadsheets write it
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  // Spreadsheets call UTF-16 "Unicode text".
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff") ||
+      text.find('\0') != std::string_view::npos)
+    throw Error(name, "is no UTF-8 text", "save it as CSV in UTF-8");
+  Parser parser(text, name);
+  CsvTable table;
+  table.name = name;
+  std::optional<CsvRecord> header = parser.next();
+  if (!header) throw Error(name, "is empty", "expected a line with the names of the columns");
+  table.columns = std::move(header->fields);
+  for (auto column = table.columns.begin(); column != table.columns.end(); ++column) {
+    if (std::find(table.columns.begin(), column, *column) != column)
+      throw Error(table.where(*header), fmt::format("column '{:.60}' is there twice", *column));
+  }
+  while (std::optional<CsvRecord> record = parser.next()) {
+    if (record->fields.size() != table.columns.size()) {
+      throw Error(table.where(*record),
+                  fmt::format("{} fields, the header has {}", record->fields.size(), table.columns.size()));
+    }
+    table.records.push_back(std::move(*record));
+  }
+  return table;
+}
+
+}  // namespace armilla

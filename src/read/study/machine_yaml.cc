@@ -1,0 +1,229 @@
+#include "read/machine_yaml.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "ir/derived/rank_ranges.h"
+#include "read/study/mapping_yaml.h"
+#include "zoo/zoo.h"
+
+namespace armilla {
+namespace {
+
+constexpr const char* kMachineKeys = "a machine has the keys 'device' and 'dimensions'";
+
+std::string read_name(const Config& config) {
+  const auto name = config.find("name");
+  if (!name) return std::filesystem::path(config.file()).stem().string();
+  if (name->text().empty()) throw Error(name->where(), "the name is empty");
+  return name->text();
+}
+
+std::string read_text(const Config& config, std::string_view key) {
+  const auto text = config.find(key);
+  return text ? text->text() : "";
+}
+
+// Every entry must be the name of a figure, or a typing mistake would pass as "verified".
+std::vector<std::string> read_unverified(const Config& config, const std::vector<std::string>& figures) {
+  std::vector<std::string> unverified;
+  const auto list = config.find("unverified");
+  if (!list) return unverified;
+  for (const Config& item : list->items()) {
+    const std::string name = item.text();
+    if (std::find(figures.begin(), figures.end(), name) == figures.end())
+      throw Error(item.where(), fmt::format("there is no figure '{:.60}' here", name),
+                  suggest(name, figures));
+    unverified.push_back(name);
+  }
+  return unverified;
+}
+
+// What the name of a device or machine ends in, once overrides have changed figures of the file.
+constexpr std::string_view kChanged = " (changed)";
+
+// Figures that the user set are no longer the file's.
+template <class Find>
+void drop_overrides(std::vector<std::string>& unverified, const Find& find) {
+  std::erase_if(unverified, [&](const std::string& figure) {
+    const std::optional<Config> value = find(figure);
+    return value && value->is_override();
+  });
+}
+
+void read_efficiency(const Config& config, std::string_view key, double& efficiency) {
+  const auto value = config.find(key);
+  if (!value) return;
+  efficiency = value->fraction();
+  if (!(efficiency > 0)) throw Error(value->where(), "an efficiency must be more than 0");
+}
+
+std::map<DType, FlopRate> read_matrix_rates(const Config& config) {
+  std::map<DType, FlopRate> rates;
+  for (const auto& [name, rate] : config.entries()) {
+    const auto dtype = dtype_from_name(name);
+    if (!dtype)
+      throw Error(rate.where(), fmt::format("unknown type '{:.60}'", name),
+                  suggest(name, std::span<const std::string_view>(dtype_names())));
+    rates[*dtype] = rate.flop_rate();
+  }
+  return rates;
+}
+
+Device read_device_or_name(const Config& config) {
+  return config.is_scalar() ? load_device(name_or_path(config), config.where()) : read_device(config);
+}
+
+// Sorted by rank. `size`: devices of the machine; 0: it grows with the plan.
+std::vector<OtherDevices> read_other_devices(const Config& config, std::int64_t size) {
+  std::vector<OtherDevices> others;
+  for (const Config& item : config.items()) {
+    const Config ranks = item.at("ranks");
+    const Device device = read_device_or_name(item.at("device"));
+    item.reject_unknown_keys();
+    const std::vector<RankRange> ranges = parse_rank_ranges(ranks.text(), ranks.where());
+    if (size > 0) check_rank_ranges(ranges, size, ranks.where());
+    for (const RankRange& range : ranges) {
+      for (const OtherDevices& other : others) {
+        if (range.first <= other.last && other.first <= range.last)
+          throw Error(ranks.where(),
+                      fmt::format("rank {} has two devices", std::max(range.first, other.first)));
+      }
+      others.push_back({range.first, range.last, device});
+    }
+  }
+  std::sort(others.begin(), others.end(),
+            [](const OtherDevices& a, const OtherDevices& b) { return a.first < b.first; });
+  return others;
+}
+
+Dimension read_dimension(const Config& config, std::size_t index) {
+  constexpr DimensionKind kKinds[] = {DimensionKind::ring, DimensionKind::fully_connected,
+                                      DimensionKind::switched};
+  std::vector<std::string_view> kinds;
+  for (const DimensionKind kind : kKinds) kinds.push_back(name_of(kind));
+  Dimension dimension;
+  const auto name = config.find("name");
+  dimension.name = name ? name->text() : fmt::format("dim{}", index);
+  dimension.kind = kKinds[config.at("kind").choice(kinds)];
+  dimension.size = config.at("size").count(1, INT32_MAX);
+  dimension.bandwidth = config.at("bandwidth").bandwidth();
+  dimension.latency = config.at("latency").time();
+  config.reject_unknown_keys();
+  return dimension;
+}
+
+std::vector<Dimension> read_dimensions(const Config& config) {
+  constexpr std::size_t kMost = 16;
+  const std::vector<Config> items = config.items();
+  if (items.empty()) throw Error(config.where(), "a machine has at least one dimension");
+  if (items.size() > kMost) throw Error(config.where(), fmt::format("more than {} dimensions", kMost));
+  std::vector<Dimension> dimensions;
+  std::int64_t ranks = 1;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    Dimension dimension = read_dimension(items[i], i);
+    ranks *= dimension.size;  // both below 2^31
+    if (ranks > INT32_MAX)
+      throw Error(items[i].where(), fmt::format("the machine has more than {} devices here", INT32_MAX));
+    for (const Dimension& other : dimensions) {
+      if (other.name == dimension.name)
+        throw Error(items[i].where(), fmt::format("two dimensions are called '{:.60}'", other.name));
+    }
+    dimensions.push_back(std::move(dimension));
+  }
+  return dimensions;
+}
+
+}  // namespace
+
+Device read_device(const Config& config) {
+  require_mapping(config, "a device", "a device has the keys 'memory', 'memory_bandwidth' and 'vector_rate'");
+  Device device;
+  device.name = read_name(config);
+  device.description = read_text(config, "description");
+  device.memory = config.at("memory").bytes();
+  if (device.memory.value < 1) throw Error(config.at("memory").where(), "a device needs memory");
+  device.memory_bandwidth = config.at("memory_bandwidth").bandwidth();
+  device.vector_rate = config.at("vector_rate").flop_rate();
+  if (const auto host = config.find("host_bandwidth")) device.host_bandwidth = host->bandwidth();
+  if (const auto reserved = config.find("reserved")) device.reserved = reserved->bytes();
+  if (const auto buffers = config.find("communicator_buffers"))
+    device.communicator_buffers = buffers->bytes();
+  if (device.reserved >= device.memory)
+    throw Error(config.at("reserved").where(), "leaves nothing of the memory");
+  std::vector<std::string> figures = {
+      "memory",      "reserved",          "communicator_buffers", "memory_bandwidth",  "host_bandwidth",
+      "vector_rate", "matrix_efficiency", "vector_efficiency",    "memory_efficiency", "launch_overhead"};
+  if (const auto rates = config.find("matrix_rate")) {
+    device.matrix_rate = read_matrix_rates(*rates);
+    for (const auto& [dtype, rate] : device.matrix_rate)
+      figures.push_back(fmt::format("matrix_rate.{}", name_of(dtype)));
+  }
+  read_efficiency(config, "matrix_efficiency", device.matrix_efficiency);
+  read_efficiency(config, "vector_efficiency", device.vector_efficiency);
+  read_efficiency(config, "memory_efficiency", device.memory_efficiency);
+  if (const auto overhead = config.find("launch_overhead")) device.launch_overhead = overhead->time();
+  device.source = read_text(config, "source");
+  device.unverified = read_unverified(config, figures);
+  if (config.has_overrides()) {
+    device.name += kChanged;
+    const auto rates = config.find("matrix_rate");
+    drop_overrides(device.unverified, [&](const std::string& figure) {
+      constexpr std::string_view kRate = "matrix_rate.";
+      return figure.starts_with(kRate) ? rates->find(figure.substr(kRate.size())) : config.find(figure);
+    });
+  }
+  config.reject_unknown_keys();
+  return device;
+}
+
+Machine read_machine(const Config& config) {
+  require_mapping(config, "a machine", kMachineKeys);
+  if (!config.has("dimensions") && (config.has("memory_bandwidth") || config.has("model"))) {
+    throw Error(config.where(),
+                config.has("model") ? "is a study, not a machine" : "is a device, not a machine",
+                kMachineKeys);
+  }
+  Machine machine;
+  machine.name = read_name(config);
+  machine.description = read_text(config, "description");
+  machine.device = read_device_or_name(config.at("device"));
+  machine.dimensions = read_dimensions(config.at("dimensions"));
+  if (const auto elastic = config.find("elastic")) machine.elastic = elastic->boolean();
+  if (const auto devices = config.find("devices"))
+    machine.others = read_other_devices(*devices, machine.elastic ? 0 : rank_count(machine));
+  machine.source = read_text(config, "source");
+  std::vector<std::string> figures;
+  for (const Dimension& dimension : machine.dimensions) {
+    figures.push_back(dimension.name + ".bandwidth");
+    figures.push_back(dimension.name + ".latency");
+  }
+  machine.unverified = read_unverified(config, figures);
+  if (config.has_overrides()) {
+    machine.name += kChanged;
+    const std::vector<Config> items = config.at("dimensions").items();
+    drop_overrides(machine.unverified, [&](const std::string& figure) {
+      const std::size_t dot = figure.rfind('.');
+      const auto dimension =
+          std::find_if(machine.dimensions.begin(), machine.dimensions.end(),
+                       [&](const Dimension& one) { return one.name == figure.substr(0, dot); });
+      return items[static_cast<std::size_t>(dimension - machine.dimensions.begin())].find(
+          figure.substr(dot + 1));
+    });
+  }
+  config.reject_unknown_keys();
+  validate_machine(machine);
+  return machine;
+}
+
+std::string name_or_path(const Config& config) {
+  const std::string text = config.text();
+  if (text.empty()) throw Error(config.where(), "the name is empty");
+  return !is_path(text) || text.starts_with('/') ? text : config.folder() + text;
+}
+
+}  // namespace armilla

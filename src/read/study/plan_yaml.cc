@@ -1,0 +1,238 @@
+#include "read/study/plan_yaml.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "base/units_text.h"
+#include "read/study/choice_yaml.h"
+
+namespace armilla {
+namespace {
+
+// More stages than any model has blocks; keeps a list from growing with a typing mistake.
+constexpr std::size_t kMostStages = 65536;
+
+void set(const Config& config, std::string_view key, std::optional<std::int64_t>& value) {
+  if (const auto given = config.find(key)) value = given->count(1, INT32_MAX);
+}
+void set(const Config& config, std::string_view key, std::int64_t& value, std::int64_t lowest = 1) {
+  if (const auto given = config.find(key)) value = given->count(lowest, INT32_MAX);
+}
+void set(const Config& config, std::string_view key, bool& value) {
+  if (const auto given = config.find(key)) value = given->boolean();
+}
+void set_bucket(const Config& config, std::string_view key, Bytes& value) {
+  const auto given = config.find(key);
+  if (!given) return;
+  value = given->bytes();
+  if (value.value < 1) throw Error(given->where(), "a gradient bucket must hold at least 1 byte");
+}
+
+// What other tools call a type.
+constexpr std::pair<std::string_view, std::string_view> kSpelledOut[] = {
+    {"bfloat16", "bf16"}, {"float16", "fp16"}, {"half", "fp16"},  {"float32", "fp32"},
+    {"float", "fp32"},    {"float64", "fp64"}, {"float8", "fp8"}, {"tfloat32", "tf32"}};
+
+DType read_floating(const Config& config) {
+  for (const auto& [spelled, name] : kSpelledOut) {
+    if (config.is_scalar() && config.text() == spelled) {
+      throw Error(config.where(), fmt::format("unknown value '{}'", spelled),
+                  fmt::format("did you mean '{}'?", name));
+    }
+  }
+  std::vector<std::string_view> names;
+  for (const std::string_view name : dtype_names()) {
+    if (is_floating(*dtype_from_name(name))) names.push_back(name);
+  }
+  return *dtype_from_name(names[config.choice(names)]);
+}
+void set(const Config& config, std::string_view key, DType& value) {
+  if (const auto given = config.find(key)) value = read_floating(*given);
+}
+
+void refuse_both(const Config& config, std::string_view key, std::string_view other, std::string_view hint) {
+  const auto given = config.find(key);
+  if (given && config.has(other))
+    throw Error(given->where(), fmt::format("is given beside plan.{}", other), std::string(hint));
+}
+
+void read_degrees(const Config& config, PlanRequest& request) {
+  Plan& plan = request.plan;
+  set(config, "ranks", request.ranks);
+  if (const auto ranks = config.find("ranks")) request.ranks_where = ranks->where();
+  set(config, "tensor", request.tensor);
+  set(config, "pipeline", request.pipeline);
+  set(config, "context", request.context);
+  set(config, "data", request.data);
+  set(config, "expert", plan.expert);
+  set(config, "expert_tensor", plan.expert_tensor);
+  set(config, "virtual_stages", plan.virtual_stages);
+}
+
+void read_batch(const Config& config, PlanRequest& request) {
+  set(config, "batch", request.batch);
+  // Of all ranks together, so it may pass what one of them can take.
+  if (const auto global = config.find("global_batch")) request.global_batch = global->count(1);
+  set(config, "micro_batch", request.micro_batch);
+  set(config, "micro_batches", request.micro_batches);
+  refuse_both(config, "global_batch", "batch", "give one: of all ranks, or of one");
+}
+
+void read_stage_blocks(const Config& config, PlanRequest& request) {
+  const auto given = config.find("stage_blocks");
+  if (!given) return;
+  if (given->is_scalar() && given->text() == "balanced") {
+    request.balance_stages = true;
+    return;
+  }
+  if (!given->is_list())
+    throw Error(given->where(), "expected 'balanced' or a list with the blocks of every stage",
+                "for example [11, 12, 12, 11]");
+  const std::vector<Config> items = given->items();
+  if (items.empty() || items.size() > kMostStages)
+    throw Error(given->where(), fmt::format("a list of {} stages", items.size()),
+                "give one number for every stage");
+  for (const Config& item : items) request.plan.stage_blocks.push_back(item.count(0, INT32_MAX));
+}
+
+void read_pipeline(const Config& config, PlanRequest& request) {
+  Plan& plan = request.plan;
+  if (const auto schedule = config.find("schedule")) {
+    plan.schedule = read_choice(
+        *schedule, {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved,
+                    PipelineSchedule::zb_h1, PipelineSchedule::zb_v, PipelineSchedule::dualpipe,
+                    PipelineSchedule::pipedream_2bw});
+  }
+  read_stage_blocks(config, request);
+  set(config, "overlap_pipeline", plan.overlap_pipeline);
+}
+
+void read_tensor_and_experts(const Config& config, Plan& plan) {
+  set(config, "sequence_parallel", plan.sequence_parallel);
+  set(config, "overlap_tensor", plan.overlap_tensor);
+  if (const auto method = config.find("context_method"))
+    plan.context_method = read_choice(*method, {ContextMethod::ring, ContextMethod::all_to_all});
+  if (const auto load = config.find("expert_load"))
+    plan.expert_load = read_choice(*load, {ExpertLoad::uniform, ExpertLoad::zipf, ExpertLoad::random});
+  if (const auto skew = config.find("expert_skew")) {
+    constexpr double kMost = 100;
+    plan.expert_skew = parse_real(skew->text(), skew->where());
+    if (!(plan.expert_skew >= 0 && plan.expert_skew <= kMost))
+      throw Error(skew->where(), fmt::format("a skew of {}", plan.expert_skew),
+                  fmt::format("expected 0 to {}", kMost));
+  }
+  if (const auto dispatch = config.find("expert_dispatch"))
+    plan.expert_dispatch = read_choice(
+        *dispatch, {ExpertDispatch::automatic, ExpertDispatch::per_expert, ExpertDispatch::deduplicated});
+  set(config, "dispatch_type", plan.dispatch_dtype);
+  if (const auto seed = config.find("seed")) plan.seed = static_cast<std::uint64_t>(seed->count(0));
+}
+
+void read_offload(const Config& config, Plan& plan) {
+  const auto offload = config.find("offload");
+  if (!offload) return;
+  const std::vector<std::string_view> kinds = {"none", "optimizer", "activations"};
+  const std::vector<Config> items = offload->is_list() ? offload->items() : std::vector{*offload};
+  for (const Config& item : items) {
+    const std::size_t kind = item.choice(kinds);
+    if (kind == 0 && items.size() > 1) throw Error(item.where(), "'none' stands beside something");
+    plan.offload_optimizer |= kind == 1;
+    plan.offload_activations |= kind == 2;
+  }
+}
+
+void read_data(const Config& config, PlanRequest& request) {
+  Plan& plan = request.plan;
+  set_bucket(config, "bucket", plan.bucket);
+  set_bucket(config, "first_bucket", plan.first_bucket);
+  set(config, "overlap", plan.overlap);
+  set(config, "overlap_parameters", plan.overlap_parameters);
+  if (const auto zero = config.find("zero")) plan.zero_stage = static_cast<int>(zero->count(0, 3));
+  set(config, "prefetch", plan.prefetch);
+  set(config, "reshard", plan.reshard);
+  set(config, "hybrid_shard", plan.hybrid_shard, 0);
+  if (const auto optimizer = config.find("optimizer"))
+    request.optimizer = read_choice(*optimizer, {Optimizer::sgd, Optimizer::momentum, Optimizer::adam});
+  read_offload(config, plan);
+  set(config, "accumulation_fusion", plan.accumulation_fusion);
+}
+
+void read_types(const Config& config, PlanRequest& request) {
+  if (const auto precision = config.find("precision")) request.precision = read_floating(*precision);
+  set(config, "weight_type", request.plan.weight_dtype);
+  set(config, "gradient_type", request.plan.gradient_dtype);
+  set(config, "parameter_type", request.plan.parameter_dtype);
+}
+
+void read_recompute(const Config& config, Plan& plan) {
+  if (const auto recompute = config.find("recompute")) {
+    plan.recompute =
+        read_choice(*recompute, {Recompute::none, Recompute::selective, Recompute::full, Recompute::block});
+  }
+  const auto blocks = config.find("recompute_blocks");
+  if (!blocks && plan.recompute == Recompute::block)
+    throw Error(config.at("recompute").where(), "which blocks to recompute is missing",
+                "give plan.recompute_blocks, how many of every model chunk");
+  if (!blocks) return;
+  plan.recompute_blocks = blocks->count(0, INT32_MAX);
+  if (config.has("recompute") && plan.recompute != Recompute::block) {
+    throw Error(blocks->where(), fmt::format("is given beside recompute '{}'", name_of(plan.recompute)),
+                "plan.recompute_blocks goes with plan.recompute block");
+  }
+  plan.recompute = Recompute::block;
+}
+
+// "tensor-context-data-pipeline" or a list, innermost first.
+void read_order(const Config& config, Plan& plan) {
+  const auto order = config.find("order");
+  if (!order) return;
+  const std::vector<std::string_view> names = {"tensor", "context", "data", "pipeline"};
+  std::vector<std::string> words;
+  if (order->is_scalar()) {
+    std::string text = order->text();
+    for (std::size_t dash; (dash = text.find('-')) != std::string::npos; text.erase(0, dash + 1))
+      words.push_back(text.substr(0, dash));
+    words.push_back(text);
+  } else {
+    for (const Config& item : order->items()) words.push_back(item.text());
+  }
+  plan.order.clear();
+  for (const std::string& word : words) {
+    const auto found = std::find(names.begin(), names.end(), word);
+    if (found == names.end())
+      throw Error(order->where(), fmt::format("unknown axis '{:.60}'", word),
+                  suggest(word, std::span<const std::string_view>(names)));
+    const Axis axis = static_cast<Axis>(found - names.begin());
+    if (std::find(plan.order.begin(), plan.order.end(), axis) != plan.order.end())
+      throw Error(order->where(), fmt::format("the axis '{}' is named twice", word));
+    plan.order.push_back(axis);
+  }
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (std::find(plan.order.begin(), plan.order.end(), static_cast<Axis>(i)) == plan.order.end())
+      throw Error(order->where(), fmt::format("the axis '{}' is missing", names[i]),
+                  "name all four, innermost first: tensor-context-data-pipeline");
+  }
+}
+
+}  // namespace
+
+PlanRequest read_plan(const Config& config) {
+  PlanRequest request;
+  request.where = config.where();
+  read_degrees(config, request);
+  read_batch(config, request);
+  read_pipeline(config, request);
+  read_tensor_and_experts(config, request.plan);
+  read_data(config, request);
+  read_types(config, request);
+  read_recompute(config, request.plan);
+  read_order(config, request.plan);
+  config.reject_unknown_keys();
+  for (const std::string& key : config.keys()) request.places.emplace(key, config.at(key).where());
+  return request;
+}
+
+}  // namespace armilla

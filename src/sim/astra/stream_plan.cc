@@ -1,0 +1,295 @@
+#include "sim/astra/stream_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "base/error.h"
+#include "collective/algorithm.h"
+#include "sim/astra/themis.h"
+
+namespace armilla {
+namespace {
+
+bool is_power_of_two(std::int64_t n) {
+  return std::has_single_bit(static_cast<std::uint64_t>(n));
+}
+std::int32_t log2_of(std::int64_t n) {
+  return static_cast<std::int32_t>(std::bit_width(static_cast<std::uint64_t>(n))) - 1;
+}
+
+std::vector<double> bandwidths_of(const SystemLayer& system, const std::vector<std::size_t>& physical) {
+  std::vector<double> bandwidths;
+  for (const std::size_t d : physical) {
+    const StreamDimension& dimension = system.dimensions[d];
+    double links = 1;
+    if (system.semantics == Semantics::astra1) {
+      std::int64_t count = dimension.links;
+      if (dimension.kind == DimensionKind::ring) count -= count % 2;
+      if (dimension.kind == DimensionKind::fully_connected && dimension.size > 1)
+        count -= count % (dimension.size - 1);
+      links = static_cast<double>(count);
+    }
+    bandwidths.push_back(dimension.bandwidth * links);
+  }
+  return bandwidths;
+}
+
+}  // namespace
+
+std::int64_t final_bytes(const StreamPhase& phase) {
+  if (phase.method == StreamMethod::double_binary_tree) return phase.bytes;
+  if (phase.kind == CollectiveKind::reduce_scatter) return phase.bytes / phase.ranks;
+  if (phase.kind == CollectiveKind::all_gather) {
+    std::int64_t bytes = 0;
+    return __builtin_mul_overflow(phase.bytes, phase.ranks, &bytes) ? INT64_MAX : bytes;
+  }
+  return phase.bytes;
+}
+
+// Odd sizes lose bytes on the way down.
+std::int64_t halving_doubling_bytes(const StreamPhase& phase, std::int32_t packet) {
+  const std::int32_t steps = log2_of(phase.ranks);
+  if (phase.kind == CollectiveKind::all_gather) return phase.bytes << std::min(packet, 40);
+  std::int64_t bytes = phase.bytes / 2;
+  if (phase.kind == CollectiveKind::reduce_scatter) return bytes >> std::min(packet, 62);
+  if (packet < steps) return bytes >> packet;
+  return (bytes >> steps) << std::min(packet - steps + 1, 40);
+}
+
+StreamPlanner::StreamPlanner(const SystemLayer& system) : system_(system) {
+  std::int64_t stride = 1;
+  const auto add = [&](std::size_t dimension, std::int64_t size) {
+    sizes_.push_back(size);
+    strides_.push_back(stride);
+    physical_.push_back(dimension);
+    stride *= size;
+  };
+  for (std::size_t d = 0; d < system.dimensions.size(); ++d) {
+    const std::int64_t size = system.dimensions[d].size;
+    if (static_cast<std::int32_t>(d) == system.split_dimension) {
+      add(d, system.split_first);
+      add(d, size / system.split_first);
+    } else {
+      add(d, size);
+    }
+  }
+  if (system.inter_dimension == InterDimensionOrder::themis ||
+      system.inter_dimension == InterDimensionOrder::themis_flex) {
+    themis_ = std::make_unique<Themis>(sizes_, bandwidths_of(system, physical_),
+                                       system.inter_dimension == InterDimensionOrder::themis_flex,
+                                       system.gap_denominator);
+  }
+}
+
+StreamPlanner::~StreamPlanner() = default;
+
+StreamPlanner::ChunkSizes StreamPlanner::chunk_sizes(const CollectiveCall& call,
+                                                     std::int64_t group_size) const {
+  ChunkSizes sizes{call.bytes.value, 0};
+  if (call.kind == CollectiveKind::all_gather) sizes.total /= group_size;
+  sizes.chunk = sizes.total / system_.splits;
+  const std::int64_t world = rank_count(system_);
+  const bool raises = system_.semantics != Semantics::astra1 && call.kind != CollectiveKind::all_gather;
+  if (raises && world > sizes.chunk) {
+    sizes.chunk = world;
+    sizes.total = system_.splits * world;
+  }
+  // The peers loop for ever on less than one byte per chunk.
+  sizes.chunk = std::max<std::int64_t>(sizes.chunk, 1);
+  sizes.total = std::max<std::int64_t>(sizes.total, 1);
+  return sizes;
+}
+
+void StreamPlanner::first_rank_issues(Time now) {
+  if (!themis_ || now == last_issue_) return;
+  themis_->forget_loads();
+  last_issue_ = now;
+}
+
+std::vector<StreamAlgorithm> StreamPlanner::algorithms(CollectiveKind kind) const {
+  const auto found = system_.algorithms.find(kind);
+  return found == system_.algorithms.end() ? std::vector<StreamAlgorithm>{} : found->second;
+}
+
+std::vector<std::size_t> StreamPlanner::dimension_order(CollectiveKind kind, std::uint32_t mask,
+                                                        std::int64_t chunk, std::int64_t& remaining,
+                                                        std::int64_t& bytes) {
+  std::vector<std::size_t> order(sizes_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (kind == CollectiveKind::all_gather) std::reverse(order.begin(), order.end());
+  if (themis_ && kind != CollectiveKind::all_to_all) {
+    Themis::Choice choice = themis_->next_chunk(kind, mask, chunk, remaining);
+    bytes = choice.bytes;
+    remaining -= bytes;
+    return std::move(choice.order);
+  }
+  if (system_.inter_dimension == InterDimensionOrder::round_robin) {
+    std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(turn_), order.end());
+    turn_ = (turn_ + 1) % sizes_.size();
+  }
+  // ASTRA-sim 2 makes the last chunk as large as the others, 1.0 as small as it is.
+  bytes = system_.semantics == Semantics::astra1 ? std::min(chunk, remaining) : chunk;
+  remaining -= std::min(chunk, remaining);
+  return order;
+}
+
+std::vector<StreamPhase> StreamPlanner::next_chunk(const CollectiveCall& call, std::uint32_t mask,
+                                                   std::int64_t group_size, std::int64_t chunk,
+                                                   std::int64_t& remaining) {
+  std::vector<StreamPhase> phases;
+  if (call.custom >= 0) {
+    remaining = 0;
+    StreamPhase& phase = phases.emplace_back();
+    phase.method = StreamMethod::custom;
+    phase.kind = call.kind;
+    phase.dimension = kFlatStream;
+    phase.ranks = static_cast<std::int32_t>(group_size);
+    phase.bytes = call.bytes.value;
+    return phases;
+  }
+  const std::vector<StreamAlgorithm> named = algorithms(call.kind);
+  const bool native_kind = call.kind == CollectiveKind::all_reduce ||
+                           call.kind == CollectiveKind::reduce_scatter ||
+                           call.kind == CollectiveKind::all_gather || call.kind == CollectiveKind::all_to_all;
+  const bool flat = std::any_of(named.begin(), named.end(), [](const StreamAlgorithm& a) { return a.flat; });
+  const bool aware =
+      call.kind == CollectiveKind::all_reduce && system_.decomposition != Decomposition::baseline;
+  if (!native_kind || mask == 0 || flat) {
+    std::int64_t bytes = system_.semantics == Semantics::astra1 ? std::min(chunk, remaining) : chunk;
+    remaining -= std::min(chunk, remaining);
+    if (group_size == 1) return phases;
+    StreamAlgorithm algorithm;
+    if (!named.empty() && (flat || named.size() == 1)) algorithm = named.front();
+    StreamPhase phase = make_phase(call.kind, algorithm, kFlatStream, group_size, bytes,
+                                   aware ? QueueShare::first : QueueShare::any);
+    phase.local = mask == 0;
+    if (!native_kind) use_schedule(phase, algorithms_that_perform(call.kind).front(), call.root);
+    phases.push_back(phase);
+    return phases;
+  }
+  std::int64_t bytes = 0;
+  const std::vector<std::size_t> order = dimension_order(call.kind, mask, chunk, remaining, bytes);
+  return grid_phases(call.kind, mask, order, bytes);
+}
+
+// A list of algorithms shorter than the dimensions leaves the outer ones out, as in the peer.
+std::vector<StreamPhase> StreamPlanner::grid_phases(CollectiveKind kind, std::uint32_t mask,
+                                                    const std::vector<std::size_t>& order,
+                                                    std::int64_t bytes) {
+  const std::vector<StreamAlgorithm> named = algorithms(kind);
+  std::vector<std::size_t> used;
+  for (const std::size_t d : order) {
+    // The file names algorithms per physical dimension; both halves of a split one have the same.
+    if (takes_part(d, mask) && physical_[d] < named.size()) used.push_back(d);
+  }
+  std::vector<StreamPhase> phases;
+  const auto add = [&](CollectiveKind phase_kind, std::size_t d, QueueShare share) {
+    phases.push_back(
+        make_phase(phase_kind, named[physical_[d]], static_cast<std::int32_t>(d), sizes_[d], bytes, share));
+    bytes = final_bytes(phases.back());
+  };
+  if (kind != CollectiveKind::all_reduce || system_.decomposition == Decomposition::baseline) {
+    for (const std::size_t d : used) add(kind, d, QueueShare::any);
+    return phases;
+  }
+  const bool halves = system_.semantics != Semantics::astra1;
+  const QueueShare up = halves ? QueueShare::first : QueueShare::any;
+  const QueueShare down = halves ? QueueShare::second : QueueShare::any;
+  // Themis gives every dimension a reduce-scatter and an all-gather; otherwise the last one turns round at
+  // once.
+  const std::size_t turning = themis_ ? used.size() : used.empty() ? 0 : used.size() - 1;
+  for (std::size_t i = 0; i < turning; ++i) add(CollectiveKind::reduce_scatter, used[i], up);
+  if (turning < used.size()) add(CollectiveKind::all_reduce, used[turning], up);
+  for (std::size_t i = turning; i-- > 0;) add(CollectiveKind::all_gather, used[i], down);
+  return phases;
+}
+
+StreamPhase StreamPlanner::make_phase(CollectiveKind kind, const StreamAlgorithm& algorithm,
+                                      std::int32_t dimension, std::int64_t ranks, std::int64_t bytes,
+                                      QueueShare share) {
+  StreamPhase phase;
+  phase.kind = kind;
+  phase.dimension = dimension;
+  if (dimension != kFlatStream) phase.stride = strides_[static_cast<std::size_t>(dimension)];
+  phase.queue_level = std::max(dimension, 0);
+  phase.share = share;
+  phase.ranks = static_cast<std::int32_t>(ranks);
+  phase.bytes = bytes;
+  choose_method(phase, algorithm);
+  return phase;
+}
+
+void StreamPlanner::choose_method(StreamPhase& phase, const StreamAlgorithm& algorithm) {
+  const std::int32_t n = phase.ranks;
+  const bool reduces_all = phase.kind == CollectiveKind::all_reduce;
+  switch (algorithm.kind) {
+    case StreamAlgorithmKind::ring:
+      phase.method = StreamMethod::ring;
+      phase.each = phase.kind == CollectiveKind::all_gather ? phase.bytes : phase.bytes / n;
+      phase.sends = reduces_all ? 2 * (n - 1) : n - 1;
+      if (phase.kind == CollectiveKind::all_to_all)
+        phase.sends =
+            static_cast<std::int32_t>(std::min<std::int64_t>(std::int64_t{n} * (n - 1) / 2, INT32_MAX));
+      return;
+    case StreamAlgorithmKind::direct:
+      phase.method = StreamMethod::direct;
+      phase.each = phase.kind == CollectiveKind::all_gather ? phase.bytes : phase.bytes / n;
+      phase.sends = reduces_all ? 2 * (n - 1) : n - 1;
+      phase.parallel = algorithm.window > 0 ? std::min(algorithm.window, n - 1) : n - 1;
+      phase.slots = n - 1;
+      return;
+    case StreamAlgorithmKind::halving_doubling:
+      if (!is_power_of_two(n) || phase.kind == CollectiveKind::all_to_all) {
+        const bool performs = phase.kind != CollectiveKind::all_to_all;
+        notes_.insert(fmt::format(
+            "halvingDoubling {}: {}",
+            performs ? fmt::format("among {} ranks, no power of two", n) : std::string("of an all-to-all"),
+            performs ? "the ranks beyond the power of two join by an extra step before and after"
+                     : "direct is used, as halving-doubling cannot"));
+        use_schedule(phase, performs ? "halving-doubling" : "direct");
+        return;
+      }
+      phase.method = StreamMethod::halving_doubling;
+      phase.sends = (reduces_all ? 2 : 1) * log2_of(n);
+      phase.slots = phase.sends;
+      return;
+    case StreamAlgorithmKind::double_binary_tree: {
+      if (!is_power_of_two(n)) {
+        notes_.insert(
+            fmt::format("doubleBinaryTree among {} ranks, no power of two: a tree of any size is used", n));
+        use_schedule(phase, reduces_all ? "double-binary-tree" : "ring");
+        return;
+      }
+      if (!reduces_all) {
+        notes_.insert(fmt::format("doubleBinaryTree in {}: a whole all-reduce runs, as in ASTRA-sim",
+                                  name_of(phase.kind)));
+      }
+      phase.method = StreamMethod::double_binary_tree;
+      phase.each = phase.bytes;
+      phase.first_is_root = trees_[{phase.kind, phase.dimension}]++ % 2 == 1;
+      phase.slots = 3;
+      return;
+    }
+  }
+}
+
+void StreamPlanner::use_schedule(StreamPhase& phase, std::string_view algorithm, std::int32_t root) {
+  std::int64_t bytes = phase.bytes;
+  if (phase.kind == CollectiveKind::all_gather) bytes = final_bytes(phase);  // schedules count the output
+  auto& schedule = schedules_[{phase.kind, std::string(algorithm), phase.ranks, bytes, root}];
+  if (!schedule) {
+    schedule =
+        std::make_unique<Schedule>(Algorithm(algorithm, "collective algorithm")
+                                       .schedule({phase.kind, phase.ranks, Bytes(bytes), root, 0, false}));
+  }
+  phase.method = StreamMethod::scheduled;
+  phase.schedule = schedule.get();
+  phase.slots = 1;
+  for (const RankSchedule& role : schedule->roles)
+    phase.slots = std::max(phase.slots, static_cast<std::int32_t>(role.steps.size()));
+}
+
+}  // namespace armilla

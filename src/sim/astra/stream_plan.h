@@ -1,0 +1,126 @@
+// Into which phases ASTRA-sim's system layer cuts a chunk of a collective ("stream"): one phase per dimension
+// and direction, each with its algorithm, its size and the queue it waits in.
+//
+// Sources: astra-sim 2.x Sys::generate_collective, determine_chunk_size,
+// CommunicatorGroup::get_collective_plan, QueueLevels; 1.0 differs in the chunk size and in using all queues
+// of a dimension both ways. Sizes: all-reduce, reduce-scatter, all-to-all: a rank's input; all-gather: its
+// shard (as ASTRA-sim counts).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "collective/schedule.h"
+#include "ir/formats/system_layer.h"
+#include "ir/graph.h"
+
+namespace armilla {
+
+inline constexpr std::int32_t kFlatStream = -1;  // a phase over all members, not along a dimension
+
+enum class StreamMethod : std::uint8_t {
+  ring,
+  direct,
+  halving_doubling,
+  double_binary_tree,
+  scheduled,  // by a Schedule: what the peer's algorithms cannot do (any size, any kind)
+  custom
+};
+
+// Of the queues of a dimension: any in turn, those of the first half in turn, those of the second.
+enum class QueueShare : std::uint8_t { any, first, second };
+
+struct StreamPhase {
+  StreamMethod method = StreamMethod::ring;
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  std::int32_t dimension = 0;    // logical, or kFlatStream
+  std::int64_t stride = 0;       // of the dimension, in ranks
+  std::int32_t queue_level = 0;  // logical dimension whose queues it waits in
+  QueueShare share = QueueShare::any;
+  bool local = false;          // within a communicator: endpoint delay is fixed, counters differ
+  bool first_is_root = false;  // double binary tree: which of the two trees
+  std::int32_t ranks = 2;
+  std::int64_t bytes = 0;              // at its beginning
+  std::int64_t each = 0;               // of a message, where all are alike
+  std::int32_t sends = 0;              // messages each rank sends: "stream count"
+  std::int32_t parallel = 1;           // at once: "parallel reduce"
+  std::int32_t slots = 1;              // distinct places of messages a rank receives
+  const Schedule* schedule = nullptr;  // scheduled
+};
+
+// Bytes of the chunk once the phase is through.
+std::int64_t final_bytes(const StreamPhase& phase);
+// Of halving-doubling, whose sizes are halved and doubled one message after the other.
+std::int64_t halving_doubling_bytes(const StreamPhase& phase, std::int32_t packet);
+// Bytes of the phase's message number `packet`.
+inline std::int64_t message_bytes(const StreamPhase& phase, std::int32_t packet) {
+  return phase.method == StreamMethod::halving_doubling ? halving_doubling_bytes(phase, packet) : phase.each;
+}
+
+class Themis;
+
+// Makes the phases. State is the peer's: counters per dimension, loads of the Themis scheduler.
+class StreamPlanner {
+ public:
+  explicit StreamPlanner(const SystemLayer& system);
+  StreamPlanner(const StreamPlanner&) = delete;
+  StreamPlanner& operator=(const StreamPlanner&) = delete;
+  ~StreamPlanner();
+
+  const std::vector<std::int64_t>& logical_sizes() const { return sizes_; }
+  const std::vector<std::int64_t>& logical_strides() const { return strides_; }
+  std::int32_t queues_per_level() const { return static_cast<std::int32_t>(system_.queues_per_dimension); }
+
+  struct ChunkSizes {
+    std::int64_t total, chunk;
+  };
+  // `total` in ASTRA-sim's sense; raised where the peer raises it. Throws Error for sizes that never end
+  // there.
+  ChunkSizes chunk_sizes(const CollectiveCall& call, std::int64_t group_size) const;
+
+  // Rank 0 issues a collective: Themis forgets its loads when time has moved on.
+  void first_rank_issues(Time now);
+
+  // The next chunk of `call`; takes its bytes out of `remaining`. `group_size` ranks of a family whose
+  // groups span `mask` (0: a communicator).
+  std::vector<StreamPhase> next_chunk(const CollectiveCall& call, std::uint32_t mask, std::int64_t group_size,
+                                      std::int64_t chunk, std::int64_t& remaining);
+
+  // What was done otherwise than the peer would, one sentence each.
+  const std::set<std::string>& notes() const { return notes_; }
+
+ private:
+  bool takes_part(std::size_t dimension, std::uint32_t mask) const {
+    return sizes_[dimension] > 1 && (mask >> dimension & 1);
+  }
+  std::vector<StreamAlgorithm> algorithms(CollectiveKind kind) const;
+  std::vector<std::size_t> dimension_order(CollectiveKind kind, std::uint32_t mask, std::int64_t chunk,
+                                           std::int64_t& remaining, std::int64_t& bytes);
+  std::vector<StreamPhase> grid_phases(CollectiveKind kind, std::uint32_t mask,
+                                       const std::vector<std::size_t>& order, std::int64_t bytes);
+  StreamPhase make_phase(CollectiveKind kind, const StreamAlgorithm& algorithm, std::int32_t dimension,
+                         std::int64_t ranks, std::int64_t bytes, QueueShare share);
+  void choose_method(StreamPhase& phase, const StreamAlgorithm& algorithm);
+  void use_schedule(StreamPhase& phase, std::string_view algorithm, std::int32_t root = 0);
+
+  const SystemLayer& system_;
+  std::vector<std::int64_t> sizes_, strides_;  // logical
+  std::vector<std::size_t> physical_;          // dimension of each logical one
+  std::size_t turn_ = 0;                       // of the round-robin order
+  std::map<std::pair<CollectiveKind, std::int32_t>, std::int64_t>
+      trees_;  // how many trees were made, by topology
+  std::unique_ptr<Themis> themis_;
+  Time last_issue_{};
+  std::map<std::tuple<CollectiveKind, std::string, std::int32_t, std::int64_t, std::int32_t>,
+           std::unique_ptr<Schedule>>
+      schedules_;
+  std::set<std::string> notes_;
+};
+
+}  // namespace armilla

@@ -1,0 +1,49 @@
+#include "sim/engine/chunk_scheduler.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace armilla {
+namespace {
+
+// True when `a` goes after `b`: the heap keeps the one that goes first on top.
+struct GoesAfter {
+  ChunkOrder order;
+
+  bool operator()(const WaitingChunk& a, const WaitingChunk& b) const {
+    if (order == ChunkOrder::priority && a.priority != b.priority) return a.priority < b.priority;
+    if (order == ChunkOrder::lifo && a.issued != b.issued) return a.issued < b.issued;
+    return std::tie(a.issued, a.chunk, a.phase) > std::tie(b.issued, b.chunk, b.phase);
+  }
+};
+
+}  // namespace
+
+ChunkScheduler::ChunkScheduler(std::size_t ranks, std::int64_t active_limit, ChunkOrder order)
+    : active_limit_(active_limit), order_(order), ranks_(ranks) {}
+
+ChunkScheduler::Queue& ChunkScheduler::at(std::int32_t rank, std::uint32_t queue) {
+  std::vector<Queue>& queues = ranks_[static_cast<std::size_t>(rank)];
+  auto found = std::lower_bound(queues.begin(), queues.end(), queue,
+                                [](const Queue& known, std::uint32_t name) { return known.name < name; });
+  if (found == queues.end() || found->name != queue) found = queues.insert(found, {queue, {}, 0});
+  return *found;
+}
+
+void ChunkScheduler::add(std::int32_t rank, std::uint32_t queue, const WaitingChunk& chunk) {
+  std::vector<WaitingChunk>& waiting = at(rank, queue).waiting;
+  waiting.push_back(chunk);
+  std::push_heap(waiting.begin(), waiting.end(), GoesAfter{order_});
+}
+
+std::optional<WaitingChunk> ChunkScheduler::next(std::int32_t rank, std::uint32_t queue) {
+  Queue& here = at(rank, queue);
+  if (here.waiting.empty() || here.active >= active_limit_) return std::nullopt;
+  std::pop_heap(here.waiting.begin(), here.waiting.end(), GoesAfter{order_});
+  const WaitingChunk chunk = here.waiting.back();
+  here.waiting.pop_back();
+  ++here.active;
+  return chunk;
+}
+
+}  // namespace armilla

@@ -1,0 +1,115 @@
+// Executes a user's own collective schedules (ir/custom_collective.h): a member's nodes start as soon as what
+// they depend on is done, any number at once. Messages inside an instance match only each other.
+//
+// As in astra-sim 2.x (CustomAlgorithm.cc): no chunks, no endpoint delays, a send is done when it has
+// arrived. Natively, what becomes ready starts in the rank's turn (sim/engine/rank_turns.h), and where no two
+// messages of a collective could be taken for each other, each knows its receive beforehand instead of
+// looking it up. Cost: O(nodes + dependences) per member.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "event/event_queue.h"
+#include "ir/custom_collective.h"
+#include "sim/engine/messenger.h"
+#include "sim/engine/rank_agenda.h"
+#include "sim/engine/rank_turns.h"
+#include "sim/engine/transport.h"
+#include "sim/fold/rank_classes.h"
+
+namespace armilla {
+
+class CustomClient {
+ public:
+  virtual ~CustomClient() = default;
+  virtual void custom_finished(std::uint64_t argument) = 0;
+};
+
+class CustomRunner final : public EventHandler {
+ public:
+  // `agenda` may be null: then computations go to the queue directly.
+  CustomRunner(EventQueue& queue, RankAgenda* agenda, Messenger& messages);
+  CustomRunner(const CustomRunner&) = delete;
+  CustomRunner& operator=(const CustomRunner&) = delete;
+  void use(CustomClient& client) { client_ = &client; }
+  // Native order. Every rank with a custom collective must be simulated itself.
+  void use(RankTurns& turns, const RankClasses& classes, Transport& transport) {
+    turns_ = &turns;
+    transport_ = &transport;
+    classes_ = &classes;
+    waiting_.resize(static_cast<std::size_t>(classes.simulated()));
+  }
+
+  // An instance of `collective` among `ranks`, moving `bytes`. Both must outlive it.
+  std::uint32_t open(const CustomCollective& collective, const std::vector<std::int32_t>& ranks, Bytes bytes);
+  // A member begins; the client hears `argument` when it is through, never before this call returns.
+  void start(std::uint32_t instance, std::int32_t member, std::uint64_t argument);
+
+  void handle(std::uint64_t argument) override;
+  // What the messages it sends by itself call.
+  std::uint32_t target() const { return target_; }
+  // Starts what has become ready on the rank.
+  void take_turn(std::int32_t rank);
+
+ private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  // What all instances of a collective share. Nodes are numbered through: those of member 0 first.
+  struct Prepared {
+    std::vector<std::uint32_t> offset;           // per member, its first node
+    std::vector<std::uint32_t> first_successor;  // CSR over all nodes, of the member's own nodes
+    std::vector<std::uint32_t> successor;
+    std::vector<std::uint32_t> dependences;  // how many, per node
+    std::vector<std::uint32_t> receive;      // per node: of a send, the peer's node that receives it
+    bool is_matched = false;                 // every message knows its receive
+  };
+  enum class Receive : std::uint8_t { idle, posted, arrived };
+  struct Member {
+    std::uint32_t left = 0;
+    std::uint64_t started = 0;  // how many custom collectives the rank had started before
+    std::uint64_t argument = 0;
+  };
+  struct Ready {
+    std::uint64_t started = 0;
+    std::uint32_t instance = 0, node = 0;
+    std::int32_t member = 0;
+  };
+  struct Instance {
+    const CustomCollective* collective = nullptr;
+    const Prepared* prepared = nullptr;
+    const std::vector<std::int32_t>* ranks = nullptr;
+    Bytes bytes;
+    std::vector<Member> members;
+    std::vector<std::uint32_t> waiting_for;  // per node, dependences not done
+    std::vector<Receive> receives;           // per node, where messages know theirs
+    std::int64_t members_left = 0;
+  };
+
+  const Prepared& prepared(const CustomCollective& collective);
+  static void match(const CustomCollective& collective, Prepared& prepared);
+  bool delivers(const Instance& instance) const {
+    return transport_ != nullptr && instance.prepared->is_matched;
+  }
+  void message_arrived(std::uint32_t instance, std::int32_t member, std::uint32_t node);
+  void node_done(std::uint32_t instance, std::int32_t member, std::uint32_t node);
+  void make_ready(std::uint32_t instance, std::int32_t member, std::uint32_t node);
+  void issue(std::uint32_t instance, std::int32_t member, std::uint32_t node);
+  void schedule(std::int32_t rank, Time time, std::uint64_t argument);
+
+  EventQueue& queue_;
+  RankAgenda* agenda_;
+  Messenger& messages_;
+  CustomClient* client_ = nullptr;
+  RankTurns* turns_ = nullptr;
+  const RankClasses* classes_ = nullptr;
+  std::uint32_t target_;
+  Transport* transport_ = nullptr;
+  std::map<const CustomCollective*, Prepared> prepared_;
+  std::vector<Instance> instances_;
+  std::vector<std::uint32_t> free_;
+  std::vector<std::vector<Ready>> waiting_;  // per simulated rank, for its turn
+  std::uint64_t starts_ = 0;
+};
+
+}  // namespace armilla

@@ -1,0 +1,131 @@
+#include "sim/engine/messenger.h"
+
+namespace armilla {
+
+Messenger::Messenger(EventQueue& queue, Transport& transport, bool rendezvous,
+                     std::span<const std::int32_t> stands_for)
+    : queue_(queue),
+      transport_(transport),
+      rendezvous_(rendezvous),
+      stands_for_(stands_for),
+      target_(queue.add_handler(*this)) {}
+
+Channel Messenger::matched(const Channel& channel) const {
+  if (stands_for_.empty()) return channel;
+  Channel folded = channel;
+  folded.source = stands_for_[static_cast<std::size_t>(channel.source)];
+  folded.destination = stands_for_[static_cast<std::size_t>(channel.destination)];
+  return folded;
+}
+
+std::size_t Messenger::Hash::operator()(const Channel& channel) const {
+  std::uint64_t hash = 0;
+  for (const std::uint64_t part : {std::uint64_t{channel.space} << 32 | channel.tag,
+                                   std::uint64_t{static_cast<std::uint32_t>(channel.source)} << 32 |
+                                       static_cast<std::uint32_t>(channel.destination),
+                                   static_cast<std::uint64_t>(channel.bytes.value)}) {
+    hash = (hash ^ part) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+bool Messenger::post(Matches& matches, const Channel& channel, Notice notice) {
+  const auto [entry, fresh] = matches.try_emplace(channel);
+  Waiting& waiting = entry->second;
+  if (waiting.arrived > 0) {
+    if (--waiting.arrived == 0) matches.erase(entry);
+    return true;
+  }
+  std::uint32_t at = static_cast<std::uint32_t>(posts_.size());
+  if (free_posts_.empty()) {
+    posts_.push_back({notice});
+  } else {
+    at = free_posts_.back();
+    free_posts_.pop_back();
+    posts_[at] = {notice};
+  }
+  (waiting.first == kNone ? waiting.first : posts_[waiting.last].next) = at;
+  waiting.last = at;
+  return false;
+}
+
+std::optional<Notice> Messenger::arrive(Matches& matches, const Channel& channel) {
+  const auto [entry, fresh] = matches.try_emplace(channel);
+  Waiting& waiting = entry->second;
+  if (waiting.first == kNone) {
+    ++waiting.arrived;
+    return std::nullopt;
+  }
+  const Post& post = posts_[waiting.first];
+  free_posts_.push_back(waiting.first);
+  waiting.first = post.next;
+  if (waiting.first == kNone) matches.erase(entry);
+  return post.notice;
+}
+
+std::uint32_t Messenger::new_flight(Kind kind, const Channel& channel, Notice notice) {
+  if (free_.empty()) {
+    flights_.push_back({kind, channel, notice});
+    return static_cast<std::uint32_t>(flights_.size() - 1);
+  }
+  const std::uint32_t flight = free_.back();
+  free_.pop_back();
+  flights_[flight] = {kind, channel, notice};
+  return flight;
+}
+
+void Messenger::send(const Channel& channel, Notice done) {
+  if (!rendezvous_) {
+    transmit(channel, done);
+    return;
+  }
+  if (post(handshakes_, matched(channel), done))
+    queue_.schedule(queue_.now(), target_, new_flight(Kind::late_send, channel, done));
+}
+
+void Messenger::receive(const Channel& channel, Notice done) {
+  if (!rendezvous_) {
+    accept(channel, done);
+    return;
+  }
+  transport_.send(channel.destination, channel.source, kHandshakeBytes, target_,
+                  new_flight(Kind::handshake, channel, done));
+}
+
+void Messenger::transmit(const Channel& channel, Notice done) {
+  transport_.send(channel.source, channel.destination, channel.bytes, target_,
+                  new_flight(Kind::message, channel, done));
+}
+
+void Messenger::accept(const Channel& channel, Notice done) {
+  if (post(messages_, matched(channel), done))
+    queue_.schedule(queue_.now(), target_, new_flight(Kind::late_receive, channel, done));
+}
+
+void Messenger::handle(std::uint64_t argument) {
+  const Flight flight = flights_[argument];
+  free_.push_back(static_cast<std::uint32_t>(argument));
+  switch (flight.kind) {
+    case Kind::message: {
+      const std::optional<Notice> receiver = arrive(messages_, matched(flight.channel));
+      tell(flight.notice);
+      if (receiver) tell(*receiver);
+      return;
+    }
+    case Kind::handshake: {
+      const std::optional<Notice> sender = arrive(handshakes_, matched(flight.channel));
+      accept(flight.channel, flight.notice);
+      if (sender) transmit(flight.channel, *sender);
+      return;
+    }
+    case Kind::late_receive:
+      tell(flight.notice);
+      return;
+    case Kind::late_send:
+      transmit(flight.channel, flight.notice);
+      return;
+  }
+}
+
+}  // namespace armilla

@@ -1,0 +1,97 @@
+// Point-to-point messages: matches sends and receives and tells both ends when they are done.
+//
+// Matching: the k-th send of (space, source, destination, tag, bytes) with the k-th receive of the same. A
+// send is done when its message has arrived, whether or not it is received; a receive when it is posted and
+// the message is here. With rendezvous, the receiver first sends `kHandshakeBytes` to the sender, which waits
+// for them. Source of these rules: astra-sim 2.x, CommonNetworkApi.cc, Sys::rendezvous_sim_send. Cost: a hash
+// look-up per send, receive and arrival.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "event/event_queue.h"
+#include "sim/engine/transport.h"
+
+namespace armilla {
+
+inline constexpr Bytes kHandshakeBytes = Bytes(8192);
+
+struct Channel {
+  std::uint32_t space = 0;  // keeps users with their own tags apart
+  std::int32_t source = 0, destination = 0;
+  std::uint32_t tag = 0;
+  Bytes bytes;
+  bool operator==(const Channel&) const = default;
+};
+
+// A handler of the event queue and what to call it with.
+struct Notice {
+  std::uint32_t target = 0;
+  std::uint64_t argument = 0;
+};
+
+class Messenger final : public EventHandler {
+ public:
+  // `stands_for` as in RankClasses: ranks of one class are one to the matching.
+  Messenger(EventQueue& queue, Transport& transport, bool rendezvous,
+            std::span<const std::int32_t> stands_for = {});
+  Messenger(const Messenger&) = delete;
+  Messenger& operator=(const Messenger&) = delete;
+
+  // Notices come at the moment itself, from within the event, never from within these calls.
+  void send(const Channel& channel, Notice done);
+  void receive(const Channel& channel, Notice done);
+
+  void handle(std::uint64_t argument) override;
+
+  // Of a message under way, by the argument it carries: the one that `send` was given, and whose it is.
+  std::uint64_t sender_argument(std::uint64_t argument) const { return flights_[argument].notice.argument; }
+  std::uint32_t space(std::uint64_t argument) const { return flights_[argument].channel.space; }
+
+ private:
+  struct Hash {
+    std::size_t operator()(const Channel& channel) const;
+  };
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  // Those who wait on a channel, in order, as a list in `posts_`; or how many messages wait for them.
+  struct Waiting {
+    std::uint32_t first = kNone, last = kNone;
+    std::int64_t arrived = 0;
+  };
+  struct Post {
+    Notice notice;
+    std::uint32_t next = kNone;
+  };
+  using Matches = std::unordered_map<Channel, Waiting, Hash>;
+  enum class Kind : std::uint8_t { message, handshake, late_receive, late_send };
+  struct Flight {
+    Kind kind = Kind::message;
+    Channel channel;
+    Notice notice;
+  };
+
+  Channel matched(const Channel& channel) const;
+  // Returns true when a message is here already and was taken.
+  bool post(Matches& matches, const Channel& channel, Notice notice);
+  std::optional<Notice> arrive(Matches& matches, const Channel& channel);
+  std::uint32_t new_flight(Kind kind, const Channel& channel, Notice notice);
+  void transmit(const Channel& channel, Notice done);
+  void accept(const Channel& channel, Notice done);
+  void tell(Notice notice) { queue_.handler(notice.target).handle(notice.argument); }
+
+  EventQueue& queue_;
+  Transport& transport_;
+  bool rendezvous_;
+  std::span<const std::int32_t> stands_for_;
+  std::uint32_t target_;
+  Matches messages_, handshakes_;
+  std::vector<Post> posts_;
+  std::vector<Flight> flights_;
+  std::vector<std::uint32_t> free_posts_, free_;
+};
+
+}  // namespace armilla

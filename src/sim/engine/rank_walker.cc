@@ -1,0 +1,234 @@
+#include "sim/engine/rank_walker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "base/error.h"
+
+namespace armilla {
+
+RankWalker::RankWalker(const Graph& graph, const ComputeTimes* times, const RankClasses& classes,
+                       const WalkerRules& rules, EventQueue& queue, Recorder& recorder)
+    : graph_(graph),
+      times_(times),
+      classes_(classes),
+      peers_(graph),
+      rules_(rules),
+      queue_(queue),
+      recorder_(recorder),
+      target_(queue.add_handler(*this)),
+      ranks_(static_cast<std::size_t>(classes.simulated())) {
+  for (std::size_t r = 0; r < ranks_.size(); ++r)
+    ranks_[r].program = graph.program_of[static_cast<std::size_t>(classes.real[r])];
+  for (const Program& program : graph.programs) {
+    Successors successors;
+    successors.first.assign(program.size() + std::size_t{1}, 0);
+    for (const std::uint32_t node : program.dependence) ++successors.first[node + std::size_t{1}];
+    for (std::size_t i = 1; i < successors.first.size(); ++i) successors.first[i] += successors.first[i - 1];
+    successors.node.resize(program.dependence.size());
+    std::vector<std::uint32_t> next(successors.first.begin(), successors.first.end() - 1);
+    for (std::uint32_t node = 0; node < program.size(); ++node) {
+      for (const std::uint32_t dependence : program.dependences(node))
+        successors.node[next[dependence]++] = node;
+    }
+    successors_.push_back(std::move(successors));
+  }
+}
+
+void RankWalker::use(CollectiveExecutor& collectives, Messenger& messages, RemoteMemories* memories) {
+  collectives_ = &collectives;
+  messages_ = &messages;
+  memories_ = memories;
+}
+
+void RankWalker::start() {
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    const auto rank = static_cast<std::int32_t>(r);
+    const Program& program = program_of(rank);
+    ranks_[r].nodes_left = program.size();
+    ranks_[r].waiting_for.resize(program.size());
+    for (std::uint32_t node = 0; node < program.size(); ++node) {
+      const std::size_t dependences = program.dependences(node).size();
+      ranks_[r].waiting_for[node] = static_cast<std::uint32_t>(dependences);
+      if (dependences == 0) make_ready(ranks_[r], program, node);
+    }
+  }
+  for (std::size_t r = 0; r < ranks_.size(); ++r) issue_ready(static_cast<std::int32_t>(r));
+}
+
+bool RankWalker::is_exclusive(Lane lane) const {
+  return lane == Lane::device || lane == Lane::host ||
+         (lane == Lane::communication && rules_.one_communication);
+}
+
+void RankWalker::make_ready(Rank& rank, const Program& program, std::uint32_t node) const {
+  std::vector<std::uint32_t>& ready = rank.ready[static_cast<std::size_t>(program.lane[node])];
+  ready.push_back(node);
+  std::push_heap(ready.begin(), ready.end(), std::greater<>());
+}
+
+// Whatever is issued may finish at once and make others ready, so the state is looked at afresh every time.
+void RankWalker::issue_ready(std::int32_t r) {
+  Rank& rank = ranks_[static_cast<std::size_t>(r)];
+  for (;;) {
+    std::size_t chosen = kLanes;
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      if (rank.ready[lane].empty() || rank.busy[lane]) continue;
+      if (chosen == kLanes || rank.ready[lane].front() < rank.ready[chosen].front()) chosen = lane;
+    }
+    if (chosen == kLanes) return;
+    std::vector<std::uint32_t>& ready = rank.ready[chosen];
+    std::pop_heap(ready.begin(), ready.end(), std::greater<>());
+    const std::uint32_t node = ready.back();
+    ready.pop_back();
+    rank.busy[chosen] = is_exclusive(static_cast<Lane>(chosen));
+    issue(r, node);
+  }
+}
+
+void RankWalker::issue(std::int32_t rank, std::uint32_t node) {
+  const Program& program = program_of(rank);
+  recorder_.node_started(rank, node, queue_.now());
+  const std::uint64_t payload = program.payload[node];
+  switch (program.kind[node]) {
+    case NodeKind::compute:
+      finish_after(rank, node, times_->of_work(rank, node, payload));
+      return;
+    case NodeKind::delay: {
+      const Time duration(static_cast<std::int64_t>(payload));
+      const bool computes = times_ != nullptr && program.lane[node] == Lane::device;
+      finish_after(rank, node, computes ? times_->of_delay(rank, node, duration) : duration);
+      return;
+    }
+    case NodeKind::collective:
+      collectives_->issue(rank, node, static_cast<std::uint32_t>(payload));
+      return;
+    case NodeKind::send:
+    case NodeKind::receive:
+      issue_transfer(rank, node);
+      return;
+    case NodeKind::memory_load:
+    case NodeKind::memory_store:
+      if (memories_ == nullptr)
+        throw Error(describe(rank, node), "accesses remote memory, and the machine has none");
+      memories_->access(rank, classes_.real_rank(rank), Bytes(static_cast<std::int64_t>(payload)), target_,
+                        std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node);
+      return;
+  }
+}
+
+void RankWalker::issue_transfer(std::int32_t rank, std::uint32_t node) {
+  const Program& program = program_of(rank);
+  const PointToPoint& transfer = graph_.transfers[program.payload[node]];
+  const Notice done{target_, std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node};
+  const std::int32_t here = classes_.real_rank(rank), there = peers_.of(here, transfer);
+  if (program.kind[node] == NodeKind::send) {
+    messages_->send({0, here, there, transfer.tag, transfer.bytes}, done);
+  } else {
+    messages_->receive({0, there, here, transfer.tag, transfer.bytes}, done);
+  }
+}
+
+void RankWalker::finish_after(std::int32_t rank, std::uint32_t node, Time duration) {
+  const Time end = later(queue_.now(), duration);
+  const std::uint64_t argument = std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node;
+  if (rules_.agenda) {
+    rules_.agenda->schedule(rank, end, target_, argument);
+  } else {
+    queue_.schedule(end, target_, argument);
+  }
+}
+
+void RankWalker::handle(std::uint64_t argument) {
+  finished(static_cast<std::int32_t>(argument >> 32), static_cast<std::uint32_t>(argument));
+}
+
+void RankWalker::finished(std::int32_t r, std::uint32_t node) {
+  const Program& program = program_of(r);
+  recorder_.node_finished(r, node, queue_.now());
+  if (rules_.progress) rules_.progress->node(program.kind[node], program.payload[node]);
+  Rank& rank = ranks_[static_cast<std::size_t>(r)];
+  --rank.nodes_left;
+  rank.busy[static_cast<std::size_t>(program.lane[node])] = false;
+  rank.waiting_for[node] = kDone;
+  const Successors& successors = successors_[rank.program];
+  for (std::uint32_t i = successors.first[node]; i < successors.first[node + std::size_t{1}]; ++i) {
+    if (--rank.waiting_for[successors.node[i]] == 0) make_ready(rank, program, successors.node[i]);
+  }
+  if (rules_.turns) {
+    rules_.turns->mark(r);
+  } else {
+    issue_ready(r);
+  }
+}
+
+void RankWalker::collective_started(std::int32_t rank, std::uint32_t node) {
+  recorder_.collective_started(rank, node, queue_.now());
+}
+
+void RankWalker::collective_finished(std::int32_t rank, std::uint32_t node) {
+  finished(rank, node);
+}
+
+void RankWalker::chunk_finished(std::int32_t rank, std::uint32_t node, const ChunkPhase& phase) {
+  recorder_.chunk_finished(rank, node, phase);
+}
+
+std::string RankWalker::describe(std::int32_t rank, std::uint32_t node) const {
+  return fmt::format("rank {} waits in '{}' (node {})", classes_.real_rank(rank),
+                     graph_.names[program_of(rank).name[node]], program_of(rank).shown_id(node));
+}
+
+// With no event left, something the rank has issued never ends: a collective some member never issues, or a
+// receive of what is never sent.
+std::pair<std::uint32_t, std::int32_t> RankWalker::stuck(std::int32_t rank) const {
+  const Program& program = program_of(rank);
+  const Rank& state = ranks_[static_cast<std::size_t>(rank)];
+  std::uint32_t some = UINT32_MAX;
+  for (std::uint32_t node = 0; node < program.size(); ++node) {
+    if (state.waiting_for[node] != 0) continue;
+    const auto lane = static_cast<std::size_t>(program.lane[node]);
+    const std::vector<std::uint32_t>& ready = state.ready[lane];
+    if (std::find(ready.begin(), ready.end(), node) != ready.end()) continue;  // not issued
+    if (program.kind[node] == NodeKind::collective) {
+      const std::int32_t missing = collectives_->missing_member(rank, node);
+      if (missing >= 0) return {node, missing};
+    }
+    if (program.kind[node] == NodeKind::send || program.kind[node] == NodeKind::receive)
+      return {node, classes_.simulated_rank(
+                        peers_.of(classes_.real_rank(rank), graph_.transfers[program.payload[node]]))};
+    some = std::min(some, node);
+  }
+  return {some == UINT32_MAX ? 0 : some, -1};
+}
+
+bool RankWalker::is_finished() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.nodes_left == 0; });
+}
+
+void RankWalker::require_finished() const {
+  const auto unfinished =
+      std::find_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.nodes_left > 0; });
+  if (unfinished == ranks_.end()) return;
+  std::string chain;
+  std::vector<bool> seen(ranks_.size());
+  auto rank = static_cast<std::int32_t>(unfinished - ranks_.begin());
+  while (rank >= 0 && !seen[static_cast<std::size_t>(rank)]) {
+    if (ranks_[static_cast<std::size_t>(rank)].nodes_left == 0) {
+      chain += fmt::format(", which has finished");
+      break;
+    }
+    seen[static_cast<std::size_t>(rank)] = true;
+    const auto [node, missing] = stuck(rank);
+    chain += fmt::format("{}{}", chain.empty() ? "" : "; ", describe(rank, node));
+    if (missing >= 0) chain += fmt::format(" for rank {}", classes_.real_rank(missing));
+    rank = missing;
+  }
+  throw Error("simulation", fmt::format("the run cannot finish: {}", chain),
+              "the members of a group must issue the same collectives in the same order, and every receive "
+              "needs a send of the same tag and size");
+}
+
+}  // namespace armilla

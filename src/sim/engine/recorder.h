@@ -1,0 +1,66 @@
+// Turns what happens during a run into a Result: busy times of every simulated rank, and intervals of those
+// that represent a program or that the user asked for.
+//
+// A rank communicates while a collective or a send of it is under way; it computes while a node occupies its
+// device lane. Waiting for a message is neither, but ASTRA-sim's statistics count it as communication.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ir/result.h"
+#include "sim/engine/collective_executor.h"
+#include "sim/fold/rank_classes.h"
+
+namespace armilla {
+
+enum class Counting : std::uint8_t { native, astra_sim };
+
+class Recorder {
+ public:
+  // Without `intervals` only busy times and collectives are kept. Intervals are kept for the first rank of
+  // every program and for the classes of the real ranks `chosen`.
+  Recorder(const Graph& graph, const RankClasses& classes, bool intervals,
+           std::span<const std::int32_t> chosen = {}, Counting counting = Counting::native);
+
+  // Busy times are added up in this window only.
+  void look_at(const TimeWindow& window) { window_ = window; }
+
+  void node_started(std::int32_t rank, std::uint32_t node, Time now);
+  void node_finished(std::int32_t rank, std::uint32_t node, Time now);
+  // The first chunk of a collective began to work.
+  void collective_started(std::int32_t rank, std::uint32_t node, Time now);
+  void chunk_finished(std::int32_t rank, std::uint32_t node, const ChunkPhase& phase);
+
+  // Moves everything recorded into `result`: its classes and the skeletons of its collectives (node, program,
+  // call and times).
+  void finish(Result& result);
+
+ private:
+  struct State {
+    std::int32_t computing = 0;      // nodes under way
+    std::int32_t communicating = 0;  // likewise
+    Time since;                      // the last change
+  };
+  // Accounts the time since the rank's last change to what it was doing.
+  State& at(std::int32_t rank, Time now);
+  void change(std::int32_t rank, std::uint32_t node, Time now, std::int32_t by);
+  bool records(std::int32_t rank) const { return !issued_[static_cast<std::size_t>(rank)].empty(); }
+  void record(std::size_t rank);
+
+  const Graph& graph_;
+  const RankClasses& ranks_;
+  bool intervals_;
+  Counting counting_;
+  TimeWindow window_;
+  std::vector<RankClass> classes_;
+  std::vector<State> states_;
+  std::vector<bool> first_;   // of its program
+  std::vector<bool> chosen_;  // by the user
+  // Of the recorded ranks, by node.
+  std::vector<std::vector<Time>> issued_, started_;
+  std::vector<CollectiveRecord> collectives_;
+};
+
+}  // namespace armilla

@@ -1,0 +1,207 @@
+#include "sim/fold/group_types.h"
+
+#include <algorithm>
+
+namespace armilla {
+namespace {
+
+// Calls of one kind, root and number of sides (trees alternate) have the same peers whatever their size.
+using CallSort = std::tuple<CollectiveKind, std::int32_t, std::int64_t, bool>;
+using CallSet = std::map<CallSort, std::uint32_t>;  // with one such call
+
+class TypeTable {
+ public:
+  TypeTable(const Graph& graph, const Machine& machine, CollectivePlanner& planner)
+      : graph_(graph), machine_(machine), planner_(planner) {
+    for (const Program& program : graph.programs) {
+      std::map<std::uint32_t, CallSet> by_family;
+      std::set<std::uint32_t> seen;
+      for (std::uint32_t node = 0; node < program.size(); ++node) {
+        if (program.kind[node] != NodeKind::collective) continue;
+        const auto id = static_cast<std::uint32_t>(program.payload[node]);
+        if (!seen.insert(id).second) continue;
+        const CollectiveCall& call = graph.collectives[id];
+        const CallSort sort{call.kind, call.root, planner.sides(call), call.custom >= 0};
+        by_family[call.family].try_emplace(sort, id);
+      }
+      std::vector<std::int64_t>& sets = set_of_.emplace_back(graph.families.size(), -1);
+      for (const auto& [family, calls] : by_family) sets[family] = number_of(calls);
+    }
+  }
+
+  // Of calls that a program makes in a family; -1: none.
+  std::int64_t call_set(std::uint32_t program, std::uint32_t family) const {
+    return set_of_[program][family];
+  }
+
+  std::uint32_t type(std::uint32_t family, const GroupShape& shape, std::int64_t call_set) {
+    const auto [found, fresh] = numbers_.try_emplace({family, planner_.shape(shape), call_set},
+                                                     static_cast<std::uint32_t>(types.size()));
+    if (fresh) types.push_back(make_type(shape, sets_[static_cast<std::size_t>(call_set)]));
+    return found->second;
+  }
+
+  std::vector<GroupType> types;
+
+ private:
+  std::int64_t number_of(const CallSet& calls) {
+    std::vector<CallSort> sorts;
+    for (const auto& [sort, id] : calls) sorts.push_back(sort);
+    const auto [found, fresh] =
+        set_numbers_.try_emplace(std::move(sorts), static_cast<std::int64_t>(sets_.size()));
+    if (fresh) sets_.push_back(calls);
+    return found->second;
+  }
+
+  GroupType make_type(const GroupShape& shape, const CallSet& calls) {
+    GroupType type{shape, false, false, false, {}};
+    for (const auto& [sort, id] : calls) {
+      const CollectiveCall& call = graph_.collectives[id];
+      if (call.custom >= 0) {
+        type.is_custom = true;
+        continue;
+      }
+      for (std::int64_t chunk = 0; chunk < planner_.sides(call); ++chunk) {
+        for (const PlannedPhase& phase : planner_.plan(call, planner_.shape(shape), chunk).phases)
+          add_phase(type, phase);
+      }
+    }
+    for (const GroupWay& way : type.ways) type.is_routed = type.is_routed || is_routed(way, shape);
+    return type;
+  }
+
+  static void add_phase(GroupType& type, const PlannedPhase& phase) {
+    const Schedule& schedule = *phase.schedule;
+    const bool symmetric = schedule.is_symmetric() && !phase.only_root_lines;
+    const Addressing addressing = symmetric ? schedule.addressing : Addressing::absolute;
+    auto way = std::find_if(type.ways.begin(), type.ways.end(), [&](const GroupWay& known) {
+      return known.dimension == phase.dimension && known.addressing == addressing;
+    });
+    if (way == type.ways.end()) way = type.ways.insert(way, GroupWay{phase.dimension, addressing, {}, {}});
+    if (symmetric) {
+      for (const Transfer& transfer : schedule.roles.front().sends) way->offsets.insert(transfer.peer);
+      return;
+    }
+    type.is_ordered = true;
+    way->peers.resize(static_cast<std::size_t>(schedule.ranks));
+    for (std::int32_t position = 0; position < schedule.ranks; ++position) {
+      for (const Transfer& transfer : schedule.of(position).sends)
+        way->peers[static_cast<std::size_t>(position)].insert(schedule.peer(position, transfer));
+    }
+  }
+
+  bool is_routed(const GroupWay& way, const GroupShape& shape) const {
+    const bool flat = way.dimension == kAllDimensions;
+    if (flat && machine_.dimensions.size() > 1) return true;
+    const Dimension& dimension = machine_.dimensions[flat ? 0 : way.dimension];
+    if (dimension.kind != DimensionKind::ring) return false;
+    const auto size = static_cast<std::int32_t>(dimension.size);
+    const bool whole = !flat && shape.sizes[way.dimension] == dimension.size;
+    return !whole || way.addressing != Addressing::shift ||
+           !std::all_of(way.offsets.begin(), way.offsets.end(),
+                        [&](std::int32_t offset) { return offset == 1 || offset == size - 1; });
+  }
+
+  const Graph& graph_;
+  const Machine& machine_;
+  CollectivePlanner& planner_;
+  std::vector<std::vector<std::int64_t>> set_of_;  // [program][family]
+  std::map<std::vector<CallSort>, std::int64_t> set_numbers_;
+  std::vector<CallSet> sets_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, std::uint32_t> numbers_;
+};
+
+// As lay_out (sim/group_layout.h), for a whole family of groups.
+class ShapeFinder {
+ public:
+  ShapeFinder(const Machine& machine, const Coordinates& coordinates) : coordinates_(coordinates) {
+    for (const Dimension& dimension : machine.dimensions)
+      seen_in_.emplace_back(static_cast<std::size_t>(dimension.size), 0);
+    shape_.sizes.resize(machine.dimensions.size());
+  }
+
+  // Valid until the next call.
+  const GroupShape& of(const std::vector<std::int32_t>& ranks) {
+    ++group_;
+    shape_.ranks = static_cast<std::int64_t>(ranks.size());
+    std::int64_t product = std::is_sorted(ranks.begin(), ranks.end()) ? 1 : INT64_MAX;
+    for (std::size_t d = 0; d < seen_in_.size() && product <= shape_.ranks; ++d) {
+      std::int64_t distinct = 0;
+      for (const std::int32_t rank : ranks) {
+        std::uint32_t& seen =
+            seen_in_[d][static_cast<std::size_t>(coordinates_[d][static_cast<std::size_t>(rank)])];
+        distinct += seen != group_ ? 1 : 0;
+        seen = group_;
+      }
+      shape_.sizes[d] = distinct;
+      product *= distinct;
+    }
+    if (product == shape_.ranks) return shape_;
+    no_grid_.ranks = shape_.ranks;
+    return no_grid_;
+  }
+
+ private:
+  const Coordinates& coordinates_;
+  std::vector<std::vector<std::uint32_t>> seen_in_;  // [dimension][coordinate], the last group
+  std::uint32_t group_ = 0;
+  GroupShape shape_, no_grid_;
+};
+
+}  // namespace
+
+Coordinates coordinates_of(const Machine& machine, std::int64_t ranks) {
+  Coordinates coordinates;
+  std::int64_t stride = 1;
+  for (const Dimension& dimension : machine.dimensions) {
+    std::vector<std::int32_t>& here = coordinates.emplace_back();
+    here.reserve(static_cast<std::size_t>(ranks));
+    std::int64_t value = 0;
+    while (static_cast<std::int64_t>(here.size()) < ranks) {
+      here.insert(here.end(), static_cast<std::size_t>(stride), static_cast<std::int32_t>(value));
+      value = value + 1 == dimension.size ? 0 : value + 1;
+    }
+    stride *= dimension.size;
+  }
+  return coordinates;
+}
+
+GroupTypes type_groups(const Graph& graph, const Machine& machine, const Coordinates& coordinates,
+                       CollectivePlanner& planner) {
+  TypeTable table(graph, machine, planner);
+  ShapeFinder shapes(machine, coordinates);
+  GroupTypes found;
+  for (std::uint32_t f = 0; f < graph.families.size(); ++f) {
+    const std::size_t first = found.groups.size();
+    GroupShape last;
+    std::int64_t last_set = -1;
+    std::uint32_t type = 0;
+    bool single = true;
+    for (std::uint32_t g = 0; g < graph.families[f].groups.size(); ++g) {
+      const std::vector<std::int32_t>& ranks = graph.families[f].groups[g];
+      if (ranks.size() < 2) continue;
+      const std::int64_t set = table.call_set(graph.program_of[static_cast<std::size_t>(ranks.front())], f);
+      if (set < 0) continue;
+      const GroupShape& shape = shapes.of(ranks);
+      // Neighbouring groups are mostly alike.
+      if (set != last_set || shape != last) {
+        last = shape;
+        last_set = set;
+        type = table.type(f, shape, set);
+      }
+      single = single && (found.groups.size() == first || found.groups[first].type == type);
+      found.groups.push_back({f, g, type});
+    }
+    found.single_type.push_back(single);
+    // Labels of messages do not tell types apart (CollectiveRunner::label): where one is routed, all are.
+    bool routed = false;
+    for (std::size_t i = first; i < found.groups.size(); ++i)
+      routed = routed || table.types[found.groups[i].type].is_routed;
+    for (std::size_t i = first; i < found.groups.size() && routed; ++i)
+      table.types[found.groups[i].type].is_routed = true;
+  }
+  found.types = std::move(table.types);
+  return found;
+}
+
+}  // namespace armilla

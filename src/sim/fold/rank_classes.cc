@@ -1,0 +1,71 @@
+#include "sim/fold/rank_classes.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace armilla {
+namespace {
+
+// The group classes of a family: a simulated rank's own group, in which every other member's class is found.
+FoldedFamily fold_family(const GroupFamily& family, const RankClasses& classes) {
+  FoldedFamily folded;
+  const auto simulated = static_cast<std::size_t>(classes.simulated());
+  folded.group_of.assign(simulated, -1);
+  folded.member_of.assign(simulated, 0);
+  std::vector<std::int32_t> class_of_group(family.groups.size(), -1);
+  for (std::size_t s = 0; s < simulated; ++s) {
+    const std::int32_t group = family.group_of[static_cast<std::size_t>(classes.real[s])];
+    if (group < 0 || folded.group_of[s] >= 0) continue;
+    const auto id = static_cast<std::int32_t>(folded.groups.size());
+    GroupClass& made = folded.groups.emplace_back();
+    for (const std::int32_t rank : family.groups[static_cast<std::size_t>(group)]) {
+      const auto member = static_cast<std::size_t>(classes.simulated_rank(rank));
+      if (folded.group_of[member] >= 0) continue;
+      folded.group_of[member] = id;
+      folded.member_of[member] = static_cast<std::int32_t>(made.members.size());
+      made.members.push_back(static_cast<std::int32_t>(member));
+    }
+  }
+  return folded;
+}
+
+}  // namespace
+
+RankClasses classes_of(const Graph& graph, std::span<const std::uint32_t> colours) {
+  RankClasses classes;
+  const std::size_t ranks = colours.size();
+  const std::uint32_t colour_count = ranks == 0 ? 0 : *std::max_element(colours.begin(), colours.end()) + 1;
+  std::vector<std::int32_t> of_colour(colour_count, -1);
+  classes.simulated_of.resize(ranks);
+  classes.stands_for.resize(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    std::int32_t& simulated = of_colour[colours[rank]];
+    if (simulated < 0) {
+      simulated = classes.simulated();
+      classes.real.push_back(static_cast<std::int32_t>(rank));
+      classes.sizes.push_back(0);
+    }
+    ++classes.sizes[static_cast<std::size_t>(simulated)];
+    classes.simulated_of[rank] = simulated;
+    classes.stands_for[rank] = classes.real_rank(simulated);
+  }
+  if (classes.real.size() == ranks) classes.stands_for.clear();
+  for (const GroupFamily& family : graph.families) classes.families.push_back(fold_family(family, classes));
+  return classes;
+}
+
+RankClasses unfolded(const Graph& graph) {
+  std::vector<std::uint32_t> colours(static_cast<std::size_t>(graph.ranks));
+  std::iota(colours.begin(), colours.end(), 0U);
+  return classes_of(graph, colours);
+}
+
+RankClasses one_for_all(std::int64_t ranks) {
+  RankClasses classes;
+  classes.real = {0};
+  classes.sizes = {ranks};
+  classes.simulated_of.assign(static_cast<std::size_t>(ranks), 0);
+  return classes;
+}
+
+}  // namespace armilla

@@ -1,0 +1,54 @@
+// Ranks that must behave identically are one class, and one of them is simulated for all.
+//
+// A class of ranks is exact when the colouring of sim/fold/rank_colours.h is: then the simulated ranks, their
+// messages and the links of the lowest rank of every class form a quotient of the whole system that every
+// rank's surroundings look like (a covering, as in Boldi and Vigna, "Fibrations of graphs", 2002), and a
+// deterministic simulation whose ties do not depend on names runs the same on both.
+//
+// Simulated ranks are numbered from 0 in the order of their lowest real ranks. Members of a group meet in
+// collectives; groups of one family whose members are of the same classes are one group of the quotient.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace armilla {
+
+// Groups of one family that look alike.
+struct GroupClass {
+  std::vector<std::int32_t> members;  // simulated ranks
+};
+
+struct FoldedFamily {
+  std::vector<GroupClass> groups;
+  std::vector<std::int32_t> group_of;   // per simulated rank, -1: in none
+  std::vector<std::int32_t> member_of;  // per simulated rank, its place among the group's members
+};
+
+struct RankClasses {
+  std::vector<std::int32_t> real;          // per simulated rank, the lowest rank of its class
+  std::vector<std::int64_t> sizes;         // per simulated rank
+  std::vector<std::int32_t> simulated_of;  // per rank
+  std::vector<std::int32_t> stands_for;    // per rank, the lowest of its class; empty: each is its own
+  std::vector<FoldedFamily> families;      // only what collectives need
+
+  std::int32_t simulated() const { return static_cast<std::int32_t>(real.size()); }
+  std::int32_t simulated_rank(std::int32_t rank) const {
+    return simulated_of[static_cast<std::size_t>(rank)];
+  }
+  std::int32_t real_rank(std::int32_t simulated_rank) const {
+    return real[static_cast<std::size_t>(simulated_rank)];
+  }
+};
+
+// Every rank for itself.
+RankClasses unfolded(const Graph& graph);
+// Rank 0 for all, without families.
+RankClasses one_for_all(std::int64_t ranks);
+// Ranks of equal colour. O(ranks x families).
+RankClasses classes_of(const Graph& graph, std::span<const std::uint32_t> colours);
+
+}  // namespace armilla

@@ -1,0 +1,292 @@
+#include "sim/fold/rank_messages.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace armilla {
+namespace {
+
+constexpr std::size_t kMostHops = std::size_t{1} << 23;
+
+// Use of a FullyConnected link by its owner.
+struct LinkPurpose {
+  std::int32_t owner = 0;
+  std::uint32_t link = 0;
+  std::uint32_t channel = 0;
+};
+
+class Finder {
+ public:
+  Finder(const Graph& graph, const Machine& machine, CollectivePlanner& planner, const Peers& peers)
+      : graph_(graph),
+        machine_(machine),
+        topology_(machine),
+        peers_(peers),
+        coordinates_(coordinates_of(machine, graph.ranks)),
+        users_of_(machine.dimensions.size()),
+        routed_in_(machine.dimensions.size()) {
+    found_.groups = type_groups(graph, machine, coordinates_, planner);
+    found_.signatures.assign(static_cast<std::size_t>(graph.ranks), 0);
+  }
+
+  RankMessages find() {
+    find_peers();
+    find_node_messages();
+    route_node_messages();
+    sign_groups();
+    for (const TypedGroup& group : found_.groups.groups) {
+      if (type_of(group).is_routed) route_group(group);
+    }
+    for (const TypedGroup& group : found_.groups.groups) {
+      if (!type_of(group).is_routed) find_purposes(group);
+    }
+    sign_purposes();
+    return std::move(found_);
+  }
+
+ private:
+  std::uint64_t& signature(std::int32_t rank) { return found_.signatures[static_cast<std::size_t>(rank)]; }
+
+  static ProgramPeers peers_of(const Graph& graph, const Program& program, NodeKind kind) {
+    ProgramPeers peers;
+    std::vector<bool> seen(graph.transfers.size());
+    std::set<std::tuple<PeerKind, std::int32_t, std::uint32_t>> known;
+    for (std::uint32_t node = 0; node < program.size(); ++node) {
+      if (program.kind[node] != kind || seen[program.payload[node]]) continue;
+      const auto id = static_cast<std::uint32_t>(program.payload[node]);
+      seen[id] = true;
+      peers.all.push_back(id);
+      const PointToPoint& transfer = graph.transfers[id];
+      if (known.insert({transfer.peer_kind, transfer.peer, transfer.family}).second)
+        peers.transfers.push_back(id);
+    }
+    return peers;
+  }
+
+  void find_peers() {
+    for (const Program& program : graph_.programs) {
+      found_.sends.push_back(peers_of(graph_, program, NodeKind::send));
+      found_.receives.push_back(peers_of(graph_, program, NodeKind::receive));
+      first_channel_.push_back(channels_);
+      channels_ += static_cast<std::uint32_t>(found_.sends.back().transfers.size() +
+                                              found_.receives.back().transfers.size());
+    }
+  }
+
+  void find_node_messages() {
+    for (std::int32_t rank = 0; rank < graph_.ranks; ++rank) {
+      const std::uint32_t program = graph_.program_of[static_cast<std::size_t>(rank)];
+      std::uint32_t channel = first_channel_[program];
+      for (const std::uint32_t transfer : found_.sends[program].transfers)
+        found_.sent.push_back({rank, peers_.of(rank, graph_.transfers[transfer]), channel++});
+      for (const std::uint32_t transfer : found_.receives[program].transfers) {
+        const std::int32_t source = peers_.of(rank, graph_.transfers[transfer]);
+        found_.awaited.push_back({source, rank, channel});
+        signature(rank) += mix_in(channel++, channels_to(source, rank));
+      }
+    }
+  }
+
+  // Those over which `source` sends to `rank`.
+  std::uint64_t channels_to(std::int32_t source, std::int32_t rank) const {
+    const std::uint32_t program = graph_.program_of[static_cast<std::size_t>(source)];
+    std::uint32_t channel = first_channel_[program];
+    std::uint64_t hash = 0;
+    for (const std::uint32_t transfer : found_.sends[program].transfers) {
+      if (peers_.of(source, graph_.transfers[transfer]) == rank) hash = mix_in(hash, channel);
+      ++channel;
+    }
+    return hash;
+  }
+
+  // Whether the message needs no route: one dimension, and on a Ring one hop.
+  bool is_direct(const Position& at) const {
+    const DimensionKind kind = machine_.dimensions[at.dimension].kind;
+    return at.hops_left == (kind == DimensionKind::switched ? 2 : 1);
+  }
+
+  void route_node_messages() {
+    std::vector<bool> routed(channels_);
+    for (const NodeMessage& message : found_.sent) {
+      if (!is_direct(start_of(message))) routed[message.channel] = true;
+    }
+    for (const NodeMessage& message : found_.sent) {
+      if (routed[message.channel]) {
+        route(message.source, message.destination, kAllDimensions, {message.channel, message.channel});
+      } else {
+        const std::uint32_t d = start_of(message).dimension;
+        purpose(message.source, message.destination, d, message.channel);
+        users_of_[d].insert({UINT32_MAX, message.channel});
+      }
+    }
+  }
+
+  Position start_of(const NodeMessage& message) const {
+    return topology_.start({message.source, message.destination, {}, kAllDimensions, 0, 0});
+  }
+
+  struct Names {
+    std::uint32_t channel = 0, label = 0;
+  };
+  void route(std::int32_t source, std::int32_t destination, std::uint32_t dimension, const Names& names) {
+    if (found_.too_many) return;
+    const Message message{source, destination, {}, dimension, 0, 0};
+    const std::size_t first = found_.hops.size();
+    std::uint64_t hash = names.channel;
+    for (Position at = topology_.start(message); at.hops_left > 0;) {
+      const LinkId link = topology_.advance(message, at);
+      const std::uint32_t name = link.dimension << 24 | static_cast<std::uint32_t>(link.number);
+      hash = mix_in(hash, name);
+      routed_in_[link.dimension] = true;
+      found_.hops.push_back({link.owner, name});
+    }
+    signature(source) += mix(hash);
+    found_.routed.push_back({source, names.channel, names.label, first, found_.hops.size()});
+    found_.too_many = found_.hops.size() > kMostHops;
+  }
+
+  // A message that uses its source's own link in a dimension, and no other but one to its destination alone.
+  void purpose(std::int32_t source, std::int32_t destination, std::uint32_t d, std::uint32_t channel) {
+    const Dimension& dimension = machine_.dimensions[d];
+    const auto size = static_cast<std::int32_t>(dimension.size);
+    const std::vector<std::int32_t>& here = coordinates_[d];
+    const std::int32_t ahead =
+        here[static_cast<std::size_t>(destination)] - here[static_cast<std::size_t>(source)];
+    const std::int32_t forward = ahead < 0 ? ahead + size : ahead;
+    switch (dimension.kind) {
+      case DimensionKind::switched:
+        signature(source) += mix_in(channel, d);
+        return;
+      case DimensionKind::ring:
+        signature(source) += mix_in(channel, std::uint64_t{d} << 32 | static_cast<std::uint32_t>(forward));
+        return;
+      case DimensionKind::fully_connected:
+        break;
+    }
+    purposes_.push_back({source, d << 24 | static_cast<std::uint32_t>(forward - 1), channel});
+    found_.too_many = found_.too_many || purposes_.size() > kMostHops;
+  }
+
+  const GroupType& type_of(const TypedGroup& group) const { return found_.groups.types[group.type]; }
+  const std::vector<std::int32_t>& ranks_of(const TypedGroup& group) const {
+    return graph_.families[group.family].groups[group.group];
+  }
+  // A flat way that is not routed is one on a machine of one dimension.
+  static std::uint32_t dimension_of(const GroupWay& way) {
+    return way.dimension == kAllDimensions ? 0 : way.dimension;
+  }
+
+  void sign_groups() {
+    for (const TypedGroup& group : found_.groups.groups) {
+      const std::uint64_t name = mix_in(std::uint64_t{group.family} << 32 | group.type, UINT32_MAX);
+      for (const std::int32_t rank : ranks_of(group)) signature(rank) += name;
+    }
+    for (std::uint32_t t = 0; t < found_.groups.types.size(); ++t) {
+      const GroupType& type = found_.groups.types[t];
+      std::vector<std::vector<std::uint32_t>>& channels = group_channels_.emplace_back();
+      for (std::uint32_t w = 0; w < type.ways.size(); ++w) {
+        const GroupWay& way = type.ways[w];
+        if (!type.is_routed) users_of_[dimension_of(way)].insert({t, w});
+        // Per position where positions differ, else one for all.
+        std::vector<std::uint32_t>& first = channels.emplace_back();
+        for (const std::set<std::int32_t>& peers : way.peers) {
+          first.push_back(channels_);
+          channels_ += static_cast<std::uint32_t>(peers.size());
+        }
+        if (way.peers.empty()) first.push_back(channels_);
+        channels_ += static_cast<std::uint32_t>(way.offsets.size());
+      }
+    }
+  }
+
+  // Calls `visit(source, destination, channel)` for every message of a way.
+  template <class Visit>
+  void visit_way(const TypedGroup& group, std::size_t w, const Visit& visit) const {
+    const GroupType& type = type_of(group);
+    const GroupWay& way = type.ways[w];
+    const GroupLines lines = lines_along(type.shape, way.dimension);
+    const std::vector<std::int32_t>& ranks = ranks_of(group);
+    for (std::int64_t member = 0; member < type.shape.ranks && !found_.too_many; ++member) {
+      const std::int64_t position = member / lines.stride % lines.size;
+      const std::int64_t base = member - position * lines.stride;
+      std::uint32_t channel =
+          group_channels_[group.type][w][way.peers.empty() ? 0 : static_cast<std::size_t>(position)];
+      way.visit_peers(static_cast<std::int32_t>(position), static_cast<std::int32_t>(lines.size),
+                      [&](std::int32_t peer) {
+                        visit(ranks[static_cast<std::size_t>(member)],
+                              ranks[static_cast<std::size_t>(base + peer * lines.stride)], channel++);
+                      });
+    }
+  }
+
+  // Labels do not tell the types of a family apart.
+  void route_group(const TypedGroup& group) {
+    const bool fine = found_.groups.single_type[group.family];
+    const std::vector<GroupWay>& ways = type_of(group).ways;
+    for (std::size_t w = 0; w < ways.size(); ++w) {
+      visit_way(group, w, [&](std::int32_t source, std::int32_t destination, std::uint32_t channel) {
+        route(source, destination, ways[w].dimension, {channel, fine ? channel : UINT32_MAX - group.family});
+      });
+    }
+  }
+
+  void find_purposes(const TypedGroup& group) {
+    const std::vector<GroupWay>& ways = type_of(group).ways;
+    for (std::size_t w = 0; w < ways.size(); ++w) {
+      const std::uint32_t d = dimension_of(ways[w]);
+      const bool alone = users_of_[d].size() == 1 && !routed_in_[d];
+      if (alone || machine_.dimensions[d].kind != DimensionKind::fully_connected) continue;
+      visit_way(group, w, [&](std::int32_t source, std::int32_t destination, std::uint32_t channel) {
+        purpose(source, destination, d, channel);
+      });
+    }
+  }
+
+  // A rank's own messages share its FullyConnected links or not, whatever their numbers; where routed ones
+  // cross them, too, numbers count.
+  void sign_purposes() {
+    std::vector<LinkPurpose> shared;
+    for (const LinkPurpose& use : purposes_) {
+      const std::uint32_t d = use.link >> 24;
+      if (routed_in_[d]) {
+        signature(use.owner) += mix_in(use.channel, use.link);
+      } else {
+        signature(use.owner) += mix_in(use.channel, d);
+        if (users_of_[d].size() > 1) shared.push_back(use);
+      }
+    }
+    std::sort(shared.begin(), shared.end(), [](const LinkPurpose& a, const LinkPurpose& b) {
+      return std::tie(a.owner, a.link, a.channel) < std::tie(b.owner, b.link, b.channel);
+    });
+    for (std::size_t i = 0; i < shared.size();) {
+      const LinkPurpose& first = shared[i];
+      std::uint64_t hash = 0;
+      for (; i < shared.size() && shared[i].owner == first.owner && shared[i].link == first.link; ++i)
+        hash = mix_in(hash, shared[i].channel);
+      signature(first.owner) += mix_in(hash, first.link >> 24);
+    }
+  }
+
+  const Graph& graph_;
+  const Machine& machine_;
+  Topology topology_;
+  const Peers& peers_;
+  Coordinates coordinates_;
+  RankMessages found_;
+  std::vector<std::uint32_t> first_channel_;  // of node messages, by program
+  std::uint32_t channels_ = 0;
+  std::vector<std::vector<std::vector<std::uint32_t>>> group_channels_;  // [type][way][position or 0], first
+  // Per dimension, the ways (type, way) and node messages (none, channel) on ranks' own links.
+  std::vector<std::set<std::pair<std::uint32_t, std::uint32_t>>> users_of_;
+  std::vector<bool> routed_in_;  // per dimension
+  std::vector<LinkPurpose> purposes_;
+};
+
+}  // namespace
+
+RankMessages find_messages(const Graph& graph, const Machine& machine, CollectivePlanner& planner,
+                           const Peers& peers) {
+  return Finder(graph, machine, planner, peers).find();
+}
+
+}  // namespace armilla

@@ -1,0 +1,73 @@
+// Which ranks' messages meet whom and what: the facts that rank colouring (sim/fold/rank_colours.h) works on.
+//
+// A *channel* names messages that ranks of one program send at the same point of it; a rank sends at most one
+// message of a channel at a time. Channels are fewer than messages: calls that differ in size alone share
+// theirs, and so do nodes with the same peer.
+//
+// Links are places of the rank that owns them (network/topology.h). A message that crosses only links of its
+// source and destination in one dimension needs no route: its source is the only one to use its first link,
+// apart from routed messages, and its destination's link carries nothing but what comes in. All others have
+// their hops listed. Memory: 8 bytes per hop, 12 per message of a node.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/machine.h"
+#include "network/topology.h"
+#include "sim/fold/group_types.h"
+
+namespace armilla {
+
+// A message of a program's node, or the peer that a receive waits for.
+struct NodeMessage {
+  std::int32_t source = 0, destination = 0;
+  std::uint32_t channel = 0;
+};
+
+struct Hop {
+  std::int32_t owner = 0;  // of the link
+  std::uint32_t link = 0;  // dimension and number among the owner's
+};
+
+struct RoutedMessage {
+  std::int32_t source = 0;
+  std::uint32_t channel = 0;
+  std::uint32_t label = 0;                 // equal for messages whose labels (network/network.h) may be
+  std::size_t first_hop = 0, end_hop = 0;  // into RankMessages::hops
+};
+
+// Nodes of a program that send, or receive: their peers without repetition.
+struct ProgramPeers {
+  std::vector<std::uint32_t> transfers;  // into Graph::transfers, one per peer
+  std::vector<std::uint32_t> all;        // every one that the program uses, once
+};
+
+struct RankMessages {
+  GroupTypes groups;
+  std::vector<ProgramPeers> sends, receives;  // by program
+  std::vector<NodeMessage> sent, awaited;     // for all ranks
+  std::vector<RoutedMessage> routed;
+  std::vector<Hop> hops;
+  std::vector<std::uint64_t> signatures;  // per rank, of everything above that is not another rank
+  bool too_many = false;                  // to be looked at; the rest is incomplete then
+};
+
+// O(ranks x channels + hops).
+RankMessages find_messages(const Graph& graph, const Machine& machine, CollectivePlanner& planner,
+                           const Peers& peers);
+
+// Spreads a number over 64 bits; `mix_in` joins several.
+inline std::uint64_t mix(std::uint64_t value) {
+  value ^= value >> 32;
+  value *= 0xe9846af9b1a615d;
+  value ^= value >> 32;
+  value *= 0xe9846af9b1a615d;
+  return value ^ value >> 28;
+}
+inline std::uint64_t mix_in(std::uint64_t hash, std::uint64_t value) {
+  return mix(hash * 0x9e3779b97f4a7c15 + value + 1);
+}
+
+}  // namespace armilla

@@ -1,0 +1,52 @@
+#include "sim/fold/stream_fold.h"
+
+#include <algorithm>
+
+#include "sim/astra/stream_plan.h"
+
+namespace armilla {
+namespace {
+
+bool looks_alike_from_everywhere(const StreamPhase& phase) {
+  if (phase.dimension == kFlatStream) return false;
+  return phase.method == StreamMethod::ring || phase.method == StreamMethod::direct ||
+         phase.method == StreamMethod::halving_doubling;
+}
+
+}  // namespace
+
+bool can_fold(const Graph& graph, const SystemLayer& system) {
+  if (graph.ranks < 2 || graph.programs.size() != 1) return false;
+  if (system.semantics == Semantics::astra2_aware || system.rendezvous || system.shared_bus) return false;
+  if (system.split_dimension >= 0) return false;
+  // Its loads follow rank 0, whichever rank is the first to issue a collective.
+  if (system.inter_dimension == InterDimensionOrder::themis ||
+      system.inter_dimension == InterDimensionOrder::themis_flex)
+    return false;
+  const Program& program = graph.programs.front();
+  const bool alone = std::all_of(program.kind.begin(), program.kind.end(), [](NodeKind kind) {
+    return kind == NodeKind::compute || kind == NodeKind::delay || kind == NodeKind::collective;
+  });
+  if (!alone) return false;
+  StreamPlanner planner(system);  // of its own: planning changes its counters
+  for (const CollectiveCall& call : graph.collectives) {
+    const GroupFamily& family = graph.families[call.family];
+    const auto members = static_cast<std::int64_t>(family.groups.empty() ? 0 : family.groups.front().size());
+    const std::uint32_t mask = members == graph.ranks ? UINT32_MAX : family.dimension_mask;
+    const bool even = std::all_of(family.groups.begin(), family.groups.end(), [&](const auto& group) {
+      return static_cast<std::int64_t>(group.size()) == members && std::is_sorted(group.begin(), group.end());
+    });
+    // The peer's counter of turns advances with every group's collectives: the groups fare differently then.
+    if (system.inter_dimension == InterDimensionOrder::round_robin && family.groups.size() > 1) return false;
+    if (call.custom >= 0 || members == 0 || mask == 0 || !even) return false;
+    const StreamPlanner::ChunkSizes sizes = planner.chunk_sizes(call, members);
+    for (std::int64_t remaining = sizes.total; remaining > 0;) {
+      const std::vector<StreamPhase> phases = planner.next_chunk(call, mask, members, sizes.chunk, remaining);
+      if (phases.empty()) break;
+      if (!std::all_of(phases.begin(), phases.end(), looks_alike_from_everywhere)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace armilla

@@ -1,0 +1,188 @@
+#include "sim/memo/lone_groups.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+
+namespace armilla {
+namespace {
+
+// Bit d: the machine's dimension d.
+using Dimensions = std::uint32_t;
+constexpr Dimensions kAll = UINT32_MAX;
+constexpr Dimensions bit(std::uint32_t d) {
+  return Dimensions{1} << d;
+}
+
+// What a program issues, without repetition.
+struct Issued {
+  std::vector<std::uint32_t> calls;
+  std::vector<std::uint32_t> transfers;
+};
+
+Issued issued_by(const Program& program) {
+  Issued issued;
+  for (std::uint32_t node = 0; node < program.size(); ++node) {
+    const auto payload = static_cast<std::uint32_t>(program.payload[node]);
+    if (program.kind[node] == NodeKind::collective) issued.calls.push_back(payload);
+    if (program.kind[node] == NodeKind::send) issued.transfers.push_back(payload);
+  }
+  for (std::vector<std::uint32_t>* list : {&issued.calls, &issued.transfers}) {
+    std::sort(list->begin(), list->end());
+    list->erase(std::unique(list->begin(), list->end()), list->end());
+  }
+  return issued;
+}
+
+class Finder {
+ public:
+  Finder(const Graph& graph, const Machine& machine, const RankClasses& classes, CollectivePlanner& planner)
+      : graph_(graph), machine_(machine), classes_(classes), planner_(planner) {
+    for (const Program& program : graph.programs) issued_.push_back(issued_by(program));
+    for (std::size_t f = 0; f < graph.families.size(); ++f) {
+      std::size_t first = 0;
+      while (graph.families[first].groups != graph.families[f].groups) ++first;
+      same_as_.push_back(static_cast<std::uint32_t>(first));
+    }
+  }
+
+  std::vector<std::vector<bool>> find(const WhatIf& what_if) {
+    if (machine_.dimensions.size() >= 32) return {};
+    for (const SlowLinks& slow : what_if.links) shared_ |= bit(slow.dimension);
+    mark_crossed_by_messages();
+    for (std::int32_t rank = 0; rank < classes_.simulated(); ++rank) mark_collectives(rank);
+    std::vector<std::vector<bool>> lone;
+    for (std::uint32_t f = 0; f < classes_.families.size(); ++f) {
+      lone.emplace_back();
+      for (const GroupClass& group : classes_.families[f].groups) lone.back().push_back(is_lone(f, group));
+    }
+    return lone;
+  }
+
+ private:
+  std::uint32_t program_of(std::int32_t rank) const {
+    return graph_.program_of[static_cast<std::size_t>(classes_.real_rank(rank))];
+  }
+
+  // Dimensions that its messages are planned over; kAll when they take a way of their own.
+  Dimensions dimensions_of(std::uint32_t call_id, std::uint32_t shape) {
+    const auto [found, fresh] = dimensions_.try_emplace({call_id, shape});
+    if (!fresh) return found->second;
+    const CollectiveCall& call = graph_.collectives[call_id];
+    Dimensions& dimensions = found->second;
+    if (call.custom >= 0) return dimensions = kAll;
+    // Chunks differ in size and, of trees, in their side.
+    for (const PlannedPhase& phase : planner_.plan(call, shape, 0).phases)
+      dimensions |= phase.dimension == kAllDimensions ? kAll : bit(phase.dimension);
+    return dimensions;
+  }
+
+  const GroupLayout& layout_of(std::uint32_t family, std::int32_t rank) {
+    const auto real = static_cast<std::size_t>(classes_.real_rank(rank));
+    return planner_.layout(graph_, family, graph_.families[family].group_of[real]);
+  }
+
+  // Dimensions in which any of the others' coordinates is not the rank's.
+  Dimensions differing(std::int32_t rank, std::span<const std::int32_t> others) const {
+    Dimensions dimensions = 0;
+    std::int64_t stride = 1;
+    for (std::uint32_t d = 0; d < machine_.dimensions.size(); ++d) {
+      const std::int64_t size = machine_.dimensions[d].size;
+      const bool differ = std::any_of(others.begin(), others.end(), [&](std::int32_t other) {
+        return other / stride % size != rank / stride % size;
+      });
+      if (differ) dimensions |= bit(d);
+      stride *= size;
+    }
+    return dimensions;
+  }
+
+  void mark_crossed_by_messages() {
+    const Peers peers(graph_);
+    for (std::int32_t rank = 0; rank < classes_.simulated(); ++rank) {
+      const std::int32_t source = classes_.real_rank(rank);
+      for (const std::uint32_t transfer : issued_[program_of(rank)].transfers) {
+        const std::int32_t peer = peers.of(source, graph_.transfers[transfer]);
+        shared_ |= differing(source, std::span(&peer, 1));
+      }
+    }
+  }
+
+  // The dimensions of a rank's collectives, by family; what makes their links another's, too, is marked.
+  void mark_collectives(std::int32_t rank) {
+    std::map<std::uint32_t, Dimensions> families;
+    for (const std::uint32_t call : issued_[program_of(rank)].calls) {
+      const std::uint32_t family = graph_.collectives[call].family;
+      const GroupLayout& layout = layout_of(family, rank);
+      Dimensions dimensions = dimensions_of(call, layout.shape);
+      if (dimensions == kAll) {
+        dimensions = differing(layout.ranks.front(), layout.ranks);
+        shared_ |= dimensions;
+      }
+      families[same_as_[family]] |= dimensions;
+      for (std::uint32_t d = 0; d < machine_.dimensions.size() && layout.is_grid(); ++d) {
+        const Dimension& dimension = machine_.dimensions[d];
+        const bool whole = static_cast<std::int64_t>(layout.coordinates[d].size()) == dimension.size;
+        if ((dimensions & bit(d)) != 0 && dimension.kind == DimensionKind::ring && !whole) shared_ |= bit(d);
+      }
+    }
+    used_.push_back(std::move(families));
+  }
+
+  bool is_lone(std::uint32_t family, const GroupClass& group) {
+    const std::uint32_t same = same_as_[family];
+    const auto used = [&](std::int32_t rank) -> const std::map<std::uint32_t, Dimensions>& {
+      return used_[static_cast<std::size_t>(rank)];
+    };
+    const auto own = used(group.members.front()).find(same);
+    if (own == used(group.members.front()).end() || own->second == 0 || (own->second & shared_) != 0)
+      return false;
+    return std::all_of(group.members.begin(), group.members.end(), [&](std::int32_t rank) {
+      for (const auto& [other, dimensions] : used(rank)) {
+        if (other != same && (dimensions & own->second) != 0) return false;
+      }
+      return program_of(rank) == program_of(group.members.front()) && is_chain(program_of(rank), same);
+    });
+  }
+
+  // Whether each call of the family depends on the one before in a program. Dependences on nodes with larger
+  // ids are not looked at, so that the answer may be no where it is yes.
+  bool is_chain(std::uint32_t program_id, std::uint32_t same) {
+    const auto [known, fresh] = chains_.try_emplace({program_id, same}, true);
+    if (!fresh) return known->second;
+    const Program& program = graph_.programs[program_id];
+    std::vector<std::uint32_t> done(program.size());  // calls of the family that are over when a node is
+    std::uint32_t calls = 0;
+    for (std::uint32_t node = 0; node < program.size(); ++node) {
+      std::uint32_t before = 0;
+      for (const std::uint32_t dependence : program.dependences(node)) {
+        if (dependence < node) before = std::max(before, done[dependence]);
+      }
+      done[node] = before;
+      if (program.kind[node] != NodeKind::collective) continue;
+      if (same_as_[graph_.collectives[program.payload[node]].family] != same) continue;
+      if (before != calls) return known->second = false;
+      done[node] = ++calls;
+    }
+    return true;
+  }
+
+  const Graph& graph_;
+  const Machine& machine_;
+  const RankClasses& classes_;
+  CollectivePlanner& planner_;
+  std::vector<Issued> issued_;                             // by program
+  std::vector<std::uint32_t> same_as_;                     // the first family of equal groups, by family
+  Dimensions shared_ = 0;                                  // with whom or what no group may be
+  std::vector<std::map<std::uint32_t, Dimensions>> used_;  // by simulated rank and family
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Dimensions> dimensions_;  // by call and shape
+  std::map<std::pair<std::uint32_t, std::uint32_t>, bool> chains_;            // by program and family
+};
+
+}  // namespace
+
+LoneGroups::LoneGroups(const Graph& graph, const Machine& machine, const WhatIf& what_if,
+                       const RankClasses& classes, CollectivePlanner& planner)
+    : lone_(Finder(graph, machine, classes, planner).find(what_if)) {}
+
+}  // namespace armilla

@@ -1,0 +1,42 @@
+// Groups whose collectives meet nothing on their way: no message of others crosses their links, and every
+// collective of theirs is over before the next begins. So one depends on nothing but when its members issue
+// it (sim/memo/rehearsal.h).
+//
+// A group is lone when all of this holds for every member and every machine dimension that the group's calls
+// are planned over:
+//   - no message of a node, custom schedule or flat algorithm crosses the dimension;
+//   - none of its links has a speed of its own;
+//   - the member's program issues no collectives of other groups there (families of equal groups are one);
+//   - on a Ring, all groups in it span it whole: messages to others than neighbours pass everyone between;
+//   - in the member's program, each of the group's calls depends on the one before;
+// and all members share one program, so that nothing but their places tells them apart.
+// Cost: O(nodes + dependences) per program and family that may be lone, O(simulated ranks x calls).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/machine.h"
+#include "ir/what_if.h"
+#include "sim/collective_plan.h"
+#include "sim/fold/rank_classes.h"
+
+namespace armilla {
+
+class LoneGroups {
+ public:
+  LoneGroups() = default;
+  LoneGroups(const Graph& graph, const Machine& machine, const WhatIf& what_if, const RankClasses& classes,
+             CollectivePlanner& planner);
+
+  // By family and group class.
+  bool contains(std::uint32_t family, std::int32_t group) const {
+    return !lone_.empty() && lone_[family][static_cast<std::size_t>(group)];
+  }
+
+ private:
+  std::vector<std::vector<bool>> lone_;
+};
+
+}  // namespace armilla

@@ -1,0 +1,330 @@
+#include "study/run_astra.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "collective/algorithm.h"
+#include "collective/custom_verify.h"
+#include "collective/msccl_verify.h"
+#include "ir/derived/check_system.h"
+#include "read/astra_text.h"
+#include "read/chakra.h"
+#include "read/communicators_json.h"
+#include "read/custom_collective.h"
+#include "read/file_format.h"
+#include "read/msccl.h"
+#include "study/astra/trace_input.h"
+#include "trace/text_graph.h"
+#include "trace/trace_graph.h"
+#include "write/astra2_report.h"
+
+namespace armilla {
+namespace {
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+std::string native_name(const StreamAlgorithm& algorithm) {
+  switch (algorithm.kind) {
+    case StreamAlgorithmKind::ring:
+      return "ring";
+    case StreamAlgorithmKind::direct:
+      return algorithm.window < 0 ? "direct" : fmt::format("direct:window={}", algorithm.window);
+    case StreamAlgorithmKind::halving_doubling:
+      return "halving-doubling";
+    case StreamAlgorithmKind::double_binary_tree:
+      return "double-binary-tree";
+  }
+  return "ring";
+}
+
+std::vector<std::int64_t> sizes_of(const SystemLayer& system) {
+  std::vector<std::int64_t> sizes;
+  for (const StreamDimension& dimension : system.dimensions) sizes.push_back(dimension.size);
+  return sizes;
+}
+
+std::string algorithm_text(const SystemLayer& system, const Graph& graph, const CollectiveCall& call) {
+  if (call.custom >= 0) return graph.custom[static_cast<std::size_t>(call.custom)].name;
+  const auto found = system.algorithms.find(call.kind);
+  if (found == system.algorithms.end()) return "its duration";
+  std::string text;
+  for (const StreamAlgorithm& algorithm : found->second) {
+    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", algorithm.flat ? "flat " : "",
+                        native_name(algorithm));
+  }
+  return text;
+}
+
+// What the report shows of collectives beside their times.
+void describe_collectives(Result& result, const Graph& graph, const SystemLayer& system) {
+  std::vector<std::size_t> rank_of(graph.programs.size());
+  for (std::size_t rank = graph.program_of.size(); rank-- > 0;) rank_of[graph.program_of[rank]] = rank;
+  for (CollectiveRecord& record : result.collectives) {
+    const CollectiveCall& call = graph.collectives[record.call];
+    const GroupFamily& family = graph.families[call.family];
+    const std::int32_t group = family.group_of[rank_of[record.program]];
+    if (group >= 0)
+      record.group_size = static_cast<std::int64_t>(family.groups[static_cast<std::size_t>(group)].size());
+    if (record.algorithm.empty()) record.algorithm = algorithm_text(system, graph, call);
+  }
+}
+
+// Plays `graph`, by the rules of the peer or by ours, and fills what a Run needs beside it.
+Run play(Graph graph, const SystemLayer& system, bool native, SimulationOptions options) {
+  Run run;
+  run.graph = std::move(graph);
+  if (native) {
+    run.study = native_study(system, run.notes);
+    options.remote_memory = system.remote_memory;
+    const std::unique_ptr<CostModel> cost = make_cost_model(run.study.compute, run.study.machine.device);
+    run.result = simulate(run.graph, run.study, *cost, options);
+  } else {
+    run.study.machine = machine_of(system);
+    run.study.plan.ranks = run.graph.ranks;
+    run.study.network.name = name_of(system.semantics);
+    run.result = simulate(run.graph, system, options);
+    describe_collectives(run.result, run.graph, system);
+  }
+  run.study.compute.name = "trace";
+  run.warnings = run.result.warnings;
+  return run;
+}
+
+Communicators groups_of(const Astra2Request& request, std::int64_t ranks,
+                        std::vector<std::string>& warnings) {
+  // The peer takes any path with "empty" in it for none.
+  if (request.groups.find("empty") != std::string::npos && !exists(request.groups)) {
+    if (request.groups != "empty")
+      warnings.push_back(
+          fmt::format("--comm-group-configuration {}: the file does not exist: no groups", request.groups));
+    return {};
+  }
+  return read_communicators(request.groups, ranks);
+}
+
+// Schedules of the user's: as many members as there are files in a row, or all ranks for MSCCL.
+void add_custom(const SystemLayer& system, std::int64_t ranks, TraceGraphOptions& lowering) {
+  std::map<std::string, std::int32_t> known;
+  const auto index_of = [&](const std::string& path) {
+    const auto [place, fresh] = known.emplace(path, static_cast<std::int32_t>(lowering.custom.size()));
+    if (fresh) {
+      const std::int64_t files = count_trace_files(path);
+      lowering.custom.push_back(read_custom_collective(
+          path, static_cast<std::int32_t>(files > 0 ? std::min(files, ranks) : ranks)));
+    }
+    return place->second;
+  };
+  for (const auto& [kind, path] : system.custom) lowering.custom_of_kind[kind] = index_of(path);
+  for (const auto& [node, path] : system.custom_by_node) lowering.custom_of_node[node] = index_of(path);
+}
+
+// The peer runs any schedule; one that cannot have performed its collective is at least not passed over. Of
+// MSCCL files the exact proof, else necessary conditions.
+void warn_about_schedules(const Graph& graph, std::int64_t own, std::vector<std::string>& warnings) {
+  std::set<std::pair<std::int32_t, CollectiveKind>> seen;
+  for (const CollectiveCall& call : graph.collectives) {
+    if (call.custom < 0 || call.custom >= own || !seen.emplace(call.custom, call.kind).second) continue;
+    const CustomCollective& schedule = graph.custom[static_cast<std::size_t>(call.custom)];
+    const std::string wrong = is_msccl_file(schedule.name)
+                                  ? verify_msccl(read_msccl(schedule.name), call.kind, call.root)
+                                  : verify_custom(schedule, {call.kind, std::nullopt, call.root});
+    if (!wrong.empty())
+      warnings.push_back(fmt::format("{}: performs no {}: {}", schedule.name, name_of(call.kind), wrong));
+  }
+}
+
+// Every rank gets a program of its own, so that the nodes of each are recorded.
+void separate_programs(Graph& graph, std::vector<Astra2Utilisation>& utilisation) {
+  std::vector<Program> programs;
+  std::vector<Astra2Utilisation> uses;
+  for (std::uint32_t& program : graph.program_of) {
+    programs.push_back(graph.programs[program]);
+    if (!utilisation.empty()) uses.push_back(utilisation[program]);
+    program = static_cast<std::uint32_t>(programs.size() - 1);
+  }
+  graph.programs = std::move(programs);
+  utilisation = std::move(uses);
+}
+
+std::vector<Astra2Utilisation> utilisation(const std::vector<RooflineUse>& uses) {
+  std::vector<Astra2Utilisation> shares;
+  for (const RooflineUse& use : uses) {
+    const double time = use.time + 1;  // as the peer, which so avoids a division by zero
+    shares.push_back({use.compute_bound_time / time, use.compute_utilisation / time,
+                      use.memory_utilisation / time, use.operation_intensity / time});
+  }
+  return shares;
+}
+
+void track_memory(const Astra2Request& request, const SystemLayer& system, Astra2Run& done) {
+  std::size_t tensors = 0;
+  for (std::int32_t rank = 0; rank < done.run.result.ranks; ++rank) {
+    const ChakraTrace trace = read_chakra_file(trace_file(request.workload, rank).value());
+    const Program& program = done.run.graph.programs[static_cast<std::size_t>(rank)];
+    LocalMemory memory = local_memory(trace, rank, program, node_spans(done.run.result, rank));
+    tensors += memory.tensors;
+    done.files.push_back(
+        {fmt::format("{}.{}.json", system.local_memory_trace, rank), std::move(memory.chrome_trace)});
+    const std::string line = peak_memory_line(rank, memory.peak_bytes);
+    done.lines += line;
+    done.log += line;
+  }
+  if (tensors == 0)
+    done.run.warnings.push_back("track-local-mem: no node has the attributes 'inputs' or 'outputs'");
+}
+
+void warn_about_flags(const Astra2Request& request, std::vector<std::string>& warnings) {
+  if (request.compute_scale != 1)
+    warnings.push_back("--compute-scale has no effect in ASTRA-sim 2, nor here");
+  if (request.comm_scale != 1) warnings.push_back("--comm-scale has no effect in ASTRA-sim 2, nor here");
+}
+
+}  // namespace
+
+Study native_study(const SystemLayer& system, std::vector<std::string>& notes) {
+  Study study;
+  study.machine = machine_of(system);
+  study.plan.ranks = rank_count(system);
+  CollectiveOptions& options = study.collectives;
+  options.decomposition = system.decomposition;
+  options.chunks = std::max<std::int64_t>(1, system.splits);
+  options.active_chunks = system.active_chunks;
+  options.order = system.scheduling;
+  options.charge_reductions = system.memory_bytes_per_second > 0;
+  const auto is_flat = [](const auto& entry) { return entry.second.front().flat; };
+  const bool flat =
+      !system.algorithms.empty() && std::all_of(system.algorithms.begin(), system.algorithms.end(), is_flat);
+  if (flat) options.decomposition = Decomposition::flat;
+  for (const auto& [kind, algorithms] : system.algorithms) {
+    if (!flat && (algorithms.front().flat || algorithms.size() != system.dimensions.size())) {
+      notes.push_back(
+          fmt::format("the {} uses each dimension's natural algorithm: the system file does not "
+                      "name one for each",
+                      name_of(kind)));
+      continue;
+    }
+    std::vector<std::string> names;
+    for (const StreamAlgorithm& algorithm : algorithms) names.push_back(native_name(algorithm));
+    const auto cannot = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
+      return !Algorithm(name, "native profile").performs(kind);
+    });
+    if (cannot == names.end()) {
+      options.algorithms_by_kind[kind] = std::move(names);
+    } else {
+      notes.push_back(fmt::format("the {} uses each dimension's natural algorithm: {} cannot perform it",
+                                  name_of(kind), *cannot));
+    }
+  }
+  return study;
+}
+
+Astra2Run run_astra2(const Astra2Request& request, const SimulationOptions& options) {
+  std::vector<std::string> warnings;
+  SystemLayer system = read_astra2_config(request.settings, warnings);
+  if (request.native) system.semantics = Semantics::native;
+  const std::int64_t ranks = rank_count(system);
+  warn_about_flags(request, warnings);
+
+  TraceGraphOptions lowering;
+  lowering.dimension_sizes = sizes_of(system);
+  lowering.communicators = groups_of(request, ranks, warnings);
+  lowering.as_peer = !request.native;
+  lowering.replay_only = system.replay_only;
+  lowering.roofline = system.roofline;
+  lowering.peak_flops = system.peak_flops;
+  lowering.memory_bytes_per_second = system.memory_bytes_per_second;
+  add_custom(system, ranks, lowering);
+  TraceJob job = read_trace_job(request.workload, lowering);
+  warnings.insert(warnings.end(), job.warnings.begin(), job.warnings.end());
+  warn_about_schedules(job.graph, static_cast<std::int64_t>(lowering.custom.size()), warnings);
+  Graph& graph = job.graph;
+  check_system(system, graph, {request.settings.system, request.settings.remote_memory});
+  Astra2Lines lines{system.replay_only, system.trace_enabled, utilisation(job.roofline_use)};
+  if (system.trace_enabled || system.track_local_memory) separate_programs(graph, lines.utilisation);
+
+  Astra2Run done;
+  done.run = play(std::move(graph), system, request.native, options);
+  done.run.workload = request.workload;
+  done.run.warnings.insert(done.run.warnings.begin(), warnings.begin(), warnings.end());
+  done.wants_log = system.trace_enabled;
+  done.lines = astra2_finish_lines(done.run.graph, done.run.result, lines);
+  done.log = astra2_log(done.run.graph, done.run.result, lines);
+  if (system.track_local_memory) track_memory(request, system, done);
+  return done;
+}
+
+Astra1Run run_astra1(const Astra1Request& request, const SimulationOptions& options) {
+  std::vector<std::string> warnings;
+  SystemLayer system = read_astra1_config(request.settings, warnings);
+  const MappedFile file(request.workload);
+  require_kind(request.workload, file.bytes(), FileKind::astra_text, file_format(FileKind::astra_text).what);
+  const TextWorkload workload = read_astra_text(file.bytes(), request.workload, &warnings);
+
+  TextGraphOptions lowering;
+  lowering.dimensions = sizes_of(system);
+  lowering.passes = request.passes;
+  // The peer's factors have single precision.
+  lowering.compute_scale = request.native ? request.compute_scale : static_cast<float>(request.compute_scale);
+  lowering.comm_scale = request.native ? request.comm_scale : static_cast<float>(request.comm_scale);
+  lowering.single_precision = system.tutorial_release && !request.native;
+  lowering.astra1_steps = !request.native;
+  lowering.blocking_input_gradient = system.tutorial_release;
+  lowering.simai = request.simai;
+  for (const auto& [kind, algorithms] : system.algorithms) {
+    if (algorithms.front().flat) lowering.flat.insert(kind);
+  }
+  TextGraph text = text_graph(workload, lowering);
+  warnings.insert(warnings.end(), text.warnings.begin(), text.warnings.end());
+  system.split_dimension = text.split_dimension;
+  system.split_first = text.split_first;
+  if (request.native) {
+    system.semantics = Semantics::native;
+    // Half a dimension is none of the machine's: such groups are just sets of ranks.
+    for (GroupFamily& family : text.graph.families) {
+      if (text.split_dimension >= 0) family.dimension_mask = 0;
+    }
+  }
+  check_system(system, text.graph, {request.settings.system, request.settings.network});
+
+  Astra1Run done;
+  SystemLayer machine_system = system;
+  machine_system.semantics = Semantics::astra1;  // how links count
+  done.run = play(text.graph, request.native ? machine_system : system, request.native, options);
+  done.run.workload = request.workload;
+  done.run.warnings.insert(done.run.warnings.begin(), warnings.begin(), warnings.end());
+  const TextReport report = text_report(text, done.run.result);
+  for (std::size_t pass = 0; pass < report.pass_ends.size(); ++pass)
+    done.lines += fmt::format("pass: {} finished at time: {}\n", pass, report.pass_ends[pass].value / 1000);
+  done.lines += fmt::format("all passes finished at time: {}, id of first layer: {}\n",
+                            report.finish.value / 1000, workload.layers.front().name);
+
+  for (const TextLayerReport& layer : report.layers) {
+    const auto in_order = [](const std::array<Time, 3>& times) {
+      const auto at = [&](TextPart part) { return times[static_cast<std::size_t>(part)]; };
+      return std::array{at(TextPart::forward), at(TextPart::weight_gradient), at(TextPart::input_gradient)};
+    };
+    done.report.layers.push_back({layer.name,
+                                  in_order(layer.compute),
+                                  in_order(layer.exposed),
+                                  in_order(layer.communication),
+                                  {},
+                                  {}});
+  }
+  done.report.finish = report.finish;
+  done.report.total_compute = report.compute;
+  done.report.cost = astra1_network_cost(machine_system);
+  done.report.payload = done.run.result.sent_per_dimension;
+  add_chunk_statistics(done.report, done.run.graph, done.run.result,
+                       logical_dimensions(lowering.dimensions, text).size());
+  return done;
+}
+
+}  // namespace armilla

@@ -1,0 +1,237 @@
+#include "study/check_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "base/units_text.h"
+#include "collective/msccl_verify.h"
+#include "read/astra_text.h"
+#include "read/chakra.h"
+#include "read/communicators_json.h"
+#include "read/custom_collective.h"
+#include "read/flexflow.h"
+#include "read/issue_log.h"
+#include "read/machine_yaml.h"
+#include "read/msccl.h"
+#include "read/outline.h"
+#include "read/profile_csv.h"
+#include "read/scalesim_config.h"
+#include "read/study_yaml.h"
+#include "study/astra/check_astra.h"
+#include "study/astra/trace_input.h"
+#include "study/check/check_study.h"
+#include "zoo/namesake.h"
+#include "zoo/zoo.h"
+
+namespace armilla {
+namespace {
+
+std::string plural(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", with_separators(count), noun, count == 1 ? "" : "s");
+}
+
+std::string text_of(const std::string& path) {
+  const MappedFile file(path);
+  return {file.bytes().begin(), file.bytes().end()};
+}
+
+std::string describe(const Machine& machine) {
+  validate_machine(machine);
+  return fmt::format("machine '{}' of {} devices", machine.name, rank_count(machine));
+}
+
+std::string check_model(const std::string& name, const ModelOptions& options) {
+  const Model model = read_model(name, options);
+  std::string text = fmt::format("model of {} operators, {} parameters", model.operators.size(),
+                                 with_separators(totals(model).parameters));
+  for (const UnknownOperator& unknown : model.unknown)
+    text += fmt::format("\n  note: operator '{}' is unknown ({} nodes)", unknown.type, unknown.nodes);
+  for (const std::string& note : model.notes) text += fmt::format("\n  note: {}", note);
+  return text;
+}
+
+// PREFIX.0.et, PREFIX.1.et ...
+std::string check_traces_of(const std::string& prefix, const CheckOptions& given) {
+  const std::int64_t ranks = given.ranks > 0 ? given.ranks : count_trace_files(prefix);
+  TraceCheckOptions options;
+  options.dimension_sizes = {ranks};
+  if (!given.groups.empty()) options.communicators = read_communicators(given.groups, ranks);
+  const std::vector<TraceProblem> problems = check_trace_files(prefix, options);
+  refuse_problems(problems, problems.size());
+  std::string text = fmt::format("traces of {} ranks", ranks);
+  for (const TraceProblem& problem : problems)
+    text +=
+        fmt::format("\n  warning: {}{}{}", problem.where, problem.where.empty() ? "" : ": ", problem.message);
+  return text;
+}
+
+std::string check_trace(const std::string& path) {
+  const ChakraTrace trace = read_chakra_file(path);
+  return fmt::format("Chakra trace of {}, schema {}", plural(static_cast<std::int64_t>(trace.size()), "node"),
+                     trace.schema);
+}
+
+std::string check_schedule(const std::string& path) {
+  const MscclAlgorithm algorithm = read_msccl(path);
+  custom_collective(algorithm);  // finds steps that wait in a circle
+  if (!algorithm.kind)
+    return fmt::format("MSCCL algorithm; its collective '{:.60}' is not known, so nothing was verified",
+                       algorithm.collective);
+  const std::string wrong = verify_msccl(algorithm, *algorithm.kind);
+  if (!wrong.empty()) throw Error(path, fmt::format("performs no {}: {}", name_of(*algorithm.kind), wrong));
+  return fmt::format("MSCCL algorithm, verified: performs {}", name_of(*algorithm.kind));
+}
+
+std::string check_text_workload(const std::string& path) {
+  std::vector<std::string> warnings;
+  const MappedFile file(path);
+  const TextWorkload workload = read_astra_text(file.bytes(), path, &warnings);
+  std::string text = fmt::format("ASTRA-sim text workload of {}, policy {}",
+                                 plural(static_cast<std::int64_t>(workload.layers.size()), "layer"),
+                                 name_of(workload.policy));
+  for (const std::string& warning : warnings) text += fmt::format("\n  warning: {}", warning);
+  return text;
+}
+
+std::string check_task_graph(const std::string& path) {
+  const FlexflowTraces traces = parse_flexflow(text_of(path), path, {});
+  return fmt::format("FlexFlow task graph of {}",
+                     plural(static_cast<std::int64_t>(traces.ranks.size()), "device"));
+}
+
+std::string check_log(const std::string& path) {
+  const IssueLog log = parse_issue_log(text_of(path), path);
+  std::string text = fmt::format("ASTRA-sim 2 log of {} on {}",
+                                 plural(static_cast<std::int64_t>(log.nodes.size()), "finished node"),
+                                 plural(log.ranks, "rank"));
+  if (!log.unfinished.empty())
+    text += fmt::format("\n  warning: {} never finish",
+                        plural(static_cast<std::int64_t>(log.unfinished.size()), "node"));
+  return text;
+}
+
+std::string check_groups(const std::string& path, std::int64_t ranks) {
+  const Communicators groups = read_communicators(path, ranks > 0 ? ranks : INT32_MAX);
+  return fmt::format("file of {}", plural(static_cast<std::int64_t>(groups.size()), "communicator group"));
+}
+
+std::string check_profile(const std::string& path) {
+  const Profile profile = read_profile(path);
+  return fmt::format("table of {} with a measured time",
+                     plural(static_cast<std::int64_t>(profile.computations.size()), "computation"));
+}
+
+std::string check_file(const std::string& path, FileKind kind, const CheckOptions& options) {
+  switch (kind) {
+    case FileKind::machine:
+      return describe(load_machine(path, path));
+    case FileKind::device:
+      return fmt::format("device '{}'", read_device(Config::read(path)).name);
+    case FileKind::profile:
+      return check_profile(path);
+    case FileKind::chakra:
+    case FileKind::chakra_json:
+      return check_trace(path);
+    case FileKind::astra_text:
+      return check_text_workload(path);
+    case FileKind::flexflow:
+      return check_task_graph(path);
+    case FileKind::msccl:
+      return check_schedule(path);
+    case FileKind::issue_log:
+      return check_log(path);
+    case FileKind::communicators:
+      return check_groups(path, options.ranks);
+    case FileKind::scalesim_config:
+      read_scalesim_config(path);
+      return "SCALE-Sim configuration";
+    case FileKind::astra1_system:
+    case FileKind::astra1_network:
+    case FileKind::astra2_system:
+    case FileKind::astra2_network:
+    case FileKind::astra2_memory:
+    case FileKind::custom_table:
+      return check_astra_file(path, kind, options.ranks);
+    case FileKind::json:
+      if (!outline_json(text_of(path)).complete)
+        throw Error(path, "is broken JSON", "a bracket or a quotation mark is never closed");
+      break;
+    default:
+      break;
+  }
+  const FileFormat& format = file_format(kind);
+  throw Error(path,
+              kind == FileKind::empty || kind >= FileKind::json
+                  ? fmt::format("is {}", format.what)
+                  : fmt::format("is {}, which no command reads", format.what),
+              std::string(format.use));
+}
+
+bool is_one_of(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool is_model(FileKind kind) {
+  const auto formats = model_formats();
+  return std::any_of(formats.begin(), formats.end(), [&](const ModelFormat& f) { return f.kind == kind; });
+}
+
+// A file that is damaged from its first byte on has only its name.
+bool is_meant_as_trace(const std::string& path, FileKind kind) {
+  const bool suffix = path.ends_with(".et") || path.ends_with(".et.gz") || path.ends_with(".eg");
+  return suffix && (kind >= FileKind::json || kind == FileKind::gzip);
+}
+
+// A workflow of GitHub's Actions has the key 'jobs', as a study of several jobs does, and the key 'on'.
+bool is_workflow(const std::string& path) {
+  const std::string text = text_of(path);
+  const Outline outline = outline_yaml(text);
+  return outline.has("on") && outline.has("jobs");
+}
+
+bool is_meant_as_configuration(const std::string& path, FileKind kind) {
+  if (kind == FileKind::yaml && is_workflow(path)) return false;
+  return (kind == FileKind::yaml || kind == FileKind::json || kind == FileKind::text ||
+          kind == FileKind::empty) &&
+         (path.ends_with(".yaml") || path.ends_with(".yml"));
+}
+
+}  // namespace
+
+std::string check_input(const std::string& input, const CheckOptions& options) {
+  std::error_code ignored;
+  const bool model_name = names_model(input);
+  const bool machine_name = is_one_of(machine_names(), input), device_name = is_one_of(device_names(), input);
+  if (!model_name && !machine_name && !device_name) {
+    if (std::filesystem::is_regular_file(input, ignored)) {
+      const FileKind kind = sniff_file(input);
+      if (is_model(kind)) return check_model(input, options.model);
+      if (kind == FileKind::study || is_meant_as_configuration(input, kind)) return check_study_file(input);
+      if (is_meant_as_trace(input, kind)) return check_trace(input);
+      return check_file(input, kind, options);
+    }
+    if (!std::filesystem::exists(input, ignored) && trace_file(input, 0))
+      return check_traces_of(input, options);
+  }
+  if (machine_name) {
+    const std::string note = namesake_note(input, "a machine that is compiled in");
+    return describe(load_machine(input, input)) + (note.empty() ? "" : "\n  note: " + note);
+  }
+  if (device_name) return fmt::format("device '{}'", load_device(input, input).name);
+  // "h100" means them for a run, too.
+  if (!model_name && !std::filesystem::exists(input, ignored)) {
+    std::string meant;
+    for (const std::string& name : machines_meant(input))
+      meant += (meant.empty() ? "" : "; ") + describe(load_machine(name, name));
+    for (const std::string& name : devices_meant(input))
+      meant += fmt::format("{}device '{}'", meant.empty() ? "" : "; ", name);
+    if (!meant.empty()) return meant;
+  }
+  return check_model(input, options.model);
+}
+
+}  // namespace armilla

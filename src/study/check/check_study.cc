@@ -1,0 +1,56 @@
+#include "study/check/check_study.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "collective/algorithm.h"
+#include "cost/cost.h"
+#include "network/network.h"
+#include "read/study_yaml.h"
+#include "sim/collective_plan.h"
+#include "study/prepare.h"
+#include "study/run_jobs.h"
+#include "study/run_study.h"
+
+namespace armilla {
+namespace {
+
+void check_components(const Study& study) {
+  make_cost_model(study.compute, study.machine.device);
+  const NetworkInfo& network = find_component("network", networks(), study.network.name, study.network.where);
+  ParameterValues(network.name, network.parameters, study.network.parameters);
+  const auto check = [](const std::vector<std::string>& algorithms, const std::string& where) {
+    for (const std::string& algorithm : algorithms) Algorithm(algorithm, where);
+  };
+  check(study.collectives.algorithms, study.collectives.algorithms_where);
+  for (const auto& [kind, algorithms] : study.collectives.algorithms_by_kind)
+    check(algorithms, where_of(study.collectives, kind));
+  CollectivePlanner(study.machine, study.collectives);
+}
+
+std::string check_jobs(const JobsStudy& study) {
+  check_components(study.shared);
+  const LoweredJobs lowered =
+      lower_jobs(study, *make_cost_model(study.shared.compute, study.shared.machine.device));
+  return fmt::format("study of {} on {} devices of {}", lowered.run.workload, lowered.run.graph.ranks,
+                     study.shared.machine.name);
+}
+
+}  // namespace
+
+std::string check_study_file(const std::string& path) {
+  const Config config = Config::read(path);
+  require_study(config);
+  // First: a key that was asked for is a known one.
+  if (config.has("jobs")) return check_jobs(read_jobs(config));
+  if (!config.has("model") && !config.has("machine") && !config.has("plan"))
+    throw Error(path,
+                "is no study (no key 'model'), no machine (no key 'dimensions') and no device (no key "
+                "'memory_bandwidth')");
+  const Study study = prepare_study(read_study(config));
+  check_components(study);
+  const Run run = lower_study(study, *make_cost_model(study.compute, study.machine.device));
+  return fmt::format("study of {} on {} ranks of {}", run.model.name, study.plan.ranks, study.machine.name);
+}
+
+}  // namespace armilla

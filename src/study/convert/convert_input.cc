@@ -1,0 +1,151 @@
+#include "study/convert_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "collective/msccl_verify.h"
+#include "read/astra_text.h"
+#include "read/chakra.h"
+#include "read/communicators_json.h"
+#include "read/custom_collective.h"
+#include "read/file_format.h"
+#include "read/flexflow.h"
+#include "read/msccl.h"
+#include "study/astra/trace_input.h"
+#include "trace/custom_chakra.h"
+#include "trace/text_chakra.h"
+#include "trace/text_chakra_astra.h"
+#include "zoo/zoo.h"
+
+namespace armilla {
+namespace {
+
+bool has_trace_suffix(const std::string& path) {
+  return path.ends_with(".et") || path.ends_with(".et.gz") || path.ends_with(".eg");
+}
+
+std::string text_of(const std::string& path) {
+  const MappedFile file(path);
+  return {file.bytes().begin(), file.bytes().end()};
+}
+
+ConvertInput read_chakra_job(const std::string& path, const ConvertOptions& options) {
+  ConvertInput input;
+  if (std::filesystem::is_regular_file(path)) {
+    input.job.ranks.push_back(read_chakra_file(path));
+  } else {
+    for (std::int64_t rank = 0; const auto file = trace_file(path, rank); ++rank)
+      input.job.ranks.push_back(read_chakra_file(*file));
+    if (input.job.ranks.empty())
+      throw Error(path, fmt::format("neither a file nor the prefix of '{}.0.et'", path));
+  }
+  if (!options.communicators.empty())
+    input.job.communicators =
+        read_communicators(options.communicators, static_cast<std::int64_t>(input.job.ranks.size()));
+  return input;
+}
+
+std::int64_t rank_count(const ConvertOptions& options) {
+  std::int64_t ranks = 1;
+  for (const std::int64_t size : options.dimensions) ranks *= size;
+  return ranks;
+}
+
+ConvertInput read_text_job(const std::string& path, const ConvertOptions& options) {
+  const std::string text = text_of(path);
+  if (options.as_peer) {
+    ConvertInput input;
+    input.job.ranks = text_chakra_as_peer(text, path, rank_count(options), options.passes);
+    return input;
+  }
+  std::vector<std::string> warnings;
+  ConvertInput input = traces_of(read_astra_text(text, path, &warnings), options);
+  input.notes.insert(input.notes.begin(), warnings.begin(), warnings.end());
+  return input;
+}
+
+ConvertInput read_flexflow_job(const std::string& path, const ConvertOptions& options) {
+  const double megahertz = options.frequency / 1e6;
+  if (options.as_peer && megahertz != std::floor(megahertz))
+    throw Error("--frequency", "Chakra's converter takes whole megahertz");
+  FlexflowTraces traces =
+      parse_flexflow(text_of(path), path, {options.as_peer, static_cast<std::int64_t>(megahertz)});
+  ConvertInput input;
+  input.job.ranks = std::move(traces.ranks);
+  if (traces.told > 0)
+    input.notes.push_back(
+        fmt::format("{} dependences between devices became messages of one byte", traces.told));
+  return input;
+}
+
+ConvertInput read_msccl_job(const std::string& path, const ConvertOptions& options) {
+  const MscclAlgorithm algorithm = read_msccl(path);
+  ConvertInput input;
+  input.job.ranks = custom_chakra(custom_collective(algorithm), options.bytes);
+  if (!algorithm.kind) {
+    input.notes.push_back(
+        fmt::format("collective '{:.60}' is not known, so nothing was verified", algorithm.collective));
+    return input;
+  }
+  const std::string wrong = verify_msccl(algorithm, *algorithm.kind);
+  if (!wrong.empty()) throw Error(path, fmt::format("performs no {}: {}", name_of(*algorithm.kind), wrong));
+  input.notes.push_back(fmt::format("verified: performs {}", name_of(*algorithm.kind)));
+  return input;
+}
+
+}  // namespace
+
+InputKind input_kind(const std::string& path) {
+  if (names_model(path)) return InputKind::model;
+  if (!std::filesystem::is_regular_file(path))
+    return trace_file(path, 0) ? InputKind::chakra : InputKind::model;
+  const FileKind kind = sniff_file(path);
+  switch (kind) {
+    case FileKind::msccl:
+      return InputKind::msccl;
+    case FileKind::flexflow:
+      return InputKind::flexflow;
+    case FileKind::chakra:
+    case FileKind::chakra_json:
+      return InputKind::chakra;
+    case FileKind::astra_text:
+      return InputKind::astra_text;
+    case FileKind::issue_log:
+      return InputKind::issue_log;
+    default:
+      break;
+  }
+  // What is damaged from its first byte on has only its name.
+  const bool nameless = kind >= FileKind::json || kind == FileKind::gzip;
+  return nameless && has_trace_suffix(path) ? InputKind::chakra : InputKind::model;
+}
+
+ConvertInput traces_of(const TextWorkload& workload, const ConvertOptions& options) {
+  TextChakraOptions text;
+  text.graph.dimensions = options.dimensions;
+  text.graph.passes = options.passes;
+  text.graph.frequency = options.frequency;
+  text.process_groups = options.process_groups;
+  TextChakra made = text_chakra(workload, text);
+  return {{std::move(made.ranks), std::move(made.communicators)}, std::move(made.warnings)};
+}
+
+ConvertInput read_convert_input(const std::string& path, InputKind kind, const ConvertOptions& options) {
+  switch (kind) {
+    case InputKind::astra_text:
+      return read_text_job(path, options);
+    case InputKind::flexflow:
+      return read_flexflow_job(path, options);
+    case InputKind::msccl:
+      return read_msccl_job(path, options);
+    default:
+      return read_chakra_job(path, options);
+  }
+}
+
+}  // namespace armilla

@@ -1,0 +1,59 @@
+#include "study/run/apply_profile.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "study/run/event_names.h"
+
+namespace armilla {
+
+ProfileUse apply_profile(const Profile& profile, const Model& model, Graph& graph) {
+  std::map<ComputationKey, Time> times;
+  for (const MeasuredComputation& computation : profile.computations)
+    times.emplace(computation.key, computation.time);
+  const EventNames names(model, graph);
+  using Node = std::tuple<std::uint32_t, Phase, std::uint64_t>;  // name in the graph, phase, work
+  std::map<Node, std::uint64_t> work_of;
+  std::set<ComputationKey> measured, modelled;
+  for (Program& program : graph.programs) {
+    for (std::uint32_t node = 0; node < program.size(); ++node) {
+      if (program.kind[node] != NodeKind::compute) continue;
+      const std::uint64_t old = program.payload[node];
+      const auto [found, fresh] = work_of.try_emplace({program.name[node], program.phase[node], old}, old);
+      if (fresh) {
+        ComputationKey key =
+            key_of(std::string(names.of(program, node)), program.phase[node], graph.works[old]);
+        const auto time = times.find(key);
+        if (time != times.end()) {
+          found->second = graph.works.size();
+          Work work = graph.works[old];
+          work.measured = time->second;
+          graph.works.push_back(std::move(work));
+        }
+        (time != times.end() ? measured : modelled).insert(std::move(key));
+      }
+      program.payload[node] = found->second;
+    }
+  }
+  ProfileUse use;
+  use.measured = static_cast<std::int64_t>(measured.size());
+  use.modelled = static_cast<std::int64_t>(modelled.size());
+  use.unused = static_cast<std::int64_t>(times.size()) - use.measured;
+  return use;
+}
+
+std::string describe(const ProfileUse& use, const Profile& profile) {
+  std::string text = fmt::format("{}: measured times of {} of {} distinct computations", profile.file,
+                                 use.measured, use.measured + use.modelled);
+  if (use.modelled > 0)
+    text += fmt::format(", the other{} modelled",
+                        use.modelled == 1 ? " is" : fmt::format(" {} are", use.modelled));
+  if (use.unused > 0)
+    text += fmt::format("; {} of the profile do{} not occur here", use.unused, use.unused == 1 ? "es" : "");
+  return text;
+}
+
+}  // namespace armilla

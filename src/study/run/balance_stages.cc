@@ -1,0 +1,81 @@
+#include "study/run/balance_stages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "lower/sharded_model.h"
+
+namespace armilla {
+namespace {
+
+// Fills stages from the last one backwards, none above `most`, leaving a block for each stage before. Empty
+// where the blocks do not go in.
+std::vector<std::int64_t> fill(const std::vector<Time>& costs, std::int64_t stages, Time most) {
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(stages));
+  auto left = static_cast<std::int64_t>(costs.size());
+  for (std::int64_t stage = stages; stage-- > 0;) {
+    Time sum;
+    std::int64_t& size = sizes[static_cast<std::size_t>(stage)];
+    while (left > stage) {
+      const Time cost = costs[static_cast<std::size_t>(left - 1)];
+      if (later(sum, cost) > most) break;
+      sum = later(sum, cost);
+      --left;
+      ++size;
+    }
+    if (size == 0) return {};
+  }
+  return left == 0 ? sizes : std::vector<std::int64_t>();
+}
+
+Time cost_of(const ShardedModel& model, const Pass& pass, const CostModel& cost) {
+  Time sum;
+  for (const PassStep& step : pass.steps) {
+    if (step.kind == NodeKind::compute) sum = later(sum, cost.time(model.works[step.work]));
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> balanced_cut(const std::vector<Time>& costs, std::int64_t stages) {
+  Time lowest, highest;
+  for (const Time cost : costs) {
+    lowest = std::max(lowest, cost);
+    highest = later(highest, cost);
+  }
+  while (lowest < highest) {
+    const Time middle = lowest + (highest - lowest) / 2;
+    if (fill(costs, stages, middle).empty()) {
+      lowest = middle + Time(1);
+    } else {
+      highest = middle;
+    }
+  }
+  return fill(costs, stages, highest);
+}
+
+std::vector<std::int64_t> balance_stages(const Model& model, const Plan& plan, const CostModel& cost,
+                                         const std::string& where) {
+  const ShardedModel sharded = shard_model(model, plan, 0, where);
+  std::vector<Time> shapes;
+  for (const BlockShape& shape : sharded.shapes) {
+    Time sum;
+    for (const Pass* pass : {&shape.forward, &shape.recompute, &shape.backward})
+      sum = later(sum, cost_of(sharded, *pass, cost));
+    shapes.push_back(sum);
+  }
+  std::vector<Time> costs;
+  for (const ShardedBlock& block : sharded.blocks) costs.push_back(shapes[block.shape]);
+  const std::int64_t stages = checked_multiply(plan.pipeline, plan.virtual_stages, where);
+  const auto blocks = static_cast<std::int64_t>(costs.size());
+  if (stages > blocks) {
+    throw Error(where, fmt::format("{} pipeline stages for a model of {} blocks", stages, blocks),
+                fmt::format("use at most {} stages", blocks));
+  }
+  return balanced_cut(costs, stages);
+}
+
+}  // namespace armilla

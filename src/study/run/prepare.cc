@@ -1,0 +1,64 @@
+#include "study/prepare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "ir/derived/rank_ranges.h"
+#include "lower/resolve_plan.h"
+#include "read/read.h"
+#include "study/precision.h"
+
+namespace armilla {
+namespace {
+
+// Devices beyond the ranks of the plan are out of the job.
+void cut_devices(Machine& machine, std::int64_t ranks) {
+  std::erase_if(machine.others, [&](const OtherDevices& other) { return other.first >= ranks; });
+  for (OtherDevices& other : machine.others) other.last = std::min(other.last, ranks - 1);
+}
+
+// Where every rank has another device, the first of these is the usual one.
+void settle_usual_device(Machine& machine, std::int64_t ranks) {
+  std::int64_t others = 0;
+  for (const OtherDevices& other : machine.others) others += other.last - other.first + 1;
+  if (others < ranks || machine.others.empty()) return;
+  machine.device = machine.others.front().device;
+  std::erase_if(machine.others,
+                [&](const OtherDevices& other) { return other.device.name == machine.device.name; });
+}
+
+}  // namespace
+
+void check_what_if(const WhatIf& what_if, const Machine& machine, std::int64_t ranks) {
+  for (const SlowRanks& slow : what_if.ranks) check_rank_ranges({slow.ranks}, ranks, slow.where);
+  for (const SlowLinks& slow : what_if.links) {
+    check_rank_ranges({slow.ranks}, ranks, slow.where);
+    if (slow.dimension >= machine.dimensions.size()) {
+      throw Error(slow.where,
+                  fmt::format("{} ranks of machine '{}' do not reach dimension {}", ranks, machine.name,
+                              slow.dimension),
+                  fmt::format("the outermost they use is '{}'",
+                              machine.dimensions.empty() ? "none" : machine.dimensions.back().name));
+    }
+  }
+}
+
+Study prepare_study(Study study) {
+  validate_machine(study.machine);
+  settle_default_precision(study);
+  const std::int64_t devices = rank_count(study.machine);
+  const std::int64_t nodes =
+      study.machine.dimensions.empty() ? devices : study.machine.dimensions.back().size;
+  study.plan = resolve_plan(study.request, devices, study.machine.elastic, is_described(study.model.name),
+                            devices / nodes);
+  study.machine =
+      with_ranks(study.machine, study.plan.ranks, study.machine.elastic, study.request.ranks_where);
+  cut_devices(study.machine, study.plan.ranks);
+  settle_usual_device(study.machine, study.plan.ranks);
+  check_what_if(study.what_if, study.machine, study.plan.ranks);
+  return study;
+}
+
+}  // namespace armilla

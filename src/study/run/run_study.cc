@@ -1,0 +1,267 @@
+#include "study/run_study.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/progress.h"
+#include "base/units_text.h"
+#include "ir/derived/communication.h"
+#include "ir/derived/metrics.h"
+#include "ir/derived/training.h"
+#include "lower/data_parallel.h"
+#include "lower/expert_exchange.h"
+#include "lower/hybrid.h"
+#include "lower/hybrid_memory.h"
+#include "lower/memory.h"
+#include "lower/memory_savings.h"
+#include "lower/plan_notes.h"
+#include "lower/plan_places.h"
+#include "lower/resolve_plan.h"
+#include "lower/sharded_model.h"
+#include "read/read.h"
+#include "study/precision.h"
+#include "study/run/apply_profile.h"
+#include "study/run/balance_stages.h"
+#include "study/run/chunk_note.h"
+#include "study/run/memory_limits.h"
+#include "study/run/steady_state.h"
+
+namespace armilla {
+namespace {
+
+void add_notes(Run& run, const CostModel& cost) {
+  const Study& study = run.study;
+  run.notes.insert(run.notes.begin(), run.model.notes.begin(), run.model.notes.end());
+  if (study.plan.pipeline > 1 && study.plan.schedule == PipelineSchedule::interleaved &&
+      study.request.plan.schedule == PipelineSchedule::one_f_one_b) {
+    run.notes.push_back(fmt::format("{} model chunks per pipeline rank make the schedule 1f1b interleaved",
+                                    study.plan.virtual_stages));
+  }
+  const std::string batch = batch_note(study.request, study.plan, !run.model.facts.family.empty());
+  if (!batch.empty()) run.notes.push_back(batch);
+  const bool uneven =
+      study.plan.expert > 1 && run.model.facts.experts > 0 && study.plan.expert_load != ExpertLoad::uniform;
+  const bool default_skew = !study.request.places.contains("expert_skew");
+  const bool default_seed =
+      study.plan.expert_load == ExpertLoad::random && !study.request.places.contains("seed");
+  if (uneven && (default_skew || default_seed)) {
+    std::string defaults;
+    if (default_skew) defaults = fmt::format("plan.expert_skew {:g}", study.plan.expert_skew);
+    if (default_seed)
+      defaults += fmt::format("{}plan.seed {}", defaults.empty() ? "" : " and ", study.plan.seed);
+    run.notes.push_back(fmt::format("expert loads are {} with {}, the default{}",
+                                    name_of(study.plan.expert_load), defaults,
+                                    default_skew && default_seed ? "s" : ""));
+  }
+  const std::vector<std::string> idle = settings_without_effect(study.request, study.plan, run.model.facts);
+  run.notes.insert(run.notes.end(), idle.begin(), idle.end());
+  for (std::string& note : precision_notes(study, cost)) run.notes.push_back(std::move(note));
+  if (!run.hybrid) return;
+  for (std::string& note :
+       options_without_savings(study.request, run.model, study.plan, study.machine.device))
+    run.warnings.push_back(std::move(note));
+}
+
+// Of the plan's precision, or of a faster type that some products are in: quantised operators keep theirs.
+DType fastest_type(const Run& run, const CostModel& cost) {
+  DType fastest = run.study.plan.precision;
+  for (const Work& work : run.graph.works) {
+    if (work.kind == WorkKind::matrix && cost.peak(work.dtype) > cost.peak(fastest)) fastest = work.dtype;
+  }
+  return fastest;
+}
+
+void set_peak(Run& run, const CostModel& cost) {
+  const Study& study = run.study;
+  const DType dtype = fastest_type(run, cost);
+  const double ranks = static_cast<double>(study.plan.ranks);
+  double sum = cost.peak(dtype).value * ranks;
+  for (const OtherDevices& other : study.machine.others) {
+    const FlopRate peak = make_cost_model(study.compute, other.device)->peak(dtype);
+    sum += (peak.value - cost.peak(dtype).value) * static_cast<double>(other.last - other.first + 1);
+  }
+  run.peak_rate = FlopRate(sum / ranks);
+  if (dtype != study.plan.precision) {
+    run.notes.push_back(
+        fmt::format("some matrix products are in {}: MFU and HFU are shares of its peak of {}",
+                    name_of(dtype), to_text(run.peak_rate)));
+  }
+}
+
+void add_model_warnings(Run& run) {
+  for (const UnknownOperator& unknown : run.model.unknown) {
+    run.warnings.push_back(describe(unknown, static_cast<std::int64_t>(run.model.operators.size()),
+                                    totals(run.model).forward_bytes));
+  }
+  warn_of_memory(run);
+}
+
+void add_result_warnings(Run& run) {
+  if (std::string note = chunk_note(run); !note.empty()) run.notes.push_back(std::move(note));
+  if (run.result.iteration == Time(0))
+    run.warnings.push_back("the model has no work: an iteration takes no time");
+  run.warnings.insert(run.warnings.end(), run.result.warnings.begin(), run.result.warnings.end());
+  for (const CollectiveSummary& summary : summarize_collectives(run)) {
+    if (summary.link_share > 1.0001) {
+      run.warnings.push_back(
+          fmt::format("{} ran at {:.0f}% of what its links can carry: the network model does not share links",
+                      name_of(summary.kind), 100 * summary.link_share));
+    }
+  }
+}
+
+// What MFU counts, and where it says nothing.
+void explain_utilization(Run& run) {
+  const double executed = hardware_flops_utilization(run);
+  if (executed > 1.0001) {
+    run.warnings.push_back(
+        fmt::format("the matrix products run at {:.0f}% of the devices' peak: the profile's "
+                    "times are shorter than these devices can be",
+                    100 * executed));
+  }
+  if (!has_hidden_scores(run.model) || run.result.iteration == Time(0)) return;
+  const double seconds = in_seconds(run.result.iteration) * static_cast<double>(run.study.plan.ranks);
+  run.notes.push_back(fmt::format(
+      "model flops and MFU leave out the attention scores that the mask hides (causal half): "
+      "{} per rank; counting every score, as PaLM and Megatron-LM do, {}",
+      to_text(FlopRate(model_flops(run) / seconds)), to_text(FlopRate(full_model_flops(run) / seconds))));
+}
+
+void use_profile(Run& run) {
+  const Profile& profile = run.study.profile;
+  if (profile.file.empty()) return;
+  const ProfileUse use = apply_profile(profile, run.model, run.graph);
+  (use.measured > 0 ? run.notes : run.warnings).push_back(describe(use, profile));
+}
+
+void lower_plain_data_parallel(Run& run) {
+  const Study& study = run.study;
+  run.graph = lower_data_parallel(run.model, study.plan);
+  run.memory = data_parallel_memory(run.model, study.plan, study.machine.device);
+  run.roles = {{run.graph.programs.front().role, 0, 1, run.memory, Bytes(0), {}}};
+}
+
+LoweredJob lower_job(const Run& run, std::int64_t iterations) {
+  return with_places(run.study.request, [&] {
+    return lower_hybrid(run.model, run.study.plan, iterations, run.study.machine.device.host_bandwidth);
+  });
+}
+
+void set_job(Run& run, std::int64_t iterations, LoweredJob& job) {
+  run.iterations = iterations;
+  run.hybrid = true;
+  run.roles = hybrid_memory(job, run.study.plan, run.study.machine.device);
+  run.graph = std::move(job.graph);
+}
+
+LoweredJob lower_measured_job(const Run& run, std::int64_t iterations) {
+  LoweredJob job = lower_job(run, iterations);
+  if (!run.study.profile.file.empty()) apply_profile(run.study.profile, run.model, job.graph);
+  return job;
+}
+
+SteadyState steady_state_of(const Run& run, const Study& study, const CostModel& cost,
+                            SimulationOptions options) {
+  options.intervals = false;
+  return find_steady_state([&](std::int64_t iterations) {
+    return simulate(lower_measured_job(run, iterations).graph, study, cost, options).iteration;
+  });
+}
+
+// Nothing separates the iterations of the asynchronous schedule: the result is of one in the steady state.
+void simulate_steady_iteration(Run& run, const CostModel& cost, SimulationOptions options) {
+  const SteadyState steady = steady_state_of(run, run.study, cost, options);
+  if (steady.iterations != run.iterations) {
+    LoweredJob job = lower_measured_job(run, steady.iterations);
+    set_job(run, steady.iterations, job);
+    set_memory_limits(run);
+  }
+  options.window = steady.window();
+  run.simulated = steady.end;
+  run.result = simulate(run.graph, run.study, cost, options);
+  keep_window(run.result, options.window, run.iterations);
+  run.notes.push_back(
+      fmt::format("schedule '{}' has no flush between iterations: the figures are of one in "
+                  "the steady state, cut out of {} simulated in a row",
+                  name_of(run.study.plan.schedule), run.iterations));
+  if (!steady.settled) {
+    run.notes.push_back(
+        fmt::format("after {} iterations their times still differ: the one shown is as long as "
+                    "the mean of the last {}",
+                    run.iterations, run.iterations / 2));
+  }
+}
+
+// The iteration of the same job on the machine as it should be.
+Time ideal_iteration(const Run& run, const CostModel& cost, SimulationOptions options) {
+  Study ideal = run.study;
+  ideal.what_if = {};
+  if (run.iterations > 1) return steady_state_of(run, ideal, cost, options).period;
+  options.intervals = false;
+  return simulate(run.graph, ideal, cost, options).iteration;
+}
+
+void lower_hybrid_job(Run& run, const CostModel& cost) {
+  Plan& plan = run.study.plan;
+  const std::string where = run.study.request.where.empty() ? "plan" : run.study.request.where;
+  if (run.model.blocks.empty()) annotate_parallelism(run.model);
+  with_places(run.study.request, [&] { check_plan_for_model(plan, run.model, where); });
+  if (run.study.request.balance_stages) {
+    with_places(run.study.request, [&] { plan.stage_blocks = balance_stages(run.model, plan, cost, where); });
+  }
+  resolve_exchange(run.model.facts, plan);
+  const std::int64_t iterations = plan.schedule == PipelineSchedule::pipedream_2bw ? kFewestIterations : 1;
+  LoweredJob job = lower_job(run, iterations);
+  run.notes = std::move(job.notes);
+  set_job(run, iterations, job);
+}
+
+}  // namespace
+
+Run lower_study(const Study& study, const CostModel& cost, Progress* progress) {
+  validate_plan(study.plan, "plan");
+  validate_machine(study.machine);
+  check_precision(study, cost);
+  Run run;
+  run.study = study;
+  if (progress) progress->begin("reading the model");
+  run.model =
+      read_model(study.model.name, {study.model.dimensions, study.plan.micro_batch(), study.model.sequence});
+  require_work(run.model);
+  check_training(study.training, run.model);
+  if (progress) progress->begin("laying out the job");
+  if (study.plan.is_plain_data_parallel() && run.model.facts.family.empty()) {
+    lower_plain_data_parallel(run);
+  } else {
+    lower_hybrid_job(run, cost);
+  }
+  set_memory_limits(run);
+  set_peak(run, cost);
+  add_notes(run, cost);
+  use_profile(run);
+  add_model_warnings(run);
+  return run;
+}
+
+Run run_study(const Study& study, const SimulationOptions& options) {
+  // The cost model first: a wrong name should not wait for a large model to be read.
+  const std::unique_ptr<CostModel> cost = make_cost_model(study.compute, study.machine.device);
+  Run run = lower_study(study, *cost, options.progress);
+  if (run.iterations > 1) {
+    simulate_steady_iteration(run, *cost, options);
+  } else {
+    run.result = simulate(run.graph, run.study, *cost, options);
+  }
+  if (study.what_if.changes_simulation()) run.ideal = ideal_iteration(run, *cost, options);
+  if (study.what_if.failures.mtbf_of_node > 0) {
+    run.goodput = goodput(study.what_if.failures, study.plan.ranks, in_seconds(run.result.iteration),
+                          "what_if.failures");
+  }
+  if (options.progress) options.progress->begin("writing the report");
+  add_result_warnings(run);
+  explain_utilization(run);
+  return run;
+}
+
+}  // namespace armilla

@@ -1,0 +1,67 @@
+#include "study/run/steady_state.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+namespace armilla {
+namespace {
+
+template <class Span>
+void cut(std::vector<Span>& spans, const TimeWindow& window) {
+  std::erase_if(spans, [&](const Span& span) {
+    return span.start >= window.until || span.end < window.from ||
+           (span.end == window.from && span.start < span.end);
+  });
+  for (Span& span : spans) {
+    span.start = std::max(span.start, window.from) - window.from;
+    span.end = std::min(span.end, window.until) - window.from;
+  }
+}
+
+void cut(std::vector<CollectiveRecord>& records, const TimeWindow& window) {
+  std::erase_if(records, [&](const CollectiveRecord& record) {
+    return record.finished <= window.from || record.finished > window.until;
+  });
+  for (CollectiveRecord& record : records) {
+    for (Time* const time : {&record.issued, &record.started, &record.finished}) *time -= window.from;
+  }
+}
+
+}  // namespace
+
+SteadyState find_steady_state(const std::function<Time(std::int64_t)>& end_of) {
+  constexpr std::int64_t kTolerance = 1'000'000;  // one part in so many
+  SteadyState state;
+  std::map<std::int64_t, Time> ends;
+  const auto end = [&](std::int64_t iterations) {
+    const auto [found, fresh] = ends.try_emplace(iterations);
+    if (fresh) found->second = end_of(iterations);
+    return found->second;
+  };
+  for (;; state.iterations *= 2) {
+    const std::int64_t n = state.iterations;
+    state.end = end(n);
+    state.period = (state.end - end(n / 2)) / (n / 2);
+    const Time last = state.end - end(n - 1);
+    state.settled = std::abs((last - state.period).value) <= state.period.value / kTolerance;
+    if (state.settled || n == kMostIterations) return state;
+  }
+}
+
+void keep_window(Result& result, const TimeWindow& window, std::int64_t iterations) {
+  result.iteration = window.until - window.from;
+  for (RankClass& ranks : result.classes) {
+    ranks.finish = result.iteration;
+    for (auto* const intervals : {&ranks.computes, &ranks.collectives, &ranks.others})
+      cut(*intervals, window);
+    cut(ranks.chunks, window);
+  }
+  cut(result.collectives, window);
+  for (LinkUse& link : result.links) {
+    link.bytes = Bytes(link.bytes.value / iterations);
+    link.busy = Time(link.busy.value / iterations);
+  }
+}
+
+}  // namespace armilla

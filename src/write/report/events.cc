@@ -1,0 +1,149 @@
+#include "write/events.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/units_text.h"
+#include "ir/profile.h"
+#include "write/format/csv.h"
+#include "write/format/json_text.h"
+#include "write/text_table.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::size_t kNameWidth = 26, kShapeWidth = 24;
+
+// The first matrix product, and how many more there are.
+std::string short_shapes(const Work& work) {
+  if (work.gemms.size() < 2) return shapes_text(work);
+  Work first = work;
+  first.gemms.resize(1);
+  return fmt::format("{}, +{}", shapes_text(first), work.gemms.size() - 1);
+}
+
+double total_seconds(const JobEvent& event) {
+  return in_seconds(event.time) * static_cast<double>(event.count);
+}
+
+double total_seconds(const std::vector<JobEvent>& events) {
+  double sum = 0;
+  for (const JobEvent& event : events) sum += total_seconds(event);
+  return sum;
+}
+
+std::string share_text(const JobEvent& event, double all) {
+  return fmt::format("{:.1f}", all > 0 ? 100 * total_seconds(event) / all : 0);
+}
+
+std::string_view dtype_text(const JobEvent& event) {
+  return event.kind == NodeKind::compute ? name_of(event.work.dtype) : "";
+}
+
+std::string computation_section(const EventTable& table, const TextStyle& style) {
+  TextTable rows{{{"computation", false, kNameWidth},
+                  {"phase", false, SIZE_MAX, 2},
+                  {"m x n x k", false, kShapeWidth, 1},
+                  {"type", false, SIZE_MAX, 3},
+                  {"count"},
+                  {"time"},
+                  {"%"}},
+                 {}};
+  const double all = total_seconds(table.computations);
+  for (const JobEvent& event : table.computations) {
+    rows.rows.push_back({event.name, std::string(name_of(event.phase)), short_shapes(event.work),
+                         std::string(dtype_text(event)), with_separators(event.count), to_text(event.time),
+                         share_text(event, all)});
+  }
+  return rows.rows.empty() ? "" : to_text(rows, 2, style);
+}
+
+std::string communication_section(const EventTable& table, const TextStyle& style) {
+  TextTable rows{{{"communication", false},
+                  {"bytes"},
+                  {"ranks", true, SIZE_MAX, 1},
+                  {"node", false, SIZE_MAX, 3},
+                  {"over", false, kNameWidth, 2},
+                  {"count"},
+                  {"time"},
+                  {"%"}},
+                 {}};
+  const double all = total_seconds(table.communications);
+  for (const JobEvent& event : table.communications) {
+    rows.rows.push_back({event.name, to_text(event.bytes), with_separators(event.group_size),
+                         event.inter_node ? "inter" : "intra", event.spans, with_separators(event.count),
+                         to_text(event.time), share_text(event, all)});
+  }
+  return rows.rows.empty() ? "" : '\n' + to_text(rows, 2, style);
+}
+
+Json computation_json(const JobEvent& event) {
+  Json products = Json::array();
+  for (const Gemm& gemm : event.work.gemms)
+    products.push_back({{"m", gemm.m}, {"n", gemm.n}, {"k", gemm.k}, {"count", gemm.count}});
+  return {{"name", event.name},        {"phase", name_of(event.phase)},   {"products", products},
+          {"type", dtype_text(event)}, {"flops", event.work.flops.value}, {"bytes", event.work.bytes.value},
+          {"count", event.count},      {"time_s", seconds(event.time)},   {"source", name_of(event.source)}};
+}
+
+Json communication_json(const JobEvent& event) {
+  return {{"name", event.name},
+          {"bytes", event.bytes.value},
+          {"ranks", event.group_size},
+          {"inter_node", event.inter_node},
+          {"dimensions", event.spans},
+          {"count", event.count},
+          {"time_s", seconds(event.time)},
+          {"source", name_of(event.source)}};
+}
+
+}  // namespace
+
+std::string write_events_text(const EventTable& table, const TextStyle& style) {
+  const std::size_t distinct = table.computations.size() + table.communications.size();
+  const auto measured =
+      std::count_if(table.computations.begin(), table.computations.end(),
+                    [](const JobEvent& event) { return event.source == TimeSource::measured; });
+  std::string text =
+      computation_section(table, style) + communication_section(table, style) + '\n' +
+      wrap(fmt::format("{} distinct computations and {} distinct communications stand for {}: redundancy {}",
+                       table.computations.size(), table.communications.size(),
+                       with_separators(occurrences(table)),
+                       distinct > 0 ? fmt::format("{:.1f}", redundancy_factor(table)) : "unknown"),
+           "", style.width);
+  if (measured > 0)
+    text +=
+        fmt::format("{} of the computations ha{} a measured time\n", measured, measured == 1 ? "s" : "ve");
+  return text;
+}
+
+std::string write_events_csv(const EventTable& table) {
+  Csv csv({"event", "name", "phase", "shapes", "type", "flops", "bytes", "ranks", "inter_node", "dimensions",
+           "count", "time_s", "source"});
+  for (const JobEvent& event : table.computations) {
+    csv.cell("computation").cell(event.name).cell(name_of(event.phase)).cell(shapes_text(event.work));
+    csv.cell(dtype_text(event)).cell(event.work.flops.value).cell(event.work.bytes).cell(std::int64_t{1});
+    csv.cell("false").cell("").cell(event.count).cell(event.time).cell(name_of(event.source)).end_record();
+  }
+  for (const JobEvent& event : table.communications) {
+    csv.cell("communication").cell(event.name).cell("").cell("").cell("").cell(std::int64_t{0});
+    csv.cell(event.bytes).cell(event.group_size).cell(event.inter_node ? "true" : "false");
+    csv.cell(event.spans).cell(event.count).cell(event.time).cell(name_of(event.source)).end_record();
+  }
+  return csv.text();
+}
+
+std::string write_events_json(const EventTable& table) {
+  Json computations = Json::array(), communications = Json::array();
+  for (const JobEvent& event : table.computations) computations.push_back(computation_json(event));
+  for (const JobEvent& event : table.communications) communications.push_back(communication_json(event));
+  return to_text(Json{{"schema", "armilla.events/1"},
+                      {"occurrences", occurrences(table)},
+                      {"distinct", table.computations.size() + table.communications.size()},
+                      {"redundancy", finite(redundancy_factor(table))},
+                      {"computations", computations},
+                      {"communications", communications}});
+}
+
+}  // namespace armilla

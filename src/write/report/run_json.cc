@@ -1,0 +1,411 @@
+#include "write/report/run_json.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "ir/derived/communication.h"
+#include "ir/derived/metrics.h"
+#include "ir/derived/stage_table.h"
+#include "ir/derived/training.h"
+#include "write/format/json_text.h"
+#include "write/report/run_notes.h"
+#include "write/what_if_text.h"
+
+namespace armilla {
+namespace {
+
+// Moments of a role's memory: fewer each where there are more roles than kFullRoles.
+constexpr std::size_t kMostMemorySamples = 512, kFewestMemorySamples = 16, kFullRoles = 16;
+
+// A count as an integer while it fits one.
+Json whole(double count) {
+  return count < 9e18 ? Json(static_cast<std::int64_t>(count)) : Json(count);
+}
+
+// What only runs of a model have is null in the others.
+template <class Value>
+Json of_model(const Run& run, Json (*write)(const Value&), const Value& value) {
+  return has_model(run) ? write(value) : Json(nullptr);
+}
+
+Json model_json(const Model& model) {
+  const ModelTotals sum = totals(model);
+  return {{"name", model.name},
+          {"source", model.source},
+          {"batch", model.batch},
+          {"parameters", sum.parameters},
+          {"parameters_bytes", sum.parameter_bytes.value},
+          {"buffers_bytes", sum.buffer_bytes.value},
+          {"forward_macs", sum.forward_macs},
+          {"forward_flops", sum.forward_flops.value},
+          {"forward_bytes", sum.forward_bytes.value},
+          {"layers", model.layers.size()},
+          {"operators", model.operators.size()}};
+}
+
+Json machine_json(const Machine& machine) {
+  Json dimensions = Json::array();
+  for (const Dimension& dimension : machine.dimensions) {
+    dimensions.push_back({{"name", dimension.name},
+                          {"kind", name_of(dimension.kind)},
+                          {"size", dimension.size},
+                          {"bandwidth_bytes_per_s", finite(dimension.bandwidth)},
+                          {"latency_s", seconds(dimension.latency)}});
+  }
+  return {{"name", machine.name},
+          {"device", machine.device.name},
+          {"dimensions", dimensions},
+          {"unverified", machine.unverified},
+          {"device_unverified", machine.device.unverified}};
+}
+
+Json plan_json(const Plan& plan) {
+  std::vector<std::string_view> order;
+  for (const Axis axis : plan.order) order.push_back(name_of(axis));
+  const bool dispatches = plan.dispatch_dtype != DType::unknown;
+  return {{"ranks", plan.ranks},
+          {"batch_per_rank", plan.batch},
+          {"global_batch", checked_multiply(plan.batch, plan.data(), "plan")},
+          {"micro_batches", plan.micro_batches},
+          {"micro_batch", plan.micro_batch()},
+          {"precision", name_of(plan.precision)},
+          {"weight_type", name_of(plan.weight_dtype)},
+          {"gradient_type", name_of(plan.gradient_dtype)},
+          {"parameter_type", name_of(plan.parameter_dtype)},
+          {"optimizer", name_of(plan.optimizer)},
+          {"first_bucket_bytes", plan.first_bucket.value},
+          {"bucket_bytes", plan.bucket.value},
+          {"overlap", plan.overlap},
+          {"tensor", plan.tensor},
+          {"context", plan.context},
+          {"data", plan.data()},
+          {"pipeline", plan.pipeline},
+          {"expert", plan.expert},
+          {"expert_tensor", plan.experts_tensor()},
+          {"virtual_stages", plan.virtual_stages},
+          {"schedule", name_of(plan.schedule)},
+          {"stage_blocks", plan.stage_blocks},
+          {"sequence_parallel", plan.sequence_parallel},
+          {"overlap_tensor", plan.overlap_tensor},
+          {"overlap_pipeline", plan.overlap_pipeline},
+          {"overlap_parameters", plan.overlap_parameters},
+          {"context_method", name_of(plan.context_method)},
+          {"expert_load", name_of(plan.expert_load)},
+          {"expert_skew", plan.expert_skew},
+          {"expert_dispatch", dispatches ? name_of(plan.expert_dispatch) : "none"},
+          {"dispatch_type", dispatches ? name_of(plan.dispatch_dtype) : "none"},
+          {"seed", plan.seed},
+          {"zero", plan.zero_stage},
+          {"prefetch", plan.prefetch},
+          {"reshard", plan.reshard},
+          {"hybrid_shard", plan.hybrid_shard},
+          {"offload_optimizer", plan.offload_optimizer},
+          {"offload_activations", plan.offload_activations},
+          {"accumulation_fusion", plan.accumulation_fusion},
+          {"recompute", name_of(plan.recompute)},
+          {"recompute_blocks", plan.recompute_blocks},
+          {"order", order}};
+}
+
+Json component_json(const ComponentChoice& choice) {
+  Json parameters = Json::array();
+  for (const auto& [name, given] : choice.parameters)
+    parameters.push_back({{"name", name}, {"value", given.value}});
+  return {{"name", choice.name}, {"parameters", parameters}};
+}
+
+Json options_json(const CollectiveOptions& options) {
+  Json by_kind = Json::array();
+  for (const auto& [kind, algorithms] : options.algorithms_by_kind)
+    by_kind.push_back({{"kind", name_of(kind)}, {"algorithms", algorithms}});
+  return {{"algorithms", options.algorithms},
+          {"algorithms_by_kind", by_kind},
+          {"decomposition", name_of(options.decomposition)},
+          {"chunks", options.chunks.value_or(0)},
+          {"active_chunks", options.active_chunks},
+          {"order", name_of(options.order)},
+          {"charge_reductions", options.charge_reductions}};
+}
+
+Json metrics_json(const Run& run) {
+  const auto devices = static_cast<double>(run.study.plan.ranks);
+  const double device_seconds = in_seconds(run.result.iteration) * devices;
+  return {
+      {"samples_per_s", finite(samples_per_second(run))},
+      {"tokens_per_s", finite(tokens_per_second(run))},
+      {"samples_per_s_per_device", finite(samples_per_second(run) / devices)},
+      {"tokens_per_s_per_device", finite(tokens_per_second(run) / devices)},
+      {"model_flops_per_s_per_device", finite(device_seconds > 0 ? model_flops(run) / device_seconds : 0)},
+      {"mfu", finite(model_flops_utilization(run))},
+      {"hfu", finite(hardware_flops_utilization(run))},
+      {"attention_scores", has_hidden_scores(run.model) ? "causal half" : "all"},
+      {"model_flops", whole(model_flops(run))},
+      {"full_model_flops", whole(full_model_flops(run))},
+      {"hardware_flops", whole(hardware_flops(run))},
+      {"bubble_fraction", finite(bubble_fraction(run))},
+      {"bubble_ratio", finite(bubble_ratio(run))}};
+}
+
+Json roles_json(const Run& run) {
+  Json roles = Json::array();
+  for (const RankClass& ranks : run.result.classes) {
+    roles.push_back({{"role", run.graph.programs[ranks.program].role},
+                     {"representative_rank", ranks.representative},
+                     {"ranks", ranks.ranks},
+                     {"finish_s", seconds(ranks.finish)},
+                     {"compute_s", seconds(ranks.compute)},
+                     {"communication_s", seconds(ranks.communication)},
+                     {"exposed_communication_s", seconds(ranks.exposed_communication)},
+                     {"idle_s", seconds(idle(ranks, run.result.iteration))}});
+  }
+  return roles;
+}
+
+Json stages_json(const Run& run) {
+  const StageTable table = stage_table(run);
+  Json stages = Json::array();
+  for (const StageSummary& stage : table.stages) {
+    Json exposed = Json::array();
+    for (std::size_t kind = 0; kind < table.kinds.size(); ++kind)
+      exposed.push_back({{"kind", table.kinds[kind]}, {"time_s", seconds(stage.exposed[kind])}});
+    stages.push_back({{"role", run.graph.programs[stage.program].role},
+                      {"ranks", stage.ranks},
+                      {"compute_s", seconds(stage.compute)},
+                      {"least_compute_s", seconds(stage.least_compute)},
+                      {"most_compute_s", seconds(stage.most_compute)},
+                      {"exposed", exposed},
+                      {"bubble_s", seconds(stage.bubble)},
+                      {"peak_bytes", stage.peak.value}});
+  }
+  return stages;
+}
+
+Json goodput_json(const Goodput& goodput) {
+  return {{"share", finite(goodput.share)},
+          {"mtbf_s", finite(goodput.mtbf)},
+          {"interval_s", finite(goodput.interval)},
+          {"optimal_interval_s", finite(goodput.optimal_interval)},
+          {"iterations_per_interval", finite(goodput.iterations)},
+          {"failures_per_day", finite(goodput.failures_per_day)},
+          {"iteration_s", finite(goodput.iteration)}};
+}
+
+Json memory_json(const MemoryUse& memory) {
+  return {{"peak_bytes", memory.peak().value},
+          {"weights_bytes", memory.weights.value},
+          {"gradients_bytes", memory.gradients.value},
+          {"optimizer_bytes", memory.optimizer.value},
+          {"activations_bytes", memory.activations.value},
+          {"communication_buffers_bytes", memory.communication_buffers.value},
+          {"temporary_bytes", memory.temporary.value},
+          {"fragmentation_bytes", memory.fragmentation.value},
+          {"framework_bytes", memory.framework.value},
+          {"needed_bytes", memory.needed().value},
+          {"capacity_bytes", memory.capacity.value},
+          {"fits", memory.fits()}};
+}
+
+Json over_time_json(const Run& run, const RoleMemory& role, std::size_t most) {
+  Json samples = Json::array();
+  for (const MemorySample& sample : memory_over_time(run, role, most))
+    samples.push_back({{"at_s", seconds(sample.at)},
+                       {"bytes", sample.held.value},
+                       {"activations_bytes", sample.activations.value},
+                       {"temporary_bytes", sample.temporary.value}});
+  return samples;
+}
+
+// Of every role by category, and over time.
+Json role_memory_json(const Run& run) {
+  Json roles = Json::array();
+  const std::size_t most = std::clamp<std::size_t>(kMostMemorySamples * kFullRoles / (run.roles.size() + 1),
+                                                   kFewestMemorySamples, kMostMemorySamples);
+  for (const RoleMemory& role : run.roles) {
+    Json entry = memory_json(role.use);
+    entry["role"] = role.role;
+    entry["in_flight"] = role.most_in_flight;
+    entry["host_bytes"] = role.host.value;
+    entry["over_time"] = over_time_json(run, role, most);
+    roles.push_back(std::move(entry));
+  }
+  return roles;
+}
+
+Json memory_timeline_json(const Run& run) {
+  const auto worst = std::find_if(run.roles.begin(), run.roles.end(), [&](const RoleMemory& role) {
+    return role.use.peak() == run.memory.peak();
+  });
+  if (worst == run.roles.end()) return Json::array();
+  return over_time_json(run, *worst, kMostMemorySamples);
+}
+
+Json traffic_json(const RankTraffic& traffic, std::string_view bandwidth) {
+  return {{"ranks", traffic.ranks},
+          {"calls", finite(traffic.calls)},
+          {"bytes", traffic.bytes.value},
+          {"time_s", seconds(traffic.time)},
+          {"most_time_s", seconds(traffic.most_time)},
+          {"queued_s", seconds(traffic.queued)},
+          {std::string(bandwidth), finite(traffic.bandwidth)},
+          {"link_share", finite(traffic.link_share)}};
+}
+
+Json messages_json(const Run& run) {
+  Json messages = Json::array();
+  for (const MessageSummary& summary : summarize_messages(run)) {
+    messages.push_back({{"axis", summary.axis},
+                        {"count", summary.count},
+                        {"bytes", summary.bytes.value},
+                        {"time_s", seconds(summary.time)},
+                        {"per_rank", traffic_json(summary.per_rank, "bandwidth_bytes_per_s")}});
+  }
+  return messages;
+}
+
+Json collectives_json(const Run& run) {
+  Json collectives = Json::array();
+  for (const CollectiveSummary& summary : summarize_collectives(run)) {
+    collectives.push_back({{"kind", name_of(summary.kind)},
+                           {"algorithm", summary.algorithm},
+                           {"group_size", summary.group_size},
+                           {"axis", summary.axis},
+                           {"count", summary.count},
+                           {"bytes", summary.bytes.value},
+                           {"time_s", seconds(summary.time)},
+                           {"queued_s", seconds(summary.queued)},
+                           {"bus_bandwidth_bytes_per_s", finite(summary.bus_bandwidth)},
+                           {"link_share", finite(summary.link_share)},
+                           {"per_rank", traffic_json(summary.per_rank, "bus_bandwidth_bytes_per_s")}});
+  }
+  return collectives;
+}
+
+Json calls_json(const Run& run) {
+  Json calls = Json::array();
+  for (const CollectiveRecord& record : run.result.collectives) {
+    const Program& program = run.graph.programs[record.program];
+    const CollectiveCall& call = run.graph.collectives[record.call];
+    calls.push_back({{"role", program.role},
+                     {"name", run.graph.names[program.name[record.node]]},
+                     {"kind", name_of(call.kind)},
+                     {"group_size", record.group_size},
+                     {"bytes", call.bytes.value},
+                     {"chunks", record.chunks},
+                     {"issued_s", seconds(record.issued)},
+                     {"started_s", seconds(record.started)},
+                     {"finished_s", seconds(record.finished)}});
+  }
+  return calls;
+}
+
+Json layers_json(const Run& run) {
+  Json layers = Json::array();
+  for (const LayerCost& cost : layer_costs(run)) {
+    layers.push_back({{"name", run.graph.layers[static_cast<std::size_t>(cost.layer)]},
+                      {"forward_s", seconds(cost.forward)},
+                      {"input_gradient_s", seconds(cost.input_gradient)},
+                      {"weight_gradient_s", seconds(cost.weight_gradient)},
+                      {"compute_s", seconds(cost.compute())},
+                      {"communication_s", seconds(cost.communication)}});
+  }
+  return layers;
+}
+
+Json links_json(const Run& run) {
+  Json links = Json::array();
+  for (std::size_t i = 0; i < std::min(kMostLinks, run.result.links.size()); ++i) {
+    const LinkUse& link = run.result.links[i];
+    links.push_back({{"name", link.name},
+                     {"dimension", link.dimension},
+                     {"links", link.links},
+                     {"bytes", link.bytes.value},
+                     {"busy_s", seconds(link.busy)},
+                     {"bandwidth_bytes_per_s", finite(link.bandwidth)},
+                     {"utilization", finite(utilization(link, run.result.iteration))}});
+  }
+  return links;
+}
+
+Json range_json(const RankRange& range) {
+  return {{"first", range.first}, {"last", range.last}};
+}
+
+Json what_if_json(const Run& run) {
+  const WhatIf& what_if = run.study.what_if;
+  Json slow_ranks = Json::array(), slow_links = Json::array();
+  for (const SlowRanks& slow : what_if.ranks)
+    slow_ranks.push_back({{"ranks", range_json(slow.ranks)}, {"time", slow.time}});
+  for (const SlowLinks& slow : what_if.links) {
+    slow_links.push_back({{"dimension", slow.dimension},
+                          {"ranks", range_json(slow.ranks)},
+                          {"bandwidth", slow.bandwidth},
+                          {"latency", slow.latency}});
+  }
+  Json document = {{"settings", what_if_settings(run)}, {"ranks", slow_ranks}, {"links", slow_links}};
+  if (what_if.jitter.deviation > 0)
+    document["jitter"] = {{"deviation", what_if.jitter.deviation}, {"seed", what_if.jitter.seed}};
+  if (run.ideal) {
+    document["iteration_time_without_s"] = seconds(*run.ideal);
+    document["difference_s"] = seconds(run.result.iteration - *run.ideal);
+  }
+  return document;
+}
+
+Json training_json(const TrainingTime& time) {
+  return {{"samples", finite(time.samples)},       {"tokens", finite(time.tokens)},
+          {"iterations", finite(time.iterations)}, {"time_s", finite(time.seconds)},
+          {"days", finite(time.seconds / 86400)},  {"device_hours", finite(time.device_seconds / 3600)}};
+}
+
+Json jobs_json(const Run& run) {
+  Json jobs = Json::array();
+  for (const JobOutcome& job : run.jobs) {
+    jobs.push_back({{"name", job.name},
+                    {"model", job.model},
+                    {"devices", job.devices},
+                    {"ranks", job.ranks},
+                    {"start_s", seconds(job.start)},
+                    {"alone_s", seconds(job.alone)},
+                    {"shared_s", seconds(job.shared)}});
+  }
+  return jobs;
+}
+
+}  // namespace
+
+std::string write_run_json(const Run& run) {
+  Json document = {{"schema", "armilla.run/1"},
+                   {"iteration_time_s", seconds(run.result.iteration)},
+                   {"simulated_time_s", seconds(simulated_time(run))},
+                   {"iterations", run.iterations},
+                   {"ranks", run.result.ranks},
+                   {"metrics", of_model(run, metrics_json, run)},
+                   {"memory", of_model(run, memory_json, run.memory)},
+                   {"memory_roles", role_memory_json(run)},
+                   {"memory_over_time", memory_timeline_json(run)},
+                   {"roles", roles_json(run)},
+                   {"stages", stages_json(run)},
+                   {"collectives", collectives_json(run)},
+                   {"collective_calls", calls_json(run)},
+                   {"messages", messages_json(run)},
+                   {"layers", layers_json(run)},
+                   {"links", links_json(run)},
+                   {"links_used", run.result.links.size()},
+                   {"workload", workload_name(run)},
+                   {"model", of_model(run, model_json, run.model)},
+                   {"machine", machine_json(run.study.machine)},
+                   {"plan", of_model(run, plan_json, run.study.plan)},
+                   {"compute", component_json(run.study.compute)},
+                   {"network", component_json(run.study.network)},
+                   {"collective_options", options_json(run.study.collectives)},
+                   {"simulation", {{"messages", run.result.messages}, {"events", run.result.events}}},
+                   {"notes", all_notes(run)},
+                   {"warnings", all_warnings(run)}};
+  if (!run.jobs.empty()) document["jobs"] = jobs_json(run);
+  if (run.ideal || !what_if_settings(run).empty()) document["what_if"] = what_if_json(run);
+  if (const auto training = training_time(run)) document["training"] = training_json(*training);
+  if (run.goodput) document["goodput"] = goodput_json(*run.goodput);
+  return to_text(document);
+}
+
+}  // namespace armilla

@@ -1,0 +1,41 @@
+#include "write/report/run_notes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace armilla {
+namespace {
+
+void add_new(std::vector<std::string>& sentences, const std::vector<std::string>& more) {
+  for (const std::string& sentence : more) {
+    if (std::find(sentences.begin(), sentences.end(), sentence) == sentences.end())
+      sentences.push_back(sentence);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> all_notes(const Run& run) {
+  std::vector<std::string> notes;
+  add_new(notes, run.notes);
+  add_new(notes, run.model.notes);
+  const Machine& machine = run.study.machine;
+  if (!machine.unverified.empty())
+    add_new(notes, {fmt::format("unverified figures of machine {}: {}", machine.name,
+                                fmt::join(machine.unverified, ", "))});
+  if (!machine.device.unverified.empty())
+    add_new(notes, {fmt::format("unverified figures of device {}: {}", machine.device.name,
+                                fmt::join(machine.device.unverified, ", "))});
+  return notes;
+}
+
+std::vector<std::string> all_warnings(const Run& run) {
+  std::vector<std::string> warnings;
+  add_new(warnings, run.warnings);
+  add_new(warnings, run.result.warnings);
+  return warnings;
+}
+
+}  // namespace armilla
