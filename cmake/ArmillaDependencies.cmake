@@ -11,7 +11,6 @@ find_path(OPENSSL_INCLUDE_DIR openssl/evp.h REQUIRED)
 
 if(ARMILLA_TESTS)
   find_package(GTest REQUIRED)
-  include(GoogleTest)
 endif()
 if(ARMILLA_BENCHMARKS)
   find_package(benchmark REQUIRED)

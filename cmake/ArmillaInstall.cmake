@@ -21,12 +21,10 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/armilla-config-version.cm
 install(FILES ${PROJECT_BINARY_DIR}/armilla-config.cmake ${PROJECT_BINARY_DIR}/armilla-config-version.cmake
         DESTINATION ${package_dir})
 
-get_property(test_headers GLOBAL PROPERTY ARMILLA_TEST_HEADERS)
 foreach(target IN LISTS modules)
   string(REPLACE "armilla_" "" module ${target})
   file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${module}/*.h)
   list(FILTER headers EXCLUDE REGEX "_testing\\.h$")
-  list(REMOVE_ITEM headers ${test_headers})
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/armilla/${module})
 endforeach()
 # The doors of a module are the headers at its root; of ir, which is all nouns, every room is open.

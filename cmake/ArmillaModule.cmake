@@ -1,22 +1,32 @@
 # armilla_module(NAME [SOURCES ...] [USES module ...] [LIBRARIES external ...] [PRIVATE_LIBRARIES external ...])
 #   One static library per folder of src/, linking exactly the modules that the layer table allows it to include.
-# armilla_module_tests(NAME SOURCES ... [USES module ...] [LIBRARIES external ...])
-#   The tests that stand beside the sources, one GoogleTest executable per module. Headers beside test sources
-#   (helpers) are not installed.
+# armilla_module_tests(NAME SOURCES ... [USES module ...] [LIBRARIES external ...] [SHARDS n])
+#   The tests that stand beside the sources, one GoogleTest executable per module, run in n processes (1 when not
+#   given) that share them out: ctest calls them NAME, or NAME.1 to NAME.n. Helpers end in _testing.
 # armilla_fuzzer(MODULE SOURCE CORPUS folder [LIBRARIES external ...])
 #   With ARMILLA_FUZZERS, a libFuzzer program named after SOURCE (onnx_fuzz.cc: onnx_fuzz). The corpus is the
 #   folder that the module's tests replay; `fuzz_<program>` as a build target runs the fuzzer on it for a minute.
 
-# With CMAKE_UNITY_BUILD the sources of a room (a folder) are compiled together, at most eight of them: most
-# of what a source of ours costs to compile is in the headers that its neighbours include too.
-function(armilla_group_rooms target)
+# With ARMILLA_FAST_BUILD the sources of a room (a folder) are compiled together, at most eight of them, and the headers
+# that most sources need are compiled once: most of what a source of ours costs to compile is in the headers that its
+# neighbours include too. `owner` is the target whose precompiled headers are shared; it names HEADERS.
+function(armilla_speed_up target owner)
+  if(NOT ARMILLA_FAST_BUILD)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS" ${ARGN})
+  if(target STREQUAL owner)
+    target_precompile_headers(${target} PRIVATE ${ARG_HEADERS})
+  else()
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+  endif()
   set(most 8)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
-  set(rooms ${ARGN})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  set(rooms ${ARG_SOURCES})
   list(TRANSFORM rooms REPLACE "[^/]+\\.cc$" "")
   list(REMOVE_DUPLICATES rooms)
   foreach(room IN LISTS rooms)
-    set(sources ${ARGN})
+    set(sources ${ARG_SOURCES})
     list(FILTER sources INCLUDE REGEX "^${room}[^/]*$")
     string(MAKE_C_IDENTIFIER "room/${room}" name)
     set(number 0)
@@ -33,7 +43,9 @@ function(armilla_module name)
   set(target armilla_${name})
   if(ARG_SOURCES)
     add_library(${target} STATIC ${ARG_SOURCES})
-    armilla_group_rooms(${target} ${ARG_SOURCES})
+    armilla_speed_up(${target} armilla_base SOURCES ${ARG_SOURCES}
+                     HEADERS <algorithm> <array> <filesystem> <fstream> <functional> <map> <memory> <numeric> <optional>
+                             <set> <span> <string> <unordered_map> <vector> <fmt/format.h> <fmt/ranges.h>)
     set(scope PUBLIC)
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:armilla_warnings> ${ARG_PRIVATE_LIBRARIES})
   else()
@@ -50,22 +62,34 @@ function(armilla_module name)
 endfunction()
 
 function(armilla_module_tests name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;USES;LIBRARIES" ${ARGN})
-  list(TRANSFORM ARG_SOURCES REPLACE "(.*)\\.cc" "${CMAKE_CURRENT_SOURCE_DIR}/\\1.h" OUTPUT_VARIABLE headers)
-  set_property(GLOBAL APPEND PROPERTY ARMILLA_TEST_HEADERS ${headers})
+  cmake_parse_arguments(ARG "" "SHARDS" "SOURCES;USES;LIBRARIES" ${ARGN})
   if(NOT ARMILLA_TESTS)
     return()
   endif()
   set(target ${name}_test)
   add_executable(${target} ${ARG_SOURCES})
-  armilla_group_rooms(${target} ${ARG_SOURCES})
+  armilla_speed_up(${target} base_test SOURCES ${ARG_SOURCES}
+                   HEADERS <filesystem> <fstream> <functional> <map> <set> <string> <vector> <fmt/format.h>
+                           <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
   target_link_libraries(${target} PRIVATE armilla_${name} armilla_warnings GTest::gmock_main ${ARG_LIBRARIES})
   foreach(used IN LISTS ARG_USES)
     target_link_libraries(${target} PRIVATE armilla_${used})
   endforeach()
   target_compile_definitions(${target} PRIVATE ARMILLA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  gtest_discover_tests(${target} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
-                       PROPERTIES TIMEOUT 300)
+  if(NOT ARG_SHARDS)
+    set(ARG_SHARDS 1)
+  endif()
+  foreach(shard RANGE 1 ${ARG_SHARDS})
+    set(test ${name})
+    if(ARG_SHARDS GREATER 1)
+      set(test ${name}.${shard})
+    endif()
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${test} COMMAND ${target} --gtest_brief=1)
+    # Modules of many shards are those that take long; they begin first.
+    set_tests_properties(${test} PROPERTIES TIMEOUT 600 COST ${ARG_SHARDS}
+                         ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
+  endforeach()
 endfunction()
 
 function(armilla_fuzzer module source)

@@ -55,7 +55,7 @@ MAX_LINES = 800
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 USING_NAMESPACE = re.compile(r"^\s*using\s+namespace\b")
 CMAKE_COMMAND = re.compile(r"\b(armilla_module|armilla_module_tests)\s*\(([^()]*)\)")
-CMAKE_KEYWORDS = {"SOURCES", "USES", "LIBRARIES", "PRIVATE_LIBRARIES"}
+CMAKE_KEYWORDS = {"SOURCES", "SHARDS", "USES", "LIBRARIES", "PRIVATE_LIBRARIES"}
 
 
 @dataclasses.dataclass(frozen=True, order=True)
