@@ -7,9 +7,8 @@
 #include "base/config.h"
 #include "cost/cost.h"
 #include "goal_reporter.h"
-#include "read/study_yaml.h"
-#include "study/prepare.h"
-#include "study/run_study.h"
+#include "read/study.h"
+#include "study/run.h"
 
 namespace armilla {
 namespace {

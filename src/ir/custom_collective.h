@@ -1,6 +1,6 @@
 // CustomCollective: a user's own schedule of one collective: per member of the group a small graph of sends,
 // receives and computations. Read from Chakra traces (one per position) or from MSCCL-XML
-// (read/custom_collective.h); executed as it stands, without chunking.
+// (read/astra.h); executed as it stands, without chunking.
 //
 // A message is either as long as its file says (Chakra: whatever the call asks for, as in ASTRA-sim 2) or a
 // share of the call's bytes (MSCCL: chunks of 1/nchunksperloop), rounded up to whole bytes.

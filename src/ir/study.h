@@ -35,7 +35,7 @@ struct TrainingGoal {
 
 struct Study {
   ModelSource model;
-  Machine machine;  // as given; once prepared (study/prepare.h) cut or grown to plan.ranks
+  Machine machine;  // as given; once prepared (study/run.h) cut or grown to plan.ranks
   PlanRequest request;
   Plan plan;  // the request, resolved
   ComponentChoice compute = {"roofline", {}, {}};
@@ -74,7 +74,7 @@ struct Run {
   Time simulated;  // time of all of them, where there are several: the result is one of the steady state
   std::optional<Time> ideal;          // the iteration without `what_if`, where that changes the simulation
   std::optional<Goodput> goodput;     // where failures are given
-  std::vector<JobOutcome> jobs;       // of a run of several (study/run_jobs.h)
+  std::vector<JobOutcome> jobs;       // of a run of several (study/run.h)
   std::vector<std::string> notes;     // choices made for the user
   std::vector<std::string> warnings;  // what the user should not overlook
 };

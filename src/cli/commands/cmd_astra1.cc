@@ -12,8 +12,8 @@
 #include "cli/command.h"
 #include "cli/flags/model_flags.h"
 #include "cli/flags/output_flags.h"
-#include "study/run_astra.h"
-#include "write/run_text.h"
+#include "study/astra.h"
+#include "write/report.h"
 
 namespace armilla {
 namespace {

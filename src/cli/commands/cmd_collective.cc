@@ -12,11 +12,10 @@
 #include "cli/flags/output_flags.h"
 #include "cli/flags/study_flags.h"
 #include "ir/derived/metrics.h"
-#include "read/machine_yaml.h"
-#include "read/study_yaml.h"
-#include "study/run_collective.h"
+#include "read/study.h"
+#include "study/run.h"
+#include "write/report.h"
 #include "write/text_table.h"
-#include "write/what_if_text.h"
 
 namespace armilla {
 namespace {

@@ -4,11 +4,9 @@
 #include "cli/command.h"
 #include "cli/flags/study_flags.h"
 #include "cost/cost.h"
-#include "read/study_yaml.h"
-#include "study/list_events.h"
-#include "study/prepare.h"
-#include "study/run_study.h"
-#include "write/events.h"
+#include "read/study.h"
+#include "study/run.h"
+#include "write/report.h"
 
 namespace armilla {
 namespace {

@@ -5,11 +5,10 @@
 #include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/flags/model_flags.h"
-#include "read/machine_yaml.h"
-#include "read/scalesim_config.h"
-#include "study/layer_costs.h"
-#include "study/precision.h"
-#include "write/layers.h"
+#include "read/scalesim.h"
+#include "read/study.h"
+#include "study/run.h"
+#include "write/report.h"
 
 namespace armilla {
 namespace {

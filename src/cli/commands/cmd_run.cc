@@ -3,11 +3,9 @@
 #include "cli/command.h"
 #include "cli/flags/output_flags.h"
 #include "cli/flags/study_flags.h"
-#include "read/study_yaml.h"
-#include "study/prepare.h"
-#include "study/run_jobs.h"
-#include "study/run_study.h"
-#include "write/run_text.h"
+#include "read/study.h"
+#include "study/run.h"
+#include "write/report.h"
 
 namespace armilla {
 namespace {

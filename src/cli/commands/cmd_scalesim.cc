@@ -7,7 +7,7 @@
 #include "cli/command.h"
 #include "cli/flags/model_flags.h"
 #include "cli/flags/output_flags.h"
-#include "study/run_scalesim.h"
+#include "study/astra.h"
 
 namespace armilla {
 namespace {

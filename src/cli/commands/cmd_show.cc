@@ -11,7 +11,7 @@
 #include "cli/command.h"
 #include "cli/commands/catalogue.h"
 #include "read/file_format.h"
-#include "read/machine_yaml.h"
+#include "read/study.h"
 #include "write/text_table.h"
 #include "zoo/zoo.h"
 

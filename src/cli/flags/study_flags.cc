@@ -8,9 +8,8 @@
 #include "base/error.h"
 #include "cli/flags/model_flags.h"
 #include "lower/plan_places.h"
-#include "read/machine_yaml.h"
 #include "read/read.h"
-#include "read/study_yaml.h"
+#include "read/study.h"
 #include "zoo/namesake.h"
 #include "zoo/zoo.h"
 

@@ -1,4 +1,4 @@
-#include "read/astra1_config.h"
+#include "read/astra.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "read/astra2_config.h"
+#include "read/astra.h"
 
 #include <gtest/gtest.h>
 

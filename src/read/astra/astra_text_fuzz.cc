@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/error.h"
-#include "read/astra_text.h"
+#include "read/astra.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::vector<std::string> warnings;

@@ -1,4 +1,4 @@
-#include "read/astra_text.h"
+#include "read/astra.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "read/custom_collective.h"
+#include "read/astra.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,6 @@
 #include "ir/formats/chakra.h"
 #include "read/chakra.h"
 #include "read/file_format.h"
-#include "read/msccl.h"
 
 namespace armilla {
 namespace {

@@ -1,4 +1,4 @@
-#include "read/custom_collective.h"
+#include "read/astra.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,6 @@
 #include <fstream>
 
 #include "base/error_testing.h"
-#include "read/msccl.h"
 
 namespace armilla {
 namespace {

@@ -1,4 +1,4 @@
-#include "read/msccl.h"
+#include "read/astra.h"
 
 #include <gtest/gtest.h>
 

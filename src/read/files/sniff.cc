@@ -5,7 +5,7 @@
 
 #include "base/mapped_file.h"
 #include "base/text.h"
-#include "read/astra_text.h"
+#include "read/astra.h"
 #include "read/file_format.h"
 #include "read/files/gzip.h"
 #include "read/files/sniff_binary.h"

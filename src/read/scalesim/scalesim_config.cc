@@ -1,4 +1,4 @@
-#include "read/scalesim_config.h"
+#include "read/scalesim.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "read/scalesim_topology.h"
+#include "read/scalesim.h"
 
 #include <fmt/format.h>
 

@@ -9,7 +9,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "read/file_format.h"
-#include "read/machine_yaml.h"
+#include "read/study.h"
 #include "zoo/embedded.h"
 #include "zoo/zoo.h"
 

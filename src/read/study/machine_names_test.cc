@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "base/error_testing.h"
-#include "read/machine_yaml.h"
+#include "read/study.h"
 #include "zoo/embedded.h"
 
 namespace armilla {

@@ -1,4 +1,4 @@
-#include "read/machine_yaml.h"
+#include "read/study.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "read/profile_csv.h"
+#include "read/study.h"
 
 #include <gtest/gtest.h>
 

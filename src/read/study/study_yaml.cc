@@ -1,4 +1,4 @@
-#include "read/study_yaml.h"
+#include "read/study.h"
 
 #include <fmt/format.h>
 
@@ -9,10 +9,8 @@
 #include "base/error.h"
 #include "ir/derived/rank_ranges.h"
 #include "read/file_format.h"
-#include "read/machine_yaml.h"
-#include "read/profile_csv.h"
 #include "read/read.h"
-#include "read/scalesim_config.h"
+#include "read/scalesim.h"
 #include "read/study/choice_yaml.h"
 #include "read/study/mapping_yaml.h"
 #include "read/study/plan_yaml.h"

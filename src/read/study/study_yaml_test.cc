@@ -1,4 +1,4 @@
-#include "read/study_yaml.h"
+#include "read/study.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,6 @@
 #include <iterator>
 
 #include "base/error_testing.h"
-#include "read/machine_yaml.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 

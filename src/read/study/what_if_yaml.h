@@ -8,7 +8,7 @@
 
 namespace armilla {
 
-// `machine` names the dimensions. Ranks are checked against the plan's later (study/prepare.h). Throws Error.
+// `machine` names the dimensions. Ranks are checked against the plan's later (study/run.h). Throws Error.
 WhatIf read_what_if(const Config& config, const Machine& machine);
 
 }  // namespace armilla

@@ -7,8 +7,7 @@
 
 #include "base/mapped_file.h"
 #include "base/oracle_testing.h"
-#include "read/astra1_config.h"
-#include "read/astra_text.h"
+#include "read/astra.h"
 #include "sim/simulate.h"
 #include "trace/text_graph.h"
 #include "trace/text_report.h"

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "base/error_testing.h"
-#include "study/run_astra.h"
+#include "study/astra.h"
 
 namespace armilla {
 namespace {

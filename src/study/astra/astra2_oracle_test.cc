@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/oracle_testing.h"
-#include "study/run_astra.h"
+#include "study/astra.h"
 
 namespace armilla {
 namespace {

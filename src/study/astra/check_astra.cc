@@ -7,8 +7,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/units_text.h"
-#include "read/astra1_config.h"
-#include "read/astra2_config.h"
+#include "read/astra.h"
 
 namespace armilla {
 namespace {

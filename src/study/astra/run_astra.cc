@@ -1,4 +1,4 @@
-#include "study/run_astra.h"
+#include "study/astra.h"
 
 #include <fmt/format.h>
 
@@ -12,16 +12,14 @@
 #include "collective/custom_verify.h"
 #include "collective/msccl_verify.h"
 #include "ir/derived/check_system.h"
-#include "read/astra_text.h"
+#include "read/astra.h"
 #include "read/chakra.h"
 #include "read/communicators_json.h"
-#include "read/custom_collective.h"
 #include "read/file_format.h"
-#include "read/msccl.h"
 #include "study/astra/trace_input.h"
 #include "trace/text_graph.h"
 #include "trace/trace_graph.h"
-#include "write/astra2_report.h"
+#include "write/astra.h"
 
 namespace armilla {
 namespace {

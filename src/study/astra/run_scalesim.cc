@@ -1,4 +1,4 @@
-#include "study/run_scalesim.h"
+#include "study/astra.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,8 +6,7 @@
 #include "base/error.h"
 #include "cost/systolic.h"
 #include "cost/systolic_memory.h"
-#include "read/scalesim_config.h"
-#include "read/scalesim_topology.h"
+#include "read/scalesim.h"
 
 namespace armilla {
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/mapped_file.h"
-#include "read/astra_text.h"
+#include "read/astra.h"
 #include "sim/simulate.h"
 #include "trace/text_chakra.h"
 #include "trace/trace_graph.h"

@@ -6,7 +6,7 @@
 
 #include "base/error_testing.h"
 #include "base/output_file.h"
-#include "write/chakra.h"
+#include "write/trace.h"
 
 namespace armilla {
 namespace {

@@ -6,11 +6,9 @@
 #include "collective/algorithm.h"
 #include "cost/cost.h"
 #include "network/network.h"
-#include "read/study_yaml.h"
+#include "read/study.h"
 #include "sim/collective_plan.h"
-#include "study/prepare.h"
-#include "study/run_jobs.h"
-#include "study/run_study.h"
+#include "study/run.h"
 
 namespace armilla {
 namespace {

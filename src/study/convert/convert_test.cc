@@ -8,7 +8,7 @@
 #include "study/convert_input.h"
 #include "study/trace_formats.h"
 #include "trace/synthetic.h"
-#include "write/chakra.h"
+#include "write/trace.h"
 
 namespace armilla {
 namespace {

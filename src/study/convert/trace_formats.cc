@@ -10,11 +10,7 @@
 #include "base/error.h"
 #include "base/program.h"
 #include "base/registry.h"
-#include "write/chakra.h"
-#include "write/chakra_json.h"
-#include "write/communicators.h"
-#include "write/dot.h"
-#include "write/graphml.h"
+#include "write/trace.h"
 
 namespace armilla {
 namespace {

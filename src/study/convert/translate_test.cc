@@ -8,8 +8,8 @@
 #include <map>
 #include <sstream>
 
-#include "read/machine_yaml.h"
 #include "read/read.h"
+#include "read/study.h"
 
 namespace armilla {
 namespace {

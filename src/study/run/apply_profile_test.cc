@@ -3,12 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "base/config.h"
-#include "read/profile_csv.h"
-#include "read/study_yaml.h"
-#include "study/list_events.h"
-#include "study/prepare.h"
-#include "study/run_study.h"
-#include "write/events.h"
+#include "read/study.h"
+#include "study/run.h"
+#include "write/report.h"
 
 namespace armilla {
 namespace {

@@ -7,10 +7,9 @@
 #include "cost/cost.h"
 #include "ir/derived/stage_table.h"
 #include "lower/hybrid.h"
-#include "read/study_yaml.h"
+#include "read/study.h"
 #include "sim/simulate.h"
-#include "study/prepare.h"
-#include "study/run_study.h"
+#include "study/run.h"
 
 namespace armilla {
 namespace {

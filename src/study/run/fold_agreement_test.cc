@@ -7,9 +7,8 @@
 #include <random>
 
 #include "base/error.h"
-#include "read/study_yaml.h"
-#include "study/prepare.h"
-#include "study/run_study.h"
+#include "read/study.h"
+#include "study/run.h"
 
 namespace armilla {
 namespace {

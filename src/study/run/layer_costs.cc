@@ -1,4 +1,4 @@
-#include "study/layer_costs.h"
+#include "study/run.h"
 
 #include "ir/derived/backward.h"
 

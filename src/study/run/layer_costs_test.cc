@@ -1,9 +1,9 @@
-#include "study/layer_costs.h"
+#include "study/run.h"
 
 #include <gtest/gtest.h>
 
-#include "read/machine_yaml.h"
 #include "read/read.h"
+#include "read/study.h"
 
 namespace armilla {
 namespace {

@@ -1,4 +1,4 @@
-#include "study/list_events.h"
+#include "study/run.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "study/list_events.h"
+#include "study/run.h"
 
 #include <gtest/gtest.h>
 

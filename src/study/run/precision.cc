@@ -1,4 +1,4 @@
-#include "study/precision.h"
+#include "study/run.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "study/precision.h"
+#include "study/run.h"
 
 #include <gtest/gtest.h>
 
@@ -6,11 +6,7 @@
 #include <functional>
 
 #include "base/error_testing.h"
-#include "read/machine_yaml.h"
-#include "read/study_yaml.h"
-#include "study/prepare.h"
-#include "study/run_jobs.h"
-#include "study/run_study.h"
+#include "read/study.h"
 
 namespace armilla {
 namespace {

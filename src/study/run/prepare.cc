@@ -1,4 +1,4 @@
-#include "study/prepare.h"
+#include "study/run.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 #include "ir/derived/rank_ranges.h"
 #include "lower/resolve_plan.h"
 #include "read/read.h"
-#include "study/precision.h"
 
 namespace armilla {
 namespace {

@@ -1,9 +1,9 @@
-#include "study/prepare.h"
+#include "study/run.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error_testing.h"
-#include "read/study_yaml.h"
+#include "read/study.h"
 
 namespace armilla {
 namespace {

@@ -1,4 +1,4 @@
-#include "study/run_collective.h"
+#include "study/run.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "study/run_jobs.h"
+#include "study/run.h"
 
 #include <fmt/format.h>
 
@@ -12,9 +12,6 @@
 #include "lower/merge_jobs.h"
 #include "lower/resolve_plan.h"
 #include "read/read.h"
-#include "study/precision.h"
-#include "study/prepare.h"
-#include "study/run_study.h"
 
 namespace armilla {
 namespace {

@@ -1,11 +1,9 @@
-#include "study/run_jobs.h"
+#include "study/run.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error_testing.h"
-#include "read/study_yaml.h"
-#include "study/prepare.h"
-#include "study/run_study.h"
+#include "read/study.h"
 
 namespace armilla {
 namespace {

@@ -1,4 +1,4 @@
-#include "study/run_study.h"
+#include "study/run.h"
 
 #include <fmt/format.h>
 
@@ -20,7 +20,6 @@
 #include "lower/resolve_plan.h"
 #include "lower/sharded_model.h"
 #include "read/read.h"
-#include "study/precision.h"
 #include "study/run/apply_profile.h"
 #include "study/run/balance_stages.h"
 #include "study/run/chunk_note.h"

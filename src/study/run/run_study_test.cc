@@ -1,4 +1,4 @@
-#include "study/run_study.h"
+#include "study/run.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,7 @@
 #include "base/error_testing.h"
 #include "ir/derived/communication.h"
 #include "ir/derived/metrics.h"
-#include "read/machine_yaml.h"
-#include "read/study_yaml.h"
-#include "study/prepare.h"
+#include "read/study.h"
 
 namespace armilla {
 namespace {

@@ -6,10 +6,8 @@
 
 #include "ir/derived/metrics.h"
 #include "ir/derived/stage_table.h"
-#include "read/study_yaml.h"
-#include "study/list_events.h"
-#include "study/prepare.h"
-#include "study/run_study.h"
+#include "read/study.h"
+#include "study/run.h"
 
 namespace armilla {
 namespace {

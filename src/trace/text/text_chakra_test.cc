@@ -9,10 +9,10 @@
 #include <iterator>
 
 #include "base/error_testing.h"
-#include "read/astra_text.h"
+#include "read/astra.h"
 #include "trace/text/text_graph_testing.h"
 #include "trace/text_chakra_astra.h"
-#include "write/chakra.h"
+#include "write/trace.h"
 
 namespace armilla {
 namespace {

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "base/error_testing.h"
-#include "read/astra_text.h"
+#include "read/astra.h"
 #include "trace/text/text_graph_testing.h"
 #include "trace/text_report.h"
 

@@ -1,4 +1,4 @@
-#include "write/astra1_report.h"
+#include "write/astra.h"
 
 #include <fmt/format.h>
 

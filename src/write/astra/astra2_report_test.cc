@@ -1,4 +1,4 @@
-#include "write/astra2_report.h"
+#include "write/astra.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "write/astra2_report.h"
+#include "write/astra.h"
 #include "write/format/json_text.h"
 
 namespace armilla {

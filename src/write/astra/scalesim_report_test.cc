@@ -1,4 +1,4 @@
-#include "write/scalesim_report.h"
+#include "write/scalesim.h"
 
 #include <gtest/gtest.h>
 

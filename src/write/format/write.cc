@@ -8,10 +8,9 @@
 #include "base/error.h"
 #include "base/registry.h"
 #include "write/astra/astra_text.h"
-#include "write/layers.h"
+#include "write/report.h"
 #include "write/report/run_csv.h"
 #include "write/report/run_json.h"
-#include "write/run_text.h"
 #include "write/timeline/chrome.h"
 #include "write/timeline/perfetto.h"
 

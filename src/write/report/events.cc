@@ -1,4 +1,4 @@
-#include "write/events.h"
+#include "write/report.h"
 
 #include <fmt/format.h>
 

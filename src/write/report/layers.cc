@@ -1,4 +1,4 @@
-#include "write/layers.h"
+#include "write/report.h"
 
 #include <fmt/format.h>
 

@@ -6,9 +6,9 @@
 #include "base/units_text.h"
 #include "ir/derived/metrics.h"
 #include "ir/derived/training.h"
+#include "write/report.h"
 #include "write/report/alike.h"
 #include "write/report/run_parts.h"
-#include "write/what_if_text.h"
 
 namespace armilla {
 namespace {

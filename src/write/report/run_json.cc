@@ -8,8 +8,8 @@
 #include "ir/derived/stage_table.h"
 #include "ir/derived/training.h"
 #include "write/format/json_text.h"
+#include "write/report.h"
 #include "write/report/run_notes.h"
-#include "write/what_if_text.h"
 
 namespace armilla {
 namespace {

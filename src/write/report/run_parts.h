@@ -1,4 +1,4 @@
-// The parts of a run's report for the terminal (write/run_text.h): every job has the same ones, whatever it
+// The parts of a run's report for the terminal (write/report.h): every job has the same ones, whatever it
 // was read from. A part that has nothing to say is empty.
 #pragma once
 

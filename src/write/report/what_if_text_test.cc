@@ -1,4 +1,4 @@
-#include "write/what_if_text.h"
+#include "write/report.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "write/issue_chrome.h"
+#include "write/trace.h"
 
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@
 #include "ir/derived/metrics.h"
 #include "ir/derived/rank_ranges.h"
 #include "ir/derived/stage_table.h"
-#include "write/what_if_text.h"
+#include "write/report.h"
 
 namespace armilla {
 namespace {

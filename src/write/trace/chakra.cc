@@ -1,4 +1,4 @@
-#include "write/chakra.h"
+#include "write/trace.h"
 
 #include <fmt/format.h>
 #include <zlib.h>

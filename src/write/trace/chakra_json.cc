@@ -1,4 +1,4 @@
-#include "write/chakra_json.h"
+#include "write/trace.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "write/communicators.h"
+#include "write/trace.h"
 
 #include "write/format/json_text.h"
 

@@ -1,8 +1,6 @@
-#include "write/dot.h"
+#include "write/trace.h"
 
 #include <gtest/gtest.h>
-
-#include "write/graphml.h"
 
 namespace armilla {
 namespace {

@@ -1,4 +1,4 @@
-#include "write/graphml.h"
+#include "write/trace.h"
 
 #include <fmt/format.h>
 

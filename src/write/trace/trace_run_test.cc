@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "write/format/json_text.h"
+#include "write/report.h"
 #include "write/report/run_json.h"
-#include "write/run_text.h"
 #include "write/timeline.h"
 
 namespace armilla {

@@ -1,22 +1,25 @@
-// Runs of ASTRA-sim's own inputs: traces with 2.x's configuration, text workloads with 1.0's.
-//
-// The files become a Graph and a SystemLayer, which the engine plays by the peer's rules or, with `native`,
-// by its own: shared links, several collectives at once, groups placed on the physical network. What cannot
-// work is refused before the simulation.
+// Runs as ASTRA-sim and SCALE-Sim make them, from their files to their reports.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "ir/formats/system_layer.h"
 #include "ir/study.h"
-#include "read/astra1_config.h"
-#include "read/astra2_config.h"
+#include "read/astra.h"
 #include "sim/simulate.h"
 #include "trace/text_report.h"
-#include "write/astra1_report.h"
+#include "write/astra.h"
+#include "write/scalesim.h"
 
 namespace armilla {
+
+// Runs of ASTRA-sim's own inputs: traces with 2.x's configuration, text workloads with 1.0's.
+//
+// The files become a Graph and a SystemLayer, which the engine plays by the peer's rules or, with `native`,
+// by its own: shared links, several collectives at once, groups placed on the physical network. What cannot
+// work is refused before the simulation.
 
 struct Astra2Request {
   std::string workload;          // prefix of the traces, PREFIX.<rank>.et
@@ -56,5 +59,21 @@ Astra1Run run_astra1(const Astra1Request& request, const SimulationOptions& opti
 // The native study of the same network: machine, and collectives as the system file configures them. What
 // has no native counterpart is replaced, with a note.
 Study native_study(const SystemLayer& system, std::vector<std::string>& notes);
+
+// SCALE-Sim's own run: every layer of a topology on the accelerator of a configuration, one after the other.
+
+struct ScaleSimRequest {
+  std::string config, topology;  // paths; no topology: the configuration's own
+  bool products = false;         // the topology is a table of M, N, K
+};
+
+struct ScaleSimAnswer {
+  ScaleSimRun run;
+  std::vector<std::string> notes;
+};
+
+// Equal layers are simulated once; `meter` is told the share of
+// the multiply-accumulates that is done. Throws Error.
+ScaleSimAnswer run_scalesim(const ScaleSimRequest& request, Progress* meter = nullptr);
 
 }  // namespace armilla
