@@ -27,6 +27,7 @@ foreach(target IN LISTS modules)
   list(FILTER headers EXCLUDE REGEX "_testing\\.h$")
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/armilla/${module})
 endforeach()
+install(FILES ${PROJECT_SOURCE_DIR}/src/armilla.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/armilla)
 # The doors of a module are the headers at its root; of ir, which is all nouns, every room is open.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/ir/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/armilla/ir
         FILES_MATCHING PATTERN *.h PATTERN *_testing.h EXCLUDE)

@@ -9,6 +9,7 @@ The table LAYERS is the architecture (docs/architecture.md). Checked under src/:
 - that a module includes only what its armilla_module(... USES ...) names, so that it links wherever it compiles;
 - that only tests include GoogleTest, and only study knows MPI; a module's tests may use in addition what
   armilla_module_tests(... USES ...) names;
+- that every source named in a comment or a page of docs/ is there: "read/onnx/ops.h" or "src/read/onnx/ops.h";
 - that headers open with a comment, have #pragma once and no "using namespace"; that no source exceeds
   MAX_LINES lines.
 
@@ -54,6 +55,8 @@ MAX_LINES = 800
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 USING_NAMESPACE = re.compile(r"^\s*using\s+namespace\b")
+# A file of a module as comments and pages name it, and not a part of a longer path.
+NAMED_SOURCE = re.compile(r"(?<![\w/.{-])(?:src/)?((\w+)/[\w/]*\w\.(?:h|cc))(?!\w)")
 CMAKE_COMMAND = re.compile(r"\b(armilla_module|armilla_module_tests)\s*\(([^()]*)\)")
 CMAKE_KEYWORDS = {"SOURCES", "SHARDS", "USES", "LIBRARIES", "PRIVATE_LIBRARIES"}
 
@@ -88,7 +91,17 @@ def check(root):
         module = read_cmake(folder, root, violations)
         for path in sorted(path for path in folder.rglob("*") if path.suffix in (".h", ".cc")):
             check_source(path, module, root, violations)
+    for path in sorted(root.glob("docs/**/*.md")) + sorted(root.glob("*.md")):
+        check_named_sources(path, path.read_text(encoding="utf-8").splitlines(), root, violations)
     return sorted(violations)
+
+
+def check_named_sources(path, lines, root, violations):
+    """Reports the sources that `lines` of the file at `path` name and that are not there."""
+    for number, line in enumerate(lines, 1):
+        for name in NAMED_SOURCE.finditer(line):
+            if name.group(2) in LAYERS and not (root / "src" / name.group(1)).is_file():
+                violations.append(Violation(relative(path, root), number, f"there is no src/{name.group(1)}"))
 
 
 def relative(path, root):
@@ -174,6 +187,8 @@ def check_source(path, module, root, violations):
         report(MAX_LINES + 1, f"{len(lines)} lines; no source has more than {MAX_LINES}")
     if path.suffix == ".h":
         check_header(lines, report)
+    comments = ["//" + line.partition("//")[2] for line in lines]
+    check_named_sources(path, comments, root, violations)
     for number, line in enumerate(lines, 1):
         include = INCLUDE.match(line)
         if include:

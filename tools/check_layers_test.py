@@ -133,6 +133,41 @@ class CMake(unittest.TestCase):
         self.assertEqual(violations({"src/misc/a.h": HEADER}), ["src/misc:1: module 'misc' is not in the layer table"])
 
 
+class Doors(unittest.TestCase):
+    READ = {"src/read/CMakeLists.txt": "armilla_module(read SOURCES read.cc USES base ir)\n"}
+
+    def test_room_of_another_module(self):
+        files = {
+            "src/study/CMakeLists.txt": "armilla_module(study SOURCES run.cc USES base ir read)\n",
+            "src/study/run.cc": '#include "read/read.h"\n#include "read/onnx/wire.h"\n#include "ir/formats/chakra.h"\n',
+        }
+        self.assertEqual(
+            violations(files),
+            ["src/study/run.cc:2: other modules include read by the door only: headers that lie in src/read/ itself"],
+        )
+
+    def test_rooms_of_the_same_module(self):
+        self.assertEqual(violations(self.READ | {"src/read/onnx/wire.cc": '#include "read/files/gzip.h"\n'}), [])
+
+    def test_door_that_shows_a_room(self):
+        self.assertEqual(
+            violations(self.READ | {"src/read/read.h": HEADER + '#include "read/onnx/wire.h"\n'}),
+            ["src/read/read.h:3: a door, which is installed, includes no header of a room"],
+        )
+
+
+class NamedSources(unittest.TestCase):
+    def test_missing(self):
+        files = IR | {
+            "src/ir/model.cc": '// As ir/plan.h and ir/model.cc; other/thing.h, a/ir/none.h\n#include "ir/gone.h"\n',
+            "docs/page.md": "see `src/ir/gone.h`\n",
+        }
+        self.assertEqual(
+            violations(files),
+            ["docs/page.md:1: there is no src/ir/gone.h", "src/ir/model.cc:1: there is no src/ir/plan.h"],
+        )
+
+
 class Form(unittest.TestCase):
     def test_header(self):
         self.assertEqual(violations(IR | {"src/ir/a.h": HEADER}), [])

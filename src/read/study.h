@@ -49,13 +49,13 @@ std::string name_or_path(const Config& config);
 // editors, examples/resnet50-dgx-a100.yaml shows them).
 //
 //   model        a zoo name or a path, or {name, dimensions: {symbol: size}, sequence}
-//   machine      a cluster's name or a path, or a whole machine (read/machine_yaml.h)
+//   machine      a cluster's name or a path, or a whole machine (above)
 //   plan         how the job is spread (read/study/plan_yaml.h)
 //   compute      "roofline" or "systolic:rows=128", or {model: systolic, rows: 128}, or a SCALE-Sim .cfg
 //   network      likewise
 //   collectives  algorithms (a name, or a list with one per dimension), the same per kind under the kind's
 //                name, decomposition, chunks, active_chunks, order, charge_reductions
-//   profile      a file of measured times (read/profile_csv.h)
+//   profile      a file of measured times (below)
 //   what_if      slow ranks and links, jitter, failures (read/study/what_if_yaml.h)
 //   training     tokens or samples that the whole training reads, such as 15T
 //

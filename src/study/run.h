@@ -54,7 +54,7 @@ std::vector<std::string> precision_notes(const Study& study, const CostModel& co
 // lower/hybrid.h. The asynchronous schedule is simulated for several iterations, of which the
 // result is one in the steady state (study/run/steady_state.h).
 
-// The study must be prepared (study/prepare.h). Throws Error for anything it asks for that does not exist or
+// The study must be prepared. Throws Error for anything it asks for that does not exist or
 // does not fit together. A model that does not fit the device's memory is an answer, not an Error: it is
 // simulated all the same and warned about.
 Run run_study(const Study& study, const SimulationOptions& options = {});
