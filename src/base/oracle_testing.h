@@ -1,5 +1,7 @@
-// For tests: tables of the shared oracles. Rows are maps from column name to cell; cells hold no commas,
-// except that the last column takes the rest of its line.
+// For tests: what other systems answered. tests/reference/ has an extract of every oracle, which is compared
+// everywhere; the whole lies beside the repository in some places, and is compared where it does. Rows of
+// tables are maps from column name to cell; cells hold no commas, except that the last column takes the rest
+// of its line.
 #pragma once
 
 #include <filesystem>
@@ -10,6 +12,20 @@
 #include <vector>
 
 namespace armilla {
+
+struct Oracle {
+  std::filesystem::path path;
+  bool whole = false;
+};
+
+// The extract called `name` ("astra1", "scalesim.csv"), then the whole where it is here.
+inline std::vector<Oracle> oracles(const std::string& name) {
+  const std::filesystem::path source = ARMILLA_SOURCE_DIR;
+  std::vector<Oracle> found = {{source / "tests/reference" / name, false}};
+  if (const std::filesystem::path whole = source / "../shared/oracles" / name; std::filesystem::exists(whole))
+    found.push_back({whole, true});
+  return found;
+}
 
 using OracleRow = std::map<std::string, std::string>;
 

@@ -115,7 +115,7 @@ Work product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count 
 }
 
 TEST(Systolic, EqualsScaleSimOnTheSample) {
-  const auto [rows, complete] = compare(ARMILLA_SOURCE_DIR "/tests/data/scalesim_sample.csv");
+  const auto [rows, complete] = compare(ARMILLA_SOURCE_DIR "/tests/reference/scalesim.csv");
   EXPECT_EQ(rows, 50);
   EXPECT_EQ(complete, 5);
 }

@@ -257,10 +257,8 @@ std::vector<OracleLayer> oracle_layers(const std::filesystem::path& path) {
 }
 
 TEST(LowerToText, ResNet50HasTheSizesOfAstraSimsOwnWorkload) {
-  const std::filesystem::path oracle =
-      std::filesystem::path(ARMILLA_SOURCE_DIR) / "../shared/oracles/astra1/resnet50_layers.csv";
-  if (!std::filesystem::exists(oracle)) GTEST_SKIP() << "the shared oracles are not here";
-  const std::vector<OracleLayer> layers = oracle_layers(oracle);
+  const std::vector<OracleLayer> layers =
+      oracle_layers(ARMILLA_SOURCE_DIR "/tests/reference/astra1/resnet50_layers.csv");
   ASSERT_THAT(layers, SizeIs(54));
   // A chain of the oracle's layers, each with a batch norm's scale and shift, which its workload leaves out.
   Model model;
