@@ -35,13 +35,13 @@ std::vector<ListedSize> parse_sizes(std::string_view text, const std::string& wh
   const std::size_t to = text.find(kTo);
   if (to == std::string_view::npos) return {{std::string(text), parse_size(text, where)}};
   if (to == 0 || to + kTo.size() == text.size()) {
-    throw Error(where, fmt::format("'{:.60}' is no range of sizes", text),
+    throw Error(where, fmt::format("'{:.60}' is not a range of sizes", text),
                 "a range has both its ends, such as 1MiB..1GiB");
   }
   const Bytes first = parse_size(text.substr(0, to), where);
   const Bytes last = parse_size(text.substr(to + kTo.size()), where);
   if (first.value < 1 || last < first) {
-    throw Error(where, fmt::format("'{:.60}' is no range of sizes", text),
+    throw Error(where, fmt::format("'{:.60}' is not a range of sizes", text),
                 "a range goes up from at least 1B, such as 1MiB..1GiB");
   }
   const std::string_view unit = text.substr(0, to);

@@ -39,15 +39,15 @@ TEST(SizeList, RangesDoubleAndHaveBothEnds) {
 
 TEST(SizeList, WhatIsNoRangeIsRefused) {
   EXPECT_EQ(error_of([] { parse_sizes("1GiB..1MiB", "--bytes"); }),
-            "--bytes: '1GiB..1MiB' is no range of sizes\n"
+            "--bytes: '1GiB..1MiB' is not a range of sizes\n"
             "  hint: a range goes up from at least 1B, such as 1MiB..1GiB");
   EXPECT_EQ(error_of([] { parse_sizes("0B..1MiB", "--bytes"); }),
-            "--bytes: '0B..1MiB' is no range of sizes\n"
+            "--bytes: '0B..1MiB' is not a range of sizes\n"
             "  hint: a range goes up from at least 1B, such as 1MiB..1GiB");
   for (const std::string open : {"1MiB..", "..1MiB", ".."}) {
     EXPECT_EQ(error_of([&] { parse_sizes(open, "--bytes"); }),
               "--bytes: '" + open +
-                  "' is no range of sizes\n  hint: a range has both its ends, such as 1MiB..1GiB");
+                  "' is not a range of sizes\n  hint: a range has both its ends, such as 1MiB..1GiB");
   }
 }
 

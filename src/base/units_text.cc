@@ -196,7 +196,7 @@ double parse_amount(std::string_view text, const std::string& where) {
     const auto* const unit = std::find_if(std::begin(kAmountUnits), std::end(kAmountUnits),
                                           [&](const Unit& known) { return known.name == suffix; });
     if (unit == std::end(kAmountUnits)) {
-      throw Error(where, fmt::format("'{:.60}' is no suffix of a count", suffix),
+      throw Error(where, fmt::format("'{:.60}' is not the suffix of a count", suffix),
                   "k, M, B and T stand for 1e3, 1e6, 1e9 and 1e12");
     }
     amount *= unit->scale;

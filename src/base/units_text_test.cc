@@ -148,7 +148,7 @@ TEST(UnitsText, Amounts) {
   EXPECT_EQ(parse_amount("3e11", "n"), 3e11);
   const auto refusal = [](std::string_view text) { return error_of([&] { parse_amount(text, "n"); }); };
   EXPECT_EQ(refusal("15t"),
-            "n: 't' is no suffix of a count\n  hint: k, M, B and T stand for 1e3, 1e6, 1e9 and 1e12");
+            "n: 't' is not the suffix of a count\n  hint: k, M, B and T stand for 1e3, 1e6, 1e9 and 1e12");
   EXPECT_EQ(refusal("many"), "n: 'many' is not a number\n  hint: expected a count such as '15T' or '300e9'");
   EXPECT_EQ(refusal("0"), "n: '0' is not a positive count");
   EXPECT_EQ(refusal("-1T"), "n: '-1T' is not a positive count");

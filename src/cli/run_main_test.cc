@@ -166,7 +166,7 @@ TEST_F(Cli, ACollectiveSaysWhatItIs) {
   EXPECT_EQ(report("all-reduce --machine dgx-a100 --bytes 1MiB,,2MiB").err,
             "armilla: error: --bytes 1MiB,,2MiB: a size is missing between the commas\n");
   EXPECT_EQ(report("all-reduce --machine dgx-a100 --bytes 1MiB..").err,
-            "armilla: error: --bytes 1MiB..: '1MiB..' is no range of sizes\n"
+            "armilla: error: --bytes 1MiB..: '1MiB..' is not a range of sizes\n"
             "  hint: a range has both its ends, such as 1MiB..1GiB\n");
   const std::string slow = run({"collective", "all-reduce", "--machine", "dgx-h100", "--ranks", "64", "--set",
                                 "what_if.links=[{dimension: rail, ranks: 3, bandwidth: 0.1}]"})

@@ -75,7 +75,7 @@ void Verifier::check_form() {
   if (n_ < 1) violation("the schedule has no members");
   const bool rooted = call_.kind == CollectiveKind::broadcast || call_.kind == CollectiveKind::reduce;
   if (rooted && (call_.root < 0 || call_.root >= n_))
-    violation("the root {} is no member of {}", call_.root, n_);
+    violation("the root {} is not a member of {}", call_.root, n_);
   std::size_t total = 0;
   for (std::int32_t member = 0; member < n_; ++member) {
     first_.push_back(static_cast<Index>(total));
@@ -90,7 +90,7 @@ void Verifier::check_form() {
         if (on >= own.nodes.size()) violation("{}: depends on a node that does not exist", shown(member, i));
       if (node.kind == CustomNode::Kind::compute) continue;
       if (node.peer < 0 || node.peer >= n_)
-        violation("{}: its peer {} is no member of {}", shown(member, i), node.peer, n_);
+        violation("{}: its peer {} is not a member of {}", shown(member, i), node.peer, n_);
       if (node.peer == member) violation("{}: its peer is the member itself", shown(member, i));
     }
   }

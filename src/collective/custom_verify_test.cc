@@ -139,7 +139,7 @@ TEST(CustomVerifyTest, SharesScaleWithTheCall) {
 
 TEST(CustomVerifyTest, RefusesPeersThatAreNoMembers) {
   EXPECT_EQ(verdict([](CustomCollective& collective) { collective.members[2].nodes[0].peer = 4; }),
-            "member 2, node 0: its peer 4 is no member of 4");
+            "member 2, node 0: its peer 4 is not a member of 4");
   EXPECT_EQ(verdict([](CustomCollective& collective) { collective.members[2].nodes[0].peer = 2; }),
             "member 2, node 0: its peer is the member itself");
 }

@@ -84,7 +84,7 @@ void Verifier::check_form() const {
     violation("{} ranks are more than the {} that are verified", n_, kMaxPayloadRanks);
   const bool rooted = request_.kind == CollectiveKind::broadcast || request_.kind == CollectiveKind::reduce;
   if (rooted && (request_.root < 0 || request_.root >= n_))
-    violation("the root {} is no member of {}", request_.root, n_);
+    violation("the root {} is not a member of {}", request_.root, n_);
   if (schedule_.pieces < 0) violation("the buffer is cut into {} pieces", schedule_.pieces);
   const bool scattered =
       request_.kind == CollectiveKind::reduce_scatter || request_.kind == CollectiveKind::all_gather;

@@ -200,7 +200,7 @@ TEST(VerifyTest, RefusesRequestsOutOfShape) {
   ScheduleRequest request = request_for(CollectiveKind::reduce, 4, 100);
   const Schedule schedule = correct("ring", request);
   request.root = 4;
-  EXPECT_EQ(verify_schedule(request, schedule), "the root 4 is no member of 4");
+  EXPECT_EQ(verify_schedule(request, schedule), "the root 4 is not a member of 4");
   const ScheduleRequest scatter = request_for(CollectiveKind::reduce_scatter, 3, 100);
   EXPECT_EQ(verify_schedule(scatter, correct("double-binary-tree", request_for(kAllReduce, 3, 100))),
             "2 pieces cannot be scattered over 3 ranks");

@@ -144,7 +144,7 @@ void read_buffers(const ParameterValues& values, SystolicOptions& options) {
   SystolicBuffers& buffers = options.buffers;
   if (options.arrays > 1)
     throw Error(values.where("dram_bandwidth"), "waiting for DRAM is modelled for one array only",
-                "leave out 'arrays' or 'dram_bandwidth'");
+                "omit 'arrays' or 'dram_bandwidth'");
   if (options.memory_bound)
     throw Error(values.where("dram_bandwidth"), "and memory_bound wait for the same memory twice",
                 "leave out one of them");

@@ -265,7 +265,7 @@ FetchedModel fetch_model(const std::string& name_or_url, const FetchOptions& opt
   const Target target = resolve(name_or_url, checked);
   const std::string folder = options.cache.empty() ? model_cache_directory() : options.cache;
   if (folder.empty())
-    throw Error(name_or_url, "there is no folder to keep models in", "set XDG_CACHE_HOME or HOME");
+    throw Error(name_or_url, "there is not a folder to keep models in", "set XDG_CACHE_HOME or HOME");
   std::error_code code;
   std::filesystem::create_directories(folder, code);
   if (code)

@@ -406,7 +406,7 @@ TEST_F(Fetch, NeedsAFolderForItsCache) {
   EXPECT_EQ(model_cache_directory(), "/home/someone/.cache/armilla/models");
   ::unsetenv("HOME");
   EXPECT_EQ(error(server_.url("/m.onnx")), server_.url("/m.onnx") +
-                                               ": there is no folder to keep models in\n"
+                                               ": there is not a folder to keep models in\n"
                                                "  hint: set XDG_CACHE_HOME or HOME");
   EXPECT_EQ(find_cached_model("m"), std::nullopt);
   ::setenv("HOME", home.c_str(), 1);

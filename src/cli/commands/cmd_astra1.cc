@@ -116,8 +116,7 @@ class Astra1Command final : public Command {
     if (!release_.empty())
       request.settings.tutorial_release = parse_choice(release_, kReleases, "--release") == 1;
     if (blocking_input_gradient_ && request.settings.tutorial_release == false)
-      throw Error("--blocking-input-gradient", "is a rule of the tutorials' release",
-                  "leave out --release final");
+      throw Error("--blocking-input-gradient", "is a rule of the tutorials' release", "omit --release final");
     if (blocking_input_gradient_) request.settings.tutorial_release = true;
     request.passes = parse_flag(passes_, "--num-passes", 1, 1'000'000);
     request.settings.queues_per_dimension = parse_flag(queues_, "--num-queues-per-dim", 1, 1 << 16);

@@ -152,7 +152,7 @@ class TranslateCommand final : public Command {
 
   void write_timeline(const Session& session) const {
     if (!format_.empty() && format_ != "chrome")
-      throw Error("--to " + format_, "a log becomes a timeline only", "leave out --to, or say --to chrome");
+      throw Error("--to " + format_, "a log becomes a timeline only", "omit --to, or say --to chrome");
     const MappedFile file(input_);
     const IssueLog log = parse_issue_log({file.bytes().data(), file.bytes().size()}, input_);
     const ConvertOptions options = traces_.options(options_.npus);

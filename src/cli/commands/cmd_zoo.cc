@@ -77,8 +77,9 @@ class ZooCommand final : public Command {
                                model.layers.size());
     session.out << fmt::format("  {:<12} {} ({})\n", "parameters", with_separators(sums.parameters),
                                to_text(sums.parameter_bytes));
-    session.out << fmt::format("  {:<12} {} multiply-accumulates, {} for {} sample(s)\n", "forward",
-                               with_separators(sums.forward_macs), to_text(sums.forward_flops), model.batch);
+    session.out << fmt::format("  {:<12} {} multiply-accumulates, {} for {} {}\n", "forward",
+                               with_separators(sums.forward_macs), to_text(sums.forward_flops), model.batch,
+                               model.batch == 1 ? "sample" : "samples");
     for (const std::string& note : model.notes) session.out << fmt::format("  note: {}\n", note);
   }
 

@@ -28,7 +28,7 @@ class FreshFolders {
       if (std::filesystem::create_directory(part, error)) made_.push_back(part);
       if (error) throw Error(path, fmt::format("cannot make the folder: {}", error.message()));
     }
-    if (!std::filesystem::is_directory(path)) throw Error(path, "is no folder");
+    if (!std::filesystem::is_directory(path)) throw Error(path, "is not a folder");
   }
 
   void remove() const {

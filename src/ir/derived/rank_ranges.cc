@@ -10,7 +10,7 @@ namespace {
 
 std::int64_t parse_rank(std::string_view text, std::string_view range, const std::string& where) {
   if (text.empty() || text.find_first_not_of("0123456789") != std::string_view::npos) {
-    throw Error(where, fmt::format("'{:.60}' is no rank and no range of ranks", range),
+    throw Error(where, fmt::format("'{:.60}' is neither a rank nor a range of ranks", range),
                 "write ranks as 3, 0-7 or 0-7,128");
   }
   return parse_count(text, where);

@@ -20,7 +20,8 @@ TEST(RankRanges, SingleRanksAndRangesInTheOrderGiven) {
 
 TEST(RankRanges, AnythingElseIsRefused) {
   const auto error = [](const char* text) { return error_of([&] { parse_rank_ranges(text, "here"); }); };
-  const std::string hint = " is no rank and no range of ranks\n  hint: write ranks as 3, 0-7 or 0-7,128";
+  const std::string hint =
+      " is neither a rank nor a range of ranks\n  hint: write ranks as 3, 0-7 or 0-7,128";
   EXPECT_EQ(error(""), "here: ''" + hint);
   EXPECT_EQ(error("all"), "here: 'all'" + hint);
   EXPECT_EQ(error("1,"), "here: ''" + hint);

@@ -250,7 +250,7 @@ double real_value(const ChakraTrace& trace, std::size_t node, const ChakraAttrib
   const auto value = std::bit_cast<double>(attribute.value);
   if (!std::isfinite(value))
     throw Error(location(trace, node),
-                fmt::format("{} is {}, which is no number", described(trace, attribute), value));
+                fmt::format("{} is {}, which is not a number", described(trace, attribute), value));
   return value;
 }
 

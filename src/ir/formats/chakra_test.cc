@@ -72,7 +72,7 @@ TEST(Chakra, NumbersAreReadWhateverTheirKind) {
   EXPECT_EQ(error_of([&] { value("h"); }),
             "t.0.et: node 1 'a': attribute 'h' is a list of numbers, where a whole number belongs");
   EXPECT_EQ(error_of([&] { real_value(trace, 0, *trace.find(0, "i")); }),
-            "t.0.et: node 1 'a': attribute 'i' is nan, which is no number");
+            "t.0.et: node 1 'a': attribute 'i' is nan, which is not a number");
   EXPECT_EQ(error_of([&] { text_value(trace, 0, *trace.find(0, "b")); }),
             "t.0.et: node 1 'a': attribute 'b' is a number, where text belongs");
   EXPECT_EQ(error_of([&] { boolean_values(trace, 0, *trace.find(0, "g")); }),

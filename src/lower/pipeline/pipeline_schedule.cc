@@ -43,7 +43,7 @@ void check_micro_batches(const Plan& plan, const std::string& where) {
     throw Error(
         where,
         fmt::format("plan.schedule interleaved takes micro-batches in groups of plan.pipeline {}, and {} "
-                    "is no multiple of it",
+                    "is not a multiple of it",
                     p, m),
         fmt::format("plan.micro_batches could be {}", nearest_multiples(p, m, p)));
   }

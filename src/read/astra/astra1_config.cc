@@ -215,7 +215,7 @@ class NetworkReader {
  public:
   NetworkReader(const Astra1Settings& settings)
       : settings_(settings), config_(read_network_file(settings.network)) {
-    if (!config_.is_map()) throw Error(settings.network, "is no network configuration: it holds no keys");
+    if (!config_.is_map()) throw Error(settings.network, "is not a network configuration: it holds no keys");
   }
 
   std::vector<StreamDimension> read(std::vector<std::string>& warnings) {

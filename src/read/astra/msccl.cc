@@ -139,7 +139,7 @@ std::int32_t Parser::number(const pugi::xml_node& node, const char* attribute, s
   std::int32_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc() || end != text.data() + text.size() || value < lowest || value > highest)
-    fail(node, fmt::format("{}=\"{:.60}\" of <{}> is no whole number from {} to {}", attribute, text,
+    fail(node, fmt::format("{}=\"{:.60}\" of <{}> is not a whole number from {} to {}", attribute, text,
                            node.name(), lowest, highest));
   return value;
 }

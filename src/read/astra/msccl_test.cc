@@ -89,7 +89,7 @@ TEST(MscclTest, RefusesStepsThatNoGpuCouldRun) {
   EXPECT_EQ(refusal_of_step("<step s=\"0\" type=\"s\" srcbuf=\"i\" srcoff=\"0\" cnt=\"1\"/>"),
             "a.xml:7:8: a step that sends, but its threadblock has no peer to send to");
   EXPECT_EQ(refusal_of_step("<step s=\"0\" type=\"r\" dstbuf=\"i\" dstoff=\"0\" cnt=\"0\"/>"),
-            "a.xml:7:8: cnt=\"0\" of <step> is no whole number from 1 to 1048576");
+            "a.xml:7:8: cnt=\"0\" of <step> is not a whole number from 1 to 1048576");
   EXPECT_EQ(refusal_of_step("<step s=\"0\" type=\"r\" dstbuf=\"i\" cnt=\"1\"/>"),
             "a.xml:7:8: <step> has no attribute 'dstoff'");
   EXPECT_EQ(refusal_of_step("<step s=\"0\" type=\"nop\" depid=\"5\" deps=\"0\"/>"),

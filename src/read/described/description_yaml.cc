@@ -159,7 +159,7 @@ void read_family(const Config& config, DescriptionFields& fields, ModelDescripti
 ModelDescription read_model_description(const Config& config) {
   require_mapping(config, "a model description", kFormat);
   if (!config.has("family"))
-    throw Error(config.where(), "is no model description: the key 'family' is missing", kFormat);
+    throw Error(config.where(), "is not a model description: the key 'family' is missing", kFormat);
   const std::vector<std::string_view> families(family_names().begin(), family_names().end());
   ModelDescription d = family_defaults(static_cast<Family>(config.at("family").choice(families)));
   d.where = config.where();

@@ -247,7 +247,7 @@ void read_deepseek_v3(Source& s) {
   s.fields.count(further, "multi_token_prediction", "num_nextn_predict_layers", 0, 64);
   if (further > 0)
     s.d.notes.push_back(fmt::format(
-        "without its {} multi-token-prediction layer(s), as transformers; a description can have them",
+        "without its multi-token-prediction layers ({}), as transformers; a description can have them",
         further));
 }
 

@@ -111,7 +111,7 @@ TEST(Huggingface, ReadsDeepseekV3WithoutItsFurtherPrediction) {
       model.notes,
       (std::vector<std::string>{
           "samples of 8192 tokens; the configuration allows 163840",
-          "without its 1 multi-token-prediction layer(s), as transformers; a description can have them"}));
+          "without its multi-token-prediction layers (1), as transformers; a description can have them"}));
 }
 
 TEST(Huggingface, EncodersHaveThePublishedNumberOfParameters) {

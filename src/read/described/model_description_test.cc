@@ -113,7 +113,7 @@ TEST(ModelDescription, NumbersThatClashAreNamed) {
 
 TEST(ModelDescription, KeysAndWordsAreChecked) {
   EXPECT_EQ(description_error("layers: 2\n"),
-            "m.yaml:1:1: is no model description: the key 'family' is missing\n"
+            "m.yaml:1:1: is not a model description: the key 'family' is missing\n"
             "  hint: docs/formats/model_description.md tells what a description holds");
   EXPECT_EQ(description_error("family: lama\n"),
             "m.yaml:1:9: family: unknown value 'lama'\n  hint: did you mean 'llama'?");

@@ -52,7 +52,7 @@ const OnnxValue& OnnxNodeView::input(std::size_t i) const {
 
 const Shape& OnnxNodeView::input_shape(std::size_t i) const {
   const OnnxValue& value = input(i);
-  if (!value.shape) undetermined(fmt::format("its input '{}' is no tensor of known shape", value.name));
+  if (!value.shape) undetermined(fmt::format("its input '{}' is not a tensor of known shape", value.name));
   return *value.shape;
 }
 
@@ -66,7 +66,7 @@ const Shape& OnnxNodeView::input_shape(std::size_t i, std::size_t rank) const {
 
 const Shape& OnnxNodeView::output_shape(std::size_t i) const {
   if (!has_output(i)) fail(fmt::format("its output {} is missing", i));
-  if (!output(i).shape) fail(fmt::format("its output '{}' is no tensor of known shape", output(i).name));
+  if (!output(i).shape) fail(fmt::format("its output '{}' is not a tensor of known shape", output(i).name));
   return *output(i).shape;
 }
 

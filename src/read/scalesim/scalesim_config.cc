@@ -159,7 +159,7 @@ class ConfigReader {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size())
-      throw Error(where, fmt::format("'{:.60}' is no whole number", text));
+      throw Error(where, fmt::format("'{:.60}' is not a whole number", text));
     if (value < lowest || value > highest)
       throw Error(where, fmt::format("{} is out of range", value),
                   fmt::format("it lies between {} and {}", lowest, highest));

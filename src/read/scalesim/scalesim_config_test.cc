@@ -75,7 +75,7 @@ TEST(ScaleSimConfig, KnowsVersion1) {
 
 TEST(ScaleSimConfig, NamesFileLineAndKeyOfAnError) {
   EXPECT_EQ(error_of([] { parse(kGeneral + "[architecture_presets]\nArrayHeight: 32x\n"); }),
-            "tpu.cfg:4: ArrayHeight: '32x' is no whole number");
+            "tpu.cfg:4: ArrayHeight: '32x' is not a whole number");
   EXPECT_EQ(error_of([] { parse(kGeneral + "[architecture_presets]\narrayheight: 0\n"); }),
             "tpu.cfg:4: ArrayHeight: 0 is out of range\n  hint: it lies between 1 and 65536");
   EXPECT_EQ(error_of([] { parse(kGeneral + "[architecture_presets]\nArrayHight: 1\n"); }),

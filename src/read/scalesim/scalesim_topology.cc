@@ -130,8 +130,8 @@ class TopologyReader {
     const std::string_view text = fields[column];
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size())
-      throw Error(where(),
-                  fmt::format("{} of layer '{:.60}' is no whole number: '{:.60}'", title, fields[0], text));
+      throw Error(where(), fmt::format("{} of layer '{:.60}' is not a whole number: '{:.60}'", title,
+                                       fields[0], text));
     if (value < 1 || value > INT32_MAX)
       throw Error(where(), fmt::format("{} of layer '{:.60}' is {}", title, fields[0], value),
                   "sizes and strides lie between 1 and 2147483647");
@@ -177,8 +177,8 @@ class TopologyReader {
         return;
       default:
         if (!noted_columns_)
-          topology_.notes.push_back(
-              fmt::format("columns behind the {}th are no part of a topology and not read", usual_columns()));
+          topology_.notes.push_back(fmt::format(
+              "columns behind the {}th are not part of a topology and are not read", usual_columns()));
         noted_columns_ = true;
     }
   }
@@ -255,7 +255,7 @@ SystolicTopology read_scalesim_topology(const std::string& path) {
 Model read_scalesim_model(std::span<const char> bytes, const std::string& name, const ModelOptions& options) {
   if (!options.dimensions.empty() || options.sequence != 0)
     throw Error(name, "a SCALE-Sim topology has no symbolic dimensions and no sequence",
-                "leave out --dim and --seq");
+                "omit --dim and --seq");
   const SystolicTopology topology = parse_scalesim_topology({bytes.data(), bytes.size()}, name);
   Model model;
   model.name = topology.name.substr(0, topology.name.find_last_of('.'));

@@ -79,7 +79,7 @@ TEST(ScaleSimTopology, ExpandsDepthwiseLayers) {
 TEST(ScaleSimTopology, NamesLineAndColumnOfAnError) {
   EXPECT_EQ(error_of([] { topology_of("a, 8, 8, 3, 3, 4, 5,\n"); }), "net.csv:2: layer 'a' has no Strides");
   EXPECT_EQ(error_of([] { topology_of("a, 8, B, 3, 3, 4, 5, 1,\n"); }),
-            "net.csv:2: IFMAP Width of layer 'a' is no whole number: 'B'");
+            "net.csv:2: IFMAP Width of layer 'a' is not a whole number: 'B'");
   EXPECT_EQ(error_of([] { topology_of("a, 8, 8, 3, 3, 0, 5, 1,\n"); }),
             "net.csv:2: Channels of layer 'a' is 0\n  hint: sizes and strides lie between 1 and 2147483647");
   EXPECT_EQ(error_of([] { topology_of("\na, 2, 2, 3, 3, 1, 5, 1,\n"); }),

@@ -180,7 +180,7 @@ void read_recompute(const Config& config, Plan& plan) {
   plan.recompute_blocks = blocks->count(0, INT32_MAX);
   if (config.has("recompute") && plan.recompute != Recompute::block) {
     throw Error(blocks->where(), fmt::format("is given beside recompute '{}'", name_of(plan.recompute)),
-                "plan.recompute_blocks goes with plan.recompute block");
+                "plan.recompute_blocks needs plan.recompute block");
   }
   plan.recompute = Recompute::block;
 }

@@ -42,7 +42,7 @@ bool is_measured(const std::string& source, const std::string& where) {
 Time seconds_in(const std::string& text, const std::string& where) {
   const double seconds = parse_real(text, where);
   if (!(seconds >= 0) || from_seconds(seconds) >= kEndOfTime)
-    throw Error(where, fmt::format("{:.60} is no duration", text), "expected seconds, such as 0.000125");
+    throw Error(where, fmt::format("{:.60} is not a duration", text), "expected seconds, such as 0.000125");
   return from_seconds(seconds);
 }
 

@@ -164,7 +164,7 @@ TEST(StudyYaml, RefusesHybridPlansThatMakeNoSense) {
             "  hint: known: none, optimizer, activations");
   EXPECT_EQ(study_error(kSmall, {"plan.recompute=full", "plan.recompute_blocks=2"}),
             "--set plan.recompute_blocks=2: is given beside recompute 'full'\n"
-            "  hint: plan.recompute_blocks goes with plan.recompute block");
+            "  hint: plan.recompute_blocks needs plan.recompute block");
 }
 
 TEST(StudyYaml, ReadsWhatIf) {
@@ -222,7 +222,7 @@ TEST(StudyYaml, ReadsHowMuchTheTrainingReads) {
   EXPECT_EQ(study_of(start + "training: {samples: 1.28e8}\n").training.samples, 1.28e8);
   EXPECT_EQ(study_of(start).training.tokens, 0);
   EXPECT_EQ(study_error(start, {"training.tokens=15 trillion"}),
-            "--set training.tokens=15 trillion: 'trillion' is no suffix of a count\n"
+            "--set training.tokens=15 trillion: 'trillion' is not the suffix of a count\n"
             "  hint: k, M, B and T stand for 1e3, 1e6, 1e9 and 1e12");
   EXPECT_EQ(study_error(start, {"training.tokens=1T", "training.samples=1M"}),
             "--set training.samples=1M: is given beside training.tokens\n  hint: give one of them");

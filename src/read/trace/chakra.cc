@@ -20,7 +20,7 @@ namespace {
 
 using Type = WireReader::Type;
 
-constexpr const char* kDamaged = "the file is damaged, was cut short, or is no Chakra trace";
+constexpr const char* kDamaged = "the file is damaged, was cut short, or is not a Chakra trace";
 // Enough to tell the schemas apart.
 constexpr std::size_t kInspectedRecords = 1024;
 // For reserving memory only, which tiny records must not multiply.

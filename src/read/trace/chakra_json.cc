@@ -168,7 +168,7 @@ class ObjectReader {
   // Of the feeder's form.
   void wrapped_node(const Json& object) {
     ++wrapped_;
-    if (!object.is_object()) throw Error(where(), "a node of 'workload_graph' is no object");
+    if (!object.is_object()) throw Error(where(), "a node of 'workload_graph' is not an object");
     trace_.add_node(0, ChakraNodeType::invalid, "");
     for (const char* key : {"Id", "NodeType"}) {
       if (!object.contains(key)) throw Error(where(), fmt::format("a node has no '{}'", key));

@@ -211,7 +211,7 @@ class OldNodeParser {
     bool first_input = true, first_output = true;
     for (const Field& field : fields.list) {
       if (field.tag == 4) {
-        if (field.type != Type::varint) source_.fail(message.data(), "a node's parent is no number");
+        if (field.type != Type::varint) source_.fail(message.data(), "a node's parent is not a number");
         trace_.add_data_dependence(field.number);
       } else if (schema_ == ChakraSchema::v0_0_1) {
         number_field(field, message);
@@ -285,7 +285,7 @@ class OldNodeParser {
                                                {"comm_priority", Kind::uint32}}};
     if (field.tag < 5 || field.tag > 20) return;
     if (field.type != Type::varint)
-      source_.fail(message.data(), fmt::format("field {} of a node is no number, as schema {} wants it",
+      source_.fail(message.data(), fmt::format("field {} of a node is not a number, as schema {} wants it",
                                                field.tag, name_of(schema_)));
     const auto number = std::bit_cast<std::int64_t>(field.number);
     if (field.tag == 7) {

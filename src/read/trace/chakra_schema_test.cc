@@ -153,7 +153,7 @@ TEST(ChakraSchema, CurrentFilesMayLackMetadata) {
 
 TEST(ChakraSchema, NamesWhatAnOldFileGetsWrong) {
   const std::string good = file_0_0_1();
-  constexpr const char* kHint = "\n  hint: the file is damaged, was cut short, or is no Chakra trace";
+  constexpr const char* kHint = "\n  hint: the file is damaged, was cut short, or is not a Chakra trace";
   EXPECT_EQ(error_of([&] {
               parsed(good + WireText().number(1, 2).bytes(2, "x").number(3, 9).number(12, 1).record());
             }),

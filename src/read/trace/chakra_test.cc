@@ -18,7 +18,7 @@ namespace {
 
 using Kind = ChakraValueKind;
 
-constexpr const char* kHint = "\n  hint: the file is damaged, was cut short, or is no Chakra trace";
+constexpr const char* kHint = "\n  hint: the file is damaged, was cut short, or is not a Chakra trace";
 
 WireText attribute(std::string_view name, const WireText& value) {
   WireText text;

@@ -113,7 +113,7 @@ class DotParser {
 
   DotGraph run() {
     if (is_word("strict")) take();
-    if (!is_word("digraph")) lexer_.fail(now_, "is no digraph of Graphviz' language");
+    if (!is_word("digraph")) lexer_.fail(now_, "is not a digraph in Graphviz' language");
     take();
     if (is_name()) take();
     expect("{");

@@ -40,7 +40,7 @@ Number number(std::string_view text, const std::string& where, std::string_view 
 
 std::uint64_t id_of(const std::string& name, const std::string& where) {
   if (!name.starts_with("node"))
-    throw Error(where, fmt::format("'{:.60}' is no node of a FlexFlow graph", name),
+    throw Error(where, fmt::format("'{:.60}' is not a node of a FlexFlow graph", name),
                 "its nodes are called node0, node1 ...");
   return number<std::uint64_t>(std::string_view(name).substr(4), where, "number of a node", 0,
                                UINT64_MAX / 4);
@@ -50,7 +50,7 @@ class Label {
  public:
   Label(std::string_view text, const std::string& where) : where_(where) {
     if (text.size() < 2 || text.front() != '{' || text.back() != '}')
-      throw Error(where, fmt::format("the label '{:.60}' is no record in braces", text));
+      throw Error(where, fmt::format("the label '{:.60}' is not a record in braces", text));
     text = text.substr(1, text.size() - 2);
     for (;;) {
       const std::size_t bar = text.find('|');

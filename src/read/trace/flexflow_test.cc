@@ -98,7 +98,7 @@ std::string labelled(const std::string& label) {
 }
 
 TEST(FlexflowTest, RefusesOtherGraphs) {
-  EXPECT_EQ(flexflow_refusal("graph g {}"), "a.graph:1:1: is no digraph of Graphviz' language");
+  EXPECT_EQ(flexflow_refusal("graph g {}"), "a.graph:1:1: is not a digraph in Graphviz' language");
   EXPECT_EQ(flexflow_refusal("digraph g {}"), "a.graph: the graph has no nodes");
   EXPECT_EQ(flexflow_refusal("digraph g { node0 [label=\"x"),
             "a.graph:1:26: the text that begins here does not end");
@@ -107,7 +107,7 @@ TEST(FlexflowTest, RefusesOtherGraphs) {
             "a.graph:1:26: '3' stands where '=' is expected");
   EXPECT_EQ(flexflow_refusal("digraph g { subgraph s { a } }"), "a.graph:1:13: subgraphs are not supported");
   EXPECT_EQ(flexflow_refusal("digraph g { a; }"), "a.graph:1:13: a has no label");
-  EXPECT_EQ(flexflow_refusal(labelled("x")), "a.graph:1:13: the label 'x' is no record in braces");
+  EXPECT_EQ(flexflow_refusal(labelled("x")), "a.graph:1:13: the label 'x' is not a record in braces");
   EXPECT_EQ(flexflow_refusal(labelled("{a|b|c|COMP_NODE|d}")),
             "a.graph:1:13: the label has no field 'device_id='");
   EXPECT_EQ(flexflow_refusal(labelled("{device_id=0|b|c|COMP|d}")),

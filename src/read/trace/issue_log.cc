@@ -51,7 +51,7 @@ class LogParser {
     std::uint64_t value = 0;
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (text.empty() || code != std::errc() || end != text.data() + text.size() || value > highest)
-      fail(fmt::format("'{:.60}' is no {} up to {}", field, what, highest));
+      fail(fmt::format("'{:.60}' is not a {} up to {}", field, what, highest));
     return value;
   }
 
@@ -76,7 +76,7 @@ class LogParser {
       rest = rest.substr(0, type);
     }
     const std::size_t equals = rest.find('=');
-    if (equals == rest.npos) fail(fmt::format("'{:.60}' is no name of a node", trimmed(rest)));
+    if (equals == rest.npos) fail(fmt::format("'{:.60}' is not the name of a node", trimmed(rest)));
     node.name = trimmed(rest.substr(equals + 1));
     log_.ranks = std::max(log_.ranks, node.rank + 1);
     is_issue ? issue(std::move(node), tick) : finish(node, tick);

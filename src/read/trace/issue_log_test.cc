@@ -41,10 +41,10 @@ TEST(IssueLogTest, IsFoundByItsLines) {
 TEST(IssueLogTest, RefusesLinesThatCannotBe) {
   const auto refusal = [](const std::string& text) { return error_of([&] { parse(text); }); };
   EXPECT_EQ(refusal("\nissue,sys=0"), "log:2: the line ends before rank, tick, node and name were given");
-  EXPECT_EQ(refusal("issue,sys=x,tick=0,id=0,name=a"), "log:1: 'sys=x' is no rank up to 16777215");
+  EXPECT_EQ(refusal("issue,sys=x,tick=0,id=0,name=a"), "log:1: 'sys=x' is not a rank up to 16777215");
   EXPECT_EQ(refusal("issue,sys=0,tick=-1,id=0,name=a"),
-            "log:1: 'tick=-1' is no tick up to 9223372036854775807");
-  EXPECT_EQ(refusal("issue,sys=0,tick=0,id=0,a"), "log:1: 'a' is no name of a node");
+            "log:1: 'tick=-1' is not a tick up to 9223372036854775807");
+  EXPECT_EQ(refusal("issue,sys=0,tick=0,id=0,a"), "log:1: 'a' is not the name of a node");
   EXPECT_EQ(refusal("callback,sys=0,tick=0,id=3,name=a"),
             "log:1: node 3 of rank 0 finishes without having been issued");
   EXPECT_EQ(refusal("issue,sys=0,tick=9,id=3,name=a\ncallback,sys=0,tick=8,id=3,name=a"),

@@ -20,7 +20,7 @@ ScaleSimAnswer run_scalesim(const ScaleSimRequest& request, Progress* meter) {
   const SystolicTopology topology = read_scalesim_topology(run.topology_path);
   if (topology.products != request.products)
     throw Error(run.topology_path, topology.products ? "is a table of M, N, K" : "is a table of convolutions",
-                topology.products ? "add '-i gemm'" : "leave out '-i gemm'");
+                topology.products ? "add '-i gemm'" : "omit '-i gemm'");
   answer.notes = run.config.notes;
   answer.notes.insert(answer.notes.end(), topology.notes.begin(), topology.notes.end());
   std::vector<std::pair<ConvolutionShape, SystolicReport>> known;

@@ -42,9 +42,10 @@ std::string check_study_file(const std::string& path) {
   // First: a key that was asked for is a known one.
   if (config.has("jobs")) return check_jobs(read_jobs(config));
   if (!config.has("model") && !config.has("machine") && !config.has("plan"))
-    throw Error(path,
-                "is no study (no key 'model'), no machine (no key 'dimensions') and no device (no key "
-                "'memory_bandwidth')");
+    throw Error(
+        path,
+        "is neither a study (no key 'model') nor a machine (no key 'dimensions') nor a device (no key "
+        "'memory_bandwidth')");
   const Study study = prepare_study(read_study(config));
   check_components(study);
   const Run run = lower_study(study, *make_cost_model(study.compute, study.machine.device));

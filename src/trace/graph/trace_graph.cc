@@ -225,7 +225,7 @@ class TraceGraphBuilder::Impl {
     const double ns = real_value(trace, node, *precise);
     if (!(ns >= 0 && ns <= static_cast<double>(kLongestNs)))
       throw Error(location(trace, node),
-                  fmt::format("attribute '{}' is {}, no time between 0 and 26 days", kDurationNs, ns));
+                  fmt::format("attribute '{}' is {}, expected 0 to 26 days", kDurationNs, ns));
     return static_cast<std::uint64_t>(std::llround(ns * 1000));
   }
 

@@ -211,7 +211,7 @@ Communicators communicators_of(const ChakraTrace& trace, const Communicators& of
       const bool promises = trace.name_of_node(node).find("process_group") != std::string_view::npos;
       const bool empty = (list.is_array() && list.empty()) || trace.ios[trace.inputs[node]].values == 0;
       if (promises && !empty)
-        throw Error(location(trace, node), "its inputs are no list of process groups",
+        throw Error(location(trace, node), "its inputs are not a list of process groups",
                     R"(expected text such as ['[{"pg_name": "1", "ranks": [0, 1]}]'])");
       continue;
     }

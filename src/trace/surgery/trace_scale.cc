@@ -168,7 +168,7 @@ TraceSet scale_ranks(const TraceSet& job, std::int32_t replicas, std::int32_t re
                 fmt::format("at most {} ranks", kMaxScaledRanks));
   if (replica_size < 1 || ranks % replica_size != 0)
     throw Error("--replica-size",
-                fmt::format("{} ranks are no whole number of replicas of {}", ranks, replica_size));
+                fmt::format("{} ranks are not a whole number of replicas of {}", ranks, replica_size));
   const Groups groups(job, replicas, replica_size);
   const Scaler scaler(job, groups);
   TraceSet result;

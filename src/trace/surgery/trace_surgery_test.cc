@@ -102,7 +102,7 @@ TEST(ScaleRanksTest, ReplicasAreAFurtherDimension) {
 TEST(ScaleRanksTest, RefusesGroupsThatItCannotPlace) {
   TraceSet job = job_of_4();
   EXPECT_EQ(error_of([&] { scale_ranks(job, 2, 3); }),
-            "--replica-size: 4 ranks are no whole number of replicas of 3");
+            "--replica-size: 4 ranks are not a whole number of replicas of 3");
   job.communicators["5"] = {{0, 1, 2}, "groups.json"};
   EXPECT_EQ(error_of([&] { scale_ranks(job, 2, 2); }),
             "groups.json: communicator '5' is neither within a replica of 2 ranks nor the same in all\n"

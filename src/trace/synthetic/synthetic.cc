@@ -254,7 +254,7 @@ std::vector<ChakraTrace> synthesize(const ComponentChoice& choice, bool as_peer)
   for (const PeerPattern& pattern : kPeerOrder) is_peers |= pattern.name == info.name;
   if (as_peer && !is_peers)
     throw Error(choice.where, fmt::format("Chakra's generator has no pattern '{}'", info.name),
-                "leave out --as-peer");
+                "omit --as-peer");
   return info.make(ParameterValues(info.name, info.parameters, choice.parameters), as_peer);
 }
 

@@ -92,7 +92,8 @@ inline std::int64_t count_up_to(const ParameterValues& values, std::string_view 
 inline std::uint64_t micros_of(const ParameterValues& values, std::string_view name) {
   const Time time = values.time(name);
   if (time.value % microseconds(1).value != 0)
-    throw Error(values.where(name), fmt::format("{} is no whole number of microseconds", values.text(name)),
+    throw Error(values.where(name),
+                fmt::format("{} is not a whole number of microseconds", values.text(name)),
                 "traces count in microseconds");
   return static_cast<std::uint64_t>(time.value / microseconds(1).value);
 }

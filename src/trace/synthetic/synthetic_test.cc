@@ -81,11 +81,11 @@ TEST(SyntheticTest, RefusesWhatCannotBeMade) {
   };
   EXPECT_EQ(refusal("rong"), "--synthetic: unknown synthetic pattern 'rong'\n  hint: did you mean 'ring'?");
   EXPECT_EQ(refusal("ring", true),
-            "--synthetic: Chakra's generator has no pattern 'ring'\n  hint: leave out --as-peer");
+            "--synthetic: Chakra's generator has no pattern 'ring'\n  hint: omit --as-peer");
   EXPECT_EQ(refusal("ring:npus=1"), "--synthetic: npus: 1 is not between 2 and 65536");
-  EXPECT_EQ(
-      refusal("ring:runtime=5ns"),
-      "--synthetic: runtime: 5ns is no whole number of microseconds\n  hint: traces count in microseconds");
+  EXPECT_EQ(refusal("ring:runtime=5ns"),
+            "--synthetic: runtime: 5ns is not a whole number of microseconds\n  hint: traces count in "
+            "microseconds");
   EXPECT_EQ(refusal("all-to-all:npus=5000"), "--synthetic: npus: more than 33554432 nodes");
   EXPECT_EQ(refusal("random:messages=60%,collectives=50%"),
             "--synthetic: collectives: messages and collectives are more than all events");

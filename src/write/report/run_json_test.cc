@@ -84,7 +84,7 @@ TEST(RunJson, AnEmptyRunHasNoNumbersThatJsonLacks) {
   EXPECT_THAT(document["collectives"], IsEmpty());
   expect_no_nulls(document, "");
 
-  // A peak of zero makes the share of the peak infinite, which is no number.
+  // A peak of zero makes the share of the peak infinite, which is not a number.
   armilla::Run no_peak = example_run();
   no_peak.peak_rate = FlopRate(0);
   EXPECT_TRUE(Json::parse(write_run_json(no_peak))["metrics"]["mfu"].is_null());

@@ -62,7 +62,7 @@ std::string write_as_peer(const IssueLog& log, const IssueChromeOptions& options
     const int thread = thread_by_name(node.name);
     if (thread == 0)
       throw Error(fmt::format("node {} '{:.60}' of rank {}", node.id, node.name, node.rank),
-                  "the name does not tell what kind of node it is", "leave out --as-peer");
+                  "the name does not tell what kind of node it is", "omit --as-peer");
     // In the peer's order of operations, which decides the last digit.
     const double start = static_cast<double>(node.issued) / options.megahertz / 1000;
     const double duration = static_cast<double>(node.finished - node.issued) / (options.megahertz * 1000);

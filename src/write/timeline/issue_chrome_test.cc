@@ -48,11 +48,10 @@ TEST(IssueChromeTest, TimesAreMicroseconds) {
 }
 
 TEST(IssueChromeTest, ThePeerWantsNamesThatTell) {
-  EXPECT_EQ(
-      error_of([] {
-        write_issue_chrome(small(), {1000, true, 0});
-      }),
-      "node 7 'a\"' of rank 2: the name does not tell what kind of node it is\n  hint: leave out --as-peer");
+  EXPECT_EQ(error_of([] {
+              write_issue_chrome(small(), {1000, true, 0});
+            }),
+            "node 7 'a\"' of rank 2: the name does not tell what kind of node it is\n  hint: omit --as-peer");
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ void OnnxFlattener::hand_out(const OnnxNode& node, const WireNode& wire, Scope& 
     const bool stacks = i >= stacking.first;
     if (stacks || (stacking.batch && stacking.runs)) {
       if (!graph_.values[value].shape)
-        throw Error(node.where, "stacks values that are no tensors", std::string(kUnrollHint));
+        throw Error(node.where, "stacks values that are not tensors", std::string(kUnrollHint));
       pieces.push_back(value);
       value = like(value, readable(wire.outputs[i]));
       Shape shape = *graph_.values[value].shape;
@@ -285,7 +285,7 @@ void OnnxFlattener::run_scan(const OnnxNode& node, const WireNode& wire, Scope& 
   std::optional<std::int64_t> batch;
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (given[i] == kNoValue || !graph_.values[given[i]].shape)
-      throw Error(node.where, fmt::format("its input {} is no tensor of known shape", i));
+      throw Error(node.where, fmt::format("its input {} is not a tensor of known shape", i));
     const bool constant = graph_.values[given[i]].is_static;
     if (i < states && constant && !batched && stays_the_same(body, i, i)) {
       inside.push_back(given[i]);

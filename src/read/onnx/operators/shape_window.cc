@@ -119,7 +119,7 @@ OnnxFourier fourier_of(const OnnxNodeView& node) {
     transform.length = 2 * (transform.length - 1);
   if (const auto length = node.ints(1, "")) {
     if (length->size() != 1 || length->front() < 1)
-      node.fail("has a transform length that is no positive number");
+      node.fail("has a transform length that is not a positive number");
     transform.length = length->front();
   }
   if (transform.length < 0) node.fail("transforms an empty dimension");
