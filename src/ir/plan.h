@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -146,6 +147,9 @@ struct PlanRequest {
   std::string ranks_where;      // of `ranks`, where it was given
   std::map<std::string, std::string, std::less<>> places;  // of every key that was given
 };
+
+// The keys that the number of micro-batches comes from, for errors about it, and `others` after them.
+std::vector<std::string> micro_batch_keys(std::initializer_list<std::string_view> others = {});
 
 // Throws Error naming the numbers that clash.
 void validate_plan(const Plan& plan, const std::string& where);

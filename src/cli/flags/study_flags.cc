@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "cli/flags/model_flags.h"
-#include "lower/plan_places.h"
+#include "lower/resolve_plan.h"
 #include "read/machine_yaml.h"
 #include "read/read.h"
 #include "read/study_yaml.h"
@@ -267,7 +267,7 @@ Error StudyFlags::as_typed(const Error& error) const {
   const bool flags_alone = where == kWholePlan && message.starts_with("--");  // "plan: --ranks 1000000000"
   if (flags_alone || (whole && (said == 0 || flag_and_value)))
     where.resize(last == std::string::npos ? 0 : last);
-  return Error(where, message, as_typed(error.hint));
+  return Error(where, message, as_typed(error.hint), error.keys);
 }
 
 std::string hidden_by_machine(const Config& config) {

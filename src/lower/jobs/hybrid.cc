@@ -22,7 +22,8 @@ constexpr std::int64_t kMostNodes = 50'000'000;
 [[noreturn]] void refuse_size(const Plan& plan, const std::string& nodes) {
   throw Error(
       "plan", fmt::format("the execution graph would have {} nodes", nodes),
-      fmt::format("use fewer than {} micro-batches; the limit is {} nodes", plan.micro_batches, kMostNodes));
+      fmt::format("use fewer than {} micro-batches; the limit is {} nodes", plan.micro_batches, kMostNodes),
+      micro_batch_keys());
 }
 
 // Schedules are made before nodes can be counted: so many slots must not exceed the limit either.

@@ -17,16 +17,19 @@ void check_chunks(const Plan& plan, const std::string& where) {
     case PipelineSchedule::interleaved:
       if (v > 1) return;
       throw Error(where, fmt::format("plan.schedule interleaved with plan.virtual_stages {}", v),
-                  "it needs several model chunks per rank: plan.virtual_stages 2, or plan.schedule 1f1b");
+                  "it needs several model chunks per rank: plan.virtual_stages 2, or plan.schedule 1f1b",
+                  {"plan.virtual_stages", "plan.schedule"});
     case PipelineSchedule::zb_v:
       if (v == 2) return;
       throw Error(where, fmt::format("plan.schedule zb-v with plan.virtual_stages {}", v),
-                  "it has two model chunks per rank: plan.virtual_stages 2");
+                  "it has two model chunks per rank: plan.virtual_stages 2",
+                  {"plan.virtual_stages", "plan.schedule"});
     default:
       if (v == 1) return;
       throw Error(where,
                   fmt::format("plan.schedule {} with plan.virtual_stages {}", name_of(plan.schedule), v),
-                  "it has one model chunk per rank: plan.virtual_stages 1, or plan.schedule interleaved");
+                  "it has one model chunk per rank: plan.virtual_stages 1, or plan.schedule interleaved",
+                  {"plan.virtual_stages", "plan.schedule"});
   }
 }
 
@@ -45,17 +48,20 @@ void check_micro_batches(const Plan& plan, const std::string& where) {
         fmt::format("plan.schedule interleaved takes micro-batches in groups of plan.pipeline {}, and {} "
                     "is no multiple of it",
                     p, m),
-        fmt::format("plan.micro_batches could be {}", nearest_multiples(p, m, p)));
+        fmt::format("plan.micro_batches could be {}", nearest_multiples(p, m, p)),
+        micro_batch_keys({"plan.schedule", "plan.pipeline"}));
   }
   if (plan.schedule == PipelineSchedule::dualpipe && p % 2 != 0) {
     throw Error(where, fmt::format("plan.schedule dualpipe with plan.pipeline {}", p),
-                fmt::format("it runs from both ends: plan.pipeline could be {}", nearest_multiples(2, p, 2)));
+                fmt::format("it runs from both ends: plan.pipeline could be {}", nearest_multiples(2, p, 2)),
+                {"plan.pipeline", "plan.schedule"});
   }
   if (plan.schedule == PipelineSchedule::dualpipe && (m % 2 != 0 || m < 2 * p)) {
     throw Error(where,
                 fmt::format("plan.schedule dualpipe with plan.micro_batches {} and plan.pipeline {}", m, p),
                 fmt::format("it needs an even number, at least {}: plan.micro_batches could be {}", 2 * p,
-                            nearest_multiples(2, m, 2 * p)));
+                            nearest_multiples(2, m, 2 * p)),
+                micro_batch_keys({"plan.schedule", "plan.pipeline"}));
   }
   if (plan.schedule == PipelineSchedule::pipedream_2bw && m < p) {
     throw Error(
@@ -63,7 +69,8 @@ void check_micro_batches(const Plan& plan, const std::string& where) {
         fmt::format("plan.schedule pipedream-2bw with plan.micro_batches {} and plan.pipeline {}", m, p),
         fmt::format("two versions of the weights need at least as many micro-batches as stages: "
                     "plan.micro_batches could be {}",
-                    p));
+                    p),
+        micro_batch_keys({"plan.schedule", "plan.pipeline"}));
   }
 }
 
@@ -84,7 +91,8 @@ void check_size(const Plan& plan, std::int64_t iterations, const std::string& wh
                       "are too many to schedule",
                       plan.micro_batches, plan.pipeline, plan.virtual_stages, iterations,
                       iterations == 1 ? "" : "s"),
-          fmt::format("a schedule is limited to {} passes", kMostSlots));
+          fmt::format("a schedule is limited to {} passes", kMostSlots),
+          micro_batch_keys({"plan.pipeline", "plan.virtual_stages"}));
     }
     slots *= factor;
   }

@@ -22,7 +22,7 @@ void check_attention_heads(const Model& model, const Plan& plan, const std::stri
   for (const Operator& op : model.operators) {
     if (!op.core_attention || op.ways == 0 || op.ways % plan.tensor == 0) continue;
     throw Error(where, fmt::format("plan.tensor {} does not divide attention heads {}", plan.tensor, op.ways),
-                fmt::format("'{}' has {} heads", op.name, op.ways));
+                fmt::format("'{}' has {} heads", op.name, op.ways), {"plan.tensor"});
   }
 }
 
@@ -31,18 +31,19 @@ void check_sequence_parallel(const Model& model, const Plan& plan, const std::st
   throw Error(
       where,
       fmt::format("plan.sequence_parallel with plan.tensor {} for a model without sequences", plan.tensor),
-      "sequence parallelism divides the tokens of a sequence; leave it out");
+      "sequence parallelism divides the tokens of a sequence; leave it out",
+      {"plan.sequence_parallel", "plan.tensor"});
 }
 
 void check_context(const Model& model, const Plan& plan, const std::string& where) {
   if (plan.context == 1) return;
   if (model.facts.sequence == 0) {
     throw Error(where, fmt::format("plan.context {} for a model without sequences", plan.context),
-                "context parallelism divides the tokens of a sequence; leave it out");
+                "context parallelism divides the tokens of a sequence; leave it out", {"plan.context"});
   }
   if (plan.context_method == ContextMethod::ring && plan.context > kMostRingSteps) {
     throw Error(where, fmt::format("plan.context {}: a ring of so many steps", plan.context),
-                fmt::format("rings have at most {} ranks", kMostRingSteps));
+                fmt::format("rings have at most {} ranks", kMostRingSteps), {"plan.context"});
   }
 }
 
@@ -52,7 +53,8 @@ void check_experts(const Model& model, const Plan& plan, std::int64_t position, 
   }
   if (is_uneven(plan) && plan.expert > kMostUnevenExperts) {
     throw Error(where, fmt::format("plan.expert {} with uneven loads", plan.expert),
-                fmt::format("loads that differ are limited to {} expert-parallel ranks", kMostUnevenExperts));
+                fmt::format("loads that differ are limited to {} expert-parallel ranks", kMostUnevenExperts),
+                {"plan.expert"});
   }
   const bool experts = std::any_of(model.operators.begin(), model.operators.end(),
                                    [](const Operator& op) { return op.expert; });
@@ -61,13 +63,15 @@ void check_experts(const Model& model, const Plan& plan, std::int64_t position, 
     throw Error(
         where,
         fmt::format("plan.expert_tensor {} is more than plan.tensor {}", plan.experts_tensor(), plan.tensor),
-        fmt::format("plan.expert_tensor can be at most {}", plan.tensor));
+        fmt::format("plan.expert_tensor can be at most {}", plan.tensor),
+        {"plan.expert_tensor", "plan.tensor"});
   }
   if (experts && plan.experts_tensor() != plan.tensor && !sequence_parallel) {
     throw Error(where,
                 fmt::format("plan.expert_tensor {} with plan.tensor {} needs plan.sequence_parallel",
                             plan.experts_tensor(), plan.tensor),
-                "without it all tensor ranks would send the same tokens to the experts");
+                "without it all tensor ranks would send the same tokens to the experts",
+                {"plan.expert_tensor", "plan.tensor", "plan.sequence_parallel"});
   }
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/units_text.h"
-#include "lower/plan_places.h"
+#include "lower/resolve_plan.h"
 #include "lower/shard_layout.h"
 #include "read/read.h"
 
@@ -47,12 +47,6 @@ std::vector<DType> types_of(const Plan& plan, bool described) {
   return types;
 }
 
-std::string place_of(const PlanRequest& request) {
-  const auto place = request.places.find("precision");
-  if (place != request.places.end()) return place->second;
-  return request.where.empty() ? std::string(kWholePlan) : request.where;
-}
-
 }  // namespace
 
 void require_precision(const CostModel& cost, DType dtype, const std::string& device,
@@ -63,7 +57,7 @@ void require_precision(const CostModel& cost, DType dtype, const std::string& de
 }
 
 void check_precision(const Study& study, const CostModel& cost) {
-  const std::string where = place_of(study.request);
+  const std::string where = place_of(study.request, {"plan.precision"});
   for (const DType dtype :
        types_of(study.plan, !study.plan.is_plain_data_parallel() || is_described(study.model.name))) {
     require_precision(cost, dtype, study.machine.device.name, where);

@@ -16,7 +16,6 @@
 #include "lower/memory.h"
 #include "lower/memory_savings.h"
 #include "lower/plan_notes.h"
-#include "lower/plan_places.h"
 #include "lower/resolve_plan.h"
 #include "lower/sharded_model.h"
 #include "read/read.h"
