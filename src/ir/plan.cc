@@ -41,26 +41,6 @@ int state_words(Optimizer optimizer) {
   return static_cast<int>(optimizer);
 }
 
-std::string_view name_of(PipelineSchedule schedule) {
-  switch (schedule) {
-    case PipelineSchedule::gpipe:
-      return "gpipe";
-    case PipelineSchedule::one_f_one_b:
-      return "1f1b";
-    case PipelineSchedule::interleaved:
-      return "interleaved";
-    case PipelineSchedule::zb_h1:
-      return "zb-h1";
-    case PipelineSchedule::zb_v:
-      return "zb-v";
-    case PipelineSchedule::dualpipe:
-      return "dualpipe";
-    case PipelineSchedule::pipedream_2bw:
-      return "pipedream-2bw";
-  }
-  return "?";
-}
-
 std::string_view name_of(Recompute recompute) {
   switch (recompute) {
     case Recompute::none:

@@ -29,17 +29,6 @@ enum class Optimizer : std::uint8_t { sgd, momentum, adam };
 std::string_view name_of(Optimizer optimizer);
 int state_words(Optimizer optimizer);  // optimizer values kept per parameter, 4 bytes each
 
-enum class PipelineSchedule : std::uint8_t {
-  gpipe,
-  one_f_one_b,   // "1f1b"
-  interleaved,   // 1F1B over several model chunks per rank
-  zb_h1,         // zero bubble, memory of 1F1B
-  zb_v,          // zero bubble, two chunks per rank in a V
-  dualpipe,      // two directions, two copies of the weights
-  pipedream_2bw  // asynchronous: no flush, two weight versions
-};
-std::string_view name_of(PipelineSchedule schedule);
-
 enum class Recompute : std::uint8_t {
   none,
   selective,  // the attention core only (Korthikanti et al. 2022, section 5)
@@ -88,7 +77,7 @@ struct Plan {
   std::int64_t expert = 1;
   std::int64_t expert_tensor = 0;   // 0: as `tensor`
   std::int64_t virtual_stages = 1;  // model chunks per pipeline rank
-  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  std::string schedule = "1f1b";    // of the pipeline, by name (lower/pipeline_schedule.h)
   // Blocks in each stage, in model order: pipeline x virtual_stages numbers. Empty: as even as possible.
   std::vector<std::int64_t> stage_blocks;
   bool sequence_parallel = false;

@@ -19,10 +19,6 @@ std::string refusal(const std::function<void(Plan&)>& change) {
 }
 
 TEST(Plan, NamesAreThoseOfTheCommandLine) {
-  EXPECT_EQ(name_of(PipelineSchedule::one_f_one_b), "1f1b");
-  EXPECT_EQ(name_of(PipelineSchedule::zb_h1), "zb-h1");
-  EXPECT_EQ(name_of(PipelineSchedule::zb_v), "zb-v");
-  EXPECT_EQ(name_of(PipelineSchedule::pipedream_2bw), "pipedream-2bw");
   EXPECT_EQ(name_of(Recompute::selective), "selective");
   EXPECT_EQ(name_of(ContextMethod::all_to_all), "all-to-all");
   EXPECT_EQ(name_of(ExpertLoad::zipf), "zipf");

@@ -54,7 +54,7 @@ constexpr std::array kStudyFlags = {
     StudyFlag{"--etp", "plan.expert_tensor", "N", "tensor parallelism of the experts (default: --tp)"},
     StudyFlag{"--vpp", "plan.virtual_stages", "N", "model chunks per pipeline rank (default 1)"},
     StudyFlag{"--schedule", "plan.schedule", "NAME",
-              "of the pipeline: gpipe, 1f1b, interleaved, zb-h1, zb-v, dualpipe or pipedream-2bw"},
+              "order of micro-batches in the pipeline (armilla list schedules)"},
     StudyFlag{"--stage-blocks", "plan.stage_blocks", "N,N,...",
               "blocks of every stage, or 'balanced' by cost (default: even)", Value::list},
     StudyFlag{"--rank-order", "plan.order", "AXES",

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/tensor.h"
+#include "lower/pipeline_schedule.h"
 
 namespace armilla {
 namespace {
@@ -33,13 +34,13 @@ DataPass::DataPass(const ShardedModel& model, const std::vector<RoleChunk>& chun
       plan_(plan),
       tables_(tables),
       writer_(writer),
-      asynchronous_(plan.schedule == PipelineSchedule::pipedream_2bw),
+      asynchronous_(!schedule_of(plan).flushes),
       host_bandwidth_(host_bandwidth),
       tied_(std::move(weights.tied)),
       partial_(weights.partial),
       ready_(static_cast<std::size_t>(iterations)) {
-  delay_ = asynchronous_ ? 2 : 1;
-  serial_ = asynchronous_ || plan.schedule == PipelineSchedule::dualpipe;
+  delay_ = schedule_of(plan).weight_versions;
+  serial_ = asynchronous_ || schedule_of(plan).overlaps_passes;
   for (const RoleChunk& chunk : chunks) blocks_.emplace_back(chunk.shapes.size());
   for (const WeightBucket& bucket : weights.buckets) make_bucket(bucket);
   if (plan.zero_stage != 3) return;
@@ -287,7 +288,7 @@ void DataPass::exchange_partial(std::vector<std::uint32_t>& ends) {
 void DataPass::exchange_tied() {
   for (const TiedWeight& weight : tied_) {
     // Two copies that are each other's mirrors have been summed.
-    if (plan_.schedule == PipelineSchedule::dualpipe && weight.holders.size() == 2) continue;
+    if (group_size(plan_, GroupAxis::mirror) == 2 && weight.holders.size() == 2) continue;
     Bytes bytes = size_of(weight.elements, gradient_type(plan_), "gradients");
     if (plan_.zero_stage >= 2) bytes = shard_of(bytes, group_size(plan_, GroupAxis::data));
     std::vector<std::uint32_t> waits;

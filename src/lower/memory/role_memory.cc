@@ -42,7 +42,7 @@ std::int64_t shards(const WeightBucket& bucket, const Plan& plan) {
 void add_states(const RoleParts& parts, const Plan& plan, RoleMemory& memory) {
   const bool narrow = bits_of(weight_type(plan)) < 32;
   const std::int64_t state = 4 * (state_words(plan.optimizer) + (narrow ? 1 : 0));
-  const std::int64_t versions = plan.schedule == PipelineSchedule::pipedream_2bw ? 2 : 1;
+  const std::int64_t versions = schedule_of(plan).weight_versions;
   std::int64_t weights = 0, gradients = 0, optimizer = 0;
   for (const WeightBucket& bucket : parts.weights.buckets) {
     const std::int64_t ways = shards(bucket, plan);

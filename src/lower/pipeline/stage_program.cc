@@ -47,7 +47,7 @@ class StageEmitter {
       : model_(model),
         job_(job),
         plan_(job.plan),
-        overlaps_(job.plan.schedule == PipelineSchedule::dualpipe),
+        overlaps_(schedule_of(job.plan).overlaps_passes),
         chunks_(chunks),
         rank_(rank),
         templates_(templates),

@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "lower/pipeline_schedule.h"
+
 namespace armilla {
 
 std::vector<std::string> settings_without_effect(const PlanRequest& request, const Plan& plan,
@@ -18,8 +20,8 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(plan.tensor == 1 && plan.sequence_parallel, "sequence_parallel", kTensor);
   note(plan.tensor == 1 && plan.overlap_tensor, "overlap_tensor", kTensor);
   note(plan.context == 1, "context_method", "plan.context is 1");
-  // That of 2BW lets iterations overlap, on one rank, too.
-  note(plan.pipeline == 1 && plan.schedule != PipelineSchedule::pipedream_2bw, "schedule", kPipeline);
+  // Without a flush iterations overlap, on one rank, too.
+  note(plan.pipeline == 1 && schedule_of(plan).flushes, "schedule", kPipeline);
   note(plan.pipeline == 1, "overlap_pipeline", kPipeline);
   note(plan.pipeline == 1 && plan.virtual_stages > 1, "virtual_stages", kPipeline);
   note(plan.recompute == Recompute::selective && facts.heads == 0, "recompute",

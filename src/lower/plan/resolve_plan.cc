@@ -364,10 +364,11 @@ Plan resolve(const PlanRequest& request, std::int64_t devices, bool elastic, boo
              std::int64_t group) {
   Plan plan = request.plan;
   const std::string& where = request.where;
+  const PipelineScheduleInfo& schedule =
+      find_component("schedule", pipeline_schedules(), plan.schedule, place_of(request, {"plan.schedule"}));
   Degrees(request, devices, elastic, group).resolve(plan);
-  if (plan.schedule == PipelineSchedule::one_f_one_b && plan.virtual_stages > 1)
-    plan.schedule = PipelineSchedule::interleaved;
-  if (plan.schedule == PipelineSchedule::zb_v && plan.virtual_stages == 1) plan.virtual_stages = 2;
+  if (plan.virtual_stages == 1) plan.virtual_stages = schedule.usual_chunks;
+  if (plan.virtual_stages > 1 && !schedule.over_chunks.empty()) plan.schedule = schedule.over_chunks;
   // Degrees first: what follows divides by them.
   plan.batch = plan.micro_batches = 1;
   resolve_types(request, described, plan);

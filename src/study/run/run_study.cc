@@ -32,10 +32,10 @@ namespace {
 void add_notes(Run& run, const CostModel& cost) {
   const Study& study = run.study;
   run.notes.insert(run.notes.begin(), run.model.notes.begin(), run.model.notes.end());
-  if (study.plan.pipeline > 1 && study.plan.schedule == PipelineSchedule::interleaved &&
-      study.request.plan.schedule == PipelineSchedule::one_f_one_b) {
-    run.notes.push_back(fmt::format("{} model chunks per pipeline rank make the schedule 1f1b interleaved",
-                                    study.plan.virtual_stages));
+  if (study.plan.pipeline > 1 && study.plan.schedule != study.request.plan.schedule) {
+    run.notes.push_back(fmt::format("{} model chunks per pipeline rank make the schedule {} {}",
+                                    study.plan.virtual_stages, study.request.plan.schedule,
+                                    study.plan.schedule));
   }
   const std::string batch = batch_note(study.request, study.plan, !run.model.facts.family.empty());
   if (!batch.empty()) run.notes.push_back(batch);
@@ -183,7 +183,7 @@ void simulate_steady_iteration(Run& run, const CostModel& cost, SimulationOption
   run.notes.push_back(
       fmt::format("schedule '{}' has no flush between iterations: the figures are of one in "
                   "the steady state, cut out of {} simulated in a row",
-                  name_of(run.study.plan.schedule), run.iterations));
+                  run.study.plan.schedule, run.iterations));
   if (!steady.settled) {
     run.notes.push_back(
         fmt::format("after {} iterations their times still differ: the one shown is as long as "
@@ -210,7 +210,7 @@ void lower_hybrid_job(Run& run, const CostModel& cost) {
     with_places(run.study.request, [&] { plan.stage_blocks = balance_stages(run.model, plan, cost, where); });
   }
   resolve_exchange(run.model.facts, plan);
-  const std::int64_t iterations = plan.schedule == PipelineSchedule::pipedream_2bw ? kFewestIterations : 1;
+  const std::int64_t iterations = schedule_of(plan).flushes ? 1 : kFewestIterations;
   LoweredJob job = lower_job(run, iterations);
   run.notes = std::move(job.notes);
   set_job(run, iterations, job);

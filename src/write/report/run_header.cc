@@ -65,7 +65,7 @@ std::string ways_text(const Plan& plan) {
   const auto add = [&](const std::string& way) { ways += (ways.empty() ? "" : ", ") + way; };
   if (plan.pipeline > 1) {
     add(fmt::format(
-        "{}{}", name_of(plan.schedule),
+        "{}{}", plan.schedule,
         plan.virtual_stages > 1 ? fmt::format(" with {} chunks per rank", plan.virtual_stages) : ""));
   }
   if (plan.zero_stage > 0) {
