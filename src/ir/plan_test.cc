@@ -100,7 +100,7 @@ TEST(Plan, StagesAndChoicesMustMakeSense) {
   EXPECT_EQ(refusal([](Plan& plan) { plan.precision = DType::int8; }),
             "plan: plan.precision int8\n  hint: training needs a floating type");
   EXPECT_EQ(refusal([](Plan& plan) { plan.gradient_dtype = DType::boolean; }),
-            "plan: weights or gradients in 'bool'\n  hint: training needs a floating type");
+            "plan: plan.gradient_type bool\n  hint: training needs a floating type");
 }
 
 }  // namespace

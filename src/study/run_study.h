@@ -1,8 +1,7 @@
 // One run: read the model, lower it under the plan, simulate it on the machine.
 //
-// Plain data parallelism of a model read from a graph is PyTorch's DistributedDataParallel
-// (lower/data_parallel.h); every other plan, and every model by description, is lowered by the passes of
-// lower/hybrid.h. The asynchronous schedule is simulated for several iterations, of which the
+// Every plan is lowered by the passes of lower/hybrid.h; plain data parallelism of a model that is read from a
+// graph becomes PyTorch's DistributedDataParallel. The asynchronous schedule is simulated for several iterations, of which the
 // result is one in the steady state (study/run/steady_state.h).
 #pragma once
 

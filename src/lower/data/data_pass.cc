@@ -79,8 +79,8 @@ void DataPass::make_bucket(const WeightBucket& weights) {
   }
   bucket.optimizer = tables_.work(optimizer_work(weights, bucket.ways, plan_));
   const BlockPlace& last = weights.blocks.back();
-  const auto layer =
-      static_cast<std::int32_t>(chunks_[static_cast<std::size_t>(last.chunk)].first_block + last.block);
+  const std::int32_t layer =
+      chunks_[static_cast<std::size_t>(last.chunk)].layers[static_cast<std::size_t>(last.block)];
   bucket.exchange_label = {Phase::gradient_exchange,
                            tables_.name(fmt::format("gradient bucket {}", bucket.number)), layer};
   bucket.gather_label = {Phase::optimizer, tables_.name(fmt::format("parameters, bucket {}", bucket.number)),
@@ -108,8 +108,7 @@ void DataPass::make_gathers(const ShardedModel& model, const RoleChunk& chunk, s
       if (bytes.value == 0 || group_size(plan_, over) <= 1) continue;
       const std::uint32_t call =
           tables_.collective({CollectiveKind::all_gather, bytes, tables_.gather_family(over)});
-      const auto layer = static_cast<std::int32_t>(chunk.first_block + static_cast<std::int64_t>(b));
-      block.gathers.push_back({{Phase::forward, tables_.name("gather weights"), layer}, call});
+      block.gathers.push_back({{Phase::forward, tables_.name("gather weights"), chunk.layers[b]}, call});
     }
   }
 }

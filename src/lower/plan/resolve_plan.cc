@@ -306,6 +306,9 @@ void resolve_types(const PlanRequest& request, bool described, Plan& plan) {
     plan.weight_dtype = plan.precision;
     if (narrow) plan.weight_dtype = DType::bf16;
     if (plan.precision == DType::tf32) plan.weight_dtype = DType::fp32;
+    // Autocast computes in another type than it keeps and exchanges.
+    const bool autocast = !described && plan.is_plain_data_parallel();
+    if (autocast && bits_of(plan.precision) < bits_of(DType::fp32)) plan.weight_dtype = DType::fp32;
   }
   if (plan.gradient_dtype == DType::unknown) {
     const bool accumulates = described && (narrow || plan.precision == DType::bf16);

@@ -221,7 +221,14 @@ TEST(ResolvePlan, SchedulesAndTypesFollow) {
   EXPECT_EQ(types(DType::unknown, false), std::vector(4, DType::fp32));
   EXPECT_EQ(types(DType::fp8, true), (std::vector{DType::fp8, DType::bf16, DType::fp32, DType::bf16}));
   EXPECT_EQ(types(DType::fp16, true), std::vector(4, DType::fp16));
-  EXPECT_EQ(types(DType::bf16, false), std::vector(4, DType::bf16));
+  // Autocast, and a graph in several parts.
+  EXPECT_EQ(types(DType::bf16, false), (std::vector{DType::bf16, DType::fp32, DType::fp32, DType::fp32}));
+  EXPECT_EQ(types(DType::fp64, false), std::vector(4, DType::fp64));
+  EXPECT_EQ(resolved([](PlanRequest& r) { r.precision = DType::bf16, r.tensor = 2; }, false).weight_dtype,
+            DType::bf16);
+  EXPECT_EQ(
+      resolved([](PlanRequest& r) { r.precision = r.plan.weight_dtype = DType::bf16; }, false).gradient_dtype,
+      DType::bf16);
   EXPECT_EQ(types(DType::tf32, false), (std::vector{DType::tf32, DType::fp32, DType::fp32, DType::fp32}));
   EXPECT_EQ(resolved([](PlanRequest&) {}).optimizer, Optimizer::adam);
   EXPECT_EQ(resolved([](PlanRequest&) {}, false).optimizer, Optimizer::momentum);

@@ -145,7 +145,7 @@ StageCut cut_stages(const ShardedModel& model, const Plan& plan, const std::stri
   }
   const std::vector<std::int64_t> layers = layers_of(model);
   StageCut cut;
-  if (!plan.stage_blocks.empty()) {
+  if (!plan.stage_blocks.empty() && !model.distributed_data_parallel) {
     cut = cut_as_given(model, plan, layers, stages, where);
   } else if (static_cast<std::int64_t>(layers.size()) >= stages) {
     cut = cut_by_layers(model, layers, even_shares(static_cast<std::int64_t>(layers.size()), stages));

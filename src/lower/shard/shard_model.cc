@@ -88,9 +88,39 @@ Degrees degrees_of(const Model& model, const Plan& plan, std::int64_t position) 
   return degrees;
 }
 
-std::vector<Block> blocks_of(const Model& model) {
-  if (!model.blocks.empty() || model.operators.empty()) return model.blocks;
-  return {{model.name, BlockKind::other, 0, static_cast<std::uint32_t>(model.operators.size()), 0}};
+bool is_distributed_data_parallel(const Model& model, const Plan& plan) {
+  return plan.is_plain_data_parallel() && model.facts.family.empty() && !model.layers.empty();
+}
+
+struct BlockCut {
+  std::vector<Block> blocks;
+  std::vector<std::int32_t> layers;  // as ShardedModel::layers
+};
+
+// Each begins with an operator that has parameters, whose backward pass is its last.
+BlockCut cut_at_parameters(const Model& model) {
+  BlockCut cut;
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    const Layer& layer = model.layers[l];
+    for (std::uint32_t i = layer.first; i < layer.end; ++i) {
+      const std::vector<std::uint32_t>& parameters = model.operators[i].parameters;
+      const bool trains = std::any_of(parameters.begin(), parameters.end(),
+                                      [&](std::uint32_t p) { return model.parameters[p].trainable; });
+      if (i == layer.first || trains) {
+        // Without a name: operators keep theirs whole.
+        cut.blocks.push_back({"", BlockKind::other, i, i, static_cast<std::uint32_t>(cut.blocks.size())});
+        cut.layers.push_back(static_cast<std::int32_t>(l));
+      }
+      cut.blocks.back().end = i + 1;
+    }
+  }
+  return cut;
+}
+
+BlockCut blocks_of(const Model& model, const Plan& plan) {
+  if (is_distributed_data_parallel(model, plan)) return cut_at_parameters(model);
+  if (!model.blocks.empty() || model.operators.empty()) return {model.blocks, {}};
+  return {{{model.name, BlockKind::other, 0, static_cast<std::uint32_t>(model.operators.size()), 0}}, {}};
 }
 
 // Blocks are one shape where they have equal work, weights and neighbours.
@@ -102,12 +132,15 @@ class ModelSharder {
   ModelSharder(const Model& model, const Plan& plan, std::int64_t position)
       : model_(model),
         plan_(plan),
-        blocks_(blocks_of(model)),
+        cut_(blocks_of(model, plan)),
+        blocks_(cut_.blocks),
         layout_(lay_out(model, degrees_of(model, plan, position))),
         tables_(result_),
         boundaries_(boundary_bytes(model, blocks_, layout_, plan)),
         uses_(parameter_uses(model, blocks_)) {
     result_.expert_loads = expert_loads(plan, model.facts);
+    result_.layers = cut_.layers;
+    result_.distributed_data_parallel = !cut_.layers.empty();
   }
 
   ShardedModel shard() {
@@ -117,7 +150,10 @@ class ModelSharder {
     std::vector<BlockMemory> recomputed;
     if (some) recomputed = block_memory(model_, blocks_, layout_, plan_, Recompute::full);
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
-      ShardedBlock block{blocks_[b].name, blocks_[b].kind, 0, 0};
+      const std::string& name = cut_.layers.empty()
+                                    ? blocks_[b].name
+                                    : model_.layers[static_cast<std::size_t>(cut_.layers[b])].name;
+      ShardedBlock block{name, blocks_[b].kind, 0, 0};
       block.shape = shape_of(b, some ? Recompute::none : plan_.recompute, usual[b]);
       block.recomputed_shape = some ? shape_of(b, Recompute::full, recomputed[b]) : block.shape;
       result_.blocks.push_back(std::move(block));
@@ -129,10 +165,11 @@ class ModelSharder {
   std::uint32_t shape_of(std::size_t b, Recompute recompute, const BlockMemory& memory) {
     const Block& block = blocks_[b];
     if (!can_recompute(block)) recompute = Recompute::none;
-    std::vector<WeightGroup> weights = weight_groups(model_, block, layout_, uses_);
+    std::vector<WeightGroup> weights =
+        weight_groups(model_, block, layout_, uses_, result_.distributed_data_parallel);
     std::vector<std::int64_t> tied;
     for (const WeightGroup& group : weights) tied.push_back(group.tied);
-    const std::uint32_t number = model_.blocks.empty() ? static_cast<std::uint32_t>(b) : block.shape;
+    const std::uint32_t number = block.shape;
     const auto [found, fresh] = shapes_.try_emplace(
         ShapeKey{number, boundaries_[b].value, boundaries_[b + 1].value, memory.saved.value,
                  memory.restored.value, recompute == Recompute::full, std::move(tied)},
@@ -148,6 +185,7 @@ class ModelSharder {
     shape.forward = std::move(passes.forward);
     shape.backward = std::move(passes.backward);
     shape.weights = std::move(weights);
+    shape.buffers = buffer_bytes(model_, block, layout_);
     shape.input = boundaries_[b];
     shape.output = boundaries_[b + 1];
     shape.saved = memory.saved;
@@ -164,7 +202,8 @@ class ModelSharder {
 
   const Model& model_;
   const Plan& plan_;
-  std::vector<Block> blocks_;
+  BlockCut cut_;
+  const std::vector<Block>& blocks_;
   Layout layout_;
   ShardedModel result_;
   ShardTables tables_;

@@ -9,11 +9,9 @@
 #include "ir/derived/communication.h"
 #include "ir/derived/metrics.h"
 #include "ir/derived/training.h"
-#include "lower/data_parallel.h"
 #include "lower/expert_exchange.h"
 #include "lower/hybrid.h"
 #include "lower/hybrid_memory.h"
-#include "lower/memory.h"
 #include "lower/memory_savings.h"
 #include "lower/plan_notes.h"
 #include "lower/resolve_plan.h"
@@ -56,7 +54,6 @@ void add_notes(Run& run, const CostModel& cost) {
   const std::vector<std::string> idle = settings_without_effect(study.request, study.plan, run.model.facts);
   run.notes.insert(run.notes.end(), idle.begin(), idle.end());
   for (std::string& note : precision_notes(study, cost)) run.notes.push_back(std::move(note));
-  if (!run.hybrid) return;
   for (std::string& note :
        options_without_savings(study.request, run.model, study.plan, study.machine.device))
     run.warnings.push_back(std::move(note));
@@ -134,13 +131,6 @@ void use_profile(Run& run) {
   (use.measured > 0 ? run.notes : run.warnings).push_back(describe(use, profile));
 }
 
-void lower_plain_data_parallel(Run& run) {
-  const Study& study = run.study;
-  run.graph = lower_data_parallel(run.model, study.plan);
-  run.memory = data_parallel_memory(run.model, study.plan, study.machine.device);
-  run.roles = {{run.graph.programs.front().role, 0, 1, run.memory, Bytes(0), {}}};
-}
-
 LoweredJob lower_job(const Run& run, std::int64_t iterations) {
   return with_places(run.study.request, [&] {
     return lower_hybrid(run.model, run.study.plan, iterations, run.study.machine.device.host_bandwidth);
@@ -149,7 +139,6 @@ LoweredJob lower_job(const Run& run, std::int64_t iterations) {
 
 void set_job(Run& run, std::int64_t iterations, LoweredJob& job) {
   run.iterations = iterations;
-  run.hybrid = true;
   run.roles = hybrid_memory(job, run.study.plan, run.study.machine.device);
   run.graph = std::move(job.graph);
 }
@@ -201,7 +190,7 @@ Time ideal_iteration(const Run& run, const CostModel& cost, SimulationOptions op
   return simulate(run.graph, ideal, cost, options).iteration;
 }
 
-void lower_hybrid_job(Run& run, const CostModel& cost) {
+void lay_out_job(Run& run, const CostModel& cost) {
   Plan& plan = run.study.plan;
   const std::string where = run.study.request.where.empty() ? "plan" : run.study.request.where;
   if (run.model.blocks.empty()) annotate_parallelism(run.model);
@@ -230,11 +219,7 @@ Run lower_study(const Study& study, const CostModel& cost, Progress* progress) {
   require_work(run.model);
   check_training(study.training, run.model);
   if (progress) progress->begin("laying out the job");
-  if (study.plan.is_plain_data_parallel() && run.model.facts.family.empty()) {
-    lower_plain_data_parallel(run);
-  } else {
-    lower_hybrid_job(run, cost);
-  }
+  lay_out_job(run, cost);
   set_memory_limits(run);
   set_peak(run, cost);
   add_notes(run, cost);
