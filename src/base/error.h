@@ -3,25 +3,33 @@
 // Readers, configuration and lowering throw it; it is caught once, in cli, printed as
 //   armilla: error: WHERE: MESSAGE
 //     hint: HINT
-// and turned into exit code 2. `where` is file:line:column, a key path or a flag, and may be empty.
+// and turned into exit code 2. `where` is file:line:column, a key path or a flag, and may be empty. `keys` are
+// those of a study file that could be changed, the likeliest first ("plan.tensor"): who knows what the user
+// gave puts the error there (lower/resolve_plan.h).
 #pragma once
 
 #include <exception>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace armilla {
 
 class Error : public std::exception {
  public:
-  Error(std::string where_, std::string message_, std::string hint_ = {})
-      : where(std::move(where_)), message(std::move(message_)), hint(std::move(hint_)), text_(compose()) {}
+  Error(std::string where_, std::string message_, std::string hint_ = {}, std::vector<std::string> keys_ = {})
+      : where(std::move(where_)),
+        message(std::move(message_)),
+        hint(std::move(hint_)),
+        keys(std::move(keys_)),
+        text_(compose()) {}
 
   const char* what() const noexcept override { return text_.c_str(); }
 
   const std::string where;
   const std::string message;
   const std::string hint;  // empty when there is nothing useful to add
+  const std::vector<std::string> keys;
 
  private:
   std::string compose() const {

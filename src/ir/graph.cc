@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "ir/issued.h"
 
 namespace armilla {
 namespace {
@@ -111,15 +112,26 @@ void check_family(const Graph& graph, const GroupFamily& family) {
   if (seen != family.group_of) throw Error(family.name, "its group index disagrees with its groups");
 }
 
-// The calls a program makes per family, in order: what all members of a group must agree on.
-std::vector<std::vector<std::uint32_t>> calls_of(const Graph& graph, const Program& program) {
-  std::vector<std::vector<std::uint32_t>> calls(graph.families.size());
-  for (std::uint32_t node = 0; node < program.size(); ++node) {
-    if (program.kind[node] != NodeKind::collective) continue;
-    const auto call = static_cast<std::uint32_t>(program.payload[node]);
-    calls[graph.collectives[call].family].push_back(call);
+// What a program issues, and its calls per family in order: what all members of a group must agree on.
+struct IssuedCalls {
+  std::vector<IssuedItem> items;
+  std::vector<std::vector<std::uint32_t>> calls;  // [family]
+  std::vector<std::size_t> families;              // that have calls
+};
+
+std::vector<IssuedCalls> issued_calls(const Graph& graph) {
+  std::vector<IssuedCalls> all;
+  for (const Program& program : graph.programs) {
+    Issued issued = issued_by(program);
+    IssuedCalls& own = all.emplace_back();
+    own.items = std::move(issued.items);
+    own.calls.resize(graph.families.size());
+    for (const std::uint32_t call : issued.calls) own.calls[graph.collectives[call].family].push_back(call);
+    for (std::size_t f = 0; f < own.calls.size(); ++f) {
+      if (!own.calls[f].empty()) own.families.push_back(f);
+    }
   }
-  return calls;
+  return all;
 }
 
 bool agree(const CollectiveCall& a, const CollectiveCall& b) {
@@ -141,9 +153,7 @@ void check_roots(const Graph& graph, const std::vector<std::uint32_t>& calls, co
 
 // Compares the programs of every group's members with the first member's, each pair of programs and each
 // program with each size of group once.
-void check_agreement(const Graph& graph) {
-  std::vector<std::vector<std::vector<std::uint32_t>>> calls;
-  for (const Program& program : graph.programs) calls.push_back(calls_of(graph, program));
+void check_agreement(const Graph& graph, const std::vector<IssuedCalls>& issued) {
   const auto same = [&](std::uint32_t a, std::uint32_t b) {
     return agree(graph.collectives[a], graph.collectives[b]);
   };
@@ -154,15 +164,16 @@ void check_agreement(const Graph& graph) {
     for (const std::vector<std::int32_t>& group : family.groups) {
       if (group.empty()) continue;
       const std::uint32_t first = graph.program_of[static_cast<std::size_t>(group[0])];
-      if (rooted.insert({first, group.size()}).second) check_roots(graph, calls[first][f], family, group);
+      if (rooted.insert({first, group.size()}).second)
+        check_roots(graph, issued[first].calls[f], family, group);
       std::uint32_t last = first;
       for (const std::int32_t rank : group) {
         const std::uint32_t other = graph.program_of[static_cast<std::size_t>(rank)];
         if (other == first || other == last) continue;
         last = other;
         if (!agreeing.insert({first, other}).second) continue;
-        const auto& expected = calls[first][f];
-        const auto& given = calls[other][f];
+        const auto& expected = issued[first].calls[f];
+        const auto& given = issued[other].calls[f];
         if (!std::equal(expected.begin(), expected.end(), given.begin(), given.end(), same)) {
           throw Error(fmt::format("group family '{}'", family.name),
                       fmt::format("ranks {} and {} issue different collectives", group[0], rank));
@@ -173,33 +184,26 @@ void check_agreement(const Graph& graph) {
 }
 
 // A rank that is in no group of a family cannot issue what is meant for its group.
-void check_membership(const Graph& graph) {
-  std::vector<std::set<std::uint32_t>> families;
-  for (const Program& program : graph.programs) {
-    std::set<std::uint32_t>& used = families.emplace_back();
-    for (std::uint32_t node = 0; node < program.size(); ++node) {
-      if (program.kind[node] == NodeKind::collective)
-        used.insert(graph.collectives[program.payload[node]].family);
-    }
-  }
+void check_membership(const Graph& graph, const std::vector<IssuedCalls>& issued) {
   for (std::size_t rank = 0; rank < graph.program_of.size(); ++rank) {
-    for (const std::uint32_t family : families[graph.program_of[rank]]) {
-      if (graph.families[family].group_of[rank] >= 0) continue;
-      throw Error(fmt::format("group family '{}'", graph.families[family].name),
+    for (const std::size_t f : issued[graph.program_of[rank]].families) {
+      if (graph.families[f].group_of[rank] >= 0) continue;
+      throw Error(fmt::format("group family '{}'", graph.families[f].name),
                   fmt::format("rank {} issues a collective and is in none of its groups", rank));
     }
   }
 }
 
 // Of every program, one transfer for each peer.
-std::vector<std::vector<std::uint32_t>> peers_of_programs(const Graph& graph) {
+std::vector<std::vector<std::uint32_t>> peers_of_programs(const Graph& graph,
+                                                          const std::vector<IssuedCalls>& issued) {
   std::vector<std::vector<std::uint32_t>> found;
-  for (const Program& program : graph.programs) {
+  for (const IssuedCalls& program : issued) {
     std::vector<std::uint32_t>& transfers = found.emplace_back();
     std::set<std::tuple<PeerKind, std::int32_t, std::uint32_t>> known;
-    for (std::uint32_t node = 0; node < program.size(); ++node) {
-      if (program.kind[node] != NodeKind::send && program.kind[node] != NodeKind::receive) continue;
-      const auto id = static_cast<std::uint32_t>(program.payload[node]);
+    for (const IssuedItem& item : program.items) {
+      if (item.kind != NodeKind::send && item.kind != NodeKind::receive) continue;
+      const auto id = static_cast<std::uint32_t>(item.payload);
       const PointToPoint& transfer = graph.transfers[id];
       if (known.insert({transfer.peer_kind, transfer.peer, transfer.family}).second) transfers.push_back(id);
     }
@@ -207,8 +211,8 @@ std::vector<std::vector<std::uint32_t>> peers_of_programs(const Graph& graph) {
   return found;
 }
 
-void check_peers(const Graph& graph) {
-  const std::vector<std::vector<std::uint32_t>> transfers = peers_of_programs(graph);
+void check_peers(const Graph& graph, const std::vector<IssuedCalls>& issued) {
+  const std::vector<std::vector<std::uint32_t>> transfers = peers_of_programs(graph, issued);
   const Peers peers(graph);
   for (std::int32_t rank = 0; rank < graph.ranks; ++rank) {
     for (const std::uint32_t id : transfers[graph.program_of[static_cast<std::size_t>(rank)]]) {
@@ -374,9 +378,10 @@ void validate_graph(const Graph& graph) {
   }
   for (const Program& program : graph.programs) check_program(graph, program);
   for (const GroupFamily& family : graph.families) check_family(graph, family);
-  check_membership(graph);
-  check_agreement(graph);
-  check_peers(graph);
+  const std::vector<IssuedCalls> issued = issued_calls(graph);
+  check_membership(graph, issued);
+  check_agreement(graph, issued);
+  check_peers(graph, issued);
 }
 
 std::string dump_graph(const Graph& graph) {

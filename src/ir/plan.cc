@@ -41,26 +41,6 @@ int state_words(Optimizer optimizer) {
   return static_cast<int>(optimizer);
 }
 
-std::string_view name_of(PipelineSchedule schedule) {
-  switch (schedule) {
-    case PipelineSchedule::gpipe:
-      return "gpipe";
-    case PipelineSchedule::one_f_one_b:
-      return "1f1b";
-    case PipelineSchedule::interleaved:
-      return "interleaved";
-    case PipelineSchedule::zb_h1:
-      return "zb-h1";
-    case PipelineSchedule::zb_v:
-      return "zb-v";
-    case PipelineSchedule::dualpipe:
-      return "dualpipe";
-    case PipelineSchedule::pipedream_2bw:
-      return "pipedream-2bw";
-  }
-  return "?";
-}
-
 std::string_view name_of(Recompute recompute) {
   switch (recompute) {
     case Recompute::none:
@@ -114,10 +94,11 @@ namespace {
 // Their product divides the ranks; so it cannot overflow where this returns.
 void validate_degrees(const Plan& plan, const std::string& where) {
   const auto at_least_one = [&](std::string_view name, std::int64_t degree) {
-    if (degree < 1) throw Error(where, fmt::format("{} {}", name, degree), "a degree is at least 1");
+    if (degree < 1)
+      throw Error(where, fmt::format("{} {}", name, degree), "a degree is at least 1", {std::string(name)});
     if (degree > plan.ranks)
       throw Error(where, fmt::format("{} {} is more than all {} ranks", name, degree, plan.ranks),
-                  fmt::format("the most is {}", plan.ranks));
+                  fmt::format("the most is {}", plan.ranks), {std::string(name)});
   };
   at_least_one("plan.tensor", plan.tensor);
   at_least_one("plan.context", plan.context);
@@ -133,7 +114,8 @@ void validate_degrees(const Plan& plan, const std::string& where) {
                             plan.tensor, plan.context, plan.pipeline, plan.ranks),
                 inner > plan.ranks ? std::string()
                                    : fmt::format("plan.ranks could be {}",
-                                                 nearest_multiples(inner * plan.pipeline, plan.ranks)));
+                                                 nearest_multiples(inner * plan.pipeline, plan.ranks)),
+                {"plan.tensor", "plan.context", "plan.pipeline"});
   }
   const std::int64_t stage_ranks = inner * plan.data();
   const std::int64_t experts = plan.expert * plan.experts_tensor();
@@ -152,27 +134,29 @@ void validate_degrees(const Plan& plan, const std::string& where) {
         fmt::format("plan.expert {} x plan.expert_tensor {} does not divide the {} ranks of a "
                     "pipeline stage (tensor {} x context {} x data {})",
                     plan.expert, plan.experts_tensor(), stage_ranks, plan.tensor, plan.context, plan.data()),
-        hint);
+        hint, {"plan.expert", "plan.expert_tensor"});
   }
 }
 
 void validate_sharding(const Plan& plan, const std::string& where) {
   if (plan.zero_stage < 0 || plan.zero_stage > 3)
-    throw Error(where, fmt::format("plan.zero {}", plan.zero_stage), "ZeRO stages are 0 to 3");
+    throw Error(where, fmt::format("plan.zero {}", plan.zero_stage), "ZeRO stages are 0 to 3", {"plan.zero"});
   if (plan.hybrid_shard < 0)
-    throw Error(where, fmt::format("plan.hybrid_shard {}", plan.hybrid_shard), "0 shards over all of them");
+    throw Error(where, fmt::format("plan.hybrid_shard {}", plan.hybrid_shard), "0 shards over all of them",
+                {"plan.hybrid_shard"});
   if (plan.hybrid_shard == 0) return;
   if (plan.zero_stage != 3) {
     throw Error(where,
                 fmt::format("plan.hybrid_shard {} with plan.zero {}", plan.hybrid_shard, plan.zero_stage),
-                "hybrid sharding is for plan.zero 3");
+                "hybrid sharding is for plan.zero 3", {"plan.zero", "plan.hybrid_shard"});
   }
   const std::int64_t replicas = plan.context * plan.data();
   if (replicas % plan.hybrid_shard != 0) {
     throw Error(where,
                 fmt::format("plan.hybrid_shard {} does not divide data {} x context {} = {}",
                             plan.hybrid_shard, plan.data(), plan.context, replicas),
-                fmt::format("plan.hybrid_shard could be {}", nearest_divisors(replicas, plan.hybrid_shard)));
+                fmt::format("plan.hybrid_shard could be {}", nearest_divisors(replicas, plan.hybrid_shard)),
+                {"plan.hybrid_shard"});
   }
 }
 
@@ -180,7 +164,8 @@ void validate_stages(const Plan& plan, const std::string& where) {
   constexpr std::int64_t kMostVirtual = 65536;
   if (plan.virtual_stages < 1 || plan.virtual_stages > kMostVirtual) {
     throw Error(where, fmt::format("plan.virtual_stages {}", plan.virtual_stages),
-                fmt::format("model chunks per pipeline rank are 1 to {}", kMostVirtual));
+                fmt::format("model chunks per pipeline rank are 1 to {}", kMostVirtual),
+                {"plan.virtual_stages"});
   }
   const std::int64_t stages = plan.pipeline * plan.virtual_stages;
   if (!plan.stage_blocks.empty()) {
@@ -190,52 +175,70 @@ void validate_stages(const Plan& plan, const std::string& where) {
           fmt::format("plan.stage_blocks has {} numbers for plan.pipeline {} x plan.virtual_stages {} = {} "
                       "stages",
                       plan.stage_blocks.size(), plan.pipeline, plan.virtual_stages, stages),
-          fmt::format("give {} numbers, in model order", stages));
+          fmt::format("give {} numbers, in model order", stages),
+          {"plan.stage_blocks", "plan.pipeline", "plan.virtual_stages"});
     }
     const auto least = std::min_element(plan.stage_blocks.begin(), plan.stage_blocks.end());
     if (*least < 0)
-      throw Error(where, fmt::format("plan.stage_blocks has a stage of {} blocks", *least), "the least is 0");
+      throw Error(where, fmt::format("plan.stage_blocks has a stage of {} blocks", *least), "the least is 0",
+                  {"plan.stage_blocks"});
   }
   if (plan.recompute_blocks < 0)
-    throw Error(where, fmt::format("plan.recompute_blocks {}", plan.recompute_blocks), "0 recomputes none");
+    throw Error(where, fmt::format("plan.recompute_blocks {}", plan.recompute_blocks), "0 recomputes none",
+                {"plan.recompute_blocks"});
 }
 
 void validate_choices(const Plan& plan, const std::string& where) {
   std::vector<Axis> axes = plan.order;
   std::sort(axes.begin(), axes.end());
   if (axes != std::vector{Axis::tensor, Axis::context, Axis::data, Axis::pipeline})
-    throw Error(where, "plan.order must name tensor, context, data and pipeline, each once");
+    throw Error(where, "plan.order must name tensor, context, data and pipeline, each once", "",
+                {"plan.order"});
   if (!std::isfinite(plan.expert_skew) || plan.expert_skew < 0) {
     throw Error(where, fmt::format("plan.expert_skew {}", plan.expert_skew),
-                "a finite number, 0 (all alike) or more");
+                "a finite number, 0 (all alike) or more", {"plan.expert_skew"});
   }
   if (!is_floating(plan.precision))
     throw Error(where, fmt::format("plan.precision {}", name_of(plan.precision)),
-                "training needs a floating type");
-  for (const DType dtype : {plan.weight_dtype, plan.gradient_dtype, plan.parameter_dtype}) {
-    if (dtype != DType::unknown && !is_floating(dtype)) {
-      throw Error(where, fmt::format("weights or gradients in '{}'", name_of(dtype)),
-                  "training needs a floating type");
-    }
+                "training needs a floating type", {"plan.precision"});
+  const std::pair<std::string_view, DType> types[] = {{"plan.weight_type", plan.weight_dtype},
+                                                      {"plan.gradient_type", plan.gradient_dtype},
+                                                      {"plan.parameter_type", plan.parameter_dtype}};
+  for (const auto& [key, dtype] : types) {
+    if (dtype == DType::unknown || is_floating(dtype)) continue;
+    throw Error(where, fmt::format("{} {}", key, name_of(dtype)), "training needs a floating type",
+                {std::string(key)});
   }
 }
 
 }  // namespace
+
+std::vector<std::string> micro_batch_keys(std::initializer_list<std::string_view> others) {
+  std::vector<std::string> keys = {"plan.micro_batches", "plan.micro_batch", "plan.batch",
+                                   "plan.global_batch"};
+  keys.insert(keys.end(), others.begin(), others.end());
+  return keys;
+}
 
 void validate_plan(const Plan& plan, const std::string& where) {
   if (plan.ranks < 1 || plan.ranks > kMostRanks) {
     throw Error(where, fmt::format("plan.ranks {}", plan.ranks),
                 fmt::format("ranks must be between 1 and {}", kMostRanks));
   }
-  if (plan.batch < 1) throw Error(where, fmt::format("plan.batch {}", plan.batch), "it must be at least 1");
+  if (plan.batch < 1)
+    throw Error(where, fmt::format("plan.batch {}", plan.batch), "it must be at least 1", {"plan.batch"});
   if (plan.micro_batches < 1)
-    throw Error(where, fmt::format("plan.micro_batches {}", plan.micro_batches), "it must be at least 1");
+    throw Error(where, fmt::format("plan.micro_batches {}", plan.micro_batches), "it must be at least 1",
+                micro_batch_keys());
   if (plan.batch % plan.micro_batches != 0) {
-    throw Error(where, fmt::format("plan.micro_batches {} does not divide the batch of {} per replica",
-                                   plan.micro_batches, plan.batch));
+    throw Error(where,
+                fmt::format("plan.micro_batches {} does not divide the batch of {} per replica",
+                            plan.micro_batches, plan.batch),
+                "", micro_batch_keys());
   }
   if (plan.bucket.value < 1 || plan.first_bucket.value < 1)
-    throw Error(where, "a gradient bucket must hold at least 1 byte");
+    throw Error(where, "a gradient bucket must hold at least 1 byte", "",
+                {"plan.bucket", "plan.first_bucket"});
   validate_degrees(plan, where);
   validate_sharding(plan, where);
   validate_stages(plan, where);

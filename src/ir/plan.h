@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,17 +28,6 @@ inline constexpr std::int64_t kMostRanks = std::int64_t{1} << 24;  // of a job
 enum class Optimizer : std::uint8_t { sgd, momentum, adam };
 std::string_view name_of(Optimizer optimizer);
 int state_words(Optimizer optimizer);  // optimizer values kept per parameter, 4 bytes each
-
-enum class PipelineSchedule : std::uint8_t {
-  gpipe,
-  one_f_one_b,   // "1f1b"
-  interleaved,   // 1F1B over several model chunks per rank
-  zb_h1,         // zero bubble, memory of 1F1B
-  zb_v,          // zero bubble, two chunks per rank in a V
-  dualpipe,      // two directions, two copies of the weights
-  pipedream_2bw  // asynchronous: no flush, two weight versions
-};
-std::string_view name_of(PipelineSchedule schedule);
 
 enum class Recompute : std::uint8_t {
   none,
@@ -87,7 +77,7 @@ struct Plan {
   std::int64_t expert = 1;
   std::int64_t expert_tensor = 0;   // 0: as `tensor`
   std::int64_t virtual_stages = 1;  // model chunks per pipeline rank
-  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  std::string schedule = "1f1b";    // of the pipeline, by name (lower/pipeline_schedule.h)
   // Blocks in each stage, in model order: pipeline x virtual_stages numbers. Empty: as even as possible.
   std::vector<std::int64_t> stage_blocks;
   bool sequence_parallel = false;
@@ -146,6 +136,9 @@ struct PlanRequest {
   std::string ranks_where;      // of `ranks`, where it was given
   std::map<std::string, std::string, std::less<>> places;  // of every key that was given
 };
+
+// The keys that the number of micro-batches comes from, for errors about it, and `others` after them.
+std::vector<std::string> micro_batch_keys(std::initializer_list<std::string_view> others = {});
 
 // Throws Error naming the numbers that clash.
 void validate_plan(const Plan& plan, const std::string& where);

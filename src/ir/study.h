@@ -63,7 +63,6 @@ struct Run {
   std::string workload;
   Model model;  // for the samples of one micro-batch of one rank
   Graph graph;
-  bool hybrid = false;            // lowered by the passes of lower/hybrid.h, else plain data parallelism
   MemoryUse memory;               // of the role that needs most
   std::vector<RoleMemory> roles;  // of every program of a model
   // Of a device's matrix arithmetic under the compute model, at the plan's precision; the mean over all

@@ -3,29 +3,18 @@
 // The model is cut into `stages` consecutive stages. A pipeline rank holds one or several of them as its
 // chunks; `chain` tells copies of the model apart (DualPipe runs two, in opposite directions, each with half
 // of the micro-batches).
-//   gpipe        all forward, then all backward (Huang et al. 2019, figure 2)
-//   1f1b         warm-up of p - 1 - rank forwards, then one forward, one backward (Narayanan et al. 2019)
-//   interleaved  1F1B over v chunks per rank, micro-batches in groups of p (Narayanan et al. 2021, figure 4)
-//   zb-h1        1F1B with the backward pass cut into input gradient (B) and weight gradient (W), which rank
-//                r puts off by r micro-batches; W fills the bubble at the memory of 1F1B (Qi et al. 2023,
-//                section 3)
-//   zb-v         two chunks per rank in a V: stages r and 2p - 1 - r (Qi et al. 2023, section 6, the
-//                handcrafted order for F = B = W; V-ZB of Qi et al. 2024, "Pipeline Parallelism with
-//                Controllable Memory")
-//   dualpipe     DeepSeek-AI 2024, section 3.2.1 and figure 5; p even, micro-batches even and at least 2p
-//   2bw          1F1B without a flush between iterations (Narayanan et al. 2021, "Memory-Efficient
-//                Pipeline-Parallel DNN Training"); at least p micro-batches, so that two versions do
-// Idle time of a rank for equal stages of forward F and backward B = input gradient + W, where communication
-// is free: gpipe and 1f1b (p - 1)(F + B); interleaved the same / v; zb-h1 (p - 1)(F + B - 2W); zb-v none but
-// for the r chunk passes before rank r's first and after the last of the others (F = B = W, m >= 2p - 1);
-// dualpipe (p/2 - 1)(F&B + B - 3W), F&B being an overlapped pair, for F = W = B / 2 and the middle ranks.
+// Each schedule is one row of a table (name, help and what sets it apart) and one source, lower/pipeline/
+// pipeline_<name>.cc, which says where it comes from and how long its ranks idle.
 // Cost: O(ranks x micro-batches x chunks).
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/registry.h"
 #include "ir/plan.h"
 
 namespace armilla {
@@ -63,6 +52,28 @@ struct PipelineOrder {
   };
   Place place(std::int32_t chain, std::int32_t stage) const;
 };
+
+struct PipelineScheduleInfo {
+  std::string_view name;  // "1f1b"
+  std::string_view help;
+  std::span<const ParameterInfo> parameters = {};
+  // Throws Error for model chunks, degrees and micro-batches that do not go with it.
+  void (*check)(const Plan& plan, const std::string& where);
+  std::vector<PipelineChunk> (*chunks)(const Plan& plan, std::int32_t rank);
+  // Of one flush, in order.
+  std::vector<PipelineSlot> (*slots)(const Plan& plan, std::int32_t rank, std::int32_t micro_batches);
+  std::int32_t passes = 2;            // of a micro-batch and chunk: 3 where B and W are apart
+  std::int64_t laid_out = 0;          // slots() counts with so many micro-batches per rank at least
+  bool flushes = true;                // at the end of an iteration; false: iterations overlap
+  std::int64_t weight_versions = 1;   // kept on every rank
+  std::int32_t chains = 1;            // copies of the model, which sum their gradients
+  bool overlaps_passes = false;       // a forward pass beside a backward pass
+  std::int64_t usual_chunks = 1;      // per rank, where a plan names no other number
+  std::string_view over_chunks = {};  // the schedule that it is called over several chunks per rank
+};
+std::span<const PipelineScheduleInfo> pipeline_schedules();
+// That of the plan. Throws Error for a name that there is not.
+const PipelineScheduleInfo& schedule_of(const Plan& plan);
 
 // What a plan's schedule asks of its degrees and micro-batches. Throws Error naming the clashing numbers and
 // the nearest legal ones.

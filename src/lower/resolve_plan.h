@@ -15,7 +15,8 @@
 //                                    micro-batches said
 //   schedule        1f1b over several chunks is interleaved; zb-v has 2 chunks
 //   precision       unknown: bf16 for models by description, fp32 for the others
-//   weight_dtype    as precision; bf16 where that is fp8 or fp4, fp32 for tf32
+//   weight_dtype    as precision; bf16 where that is fp8 or fp4, fp32 for tf32. At least fp32 for graphs under
+//                   plain data parallelism, as PyTorch's autocast leaves them
 //   gradient_dtype  fp32 for bf16 and fp8 models by description (Megatron accumulates in fp32), else as
 //   weights optimizer       adam for models by description, momentum for the others
 // Sources of the rules: Megatron-Core's argument checks (arguments.py) and the papers named in ir/plan.h.
@@ -23,7 +24,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/error.h"
 #include "ir/model.h"
 #include "ir/plan.h"
 
@@ -33,6 +37,24 @@ namespace armilla {
 // description. `group`: more ranks than that come in whole groups of so many. Throws Error.
 Plan resolve_plan(const PlanRequest& request, std::int64_t devices, bool elastic, bool described,
                   std::int64_t group = 1);
+
+// What errors about a plan as a whole call it where nothing better is known.
+inline constexpr std::string_view kWholePlan = "plan";
+
+// Where the user gave the first of `keys` ("plan.micro_batch": "--micro-batch 3") that they gave at all; else
+// the file that the plan stands in, or kWholePlan.
+std::string place_of(const PlanRequest& request, const std::vector<std::string>& keys);
+
+// Calls `check`; its errors about the plan as a whole are put to the keys they are about.
+template <class Check>
+auto with_places(const PlanRequest& request, const Check& check) {
+  try {
+    return check();
+  } catch (const Error& error) {
+    if (error.where != request.where && error.where != kWholePlan) throw;
+    throw Error(place_of(request, error.keys), error.message, error.hint, error.keys);
+  }
+}
 
 // What the model itself forbids: degrees that do not divide heads, experts, sequence; stages without blocks.
 void check_plan_for_model(const Plan& plan, const Model& model, const std::string& where);

@@ -80,6 +80,7 @@ struct BlockShape {
   Pass recompute;  // repeated before the backward pass; empty without recompute
   Pass backward;   // input and weight gradients, in the order frameworks issue them
   std::vector<WeightGroup> weights;
+  Bytes buffers;  // what is kept beside the weights and not trained: running means, tables of positions
   // Per micro-batch:
   Bytes input, output;  // activations that cross a stage boundary before and after the block
   Bytes saved;          // kept from the forward to the backward pass, under the plan's recompute
@@ -103,14 +104,19 @@ struct UnevenExchange {
 struct ShardedModel {
   std::vector<BlockShape> shapes;
   std::vector<ShardedBlock> blocks;  // in model order
-  std::vector<Work> works;           // each once
+  std::vector<std::int32_t> layers;  // per block, which layer of the model it is a part of; empty: one each
+  // As PyTorch's DistributedDataParallel: blocks have the parameters of one operator, which enter the buckets
+  // one by one, and these are copies of the gradients (gradient_as_bucket_view = false).
+  bool distributed_data_parallel = false;
+  std::vector<Work> works;  // each once
   std::vector<UnevenExchange> uneven;
   std::vector<Share> expert_loads;  // by position; all even where there is one
   StringTable names;
 };
 
 // For the rank at `expert_position` of its expert group (it matters only where experts are loaded unevenly).
-// The model is the one for a micro-batch of one replica. Throws Error for degrees that do not divide heads,
+// A graph under plain data parallelism, where no stage, recomputation or shard needs larger units, is cut at
+// every operator with parameters. The model is the one for a micro-batch of one replica. Throws Error for degrees that do not divide heads,
 // experts, tokens ..., naming both numbers and the nearest legal ones.
 ShardedModel shard_model(const Model& model, const Plan& plan, std::int64_t expert_position,
                          const std::string& where);

@@ -1,4 +1,4 @@
-// What can become traces: which of them a path is, and reading it.
+// What can become traces: a table of kinds of file with their readers, which of them a path is, and reading it.
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,10 @@
 
 #include "base/units.h"
 #include "ir/formats/text_workload.h"
+#include "read/file_format.h"
 #include "trace/trace_surgery.h"
 
 namespace armilla {
-
-enum class InputKind : std::uint8_t {
-  model,       // a name of the zoo, or none of the others
-  astra_text,  // an ASTRA-sim text workload
-  chakra,      // one trace, or the prefix of PREFIX.<rank>.et, .et.gz or .json
-  flexflow,    // a task graph of FlexFlow
-  issue_log,   // what ASTRA-sim 2 logs about nodes
-  msccl        // an algorithm of MSCCL
-};
-// By the file's content (read/file_format.h); its name only tells a prefix. A name of the zoo is that model,
-// whatever traces have it as their prefix here.
-InputKind input_kind(const std::string& path);
 
 struct ConvertOptions {
   std::vector<std::int64_t> dimensions = {1};  // of a text workload, innermost first
@@ -39,8 +28,20 @@ struct ConvertInput {
   std::vector<std::string> notes;
 };
 
-// Throws Error. Not for models and logs.
-ConvertInput read_convert_input(const std::string& path, InputKind kind, const ConvertOptions& options);
+struct TraceReader {
+  FileKind kind;
+  ConvertInput (*read)(const std::string& path, const ConvertOptions& options);
+};
+
+// By the file's content (read/file_format.h); its name only tells the prefix of Chakra traces,
+// PREFIX.<rank>.et, .et.gz or .json. nullptr: no traces; perhaps a model, which a name of the zoo always is,
+// whatever traces have it as their prefix here.
+const TraceReader* find_trace_reader(const std::string& path);
+// What ASTRA-sim 2 logs about nodes, which becomes a timeline.
+bool is_issue_log(const std::string& path);
+
+// What is none of them is taken for the prefix of traces that are missing. Throws Error.
+ConvertInput read_convert_input(const std::string& path, const ConvertOptions& options);
 // A text workload that has been made or read already.
 ConvertInput traces_of(const TextWorkload& workload, const ConvertOptions& options);
 

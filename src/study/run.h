@@ -49,9 +49,9 @@ std::vector<std::string> precision_notes(const Study& study, const CostModel& co
 
 // One run: read the model, lower it under the plan, simulate it on the machine.
 //
-// Plain data parallelism of a model read from a graph is PyTorch's DistributedDataParallel
-// (lower/data_parallel.h); every other plan, and every model by description, is lowered by the passes of
-// lower/hybrid.h. The asynchronous schedule is simulated for several iterations, of which the
+// Every plan is lowered by the passes of lower/hybrid.h; plain data parallelism of a model that is read from
+// a graph becomes PyTorch's DistributedDataParallel. The asynchronous schedule is simulated for several
+// iterations, of which the
 // result is one in the steady state (study/run/steady_state.h).
 
 // The study must be prepared. Throws Error for anything it asks for that does not exist or

@@ -1,4 +1,4 @@
-// What a trace can be written as: a table with name, suffixes, help and writer. Every rank gets a file of its
+// What a trace can be written as: a table with name, suffix, help and writer. Every rank gets a file of its
 // own, except where the output names one file and there is one rank.
 #pragma once
 
@@ -17,6 +17,8 @@ struct TraceFormat {
   std::string_view suffix;  // of each file, with the dot
   std::string_view help;
   std::string (*write)(const ChakraTrace& trace);
+  bool read_back = false;  // as one of a job's traces, which have a prefix in common
+  bool packs = false;      // with gzip, where that is asked for
 };
 std::span<const TraceFormat> trace_formats();
 
@@ -24,7 +26,7 @@ std::span<const TraceFormat> trace_formats();
 const TraceFormat& find_trace_format(const std::string& name, const std::string& path);
 
 // PREFIX.<rank>SUFFIX for every rank, or `path` as it stands for one rank when it ends in the suffix; and
-// PREFIX.communicators.json when there are any. `packed` is for Chakra's own format.
+// PREFIX.communicators.json when there are any. `packed`: with gzip, of formats that pack.
 std::vector<NamedContents> trace_files(const TraceSet& job, const TraceFormat& format,
                                        const std::string& path, bool packed);
 

@@ -5,7 +5,7 @@
 
 #include "collective/algorithm.h"
 #include "cost/cost.h"
-#include "ir/plan.h"
+#include "lower/pipeline_schedule.h"
 #include "network/network.h"
 #include "read/read.h"
 #include "read/study.h"
@@ -69,19 +69,7 @@ std::vector<CatalogueEntry> synthetic() {
 }
 
 std::vector<CatalogueEntry> schedules() {
-  constexpr std::pair<PipelineSchedule, std::string_view> kSchedules[] = {
-      {PipelineSchedule::gpipe, "all forward passes, then all backward passes (Huang et al. 2019)"},
-      {PipelineSchedule::one_f_one_b, "one forward, one backward (Narayanan et al. 2019)"},
-      {PipelineSchedule::interleaved, "1F1B over several model chunks per rank (Narayanan et al. 2021)"},
-      {PipelineSchedule::zb_h1, "zero bubble with the memory of 1F1B (Qi et al. 2023)"},
-      {PipelineSchedule::zb_v, "zero bubble, two chunks per rank in a V (Qi et al. 2023, 2024)"},
-      {PipelineSchedule::dualpipe, "two directions, two copies of the weights (DeepSeek-AI 2024)"},
-      {PipelineSchedule::pipedream_2bw, "asynchronous, two weight versions (Narayanan et al. 2021)"},
-  };
-  std::vector<CatalogueEntry> entries;
-  for (const auto& [schedule, help] : kSchedules)
-    entries.push_back({std::string(name_of(schedule)), std::string(help), {}});
-  return entries;
+  return components(pipeline_schedules());
 }
 
 std::vector<CatalogueEntry> formats() {

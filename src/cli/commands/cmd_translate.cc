@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -46,8 +45,7 @@ class TranslateCommand final : public Command {
         ->required();
     app.add_option(
            "--to", format_,
-           "format, whatever the suffix: astra-text, json, csv of a workload; chakra, chakra-json, dot, "
-           "graphml, svg of traces; chrome of a log")
+           "format of a workload or of traces, whatever the suffix (armilla list formats); chrome of a log")
         ->type_name("FORMAT");
     app.add_option(
            "--synthetic", synthetic_,
@@ -92,20 +90,11 @@ class TranslateCommand final : public Command {
     if (input_.empty())
       throw Error("INPUT", "nothing to translate",
                   "give a model, a file or a prefix of traces, or --synthetic");
-    const InputKind kind = input_kind(input_);
-    switch (kind) {
-      case InputKind::model:
-        return translate_model(session);
-      case InputKind::issue_log:
-        return write_timeline(session);
-      case InputKind::astra_text:
-        if (wants_workload()) return rewrite_workload(session);
-        break;
-      default:
-        break;
-    }
+    const TraceReader* const reader = find_trace_reader(input_);
+    if (reader == nullptr) return is_issue_log(input_) ? write_timeline(session) : translate_model(session);
+    if (reader->kind == FileKind::astra_text && wants_workload()) return rewrite_workload(session);
     const ConvertOptions options = traces_.options(options_.npus);
-    ConvertInput input = read_convert_input(input_, kind, options);
+    ConvertInput input = reader->read(input_, options);
     traces_.change(input, options);
     write_traces(session, input);
   }

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "cli/flags/model_flags.h"
-#include "lower/plan_places.h"
+#include "lower/resolve_plan.h"
 #include "read/read.h"
 #include "read/study.h"
 #include "zoo/namesake.h"
@@ -53,7 +53,7 @@ constexpr std::array kStudyFlags = {
     StudyFlag{"--etp", "plan.expert_tensor", "N", "tensor parallelism of the experts (default: --tp)"},
     StudyFlag{"--vpp", "plan.virtual_stages", "N", "model chunks per pipeline rank (default 1)"},
     StudyFlag{"--schedule", "plan.schedule", "NAME",
-              "of the pipeline: gpipe, 1f1b, interleaved, zb-h1, zb-v, dualpipe or pipedream-2bw"},
+              "order of micro-batches in the pipeline (armilla list schedules)"},
     StudyFlag{"--stage-blocks", "plan.stage_blocks", "N,N,...",
               "blocks of every stage, or 'balanced' by cost (default: even)", Value::list},
     StudyFlag{"--rank-order", "plan.order", "AXES",
@@ -266,7 +266,7 @@ Error StudyFlags::as_typed(const Error& error) const {
   const bool flags_alone = where == kWholePlan && message.starts_with("--");  // "plan: --ranks 1000000000"
   if (flags_alone || (whole && (said == 0 || flag_and_value)))
     where.resize(last == std::string::npos ? 0 : last);
-  return Error(where, message, as_typed(error.hint));
+  return Error(where, message, as_typed(error.hint), error.keys);
 }
 
 std::string hidden_by_machine(const Config& config) {

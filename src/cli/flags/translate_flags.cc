@@ -37,7 +37,7 @@ void scale(ConvertInput& input, const std::string& scale, const std::string& rep
 void merge(ConvertInput& input, const std::vector<std::string>& others, const ConvertOptions& options) {
   std::vector<ConvertInput> parts;
   for (const std::string& path : others) {
-    parts.push_back(read_convert_input(path, input_kind(path), options));
+    parts.push_back(read_convert_input(path, options));
     if (parts.back().job.ranks.size() != input.job.ranks.size())
       throw Error("--merge " + path, fmt::format("has traces of {} ranks, not of {}",
                                                  parts.back().job.ranks.size(), input.job.ranks.size()));

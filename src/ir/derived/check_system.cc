@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ir/issued.h"
 
 namespace armilla {
 namespace {
@@ -21,11 +22,10 @@ class Checker {
       : system_(system), graph_(graph), files_(files), checked_(graph.collectives.size()) {}
 
   void check(std::uint32_t program) {
-    const Program& nodes = graph_.programs[program];
-    for (std::uint32_t node = 0; node < nodes.size(); ++node) {
-      const NodeKind kind = nodes.kind[node];
-      if (kind == NodeKind::collective) check_collective(program, node);
-      const bool memory = kind == NodeKind::memory_load || kind == NodeKind::memory_store;
+    for (const IssuedItem& item : issued_by(graph_.programs[program]).items) {
+      const std::uint32_t node = item.first_node;
+      if (item.kind == NodeKind::collective) check_collective(program, node);
+      const bool memory = item.kind == NodeKind::memory_load || item.kind == NodeKind::memory_store;
       if (memory && system_.remote_memory.kind == RemoteMemoryKind::none) {
         throw Error(files_.remote_memory,
                     fmt::format("there is no remote memory, but {} uses some", place(program, node)),

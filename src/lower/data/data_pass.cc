@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/tensor.h"
+#include "lower/pipeline_schedule.h"
 
 namespace armilla {
 namespace {
@@ -33,13 +34,13 @@ DataPass::DataPass(const ShardedModel& model, const std::vector<RoleChunk>& chun
       plan_(plan),
       tables_(tables),
       writer_(writer),
-      asynchronous_(plan.schedule == PipelineSchedule::pipedream_2bw),
+      asynchronous_(!schedule_of(plan).flushes),
       host_bandwidth_(host_bandwidth),
       tied_(std::move(weights.tied)),
       partial_(weights.partial),
       ready_(static_cast<std::size_t>(iterations)) {
-  delay_ = asynchronous_ ? 2 : 1;
-  serial_ = asynchronous_ || plan.schedule == PipelineSchedule::dualpipe;
+  delay_ = schedule_of(plan).weight_versions;
+  serial_ = asynchronous_ || schedule_of(plan).overlaps_passes;
   for (const RoleChunk& chunk : chunks) blocks_.emplace_back(chunk.shapes.size());
   for (const WeightBucket& bucket : weights.buckets) make_bucket(bucket);
   if (plan.zero_stage != 3) return;
@@ -78,8 +79,8 @@ void DataPass::make_bucket(const WeightBucket& weights) {
   }
   bucket.optimizer = tables_.work(optimizer_work(weights, bucket.ways, plan_));
   const BlockPlace& last = weights.blocks.back();
-  const auto layer =
-      static_cast<std::int32_t>(chunks_[static_cast<std::size_t>(last.chunk)].first_block + last.block);
+  const std::int32_t layer =
+      chunks_[static_cast<std::size_t>(last.chunk)].layers[static_cast<std::size_t>(last.block)];
   bucket.exchange_label = {Phase::gradient_exchange,
                            tables_.name(fmt::format("gradient bucket {}", bucket.number)), layer};
   bucket.gather_label = {Phase::optimizer, tables_.name(fmt::format("parameters, bucket {}", bucket.number)),
@@ -107,8 +108,7 @@ void DataPass::make_gathers(const ShardedModel& model, const RoleChunk& chunk, s
       if (bytes.value == 0 || group_size(plan_, over) <= 1) continue;
       const std::uint32_t call =
           tables_.collective({CollectiveKind::all_gather, bytes, tables_.gather_family(over)});
-      const auto layer = static_cast<std::int32_t>(chunk.first_block + static_cast<std::int64_t>(b));
-      block.gathers.push_back({{Phase::forward, tables_.name("gather weights"), layer}, call});
+      block.gathers.push_back({{Phase::forward, tables_.name("gather weights"), chunk.layers[b]}, call});
     }
   }
 }
@@ -287,7 +287,7 @@ void DataPass::exchange_partial(std::vector<std::uint32_t>& ends) {
 void DataPass::exchange_tied() {
   for (const TiedWeight& weight : tied_) {
     // Two copies that are each other's mirrors have been summed.
-    if (plan_.schedule == PipelineSchedule::dualpipe && weight.holders.size() == 2) continue;
+    if (group_size(plan_, GroupAxis::mirror) == 2 && weight.holders.size() == 2) continue;
     Bytes bytes = size_of(weight.elements, gradient_type(plan_), "gradients");
     if (plan_.zero_stage >= 2) bytes = shard_of(bytes, group_size(plan_, GroupAxis::data));
     std::vector<std::uint32_t> waits;

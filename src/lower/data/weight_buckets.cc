@@ -110,6 +110,20 @@ class BucketBuilder {
 
 }  // namespace
 
+RoleChunk role_chunk(const ShardedModel& model, const Plan& plan, const StageCut& stages,
+                     const PipelineChunk& held) {
+  RoleChunk chunk;
+  chunk.chain = held.chain;
+  chunk.stage = held.stage;
+  chunk.first_block = stages.first[static_cast<std::size_t>(held.stage)];
+  chunk.shapes = stage_shapes(model, plan, stages, held.stage);
+  for (std::size_t b = 0; b < chunk.shapes.size(); ++b) {
+    const auto block = static_cast<std::size_t>(chunk.first_block) + b;
+    chunk.layers.push_back(model.layers.empty() ? static_cast<std::int32_t>(block) : model.layers[block]);
+  }
+  return chunk;
+}
+
 RoleWeights role_weights(const ShardedModel& model, const std::vector<RoleChunk>& chunks,
                          const std::vector<std::int32_t>& chunk_order,
                          const std::vector<std::vector<std::int64_t>>& holders, const Plan& plan) {

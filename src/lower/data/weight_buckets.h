@@ -13,6 +13,7 @@
 
 #include "base/units.h"
 #include "ir/plan.h"
+#include "lower/hybrid.h"
 #include "lower/sharded_model.h"
 
 namespace armilla {
@@ -22,7 +23,11 @@ struct RoleChunk {
   std::int32_t chain = 0, stage = 0;
   std::int64_t first_block = 0;       // into ShardedModel::blocks
   std::vector<std::uint32_t> shapes;  // per block of the chunk
+  std::vector<std::int32_t> layers;   // likewise, into Graph::layers
 };
+
+RoleChunk role_chunk(const ShardedModel& model, const Plan& plan, const StageCut& stages,
+                     const PipelineChunk& held);
 
 // A block of a chunk, both counted on this rank.
 struct BlockPlace {

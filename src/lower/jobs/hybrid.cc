@@ -22,7 +22,8 @@ constexpr std::int64_t kMostNodes = 50'000'000;
 [[noreturn]] void refuse_size(const Plan& plan, const std::string& nodes) {
   throw Error(
       "plan", fmt::format("the execution graph would have {} nodes", nodes),
-      fmt::format("use fewer than {} micro-batches; the limit is {} nodes", plan.micro_batches, kMostNodes));
+      fmt::format("use fewer than {} micro-batches; the limit is {} nodes", plan.micro_batches, kMostNodes),
+      micro_batch_keys());
 }
 
 // Schedules are made before nodes can be counted: so many slots must not exceed the limit either.
@@ -114,7 +115,11 @@ LoweredJob lower_sharded(std::vector<ShardedModel> sharded, const Plan& plan, st
   stage_job.holders = tied_holders(job.sharded[0], stage_job);
   Graph& graph = job.graph;
   graph.ranks = plan.ranks;
-  for (const ShardedBlock& block : job.sharded[0].blocks) graph.layers.push_back(block.name);
+  const ShardedModel& any = job.sharded[0];
+  for (std::size_t b = 0; b < any.blocks.size(); ++b) {
+    const bool goes_on = !any.layers.empty() && b > 0 && any.layers[b] == any.layers[b - 1];
+    if (!goes_on) graph.layers.push_back(any.blocks[b].name);
+  }
 
   JobTables tables(graph, plan);
   std::vector<TemplateCache> templates;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "lower/pipeline_schedule.h"
 #include "lower/plan/rank_grid.h"
 #include "lower/shard/expert_load.h"
 
@@ -110,7 +111,7 @@ std::int64_t group_size(const Plan& plan, GroupAxis axis) {
     case GroupAxis::replicate:
       return plan.hybrid_shard == 0 ? 1 : plan.data() * plan.context / plan.hybrid_shard;
     case GroupAxis::mirror:
-      return plan.schedule == PipelineSchedule::dualpipe ? 2 : 1;
+      return schedule_of(plan).chains;
     case GroupAxis::embedding:
       return 0;
   }

@@ -53,10 +53,10 @@ class MomentWriter {
       std::size_t end = i + 1;
       const std::int32_t layer = program_.layer[computations_[i]];
       while (end < computations_.size() && program_.layer[computations_[end]] == layer) ++end;
-      const std::int64_t block = layer - chunk.first_block;
-      const auto of_chunk =
-          static_cast<std::size_t>(forward ? block : static_cast<std::int64_t>(blocks) - 1 - block);
-      const std::size_t until = end == computations_.size() ? blocks : std::min(of_chunk + 1, blocks);
+      const auto [of_layer, after] = std::equal_range(chunk.layers.begin(), chunk.layers.end(), layer);
+      const auto done =
+          static_cast<std::size_t>(forward ? after - chunk.layers.begin() : chunk.layers.end() - of_layer);
+      const std::size_t until = end == computations_.size() ? blocks : done;
       BlockHold hold;
       const std::size_t first = next;
       for (; next < until; ++next) {

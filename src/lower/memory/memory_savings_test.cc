@@ -67,7 +67,7 @@ TEST(MemorySavings, ActivationsOfTwoBlocksStayOnTheDevice) {
   plan.offload_activations = true;
   EXPECT_THAT(options_without_savings(request, transformer("flash"), plan, {}), IsEmpty());
   // B loads everything for W.
-  plan.schedule = PipelineSchedule::zb_h1;
+  plan.schedule = "zb-h1";
   EXPECT_THAT(options_without_savings(request, transformer("flash"), plan, {}),
               ElementsAre(StartsWith("--offload activations saves no memory: the peak is ")));
 }

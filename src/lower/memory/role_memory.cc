@@ -42,7 +42,7 @@ std::int64_t shards(const WeightBucket& bucket, const Plan& plan) {
 void add_states(const RoleParts& parts, const Plan& plan, RoleMemory& memory) {
   const bool narrow = bits_of(weight_type(plan)) < 32;
   const std::int64_t state = 4 * (state_words(plan.optimizer) + (narrow ? 1 : 0));
-  const std::int64_t versions = plan.schedule == PipelineSchedule::pipedream_2bw ? 2 : 1;
+  const std::int64_t versions = schedule_of(plan).weight_versions;
   std::int64_t weights = 0, gradients = 0, optimizer = 0;
   for (const WeightBucket& bucket : parts.weights.buckets) {
     const std::int64_t ways = shards(bucket, plan);
@@ -50,14 +50,16 @@ void add_states(const RoleParts& parts, const Plan& plan, RoleMemory& memory) {
     gradients = add(gradients, rounded_up(bucket.gradients.value, plan.zero_stage >= 2 ? ways : 1));
     optimizer = add(optimizer, checked_multiply(rounded_up(bucket.elements, ways), state, kWhere));
   }
-  memory.use.weights = Bytes(checked_multiply(weights, versions, kWhere));
+  memory.use.weights = Bytes(add(checked_multiply(weights, versions, kWhere), parts.buffers));
   memory.use.gradients = Bytes(gradients);
   (plan.offload_optimizer ? memory.host : memory.use.optimizer) = Bytes(optimizer);
 }
 
-// Two of the largest: one is filled while the other is exchanged.
+// ZeRO-2 and 3: two of the largest, one is filled while the other is exchanged.
 std::int64_t bucket_buffers(const RoleParts& parts, const Plan& plan) {
-  if (plan.zero_stage < 2) return 0;
+  std::int64_t all = 0;
+  for (const WeightBucket& bucket : parts.weights.buckets) all = add(all, bucket.gradients.value);
+  if (plan.zero_stage < 2) return parts.copies_gradients && plan.data() > 1 ? all : 0;
   std::int64_t first = 0, second = 0;
   for (const WeightBucket& bucket : parts.weights.buckets) {
     if (shards(bucket, plan) == 1) continue;
@@ -102,14 +104,12 @@ std::int64_t boundary_buffers(const RoleParts& parts, const Plan& plan) {
 RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const PipelineOrder& order,
                      std::size_t pipeline_rank, const Plan& plan) {
   RoleParts parts;
+  parts.copies_gradients = model.distributed_data_parallel;
   for (const PipelineChunk& held : order.chunks[pipeline_rank]) {
-    RoleChunk& chunk = parts.chunks.emplace_back();
-    chunk.chain = held.chain;
-    chunk.stage = held.stage;
-    chunk.first_block = stages.first[static_cast<std::size_t>(held.stage)];
-    chunk.shapes = stage_shapes(model, plan, stages, held.stage);
+    const RoleChunk& chunk = parts.chunks.emplace_back(role_chunk(model, plan, stages, held));
     parts.activations.push_back(activations_of(model, chunk, order.stages));
     for (const std::uint32_t shape : chunk.shapes) {
+      parts.buffers = add(parts.buffers, model.shapes[shape].buffers.value);
       for (const WeightGroup& group : model.shapes[shape].weights)
         parts.largest_weight = std::max(parts.largest_weight, group.elements);
     }

@@ -19,6 +19,8 @@ struct RoleParts {
   RoleWeights weights;
   std::vector<ChunkActivations> activations;  // per chunk
   std::int64_t largest_weight = 0;            // elements
+  std::int64_t buffers = 0;                   // bytes that are not trained
+  bool copies_gradients = false;              // into the buckets
 };
 
 RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const PipelineOrder& order,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lower/pipeline_schedule.h"
+
 namespace armilla {
 namespace {
 
@@ -111,7 +113,7 @@ class TemplateBuilder {
 
   // Passes that run beside each other must not wait for each other in one communicator.
   std::uint32_t family_of(const PassStep& step) {
-    const bool own = plan_.schedule == PipelineSchedule::dualpipe && role_ != PassRole::forward;
+    const bool own = schedule_of(plan_).overlaps_passes && role_ != PassRole::forward;
     return own ? tables_.backward_family(step.axis) : tables_.family(step.axis);
   }
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -66,14 +67,10 @@ class SlotBuilder {
   std::vector<PipelineSlot> slots_;
 };
 
-// The slots of pipeline rank `rank` of `ranks` for one flush; lower/pipeline_schedule.h has their sources.
-std::vector<PipelineSlot> gpipe_slots(std::int32_t micro_batches);
-std::vector<PipelineSlot> one_f_one_b_slots(std::int32_t ranks, std::int32_t rank,
-                                            std::int32_t micro_batches);
-std::vector<PipelineSlot> interleaved_slots(std::int32_t ranks, std::int32_t rank, std::int32_t chunks,
-                                            std::int32_t micro_batches);
-std::vector<PipelineSlot> zb_h1_slots(std::int32_t ranks, std::int32_t rank, std::int32_t micro_batches);
-std::vector<PipelineSlot> zb_v_slots(std::int32_t ranks, std::int32_t rank, std::int32_t micro_batches);
-std::vector<PipelineSlot> dualpipe_slots(std::int32_t ranks, std::int32_t rank, std::int32_t micro_batches);
+// What several schedules share: stages dealt to the ranks in turn, and the check that a rank has one.
+std::vector<PipelineChunk> round_robin_chunks(const Plan& plan, std::int32_t rank);
+void require_one_chunk(const Plan& plan, const std::string& where);
+// For checks: "a and b" or "b", multiples of `unit` around `value`, from `least` on.
+std::string nearest_multiples(std::int64_t unit, std::int64_t value, std::int64_t least);
 
 }  // namespace armilla

@@ -1,11 +1,40 @@
+// DualPipe: two copies of the model in opposite directions, each with half of the micro-batches; a forward pass
+// hides the communication of the backward pass beside it (DeepSeek-AI 2024, section 3.2.1 and figure 5). p even,
+// micro-batches even and at least 2p. Idles for (p/2 - 1)(F&B + B - 3W), F&B being such a pair, for F = W = B / 2
+// and the middle ranks.
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "lower/pipeline/pipeline_builder.h"
 
 namespace armilla {
 
-// The eight steps of DeepSeek's dualpipe.py (github.com/deepseek-ai/DualPipe). "Near" is the chain that
-// starts on this rank's half of the pipeline, "far" the other; `depth` is the distance from the nearer end.
-// Chunk 0 belongs to chain 0 and to the first half of the micro-batches.
-std::vector<PipelineSlot> dualpipe_slots(std::int32_t ranks, std::int32_t rank, std::int32_t micro_batches) {
+void check_dualpipe(const Plan& plan, const std::string& where) {
+  require_one_chunk(plan, where);
+  const std::int64_t p = plan.pipeline, m = plan.micro_batches;
+  if (p % 2 != 0) {
+    throw Error(where, fmt::format("plan.schedule {} with plan.pipeline {}", plan.schedule, p),
+                fmt::format("it runs from both ends: plan.pipeline could be {}", nearest_multiples(2, p, 2)),
+                {"plan.pipeline", "plan.schedule"});
+  }
+  if (m % 2 == 0 && m >= 2 * p) return;
+  throw Error(
+      where,
+      fmt::format("plan.schedule {} with plan.micro_batches {} and plan.pipeline {}", plan.schedule, m, p),
+      fmt::format("it needs an even number, at least {}: plan.micro_batches could be {}", 2 * p,
+                  nearest_multiples(2, m, 2 * p)),
+      micro_batch_keys({"plan.schedule", "plan.pipeline"}));
+}
+
+std::vector<PipelineChunk> dualpipe_chunks(const Plan& plan, std::int32_t rank) {
+  return {{0, rank}, {1, static_cast<std::int32_t>(plan.pipeline) - 1 - rank}};
+}
+
+// The eight steps of DeepSeek's dualpipe.py (github.com/deepseek-ai/DualPipe). "Near" is the chain that starts on
+// this rank's half of the pipeline, "far" the other; `depth` is the distance from the nearer end. Chunk 0 belongs
+// to chain 0 and to the first half of the micro-batches.
+std::vector<PipelineSlot> dualpipe_slots(const Plan& plan, std::int32_t rank, std::int32_t micro_batches) {
+  const auto ranks = static_cast<std::int32_t>(plan.pipeline);
   const std::int32_t half = ranks / 2, each = micro_batches / 2;
   const std::int32_t depth = std::min(rank, ranks - 1 - rank);
   const std::int32_t near = rank < half ? 0 : 1, far = 1 - near;

@@ -12,7 +12,7 @@ namespace {
 using testing::Each;
 using testing::Le;
 
-Plan plan_of(PipelineSchedule schedule, std::int64_t p, std::int64_t m, std::int64_t v = 1) {
+Plan plan_of(std::string_view schedule, std::int64_t p, std::int64_t m, std::int64_t v = 1) {
   Plan plan;
   plan.schedule = schedule;
   plan.ranks = plan.pipeline = p;
@@ -39,18 +39,14 @@ std::string text_of(const PipelineOrder& order, std::size_t rank) {
   return text;
 }
 
-constexpr PipelineSchedule kAll[] = {PipelineSchedule::gpipe,        PipelineSchedule::one_f_one_b,
-                                     PipelineSchedule::interleaved,  PipelineSchedule::zb_h1,
-                                     PipelineSchedule::zb_v,         PipelineSchedule::dualpipe,
-                                     PipelineSchedule::pipedream_2bw};
-
 bool is_legal(const Plan& plan) {
   return error_of([&] { check_schedule(plan, 1, "plan"); }) == "no error";
 }
 
 TEST(PipelineSchedule, EveryLegalPlanDoesEveryPassOnceAndNeverStalls) {
   int cases = 0;
-  for (const PipelineSchedule schedule : kAll) {
+  for (const PipelineScheduleInfo& info : pipeline_schedules()) {
+    const std::string_view schedule = info.name;
     for (std::int64_t p = 1; p <= 8; ++p) {
       for (std::int64_t m = 1; m <= 24; ++m) {
         for (std::int64_t v = 1; v <= 4; ++v) {
@@ -61,7 +57,7 @@ TEST(PipelineSchedule, EveryLegalPlanDoesEveryPassOnceAndNeverStalls) {
           const PipelineOrder order = pipeline_order(plan, iterations, "plan");
           SchedulePlayer player(order, {});
           const PlayedSchedule run = player.play();
-          ASSERT_EQ(run.fault, "") << name_of(schedule) << " p " << p << " m " << m << " v " << v;
+          ASSERT_EQ(run.fault, "") << schedule << " p " << p << " m " << m << " v " << v;
           // DualPipe has two chains of all stages, each with half of the micro-batches.
           const auto passes = static_cast<std::size_t>(p * v * m * iterations);
           ASSERT_EQ(player.passes(0), passes);
@@ -77,10 +73,9 @@ TEST(PipelineSchedule, EveryLegalPlanDoesEveryPassOnceAndNeverStalls) {
 }
 
 TEST(PipelineSchedule, PlacesAreWhereTheChunksAre) {
-  for (const PipelineSchedule schedule : kAll) {
-    const std::int64_t v = schedule == PipelineSchedule::interleaved ? 3
-                           : schedule == PipelineSchedule::zb_v      ? 2
-                                                                     : 1;
+  for (const PipelineScheduleInfo& info : pipeline_schedules()) {
+    const std::string_view schedule = info.name;
+    const std::int64_t v = schedule == "interleaved" ? 3 : schedule == "zb-v" ? 2 : 1;
     const PipelineOrder order = pipeline_order(plan_of(schedule, 6, 12, v), 1, "plan");
     int places = 0;
     for (std::int32_t chain = 0; chain < order.chains; ++chain) {
@@ -96,7 +91,7 @@ TEST(PipelineSchedule, PlacesAreWhereTheChunksAre) {
     }
     std::size_t held = 0;
     for (const auto& chunks : order.chunks) held += chunks.size();
-    EXPECT_EQ(static_cast<std::size_t>(places), held) << name_of(schedule);
+    EXPECT_EQ(static_cast<std::size_t>(places), held) << schedule;
   }
 }
 
@@ -107,11 +102,11 @@ TEST(PipelineSchedule, BubblesOfFlushingSchedulesEqualTheFormulas) {
   for (std::int64_t p = 1; p <= 8; ++p) {
     for (std::int64_t m = 1; m <= 24; ++m) {
       const std::int64_t bubble = (p - 1) * (3 + 4 + 2);
-      EXPECT_THAT(played(plan_of(PipelineSchedule::gpipe, p, m), times).idle, Each(bubble));
-      EXPECT_THAT(played(plan_of(PipelineSchedule::one_f_one_b, p, m), times).idle, Each(bubble));
+      EXPECT_THAT(played(plan_of("gpipe", p, m), times).idle, Each(bubble));
+      EXPECT_THAT(played(plan_of("1f1b", p, m), times).idle, Each(bubble));
       for (std::int64_t v = 2; v <= 4 && m % p == 0; ++v) {
         // A chunk is 1 / v of a stage, and takes `times`.
-        EXPECT_THAT(played(plan_of(PipelineSchedule::interleaved, p, m, v), times).idle, Each(bubble));
+        EXPECT_THAT(played(plan_of("interleaved", p, m, v), times).idle, Each(bubble));
       }
     }
   }
@@ -123,8 +118,7 @@ TEST(PipelineSchedule, ZeroBubbleH1IdlesAsPublished) {
     for (std::int64_t p = 1; p <= 8; ++p) {
       for (std::int64_t m = p; m <= 24; ++m) {
         const std::int64_t bubble = (p - 1) * (times.forward + times.input_gradient - times.weight_gradient);
-        EXPECT_THAT(played(plan_of(PipelineSchedule::zb_h1, p, m), times).idle, Each(bubble))
-            << "p " << p << " m " << m;
+        EXPECT_THAT(played(plan_of("zb-h1", p, m), times).idle, Each(bubble)) << "p " << p << " m " << m;
       }
     }
   }
@@ -135,7 +129,7 @@ TEST(PipelineSchedule, ZeroBubbleH1IdlesAsPublished) {
 TEST(PipelineSchedule, ZeroBubbleVNeverWaitsOnceStarted) {
   for (std::int64_t p = 1; p <= 8; ++p) {
     for (std::int64_t m = 2 * p - 1; m <= 24; ++m) {
-      const PlayedSchedule run = played(plan_of(PipelineSchedule::zb_v, p, m, 2));
+      const PlayedSchedule run = played(plan_of("zb-v", p, m, 2));
       for (std::size_t rank = 0; rank < static_cast<std::size_t>(p); ++rank) {
         EXPECT_EQ(run.start[rank], static_cast<std::int64_t>(rank));
         EXPECT_EQ(run.end[rank] - run.start[rank], 6 * m) << "p " << p << " m " << m << " rank " << rank;
@@ -149,7 +143,7 @@ TEST(PipelineSchedule, ZeroBubbleVNeverWaitsOnceStarted) {
 // other times ranks wait for each other elsewhere, and less.
 TEST(PipelineSchedule, DualPipeIdlesAsPublished) {
   const auto idle = [](std::int64_t p, std::int64_t m, SlotTimes times) {
-    return played(plan_of(PipelineSchedule::dualpipe, p, m), times).idle;
+    return played(plan_of("dualpipe", p, m), times).idle;
   };
   for (std::int64_t p = 2; p <= 8; p += 2) {
     for (std::int64_t m = 2 * p; m <= 24; m += 2) {
@@ -164,11 +158,11 @@ TEST(PipelineSchedule, DualPipeIdlesAsPublished) {
 
 TEST(PipelineSchedule, TwoBufferedWeightsLeaveNoBubbleBetweenIterations) {
   for (std::int64_t p = 1; p <= 8; ++p) {
-    const Plan plan = plan_of(PipelineSchedule::pipedream_2bw, p, 2 * p);
+    const Plan plan = plan_of("pipedream-2bw", p, 2 * p);
     const std::int64_t one = played(plan, {}, 1).makespan, four = played(plan, {}, 4).makespan;
     EXPECT_EQ(four - one, 3 * (2 * p) * 3);
     // With a flush every iteration has its bubble.
-    const Plan flushed = plan_of(PipelineSchedule::one_f_one_b, p, 2 * p);
+    const Plan flushed = plan_of("1f1b", p, 2 * p);
     EXPECT_GE(played(flushed, {}, 4).makespan - played(flushed, {}, 1).makespan, 3 * (2 * p) * 3);
   }
 }
@@ -180,97 +174,92 @@ TEST(PipelineSchedule, PassesInFlightEqualThePapers) {
     for (std::int64_t m = 1; m <= 24; ++m) {
       std::vector<std::int64_t> expected;
       for (std::int64_t rank = 0; rank < p; ++rank) expected.push_back(std::min(p - rank, m));
-      for (const auto schedule : {PipelineSchedule::one_f_one_b, PipelineSchedule::zb_h1})
+      for (const auto schedule : {"1f1b", "zb-h1"})
         EXPECT_EQ(most_in_flight(pipeline_order(plan_of(schedule, p, m), 1, "plan")), expected);
-      EXPECT_THAT(most_in_flight(pipeline_order(plan_of(PipelineSchedule::gpipe, p, m), 1, "plan")), Each(m));
+      EXPECT_THAT(most_in_flight(pipeline_order(plan_of("gpipe", p, m), 1, "plan")), Each(m));
       if (m >= 2 * p - 1) {
-        EXPECT_THAT(most_in_flight(pipeline_order(plan_of(PipelineSchedule::zb_v, p, m, 2), 1, "plan")),
-                    Each(2 * p));
+        EXPECT_THAT(most_in_flight(pipeline_order(plan_of("zb-v", p, m, 2), 1, "plan")), Each(2 * p));
       }
       for (std::int64_t v = 2; v <= 4 && m % p == 0; ++v) {
         std::vector<std::int64_t> passes;
         for (std::int64_t rank = 0; rank < p; ++rank)
           passes.push_back(std::min(2 * (p - rank - 1) + (v - 1) * p + 1, m * v));
-        EXPECT_EQ(most_in_flight(pipeline_order(plan_of(PipelineSchedule::interleaved, p, m, v), 1, "plan")),
-                  passes);
+        EXPECT_EQ(most_in_flight(pipeline_order(plan_of("interleaved", p, m, v), 1, "plan")), passes);
       }
       if (p % 2 == 0 && m % 2 == 0 && m >= 2 * p) {
-        EXPECT_THAT(most_in_flight(pipeline_order(plan_of(PipelineSchedule::dualpipe, p, m), 1, "plan")),
-                    Each(p + 1));
+        EXPECT_THAT(most_in_flight(pipeline_order(plan_of("dualpipe", p, m), 1, "plan")), Each(p + 1));
       }
     }
   }
 }
 
 TEST(PipelineSchedule, OrdersAreThoseOfTheFigures) {
-  const auto order = [](PipelineSchedule schedule, std::int64_t p, std::int64_t m, std::int64_t v = 1) {
+  const auto order = [](std::string_view schedule, std::int64_t p, std::int64_t m, std::int64_t v = 1) {
     return pipeline_order(plan_of(schedule, p, m, v), 1, "plan");
   };
   // Huang et al. 2019, figure 2c.
-  EXPECT_EQ(text_of(order(PipelineSchedule::gpipe, 4, 4), 2), "F0 F1 F2 F3 D3 D2 D1 D0");
+  EXPECT_EQ(text_of(order("gpipe", 4, 4), 2), "F0 F1 F2 F3 D3 D2 D1 D0");
   // Narayanan et al. 2021, figure 4, top and bottom (device 1).
-  EXPECT_EQ(text_of(order(PipelineSchedule::one_f_one_b, 4, 8), 0),
-            "F0 F1 F2 F3 D0 F4 D1 F5 D2 F6 D3 F7 D4 D5 D6 D7");
-  EXPECT_EQ(text_of(order(PipelineSchedule::interleaved, 4, 4, 2), 0),
+  EXPECT_EQ(text_of(order("1f1b", 4, 8), 0), "F0 F1 F2 F3 D0 F4 D1 F5 D2 F6 D3 F7 D4 D5 D6 D7");
+  EXPECT_EQ(text_of(order("interleaved", 4, 4, 2), 0),
             "F0.0 F0.1 F0.2 F0.3 F1.0 F1.1 F1.2 F1.3 D1.0 D1.1 D1.2 D1.3 D0.0 D0.1 D0.2 D0.3");
   // The last device begins its backward passes after p (v - 1) + 1 forward ones.
-  EXPECT_EQ(text_of(order(PipelineSchedule::interleaved, 2, 4, 2), 1),
+  EXPECT_EQ(text_of(order("interleaved", 2, 4, 2), 1),
             "F0.0 F0.1 F1.0 D1.0 F1.1 D1.1 F0.2 D0.0 F0.3 D0.1 F1.2 D1.2 F1.3 D1.3 D0.2 D0.3");
   // Qi et al. 2023, figure 3: the first and the last device.
-  EXPECT_EQ(text_of(order(PipelineSchedule::zb_h1, 3, 4), 0), "F0 F1 F2 B0 W0 F3 B1 W1 B2 W2 B3 W3");
-  EXPECT_EQ(text_of(order(PipelineSchedule::zb_h1, 3, 4), 2), "F0 B0 F1 B1 F2 B2 W0 F3 B3 W1 W2 W3");
-  EXPECT_EQ(text_of(order(PipelineSchedule::dualpipe, 2, 4), 0),
-            "F0.0 F1.2 F0.1 D1.2 F1.3+D0.0 D1.3 B0.1 W0.1");
+  EXPECT_EQ(text_of(order("zb-h1", 3, 4), 0), "F0 F1 F2 B0 W0 F3 B1 W1 B2 W2 B3 W3");
+  EXPECT_EQ(text_of(order("zb-h1", 3, 4), 2), "F0 B0 F1 B1 F2 B2 W0 F3 B3 W1 W2 W3");
+  EXPECT_EQ(text_of(order("dualpipe", 2, 4), 0), "F0.0 F1.2 F0.1 D1.2 F1.3+D0.0 D1.3 B0.1 W0.1");
 }
 
 TEST(PipelineSchedule, IterationsGoOnCounting) {
-  const PipelineOrder order = pipeline_order(plan_of(PipelineSchedule::one_f_one_b, 2, 2), 2, "plan");
+  const PipelineOrder order = pipeline_order(plan_of("1f1b", 2, 2), 2, "plan");
   EXPECT_EQ(text_of(order, 0), "F0 F1 D0 D1 F2 F3 D2 D3");
-  const PipelineOrder stream = pipeline_order(plan_of(PipelineSchedule::pipedream_2bw, 2, 2), 2, "plan");
+  const PipelineOrder stream = pipeline_order(plan_of("pipedream-2bw", 2, 2), 2, "plan");
   EXPECT_EQ(text_of(stream, 0), "F0 F1 D0 F2 D1 F3 D2 D3");
 }
 
 TEST(PipelineSchedule, RefusesWhatCannotBeScheduled) {
-  const auto refusal = [](PipelineSchedule schedule, std::int64_t p, std::int64_t m, std::int64_t v) {
+  const auto refusal = [](std::string_view schedule, std::int64_t p, std::int64_t m, std::int64_t v) {
     return error_of([&] { pipeline_order(plan_of(schedule, p, m, v), 1, "plan"); });
   };
-  EXPECT_EQ(refusal(PipelineSchedule::interleaved, 4, 8, 1),
+  EXPECT_EQ(refusal("interleaved", 4, 8, 1),
             "plan: plan.schedule interleaved with plan.virtual_stages 1\n"
             "  hint: it needs several model chunks per rank: plan.virtual_stages 2, or plan.schedule 1f1b");
-  EXPECT_EQ(refusal(PipelineSchedule::interleaved, 8, 20, 2),
+  EXPECT_EQ(refusal("interleaved", 8, 20, 2),
             "plan: plan.schedule interleaved takes micro-batches in groups of plan.pipeline 8, and 20 is no "
             "multiple of it\n"
             "  hint: plan.micro_batches could be 16 or 24");
-  EXPECT_EQ(refusal(PipelineSchedule::gpipe, 4, 8, 2),
+  EXPECT_EQ(refusal("gpipe", 4, 8, 2),
             "plan: plan.schedule gpipe with plan.virtual_stages 2\n"
             "  hint: it has one model chunk per rank: plan.virtual_stages 1, or plan.schedule interleaved");
-  EXPECT_EQ(refusal(PipelineSchedule::zb_v, 4, 8, 3),
+  EXPECT_EQ(refusal("zb-v", 4, 8, 3),
             "plan: plan.schedule zb-v with plan.virtual_stages 3\n"
             "  hint: it has two model chunks per rank: plan.virtual_stages 2");
-  EXPECT_EQ(refusal(PipelineSchedule::dualpipe, 3, 8, 1),
+  EXPECT_EQ(refusal("dualpipe", 3, 8, 1),
             "plan: plan.schedule dualpipe with plan.pipeline 3\n"
             "  hint: it runs from both ends: plan.pipeline could be 2 or 4");
-  EXPECT_EQ(refusal(PipelineSchedule::dualpipe, 1, 8, 1),
+  EXPECT_EQ(refusal("dualpipe", 1, 8, 1),
             "plan: plan.schedule dualpipe with plan.pipeline 1\n"
             "  hint: it runs from both ends: plan.pipeline could be 2");
-  EXPECT_EQ(refusal(PipelineSchedule::dualpipe, 4, 6, 1),
+  EXPECT_EQ(refusal("dualpipe", 4, 6, 1),
             "plan: plan.schedule dualpipe with plan.micro_batches 6 and plan.pipeline 4\n"
             "  hint: it needs an even number, at least 8: plan.micro_batches could be 8");
-  EXPECT_EQ(refusal(PipelineSchedule::dualpipe, 4, 9, 1),
+  EXPECT_EQ(refusal("dualpipe", 4, 9, 1),
             "plan: plan.schedule dualpipe with plan.micro_batches 9 and plan.pipeline 4\n"
             "  hint: it needs an even number, at least 8: plan.micro_batches could be 8 or 10");
   EXPECT_EQ(
-      refusal(PipelineSchedule::pipedream_2bw, 4, 2, 1),
+      refusal("pipedream-2bw", 4, 2, 1),
       "plan: plan.schedule pipedream-2bw with plan.micro_batches 2 and plan.pipeline 4\n"
       "  hint: two versions of the weights need at least as many micro-batches as stages: plan.micro_batches "
       "could be 4");
-  EXPECT_EQ(refusal(PipelineSchedule::one_f_one_b, 4, 1'000'000'000'000, 1),
+  EXPECT_EQ(refusal("1f1b", 4, 1'000'000'000'000, 1),
             "plan: plan.micro_batches 1000000000000 x plan.pipeline 4 x plan.virtual_stages 1 x 1 iteration "
             "are too "
             "many to schedule\n"
             "  hint: a schedule is limited to 16777216 passes");
   EXPECT_EQ(
-      refusal(PipelineSchedule::zb_v, 8192, 1, 2),
+      refusal("zb-v", 8192, 1, 2),
       "plan: plan.micro_batches 1 x plan.pipeline 8192 x plan.virtual_stages 2 x 1 iteration are too many to "
       "schedule\n"
       "  hint: a schedule is limited to 16777216 passes");

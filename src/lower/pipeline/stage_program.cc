@@ -47,7 +47,7 @@ class StageEmitter {
       : model_(model),
         job_(job),
         plan_(job.plan),
-        overlaps_(job.plan.schedule == PipelineSchedule::dualpipe),
+        overlaps_(schedule_of(job.plan).overlaps_passes),
         chunks_(chunks),
         rank_(rank),
         templates_(templates),
@@ -197,7 +197,7 @@ class StageEmitter {
       const BlockTemplates& templates = templates_.of(chunk.shapes[static_cast<std::size_t>(block)]);
       SlotPass pass;
       pass.place = {slot.chunk, block};
-      pass.layer = static_cast<std::int32_t>(chunk.first_block + block);
+      pass.layer = chunk.layers[static_cast<std::size_t>(block)];
       pass.forward = forward;
       pass.needs_weights = slot.action != PipelineAction::weight_gradient;
       const bool repeats = !templates.recompute.steps.empty();
@@ -408,10 +408,8 @@ class StageEmitter {
 std::vector<RoleChunk> role_chunks(const ShardedModel& model, const StageJob& job,
                                    std::int64_t pipeline_rank) {
   std::vector<RoleChunk> chunks;
-  for (const PipelineChunk& chunk : job.order.chunks[static_cast<std::size_t>(pipeline_rank)]) {
-    chunks.push_back({chunk.chain, chunk.stage, job.stages.first[static_cast<std::size_t>(chunk.stage)],
-                      stage_shapes(model, job.plan, job.stages, chunk.stage)});
-  }
+  for (const PipelineChunk& chunk : job.order.chunks[static_cast<std::size_t>(pipeline_rank)])
+    chunks.push_back(role_chunk(model, job.plan, job.stages, chunk));
   return chunks;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/nearest_divisor.h"
@@ -18,7 +19,8 @@ void require_divisor(std::string_view name, std::int64_t degree, std::string_vie
   if (whole == 0 || whole % degree == 0) return;
   const std::int64_t common = std::gcd(whole, ranks);
   throw Error(where, fmt::format("{} {} does not divide {} {}", name, degree, of, whole),
-              fmt::format("{} could be {}", name, nearest_divisors(common > 1 ? common : whole, degree)));
+              fmt::format("{} could be {}", name, nearest_divisors(common > 1 ? common : whole, degree)),
+              {std::string(name)});
 }
 
 void check_tensor(const Plan& plan, const ModelFacts& facts, const std::string& where) {
@@ -31,7 +33,8 @@ void check_tensor(const Plan& plan, const ModelFacts& facts, const std::string& 
                             plan.tensor, facts.kv_heads),
                 fmt::format("plan.tensor could be {}", plan.tensor < facts.kv_heads
                                                            ? nearest_divisors(facts.kv_heads, plan.tensor)
-                                                           : nearest_multiples(facts.kv_heads, plan.tensor)));
+                                                           : nearest_multiples(facts.kv_heads, plan.tensor)),
+                {"plan.tensor"});
   }
   require_divisor("plan.tensor", plan.tensor, "hidden size", facts.hidden, ranks, where);
   if (facts.experts > 0) {
@@ -52,7 +55,8 @@ void check_sequence(const Plan& plan, const ModelFacts& facts, const std::string
         where,
         fmt::format("{}plan.context {}{} does not divide the sequence of {} tokens", ring ? "twice " : "",
                     plan.context, ring ? " (ring attention)" : "", facts.sequence),
-        fmt::format("model.sequence could be {}", nearest_multiples(pieces, facts.sequence)));
+        fmt::format("model.sequence could be {}", nearest_multiples(pieces, facts.sequence)),
+        {"plan.context"});
   }
   if (plan.context > 1 && !ring && facts.heads > 0 && facts.heads % (plan.tensor * plan.context) != 0) {
     throw Error(where,
@@ -60,7 +64,8 @@ void check_sequence(const Plan& plan, const ModelFacts& facts, const std::string
                             "heads {}",
                             plan.tensor, plan.context, facts.heads),
                 fmt::format("plan.context could be {}, or plan.context_method ring",
-                            nearest_divisors(facts.heads / plan.tensor, plan.context)));
+                            nearest_divisors(facts.heads / plan.tensor, plan.context)),
+                {"plan.context", "plan.context_method", "plan.tensor"});
   }
   const std::int64_t parts = plan.tensor * plan.context;
   if (plan.sequence_parallel && plan.tensor > 1 && facts.sequence % parts != 0) {
@@ -68,7 +73,8 @@ void check_sequence(const Plan& plan, const ModelFacts& facts, const std::string
                 fmt::format("plan.tensor {} x plan.context {} does not divide the sequence of {} "
                             "tokens, as sequence parallelism needs",
                             plan.tensor, plan.context, facts.sequence),
-                fmt::format("model.sequence could be {}", nearest_multiples(parts, facts.sequence)));
+                fmt::format("model.sequence could be {}", nearest_multiples(parts, facts.sequence)),
+                {"plan.tensor", "plan.context"});
   }
 }
 
@@ -79,7 +85,7 @@ void check_experts(const Plan& plan, const ModelFacts& facts, const std::string&
                 plan.expert > 1
                     ? fmt::format("plan.expert {} for a model without experts", plan.expert)
                     : fmt::format("plan.expert_tensor {} for a model without experts", plan.expert_tensor),
-                "leave it out");
+                "leave it out", {plan.expert > 1 ? "plan.expert" : "plan.expert_tensor"});
   }
   require_divisor("plan.expert", plan.expert, "experts", facts.experts,
                   plan.tensor * plan.context * plan.data(), where);
@@ -96,14 +102,17 @@ void check_stages(const Plan& plan, const Model& model, const std::string& where
   if (layers == 0 || plan.pipeline * plan.virtual_stages <= layers) return;
   if (plan.virtual_stages == 1) {
     throw Error(where, fmt::format("plan.pipeline {} for a model of {} blocks", plan.pipeline, layers),
-                fmt::format("plan.pipeline can be at most {}", layers));
+                fmt::format("plan.pipeline can be at most {}", layers), {"plan.pipeline"});
   }
   const std::int64_t most = layers / plan.pipeline;
+  std::vector<std::string> keys = {"plan.virtual_stages", "plan.pipeline"};
+  if (most == 0) std::swap(keys[0], keys[1]);
   throw Error(where,
               fmt::format("plan.pipeline {} x plan.virtual_stages {} = {} stages for a model of {} blocks",
                           plan.pipeline, plan.virtual_stages, plan.pipeline * plan.virtual_stages, layers),
               most > 0 ? fmt::format("plan.virtual_stages can be at most {}", most)
-                       : fmt::format("plan.pipeline can be at most {}", layers));
+                       : fmt::format("plan.pipeline can be at most {}", layers),
+              keys);
 }
 
 }  // namespace

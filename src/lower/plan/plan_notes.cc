@@ -2,9 +2,29 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
+#include "lower/pipeline_schedule.h"
+
 namespace armilla {
+namespace {
+
+// On one rank GPipe still keeps all micro-batches, zero-bubble schedules cut the backward pass, and without a
+// flush iterations overlap.
+bool orders_like_1f1b(const Plan& plan) {
+  if (!schedule_of(plan).flushes) return false;
+  if (plan.virtual_stages > 1) return true;
+  Plan usual = plan;
+  usual.schedule = "1f1b";
+  const std::vector<PipelineSlot> own = pipeline_order(plan, 1, "plan").slots[0];
+  const std::vector<PipelineSlot> other = pipeline_order(usual, 1, "plan").slots[0];
+  return std::equal(own.begin(), own.end(), other.begin(), other.end(), [](const auto& a, const auto& b) {
+    return a.action == b.action && a.micro_batch == b.micro_batch;
+  });
+}
+
+}  // namespace
 
 std::vector<std::string> settings_without_effect(const PlanRequest& request, const Plan& plan,
                                                  const ModelFacts& facts) {
@@ -18,8 +38,9 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(plan.tensor == 1 && plan.sequence_parallel, "sequence_parallel", kTensor);
   note(plan.tensor == 1 && plan.overlap_tensor, "overlap_tensor", kTensor);
   note(plan.context == 1, "context_method", "plan.context is 1");
-  // That of 2BW lets iterations overlap, on one rank, too.
-  note(plan.pipeline == 1 && plan.schedule != PipelineSchedule::pipedream_2bw, "schedule", kPipeline);
+  const bool schedules = request.places.contains("schedule");
+  note(schedules && plan.pipeline == 1 && orders_like_1f1b(plan), "schedule", kPipeline);
+  note(plan.pipeline * plan.virtual_stages == 1, "stage_blocks", kPipeline);
   note(plan.pipeline == 1, "overlap_pipeline", kPipeline);
   note(plan.pipeline == 1 && plan.virtual_stages > 1, "virtual_stages", kPipeline);
   note(plan.recompute == Recompute::selective && facts.heads == 0, "recompute",

@@ -34,6 +34,25 @@ TEST(PlanNotes, NameWhatWasGivenAndChangesNothing) {
   EXPECT_THAT(settings_without_effect(request, plan, facts), IsEmpty());  // switched off where it is idle
 }
 
+// On one rank there is nothing to schedule, but for what stays in memory or runs into the next iteration.
+TEST(PlanNotes, SchedulesOfOneRank) {
+  PlanRequest request;
+  request.places = {{"schedule", "--schedule NAME"}, {"stage_blocks", "--stage-blocks 3"}};
+  const auto notes = [&](std::string_view schedule, std::int64_t micro_batches) {
+    Plan plan;
+    plan.schedule = schedule;
+    plan.micro_batches = micro_batches;
+    return settings_without_effect(request, plan, {});
+  };
+  const std::string schedule = "--schedule NAME has no effect: plan.pipeline is 1";
+  const std::string blocks = "--stage-blocks 3 has no effect: plan.pipeline is 1";
+  EXPECT_THAT(notes("1f1b", 4), ElementsAre(schedule, blocks));
+  EXPECT_THAT(notes("gpipe", 1), ElementsAre(schedule, blocks));
+  EXPECT_THAT(notes("gpipe", 4), ElementsAre(blocks));
+  EXPECT_THAT(notes("zb-h1", 1), ElementsAre(blocks));
+  EXPECT_THAT(notes("pipedream-2bw", 1), ElementsAre(blocks));
+}
+
 TEST(PlanNotes, ASkewOfNoneMakesLoadsEven) {
   PlanRequest request;
   request.places = {{"expert_load", "--expert-load zipf"}, {"expert_skew", "--expert-skew 0"}};

@@ -15,7 +15,6 @@
 #include "base/error.h"
 #include "base/nearest_divisor.h"
 #include "lower/pipeline_schedule.h"
-#include "lower/plan_places.h"
 #include "lower/shard/expert_load.h"
 
 namespace armilla {
@@ -27,9 +26,11 @@ constexpr std::int64_t kMostSamples = std::int64_t{1} << 40;
 constexpr std::int64_t kMicroBatchesPerStage = 4;
 
 void require_positive(const Count& count, std::string_view name, const std::string& where) {
-  if (count && *count < 1) throw Error(where, fmt::format("{} {}", name, *count), "it must be at least 1");
+  if (count && *count < 1)
+    throw Error(where, fmt::format("{} {}", name, *count), "it must be at least 1", {std::string(name)});
   if (count && *count > kMostSamples)
-    throw Error(where, fmt::format("{} {}", name, *count), fmt::format("it can be at most {}", kMostSamples));
+    throw Error(where, fmt::format("{} {}", name, *count), fmt::format("it can be at most {}", kMostSamples),
+                {std::string(name)});
 }
 
 // Degrees and ranks: derives at most one degree, and the ranks where they are not said.
@@ -88,7 +89,7 @@ class Degrees {
     for (const std::int64_t factor : factors) {
       if (factor > kMostRanks / result) {
         throw Error(where_, fmt::format("{} is more than {} ranks", degrees(), kMostRanks),
-                    "give smaller degrees");
+                    "give smaller degrees", keys_of_degrees());
       }
       result *= factor;
     }
@@ -104,6 +105,12 @@ class Degrees {
     return given;
   }
 
+  std::vector<std::string> keys_of_degrees() const {
+    std::vector<std::string> keys;
+    for (const auto& [name, degree] : given_degrees()) keys.emplace_back(name);
+    return keys;
+  }
+
   std::string degrees() const {
     std::string text;
     for (const auto& [name, degree] : given_degrees())
@@ -116,23 +123,26 @@ class Degrees {
     return given_degrees().size() < 2 ? degrees() : fmt::format("{} = {}", degrees(), product);
   }
 
-  // Other ranks, or another value of the one degree that stands in the way.
-  std::string nearest_legal(std::int64_t product) const {
+  // The hint: other ranks, or another value of the one degree that stands in the way.
+  [[noreturn]] void refuse_product(std::int64_t product, const std::string& where,
+                                   const std::string& message) const {
     const std::int64_t unit = *ranks_ > group_ ? std::lcm(product, group_) : product;
     std::string hint = fmt::format("plan.ranks could be {}", nearest_multiples(unit, *ranks_));
+    std::vector<std::string> keys = keys_of_degrees();
     for (const auto& [name, degree] : given_degrees()) {
       const std::int64_t others = product / degree;
       if (*ranks_ % others != 0) continue;
-      return hint + fmt::format(", or {} {}", name, nearest_divisors(*ranks_ / others, degree));
+      hint += fmt::format(", or {} {}", name, nearest_divisors(*ranks_ / others, degree));
+      keys.insert(keys.begin(), std::string(name));
+      break;
     }
-    return hint;
+    throw Error(where, message, hint, keys);
   }
 
   void derive_missing() {
     const std::int64_t known = product();
     if (*ranks_ % known != 0) {
-      throw Error(where_, fmt::format("{} does not divide {} ranks", degrees_and(known), *ranks_),
-                  nearest_legal(known));
+      refuse_product(known, where_, fmt::format("{} does not divide {} ranks", degrees_and(known), *ranks_));
     }
     const std::int64_t rest = *ranks_ / known;
     if (rest == 1) return;
@@ -140,7 +150,7 @@ class Degrees {
       throw Error(where_,
                   fmt::format("{} of {} ranks leaves {} for plan.tensor and plan.pipeline together",
                               degrees(), *ranks_, rest),
-                  "give one of the two");
+                  "give one of the two", keys_of_degrees());
     }
     if (!pipeline_) {
       pipeline_ = rest;
@@ -157,10 +167,9 @@ class Degrees {
     const bool given = ranks_.has_value();
     if (!given) ranks_ = elastic_ ? std::max(devices_, model) : devices_;
     if (*ranks_ % model != 0) {
-      throw Error(given ? ranks_where_ : where_,
-                  fmt::format("{} does not divide {}{}", degrees_and(model), *ranks_,
-                              given ? " ranks" : ", the machine's devices"),
-                  nearest_legal(model));
+      refuse_product(model, given ? ranks_where_ : where_,
+                     fmt::format("{} does not divide {}{}", degrees_and(model), *ranks_,
+                                 given ? " ranks" : ", the machine's devices"));
     }
     data_ = *ranks_ / model;
   }
@@ -170,8 +179,13 @@ class Degrees {
     if (known == *ranks_) return;
     const std::int64_t model = model_product();
     std::string hint = fmt::format("plan.ranks could be {}", known);
-    if (*ranks_ % model == 0) hint += fmt::format(", or plan.data {}", *ranks_ / model);
-    throw Error(where_, fmt::format("{} = {} ranks, but plan.ranks is {}", degrees(), known, *ranks_), hint);
+    std::vector<std::string> keys = keys_of_degrees();
+    if (*ranks_ % model == 0) {
+      hint += fmt::format(", or plan.data {}", *ranks_ / model);
+      keys.insert(keys.begin(), "plan.data");
+    }
+    throw Error(where_, fmt::format("{} = {} ranks, but plan.ranks is {}", degrees(), known, *ranks_), hint,
+                keys);
   }
 
   const std::string& where_;
@@ -189,11 +203,13 @@ std::int64_t share_of_global(std::int64_t global, const Plan& plan, const std::s
   if (plan.is_plain_data_parallel()) {
     throw Error(where,
                 fmt::format("plan.global_batch {} cannot be shared equally by {} ranks", global, replicas),
-                fmt::format("plan.global_batch could be {}", nearest_multiples(replicas, global)));
+                fmt::format("plan.global_batch could be {}", nearest_multiples(replicas, global)),
+                {"plan.global_batch"});
   }
   throw Error(where,
               fmt::format("plan.global_batch {} cannot be shared equally by plan.data {}", global, replicas),
-              fmt::format("plan.global_batch could be {}", nearest_multiples(replicas, global)));
+              fmt::format("plan.global_batch could be {}", nearest_multiples(replicas, global)),
+              {"plan.global_batch"});
 }
 
 // Micro-batches where nothing is said of them: one pass, or enough to fill a pipeline.
@@ -247,7 +263,7 @@ void resolve_batch(const PlanRequest& request, bool described, Plan& plan) {
       throw Error(where,
                   fmt::format("plan.global_batch {} is {} for each of {} replicas, but plan.batch is {}",
                               *request.global_batch, share, plan.data(), *batch),
-                  "give one: of all ranks, or of one");
+                  "give one: of all ranks, or of one", {"plan.global_batch", "plan.batch"});
     }
     batch = share;
   }
@@ -257,20 +273,23 @@ void resolve_batch(const PlanRequest& request, bool described, Plan& plan) {
     throw Error(
         where,
         fmt::format("plan.micro_batch {} does not divide the batch of {} per replica", *size, plan.batch),
-        fmt::format("plan.micro_batch could be {}", nearest_divisors(plan.batch, *size)));
+        fmt::format("plan.micro_batch could be {}", nearest_divisors(plan.batch, *size)),
+        {"plan.micro_batch"});
   }
   if (count && plan.batch % *count != 0) {
     throw Error(
         where,
         fmt::format("plan.micro_batches {} does not divide the batch of {} per replica", *count, plan.batch),
-        fmt::format("plan.micro_batches could be {}", nearest_divisors(plan.batch, *count)));
+        fmt::format("plan.micro_batches could be {}", nearest_divisors(plan.batch, *count)),
+        micro_batch_keys());
   }
   if (size && count && plan.batch / *size != *count) {
     throw Error(where,
                 fmt::format("plan.micro_batch {} x plan.micro_batches {} is not the batch of {} per replica",
                             *size, *count, plan.batch),
                 fmt::format("leave one out: plan.micro_batches {} or plan.micro_batch {}", plan.batch / *size,
-                            plan.batch / *count));
+                            plan.batch / *count),
+                micro_batch_keys());
   }
   if (count) {
     plan.micro_batches = *count;
@@ -287,6 +306,9 @@ void resolve_types(const PlanRequest& request, bool described, Plan& plan) {
     plan.weight_dtype = plan.precision;
     if (narrow) plan.weight_dtype = DType::bf16;
     if (plan.precision == DType::tf32) plan.weight_dtype = DType::fp32;
+    // Autocast computes in another type than it keeps and exchanges.
+    const bool autocast = !described && plan.is_plain_data_parallel();
+    if (autocast && bits_of(plan.precision) < bits_of(DType::fp32)) plan.weight_dtype = DType::fp32;
   }
   if (plan.gradient_dtype == DType::unknown) {
     const bool accumulates = described && (narrow || plan.precision == DType::bf16);
@@ -296,8 +318,13 @@ void resolve_types(const PlanRequest& request, bool described, Plan& plan) {
   plan.optimizer = request.optimizer.value_or(described ? Optimizer::adam : Optimizer::momentum);
 }
 
+struct Advice {
+  std::string hint;  // empty: none
+  std::string key;   // that it changes
+};
+
 // Of a batch that was given, micro-batches must divide it as well as suit the schedule.
-std::string micro_batches_hint(const PlanRequest& request, const Plan& plan, const std::string& where) {
+Advice micro_batches_advice(const PlanRequest& request, const Plan& plan, const std::string& where) {
   std::int64_t below = 0, above = 0;
   for (std::int64_t count = 1;
        count <= std::min(plan.batch, 2 * kMicroBatchesPerStage * plan.pipeline + plan.micro_batches);
@@ -307,14 +334,17 @@ std::string micro_batches_hint(const PlanRequest& request, const Plan& plan, con
     if (count >= plan.micro_batches && above == 0) above = count;
   }
   if (below > 0 || above > 0) {
-    return below > 0 && above > below ? fmt::format("plan.micro_batches could be {} or {}", below, above)
-                                      : fmt::format("plan.micro_batches could be {}", std::max(below, above));
+    return {below > 0 && above > below
+                ? fmt::format("plan.micro_batches could be {} or {}", below, above)
+                : fmt::format("plan.micro_batches could be {}", std::max(below, above)),
+            "plan.micro_batches"};
   }
   Plan larger = plan;
   for (larger.batch = plan.batch + 1; larger.batch <= plan.batch + 2 * plan.pipeline; ++larger.batch) {
     if (!suits_schedule(larger, derived_micro_batches(larger, where), where)) continue;
-    return request.global_batch ? fmt::format("plan.global_batch could be {}", larger.batch * plan.data())
-                                : fmt::format("plan.batch could be {}", larger.batch);
+    if (request.global_batch)
+      return {fmt::format("plan.global_batch could be {}", larger.batch * plan.data()), "plan.global_batch"};
+    return {fmt::format("plan.batch could be {}", larger.batch), "plan.batch"};
   }
   return {};
 }
@@ -325,9 +355,11 @@ void check_schedule_of(const PlanRequest& request, const Plan& plan, const std::
   } catch (const Error& error) {
     const std::size_t counts = error.hint.find("plan.micro_batches could be");
     if (counts == std::string::npos || !(request.batch || request.global_batch)) throw;
-    const std::string hint = micro_batches_hint(request, plan, where);
-    if (hint.empty()) throw;
-    throw Error(error.where, error.message, error.hint.substr(0, counts) + hint);
+    const Advice advice = micro_batches_advice(request, plan, where);
+    if (advice.hint.empty()) throw;
+    std::vector<std::string> keys = error.keys;
+    keys.insert(keys.begin(), advice.key);
+    throw Error(error.where, error.message, error.hint.substr(0, counts) + advice.hint, keys);
   }
 }
 
@@ -335,10 +367,11 @@ Plan resolve(const PlanRequest& request, std::int64_t devices, bool elastic, boo
              std::int64_t group) {
   Plan plan = request.plan;
   const std::string& where = request.where;
+  const PipelineScheduleInfo& schedule =
+      find_component("schedule", pipeline_schedules(), plan.schedule, place_of(request, {"plan.schedule"}));
   Degrees(request, devices, elastic, group).resolve(plan);
-  if (plan.schedule == PipelineSchedule::one_f_one_b && plan.virtual_stages > 1)
-    plan.schedule = PipelineSchedule::interleaved;
-  if (plan.schedule == PipelineSchedule::zb_v && plan.virtual_stages == 1) plan.virtual_stages = 2;
+  if (plan.virtual_stages == 1) plan.virtual_stages = schedule.usual_chunks;
+  if (plan.virtual_stages > 1 && !schedule.over_chunks.empty()) plan.schedule = schedule.over_chunks;
   // Degrees first: what follows divides by them.
   plan.batch = plan.micro_batches = 1;
   resolve_types(request, described, plan);
@@ -353,6 +386,18 @@ Plan resolve(const PlanRequest& request, std::int64_t devices, bool elastic, boo
 }
 
 }  // namespace
+
+std::string place_of(const PlanRequest& request, const std::vector<std::string>& keys) {
+  constexpr std::string_view kPrefix = "plan.";
+  for (const std::string_view key : keys) {
+    if (!key.starts_with(kPrefix)) continue;
+    const auto place = request.places.find(key.substr(kPrefix.size()));
+    if (place != request.places.end()) return place->second;
+  }
+  // Of a plan that is made of flags alone, the first flag says nothing.
+  const bool is_flag = request.where.empty() || request.where.starts_with("--");
+  return is_flag ? std::string(kWholePlan) : request.where;
+}
 
 Plan resolve_plan(const PlanRequest& request, std::int64_t devices, bool elastic, bool described,
                   std::int64_t group) {

@@ -115,7 +115,7 @@ TEST(ResolvePlan, ProposedMicroBatchesDivideTheBatch) {
             "multiple of it\n  hint: plan.micro_batches could be 4 or 20");
   EXPECT_EQ(refusal([](PlanRequest& r) {
               r.pipeline = 2, r.batch = 2;
-              r.plan.schedule = PipelineSchedule::dualpipe;
+              r.plan.schedule = "dualpipe";
             }),
             "plan: plan.schedule dualpipe with plan.micro_batches 2 and plan.pipeline 2\n"
             "  hint: it needs an even number, at least 4: plan.batch could be 4");
@@ -210,8 +210,8 @@ TEST(ResolvePlan, BatchesThatClashAreNamed) {
 
 TEST(ResolvePlan, SchedulesAndTypesFollow) {
   const Plan interleaved = resolved([](PlanRequest& r) { r.pipeline = 4, r.plan.virtual_stages = 2; });
-  EXPECT_EQ(interleaved.schedule, PipelineSchedule::interleaved);
-  const Plan v = resolved([](PlanRequest& r) { r.pipeline = 4, r.plan.schedule = PipelineSchedule::zb_v; });
+  EXPECT_EQ(interleaved.schedule, "interleaved");
+  const Plan v = resolved([](PlanRequest& r) { r.pipeline = 4, r.plan.schedule = "zb-v"; });
   EXPECT_EQ(v.virtual_stages, 2);
   const auto types = [](DType precision, bool described) {
     const Plan plan = resolved([&](PlanRequest& r) { r.precision = precision; }, described);
@@ -221,7 +221,14 @@ TEST(ResolvePlan, SchedulesAndTypesFollow) {
   EXPECT_EQ(types(DType::unknown, false), std::vector(4, DType::fp32));
   EXPECT_EQ(types(DType::fp8, true), (std::vector{DType::fp8, DType::bf16, DType::fp32, DType::bf16}));
   EXPECT_EQ(types(DType::fp16, true), std::vector(4, DType::fp16));
-  EXPECT_EQ(types(DType::bf16, false), std::vector(4, DType::bf16));
+  // Autocast, and a graph in several parts.
+  EXPECT_EQ(types(DType::bf16, false), (std::vector{DType::bf16, DType::fp32, DType::fp32, DType::fp32}));
+  EXPECT_EQ(types(DType::fp64, false), std::vector(4, DType::fp64));
+  EXPECT_EQ(resolved([](PlanRequest& r) { r.precision = DType::bf16, r.tensor = 2; }, false).weight_dtype,
+            DType::bf16);
+  EXPECT_EQ(
+      resolved([](PlanRequest& r) { r.precision = r.plan.weight_dtype = DType::bf16; }, false).gradient_dtype,
+      DType::bf16);
   EXPECT_EQ(types(DType::tf32, false), (std::vector{DType::tf32, DType::fp32, DType::fp32, DType::fp32}));
   EXPECT_EQ(resolved([](PlanRequest&) {}).optimizer, Optimizer::adam);
   EXPECT_EQ(resolved([](PlanRequest&) {}, false).optimizer, Optimizer::momentum);
@@ -304,6 +311,17 @@ TEST(CheckPlanForModel, WhatTheModelForbidsIsNamed) {
             "  hint: plan.virtual_stages can be at most 2");
 }
 
+TEST(ResolvePlan, SchedulesAreKnownByName) {
+  EXPECT_EQ(refusal([](PlanRequest& r) {
+              r.plan.schedule = "1f2b";
+              r.places = {{"schedule", "--schedule 1f2b"}};
+            }),
+            "--schedule 1f2b: unknown schedule '1f2b'\n  hint: did you mean '1f1b'?");
+  EXPECT_EQ(resolved([](PlanRequest& r) { r.pipeline = 4, r.plan.virtual_stages = 2; }).schedule,
+            "interleaved");
+  EXPECT_EQ(resolved([](PlanRequest& r) { r.pipeline = 4, r.plan.schedule = "zb-v"; }).virtual_stages, 2);
+}
+
 // An error about the whole plan is put to the key it is about, if the user gave that.
 TEST(ResolvePlan, ErrorsNameThePlaceOfTheKeyToChange) {
   const auto place = [](const Change& change) {
@@ -332,7 +350,7 @@ TEST(ResolvePlan, ErrorsNameThePlaceOfTheKeyToChange) {
             "--micro-batch 3");
   EXPECT_EQ(place([](PlanRequest& r) { r.micro_batches = 3, r.batch = 8; }), "--micro-batches 3");
   EXPECT_EQ(place([](PlanRequest& r) {
-              r.plan.schedule = PipelineSchedule::zb_v;
+              r.plan.schedule = "zb-v";
               r.plan.virtual_stages = 3;
               r.pipeline = 2;
             }),
@@ -340,11 +358,24 @@ TEST(ResolvePlan, ErrorsNameThePlaceOfTheKeyToChange) {
   // Micro-batches that were not given come from the batch.
   EXPECT_EQ(place([](PlanRequest& r) {
               r.places = {{"batch", "--batch 6"}, {"pipeline", "--pp 4"}};
-              r.plan.schedule = PipelineSchedule::dualpipe;
+              r.plan.schedule = "dualpipe";
               r.batch = 6, r.pipeline = 4;
             }),
             "--batch 6");
-  // Of what the message names, nothing was given.
+  // The keys of an error stand beside its words: an expert's degree comes from --tp where it is not given.
+  const PlanRequest words = [] {
+    PlanRequest request;
+    request.where = "study.yaml:3:1: plan";
+    request.places = {{"tensor", "--tp 8"}};
+    return request;
+  }();
+  EXPECT_EQ(place_of(words, {"plan.expert_tensor", "plan.tensor"}), "--tp 8");
+  EXPECT_EQ(place_of(words, {"model.sequence"}), "study.yaml:3:1: plan");
+  EXPECT_EQ(error_of([&] {
+              with_places(words, [&] { throw Error(words.where, "too much", "less", {"plan.tensor"}); });
+            }),
+            "--tp 8: too much\n  hint: less");
+  // Of what the error is about, nothing was given.
   EXPECT_EQ(place([](PlanRequest& r) { r.places = {}, r.tensor = 8, r.context = 3; }), "plan");
 }
 

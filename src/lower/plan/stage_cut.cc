@@ -93,12 +93,14 @@ StageCut cut_as_given(const ShardedModel& model, const Plan& plan, const std::ve
     throw Error(where,
                 fmt::format("plan.stage_blocks has {} numbers for {}", plan.stage_blocks.size(),
                             describe_stages(plan)),
-                fmt::format("give {} numbers, in model order", stages));
+                fmt::format("give {} numbers, in model order", stages),
+                {"plan.stage_blocks", "plan.pipeline", "plan.virtual_stages"});
   }
   std::int64_t sum = 0;
   for (const std::int64_t size : plan.stage_blocks) {
     if (size < 0)
-      throw Error(where, fmt::format("a stage of {} blocks", size), "a stage has at least 1 block");
+      throw Error(where, fmt::format("a stage of {} blocks", size), "a stage has at least 1 block",
+                  {"plan.stage_blocks"});
     sum = checked_add(sum, size, where);
   }
   const auto blocks = static_cast<std::int64_t>(model.blocks.size());
@@ -109,7 +111,8 @@ StageCut cut_as_given(const ShardedModel& model, const Plan& plan, const std::ve
               fmt::format("plan.stage_blocks add up to {}, the model has {} blocks, {} of them layers", sum,
                           blocks, count),
               fmt::format("make them add up to {}{}", count,
-                          blocks == count ? "" : fmt::format(" (or {}, with embedding and head)", blocks)));
+                          blocks == count ? "" : fmt::format(" (or {}, with embedding and head)", blocks)),
+              {"plan.stage_blocks"});
 }
 
 // More would say nothing, or hide a mistake.
@@ -126,7 +129,8 @@ void check_recompute_blocks(const ShardedModel& model, const Plan& plan, const S
   throw Error(where,
               fmt::format("plan.recompute_blocks {} for model chunks of at most {} layers",
                           plan.recompute_blocks, most),
-              fmt::format("plan.recompute_blocks can be at most {}; plan.recompute full takes all", most));
+              fmt::format("plan.recompute_blocks can be at most {}; plan.recompute full takes all", most),
+              {"plan.recompute_blocks", "plan.recompute"});
 }
 
 }  // namespace
@@ -137,11 +141,11 @@ StageCut cut_stages(const ShardedModel& model, const Plan& plan, const std::stri
   if (stages < 1) throw Error(where, fmt::format("{} pipeline stages", stages), "there is at least 1");
   if (stages > blocks) {
     throw Error(where, fmt::format("{} for a model of {} blocks", describe_stages(plan), blocks),
-                fmt::format("use at most {} stages", blocks));
+                fmt::format("use at most {} stages", blocks), {"plan.pipeline", "plan.virtual_stages"});
   }
   const std::vector<std::int64_t> layers = layers_of(model);
   StageCut cut;
-  if (!plan.stage_blocks.empty()) {
+  if (!plan.stage_blocks.empty() && !model.distributed_data_parallel) {
     cut = cut_as_given(model, plan, layers, stages, where);
   } else if (static_cast<std::int64_t>(layers.size()) >= stages) {
     cut = cut_by_layers(model, layers, even_shares(static_cast<std::int64_t>(layers.size()), stages));
@@ -153,7 +157,7 @@ StageCut cut_stages(const ShardedModel& model, const Plan& plan, const std::stri
       throw Error(where,
                   fmt::format("stage {}{} has no blocks", s,
                               plan.stage_blocks.empty() ? "" : " of plan.stage_blocks"),
-                  "every stage needs at least 1");
+                  "every stage needs at least 1", {"plan.stage_blocks", "plan.pipeline"});
   }
   check_recompute_blocks(model, plan, cut, where);
   return cut;

@@ -156,7 +156,7 @@ std::vector<std::int64_t> parameter_uses(const Model& model, const std::vector<B
 }
 
 std::vector<WeightGroup> weight_groups(const Model& model, const Block& block, const Layout& layout,
-                                       const std::vector<std::int64_t>& uses) {
+                                       const std::vector<std::int64_t>& uses, bool apart) {
   std::vector<WeightGroup> groups;
   std::vector<std::uint32_t> seen;
   for (std::uint32_t i = block.first; i < block.end; ++i) {
@@ -171,7 +171,7 @@ std::vector<WeightGroup> weight_groups(const Model& model, const Block& block, c
       group.elements = local_elements(model, layout, op, parameter);
       group.tensor_partial = layout.degrees.sequence_parallel && op.split == Split::tokens && !op.expert;
       const auto same = std::find_if(groups.begin(), groups.end(), [&](const WeightGroup& known) {
-        return known.axis == group.axis && known.tied == group.tied &&
+        return !apart && known.axis == group.axis && known.tied == group.tied &&
                known.tensor_partial == group.tensor_partial;
       });
       if (same == groups.end()) {
@@ -182,6 +182,21 @@ std::vector<WeightGroup> weight_groups(const Model& model, const Block& block, c
     }
   }
   return groups;
+}
+
+Bytes buffer_bytes(const Model& model, const Block& block, const Layout& layout) {
+  Bytes sum;
+  std::vector<std::uint32_t> seen;
+  for (std::uint32_t i = block.first; i < block.end; ++i) {
+    const Operator& op = model.operators[i];
+    for (const std::uint32_t p : op.parameters) {
+      const Parameter& parameter = model.parameters[p];
+      if (parameter.trainable || std::find(seen.begin(), seen.end(), p) != seen.end()) continue;
+      seen.push_back(p);
+      sum += size_of(local_elements(model, layout, op, parameter), parameter.dtype, parameter.name);
+    }
+  }
+  return sum;
 }
 
 }  // namespace armilla

@@ -35,9 +35,11 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
 // The largest sum of an operator's inputs and outputs, or of their gradients.
 Bytes largest_working_set(const Model& model, const Block& block, const Layout& layout, const Plan& plan);
 
-// `uses`: in how many blocks each parameter is.
+// `uses`: in how many blocks each parameter is. `apart`: every parameter is a group.
 std::vector<WeightGroup> weight_groups(const Model& model, const Block& block, const Layout& layout,
-                                       const std::vector<std::int64_t>& uses);
+                                       const std::vector<std::int64_t>& uses, bool apart);
+// Of what is not trained, in its own type.
+Bytes buffer_bytes(const Model& model, const Block& block, const Layout& layout);
 std::vector<std::int64_t> parameter_uses(const Model& model, const std::vector<Block>& blocks);
 
 }  // namespace armilla

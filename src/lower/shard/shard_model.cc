@@ -22,7 +22,7 @@ void check_attention_heads(const Model& model, const Plan& plan, const std::stri
   for (const Operator& op : model.operators) {
     if (!op.core_attention || op.ways == 0 || op.ways % plan.tensor == 0) continue;
     throw Error(where, fmt::format("plan.tensor {} does not divide attention heads {}", plan.tensor, op.ways),
-                fmt::format("'{}' has {} heads", op.name, op.ways));
+                fmt::format("'{}' has {} heads", op.name, op.ways), {"plan.tensor"});
   }
 }
 
@@ -31,18 +31,19 @@ void check_sequence_parallel(const Model& model, const Plan& plan, const std::st
   throw Error(
       where,
       fmt::format("plan.sequence_parallel with plan.tensor {} for a model without sequences", plan.tensor),
-      "sequence parallelism divides the tokens of a sequence; leave it out");
+      "sequence parallelism divides the tokens of a sequence; leave it out",
+      {"plan.sequence_parallel", "plan.tensor"});
 }
 
 void check_context(const Model& model, const Plan& plan, const std::string& where) {
   if (plan.context == 1) return;
   if (model.facts.sequence == 0) {
     throw Error(where, fmt::format("plan.context {} for a model without sequences", plan.context),
-                "context parallelism divides the tokens of a sequence; leave it out");
+                "context parallelism divides the tokens of a sequence; leave it out", {"plan.context"});
   }
   if (plan.context_method == ContextMethod::ring && plan.context > kMostRingSteps) {
     throw Error(where, fmt::format("plan.context {}: a ring of so many steps", plan.context),
-                fmt::format("rings have at most {} ranks", kMostRingSteps));
+                fmt::format("rings have at most {} ranks", kMostRingSteps), {"plan.context"});
   }
 }
 
@@ -52,7 +53,8 @@ void check_experts(const Model& model, const Plan& plan, std::int64_t position, 
   }
   if (is_uneven(plan) && plan.expert > kMostUnevenExperts) {
     throw Error(where, fmt::format("plan.expert {} with uneven loads", plan.expert),
-                fmt::format("loads that differ are limited to {} expert-parallel ranks", kMostUnevenExperts));
+                fmt::format("loads that differ are limited to {} expert-parallel ranks", kMostUnevenExperts),
+                {"plan.expert"});
   }
   const bool experts = std::any_of(model.operators.begin(), model.operators.end(),
                                    [](const Operator& op) { return op.expert; });
@@ -61,13 +63,15 @@ void check_experts(const Model& model, const Plan& plan, std::int64_t position, 
     throw Error(
         where,
         fmt::format("plan.expert_tensor {} is more than plan.tensor {}", plan.experts_tensor(), plan.tensor),
-        fmt::format("plan.expert_tensor can be at most {}", plan.tensor));
+        fmt::format("plan.expert_tensor can be at most {}", plan.tensor),
+        {"plan.expert_tensor", "plan.tensor"});
   }
   if (experts && plan.experts_tensor() != plan.tensor && !sequence_parallel) {
     throw Error(where,
                 fmt::format("plan.expert_tensor {} with plan.tensor {} needs plan.sequence_parallel",
                             plan.experts_tensor(), plan.tensor),
-                "without it all tensor ranks would send the same tokens to the experts");
+                "without it all tensor ranks would send the same tokens to the experts",
+                {"plan.expert_tensor", "plan.tensor", "plan.sequence_parallel"});
   }
 }
 
@@ -84,9 +88,39 @@ Degrees degrees_of(const Model& model, const Plan& plan, std::int64_t position) 
   return degrees;
 }
 
-std::vector<Block> blocks_of(const Model& model) {
-  if (!model.blocks.empty() || model.operators.empty()) return model.blocks;
-  return {{model.name, BlockKind::other, 0, static_cast<std::uint32_t>(model.operators.size()), 0}};
+bool is_distributed_data_parallel(const Model& model, const Plan& plan) {
+  return plan.is_plain_data_parallel() && model.facts.family.empty() && !model.layers.empty();
+}
+
+struct BlockCut {
+  std::vector<Block> blocks;
+  std::vector<std::int32_t> layers;  // as ShardedModel::layers
+};
+
+// Each begins with an operator that has parameters, whose backward pass is its last.
+BlockCut cut_at_parameters(const Model& model) {
+  BlockCut cut;
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    const Layer& layer = model.layers[l];
+    for (std::uint32_t i = layer.first; i < layer.end; ++i) {
+      const std::vector<std::uint32_t>& parameters = model.operators[i].parameters;
+      const bool trains = std::any_of(parameters.begin(), parameters.end(),
+                                      [&](std::uint32_t p) { return model.parameters[p].trainable; });
+      if (i == layer.first || trains) {
+        // Without a name: operators keep theirs whole.
+        cut.blocks.push_back({"", BlockKind::other, i, i, static_cast<std::uint32_t>(cut.blocks.size())});
+        cut.layers.push_back(static_cast<std::int32_t>(l));
+      }
+      cut.blocks.back().end = i + 1;
+    }
+  }
+  return cut;
+}
+
+BlockCut blocks_of(const Model& model, const Plan& plan) {
+  if (is_distributed_data_parallel(model, plan)) return cut_at_parameters(model);
+  if (!model.blocks.empty() || model.operators.empty()) return {model.blocks, {}};
+  return {{{model.name, BlockKind::other, 0, static_cast<std::uint32_t>(model.operators.size()), 0}}, {}};
 }
 
 // Blocks are one shape where they have equal work, weights and neighbours.
@@ -98,12 +132,15 @@ class ModelSharder {
   ModelSharder(const Model& model, const Plan& plan, std::int64_t position)
       : model_(model),
         plan_(plan),
-        blocks_(blocks_of(model)),
+        cut_(blocks_of(model, plan)),
+        blocks_(cut_.blocks),
         layout_(lay_out(model, degrees_of(model, plan, position))),
         tables_(result_),
         boundaries_(boundary_bytes(model, blocks_, layout_, plan)),
         uses_(parameter_uses(model, blocks_)) {
     result_.expert_loads = expert_loads(plan, model.facts);
+    result_.layers = cut_.layers;
+    result_.distributed_data_parallel = !cut_.layers.empty();
   }
 
   ShardedModel shard() {
@@ -113,7 +150,10 @@ class ModelSharder {
     std::vector<BlockMemory> recomputed;
     if (some) recomputed = block_memory(model_, blocks_, layout_, plan_, Recompute::full);
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
-      ShardedBlock block{blocks_[b].name, blocks_[b].kind, 0, 0};
+      const std::string& name = cut_.layers.empty()
+                                    ? blocks_[b].name
+                                    : model_.layers[static_cast<std::size_t>(cut_.layers[b])].name;
+      ShardedBlock block{name, blocks_[b].kind, 0, 0};
       block.shape = shape_of(b, some ? Recompute::none : plan_.recompute, usual[b]);
       block.recomputed_shape = some ? shape_of(b, Recompute::full, recomputed[b]) : block.shape;
       result_.blocks.push_back(std::move(block));
@@ -125,10 +165,11 @@ class ModelSharder {
   std::uint32_t shape_of(std::size_t b, Recompute recompute, const BlockMemory& memory) {
     const Block& block = blocks_[b];
     if (!can_recompute(block)) recompute = Recompute::none;
-    std::vector<WeightGroup> weights = weight_groups(model_, block, layout_, uses_);
+    std::vector<WeightGroup> weights =
+        weight_groups(model_, block, layout_, uses_, result_.distributed_data_parallel);
     std::vector<std::int64_t> tied;
     for (const WeightGroup& group : weights) tied.push_back(group.tied);
-    const std::uint32_t number = model_.blocks.empty() ? static_cast<std::uint32_t>(b) : block.shape;
+    const std::uint32_t number = block.shape;
     const auto [found, fresh] = shapes_.try_emplace(
         ShapeKey{number, boundaries_[b].value, boundaries_[b + 1].value, memory.saved.value,
                  memory.restored.value, recompute == Recompute::full, std::move(tied)},
@@ -144,6 +185,7 @@ class ModelSharder {
     shape.forward = std::move(passes.forward);
     shape.backward = std::move(passes.backward);
     shape.weights = std::move(weights);
+    shape.buffers = buffer_bytes(model_, block, layout_);
     shape.input = boundaries_[b];
     shape.output = boundaries_[b + 1];
     shape.saved = memory.saved;
@@ -160,7 +202,8 @@ class ModelSharder {
 
   const Model& model_;
   const Plan& plan_;
-  std::vector<Block> blocks_;
+  BlockCut cut_;
+  const std::vector<Block>& blocks_;
   Layout layout_;
   ShardedModel result_;
   ShardTables tables_;

@@ -6,7 +6,6 @@
 
 #include "base/error_testing.h"
 #include "ir/derived/backward.h"
-#include "lower/memory.h"
 #include "lower/shard/expert_load.h"
 #include "lower/shard/shard_testing.h"
 
@@ -61,15 +60,23 @@ TEST(ShardModel, OneRankDoesTheUnshardedModelsWork) {
   }
 }
 
-TEST(ShardModel, OneRankKeepsWhatTheDataParallelModelKeeps) {
+TEST(ShardModel, SmallerBlocksKeepWhatLargerOnesKeep) {
   for (const std::string name : {"bert-large", "vit_b_16", "resnet50"}) {
     const Model model = zoo_model(name, 2);
     Plan plan = plan_of(1);
     plan.batch = 2;
-    const ShardedModel sharded = shard_model(model, plan, 0, "plan");
-    Bytes saved;
-    for (const ShardedBlock& block : sharded.blocks) saved += sharded.shapes[block.shape].saved;
-    EXPECT_EQ(saved, data_parallel_memory(model, plan, Device()).activations) << name;
+    const auto saved = [&] {
+      const ShardedModel sharded = shard_model(model, plan, 0, "plan");
+      Bytes sum;
+      for (const ShardedBlock& block : sharded.blocks) sum += sharded.shapes[block.shape].saved;
+      EXPECT_EQ(sharded.distributed_data_parallel, plan.zero_stage == 0);
+      return std::pair(sharded.blocks.size(), sum);
+    };
+    const auto [operators, by_operators] = saved();
+    plan.zero_stage = 1;
+    const auto [blocks, by_blocks] = saved();
+    EXPECT_GT(operators, blocks) << name;
+    EXPECT_EQ(by_operators, by_blocks) << name;
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "lower/expert_exchange.h"
 #include "lower/pipeline/pass_writer.h"
+#include "lower/pipeline_schedule.h"
 #include "lower/shard/shard_context.h"
 #include "lower/shard/shard_conversion.h"
 #include "lower/shard/shard_work.h"
@@ -31,8 +32,8 @@ class BlockWriter {
         layout_(layout),
         tables_(tables),
         floats_(activation_dtype(plan)),
-        overlaps_(plan.overlap_tensor || plan.schedule == PipelineSchedule::dualpipe),
-        puts_off_(plan.schedule == PipelineSchedule::dualpipe),
+        overlaps_(plan.overlap_tensor || schedule_of(plan).overlaps_passes),
+        puts_off_(schedule_of(plan).overlaps_passes),
         entries_(entries(model, layout, block.first, block.end, floats_)) {
     const bool narrow = block.kind != BlockKind::embedding && block.kind != BlockKind::head;
     for (std::uint32_t i = block.first; i < block.end; ++i)

@@ -88,8 +88,7 @@ inline ShardedModel small_sharded_model(const SmallShape& wanted = {}) {
 }
 
 inline Plan small_plan(std::int64_t pipeline, std::int64_t data, std::int64_t tensor,
-                       std::int64_t micro_batches,
-                       PipelineSchedule schedule = PipelineSchedule::one_f_one_b) {
+                       std::int64_t micro_batches, std::string_view schedule = "1f1b") {
   Plan plan;
   plan.pipeline = pipeline;
   plan.tensor = tensor;

@@ -48,7 +48,7 @@ inline Model small_model(std::int64_t batch) {
   b.name = "b";
   b.inputs = {3};
   b.outputs = {4};
-  b.parameters = {1};
+  b.parameters = {1, 3};
   Operator flatten{"flatten", "Flatten", {4}, {5}, {}, {}};
   flatten.is_view = true;
   flatten.saves = Saves::nothing;

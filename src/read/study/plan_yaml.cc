@@ -100,12 +100,7 @@ void read_stage_blocks(const Config& config, PlanRequest& request) {
 
 void read_pipeline(const Config& config, PlanRequest& request) {
   Plan& plan = request.plan;
-  if (const auto schedule = config.find("schedule")) {
-    plan.schedule = read_choice(
-        *schedule, {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved,
-                    PipelineSchedule::zb_h1, PipelineSchedule::zb_v, PipelineSchedule::dualpipe,
-                    PipelineSchedule::pipedream_2bw});
-  }
+  if (const auto schedule = config.find("schedule")) plan.schedule = schedule->text();
   read_stage_blocks(config, request);
   set(config, "overlap_pipeline", plan.overlap_pipeline);
 }

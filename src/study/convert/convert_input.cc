@@ -12,7 +12,6 @@
 #include "read/astra.h"
 #include "read/chakra.h"
 #include "read/communicators_json.h"
-#include "read/file_format.h"
 #include "read/flexflow.h"
 #include "study/astra/trace_input.h"
 #include "trace/custom_chakra.h"
@@ -96,31 +95,33 @@ ConvertInput read_msccl_job(const std::string& path, const ConvertOptions& optio
   return input;
 }
 
+constexpr TraceReader kReaders[] = {
+    {FileKind::chakra, read_chakra_job},   {FileKind::chakra_json, read_chakra_job},
+    {FileKind::astra_text, read_text_job}, {FileKind::flexflow, read_flexflow_job},
+    {FileKind::msccl, read_msccl_job},
+};
+
+const TraceReader& reader_of_chakra() {
+  return kReaders[0];
+}
+
 }  // namespace
 
-InputKind input_kind(const std::string& path) {
-  if (names_model(path)) return InputKind::model;
-  if (!std::filesystem::is_regular_file(path))
-    return trace_file(path, 0) ? InputKind::chakra : InputKind::model;
+const TraceReader* find_trace_reader(const std::string& path) {
+  if (names_model(path)) return nullptr;
+  if (!std::filesystem::is_regular_file(path)) return trace_file(path, 0) ? &reader_of_chakra() : nullptr;
   const FileKind kind = sniff_file(path);
-  switch (kind) {
-    case FileKind::msccl:
-      return InputKind::msccl;
-    case FileKind::flexflow:
-      return InputKind::flexflow;
-    case FileKind::chakra:
-    case FileKind::chakra_json:
-      return InputKind::chakra;
-    case FileKind::astra_text:
-      return InputKind::astra_text;
-    case FileKind::issue_log:
-      return InputKind::issue_log;
-    default:
-      break;
+  for (const TraceReader& reader : kReaders) {
+    if (reader.kind == kind) return &reader;
   }
   // What is damaged from its first byte on has only its name.
   const bool nameless = kind >= FileKind::json || kind == FileKind::gzip;
-  return nameless && has_trace_suffix(path) ? InputKind::chakra : InputKind::model;
+  return nameless && has_trace_suffix(path) ? &reader_of_chakra() : nullptr;
+}
+
+bool is_issue_log(const std::string& path) {
+  return !names_model(path) && std::filesystem::is_regular_file(path) &&
+         sniff_file(path) == FileKind::issue_log;
 }
 
 ConvertInput traces_of(const TextWorkload& workload, const ConvertOptions& options) {
@@ -133,17 +134,9 @@ ConvertInput traces_of(const TextWorkload& workload, const ConvertOptions& optio
   return {{std::move(made.ranks), std::move(made.communicators)}, std::move(made.warnings)};
 }
 
-ConvertInput read_convert_input(const std::string& path, InputKind kind, const ConvertOptions& options) {
-  switch (kind) {
-    case InputKind::astra_text:
-      return read_text_job(path, options);
-    case InputKind::flexflow:
-      return read_flexflow_job(path, options);
-    case InputKind::msccl:
-      return read_msccl_job(path, options);
-    default:
-      return read_chakra_job(path, options);
-  }
+ConvertInput read_convert_input(const std::string& path, const ConvertOptions& options) {
+  const TraceReader* const reader = find_trace_reader(path);
+  return (reader == nullptr ? reader_of_chakra() : *reader).read(path, options);
 }
 
 }  // namespace armilla

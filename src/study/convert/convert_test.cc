@@ -45,17 +45,23 @@ constexpr const char* kXml =
     "cnt=\"1\"/></tb></gpu></algo>";
 
 TEST_F(ConvertTest, KindsAreKnownByTheirFirstBytes) {
+  const auto kind = [](const std::string& path) {
+    const TraceReader* const reader = find_trace_reader(path);
+    return reader == nullptr ? std::nullopt : std::optional(reader->kind);
+  };
   ChakraTrace trace;
   trace.add_node(0, ChakraNodeType::compute, "a");
   file("job.0.et", write_chakra(trace));
-  EXPECT_EQ(input_kind(folder_ + "job"), InputKind::chakra);
-  EXPECT_EQ(input_kind(folder_ + "job.0.et"), InputKind::chakra);
-  EXPECT_EQ(input_kind(file("a", kText)), InputKind::astra_text);
-  EXPECT_EQ(input_kind(file("b", kDigraph)), InputKind::flexflow);
-  EXPECT_EQ(input_kind(file("c", kXml)), InputKind::msccl);
-  EXPECT_EQ(input_kind(file("d", "[x] issue,sys->id=0, tick=0, node->id=0, node->name=n, node->type=4\n")),
-            InputKind::issue_log);
-  EXPECT_EQ(input_kind("resnet50"), InputKind::model);
+  EXPECT_EQ(kind(folder_ + "job"), FileKind::chakra);
+  EXPECT_EQ(kind(folder_ + "job.0.et"), FileKind::chakra);
+  EXPECT_EQ(kind(file("a", kText)), FileKind::astra_text);
+  EXPECT_EQ(kind(file("b", kDigraph)), FileKind::flexflow);
+  EXPECT_EQ(kind(file("c", kXml)), FileKind::msccl);
+  const std::string log = file("d", "[x] issue,sys->id=0, tick=0, node->id=0, node->name=n, node->type=4\n");
+  EXPECT_TRUE(is_issue_log(log));
+  EXPECT_EQ(kind(log), std::nullopt);
+  EXPECT_EQ(kind("resnet50"), std::nullopt);
+  EXPECT_FALSE(is_issue_log("resnet50"));
 }
 
 TEST_F(ConvertTest, EverythingBecomesTraces) {
@@ -63,7 +69,7 @@ TEST_F(ConvertTest, EverythingBecomesTraces) {
   options.dimensions = {2};
   const auto read = [&](const std::string& name, const std::string& contents) {
     const std::string path = file(name, contents);
-    return read_convert_input(path, input_kind(path), options);
+    return read_convert_input(path, options);
   };
   EXPECT_EQ(read("a.txt", kText).job.ranks.size(), 2U);
   EXPECT_EQ(read("b.graph", kDigraph).job.ranks.size(), 1U);
@@ -79,7 +85,7 @@ TEST_F(ConvertTest, RefusesAnAlgorithmThatDoesNotWork) {
   std::string text = kXml;
   text.replace(text.find("dstoff=\"1\" cnt=\"1\"/></tb></gpu>"), 10, "dstoff=\"0\"");
   const std::string path = file("c.xml", text);
-  EXPECT_EQ(error_of([&] { read_convert_input(path, InputKind::msccl, {}); }),
+  EXPECT_EQ(error_of([&] { read_convert_input(path, {}); }),
             path + ": performs no all-gather: GPU 0 ends with chunk 1 in place of chunk 0 of the output");
 }
 

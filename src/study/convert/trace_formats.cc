@@ -1,6 +1,7 @@
 #include "study/trace_formats.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 #include <filesystem>
@@ -50,15 +51,34 @@ std::optional<std::uint64_t> rank_of(std::string_view file, std::string_view nam
 }
 
 constexpr TraceFormat kFormats[] = {
-    {"chakra", ".et", "Chakra execution traces", write_chakra},
-    {"chakra-json", ".json", "the same as chakra_jsonizer writes them", write_chakra_json},
+    {"chakra", ".et", "Chakra execution traces", write_chakra, true, true},
+    {"chakra-json", ".json", "the same as chakra_jsonizer writes them", write_chakra_json, true},
     {"dot", ".dot", "a drawing for Graphviz", write_dot},
     {"graphml", ".graphml", "a drawing for yEd, Gephi and networkx", write_graphml},
     {"svg", ".svg", "a picture, laid out by Graphviz' dot", write_svg}};
 
 std::string contents_of(const ChakraTrace& trace, const TraceFormat& format, bool packed) {
   std::string contents = format.write(trace);
-  return packed && format.write == write_chakra ? gzipped(contents) : contents;
+  return packed && format.packs ? gzipped(contents) : contents;
+}
+
+// Of the files that would be read as further ranks of the same job.
+std::vector<std::string> suffixes_beside(const TraceFormat& format) {
+  std::vector<std::string> suffixes = {std::string(format.suffix)};
+  if (!format.read_back) return suffixes;
+  suffixes.clear();
+  for (const TraceFormat& other : kFormats) {
+    if (other.read_back) suffixes.emplace_back(other.suffix);
+    if (other.read_back && other.packs) suffixes.push_back(fmt::format("{}.gz", other.suffix));
+  }
+  return suffixes;
+}
+
+std::string known_suffixes() {
+  std::vector<std::string_view> suffixes;
+  for (const TraceFormat& format : kFormats) suffixes.push_back(format.suffix);
+  return fmt::format("known suffixes: {}; any other name is the prefix of {} files",
+                     fmt::join(suffixes, ", "), kFormats[0].suffix);
 }
 
 NamedContents standard_output(const TraceSet& job, const TraceFormat& format, bool packed) {
@@ -84,9 +104,7 @@ const TraceFormat& find_trace_format(const std::string& name, const std::string&
     if (path.ends_with(format.suffix)) return format;
   for (const std::string_view suffix : {".txt", ".csv"}) {
     if (path.ends_with(suffix))
-      throw Error(
-          path, "traces cannot be turned back into a workload",
-          "known suffixes: .et, .json, .dot, .graphml, .svg; any other name is the prefix of .et files");
+      throw Error(path, "traces cannot be turned back into a workload", known_suffixes());
   }
   return kFormats[0];
 }
@@ -111,9 +129,7 @@ void refuse_further_ranks(const TraceSet& job, const TraceFormat& format, const 
   namespace fs = std::filesystem;
   const fs::path prefix(prefix_of(path, format));
   const std::string name = prefix.filename().string();
-  std::vector<std::string_view> suffixes = {format.suffix};
-  if (format.write == write_chakra || format.write == write_chakra_json)
-    suffixes = {".et", ".et.gz", ".json"};
+  const std::vector<std::string> suffixes = suffixes_beside(format);
   std::map<std::uint64_t, std::string> further;
   std::error_code ignored;  // a folder that cannot be read is reported when the files are written
   const fs::path folder = prefix.has_parent_path() ? prefix.parent_path() : fs::path(".");

@@ -73,7 +73,7 @@ std::vector<std::int64_t> balance_stages(const Model& model, const Plan& plan, c
   const auto blocks = static_cast<std::int64_t>(costs.size());
   if (stages > blocks) {
     throw Error(where, fmt::format("{} pipeline stages for a model of {} blocks", stages, blocks),
-                fmt::format("use at most {} stages", blocks));
+                fmt::format("use at most {} stages", blocks), {"plan.pipeline", "plan.virtual_stages"});
   }
   return balanced_cut(costs, stages);
 }

@@ -39,7 +39,7 @@ class ExpertLayers {
       model_.blocks.push_back({"layer" + std::to_string(i), BlockKind::decoder, 0, 0});
   }
 
-  Time iteration(PipelineSchedule schedule, std::int64_t micro_batches) const {
+  Time iteration(std::string_view schedule, std::int64_t micro_batches) const {
     Plan plan;
     plan.ranks = 2 * kStages;
     plan.pipeline = kStages;
@@ -81,8 +81,8 @@ class ExpertLayers {
 };
 
 // What two more micro-batches, one of each direction, take: two pairs of passes of two layers each.
-Time more(PipelineSchedule schedule, std::int64_t exchange) {
-  const ExpertLayers layers(exchange, schedule != PipelineSchedule::dualpipe);
+Time more(std::string_view schedule, std::int64_t exchange) {
+  const ExpertLayers layers(exchange, schedule != "dualpipe");
   return layers.iteration(schedule, 14) - layers.iteration(schedule, 12);
 }
 
@@ -91,23 +91,22 @@ Time more(PipelineSchedule schedule, std::int64_t exchange) {
 // all-to-alls but a byte between the stages.
 TEST(DualPipe, PairsHideAllToAlls) {
   constexpr double kPair = 2 * (20 + 40);
-  EXPECT_NEAR(in_seconds(more(PipelineSchedule::dualpipe, 10)) * 1e6, 2 * kPair, 0.01);
-  EXPECT_NEAR(in_seconds(more(PipelineSchedule::dualpipe, 0)) * 1e6, 2 * kPair, 0.01);
+  EXPECT_NEAR(in_seconds(more("dualpipe", 10)) * 1e6, 2 * kPair, 0.01);
+  EXPECT_NEAR(in_seconds(more("dualpipe", 0)) * 1e6, 2 * kPair, 0.01);
 }
 
 // Eight all-to-alls of a pair and rank share the links: what computation cannot cover is left, no more.
 TEST(DualPipe, LinksAreTheLimitWhereComputationIsShort) {
   constexpr double kPair = 8 * 30;
-  const double pairs = in_seconds(more(PipelineSchedule::dualpipe, 30)) * 1e6;
+  const double pairs = in_seconds(more("dualpipe", 30)) * 1e6;
   EXPECT_GE(pairs, 2 * kPair - 0.01);
   EXPECT_LE(pairs, 2 * (kPair + 20));
 }
 
 // Collectives are called in the stream of the computations there, which wait for each of them.
 TEST(DualPipe, OtherSchedulesHideNone) {
-  for (const PipelineSchedule schedule :
-       {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::zb_h1}) {
-    EXPECT_NEAR(in_seconds(more(schedule, 10)) * 1e6, 2 * (120 + 80), 0.01) << name_of(schedule);
+  for (const std::string_view schedule : {"1f1b", "gpipe", "zb-h1"}) {
+    EXPECT_NEAR(in_seconds(more(schedule, 10)) * 1e6, 2 * (120 + 80), 0.01) << schedule;
   }
 }
 

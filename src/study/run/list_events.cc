@@ -5,6 +5,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "ir/issued.h"
 #include "study/run/event_names.h"
 
 namespace armilla {
@@ -94,15 +95,15 @@ class Lister {
   void add_program(std::uint32_t index) {
     const Program& program = graph_.programs[index];
     const auto ranks = static_cast<std::int64_t>(ranks_[index].size());
-    std::unordered_map<Call, Sum, CallHash> calls;
     for (std::uint32_t node = 0; node < program.size(); ++node) {
       const NodeKind kind = program.kind[node];
-      if (kind == NodeKind::receive) continue;  // the other end of a send
-      if (kind == NodeKind::compute || kind == NodeKind::delay) {
-        if (program.lane[node] != Lane::none) add_computation(program, node, ranks);
-      } else {
-        ++calls[{kind, program.payload[node]}].count;
-      }
+      const bool computes = kind == NodeKind::compute || kind == NodeKind::delay;
+      if (computes && program.lane[node] != Lane::none) add_computation(program, node, ranks);
+    }
+    std::unordered_map<Call, Sum, CallHash> calls;
+    for (const IssuedItem& item : issued_by(program).items) {
+      // A receive is the other end of a send.
+      if (item.kind != NodeKind::receive) calls[{item.kind, item.payload}].count = item.count;
     }
     time_calls(index, calls);
     for (const auto& [call, sum] : calls) add_communication(index, call, sum);

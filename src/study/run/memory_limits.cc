@@ -28,7 +28,6 @@ Bytes need_on(const Run& run, std::uint32_t device) {
 }
 
 std::string memory_advice_text(const Run& run, Device device, Bytes memory) {
-  if (!run.hybrid) return "more micro-batches, a smaller batch or a smaller precision need less";
   device.memory = memory;
   const std::vector<std::string> advice = memory_advice(run.model, run.study.plan, device);
   if (advice.empty()) return "no single change of the plan makes it fit";

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/units_text.h"
-#include "lower/plan_places.h"
+#include "lower/resolve_plan.h"
 #include "lower/shard_layout.h"
 #include "read/read.h"
 
@@ -40,17 +40,10 @@ std::string list_of(const std::vector<DType>& types) {
   return text;
 }
 
-std::vector<DType> types_of(const Plan& plan, bool described) {
+std::vector<DType> types_of(const Plan& plan) {
   std::vector<DType> types = {plan.precision};
-  if (const DType other = activation_dtype(plan); described && other != plan.precision)
-    types.push_back(other);
+  if (const DType other = activation_dtype(plan); other != plan.precision) types.push_back(other);
   return types;
-}
-
-std::string place_of(const PlanRequest& request) {
-  const auto place = request.places.find("precision");
-  if (place != request.places.end()) return place->second;
-  return request.where.empty() ? std::string(kWholePlan) : request.where;
 }
 
 }  // namespace
@@ -63,9 +56,8 @@ void require_precision(const CostModel& cost, DType dtype, const std::string& de
 }
 
 void check_precision(const Study& study, const CostModel& cost) {
-  const std::string where = place_of(study.request);
-  for (const DType dtype :
-       types_of(study.plan, !study.plan.is_plain_data_parallel() || is_described(study.model.name))) {
+  const std::string where = place_of(study.request, {"plan.precision"});
+  for (const DType dtype : types_of(study.plan)) {
     require_precision(cost, dtype, study.machine.device.name, where);
     for (const OtherDevices& other : study.machine.others)
       require_precision(*make_cost_model(study.compute, other.device), dtype, other.device.name, where);

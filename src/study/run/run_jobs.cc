@@ -10,6 +10,7 @@
 #include "ir/derived/metrics.h"
 #include "ir/derived/rank_ranges.h"
 #include "lower/merge_jobs.h"
+#include "lower/pipeline_schedule.h"
 #include "lower/resolve_plan.h"
 #include "read/read.h"
 
@@ -125,8 +126,8 @@ Study prepared(const JobRequest& job) {
                 fmt::format("a job can have at most {}", kMostRanks));
   study.plan = resolve_plan(study.request, devices, study.machine.elastic && job.devices.empty(),
                             is_described(study.model.name));
-  if (study.plan.schedule == PipelineSchedule::pipedream_2bw) {
-    throw Error(job.where, "the schedule pipedream-2bw beside other jobs",
+  if (!schedule_of(study.plan).flushes) {
+    throw Error(job.where, fmt::format("the schedule {} beside other jobs", study.plan.schedule),
                 "it has no iteration that begins and ends; choose 1f1b");
   }
   return study;

@@ -9,14 +9,11 @@
 #include "ir/derived/communication.h"
 #include "ir/derived/metrics.h"
 #include "ir/derived/training.h"
-#include "lower/data_parallel.h"
 #include "lower/expert_exchange.h"
 #include "lower/hybrid.h"
 #include "lower/hybrid_memory.h"
-#include "lower/memory.h"
 #include "lower/memory_savings.h"
 #include "lower/plan_notes.h"
-#include "lower/plan_places.h"
 #include "lower/resolve_plan.h"
 #include "lower/sharded_model.h"
 #include "read/read.h"
@@ -32,10 +29,10 @@ namespace {
 void add_notes(Run& run, const CostModel& cost) {
   const Study& study = run.study;
   run.notes.insert(run.notes.begin(), run.model.notes.begin(), run.model.notes.end());
-  if (study.plan.pipeline > 1 && study.plan.schedule == PipelineSchedule::interleaved &&
-      study.request.plan.schedule == PipelineSchedule::one_f_one_b) {
-    run.notes.push_back(fmt::format("{} model chunks per pipeline rank make the schedule 1f1b interleaved",
-                                    study.plan.virtual_stages));
+  if (study.plan.pipeline > 1 && study.plan.schedule != study.request.plan.schedule) {
+    run.notes.push_back(fmt::format("{} model chunks per pipeline rank make the schedule {} {}",
+                                    study.plan.virtual_stages, study.request.plan.schedule,
+                                    study.plan.schedule));
   }
   const std::string batch = batch_note(study.request, study.plan, !run.model.facts.family.empty());
   if (!batch.empty()) run.notes.push_back(batch);
@@ -56,7 +53,6 @@ void add_notes(Run& run, const CostModel& cost) {
   const std::vector<std::string> idle = settings_without_effect(study.request, study.plan, run.model.facts);
   run.notes.insert(run.notes.end(), idle.begin(), idle.end());
   for (std::string& note : precision_notes(study, cost)) run.notes.push_back(std::move(note));
-  if (!run.hybrid) return;
   for (std::string& note :
        options_without_savings(study.request, run.model, study.plan, study.machine.device))
     run.warnings.push_back(std::move(note));
@@ -134,13 +130,6 @@ void use_profile(Run& run) {
   (use.measured > 0 ? run.notes : run.warnings).push_back(describe(use, profile));
 }
 
-void lower_plain_data_parallel(Run& run) {
-  const Study& study = run.study;
-  run.graph = lower_data_parallel(run.model, study.plan);
-  run.memory = data_parallel_memory(run.model, study.plan, study.machine.device);
-  run.roles = {{run.graph.programs.front().role, 0, 1, run.memory, Bytes(0), {}}};
-}
-
 LoweredJob lower_job(const Run& run, std::int64_t iterations) {
   return with_places(run.study.request, [&] {
     return lower_hybrid(run.model, run.study.plan, iterations, run.study.machine.device.host_bandwidth);
@@ -149,7 +138,6 @@ LoweredJob lower_job(const Run& run, std::int64_t iterations) {
 
 void set_job(Run& run, std::int64_t iterations, LoweredJob& job) {
   run.iterations = iterations;
-  run.hybrid = true;
   run.roles = hybrid_memory(job, run.study.plan, run.study.machine.device);
   run.graph = std::move(job.graph);
 }
@@ -183,7 +171,7 @@ void simulate_steady_iteration(Run& run, const CostModel& cost, SimulationOption
   run.notes.push_back(
       fmt::format("schedule '{}' has no flush between iterations: the figures are of one in "
                   "the steady state, cut out of {} simulated in a row",
-                  name_of(run.study.plan.schedule), run.iterations));
+                  run.study.plan.schedule, run.iterations));
   if (!steady.settled) {
     run.notes.push_back(
         fmt::format("after {} iterations their times still differ: the one shown is as long as "
@@ -201,7 +189,7 @@ Time ideal_iteration(const Run& run, const CostModel& cost, SimulationOptions op
   return simulate(run.graph, ideal, cost, options).iteration;
 }
 
-void lower_hybrid_job(Run& run, const CostModel& cost) {
+void lay_out_job(Run& run, const CostModel& cost) {
   Plan& plan = run.study.plan;
   const std::string where = run.study.request.where.empty() ? "plan" : run.study.request.where;
   if (run.model.blocks.empty()) annotate_parallelism(run.model);
@@ -210,7 +198,7 @@ void lower_hybrid_job(Run& run, const CostModel& cost) {
     with_places(run.study.request, [&] { plan.stage_blocks = balance_stages(run.model, plan, cost, where); });
   }
   resolve_exchange(run.model.facts, plan);
-  const std::int64_t iterations = plan.schedule == PipelineSchedule::pipedream_2bw ? kFewestIterations : 1;
+  const std::int64_t iterations = schedule_of(plan).flushes ? 1 : kFewestIterations;
   LoweredJob job = lower_job(run, iterations);
   run.notes = std::move(job.notes);
   set_job(run, iterations, job);
@@ -230,11 +218,7 @@ Run lower_study(const Study& study, const CostModel& cost, Progress* progress) {
   require_work(run.model);
   check_training(study.training, run.model);
   if (progress) progress->begin("laying out the job");
-  if (study.plan.is_plain_data_parallel() && run.model.facts.family.empty()) {
-    lower_plain_data_parallel(run);
-  } else {
-    lower_hybrid_job(run, cost);
-  }
+  lay_out_job(run, cost);
   set_memory_limits(run);
   set_peak(run, cost);
   add_notes(run, cost);

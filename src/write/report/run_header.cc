@@ -65,7 +65,7 @@ std::string ways_text(const Plan& plan) {
   const auto add = [&](const std::string& way) { ways += (ways.empty() ? "" : ", ") + way; };
   if (plan.pipeline > 1) {
     add(fmt::format(
-        "{}{}", name_of(plan.schedule),
+        "{}{}", plan.schedule,
         plan.virtual_stages > 1 ? fmt::format(" with {} chunks per rank", plan.virtual_stages) : ""));
   }
   if (plan.zero_stage > 0) {
@@ -89,7 +89,7 @@ std::string plan_text(const Run& run, std::size_t width) {
   const Plan& plan = run.study.plan;
   std::string text = wrap(degrees_text(plan), "  plan     ", width) + wrap(batch_text(plan), kIndent, width);
   if (const std::string ways = ways_text(plan); !ways.empty()) text += wrap(ways, kIndent, width);
-  if (!run.hybrid && plan.data() > 1) {
+  if (plan.is_plain_data_parallel() && plan.data() > 1) {
     text +=
         wrap(fmt::format("gradient buckets of {} after a first of {}, exchanged {} the backward pass",
                          to_text(plan.bucket), to_text(plan.first_bucket), plan.overlap ? "during" : "after"),
@@ -213,7 +213,9 @@ std::string headline_section(const Run& run, const TextStyle& style) {
   if (tokens_per_second(run) > 0) figures.push_back(rate_text(tokens_per_second(run)) + " tokens/s");
   figures.push_back("MFU " + percent(model_flops_utilization(run)) +
                     (has_hidden_scores(run.model) ? " (causal half)" : ""));
-  if (run.hybrid) figures.push_back("HFU " + percent(hardware_flops_utilization(run)));
+  const std::string executed = percent(hardware_flops_utilization(run));
+  if (!run.study.plan.is_plain_data_parallel() || executed != percent(model_flops_utilization(run)))
+    figures.push_back("HFU " + executed);
   std::string text = heading(flow(figures, 5, style.width), style) + per_device_text(run, style.width);
   if (run.goodput) text += wrap(goodput_text(*run.goodput), "  ", style.width);
   if (const auto training = training_time(run))

@@ -83,7 +83,7 @@ Json plan_json(const Plan& plan) {
           {"expert", plan.expert},
           {"expert_tensor", plan.experts_tensor()},
           {"virtual_stages", plan.virtual_stages},
-          {"schedule", name_of(plan.schedule)},
+          {"schedule", plan.schedule},
           {"stage_blocks", plan.stage_blocks},
           {"sequence_parallel", plan.sequence_parallel},
           {"overlap_tensor", plan.overlap_tensor},

@@ -123,7 +123,6 @@ armilla::Run hybrid_run(std::size_t stages) {
   run.study.plan.micro_batches = 4;
   run.study.plan.zero_stage = 1;
   run.result.ranks = run.study.plan.ranks;
-  run.hybrid = true;
   run.roles.clear();
   run.graph.programs.resize(stages, run.graph.programs[0]);
   run.graph.program_of.clear();

@@ -1,25 +1,27 @@
+// ZB-V: two chunks per rank in a V, stages r and 2p - 1 - r (Qi et al. 2023, section 6, the handcrafted order for
+// F = B = W; V-ZB of Qi et al. 2024, "Pipeline Parallelism with Controllable Memory"). Idles not at all but for the
+// r chunk passes before rank r's first and after the last of the others (F = B = W, m >= 2p - 1).
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "lower/pipeline/pipeline_builder.h"
 
 namespace armilla {
 
-// 1F1B in which rank r puts off its weight gradients by r micro-batches: it then keeps as many activations as
-// rank 0 of 1F1B, and the last rank's weight gradients fall into the time it would wait at the end.
-std::vector<PipelineSlot> zb_h1_slots(std::int32_t ranks, std::int32_t rank, std::int32_t micro_batches) {
-  SlotBuilder slots({0}, micro_batches);
-  const std::int32_t warm_up = std::min(ranks - 1 - rank, micro_batches);
-  for (std::int32_t i = 0; i < micro_batches + warm_up; ++i) {
-    if (i < micro_batches) slots.forward(0);
-    if (i < warm_up) continue;
-    slots.input_gradient(0);
-    if (slots.waiting() > rank) slots.weight_gradient();
-  }
-  while (slots.waiting() > 0) slots.weight_gradient();
-  return slots.take_slots();
+void check_zb_v(const Plan& plan, const std::string& where) {
+  if (plan.virtual_stages == 2) return;
+  throw Error(
+      where, fmt::format("plan.schedule {} with plan.virtual_stages {}", plan.schedule, plan.virtual_stages),
+      "it has two model chunks per rank: plan.virtual_stages 2", {"plan.virtual_stages", "plan.schedule"});
 }
 
-// The handcrafted order of Qi et al. 2023, section 6 (figure 5), for F = B = W: rank r holds stage r as chunk
-// 0 and stage 2p - 1 - r as chunk 1. Laid out for at least 2p - 1 micro-batches, which fill the pipeline.
-std::vector<PipelineSlot> zb_v_slots(std::int32_t ranks, std::int32_t rank, std::int32_t micro_batches) {
+std::vector<PipelineChunk> zb_v_chunks(const Plan& plan, std::int32_t rank) {
+  return {{0, rank}, {0, 2 * static_cast<std::int32_t>(plan.pipeline) - 1 - rank}};
+}
+
+// Figure 5. Laid out for at least 2p - 1 micro-batches, which fill the pipeline.
+std::vector<PipelineSlot> zb_v_slots(const Plan& plan, std::int32_t rank, std::int32_t micro_batches) {
+  const auto ranks = static_cast<std::int32_t>(plan.pipeline);
   SlotBuilder slots({0, 0}, micro_batches);
   const std::int32_t planned = std::max(2 * ranks - 1, micro_batches);
   const auto backward = [&](std::int32_t chunk) {

@@ -1,19 +1,21 @@
-#include "lower/memory.h"
-
+// Memory of a data-parallel rank: the hybrid lowering with degrees of 1.
 #include <gtest/gtest.h>
 
+#include "lower/hybrid_memory.h"
 #include "lower/shard/small_model_testing.h"
 
 namespace armilla {
 namespace {
 
-MemoryUse use_of(const Plan& plan) {
+MemoryUse use_of(Plan plan) {
+  plan.batch = 4;
+  plan.weight_dtype = plan.gradient_dtype = DType::fp32;
   Device device;
   device.memory = Bytes(20'000);
-  return data_parallel_memory(small_model(4), plan, device);
+  return hybrid_memory(lower_hybrid(small_model(4), plan), plan, device).front().use;
 }
 
-TEST(Memory, CategoriesFollowTheirDefinitions) {
+TEST(DataParallelMemory, CategoriesFollowTheirDefinitions) {
   Plan plan;
   plan.ranks = 2;
   plan.optimizer = Optimizer::adam;
@@ -32,14 +34,14 @@ TEST(Memory, CategoriesFollowTheirDefinitions) {
   EXPECT_TRUE(use.fits());
 }
 
-TEST(Memory, PrecisionHalvesActivationsButNotWeights) {
+TEST(DataParallelMemory, PrecisionHalvesActivationsButNotWeights) {
   Plan plan;
   plan.precision = DType::bf16;
   EXPECT_EQ(use_of(plan).activations, Bytes(4 * 8 + 2 * 64));
   EXPECT_EQ(use_of(plan).weights, Bytes(872 * 4 + 32));
 }
 
-TEST(Memory, OneRankNeedsNoBuckets) {
+TEST(DataParallelMemory, OneRankNeedsNoBuckets) {
   Plan plan;
   plan.optimizer = Optimizer::sgd;
   EXPECT_EQ(use_of(plan).communication_buffers, Bytes(0));
