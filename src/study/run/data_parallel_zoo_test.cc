@@ -53,7 +53,7 @@ TEST(DataParallelZoo, BucketsAndStatesAreThoseOfTheSeparateLowering) {
   ASSERT_EQ(rows.size(), 40U);
   for (const Before& before : rows) {
     SCOPED_TRACE(before.model + (before.accumulates ? " in micro-batches" : ""));
-    const Run run = run_now(before);
+    const armilla::Run run = run_now(before);
     std::vector<std::int64_t> buckets;
     for (const CollectiveRecord& record : run.result.collectives)
       buckets.push_back(run.graph.collectives[record.call].bytes.value);
