@@ -17,6 +17,8 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const char> bytes() const { return {data_, size_}; }
+  // Gives back the memory of a part of it; what is looked at afterwards is loaded again.
+  void release(std::span<const char> part) const;
 
  private:
   const char* data_ = nullptr;

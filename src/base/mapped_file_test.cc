@@ -37,6 +37,19 @@ TEST_F(MappedFileTest, ShowsTheBytes) {
   EXPECT_EQ(std::string(file.bytes().begin(), file.bytes().end()), "hello");
 }
 
+TEST_F(MappedFileTest, WhatWasReleasedIsLoadedAgain) {
+  std::string text;
+  for (int i = 0; i < 20'000; ++i) text += std::to_string(i);
+  std::ofstream(path("a")) << text;
+  const MappedFile file(path("a"));
+  EXPECT_EQ(std::string(file.bytes().begin(), file.bytes().end()), text);
+  for (const std::size_t begin : {0U, 1U, 4095U, 4096U, 50'000U})
+    file.release(file.bytes().subspan(begin, 40'000));
+  file.release(file.bytes());
+  file.release({});
+  EXPECT_EQ(std::string(file.bytes().begin(), file.bytes().end()), text);
+}
+
 TEST_F(MappedFileTest, AnEmptyFileIsAnEmptySpan) {
   std::ofstream(path("empty")).flush();
   EXPECT_TRUE(MappedFile(path("empty")).bytes().empty());

@@ -7,7 +7,9 @@
 // (read/trace/chakra_json.h). Fields that no schema knows are skipped; node types that none knows are
 // refused.
 //
-// Cost: O(bytes); nothing is kept but the trace. Any bytes are a trace or an Error with the byte's offset.
+// Cost: O(bytes) in one pass; nothing is kept but the trace (bytes per node: ir/formats/chakra.h), and of a
+// mapped file no more than 4 MB are resident at a time. Any bytes are a trace or an Error with the byte's
+// offset; that a file was cut short is said before anything else that is wrong with it.
 #pragma once
 
 #include <span>
@@ -20,5 +22,7 @@ namespace armilla {
 // `name` is what messages call the file.
 ChakraTrace read_chakra(std::span<const char> bytes, const std::string& name);
 ChakraTrace read_chakra_file(const std::string& path);
+// Likewise, into the memory of a trace that is not needed any more.
+void read_chakra_file(const std::string& path, ChakraTrace& trace);
 
 }  // namespace armilla

@@ -123,11 +123,23 @@ std::string_view name_of(ChakraCollective collective) {
 }
 
 const ChakraAttribute* ChakraTrace::find(std::size_t node, std::string_view attribute_name) const {
-  const std::uint32_t wanted = strings.find(attribute_name);
+  // A node has few attributes: comparing their names costs less than looking one up.
   for (const ChakraAttribute& candidate : attributes(node)) {
-    if (candidate.name == wanted) return &candidate;
+    if (strings.at(candidate.name) == attribute_name) return &candidate;
   }
   return nullptr;
+}
+
+void ChakraTrace::clear() {
+  const auto empty = [](auto&... columns) { (columns.clear(), ...); };
+  empty(source, schema, version, metadata, id, name, type, start_micros, duration_micros, data_dependence,
+        control_dependence, attribute, inputs, outputs, list_values);
+  has_metadata = true;
+  first_data_dependence.assign(1, 0);
+  first_control_dependence.assign(1, 0);
+  first_attribute.assign(1, 0);
+  ios.assign(1, {});
+  strings = StringTable();
 }
 
 std::size_t ChakraTrace::add_node(std::uint64_t node_id, ChakraNodeType node_type, std::string_view node_name,

@@ -43,9 +43,8 @@ class WireReader {
     const std::uint64_t key = decode();
     tag_ = static_cast<std::uint32_t>(key >> 3);
     const auto type = static_cast<unsigned>(key & 7);
-    if (tag_ == 0 || key > UINT32_MAX) source_.fail(start_, "no protobuf field starts here");
-    if (type != 0 && type != 1 && type != 2 && type != 5)
-      source_.fail(start_, fmt::format("field {} has the unsupported wire type {}", tag_, type));
+    if (tag_ == 0 || key > UINT32_MAX) refuse_start(source_, start_);
+    if (type != 0 && type != 1 && type != 2 && type != 5) refuse_type(source_, start_, tag_, type);
     type_ = static_cast<Type>(type);
     pending_ = true;
     return true;
@@ -114,23 +113,50 @@ class WireReader {
   }
   void expect(Type type) {
     pending_ = false;
-    if (type_ != type)
-      source_.fail(start_, fmt::format("field {} has wire type {} where {} belongs", tag_,
-                                       static_cast<int>(type_), static_cast<int>(type)));
+    if (type_ != type) refuse_other_type(source_, start_, tag_, type_, type);
   }
+  // What is rare is apart and sees copies only, so that a reader is inlined where it is used and lives in
+  // registers.
+  [[noreturn, gnu::noinline]] static void refuse_start(const WireSource& source, const char* start) {
+    source.fail(start, "no protobuf field starts here");
+  }
+  [[noreturn, gnu::noinline]] static void refuse_type(const WireSource& source, const char* start,
+                                                      std::uint32_t tag, unsigned type) {
+    source.fail(start, fmt::format("field {} has the unsupported wire type {}", tag, type));
+  }
+  [[noreturn, gnu::noinline]] static void refuse_other_type(const WireSource& source, const char* start,
+                                                            std::uint32_t tag, Type found, Type wanted) {
+    source.fail(start, fmt::format("field {} has wire type {} where {} belongs", tag, static_cast<int>(found),
+                                   static_cast<int>(wanted)));
+  }
+  [[noreturn, gnu::noinline]] static void refuse_size(const WireSource& source, const char* start,
+                                                      std::uint32_t tag, std::uint64_t size,
+                                                      std::uint64_t left) {
+    source.fail(start, fmt::format("field {} needs {} bytes, but only {} are left", tag, size, left));
+  }
+  // Most numbers are keys, lengths and small values of one byte.
   std::uint64_t decode() {
+    if (at_ != end_ && static_cast<signed char>(*at_) >= 0) return static_cast<unsigned char>(*at_++);
+    const Decoded decoded = decode_long(at_, end_, source_);
+    at_ = decoded.behind;
+    return decoded.value;
+  }
+  struct Decoded {
+    std::uint64_t value;
+    const char* behind;
+  };
+  [[gnu::noinline]] static Decoded decode_long(const char* at, const char* end, const WireSource& source) {
     try {
-      return protozero::decode_varint(&at_, end_);
+      const std::uint64_t value = protozero::decode_varint(&at, end);
+      return {value, at};
     } catch (const protozero::exception&) {
-      source_.fail(at_, at_ + protozero::max_varint_length > end_ ? "the file ends in the middle of a number"
-                                                                  : "a number has more than 64 bits");
+      source.fail(at, at + protozero::max_varint_length > end ? "the file ends in the middle of a number"
+                                                              : "a number has more than 64 bits");
     }
   }
   const char* take(std::uint64_t size) {
     const auto left = static_cast<std::uint64_t>(end_ - at_);
-    if (size > left)
-      source_.fail(start_ != nullptr ? start_ : at_,
-                   fmt::format("field {} needs {} bytes, but only {} are left", tag_, size, left));
+    if (size > left) refuse_size(source_, start_ != nullptr ? start_ : at_, tag_, size, left);
     const char* from = at_;
     at_ += size;
     return from;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <functional>
+#include <cstring>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
@@ -26,6 +26,32 @@ constexpr std::size_t kInspectedRecords = 1024;
 // For reserving memory only, which tiny records must not multiply.
 constexpr std::size_t kUsualNodeBytes = 12;
 constexpr std::size_t kMaxStrings = UINT32_MAX - 1;
+// Pages of the file that are given back at a time.
+constexpr std::size_t kReleasedBytes = 4 << 20;
+
+// For small tables of what came before, not for attackers.
+std::size_t quick_hash(std::string_view text) {
+  constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15U;
+  std::uint64_t hash = text.size(), word = 0;
+  const auto mix = [&] {
+    hash = (hash ^ word) * kFactor;
+    hash ^= hash >> 29;
+  };
+  if (text.size() < sizeof word) {
+    for (const char character : text) word = word << 8 | static_cast<unsigned char>(character);
+    mix();
+    return static_cast<std::size_t>(hash);
+  }
+  const char* at = text.data();
+  const char* last = at + text.size() - sizeof word;  // may overlap with the word before
+  for (; at < last; at += sizeof word) {
+    std::memcpy(&word, at, sizeof word);
+    mix();
+  }
+  std::memcpy(&word, last, sizeof word);
+  mix();
+  return static_cast<std::size_t>(hash);
+}
 
 std::uint64_t zigzag(std::uint64_t value) {
   return (value >> 1) ^ (~(value & 1) + 1);
@@ -100,7 +126,7 @@ class Parser {
           outputs = io(in.bytes());
           break;
         case 10:
-          trace_.attribute.push_back(attribute(in.bytes(), attributes++));
+          trace_.attribute.push_back(node_attribute(in.bytes(), attributes++));
           break;
         default:
           break;
@@ -133,12 +159,18 @@ class Parser {
     return trace_.strings.add(text);
   }
 
-  // Names of nodes repeat soon or never.
+  // Names of nodes repeat soon or never. A hash tells those that never do, without looking at other names,
+  // which are far away by now.
   std::uint32_t node_name(std::string_view text) {
-    std::uint32_t& recent = recent_names_[std::hash<std::string_view>{}(text) % recent_names_.size()];
-    if (trace_.strings.at(recent) == text) return recent;
+    if (text.empty()) return 0;
+    const std::size_t hash = quick_hash(text);
+    const auto check = static_cast<std::uint32_t>(hash >> 32);
+    RecentName& recent = recent_names_[hash % recent_names_.size()];
+    if (recent.name != 0 && recent.check == check && trace_.strings.at(recent.name) == text)
+      return recent.name;
     check_room(text);
-    return recent = trace_.strings.append(text);
+    recent = {check, trace_.strings.append(text)};
+    return recent.name;
   }
 
   // The k-th attribute of one node usually has the name of the k-th of the node before.
@@ -151,8 +183,8 @@ class Parser {
 
   ChakraNodeType node_type(std::uint64_t type, std::uint64_t id, std::string_view name,
                            std::string_view message) {
-    constexpr std::array<std::string_view, 3> kStorage = {" (STORAGE_NODE)", " (BATCH_NODE)",
-                                                          " (CHECKPOINT_NODE)"};
+    static constexpr std::array<std::string_view, 3> kStorage = {" (STORAGE_NODE)", " (BATCH_NODE)",
+                                                                 " (CHECKPOINT_NODE)"};
     if (type <= static_cast<std::uint64_t>(ChakraNodeType::collective))
       return static_cast<ChakraNodeType>(type);
     throw Error(
@@ -172,6 +204,19 @@ class Parser {
     }
     trace_.ios.push_back(found);
     return static_cast<std::uint32_t>(trace_.ios.size() - 1);
+  }
+
+  // Attributes repeat from node to node, byte by byte; those with a list are parsed every time.
+  ChakraAttribute node_attribute(std::string_view message, std::size_t position) {
+    if (message.size() > RecentAttribute::kBytes) return attribute(message, position);
+    RecentAttribute& recent = recent_attributes_[quick_hash(message) % recent_attributes_.size()];
+    if (recent.filled && std::string_view(recent.message, recent.size) == message) return recent.parsed;
+    const ChakraAttribute parsed = attribute(message, position);
+    if (parsed.is_list()) return parsed;
+    message.copy(recent.message, message.size());
+    recent.size = static_cast<std::uint8_t>(message.size());
+    recent.filled = true;
+    return recent.parsed = parsed;
   }
 
   ChakraAttribute attribute(std::string_view message, std::size_t position) {
@@ -272,95 +317,153 @@ class Parser {
     found.count = static_cast<std::uint32_t>(count);
   }
 
+  struct RecentName {
+    std::uint32_t check = 0;  // another part of the hash
+    std::uint32_t name = 0;   // into strings; 0: none
+  };
+  struct RecentAttribute {
+    static constexpr std::size_t kBytes = 38;
+    ChakraAttribute parsed;
+    bool filled = false;
+    std::uint8_t size = 0;
+    char message[kBytes] = {};
+  };
+
   const WireSource& source_;
   ChakraTrace& trace_;
   std::array<std::uint32_t, 16> usual_names_{};
-  std::array<std::uint32_t, 4096> recent_names_{};  // by hash
+  std::array<RecentName, 4096> recent_names_{};           // by hash
+  std::array<RecentAttribute, 512> recent_attributes_{};  // by hash
 };
 
-void reserve(ChakraTrace& trace, std::size_t nodes) {
-  trace.id.reserve(nodes);
-  trace.name.reserve(nodes);
-  trace.type.reserve(nodes);
-  trace.start_micros.reserve(nodes);
-  trace.duration_micros.reserve(nodes);
-  trace.inputs.reserve(nodes);
-  trace.outputs.reserve(nodes);
-  trace.first_data_dependence.reserve(nodes + 1);
-  trace.first_control_dependence.reserve(nodes + 1);
-  trace.first_attribute.reserve(nodes + 1);
-  trace.data_dependence.reserve(nodes);
+// Room for a file `factor` times as long as what was read of it, at most `most` of each thing.
+void reserve(ChakraTrace& trace, double factor, std::size_t most) {
+  const auto grow = [&](auto&... columns) {
+    (columns.reserve(std::min(most, static_cast<std::size_t>(static_cast<double>(columns.size()) * factor))),
+     ...);
+  };
+  grow(trace.id, trace.name, trace.type, trace.start_micros, trace.duration_micros, trace.inputs,
+       trace.outputs, trace.first_data_dependence, trace.first_control_dependence, trace.first_attribute,
+       trace.data_dependence, trace.control_dependence, trace.attribute);
 }
 
-// Counting first is cheap next to parsing, and finds a truncated file before anything is built from it.
-std::size_t count_records(const char* at, const char* end, const WireSource& source,
-                          std::vector<std::string_view>& first) {
-  std::size_t records = 0;
-  for (; at != end; ++records) {
-    const std::string_view record = next_record(at, end, source);
-    if (record.empty() && records > 0) source.fail(record.data() - 1, "a node without any field");
-    if (first.size() < kInspectedRecords) first.push_back(record);
+// The records of a file one after the other, each checked to be whole.
+class Records {
+ public:
+  Records(std::span<const char> bytes, const WireSource& source, const MappedFile* file)
+      : begin_(bytes.data()),
+        at_(begin_),
+        end_(begin_ + bytes.size()),
+        released_(begin_),
+        source_(source),
+        file_(file) {}
+
+  bool at_end() const { return at_ == end_; }
+  std::size_t count() const { return count_; }
+  std::size_t bytes_read() const { return static_cast<std::size_t>(at_ - begin_); }
+
+  std::string_view next() {
+    if (file_ != nullptr && static_cast<std::size_t>(at_ - released_) >= kReleasedBytes) {
+      file_->release({released_, static_cast<std::size_t>(at_ - released_)});
+      released_ = at_;
+    }
+    const std::string_view record = next_record(at_, end_, source_);
+    if (record.empty() && count_ > 0) source_.fail(record.data() - 1, "a node without any field");
+    ++count_;
+    return record;
   }
-  return records;
+  // A file that was cut short says so, whatever else is wrong with it.
+  void check_rest() {
+    while (!at_end()) next();
+  }
+
+ private:
+  const char* begin_;
+  const char* at_;
+  const char* end_;
+  const char* released_;
+  const WireSource& source_;
+  const MappedFile* file_;
+  std::size_t count_ = 0;
+};
+
+DetectedSchema schema_of(Records records, const WireSource& source) {
+  std::vector<std::string_view> first;
+  while (!records.at_end() && first.size() < kInspectedRecords) first.push_back(records.next());
+  return detect_schema(first, source);
 }
 
-ChakraTrace read_records(std::span<const char> bytes, const std::string& name) {
+// `file`, when the bytes are its own, gives back what was read.
+void read_records(std::span<const char> bytes, const std::string& name, const MappedFile* file,
+                  ChakraTrace& trace) {
   const WireSource source{bytes.data(), name, kDamaged};
-  const char* at = bytes.data();
-  const char* end = at + bytes.size();
-  std::vector<std::string_view> first;
-  const std::size_t records = count_records(at, end, source, first);
-  const auto [schema, has_metadata] = detect_schema(first, source);
-  ChakraTrace trace;
+  const auto [schema, has_metadata] = schema_of(Records(bytes, source, nullptr), source);
   trace.schema = name_of(schema);
   trace.has_metadata = has_metadata;
-  reserve(trace, std::min(records, bytes.size() / kUsualNodeBytes + 1));
-  Parser parser(source, trace);
   const bool old = schema < ChakraSchema::v0_0_4_attributes;
-  if (has_metadata) {
-    const std::string_view message = next_record(at, end, source);
-    if (old) {
-      parse_old_metadata(message, source, trace);
-    } else {
-      parser.metadata(message, schema == ChakraSchema::v0_0_4_attributes ? 1 : 2);
+  Parser parser(source, trace);
+  const auto parse = [&](std::string_view message, bool first) {
+    if (first && has_metadata) {
+      if (old) return parse_old_metadata(message, source, trace);
+      return parser.metadata(message, schema == ChakraSchema::v0_0_4_attributes ? 1 : 2);
+    }
+    if (old) return parse_old_node(message, schema, source, trace);
+    parser.node(message);
+  };
+  Records records(bytes, source, file);
+  while (!records.at_end()) {
+    if (records.count() == kInspectedRecords)
+      reserve(trace, 1.06 * static_cast<double>(bytes.size()) / static_cast<double>(records.bytes_read()),
+              bytes.size() / kUsualNodeBytes + 1);
+    const bool first = records.count() == 0;
+    const std::string_view message = records.next();
+    try {
+      parse(message, first);
+    } catch (const Error&) {
+      records.check_rest();
+      throw;
     }
   }
-  while (at != end) {
-    const std::string_view message = next_record(at, end, source);
-    if (old) {
-      parse_old_node(message, schema, source, trace);
-    } else {
-      parser.node(message);
-    }
+}
+
+void read_any(std::span<const char> bytes, const std::string& name, const MappedFile* file,
+              ChakraTrace& trace) {
+  if (bytes.empty())
+    throw Error(name, "the file is empty", "a Chakra trace holds at least one record; was it written fully?");
+  trace.clear();
+  if (is_gzip(bytes)) {
+    const std::string unpacked = unpack_gzip(bytes, name);
+    if (is_gzip(unpacked)) throw Error(name, "is packed twice", "unpack it once with gunzip");
+    read_any(unpacked, name + " (unpacked)", nullptr, trace);
+  } else if (is_chakra_json(bytes)) {
+    trace = read_chakra_json({bytes.data(), bytes.size()}, name);
+  } else {
+    read_records(bytes, name, file, trace);
   }
-  return trace;
+  trace.source = name;
 }
 
 }  // namespace
 
 ChakraTrace read_chakra(std::span<const char> bytes, const std::string& name) {
-  if (bytes.empty())
-    throw Error(name, "the file is empty", "a Chakra trace holds at least one record; was it written fully?");
   ChakraTrace trace;
-  if (is_gzip(bytes)) {
-    const std::string unpacked = unpack_gzip(bytes, name);
-    if (is_gzip(unpacked)) throw Error(name, "is packed twice", "unpack it once with gunzip");
-    trace = read_chakra(unpacked, name + " (unpacked)");
-  } else {
-    trace = is_chakra_json(bytes) ? read_chakra_json({bytes.data(), bytes.size()}, name)
-                                  : read_records(bytes, name);
-  }
-  trace.source = name;
+  read_any(bytes, name, nullptr, trace);
   return trace;
 }
 
 ChakraTrace read_chakra_file(const std::string& path) {
+  ChakraTrace trace;
+  read_chakra_file(path, trace);
+  return trace;
+}
+
+void read_chakra_file(const std::string& path, ChakraTrace& trace) {
   const MappedFile file(path);
   const FileKind kind = sniff(file.bytes());
   if (kind != FileKind::chakra && kind < FileKind::json && kind != FileKind::chakra_json &&
       kind != FileKind::gzip && kind != FileKind::onnx)
     throw wrong_kind(path, kind, file_format(FileKind::chakra).what);
-  return read_chakra(file.bytes(), path);
+  read_any(file.bytes(), path, &file, trace);
 }
 
 }  // namespace armilla

@@ -126,6 +126,65 @@ TEST(ReadChakra, SaysWhereAFileIsDamaged) {
             "t.et: byte 20: field 5 needs 9 bytes, but only 0 are left" + std::string(kHint));
 }
 
+// What does not depend on how far the file was read already.
+TEST(ReadChakra, AFileThatWasCutShortSaysSoWhateverElseIsWrong) {
+  const std::string wrong = WireText().number(1, 3).bytes(2, "save").number(3, 10).record();
+  const std::string file = metadata() + wrong + small_file().substr(metadata().size());
+  EXPECT_EQ(error_in(file),
+            "t.et: byte 18: node 3 'save': unknown node type 10 (CHECKPOINT_NODE)\n"
+            "  hint: Chakra 1.0.0 has the types 0 (INVALID_NODE) to 7 (COMM_COLL_NODE)");
+  const std::size_t last = file.size() - 101;
+  EXPECT_EQ(
+      error_in(file.substr(0, file.size() - 1)),
+      fmt::format("t.et: byte {}: a record of 100 bytes starts here, but only 99 are left{}", last, kHint));
+  // Beyond the records that are looked at first, too.
+  std::string large = metadata() + wrong;
+  while (large.size() < 1 << 16) large += WireText().number(1, 1).bytes(2, "n").number(3, 4).record();
+  EXPECT_EQ(error_in(large + '\0'),
+            fmt::format("t.et: byte {}: a node without any field{}", large.size(), kHint));
+}
+
+TEST(ReadChakra, MappedFilesAndUsedTracesMakeNoDifference) {
+  std::mt19937 random(7);
+  std::string file = metadata();
+  for (std::uint64_t id = 0; file.size() < 9 << 20; ++id) {
+    WireText node =
+        WireText().number(1, id).number(3, 4).bytes(2, fmt::format("layer {} of {}", random() % 5000, 9));
+    if (id > 0) node.bytes(5, WireText().varint(random() % id).text());
+    node.message(10, attribute("is_cpu_op", WireText().number(27, random() % 2)));
+    node.message(10, attribute("num_ops", WireText().number(9, random() % 3)));
+    node.message(10, attribute("num_ops", WireText().number(13, random() % 3)));
+    node.message(10, attribute("pg_name", WireText().bytes(29, std::to_string(random() % 3))));
+    node.message(10, attribute("involved_dim", WireText().message(28, WireText().bytes(1, "\1"))));
+    node.message(10, attribute("remark", WireText().bytes(29, std::string(random() % 50, 'r'))));
+    file += node.record();
+  }
+  const ChakraTrace expected = parsed_trace(file);
+  const std::string path = testing::TempDir() + "armilla_chakra_test.et";
+  std::ofstream(path, std::ios::binary) << file;
+  ChakraTrace used = parsed_trace(small_file());
+  read_chakra_file(path, used);
+  std::filesystem::remove(path);
+  EXPECT_EQ(used.source, path);
+  EXPECT_EQ(used.schema, expected.schema);
+  EXPECT_TRUE(same_contents(used, expected));
+  // Every attribute is its own, though most were seen before.
+  std::mt19937 again(7);
+  for (std::uint64_t id = 0; id < expected.size(); ++id) {
+    again.discard(id > 0 ? 2 : 1);
+    const std::span<const ChakraAttribute> found = expected.attributes(id);
+    ASSERT_EQ(found.size(), 6U);
+    ASSERT_EQ(found[0].value, again() % 2);
+    ASSERT_EQ(found[1].value, again() % 3);
+    ASSERT_EQ(found[1].kind(), Kind::int64);
+    ASSERT_EQ(found[2].value, again() % 3);
+    ASSERT_EQ(found[2].kind(), Kind::uint64);
+    ASSERT_EQ(text_value(expected, id, found[3]), std::to_string(again() % 3));
+    ASSERT_EQ(boolean_values(expected, id, found[4]), std::vector<bool>{true});
+    ASSERT_EQ(text_value(expected, id, found[5]).size(), again() % 50);
+  }
+}
+
 // Whatever happens to a file, the answer is a trace or an Error: no crash, no endless loop.
 TEST(ReadChakra, EveryCutAndEveryFlipIsATraceOrAnError) {
   for (const std::string& file : {small_file(), small_file().substr(metadata().size())}) {

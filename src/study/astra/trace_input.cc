@@ -2,11 +2,16 @@
 
 #include <fmt/format.h>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include <algorithm>
 #include <deque>
 #include <exception>
 #include <filesystem>
 #include <future>
+#include <memory>
 #include <string_view>
 #include <thread>
 #include <unordered_map>
@@ -40,6 +45,22 @@ bool same_bytes(const std::string& a, const std::string& b) {
   return std::ranges::equal(first.bytes(), second.bytes());
 }
 
+// Of a file's size, its ends and samples in between: tells most files apart without reading them.
+std::size_t fingerprint(std::span<const char> bytes) {
+  constexpr std::size_t kEnd = 4096, kSample = 64, kSamples = 16;
+  if (bytes.size() <= 2 * kEnd) return std::hash<std::string_view>()({bytes.data(), bytes.size()});
+  std::string seen = fmt::format("{} ", bytes.size());
+  seen.append(bytes.data(), kEnd);
+  for (std::size_t i = 1; i < kSamples; ++i) seen.append(bytes.data() + bytes.size() / kSamples * i, kSample);
+  seen.append(bytes.data() + bytes.size() - kEnd, kEnd);
+  return std::hash<std::string_view>()(seen);
+}
+
+std::size_t whole_hash(const std::string& path) {
+  const MappedFile file(path);
+  return std::hash<std::string_view>()({file.bytes().data(), file.bytes().size()});
+}
+
 // For somebody who gave a file in place of the prefix of a job's traces.
 void refuse_file(const std::string& prefix, std::int64_t ranks) {
   std::error_code ignored;
@@ -51,48 +72,99 @@ void refuse_file(const std::string& prefix, std::int64_t ranks) {
               fmt::format("{} ranks have traces PREFIX.0.et to PREFIX.{}.et: give PREFIX", ranks, ranks - 1));
 }
 
+// Files with one fingerprint.
+struct Alike {
+  std::optional<std::size_t> first;                           // by number
+  std::unordered_multimap<std::size_t, std::size_t> by_hash;  // of all that they hold; from the second on
+};
+
+// The file among `alike` with the same bytes; if there is none, `path` becomes one of them as `number`.
+std::optional<std::size_t> same_file(const std::vector<SharedFile>& files, Alike& alike,
+                                     const std::string& path, std::size_t number) {
+  if (!alike.first) {
+    alike.first = number;
+    return std::nullopt;
+  }
+  if (alike.by_hash.empty()) alike.by_hash.emplace(whole_hash(files[*alike.first].path), *alike.first);
+  const std::size_t hash = whole_hash(path);
+  const auto [first, last] = alike.by_hash.equal_range(hash);
+  for (auto like = first; like != last; ++like) {
+    if (same_bytes(files[like->second].path, path)) return like->second;
+  }
+  alike.by_hash.emplace(hash, number);
+  return std::nullopt;
+}
+
 // The ranks' files, those with equal bytes together, in the order of their first ranks.
 std::vector<SharedFile> shared_files(const std::string& prefix, std::int64_t ranks) {
   refuse_file(prefix, ranks);
   std::vector<SharedFile> files;
-  std::unordered_map<std::size_t, std::vector<std::size_t>> by_hash;
+  std::unordered_map<std::size_t, Alike> by_fingerprint;
   for (std::int32_t rank = 0; rank < ranks; ++rank) {
     const std::optional<std::string> path = trace_file(prefix, rank);
     if (!path)
       throw Error(
           fmt::format("{}.{}.et", prefix, rank), "there is no such file",
           fmt::format("a job of {} ranks needs {}.0.et to {}.{}.et", ranks, prefix, prefix, ranks - 1));
-    std::size_t hash = 0;
-    {
-      const MappedFile file(*path);
-      hash = std::hash<std::string_view>()({file.bytes().data(), file.bytes().size()});
-    }
-    std::vector<std::size_t>& alike = by_hash[hash];
-    const auto like = std::find_if(alike.begin(), alike.end(),
-                                   [&](std::size_t other) { return same_bytes(files[other].path, *path); });
-    if (like != alike.end()) {
+    Alike& alike = by_fingerprint[fingerprint(MappedFile(*path).bytes())];
+    if (const std::optional<std::size_t> like = same_file(files, alike, *path, files.size())) {
       files[*like].ranks.push_back(rank);
-      continue;
+    } else {
+      files.push_back({*path, {rank}});
     }
-    alike.push_back(files.size());
-    files.push_back({*path, {rank}});
   }
   return files;
 }
 
+// Reads files in the background, into traces that are used again and again: a large trace costs less to parse
+// than to be given its memory.
+class Readers {
+ public:
+  explicit Readers(std::size_t most) : most_(most) {}
+
+  bool has_room() const { return reading_.size() < most_; }
+  void begin(const std::string& path) {
+    std::unique_ptr<ChakraTrace> trace;
+    if (free_.empty()) {
+      trace = std::make_unique<ChakraTrace>();
+    } else {
+      trace = std::move(free_.back());
+      free_.pop_back();
+    }
+    reading_.push_back(std::async(std::launch::async, [&path, trace = std::move(trace)]() mutable {
+      read_chakra_file(path, *trace);
+      return std::move(trace);
+    }));
+  }
+  // Calls `use` with the trace of the file that was begun first. Throws what its reader threw.
+  template <class Use>
+  void use_next(Use&& use) {
+    std::unique_ptr<ChakraTrace> trace = reading_.front().get();
+    reading_.pop_front();
+    use(*trace);
+    free_.push_back(std::move(trace));
+  }
+
+ private:
+  std::size_t most_;
+  std::deque<std::future<std::unique_ptr<ChakraTrace>>> reading_;
+  std::vector<std::unique_ptr<ChakraTrace>> free_;
+};
+
 // Calls `use` with each file's trace, in order, while others are being read.
 template <class Use>
 void for_each_trace(const std::vector<SharedFile>& files, Use&& use) {
-  const std::size_t threads = std::max(1U, std::thread::hardware_concurrency());
-  std::deque<std::future<ChakraTrace>> reading;
-  std::size_t begun = 0;
-  for (const SharedFile& file : files) {
-    for (; begun < files.size() && reading.size() < threads; ++begun)
-      reading.push_back(std::async(std::launch::async, read_chakra_file, files[begun].path));
-    const ChakraTrace trace = reading.front().get();
-    reading.pop_front();
-    use(file, trace);
+  {
+    Readers readers(std::max(1U, std::thread::hardware_concurrency()));
+    std::size_t begun = 0;
+    for (const SharedFile& file : files) {
+      for (; begun < files.size() && readers.has_room(); ++begun) readers.begin(files[begun].path);
+      readers.use_next([&](const ChakraTrace& trace) { use(file, trace); });
+    }
   }
+#ifdef __GLIBC__
+  ::malloc_trim(0);  // what the traces were is needed for the run, and the heaps of threads would keep it
+#endif
 }
 
 constexpr std::string_view kNoNodes = "has no nodes";

@@ -97,8 +97,8 @@ class TraceChecker::Impl {
     problems_.push_back({severity, std::move(where), std::move(message), std::move(hint)});
   }
 
-  NodeName named(const ChakraTrace& trace, std::size_t node) {
-    return {names_.add(trace.source), names_.add(trace.name_of_node(node)), trace.id[node]};
+  NodeName named(const ChakraTrace& trace, std::size_t node, std::uint32_t source) {
+    return {source, names_.add(trace.name_of_node(node)), trace.id[node]};
   }
   std::string shown(const NodeName& node) const {
     return fmt::format("{}: node {} '{}'", names_.at(node.source), node.id, names_.at(node.name));
@@ -135,16 +135,16 @@ class TraceChecker::Impl {
     }
     Flood flood(*this, trace, "impossible dependences");
     for (std::size_t node = 0; node < trace.size(); ++node) {
-      for (const auto& ids : {trace.data_dependences(node), trace.control_dependences(node)}) {
-        for (const std::uint64_t id : ids) {
-          const bool itself = id == trace.id[node];
-          if (!itself && order.place_of(id) < order.size()) continue;
-          if (!flood.shows()) continue;
-          report(Severity::error, location(trace, node),
-                 itself ? "waits for itself" : fmt::format("waits for node {}, which does not exist", id),
-                 itself ? "" : "the file may have been cut short");
-        }
-      }
+      const auto check = [&](std::uint64_t id) {
+        const bool itself = id == trace.id[node];
+        if (!itself && order.place_of(id) < order.size()) return;
+        if (!flood.shows()) return;
+        report(Severity::error, location(trace, node),
+               itself ? "waits for itself" : fmt::format("waits for node {}, which does not exist", id),
+               itself ? "" : "the file may have been cut short");
+      };
+      for (const std::uint64_t id : trace.data_dependences(node)) check(id);
+      for (const std::uint64_t id : trace.control_dependences(node)) check(id);
     }
   }
 
@@ -183,6 +183,7 @@ class TraceChecker::Impl {
 
   void add_transfers(std::span<const std::int32_t> ranks, const ChakraTrace& trace, const NodeOrder& order) {
     Flood flood(*this, trace, "impossible messages");
+    const std::uint32_t source = names_.add(trace.source);
     for (std::uint32_t place = 0; place < order.size(); ++place) {
       const std::size_t node = order.node_at(place);
       const bool sends = trace.type[node] == ChakraNodeType::send;
@@ -190,7 +191,7 @@ class TraceChecker::Impl {
       attempt(flood, [&] {
         for (const std::int32_t rank : ranks) {
           const PointToPoint found = transfer_of_node(trace, node, rank, groups_.ranks(), options_.as_peer);
-          const Message message{found.tag, found.bytes.value, named(trace, node)};
+          const Message message{found.tag, found.bytes.value, named(trace, node, source)};
           if (sends) {
             lines_[{rank, found.peer}].sends.push_back(message);
           } else {
@@ -205,7 +206,9 @@ class TraceChecker::Impl {
                  std::span<const std::uint32_t> issued, RankGroups& own) {
     Flood flood(*this, trace, "impossible collectives");
     std::map<std::uint32_t, Calls> found;  // by group
-    std::map<std::size_t, std::pair<std::uint32_t, Call>> call_of;
+    const bool in_order = std::is_sorted(issued.begin(), issued.end());
+    const std::uint32_t source = names_.add(trace.source);
+    std::map<std::size_t, std::pair<std::uint32_t, Call>> call_of;  // unless in order
     const std::uint32_t nodes = order.size();
     for (std::uint32_t place = 0; place < nodes; ++place) {
       const std::size_t node = order.node_at(place);
@@ -221,12 +224,11 @@ class TraceChecker::Impl {
         // As the file says it: of an all-gather the shard.
         const bool gathers = parsed.kind == ChakraCollective::all_gather;
         const std::int64_t bytes = parsed.bytes.value / (gathers ? groups_.size(parsed.group) : 1);
-        const Call call{parsed.kind, bytes, parsed.root, named(trace, node)};
+        const Call call{parsed.kind, bytes, parsed.root, named(trace, node, source)};
         found[parsed.group].by_id.push_back(call);
-        call_of[place] = {parsed.group, call};
+        if (!in_order) call_of[place] = {parsed.group, call};
       });
     }
-    const bool in_order = std::is_sorted(issued.begin(), issued.end());
     for (const std::uint32_t place : in_order ? std::span<const std::uint32_t>() : issued) {
       const auto call = call_of.find(place);
       if (call != call_of.end()) found[call->second.first].by_issue.push_back(call->second.second);

@@ -181,16 +181,16 @@ class TraceGraphBuilder::Impl {
   static void add_dependences(Program& program, const ChakraTrace& trace, std::size_t node,
                               const NodeOrder& order) {
     const std::size_t first = program.dependence.size();
-    for (const auto& ids : {trace.data_dependences(node), trace.control_dependences(node)}) {
-      for (const std::uint64_t id : ids) {
-        const std::uint32_t place = order.place_of(id);
-        if (place == order.size())
-          throw Error(location(trace, node), fmt::format("waits for node {}, which does not exist", id),
-                      "the file may have been cut short");
-        if (id == trace.id[node]) throw Error(location(trace, node), "waits for itself");
-        program.dependence.push_back(place);
-      }
-    }
+    const auto add = [&](std::uint64_t id) {
+      const std::uint32_t place = order.place_of(id);
+      if (place == order.size())
+        throw Error(location(trace, node), fmt::format("waits for node {}, which does not exist", id),
+                    "the file may have been cut short");
+      if (id == trace.id[node]) throw Error(location(trace, node), "waits for itself");
+      program.dependence.push_back(place);
+    };
+    for (const std::uint64_t id : trace.data_dependences(node)) add(id);
+    for (const std::uint64_t id : trace.control_dependences(node)) add(id);
     if (program.dependence.size() - first > 1) {
       const auto begin = program.dependence.begin() + static_cast<std::ptrdiff_t>(first);
       std::sort(begin, program.dependence.end());

@@ -84,6 +84,26 @@ TEST(TraceGraph, NodesAreOrderedByIdAndWaitForBothKindsOfDependences) {
   EXPECT_EQ(graph.programs[0].lane, (std::vector<Lane>{Lane::device, Lane::host, Lane::device}));
 }
 
+// Ids that follow each other beyond 64 bits are in order only at first sight.
+TEST(TraceGraph, IdsMayBeAnyNumbersOf64Bits) {
+  const Graph graph = graph_of(options({1}), [](ChakraTrace& trace, std::int32_t) {
+    trace.add_node(UINT64_MAX, Type::compute, "last", 0);
+    trace.add_data_dependence(0);
+    trace.add_node(0, Type::compute, "first", 0);
+  });
+  EXPECT_EQ(graph.programs[0].file_id, (std::vector<std::uint64_t>{0, UINT64_MAX}));
+  EXPECT_EQ(graph.programs[0].dependence, (std::vector<std::uint32_t>{0}));
+  EXPECT_EQ(graph.programs[0].first_dependence, (std::vector<std::uint32_t>{0, 0, 1}));
+  EXPECT_EQ(error_with(options({1}),
+                       [](ChakraTrace& trace) {
+                         trace.add_node(UINT64_MAX - 1, Type::compute, "a", 0);
+                         trace.add_node(UINT64_MAX, Type::compute, "b", 0);
+                         trace.add_data_dependence(0);
+                       }),
+            "t.0.et: node 18446744073709551615 'b': waits for node 0, which does not exist\n"
+            "  hint: the file may have been cut short");
+}
+
 TEST(TraceGraph, OnlyThePeerRoundsUpToANanosecond) {
   const auto make = [](ChakraTrace& trace, std::int32_t) {
     trace.add_node(0, Type::compute, "zero");

@@ -16,12 +16,30 @@ namespace {
 template <class Each>
 void for_dependences(const ChakraTrace& trace, const NodeOrder& order, std::uint32_t place, Each each) {
   const std::size_t node = order.node_at(place);
-  for (const auto& ids : {trace.data_dependences(node), trace.control_dependences(node)}) {
-    for (const std::uint64_t id : ids) {
-      const std::uint32_t other = order.place_of(id);
-      if (other < order.size() && other != place) each(other);
-    }
+  const auto of = [&](std::uint64_t id) {
+    const std::uint32_t other = order.place_of(id);
+    if (other < order.size() && other != place) each(other);
+  };
+  for (const std::uint64_t id : trace.data_dependences(node)) of(id);
+  for (const std::uint64_t id : trace.control_dependences(node)) of(id);
+}
+
+// Whether each id is one more than the one before, and none is beyond 64 bits.
+bool counts_up(std::span<const std::uint64_t> ids) {
+  for (std::size_t i = 1; i < ids.size(); ++i) {
+    if (ids[i] - ids.front() != i) return false;
   }
+  return !ids.empty() && ids.back() >= ids.front();
+}
+
+// Whether each place waits for earlier ones only.
+bool waits_backwards(const ChakraTrace& trace, const NodeOrder& order) {
+  for (std::uint32_t place = 0; place < order.size(); ++place) {
+    bool backwards = true;
+    for_dependences(trace, order, place, [&](std::uint32_t other) { backwards &= other < place; });
+    if (!backwards) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -29,6 +47,8 @@ void for_dependences(const ChakraTrace& trace, const NodeOrder& order, std::uint
 NodeOrder::NodeOrder(const ChakraTrace& trace) : ids_(trace.id) {
   if (trace.size() >= UINT32_MAX)
     throw Error(trace.source, fmt::format("{} nodes; at most 2^32 - 2 are possible", trace.size()));
+  contiguous_ = counts_up(ids_);
+  if (contiguous_) return;
   if (!std::is_sorted(ids_.begin(), ids_.end())) {
     order_.resize(trace.size());
     std::iota(order_.begin(), order_.end(), 0);
@@ -41,14 +61,14 @@ NodeOrder::NodeOrder(const ChakraTrace& trace) : ids_(trace.id) {
   contiguous_ = !ids_.empty() && ids_.back() - ids_.front() == ids_.size() - 1 && repeated().empty();
 }
 
-std::uint32_t NodeOrder::place_of(std::uint64_t id) const {
-  if (contiguous_) return static_cast<std::uint32_t>(std::min<std::uint64_t>(id - ids_.front(), ids_.size()));
+std::uint32_t NodeOrder::looked_up(std::uint64_t id) const {
   const auto found = std::lower_bound(ids_.begin(), ids_.end(), id);
   return found != ids_.end() && *found == id ? static_cast<std::uint32_t>(found - ids_.begin()) : size();
 }
 
 std::vector<std::uint32_t> NodeOrder::repeated() const {
   std::vector<std::uint32_t> places;
+  if (contiguous_) return places;
   for (std::size_t place = 1; place < ids_.size(); ++place) {
     if (ids_[place] == ids_[place - 1]) places.push_back(static_cast<std::uint32_t>(place));
   }
@@ -63,21 +83,19 @@ std::vector<std::uint64_t> NodeOrder::shown_ids() const {
 std::vector<std::uint32_t> issue_order(const ChakraTrace& trace, const NodeOrder& order) {
   const std::uint32_t nodes = order.size();
   std::vector<std::uint32_t> issued;
-  issued.reserve(nodes);
-  std::vector<std::uint32_t> waits_for(nodes, 0);
-  std::vector<std::uint64_t> first(nodes + std::size_t{1}, 0);  // of the places that wait for a place
-  bool backwards = true;
-  for (std::uint32_t place = 0; place < nodes; ++place) {
-    for_dependences(trace, order, place, [&](std::uint32_t other) {
-      backwards &= other < place;
-      ++waits_for[place];
-      ++first[other + std::size_t{1}];
-    });
-  }
-  if (backwards) {
+  if (waits_backwards(trace, order)) {
     issued.resize(nodes);
     std::iota(issued.begin(), issued.end(), 0);
     return issued;
+  }
+  issued.reserve(nodes);
+  std::vector<std::uint32_t> waits_for(nodes, 0);
+  std::vector<std::uint64_t> first(nodes + std::size_t{1}, 0);  // of the places that wait for a place
+  for (std::uint32_t place = 0; place < nodes; ++place) {
+    for_dependences(trace, order, place, [&](std::uint32_t other) {
+      ++waits_for[place];
+      ++first[other + std::size_t{1}];
+    });
   }
   std::partial_sum(first.begin(), first.end(), first.begin());
   std::vector<std::uint32_t> waiting(first.back());

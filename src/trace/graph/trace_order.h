@@ -24,17 +24,23 @@ class NodeOrder {
   // Index in the trace of the node at a place.
   std::size_t node_at(std::uint32_t place) const { return order_.empty() ? place : order_[place]; }
   // The place of an id, the first of several; size() when there is none.
-  std::uint32_t place_of(std::uint64_t id) const;
+  std::uint32_t place_of(std::uint64_t id) const {
+    if (!contiguous_) return looked_up(id);
+    const std::uint64_t place = id - ids_.front();
+    return place < ids_.size() ? static_cast<std::uint32_t>(place) : size();
+  }
   // Places whose id the place before has, too.
   std::vector<std::uint32_t> repeated() const;
   // The ids by place; empty when each is its place.
   std::vector<std::uint64_t> shown_ids() const;
 
  private:
+  std::uint32_t looked_up(std::uint64_t id) const;
+
   std::span<const std::uint64_t> ids_;  // ascending
   std::vector<std::uint32_t> order_;    // empty: as in the trace
   std::vector<std::uint64_t> sorted_;
-  bool contiguous_ = false;
+  bool contiguous_ = false;  // each id is one more than the one before, as in most files
 };
 
 // Smallest ready place first. Shorter than the trace when nodes wait for each other in a circle; missing
