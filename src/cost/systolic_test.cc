@@ -259,7 +259,7 @@ TEST(Systolic, WaitsForDramWhereItsBandwidthIsGiven) {
 
 TEST(Systolic, RefusesBuffersThatMakeNoSense) {
   EXPECT_EQ(error_of([] { model_of("systolic:arrays=2,dram_bandwidth=1"); }),
-            "--compute: dram_bandwidth: waiting for DRAM is modelled for one array only\n  hint: leave out "
+            "--compute: dram_bandwidth: waiting for DRAM is modelled for one array only\n  hint: omit "
             "'arrays' or "
             "'dram_bandwidth'");
   EXPECT_EQ(error_of([] { model_of("systolic:dram_bandwidth=1,ifmap_sram=100B"); }),

@@ -114,9 +114,8 @@ TEST(ScaleSimTopology, BecomesAModel) {
   EXPECT_EQ(error_of([] {
               model("Layer,M,N,K,\na,1,1,1,\n", {.dimensions = {{"n", 1}}, .batch = {}});
             }),
-            "nets/net.csv: a SCALE-Sim topology has no symbolic dimensions and no sequence\n  hint: leave "
-            "out --dim "
-            "and --seq");
+            "nets/net.csv: a SCALE-Sim topology has no symbolic dimensions and no sequence\n  hint: "
+            "omit --dim and --seq");
 }
 
 TEST(ScaleSimTopology, ProductsBecomeAModel) {

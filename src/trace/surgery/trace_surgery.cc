@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -11,11 +12,24 @@
 namespace armilla {
 namespace {
 
+// A trace whose equal names have equal numbers: a reader may keep a name several times (ChakraTrace::strings).
+struct NamedTrace {
+  explicit NamedTrace(const ChakraTrace& named) : trace(named), name(named.size()) {
+    std::unordered_map<std::string_view, std::uint32_t> number;
+    for (std::size_t node = 0; node < name.size(); ++node)
+      name[node] = number.try_emplace(trace.name_of_node(node), trace.name[node]).first->second;
+  }
+  std::size_t size() const { return trace.size(); }
+
+  const ChakraTrace& trace;
+  std::vector<std::uint32_t> name;  // per node
+};
+
 // The smallest length after which names and types repeat, from the first node to the last (Knuth, Morris and
 // Pratt's failure function); the whole length when they do not.
-std::size_t period(const ChakraTrace& trace) {
+std::size_t period(const NamedTrace& trace) {
   const auto same = [&](std::size_t a, std::size_t b) {
-    return trace.name[a] == trace.name[b] && trace.type[a] == trace.type[b];
+    return trace.name[a] == trace.name[b] && trace.trace.type[a] == trace.trace.type[b];
   };
   const std::size_t n = trace.size();
   std::vector<std::size_t> border(n + 1, 0);
@@ -29,10 +43,10 @@ std::size_t period(const ChakraTrace& trace) {
 }
 
 // How many nodes of two parts of a trace pair up, by name and type, in whatever order.
-std::size_t in_common(const ChakraTrace& trace, std::size_t begin, std::size_t end, std::size_t other_begin,
+std::size_t in_common(const NamedTrace& trace, std::size_t begin, std::size_t end, std::size_t other_begin,
                       std::size_t other_end) {
   const auto key = [&](std::size_t node) {
-    return trace.name[node] * std::uint64_t{16} + static_cast<std::uint64_t>(trace.type[node]);
+    return trace.name[node] * std::uint64_t{16} + static_cast<std::uint64_t>(trace.trace.type[node]);
   };
   std::unordered_map<std::uint64_t, std::size_t> left;
   for (std::size_t node = begin; node < end; ++node) ++left[key(node)];
@@ -48,7 +62,7 @@ std::size_t in_common(const ChakraTrace& trace, std::size_t begin, std::size_t e
 
 // Whether these nodes cut the trace into parts of nearly the same nodes: a run's first and last iterations
 // often have a few more or less. What follows the last of three or more may differ altogether.
-bool cuts_evenly(const ChakraTrace& trace, const std::vector<std::size_t>& begins) {
+bool cuts_evenly(const NamedTrace& trace, const std::vector<std::size_t>& begins) {
   const std::size_t parts = begins.size() - 1;
   if (parts < 2) return false;
   for (std::size_t part = 1; part < (parts > 2 ? parts - 1 : parts); ++part) {
@@ -59,10 +73,10 @@ bool cuts_evenly(const ChakraTrace& trace, const std::vector<std::size_t>& begin
   return true;
 }
 
-std::vector<std::size_t> begins_with(const ChakraTrace& trace, std::uint32_t name) {
+std::vector<std::size_t> begins_with(const ChakraTrace& trace, std::string_view name) {
   std::vector<std::size_t> begins;
   for (std::size_t node = 0; node < trace.size(); ++node)
-    if (trace.name[node] == name) begins.push_back(node);
+    if (trace.name_of_node(node) == name) begins.push_back(node);
   if (!begins.empty()) begins.push_back(trace.size());
   return begins;
 }
@@ -71,20 +85,21 @@ std::vector<std::size_t> begins_with(const ChakraTrace& trace, std::uint32_t nam
 std::vector<std::size_t> iterations(const ChakraTrace& trace, const std::string& marker) {
   if (trace.size() == 0) return {};
   if (!marker.empty()) {
-    std::vector<std::size_t> begins = begins_with(trace, trace.strings.find(marker));
+    std::vector<std::size_t> begins = begins_with(trace, marker);
     if (begins.empty()) throw Error(trace.source, fmt::format("no node is called '{}'", marker));
     return begins;
   }
   std::vector<std::size_t> begins;
-  const std::size_t length = period(trace);
+  const NamedTrace named(trace);
+  const std::size_t length = period(named);
   for (std::size_t node = 0; node < trace.size(); node += length) begins.push_back(node);
   begins.push_back(trace.size());
   if (length < trace.size()) return begins;
   // Not the same order each time, or something before or after: one of the first nodes may still recur.
   constexpr std::size_t kCandidates = 64;
   for (std::size_t node = 0; node < std::min(trace.size(), kCandidates); ++node) {
-    std::vector<std::size_t> candidate = begins_with(trace, trace.name[node]);
-    if (candidate[0] == node && cuts_evenly(trace, candidate)) return candidate;
+    std::vector<std::size_t> candidate = begins_with(trace, trace.name_of_node(node));
+    if (candidate[0] == node && cuts_evenly(named, candidate)) return candidate;
   }
   return begins;
 }

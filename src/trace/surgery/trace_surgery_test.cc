@@ -136,6 +136,17 @@ TEST(KeepIterationsTest, FindsRepetitionsAndCutsDependences) {
   EXPECT_EQ(kept.first_data_dependence, (std::vector<std::uint64_t>{0, 0, 1, 2, 3, 4, 5}));
 }
 
+// Readers keep a name again where they did not see that they have it.
+TEST(KeepIterationsTest, NamesMayBeKeptSeveralTimes) {
+  ChakraTrace trace;
+  for (const char* const name : {"a", "b", "a", "b", "a", "b"}) {
+    trace.add_node(trace.size(), ChakraNodeType::compute, name);
+    trace.name.back() = trace.strings.append(name);
+  }
+  EXPECT_EQ(count_iterations(std::span(&trace, 1), ""), 3);
+  EXPECT_EQ(count_iterations(std::span(&trace, 1), "b"), 3);
+}
+
 TEST(KeepIterationsTest, FindsIterationsBetweenAHeadAndATail) {
   ChakraTrace trace;
   trace.add_node(0, ChakraNodeType::compute, "head");
