@@ -36,11 +36,26 @@ class AnalyticalBase : public Network {
   }
 
  protected:
+  // Most messages are as long as the one before.
+  Time time_on(const LinkSpeed& speed, Bytes bytes) {
+    if (bytes != last_bytes_ || speed.bandwidth != last_bandwidth_) {
+      last_bytes_ = bytes;
+      last_bandwidth_ = speed.bandwidth;
+      last_time_ = time_to_move(bytes, speed.bandwidth);
+    }
+    return last_time_;
+  }
+
   Topology topology_;
   LinkTable links_;
   EventQueue& queue_;
   const MessageLabels& labels_;
   std::int64_t messages_ = 0;
+
+ private:
+  Bytes last_bytes_{-1};
+  Bandwidth last_bandwidth_;
+  Time last_time_;
 };
 
 struct SharedFlight {
@@ -161,7 +176,7 @@ class Analytical final : public AnalyticalBase, public EventHandler, public Roun
     const LinkSpeed& speed = links_.speed(id);
     flight.link = &links_.at(id);
     if (flight.speed == nullptr || speed.bandwidth != flight.speed->bandwidth)
-      flight.service = time_to_move(message.bytes, speed.bandwidth);
+      flight.service = time_on(speed, message.bytes);
     flight.speed = &speed;
   }
 
@@ -220,7 +235,7 @@ class AnalyticalUnshared final : public AnalyticalBase {
     while (at.hops_left > 0) {
       const LinkId id = topology_.advance(message, at);
       const LinkSpeed& speed = links_.speed(id);
-      const Time here = time_to_move(message.bytes, speed.bandwidth);
+      const Time here = time_on(speed, message.bytes);
       Link& link = links_.at(id);
       link.busy = later(link.busy, here);
       link.bytes = saturating_add(link.bytes, message.bytes);

@@ -1,23 +1,22 @@
 // AstraEngine: collectives as ASTRA-sim's system layer executes them, event for event.
 //
 // A collective is cut into chunks; a chunk on one rank is a *stream* that passes through phases
-// (sim/astra/astra_plan.h). Per rank and queue a list of streams waits in order of priority; a fixed number
-// of them runs. A running phase is a small machine driven by three stimuli: its beginning, a message
-// received, and a packet that has crossed between network endpoint and memory ("bundle": endpoint delay,
-// then, for data that is reduced, three passes over local memory). Sources: astra-sim 2.x Sys.cc,
-// StreamBaseline.cc, PacketBundle.cc, MemBus.cc, Ring.cc, AllToAll.cc, HalvingDoubling.cc,
-// DoubleBinaryTreeAllReduce.cc.
+// (sim/astra/astra_plan.h), waits its turn in queues (sim/astra/astra_queues.h) and sends and receives
+// (sim/astra/astra_mail.h). A running phase is a small machine driven by three stimuli: its beginning, a message
+// received, and a packet that has crossed between network endpoint and memory ("bundle": endpoint delay, then,
+// for data that is reduced, three passes over local memory). Sources: astra-sim 2.x Sys.cc, StreamBaseline.cc,
+// PacketBundle.cc, MemBus.cc, Ring.cc, AllToAll.cc, HalvingDoubling.cc, DoubleBinaryTreeAllReduce.cc.
 //
 // What differs between the profiles is data in SystemLayer plus three policies here:
 //   phase barrier   1.0: all ranks, of all groups, leave a chunk's phase together, the last one to finish
 //                   last; they make one instance, which is planned once
-//   arrivals        1.0: an arrival is scheduled when the message is sent or when its receive is posted,
-//                   whichever comes last, and so takes its place among the events of its moment; 2.x: always
-//                   when the message is sent (1.0: AnalyticalNetwork.cc, sim_send and sim_recv)
 //   idle ranks      1.0's boost mode: only ranks in line with rank 0 take part in a phase, the others wait at
 //                   its barrier
 //   reduction cost  2.x: 3 trunc(bytes / local-mem-bw); 1.0: 3 trunc(bytes / 500,000 bytes per ns)
-//   rendezvous      a message of 8192 bytes from the receiver precedes every message
+//
+// Apart from the native CollectiveRunner: there a step ends when all it waits for is there, here every packet
+// goes on as soon as its own crossing ends (direct has a window of them under way, reduced and not in turn, across
+// what would be steps), and each crossing is an event whose place in its moment decides who goes first.
 //
 // Cost per message: one network event and one agenda event, O(1) each; memory per chunk and rank about 100
 // bytes plus 4 per distinct sender.
