@@ -9,16 +9,14 @@
 namespace armilla {
 namespace {
 
-// Bookkeeping that both variants share: a pool of messages in flight, addressed by event arguments.
-template <class Flight>
-class AnalyticalBase : public Network, public EventHandler {
+// What both variants share: the links, and what they carried.
+class AnalyticalBase : public Network {
  public:
   explicit AnalyticalBase(const NetworkSetup& setup)
       : topology_(setup.machine),
         links_(topology_, setup.stands_for, setup.slow_links),
         queue_(setup.queue),
-        sink_(setup.sink),
-        target_(queue_.add_handler(*this)) {}
+        labels_(setup.labels) {}
   AnalyticalBase(const AnalyticalBase&) = delete;
   AnalyticalBase& operator=(const AnalyticalBase&) = delete;
 
@@ -38,35 +36,26 @@ class AnalyticalBase : public Network, public EventHandler {
   }
 
  protected:
-  std::uint32_t new_slot() {
-    ++messages_;
-    if (free_.empty()) {
-      flights_.emplace_back();
-      return static_cast<std::uint32_t>(flights_.size() - 1);
+  // Most messages are as long as the one before.
+  Time time_on(const LinkSpeed& speed, Bytes bytes) {
+    if (bytes != last_bytes_ || speed.bandwidth != last_bandwidth_) {
+      last_bytes_ = bytes;
+      last_bandwidth_ = speed.bandwidth;
+      last_time_ = time_to_move(bytes, speed.bandwidth);
     }
-    const std::uint32_t slot = free_.back();
-    free_.pop_back();
-    return slot;
+    return last_time_;
   }
-
-  void deliver(std::uint32_t slot) {
-    const Message message = flights_[slot].message;  // the sink may send, and the pool grow
-    free_.push_back(slot);
-    sink_.delivered(message);
-  }
-
-  void wake(std::uint32_t slot, Time time) { queue_.schedule(time, target_, slot); }
 
   Topology topology_;
   LinkTable links_;
   EventQueue& queue_;
-  MessageSink& sink_;
-  std::vector<Flight> flights_;
+  const MessageLabels& labels_;
+  std::int64_t messages_ = 0;
 
  private:
-  std::uint32_t target_;
-  std::vector<std::uint32_t> free_;
-  std::int64_t messages_ = 0;
+  Bytes last_bytes_{-1};
+  Bandwidth last_bandwidth_;
+  Time last_time_;
 };
 
 struct SharedFlight {
@@ -84,15 +73,17 @@ struct SharedFlight {
   State state = State::underway;
 };
 
-class Analytical final : public AnalyticalBase<SharedFlight>, public RoundObserver {
+class Analytical final : public AnalyticalBase, public EventHandler, public RoundObserver {
  public:
-  Analytical(const NetworkSetup& setup, bool stores) : AnalyticalBase(setup), stores_(stores) {
+  Analytical(const NetworkSetup& setup, bool stores)
+      : AnalyticalBase(setup), target_(queue_.add_handler(*this)), stores_(stores) {
     queue_.add_observer(*this);
   }
 
   // The message is copied last: read right after it was written, in other pieces, it would stall the
   // processor.
-  void send(const Message& message) override {
+  Time send(const Message& message) override {
+    ++messages_;
     const std::uint32_t slot = new_slot();
     SharedFlight& flight = flights_[slot];
     Position at = topology_.start(message);
@@ -103,6 +94,7 @@ class Analytical final : public AnalyticalBase<SharedFlight>, public RoundObserv
     wait_for_next(slot, message, at);
     flight.at = at;
     flight.message = message;
+    return kEndOfTime;
   }
 
   void handle(std::uint64_t argument) override {
@@ -141,6 +133,27 @@ class Analytical final : public AnalyticalBase<SharedFlight>, public RoundObserv
   }
 
  private:
+  std::uint32_t new_slot() {
+    if (free_.empty()) {
+      flights_.emplace_back();
+      return static_cast<std::uint32_t>(flights_.size() - 1);
+    }
+    const std::uint32_t slot = free_.back();
+    free_.pop_back();
+    return slot;
+  }
+
+  // The receiver may send, and the pool grow.
+  void deliver(std::uint32_t slot) {
+    const Message& message = flights_[slot].message;
+    const std::uint32_t target = message.target;
+    const std::uint64_t argument = message.argument;
+    free_.push_back(slot);
+    queue_.handler(target).handle(argument);
+  }
+
+  void wake(std::uint32_t slot, Time time) { queue_.schedule(time, target_, slot); }
+
   // Those alone at their link commute with all others.
   void order_those_that_meet() {
     const auto meeting = std::partition(reaching_.begin(), reaching_.end(), [&](std::uint32_t slot) {
@@ -150,7 +163,7 @@ class Analytical final : public AnalyticalBase<SharedFlight>, public RoundObserv
     std::vector<std::pair<Key, std::uint32_t>> keyed;
     for (auto slot = meeting; slot != reaching_.end(); ++slot) {
       const SharedFlight& flight = flights_[*slot];
-      keyed.push_back({{sink_.label(flight.message), flight.at.hops_left, flight.message.source}, *slot});
+      keyed.push_back({{labels_.label(flight.message), flight.at.hops_left, flight.message.source}, *slot});
     }
     std::stable_sort(keyed.begin(), keyed.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -163,7 +176,7 @@ class Analytical final : public AnalyticalBase<SharedFlight>, public RoundObserv
     const LinkSpeed& speed = links_.speed(id);
     flight.link = &links_.at(id);
     if (flight.speed == nullptr || speed.bandwidth != flight.speed->bandwidth)
-      flight.service = time_to_move(message.bytes, speed.bandwidth);
+      flight.service = time_on(speed, message.bytes);
     flight.speed = &speed;
   }
 
@@ -201,39 +214,38 @@ class Analytical final : public AnalyticalBase<SharedFlight>, public RoundObserv
     }
   }
 
+  std::uint32_t target_;
+  std::vector<SharedFlight> flights_;  // addressed by event arguments
+  std::vector<std::uint32_t> free_;
   bool stores_;                          // whole messages, at every node between
   std::vector<std::uint32_t> reaching_;  // flights at the near end of their link
   std::uint32_t round_ = 1;
   bool any_meet_ = false;
 };
 
-struct LoneFlight {
-  Message message;
-};
-
-class AnalyticalUnshared final : public AnalyticalBase<LoneFlight> {
+// The receiver's own event is all that a message takes.
+class AnalyticalUnshared final : public AnalyticalBase {
  public:
   using AnalyticalBase::AnalyticalBase;
 
-  void send(const Message& message) override {
+  Time send(const Message& message) override {
+    ++messages_;
     Position at = topology_.start(message);
     Time latency, service;
     while (at.hops_left > 0) {
       const LinkId id = topology_.advance(message, at);
       const LinkSpeed& speed = links_.speed(id);
-      const Time here = time_to_move(message.bytes, speed.bandwidth);
+      const Time here = time_on(speed, message.bytes);
       Link& link = links_.at(id);
       link.busy = later(link.busy, here);
       link.bytes = saturating_add(link.bytes, message.bytes);
       latency = later(latency, speed.latency);
       service = std::max(service, here);
     }
-    const std::uint32_t slot = new_slot();
-    wake(slot, later(later(queue_.now(), latency), service));
-    flights_[slot].message = message;
+    const Time arrival = later(later(queue_.now(), latency), service);
+    if (message.target != kNobody) queue_.schedule(arrival, message.target, message.argument);
+    return arrival;
   }
-
-  void handle(std::uint64_t argument) override { deliver(static_cast<std::uint32_t>(argument)); }
 };
 
 }  // namespace

@@ -15,8 +15,8 @@ Machine machine_of(DimensionKind kind, std::int64_t size, Time latency = nanosec
   return machine;
 }
 
-// Sends messages at given times and notes when each arrives, by tag.
-class Bench : public MessageSink, public EventHandler {
+// Sends messages at given times and notes when each arrives.
+class Bench : public MessageLabels, public EventHandler {
  public:
   explicit Bench(const Machine& machine, const std::string& name = "analytical",
                  std::span<const SlowLinks> slow = {}, std::span<const std::int32_t> stands_for = {})
@@ -26,10 +26,16 @@ class Bench : public MessageSink, public EventHandler {
   void send_at(Time time, const Message& message) {
     queue_.schedule(time, target_, messages_.size());
     messages_.push_back(message);
-    messages_.back().tag = messages_.size() - 1;
+    messages_.back().target = target_;
+    messages_.back().argument = kArrived | (messages_.size() - 1);
   }
-  void handle(std::uint64_t argument) override { network_->send(messages_[argument]); }
-  void delivered(const Message& message) override { arrivals_[message.tag] = queue_.now(); }
+  void handle(std::uint64_t argument) override {
+    if ((argument & kArrived) != 0) {
+      arrivals_[argument & ~kArrived] = queue_.now();
+    } else {
+      network_->send(messages_[argument]);
+    }
+  }
   MessageLabel label(const Message& message) const override { return {{message.order, 0, 0}}; }
 
   std::vector<Time> run() {
@@ -41,6 +47,8 @@ class Bench : public MessageSink, public EventHandler {
   const Network& network() const { return *network_; }
 
  private:
+  static constexpr std::uint64_t kArrived = std::uint64_t{1} << 32;
+
   EventQueue queue_;
   std::uint32_t target_;
   std::unique_ptr<Network> network_;
@@ -196,11 +204,13 @@ TEST(Analytical, AbsurdSizesSaturateInsteadOfOverflowing) {
   Machine machine = machine_of(DimensionKind::switched, 2);
   machine.dimensions[0].bandwidth = Bandwidth(1e-3);
   EventQueue queue;
-  struct Nobody : MessageSink {
-    void delivered(const Message&) override { ADD_FAILURE() << "delivered at the end of time"; }
-  } nobody;
-  const auto network = make_network({"analytical", {}, "test"}, {machine, queue, nobody});
-  for (int i = 0; i < 100; ++i) network->send({0, 1, Bytes(INT64_MAX / 2)});
+  struct Receiver : EventHandler {
+    void handle(std::uint64_t) override { ADD_FAILURE() << "delivered at the end of time"; }
+  } receiver;
+  const std::uint32_t target = queue.add_handler(receiver);
+  const MessageLabels labels;
+  const auto network = make_network({"analytical", {}, "test"}, {machine, queue, labels});
+  for (int i = 0; i < 100; ++i) network->send({0, 1, Bytes(INT64_MAX / 2), kAllDimensions, 0, target});
   EXPECT_FALSE(queue.run());
 }
 

@@ -1,8 +1,10 @@
 #include "network/network.h"
 
+#include <algorithm>
 #include <array>
 
 #include "network/analytical.h"
+#include "network/astra_network.h"
 
 namespace armilla {
 namespace {
@@ -28,17 +30,43 @@ constexpr std::array kNetworks = {
                 {},
                 {.independent_delays = true, .meets_on_links_only = true},
                 make_analytical_unshared},
+    NetworkInfo{"astra1",
+                "ASTRA-sim 1.0's: a time of its own for every message, truncated after every term",
+                {},
+                {.independent_delays = true},
+                make_astra_unaware},
+    NetworkInfo{"astra2-unaware",
+                "ASTRA-sim 2's congestion-unaware backend, truncated to nanoseconds",
+                {},
+                {.independent_delays = true},
+                make_astra_unaware},
+    NetworkInfo{"astra2-aware",
+                "ASTRA-sim 2's congestion-aware backend: whole messages stored and forwarded",
+                {},
+                {},
+                make_astra_aware},
 };
+constexpr std::size_t kNativeNetworks = 2;
 
 }  // namespace
 
 std::span<const NetworkInfo> networks() {
-  return kNetworks;
+  return std::span(kNetworks).first(kNativeNetworks);
+}
+
+const NetworkInfo& network_of(Semantics semantics) {
+  return *std::find_if(kNetworks.begin() + kNativeNetworks, kNetworks.end(),
+                       [&](const NetworkInfo& info) { return info.name == name_of(semantics); });
 }
 
 std::unique_ptr<Network> make_network(const ComponentChoice& choice, const NetworkSetup& setup) {
   const NetworkInfo& info = find_component<NetworkInfo>("network", networks(), choice.name, choice.where);
   return info.make(setup, ParameterValues(info.name, info.parameters, choice.parameters));
+}
+
+std::unique_ptr<Network> make_astra_network(const NetworkSetup& setup) {
+  const NetworkInfo& info = network_of(setup.system->semantics);
+  return info.make(setup, ParameterValues(info.name, info.parameters, {}));
 }
 
 }  // namespace armilla

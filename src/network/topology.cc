@@ -6,19 +6,11 @@
 
 namespace armilla {
 
-Topology::Topology(const Machine& machine) : dimensions_(machine.dimensions), ranks_(rank_count(machine)) {
-  std::int64_t stride = 1;
-  for (const Dimension& dimension : dimensions_) {
-    strides_.push_back(stride);
-    stride *= dimension.size;
-  }
-}
-
-std::int32_t Topology::hops_in(std::uint32_t d, std::int32_t here, std::int32_t there) const {
+std::int32_t hops(const Dimension& dimension, std::int32_t here, std::int32_t there) {
   if (here == there) return 0;
-  switch (dimensions_[d].kind) {
+  switch (dimension.kind) {
     case DimensionKind::ring: {
-      const auto size = static_cast<std::int32_t>(dimensions_[d].size);
+      const auto size = static_cast<std::int32_t>(dimension.size);
       const std::int32_t forward = there > here ? there - here : there - here + size;
       return std::min(forward, size - forward);
     }
@@ -28,6 +20,22 @@ std::int32_t Topology::hops_in(std::uint32_t d, std::int32_t here, std::int32_t 
       return 2;
   }
   return 0;
+}
+
+bool passes_others(const Dimension& dimension) {
+  return dimension.kind == DimensionKind::ring;
+}
+
+bool links_every_pair(const Dimension& dimension) {
+  return dimension.kind == DimensionKind::fully_connected;
+}
+
+Topology::Topology(const Machine& machine) : dimensions_(machine.dimensions), ranks_(rank_count(machine)) {
+  std::int64_t stride = 1;
+  for (const Dimension& dimension : dimensions_) {
+    strides_.push_back(stride);
+    stride *= dimension.size;
+  }
 }
 
 void Topology::enter(const Message& message, std::uint32_t d, Position& at) const {
@@ -46,11 +54,11 @@ Position Topology::start(const Message& message) const {
     at.dimension = message.dimension;
     at.here = coordinate(message.source, at.dimension);
     at.there = coordinate(message.destination, at.dimension);
-    at.hops_left = hops_in(at.dimension, at.here, at.there);
+    at.hops_left = hops(dimensions_[at.dimension], at.here, at.there);
     return at;
   }
   for (std::uint32_t d = 0; d < dimensions(); ++d) {
-    at.hops_left += hops_in(d, coordinate(message.source, d), coordinate(message.destination, d));
+    at.hops_left += hops(dimensions_[d], coordinate(message.source, d), coordinate(message.destination, d));
   }
   enter(message, 0, at);
   return at;

@@ -3,6 +3,9 @@
 // Dimensions are crossed in ascending order, each by its own rule (ir/machine.h): a Ring neighbour by
 // neighbour the shorter way round (clockwise, towards higher coordinates, when both are equal),
 // FullyConnected in one hop, Switch up and down.
+//
+// This is the one place that knows what a kind of dimension means. Whoever plans, folds or evaluates asks here
+// what messages meet on their way; a new kind answers these questions and its steps in `Topology::advance`.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +16,15 @@
 #include "network/network.h"
 
 namespace armilla {
+
+// Links that a message crosses in a dimension, between two coordinates.
+std::int32_t hops(const Dimension& dimension, std::int32_t here, std::int32_t there);
+// Messages cross links of ranks that are neither their source nor their destination, and share them with those.
+// Otherwise a message crosses its source's link, and at most one of its destination that carries nothing but
+// what comes in.
+bool passes_others(const Dimension& dimension);
+// Every rank has a link of its own to every other; otherwise all that it sends one way shares a link.
+bool links_every_pair(const Dimension& dimension);
 
 // A directed link, numbered among those of the rank that owns it in the dimension:
 //   Ring 0: to the next, 1: to the previous; FullyConnected i: to the rank i+1 further; Switch 0: up, 1:
@@ -48,7 +60,6 @@ class Topology {
   std::int32_t links_per_rank(std::uint32_t d) const;
   std::string link_name(const LinkId& link) const;  // "rank 0 -> rank 1 (nvlink)"
 
- private:
   // Divisions are the dearest part of a message, so the outermost and innermost dimension do without theirs.
   std::int32_t coordinate(std::int32_t rank, std::uint32_t d) const {
     std::uint32_t value = static_cast<std::uint32_t>(rank);
@@ -56,7 +67,8 @@ class Topology {
     if (d + 1 < dimensions_.size()) value %= static_cast<std::uint32_t>(dimensions_[d].size);
     return static_cast<std::int32_t>(value);
   }
-  std::int32_t hops_in(std::uint32_t d, std::int32_t here, std::int32_t there) const;
+
+ private:
   // Sets dimension and coordinates to the first one from `d` on that has to be crossed.
   void enter(const Message& message, std::uint32_t d, Position& at) const;
 

@@ -31,13 +31,13 @@ class SharedBuses::Bus {
   };
 
  public:
-  Bus(const SystemLayer& system, std::int32_t rank, RankAgenda& agenda, EventQueue& queue, BusClient& client)
+  Bus(const RunContext& context, const SystemLayer& system, std::int32_t rank, std::uint32_t target)
       : outer_({system.bus_l_ns, system.bus_o_ns, system.bus_g_ns, system.bus_gap_per_byte_ns,
                 system.local_reduction_delay},
-               rank, agenda, queue, client),
+               rank, context, target),
         inner_(
             {system.bus_l_ns, system.bus_o_ns, system.bus_g_ns, kMemoryBusGap, system.local_reduction_delay},
-            rank, agenda, queue, client) {
+            rank, context, target) {
     outer_.near.memory = &inner_;
   }
 
@@ -68,7 +68,7 @@ class SharedBuses::Bus {
     enum class State : std::uint8_t { free, sending, receiving };
 
     End(Channel& channel, End& other) : channel_(channel), partner(other) {
-      target = channel.queue.add_handler(*this);
+      target = channel.context.queue.add_handler(*this);
     }
 
     void request(const Request& request) {
@@ -85,7 +85,7 @@ class SharedBuses::Bus {
     void happens(BusEvent event) {
       switch (event) {
         case BusEvent::send_finished:
-          last_transfer = channel_.queue.now();
+          last_transfer = channel_.context.queue.now();
           previous = state;
           state = State::free;
           ++in_a_row;
@@ -129,7 +129,7 @@ class SharedBuses::Bus {
       const ChannelParameters& p = channel_.parameters;
       std::int64_t offset = p.o;
       if (previous == State::sending) {
-        const std::int64_t since = (channel_.queue.now() - last_transfer).value / 1000;
+        const std::int64_t since = (channel_.context.queue.now() - last_transfer).value / 1000;
         offset = p.o + since > p.g ? p.o : p.g - since;
       }
       const Request request = sends.front();
@@ -146,7 +146,7 @@ class SharedBuses::Bus {
     }
 
     void finish_receiving() {
-      last_transfer = channel_.queue.now();
+      last_transfer = channel_.context.queue.now();
       previous = state;
       if (receives.size() < 2) state = State::free;
       Request request = receives.front();
@@ -211,7 +211,7 @@ class SharedBuses::Bus {
 
     void hand_over(const Request& request) {
       if (request.errand_of == nullptr) {
-        channel_.client.bus_crossed(request.argument);
+        channel_.context.queue.handler(channel_.client).handle(request.argument);
         return;
       }
       request.errand_of->errand = request.errand;
@@ -219,9 +219,8 @@ class SharedBuses::Bus {
     }
 
     void later_on(BusEvent event, double ns) {
-      channel_.agenda.schedule(channel_.rank,
-                               later(channel_.queue.now(), nanoseconds(static_cast<std::int64_t>(ns))),
-                               target, static_cast<std::uint64_t>(event));
+      const Time time = later(channel_.context.queue.now(), nanoseconds(static_cast<std::int64_t>(ns)));
+      channel_.context.order.schedule(channel_.rank, time, target, static_cast<std::uint64_t>(event));
     }
 
     Channel& channel_;
@@ -237,31 +236,28 @@ class SharedBuses::Bus {
   };
 
   struct Channel {
-    Channel(const ChannelParameters& parameters_, std::int32_t rank_, RankAgenda& agenda_, EventQueue& queue_,
-            BusClient& client_)
+    Channel(const ChannelParameters& parameters_, std::int32_t rank_, const RunContext& context_,
+            std::uint32_t client_)
         : parameters(parameters_),
           rank(rank_),
-          agenda(agenda_),
-          queue(queue_),
+          context(context_),
           client(client_),
           near(*this, far),
           far(*this, near) {}
 
     ChannelParameters parameters;
     std::int32_t rank;
-    RankAgenda& agenda;
-    EventQueue& queue;
-    BusClient& client;
-    End near, far;  // of the memory side, of the network side
+    RunContext context;
+    std::uint32_t client;  // handler of the queue
+    End near, far;         // of the memory side, of the network side
   };
 
   Channel outer_, inner_;
 };
 
-SharedBuses::SharedBuses(const SystemLayer& system, std::int64_t ranks, RankAgenda& agenda, EventQueue& queue,
-                         BusClient& client) {
-  for (std::int32_t rank = 0; rank < ranks; ++rank)
-    buses_.push_back(std::make_unique<Bus>(system, rank, agenda, queue, client));
+SharedBuses::SharedBuses(const RunContext& context, const SystemLayer& system, std::uint32_t target) {
+  for (std::int32_t rank = 0; rank < context.graph.ranks; ++rank)
+    buses_.push_back(std::make_unique<Bus>(context, system, rank, target));
 }
 
 SharedBuses::~SharedBuses() = default;

@@ -16,21 +16,14 @@
 
 #include "event/event_queue.h"
 #include "ir/formats/system_layer.h"
-#include "sim/engine/rank_agenda.h"
+#include "sim/engine/run_context.h"
 
 namespace armilla {
 
-class BusClient {
- public:
-  virtual ~BusClient() = default;
-  // What was given to `cross` is on the other side.
-  virtual void bus_crossed(std::uint64_t argument) = 0;
-};
-
 class SharedBuses {
  public:
-  SharedBuses(const SystemLayer& system, std::int64_t ranks, RankAgenda& agenda, EventQueue& queue,
-              BusClient& client);
+  // `target`: the event queue's handler that hears of what has crossed.
+  SharedBuses(const RunContext& context, const SystemLayer& system, std::uint32_t target);
   SharedBuses(const SharedBuses&) = delete;
   SharedBuses& operator=(const SharedBuses&) = delete;
   ~SharedBuses();

@@ -61,7 +61,7 @@ std::int64_t Themis::add_load(Load& load, std::int64_t bytes, bool scatters) con
   return __builtin_mul_overflow(bytes, sizes_[d], &grown) ? INT64_MAX : grown;
 }
 
-// The fixed order when levelling is not worth it. For an all-gather the peer books the loads in reverse.
+// The fixed order when levelling is not worth it. For an all-gather ASTRA-sim books the loads in reverse.
 void Themis::load_in_fixed_order(std::uint32_t mask, std::int64_t bytes, bool scatters) {
   std::sort(loads_.begin(), loads_.end(),
             [](const Load& a, const Load& b) { return a.dimension < b.dimension; });

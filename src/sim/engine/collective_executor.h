@@ -1,5 +1,6 @@
 // What the rank walker needs of whoever executes collectives, and what that tells the walker. Two classes do:
-// CollectiveRunner by schedules (native), StreamEngine by ASTRA-sim's streams.
+// CollectiveRunner by schedules (native), AstraEngine by ASTRA-sim's streams. MemoisedCollectives stands in front
+// of the first.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@ namespace armilla {
 class CollectiveExecutor {
  public:
   virtual ~CollectiveExecutor() = default;
-  // `rank` reaches a collective node of its program.
-  virtual void issue(std::int32_t rank, std::uint32_t node, std::uint32_t call) = 0;
+  // `rank` reaches a collective node of its program; `sequence`: how many it had reached before.
+  virtual void issue(std::int32_t rank, std::uint32_t node, std::uint32_t call, std::uint64_t sequence) = 0;
   // For a rank that is stuck in the collective `node`: a member that has not issued it, or -1 when all have.
   virtual std::int32_t missing_member(std::int32_t rank, std::uint32_t node) const = 0;
 };

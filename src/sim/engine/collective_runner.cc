@@ -5,19 +5,19 @@
 namespace armilla {
 namespace {
 
-// A message's tag: the chunk run in the upper half, then 8 bits of phase and 24 of step ("place").
-constexpr std::uint32_t kStepBits = 24;
+// An event's argument: 2 bits of kind; the message's place, 8 bits of phase and 22 of step; 32 of the part that
+// receives it. Of a windowed message, its number instead; of a custom collective, member and instance.
+enum class RunnerEvent : std::uint8_t { message, windowed, reduced, custom_done };
+constexpr std::uint32_t kStepBits = 22;
+constexpr int kRunnerKindShift = 62;
+constexpr std::uint32_t kPlaceMask = (1U << 30) - 1;
+
 std::uint32_t place_of(std::uint32_t phase, std::uint32_t step) {
   return phase << kStepBits | step;
 }
-std::uint64_t join(std::uint32_t high, std::uint32_t low) {
-  return std::uint64_t{high} << 32 | low;
-}
-std::uint32_t high(std::uint64_t value) {
-  return static_cast<std::uint32_t>(value >> 32);
-}
-std::uint32_t low(std::uint64_t value) {
-  return static_cast<std::uint32_t>(value);
+std::uint64_t event(RunnerEvent kind, std::uint32_t place, std::uint32_t part) {
+  return std::uint64_t{static_cast<std::uint8_t>(kind)} << kRunnerKindShift | std::uint64_t{place} << 32 |
+         part;
 }
 
 // Within the phase's line of ranks.
@@ -28,137 +28,152 @@ std::int32_t position_in(const PlannedPhase& phase, const GroupLayout& layout, s
 
 }  // namespace
 
-CollectiveRunner::CollectiveRunner(const Graph& graph, const Machine& machine,
-                                   const CollectiveOptions& options, std::vector<Bandwidth> memory_bandwidths,
-                                   CollectivePlanner& planner, const RankClasses& classes, EventQueue& queue,
-                                   RankTurns& turns, CollectiveClient& client)
-    : graph_(graph),
-      options_(options),
-      memory_bandwidths_(std::move(memory_bandwidths)),
+CollectiveRunner::CollectiveRunner(const RunContext& context, RunnerRules rules, CollectivePlanner& planner,
+                                   GroupTable& groups, CustomRunner& custom, CollectiveClient& client)
+    : context_(context),
+      rules_(std::move(rules)),
       planner_(planner),
-      classes_(classes),
-      queue_(queue),
-      turns_(turns),
+      groups_(groups),
+      custom_(custom),
       client_(client),
-      target_(queue.add_handler(*this)),
-      scheduler_(static_cast<std::size_t>(classes.simulated()), options.active_chunks, options.order),
-      all_dimensions_(static_cast<std::uint32_t>(machine.dimensions.size())),
-      instances_(graph, classes, planner),
-      first_note_(static_cast<std::size_t>(classes.simulated()), kNone) {}
+      target_(context.queue.add_handler(*this)),
+      scheduler_(context.classes.real.size(), rules_.options.active_chunks, rules_.options.order),
+      instances_(context.graph, context.classes),
+      first_note_(context.classes.real.size(), kNone) {}
 
-std::uint32_t CollectiveRunner::dimension_of(const ChunkRun& run, const Member& member) const {
-  const std::uint32_t dimension = run.plan->phases[member.phase].dimension;
-  return dimension == kAllDimensions ? all_dimensions_ : dimension;
+// Flat algorithms come after the machine's dimensions.
+std::uint32_t CollectiveRunner::dimension_of(const Part& part) const {
+  const std::uint32_t dimension = run_of(part).plan->phases[part.phase].dimension;
+  return dimension == kAllDimensions ? rules_.dimensions : dimension;
 }
 
-std::uint32_t CollectiveRunner::queue_of(const ChunkRun& run, const Member& member) const {
-  return instances_[run.instance].family * (all_dimensions_ + 1) + dimension_of(run, member);
+std::uint32_t CollectiveRunner::queue_of(const Part& part) const {
+  return instances_[run_of(part).instance].family * (rules_.dimensions + 1) + dimension_of(part);
 }
 
 bool CollectiveRunner::takes_part(const ChunkRun& run, const PlannedPhase& phase,
-                                  std::uint32_t member_id) const {
+                                  std::uint32_t member) const {
   if (!phase.only_root_lines) return true;
-  const GroupLayout& layout = *run.group->layouts[member_id];
-  const std::int32_t rank = run.group->real[member_id];
+  const GroupLayout& layout = *run.group->layouts[member];
   for (std::uint32_t d = 0; d < phase.dimension; ++d) {
-    if (layout.position(rank, d) != run.plan->root[d]) return false;
+    if (layout.position(run.group->real[member], d) != run.plan->root[d]) return false;
   }
   return true;
 }
 
-void CollectiveRunner::open_custom(CollectiveInstance& instance) {
-  const CollectiveCall& call = graph_.collectives[instance.call];
-  instance.custom = custom_->open(graph_.custom[static_cast<std::size_t>(call.custom)],
-                                  instance.group->layouts.front()->ranks, call.bytes);
-}
-
-void CollectiveRunner::open_runs(std::uint32_t id) {
-  CollectiveInstance& instance = instances_[id];
-  const CollectiveCall& call = graph_.collectives[instance.call];
-  instance.first_run = static_cast<std::uint32_t>(runs_.size());
-  for (std::int32_t chunk = 0; chunk < instance.chunks; ++chunk) {
-    auto run = std::make_unique<ChunkRun>();
-    run->instance = id;
-    run->chunk = static_cast<std::uint32_t>(chunk);
-    run->plan = &planner_.plan(call, *instance.group->layouts.front(), chunk);
-    run->group = instance.group;
-    run->members.resize(instance.issues.size());
-    run->members_left = static_cast<std::int64_t>(instance.issues.size());
-    runs_.push_back(std::move(run));
+std::uint32_t CollectiveRunner::new_parts(std::uint32_t members) {
+  const auto block = std::find_if(free_parts_.begin(), free_parts_.end(),
+                                  [&](const auto& free) { return free.second == members; });
+  if (block == free_parts_.end()) {
+    parts_.resize(parts_.size() + members);
+    return static_cast<std::uint32_t>(parts_.size() - members);
   }
+  const std::uint32_t first = block->first;
+  *block = free_parts_.back();
+  free_parts_.pop_back();
+  return first;
 }
 
-void CollectiveRunner::issue(std::int32_t rank, std::uint32_t node, std::uint32_t call) {
-  const auto [id, fresh] = instances_.issue(rank, node, call);
+void CollectiveRunner::open_chunks(std::uint32_t id) {
   CollectiveInstance& instance = instances_[id];
-  const std::uint32_t member = instances_.member_of(instance.family, rank);
-  if (instance.is_custom) {
-    if (fresh) open_custom(instance);
-    instance.issues[member].started = true;
-    client_.collective_started(rank, node);
-    const std::int32_t position = instance.group->layouts[member]->flat_position(classes_.real_rank(rank));
-    custom_->start(instance.custom, position, join(id, member));
+  const CollectiveCall& call = context_.graph.collectives[instance.call];
+  const GroupMembers& group = groups_.of(instance.family, instance.group);
+  if (call.custom >= 0) {
+    instance.first_chunk = custom_.open(context_.graph.custom[static_cast<std::size_t>(call.custom)],
+                                        group.layouts.front()->ranks, call.bytes);
+    instance.chunks = 1;
     return;
   }
-  if (evaluator_ && evaluator_->take(id, fresh, rank)) return;
-  play(id, member);
+  instance.chunks = static_cast<std::uint32_t>(planner_.chunks(call, group.layouts.front()->shape));
+  instance.first_chunk = static_cast<std::uint32_t>(runs_.size());
+  const auto members = static_cast<std::uint32_t>(group.real.size());
+  for (std::uint32_t chunk = 0; chunk < instance.chunks; ++chunk) {
+    const CollectivePlan& plan = planner_.plan(call, *group.layouts.front(), chunk);
+    const std::uint32_t first = new_parts(members);
+    for (std::uint32_t m = 0; m < members; ++m) {
+      Part& part = parts_[first + m];
+      std::vector<std::uint32_t> early = std::move(part.early);
+      part = {};
+      part.early = std::move(early);
+      part.early.clear();
+      part.rank = group.ranks->members[m];
+      part.real = group.real[m];
+      part.run = static_cast<std::uint32_t>(runs_.size());
+    }
+    runs_.push_back(std::make_unique<ChunkRun>(ChunkRun{id, chunk, &plan, &group, first, members, members}));
+  }
 }
 
-void CollectiveRunner::play(std::uint32_t id, std::uint32_t member_id) {
-  if (instances_[id].first_run == kNone) open_runs(id);
-  const std::int32_t rank = rank_of(instances_[id], member_id);
+void CollectiveRunner::issue(std::int32_t rank, std::uint32_t node, std::uint32_t call,
+                             std::uint64_t sequence) {
+  const CollectiveInstances::Issued issued = instances_.issue(rank, node, call, sequence);
+  if (issued.fresh) open_chunks(issued.id);
+  CollectiveInstance& instance = instances_[issued.id];
+  instance.issues[issued.member].chunks_left = static_cast<std::int32_t>(instance.chunks);
+  // Ranks may come to the collectives of a group in different orders: what the first issued is what all do.
+  if (context_.graph.collectives[instance.call].custom >= 0) {
+    issue_custom(issued, rank, node);
+    return;
+  }
   // A chunk that needs no messages may finish the instance.
-  const std::uint32_t first = instances_[id].first_run;
-  const std::uint32_t end = first + static_cast<std::uint32_t>(instances_[id].chunks);
-  for (std::uint32_t run = first; run < end; ++run) enter_phase(run, member_id);
+  const std::uint32_t first = instance.first_chunk, end = first + instance.chunks;
+  for (std::uint32_t run = first; run < end; ++run) {
+    const std::uint32_t part = runs_[run]->first_part + issued.member;
+    parts_[part].sequence = sequence;
+    parts_[part].priority = context_.graph.collectives[call].priority;
+    enter_phase(part);
+  }
   fill_slots(rank);
 }
 
-void CollectiveRunner::round_over() {
-  if (evaluator_) evaluator_->release([&](std::uint32_t id, std::uint32_t member) { play(id, member); });
+void CollectiveRunner::issue_custom(const CollectiveInstances::Issued& issued, std::int32_t rank,
+                                    std::uint32_t node) {
+  CollectiveInstance& instance = instances_[issued.id];
+  instance.issues[issued.member].started = true;
+  client_.collective_started(rank, node);
+  const GroupMembers& group = groups_.of(instance.family, instance.group);
+  custom_.start(instance.first_chunk, group.layouts[issued.member]->flat_position(group.real[issued.member]),
+                {target_, event(RunnerEvent::custom_done, issued.member, issued.id)});
 }
 
-void CollectiveRunner::enter_phase(std::uint32_t run_id, std::uint32_t member_id) {
-  ChunkRun& run = *runs_[run_id];
-  CollectiveInstance& instance = instances_[run.instance];
-  Member& member = run.members[member_id];
-  while (member.phase < run.plan->phases.size() &&
-         !takes_part(run, run.plan->phases[member.phase], member_id))
-    ++member.phase;
-  if (member.phase == run.plan->phases.size()) {
-    finish_chunk(run_id, member_id);
+void CollectiveRunner::enter_phase(std::uint32_t id) {
+  Part& part = parts_[id];
+  const ChunkRun& run = run_of(part);
+  const std::uint32_t member = id - run.first_part;
+  const std::vector<PlannedPhase>& phases = run.plan->phases;
+  while (part.phase < phases.size() && !takes_part(run, phases[part.phase], member)) ++part.phase;
+  if (part.phase == phases.size()) {
+    finish_chunk(id);
     return;
   }
-  const std::int32_t rank = rank_of(instance, member_id);
-  const std::uint32_t queue = queue_of(run, member);
-  member.state = State::waiting;
-  locate(run, member_id, member);
-  const std::vector<Step>& steps = member.schedule->steps;
+  part.state = State::waiting;
+  locate(part);
+  const std::vector<Step>& steps = part.schedule->steps;
   if (steps.empty() || steps.front().first_send == steps.front().end_send) {
     // A slot is permission to begin sending. Who first has to receive is gated by the others' slots; were it
     // to hold one while it waits, ranks that enter a dimension in different orders would wait for each other.
-    start_phase(run_id, member_id, false);
-  } else if (is_awaited(member)) {
-    scheduler_.start_beyond_limit(rank, queue);
-    start_phase(run_id, member_id, true);
+    start_phase(id, false);
+    return;
+  }
+  const bool is_awaited = std::any_of(part.early.begin(), part.early.end(),
+                                      [&](std::uint32_t place) { return place >> kStepBits == part.phase; });
+  if (is_awaited) {
+    scheduler_.start_beyond_limit(part.rank, queue_of(part));
+    start_phase(id, true);
   } else {
-    const CollectiveIssue& issue = instance.issues[member_id];
-    scheduler_.add(rank, queue, {run_id, member_id, member.phase, issue.sequence, issue.priority, run.chunk});
+    scheduler_.add(part.rank, queue_of(part),
+                   {part.run, member, part.phase, part.sequence, part.priority, run.chunk});
     refill_ = true;
   }
 }
 
-// Whether messages of the phase it waits for are here.
-bool CollectiveRunner::is_awaited(const Member& member) const {
-  return std::any_of(member.early.begin(), member.early.end(),
-                     [&](std::uint32_t place) { return place >> kStepBits == member.phase; });
-}
-
 // Where the member stands in its current phase.
-void CollectiveRunner::locate(const ChunkRun& run, std::uint32_t member_id, Member& member) const {
-  const PlannedPhase& phase = run.plan->phases[member.phase];
-  member.here = position_in(phase, *run.group->layouts[member_id], run.group->real[member_id]);
-  member.schedule = &phase.schedule->of(member.here);
+void CollectiveRunner::locate(Part& part) const {
+  const ChunkRun& run = run_of(part);
+  const PlannedPhase& phase = run.plan->phases[part.phase];
+  part.here = position_in(phase, *run.group->layouts[id_of(part) - run.first_part], part.real);
+  part.schedule = &phase.schedule->of(part.here);
+  part.last_peer = -1;
 }
 
 // A chunk that is started may be through at once, and its next phase wait in another queue.
@@ -171,199 +186,218 @@ void CollectiveRunner::fill_slots(std::int32_t rank) {
 
 void CollectiveRunner::fill_slots(std::int32_t rank, std::uint32_t queue) {
   while (const std::optional<WaitingChunk> chunk = scheduler_.next(rank, queue)) {
-    const ChunkRun* run = runs_[chunk->run].get();
-    const bool stale = run == nullptr || run->members[chunk->member].state != State::waiting ||
-                       run->members[chunk->member].phase != chunk->phase;
+    const ChunkRun* const run = runs_[chunk->run].get();
+    const std::uint32_t id = run == nullptr ? kNone : run->first_part + chunk->member;
+    const bool stale =
+        run == nullptr || parts_[id].state != State::waiting || parts_[id].phase != chunk->phase;
     if (stale) {
       scheduler_.drop(rank, queue);
     } else {
-      start_phase(chunk->run, chunk->member, true);
+      start_phase(id, true);
     }
   }
 }
 
-void CollectiveRunner::start_phase(std::uint32_t run_id, std::uint32_t member_id, bool holds_slot) {
-  ChunkRun& run = *runs_[run_id];
-  CollectiveInstance& instance = instances_[run.instance];
-  Member& member = run.members[member_id];
-  member.state = State::active;
-  member.holds_slot = holds_slot;
-  member.step = 0;
-  member.phase_start = queue_.now();
-  CollectiveIssue& issue = instance.issues[member_id];
+void CollectiveRunner::start_phase(std::uint32_t id, bool holds_slot) {
+  Part& part = parts_[id];
+  part.state = State::active;
+  part.holds_slot = holds_slot;
+  part.step = 0;
+  part.phase_start = context_.queue.now();
+  CollectiveIssue& issue = issue_of(part);
   if (!issue.started) {
     issue.started = true;
-    client_.collective_started(rank_of(instance, member_id), issue.node);
+    client_.collective_started(part.rank, issue.node);
   }
-  enter_step(run_id, member_id);
-  complete_steps(run_id, member_id);
+  enter_step(part);
+  complete_steps(id);
 }
 
-void CollectiveRunner::enter_step(std::uint32_t run_id, std::uint32_t member_id) {
-  Member& member = runs_[run_id]->members[member_id];
-  if (member.step == member.schedule->steps.size()) return;
-  const Step& step = member.schedule->steps[member.step];
-  member.next_send = step.first_send;
-  member.in_flight = 0;
-  member.receives_left = step.receives;
-  if (!member.early.empty()) {
-    member.receives_left -=
-        static_cast<std::int32_t>(std::erase(member.early, place_of(member.phase, member.step)));
-  }
-  send_within_window(run_id, member_id);
+void CollectiveRunner::enter_step(Part& part) {
+  if (part.step == part.schedule->steps.size()) return;
+  const Step& step = part.schedule->steps[part.step];
+  part.place = place_of(part.phase, part.step);
+  part.next_send = step.first_send;
+  part.in_flight = 0;
+  part.receives_left = step.receives;
+  if (!part.early.empty())
+    part.receives_left -= static_cast<std::int32_t>(std::erase(part.early, part.place));
+  send_within_window(part);
 }
 
-void CollectiveRunner::send_within_window(std::uint32_t run_id, std::uint32_t member_id) {
-  ChunkRun& run = *runs_[run_id];
-  Member& member = run.members[member_id];
-  const Step& step = member.schedule->steps[member.step];
-  if (member.next_send == step.end_send) return;
-  const GroupLayout& layout = *run.group->layouts[member_id];
-  const PlannedPhase& phase = run.plan->phases[member.phase];
-  const std::int32_t rank = run.group->real[member_id];
-  while (member.next_send < step.end_send && (step.window == 0 || member.in_flight < step.window)) {
-    const std::uint32_t number = member.next_send++;
-    const Transfer& transfer = member.schedule->sends[number];
-    ++member.in_flight;
-    const std::int32_t peer = phase.schedule->peer(member.here, transfer);
-    const std::int32_t to = phase.dimension == kAllDimensions
-                                ? layout.ranks[static_cast<std::size_t>(peer)]
-                                : layout.member(rank, phase.dimension, member.here, peer);
-    const std::uint32_t place = place_of(member.phase, static_cast<std::uint32_t>(transfer.step));
-    network_->send({rank, to, transfer.bytes, phase.dimension, number, join(run_id, place)});
+void CollectiveRunner::send_within_window(Part& part) {
+  const Step& step = part.schedule->steps[part.step];
+  if (part.next_send == step.end_send) return;
+  const PlannedPhase& phase = run_of(part).plan->phases[part.phase];
+  while (part.next_send < step.end_send && (step.window == 0 || part.in_flight < step.window)) {
+    const std::uint32_t number = part.next_send++;
+    const Transfer& transfer = part.schedule->sends[number];
+    ++part.in_flight;
+    const std::int32_t peer = phase.schedule->peer(part.here, transfer);
+    if (peer != part.last_peer) find_peer(part, peer);
+    const std::uint32_t place = place_of(part.phase, static_cast<std::uint32_t>(transfer.step));
+    std::uint64_t argument = event(RunnerEvent::message, place, part.last_part);
+    if (phase.windowed) {
+      auto slot = static_cast<std::uint32_t>(windowed_.size());
+      if (free_windowed_.empty()) {
+        windowed_.emplace_back();
+      } else {
+        slot = free_windowed_.back();
+        free_windowed_.pop_back();
+      }
+      windowed_[slot] = {id_of(part), part.last_part, place};
+      argument = event(RunnerEvent::windowed, 0, slot);
+    }
+    context_.network.send(
+        {part.real, part.last_to, transfer.bytes, phase.dimension, number, target_, 1, argument});
   }
 }
 
-// Goes on for as long as the current step is complete. A local reduction interrupts; handle() resumes behind
-// it.
-void CollectiveRunner::complete_steps(std::uint32_t run_id, std::uint32_t member_id) {
-  Member& member = runs_[run_id]->members[member_id];
-  while (member.step < member.schedule->steps.size()) {
-    const Step& step = member.schedule->steps[member.step];
-    const bool sent = member.next_send == step.end_send && (step.window == 0 || member.in_flight == 0);
-    if (member.receives_left > 0 || !sent) return;
-    if (options_.charge_reductions && step.reduced > Bytes(0)) {
-      member.state = State::reducing;
-      const std::int32_t rank = rank_of(*runs_[run_id], member_id);
+// Who stands at the position `peer` of its line.
+void CollectiveRunner::find_peer(Part& part, std::int32_t peer) const {
+  const ChunkRun& run = run_of(part);
+  const GroupLayout& layout = *run.group->layouts[id_of(part) - run.first_part];
+  const std::uint32_t dimension = run.plan->phases[part.phase].dimension;
+  part.last_peer = peer;
+  part.last_to = dimension == kAllDimensions ? layout.ranks[static_cast<std::size_t>(peer)]
+                                             : layout.member(part.real, dimension, part.here, peer);
+  const std::int32_t simulated = context_.classes.simulated_rank(part.last_to);
+  const std::int32_t member = run.group->family->member_of[static_cast<std::size_t>(simulated)];
+  part.last_part = run.first_part + static_cast<std::uint32_t>(member);
+}
+
+// Goes on for as long as the current step is complete. A local reduction interrupts; act() resumes behind it.
+void CollectiveRunner::complete_steps(std::uint32_t id) {
+  Part& part = parts_[id];
+  while (part.step < part.schedule->steps.size()) {
+    const Step& step = part.schedule->steps[part.step];
+    const bool sent = part.next_send == step.end_send && (step.window == 0 || part.in_flight == 0);
+    if (part.receives_left > 0 || !sent) return;
+    if (rules_.options.charge_reductions && step.reduced > Bytes(0)) {
+      part.state = State::reducing;
       const Time duration =
-          time_to_move(step.reduced * 3, memory_bandwidths_[static_cast<std::size_t>(rank)]);
-      queue_.schedule(later(queue_.now(), duration), target_, join(run_id, member_id));
+          time_to_move(step.reduced * 3, rules_.memory_bandwidths[static_cast<std::size_t>(part.rank)]);
+      context_.order.schedule(part.rank, later(context_.queue.now(), duration), target_,
+                              event(RunnerEvent::reduced, 0, id));
       return;
     }
-    ++member.step;
-    enter_step(run_id, member_id);
+    ++part.step;
+    enter_step(part);
   }
-  finish_phase(run_id, member_id);
+  finish_phase(id);
 }
 
 void CollectiveRunner::handle(std::uint64_t argument) {
-  const std::uint32_t run_id = high(argument), member_id = low(argument);
-  runs_[run_id]->members[member_id].state = State::reduced;
-  note(run_id, member_id);
-}
-
-void CollectiveRunner::delivered(const Message& message) {
-  const std::uint32_t run_id = high(message.tag), place = low(message.tag);
-  const ChunkRun& run = *runs_[run_id];
-  const std::uint32_t phase = place >> kStepBits;
-  if (run.plan->phases[phase].windowed)
-    free_window_slot(run_id, member_of(run, classes_.simulated_rank(message.source)), phase);
-  receive(run_id, member_of(run, classes_.simulated_rank(message.destination)), place);
+  const auto id = static_cast<std::uint32_t>(argument);
+  const std::uint32_t place = static_cast<std::uint32_t>(argument >> 32) & kPlaceMask;
+  switch (static_cast<RunnerEvent>(argument >> kRunnerKindShift)) {
+    case RunnerEvent::message:
+      receive(parts_[id], place);
+      return;
+    case RunnerEvent::windowed:
+      windowed_arrived(id);
+      return;
+    case RunnerEvent::reduced:
+      parts_[id].state = State::reduced;
+      note(parts_[id]);
+      return;
+    case RunnerEvent::custom_done:
+      custom_done(id, place);
+      return;
+  }
 }
 
 // Among messages of one source every one has its own; a symmetric schedule's are told apart by the way they
 // come (sim/fold/rank_colours.h), those of others by the sender's position, too.
 MessageLabel CollectiveRunner::label(const Message& message) const {
-  const ChunkRun& run = *runs_[high(message.tag)];
+  auto id = static_cast<std::uint32_t>(message.argument);
+  std::uint32_t place = static_cast<std::uint32_t>(message.argument >> 32) & kPlaceMask;
+  if (static_cast<RunnerEvent>(message.argument >> kRunnerKindShift) == RunnerEvent::windowed) {
+    place = windowed_[id].place;
+    id = windowed_[id].to;
+  }
+  const ChunkRun& run = run_of(parts_[id]);
   const CollectiveInstance& instance = instances_[run.instance];
-  const PlannedPhase& phase = run.plan->phases[low(message.tag) >> kStepBits];
+  const std::uint64_t phase_number = place >> kStepBits;
+  const PlannedPhase& phase = run.plan->phases[phase_number];
   std::int32_t position = 0;
   if (!phase.schedule->is_symmetric()) {
-    const std::uint32_t member = member_of(run, classes_.simulated_rank(message.source));
-    position = position_in(phase, *run.group->layouts[member], message.source);
+    const std::int32_t simulated = context_.classes.simulated_rank(message.source);
+    const std::int32_t member = run.group->family->member_of[static_cast<std::size_t>(simulated)];
+    position = position_in(phase, *run.group->layouts[static_cast<std::size_t>(member)], message.source);
   }
-  return {{std::uint64_t{graph_.program_of[static_cast<std::size_t>(message.source)]} << 32 | instance.family,
-           join(instance.number, run.chunk),
-           std::uint64_t{low(message.tag) >> kStepBits} << 56 |
-               std::uint64_t{static_cast<std::uint32_t>(position)} << 32 | message.order}};
+  const std::uint64_t program = context_.graph.program_of[static_cast<std::size_t>(message.source)];
+  return {{program << 32 | instance.family, std::uint64_t{instance.number} << 32 | run.chunk,
+           phase_number << 56 | std::uint64_t{static_cast<std::uint32_t>(position)} << 32 | message.order}};
 }
 
 // A step with a window lasts until its last message is delivered, so the sender is still in the step it sent
 // in.
-void CollectiveRunner::free_window_slot(std::uint32_t run_id, std::uint32_t sender_id, std::uint32_t phase) {
-  Member& sender = runs_[run_id]->members[sender_id];
-  if (sender.state != State::active || sender.phase != phase ||
-      sender.schedule->steps[sender.step].window == 0)
-    return;
-  --sender.in_flight;
-  note(run_id, sender_id);
+void CollectiveRunner::windowed_arrived(std::uint32_t slot) {
+  const Windowed message = windowed_[slot];
+  free_windowed_.push_back(slot);
+  Part& sender = parts_[message.from];
+  if (sender.state == State::active && sender.phase == message.place >> kStepBits &&
+      sender.schedule->steps[sender.step].window > 0) {
+    --sender.in_flight;
+    note(sender);
+  }
+  receive(parts_[message.to], message.place);
 }
 
-void CollectiveRunner::receive(std::uint32_t run_id, std::uint32_t member_id, std::uint32_t place) {
-  Member& member = runs_[run_id]->members[member_id];
-  if (member.state == State::active && place == place_of(member.phase, member.step)) {
-    if (--member.receives_left == 0) note(run_id, member_id);
+void CollectiveRunner::receive(Part& part, std::uint32_t place) {
+  if (part.state == State::active && place == part.place) {
+    if (--part.receives_left == 0) note(part);
     return;
   }
-  member.early.push_back(place);
-  if (member.state == State::waiting && place >> kStepBits == member.phase) note(run_id, member_id);
+  part.early.push_back(place);
+  if (part.state == State::waiting && place >> kStepBits == part.phase) note(part);
 }
 
-void CollectiveRunner::note(std::uint32_t run_id, std::uint32_t member_id) {
-  ChunkRun& run = *runs_[run_id];
-  Member& member = run.members[member_id];
-  if (member.noted) return;
-  member.noted = true;
-  const std::int32_t rank = rank_of(run, member_id);
-  std::uint32_t& first = first_note_[static_cast<std::size_t>(rank)];
-  notes_.push_back({run_id, member_id, first});
+void CollectiveRunner::note(Part& part) {
+  if (part.noted) return;
+  part.noted = true;
+  std::uint32_t& first = first_note_[static_cast<std::size_t>(part.rank)];
+  notes_.push_back({id_of(part), first});
   first = static_cast<std::uint32_t>(notes_.size() - 1);
-  turns_.mark(rank);
-}
-
-bool CollectiveRunner::goes_first(const Note& a, const Note& b) const {
-  const auto key = [&](const Note& note) {
-    const ChunkRun& run = *runs_[note.run];
-    return std::pair(instances_[run.instance].issues[note.member].sequence, run.chunk);
-  };
-  return key(a) < key(b);
+  context_.order.mark(part.rank);
 }
 
 void CollectiveRunner::take_turn(std::int32_t rank) {
-  if (evaluator_) evaluator_->take_turn(rank);
   std::uint32_t& first = first_note_[static_cast<std::size_t>(rank)];
   if (first == kNone) return;
   turn_.clear();
-  for (; first != kNone; first = notes_[first].next) turn_.push_back(notes_[first]);
+  for (; first != kNone; first = notes_[first].next) turn_.push_back(notes_[first].part);
   acted_on_ += turn_.size();
   if (acted_on_ == notes_.size()) {
     notes_.clear();
     acted_on_ = 0;
   }
-  if (turn_.size() > 1)
-    std::sort(turn_.begin(), turn_.end(), [&](const Note& a, const Note& b) { return goes_first(a, b); });
-  for (const Note& noted : turn_) act(noted.run, noted.member);
+  if (turn_.size() > 1) {
+    std::sort(turn_.begin(), turn_.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return goes_first(parts_[a], parts_[b]); });
+  }
+  for (const std::uint32_t part : turn_) act(part);
   fill_slots(rank);
 }
 
-void CollectiveRunner::act(std::uint32_t run_id, std::uint32_t member_id) {
-  ChunkRun& run = *runs_[run_id];
-  Member& member = run.members[member_id];
-  member.noted = false;
-  switch (member.state) {
+void CollectiveRunner::act(std::uint32_t id) {
+  Part& part = parts_[id];
+  part.noted = false;
+  switch (part.state) {
     case State::waiting:
-      scheduler_.start_beyond_limit(rank_of(run, member_id), queue_of(run, member));
-      start_phase(run_id, member_id, true);
+      scheduler_.start_beyond_limit(part.rank, queue_of(part));
+      start_phase(id, true);
       return;
     case State::reduced:
-      member.state = State::active;
-      ++member.step;
-      enter_step(run_id, member_id);
-      complete_steps(run_id, member_id);
+      part.state = State::active;
+      ++part.step;
+      enter_step(part);
+      complete_steps(id);
       return;
     case State::active:
-      send_within_window(run_id, member_id);
-      complete_steps(run_id, member_id);
+      send_within_window(part);
+      complete_steps(id);
       return;
     case State::not_issued:
     case State::reducing:
@@ -372,73 +406,69 @@ void CollectiveRunner::act(std::uint32_t run_id, std::uint32_t member_id) {
   }
 }
 
-void CollectiveRunner::finish_phase(std::uint32_t run_id, std::uint32_t member_id) {
-  ChunkRun& run = *runs_[run_id];
-  CollectiveInstance& instance = instances_[run.instance];
-  Member& member = run.members[member_id];
-  const std::int32_t rank = rank_of(instance, member_id);
-  const std::uint32_t queue = queue_of(run, member);
+void CollectiveRunner::finish_phase(std::uint32_t id) {
+  Part& part = parts_[id];
+  const std::uint32_t queue = queue_of(part);
   ChunkPhase report;
-  report.chunk = run.chunk;
-  report.dimension = dimension_of(run, member);
-  report.phase = member.phase;
-  report.ready = report.start = member.phase_start;
-  report.end = queue_.now();
-  client_.chunk_finished(rank, instance.issues[member_id].node, report);
-  if (member.holds_slot) {
-    scheduler_.finished(rank, queue);
+  report.chunk = run_of(part).chunk;
+  report.dimension = dimension_of(part);
+  report.phase = part.phase;
+  report.ready = report.start = part.phase_start;
+  report.end = context_.queue.now();
+  client_.chunk_finished(part.rank, issue_of(part).node, report);
+  if (part.holds_slot) {
+    scheduler_.finished(part.rank, queue);
     refill_ = true;
   }
-  ++member.phase;
-  enter_phase(run_id, member_id);
+  ++part.phase;
+  enter_phase(id);
 }
 
-void CollectiveRunner::finish_chunk(std::uint32_t run_id, std::uint32_t member_id) {
-  ChunkRun& run = *runs_[run_id];
-  const std::uint32_t instance_id = run.instance;
-  CollectiveInstance& instance = instances_[instance_id];
-  run.members[member_id].state = State::done;
-  if (--run.members_left == 0) runs_[run_id].reset();
-  CollectiveIssue& issue = instance.issues[member_id];
+void CollectiveRunner::finish_chunk(std::uint32_t id) {
+  Part& part = parts_[id];
+  ChunkRun& run = run_of(part);
+  const std::uint32_t instance = run.instance;
+  CollectiveIssue& issue = issue_of(part);
+  const std::int32_t rank = part.rank;
+  part.state = State::done;
+  if (--run.members_left == 0) {
+    free_parts_.emplace_back(run.first_part, run.members);
+    runs_[part.run].reset();
+  }
   if (--issue.chunks_left > 0) return;
-  const std::int32_t rank = rank_of(instance, member_id);
   const std::uint32_t node = issue.node;
   if (!issue.started) client_.collective_started(rank, node);
-  instances_.leave(instance_id);
+  instances_.leave(instance);
   client_.collective_finished(rank, node);
 }
 
-void CollectiveRunner::custom_finished(std::uint64_t argument) {
-  const std::uint32_t id = high(argument);
-  CollectiveInstance& instance = instances_[id];
-  CollectiveIssue& issue = instance.issues[low(argument)];
-  issue.chunks_left = 0;
-  const std::int32_t rank = rank_of(instance, low(argument));
-  const std::uint32_t node = issue.node;
+void CollectiveRunner::custom_done(std::uint32_t id, std::uint32_t member) {
+  const CollectiveInstance& instance = instances_[id];
+  instances_[id].issues[member].chunks_left = 0;
+  const std::int32_t rank = instance.ranks->members[member];
+  const std::uint32_t node = instance.issues[member].node;
   instances_.leave(id);
   client_.collective_finished(rank, node);
 }
 
 bool CollectiveRunner::start_oldest_waiting() {
-  std::vector<Note> oldest(static_cast<std::size_t>(classes_.simulated()), Note{kNone, 0, kNone});
-  for (std::uint32_t run_id = 0; run_id < runs_.size(); ++run_id) {
-    if (!runs_[run_id]) continue;
-    const ChunkRun& run = *runs_[run_id];
-    for (std::uint32_t m = 0; m < run.members.size(); ++m) {
-      if (run.members[m].state != State::waiting) continue;
-      const Note waiting{run_id, m, kNone};
-      Note& known = oldest[static_cast<std::size_t>(rank_of(run, m))];
-      if (known.run == kNone || goes_first(waiting, known)) known = waiting;
+  std::vector<std::uint32_t> oldest(context_.classes.real.size(), kNone);
+  for (const std::unique_ptr<ChunkRun>& run : runs_) {
+    if (!run) continue;
+    for (std::uint32_t id = run->first_part; id < run->first_part + run->members; ++id) {
+      if (parts_[id].state != State::waiting) continue;
+      std::uint32_t& known = oldest[static_cast<std::size_t>(parts_[id].rank)];
+      if (known == kNone || goes_first(parts_[id], parts_[known])) known = id;
     }
   }
   bool found = false;
-  for (std::int32_t rank = 0; rank < classes_.simulated(); ++rank) {
-    const Note& waiting = oldest[static_cast<std::size_t>(rank)];
-    if (waiting.run == kNone) continue;
+  for (std::int32_t rank = 0; rank < context_.classes.simulated(); ++rank) {
+    const std::uint32_t waiting = oldest[static_cast<std::size_t>(rank)];
+    if (waiting == kNone) continue;
     found = true;
-    act(waiting.run, waiting.member);
+    act(waiting);
     fill_slots(rank);
-    turns_.mark(rank);
+    context_.order.mark(rank);
   }
   return found;
 }

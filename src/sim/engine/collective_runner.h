@@ -2,69 +2,52 @@
 // phase through the steps of its schedule, sends the messages and counts those that arrive. Knows no
 // algorithm and no network model.
 //
-// A chunk's state is a small record per simulated member; it is freed when the last member is through.
-// Messages that arrive before their receiver has come that far are remembered.
-//
-// Where a CollectiveEvaluator takes a call, nothing of it is played.
+// What a member does with a chunk is a small record, its *part*; parts of a chunk lie side by side and are freed
+// when the last member is through. A message names the part that receives it, so that an arrival looks up
+// nothing else. Messages that arrive before their receiver has come that far are remembered.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "event/event_queue.h"
 #include "ir/graph.h"
 #include "ir/machine.h"
-#include "network/network.h"
 #include "sim/collective_plan.h"
 #include "sim/engine/chunk_scheduler.h"
 #include "sim/engine/collective_executor.h"
 #include "sim/engine/collective_instances.h"
 #include "sim/engine/custom_runner.h"
-#include "sim/engine/rank_turns.h"
-#include "sim/fold/rank_classes.h"
-#include "sim/memo/collective_evaluator.h"
+#include "sim/engine/group_members.h"
+#include "sim/engine/run_context.h"
 
 namespace armilla {
 
-class CollectiveRunner final : public CollectiveExecutor, public EventHandler, public CustomClient {
+struct RunnerRules {
+  const CollectiveOptions& options;
+  std::uint32_t dimensions = 0;              // of the machine
+  std::vector<Bandwidth> memory_bandwidths;  // per simulated rank, for local reductions
+};
+
+class CollectiveRunner final : public CollectiveExecutor, public EventHandler {
  public:
-  // `memory_bandwidths`: per simulated rank, for local reductions.
-  CollectiveRunner(const Graph& graph, const Machine& machine, const CollectiveOptions& options,
-                   std::vector<Bandwidth> memory_bandwidths, CollectivePlanner& planner,
-                   const RankClasses& classes, EventQueue& queue, RankTurns& turns, CollectiveClient& client);
+  CollectiveRunner(const RunContext& context, RunnerRules rules, CollectivePlanner& planner,
+                   GroupTable& groups, CustomRunner& custom, CollectiveClient& client);
   CollectiveRunner(const CollectiveRunner&) = delete;
   CollectiveRunner& operator=(const CollectiveRunner&) = delete;
 
-  // The network the messages go to; set once, before the first `issue`.
-  void use(Network& network) { network_ = &network; }
-  // Who executes custom schedules, where there are any.
-  void use(CustomRunner& custom) {
-    custom_ = &custom;
-    custom.use(*this);
-  }
-  // Collectives of `lone` groups may be evaluated; without, every message is played.
-  void evaluate(LoneGroups lone, Rehearser& rehearser) {
-    evaluator_.emplace(std::move(lone), rehearser, instances_, classes_, queue_, turns_, client_);
-  }
+  void issue(std::int32_t rank, std::uint32_t node, std::uint32_t call, std::uint64_t sequence) override;
 
-  void issue(std::int32_t rank, std::uint32_t node, std::uint32_t call) override;
-
-  void delivered(const Message& message);
-  MessageLabel label(const Message& message) const;
-  void handle(std::uint64_t argument) override;  // a local reduction is done
+  // A message has arrived, a local reduction or a custom collective is done.
+  void handle(std::uint64_t argument) override;
   // Acts on what was noted for the rank.
   void take_turn(std::int32_t rank);
-  // After the turns of a round and, first, after what is issued before any.
-  void round_over();
 
-  // Tells the network of the messages that were not sent because their collectives were evaluated. At the end
-  // of the run, once.
-  void count_evaluated() const {
-    if (evaluator_) evaluator_->count_messages(*network_);
-  }
+  // Of its messages, which name it as their target.
+  MessageLabel label(const Message& message) const;
+  std::uint32_t target() const { return target_; }
 
   // When nothing moves any more although chunks wait: every rank starts its oldest waiting chunk beyond the
   // limit. Returns whether there were any. With chunks of several collectives under way, ranks can hold slots
@@ -75,98 +58,111 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler, p
     return instances_.missing_member(rank, node);
   }
 
-  void custom_finished(std::uint64_t argument) override;
-
  private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
   enum class State : std::uint8_t { not_issued, waiting, active, reducing, reduced, done };
-
-  struct Member {
-    State state = State::not_issued;
-    std::uint32_t phase = 0, step = 0;
-    std::int32_t here = 0;                   // its position in the current phase's line of ranks
-    const RankSchedule* schedule = nullptr;  // of the current phase, for that position
-    std::int32_t receives_left = 0;
-    std::uint32_t next_send = 0;
-    std::int32_t in_flight = 0;  // sends of a step with a window
-    bool holds_slot = false;     // of the scheduler, in the current phase
-    bool noted = false;          // something happened to it since the rank's last turn
-    Time phase_start;
-    std::vector<std::uint32_t> early;  // (phase, step) of messages that came too soon, as in a tag
-  };
 
   struct ChunkRun {
     std::uint32_t instance = 0;
     std::uint32_t chunk = 0;
     const CollectivePlan* plan = nullptr;
-    const CollectiveGroup* group = nullptr;
-    std::vector<Member> members;
-    std::int64_t members_left = 0;
+    const GroupMembers* group = nullptr;
+    std::uint32_t first_part = 0, members = 0;
+    std::uint32_t members_left = 0;
+  };
+
+  // A member's part of a chunk.
+  struct Part {
+    State state = State::not_issued;
+    bool holds_slot = false;  // of the scheduler, in the current phase
+    bool noted = false;       // something happened to it since the rank's last turn
+    std::uint8_t phase = 0;
+    std::uint32_t place = 0;  // phase and step, as in a message
+    std::int32_t receives_left = 0;
+    std::uint32_t step = 0;
+    std::uint32_t next_send = 0;
+    std::int32_t in_flight = 0;              // sends of a step with a window
+    const RankSchedule* schedule = nullptr;  // of the current phase, for where it stands
+    std::int32_t here = 0;                   // its position in the current phase's line of ranks
+    std::int32_t rank = 0, real = 0;         // simulated rank, and whom it stands for
+    // To whom it sent last in this phase: position, rank and part.
+    std::int32_t last_peer = -1, last_to = 0;
+    std::uint32_t last_part = 0;
+    std::uint32_t run = 0;
+    std::int32_t priority = 0;
+    std::uint64_t sequence = 0;  // of the collective, among those that the rank issued
+    Time phase_start;
+    std::vector<std::uint32_t> early;  // places of messages that came too soon
+  };
+
+  // A message of a step with a window: its arrival concerns the sender, too.
+  struct Windowed {
+    std::uint32_t from = 0, to = 0, place = 0;
   };
 
   // A member that something happened to; those of one rank are a list.
   struct Note {
-    std::uint32_t run = 0, member = 0;
+    std::uint32_t part = 0;
     std::uint32_t next = 0;  // into notes_, or kNone
   };
-  static constexpr std::uint32_t kNone = UINT32_MAX;
 
-  static std::uint32_t member_of(const ChunkRun& run, std::int32_t rank) {
-    return static_cast<std::uint32_t>(run.group->family->member_of[static_cast<std::size_t>(rank)]);
+  void open_chunks(std::uint32_t id);
+  std::uint32_t new_parts(std::uint32_t members);
+  void issue_custom(const CollectiveInstances::Issued& issued, std::int32_t rank, std::uint32_t node);
+  ChunkRun& run_of(const Part& part) { return *runs_[part.run]; }
+  const ChunkRun& run_of(const Part& part) const { return *runs_[part.run]; }
+  CollectiveIssue& issue_of(const Part& part) {
+    const ChunkRun& run = run_of(part);
+    return instances_[run.instance].issues[id_of(part) - run.first_part];
   }
-  template <class InstanceOrRun>
-  static std::int32_t rank_of(const InstanceOrRun& of, std::uint32_t member) {
-    return of.group->ranks->members[member];
-  }
-  void open_custom(CollectiveInstance& instance);
-  void open_runs(std::uint32_t id);
-  void play(std::uint32_t id, std::uint32_t member_id);
+  std::uint32_t id_of(const Part& part) const { return static_cast<std::uint32_t>(&part - parts_.data()); }
 
-  std::uint32_t dimension_of(const ChunkRun& run, const Member& member) const;
+  std::uint32_t dimension_of(const Part& part) const;
   // Of the member's communicator in the dimension of its phase.
-  std::uint32_t queue_of(const ChunkRun& run, const Member& member) const;
+  std::uint32_t queue_of(const Part& part) const;
   bool takes_part(const ChunkRun& run, const PlannedPhase& phase, std::uint32_t member) const;
 
   // A member enters its current phase, or the first after it that it takes part in, or is through with the
   // chunk.
-  void enter_phase(std::uint32_t run_id, std::uint32_t member_id);
+  void enter_phase(std::uint32_t id);
   void fill_slots(std::int32_t rank);
   void fill_slots(std::int32_t rank, std::uint32_t queue);
-  void locate(const ChunkRun& run, std::uint32_t member_id, Member& member) const;
-  void start_phase(std::uint32_t run_id, std::uint32_t member_id, bool holds_slot);
-  void enter_step(std::uint32_t run_id, std::uint32_t member_id);
-  void send_within_window(std::uint32_t run_id, std::uint32_t member_id);
-  void complete_steps(std::uint32_t run_id, std::uint32_t member_id);
-  void finish_phase(std::uint32_t run_id, std::uint32_t member_id);
-  void finish_chunk(std::uint32_t run_id, std::uint32_t member_id);
-  void free_window_slot(std::uint32_t run_id, std::uint32_t sender_id, std::uint32_t phase);
-  void receive(std::uint32_t run_id, std::uint32_t member_id, std::uint32_t place);
-  void note(std::uint32_t run_id, std::uint32_t member_id);
-  bool goes_first(const Note& a, const Note& b) const;
-  void act(std::uint32_t run_id, std::uint32_t member_id);
-  bool is_awaited(const Member& member) const;
+  void locate(Part& part) const;
+  void start_phase(std::uint32_t id, bool holds_slot);
+  void enter_step(Part& part);
+  void send_within_window(Part& part);
+  void find_peer(Part& part, std::int32_t peer) const;
+  void complete_steps(std::uint32_t id);
+  void finish_phase(std::uint32_t id);
+  void finish_chunk(std::uint32_t id);
+  void custom_done(std::uint32_t id, std::uint32_t member);
+  void windowed_arrived(std::uint32_t slot);
+  void receive(Part& part, std::uint32_t place);
+  void note(Part& part);
+  bool goes_first(const Part& a, const Part& b) const {
+    return a.sequence != b.sequence ? a.sequence < b.sequence : run_of(a).chunk < run_of(b).chunk;
+  }
+  void act(std::uint32_t id);
 
-  const Graph& graph_;
-  const CollectiveOptions& options_;
-  std::vector<Bandwidth> memory_bandwidths_;
+  RunContext context_;
+  RunnerRules rules_;
   CollectivePlanner& planner_;
-  const RankClasses& classes_;
-  EventQueue& queue_;
-  RankTurns& turns_;
+  GroupTable& groups_;
+  CustomRunner& custom_;
   CollectiveClient& client_;
-  Network* network_ = nullptr;
-  CustomRunner* custom_ = nullptr;
   std::uint32_t target_;
   ChunkScheduler scheduler_;
-  std::uint32_t all_dimensions_;  // stands for the dimension of flat algorithms, after the others
-
   CollectiveInstances instances_;
-  std::vector<std::unique_ptr<ChunkRun>>
-      runs_;  // ids are never used twice, so that stale references are recognised
-  std::optional<CollectiveEvaluator> evaluator_;
+  // Ids are never used twice, so that stale references are recognised.
+  std::vector<std::unique_ptr<ChunkRun>> runs_;
+  std::vector<Part> parts_;                                          // blocks of one chunk each, used again
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> free_parts_;  // first, how many
+  std::vector<Windowed> windowed_;
+  std::vector<std::uint32_t> free_windowed_;
   std::vector<Note> notes_;                // of this round
   std::size_t acted_on_ = 0;               // of them
   std::vector<std::uint32_t> first_note_;  // per simulated rank
-  std::vector<Note> turn_;                 // the notes being acted on
+  std::vector<std::uint32_t> turn_;        // the parts being acted on
   bool refill_ = false;  // a slot became free or a chunk came to wait since slots were last filled
 };
 

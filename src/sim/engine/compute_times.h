@@ -23,6 +23,8 @@ std::vector<double> time_factors(const WhatIf& what_if, std::int64_t ranks);
 
 class ComputeTimes {
  public:
+  // Of a graph whose computations are all of a fixed length, scaled by nothing: ASTRA-sim's.
+  ComputeTimes() : is_plain_(true) {}
   // `costs`: of every device number.
   ComputeTimes(const Graph& graph, const Machine& machine, const WhatIf& what_if,
                std::span<const CostModel* const> costs, const RankClasses& classes);

@@ -16,8 +16,11 @@ std::uint64_t pack(std::uint32_t instance, std::int32_t member, std::uint32_t no
 
 }  // namespace
 
-CustomRunner::CustomRunner(EventQueue& queue, RankAgenda* agenda, Messenger& messages)
-    : queue_(queue), agenda_(agenda), messages_(messages), target_(queue.add_handler(*this)) {}
+CustomRunner::CustomRunner(const RunContext& context, Messenger& messages)
+    : context_(context),
+      messages_(messages),
+      target_(context.queue.add_handler(*this)),
+      waiting_(static_cast<std::size_t>(context.order.in_rounds() ? context.classes.simulated() : 0)) {}
 
 const CustomRunner::Prepared& CustomRunner::prepared(const CustomCollective& collective) {
   const auto [entry, fresh] = prepared_.try_emplace(&collective);
@@ -90,37 +93,32 @@ std::uint32_t CustomRunner::open(const CustomCollective& collective, const std::
   return id;
 }
 
-void CustomRunner::schedule(std::int32_t rank, Time time, std::uint64_t argument) {
-  if (agenda_) {
-    agenda_->schedule(rank, time, target_, argument);
-  } else {
-    queue_.schedule(time, target_, argument);
-  }
-}
-
-void CustomRunner::start(std::uint32_t id, std::int32_t m, std::uint64_t argument) {
+void CustomRunner::start(std::uint32_t id, std::int32_t m, Notice done) {
   Instance& instance = instances_[id];
   const CustomProgram& program = instance.collective->members[static_cast<std::size_t>(m)];
   Member& member = instance.members[static_cast<std::size_t>(m)];
   const auto nodes = static_cast<std::uint32_t>(program.nodes.size());
   member.left = nodes;
   member.started = starts_++;
-  member.argument = argument;
+  member.done = done;
   for (std::uint32_t node = 0; node < nodes; ++node) {
     if (program.dependences(node).empty()) issue(id, m, node);
   }
-  if (nodes == 0) schedule((*instance.ranks)[static_cast<std::size_t>(m)], queue_.now(), pack(id, m, kBegin));
+  if (nodes > 0) return;
+  const std::int32_t rank = (*instance.ranks)[static_cast<std::size_t>(m)];
+  context_.order.schedule(rank, context_.queue.now(), target_, pack(id, m, kBegin));
 }
 
 void CustomRunner::make_ready(std::uint32_t id, std::int32_t m, std::uint32_t n) {
-  if (turns_ == nullptr) {
+  if (!context_.order.in_rounds()) {
     issue(id, m, n);
     return;
   }
-  const std::int32_t rank = classes_->simulated_rank((*instances_[id].ranks)[static_cast<std::size_t>(m)]);
+  const std::int32_t rank =
+      context_.classes.simulated_rank((*instances_[id].ranks)[static_cast<std::size_t>(m)]);
   const std::uint64_t started = instances_[id].members[static_cast<std::size_t>(m)].started;
   waiting_[static_cast<std::size_t>(rank)].push_back({started, id, n, m});
-  turns_->mark(rank);
+  context_.order.mark(rank);
 }
 
 void CustomRunner::take_turn(std::int32_t rank) {
@@ -139,7 +137,7 @@ void CustomRunner::issue(std::uint32_t id, std::int32_t m, std::uint32_t n) {
   const std::int32_t rank = ranks[static_cast<std::size_t>(m)];
   const std::uint64_t argument = pack(id, m, n);
   if (node.kind == CustomNode::Kind::compute) {
-    schedule(rank, later(queue_.now(), node.duration), argument);
+    context_.order.schedule(rank, later(context_.queue.now(), node.duration), target_, argument);
     return;
   }
   const std::int32_t peer = ranks[static_cast<std::size_t>(node.peer)];
@@ -147,11 +145,11 @@ void CustomRunner::issue(std::uint32_t id, std::int32_t m, std::uint32_t n) {
   const bool sends = node.kind == CustomNode::Kind::send;
   if (delivers(instance)) {
     if (sends) {
-      transport_->send(rank, peer, bytes, target_, argument);
+      messages_.send_unmatched(rank, peer, bytes, {target_, argument});
       return;
     }
     Receive& state = instances_[id].receives[instance.prepared->offset[static_cast<std::size_t>(m)] + n];
-    if (state == Receive::arrived) schedule(rank, queue_.now(), argument);
+    if (state == Receive::arrived) context_.order.schedule(rank, context_.queue.now(), target_, argument);
     state = Receive::posted;
     return;
   }
@@ -200,9 +198,9 @@ void CustomRunner::node_done(std::uint32_t id, std::int32_t m, std::uint32_t n) 
   }
   const Member& member = instances_[id].members[static_cast<std::size_t>(m)];
   if (member.left > 0) return;
-  const std::uint64_t finished = member.argument;
+  const Notice done = member.done;
   if (--instances_[id].members_left == 0) free_.push_back(id);
-  client_->custom_finished(finished);
+  context_.queue.handler(done.target).handle(done.argument);
 }
 
 }  // namespace armilla

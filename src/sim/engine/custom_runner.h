@@ -2,7 +2,7 @@
 // they depend on is done, any number at once. Messages inside an instance match only each other.
 //
 // As in astra-sim 2.x (CustomAlgorithm.cc): no chunks, no endpoint delays, a send is done when it has
-// arrived. Natively, what becomes ready starts in the rank's turn (sim/engine/rank_turns.h), and where no two
+// arrived. Natively, what becomes ready starts in the rank's turn (sim/engine/order.h), and where no two
 // messages of a collective could be taken for each other, each knows its receive beforehand instead of
 // looking it up. Cost: O(nodes + dependences) per member.
 #pragma once
@@ -14,42 +14,23 @@
 #include "event/event_queue.h"
 #include "ir/custom_collective.h"
 #include "sim/engine/messenger.h"
-#include "sim/engine/rank_agenda.h"
-#include "sim/engine/rank_turns.h"
-#include "sim/engine/transport.h"
-#include "sim/fold/rank_classes.h"
+#include "sim/engine/run_context.h"
 
 namespace armilla {
 
-class CustomClient {
- public:
-  virtual ~CustomClient() = default;
-  virtual void custom_finished(std::uint64_t argument) = 0;
-};
-
 class CustomRunner final : public EventHandler {
  public:
-  // `agenda` may be null: then computations go to the queue directly.
-  CustomRunner(EventQueue& queue, RankAgenda* agenda, Messenger& messages);
+  // Every rank with a custom collective must be simulated itself.
+  CustomRunner(const RunContext& context, Messenger& messages);
   CustomRunner(const CustomRunner&) = delete;
   CustomRunner& operator=(const CustomRunner&) = delete;
-  void use(CustomClient& client) { client_ = &client; }
-  // Native order. Every rank with a custom collective must be simulated itself.
-  void use(RankTurns& turns, const RankClasses& classes, Transport& transport) {
-    turns_ = &turns;
-    transport_ = &transport;
-    classes_ = &classes;
-    waiting_.resize(static_cast<std::size_t>(classes.simulated()));
-  }
 
   // An instance of `collective` among `ranks`, moving `bytes`. Both must outlive it.
   std::uint32_t open(const CustomCollective& collective, const std::vector<std::int32_t>& ranks, Bytes bytes);
-  // A member begins; the client hears `argument` when it is through, never before this call returns.
-  void start(std::uint32_t instance, std::int32_t member, std::uint64_t argument);
+  // A member begins; the notice is given when it is through, never before this call returns.
+  void start(std::uint32_t instance, std::int32_t member, Notice done);
 
   void handle(std::uint64_t argument) override;
-  // What the messages it sends by itself call.
-  std::uint32_t target() const { return target_; }
   // Starts what has become ready on the rank.
   void take_turn(std::int32_t rank);
 
@@ -68,7 +49,7 @@ class CustomRunner final : public EventHandler {
   struct Member {
     std::uint32_t left = 0;
     std::uint64_t started = 0;  // how many custom collectives the rank had started before
-    std::uint64_t argument = 0;
+    Notice done;
   };
   struct Ready {
     std::uint64_t started = 0;
@@ -89,22 +70,16 @@ class CustomRunner final : public EventHandler {
   const Prepared& prepared(const CustomCollective& collective);
   static void match(const CustomCollective& collective, Prepared& prepared);
   bool delivers(const Instance& instance) const {
-    return transport_ != nullptr && instance.prepared->is_matched;
+    return context_.order.in_rounds() && instance.prepared->is_matched;
   }
   void message_arrived(std::uint32_t instance, std::int32_t member, std::uint32_t node);
   void node_done(std::uint32_t instance, std::int32_t member, std::uint32_t node);
   void make_ready(std::uint32_t instance, std::int32_t member, std::uint32_t node);
   void issue(std::uint32_t instance, std::int32_t member, std::uint32_t node);
-  void schedule(std::int32_t rank, Time time, std::uint64_t argument);
 
-  EventQueue& queue_;
-  RankAgenda* agenda_;
+  RunContext context_;
   Messenger& messages_;
-  CustomClient* client_ = nullptr;
-  RankTurns* turns_ = nullptr;
-  const RankClasses* classes_ = nullptr;
   std::uint32_t target_;
-  Transport* transport_ = nullptr;
   std::map<const CustomCollective*, Prepared> prepared_;
   std::vector<Instance> instances_;
   std::vector<std::uint32_t> free_;

@@ -2,19 +2,18 @@
 
 namespace armilla {
 
-Messenger::Messenger(EventQueue& queue, Transport& transport, bool rendezvous,
-                     std::span<const std::int32_t> stands_for)
-    : queue_(queue),
-      transport_(transport),
+Messenger::Messenger(const RunContext& context, bool rendezvous)
+    : context_(context),
       rendezvous_(rendezvous),
-      stands_for_(stands_for),
-      target_(queue.add_handler(*this)) {}
+      target_(context.queue.add_handler(*this)),
+      sent_(static_cast<std::size_t>(context.graph.ranks)) {}
 
 Channel Messenger::matched(const Channel& channel) const {
-  if (stands_for_.empty()) return channel;
+  const std::vector<std::int32_t>& stands_for = context_.classes.stands_for;
+  if (stands_for.empty()) return channel;
   Channel folded = channel;
-  folded.source = stands_for_[static_cast<std::size_t>(channel.source)];
-  folded.destination = stands_for_[static_cast<std::size_t>(channel.destination)];
+  folded.source = stands_for[static_cast<std::size_t>(channel.source)];
+  folded.destination = stands_for[static_cast<std::size_t>(channel.destination)];
   return folded;
 }
 
@@ -81,7 +80,7 @@ void Messenger::send(const Channel& channel, Notice done) {
     return;
   }
   if (post(handshakes_, matched(channel), done))
-    queue_.schedule(queue_.now(), target_, new_flight(Kind::late_send, channel, done));
+    context_.queue.schedule(context_.queue.now(), target_, new_flight(Kind::late_send, channel, done));
 }
 
 void Messenger::receive(const Channel& channel, Notice done) {
@@ -89,18 +88,18 @@ void Messenger::receive(const Channel& channel, Notice done) {
     accept(channel, done);
     return;
   }
-  transport_.send(channel.destination, channel.source, kHandshakeBytes, target_,
-                  new_flight(Kind::handshake, channel, done));
+  send_unmatched(channel.destination, channel.source, kHandshakeBytes,
+                 {target_, new_flight(Kind::handshake, channel, done)});
 }
 
 void Messenger::transmit(const Channel& channel, Notice done) {
-  transport_.send(channel.source, channel.destination, channel.bytes, target_,
-                  new_flight(Kind::message, channel, done));
+  send_unmatched(channel.source, channel.destination, channel.bytes,
+                 {target_, new_flight(Kind::message, channel, done)});
 }
 
 void Messenger::accept(const Channel& channel, Notice done) {
   if (post(messages_, matched(channel), done))
-    queue_.schedule(queue_.now(), target_, new_flight(Kind::late_receive, channel, done));
+    context_.queue.schedule(context_.queue.now(), target_, new_flight(Kind::late_receive, channel, done));
 }
 
 void Messenger::handle(std::uint64_t argument) {

@@ -9,12 +9,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "event/event_queue.h"
-#include "sim/engine/transport.h"
+#include "sim/engine/run_context.h"
 
 namespace armilla {
 
@@ -28,27 +27,28 @@ struct Channel {
   bool operator==(const Channel&) const = default;
 };
 
-// A handler of the event queue and what to call it with.
-struct Notice {
-  std::uint32_t target = 0;
-  std::uint64_t argument = 0;
-};
-
 class Messenger final : public EventHandler {
  public:
-  // `stands_for` as in RankClasses: ranks of one class are one to the matching.
-  Messenger(EventQueue& queue, Transport& transport, bool rendezvous,
-            std::span<const std::int32_t> stands_for = {});
+  // Ranks of one class are one to the matching.
+  Messenger(const RunContext& context, bool rendezvous);
   Messenger(const Messenger&) = delete;
   Messenger& operator=(const Messenger&) = delete;
 
   // Notices come at the moment itself, from within the event, never from within these calls.
   void send(const Channel& channel, Notice done);
   void receive(const Channel& channel, Notice done);
+  // A message that is not matched: who gets the notice knows what it is.
+  void send_unmatched(std::int32_t source, std::int32_t destination, Bytes bytes, Notice arrived) {
+    const std::uint32_t number = sent_[static_cast<std::size_t>(source)]++;
+    context_.network.send(
+        {source, destination, bytes, kAllDimensions, number, arrived.target, 1, arrived.argument});
+  }
 
   void handle(std::uint64_t argument) override;
 
-  // Of a message under way, by the argument it carries: the one that `send` was given, and whose it is.
+  // What its messages are received by. Of one under way, by the argument it carries: the one that `send` was
+  // given, and whose it is.
+  std::uint32_t target() const { return target_; }
   std::uint64_t sender_argument(std::uint64_t argument) const { return flights_[argument].notice.argument; }
   std::uint32_t space(std::uint64_t argument) const { return flights_[argument].channel.space; }
 
@@ -81,13 +81,12 @@ class Messenger final : public EventHandler {
   std::uint32_t new_flight(Kind kind, const Channel& channel, Notice notice);
   void transmit(const Channel& channel, Notice done);
   void accept(const Channel& channel, Notice done);
-  void tell(Notice notice) { queue_.handler(notice.target).handle(notice.argument); }
+  void tell(Notice notice) { context_.queue.handler(notice.target).handle(notice.argument); }
 
-  EventQueue& queue_;
-  Transport& transport_;
+  RunContext context_;
   bool rendezvous_;
-  std::span<const std::int32_t> stands_for_;
   std::uint32_t target_;
+  std::vector<std::uint32_t> sent_;  // per rank, how many messages
   Matches messages_, handshakes_;
   std::vector<Post> posts_;
   std::vector<Flight> flights_;

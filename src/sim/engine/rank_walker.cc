@@ -9,19 +9,16 @@
 
 namespace armilla {
 
-RankWalker::RankWalker(const Graph& graph, const ComputeTimes* times, const RankClasses& classes,
-                       const WalkerRules& rules, EventQueue& queue, Recorder& recorder)
-    : graph_(graph),
-      times_(times),
-      classes_(classes),
-      peers_(graph),
-      rules_(rules),
-      queue_(queue),
-      recorder_(recorder),
-      target_(queue.add_handler(*this)),
-      ranks_(static_cast<std::size_t>(classes.simulated())) {
+RankWalker::RankWalker(const RunContext& context, const Executors& executors, bool one_communication)
+    : context_(context),
+      executors_(executors),
+      one_communication_(one_communication),
+      peers_(context.graph),
+      target_(context.queue.add_handler(*this)),
+      ranks_(context.classes.real.size()) {
+  const Graph& graph = context.graph;
   for (std::size_t r = 0; r < ranks_.size(); ++r)
-    ranks_[r].program = graph.program_of[static_cast<std::size_t>(classes.real[r])];
+    ranks_[r].program = graph.program_of[static_cast<std::size_t>(context.classes.real[r])];
   for (const Program& program : graph.programs) {
     Successors successors;
     successors.first.assign(program.size() + std::size_t{1}, 0);
@@ -35,12 +32,6 @@ RankWalker::RankWalker(const Graph& graph, const ComputeTimes* times, const Rank
     }
     successors_.push_back(std::move(successors));
   }
-}
-
-void RankWalker::use(CollectiveExecutor& collectives, Messenger& messages, RemoteMemories* memories) {
-  collectives_ = &collectives;
-  messages_ = &messages;
-  memories_ = memories;
 }
 
 void RankWalker::start() {
@@ -59,8 +50,7 @@ void RankWalker::start() {
 }
 
 bool RankWalker::is_exclusive(Lane lane) const {
-  return lane == Lane::device || lane == Lane::host ||
-         (lane == Lane::communication && rules_.one_communication);
+  return lane == Lane::device || lane == Lane::host || (lane == Lane::communication && one_communication_);
 }
 
 void RankWalker::make_ready(Rank& rank, const Program& program, std::uint32_t node) const {
@@ -90,20 +80,21 @@ void RankWalker::issue_ready(std::int32_t r) {
 
 void RankWalker::issue(std::int32_t rank, std::uint32_t node) {
   const Program& program = program_of(rank);
-  recorder_.node_started(rank, node, queue_.now());
+  executors_.recorder.node_started(rank, node, context_.queue.now());
   const std::uint64_t payload = program.payload[node];
   switch (program.kind[node]) {
     case NodeKind::compute:
-      finish_after(rank, node, times_->of_work(rank, node, payload));
+      finish_after(rank, node, executors_.times.of_work(rank, node, payload));
       return;
     case NodeKind::delay: {
       const Time duration(static_cast<std::int64_t>(payload));
-      const bool computes = times_ != nullptr && program.lane[node] == Lane::device;
-      finish_after(rank, node, computes ? times_->of_delay(rank, node, duration) : duration);
+      const bool computes = program.lane[node] == Lane::device;
+      finish_after(rank, node, computes ? executors_.times.of_delay(rank, node, duration) : duration);
       return;
     }
     case NodeKind::collective:
-      collectives_->issue(rank, node, static_cast<std::uint32_t>(payload));
+      executors_.collectives.issue(rank, node, static_cast<std::uint32_t>(payload),
+                                   ranks_[static_cast<std::size_t>(rank)].collectives++);
       return;
     case NodeKind::send:
     case NodeKind::receive:
@@ -111,34 +102,29 @@ void RankWalker::issue(std::int32_t rank, std::uint32_t node) {
       return;
     case NodeKind::memory_load:
     case NodeKind::memory_store:
-      if (memories_ == nullptr)
-        throw Error(describe(rank, node), "accesses remote memory, and the machine has none");
-      memories_->access(rank, classes_.real_rank(rank), Bytes(static_cast<std::int64_t>(payload)), target_,
-                        std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node);
+      executors_.memories.access(rank, context_.classes.real_rank(rank),
+                                 Bytes(static_cast<std::int64_t>(payload)),
+                                 {target_, std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node});
       return;
   }
 }
 
 void RankWalker::issue_transfer(std::int32_t rank, std::uint32_t node) {
   const Program& program = program_of(rank);
-  const PointToPoint& transfer = graph_.transfers[program.payload[node]];
+  const PointToPoint& transfer = context_.graph.transfers[program.payload[node]];
   const Notice done{target_, std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node};
-  const std::int32_t here = classes_.real_rank(rank), there = peers_.of(here, transfer);
+  const std::int32_t here = context_.classes.real_rank(rank), there = peers_.of(here, transfer);
   if (program.kind[node] == NodeKind::send) {
-    messages_->send({0, here, there, transfer.tag, transfer.bytes}, done);
+    executors_.messages.send({0, here, there, transfer.tag, transfer.bytes}, done);
   } else {
-    messages_->receive({0, there, here, transfer.tag, transfer.bytes}, done);
+    executors_.messages.receive({0, there, here, transfer.tag, transfer.bytes}, done);
   }
 }
 
 void RankWalker::finish_after(std::int32_t rank, std::uint32_t node, Time duration) {
-  const Time end = later(queue_.now(), duration);
+  const Time end = later(context_.queue.now(), duration);
   const std::uint64_t argument = std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node;
-  if (rules_.agenda) {
-    rules_.agenda->schedule(rank, end, target_, argument);
-  } else {
-    queue_.schedule(end, target_, argument);
-  }
+  context_.order.schedule(rank, end, target_, argument);
 }
 
 void RankWalker::handle(std::uint64_t argument) {
@@ -147,8 +133,8 @@ void RankWalker::handle(std::uint64_t argument) {
 
 void RankWalker::finished(std::int32_t r, std::uint32_t node) {
   const Program& program = program_of(r);
-  recorder_.node_finished(r, node, queue_.now());
-  if (rules_.progress) rules_.progress->node(program.kind[node], program.payload[node]);
+  executors_.recorder.node_finished(r, node, context_.queue.now());
+  executors_.progress.node_done(program.kind[node], program.payload[node]);
   Rank& rank = ranks_[static_cast<std::size_t>(r)];
   --rank.nodes_left;
   rank.busy[static_cast<std::size_t>(program.lane[node])] = false;
@@ -157,15 +143,15 @@ void RankWalker::finished(std::int32_t r, std::uint32_t node) {
   for (std::uint32_t i = successors.first[node]; i < successors.first[node + std::size_t{1}]; ++i) {
     if (--rank.waiting_for[successors.node[i]] == 0) make_ready(rank, program, successors.node[i]);
   }
-  if (rules_.turns) {
-    rules_.turns->mark(r);
+  if (context_.order.in_rounds()) {
+    context_.order.mark(r);
   } else {
     issue_ready(r);
   }
 }
 
 void RankWalker::collective_started(std::int32_t rank, std::uint32_t node) {
-  recorder_.collective_started(rank, node, queue_.now());
+  executors_.recorder.collective_started(rank, node, context_.queue.now());
 }
 
 void RankWalker::collective_finished(std::int32_t rank, std::uint32_t node) {
@@ -173,12 +159,12 @@ void RankWalker::collective_finished(std::int32_t rank, std::uint32_t node) {
 }
 
 void RankWalker::chunk_finished(std::int32_t rank, std::uint32_t node, const ChunkPhase& phase) {
-  recorder_.chunk_finished(rank, node, phase);
+  executors_.recorder.chunk_finished(rank, node, phase);
 }
 
 std::string RankWalker::describe(std::int32_t rank, std::uint32_t node) const {
-  return fmt::format("rank {} waits in '{}' (node {})", classes_.real_rank(rank),
-                     graph_.names[program_of(rank).name[node]], program_of(rank).shown_id(node));
+  return fmt::format("rank {} waits in '{}' (node {})", context_.classes.real_rank(rank),
+                     context_.graph.names[program_of(rank).name[node]], program_of(rank).shown_id(node));
 }
 
 // With no event left, something the rank has issued never ends: a collective some member never issues, or a
@@ -193,12 +179,12 @@ std::pair<std::uint32_t, std::int32_t> RankWalker::stuck(std::int32_t rank) cons
     const std::vector<std::uint32_t>& ready = state.ready[lane];
     if (std::find(ready.begin(), ready.end(), node) != ready.end()) continue;  // not issued
     if (program.kind[node] == NodeKind::collective) {
-      const std::int32_t missing = collectives_->missing_member(rank, node);
+      const std::int32_t missing = executors_.collectives.missing_member(rank, node);
       if (missing >= 0) return {node, missing};
     }
     if (program.kind[node] == NodeKind::send || program.kind[node] == NodeKind::receive)
-      return {node, classes_.simulated_rank(
-                        peers_.of(classes_.real_rank(rank), graph_.transfers[program.payload[node]]))};
+      return {node, context_.classes.simulated_rank(peers_.of(
+                        context_.classes.real_rank(rank), context_.graph.transfers[program.payload[node]]))};
     some = std::min(some, node);
   }
   return {some == UINT32_MAX ? 0 : some, -1};
@@ -223,7 +209,7 @@ void RankWalker::require_finished() const {
     seen[static_cast<std::size_t>(rank)] = true;
     const auto [node, missing] = stuck(rank);
     chain += fmt::format("{}{}", chain.empty() ? "" : "; ", describe(rank, node));
-    if (missing >= 0) chain += fmt::format(" for rank {}", classes_.real_rank(missing));
+    if (missing >= 0) chain += fmt::format(" for rank {}", context_.classes.real_rank(missing));
     rank = missing;
   }
   throw Error("simulation", fmt::format("the run cannot finish: {}", chain),

@@ -4,7 +4,7 @@
 // A lane holds one node at a time, except that natively any number of communications are under way, and the
 // lane `none` always has room. ASTRA-sim 2 has one communication at a time per rank, too
 // (HardwareResource.cc). Natively, ends of nodes are noted and what they make ready is issued in the rank's
-// turn (sim/engine/rank_turns.h). Cost: O(log ready) per node and O(1) per dependence.
+// turn (sim/engine/order.h). Cost: O(log ready) per node and O(1) per dependence.
 #pragma once
 
 #include <array>
@@ -18,32 +18,30 @@
 #include "sim/engine/collective_executor.h"
 #include "sim/engine/compute_times.h"
 #include "sim/engine/messenger.h"
-#include "sim/engine/rank_agenda.h"
-#include "sim/engine/rank_turns.h"
 #include "sim/engine/recorder.h"
 #include "sim/engine/remote_memory.h"
+#include "sim/engine/run_context.h"
 #include "sim/engine/run_progress.h"
 #include "sim/fold/rank_classes.h"
 
 namespace armilla {
 
-struct WalkerRules {
-  bool one_communication = false;  // at a time per rank
-  RankAgenda* agenda = nullptr;    // where the ends of computations go; null: straight to the queue
-  RankTurns* turns = nullptr;      // null: what is ready is issued at once
-  RunProgress* progress = nullptr;
+// Who executes what the walker issues, and who looks on.
+struct Executors {
+  CollectiveExecutor& collectives;
+  Messenger& messages;
+  RemoteMemories& memories;
+  const ComputeTimes& times;
+  Recorder& recorder;
+  RunProgress& progress;
 };
 
 class RankWalker final : public EventHandler, public CollectiveClient {
  public:
-  // `times` may be null for graphs without NodeKind::compute.
-  RankWalker(const Graph& graph, const ComputeTimes* times, const RankClasses& classes,
-             const WalkerRules& rules, EventQueue& queue, Recorder& recorder);
+  // `one_communication`: at a time per rank.
+  RankWalker(const RunContext& context, const Executors& executors, bool one_communication);
   RankWalker(const RankWalker&) = delete;
   RankWalker& operator=(const RankWalker&) = delete;
-
-  // Who executes what the walker does not; set before `start`. `memories` may be null.
-  void use(CollectiveExecutor& collectives, Messenger& messages, RemoteMemories* memories);
 
   // Issues every node without dependences, rank by rank.
   void start();
@@ -69,6 +67,7 @@ class RankWalker final : public EventHandler, public CollectiveClient {
     std::array<bool, kLanes> busy = {};
     std::uint32_t nodes_left = 0;
     std::uint32_t program = 0;
+    std::uint64_t collectives = 0;  // issued so far
   };
   // Who depends on a node: the program's dependences the other way round (CSR).
   struct Successors {
@@ -76,7 +75,7 @@ class RankWalker final : public EventHandler, public CollectiveClient {
   };
 
   const Program& program_of(std::int32_t rank) const {
-    return graph_.programs[ranks_[static_cast<std::size_t>(rank)].program];
+    return context_.graph.programs[ranks_[static_cast<std::size_t>(rank)].program];
   }
   bool is_exclusive(Lane lane) const;
   void make_ready(Rank& rank, const Program& program, std::uint32_t node) const;
@@ -89,16 +88,10 @@ class RankWalker final : public EventHandler, public CollectiveClient {
   // What an unfinished rank is stuck in, and the rank it waits for, or -1.
   std::pair<std::uint32_t, std::int32_t> stuck(std::int32_t rank) const;
 
-  const Graph& graph_;
-  const ComputeTimes* times_;
-  const RankClasses& classes_;
+  RunContext context_;
+  Executors executors_;
+  bool one_communication_;
   Peers peers_;
-  WalkerRules rules_;
-  EventQueue& queue_;
-  Recorder& recorder_;
-  CollectiveExecutor* collectives_ = nullptr;
-  Messenger* messages_ = nullptr;
-  RemoteMemories* memories_ = nullptr;
   std::uint32_t target_;
   std::vector<Successors> successors_;  // per program
   std::vector<Rank> ranks_;

@@ -6,25 +6,16 @@
 
 namespace armilla {
 
-RemoteMemories::RemoteMemories(const RemoteMemory& memory, std::int64_t ranks, RankAgenda* agenda,
-                               EventQueue& queue)
-    : memory_(memory), agenda_(agenda), queue_(queue), target_(queue.add_handler(*this)) {
+RemoteMemories::RemoteMemories(const RunContext& context, const RemoteMemory& memory)
+    : context_(context), memory_(memory), target_(context.queue.add_handler(*this)) {
+  const std::int64_t ranks = context.graph.ranks;
   if (memory.kind == RemoteMemoryKind::pool) servers_.resize(1);
   if (memory.kind == RemoteMemoryKind::per_node)
     servers_.resize(static_cast<std::size_t>((ranks + memory.npus_per_node - 1) / memory.npus_per_node));
 }
 
-void RemoteMemories::schedule(std::int32_t rank, Time time, std::uint32_t target, std::uint64_t argument) {
-  if (agenda_) {
-    agenda_->schedule(rank, time, target, argument);
-  } else {
-    queue_.schedule(time, target, argument);
-  }
-}
-
-void RemoteMemories::access(std::int32_t rank, std::int32_t real_rank, Bytes bytes, std::uint32_t target,
-                            std::uint64_t argument) {
-  const Access access{rank, bytes, target, argument};
+void RemoteMemories::access(std::int32_t rank, std::int32_t real_rank, Bytes bytes, Notice done) {
+  const Access access{rank, bytes, done};
   if (memory_.kind == RemoteMemoryKind::none) {
     throw Error(fmt::format("rank {}", real_rank), "loads from or stores to remote memory, and there is none",
                 "choose another memory-type than NO_MEMORY_EXPANSION");
@@ -44,18 +35,18 @@ void RemoteMemories::access(std::int32_t rank, std::int32_t real_rank, Bytes byt
 }
 
 void RemoteMemories::serve(std::size_t server, const Access& access) {
-  // The latency is a whole number for the peer; the transfer is truncated on its own.
+  // The latency is a whole number for ASTRA-sim; the transfer is truncated on its own.
   const double transfer = static_cast<double>(access.bytes.value) / memory_.bytes_per_ns;
   const double limit = static_cast<double>(kEndOfTime.value / 2000);
   Time duration = kEndOfTime;
   if (transfer < limit && memory_.latency_ns < limit)
     duration =
         nanoseconds(static_cast<std::int64_t>(memory_.latency_ns) + static_cast<std::int64_t>(transfer));
-  const Time end = later(queue_.now(), duration);
-  schedule(access.rank, end, access.target, access.argument);
+  const Time end = later(context_.queue.now(), duration);
+  context_.order.schedule(access.rank, end, access.done.target, access.done.argument);
   if (server == SIZE_MAX) return;
   servers_[server].busy = true;
-  schedule(access.rank, end, target_, server);
+  context_.order.schedule(access.rank, end, target_, server);
 }
 
 void RemoteMemories::handle(std::uint64_t server) {

@@ -9,7 +9,7 @@
 
 #include "event/event_queue.h"
 #include "ir/formats/system_layer.h"
-#include "sim/engine/rank_agenda.h"
+#include "sim/engine/run_context.h"
 
 namespace armilla {
 
@@ -21,15 +21,13 @@ inline bool shares_memory(const RemoteMemory& memory) {
 
 class RemoteMemories final : public EventHandler {
  public:
-  // `agenda` may be null: then the ends of accesses go straight to the queue.
-  RemoteMemories(const RemoteMemory& memory, std::int64_t ranks, RankAgenda* agenda, EventQueue& queue);
+  RemoteMemories(const RunContext& context, const RemoteMemory& memory);
   RemoteMemories(const RemoteMemories&) = delete;
   RemoteMemories& operator=(const RemoteMemories&) = delete;
 
-  // `target` is called with `argument` when the access is over. Throws Error where there is no remote memory.
-  // `rank` is its number in the agenda, `real_rank` decides which memory is its own.
-  void access(std::int32_t rank, std::int32_t real_rank, Bytes bytes, std::uint32_t target,
-              std::uint64_t argument);
+  // The notice is given when the access is over. Throws Error where there is no remote memory. `rank` is its
+  // number in the order, `real_rank` decides which memory is its own.
+  void access(std::int32_t rank, std::int32_t real_rank, Bytes bytes, Notice done);
 
   void handle(std::uint64_t memory) override;
 
@@ -37,8 +35,7 @@ class RemoteMemories final : public EventHandler {
   struct Access {
     std::int32_t rank;
     Bytes bytes;
-    std::uint32_t target;
-    std::uint64_t argument;
+    Notice done;
   };
   struct Server {
     bool busy = false;
@@ -46,11 +43,9 @@ class RemoteMemories final : public EventHandler {
   };
 
   void serve(std::size_t server, const Access& access);
-  void schedule(std::int32_t rank, Time time, std::uint32_t target, std::uint64_t argument);
 
+  RunContext context_;
   RemoteMemory memory_;
-  RankAgenda* agenda_;
-  EventQueue& queue_;
   std::uint32_t target_;
   std::vector<Server> servers_;  // none where every rank has its own
 };

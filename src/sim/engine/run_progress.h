@@ -1,7 +1,7 @@
 // How much of a run is done, for who waits (base/progress.h). Nodes and the messages of their collectives
-// count alike: both take about the same time to play. Messages count as they arrive, or with the node where
-// they are not played (sim/memo/collective_evaluator.h); what was foreseen of a collective is all counted by
-// its end. Cost: O(1) per node and message.
+// count alike: both take about the same time to play. Messages count as they are sent, or with the node where
+// they are not played (sim/memo/memoised_collectives.h); what was foreseen of a collective is all counted by
+// its end. Cost: O(1) per node and round.
 #pragma once
 
 #include <algorithm>
@@ -15,28 +15,34 @@ namespace armilla {
 
 class RunProgress {
  public:
-  // `messages`: of one member per call; `total` of them and the nodes, over all simulated ranks.
-  RunProgress(Progress& progress, std::vector<double> messages, double total)
+  // `progress`: null where nobody waits. `messages`: of one member per call; `total` of them and the nodes, over
+  // all simulated ranks.
+  RunProgress(Progress* progress, std::vector<double> messages, double total)
       : progress_(progress), messages_(std::move(messages)), total_(std::max(total, 1.0)) {}
 
-  void message() { tell(by_messages_ += 1); }
-  void node(NodeKind kind, std::uint64_t payload) {
-    by_messages_ += 1;
+  // So many in all.
+  void messages_sent(std::int64_t messages) {
+    if (progress_) tell(static_cast<double>(nodes_ + messages));
+  }
+  void node_done(NodeKind kind, std::uint64_t payload) {
+    if (progress_ == nullptr) return;
+    ++nodes_;
     by_nodes_ += 1 + (kind == NodeKind::collective ? messages_[payload] : 0);
-    tell(std::max(by_nodes_, by_messages_));
+    tell(by_nodes_);
   }
 
  private:
   void tell(double done) {
     if (done < next_) return;
     next_ = done + total_ / 1000;
-    progress_.update(done / total_);
+    progress_->update(done / total_);
   }
 
-  Progress& progress_;
+  Progress* progress_;
   std::vector<double> messages_;
   double total_;
-  double by_nodes_ = 0, by_messages_ = 0, next_ = 0;
+  std::int64_t nodes_ = 0;
+  double by_nodes_ = 0, next_ = 0;
 };
 
 }  // namespace armilla

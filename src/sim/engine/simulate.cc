@@ -9,23 +9,21 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "sim/astra/stream_engine.h"
+#include "sim/astra/astra_engine.h"
 #include "sim/collective_plan.h"
 #include "sim/engine/collective_runner.h"
 #include "sim/engine/compute_times.h"
 #include "sim/engine/custom_runner.h"
 #include "sim/engine/messenger.h"
-#include "sim/engine/rank_agenda.h"
-#include "sim/engine/rank_turns.h"
 #include "sim/engine/rank_walker.h"
 #include "sim/engine/recorder.h"
 #include "sim/engine/remote_memory.h"
-#include "sim/engine/tie_watch.h"
-#include "sim/engine/transport.h"
+#include "sim/engine/run_context.h"
+#include "sim/engine/run_progress.h"
+#include "sim/fold/astra_fold.h"
 #include "sim/fold/rank_colours.h"
-#include "sim/fold/stream_fold.h"
 #include "sim/memo/lone_groups.h"
-#include "sim/memo/rehearsals.h"
+#include "sim/memo/memoised_collectives.h"
 #include "sim/plan/effort.h"
 
 namespace armilla {
@@ -101,108 +99,6 @@ void add_warnings(Result& result, const Graph& graph) {
   }
 }
 
-// Carries the messages of nodes and custom collectives over a Network beside those of the collective runner,
-// from which a bit of the tag tells them.
-class NetworkTransport final : public Transport, public MessageSink {
- public:
-  NetworkTransport(const Graph& graph, EventQueue& queue)
-      : graph_(graph), queue_(queue), sent_(static_cast<std::size_t>(graph.ranks)) {}
-  // May be null.
-  void report_to(RunProgress* progress) { progress_ = progress; }
-  void use(Network& network, CollectiveRunner& runner, const Messenger& messenger,
-           const CustomRunner& custom) {
-    network_ = &network;
-    runner_ = &runner;
-    messenger_ = &messenger;
-    custom_ = &custom;
-  }
-
-  void send(std::int32_t source, std::int32_t destination, Bytes bytes, std::uint32_t target,
-            std::uint64_t argument) override {
-    std::uint64_t slot = notices_.size();
-    if (free_.empty()) {
-      notices_.push_back({target, argument});
-    } else {
-      slot = free_.back();
-      free_.pop_back();
-      notices_[slot] = {target, argument};
-    }
-    const std::uint32_t number = sent_[static_cast<std::size_t>(source)]++;
-    network_->send({source, destination, bytes, kAllDimensions, number, kOwn | slot});
-  }
-
-  void delivered(const Message& message) override {
-    if (progress_) progress_->message();
-    if ((message.tag & kOwn) == 0) {
-      runner_->delivered(message);
-      return;
-    }
-    const std::uint64_t slot = message.tag & ~kOwn;
-    const Notice notice = notices_[slot];
-    free_.push_back(slot);
-    queue_.handler(notice.target).handle(notice.argument);
-  }
-
-  // The node of the program it belongs to; in custom collectives, how many the rank had sent before.
-  MessageLabel label(const Message& message) const override {
-    if ((message.tag & kOwn) == 0) return runner_->label(message);
-    const Notice& notice = notices_[message.tag & ~kOwn];
-    const std::uint64_t program = graph_.program_of[static_cast<std::size_t>(message.source)];
-    if (notice.target == custom_->target() || messenger_->space(notice.argument) > 0)
-      return {{program << 32 | UINT32_MAX, message.order, 0}};
-    const std::uint64_t node = messenger_->sender_argument(notice.argument) & UINT32_MAX;
-    return {{program << 32 | (UINT32_MAX - 1), node, 0}};
-  }
-
- private:
-  static constexpr std::uint64_t kOwn = std::uint64_t{1} << 63;
-
-  const Graph& graph_;
-  EventQueue& queue_;
-  Network* network_ = nullptr;
-  CollectiveRunner* runner_ = nullptr;
-  const Messenger* messenger_ = nullptr;
-  const CustomRunner* custom_ = nullptr;
-  RunProgress* progress_ = nullptr;
-  std::vector<std::uint32_t> sent_;  // per rank, messages
-  std::vector<Notice> notices_;
-  std::vector<std::uint64_t> free_;
-};
-
-// Every rank that something happened to in a round acts once.
-class Turns final : public RoundObserver {
- public:
-  Turns(RankTurns& turns, CollectiveRunner& runner, CustomRunner& custom, RankWalker& walker)
-      : turns_(turns), runner_(runner), custom_(custom), walker_(walker) {}
-
-  void round_over() override {
-    turns_.take([&](std::int32_t rank) {
-      runner_.take_turn(rank);
-      custom_.take_turn(rank);
-      walker_.take_turn(rank);
-    });
-    runner_.round_over();
-  }
-
- private:
-  RankTurns& turns_;
-  CollectiveRunner& runner_;
-  CustomRunner& custom_;
-  RankWalker& walker_;
-};
-
-class StreamTransport final : public Transport {
- public:
-  explicit StreamTransport(StreamNetwork& network) : network_(network) {}
-  void send(std::int32_t source, std::int32_t destination, Bytes bytes, std::uint32_t target,
-            std::uint64_t argument) override {
-    network_.send({source, destination, bytes, target, argument});
-  }
-
- private:
-  StreamNetwork& network_;
-};
-
 void check_ranks(std::int64_t devices, const Graph& graph) {
   if (devices != graph.ranks)
     throw Error("simulation", fmt::format("{} ranks on a machine of {} devices", graph.ranks, devices));
@@ -249,11 +145,14 @@ void check_recorded(const std::vector<std::int32_t>& chosen, const Graph& graph)
   }
 }
 
-// Whether collectives may be evaluated instead of played: what folding relies on, this does, too. With jitter
-// no members would ever issue them together.
-bool can_evaluate(const Study& study, const SimulationOptions& options) {
-  return !options.every_message && promises_of(study.network).meets_on_links_only &&
-         !(study.what_if.jitter.deviation > 0);
+// The groups whose collectives may be looked up instead of played: what folding relies on, this does, too. With
+// jitter no members would ever issue them together.
+LoneGroups choose_lone_groups(const Graph& graph, const Study& study, const SimulationOptions& options,
+                              const RankClasses& classes, CollectivePlanner& planner) {
+  if (options.every_message || !promises_of(study.network).meets_on_links_only ||
+      study.what_if.jitter.deviation > 0)
+    return {};
+  return {graph, study.machine, study.what_if, classes, planner};
 }
 
 // In order of their ends, and where these are equal by what they are, not by how the run came to know of
@@ -287,6 +186,100 @@ std::vector<Bandwidth> memory_bandwidths(const Machine& machine, const RankClass
   return bandwidths;
 }
 
+// A native run: its parts refer to each other, and nothing happens before `run`.
+class NativeRun final : MessageLabels, RoundObserver {
+ public:
+  NativeRun(const Graph& graph, const Study& study, const SimulationOptions& options,
+            const RankClasses& classes, CollectivePlanner& planner, std::span<const CostModel* const> costs,
+            RunProgress& progress)
+      : order_(shares_memory(options.remote_memory) ? OrderRule::rounds_by_number : OrderRule::rounds,
+               classes.simulated(), queue_),
+        network_(make_network(study.network,
+                              {study.machine, queue_, *this, classes.stands_for, study.what_if.links})),
+        context_{graph, classes, queue_, order_, *network_},
+        groups_(graph, classes, planner),
+        recorder_(graph, classes, options.intervals, options.record_ranks),
+        times_(graph, study.machine, study.what_if, costs, classes),
+        messenger_(context_, false),
+        custom_(context_, messenger_),
+        runner_(context_,
+                {study.collectives, static_cast<std::uint32_t>(study.machine.dimensions.size()),
+                 memory_bandwidths(study.machine, classes)},
+                planner, groups_, custom_, walker_),
+        plays_(graph, study, classes, planner),
+        memoised_(context_, choose_lone_groups(graph, study, options, classes, planner), plays_, groups_,
+                  runner_, walker_),
+        memories_(context_, options.remote_memory),
+        progress_(progress),
+        walker_(context_, {memoised_, messenger_, memories_, times_, recorder_, progress}, false) {
+    recorder_.look_at(options.window);
+    queue_.add_observer(*this);  // after the network, which also looks for ends of rounds
+  }
+  NativeRun(const NativeRun&) = delete;
+  NativeRun& operator=(const NativeRun&) = delete;
+
+  Result run() {
+    walker_.start();
+    memoised_.round_over();
+    run_to_the_end(queue_, walker_, [&] {
+      const bool any = runner_.start_oldest_waiting();
+      round_over();
+      return any;
+    });
+    Result result;
+    finish(result, context_.graph, recorder_, queue_);
+    order_records(result);
+    memoised_.count_messages();
+    result.links = network_->links();
+    result.messages = network_->messages();
+    return result;
+  }
+
+ private:
+  // Every rank that something happened to acts once.
+  void round_over() override {
+    order_.take_turns([&](std::int32_t rank) {
+      memoised_.take_turn(rank);
+      runner_.take_turn(rank);
+      custom_.take_turn(rank);
+      walker_.take_turn(rank);
+    });
+    memoised_.round_over();
+    progress_.messages_sent(network_->messages());
+  }
+
+  // Besides those of collectives: the node of the program a message belongs to; in custom collectives, how many
+  // the rank had sent before.
+  MessageLabel label(const Message& message) const override {
+    if (message.target == runner_.target()) return runner_.label(message);
+    const std::uint64_t program = context_.graph.program_of[static_cast<std::size_t>(message.source)];
+    if (message.target != messenger_.target() || messenger_.space(message.argument) > 0)
+      return {{program << 32 | UINT32_MAX, message.order, 0}};
+    return {{program << 32 | (UINT32_MAX - 1), messenger_.sender_argument(message.argument) & UINT32_MAX, 0}};
+  }
+
+  EventQueue queue_;
+  Order order_;
+  std::unique_ptr<Network> network_;
+  RunContext context_;
+  GroupTable groups_;
+  Recorder recorder_;
+  ComputeTimes times_;
+  Messenger messenger_;
+  CustomRunner custom_;
+  CollectiveRunner runner_;
+  LonePlays plays_;
+  MemoisedCollectives memoised_;
+  RemoteMemories memories_;
+  RunProgress& progress_;
+  RankWalker walker_;
+};
+
+RunProgress progress_of(Progress* progress, Effort effort) {
+  if (progress) progress->begin("simulating");
+  return {progress, std::move(effort.messages), effort.nodes + effort.all_messages};
+}
+
 }  // namespace
 
 Result simulate(const Graph& graph, const Study& study, std::span<const CostModel* const> costs,
@@ -298,57 +291,9 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   CollectivePlanner planner(machine, study.collectives);
   if (options.progress) options.progress->begin("looking for ranks that fare alike");
   const RankClasses classes = choose_classes(graph, study, options, planner);
-  Effort effort = refuse_endless_runs(graph, planner, classes, options);
-  std::optional<RunProgress> progress;
-  if (options.progress) {
-    options.progress->begin("simulating");
-    progress.emplace(*options.progress, std::move(effort.messages), effort.nodes + effort.all_messages);
-  }
-
-  EventQueue queue;
-  RankTurns turns(classes.simulated(), shares_memory(options.remote_memory));
-  Recorder recorder(graph, classes, options.intervals, options.record_ranks);
-  recorder.look_at(options.window);
-  const ComputeTimes times(graph, machine, study.what_if, costs, classes);
-  WalkerRules rules;
-  rules.turns = &turns;
-  rules.progress = progress ? &*progress : nullptr;
-  RankWalker walker(graph, &times, classes, rules, queue, recorder);
-  CollectiveRunner runner(graph, machine, study.collectives, memory_bandwidths(machine, classes), planner,
-                          classes, queue, turns, walker);
-  NetworkTransport transport(graph, queue);
-  const std::unique_ptr<Network> network =
-      make_network(study.network, {machine, queue, transport, classes.stands_for, study.what_if.links});
-  Messenger messenger(queue, transport, false, classes.stands_for);
-  CustomRunner custom(queue, nullptr, messenger);
-  custom.use(turns, classes, transport);
-  transport.use(*network, runner, messenger, custom);
-  transport.report_to(rules.progress);
-  RemoteMemories memories(options.remote_memory, graph.ranks, nullptr, queue);
-  runner.use(*network);
-  runner.use(custom);
-  Rehearsals rehearsals(graph, study, classes, planner);
-  if (can_evaluate(study, options))
-    runner.evaluate(LoneGroups(graph, machine, study.what_if, classes, planner), rehearsals);
-  walker.use(runner, messenger, &memories);
-  Turns ends_of_rounds(turns, runner, custom, walker);  // after the network, which also looks for them
-  queue.add_observer(ends_of_rounds);
-
-  walker.start();
-  runner.round_over();
-  run_to_the_end(queue, walker, [&] {
-    const bool any = runner.start_oldest_waiting();
-    ends_of_rounds.round_over();
-    return any;
-  });
-
-  Result result;
-  finish(result, graph, recorder, queue);
-  order_records(result);
-  runner.count_evaluated();
+  RunProgress progress = progress_of(options.progress, refuse_endless_runs(graph, planner, classes, options));
+  Result result = NativeRun(graph, study, options, classes, planner, costs, progress).run();
   for (const Dimension& dimension : machine.dimensions) result.dimensions.push_back(dimension.name);
-  result.links = network->links();
-  result.messages = network->messages();
   describe_collectives(result, graph, planner, promises_of(study.network));
   result.warnings.assign(planner.substitutions().begin(), planner.substitutions().end());
   add_warnings(result, graph);
@@ -368,48 +313,63 @@ Result simulate(const Graph& graph, const Study& study, const CostModel& cost,
 
 namespace {
 
-// With `ties`, rank 0 stands for all.
-Result simulate_streams(const Graph& graph, const SystemLayer& system, const SimulationOptions& options,
-                        Effort effort, TieWatch* ties) {
-  const RankClasses classes = ties ? one_for_all(graph.ranks) : unfolded(graph);
-  EventQueue queue;
-  RankAgenda agenda(static_cast<std::size_t>(classes.simulated()), queue);
-  Recorder recorder(graph, classes, options.intervals, {}, Counting::astra_sim);
-  WalkerRules rules;
-  rules.one_communication = system.semantics != Semantics::astra1;
-  rules.agenda = &agenda;
-  std::optional<RunProgress> progress;
-  if (options.progress) {
-    options.progress->begin("simulating");
-    rules.progress =
-        &progress.emplace(*options.progress, std::move(effort.messages), effort.nodes + effort.all_messages);
-  }
-  RankWalker walker(graph, nullptr, classes, rules, queue, recorder);
-  StreamNetwork network(system, queue);
-  StreamTransport transport(network);
-  Messenger messenger(queue, transport, system.rendezvous);
-  CustomRunner custom(queue, &agenda, messenger);
-  StreamEngine engine(graph, system, queue, agenda, network, custom, walker);
-  RemoteMemories memories(system.remote_memory, graph.ranks, &agenda, queue);
-  walker.use(engine, messenger, &memories);
-  if (ties) {
-    agenda.watch(*ties);
-    engine.fold(*ties);
-  }
-
-  walker.start();
-  run_to_the_end(queue, walker, [] { return false; });
-
-  Result result;
-  finish(result, graph, recorder, queue);
-  for (const Dimension& dimension : machine_of(system).dimensions)
-    result.dimensions.push_back(dimension.name);
-  result.links = network.links(classes.sizes.front());
-  result.messages = network.messages();
-  result.sent_per_dimension = network.sent_by_first_rank();
-  result.warnings.assign(engine.planner().notes().begin(), engine.planner().notes().end());
-  return result;
+RankClasses astra_classes(const Graph& graph, const SystemLayer& system, OrderRule order) {
+  if (order == OrderRule::watched) return one_for_all(graph);
+  return system.semantics == Semantics::astra1 ? with_joined_groups(graph) : unfolded(graph);
 }
+
+// A run under ASTRA-sim's rules.
+class AstraRun {
+ public:
+  // Where the order is watched, rank 0 stands for all.
+  AstraRun(const Graph& graph, const SystemLayer& system, const SimulationOptions& options, OrderRule order,
+           RunProgress& progress)
+      : machine_(machine_of(system)),
+        classes_(astra_classes(graph, system, order)),
+        order_(order, classes_.simulated(), queue_),
+        network_(make_astra_network({machine_, queue_, labels_, classes_.stands_for, {}, &system})),
+        context_{graph, classes_, queue_, order_, *network_},
+        recorder_(graph, classes_, options.intervals, {}, Counting::astra_sim),
+        messenger_(context_, system.rendezvous),
+        custom_(context_, messenger_),
+        engine_(context_, system, custom_, walker_),
+        memories_(context_, system.remote_memory),
+        walker_(context_, {engine_, messenger_, memories_, times_, recorder_, progress},
+                system.semantics != Semantics::astra1) {}
+  AstraRun(const AstraRun&) = delete;
+  AstraRun& operator=(const AstraRun&) = delete;
+
+  Result run() {
+    walker_.start();
+    run_to_the_end(queue_, walker_, [] { return false; });
+    Result result;
+    finish(result, context_.graph, recorder_, queue_);
+    for (const Dimension& dimension : machine_.dimensions) result.dimensions.push_back(dimension.name);
+    result.links = network_->links();
+    result.messages = network_->messages();
+    result.sent_per_dimension = network_->sent_by_first_rank();
+    result.warnings.assign(engine_.planner().notes().begin(), engine_.planner().notes().end());
+    return result;
+  }
+  // Whether the ranks may have fared differently.
+  bool parted() const { return order_.parted(); }
+
+ private:
+  Machine machine_;
+  MessageLabels labels_;
+  RankClasses classes_;
+  EventQueue queue_;
+  Order order_;
+  std::unique_ptr<Network> network_;
+  RunContext context_;
+  ComputeTimes times_;
+  Recorder recorder_;
+  Messenger messenger_;
+  CustomRunner custom_;
+  AstraEngine engine_;
+  RemoteMemories memories_;
+  RankWalker walker_;
+};
 
 }  // namespace
 
@@ -417,15 +377,17 @@ Result simulate(const Graph& graph, const SystemLayer& system, const SimulationO
   check_ranks(rank_count(system), graph);
   if (options.fold) {
     // First, because whether ranks can be told apart takes a look at every chunk.
-    Effort effort = refuse_endless_streams(graph, system, 1, options);
+    Effort effort = refuse_endless_astra_runs(graph, system, 1, options);
     if (can_fold(graph, system)) {
-      TieWatch ties;
-      Result result = simulate_streams(graph, system, options, std::move(effort), &ties);
-      if (!ties.parted()) return result;
+      RunProgress progress = progress_of(options.progress, std::move(effort));
+      AstraRun run(graph, system, options, OrderRule::watched, progress);
+      Result result = run.run();
+      if (!run.parted()) return result;
     }
   }
-  Effort effort = refuse_endless_streams(graph, system, graph.ranks, options);
-  return simulate_streams(graph, system, options, std::move(effort), nullptr);
+  RunProgress progress =
+      progress_of(options.progress, refuse_endless_astra_runs(graph, system, graph.ranks, options));
+  return AstraRun(graph, system, options, OrderRule::scheduling, progress).run();
 }
 
 }  // namespace armilla

@@ -521,7 +521,7 @@ TEST(Simulate, FoldedEqualsUnfolded) {
 }
 
 // Among 16,384 ranks of one class, whose messages would be 268 million a chunk and call if each were played.
-TEST(Simulate, CollectivesAreRehearsedAsTheyAreFolded) {
+TEST(Simulate, CollectivesAreMemoisedAsTheyAreFolded) {
   const std::int64_t n = 16384;
   Study study = study_of({dimension(DimensionKind::switched, n)});
   study.collectives.algorithms = {"direct"};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "network/topology.h"
+
 namespace armilla {
 namespace {
 
@@ -94,7 +96,7 @@ class TypeTable {
     const bool flat = way.dimension == kAllDimensions;
     if (flat && machine_.dimensions.size() > 1) return true;
     const Dimension& dimension = machine_.dimensions[flat ? 0 : way.dimension];
-    if (dimension.kind != DimensionKind::ring) return false;
+    if (!passes_others(dimension)) return false;
     const auto size = static_cast<std::int32_t>(dimension.size);
     const bool whole = !flat && shape.sizes[way.dimension] == dimension.size;
     return !whole || way.addressing != Addressing::shift ||

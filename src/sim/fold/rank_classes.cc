@@ -60,12 +60,26 @@ RankClasses unfolded(const Graph& graph) {
   return classes_of(graph, colours);
 }
 
-RankClasses one_for_all(std::int64_t ranks) {
-  RankClasses classes;
-  classes.real = {0};
-  classes.sizes = {ranks};
-  classes.simulated_of.assign(static_cast<std::size_t>(ranks), 0);
+RankClasses with_joined_groups(const Graph& graph) {
+  RankClasses classes = unfolded(graph);
+  for (std::size_t f = 0; f < graph.families.size(); ++f) {
+    FoldedFamily& family = classes.families[f];
+    if (graph.families[f].groups.empty()) continue;
+    GroupClass all;
+    for (const std::vector<std::int32_t>& group : graph.families[f].groups) {
+      for (const std::int32_t rank : group) {
+        family.group_of[static_cast<std::size_t>(rank)] = 0;
+        family.member_of[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(all.members.size());
+        all.members.push_back(rank);
+      }
+    }
+    family.groups = {std::move(all)};
+  }
   return classes;
+}
+
+RankClasses one_for_all(const Graph& graph) {
+  return classes_of(graph, std::vector<std::uint32_t>(static_cast<std::size_t>(graph.ranks), 0));
 }
 
 }  // namespace armilla

@@ -46,8 +46,10 @@ struct RankClasses {
 
 // Every rank for itself.
 RankClasses unfolded(const Graph& graph);
-// Rank 0 for all, without families.
-RankClasses one_for_all(std::int64_t ranks);
+// The same, with all groups of a family in one, one after the other.
+RankClasses with_joined_groups(const Graph& graph);
+// Rank 0 for all.
+RankClasses one_for_all(const Graph& graph);
 // Ranks of equal colour. O(ranks x families).
 RankClasses classes_of(const Graph& graph, std::span<const std::uint32_t> colours);
 

@@ -99,10 +99,11 @@ class Finder {
     return hash;
   }
 
-  // Whether the message needs no route: one dimension, and on a Ring one hop.
+  // Whether the message needs no route: one dimension, and passing nobody.
   bool is_direct(const Position& at) const {
-    const DimensionKind kind = machine_.dimensions[at.dimension].kind;
-    return at.hops_left == (kind == DimensionKind::switched ? 2 : 1);
+    const Dimension& dimension = machine_.dimensions[at.dimension];
+    if (at.hops_left != hops(dimension, at.here, at.there)) return false;
+    return at.hops_left == 1 || !passes_others(dimension);
   }
 
   void route_node_messages() {
@@ -122,7 +123,7 @@ class Finder {
   }
 
   Position start_of(const NodeMessage& message) const {
-    return topology_.start({message.source, message.destination, {}, kAllDimensions, 0, 0});
+    return topology_.start({message.source, message.destination, {}, kAllDimensions});
   }
 
   struct Names {
@@ -130,7 +131,7 @@ class Finder {
   };
   void route(std::int32_t source, std::int32_t destination, std::uint32_t dimension, const Names& names) {
     if (found_.too_many) return;
-    const Message message{source, destination, {}, dimension, 0, 0};
+    const Message message{source, destination, {}, dimension};
     const std::size_t first = found_.hops.size();
     std::uint64_t hash = names.channel;
     for (Position at = topology_.start(message); at.hops_left > 0;) {
@@ -153,15 +154,10 @@ class Finder {
     const std::int32_t ahead =
         here[static_cast<std::size_t>(destination)] - here[static_cast<std::size_t>(source)];
     const std::int32_t forward = ahead < 0 ? ahead + size : ahead;
-    switch (dimension.kind) {
-      case DimensionKind::switched:
-        signature(source) += mix_in(channel, d);
-        return;
-      case DimensionKind::ring:
-        signature(source) += mix_in(channel, std::uint64_t{d} << 32 | static_cast<std::uint32_t>(forward));
-        return;
-      case DimensionKind::fully_connected:
-        break;
+    if (!links_every_pair(dimension)) {
+      const std::uint64_t way = passes_others(dimension) ? static_cast<std::uint32_t>(forward) : 0;
+      signature(source) += mix_in(channel, way << 32 | d);
+      return;
     }
     purposes_.push_back({source, d << 24 | static_cast<std::uint32_t>(forward - 1), channel});
     found_.too_many = found_.too_many || purposes_.size() > kMostHops;
@@ -235,7 +231,7 @@ class Finder {
     for (std::size_t w = 0; w < ways.size(); ++w) {
       const std::uint32_t d = dimension_of(ways[w]);
       const bool alone = users_of_[d].size() == 1 && !routed_in_[d];
-      if (alone || machine_.dimensions[d].kind != DimensionKind::fully_connected) continue;
+      if (alone || !links_every_pair(machine_.dimensions[d])) continue;
       visit_way(group, w, [&](std::int32_t source, std::int32_t destination, std::uint32_t channel) {
         purpose(source, destination, d, channel);
       });

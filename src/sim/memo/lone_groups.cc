@@ -4,6 +4,8 @@
 #include <map>
 #include <span>
 
+#include "network/topology.h"
+
 namespace armilla {
 namespace {
 
@@ -123,7 +125,7 @@ class Finder {
       for (std::uint32_t d = 0; d < machine_.dimensions.size() && layout.is_grid(); ++d) {
         const Dimension& dimension = machine_.dimensions[d];
         const bool whole = static_cast<std::int64_t>(layout.coordinates[d].size()) == dimension.size;
-        if ((dimensions & bit(d)) != 0 && dimension.kind == DimensionKind::ring && !whole) shared_ |= bit(d);
+        if ((dimensions & bit(d)) != 0 && passes_others(dimension) && !whole) shared_ |= bit(d);
       }
     }
     used_.push_back(std::move(families));

@@ -1,6 +1,6 @@
 // Groups whose collectives meet nothing on their way: no message of others crosses their links, and every
 // collective of theirs is over before the next begins. So one depends on nothing but when its members issue
-// it (sim/memo/rehearsal.h).
+// it (sim/memo/lone_plays.h).
 //
 // A group is lone when all of this holds for every member and every machine dimension that the group's calls
 // are planned over:

@@ -5,50 +5,37 @@
 #include <cstdlib>
 #include <vector>
 
+#include "network/topology.h"
+
 namespace armilla {
 namespace {
-
-// Links that a message crosses in its dimension.
-std::int64_t hops(const Dimension& dimension, std::int32_t from, std::int32_t to) {
-  switch (dimension.kind) {
-    case DimensionKind::ring: {
-      const std::int64_t distance = std::abs(to - from);
-      return std::min(distance, dimension.size - distance);
-    }
-    case DimensionKind::fully_connected:
-      return 1;
-    case DimensionKind::switched:
-      return 2;
-  }
-  return 1;
-}
 
 double seconds_of(Bytes bytes, const Dimension& dimension) {
   return static_cast<double>(bytes.value) / dimension.bandwidth.value;
 }
 
-// What the messages of one step keep the busiest of a member's links busy for. Where all do the same, a
-// Ring's links carry what passes through as well.
+// What the messages of one step keep the busiest of a member's links busy for. Where all do the same, links
+// carry what passes through as well.
 double step_time(const RankSchedule& role, const Step& step, const Schedule& schedule,
                  const Dimension& dimension) {
   double sum = 0, most = 0;
   for (std::uint32_t s = step.first_send; s < step.end_send; ++s) {
     const Transfer& transfer = role.sends[s];
     const std::int64_t crossed =
-        dimension.kind == DimensionKind::ring ? hops(dimension, 0, schedule.peer(0, transfer)) : 1;
+        passes_others(dimension) ? hops(dimension, 0, schedule.peer(0, transfer)) : 1;
     const double time = seconds_of(transfer.bytes, dimension) * static_cast<double>(crossed);
     sum += time;
     most = std::max(most, time);
   }
-  if (dimension.kind == DimensionKind::fully_connected) return most;
+  if (links_every_pair(dimension)) return most;
   // Both directions of a Ring share what goes to many.
-  const bool both = dimension.kind == DimensionKind::ring && step.end_send - step.first_send > 1;
+  const bool both = passes_others(dimension) && step.end_send - step.first_send > 1;
   return both ? sum / 2 : sum;
 }
 
 double step_latency(const RankSchedule& role, const Step& step, const Schedule& schedule,
                     const Dimension& dimension) {
-  std::int64_t farthest = 0;
+  std::int32_t farthest = 0;
   for (std::uint32_t s = step.first_send; s < step.end_send; ++s)
     farthest = std::max(farthest, hops(dimension, 0, schedule.peer(0, role.sends[s])));
   const std::int64_t sends = step.end_send - step.first_send;

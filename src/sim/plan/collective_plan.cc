@@ -18,17 +18,11 @@ bool is_power_of_two(std::int64_t n) {
 }
 
 // What a dimension does best when the user has no wish.
-std::string_view natural_algorithm(CollectiveKind kind, DimensionKind dimension, std::int64_t size) {
-  const bool personal = kind == CollectiveKind::all_to_all;
-  switch (dimension) {
-    case DimensionKind::ring:
-      return "ring";
-    case DimensionKind::fully_connected:
-      return "direct";
-    case DimensionKind::switched:
-      return personal ? "direct" : is_power_of_two(size) ? "halving-doubling" : "ring";
-  }
-  return "ring";
+std::string_view natural_algorithm(CollectiveKind kind, const Dimension& dimension) {
+  if (links_every_pair(dimension)) return "direct";
+  if (passes_others(dimension)) return "ring";
+  if (kind == CollectiveKind::all_to_all) return "direct";
+  return is_power_of_two(dimension.size) ? "halving-doubling" : "ring";
 }
 
 bool has_window(const Schedule& schedule) {
@@ -39,10 +33,10 @@ bool has_window(const Schedule& schedule) {
   return false;
 }
 
-// Whether every member loads its links as every other does. Exchanges over a Ring do not: half of the members
-// go up, half down.
-bool looks_alike_from_everywhere(const Schedule& schedule, DimensionKind kind) {
-  return schedule.is_symmetric() && (schedule.addressing == Addressing::shift || kind != DimensionKind::ring);
+// Whether every member loads its links as every other does. Exchanges that pass others do not: on a Ring half
+// of the members go up, half down.
+bool looks_alike_from_everywhere(const Schedule& schedule, const Dimension& dimension) {
+  return schedule.is_symmetric() && (schedule.addressing == Addressing::shift || !passes_others(dimension));
 }
 
 // Tokens cross a dimension once for all ranks behind it: of H_0 copies for ranks only H_d go to blocks of
@@ -96,14 +90,13 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
     std::vector<Algorithm>& chosen = algorithms_[kind];
     for (std::size_t d = 0; d < dimensions; ++d) {
       const Dimension& dimension = machine.dimensions[d];
-      const std::string text = wish.empty()
-                                   ? std::string(natural_algorithm(kind, dimension.kind, dimension.size))
-                                   : wish[wish.size() == 1 ? 0 : d];
+      const std::string text =
+          wish.empty() ? std::string(natural_algorithm(kind, dimension)) : wish[wish.size() == 1 ? 0 : d];
       chosen.emplace_back(text, where);
       // A general wish cannot suit every kind; where it does not apply, it is replaced, and said to be.
       if (!specific && !chosen.back().performs(kind)) {
         replaced_[{kind, static_cast<std::uint32_t>(d)}] = chosen.back().name();
-        chosen.back() = Algorithm(natural_algorithm(kind, dimension.kind, dimension.size), where);
+        chosen.back() = Algorithm(natural_algorithm(kind, dimension), where);
       }
       require(chosen.back(), kind, where);
     }
@@ -301,7 +294,7 @@ Time CollectivePlanner::measure_link_limit(const CollectiveCall& call, const Gro
     for (const PlannedPhase& phase : plan(call, layout, chunk).phases) {
       const bool flat = phase.dimension == kAllDimensions;
       const bool symmetric =
-          !flat && looks_alike_from_everywhere(*phase.schedule, machine_.dimensions[phase.dimension].kind);
+          !flat && looks_alike_from_everywhere(*phase.schedule, machine_.dimensions[phase.dimension]);
       const std::int32_t members = symmetric ? 1 : phase.schedule->ranks;
       for (std::int32_t position = 0; position < members; ++position) {
         const auto rank_at = [&](std::int32_t p) {
@@ -309,12 +302,8 @@ Time CollectivePlanner::measure_link_limit(const CollectiveCall& call, const Gro
                       : layout.member(first, phase.dimension, layout.position(first, phase.dimension), p);
         };
         for (const Transfer& transfer : phase.schedule->of(position).sends) {
-          const Message message{rank_at(position),
-                                rank_at(phase.schedule->peer(position, transfer)),
-                                transfer.bytes,
-                                phase.dimension,
-                                0,
-                                0};
+          const Message message{rank_at(position), rank_at(phase.schedule->peer(position, transfer)),
+                                transfer.bytes, phase.dimension};
           Position at = topology.start(message);
           while (at.hops_left > 0) {
             const LinkId link = topology.advance(message, at);

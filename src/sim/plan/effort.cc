@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "sim/astra/stream_plan.h"
+#include "sim/astra/astra_plan.h"
 
 namespace armilla {
 namespace {
@@ -81,10 +81,10 @@ Effort refuse_endless_runs(const Graph& graph, CollectivePlanner& planner, const
   return effort;
 }
 
-Effort refuse_endless_streams(const Graph& graph, const SystemLayer& system, std::int64_t ranks,
-                              const SimulationOptions& options) {
+Effort refuse_endless_astra_runs(const Graph& graph, const SystemLayer& system, std::int64_t ranks,
+                                 const SimulationOptions& options) {
   constexpr double kMaxStreams = 1 << 25;
-  StreamPlanner planner(system);
+  AstraPlanner planner(system);
   Effort effort;
   std::vector<double>& messages = effort.messages;
   for (const CollectiveCall& call : graph.collectives) {
@@ -92,7 +92,7 @@ Effort refuse_endless_streams(const Graph& graph, const SystemLayer& system, std
     const auto members = static_cast<std::int64_t>(family.groups.empty() ? 0 : family.groups.front().size());
     messages.push_back(0);
     if (members == 0) continue;
-    const StreamPlanner::ChunkSizes sizes = planner.chunk_sizes(call, members);
+    const AstraPlanner::ChunkSizes sizes = planner.chunk_sizes(call, members);
     const double chunks = std::ceil(static_cast<double>(sizes.total) / static_cast<double>(sizes.chunk));
     if (call.custom < 0 && chunks * static_cast<double>(members) > kMaxStreams) {
       throw Error("simulation",
@@ -102,7 +102,7 @@ Effort refuse_endless_streams(const Graph& graph, const SystemLayer& system, std
     }
     std::int64_t remaining = sizes.total;
     const std::uint32_t mask = members == graph.ranks ? UINT32_MAX : family.dimension_mask;
-    for (const StreamPhase& phase : planner.next_chunk(call, mask, members, sizes.chunk, remaining))
+    for (const AstraPhase& phase : planner.next_chunk(call, mask, members, sizes.chunk, remaining))
       messages.back() += chunks * std::max(phase.sends, 2);
   }
   std::vector<double> of_program;

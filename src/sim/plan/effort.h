@@ -24,7 +24,7 @@ Effort refuse_endless_runs(const Graph& graph, CollectivePlanner& planner, const
 
 // Under ASTRA-sim's rules, when only the first `ranks` are played; also a budget for memory: all chunks of a
 // collective exist at once there.
-Effort refuse_endless_streams(const Graph& graph, const SystemLayer& system, std::int64_t ranks,
-                              const SimulationOptions& options);
+Effort refuse_endless_astra_runs(const Graph& graph, const SystemLayer& system, std::int64_t ranks,
+                                 const SimulationOptions& options);
 
 }  // namespace armilla

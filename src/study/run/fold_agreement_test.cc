@@ -1,5 +1,5 @@
 // Real jobs, folded and with every rank: models x plans x machines x networks x what-ifs. sim/ has the same
-// property for random graphs (fold_property_test.cc) and for ASTRA-sim's rules (stream_fold_test.cc).
+// property for random graphs (fold_property_test.cc) and for ASTRA-sim's rules (astra_fold_test.cc).
 #include <gtest/gtest.h>
 
 #include <filesystem>

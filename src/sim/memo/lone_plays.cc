@@ -1,4 +1,4 @@
-#include "sim/memo/rehearsals.h"
+#include "sim/memo/lone_plays.h"
 
 #include <algorithm>
 #include <numeric>
@@ -7,14 +7,32 @@
 namespace armilla {
 namespace {
 
-// Messages that all rehearsals of a run remember; beyond that they would take more memory than they save
+// Messages that all plays of a run remember; beyond that they would take more memory than they save
 // time.
 constexpr std::size_t kMostRemembered = std::size_t{1} << 21;
 
 }  // namespace
 
-Rehearsals::Rehearsals(const Graph& graph, const Study& study, const RankClasses& classes,
-                       CollectivePlanner& planner)
+// Passes messages on.
+class LonePlays::Tap final : public Network {
+ public:
+  Tap(LonePlays& plays, std::unique_ptr<Network> network) : plays_(plays), network_(std::move(network)) {}
+
+  Time send(const Message& message) override {
+    plays_.remember(message);
+    return network_->send(message);
+  }
+  void count(const Message& message, std::int64_t times) override { network_->count(message, times); }
+  std::vector<LinkUse> links() const override { return network_->links(); }
+  std::int64_t messages() const override { return network_->messages(); }
+
+ private:
+  LonePlays& plays_;
+  std::unique_ptr<Network> network_;
+};
+
+LonePlays::LonePlays(const Graph& graph, const Study& study, const RankClasses& classes,
+                     CollectivePlanner& planner)
     : graph_(graph), study_(study), run_classes_(classes), planner_(planner) {
   const Device& device = study.machine.device;
   for (const OtherDevices& other : study.machine.others) {
@@ -23,7 +41,7 @@ Rehearsals::Rehearsals(const Graph& graph, const Study& study, const RankClasses
   }
 }
 
-const Rehearsal* Rehearsals::rehearse(std::uint32_t call_id, const CollectiveGroup& group) {
+const LonePlay* LonePlays::find(std::uint32_t call_id, const GroupMembers& group) {
   if (!possible_) return nullptr;
   const CollectiveCall& call = graph_.collectives[call_id];
   const Key key{call.kind,
@@ -37,14 +55,14 @@ const Rehearsal* Rehearsals::rehearse(std::uint32_t call_id, const CollectiveGro
   if (fresh) return nullptr;
   if (!known.is_played) {
     known.is_played = true;
-    known.rehearsal = play(call_id, group);
+    known.play = play(call_id, group);
   }
-  return known.rehearsal ? &*known.rehearsal : nullptr;
+  return known.play ? &*known.play : nullptr;
 }
 
 // Which member represents each rank of every member's own group, and where in it the member stands. Without
 // folding all own the same group and represent themselves.
-std::uint32_t Rehearsals::representation(const CollectiveGroup& group) {
+std::uint32_t LonePlays::representation(const GroupMembers& group) {
   const auto [of_group, fresh] = representation_of_.try_emplace(&group);
   if (!fresh) return of_group->second;
   std::map<const GroupLayout*, std::int32_t> numbers;
@@ -64,7 +82,7 @@ std::uint32_t Rehearsals::representation(const CollectiveGroup& group) {
   return of_group->second = representations_.try_emplace(std::move(description), next).first->second;
 }
 
-void Rehearsals::set_classes(std::uint32_t family_id, const CollectiveGroup& group) {
+void LonePlays::set_classes(std::uint32_t family_id, const GroupMembers& group) {
   classes_.real = group.real;
   classes_.sizes.assign(group.real.size(), 1);
   classes_.simulated_of.resize(static_cast<std::size_t>(graph_.ranks), -1);
@@ -83,70 +101,73 @@ void Rehearsals::set_classes(std::uint32_t family_id, const CollectiveGroup& gro
   family.member_of = family.groups.front().members;
 }
 
-std::optional<Rehearsal> Rehearsals::play(std::uint32_t call_id, const CollectiveGroup& group) {
+std::optional<LonePlay> LonePlays::play(std::uint32_t call_id, const GroupMembers& group) {
   if (!network_) {
-    network_ = make_network(study_.network, {study_.machine, queue_, *this, run_classes_.stands_for, {}});
+    network_ = std::make_unique<Tap>(
+        *this, make_network(study_.network, {study_.machine, queue_, *this, run_classes_.stands_for}));
     queue_.add_observer(*this);  // after the network, which also looks for ends of rounds
   }
   set_classes(graph_.collectives[call_id].family, group);
   const std::size_t members = group.real.size();
-  RankTurns turns(classes_.simulated(), false);
-  CollectiveRunner runner(graph_, study_.machine, study_.collectives,
-                          std::vector(members, study_.machine.device.memory_bandwidth), planner_, classes_,
-                          queue_, turns, *this);
-  runner.use(*network_);
+  Order order(OrderRule::rounds, classes_.simulated(), queue_);
+  const RunContext context{graph_, classes_, queue_, order, *network_};
+  Messenger messenger(context, false);
+  CustomRunner custom(context, messenger);
+  GroupTable groups(graph_, classes_, planner_);
+  CollectiveRunner runner(context,
+                          {study_.collectives, static_cast<std::uint32_t>(study_.machine.dimensions.size()),
+                           std::vector(members, study_.machine.device.memory_bandwidth)},
+                          planner_, groups, custom, *this);
   group_ = &group;
   runner_ = &runner;
-  turns_ = &turns;
+  order_ = &order;
   begin_ = queue_.now();
   started_ = 0;
   distinct_ = 0;
   ends_.assign(members, std::nullopt);
   members_.assign(members, {});
   sent_.assign(members, {});
-  for (std::int32_t m = 0; m < classes_.simulated(); ++m) runner.issue(m, 0, call_id);
+  for (std::int32_t m = 0; m < classes_.simulated(); ++m) runner.issue(m, 0, call_id, 0);
   possible_ = queue_.run();  // or time itself is at an end
   const bool is_fit = is_uniform();
   const auto sent = std::move(sent_);
   if (!is_fit) return std::nullopt;
-  Rehearsal rehearsal;
-  rehearsal.duration = ends_.front()->time - begin_;
+  LonePlay played;
+  played.duration = ends_.front()->time - begin_;
   for (std::size_t m = 0; m < members; ++m) {
     for (const auto& [message, times] : sent[m])
       members_[m].sent.push_back(
           {std::get<0>(message), std::get<1>(message), Bytes(std::get<2>(message)), times});
   }
-  rehearsal.members = std::move(members_);
+  played.members = std::move(members_);
   remembered_ += distinct_;
-  return rehearsal;
+  return played;
 }
 
-bool Rehearsals::is_uniform() const {
+bool LonePlays::is_uniform() const {
   return remembered_ + distinct_ <= kMostRemembered && started_ == static_cast<std::int32_t>(ends_.size()) &&
          ends_.front() && ends_.front()->round == 1 && ends_.front()->time > begin_ &&
          std::all_of(ends_.begin(), ends_.end(), [&](const auto& end) { return end == ends_.front(); });
 }
 
-void Rehearsals::delivered(const Message& message) {
+void LonePlays::remember(const Message& message) {
+  if (remembered_ + distinct_ > kMostRemembered) return;
   const auto sender = static_cast<std::size_t>(classes_.simulated_rank(message.source));
-  if (remembered_ + distinct_ <= kMostRemembered) {
-    const std::int32_t to = group_->layouts[sender]->flat_position(message.destination);
-    const auto [times, fresh] = sent_[sender].try_emplace({to, message.dimension, message.bytes.value});
-    ++times->second;
-    distinct_ += fresh ? 1 : 0;
-  }
-  runner_->delivered(message);
+  const std::int32_t to = group_->layouts[sender]->flat_position(message.destination);
+  const auto [times, fresh] = sent_[sender].try_emplace({to, message.dimension, message.bytes.value});
+  ++times->second;
+  distinct_ += fresh ? 1 : 0;
 }
 
-void Rehearsals::collective_started(std::int32_t, std::uint32_t) {
+void LonePlays::collective_started(std::int32_t, std::uint32_t) {
   if (queue_.now() == begin_) ++started_;
 }
 
-void Rehearsals::collective_finished(std::int32_t rank, std::uint32_t) {
+void LonePlays::collective_finished(std::int32_t rank, std::uint32_t) {
   ends_[static_cast<std::size_t>(rank)] = End{queue_.now(), round_};
 }
 
-void Rehearsals::chunk_finished(std::int32_t rank, std::uint32_t, const ChunkPhase& phase) {
+void LonePlays::chunk_finished(std::int32_t rank, std::uint32_t, const ChunkPhase& phase) {
   ChunkPhase relative = phase;
   relative.ready = phase.ready - begin_;
   relative.start = phase.start - begin_;
@@ -154,11 +175,11 @@ void Rehearsals::chunk_finished(std::int32_t rank, std::uint32_t, const ChunkPha
   members_[static_cast<std::size_t>(rank)].phases.push_back(relative);
 }
 
-void Rehearsals::round_over() {
+void LonePlays::round_over() {
   if (round_time_ != queue_.now()) round_ = 0;
   round_time_ = queue_.now();
   ++round_;
-  turns_->take([&](std::int32_t rank) { runner_->take_turn(rank); });
+  order_->take_turns([&](std::int32_t rank) { runner_->take_turn(rank); });
 }
 
 }  // namespace armilla

@@ -1,16 +1,16 @@
-#include "sim/fold/stream_fold.h"
+#include "sim/fold/astra_fold.h"
 
 #include <algorithm>
 
-#include "sim/astra/stream_plan.h"
+#include "sim/astra/astra_plan.h"
 
 namespace armilla {
 namespace {
 
-bool looks_alike_from_everywhere(const StreamPhase& phase) {
-  if (phase.dimension == kFlatStream) return false;
-  return phase.method == StreamMethod::ring || phase.method == StreamMethod::direct ||
-         phase.method == StreamMethod::halving_doubling;
+bool looks_alike_from_everywhere(const AstraPhase& phase) {
+  if (phase.dimension == kFlatPhase) return false;
+  return phase.method == AstraMethod::ring || phase.method == AstraMethod::direct ||
+         phase.method == AstraMethod::halving_doubling;
 }
 
 }  // namespace
@@ -28,7 +28,7 @@ bool can_fold(const Graph& graph, const SystemLayer& system) {
     return kind == NodeKind::compute || kind == NodeKind::delay || kind == NodeKind::collective;
   });
   if (!alone) return false;
-  StreamPlanner planner(system);  // of its own: planning changes its counters
+  AstraPlanner planner(system);  // of its own: planning changes its counters
   for (const CollectiveCall& call : graph.collectives) {
     const GroupFamily& family = graph.families[call.family];
     const auto members = static_cast<std::int64_t>(family.groups.empty() ? 0 : family.groups.front().size());
@@ -36,12 +36,12 @@ bool can_fold(const Graph& graph, const SystemLayer& system) {
     const bool even = std::all_of(family.groups.begin(), family.groups.end(), [&](const auto& group) {
       return static_cast<std::int64_t>(group.size()) == members && std::is_sorted(group.begin(), group.end());
     });
-    // The peer's counter of turns advances with every group's collectives: the groups fare differently then.
+    // ASTRA-sim's counter of turns advances with every group's collectives: the groups fare differently then.
     if (system.inter_dimension == InterDimensionOrder::round_robin && family.groups.size() > 1) return false;
     if (call.custom >= 0 || members == 0 || mask == 0 || !even) return false;
-    const StreamPlanner::ChunkSizes sizes = planner.chunk_sizes(call, members);
+    const AstraPlanner::ChunkSizes sizes = planner.chunk_sizes(call, members);
     for (std::int64_t remaining = sizes.total; remaining > 0;) {
-      const std::vector<StreamPhase> phases = planner.next_chunk(call, mask, members, sizes.chunk, remaining);
+      const std::vector<AstraPhase> phases = planner.next_chunk(call, mask, members, sizes.chunk, remaining);
       if (phases.empty()) break;
       if (!std::all_of(phases.begin(), phases.end(), looks_alike_from_everywhere)) return false;
     }

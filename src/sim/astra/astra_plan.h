@@ -22,24 +22,24 @@
 
 namespace armilla {
 
-inline constexpr std::int32_t kFlatStream = -1;  // a phase over all members, not along a dimension
+inline constexpr std::int32_t kFlatPhase = -1;  // a phase over all members, not along a dimension
 
-enum class StreamMethod : std::uint8_t {
+enum class AstraMethod : std::uint8_t {
   ring,
   direct,
   halving_doubling,
   double_binary_tree,
-  scheduled,  // by a Schedule: what the peer's algorithms cannot do (any size, any kind)
+  scheduled,  // by a Schedule: what ASTRA-sim's algorithms cannot do (any size, any kind)
   custom
 };
 
 // Of the queues of a dimension: any in turn, those of the first half in turn, those of the second.
 enum class QueueShare : std::uint8_t { any, first, second };
 
-struct StreamPhase {
-  StreamMethod method = StreamMethod::ring;
+struct AstraPhase {
+  AstraMethod method = AstraMethod::ring;
   CollectiveKind kind = CollectiveKind::all_reduce;
-  std::int32_t dimension = 0;    // logical, or kFlatStream
+  std::int32_t dimension = 0;    // logical, or kFlatPhase
   std::int64_t stride = 0;       // of the dimension, in ranks
   std::int32_t queue_level = 0;  // logical dimension whose queues it waits in
   QueueShare share = QueueShare::any;
@@ -55,23 +55,23 @@ struct StreamPhase {
 };
 
 // Bytes of the chunk once the phase is through.
-std::int64_t final_bytes(const StreamPhase& phase);
+std::int64_t final_bytes(const AstraPhase& phase);
 // Of halving-doubling, whose sizes are halved and doubled one message after the other.
-std::int64_t halving_doubling_bytes(const StreamPhase& phase, std::int32_t packet);
+std::int64_t halving_doubling_bytes(const AstraPhase& phase, std::int32_t packet);
 // Bytes of the phase's message number `packet`.
-inline std::int64_t message_bytes(const StreamPhase& phase, std::int32_t packet) {
-  return phase.method == StreamMethod::halving_doubling ? halving_doubling_bytes(phase, packet) : phase.each;
+inline std::int64_t message_bytes(const AstraPhase& phase, std::int32_t packet) {
+  return phase.method == AstraMethod::halving_doubling ? halving_doubling_bytes(phase, packet) : phase.each;
 }
 
 class Themis;
 
-// Makes the phases. State is the peer's: counters per dimension, loads of the Themis scheduler.
-class StreamPlanner {
+// Makes the phases. State is ASTRA-sim's: counters per dimension, loads of the Themis scheduler.
+class AstraPlanner {
  public:
-  explicit StreamPlanner(const SystemLayer& system);
-  StreamPlanner(const StreamPlanner&) = delete;
-  StreamPlanner& operator=(const StreamPlanner&) = delete;
-  ~StreamPlanner();
+  explicit AstraPlanner(const SystemLayer& system);
+  AstraPlanner(const AstraPlanner&) = delete;
+  AstraPlanner& operator=(const AstraPlanner&) = delete;
+  ~AstraPlanner();
 
   const std::vector<std::int64_t>& logical_sizes() const { return sizes_; }
   const std::vector<std::int64_t>& logical_strides() const { return strides_; }
@@ -80,7 +80,7 @@ class StreamPlanner {
   struct ChunkSizes {
     std::int64_t total, chunk;
   };
-  // `total` in ASTRA-sim's sense; raised where the peer raises it. Throws Error for sizes that never end
+  // `total` in ASTRA-sim's sense; raised where that raises it. Throws Error for sizes that never end
   // there.
   ChunkSizes chunk_sizes(const CollectiveCall& call, std::int64_t group_size) const;
 
@@ -89,10 +89,10 @@ class StreamPlanner {
 
   // The next chunk of `call`; takes its bytes out of `remaining`. `group_size` ranks of a family whose
   // groups span `mask` (0: a communicator).
-  std::vector<StreamPhase> next_chunk(const CollectiveCall& call, std::uint32_t mask, std::int64_t group_size,
-                                      std::int64_t chunk, std::int64_t& remaining);
+  std::vector<AstraPhase> next_chunk(const CollectiveCall& call, std::uint32_t mask, std::int64_t group_size,
+                                     std::int64_t chunk, std::int64_t& remaining);
 
-  // What was done otherwise than the peer would, one sentence each.
+  // What was done otherwise than ASTRA-sim would, one sentence each.
   const std::set<std::string>& notes() const { return notes_; }
 
  private:
@@ -102,12 +102,12 @@ class StreamPlanner {
   std::vector<StreamAlgorithm> algorithms(CollectiveKind kind) const;
   std::vector<std::size_t> dimension_order(CollectiveKind kind, std::uint32_t mask, std::int64_t chunk,
                                            std::int64_t& remaining, std::int64_t& bytes);
-  std::vector<StreamPhase> grid_phases(CollectiveKind kind, std::uint32_t mask,
-                                       const std::vector<std::size_t>& order, std::int64_t bytes);
-  StreamPhase make_phase(CollectiveKind kind, const StreamAlgorithm& algorithm, std::int32_t dimension,
-                         std::int64_t ranks, std::int64_t bytes, QueueShare share);
-  void choose_method(StreamPhase& phase, const StreamAlgorithm& algorithm);
-  void use_schedule(StreamPhase& phase, std::string_view algorithm, std::int32_t root = 0);
+  std::vector<AstraPhase> grid_phases(CollectiveKind kind, std::uint32_t mask,
+                                      const std::vector<std::size_t>& order, std::int64_t bytes);
+  AstraPhase make_phase(CollectiveKind kind, const StreamAlgorithm& algorithm, std::int32_t dimension,
+                        std::int64_t ranks, std::int64_t bytes, QueueShare share);
+  void choose_method(AstraPhase& phase, const StreamAlgorithm& algorithm);
+  void use_schedule(AstraPhase& phase, std::string_view algorithm, std::int32_t root = 0);
 
   const SystemLayer& system_;
   std::vector<std::int64_t> sizes_, strides_;  // logical

@@ -1,13 +1,14 @@
 // One rank for all under ASTRA-sim's rules: the same figures as with every rank, or not at all.
-#include "sim/fold/stream_fold.h"
+#include "sim/fold/astra_fold.h"
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <random>
 #include <string>
 
 #include "base/error_testing.h"
-#include "sim/engine/tie_watch.h"
+#include "sim/engine/order.h"
 #include "sim/simulate.h"
 
 namespace armilla {
@@ -171,24 +172,46 @@ TEST(StreamFold, RanksThatCanBeToldApartAreNotFolded) {
   EXPECT_FALSE(can_fold(sends, system));
 }
 
-TEST(TieWatch, PartsWhereDifferentRanksScheduleOneMomentAtOnce) {
-  TieWatch ties;
-  ties.add(Time(10), Time(1), TieWatch::kOwn);
-  ties.add(Time(10), Time(1), TieWatch::kOwn);
-  ties.add(Time(10), Time(2), 3);
-  ties.add(Time(11), Time(2), TieWatch::kOwn);
-  EXPECT_FALSE(ties.parted());
-  ties.add(Time(10), Time(2), 4);
-  EXPECT_TRUE(ties.parted());
+// Does things at given moments.
+struct Watched : EventHandler {
+  EventQueue queue;
+  Order order{OrderRule::watched, 1, queue};
+  std::uint32_t target = queue.add_handler(*this);
+  std::vector<std::function<void()>> steps;
 
-  TieWatch meeting;
-  meeting.add(Time(10), Time(1), TieWatch::kOwn);
-  meeting.meet(Time(10));
-  EXPECT_FALSE(meeting.parted());
-  meeting.add(Time(12), Time(1), TieWatch::kOwn);
-  meeting.add(Time(12), Time(2), TieWatch::kOwn);
-  meeting.meet(Time(12));
-  EXPECT_TRUE(meeting.parted());
+  void at(Time time, std::function<void()> step) {
+    queue.schedule(time, target, steps.size());
+    steps.push_back(std::move(step));
+  }
+  void handle(std::uint64_t step) override { steps[step](); }
+};
+
+TEST(Order, PartsWhereDifferentRanksScheduleOneMomentAtOnce) {
+  Watched ties;
+  ties.at(Time(1), [&] {
+    ties.order.watch(Time(10), Order::kOwn);
+    ties.order.watch(Time(10), Order::kOwn);
+  });
+  ties.at(Time(2), [&] {
+    ties.order.watch(Time(10), 3);
+    ties.order.watch(Time(11), Order::kOwn);
+    EXPECT_FALSE(ties.order.parted());
+    ties.order.watch(Time(10), 4);
+  });
+  EXPECT_TRUE(ties.queue.run());
+  EXPECT_TRUE(ties.order.parted());
+
+  Watched meeting;
+  meeting.at(Time(1), [&] { meeting.order.watch(Time(10), Order::kOwn); });
+  meeting.at(Time(10), [&] {
+    meeting.order.meet();
+    EXPECT_FALSE(meeting.order.parted());
+  });
+  meeting.at(Time(11), [&] { meeting.order.watch(Time(22), Order::kOwn); });
+  meeting.at(Time(12), [&] { meeting.order.watch(Time(22), Order::kOwn); });
+  meeting.at(Time(22), [&] { meeting.order.meet(); });
+  EXPECT_TRUE(meeting.queue.run());
+  EXPECT_TRUE(meeting.order.parted());
 }
 
 }  // namespace

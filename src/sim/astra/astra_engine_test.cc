@@ -1,6 +1,6 @@
 // The engine of the ASTRA-sim semantics against closed forms and against figures measured on ASTRA-sim 2.x,
 // on cases small enough to be written down here. Whole oracles: astra2_collectives_test.cc and src/study.
-#include "sim/astra/stream_engine.h"
+#include "sim/astra/astra_engine.h"
 
 #include <gtest/gtest.h>
 
@@ -76,7 +76,7 @@ std::int64_t r(std::int64_t bytes) {
   return 3 * static_cast<std::int64_t>(static_cast<double>(bytes) / 1.6e12 * 1e9);
 }
 
-TEST(StreamEngine, RingsFollowTheClosedForms) {
+TEST(AstraEngine, RingsFollowTheClosedForms) {
   for (const std::int64_t n : {2, 3, 5, 8, 13}) {
     const SystemLayer system = system_of(DimensionKind::ring, n);
     const std::int64_t e = system.endpoint_delay_ns, bytes = n * 300'000, part = bytes / n;
@@ -89,7 +89,7 @@ TEST(StreamEngine, RingsFollowTheClosedForms) {
   }
 }
 
-TEST(StreamEngine, DirectFollowsTheClosedForms) {
+TEST(AstraEngine, DirectFollowsTheClosedForms) {
   for (const std::int64_t n : {2, 3, 8}) {
     const SystemLayer system =
         system_of(DimensionKind::switched, n, {StreamAlgorithmKind::direct, false, -1});
@@ -101,13 +101,13 @@ TEST(StreamEngine, DirectFollowsTheClosedForms) {
   }
 }
 
-TEST(StreamEngine, AWindowSendsThatManyAtATime) {
+TEST(AstraEngine, AWindowSendsThatManyAtATime) {
   const SystemLayer system = system_of(DimensionKind::switched, 7, {StreamAlgorithmKind::direct, false, 2});
   const std::int64_t e = system.endpoint_delay_ns;
   EXPECT_EQ(one_collective(CollectiveKind::all_to_all, 7'000'000, system), e + 3 * (c(1'000'000, 2) + e));
 }
 
-TEST(StreamEngine, HalvingDoublingFollowsTheClosedForms) {
+TEST(AstraEngine, HalvingDoublingFollowsTheClosedForms) {
   for (const std::int64_t n : {2, 4, 16}) {
     const SystemLayer system =
         system_of(DimensionKind::fully_connected, n, {StreamAlgorithmKind::halving_doubling, false, -1});
@@ -126,7 +126,7 @@ TEST(StreamEngine, HalvingDoublingFollowsTheClosedForms) {
 
 // What deadlocks, aborts or crashes the peer: group sizes that are no power of two, an all-to-all by
 // halving-doubling, kinds without an implementation.
-TEST(StreamEngine, FinishesWhereThePeerDoesNot) {
+TEST(AstraEngine, FinishesWhereThePeerDoesNot) {
   for (const StreamAlgorithmKind kind :
        {StreamAlgorithmKind::halving_doubling, StreamAlgorithmKind::double_binary_tree}) {
     for (const std::int64_t n : {3, 6, 8, 12}) {
@@ -141,7 +141,7 @@ TEST(StreamEngine, FinishesWhereThePeerDoesNot) {
   }
 }
 
-TEST(StreamEngine, TheTreesRootsTakeTurns) {
+TEST(AstraEngine, TheTreesRootsTakeTurns) {
   SystemLayer system =
       system_of(DimensionKind::switched, 8, {StreamAlgorithmKind::double_binary_tree, false, -1});
   Job job(8);
@@ -154,7 +154,7 @@ TEST(StreamEngine, TheTreesRootsTakeTurns) {
   EXPECT_EQ(std::min_element(even.begin(), even.end()) - even.begin(), 0);
 }
 
-TEST(StreamEngine, ChunksTakeTheirTurnsAndARemainderIsAFullChunk) {
+TEST(AstraEngine, ChunksTakeTheirTurnsAndARemainderIsAFullChunk) {
   SystemLayer system = system_of(DimensionKind::ring, 8);
   const std::int64_t one = one_collective(CollectiveKind::all_reduce, 149'796, system);
   system.splits = 7;
@@ -163,14 +163,14 @@ TEST(StreamEngine, ChunksTakeTheirTurnsAndARemainderIsAFullChunk) {
   EXPECT_EQ(one_collective(CollectiveKind::all_reduce, 1 << 20, system), one);
 }
 
-TEST(StreamEngine, SmallAllGathersEnd) {
+TEST(AstraEngine, SmallAllGathersEnd) {
   SystemLayer system = system_of(DimensionKind::ring, 4);
   system.splits = 100;
   EXPECT_GT(one_collective(CollectiveKind::all_gather, 3, system), 0);
 }
 
 // Measured: astra2/traces two_ar_FIFO, queues2, group_endpoint1000, rendezvous, injection2, shared_bus.
-TEST(StreamEngine, MeasuredOnAstraSim2) {
+TEST(AstraEngine, MeasuredOnAstraSim2) {
   SystemLayer system = system_of(DimensionKind::ring, 8);
   system.splits = 4;
   EXPECT_EQ(one_collective(CollectiveKind::all_reduce, 1 << 20, system), 64'440);
@@ -198,7 +198,7 @@ TEST(StreamEngine, MeasuredOnAstraSim2) {
   EXPECT_EQ(last_ns(job.graph, system), 640'663);
 }
 
-TEST(StreamEngine, CommunicatorsRunOnOneRingWithAFixedEndpointDelay) {
+TEST(AstraEngine, CommunicatorsRunOnOneRingWithAFixedEndpointDelay) {
   SystemLayer system = system_of(DimensionKind::ring, 8);
   system.splits = 4;
   system.endpoint_delay_ns = 1000;
@@ -211,7 +211,7 @@ TEST(StreamEngine, CommunicatorsRunOnOneRingWithAFixedEndpointDelay) {
 }
 
 // In the peer this deadlocks: ranks with different histories number the next collective differently.
-TEST(StreamEngine, UnevenHistoriesDoNotDeadlock) {
+TEST(AstraEngine, UnevenHistoriesDoNotDeadlock) {
   Job job(4);
   GroupFamily pair{"pair", {{2, 3}}, {-1, -1, 0, 0}, 0};
   job.graph.families.push_back(pair);
@@ -229,7 +229,7 @@ TEST(StreamEngine, UnevenHistoriesDoNotDeadlock) {
   EXPECT_GT(last_ns(job.graph, system_of(DimensionKind::ring, 4)), 0);
 }
 
-TEST(StreamEngine, ARunThatCannotFinishSaysWhoWaitsForWhom) {
+TEST(AstraEngine, ARunThatCannotFinishSaysWhoWaitsForWhom) {
   Job job(2);
   job.collective(CollectiveKind::all_reduce, 1000);
   Program& other = job.graph.programs.emplace_back();
@@ -242,7 +242,7 @@ TEST(StreamEngine, ARunThatCannotFinishSaysWhoWaitsForWhom) {
       "needs a send of the same tag and size");
 }
 
-TEST(StreamEngine, RefusesWhatWouldNeverEndOrFit) {
+TEST(AstraEngine, RefusesWhatWouldNeverEndOrFit) {
   SystemLayer system = system_of(DimensionKind::ring, 1024);
   const SystemLayer wide = system_of(DimensionKind::ring, 4096);
   Job job(4096);
@@ -281,7 +281,7 @@ struct Transfers {
   Graph graph;
 };
 
-TEST(StreamEngine, ASendIsDoneOnArrivalAndAReceiveWhenBothAreThere) {
+TEST(AstraEngine, ASendIsDoneOnArrivalAndAReceiveWhenBothAreThere) {
   Transfers early(4);
   early.add(0, NodeKind::send, 1, 1 << 20, 1);
   early.add(1, NodeKind::receive, 0, 1 << 20, 1);
@@ -296,7 +296,7 @@ TEST(StreamEngine, ASendIsDoneOnArrivalAndAReceiveWhenBothAreThere) {
   EXPECT_EQ(times[1], 507'000);
 }
 
-TEST(StreamEngine, SendsOfARankFollowEachOther) {
+TEST(AstraEngine, SendsOfARankFollowEachOther) {
   Transfers job(8);
   for (std::int32_t to = 1; to < 8; ++to) {
     job.add(0, NodeKind::send, to, 1 << 20, 1);
@@ -305,7 +305,7 @@ TEST(StreamEngine, SendsOfARankFollowEachOther) {
   EXPECT_EQ(finish_ns(job.graph, system_of(DimensionKind::switched, 8))[0], 7 * c(1 << 20, 2));
 }
 
-TEST(StreamEngine, AwareLinksCarryOneMessageAtATimeAndStoreIt) {
+TEST(AstraEngine, AwareLinksCarryOneMessageAtATimeAndStoreIt) {
   Transfers job(8);
   for (std::int32_t from = 1; from < 8; ++from) {
     job.add(from, NodeKind::send, 0, 8 << 20, 1);
@@ -319,7 +319,7 @@ TEST(StreamEngine, AwareLinksCarryOneMessageAtATimeAndStoreIt) {
   EXPECT_EQ(times[7], 1'251'000);
 }
 
-TEST(StreamEngine, AwareNetworksOfSeveralDimensionsCrossThemInTurn) {
+TEST(AstraEngine, AwareNetworksOfSeveralDimensionsCrossThemInTurn) {
   Transfers job(8);
   job.add(0, NodeKind::send, 5, 1 << 20, 1);
   job.add(5, NodeKind::receive, 0, 1 << 20, 1);
@@ -333,7 +333,7 @@ TEST(StreamEngine, AwareNetworksOfSeveralDimensionsCrossThemInTurn) {
 }
 
 // Measured: mem_pool, mem_per_npu.
-TEST(StreamEngine, RemoteMemoryServesOneAtATimeWhereItIsShared) {
+TEST(AstraEngine, RemoteMemoryServesOneAtATimeWhereItIsShared) {
   Job job(4);
   const std::uint32_t load = job.program().add(NodeKind::memory_load, Phase::other, 0, -1, 10 << 20, {});
   const std::uint32_t work =
@@ -354,7 +354,7 @@ TEST(StreamEngine, RemoteMemoryServesOneAtATimeWhereItIsShared) {
             "  hint: choose another memory-type than NO_MEMORY_EXPANSION");
 }
 
-TEST(StreamEngine, CustomSchedulesTakeTheirOwnTimes) {
+TEST(AstraEngine, CustomSchedulesTakeTheirOwnTimes) {
   // A ring all-gather of three steps among four (measured: custom_ag, 16,146 ns and 5 us of computation).
   CustomCollective ring;
   for (std::int32_t m = 0; m < 4; ++m) {

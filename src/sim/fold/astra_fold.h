@@ -1,6 +1,6 @@
 // Which runs under ASTRA-sim's rules one rank can stand for: those in which every rank runs one program whose
 // collectives look the same from everywhere. Whether ties keep the ranks together only the run itself tells
-// (sim/engine/tie_watch.h).
+// (sim/engine/order.h).
 //
 // That is so for ring, direct and halving-doubling along whole dimensions of the network, without congestion
 // and rendezvous: who sends to whom, over how many hops, depends on distances alone. Double binary trees,

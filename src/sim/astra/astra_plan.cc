@@ -1,4 +1,4 @@
-#include "sim/astra/stream_plan.h"
+#include "sim/astra/astra_plan.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "collective/algorithm.h"
+#include "network/astra_network.h"
 #include "sim/astra/themis.h"
 
 namespace armilla {
@@ -24,23 +25,16 @@ std::vector<double> bandwidths_of(const SystemLayer& system, const std::vector<s
   std::vector<double> bandwidths;
   for (const std::size_t d : physical) {
     const StreamDimension& dimension = system.dimensions[d];
-    double links = 1;
-    if (system.semantics == Semantics::astra1) {
-      std::int64_t count = dimension.links;
-      if (dimension.kind == DimensionKind::ring) count -= count % 2;
-      if (dimension.kind == DimensionKind::fully_connected && dimension.size > 1)
-        count -= count % (dimension.size - 1);
-      links = static_cast<double>(count);
-    }
-    bandwidths.push_back(dimension.bandwidth * links);
+    bandwidths.push_back(system.semantics == Semantics::astra1 ? astra1_bandwidth(dimension)
+                                                               : dimension.bandwidth);
   }
   return bandwidths;
 }
 
 }  // namespace
 
-std::int64_t final_bytes(const StreamPhase& phase) {
-  if (phase.method == StreamMethod::double_binary_tree) return phase.bytes;
+std::int64_t final_bytes(const AstraPhase& phase) {
+  if (phase.method == AstraMethod::double_binary_tree) return phase.bytes;
   if (phase.kind == CollectiveKind::reduce_scatter) return phase.bytes / phase.ranks;
   if (phase.kind == CollectiveKind::all_gather) {
     std::int64_t bytes = 0;
@@ -50,7 +44,7 @@ std::int64_t final_bytes(const StreamPhase& phase) {
 }
 
 // Odd sizes lose bytes on the way down.
-std::int64_t halving_doubling_bytes(const StreamPhase& phase, std::int32_t packet) {
+std::int64_t halving_doubling_bytes(const AstraPhase& phase, std::int32_t packet) {
   const std::int32_t steps = log2_of(phase.ranks);
   if (phase.kind == CollectiveKind::all_gather) return phase.bytes << std::min(packet, 40);
   std::int64_t bytes = phase.bytes / 2;
@@ -59,7 +53,7 @@ std::int64_t halving_doubling_bytes(const StreamPhase& phase, std::int32_t packe
   return (bytes >> steps) << std::min(packet - steps + 1, 40);
 }
 
-StreamPlanner::StreamPlanner(const SystemLayer& system) : system_(system) {
+AstraPlanner::AstraPlanner(const SystemLayer& system) : system_(system) {
   std::int64_t stride = 1;
   const auto add = [&](std::size_t dimension, std::int64_t size) {
     sizes_.push_back(size);
@@ -84,10 +78,10 @@ StreamPlanner::StreamPlanner(const SystemLayer& system) : system_(system) {
   }
 }
 
-StreamPlanner::~StreamPlanner() = default;
+AstraPlanner::~AstraPlanner() = default;
 
-StreamPlanner::ChunkSizes StreamPlanner::chunk_sizes(const CollectiveCall& call,
-                                                     std::int64_t group_size) const {
+AstraPlanner::ChunkSizes AstraPlanner::chunk_sizes(const CollectiveCall& call,
+                                                   std::int64_t group_size) const {
   ChunkSizes sizes{call.bytes.value, 0};
   if (call.kind == CollectiveKind::all_gather) sizes.total /= group_size;
   sizes.chunk = sizes.total / system_.splits;
@@ -97,26 +91,26 @@ StreamPlanner::ChunkSizes StreamPlanner::chunk_sizes(const CollectiveCall& call,
     sizes.chunk = world;
     sizes.total = system_.splits * world;
   }
-  // The peers loop for ever on less than one byte per chunk.
+  // ASTRA-sim loops for ever on less than one byte per chunk.
   sizes.chunk = std::max<std::int64_t>(sizes.chunk, 1);
   sizes.total = std::max<std::int64_t>(sizes.total, 1);
   return sizes;
 }
 
-void StreamPlanner::first_rank_issues(Time now) {
+void AstraPlanner::first_rank_issues(Time now) {
   if (!themis_ || now == last_issue_) return;
   themis_->forget_loads();
   last_issue_ = now;
 }
 
-std::vector<StreamAlgorithm> StreamPlanner::algorithms(CollectiveKind kind) const {
+std::vector<StreamAlgorithm> AstraPlanner::algorithms(CollectiveKind kind) const {
   const auto found = system_.algorithms.find(kind);
   return found == system_.algorithms.end() ? std::vector<StreamAlgorithm>{} : found->second;
 }
 
-std::vector<std::size_t> StreamPlanner::dimension_order(CollectiveKind kind, std::uint32_t mask,
-                                                        std::int64_t chunk, std::int64_t& remaining,
-                                                        std::int64_t& bytes) {
+std::vector<std::size_t> AstraPlanner::dimension_order(CollectiveKind kind, std::uint32_t mask,
+                                                       std::int64_t chunk, std::int64_t& remaining,
+                                                       std::int64_t& bytes) {
   std::vector<std::size_t> order(sizes_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   if (kind == CollectiveKind::all_gather) std::reverse(order.begin(), order.end());
@@ -136,16 +130,16 @@ std::vector<std::size_t> StreamPlanner::dimension_order(CollectiveKind kind, std
   return order;
 }
 
-std::vector<StreamPhase> StreamPlanner::next_chunk(const CollectiveCall& call, std::uint32_t mask,
-                                                   std::int64_t group_size, std::int64_t chunk,
-                                                   std::int64_t& remaining) {
-  std::vector<StreamPhase> phases;
+std::vector<AstraPhase> AstraPlanner::next_chunk(const CollectiveCall& call, std::uint32_t mask,
+                                                 std::int64_t group_size, std::int64_t chunk,
+                                                 std::int64_t& remaining) {
+  std::vector<AstraPhase> phases;
   if (call.custom >= 0) {
     remaining = 0;
-    StreamPhase& phase = phases.emplace_back();
-    phase.method = StreamMethod::custom;
+    AstraPhase& phase = phases.emplace_back();
+    phase.method = AstraMethod::custom;
     phase.kind = call.kind;
-    phase.dimension = kFlatStream;
+    phase.dimension = kFlatPhase;
     phase.ranks = static_cast<std::int32_t>(group_size);
     phase.bytes = call.bytes.value;
     return phases;
@@ -163,8 +157,8 @@ std::vector<StreamPhase> StreamPlanner::next_chunk(const CollectiveCall& call, s
     if (group_size == 1) return phases;
     StreamAlgorithm algorithm;
     if (!named.empty() && (flat || named.size() == 1)) algorithm = named.front();
-    StreamPhase phase = make_phase(call.kind, algorithm, kFlatStream, group_size, bytes,
-                                   aware ? QueueShare::first : QueueShare::any);
+    AstraPhase phase = make_phase(call.kind, algorithm, kFlatPhase, group_size, bytes,
+                                  aware ? QueueShare::first : QueueShare::any);
     phase.local = mask == 0;
     if (!native_kind) use_schedule(phase, algorithms_that_perform(call.kind).front(), call.root);
     phases.push_back(phase);
@@ -175,17 +169,16 @@ std::vector<StreamPhase> StreamPlanner::next_chunk(const CollectiveCall& call, s
   return grid_phases(call.kind, mask, order, bytes);
 }
 
-// A list of algorithms shorter than the dimensions leaves the outer ones out, as in the peer.
-std::vector<StreamPhase> StreamPlanner::grid_phases(CollectiveKind kind, std::uint32_t mask,
-                                                    const std::vector<std::size_t>& order,
-                                                    std::int64_t bytes) {
+// A list of algorithms shorter than the dimensions leaves the outer ones out, as in ASTRA-sim.
+std::vector<AstraPhase> AstraPlanner::grid_phases(CollectiveKind kind, std::uint32_t mask,
+                                                  const std::vector<std::size_t>& order, std::int64_t bytes) {
   const std::vector<StreamAlgorithm> named = algorithms(kind);
   std::vector<std::size_t> used;
   for (const std::size_t d : order) {
     // The file names algorithms per physical dimension; both halves of a split one have the same.
     if (takes_part(d, mask) && physical_[d] < named.size()) used.push_back(d);
   }
-  std::vector<StreamPhase> phases;
+  std::vector<AstraPhase> phases;
   const auto add = [&](CollectiveKind phase_kind, std::size_t d, QueueShare share) {
     phases.push_back(
         make_phase(phase_kind, named[physical_[d]], static_cast<std::int32_t>(d), sizes_[d], bytes, share));
@@ -207,13 +200,13 @@ std::vector<StreamPhase> StreamPlanner::grid_phases(CollectiveKind kind, std::ui
   return phases;
 }
 
-StreamPhase StreamPlanner::make_phase(CollectiveKind kind, const StreamAlgorithm& algorithm,
-                                      std::int32_t dimension, std::int64_t ranks, std::int64_t bytes,
-                                      QueueShare share) {
-  StreamPhase phase;
+AstraPhase AstraPlanner::make_phase(CollectiveKind kind, const StreamAlgorithm& algorithm,
+                                    std::int32_t dimension, std::int64_t ranks, std::int64_t bytes,
+                                    QueueShare share) {
+  AstraPhase phase;
   phase.kind = kind;
   phase.dimension = dimension;
-  if (dimension != kFlatStream) phase.stride = strides_[static_cast<std::size_t>(dimension)];
+  if (dimension != kFlatPhase) phase.stride = strides_[static_cast<std::size_t>(dimension)];
   phase.queue_level = std::max(dimension, 0);
   phase.share = share;
   phase.ranks = static_cast<std::int32_t>(ranks);
@@ -222,12 +215,12 @@ StreamPhase StreamPlanner::make_phase(CollectiveKind kind, const StreamAlgorithm
   return phase;
 }
 
-void StreamPlanner::choose_method(StreamPhase& phase, const StreamAlgorithm& algorithm) {
+void AstraPlanner::choose_method(AstraPhase& phase, const StreamAlgorithm& algorithm) {
   const std::int32_t n = phase.ranks;
   const bool reduces_all = phase.kind == CollectiveKind::all_reduce;
   switch (algorithm.kind) {
     case StreamAlgorithmKind::ring:
-      phase.method = StreamMethod::ring;
+      phase.method = AstraMethod::ring;
       phase.each = phase.kind == CollectiveKind::all_gather ? phase.bytes : phase.bytes / n;
       phase.sends = reduces_all ? 2 * (n - 1) : n - 1;
       if (phase.kind == CollectiveKind::all_to_all)
@@ -235,7 +228,7 @@ void StreamPlanner::choose_method(StreamPhase& phase, const StreamAlgorithm& alg
             static_cast<std::int32_t>(std::min<std::int64_t>(std::int64_t{n} * (n - 1) / 2, INT32_MAX));
       return;
     case StreamAlgorithmKind::direct:
-      phase.method = StreamMethod::direct;
+      phase.method = AstraMethod::direct;
       phase.each = phase.kind == CollectiveKind::all_gather ? phase.bytes : phase.bytes / n;
       phase.sends = reduces_all ? 2 * (n - 1) : n - 1;
       phase.parallel = algorithm.window > 0 ? std::min(algorithm.window, n - 1) : n - 1;
@@ -252,7 +245,7 @@ void StreamPlanner::choose_method(StreamPhase& phase, const StreamAlgorithm& alg
         use_schedule(phase, performs ? "halving-doubling" : "direct");
         return;
       }
-      phase.method = StreamMethod::halving_doubling;
+      phase.method = AstraMethod::halving_doubling;
       phase.sends = (reduces_all ? 2 : 1) * log2_of(n);
       phase.slots = phase.sends;
       return;
@@ -267,7 +260,7 @@ void StreamPlanner::choose_method(StreamPhase& phase, const StreamAlgorithm& alg
         notes_.insert(fmt::format("doubleBinaryTree in {}: a whole all-reduce runs, as in ASTRA-sim",
                                   name_of(phase.kind)));
       }
-      phase.method = StreamMethod::double_binary_tree;
+      phase.method = AstraMethod::double_binary_tree;
       phase.each = phase.bytes;
       phase.first_is_root = trees_[{phase.kind, phase.dimension}]++ % 2 == 1;
       phase.slots = 3;
@@ -276,7 +269,7 @@ void StreamPlanner::choose_method(StreamPhase& phase, const StreamAlgorithm& alg
   }
 }
 
-void StreamPlanner::use_schedule(StreamPhase& phase, std::string_view algorithm, std::int32_t root) {
+void AstraPlanner::use_schedule(AstraPhase& phase, std::string_view algorithm, std::int32_t root) {
   std::int64_t bytes = phase.bytes;
   if (phase.kind == CollectiveKind::all_gather) bytes = final_bytes(phase);  // schedules count the output
   auto& schedule = schedules_[{phase.kind, std::string(algorithm), phase.ranks, bytes, root}];
@@ -285,7 +278,7 @@ void StreamPlanner::use_schedule(StreamPhase& phase, std::string_view algorithm,
         std::make_unique<Schedule>(Algorithm(algorithm, "collective algorithm")
                                        .schedule({phase.kind, phase.ranks, Bytes(bytes), root, 0, false}));
   }
-  phase.method = StreamMethod::scheduled;
+  phase.method = AstraMethod::scheduled;
   phase.schedule = schedule.get();
   phase.slots = 1;
   for (const RankSchedule& role : schedule->roles)

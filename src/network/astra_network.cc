@@ -1,0 +1,293 @@
+#include "network/astra_network.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "network/topology.h"
+
+namespace armilla {
+namespace {
+
+constexpr double kBytesPerGigabyte = 1 << 30;
+
+// Truncates to whole nanoseconds, as a conversion to uint64_t does; absurd values saturate.
+Time whole_nanoseconds(double ns) {
+  if (!(ns < static_cast<double>(kEndOfTime.value / 1000))) return kEndOfTime;
+  return nanoseconds(static_cast<std::int64_t>(ns));
+}
+
+double effective_links(const StreamDimension& dimension) {
+  switch (dimension.kind) {
+    case DimensionKind::ring:
+      return static_cast<double>(dimension.links - dimension.links % 2);
+    case DimensionKind::fully_connected:
+      return static_cast<double>(dimension.size > 1 ? dimension.links / (dimension.size - 1) : 1);
+    case DimensionKind::switched:
+      break;
+  }
+  return static_cast<double>(dimension.links);
+}
+
+// What both kinds share: the dimensions, and what crossed them.
+class AstraNetwork : public Network {
+ public:
+  explicit AstraNetwork(const NetworkSetup& setup)
+      : queue_(setup.queue),
+        semantics_(setup.system->semantics),
+        topology_(setup.machine),
+        copies_(setup.stands_for.empty() ? 1 : topology_.ranks()),
+        sent_by_first_rank_(setup.system->dimensions.size()) {
+    for (const StreamDimension& dimension : setup.system->dimensions) {
+      Level& level = levels_.emplace_back(Level{dimension});
+      level.bytes_per_ns = dimension.bandwidth * kBytesPerGigabyte / 1e9;
+      if (semantics_ == Semantics::astra1) level.bytes_per_ns *= effective_links(dimension);
+    }
+  }
+  AstraNetwork(const AstraNetwork&) = delete;
+  AstraNetwork& operator=(const AstraNetwork&) = delete;
+
+  std::int64_t messages() const override { return messages_; }
+  std::vector<Bytes> sent_by_first_rank() const override { return sent_by_first_rank_; }
+
+  // All links of a dimension taken together. Where one rank stands for all, so do its links.
+  std::vector<LinkUse> links() const override {
+    std::vector<LinkUse> uses;
+    const std::int64_t ranks = topology_.ranks();
+    for (std::uint32_t d = 0; d < levels_.size(); ++d) {
+      const Level& level = levels_[d];
+      if (level.bytes == Bytes(0)) continue;
+      const std::int64_t per_rank = topology_.links_per_rank(d);
+      const std::int64_t links = ranks * per_rank;
+      const Bandwidth bandwidth(level.bytes_per_ns * 1e9);
+      // Every rank's share first: the sum over all may be out of range.
+      const Bytes each(copies_ == ranks ? level.bytes.value / per_rank : level.bytes.value * copies_ / links);
+      uses.push_back({fmt::format("average of the links of dimension {}", d), d, links, each,
+                      time_to_move(each, bandwidth), bandwidth});
+    }
+    std::stable_sort(uses.begin(), uses.end(),
+                     [](const LinkUse& a, const LinkUse& b) { return a.busy > b.busy; });
+    return uses;
+  }
+
+  void count(const Message& message, std::int64_t times) override {
+    Level& level = levels_[count_sent(message, times)];
+    level.bytes = saturating_add(level.bytes, saturating_multiply(message.bytes, times));
+  }
+
+ protected:
+  struct Level {
+    StreamDimension dimension;
+    double bytes_per_ns = 0;
+    Bytes last_bytes{};  // of the message timed last, over so many hops, and its time
+    std::int64_t last_hops = 0;
+    Time last_time{};
+    Bytes bytes{};  // carried by all links
+  };
+
+  // The dimension that a message is charged for.
+  std::uint32_t level_of(std::int32_t source, std::int32_t destination) const {
+    const auto differ = [&](std::uint32_t d) {
+      return topology_.coordinate(source, d) != topology_.coordinate(destination, d);
+    };
+    std::uint32_t d = 0;
+    if (levels_.size() == 1) return d;
+    if (semantics_ == Semantics::astra1) {
+      for (d = topology_.dimensions() - 1; d > 0 && !differ(d);) --d;
+    } else {
+      while (d + 1 < topology_.dimensions() && !differ(d)) ++d;
+    }
+    return d;
+  }
+
+  std::uint32_t count_sent(const Message& message, std::int64_t times = 1) {
+    messages_ += times;
+    const std::uint32_t d = level_of(message.source, message.destination);
+    if (message.source == 0) {
+      sent_by_first_rank_[d] =
+          saturating_add(sent_by_first_rank_[d], saturating_multiply(message.bytes, times));
+    }
+    return d;
+  }
+
+  EventQueue& queue_;
+  Semantics semantics_;
+  Topology topology_;
+  std::vector<Level> levels_;
+
+ private:
+  std::int64_t copies_;
+  std::vector<Bytes> sent_by_first_rank_;
+  std::int64_t messages_ = 0;
+};
+
+class AstraUnaware final : public AstraNetwork {
+ public:
+  using AstraNetwork::AstraNetwork;
+
+  Time send(const Message& message) override {
+    const std::uint32_t d = count_sent(message);
+    Level& level = levels_[d];
+    level.bytes =
+        saturating_add(level.bytes, message.copies == 1 ? message.bytes
+                                                        : saturating_multiply(message.bytes, message.copies));
+    const std::int64_t crossed = hops(topology_.dimension(d), topology_.coordinate(message.source, d),
+                                      topology_.coordinate(message.destination, d));
+    if (crossed != level.last_hops || message.bytes != level.last_bytes) {
+      level.last_hops = crossed;
+      level.last_bytes = message.bytes;
+      level.last_time = time_of(level, crossed, message.bytes);
+    }
+    const Time arrival = later(queue_.now(), level.last_time);
+    if (message.target != kNobody) queue_.schedule(arrival, message.target, message.argument);
+    return arrival;
+  }
+
+ private:
+  Time time_of(const Level& level, std::int64_t crossed, Bytes bytes) const {
+    const StreamDimension& dimension = level.dimension;
+    const auto size = static_cast<double>(bytes.value);
+    const double latency = static_cast<double>(crossed) * dimension.latency_ns;
+    if (semantics_ != Semantics::astra1) return whole_nanoseconds(latency + size / level.bytes_per_ns);
+    double ns = std::trunc(latency);
+    ns = std::trunc(ns + size / level.bytes_per_ns);
+    ns = std::trunc(ns + 2 * dimension.nic_latency_ns);
+    if (dimension.kind == DimensionKind::switched) ns = std::trunc(ns + dimension.router_latency_ns);
+    if (dimension.memory_scale > 0)
+      ns = std::max(
+          ns, (dimension.memory_latency_ns + size / dimension.memory_bandwidth) * dimension.memory_scale);
+    return ns < static_cast<double>(kEndOfTime.value / 1000) ? Time(std::llround(ns * 1000)) : kEndOfTime;
+  }
+};
+
+// A link has two events per message, its arrival at the other end and, after it, the moment the link is free
+// again, in that order.
+class AstraAware final : public AstraNetwork, public EventHandler {
+ public:
+  explicit AstraAware(const NetworkSetup& setup) : AstraNetwork(setup), target_(queue_.add_handler(*this)) {
+    for (std::uint32_t d = 0; d < topology_.dimensions(); ++d) {
+      first_link_.push_back(static_cast<std::uint32_t>(links_.size()));
+      links_.resize(links_.size() +
+                    static_cast<std::size_t>(topology_.ranks() * topology_.links_per_rank(d)));
+    }
+  }
+
+  Time send(const Message& message) override {
+    count_sent(message);
+    const std::uint32_t slot = new_flight();
+    flights_[slot].message = message;
+    flights_[slot].at = topology_.start(message);
+    cross(slot);
+    return kEndOfTime;
+  }
+
+  void handle(std::uint64_t argument) override {
+    if (argument & kLinkFree) {
+      become_free(static_cast<std::uint32_t>(argument));
+    } else {
+      arrive(static_cast<std::uint32_t>(argument));
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t kLinkFree = std::uint64_t{1} << 32;
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  struct Flight {
+    Message message;
+    Position at;              // beyond the link it is on or waits for
+    std::uint32_t level = 0;  // of that link
+    std::uint32_t next = kNone;
+  };
+  struct Link {
+    std::uint32_t first_waiting = kNone, last_waiting = kNone;
+    bool busy = false;
+  };
+
+  std::uint32_t new_flight() {
+    if (free_flight_ == kNone) {
+      flights_.emplace_back();
+      return static_cast<std::uint32_t>(flights_.size() - 1);
+    }
+    const std::uint32_t slot = free_flight_;
+    free_flight_ = flights_[slot].next;
+    flights_[slot].next = kNone;
+    return slot;
+  }
+
+  void cross(std::uint32_t slot) {
+    Flight& flight = flights_[slot];
+    const LinkId way = topology_.advance(flight.message, flight.at);
+    flight.level = way.dimension;
+    const std::uint32_t id =
+        first_link_[way.dimension] +
+        static_cast<std::uint32_t>(way.owner * topology_.links_per_rank(way.dimension) + way.number);
+    Link& link = links_[id];
+    if (!link.busy) {
+      transmit(id, slot);
+      return;
+    }
+    (link.first_waiting == kNone ? link.first_waiting : flights_[link.last_waiting].next) = slot;
+    link.last_waiting = slot;
+  }
+
+  void transmit(std::uint32_t id, std::uint32_t slot) {
+    links_[id].busy = true;
+    Level& level = levels_[flights_[slot].level];
+    const Bytes bytes = flights_[slot].message.bytes;
+    const double serialization = static_cast<double>(bytes.value) / level.bytes_per_ns;
+    level.bytes = saturating_add(level.bytes, bytes);
+    queue_.schedule(later(queue_.now(), whole_nanoseconds(level.dimension.latency_ns + serialization)),
+                    target_, slot);
+    queue_.schedule(later(queue_.now(), whole_nanoseconds(serialization)), target_, kLinkFree | id);
+  }
+
+  void become_free(std::uint32_t id) {
+    Link& link = links_[id];
+    link.busy = false;
+    if (link.first_waiting == kNone) return;
+    const std::uint32_t slot = link.first_waiting;
+    link.first_waiting = flights_[slot].next;
+    flights_[slot].next = kNone;
+    transmit(id, slot);
+  }
+
+  void arrive(std::uint32_t slot) {
+    if (flights_[slot].at.hops_left > 0) {
+      cross(slot);
+      return;
+    }
+    const std::uint32_t target = flights_[slot].message.target;
+    const std::uint64_t argument = flights_[slot].message.argument;
+    flights_[slot].next = free_flight_;
+    free_flight_ = slot;
+    queue_.handler(target).handle(argument);
+  }
+
+  std::uint32_t target_;
+  std::vector<std::uint32_t> first_link_;  // per dimension
+  std::vector<Link> links_;
+  std::vector<Flight> flights_;
+  std::uint32_t free_flight_ = kNone;
+};
+
+}  // namespace
+
+std::unique_ptr<Network> make_astra_unaware(const NetworkSetup& setup, const ParameterValues&) {
+  return std::make_unique<AstraUnaware>(setup);
+}
+
+std::unique_ptr<Network> make_astra_aware(const NetworkSetup& setup, const ParameterValues&) {
+  return std::make_unique<AstraAware>(setup);
+}
+
+double astra1_bandwidth(const StreamDimension& dimension) {
+  std::int64_t links = dimension.links;
+  if (dimension.kind == DimensionKind::ring) links -= links % 2;
+  if (dimension.kind == DimensionKind::fully_connected && dimension.size > 1)
+    links -= links % (dimension.size - 1);
+  return dimension.bandwidth * static_cast<double>(links);
+}
+
+}  // namespace armilla

@@ -1,0 +1,85 @@
+// Memoised collectives: an optional pass in front of the collective runner. Collectives of lone groups
+// (sim/memo/lone_groups.h) that all members issue in one round are not played but remembered from a play of
+// their own (sim/memo/lone_plays.h): O(members) instead of O(messages). All others are passed on. Without lone
+// groups it does nothing; the engine knows nothing of it.
+//
+// A member that issues such a call does nothing until the end of the round, when those that are not all there
+// are passed on to be played; what a member sends at once then meets nothing that it could have come before.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "event/event_queue.h"
+#include "sim/engine/collective_executor.h"
+#include "sim/engine/group_members.h"
+#include "sim/engine/run_context.h"
+#include "sim/memo/lone_groups.h"
+#include "sim/memo/lone_plays.h"
+
+namespace armilla {
+
+class MemoisedCollectives final : public CollectiveExecutor, public EventHandler {
+ public:
+  // `runner`: who plays the others.
+  MemoisedCollectives(const RunContext& context, LoneGroups lone, LonePlays& plays, GroupTable& groups,
+                      CollectiveExecutor& runner, CollectiveClient& client);
+  MemoisedCollectives(const MemoisedCollectives&) = delete;
+  MemoisedCollectives& operator=(const MemoisedCollectives&) = delete;
+
+  void issue(std::int32_t rank, std::uint32_t node, std::uint32_t call, std::uint64_t sequence) override;
+  std::int32_t missing_member(std::int32_t rank, std::uint32_t node) const override {
+    return runner_.missing_member(rank, node);
+  }
+
+  // At the end of a round, after the turns: who gathered in vain is passed on.
+  void round_over();
+  void handle(std::uint64_t performance) override;  // is over
+  void take_turn(std::int32_t rank);
+
+  // Tells the network of the messages that were not sent. At the end of the run, once.
+  void count_messages() const;
+
+ private:
+  // All members of a group in a collective of theirs, gathering or performing.
+  struct Performance {
+    const LonePlay* play = nullptr;
+    std::uint32_t call = 0, family = 0, group = 0;
+    std::uint32_t gathered = 0, members_left = 0;
+    struct Member {
+      std::uint32_t node = 0;
+      std::uint64_t sequence = 0;
+      bool is_there = false;
+    };
+    std::vector<Member> members;
+  };
+  struct Group {
+    std::vector<std::uint32_t> issued;  // collectives, per member
+    std::uint32_t decided = 0;          // of them, whether to be played or not
+    std::uint32_t performance = 0;      // of the one that is not, while members gather
+    bool gathers = false;
+    std::map<const LonePlay*, std::int64_t> performed;  // how often
+  };
+
+  std::uint32_t open(std::uint32_t call, std::uint32_t family, std::uint32_t group, const LonePlay& play);
+  void perform(std::uint32_t id);
+  void finish(std::uint32_t id, std::uint32_t member, std::int32_t rank);
+
+  RunContext context_;
+  LoneGroups lone_;
+  LonePlays& plays_;
+  GroupTable& groups_;
+  CollectiveExecutor& runner_;
+  CollectiveClient& client_;
+  std::uint32_t target_;
+  std::vector<std::vector<Group>> states_;  // [family][group class]
+  std::vector<Performance> performances_;
+  std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> gathering_;  // performances that began to gather in this round
+  // Per simulated rank, what is over: performance and member.
+  std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> over_;
+};
+
+}  // namespace armilla
