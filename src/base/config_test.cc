@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/error_testing.h"
+#include "base/folder_testing.h"
 
 namespace armilla {
 namespace {
@@ -185,7 +186,7 @@ TEST(Config, FoldersOfFilesAndOverrides) {
 }
 
 TEST(Config, ReadsFiles) {
-  const std::string path = testing::TempDir() + "config_test.yaml";
+  const std::string path = path_for_test("config_test.yaml");
   std::ofstream(path) << "a: 7\n";
   EXPECT_EQ(Config::read(path).at("a").count(), 7);
   EXPECT_EQ(Config::read(path).file(), path);

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/error_testing.h"
+#include "base/folder_testing.h"
 
 namespace armilla {
 namespace {
@@ -14,7 +15,7 @@ using Kind = CustomNode::Kind;
 
 class CustomCollectiveTest : public testing::Test {
  protected:
-  CustomCollectiveTest() : folder_(testing::TempDir() + "custom_collective/") {
+  CustomCollectiveTest() : folder_(path_for_test("custom_collective").string() + "/") {
     std::filesystem::create_directories(folder_);
   }
   ~CustomCollectiveTest() override { std::filesystem::remove_all(folder_); }

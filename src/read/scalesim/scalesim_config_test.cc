@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/error_testing.h"
+#include "base/folder_testing.h"
 
 namespace armilla {
 namespace {
@@ -106,7 +107,7 @@ TEST(ScaleSimConfig, NamesFileLineAndKeyOfAnError) {
 }
 
 std::string written(const std::string& name, const std::string& text) {
-  const std::string path = testing::TempDir() + name;
+  const std::string path = path_for_test(name);
   std::ofstream(path) << text;
   return path;
 }
@@ -126,7 +127,10 @@ TEST(ScaleSimConfig, IsAComputeModel) {
                                                         {"ofmap_sram", "2048KiB"}}));
   EXPECT_EQ(read_compute_choice("systolic:rows=8", "--compute").parameters.at("rows").value, "8");
   written("calc.cfg", kGeneral + kArchitecture + kCalc);
-  EXPECT_EQ(read_compute_choice("calc.cfg", "compute", testing::TempDir()).parameters.size(), 3u);
+  EXPECT_EQ(read_compute_choice(path_for_test("calc.cfg").filename(), "compute",
+                                path_for_test("").parent_path().string() + "/")
+                .parameters.size(),
+            3u);
 }
 
 }  // namespace

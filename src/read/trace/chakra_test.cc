@@ -10,6 +10,7 @@
 #include <random>
 
 #include "base/error_testing.h"
+#include "base/folder_testing.h"
 #include "read/files/gzip.h"
 #include "read/trace/chakra_testing.h"
 
@@ -160,7 +161,7 @@ TEST(ReadChakra, MappedFilesAndUsedTracesMakeNoDifference) {
     file += node.record();
   }
   const ChakraTrace expected = parsed_trace(file);
-  const std::string path = testing::TempDir() + "armilla_chakra_test.et";
+  const std::string path = path_for_test("chakra_test.et");
   std::ofstream(path, std::ios::binary) << file;
   ChakraTrace used = parsed_trace(small_file());
   read_chakra_file(path, used);

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error_testing.h"
+#include "base/folder_testing.h"
 #include "base/output_file.h"
 #include "write/trace.h"
 
@@ -14,9 +15,7 @@ namespace {
 class TraceInput : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ =
-        std::filesystem::temp_directory_path() /
-        (std::string("armilla_trace_input_") + testing::UnitTest::GetInstance()->current_test_info()->name());
+    folder_ = path_for_test("trace_input");
     std::filesystem::create_directories(folder_);
     prefix_ = folder_ / "t";
   }

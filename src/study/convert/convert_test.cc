@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "base/error_testing.h"
+#include "base/folder_testing.h"
 #include "base/mapped_file.h"
 #include "study/convert_input.h"
 #include "study/trace_formats.h"
@@ -15,9 +16,7 @@ namespace {
 
 class ConvertTest : public testing::Test {
  protected:
-  ConvertTest()
-      : folder_(testing::TempDir() + "convert_" +
-                testing::UnitTest::GetInstance()->current_test_info()->name() + "/") {
+  ConvertTest() : folder_(path_for_test("convert").string() + "/") {
     std::filesystem::create_directories(folder_);
   }
   ~ConvertTest() override { std::filesystem::remove_all(folder_); }

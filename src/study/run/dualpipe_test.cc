@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/folder_testing.h"
 #include "cost/cost.h"
 #include "ir/derived/stage_table.h"
 #include "lower/hybrid.h"
@@ -113,7 +114,7 @@ TEST(DualPipe, OtherSchedulesHideNone) {
 class DualPipeModel : public testing::Test {
  protected:
   void SetUp() override {
-    file_ = std::filesystem::path(testing::TempDir()) / "armilla_dualpipe.yaml";
+    file_ = path_for_test("dualpipe.yaml");
     std::ofstream(file_)
         << "name: small\nsource: test\nfamily: deepseek\nlayers: 8\nhidden: 1024\nheads: 16\n"
            "vocabulary: 4096\nsequence: 2048\nexperts: {count: 8, active: 2, feed_forward: "

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/folder_testing.h"
 #include "read/study.h"
 #include "study/run.h"
 
@@ -16,7 +17,7 @@ namespace {
 class FoldAgreement : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) / "armilla_fold_agreement";
+    folder_ = path_for_test("fold_agreement");
     std::filesystem::create_directories(folder_);
     write("gpt.yaml", "family: gpt\nlayers: 8\nhidden: 64\nheads: 4\nvocabulary: 512\nsequence: 64\n");
     write("llama.yaml",

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error_testing.h"
+#include "base/folder_testing.h"
 #include "base/mapped_file.h"
 #include "read/chakra.h"
 
@@ -100,7 +101,7 @@ TEST(WriteChakra, GzipIsStableAndReadBack) {
 }
 
 TEST(WriteChakra, WritesOneFilePerRank) {
-  const auto folder = std::filesystem::temp_directory_path() / "armilla_write_chakra_test";
+  const auto folder = path_for_test("write_chakra");
   std::filesystem::create_directories(folder);
   const std::string prefix = folder / "job";
   const std::vector<ChakraTrace> ranks = {every_kind(), ChakraTrace()};
