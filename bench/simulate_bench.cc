@@ -55,7 +55,7 @@ void simulate_ring_unfolded(benchmark::State& state) {
 }
 BENCHMARK(simulate_ring_unfolded)->Arg(64)->Arg(1024)->Unit(benchmark::kMillisecond);
 
-// One rank for all of 4096, three calls one after the other: what is not played must not be rehearsed
+// One rank for all of 4096, three calls one after the other: what is not played must not be memoised
 // unfolded.
 void simulate_ring_folded(benchmark::State& state) {
   Graph graph = one_all_reduce(4096, Bytes(1'000'000'000));
