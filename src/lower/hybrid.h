@@ -5,8 +5,7 @@
 //   lower/sharded_model.h      operators and collectives of every block (tensor, sequence, context, expert)
 //   lower/pipeline_schedule.h  the order of micro-batches; this file cuts the model into stages and joins
 //                              them by sends and receives
-//   lower/data/data_pass.h          gradient buckets, ZeRO-1/2/3, hybrid sharding, tied embeddings,
-//   optimizer,
+//   lower/data/data_pass.h     gradient buckets, ZeRO-1/2/3, hybrid sharding, tied embeddings, optimizer,
 //                              offload
 // The device lane of a rank runs its nodes in order of id, so ids are in the order of the schedule. Sends and
 // receives of activations overlap with computation (Plan::overlap_pipeline; otherwise the next computation
