@@ -5,7 +5,7 @@
 //     hint: HINT
 // and turned into exit code 2. `where` is file:line:column, a key path or a flag, and may be empty. `keys` are
 // those of a study file that could be changed, the likeliest first ("plan.tensor"): who knows what the user
-// gave puts the error there (lower/resolve_plan.h).
+// gave puts the error there (lower/plan.h).
 #pragma once
 
 #include <exception>

@@ -67,7 +67,7 @@ struct Plan {
   std::int64_t batch = 32;         // samples per data-parallel replica and iteration, over all micro-batches
   std::int64_t micro_batches = 1;  // gradient accumulation: gradients are exchanged after the last one
 
-  // Types by use; `unknown` is decided by resolve_plan (lower/resolve_plan.h).
+  // Types by use; `unknown` is decided by resolve_plan (lower/plan.h).
   DType precision = DType::fp32;           // of matrix arithmetic; activations too, bf16 where this is fp8
   DType weight_dtype = DType::unknown;     // of the weights that are computed with
   DType gradient_dtype = DType::unknown;   // of accumulated and exchanged gradients
@@ -124,7 +124,7 @@ struct Plan {
   }
 };
 
-// What the user said of a plan; a degree left out is derived from the others (lower/resolve_plan.h).
+// What the user said of a plan; a degree left out is derived from the others (lower/plan.h).
 struct PlanRequest {
   Plan plan;  // everything without a choice of its own below
   std::optional<std::int64_t> ranks, tensor, pipeline, context, data;

@@ -61,7 +61,7 @@ struct LoweredJob {
   std::vector<std::string> notes;
 };
 
-// The plan must be resolved (lower/resolve_plan.h), the model that of a micro-batch. `iterations`: how many
+// The plan must be resolved (lower/plan.h), the model that of a micro-batch. `iterations`: how many
 // in a row, for the asynchronous schedule. `host_bandwidth`: of a device's link to its CPU, for offload; 0 is
 // unknown and taken as kHostBandwidth. Throws Error for plans that are not legal for the model and for
 // absurdly large graphs.

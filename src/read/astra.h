@@ -60,7 +60,7 @@ double astra1_scaled(std::int64_t value, double scale, bool tutorial_release);
 double astra1_network_cost(const SystemLayer& system);
 
 // ASTRA-sim 2.x's configuration: system JSON, network YAML, remote memory JSON and the table of per-node
-// custom collectives -> SystemLayer. The communicator groups are read/communicators_json.h.
+// custom collectives -> SystemLayer. The communicator groups are read/trace.h.
 //
 // Keys and units are those of Sys.cc, CollectiveImplLookup.cc and NetworkParser.cc (2.x, 2026): bandwidth in
 // GB/s of 2^30 bytes, latency and delays in ns, local-mem-bw in 10^9 B/s, peak-perf in 10^12 flop/s. The

@@ -9,7 +9,7 @@
 #include "ir/study.h"
 #include "read/astra.h"
 #include "sim/simulate.h"
-#include "trace/text_report.h"
+#include "trace/text.h"
 #include "write/astra.h"
 #include "write/scalesim.h"
 
@@ -45,7 +45,7 @@ struct Astra1Request {
   std::int64_t passes = 1;
   double compute_scale = 1, comm_scale = 1;
   bool native = false;
-  bool simai = false;  // trace/text_graph.h
+  bool simai = false;  // trace/text.h
 };
 
 struct Astra1Run {

@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "ir/formats/text_workload.h"
 #include "read/file_format.h"
-#include "trace/trace_surgery.h"
+#include "trace/surgery.h"
 
 namespace armilla {
 

@@ -15,7 +15,7 @@
 
 namespace armilla {
 
-// A study as read -> one that can be run: the plan resolved (lower/resolve_plan.h), the machine cut or grown
+// A study as read -> one that can be run: the plan resolved (lower/plan.h), the machine cut or grown
 // to its ranks, and what the other sections say of ranks and dimensions checked against both. Looks at the
 // model only as far as it takes to know of which kind it is.
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/output_file.h"
-#include "trace/trace_surgery.h"
+#include "trace/surgery.h"
 
 namespace armilla {
 

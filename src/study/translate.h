@@ -4,7 +4,7 @@
 #include "cost/cost.h"
 #include "ir/formats/text_workload.h"
 #include "ir/model.h"
-#include "trace/text_workload.h"
+#include "trace/text.h"
 
 namespace armilla {
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "cli/flags/model_flags.h"
-#include "lower/resolve_plan.h"
+#include "lower/plan.h"
 #include "read/read.h"
 #include "read/study.h"
 #include "zoo/namesake.h"

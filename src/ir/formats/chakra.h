@@ -1,5 +1,5 @@
 // ChakraTrace: one rank's Chakra execution trace as its file says it, for tools that read, check, change,
-// draw and write traces. The simulator works on Graph (ir/graph.h), which trace/trace_graph.h makes from
+// draw and write traces. The simulator works on Graph (ir/graph.h), which trace/graph.h makes from
 // traces.
 //
 // Source: mlcommons/chakra, schema/protobuf/et_def.proto (v0.0.1 to v1.0.0); older schemas are mapped to the

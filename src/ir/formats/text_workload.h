@@ -1,6 +1,6 @@
 // TextWorkload: a training iteration in the form of ASTRA-sim 1.0's text files: per layer and pass the
 // compute cycles and the collective that follows. The policy decides the order of the passes, which
-// collectives are issued and over which dimensions (trace/text_graph.h).
+// collectives are issued and over which dimensions (trace/text.h).
 //
 // Cycles are nanoseconds at ASTRA-sim's fixed 1 GHz. Sizes are bytes per NPU in that format's convention,
 // which differs from ir/collective.h for all-gather: there the NPU's own shard is given, not the whole

@@ -65,7 +65,7 @@ RoleWeights role_weights(const ShardedModel& model, const std::vector<RoleChunk>
                          const std::vector<std::int32_t>& chunk_order,
                          const std::vector<std::vector<std::int64_t>>& holders, const Plan& plan);
 
-// Types with the plan's defaults filled in (lower/resolve_plan.h does so beforehand).
+// Types with the plan's defaults filled in (lower/plan.h does so beforehand).
 DType weight_type(const Plan& plan);
 DType gradient_type(const Plan& plan);
 DType parameter_type(const Plan& plan);

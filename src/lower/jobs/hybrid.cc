@@ -9,8 +9,8 @@
 #include "lower/expert_exchange.h"
 #include "lower/jobs/job_tables.h"
 #include "lower/pipeline/stage_program.h"
+#include "lower/plan.h"
 #include "lower/plan/rank_grid.h"
-#include "lower/resolve_plan.h"
 #include "lower/shard/expert_load.h"
 
 namespace armilla {

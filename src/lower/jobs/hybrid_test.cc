@@ -6,7 +6,7 @@
 
 #include "base/error_testing.h"
 #include "lower/jobs/lowered_job_testing.h"
-#include "lower/resolve_plan.h"
+#include "lower/plan.h"
 #include "lower/shard/sharded_model_testing.h"
 #include "read/read.h"
 

@@ -1,7 +1,7 @@
 // Memory of a data-parallel rank: the hybrid lowering with degrees of 1.
 #include <gtest/gtest.h>
 
-#include "lower/hybrid_memory.h"
+#include "lower/memory.h"
 #include "lower/shard/small_model_testing.h"
 
 namespace armilla {

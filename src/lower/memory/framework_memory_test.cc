@@ -1,4 +1,4 @@
-#include "lower/framework_memory.h"
+#include "lower/memory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lower/hybrid_memory.h"
+#include "lower/memory.h"
 
 #include <algorithm>
 #include <span>

@@ -1,11 +1,11 @@
-#include "lower/hybrid_memory.h"
+#include "lower/memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "lower/resolve_plan.h"
+#include "lower/plan.h"
 
 namespace armilla {
 namespace {

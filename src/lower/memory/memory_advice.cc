@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/units_text.h"
-#include "lower/hybrid_memory.h"
+#include "lower/memory.h"
 #include "lower/memory/role_memory.h"
-#include "lower/resolve_plan.h"
+#include "lower/plan.h"
 #include "lower/shard/expert_load.h"
 
 namespace armilla {

@@ -1,4 +1,4 @@
-#include "lower/memory_savings.h"
+#include "lower/memory.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "base/units_text.h"
-#include "lower/hybrid_memory.h"
 
 namespace armilla {
 namespace {

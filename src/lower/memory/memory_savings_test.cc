@@ -1,4 +1,4 @@
-#include "lower/memory_savings.h"
+#include "lower/memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

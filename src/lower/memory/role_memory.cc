@@ -5,8 +5,7 @@
 #include <span>
 
 #include "base/checked.h"
-#include "lower/framework_memory.h"
-#include "lower/hybrid_memory.h"
+#include "lower/memory.h"
 #include "lower/shard_share.h"
 
 namespace armilla {

@@ -1,5 +1,5 @@
 // Memory of one pipeline rank from its chunks and the order of its slots alone, without an execution graph;
-// the equations are those of lower/hybrid_memory.h.
+// the equations are those of lower/memory.h.
 #pragma once
 
 #include <cstdint>

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/units_text.h"
-#include "lower/hybrid_memory.h"
-#include "lower/resolve_plan.h"
+#include "lower/memory.h"
+#include "lower/plan.h"
 #include "read/read.h"
 
 namespace armilla {

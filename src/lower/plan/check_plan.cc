@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/nearest_divisor.h"
-#include "lower/resolve_plan.h"
+#include "lower/plan.h"
 
 namespace armilla {
 namespace {

@@ -1,4 +1,4 @@
-#include "lower/plan_notes.h"
+#include "lower/plan.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "lower/resolve_plan.h"
+#include "lower/plan.h"
 
 #include <gtest/gtest.h>
 

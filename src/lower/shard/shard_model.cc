@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "lower/resolve_plan.h"
+#include "lower/plan.h"
 #include "lower/shard/expert_load.h"
 #include "lower/shard/shard_context.h"
 #include "lower/shard/shard_memory.h"

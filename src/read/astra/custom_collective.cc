@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "ir/formats/chakra.h"
-#include "read/chakra.h"
 #include "read/file_format.h"
+#include "read/trace.h"
 
 namespace armilla {
 namespace {

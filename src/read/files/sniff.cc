@@ -9,9 +9,9 @@
 #include "read/file_format.h"
 #include "read/files/gzip.h"
 #include "read/files/sniff_binary.h"
-#include "read/issue_log.h"
 #include "read/onnx/wire.h"
 #include "read/outline.h"
+#include "read/trace.h"
 
 namespace armilla {
 namespace {

@@ -1,4 +1,4 @@
-// The `plan` section of a study: what the user said, not yet resolved (lower/resolve_plan.h fills in the rest
+// The `plan` section of a study: what the user said, not yet resolved (lower/plan.h fills in the rest
 // and refuses what cannot be). docs/formats/study.md lists the keys; they are the words of ir/plan.h.
 #pragma once
 

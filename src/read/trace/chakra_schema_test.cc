@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error_testing.h"
-#include "read/chakra.h"
+#include "read/trace.h"
 #include "read/trace/chakra_testing.h"
 
 namespace armilla {

@@ -1,4 +1,4 @@
-#include "read/chakra.h"
+#include "read/trace.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

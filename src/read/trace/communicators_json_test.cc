@@ -1,4 +1,4 @@
-#include "read/communicators_json.h"
+#include "read/trace.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "read/flexflow.h"
+#include "read/trace.h"
 
 #include <fmt/format.h>
 

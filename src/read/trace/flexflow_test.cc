@@ -1,4 +1,4 @@
-#include "read/flexflow.h"
+#include "read/trace.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,6 @@
 
 #include "base/error_testing.h"
 #include "base/mapped_file.h"
-#include "read/chakra.h"
 
 namespace armilla {
 namespace {

@@ -1,4 +1,4 @@
-#include "read/issue_log.h"
+#include "read/trace.h"
 
 #include <fmt/format.h>
 

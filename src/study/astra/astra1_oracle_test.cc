@@ -9,8 +9,7 @@
 #include "base/oracle_testing.h"
 #include "read/astra.h"
 #include "sim/simulate.h"
-#include "trace/text_graph.h"
-#include "trace/text_report.h"
+#include "trace/text.h"
 
 namespace armilla {
 namespace {

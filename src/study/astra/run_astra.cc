@@ -13,12 +13,11 @@
 #include "collective/msccl_verify.h"
 #include "ir/derived/check_system.h"
 #include "read/astra.h"
-#include "read/chakra.h"
-#include "read/communicators_json.h"
 #include "read/file_format.h"
+#include "read/trace.h"
 #include "study/astra/trace_input.h"
-#include "trace/text_graph.h"
-#include "trace/trace_graph.h"
+#include "trace/graph.h"
+#include "trace/text.h"
 #include "write/astra.h"
 
 namespace armilla {

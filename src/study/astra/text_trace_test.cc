@@ -7,8 +7,8 @@
 #include "base/mapped_file.h"
 #include "read/astra.h"
 #include "sim/simulate.h"
-#include "trace/text_chakra.h"
-#include "trace/trace_graph.h"
+#include "trace/graph.h"
+#include "trace/text.h"
 
 namespace armilla {
 namespace {

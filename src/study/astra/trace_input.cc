@@ -18,8 +18,8 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
-#include "read/chakra.h"
 #include "read/file_format.h"
+#include "read/trace.h"
 
 namespace armilla {
 namespace {

@@ -14,8 +14,7 @@
 #include <vector>
 
 #include "ir/graph.h"
-#include "trace/check_trace.h"
-#include "trace/trace_graph.h"
+#include "trace/graph.h"
 
 namespace armilla {
 

@@ -10,13 +10,9 @@
 #include "base/mapped_file.h"
 #include "collective/msccl_verify.h"
 #include "read/astra.h"
-#include "read/chakra.h"
-#include "read/communicators_json.h"
-#include "read/flexflow.h"
+#include "read/trace.h"
 #include "study/astra/trace_input.h"
-#include "trace/custom_chakra.h"
-#include "trace/text_chakra.h"
-#include "trace/text_chakra_astra.h"
+#include "trace/text.h"
 #include "zoo/zoo.h"
 
 namespace armilla {

@@ -6,8 +6,7 @@
 #include <algorithm>
 
 #include "base/units_text.h"
-#include "lower/framework_memory.h"
-#include "lower/hybrid_memory.h"
+#include "lower/memory.h"
 
 namespace armilla {
 namespace {

@@ -1,6 +1,6 @@
 // Whether what a run needs fits the devices that its ranks really have (Machine::others).
 //
-// Cost: O(ranks x devices that differ), and that of lower/hybrid_memory.h's advice where something does not
+// Cost: O(ranks x devices that differ), and that of lower/memory.h's advice where something does not
 // fit.
 #pragma once
 

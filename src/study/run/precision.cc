@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/units_text.h"
-#include "lower/resolve_plan.h"
+#include "lower/plan.h"
 #include "lower/shard_layout.h"
 #include "read/read.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "ir/derived/rank_ranges.h"
-#include "lower/resolve_plan.h"
+#include "lower/plan.h"
 #include "read/read.h"
 
 namespace armilla {

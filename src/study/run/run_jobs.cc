@@ -11,7 +11,7 @@
 #include "ir/derived/rank_ranges.h"
 #include "lower/merge_jobs.h"
 #include "lower/pipeline_schedule.h"
-#include "lower/resolve_plan.h"
+#include "lower/plan.h"
 #include "read/read.h"
 
 namespace armilla {

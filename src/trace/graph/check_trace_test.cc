@@ -1,4 +1,4 @@
-#include "trace/check_trace.h"
+#include "trace/graph.h"
 
 #include <gtest/gtest.h>
 

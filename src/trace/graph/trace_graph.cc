@@ -1,4 +1,4 @@
-#include "trace/trace_graph.h"
+#include "trace/graph.h"
 
 #include <fmt/format.h>
 

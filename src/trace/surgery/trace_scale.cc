@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "trace/trace_surgery.h"
+#include "trace/surgery.h"
 
 namespace armilla {
 namespace {

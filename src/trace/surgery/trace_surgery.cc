@@ -1,4 +1,4 @@
-#include "trace/trace_surgery.h"
+#include "trace/surgery.h"
 
 #include <fmt/format.h>
 

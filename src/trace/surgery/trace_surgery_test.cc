@@ -1,9 +1,9 @@
-#include "trace/trace_surgery.h"
+#include "trace/surgery.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error_testing.h"
-#include "trace/check_trace.h"
+#include "trace/graph.h"
 #include "trace/synthetic.h"
 
 namespace armilla {

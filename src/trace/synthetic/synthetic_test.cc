@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "base/error_testing.h"
-#include "read/chakra.h"
-#include "trace/check_trace.h"
+#include "read/trace.h"
+#include "trace/graph.h"
 
 namespace armilla {
 namespace {

@@ -1,4 +1,4 @@
-#include "trace/custom_chakra.h"
+#include "trace/text.h"
 
 #include <algorithm>
 

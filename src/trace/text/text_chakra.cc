@@ -1,4 +1,4 @@
-#include "trace/text_chakra.h"
+#include "trace/text.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "trace/text_chakra.h"
+#include "trace/text.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -11,7 +11,6 @@
 #include "base/error_testing.h"
 #include "read/astra.h"
 #include "trace/text/text_graph_testing.h"
-#include "trace/text_chakra_astra.h"
 #include "write/trace.h"
 
 namespace armilla {

@@ -1,4 +1,4 @@
-#include "trace/text_graph.h"
+#include "trace/text.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -12,7 +12,6 @@
 #include "base/error_testing.h"
 #include "read/astra.h"
 #include "trace/text/text_graph_testing.h"
-#include "trace/text_report.h"
 
 namespace armilla {
 namespace {

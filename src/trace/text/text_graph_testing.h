@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "ir/result.h"
-#include "trace/text_graph.h"
+#include "trace/text.h"
 
 namespace armilla {
 

@@ -1,4 +1,4 @@
-// Which ranks the collectives of a text workload are among, as families of a Graph (trace/text_graph.h).
+// Which ranks the collectives of a text workload are among, as families of a Graph (trace/text.h).
 //
 // By the policy's dimensions (trace/text/text_dimensions.h); where the user asks for SimAI's reading, expert
 // and pipeline-parallel files by sets of ranks in Megatron's order: tensor, expert, rest of data, pipeline.
@@ -11,8 +11,8 @@
 
 #include "ir/formats/text_workload.h"
 #include "ir/graph.h"
+#include "trace/text.h"
 #include "trace/text/text_dimensions.h"
-#include "trace/text_graph.h"
 
 namespace armilla {
 

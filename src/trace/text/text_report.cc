@@ -1,4 +1,4 @@
-#include "trace/text_report.h"
+#include "trace/text.h"
 
 #include <algorithm>
 

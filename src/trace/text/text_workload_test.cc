@@ -1,4 +1,4 @@
-#include "trace/text_workload.h"
+#include "trace/text.h"
 
 #include <gmock/gmock.h>
 

@@ -6,7 +6,7 @@
 
 #include "base/error_testing.h"
 #include "base/mapped_file.h"
-#include "read/issue_log.h"
+#include "read/trace.h"
 
 namespace armilla {
 namespace {

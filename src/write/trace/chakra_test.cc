@@ -8,7 +8,7 @@
 #include "base/error_testing.h"
 #include "base/folder_testing.h"
 #include "base/mapped_file.h"
-#include "read/chakra.h"
+#include "read/trace.h"
 
 namespace armilla {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "read/communicators_json.h"
+#include "read/trace.h"
 
 namespace armilla {
 namespace {

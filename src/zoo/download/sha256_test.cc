@@ -1,4 +1,4 @@
-#include "zoo/sha256.h"
+#include "zoo/download/sha256.h"
 
 #include <gtest/gtest.h>
 

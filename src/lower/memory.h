@@ -1,3 +1,20 @@
+// Memory of a rank: what a plan keeps on a device, what frameworks add, and what would save some.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "ir/machine.h"
+#include "ir/memory.h"
+#include "ir/model.h"
+#include "ir/plan.h"
+#include "lower/hybrid.h"
+
+namespace armilla {
+
 // Memory of every role of a hybrid-parallel job.
 //
 //   weights      parameters of the role's blocks in the plan's weight type; ZeRO-3: the shard
@@ -14,7 +31,7 @@
 //   temporary    BlockShape::working of the block at the peak; without accumulation fusion the largest
 //                weight's gradient
 //   fragmentation           kFragmentation of all of these: what a caching allocator loses
-//   framework    driver, context and buffers of the collective library (lower/framework_memory.h), on top of
+//   framework    driver, context and buffers of the collective library (framework_memory, below), on top of
 //                the peak
 // The peak is that of the walk over the order, not a sum of peaks: activations and temporary are those of the
 // moment when their sum is largest. Blocks of a slot come and go one by one.
@@ -22,18 +39,6 @@
 // NOT modelled: output gradients between B and W of zero-bubble schedules (activations stay whole until W
 // instead), parameter buffers' padding.
 // Cost: O(slots + blocks) per program.
-#pragma once
-
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "ir/machine.h"
-#include "ir/memory.h"
-#include "ir/plan.h"
-#include "lower/hybrid.h"
-
-namespace armilla {
 
 // Of everything a rank allocates.
 inline constexpr double kFragmentation = 0.04;
@@ -51,5 +56,27 @@ std::optional<MemoryUse> largest_use(const Model& model, const Plan& plan, const
 // tensor and pipeline degrees (of the same ranks and global batch) by cutting the model again; where none is
 // enough alone, the first that are together. Empty when it fits or nothing helps.
 std::vector<std::string> memory_advice(const Model& model, const Plan& plan, const Device& device);
+
+// What a rank's device holds beside the tensors of the job, outside of the framework's allocator:
+//
+//   Device::reserved + Device::communicator_buffers x communicators(plan)
+//
+// `reserved` is the driver's share and the context with its kernels; a communicator is a group of ranks (of
+// tensor, context, data, expert, sharding or pipeline parallelism) with another rank in it, and its buffers
+// are NCCL's or RCCL's. Both are the device's figures (machines/README.md), 0 for a device that does not say.
+// Fragmentation is counted with the tensors (above). NOT modelled: workspaces of libraries,
+// symmetric or user-registered buffers, other processes on the device.
+
+// Groups of more than one rank that a rank is in.
+std::int64_t communicators(const Plan& plan);
+Bytes framework_memory(const Plan& plan, const Device& device);
+
+// Memory options of a plan that save nothing: told, because they cost time. Each is judged by the peak that
+// the same plan has without it (ZeRO: with the stage before), by the equations above and with
+// even expert loads. Cost: that of cutting the model once more per option.
+
+// "--recompute selective saves no memory: ...", one sentence each. `plan` is the request, resolved.
+std::vector<std::string> options_without_savings(const PlanRequest& request, const Model& model,
+                                                 const Plan& plan, const Device& device);
 
 }  // namespace armilla

@@ -16,8 +16,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "zoo/http_server_testing.h"
-#include "zoo/sha256.h"
+#include "zoo/download/http_server_testing.h"
+#include "zoo/download/sha256.h"
 #include "zoo/zoo.h"
 
 namespace armilla {

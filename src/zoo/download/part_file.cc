@@ -1,4 +1,4 @@
-#include "zoo/part_file.h"
+#include "zoo/download/part_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

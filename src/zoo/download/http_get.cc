@@ -1,4 +1,4 @@
-#include "zoo/http_get.h"
+#include "zoo/download/http_get.h"
 
 #include <curl/curl.h>
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "zoo/shared_library.h"
+#include "zoo/download/shared_library.h"
 
 namespace armilla {
 namespace {

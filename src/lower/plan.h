@@ -1,3 +1,17 @@
+// What a plan means: open fields decided, clashes refused, and what there is to say of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "ir/model.h"
+#include "ir/plan.h"
+
+namespace armilla {
+
 // Fills in what a plan leaves open and refuses what cannot be, naming the numbers that clash and the nearest
 // legal values.
 //
@@ -18,18 +32,6 @@
 //   gradient_dtype  fp32 for bf16 and fp8 models by description (Megatron accumulates in fp32), else as weights
 //   optimizer       adam for models by description, momentum for the others
 // Sources of the rules: Megatron-Core's argument checks (arguments.py) and the papers named in ir/plan.h.
-#pragma once
-
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "base/error.h"
-#include "ir/model.h"
-#include "ir/plan.h"
-
-namespace armilla {
 
 // `devices`: of the machine as given; `elastic`: it takes any number. `described`: the model is one by
 // description. `group`: more ranks than that come in whole groups of so many. Throws Error.
@@ -56,5 +58,17 @@ auto with_places(const PlanRequest& request, const Check& check) {
 
 // What the model itself forbids: degrees that do not divide heads, experts, sequence; stages without blocks.
 void check_plan_for_model(const Plan& plan, const Model& model, const std::string& where);
+
+// What a user gave of a plan although it changes nothing: told, not refused, so that one command line can be
+// swept over degrees that include 1.
+
+// "--sequence-parallel has no effect: tensor_parallel is 1", one sentence each. `plan` is the request,
+// resolved.
+std::vector<std::string> settings_without_effect(const PlanRequest& request, const Plan& plan,
+                                                 const ModelFacts& facts);
+
+// What was assumed of the batch and its micro-batches, and why; empty where the user said it all, or a model
+// read from a file goes through in one pass. `described`: the model is one by description.
+std::string batch_note(const PlanRequest& request, const Plan& plan, bool described);
 
 }  // namespace armilla

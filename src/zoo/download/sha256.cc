@@ -1,4 +1,4 @@
-#include "zoo/sha256.h"
+#include "zoo/download/sha256.h"
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/error.h"
-#include "zoo/shared_library.h"
+#include "zoo/download/shared_library.h"
 
 namespace armilla {
 namespace {

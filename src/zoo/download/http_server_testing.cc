@@ -1,4 +1,4 @@
-#include "zoo/http_server_testing.h"
+#include "zoo/download/http_server_testing.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>

@@ -13,9 +13,9 @@
 #include "base/mapped_file.h"
 #include "base/suggest.h"
 #include "base/text.h"
-#include "zoo/http_get.h"
-#include "zoo/part_file.h"
-#include "zoo/sha256.h"
+#include "zoo/download/http_get.h"
+#include "zoo/download/part_file.h"
+#include "zoo/download/sha256.h"
 #include "zoo/zoo.h"
 
 namespace armilla {
