@@ -85,7 +85,7 @@ function(armilla_module_tests name)
     math(EXPR index "${shard} - 1")
     add_test(NAME ${test} COMMAND ${target} --gtest_brief=1)
     # Modules of many shards are those that take long; they begin first.
-    set_tests_properties(${test} PROPERTIES TIMEOUT 600 COST ${ARG_SHARDS}
+    set_tests_properties(${test} PROPERTIES TIMEOUT 1200 COST ${ARG_SHARDS}
                          ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
   endforeach()
 endfunction()
