@@ -1,4 +1,4 @@
-// The simulator under ASTRA-sim's rules, message by message and node by node: the cases on which the peer was
+// The simulator under ASTRA-sim's rules, message by message and node by node: the cases on which ASTRA-sim was
 // measured (bench/README.md), and how the cost per message and per node grows.
 #include <benchmark/benchmark.h>
 

@@ -1,5 +1,5 @@
-# cmake --install: the program with shell completions, one static library and header folder per module, a package for
-# find_package(armilla) with targets armilla::<module> and armilla::armilla for all of them, and the machine
+# cmake --install: the program with shell completions, one static library per module with the headers of the public
+# interface, a package for find_package(armilla) with targets armilla::<module> and armilla::armilla for all of them, and the machine
 # descriptions, zoo models and examples as share data (the program has its own copies of the first two inside).
 include(CMakePackageConfigHelpers)
 
@@ -21,16 +21,22 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/armilla-config-version.cm
 install(FILES ${PROJECT_BINARY_DIR}/armilla-config.cmake ${PROJECT_BINARY_DIR}/armilla-config-version.cmake
         DESTINATION ${package_dir})
 
-foreach(target IN LISTS modules)
-  string(REPLACE "armilla_" "" module ${target})
-  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${module}/*.h)
-  list(FILTER headers EXCLUDE REGEX "_testing\\.h$")
-  install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/armilla/${module})
+# Headers: src/armilla.h, which is the public interface, and what it includes.
+set(headers armilla.h)
+set(waiting armilla.h)
+while(waiting)
+  list(POP_FRONT waiting header)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${header})
+  file(STRINGS ${PROJECT_SOURCE_DIR}/src/${header} includes REGEX "^#include \"")
+  list(TRANSFORM includes REPLACE "^#include \"(.*)\".*" "\\1")
+  list(REMOVE_ITEM includes ${headers})
+  list(APPEND headers ${includes})
+  list(APPEND waiting ${includes})
+endwhile()
+foreach(header IN LISTS headers)
+  cmake_path(GET header PARENT_PATH folder)
+  install(FILES ${PROJECT_SOURCE_DIR}/src/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/armilla/${folder})
 endforeach()
-install(FILES ${PROJECT_SOURCE_DIR}/src/armilla.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/armilla)
-# The doors of a module are the headers at its root; of ir, which is all nouns, every room is open.
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/ir/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/armilla/ir
-        FILES_MATCHING PATTERN *.h PATTERN *_testing.h EXCLUDE)
 
 if(NOT CMAKE_CROSSCOMPILING)
   set(completions ${PROJECT_BINARY_DIR}/completions)

@@ -219,7 +219,7 @@ def include_rule(target, quoted, module, is_test, is_door):
         if used != module.name:
             return f"other modules include {used} by the door only: headers that lie in src/{used}/ itself"
         if is_door:
-            return "a door, which is installed, includes no header of a room"
+            return "a door includes no header of a room"
     if used == module.name:
         return None
     as_test = is_test and used in module.test_uses

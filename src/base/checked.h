@@ -22,4 +22,9 @@ inline std::int64_t checked_add(std::int64_t a, std::int64_t b, const std::strin
   return sum;
 }
 
+// a / b rounded up, for a >= 0 and b > 0; does not overflow.
+constexpr std::int64_t ceil_divide(std::int64_t a, std::int64_t b) {
+  return a / b + (a % b != 0 ? 1 : 0);
+}
+
 }  // namespace armilla

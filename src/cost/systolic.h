@@ -9,10 +9,12 @@
 // SCALE-Sim's report says "total cycles" for one cycle less than that (the index of the last cycle), divides
 // ws and is utilisation by a fold of 2R + 2C + T - 3 cycles, and adds F (R + C) to the output writes of os;
 // these are reported as it does. Counts are words; what exceeds 64 bits saturates. Stalls for DRAM and
-// traffic: cost/systolic_memory.h. Depth-wise layers are to be given as one product per channel.
+// traffic: simulate_layer, below. Depth-wise layers are to be given as one product per channel.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
 
 #include "cost/cost.h"
 #include "ir/formats/systolic.h"
@@ -36,6 +38,29 @@ SystolicResult evaluate(const SystolicArray& array, const Gemm& gemm);
 // The im2col product of a convolution: M = output pixels, N = filters, K = window. Throws Error (beginning
 // with `where`) for sizes that are not positive, a filter larger than its input, and sizes that overflow.
 Gemm to_gemm(const ConvolutionShape& shape, const std::string& where);
+
+// A layer on a systolic array with its buffers and DRAM: the report of SCALE-Sim (v2 at 22f88b1; v3 at
+// 1d62b68 dense, without layouts and without Ramulator), figure for figure.
+//
+// Cycles without stalls are those of `evaluate`. The operands and the results have a buffer each
+// (cost/systolic/read_buffer.h, cost/systolic/write_buffer.h); the array waits for the slowest of the three. A word that is
+// read arrives a cycle after it was demanded.
+//
+// Time: closed forms, and a step for every move of a buffer's window and every group of lines that leaves;
+// overlapping windows that do not fit their buffer are followed word by word (cost/systolic/read_buffer.h).
+// Not modelled, by SCALE-Sim either: batches, reuse of what a layer before left in a buffer, refresh and
+// banks of DRAM. What SCALE-Sim computes by mistake is computed so too: "total cycles" is the index of the
+// last one, utilisation under ws and is counts C - 1 cycles twice, os adds R + C writes per fold, the end of
+// a group of lines that leave the buffer may be counted as full, and v3 counts a stall twice.
+//
+// Throws Error (beginning with `where`) for shapes that are impossible or beyond 64 bits, and for overlapping
+// windows of images of 2^31 words and more that do not fit the buffer.
+SystolicReport simulate_layer(const SystolicArray& array, const SystolicBuffers& buffers,
+                              const ConvolutionShape& layer, const std::string& where);
+
+// The cycles for which a product waits for DRAM, each word of its operands being another.
+std::int64_t stall_cycles(const SystolicArray& array, const SystolicBuffers& buffers, std::int64_t m,
+                          std::int64_t n, std::int64_t k);
 
 inline constexpr ParameterInfo kSystolicParameters[] = {
     {"rows", ParameterType::count, "256", "rows of the array, at most 65536"},

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/units.h"
 #include "ir/collective.h"
 
@@ -36,7 +37,7 @@ inline Bytes bytes_of(const CustomNode& node, Bytes call) {
   std::int64_t whole = 0;
   if (__builtin_mul_overflow(call.value / node.shares, std::int64_t{node.share}, &whole))
     return Bytes(INT64_MAX);
-  return saturating_add(Bytes(whole), Bytes((rest + node.shares - 1) / node.shares));
+  return saturating_add(Bytes(whole), Bytes(ceil_divide(rest, node.shares)));
 }
 
 struct CustomProgram {

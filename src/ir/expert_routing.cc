@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/checked.h"
+
 namespace armilla {
 namespace {
 
@@ -28,7 +30,7 @@ double chance_of_none(std::int64_t all, std::int64_t taken, std::int64_t k) {
 double chance_of_none(const ExpertRouting& routing, std::int64_t first, std::int64_t end) {
   const std::int64_t size = routing.experts / routing.groups;
   const std::int64_t chosen = routing.active_groups * size;
-  const std::int64_t first_group = first / size, end_group = (end + size - 1) / size;
+  const std::int64_t first_group = first / size, end_group = ceil_divide(end, size);
   const std::int64_t touched = end_group - first_group;
   const std::int64_t most = std::min(touched, routing.active_groups);
   // [j][o]: how many choices of j of the touched groups have o experts in the range.

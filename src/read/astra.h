@@ -47,11 +47,11 @@ std::vector<StreamDimension> read_astra1_network(const Astra1Settings& settings,
 void read_astra1_system(const Astra1Settings& settings, SystemLayer& system,
                         std::vector<std::string>& warnings);
 
-// What the peer makes of `value` times a factor of its command line, before it truncates: factors are single
+// What ASTRA-sim makes of `value` times a factor of its command line, before it truncates: factors are single
 // precision, the product, too, in the tutorials' release.
 double astra1_scaled(std::int64_t value, double scale, bool tutorial_release);
 
-// What the peer's cost model asks for the network, in dollars: NVLink 100 per 50 GB/s, tile-to-tile links
+// What ASTRA-sim's cost model asks for the network, in dollars: NVLink 100 per 50 GB/s, tile-to-tile links
 // half of that, InfiniBand switches 23,698 per 40 ports, InfiniBand interfaces 1,200. The sums are those of
 // its HierarchicalTopology.cc, but a tile-to-tile link of any topology is priced by its bandwidth. The
 // tutorials' release asks per GB/s: 1 for tile-to-tile links, 4 for others, 7.4 between pods, 13 or 23.7 for
@@ -65,7 +65,7 @@ double astra1_network_cost(const SystemLayer& system);
 // Keys and units are those of Sys.cc, CollectiveImplLookup.cc and NetworkParser.cc (2.x, 2026): bandwidth in
 // GB/s of 2^30 bytes, latency and delays in ns, local-mem-bw in 10^9 B/s, peak-perf in 10^12 flop/s. The
 // scheduling keys of 1.0 (intra- and inter-dimension-scheduling) work here, too. Where a missing key leaves
-// the peer with an uninitialised value, this takes what the measured runs showed and says so in `warnings`;
+// ASTRA-sim with an uninitialised value, this takes what the measured runs showed and says so in `warnings`;
 // an unknown key is an Error. "boost-mode" and keys that look like comments ("_note", "comment") are ignored
 // with a warning. Not read: the ns-3 and htsim backends' own files.
 

@@ -35,7 +35,7 @@ void read_chakra_file(const std::string& path, ChakraTrace& trace);
 
 // ASTRA-sim 2.x's communicator groups: a JSON object of group name -> list of ranks.
 //
-// The peer takes whole numbers above 0 as names; here any text is one, "0" included (in a trace, a group "0"
+// Chakra takes whole numbers above 0 as names; here any text is one, "0" included (in a trace, a group "0"
 // that no file defines means all ranks). Errors: a name given twice, an empty group, a rank twice in a group
 // or outside the network. Read as a stream, O(text); nothing is bounded but by the file.
 
@@ -54,10 +54,10 @@ Communicators parse_communicators(std::string_view text, const std::string& name
 // without a communication between them gets it told by a message of one byte.
 
 struct FlexflowOptions {
-  // As the peer wrote them: durations are times taken as seconds, in cycles of `megahertz`; dependences on
+  // As Chakra wrote them: durations are times taken as seconds, in cycles of `megahertz`; dependences on
   // nodes of other devices stay and dangle; communications wait only for nodes whose device_id (for
   // communications the number of a link) equals the rank; there is no metadata.
-  bool as_peer = false;
+  bool as_chakra = false;
   std::int64_t megahertz = 1000;
 };
 

@@ -18,7 +18,7 @@ struct ConvertOptions {
   std::int64_t passes = 1;
   double frequency = 1e9;  // of cycles
   bool process_groups = false;
-  bool as_peer = false;        // as Chakra's own converters
+  bool as_chakra = false;      // as Chakra's own converters
   std::optional<Bytes> bytes;  // of an MSCCL call; none: messages are shares of the call
   std::string communicators;   // file of groups that Chakra traces refer to
 };

@@ -24,15 +24,15 @@ namespace armilla {
 // a collective of fewer than two ranks nothing, at once. Chakra's kinds: REDUCE_SCATTER_BLOCK is a
 // reduce-scatter; GATHER and SCATTER, of comm_size bytes per member, are messages to and from the root, as a
 // custom schedule of a reduce and a broadcast. all_gather's comm_size is the shard (ir/collective.h has the
-// whole). as_peer: times are whole ns and at least one; kDurationNs is ignored; BROADCAST only takes its
-// duration. Not reproduced: the peer's stop at INVALID nodes, its abort at METADATA, REDUCE, GATHER, SCATTER,
+// whole). as_astra: times are whole ns and at least one; kDurationNs is ignored; BROADCAST only takes its
+// duration. Not reproduced: ASTRA-sim's stop at INVALID nodes, its abort at METADATA, REDUCE, GATHER, SCATTER,
 // BARRIER. Source: astra-sim 2.x Workload.cc, HardwareResource.cc, Roofline.cc. Cost: O(n log n) for ids out
 // of order, else O(n); a trace is not needed once it was added.
 
 struct TraceGraphOptions {
   std::vector<std::int64_t> dimension_sizes;  // of the network, innermost first; the product: ranks
   Communicators communicators;
-  bool as_peer = false;
+  bool as_astra = false;
   bool replay_only = false;  // every node just lasts its duration
   bool roofline = false;
   double peak_flops = 0, memory_bytes_per_second = 0;  // of the roofline
@@ -99,7 +99,7 @@ struct TraceProblem {
 struct TraceCheckOptions {
   std::vector<std::int64_t> dimension_sizes;  // of the network, innermost first; the product: ranks
   Communicators communicators;
-  bool as_peer = false;      // as in TraceGraphOptions
+  bool as_astra = false;     // as in TraceGraphOptions
   bool replay_only = false;  // communication is not looked at
 };
 

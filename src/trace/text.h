@@ -66,7 +66,7 @@ TextWorkload lower_to_text(const Model& model, const TextWorkloadOptions& option
 // TextWorkload -> Graph: what ASTRA-sim 1.0's workload layer does with a text file, as a graph of dependences
 // that gives the same times. All ranks run the same program.
 //
-// The peer's state machine (workload/Workload.cc) takes one step at a time: it computes, issues a collective
+// ASTRA-sim's state machine (workload/Workload.cc) takes one step at a time: it computes, issues a collective
 // at the very end of the computation, may wait for collectives, and needs one further cycle to come to the
 // next step. Here a computation is a delay on the device, the further cycle a delay that occupies nothing,
 // and whatever a step waits for is a dependence of what follows. A collective counts as finished
@@ -88,7 +88,7 @@ struct TextGraphOptions {
   // bytes. Otherwise its words mean NONE, as in ASTRA-sim 1.0.
   bool simai = false;
   std::int64_t model_parallel_group = 0;  // instead of the file's; 0: the file's
-  // Kinds whose algorithm ignores dimensions ("oneRing"): the peer then sees a single dimension of all ranks.
+  // Kinds whose algorithm ignores dimensions ("oneRing"): ASTRA-sim then sees a single dimension of all ranks.
   std::set<CollectiveKind> flat = {};
 };
 
@@ -123,7 +123,7 @@ struct TextGraph {
   std::vector<std::array<Time, 3>> compute;  // per layer and part, over all passes
   std::vector<TextCollective> collectives;   // in order of issue
   std::vector<TextWait> waits;
-  // Per pass, the nodes after which the peer reports it finished; empty under MICRO and inference, where it
+  // Per pass, the nodes after which ASTRA-sim reports it finished; empty under MICRO and inference, where it
   // says nothing.
   std::vector<std::vector<std::uint32_t>> pass_ends;
   std::vector<std::string> warnings;
@@ -156,7 +156,7 @@ struct TextLayerReport {
 
 struct TextReport {
   std::vector<TextLayerReport> layers;
-  std::vector<Time> pass_ends;  // when the peer prints "pass: p finished"
+  std::vector<Time> pass_ends;  // when ASTRA-sim prints "pass: p finished"
   Time finish, compute, exposed;
 };
 
@@ -199,8 +199,8 @@ TextChakra text_chakra(const TextWorkload& workload, const TextChakraOptions& op
 
 // `name` is for messages. Throws Error for what the converter refuses or stumbles over, and for more than
 // 2^25 nodes in all.
-std::vector<ChakraTrace> text_chakra_as_peer(std::string_view text, const std::string& name,
-                                             std::int64_t ranks, std::int64_t passes);
+std::vector<ChakraTrace> text_chakra_as_converter(std::string_view text, const std::string& name,
+                                                  std::int64_t ranks, std::int64_t passes);
 
 // CustomCollective -> Chakra traces, one per member, in the form that ASTRA-sim 2's "*-implementation-custom"
 // takes (as astra-sim/collectiveapi converts MSCCL): COMM_SEND, COMM_RECV and COMP nodes with data

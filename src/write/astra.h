@@ -30,7 +30,7 @@ namespace armilla {
 
 struct Astra1LayerRow {
   std::string name;
-  // Forward, weight gradient, input gradient: the order of the peer's columns.
+  // Forward, weight gradient, input gradient: the order of ASTRA-sim's columns.
   std::array<Time, 3> compute{}, exposed{}, communication{};
   std::vector<double> queuing_us;  // average wait per chunk; [0]: before its first phase is known
   std::vector<double> network_us;  // average time of a message per phase

@@ -33,12 +33,12 @@ void write_chakra_files(const std::string& prefix, std::span<const ChakraTrace> 
 // (google.protobuf.json_format of Python, two spaces of indent): metadata first, then nodes; names in camel
 // case, 64-bit integers and infinities as text, bytes in base64, zero defaults left out, everything beyond
 // ASCII escaped. Byte-equal for traces of the current schema; read back by read/trace/chakra_json.h. A trace
-// without metadata begins with its first node, where the peer takes that node for metadata. Cost: O(trace).
+// without metadata begins with its first node, where Chakra takes that node for metadata. Cost: O(trace).
 
 std::string write_chakra_json(const ChakraTrace& trace);
 
 // Communicators (ir/formats/communicators.h) as ASTRA-sim 2's comm-group file: a JSON object of name -> list
-// of ranks. The peer takes whole numbers above 0 as names.
+// of ranks. Chakra takes whole numbers above 0 as names.
 
 std::string write_communicators(const Communicators& communicators);
 
@@ -59,13 +59,13 @@ std::string write_graphml(const ChakraTrace& trace);
 // memory, computation, communication and all else. Times are the format's microseconds: ticks divided by the
 // clock in MHz.
 //
-// As the peer (chakra_timeline_visualizer) the same numbers are a thousandth of that, since it writes
+// As Chakra (chakra_timeline_visualizer) the same numbers are a thousandth of that, since it writes
 // milliseconds, its object is one line with its own meta keys, and a name that tells no thread is an Error.
 
 struct IssueChromeOptions {
   double megahertz = 1000;  // ticks per microsecond: ASTRA-sim 2's are nanoseconds
-  bool as_peer = false;
-  std::int32_t ranks = 0;  // as the peer is told; 0: those of the log
+  bool as_chakra = false;
+  std::int32_t ranks = 0;  // as Chakra is told; 0: those of the log
 };
 
 std::string write_issue_chrome(const IssueLog& log, const IssueChromeOptions& options);

@@ -18,7 +18,7 @@
 namespace armilla {
 namespace {
 
-constexpr std::string_view kAstra1Profiles[] = {"peer", "native"};
+constexpr std::string_view kAstra1Profiles[] = {"astra", "native"};
 constexpr std::string_view kReleases[] = {"final", "tutorials"};
 
 // Runs that share tables read them, add their rows and write them back: one after the other.
@@ -78,7 +78,7 @@ class Astra1Command final : public Command {
     per_dimension("--link-bandwidth", request_.settings.link_bandwidth, "of a link in each dimension, GB/s");
     per_dimension("--link-latency", request_.settings.link_latency, "of a link in each dimension, ns");
     app.add_option("--profile", profile_, "whose rules: ASTRA-sim's, or Armilla's own for the same inputs")
-        ->type_name("peer|native")
+        ->type_name("astra|native")
         ->capture_default_str();
     app.add_option("--release", release_,
                    "rules of 1.0's final branch or of its tutorials and ns-3 branch (default: final, unless "
@@ -140,7 +140,7 @@ class Astra1Command final : public Command {
   }
 
   Astra1Request request_;
-  std::string path_, report_name_ = "unnamed run", profile_ = "peer", release_, rendezvous_ = "false";
+  std::string path_, report_name_ = "unnamed run", profile_ = "astra", release_, rendezvous_ = "false";
   bool blocking_input_gradient_ = false;
   std::string passes_ = "1", queues_ = "1", comm_scale_ = "1", compute_scale_ = "1", injection_scale_ = "1";
   std::string rows_ = "1", row_ = "0";

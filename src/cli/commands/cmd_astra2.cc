@@ -13,7 +13,7 @@ namespace armilla {
 namespace {
 
 constexpr std::string_view kBackends[] = {"unaware", "aware"};
-constexpr std::string_view kAstra2Profiles[] = {"peer", "native"};
+constexpr std::string_view kAstra2Profiles[] = {"astra", "native"};
 
 class Astra2Command final : public Command {
  public:
@@ -50,7 +50,7 @@ class Astra2Command final : public Command {
         ->type_name("unaware|aware")
         ->capture_default_str();
     app.add_option("--profile", profile_, "whose rules: ASTRA-sim's, or Armilla's own for the same inputs")
-        ->type_name("peer|native")
+        ->type_name("astra|native")
         ->capture_default_str();
     output_.declare(app);
     app.add_flag("--quiet", output_.quiet, "print the lines of the ranks, no report")->group("Output");
@@ -70,7 +70,7 @@ class Astra2Command final : public Command {
       if (!folder.empty() && (folders.empty() || folders.back() != folder))
         folders.push_back(std::move(folder));
     }
-    // The peer's default. Without trace-enabled the log repeats what is printed.
+    // ASTRA-sim's default. Without trace-enabled the log repeats what is printed.
     if (logging_folder_.empty() && done.wants_log) logging_folder_ = "log";
     if (!logging_folder_.empty()) {
       folders.push_back(logging_folder_);
@@ -100,7 +100,7 @@ class Astra2Command final : public Command {
   Astra2Request request_;
   std::string logging_configuration_, logging_folder_;
   std::string queues_ = "1", injection_scale_ = "1", compute_scale_ = "1", comm_scale_ = "1";
-  std::string rendezvous_ = "false", backend_ = "unaware", profile_ = "peer";
+  std::string rendezvous_ = "false", backend_ = "unaware", profile_ = "astra";
   OutputFlags output_;
 };
 

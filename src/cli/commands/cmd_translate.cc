@@ -117,7 +117,7 @@ class TranslateCommand final : public Command {
     if (!input_.empty()) throw Error("--synthetic", "stands instead of an input", "leave out " + input_);
     const ConvertOptions options = traces_.options(options_.npus);
     ConvertInput input;
-    input.job.ranks = synthesize(parse_component(synthetic_, "--synthetic"), traces_.as_peer);
+    input.job.ranks = synthesize(parse_component(synthetic_, "--synthetic"), traces_.as_chakra);
     traces_.change(input, options);
     write_traces(session, input);
   }
@@ -146,7 +146,7 @@ class TranslateCommand final : public Command {
     const IssueLog log = parse_issue_log({file.bytes().data(), file.bytes().size()}, input_);
     const ConvertOptions options = traces_.options(options_.npus);
     const std::int32_t ranks = options_.npus > 1 ? static_cast<std::int32_t>(options_.npus) : 0;
-    write_file(output_, write_issue_chrome(log, {options.frequency / 1e6, traces_.as_peer, ranks}));
+    write_file(output_, write_issue_chrome(log, {options.frequency / 1e6, traces_.as_chakra, ranks}));
     if (quiet_) return;
     session.out << fmt::format("wrote {}: a timeline of {} nodes on {} ranks\n", output_, log.nodes.size(),
                                log.ranks);

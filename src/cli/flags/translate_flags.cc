@@ -90,7 +90,7 @@ void TranslateFlags::declare(CLI::App& app) {
       ->group(group);
   app.add_option("--rank", rank, "only the trace of one rank")->type_name("N")->group(group);
   app.add_flag("--gzip", gzip, "pack Chakra traces")->group(group);
-  app.add_flag("--as-peer", as_peer, "as Chakra's own converters and visualizers, units and all")
+  app.add_flag("--as-chakra", as_chakra, "as Chakra's own converters and visualizers, units and all")
       ->group(group);
 }
 
@@ -112,7 +112,7 @@ ConvertOptions TranslateFlags::options(std::int64_t npus) const {
   options.passes = parse_flag(passes, "--passes", 1, INT32_MAX);
   options.frequency = parse_frequency(frequency, "--frequency").value;
   options.process_groups = process_groups;
-  options.as_peer = as_peer;
+  options.as_chakra = as_chakra;
   options.communicators = communicators;
   if (!bytes.empty()) options.bytes = parse_bytes(bytes, "--bytes");
   return options;

@@ -14,7 +14,7 @@ struct TranslateFlags {
   std::string dimensions, passes = "1", frequency = "1GHz", bytes, communicators;
   std::string scale, replica_size, keep, marker, rank;
   std::vector<std::string> merge;
-  bool as_peer = false, gzip = false, process_groups = false;
+  bool as_chakra = false, gzip = false, process_groups = false;
 
   void declare(CLI::App& app);
   // `npus` are the ranks of a text workload when no dimensions are given. Throws Error.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/checked.h"
 #include "base/duration.h"
 #include "base/error.h"
 
@@ -26,7 +27,7 @@ double optimal_share_of_mtbf(double d) {
 
 Goodput goodput(const Failures& failures, std::int64_t ranks, double iteration, const std::string& where) {
   Goodput result;
-  const auto nodes = static_cast<double>((ranks + failures.ranks_per_node - 1) / failures.ranks_per_node);
+  const auto nodes = static_cast<double>(ceil_divide(ranks, failures.ranks_per_node));
   result.mtbf = failures.mtbf_of_node / nodes;
   result.failures_per_day = 86400 / result.mtbf;
   if (failures.interval > 0 && failures.interval < iteration) {

@@ -3,7 +3,7 @@
 // interconnect as a Machine for the native profile.
 //
 // Times are nanoseconds (one cycle of ASTRA-sim), bandwidths GB/s of 2^30 bytes where the file means that.
-// Numbers stay as written, because the peers truncate after floating-point arithmetic on them.
+// Numbers stay as written, because ASTRA-sim truncates after floating-point arithmetic on them.
 // Sources: astra-sim 2.x Sys.cc, CmdLineParser.cc, astra-network-analytical NetworkParser.cc; astra-sim 1.0
 // Sys.cc.
 #pragma once

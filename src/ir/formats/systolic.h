@@ -1,5 +1,5 @@
 // A systolic accelerator as SCALE-Sim describes it (Samajdar et al., ISPASS 2020), a layer it runs, and what
-// its reports say of that layer. cost/systolic_memory.h computes the report.
+// its reports say of that layer. cost/systolic.h computes the report.
 //
 // Sizes and traffic are in words; a word is a byte in SCALE-Sim's files. Cycles are counted from 0; those
 // before the first demand of the array are negative.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
 #include "ir/tensor.h"
 #include "lower/pipeline_schedule.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 // Reads gradients, master weights (of weights narrower than fp32) and states, writes weights and states.
 Work optimizer_work(const WeightBucket& bucket, std::int64_t ways, const Plan& plan) {
-  const std::int64_t elements = (bucket.elements + ways - 1) / ways;
+  const std::int64_t elements = ceil_divide(bucket.elements, ways);
   const std::int64_t states = state_words(plan.optimizer);
   const std::int64_t weight_bytes = bucket.weights.value / ways;
   const bool has_master = bucket.weights.value < bucket.elements * 4;

@@ -27,6 +27,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/units.h"
 #include "ir/plan.h"
 #include "lower/data/weight_buckets.h"
@@ -85,7 +86,7 @@ class DataPass {
 
   void make_bucket(const WeightBucket& weights);
   void make_gathers(const ShardedModel& model, const RoleChunk& chunk, std::int32_t number);
-  Bytes shard_of(Bytes whole, std::int64_t ways) const { return Bytes((whole.value + ways - 1) / ways); }
+  Bytes shard_of(Bytes whole, std::int64_t ways) const { return Bytes(ceil_divide(whole.value, ways)); }
   BlockState& state(const BlockPlace& place) {
     return blocks_[static_cast<std::size_t>(place.chunk)][static_cast<std::size_t>(place.block)];
   }

@@ -1,4 +1,5 @@
 #include "lower/pipeline_schedule.h"
+#include "base/checked.h"
 
 #include <fmt/format.h>
 
@@ -47,7 +48,7 @@ void count_in_flight(const PipelineOrder& order, Visit visit) {
 
 std::string nearest_multiples(std::int64_t unit, std::int64_t value, std::int64_t least) {
   const std::int64_t below = value / unit * unit;
-  if (below < least) return fmt::format("{}", (least + unit - 1) / unit * unit);
+  if (below < least) return fmt::format("{}", ceil_divide(least, unit) * unit);
   return fmt::format("{} or {}", below, below + unit);
 }
 

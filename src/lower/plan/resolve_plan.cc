@@ -224,7 +224,7 @@ std::int64_t default_batch(const PlanRequest& request, const Plan& plan, bool de
   if (size || described)
     return checked_multiply(size.value_or(1), count.value_or(usual_micro_batches(plan, where)), where);
   if (!count) return plan.batch;
-  return checked_multiply((plan.batch + *count - 1) / *count, *count, where);
+  return checked_multiply(ceil_divide(plan.batch, *count), *count, where);
 }
 
 bool suits_schedule(Plan plan, std::int64_t micro_batches, const std::string& where) {

@@ -1,4 +1,5 @@
 #include "lower/expert_exchange.h"
+#include "base/checked.h"
 
 #include <fmt/format.h>
 
@@ -43,7 +44,7 @@ Bytes exchanged_bytes(std::int64_t numbers, const Plan& plan, const ModelFacts& 
   const DType type = to_experts ? dispatch_type(plan, facts) : activation_dtype(plan);
   const Bytes bytes = size_of(numbers, type, std::string(what));
   const bool has_scales = type == DType::fp8 || type == DType::fp4 || type == DType::int8;
-  return has_scales ? bytes + Bytes((numbers + kScaled - 1) / kScaled * 4) : bytes;
+  return has_scales ? bytes + Bytes(ceil_divide(numbers, kScaled) * 4) : bytes;
 }
 
 void resolve_exchange(const ModelFacts& facts, Plan& plan) {

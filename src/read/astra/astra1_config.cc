@@ -18,7 +18,7 @@
 namespace armilla {
 namespace {
 
-constexpr std::size_t kMostDimensions = 10;  // of the peer's masks
+constexpr std::size_t kMostDimensions = 10;  // of ASTRA-sim's masks
 
 // A value and what errors call its place.
 struct Located {

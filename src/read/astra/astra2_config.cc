@@ -53,7 +53,7 @@ Config read_mapping(const std::string& path, FileKind kind, std::string_view wha
   return config;
 }
 
-// The peers want lists; a single value is one, too.
+// ASTRA-sim wants lists; a single value is one, too.
 std::vector<Config> values_of(const Config& config) {
   return config.is_list() ? config.items() : std::vector<Config>{config};
 }
@@ -68,7 +68,7 @@ double real(const Config& config, double lowest, double highest = 1e12) {
   return real_between(config.text(), config.where(), lowest, highest);
 }
 
-// The peer opens paths from the folder it was started in. Where nothing lies there, they are looked for
+// ASTRA-sim opens paths from the folder it was started in. Where nothing lies there, they are looked for
 // beside the file that names them.
 std::string traced_path(const Config& config) {
   const std::string path = config.text();

@@ -30,7 +30,7 @@ InterDimensionOrder inter_dimension_order(std::string_view word, const std::stri
 Decomposition stream_decomposition(std::string_view word, const std::string& where);
 DimensionKind stream_dimension_kind(std::string_view word, const std::string& where);
 
-// The peers drop the fraction of a number where they want a whole one; so does this, with a warning.
+// ASTRA-sim drops the fraction of a number where it wants a whole one; so does this, with a warning.
 std::int64_t truncated_count(std::string_view text, const std::string& where, std::int64_t lowest,
                              std::vector<std::string>& warnings);
 // A finite number between the bounds.
@@ -38,7 +38,7 @@ double real_between(std::string_view text, const std::string& where, double lowe
 double link_bandwidth(std::string_view text, const std::string& where);  // GB/s, more than 0
 double link_latency(std::string_view text, const std::string& where);    // ns
 
-// LogGP parameters are single-precision numbers in the peers.
+// LogGP parameters are single-precision numbers in ASTRA-sim.
 struct BusNumbers {
   double l = 0, o = 0, g = 0, gap_per_byte = 0;
 };

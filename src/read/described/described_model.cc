@@ -68,7 +68,7 @@ ModelFacts facts_of(const ModelDescription& d, std::int64_t sequence) {
 std::int64_t decoder_sequence(const ModelDescription& d, std::int64_t sequence) {
   if (sequence == d.sequence) return d.decoder_sequence;
   const std::int64_t scaled = checked_multiply(sequence, d.decoder_sequence, d.place("decoder_sequence"));
-  return std::max<std::int64_t>(1, (scaled + d.sequence - 1) / d.sequence);
+  return std::max<std::int64_t>(1, ceil_divide(scaled, d.sequence));
 }
 
 std::string_view text_of(std::span<const char> bytes) {

@@ -112,7 +112,7 @@ std::vector<Task> tasks_of(const DotGraph& graph) {
     if (!index_of.emplace(tasks.back().id, tasks.size() - 1).second)
       throw Error(node.where, fmt::format("{} is there twice", node.name));
   }
-  // The peer's graph library keeps the edges between two nodes together, where the first of them stands.
+  // The converter's graph library keeps the edges between two nodes together, where the first of them stands.
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> count_of;
   std::vector<std::pair<std::size_t, std::size_t>> edges;
   for (const DotEdge& edge : graph.edges) {
@@ -150,7 +150,7 @@ std::vector<std::size_t> by_id(const std::vector<Task>& tasks) {
   return order;
 }
 
-// Tags as the peer numbers them: rank by rank, in the order of the file, at the first end that is met. Only
+// Tags as Chakra's converter numbers them: rank by rank, in the order of the file, at the first end that is met. Only
 // ranks that compute are met.
 std::vector<std::int64_t> peer_tags(const std::vector<Task>& tasks, const std::vector<bool>& computes) {
   std::vector<std::int64_t> tags(tasks.size(), -1);
@@ -285,7 +285,7 @@ FlexflowTraces parse_flexflow(std::string_view text, const std::string& name,
   if (devices == 0) throw Error(name, "the graph has no nodes");
   FlexflowTraces result;
   result.ranks.resize(static_cast<std::size_t>(devices));
-  if (options.as_peer) {
+  if (options.as_chakra) {
     PeerConverter(tasks, options).convert(result.ranks);
   } else {
     result.told = Converter(tasks).convert(result.ranks);

@@ -27,7 +27,7 @@ TEST(FlexflowTest, ReproducesThePeersTraces) {
   if (!std::filesystem::exists(kOracles)) GTEST_SKIP() << "no " << kOracles;
   for (const std::string model : {"alexnet.4", "mnist_mlp.4"}) {
     FlexflowOptions options;
-    options.as_peer = true;
+    options.as_chakra = true;
     options.megahertz = 1500;
     const FlexflowTraces traces = parse_flexflow(contents(kOracles + model + ".graph"), model, options);
     ASSERT_EQ(traces.ranks.size(), 4U);

@@ -82,7 +82,8 @@ TEST(Astra2Collectives, EveryRowOfTheOracle) {
   for (const Oracle& oracle : oracles("astra2/collectives.csv")) {
     int compared = 0;
     for (const Row& row : read_oracle(oracle.path)) {
-      if (row.at("exit_code") != "0") continue;  // congestion-aware with several dimensions: the peer refuses
+      if (row.at("exit_code") != "0")
+        continue;  // congestion-aware with several dimensions: ASTRA-sim refuses
       const SystemLayer system = system_of(row);
       const Result result = simulate(graph_of(row, rank_count(system)), system);
       Time first = kEndOfTime;

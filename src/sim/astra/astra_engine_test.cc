@@ -124,7 +124,7 @@ TEST(AstraEngine, HalvingDoublingFollowsTheClosedForms) {
   }
 }
 
-// What deadlocks, aborts or crashes the peer: group sizes that are no power of two, an all-to-all by
+// What deadlocks, aborts or crashes ASTRA-sim: group sizes that are no power of two, an all-to-all by
 // halving-doubling, kinds without an implementation.
 TEST(AstraEngine, FinishesWhereThePeerDoesNot) {
   for (const StreamAlgorithmKind kind :
@@ -210,7 +210,7 @@ TEST(AstraEngine, CommunicatorsRunOnOneRingWithAFixedEndpointDelay) {
   EXPECT_EQ(last_ns(job.graph, system), 49'000);
 }
 
-// In the peer this deadlocks: ranks with different histories number the next collective differently.
+// In ASTRA-sim this deadlocks: ranks with different histories number the next collective differently.
 TEST(AstraEngine, UnevenHistoriesDoNotDeadlock) {
   Job job(4);
   GroupFamily pair{"pair", {{2, 3}}, {-1, -1, 0, 0}, 0};
@@ -327,7 +327,7 @@ TEST(AstraEngine, AwareNetworksOfSeveralDimensionsCrossThemInTurn) {
   system.dimensions.push_back(system.dimensions[0]);
   system.dimensions[1].kind = DimensionKind::switched;
   system.dimensions[1].size = 2;
-  EXPECT_EQ(finish_ns(job.graph, system)[5], c(1 << 20));  // the peer charges the lowest dimension alone
+  EXPECT_EQ(finish_ns(job.graph, system)[5], c(1 << 20));  // ASTRA-sim charges the lowest dimension alone
   system.semantics = Semantics::astra2_aware;
   EXPECT_EQ(finish_ns(job.graph, system)[5], 3 * c(1 << 20));
 }

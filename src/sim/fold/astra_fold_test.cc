@@ -130,7 +130,7 @@ TEST(StreamFold, OneRankFaresAsEveryRank) {
     }
   }
   // Else the test would compare runs with themselves.
-  EXPECT_LT(stuck, 120);  // LIFO queues of ranks can wait for each other, as in the peer
+  EXPECT_LT(stuck, 120);  // LIFO queues of ranks can wait for each other, as in ASTRA-sim
   EXPECT_GT(foldable, 300);
   EXPECT_GT(folded, 100);
 }

@@ -9,8 +9,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "collective/algorithm.h"
-#include "collective/custom_verify.h"
-#include "collective/msccl_verify.h"
+#include "collective/verify.h"
 #include "ir/derived/check_system.h"
 #include "read/astra.h"
 #include "read/file_format.h"
@@ -233,7 +232,7 @@ Astra2Run run_astra2(const Astra2Request& request, const SimulationOptions& opti
   TraceGraphOptions lowering;
   lowering.dimension_sizes = sizes_of(system);
   lowering.communicators = groups_of(request, ranks, warnings);
-  lowering.as_peer = !request.native;
+  lowering.as_astra = !request.native;
   lowering.replay_only = system.replay_only;
   lowering.roofline = system.roofline;
   lowering.peak_flops = system.peak_flops;

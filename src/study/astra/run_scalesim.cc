@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "cost/systolic.h"
-#include "cost/systolic_memory.h"
 #include "read/scalesim.h"
 
 namespace armilla {

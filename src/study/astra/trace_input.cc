@@ -201,7 +201,7 @@ TraceJob read_trace_job(const std::string& prefix, const TraceGraphOptions& lowe
   TraceJob job;
   TraceGraphBuilder builder(lowering);
   TraceChecker checker(
-      {lowering.dimension_sizes, lowering.communicators, lowering.as_peer, lowering.replay_only});
+      {lowering.dimension_sizes, lowering.communicators, lowering.as_astra, lowering.replay_only});
   // What the builder refuses first is among the problems that the checker finds.
   std::exception_ptr refused;
   for_each_trace(shared_files(prefix, ranks), [&](const SharedFile& file, const ChakraTrace& trace) {

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/units_text.h"
-#include "collective/msccl_verify.h"
+#include "collective/verify.h"
 #include "read/astra.h"
 #include "read/outline.h"
 #include "read/scalesim.h"

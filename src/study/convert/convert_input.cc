@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
-#include "collective/msccl_verify.h"
+#include "collective/verify.h"
 #include "read/astra.h"
 #include "read/trace.h"
 #include "study/astra/trace_input.h"
@@ -51,9 +51,9 @@ std::int64_t rank_count(const ConvertOptions& options) {
 
 ConvertInput read_text_job(const std::string& path, const ConvertOptions& options) {
   const std::string text = text_of(path);
-  if (options.as_peer) {
+  if (options.as_chakra) {
     ConvertInput input;
-    input.job.ranks = text_chakra_as_peer(text, path, rank_count(options), options.passes);
+    input.job.ranks = text_chakra_as_converter(text, path, rank_count(options), options.passes);
     return input;
   }
   std::vector<std::string> warnings;
@@ -64,10 +64,10 @@ ConvertInput read_text_job(const std::string& path, const ConvertOptions& option
 
 ConvertInput read_flexflow_job(const std::string& path, const ConvertOptions& options) {
   const double megahertz = options.frequency / 1e6;
-  if (options.as_peer && megahertz != std::floor(megahertz))
+  if (options.as_chakra && megahertz != std::floor(megahertz))
     throw Error("--frequency", "Chakra's converter takes whole megahertz");
   FlexflowTraces traces =
-      parse_flexflow(text_of(path), path, {options.as_peer, static_cast<std::int64_t>(megahertz)});
+      parse_flexflow(text_of(path), path, {options.as_chakra, static_cast<std::int64_t>(megahertz)});
   ConvertInput input;
   input.job.ranks = std::move(traces.ranks);
   if (traces.told > 0)

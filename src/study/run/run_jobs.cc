@@ -1,3 +1,4 @@
+#include "base/checked.h"
 #include "study/run.h"
 
 #include <fmt/format.h>
@@ -96,7 +97,7 @@ Machine machine_for(const Machine& machine, std::int64_t devices) {
   if (!machine.elastic || machine.dimensions.empty()) return machine;
   std::int64_t block = 1;
   for (std::size_t d = 0; d + 1 < machine.dimensions.size(); ++d) block *= machine.dimensions[d].size;
-  return with_ranks(machine, (devices + block - 1) / block * block, true, "jobs");
+  return with_ranks(machine, ceil_divide(devices, block) * block, true, "jobs");
 }
 
 // The other devices of the machine as the ranks of a job that was given `devices` see them.

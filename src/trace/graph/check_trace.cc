@@ -31,7 +31,7 @@ std::string counted(Bytes bytes) {
 class TraceChecker::Impl {
  public:
   explicit Impl(const TraceCheckOptions& options)
-      : options_(options), groups_(options.dimension_sizes, options.as_peer) {}
+      : options_(options), groups_(options.dimension_sizes, options.as_astra) {}
 
   void add(std::span<const std::int32_t> ranks, const ChakraTrace& trace) {
     if (ranks.empty()) return;
@@ -190,7 +190,7 @@ class TraceChecker::Impl {
       if (!sends && trace.type[node] != ChakraNodeType::receive) continue;
       attempt(flood, [&] {
         for (const std::int32_t rank : ranks) {
-          const PointToPoint found = transfer_of_node(trace, node, rank, groups_.ranks(), options_.as_peer);
+          const PointToPoint found = transfer_of_node(trace, node, rank, groups_.ranks(), options_.as_astra);
           const Message message{found.tag, found.bytes.value, named(trace, node, source)};
           if (sends) {
             lines_[{rank, found.peer}].sends.push_back(message);
@@ -220,7 +220,7 @@ class TraceChecker::Impl {
           if (!groups_.has(parsed.group, rank)) group_of_node(trace, node, other, groups_);
         }
         if (parsed.group == TraceGroups::kNobody) return;
-        if (options_.as_peer && parsed.kind == ChakraCollective::broadcast) return;
+        if (options_.as_astra && parsed.kind == ChakraCollective::broadcast) return;
         // As the file says it: of an all-gather the shard.
         const bool gathers = parsed.kind == ChakraCollective::all_gather;
         const std::int64_t bytes = parsed.bytes.value / (gathers ? groups_.size(parsed.group) : 1);

@@ -79,7 +79,7 @@ CustomCollective star(bool gathers, std::int64_t members, std::int32_t root) {
 class TraceGraphBuilder::Impl {
  public:
   explicit Impl(TraceGraphOptions options)
-      : options_(std::move(options)), groups_(options_.dimension_sizes, options_.as_peer) {
+      : options_(std::move(options)), groups_(options_.dimension_sizes, options_.as_astra) {
     if (options_.roofline && !(options_.peak_flops > 0 && options_.memory_bytes_per_second > 0))
       throw Error("", "the roofline needs a peak and a memory bandwidth above 0");
     graph_.ranks = groups_.ranks();
@@ -219,7 +219,7 @@ class TraceGraphBuilder::Impl {
     const std::uint64_t micros = trace.duration_micros[node];
     if (micros > static_cast<std::uint64_t>(kLongestMicros))
       throw Error(location(trace, node), fmt::format("lasts {} microseconds, more than 26 days", micros));
-    if (options_.as_peer) return std::max<std::uint64_t>(micros * 1'000'000, 1'000);
+    if (options_.as_astra) return std::max<std::uint64_t>(micros * 1'000'000, 1'000);
     const ChakraAttribute* precise = find(trace, node, duration_ns_);
     if (precise == nullptr) return micros * 1'000'000;
     const double ns = real_value(trace, node, *precise);
@@ -243,7 +243,7 @@ class TraceGraphBuilder::Impl {
       case ChakraNodeType::send:
       case ChakraNodeType::receive:
         return {type == ChakraNodeType::send ? NodeKind::send : NodeKind::receive,
-                transfer(transfer_of_node(trace, node, own.rank, graph_.ranks, options_.as_peer)),
+                transfer(transfer_of_node(trace, node, own.rank, graph_.ranks, options_.as_astra)),
                 usual_lane_of(trace, node)};
       case ChakraNodeType::collective:
         return collective(trace, node, collective_of_node(trace, node, own, groups_));
@@ -254,12 +254,12 @@ class TraceGraphBuilder::Impl {
     return {};
   }
 
-  // One of `words`, at the same place of `values`; the attribute is Armilla's own, so the peer ignores it.
+  // One of `words`, at the same place of `values`; the attribute is Armilla's own, so ASTRA-sim ignores it.
   template <class Value, std::size_t n>
   Value own_choice(const ChakraTrace& trace, std::size_t node, std::uint32_t name,
                    const std::array<std::string_view, n>& words, const std::array<Value, n>& values,
                    Value otherwise) const {
-    const ChakraAttribute* attribute = options_.as_peer ? nullptr : find(trace, node, name);
+    const ChakraAttribute* attribute = options_.as_astra ? nullptr : find(trace, node, name);
     if (attribute == nullptr) return otherwise;
     const std::string_view word = text_value(trace, node, *attribute);
     const auto found = std::find(words.begin(), words.end(), word);
@@ -292,7 +292,7 @@ class TraceGraphBuilder::Impl {
         return Lane::none;
       case ChakraNodeType::invalid:
       case ChakraNodeType::metadata:
-        return options_.as_peer ? Lane::communication : Lane::none;
+        return options_.as_astra ? Lane::communication : Lane::none;
       default:
         return Lane::communication;
     }
@@ -309,7 +309,7 @@ class TraceGraphBuilder::Impl {
     const auto operations = static_cast<double>(required_value(trace, node, "num_ops"));
     const auto bytes = static_cast<double>(required_value(trace, node, "tensor_size"));
     if (bytes == 0) return 0;
-    // In the peer's order of operations, which decides about the last nanosecond.
+    // In ASTRA-sim's order of operations, which decides about the last nanosecond.
     const double intensity = operations / bytes;
     const double rate = std::min(options_.memory_bytes_per_second * intensity, options_.peak_flops);
     const double seconds = operations > 0 ? operations / rate : bytes / options_.memory_bytes_per_second;
@@ -335,7 +335,7 @@ class TraceGraphBuilder::Impl {
   }
 
   Payload collective(const ChakraTrace& trace, std::size_t node, const TraceCollective& traced) {
-    if (options_.as_peer && traced.kind == ChakraCollective::broadcast)
+    if (options_.as_astra && traced.kind == ChakraCollective::broadcast)
       return {NodeKind::delay, duration(trace, node), Lane::communication};
     if (traced.group == TraceGroups::kNobody) {
       if (lonely_++ == 0) first_lonely_ = location(trace, node);
@@ -377,7 +377,7 @@ class TraceGraphBuilder::Impl {
     RankGroups own{rank, like.communicators, {}};
     for (std::size_t node = 0; node < trace.size(); ++node) {
       if (trace.type[node] == ChakraNodeType::send || trace.type[node] == ChakraNodeType::receive)
-        transfer_of_node(trace, node, rank, graph_.ranks, options_.as_peer);
+        transfer_of_node(trace, node, rank, graph_.ranks, options_.as_astra);
       if (trace.type[node] == ChakraNodeType::collective) group_of_node(trace, node, own, groups_);
     }
   }

@@ -29,10 +29,10 @@ void add_message(ChakraTrace& trace, std::uint64_t id, bool sends, std::int64_t 
   trace.add_integer("comm_size", Kind::uint64, 64);
 }
 
-TraceGraphOptions options(std::vector<std::int64_t> sizes, bool as_peer = true) {
+TraceGraphOptions options(std::vector<std::int64_t> sizes, bool as_astra = true) {
   TraceGraphOptions result;
   result.dimension_sizes = std::move(sizes);
-  result.as_peer = as_peer;
+  result.as_astra = as_astra;
   return result;
 }
 

@@ -70,8 +70,8 @@ std::string communicator_name(const ChakraTrace& trace, std::size_t node) {
 
 }  // namespace
 
-TraceGroups::TraceGroups(std::vector<std::int64_t> dimension_sizes, bool as_peer)
-    : sizes_(std::move(dimension_sizes)), as_peer_(as_peer) {
+TraceGroups::TraceGroups(std::vector<std::int64_t> dimension_sizes, bool as_astra)
+    : sizes_(std::move(dimension_sizes)), as_astra_(as_astra) {
   if (sizes_.size() > kMaxDimensions)
     throw Error("", fmt::format("a network of {} dimensions; at most {} are possible", sizes_.size(),
                                 kMaxDimensions));
@@ -99,7 +99,7 @@ std::uint32_t TraceGroups::along(const std::vector<bool>& involved_dimensions) {
 std::uint32_t TraceGroups::of(const std::vector<std::int32_t>& members) {
   if (members.size() < 2) return kNobody;
   if (static_cast<std::int64_t>(members.size()) == ranks_ &&
-      (as_peer_ || std::is_sorted(members.begin(), members.end())))
+      (as_astra_ || std::is_sorted(members.begin(), members.end())))
     return kWorld;
   const auto [found, fresh] = by_members_.try_emplace(members, static_cast<std::uint32_t>(groups_.size()));
   if (fresh) {

@@ -3,7 +3,7 @@
 //
 // A communicator comes from the comm-group file or from METADATA nodes of PyTorch, whose inputs hold a JSON
 // list of {pg_name, ranks} as text (no ranks: all); names may be any text. "" and an undefined "0" are all
-// ranks, as is any communicator of all ranks in ascending order (as_peer: in any order). Dimensions beyond
+// ranks, as is any communicator of all ranks in ascending order (as_astra: in any order). Dimensions beyond
 // the list of involved_dim count as involved, entries beyond the dimensions are ignored.
 // Source: astra-sim 2.x Workload.cc, CommunicatorGroup.cc.
 #pragma once
@@ -26,7 +26,7 @@ class TraceGroups {
   static constexpr std::uint32_t kNobody = UINT32_MAX;  // at most one rank: nothing to communicate
 
   // The product of `dimension_sizes` (innermost first) is the number of ranks.
-  TraceGroups(std::vector<std::int64_t> dimension_sizes, bool as_peer);
+  TraceGroups(std::vector<std::int64_t> dimension_sizes, bool as_astra);
 
   std::int64_t ranks() const { return ranks_; }
   std::uint32_t along(const std::vector<bool>& involved_dimensions);
@@ -53,7 +53,7 @@ class TraceGroups {
 
   std::vector<std::int64_t> sizes_;
   std::int64_t ranks_ = 1;
-  bool as_peer_;
+  bool as_astra_;
   std::vector<Group> groups_;
   std::map<std::uint32_t, std::uint32_t> by_mask_;
   std::map<std::vector<std::int32_t>, std::uint32_t> by_members_;

@@ -43,7 +43,7 @@ std::int64_t required_value(const ChakraTrace& trace, std::size_t node, std::str
 }
 
 PointToPoint transfer_of_node(const ChakraTrace& trace, std::size_t node, std::int32_t rank,
-                              std::int64_t ranks, bool as_peer) {
+                              std::int64_t ranks, bool as_astra) {
   refuse_cpu(trace, node);
   const bool sends = trace.type[node] == ChakraNodeType::send;
   const std::string_view own_name = sends ? "comm_src" : "comm_dst";
@@ -63,7 +63,7 @@ PointToPoint transfer_of_node(const ChakraTrace& trace, std::size_t node, std::i
   const std::int64_t bytes = required_value(trace, node, "comm_size");
   if (bytes == 0) throw Error(location(trace, node), "a message of 0 bytes");
   const auto tag_bits = static_cast<std::uint32_t>(tag);
-  return {peer, as_peer ? tag_bits % kPeerTags : tag_bits, Bytes(bytes)};
+  return {peer, as_astra ? tag_bits % kAstraTags : tag_bits, Bytes(bytes)};
 }
 
 TraceCollective collective_of_node(const ChakraTrace& trace, std::size_t node, RankGroups& own,

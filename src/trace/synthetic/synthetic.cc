@@ -38,33 +38,33 @@ constexpr std::array kRandom = {kFewNpus,
 
 constexpr std::int64_t kMaxRanks = 1 << 16;
 
-// The peer's files are written in this order by one run that never restarts its ids.
-struct PeerPattern {
+// The files of Chakra's generator are written in this order by one run that never restarts its ids.
+struct ChakraPattern {
   std::string_view name;
   std::uint64_t nodes;  // per rank
 };
-constexpr std::array kPeerOrder = {PeerPattern{"one_metadata_node_all_types", 1},
-                                   PeerPattern{"one_remote_mem_load_node", 1},
-                                   PeerPattern{"one_remote_mem_store_node", 1},
-                                   PeerPattern{"one_comp_node", 1},
-                                   PeerPattern{"two_comp_nodes_independent", 2},
-                                   PeerPattern{"two_comp_nodes_dependent", 2},
-                                   PeerPattern{"ALL_REDUCE", 1},
-                                   PeerPattern{"ALL_TO_ALL", 1},
-                                   PeerPattern{"ALL_GATHER", 1},
-                                   PeerPattern{"REDUCE_SCATTER", 1},
-                                   PeerPattern{"BROADCAST", 1},
-                                   PeerPattern{"BARRIER", 1},
-                                   PeerPattern{"one_comm_send_node", 1},
-                                   PeerPattern{"one_comm_recv_node", 1}};
+constexpr std::array kChakraOrder = {ChakraPattern{"one_metadata_node_all_types", 1},
+                                     ChakraPattern{"one_remote_mem_load_node", 1},
+                                     ChakraPattern{"one_remote_mem_store_node", 1},
+                                     ChakraPattern{"one_comp_node", 1},
+                                     ChakraPattern{"two_comp_nodes_independent", 2},
+                                     ChakraPattern{"two_comp_nodes_dependent", 2},
+                                     ChakraPattern{"ALL_REDUCE", 1},
+                                     ChakraPattern{"ALL_TO_ALL", 1},
+                                     ChakraPattern{"ALL_GATHER", 1},
+                                     ChakraPattern{"REDUCE_SCATTER", 1},
+                                     ChakraPattern{"BROADCAST", 1},
+                                     ChakraPattern{"BARRIER", 1},
+                                     ChakraPattern{"one_comm_send_node", 1},
+                                     ChakraPattern{"one_comm_recv_node", 1}};
 
 // Per rank, `fill` adds the nodes to a trace whose first id it is given.
 template <class Fill>
-std::vector<ChakraTrace> peer_pattern(std::string_view name, const ParameterValues& values, bool as_peer,
-                                      Fill&& fill) {
+std::vector<ChakraTrace> chakra_pattern(std::string_view name, const ParameterValues& values, bool as_chakra,
+                                        Fill&& fill) {
   const std::int64_t npus = count_up_to(values, "npus", 1, kMaxRanks);
   std::uint64_t before = 0, own = 0;
-  for (const PeerPattern& pattern : kPeerOrder) {
+  for (const ChakraPattern& pattern : kChakraOrder) {
     own = pattern.nodes;
     if (pattern.name == name) break;
     before += pattern.nodes;
@@ -74,7 +74,7 @@ std::vector<ChakraTrace> peer_pattern(std::string_view name, const ParameterValu
     ChakraTrace& trace = traces.emplace_back();
     trace.version = "1.0.0";
     const auto first = before * static_cast<std::uint64_t>(npus) + own * static_cast<std::uint64_t>(rank);
-    fill(trace, as_peer ? first : 0);
+    fill(trace, as_chakra ? first : 0);
   }
   return traces;
 }
@@ -143,60 +143,60 @@ void add_all_types(ChakraTrace& trace) {
   list("bytes_list", Kind::bytes, texts);
 }
 
-std::vector<ChakraTrace> make_metadata(const ParameterValues& values, bool as_peer) {
-  return peer_pattern("one_metadata_node_all_types", values, as_peer,
-                      [](ChakraTrace& trace, std::uint64_t id) {
-                        trace.add_node(id, ChakraNodeType::metadata, "METADATA_NODE");
-                        add_all_types(trace);
-                      });
+std::vector<ChakraTrace> make_metadata(const ParameterValues& values, bool as_chakra) {
+  return chakra_pattern("one_metadata_node_all_types", values, as_chakra,
+                        [](ChakraTrace& trace, std::uint64_t id) {
+                          trace.add_node(id, ChakraNodeType::metadata, "METADATA_NODE");
+                          add_all_types(trace);
+                        });
 }
 
 template <ChakraNodeType type>
-std::vector<ChakraTrace> make_memory(const ParameterValues& values, bool as_peer) {
+std::vector<ChakraTrace> make_memory(const ParameterValues& values, bool as_chakra) {
   constexpr bool kLoad = type == ChakraNodeType::memory_load;
   const std::int64_t tensor = values.bytes("tensor").value;
-  return peer_pattern(kLoad ? "one_remote_mem_load_node" : "one_remote_mem_store_node", values, as_peer,
-                      [&](ChakraTrace& trace, std::uint64_t id) {
-                        add_device_node(trace, id, type, name_of(type));
-                        trace.add_integer("tensor_size", Kind::uint64, tensor);
-                      });
+  return chakra_pattern(kLoad ? "one_remote_mem_load_node" : "one_remote_mem_store_node", values, as_chakra,
+                        [&](ChakraTrace& trace, std::uint64_t id) {
+                          add_device_node(trace, id, type, name_of(type));
+                          trace.add_integer("tensor_size", Kind::uint64, tensor);
+                        });
 }
 
 template <int nodes, bool dependent>
-std::vector<ChakraTrace> make_compute(const ParameterValues& values, bool as_peer) {
+std::vector<ChakraTrace> make_compute(const ParameterValues& values, bool as_chakra) {
   const std::uint64_t micros = micros_of(values, "runtime");
-  return peer_pattern(nodes == 1  ? "one_comp_node"
-                      : dependent ? "two_comp_nodes_dependent"
-                                  : "two_comp_nodes_independent",
-                      values, as_peer, [&](ChakraTrace& trace, std::uint64_t id) {
-                        for (std::uint64_t i = 0; i < nodes; ++i) {
-                          add_device_node(trace, id + i, ChakraNodeType::compute, "COMP_NODE", micros);
-                          if (dependent && i > 0) trace.add_data_dependence(id);
-                        }
-                      });
+  return chakra_pattern(nodes == 1  ? "one_comp_node"
+                        : dependent ? "two_comp_nodes_dependent"
+                                    : "two_comp_nodes_independent",
+                        values, as_chakra, [&](ChakraTrace& trace, std::uint64_t id) {
+                          for (std::uint64_t i = 0; i < nodes; ++i) {
+                            add_device_node(trace, id + i, ChakraNodeType::compute, "COMP_NODE", micros);
+                            if (dependent && i > 0) trace.add_data_dependence(id);
+                          }
+                        });
 }
 
 template <ChakraCollective kind>
-std::vector<ChakraTrace> make_collective(const ParameterValues& values, bool as_peer) {
+std::vector<ChakraTrace> make_collective(const ParameterValues& values, bool as_chakra) {
   const std::int64_t bytes = kind == ChakraCollective::barrier ? 0 : values.bytes("bytes").value;
-  return peer_pattern(name_of(kind), values, as_peer, [&](ChakraTrace& trace, std::uint64_t id) {
+  return chakra_pattern(name_of(kind), values, as_chakra, [&](ChakraTrace& trace, std::uint64_t id) {
     add_device_node(trace, id, ChakraNodeType::collective, name_of(kind));
     trace.add_integer("comm_type", Kind::int64, static_cast<std::int64_t>(kind));
     trace.add_integer("comm_size", Kind::int64, bytes);
   });
 }
 
-// Without peers the peer's nodes cannot run, so otherwise everyone sends to the next rank.
+// The generator's nodes name no peers and cannot run, so otherwise everyone sends to the next rank.
 template <ChakraNodeType type>
-std::vector<ChakraTrace> make_message(const ParameterValues& values, bool as_peer) {
+std::vector<ChakraTrace> make_message(const ParameterValues& values, bool as_chakra) {
   constexpr bool kSend = type == ChakraNodeType::send;
   const std::int64_t tensor = values.bytes("tensor").value;
-  if (as_peer) {
-    return peer_pattern(kSend ? "one_comm_send_node" : "one_comm_recv_node", values, true,
-                        [&](ChakraTrace& trace, std::uint64_t id) {
-                          add_device_node(trace, id, type, name_of(type));
-                          trace.add_integer("tensor_size", Kind::uint64, tensor);
-                        });
+  if (as_chakra) {
+    return chakra_pattern(kSend ? "one_comm_send_node" : "one_comm_recv_node", values, true,
+                          [&](ChakraTrace& trace, std::uint64_t id) {
+                            add_device_node(trace, id, type, name_of(type));
+                            trace.add_integer("tensor_size", Kind::uint64, tensor);
+                          });
   }
   const auto npus = static_cast<std::int32_t>(count_up_to(values, "npus", 2, kMaxRanks));
   std::vector<SyntheticRank> ranks = synthetic_ranks(npus);
@@ -247,15 +247,15 @@ std::span<const SyntheticInfo> synthetic_patterns() {
   return kPatterns;
 }
 
-std::vector<ChakraTrace> synthesize(const ComponentChoice& choice, bool as_peer) {
+std::vector<ChakraTrace> synthesize(const ComponentChoice& choice, bool as_chakra) {
   const SyntheticInfo& info =
       find_component<SyntheticInfo>("synthetic pattern", synthetic_patterns(), choice.name, choice.where);
-  bool is_peers = false;
-  for (const PeerPattern& pattern : kPeerOrder) is_peers |= pattern.name == info.name;
-  if (as_peer && !is_peers)
+  bool is_chakras = false;
+  for (const ChakraPattern& pattern : kChakraOrder) is_chakras |= pattern.name == info.name;
+  if (as_chakra && !is_chakras)
     throw Error(choice.where, fmt::format("Chakra's generator has no pattern '{}'", info.name),
-                "omit --as-peer");
-  return info.make(ParameterValues(info.name, info.parameters, choice.parameters), as_peer);
+                "omit --as-chakra");
+  return info.make(ParameterValues(info.name, info.parameters, choice.parameters), as_chakra);
 }
 
 }  // namespace armilla

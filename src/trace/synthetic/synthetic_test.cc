@@ -11,8 +11,8 @@
 namespace armilla {
 namespace {
 
-std::vector<ChakraTrace> made(const std::string& text, bool as_peer = false) {
-  return synthesize(parse_component(text, "--synthetic"), as_peer);
+std::vector<ChakraTrace> made(const std::string& text, bool as_chakra = false) {
+  return synthesize(parse_component(text, "--synthetic"), as_chakra);
 }
 
 TEST(SyntheticTest, ReproducesThePeersFiles) {
@@ -76,12 +76,12 @@ TEST(SyntheticTest, RandomJobsFollowTheirSeed) {
 }
 
 TEST(SyntheticTest, RefusesWhatCannotBeMade) {
-  const auto refusal = [](const std::string& text, bool as_peer = false) {
-    return error_of([&] { made(text, as_peer); });
+  const auto refusal = [](const std::string& text, bool as_chakra = false) {
+    return error_of([&] { made(text, as_chakra); });
   };
   EXPECT_EQ(refusal("rong"), "--synthetic: unknown synthetic pattern 'rong'\n  hint: did you mean 'ring'?");
   EXPECT_EQ(refusal("ring", true),
-            "--synthetic: Chakra's generator has no pattern 'ring'\n  hint: omit --as-peer");
+            "--synthetic: Chakra's generator has no pattern 'ring'\n  hint: omit --as-chakra");
   EXPECT_EQ(refusal("ring:npus=1"), "--synthetic: npus: 1 is not between 2 and 65536");
   EXPECT_EQ(refusal("ring:runtime=5ns"),
             "--synthetic: runtime: 5ns is not a whole number of microseconds\n  hint: traces count in "

@@ -293,8 +293,8 @@ void Converter::dlrm_pass() {
 
 }  // namespace
 
-std::vector<ChakraTrace> text_chakra_as_peer(std::string_view text, const std::string& name,
-                                             std::int64_t ranks, std::int64_t passes) {
+std::vector<ChakraTrace> text_chakra_as_converter(std::string_view text, const std::string& name,
+                                                  std::int64_t ranks, std::int64_t passes) {
   constexpr std::int64_t kMostRanks = 65536;  // each trace holds the whole text
   if (ranks < 1 || ranks > kMostRanks)
     throw Error("ranks", fmt::format("{} ranks", ranks), fmt::format("1 to {}", kMostRanks));

@@ -181,10 +181,10 @@ TEST(TextChakraAsPeer, WritesTheConvertersBytes) {
     const std::string text = content_of(entry.path());
     const std::string stem = entry.path().stem();
     if (!std::filesystem::exists(folder / (stem + ".p2.0.et"))) {
-      EXPECT_NE(error_of([&] { text_chakra_as_peer(text, "w.txt", 2, 2); }), "no error");
+      EXPECT_NE(error_of([&] { text_chakra_as_converter(text, "w.txt", 2, 2); }), "no error");
       continue;
     }
-    const std::vector<ChakraTrace> traces = text_chakra_as_peer(text, "w.txt", 2, 2);
+    const std::vector<ChakraTrace> traces = text_chakra_as_converter(text, "w.txt", 2, 2);
     for (std::size_t rank = 0; rank < traces.size(); ++rank) {
       const std::string expected = content_of(folder / fmt::format("{}.p2.{}.et", stem, rank));
       EXPECT_TRUE(write_chakra(traces[rank]) == expected) << "rank " << rank;
@@ -194,18 +194,18 @@ TEST(TextChakraAsPeer, WritesTheConvertersBytes) {
   EXPECT_EQ(files, 7);
 }
 
-std::string refused_as_peer(const std::string& text) {
-  return error_of([&] { text_chakra_as_peer(text, "w.txt", 1, 1); });
+std::string refused_as_converter(const std::string& text) {
+  return error_of([&] { text_chakra_as_converter(text, "w.txt", 1, 1); });
 }
 
 TEST(TextChakraAsPeer, KeepsWhatTheConverterKeeps) {
   const std::string row = "a -1 1 NONE 3 2 FOO 4 3 NONE -5 4\n";
-  EXPECT_THAT(nodes_of(text_chakra_as_peer("MICRO\n9\n" + row, "w.txt", 2, 2)[1]),
+  EXPECT_THAT(nodes_of(text_chakra_as_converter("MICRO\n9\n" + row, "w.txt", 2, 2)[1]),
               ElementsAre("2 COMM_COLL_NODE_a_NONE 0 < > comm_type=0 comm_size=18446744073709551611",
                           "3 COMM_COLL_NODE_a_NONE 0 < > comm_type=0 comm_size=18446744073709551611"));
   // More layers declared than there are: the input gradient of the first one is exchanged, too.
   EXPECT_THAT(
-      nodes_of(text_chakra_as_peer("MODEL\n2\n" + row, "w.txt", 1, 1)[0]),
+      nodes_of(text_chakra_as_converter("MODEL\n2\n" + row, "w.txt", 1, 1)[0]),
       ElementsAre("0 COMP_NODE_a_FWD 1 < >", "1 COMM_COLL_NODE_a_NONE 0 < 0 > comm_type=0 comm_size=3",
                   "2 COMP_NODE_a_BWD_IG 2 < 1 >", "3 COMM_COLL_NODE_a_FOO 0 < 2 > comm_type=0 comm_size=4",
                   "4 COMP_NODE_a_BWD_WG 3 < 2 >"));
@@ -213,25 +213,25 @@ TEST(TextChakraAsPeer, KeepsWhatTheConverterKeeps) {
 
 TEST(TextChakraAsPeer, RefusesWhatTheConverterStumblesOver) {
   const std::string row = "a -1 1 NONE 3 2 NONE 4 3 NONE 5 4\n";
-  EXPECT_EQ(refused_as_peer("HYBRID_TRANSFORMER model_parallel_NPU_group: 2\n1\n" + row),
+  EXPECT_EQ(refused_as_converter("HYBRID_TRANSFORMER model_parallel_NPU_group: 2\n1\n" + row),
             "w.txt:1:1: Chakra's converter does not know the policy 'HYBRID_TRANSFORMER'\n"
             "  hint: known: MICRO, DATA, MODEL, HYBRID_DATA_MODEL, HYBRID_MODEL_DATA, HYBRID_DLRM, "
             "HYBRID_DLRM_ENHANCED");
-  EXPECT_EQ(refused_as_peer("DATA\n"), "w.txt:2:1: the file ends too early");
-  EXPECT_EQ(refused_as_peer("DATA\n1\n"), "w.txt: has no layers");
-  EXPECT_EQ(refused_as_peer("DATA\n2\n" + row + "\n" + row),
+  EXPECT_EQ(refused_as_converter("DATA\n"), "w.txt:2:1: the file ends too early");
+  EXPECT_EQ(refused_as_converter("DATA\n1\n"), "w.txt: has no layers");
+  EXPECT_EQ(refused_as_converter("DATA\n2\n" + row + "\n" + row),
             "w.txt:4:1: 0 of 12 columns\n"
             "  hint: Chakra's converter takes no empty lines");
-  EXPECT_EQ(refused_as_peer("DATA\n1\na -1 x NONE 3 2 NONE 4 3 NONE 5 4\n"),
+  EXPECT_EQ(refused_as_converter("DATA\n1\na -1 x NONE 3 2 NONE 4 3 NONE 5 4\n"),
             "w.txt:3:1: 'x' is not a number that Chakra's converter takes");
-  EXPECT_EQ(refused_as_peer("MODEL\n1\n" + row + row),
+  EXPECT_EQ(refused_as_converter("MODEL\n1\n" + row + row),
             "w.txt:2:1: Chakra's converter stops where more layers follow than are declared");
-  EXPECT_EQ(refused_as_peer("HYBRID_DLRM 1\n2\n" + row + row),
+  EXPECT_EQ(refused_as_converter("HYBRID_DLRM 1\n2\n" + row + row),
             "w.txt:1:1: the bottom MLP waits for an ALLTOALL of the first layer that there is not\n"
             "  hint: Chakra's converter stops here, too");
-  EXPECT_EQ(refused_as_peer("HYBRID_DLRM\n2\n" + row + row),
+  EXPECT_EQ(refused_as_converter("HYBRID_DLRM\n2\n" + row + row),
             "w.txt:1:1: the index of the last bottom layer is missing");
-  EXPECT_EQ(error_of([] { text_chakra_as_peer("DATA\n1\n", "w.txt", 0, 1); }),
+  EXPECT_EQ(error_of([] { text_chakra_as_converter("DATA\n1\n", "w.txt", 0, 1); }),
             "ranks: 0 ranks\n  hint: 1 to 65536");
 }
 

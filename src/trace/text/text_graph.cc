@@ -27,7 +27,7 @@ std::string location(const TextWorkload& workload, std::int32_t layer, TextPart 
                      kPartNames[index_of(part)]);
 }
 
-// As the peer does: a product of doubles, truncated. Its tutorials' release multiplies in single precision,
+// As ASTRA-sim does: a product of doubles, truncated. Its tutorials' release multiplies in single precision,
 // which even a factor of 1 does not leave alone above 2^24.
 std::int64_t scaled(std::int64_t value, double scale, bool single, const std::string& where) {
   const double product = single ? static_cast<double>(static_cast<float>(value) * static_cast<float>(scale))
@@ -36,7 +36,7 @@ std::int64_t scaled(std::int64_t value, double scale, bool single, const std::st
   return static_cast<std::int64_t>(product);
 }
 
-// Plays the peer's state machine once and notes what it does.
+// Plays ASTRA-sim's state machine once and notes what it does.
 class Player {
  public:
   Player(const TextWorkload& workload, const TextGraphOptions& options, const TextDimensions& dimensions,
@@ -69,7 +69,7 @@ class Player {
     // Every pass is alike.
     if (program_.size() > kMostGraphNodes / options_.passes) refuse_size();
     for (std::int64_t pass = 1; pass < options_.passes; ++pass) play_pass();
-    // The peer looks at the first layer alone when it has run out of passes.
+    // ASTRA-sim looks at the first layer alone when it has run out of passes.
     if (!open_[0][index_of(TextPart::weight_gradient)].empty()) ask(0, TextPart::weight_gradient, true);
   }
 
@@ -272,7 +272,7 @@ void Player::data_pass() {
   }
 }
 
-// Runs forward passes again and returns the layer at which the backward pass goes on: like the peer, the
+// Runs forward passes again and returns the layer at which the backward pass goes on: like ASTRA-sim, the
 // first initiator after the checkpoint, whether or not that is the one that asked.
 std::int32_t Player::recompute(std::int32_t initiator) {
   step(initiator);

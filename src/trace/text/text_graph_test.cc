@@ -349,7 +349,7 @@ TEST(TextGraph, SimAiHasGroupsOfRanks) {
             "  hint: their product divides the number of ranks");
 }
 
-// The peer goes on at the first initiator behind the checkpoint, even if another one asked.
+// ASTRA-sim goes on at the first initiator behind the checkpoint, even if another one asked.
 TEST(TextGraph, ARecomputeAcrossAnInitiatorSkipsLayers) {
   TextWorkload workload = silent(TextPolicy::hybrid_transformer_fwd_in_bckwd);
   workload.checkpoints = {0};

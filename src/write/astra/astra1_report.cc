@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kWindow = 10'000'000;      // picoseconds
 constexpr std::int64_t kMostWindows = 1'000'000;  // the first 10 s
 constexpr std::size_t kBackendDimensions = 7, kRowsPerRun = 10;
-constexpr std::size_t kSpareRows = 20, kWidth = 50;  // of the peer's frontend tables
+constexpr std::size_t kSpareRows = 20, kWidth = 50;  // of ASTRA-sim's frontend tables
 
 std::string number(double value) {
   return fmt::format("{:.6f}", value);

@@ -9,7 +9,7 @@
 namespace armilla {
 namespace {
 
-// Two ranks of one program: 3 us of computation, then an all-reduce; as in the peer's trace_enabled example.
+// Two ranks of one program: 3 us of computation, then an all-reduce; as in ASTRA-sim's trace_enabled example.
 struct Example {
   Graph graph;
   Result result;
@@ -118,7 +118,7 @@ TEST(Astra2Report, PeakMemoryHasAUnit) {
             "[workload] [info] sys[2] peak memory usage: 5.00 TB\n");
 }
 
-// The peer's track_mem example: n0 reads a and writes b, n1 reads b and writes c.
+// ASTRA-sim's track_mem example: n0 reads a and writes b, n1 reads b and writes c.
 struct Tensors {
   ChakraTrace trace;
   Program program;

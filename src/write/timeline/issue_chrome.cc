@@ -19,7 +19,7 @@ bool has(std::string_view text, std::string_view part) {
   return text.find(part) != text.npos;
 }
 
-// The index of the thread; 0 when the name does not tell, by the peer's rules.
+// The index of the thread; 0 when the name does not tell, by Chakra's visualizer's rules.
 int thread_by_name(std::string_view name) {
   const bool memory = has(name, "MEM_LOAD_NODE") || has(name, "MEM_STORE_NODE");
   if (memory && has(name, "LOCAL_MEMORY")) return 1;
@@ -55,15 +55,15 @@ std::string real(double value) {
   return text;
 }
 
-std::string write_as_peer(const IssueLog& log, const IssueChromeOptions& options) {
+std::string write_as_chakra(const IssueLog& log, const IssueChromeOptions& options) {
   std::string text = "{\"meta_user\": \"aras\", \"traceEvents\": [";
   bool first = true;
   for (const IssuedNode& node : log.nodes) {
     const int thread = thread_by_name(node.name);
     if (thread == 0)
       throw Error(fmt::format("node {} '{:.60}' of rank {}", node.id, node.name, node.rank),
-                  "the name does not tell what kind of node it is", "omit --as-peer");
-    // In the peer's order of operations, which decides the last digit.
+                  "the name does not tell what kind of node it is", "omit --as-chakra");
+    // In Chakra's visualizer's order of operations, which decides the last digit.
     const double start = static_cast<double>(node.issued) / options.megahertz / 1000;
     const double duration = static_cast<double>(node.finished - node.issued) / (options.megahertz * 1000);
     text += fmt::format(
@@ -86,7 +86,7 @@ std::string metadata(std::string_view kind, std::int32_t rank, int thread, const
 }  // namespace
 
 std::string write_issue_chrome(const IssueLog& log, const IssueChromeOptions& options) {
-  if (options.as_peer) return write_as_peer(log, options);
+  if (options.as_chakra) return write_as_chakra(log, options);
   std::set<std::pair<std::int32_t, int>> threads;
   for (const IssuedNode& node : log.nodes) threads.emplace(node.rank, thread_of(node));
   std::string text = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [";

@@ -48,10 +48,11 @@ TEST(IssueChromeTest, TimesAreMicroseconds) {
 }
 
 TEST(IssueChromeTest, ThePeerWantsNamesThatTell) {
-  EXPECT_EQ(error_of([] {
-              write_issue_chrome(small(), {1000, true, 0});
-            }),
-            "node 7 'a\"' of rank 2: the name does not tell what kind of node it is\n  hint: omit --as-peer");
+  EXPECT_EQ(
+      error_of([] {
+        write_issue_chrome(small(), {1000, true, 0});
+      }),
+      "node 7 'a\"' of rank 2: the name does not tell what kind of node it is\n  hint: omit --as-chakra");
 }
 
 }  // namespace

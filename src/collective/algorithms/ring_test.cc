@@ -1,0 +1,85 @@
+#include <gtest/gtest.h>
+
+#include "base/checked.h"
+#include "collective/algorithms/alpha_beta_testing.h"
+
+namespace armilla {
+namespace {
+
+class RingTest : public testing::TestWithParam<std::int32_t> {
+ protected:
+  const std::int32_t n = GetParam();
+  const std::int64_t block = ceil_divide(kBytes, n);
+  const std::int64_t hop = kAlpha + kBeta * block;
+
+  Schedule schedule(CollectiveKind kind, std::int32_t root = 0) const {
+    return schedule_of("ring", kind, n, kBytes, root);
+  }
+};
+
+TEST_P(RingTest, AllReduceTakesTwoRoundsOfBlocks) {
+  const Schedule ring = schedule(CollectiveKind::all_reduce);
+  EXPECT_EQ(finish_time(ring), 2 * (n - 1) * hop);
+  EXPECT_EQ(traffic_of(ring, n - 1),
+            (Traffic{2 * (n - 1), 2 * (n - 1) * block, static_cast<std::size_t>(2 * (n - 1))}));
+}
+
+TEST_P(RingTest, ReduceScatterAndAllGatherTakeOneRoundEach) {
+  for (const CollectiveKind kind : {CollectiveKind::reduce_scatter, CollectiveKind::all_gather}) {
+    const Schedule ring = schedule(kind);
+    EXPECT_EQ(finish_time(ring), (n - 1) * hop);
+    EXPECT_EQ(traffic_of(ring, 0), (Traffic{n - 1, (n - 1) * block, static_cast<std::size_t>(n - 1)}));
+  }
+}
+
+TEST_P(RingTest, AllToAllForwardsHalfOfAllPairs) {
+  const Schedule ring = schedule(CollectiveKind::all_to_all);
+  const std::int64_t blocks = std::int64_t{n} * (n - 1) / 2;
+  EXPECT_EQ(finish_time(ring), (n - 1) * kAlpha + kBeta * blocks * block);
+  EXPECT_EQ(traffic_of(ring, 0), (Traffic{n - 1, blocks * block, static_cast<std::size_t>(n - 1)}));
+}
+
+TEST_P(RingTest, BroadcastAndReduceArePipelined) {
+  for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce}) {
+    for (const std::int32_t root : {0, n / 2, n - 1}) {
+      const Schedule ring = schedule(kind, root);
+      EXPECT_EQ(finish_time(ring), 2 * (n - 1) * hop) << name_of(kind) << " root " << root;
+      EXPECT_EQ(total_bytes(ring), std::int64_t{n} * (n - 1) * block);
+    }
+  }
+}
+
+TEST_P(RingTest, BarrierGoesAroundOnce) {
+  const Schedule ring = schedule(CollectiveKind::barrier);
+  EXPECT_EQ(finish_time(ring), (n - 1) * kAlpha);
+  EXPECT_EQ(total_bytes(ring), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, RingTest, testing::Values(2, 3, 4, 7, 8, 16, 33, 64));
+
+TEST(RingDirectionTest, CounterClockwiseMirrorsClockwise) {
+  for (const CollectiveKind kind : kCollectiveKinds) {
+    const Schedule forth = schedule_of("ring", kind, 5, 1000, 2);
+    const Schedule back = schedule_of("ring:direction=counter-clockwise", kind, 5, 1000, 2);
+    for (std::int32_t member = 0; member < 5; ++member) {
+      const std::int32_t mirrored = (4 - member + 5) % 5;  // keeps the root in its place
+      EXPECT_EQ(traffic_of(forth, member), traffic_of(back, mirrored)) << name_of(kind);
+      for (const Transfer& transfer : forth.of(member).sends)
+        EXPECT_EQ(forth.peer(member, transfer), (member + 1) % 5);
+      for (const Transfer& transfer : back.of(member).sends)
+        EXPECT_EQ(back.peer(member, transfer), (member + 4) % 5);
+    }
+  }
+}
+
+TEST(RingSizeTest, LargeRingsShareOneRole) {
+  const Schedule ring = schedule_of("ring", CollectiveKind::all_reduce, 4096, 1 << 20);
+  EXPECT_TRUE(ring.is_symmetric());
+  ASSERT_EQ(ring.roles.size(), 1u);
+  EXPECT_EQ(ring.roles[0].steps.size(), 2u * 4095);
+  EXPECT_EQ(ring.roles[0].sends.size(), 2u * 4095);
+  EXPECT_EQ(schedule_of("ring", CollectiveKind::broadcast, 4096, 1 << 20, 17).roles.size(), 3u);
+}
+
+}  // namespace
+}  // namespace armilla
