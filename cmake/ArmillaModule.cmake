@@ -7,7 +7,7 @@
 #   With ARMILLA_FUZZERS, a libFuzzer program named after SOURCE (onnx_fuzz.cc: onnx_fuzz). The corpus is the
 #   folder that the module's tests replay; `fuzz_<program>` as a build target runs the fuzzer on it for a minute.
 
-# With ARMILLA_FAST_BUILD the sources of a room (a folder) are compiled together, at most eight of them, and the headers
+# With ARMILLA_FAST_BUILD the sources of a room (a folder, or the module's root) are compiled together, at most eight of them, and the headers
 # that most sources need are compiled once: most of what a source of ours costs to compile is in the headers that its
 # neighbours include too. `owner` is the target whose precompiled headers are shared; it names HEADERS.
 function(armilla_speed_up target owner)
