@@ -7,7 +7,7 @@
 namespace armilla {
 namespace {
 
-Device device() {
+Device plain_device() {
   Device device;
   device.vector_rate = teraflops(10);
   device.memory_bandwidth = gigabytes_per_second(1000);
@@ -21,7 +21,7 @@ TEST(CostModels, EveryOneIsMadeFromItsDefaults) {
     EXPECT_FALSE(info.help.empty());
     for (const ParameterInfo& parameter : info.parameters)
       EXPECT_FALSE(parameter.help.empty()) << parameter.name;
-    const auto model = make_cost_model({std::string(info.name), {}, "test"}, device());
+    const auto model = make_cost_model({std::string(info.name), {}, "test"}, plain_device());
     Work work;
     EXPECT_EQ(model->time(work), Time(0));
     work.kind = WorkKind::copy;
@@ -32,7 +32,7 @@ TEST(CostModels, EveryOneIsMadeFromItsDefaults) {
 
 TEST(CostModels, AnUnknownOneIsRefused) {
   try {
-    make_cost_model({"rooflin", {}, "study.yaml:4:10: compute"}, device());
+    make_cost_model({"rooflin", {}, "study.yaml:4:10: compute"}, plain_device());
     FAIL() << "was accepted";
   } catch (const Error& e) {
     EXPECT_STREQ(

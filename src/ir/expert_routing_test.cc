@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <vector>
 
 namespace armilla {
 namespace {
@@ -10,22 +11,30 @@ namespace {
 // Every choice of groups and of experts, counted.
 double counted(const ExpertRouting& routing, std::int64_t blocks) {
   const auto bits = [](std::uint32_t mask) { return static_cast<std::int64_t>(std::popcount(mask)); };
+  // Of every choice of experts, whatever their groups: where they are.
+  struct Choice {
+    std::uint32_t groups = 0;
+    std::int64_t blocks = 0;
+  };
+  std::vector<Choice> of_experts;
+  for (std::uint32_t experts = 0; experts < 1U << routing.experts; ++experts) {
+    if (bits(experts) != routing.active) continue;
+    std::uint32_t groups = 0, hit = 0;
+    for (std::int64_t e = 0; e < routing.experts; ++e) {
+      if ((experts >> e & 1) == 0) continue;
+      groups |= 1U << (e * routing.groups / routing.experts);
+      hit |= 1U << (e * blocks / routing.experts);
+    }
+    of_experts.push_back({groups, bits(hit)});
+  }
   double sum = 0, choices = 0;
   for (std::uint32_t groups = 0; groups < 1U << routing.groups; ++groups) {
     if (bits(groups) != routing.active_groups) continue;
     double in_groups = 0, hits = 0;
-    for (std::uint32_t experts = 0; experts < 1U << routing.experts; ++experts) {
-      if (bits(experts) != routing.active) continue;
-      bool legal = true;
-      std::uint32_t hit = 0;
-      for (std::int64_t e = 0; e < routing.experts; ++e) {
-        if ((experts >> e & 1) == 0) continue;
-        legal &= (groups >> (e * routing.groups / routing.experts) & 1) != 0;
-        hit |= 1U << (e * blocks / routing.experts);
-      }
-      if (!legal) continue;
+    for (const Choice& choice : of_experts) {
+      if ((choice.groups & ~groups) != 0) continue;
       ++in_groups;
-      hits += static_cast<double>(bits(hit));
+      hits += static_cast<double>(choice.blocks);
     }
     sum += hits / in_groups;
     ++choices;

@@ -5,7 +5,7 @@
 namespace armilla {
 namespace {
 
-Machine machine_of(std::vector<Dimension> dimensions) {
+Machine machine_with(std::vector<Dimension> dimensions) {
   Machine machine;
   machine.dimensions = std::move(dimensions);
   return machine;
@@ -27,7 +27,7 @@ std::vector<std::string> way(const Topology& topology, const Message& message) {
 using Names = std::vector<std::string>;
 
 TEST(Topology, ARingGoesTheShorterWayAndClockwiseWhenEqual) {
-  const Topology ring(machine_of({dimension(DimensionKind::ring, 4)}));
+  const Topology ring(machine_with({dimension(DimensionKind::ring, 4)}));
   EXPECT_EQ(way(ring, {0, 1, Bytes(1)}), (Names{"rank 0 -> rank 1 (net)"}));
   EXPECT_EQ(way(ring, {0, 3, Bytes(1)}), (Names{"rank 0 -> rank 3 (net)"}));
   EXPECT_EQ(way(ring, {0, 2, Bytes(1)}), (Names{"rank 0 -> rank 1 (net)", "rank 1 -> rank 2 (net)"}));
@@ -35,15 +35,15 @@ TEST(Topology, ARingGoesTheShorterWayAndClockwiseWhenEqual) {
 }
 
 TEST(Topology, FullyConnectedIsOneHopAndASwitchTwo) {
-  const Topology direct(machine_of({dimension(DimensionKind::fully_connected, 4)}));
+  const Topology direct(machine_with({dimension(DimensionKind::fully_connected, 4)}));
   EXPECT_EQ(way(direct, {3, 1, Bytes(1)}), (Names{"rank 3 -> rank 1 (net)"}));
-  const Topology star(machine_of({dimension(DimensionKind::switched, 4)}));
+  const Topology star(machine_with({dimension(DimensionKind::switched, 4)}));
   EXPECT_EQ(way(star, {3, 1, Bytes(1)}), (Names{"rank 3 -> switch (net)", "switch -> rank 1 (net)"}));
 }
 
 TEST(Topology, DimensionsAreCrossedInOrder) {
   const Topology topology(
-      machine_of({dimension(DimensionKind::ring, 4, "a"), dimension(DimensionKind::switched, 3, "b")}));
+      machine_with({dimension(DimensionKind::ring, 4, "a"), dimension(DimensionKind::switched, 3, "b")}));
   // rank = a + 4 b: from (1, 0) to (2, 2).
   EXPECT_EQ(way(topology, {1, 10, Bytes(1)}),
             (Names{"rank 1 -> rank 2 (a)", "rank 2 -> switch (b)", "switch -> rank 10 (b)"}));
@@ -52,7 +52,7 @@ TEST(Topology, DimensionsAreCrossedInOrder) {
 
 TEST(Topology, EveryPairIsReachedOverEveryKind) {
   const Topology topology(
-      machine_of({dimension(DimensionKind::ring, 5), dimension(DimensionKind::fully_connected, 3),
+      machine_with({dimension(DimensionKind::ring, 5), dimension(DimensionKind::fully_connected, 3),
                   dimension(DimensionKind::switched, 2), dimension(DimensionKind::ring, 2)}));
   for (std::int32_t from = 0; from < topology.ranks(); ++from) {
     for (std::int32_t to = 0; to < topology.ranks(); ++to) way(topology, {from, to, Bytes(1)});

@@ -5,23 +5,23 @@
 #include <algorithm>
 #include <deque>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "collective/algorithms/schedule_builder.h"
+#include "collective/verify/chunk_tokens.h"
 #include "collective/verify/members.h"
 #include "collective/verify/violation.h"
 
 namespace armilla {
 namespace {
 
-// Block -> whose contributions it holds.
-using Buffer = std::unordered_map<std::int32_t, Members>;
+// Block -> whose contributions it holds, in the pool.
+using Buffer = std::unordered_map<std::int32_t, ValueId>;
 
 struct Delivery {
   std::int32_t source = 0;
   Bytes bytes;
   bool reduce = false;
-  std::vector<std::pair<std::int32_t, Members>> blocks;
+  std::vector<std::pair<std::int32_t, ValueId>> blocks;
   Members heard_of;  // whom the sender had heard of, directly or not
 };
 
@@ -64,8 +64,7 @@ class ScheduleVerifier {
   void execute();
   void enter_step(std::int32_t member);
   void complete_step(std::int32_t member);
-  void merge(Member& state, std::int32_t member, const Delivery& delivery,
-             std::unordered_set<std::int32_t>& replaced, std::unordered_set<std::int32_t>& reduced) const;
+  void merge(Member& state, std::int32_t member, const Delivery& delivery);
   [[noreturn]] void report_circle() const;
   void check_meaning() const;
   void demand(std::int32_t member, std::int32_t block, const Members& contributions) const;
@@ -75,6 +74,13 @@ class ScheduleVerifier {
   std::int32_t n_;
   std::vector<Member> members_;
   std::deque<std::int32_t> ready_;
+  TokenPool values_;
+  // Which completion of a step (their number, from 1) last did so to a block.
+  struct Touched {
+    std::int64_t replaced = 0, reduced = 0;
+  };
+  std::vector<Touched> touched_;
+  std::int64_t completion_ = 0;
 };
 
 void ScheduleVerifier::check_form() const {
@@ -129,12 +135,14 @@ void ScheduleVerifier::check_send(std::int32_t member, const Transfer& transfer,
   if (transfer.bytes != bytes)
     violation("member {} sends {} bytes to member {}, but their payload is {} bytes", member,
               transfer.bytes.value, peer, bytes.value);
-  std::unordered_set<std::int32_t> seen;
   for (const std::int32_t block : payload.blocks) {
     if (block < 0 || block >= block_count())
       violation("member {} sends block {} of {} blocks", member, block, block_count());
-    if (!seen.insert(block).second) violation("member {} sends block {} twice in one message", member, block);
   }
+  std::vector<std::int32_t> sorted = payload.blocks;
+  std::sort(sorted.begin(), sorted.end());
+  if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
+    violation("member {} sends block {} twice in one message", member, *twice);
 }
 
 // What arrives in each step, against what the step waits for.
@@ -163,10 +171,12 @@ void ScheduleVerifier::check_counts() {
 }
 
 void ScheduleVerifier::place_contributions() {
+  touched_.resize(static_cast<std::size_t>(block_count()));
   for (std::int32_t member = 0; member < n_; ++member) {
     Member& state = members_[static_cast<std::size_t>(member)];
     state.heard_of = Members::only(n_, member);
-    const auto put = [&](std::int32_t block) { state.buffer[block] = Members::only(n_, member); };
+    const ValueId own = values_.add(-1, Members::only(n_, member));
+    const auto put = [&](std::int32_t block) { state.buffer[block] = own; };
     switch (request_.kind) {
       case CollectiveKind::all_reduce:
       case CollectiveKind::reduce_scatter:
@@ -231,10 +241,10 @@ void ScheduleVerifier::enter_step(std::int32_t member) {
 
 void ScheduleVerifier::complete_step(std::int32_t member) {
   Member& state = members_[static_cast<std::size_t>(member)];
-  std::unordered_set<std::int32_t> replaced, reduced;
   Bytes combined;
+  ++completion_;
   for (const Delivery& delivery : state.inbox[state.step]) {
-    merge(state, member, delivery, replaced, reduced);
+    merge(state, member, delivery);
     if (delivery.reduce) combined += delivery.bytes;
   }
   const Bytes stated = schedule_.of(member).steps[state.step].reduced;
@@ -248,30 +258,29 @@ void ScheduleVerifier::complete_step(std::int32_t member) {
 
 // Messages of one step arrive in any order, so a block that one of them replaces may not be touched by
 // another.
-void ScheduleVerifier::merge(Member& state, std::int32_t member, const Delivery& delivery,
-                             std::unordered_set<std::int32_t>& replaced,
-                             std::unordered_set<std::int32_t>& reduced) const {
+void ScheduleVerifier::merge(Member& state, std::int32_t member, const Delivery& delivery) {
   state.heard_of.add(delivery.heard_of);
-  for (const auto& [block, contributions] : delivery.blocks) {
-    const bool is_first = delivery.reduce || replaced.insert(block).second;
-    if (delivery.reduce) reduced.insert(block);
-    if (!is_first || (replaced.contains(block) && reduced.contains(block)))
+  for (const auto& [block, value] : delivery.blocks) {
+    Touched& touched = touched_[static_cast<std::size_t>(block)];
+    if (touched.replaced == completion_ || (!delivery.reduce && touched.reduced == completion_))
       violation("member {}, step {}: block {} is replaced while another message changes it", member,
                 state.step, block);
+    (delivery.reduce ? touched.reduced : touched.replaced) = completion_;
     if (!delivery.reduce) {
-      state.buffer[block] = contributions;
+      state.buffer[block] = value;
       continue;
     }
     const auto held = state.buffer.find(block);
     if (held == state.buffer.end())
       violation("member {}, step {}: member {} adds to block {}, which is not held", member, state.step,
                 delivery.source, block);
-    for (std::int32_t contributor = 0; contributor < n_; ++contributor) {
-      if (held->second.has(contributor) && contributions.has(contributor))
-        violation("member {}, step {}: member {} adds the contribution of member {} to block {} twice",
-                  member, state.step, delivery.source, contributor, block);
-    }
-    held->second.add(contributions);
+    Members both = values_[held->second].contributions;
+    const Members& added = values_[value].contributions;
+    if (const std::int32_t twice = both.first_in_both(added); twice >= 0)
+      violation("member {}, step {}: member {} adds the contribution of member {} to block {} twice", member,
+                state.step, delivery.source, twice, block);
+    both.add(added);
+    held->second = values_.add(-1, std::move(both));
   }
 }
 
@@ -307,8 +316,10 @@ void ScheduleVerifier::demand(std::int32_t member, std::int32_t block, const Mem
   const Buffer& buffer = members_[static_cast<std::size_t>(member)].buffer;
   const auto held = buffer.find(block);
   if (held == buffer.end()) violation("member {} ends without block {}", member, block);
+  const Members& found = values_[held->second].contributions;
+  if (found == contributions) return;
   for (std::int32_t contributor = 0; contributor < n_; ++contributor) {
-    if (held->second.has(contributor) == contributions.has(contributor)) continue;
+    if (found.has(contributor) == contributions.has(contributor)) continue;
     violation("member {} ends with block {} {} the contribution of member {}", member, block,
               contributions.has(contributor) ? "lacking" : "holding", contributor);
   }

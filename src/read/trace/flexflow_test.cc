@@ -8,11 +8,10 @@
 
 #include "base/error_testing.h"
 #include "base/mapped_file.h"
+#include "base/oracle_testing.h"
 
 namespace armilla {
 namespace {
-
-const std::string kOracles = ARMILLA_SOURCE_DIR "/../shared/oracles/chakra/flexflow/";
 
 std::string contents(const std::string& path) {
   const MappedFile file(path);
@@ -24,26 +23,35 @@ FlexflowTraces converted(const std::string& text, const FlexflowOptions& options
 }
 
 TEST(FlexflowTest, ReproducesThePeersTraces) {
-  if (!std::filesystem::exists(kOracles)) GTEST_SKIP() << "no " << kOracles;
-  for (const std::string model : {"alexnet.4", "mnist_mlp.4"}) {
-    FlexflowOptions options;
-    options.as_chakra = true;
-    options.megahertz = 1500;
-    const FlexflowTraces traces = parse_flexflow(contents(kOracles + model + ".graph"), model, options);
-    ASSERT_EQ(traces.ranks.size(), 4U);
-    for (std::size_t rank = 0; rank < 4; ++rank) {
-      const ChakraTrace theirs = read_chakra_file(kOracles + model + "." + std::to_string(rank) + ".et");
-      EXPECT_TRUE(same_contents(traces.ranks[rank], theirs)) << model << " " << rank;
+  for (const auto& [folder, whole] : oracles("chakra/flexflow")) {
+    for (const std::string model : {"mnist_mlp.4", "alexnet.4"}) {
+      if (!whole && model != "mnist_mlp.4") continue;
+      FlexflowOptions options;
+      options.as_chakra = true;
+      options.megahertz = 1500;
+      const std::string stem = (folder / model).string();
+      const FlexflowTraces traces = parse_flexflow(contents(stem + ".graph"), model, options);
+      ASSERT_EQ(traces.ranks.size(), 4U);
+      for (std::size_t rank = 0; rank < 4; ++rank) {
+        const ChakraTrace theirs = read_chakra_file(stem + "." + std::to_string(rank) + ".et");
+        EXPECT_TRUE(same_contents(traces.ranks[rank], theirs)) << model << " " << rank;
+      }
     }
   }
 }
 
 // Every send meets one receive, dependences exist, and no id is used twice on a rank.
 TEST(FlexflowTest, TracesAreSound) {
-  if (!std::filesystem::exists(kOracles)) GTEST_SKIP() << "no " << kOracles;
-  for (const std::string model : {"alexnet.4", "mnist_mlp.4", "multi_head_attention.16"}) {
-    const FlexflowTraces traces = parse_flexflow(contents(kOracles + model + ".graph"), model, {});
-    EXPECT_EQ(traces.told, 0) << model;
+  std::vector<std::filesystem::path> graphs;
+  for (const auto& [folder, whole] : oracles("chakra/flexflow")) {
+    graphs.push_back(folder / "mnist_mlp.4.graph");
+    if (!whole) continue;
+    graphs.push_back(folder / "alexnet.4.graph");
+    graphs.push_back(folder / "multi_head_attention.16.graph");
+  }
+  for (const std::filesystem::path& graph : graphs) {
+    const FlexflowTraces traces = parse_flexflow(contents(graph), graph, {});
+    EXPECT_EQ(traces.told, 0) << graph;
     std::map<std::vector<std::int64_t>, int> open;
     for (const ChakraTrace& trace : traces.ranks) {
       const std::set<std::uint64_t> ids(trace.id.begin(), trace.id.end());

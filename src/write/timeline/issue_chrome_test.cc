@@ -6,6 +6,7 @@
 
 #include "base/error_testing.h"
 #include "base/mapped_file.h"
+#include "base/oracle_testing.h"
 #include "read/trace.h"
 
 namespace armilla {
@@ -17,10 +18,10 @@ std::string contents(const std::string& path) {
 }
 
 TEST(IssueChromeTest, ReproducesThePeersTimeline) {
-  const std::string tools = ARMILLA_SOURCE_DIR "/../shared/oracles/chakra/tools/";
-  if (!std::filesystem::exists(tools)) GTEST_SKIP() << "no " << tools;
-  const IssueLog log = parse_issue_log(contents(tools + "timeline_in.csv"), "timeline_in.csv");
-  EXPECT_EQ(write_issue_chrome(log, {1500, true, 2}), contents(tools + "timeline_out.json"));
+  for (const Oracle& tools : oracles("chakra/tools")) {
+    const IssueLog log = parse_issue_log(contents(tools.path / "timeline_in.csv"), "timeline_in.csv");
+    EXPECT_EQ(write_issue_chrome(log, {1500, true, 2}), contents(tools.path / "timeline_out.json"));
+  }
 }
 
 IssueLog small() {
