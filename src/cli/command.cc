@@ -22,6 +22,15 @@ constexpr std::array kRunExamples = {
             "--seq 8192 --schedule 1f1b --zero 1 --recompute selective --sequence-parallel",
             "hybrid-parallel training of a language model"},
 };
+constexpr std::array kSearchExamples = {
+    Example{"search llama3-8b --machine dgx-h100 --ranks 16 --global-batch 32 --seq 4096 --tp 2,4,8 "
+            "--recompute none,selective --zero 1",
+            "the best plan, with a ranking of the ten best"},
+    Example{
+        "search bert-large --machine dgx-a100 --ranks 8 --global-batch 64 --precision bf16 --explain --svg "
+        "plans.svg",
+        "what each knob is worth, and a plot"},
+};
 constexpr std::array kAstra1Examples = {
     Example{"astra1 --workload-configuration examples/astra1/mlp.txt --system-configuration "
             "examples/astra1/system.txt --network-configuration examples/astra1/ring8.json --num-passes 2",
@@ -97,6 +106,8 @@ constexpr std::array kCompletionExamples = {
 constexpr std::array kCommands = {
     CommandInfo{"run", "simulate one training iteration of a model, or a study file", kRunExamples,
                 make_run_command},
+    CommandInfo{"search", "find the best of all plans that a job could run under", kSearchExamples,
+                make_search_command},
     CommandInfo{"layers", "show a model layer by layer, with its costs on a compute model", kLayersExamples,
                 make_layers_command},
     CommandInfo{"collective", "time collectives on a machine, over sizes and algorithms", kCollectiveExamples,

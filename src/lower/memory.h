@@ -50,6 +50,9 @@ std::vector<RoleMemory> hybrid_memory(const LoweredJob& job, const Plan& plan, c
 
 // Of the role that needs most, without an execution graph. Nothing where the plan is not legal.
 std::optional<MemoryUse> largest_use(const Model& model, const Plan& plan, const Device& device);
+// Of a model that is divided already, by a legal plan.
+MemoryUse largest_use(const ShardedModel& model, const StageCut& stages, const PipelineOrder& order,
+                      const Plan& plan, const Device& device);
 
 // What would make it fit, the smallest change first, each with the peak it would lead to: "recompute
 // selective: 61.20 GiB". Tries recompute, ZeRO, sequence parallelism, offload, smaller micro-batches, larger

@@ -120,6 +120,8 @@ struct ShardedModel {
 // experts, tokens ..., naming both numbers and the nearest legal ones.
 ShardedModel shard_model(const Model& model, const Plan& plan, std::int64_t expert_position,
                          const std::string& where);
+// All of a plan that shard_model looks at: plans with equal texts divide a model alike.
+std::string division_of(const Plan& plan);
 
 // Models without blocks or splits (read from ONNX graphs): cuts them into blocks where a single tensor
 // passes, and pairs matrix products as Megatron does where two in a row allow it (column, then row); a

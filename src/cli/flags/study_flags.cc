@@ -193,7 +193,7 @@ void StudyFlags::declare(CLI::App& app) {
       ->group("Study");
 }
 
-Config StudyFlags::configuration(std::string_view command) const {
+Config StudyFlags::configuration(std::string_view command, const std::vector<Override>& more) const {
   std::vector<Override> overrides;
   const auto set = [&](std::string_view key, const std::string& value, const std::string& flag) {
     overrides.emplace_back(fmt::format("{}={}", key, value), flag);
@@ -231,6 +231,7 @@ Config StudyFlags::configuration(std::string_view command) const {
     set("model.dimensions." + name, fmt::format("{}", size), flag);
   }
   overrides.insert(overrides.end(), settings.begin(), settings.end());
+  overrides.insert(overrides.end(), more.begin(), more.end());
   return study ? Config::read(input, overrides, expand_machine)
                : Config::parse("", "command line", overrides, expand_machine);
 }

@@ -21,6 +21,18 @@ constexpr std::int64_t kMostPositions = 64;
 
 }  // namespace
 
+MemoryUse largest_use(const ShardedModel& model, const StageCut& stages, const PipelineOrder& order,
+                      const Plan& plan, const Device& device) {
+  MemoryUse most;
+  for (std::size_t rank = 0; rank < order.slots.size(); ++rank) {
+    const RoleParts parts = role_parts(model, stages, order, rank, plan);
+    const MemoryUse use = role_memory(parts, order.slots[rank], plan, device).use;
+    if (use.peak() >= most.peak()) most = use;
+  }
+  most.capacity = device.memory;
+  return most;
+}
+
 std::optional<MemoryUse> largest_use(const Model& model, const Plan& plan, const Device& device) {
   try {
     validate_plan(plan, "plan");
@@ -30,14 +42,9 @@ std::optional<MemoryUse> largest_use(const Model& model, const Plan& plan, const
     MemoryUse most;
     for (std::int64_t position = 0; position < positions; ++position) {
       const ShardedModel sharded = shard_model(model, plan, position, "plan");
-      const StageCut stages = cut_stages(sharded, plan, "plan");
-      for (std::size_t rank = 0; rank < order.slots.size(); ++rank) {
-        const RoleParts parts = role_parts(sharded, stages, order, rank, plan);
-        const MemoryUse use = role_memory(parts, order.slots[rank], plan, device).use;
-        if (use.peak() >= most.peak()) most = use;
-      }
+      const MemoryUse use = largest_use(sharded, cut_stages(sharded, plan, "plan"), order, plan, device);
+      if (use.peak() >= most.peak()) most = use;
     }
-    most.capacity = device.memory;
     return most;
   } catch (const Error&) {
     return std::nullopt;

@@ -226,4 +226,14 @@ ShardedModel shard_model(const Model& model, const Plan& plan, std::int64_t expe
   return ModelSharder(model, plan, expert_position).shard();
 }
 
+std::string division_of(const Plan& plan) {
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", plan.tensor, plan.context,
+                     plan.expert, plan.expert_tensor, plan.sequence_parallel, plan.overlap_tensor,
+                     name_of(plan.context_method), name_of(plan.expert_load), plan.expert_skew,
+                     name_of(plan.expert_dispatch), name_of(plan.dispatch_dtype), plan.seed,
+                     name_of(plan.precision), name_of(plan.weight_dtype), name_of(plan.gradient_dtype),
+                     name_of(plan.parameter_dtype), plan.accumulation_fusion, name_of(plan.recompute),
+                     plan.is_plain_data_parallel());
+}
+
 }  // namespace armilla

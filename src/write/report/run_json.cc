@@ -59,54 +59,6 @@ Json machine_json(const Machine& machine) {
           {"device_unverified", machine.device.unverified}};
 }
 
-Json plan_json(const Plan& plan) {
-  std::vector<std::string_view> order;
-  for (const Axis axis : plan.order) order.push_back(name_of(axis));
-  const bool dispatches = plan.dispatch_dtype != DType::unknown;
-  return {{"ranks", plan.ranks},
-          {"batch_per_rank", plan.batch},
-          {"global_batch", checked_multiply(plan.batch, plan.data(), "plan")},
-          {"micro_batches", plan.micro_batches},
-          {"micro_batch", plan.micro_batch()},
-          {"precision", name_of(plan.precision)},
-          {"weight_type", name_of(plan.weight_dtype)},
-          {"gradient_type", name_of(plan.gradient_dtype)},
-          {"parameter_type", name_of(plan.parameter_dtype)},
-          {"optimizer", name_of(plan.optimizer)},
-          {"first_bucket_bytes", plan.first_bucket.value},
-          {"bucket_bytes", plan.bucket.value},
-          {"overlap", plan.overlap},
-          {"tensor", plan.tensor},
-          {"context", plan.context},
-          {"data", plan.data()},
-          {"pipeline", plan.pipeline},
-          {"expert", plan.expert},
-          {"expert_tensor", plan.experts_tensor()},
-          {"virtual_stages", plan.virtual_stages},
-          {"schedule", plan.schedule},
-          {"stage_blocks", plan.stage_blocks},
-          {"sequence_parallel", plan.sequence_parallel},
-          {"overlap_tensor", plan.overlap_tensor},
-          {"overlap_pipeline", plan.overlap_pipeline},
-          {"overlap_parameters", plan.overlap_parameters},
-          {"context_method", name_of(plan.context_method)},
-          {"expert_load", name_of(plan.expert_load)},
-          {"expert_skew", plan.expert_skew},
-          {"expert_dispatch", dispatches ? name_of(plan.expert_dispatch) : "none"},
-          {"dispatch_type", dispatches ? name_of(plan.dispatch_dtype) : "none"},
-          {"seed", plan.seed},
-          {"zero", plan.zero_stage},
-          {"prefetch", plan.prefetch},
-          {"reshard", plan.reshard},
-          {"hybrid_shard", plan.hybrid_shard},
-          {"offload_optimizer", plan.offload_optimizer},
-          {"offload_activations", plan.offload_activations},
-          {"accumulation_fusion", plan.accumulation_fusion},
-          {"recompute", name_of(plan.recompute)},
-          {"recompute_blocks", plan.recompute_blocks},
-          {"order", order}};
-}
-
 Json component_json(const ComponentChoice& choice) {
   Json parameters = Json::array();
   for (const auto& [name, given] : choice.parameters)
@@ -373,7 +325,55 @@ Json jobs_json(const Run& run) {
 
 }  // namespace
 
-std::string write_run_json(const Run& run) {
+Json plan_json(const Plan& plan) {
+  std::vector<std::string_view> order;
+  for (const Axis axis : plan.order) order.push_back(name_of(axis));
+  const bool dispatches = plan.dispatch_dtype != DType::unknown;
+  return {{"ranks", plan.ranks},
+          {"batch_per_rank", plan.batch},
+          {"global_batch", checked_multiply(plan.batch, plan.data(), "plan")},
+          {"micro_batches", plan.micro_batches},
+          {"micro_batch", plan.micro_batch()},
+          {"precision", name_of(plan.precision)},
+          {"weight_type", name_of(plan.weight_dtype)},
+          {"gradient_type", name_of(plan.gradient_dtype)},
+          {"parameter_type", name_of(plan.parameter_dtype)},
+          {"optimizer", name_of(plan.optimizer)},
+          {"first_bucket_bytes", plan.first_bucket.value},
+          {"bucket_bytes", plan.bucket.value},
+          {"overlap", plan.overlap},
+          {"tensor", plan.tensor},
+          {"context", plan.context},
+          {"data", plan.data()},
+          {"pipeline", plan.pipeline},
+          {"expert", plan.expert},
+          {"expert_tensor", plan.experts_tensor()},
+          {"virtual_stages", plan.virtual_stages},
+          {"schedule", plan.schedule},
+          {"stage_blocks", plan.stage_blocks},
+          {"sequence_parallel", plan.sequence_parallel},
+          {"overlap_tensor", plan.overlap_tensor},
+          {"overlap_pipeline", plan.overlap_pipeline},
+          {"overlap_parameters", plan.overlap_parameters},
+          {"context_method", name_of(plan.context_method)},
+          {"expert_load", name_of(plan.expert_load)},
+          {"expert_skew", plan.expert_skew},
+          {"expert_dispatch", dispatches ? name_of(plan.expert_dispatch) : "none"},
+          {"dispatch_type", dispatches ? name_of(plan.dispatch_dtype) : "none"},
+          {"seed", plan.seed},
+          {"zero", plan.zero_stage},
+          {"prefetch", plan.prefetch},
+          {"reshard", plan.reshard},
+          {"hybrid_shard", plan.hybrid_shard},
+          {"offload_optimizer", plan.offload_optimizer},
+          {"offload_activations", plan.offload_activations},
+          {"accumulation_fusion", plan.accumulation_fusion},
+          {"recompute", name_of(plan.recompute)},
+          {"recompute_blocks", plan.recompute_blocks},
+          {"order", order}};
+}
+
+Json run_json(const Run& run) {
   Json document = {{"schema", "armilla.run/1"},
                    {"iteration_time_s", seconds(run.result.iteration)},
                    {"simulated_time_s", seconds(simulated_time(run))},
@@ -405,7 +405,11 @@ std::string write_run_json(const Run& run) {
   if (run.ideal || !what_if_settings(run).empty()) document["what_if"] = what_if_json(run);
   if (const auto training = training_time(run)) document["training"] = training_json(*training);
   if (run.goodput) document["goodput"] = goodput_json(*run.goodput);
-  return to_text(document);
+  return document;
+}
+
+std::string write_run_json(const Run& run) {
+  return to_text(run_json(run));
 }
 
 }  // namespace armilla

@@ -9,11 +9,16 @@
 #include <string>
 
 #include "ir/study.h"
+#include "write/format/json_text.h"
 
 namespace armilla {
 
 inline constexpr std::size_t kMostLinks = 100;
 
 std::string write_run_json(const Run& run);
+
+// The same for documents that hold a run, or its plan.
+Json run_json(const Run& run);
+Json plan_json(const Plan& plan);
 
 }  // namespace armilla

@@ -1,0 +1,138 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <csignal>
+#include <optional>
+
+#include "base/error.h"
+#include "base/output_file.h"
+#include "base/units_text.h"
+#include "cli/command.h"
+#include "cli/flags/output_flags.h"
+#include "cli/flags/study_flags.h"
+#include "read/study.h"
+#include "study/run.h"
+#include "study/search.h"
+#include "write/search.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::array<std::string_view, 4> kObjectives = {"time", "throughput", "cost", "memory"};
+
+// Set by Ctrl-C: the search ends with what it has found.
+volatile std::sig_atomic_t interrupted = 0;
+
+class CatchInterrupt {
+ public:
+  CatchInterrupt() : before_(std::signal(SIGINT, [](int) { interrupted = 1; })) { interrupted = 0; }
+  ~CatchInterrupt() { std::signal(SIGINT, before_); }
+  CatchInterrupt(const CatchInterrupt&) = delete;
+  CatchInterrupt& operator=(const CatchInterrupt&) = delete;
+
+ private:
+  void (*before_)(int);
+};
+
+class SearchCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    study_.declare(app);
+    app.add_option("--objective", objective_, "what the best plan is best at (cost: device time per sample)")
+        ->type_name("time|throughput|cost|memory")
+        ->group("Search");
+    app.add_option("--top", top_, "plans in the ranking, exactly")->type_name("N")->group("Search");
+    app.add_flag("--front", front_, "find the whole front of time and memory, too")->group("Search");
+    app.add_option("--memory-share", memory_share_, "of the device's memory that a plan may take")
+        ->type_name("SHARE")
+        ->group("Search");
+    app.add_option("--deadline", deadline_, "longest iteration that counts, such as 2s")
+        ->type_name("TIME")
+        ->group("Search");
+    app.add_flag("--explain", explain_, "simulate the best plan with each knob changed")->group("Search");
+    app.add_flag("--brute-force", brute_force_, "simulate every plan that is legal and fits, without bounds")
+        ->group("Search");
+    app.add_option("--threads", threads_, "simulations at once (default: one per core)")
+        ->type_name("N")
+        ->group("Search");
+    app.add_option("--json", json_, "write what was found to FILE (docs/formats/search_json.md)")
+        ->type_name("FILE")
+        ->group("Output");
+    app.add_option("--csv", csv_, "write every plan that was simulated to FILE")
+        ->type_name("FILE")
+        ->group("Output");
+    app.add_option("--svg", svg_, "plot time over memory, and the plans' knobs, to FILE")
+        ->type_name("FILE")
+        ->group("Output");
+    app.add_flag("--quiet", quiet_, "print nothing but errors")->group("Output");
+  }
+
+  void execute(const Session& session) override {
+    SearchRequest request;
+    request.objective = static_cast<SearchObjective>(parse_choice(objective_, kObjectives, "--objective"));
+    request.top = parse_count(top_, "--top " + top_);
+    request.front = front_;
+    request.memory_share = parse_fraction(memory_share_, "--memory-share " + memory_share_);
+    if (!deadline_.empty()) request.deadline = parse_time(deadline_, "--deadline " + deadline_);
+    request.explain = explain_;
+    request.brute_force = brute_force_;
+    if (!threads_.empty()) {
+      request.threads = parse_count(threads_, "--threads " + threads_);
+      if (request.threads < 1 || request.threads > 4096)
+        throw Error("--threads " + threads_, "is not a number of threads", "expected 1 to 4096");
+    }
+    if (request.top < 1 || request.top > 1'000'000)
+      throw Error("--top " + top_, "is not a number of plans", "expected 1 to 1000000");
+    request.progress = session.meter;
+    const CatchInterrupt interrupt;
+    request.stopped = [] { return interrupted != 0; };
+
+    std::optional<Run> best;
+    const SearchResult result = study_.speaking_of_flags([&] {
+      request.axes = search_axes(study_.configuration("armilla search"));
+      request.read = [&](const std::vector<Override>& settings) {
+        return read_study(study_.configuration("armilla search", settings));
+      };
+      SearchResult found = search_plans(request);
+      if (!json_.empty() && !found.ranking.empty())
+        best = run_study(prepare_study(request.read(settings_of(found, found.ranking.front()))));
+      return found;
+    });
+    std::vector<NamedContents> files;
+    if (!json_.empty()) files.push_back({json_, write_search_json(result, best ? &*best : nullptr)});
+    if (!csv_.empty()) files.push_back({csv_, write_search_csv(result)});
+    if (!svg_.empty()) files.push_back({svg_, write_search_svg(result)});
+    write_files(files);
+    const Session people = for_people(session, {json_, csv_, svg_});
+    if (!quiet_) people.out << write_search_text(result, people.style());
+    if (result.ranking.empty()) throw Error("armilla search", nothing_found(result), hint_of(result));
+  }
+
+ private:
+  static std::string nothing_found(const SearchResult& result) {
+    if (!result.complete) return "was interrupted before any plan was simulated";
+    if (!result.nearest) return "no plan of the space can be run";
+    return fmt::format("no plan fits: the nearest needs {} of {}", to_text(result.nearest->memory.needed()),
+                       to_text(result.nearest->memory.capacity));
+  }
+  static std::string hint_of(const SearchResult& result) {
+    if (!result.complete) return {};
+    return result.nearest
+               ? "try --zero any, --recompute any, --offload any, more ranks or smaller micro-batches"
+               : "the table above says what refuses the plans";
+  }
+
+  StudyFlags study_;
+  std::string objective_ = "time", top_ = "10", memory_share_ = "1", deadline_, threads_;
+  std::string json_, csv_, svg_;
+  bool front_ = false, explain_ = false, brute_force_ = false, quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_search_command() {
+  return std::make_unique<SearchCommand>();
+}
+
+}  // namespace armilla

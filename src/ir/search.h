@@ -1,0 +1,83 @@
+// Search: the plans that a user asked to compare, and what came of them.
+//
+// A space is the product of its axes: each is a key of a study file with the values that it may take. Every point of it
+// is refused (it is no legal plan, or does not fit), left out because it is proven not to be among the best, or
+// simulated. What is simulated is exact, and so is the ranking.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "ir/memory.h"
+#include "ir/plan.h"
+
+namespace armilla {
+
+struct SearchAxis {
+  std::string key;                  // "plan.tensor"
+  std::vector<std::string> values;  // as they would stand in a study file, in order
+  bool given = false;               // by the user; else what most people would try
+};
+
+// What the best plan is best at.
+enum class SearchObjective : std::uint8_t {
+  time,        // least time of an iteration
+  throughput,  // most samples per second
+  cost,        // least device time per sample
+  memory,      // least memory at the peak
+};
+std::string_view name_of(SearchObjective objective);
+
+struct PlanOutcome {
+  std::vector<std::string> values;  // one for each axis
+  Plan plan;                        // resolved
+  std::string machine;
+  Time iteration;
+  Time bound;  // that was proven before the plan was simulated: never above `iteration`
+  MemoryUse memory;
+  // Of the rank class that computes longest: how its iteration divides.
+  Time compute, exposed_communication;
+  double samples_per_second() const {
+    return static_cast<double>(plan.global_batch()) / in_seconds(iteration);
+  }
+};
+
+// Plans that were not simulated, by what stands in their way.
+struct Refusal {
+  std::int64_t plans = 0;
+  std::string example;  // the message of one of them
+};
+
+struct SearchSpaceUse {
+  std::int64_t points = 0;   // of the whole product; the sum of those below
+  std::int64_t refused = 0;  // illegal, equal to another, or too large for the device
+  std::int64_t bounded = 0;  // cannot be among the best
+  std::int64_t simulated = 0;
+  std::map<std::string, Refusal> refusals;  // by reason
+};
+
+// The best plan with one axis changed.
+struct Neighbour {
+  std::string key, value;                // what is changed
+  std::optional<PlanOutcome> outcome{};  // nothing: refused
+  std::string refusal{};
+};
+
+struct SearchResult {
+  SearchObjective objective = SearchObjective::time;
+  std::vector<SearchAxis> axes;
+  SearchSpaceUse space;
+  std::vector<PlanOutcome> ranking;    // the best first; as many as were asked for
+  std::vector<PlanOutcome> front;      // of time and memory, among all that were simulated: by rising memory
+  std::vector<PlanOutcome> simulated;  // all of them, in the order of the ranking
+  std::vector<Neighbour> neighbours;   // of the best, where asked for
+  std::optional<PlanOutcome> nearest;  // where nothing fits: what needs least, not simulated
+  bool complete = true;                // false: interrupted
+  double elapsed_seconds = 0;
+};
+
+}  // namespace armilla

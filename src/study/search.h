@@ -1,0 +1,52 @@
+// Which plan is best: every plan of a space is refused, proven not to be among the best, or simulated.
+//
+// A plan is first made legal or refused (lower/plan.h), then its memory is known exactly (lower/memory.h), then a lower
+// bound on its time is proven (study/search/time_bound.h). What is left is simulated in the order of its bounds by all
+// cores, until the bound of the next is above what is asked for. The ranking is exact and does not depend on the
+// number of threads: plans that are equally good rank by memory, then by the order of the axes.
+// Cost: O(points) for what is refused by its degrees alone, one division of the model per set of plans that divide it
+// alike, one walk over the slots per legal plan, and a simulation per plan that is left.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+#include "ir/search.h"
+#include "ir/study.h"
+
+namespace armilla {
+
+class Progress;
+
+struct SearchRequest {
+  // The study with these settings over it. Throws Error.
+  std::function<Study(const std::vector<Override>&)> read;
+  std::vector<SearchAxis> axes;  // as the user gave them; values may be "any" and ranges, see search_axes
+  SearchObjective objective = SearchObjective::time;
+  std::int64_t top = 10;          // plans in the ranking
+  double memory_share = 1;        // of the device's memory that a plan may take
+  std::optional<Time> deadline;   // longer iterations do not count
+  bool brute_force = false;       // simulate whatever is legal and fits
+  bool front = false;             // find the whole Pareto front of time and memory, too
+  bool explain = false;           // simulate the neighbours of the best
+  std::int64_t threads = 0;       // 0: as many as the machine has
+  std::function<bool()> stopped;  // asked before every simulation; empty: never
+  Progress* progress = nullptr;
+};
+
+// What of a study file (or of flags) is to be searched: keys of the plan, `machine` and `plan.ranks` with a list,
+// "a,b", a range "1..64" (powers of two between, ends included) or "any" in place of a value. Throws Error for a range
+// without both ends.
+std::vector<SearchAxis> search_axes(const Config& config);
+
+// Throws Error where the study itself is wrong or the space is empty. That nothing fits is an answer
+// (SearchResult::nearest).
+SearchResult search_plans(const SearchRequest& request);
+
+// The settings that make a plan of the result out of the study: what `armilla run` takes with --set.
+std::vector<Override> settings_of(const SearchResult& result, const PlanOutcome& plan);
+
+}  // namespace armilla

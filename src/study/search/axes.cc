@@ -1,0 +1,185 @@
+#include "study/search/axes.h"
+
+#include <algorithm>
+#include <array>
+
+#include "lower/pipeline_schedule.h"
+
+namespace armilla {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+Texts texts(const std::vector<std::int64_t>& numbers) {
+  Texts result;
+  for (const std::int64_t number : numbers) result.push_back(std::to_string(number));
+  return result;
+}
+
+std::vector<std::int64_t> divisors(std::int64_t whole) {
+  std::vector<std::int64_t> small, large;
+  for (std::int64_t d = 1; d * d <= whole; ++d) {
+    if (whole % d != 0) continue;
+    small.push_back(d);
+    if (d != whole / d) large.push_back(whole / d);
+  }
+  small.insert(small.end(), large.rbegin(), large.rend());
+  return small;
+}
+
+// Those of `numbers` that are at most `most` and divide `whole`, where that is known.
+Texts fitting(std::vector<std::int64_t> numbers, std::int64_t most, std::int64_t whole = 0) {
+  std::erase_if(numbers, [&](std::int64_t n) { return n > most || (whole > 0 && whole % n != 0); });
+  return texts(numbers);
+}
+
+std::vector<std::int64_t> powers_of_two(std::int64_t most) {
+  std::vector<std::int64_t> powers;
+  for (std::int64_t p = 1; p <= most; p *= 2) powers.push_back(p);
+  return powers;
+}
+
+Texts one(const SpaceFacts&) {
+  return {"1"};
+}
+Texts no(const SpaceFacts&) {
+  return {"false"};
+}
+Texts yes(const SpaceFacts&) {
+  return {"true"};
+}
+Texts either(const SpaceFacts&) {
+  return {"false", "true"};
+}
+Texts any_degree(const SpaceFacts& facts) {
+  return texts(divisors(facts.ranks));
+}
+
+// Tensor parallelism does not leave the node: beyond it every layer would wait for the slower network.
+Texts usual_tensor(const SpaceFacts& facts) {
+  return fitting(divisors(facts.ranks), std::min(facts.node, facts.ranks), facts.model.heads);
+}
+Texts usual_pipeline(const SpaceFacts& facts) {
+  return fitting(divisors(facts.ranks), std::max<std::int64_t>(facts.model.layers, 1));
+}
+Texts usual_expert(const SpaceFacts& facts) {
+  if (facts.model.experts == 0) return {"1"};
+  return fitting(divisors(facts.ranks), facts.model.experts, facts.model.experts);
+}
+Texts any_expert(const SpaceFacts& facts) {
+  return facts.model.experts == 0 ? Texts{"1"} : fitting(divisors(facts.model.experts), facts.ranks);
+}
+Texts usual_chunks(const SpaceFacts& facts) {
+  return facts.ranks == 1 ? Texts{"1"} : fitting({1, 2, 4}, std::max<std::int64_t>(facts.model.layers, 1));
+}
+Texts any_chunks(const SpaceFacts& facts) {
+  return texts(divisors(std::max<std::int64_t>(facts.model.layers, 1)));
+}
+Texts usual_micro_batch(const SpaceFacts& facts) {
+  if (facts.batch == 0) return {};
+  return fitting(powers_of_two(8), facts.batch);
+}
+Texts any_micro_batch(const SpaceFacts& facts) {
+  return facts.batch == 0 ? Texts{"1"} : texts(divisors(facts.batch));
+}
+Texts this_schedule(const SpaceFacts& facts) {
+  return {facts.study.request.plan.schedule};
+}
+Texts any_schedule(const SpaceFacts&) {
+  Texts names;
+  for (const PipelineScheduleInfo& schedule : pipeline_schedules()) names.emplace_back(schedule.name);
+  return names;
+}
+Texts usual_zero(const SpaceFacts&) {
+  return {"0", "1"};
+}
+Texts any_zero(const SpaceFacts&) {
+  return {"0", "1", "2", "3"};
+}
+Texts usual_recompute(const SpaceFacts&) {
+  return {"none", "selective", "full"};
+}
+Texts no_offload(const SpaceFacts&) {
+  return {"none"};
+}
+Texts any_offload(const SpaceFacts&) {
+  return {"none", "optimizer", "activations", "[optimizer, activations]"};
+}
+Texts usual_order(const SpaceFacts&) {
+  return {"tensor-context-data-pipeline"};
+}
+Texts any_order(const SpaceFacts&) {
+  std::array<std::string, 4> axes = {"context", "data", "pipeline", "tensor"};
+  Texts orders;
+  do {
+    orders.push_back(axes[0] + "-" + axes[1] + "-" + axes[2] + "-" + axes[3]);
+  } while (std::next_permutation(axes.begin(), axes.end()));
+  return orders;
+}
+Texts ring_context(const SpaceFacts&) {
+  return {"ring"};
+}
+Texts any_context(const SpaceFacts&) {
+  return {"ring", "all-to-all"};
+}
+// Nothing: the model's even cut, which no value of the key stands for.
+Texts nothing(const SpaceFacts&) {
+  return {};
+}
+Texts balanced(const SpaceFacts&) {
+  return {"balanced"};
+}
+
+template <auto field>
+void copy_of_plan(const PlanRequest& from, PlanRequest& to) {
+  to.plan.*field = from.plan.*field;
+}
+template <auto field>
+void copy_of_request(const PlanRequest& from, PlanRequest& to) {
+  to.*field = from.*field;
+}
+
+constexpr std::array kAxes = {
+    PlanAxis{"tensor", usual_tensor, any_degree, copy_of_request<&PlanRequest::tensor>},
+    PlanAxis{"context", one, any_degree, copy_of_request<&PlanRequest::context>},
+    PlanAxis{"pipeline", usual_pipeline, any_degree, copy_of_request<&PlanRequest::pipeline>},
+    PlanAxis{"data", nothing, any_degree, copy_of_request<&PlanRequest::data>},
+    PlanAxis{"expert", usual_expert, any_expert, copy_of_plan<&Plan::expert>},
+    PlanAxis{"expert_tensor", nothing, any_degree, copy_of_plan<&Plan::expert_tensor>},
+    PlanAxis{"virtual_stages", usual_chunks, any_chunks, copy_of_plan<&Plan::virtual_stages>},
+    PlanAxis{"micro_batch", usual_micro_batch, any_micro_batch, copy_of_request<&PlanRequest::micro_batch>},
+    PlanAxis{"micro_batches", nothing, any_micro_batch, copy_of_request<&PlanRequest::micro_batches>},
+    PlanAxis{"schedule", this_schedule, any_schedule, copy_of_plan<&Plan::schedule>},
+    PlanAxis{"stage_blocks", nothing, balanced, copy_of_request<&PlanRequest::balance_stages>},
+    PlanAxis{"sequence_parallel", yes, either, copy_of_plan<&Plan::sequence_parallel>},
+    PlanAxis{"recompute", usual_recompute, usual_recompute, copy_of_plan<&Plan::recompute>},
+    PlanAxis{"recompute_blocks", nothing, any_chunks,
+             [](const PlanRequest& from, PlanRequest& to) {
+               to.plan.recompute = from.plan.recompute;
+               to.plan.recompute_blocks = from.plan.recompute_blocks;
+             }},
+    PlanAxis{"zero", usual_zero, any_zero, copy_of_plan<&Plan::zero_stage>},
+    PlanAxis{"offload", no_offload, any_offload,
+             [](const PlanRequest& from, PlanRequest& to) {
+               to.plan.offload_optimizer = from.plan.offload_optimizer;
+               to.plan.offload_activations = from.plan.offload_activations;
+             }},
+    PlanAxis{"overlap", yes, either, copy_of_plan<&Plan::overlap>},
+    PlanAxis{"overlap_tensor", no, either, copy_of_plan<&Plan::overlap_tensor>},
+    PlanAxis{"overlap_pipeline", yes, either, copy_of_plan<&Plan::overlap_pipeline>},
+    PlanAxis{"overlap_parameters", yes, either, copy_of_plan<&Plan::overlap_parameters>},
+    PlanAxis{"prefetch", yes, either, copy_of_plan<&Plan::prefetch>},
+    PlanAxis{"reshard", yes, either, copy_of_plan<&Plan::reshard>},
+    PlanAxis{"hybrid_shard", nothing, any_degree, copy_of_plan<&Plan::hybrid_shard>},
+    PlanAxis{"context_method", ring_context, any_context, copy_of_plan<&Plan::context_method>},
+    PlanAxis{"order", usual_order, any_order, copy_of_plan<&Plan::order>},
+};
+static_assert(kAxes[kDegreeAxes - 1].key == "pipeline");
+
+}  // namespace
+
+std::span<const PlanAxis> plan_axes() {
+  return kAxes;
+}
+
+}  // namespace armilla

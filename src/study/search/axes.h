@@ -1,0 +1,37 @@
+// What can be searched: the keys of a plan, the values that most people would try, and all that could be tried.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/model.h"
+#include "ir/study.h"
+
+namespace armilla {
+
+// What decides which values make sense.
+struct SpaceFacts {
+  const Study& study;  // with first values for whatever is searched
+  ModelFacts model;
+  std::int64_t ranks = 1;
+  std::int64_t node = 1;   // ranks of the innermost dimension
+  std::int64_t batch = 0;  // of a replica at most; 0: not known
+};
+
+struct PlanAxis {
+  std::string_view key;  // of a study file, below "plan."
+  // In the order in which they are tried, as text of a study file.
+  std::vector<std::string> (*usual)(const SpaceFacts& facts);
+  std::vector<std::string> (*any)(const SpaceFacts& facts);
+  // Takes over what the key says.
+  void (*copy)(const PlanRequest& from, PlanRequest& to);
+};
+
+// Degrees first: what they rule out needs no look at the rest.
+std::span<const PlanAxis> plan_axes();
+inline constexpr std::size_t kDegreeAxes = 3;  // tensor, context, pipeline
+
+}  // namespace armilla

@@ -1,0 +1,223 @@
+#include "study/search.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "base/error_testing.h"
+#include "base/folder_testing.h"
+#include "read/study.h"
+#include "study/run.h"
+
+namespace armilla {
+namespace {
+
+class SearchTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = path_for_test("search");
+    std::filesystem::create_directories(folder_);
+    write("gpt.yaml", "family: gpt\nlayers: 8\nhidden: 64\nheads: 4\nvocabulary: 512\nsequence: 64\n");
+    write("moe.yaml",
+          "family: mixtral\nlayers: 4\nhidden: 64\nheads: 4\nkv_heads: 2\nvocabulary: 512\nsequence: "
+          "64\nexperts: {count: 4, active: 2, feed_forward: 96}\n");
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // A search of the study in `text`, whose model is "gpt" or "moe".
+  SearchRequest request(const std::string& model, const std::string& rest) const {
+    const std::string text = "model: " + (folder_ / (model + ".yaml")).string() + "\n" + rest;
+    SearchRequest request;
+    request.axes = search_axes(Config::parse(text, "study.yaml", {}, expand_machine));
+    request.read = [text](const std::vector<Override>& settings) {
+      return read_study(Config::parse(text, "study.yaml", settings, expand_machine));
+    };
+    request.threads = 1;
+    return request;
+  }
+
+  std::filesystem::path folder_;
+
+ private:
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << "name: small\nsource: test\n" << text;
+  }
+};
+
+std::vector<std::string> texts(const std::vector<PlanOutcome>& plans) {
+  std::vector<std::string> result;
+  for (const PlanOutcome& plan : plans) {
+    std::string text;
+    for (const std::string& value : plan.values) text += value + " ";
+    result.push_back(text + std::to_string(plan.iteration.value));
+  }
+  return result;
+}
+
+void expect_sum(const SearchSpaceUse& use) {
+  EXPECT_EQ(use.refused + use.bounded + use.simulated, use.points);
+  std::int64_t refused = 0;
+  for (const auto& [reason, refusal] : use.refusals) refused += refusal.plans;
+  EXPECT_EQ(refused, use.refused);
+}
+
+constexpr const char* kSmall =
+    "machine: dgx-a100\nplan:\n  ranks: 16\n  global_batch: 32\n  zero: [0, 1, 3]\n  schedule: [1f1b, gpipe, "
+    "zb-h1]\n"
+    "  recompute: [none, full]\n  virtual_stages: [1, 2]\n";
+
+TEST_F(SearchTest, EqualsBruteForce) {
+  for (const char* const model : {"gpt", "moe"}) {
+    for (const SearchObjective objective : {SearchObjective::time, SearchObjective::throughput,
+                                            SearchObjective::cost, SearchObjective::memory}) {
+      SearchRequest search = request(model, kSmall);
+      search.objective = objective;
+      search.top = 5;
+      const SearchResult bounded = search_plans(search);
+      search.brute_force = true;
+      const SearchResult all = search_plans(search);
+      expect_sum(bounded.space);
+      expect_sum(all.space);
+      EXPECT_EQ(all.space.bounded, 0);
+      EXPECT_LT(bounded.space.simulated, all.space.simulated) << name_of(objective);
+      EXPECT_EQ(texts(bounded.ranking), texts(all.ranking)) << model << " " << name_of(objective);
+    }
+  }
+}
+
+TEST_F(SearchTest, FindsTheWholeFront) {
+  SearchRequest search = request("gpt", kSmall);
+  search.front = true;
+  search.top = 1;
+  const SearchResult bounded = search_plans(search);
+  search.brute_force = true;
+  const SearchResult all = search_plans(search);
+  EXPECT_EQ(texts(bounded.front), texts(all.front));
+  EXPECT_GT(all.front.size(), 1u);
+}
+
+TEST_F(SearchTest, AnswersTheSameWithAnyNumberOfThreads) {
+  SearchRequest search = request("gpt", kSmall);
+  const SearchResult one = search_plans(search);
+  search.threads = 3;
+  EXPECT_EQ(texts(search_plans(search).ranking), texts(one.ranking));
+}
+
+// Every plan of the space is simulated; none is faster than its bound, and each takes what `armilla run` says.
+TEST_F(SearchTest, BoundsAreBelowTimes) {
+  std::mt19937 random(7);
+  const auto one_of = [&](std::initializer_list<std::string> choices) {
+    return choices.begin()[std::uniform_int_distribution<std::size_t>(0, choices.size() - 1)(random)];
+  };
+  std::int64_t plans = 0;
+  double tightness = 0;
+  for (int round = 0; round < 12; ++round) {
+    const std::string model = one_of({"gpt", "moe"});
+    SearchRequest search = request(
+        model, "machine: " + one_of({"dgx-a100", "dgx-h100", "tpu-v4"}) + "\nnetwork: " +
+                   one_of({"analytical", "analytical:switching=store-and-forward", "analytical-unshared"}) +
+                   "\nplan:\n  ranks: " + one_of({"8", "16"}) +
+                   "\n  global_batch: 32\n  tensor: any\n  context: [1, 2]\n" +
+                   "  pipeline: [1, 2, 4]\n  schedule: any\n  micro_batch: [" + one_of({"1", "2", "1, 4"}) +
+                   "]\n  zero: [" + one_of({"0", "1", "2", "3"}) + "]\n  recompute: [" +
+                   one_of({"none", "selective", "full"}) + "]\n  sequence_parallel: [" +
+                   one_of({"true", "false"}) + "]\n  overlap_tensor: [" + one_of({"true", "false"}) +
+                   "]\n  context_method: [" + one_of({"ring", "all-to-all"}) + "]\n");
+    search.brute_force = true;
+    const SearchResult result = search_plans(search);
+    expect_sum(result.space);
+    for (const PlanOutcome& plan : result.simulated) {
+      EXPECT_LE(plan.bound, plan.iteration) << texts({plan})[0];
+      tightness += in_seconds(plan.bound) / in_seconds(plan.iteration);
+      ++plans;
+    }
+    const PlanOutcome& some = result.simulated[random() % result.simulated.size()];
+    const Run run = run_study(prepare_study(search.read(settings_of(result, some))));
+    EXPECT_EQ(run.result.iteration, some.iteration) << texts({some})[0];
+    EXPECT_EQ(run.memory.needed(), some.memory.needed()) << texts({some})[0];
+  }
+  EXPECT_GT(plans, 500);
+  EXPECT_GT(tightness / static_cast<double>(plans), 0.5);  // bounds of nothing would pass, too
+}
+
+TEST_F(SearchTest, ReadsAxes) {
+  const SearchRequest search =
+      request("gpt",
+              "machine: dgx-a100\nplan:\n  ranks: [8, 16]\n  tensor: any\n  pipeline: 1..6\n  data: 2\n"
+              "  zero: \"0,3\"\n  offload: [optimizer]\n  order: [tensor, data, context, pipeline]\n");
+  std::vector<std::string> axes;
+  for (const SearchAxis& axis : search.axes) {
+    std::string text = axis.key;
+    for (const std::string& value : axis.values) text += " " + value;
+    axes.push_back(text);
+  }
+  EXPECT_THAT(axes, testing::ElementsAre("plan.ranks 8 16", "plan.tensor any", "plan.pipeline 1 2 4 6",
+                                         "plan.zero 0 3"));
+}
+
+TEST_F(SearchTest, RefusesWhatIsNoSpace) {
+  const auto refusal = [&](const std::string& plan) {
+    return error_of([&] { search_plans(request("gpt", "machine: dgx-a100\nplan:\n  ranks: 8\n" + plan)); });
+  };
+  EXPECT_THAT(refusal("  tensor: []\n"), testing::HasSubstr("plan.tensor: the list is empty"));
+  EXPECT_THAT(refusal("  tensor: 8..2\n"), testing::HasSubstr("'8..2' is not a range"));
+  EXPECT_THAT(refusal("  tensor: 1,,2\n"), testing::HasSubstr("a value is missing between the commas"));
+  EXPECT_THAT(refusal("  tensor: [1, x]\n"), testing::HasSubstr("plan.tensor x"));
+  EXPECT_THAT(refusal("  schedule: [1f1b, zigzag]\n"), testing::HasSubstr("zigzag"));
+  EXPECT_THAT(error_of([&] { request("gpt", "machine: any\n"); }),
+              testing::HasSubstr("'any' is no value of this key"));
+}
+
+TEST_F(SearchTest, SaysWhatIsNearestWhereNothingFits) {
+  SearchRequest search = request("gpt", "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 8\n");
+  search.memory_share = 1e-6;
+  const SearchResult result = search_plans(search);
+  EXPECT_TRUE(result.ranking.empty());
+  ASSERT_TRUE(result.nearest.has_value());
+  EXPECT_GT(result.nearest->memory.needed(), Bytes(0));
+  expect_sum(result.space);
+}
+
+TEST_F(SearchTest, EndsWhenToldTo) {
+  SearchRequest search = request("gpt", kSmall);
+  search.brute_force = true;
+  int asked = 0;
+  search.stopped = [&] { return ++asked > 3; };
+  const SearchResult result = search_plans(search);
+  EXPECT_FALSE(result.complete);
+  EXPECT_EQ(result.space.simulated, 3);
+  EXPECT_EQ(result.ranking.size(), 3u);
+  expect_sum(result.space);
+}
+
+TEST_F(SearchTest, LooksAtMachinesAndRanks) {
+  const SearchResult result = search_plans(request(
+      "gpt", "machine: [dgx-a100, dgx-h100]\nplan:\n  ranks: [8, 16]\n  global_batch: 32\n  zero: 1\n"));
+  expect_sum(result.space);
+  EXPECT_EQ(result.axes[0].key, "machine");
+  EXPECT_EQ(result.axes[1].key, "plan.ranks");
+  EXPECT_EQ(result.ranking[0].plan.ranks, 16);
+  EXPECT_EQ(result.ranking[0].machine, "dgx-h100");
+}
+
+TEST_F(SearchTest, KnowsTheNeighboursOfTheBest) {
+  SearchRequest search = request(
+      "gpt",
+      "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 16\n  tensor: [1, 2]\n"
+      "  pipeline: [1, 3]\n  micro_batch: 1\n  recompute: none\n  zero: [0, 1]\n  virtual_stages: 1\n");
+  search.explain = true;
+  const SearchResult result = search_plans(search);
+  ASSERT_EQ(result.neighbours.size(), 3u);
+  EXPECT_EQ(result.neighbours[0].key, "plan.tensor");
+  EXPECT_GE(result.neighbours[0].outcome->iteration, result.ranking[0].iteration);
+  EXPECT_EQ(result.neighbours[1].value, "3");
+  EXPECT_FALSE(result.neighbours[1].outcome.has_value());
+  EXPECT_THAT(result.neighbours[1].refusal, testing::HasSubstr("8"));
+}
+
+}  // namespace
+}  // namespace armilla

@@ -1,0 +1,282 @@
+#include "study/search/space.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/units_text.h"
+#include "lower/plan.h"
+#include "read/read.h"
+#include "study/run.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::int64_t kMostPoints = std::int64_t{1} << 40;
+constexpr std::string_view kPlan = "plan.";
+
+Override setting(const std::string& key, const std::string& value) {
+  return {fmt::format("{}={}", key, value), fmt::format("{} {}", key, value)};
+}
+
+const SearchAxis* find_axis(const std::vector<SearchAxis>& axes, std::string_view key) {
+  const auto found =
+      std::find_if(axes.begin(), axes.end(), [&](const SearchAxis& axis) { return axis.key == key; });
+  return found == axes.end() ? nullptr : &*found;
+}
+
+bool is_any(const SearchAxis& axis) {
+  return axis.values.size() == 1 && axis.values.front() == "any";
+}
+
+const PlanAxis* plan_axis(std::string_view key) {
+  for (const PlanAxis& axis : plan_axes()) {
+    if (key.starts_with(kPlan) && key.substr(kPlan.size()) == axis.key) return &axis;
+  }
+  return nullptr;
+}
+
+// A value of each axis with which the study can be read, before it is known what "any" is.
+std::string first_value(const SearchAxis& axis) {
+  if (!is_any(axis)) return axis.values.front();
+  const PlanAxis* const row = plan_axis(axis.key);
+  const Study nothing;
+  const std::vector<std::string> values = row->any({nothing, {}, 1, 1, 1});
+  return values.empty() ? "1" : values.front();
+}
+
+std::int64_t largest_batch(const PlanRequest& request) {
+  if (request.batch) return *request.batch;
+  if (request.global_batch) return *request.global_batch;
+  return 0;
+}
+
+SpaceFacts facts_of(const Study& study) {
+  const Machine& machine = study.machine;
+  const std::int64_t devices = rank_count(machine);
+  const std::int64_t ranks = study.request.ranks.value_or(devices);
+  const std::int64_t node = machine.dimensions.empty() ? 1 : machine.dimensions.front().size;
+  const Model model = read_model(study.model.name, {study.model.dimensions, 1, study.model.sequence});
+  return {study, model.facts, ranks, node, largest_batch(study.request)};
+}
+
+}  // namespace
+
+std::vector<SearchAxis> search_axes(const Config& config) {
+  std::vector<SearchAxis> axes;
+  const auto look_at = [&](const std::string& key, const Config& value) {
+    SearchAxis axis{key, {}, true};
+    // Lists that are one value: the order of the axes, and what is offloaded together.
+    const bool list_is_value = key == "plan.stage_blocks" || key == "plan.offload";
+    if (value.is_list()) {
+      const std::vector<Config> items = value.items();
+      const bool names_axes = key == "plan.order" && !items.empty() && items.front().is_scalar() &&
+                              items.front().text().find('-') == std::string::npos;
+      if (list_is_value || names_axes) return;
+      for (const Config& item : items) axis.values.push_back(item.text());
+      if (items.empty()) throw Error(value.where(), "the list is empty", "give at least one value");
+      axes.push_back(std::move(axis));
+      return;
+    }
+    if (!value.is_scalar()) return;
+    const std::string text = value.text();
+    if (text == "any") {
+      if (plan_axis(key) == nullptr)
+        throw Error(value.where(), "'any' is no value of this key", "list the values, such as [64, 128]");
+      axis.values = {text};
+    } else if (const std::size_t dots = text.find(".."); dots != std::string::npos && !list_is_value) {
+      const std::int64_t from = parse_count(text.substr(0, dots), value.where());
+      const std::int64_t to = parse_count(text.substr(dots + 2), value.where());
+      if (from < 1 || to < from)
+        throw Error(value.where(), fmt::format("'{}' is not a range", text),
+                    "a range goes up from at least 1, such as 1..8");
+      for (std::int64_t n = from; n < to; n *= 2) axis.values.push_back(std::to_string(n));
+      axis.values.push_back(std::to_string(to));
+    } else if (text.find(',') != std::string::npos && !list_is_value) {
+      for (std::size_t begin = 0; begin <= text.size();) {
+        const std::size_t end = std::min(text.find(',', begin), text.size());
+        std::string item = text.substr(begin, end - begin);
+        item.erase(
+            0, item.find_first_not_of(' ') == std::string::npos ? item.size() : item.find_first_not_of(' '));
+        if (item.empty()) throw Error(value.where(), "a value is missing between the commas");
+        axis.values.push_back(std::move(item));
+        begin = end + 1;
+      }
+    } else {
+      return;
+    }
+    axes.push_back(std::move(axis));
+  };
+  if (const auto machine = config.find("machine")) look_at("machine", *machine);
+  if (const auto plan = config.find("plan"); plan && plan->is_map()) {
+    if (const auto ranks = plan->find("ranks")) look_at("plan.ranks", *ranks);
+    for (const PlanAxis& axis : plan_axes()) {
+      if (const auto value = plan->find(axis.key))
+        look_at(std::string(kPlan) + std::string(axis.key), *value);
+    }
+  }
+  return axes;
+}
+
+SearchSpace::SearchSpace(const SearchRequest& request) {
+  std::vector<const SearchAxis*> outer;
+  std::vector<Override> first;
+  for (const SearchAxis& axis : request.axes) {
+    if (plan_axis(axis.key) == nullptr) outer.push_back(&axis);
+    first.push_back(setting(axis.key, first_value(axis)));
+  }
+  outer_ = outer.size();
+  for (const SearchAxis* axis : outer) axes_.push_back(*axis);
+
+  std::vector<std::size_t> at(outer.size(), 0);
+  for (bool more = true; more;) {
+    SearchBase base;
+    std::vector<Override> settings = first;
+    for (std::size_t o = 0; o < outer.size(); ++o) {
+      base.values.push_back(outer[o]->values[at[o]]);
+      settings.push_back(setting(outer[o]->key, base.values.back()));
+    }
+    base.study = request.read(settings);
+    const SpaceFacts facts = facts_of(base.study);
+    for (const PlanAxis& row : plan_axes()) {
+      const std::string key = std::string(kPlan) + std::string(row.key);
+      const SearchAxis* const named = find_axis(request.axes, key);
+      // What the study fixes stays as it is.
+      if (named == nullptr && base.study.request.places.contains(row.key)) continue;
+      const bool fixes_batch = base.study.request.places.contains("micro_batches") ||
+                               base.study.request.places.contains("micro_batch");
+      if (named == nullptr && row.key == "micro_batch" && fixes_batch) continue;
+      if (named == nullptr && row.key == "recompute" &&
+          base.study.request.places.contains("recompute_blocks"))
+        continue;
+      // Stages that the user cut by hand are so many.
+      if (named == nullptr && row.key == "virtual_stages" && !base.study.request.plan.stage_blocks.empty())
+        continue;
+      SearchAxis axis{key, {}, named != nullptr};
+      axis.values = named == nullptr ? row.usual(facts) : is_any(*named) ? row.any(facts) : named->values;
+      if (axis.values.empty()) continue;
+      std::vector<PlanRequest> choices;
+      for (const std::string& value : axis.values) {
+        std::vector<Override> with = settings;
+        with.push_back(setting(key, value));
+        choices.push_back(request.read(with).request);
+      }
+      if (__builtin_mul_overflow(base.points, static_cast<std::int64_t>(axis.values.size()), &base.points) ||
+          base.points > kMostPoints)
+        throw Error("search", fmt::format("the space has more than {} points", with_separators(kMostPoints)),
+                    "fix some keys, or list fewer values");
+      base.choices.push_back(std::move(choices));
+      base.inner.push_back(&row);
+      base.axes.push_back(std::move(axis));
+    }
+    bases_.push_back(std::move(base));
+    more = false;
+    for (std::size_t o = outer.size(); o-- > 0 && !more;) {
+      more = ++at[o] < outer[o]->values.size();
+      if (!more) at[o] = 0;
+    }
+  }
+  // Values differ between bases where they follow from the ranks.
+  for (const SearchBase& base : bases_) {
+    for (const SearchAxis& axis : base.axes) {
+      const auto known = std::find_if(axes_.begin(), axes_.end(),
+                                      [&](const SearchAxis& other) { return other.key == axis.key; });
+      if (known == axes_.end()) {
+        axes_.push_back(axis);
+        continue;
+      }
+      for (const std::string& value : axis.values) {
+        if (std::find(known->values.begin(), known->values.end(), value) == known->values.end())
+          known->values.push_back(value);
+      }
+    }
+  }
+}
+
+std::int64_t SearchSpace::points() const {
+  std::int64_t points = 0;
+  for (const SearchBase& base : bases_) points += base.points;
+  return points;
+}
+
+void SearchSpace::for_each(std::size_t number,
+                           const std::function<void(std::int64_t, const PlanRequest&)>& visit,
+                           const std::function<void(std::int64_t)>& skip) const {
+  const SearchBase& base = bases_[number];
+  const std::int64_t ranks = base.study.request.ranks.value_or(rank_count(base.study.machine));
+  const bool grows = base.study.machine.elastic && !base.study.request.ranks;
+  std::vector<std::int64_t> below(base.inner.size() + 1, 1);
+  for (std::size_t a = base.inner.size(); a-- > 0;)
+    below[a] = below[a + 1] * static_cast<std::int64_t>(base.choices[a].size());
+  std::int64_t point = 0;
+  const std::function<void(std::size_t, const PlanRequest&)> descend = [&](std::size_t depth,
+                                                                           const PlanRequest& so_far) {
+    const std::int64_t product =
+        so_far.tensor.value_or(1) * so_far.context.value_or(1) * so_far.pipeline.value_or(1);
+    const bool degrees_are_known =
+        depth == base.inner.size() || std::none_of(base.inner.begin() + static_cast<std::ptrdiff_t>(depth),
+                                                   base.inner.end(), [](const PlanAxis* axis) {
+                                                     return axis->key == "tensor" || axis->key == "context" ||
+                                                            axis->key == "pipeline";
+                                                   });
+    if (degrees_are_known && !grows && ranks % product != 0) {
+      skip(below[depth]);
+      point += below[depth];
+      return;
+    }
+    if (depth == base.inner.size()) {
+      visit(point++, so_far);
+      return;
+    }
+    PlanRequest next = so_far;
+    for (const PlanRequest& choice : base.choices[depth]) {
+      base.inner[depth]->copy(choice, next);
+      descend(depth + 1, next);
+    }
+  };
+  descend(0, base.study.request);
+}
+
+std::size_t SearchSpace::value_index(std::size_t number, std::int64_t point, std::size_t axis) const {
+  const SearchBase& base = bases_[number];
+  for (std::size_t a = base.choices.size(); a-- > axis + 1;)
+    point /= static_cast<std::int64_t>(base.choices[a].size());
+  return static_cast<std::size_t>(point % static_cast<std::int64_t>(base.choices[axis].size()));
+}
+
+PlanRequest SearchSpace::request_of(std::size_t number, std::int64_t point) const {
+  const SearchBase& base = bases_[number];
+  PlanRequest request = base.study.request;
+  for (std::size_t a = 0; a < base.inner.size(); ++a)
+    base.inner[a]->copy(base.choices[a][value_index(number, point, a)], request);
+  return request;
+}
+
+std::int64_t SearchSpace::changed(std::size_t number, std::int64_t point, std::size_t axis,
+                                  std::size_t value) const {
+  const SearchBase& base = bases_[number];
+  std::int64_t stride = 1;
+  for (std::size_t a = base.choices.size(); a-- > axis + 1;)
+    stride *= static_cast<std::int64_t>(base.choices[a].size());
+  const auto now = static_cast<std::int64_t>(value_index(number, point, axis));
+  return point + (static_cast<std::int64_t>(value) - now) * stride;
+}
+
+std::vector<std::string> SearchSpace::values_of(std::size_t number, std::int64_t point) const {
+  const SearchBase& base = bases_[number];
+  std::vector<std::string> values = base.values;
+  for (std::size_t a = outer_; a < axes_.size(); ++a) {
+    const auto own = std::find_if(base.axes.begin(), base.axes.end(),
+                                  [&](const SearchAxis& axis) { return axis.key == axes_[a].key; });
+    if (own == base.axes.end()) {
+      values.emplace_back();
+      continue;
+    }
+    const auto axis = static_cast<std::size_t>(own - base.axes.begin());
+    values.push_back(own->values[value_index(number, point, axis)]);
+  }
+  return values;
+}
+
+}  // namespace armilla

@@ -1,0 +1,58 @@
+// The space of a search: which plans there are, one after the other.
+//
+// Axes of the plan are typed once per value and then copied from plan to plan; `machine` and `plan.ranks` change the
+// study itself, so every combination of theirs is a study of its own. Points are numbered; a number is a plan again
+// without the others. Whole blocks of points whose degrees do not divide the ranks are passed over at once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/model.h"
+#include "ir/search.h"
+#include "study/search.h"
+#include "study/search/axes.h"
+
+namespace armilla {
+
+// A combination of what changes the study itself.
+struct SearchBase {
+  Study study;                      // its request has the first value of every axis
+  std::vector<std::string> values;  // of the outer axes
+  // Per inner axis and value: a request that holds it.
+  std::vector<std::vector<PlanRequest>> choices;
+  std::vector<const PlanAxis*> inner;
+  std::vector<SearchAxis> axes;  // inner ones, with the values tried here
+  std::int64_t points = 1;
+};
+
+class SearchSpace {
+ public:
+  // Throws Error for unknown values and an empty space.
+  explicit SearchSpace(const SearchRequest& request);
+
+  const std::vector<SearchBase>& bases() const { return bases_; }
+  // Outer axes first; values of all bases.
+  const std::vector<SearchAxis>& axes() const { return axes_; }
+  std::int64_t points() const;
+
+  // Calls `visit(point, request)` for the points of a base whose degrees divide its ranks, in order, and
+  // `skip(count)` for the others.
+  void for_each(std::size_t base, const std::function<void(std::int64_t, const PlanRequest&)>& visit,
+                const std::function<void(std::int64_t)>& skip) const;
+  PlanRequest request_of(std::size_t base, std::int64_t point) const;
+  // One value for each axis.
+  std::vector<std::string> values_of(std::size_t base, std::int64_t point) const;
+  // The point with one inner axis changed.
+  std::int64_t changed(std::size_t base, std::int64_t point, std::size_t axis, std::size_t value) const;
+  std::size_t value_index(std::size_t base, std::int64_t point, std::size_t axis) const;
+
+ private:
+  std::vector<SearchBase> bases_;
+  std::vector<SearchAxis> axes_;
+  std::size_t outer_ = 0;
+};
+
+}  // namespace armilla

@@ -1,0 +1,89 @@
+#include "write/format/csv.h"
+#include "write/format/json_text.h"
+#include "write/report/run_json.h"
+#include "write/search.h"
+
+namespace armilla {
+namespace {
+
+Json outcome_json(const SearchResult& result, const PlanOutcome& plan, bool simulated) {
+  Json values = Json::object();
+  for (std::size_t axis = 0; axis < result.axes.size(); ++axis) {
+    if (!plan.values[axis].empty()) values[result.axes[axis].key] = plan.values[axis];
+  }
+  Json json = {{"values", values}, {"machine", plan.machine}, {"plan", plan_json(plan.plan)}};
+  if (simulated) {
+    json["iteration_time_s"] = seconds(plan.iteration);
+    json["samples_per_s"] = plan.samples_per_second();
+    json["compute_s"] = seconds(plan.compute);
+    json["exposed_communication_s"] = seconds(plan.exposed_communication);
+  }
+  json["least_time_s"] = seconds(plan.bound);
+  json["memory_peak_bytes"] = plan.memory.needed().value;
+  json["memory_capacity_bytes"] = plan.memory.capacity.value;
+  return json;
+}
+
+Json list(const SearchResult& result, const std::vector<PlanOutcome>& plans) {
+  Json json = Json::array();
+  for (const PlanOutcome& plan : plans) json.push_back(outcome_json(result, plan, true));
+  return json;
+}
+
+}  // namespace
+
+std::string write_search_json(const SearchResult& result, const Run* best) {
+  Json axes = Json::array();
+  for (const SearchAxis& axis : result.axes)
+    axes.push_back({{"key", axis.key}, {"values", axis.values}, {"given", axis.given}});
+  Json refusals = Json::array();
+  for (const auto& [reason, refusal] : result.space.refusals)
+    refusals.push_back({{"reason", reason}, {"plans", refusal.plans}, {"example", refusal.example}});
+  Json neighbours = Json::array();
+  for (const Neighbour& neighbour : result.neighbours) {
+    Json json = {{"key", neighbour.key}, {"value", neighbour.value}};
+    json["outcome"] = neighbour.outcome ? outcome_json(result, *neighbour.outcome, true) : Json(nullptr);
+    json["refusal"] = neighbour.outcome ? Json(nullptr) : Json(neighbour.refusal);
+    neighbours.push_back(std::move(json));
+  }
+  Json json = {{"schema", "armilla.search/1"},
+               {"objective", name_of(result.objective)},
+               {"complete", result.complete},
+               {"elapsed_s", result.elapsed_seconds},
+               {"space",
+                {{"axes", axes},
+                 {"points", result.space.points},
+                 {"refused", result.space.refused},
+                 {"bounded", result.space.bounded},
+                 {"simulated", result.space.simulated},
+                 {"refusals", refusals}}},
+               {"ranking", list(result, result.ranking)},
+               {"front", list(result, result.front)},
+               {"neighbours", neighbours},
+               {"nearest", result.nearest ? outcome_json(result, *result.nearest, false) : Json(nullptr)},
+               {"best", best ? run_json(*best) : Json(nullptr)}};
+  return to_text(json);
+}
+
+std::string write_search_csv(const SearchResult& result) {
+  std::vector<std::string_view> header = {"rank"};
+  for (const SearchAxis& axis : result.axes) header.push_back(axis.key);
+  for (const char* const name : {"data", "global_batch", "iteration_time_s", "samples_per_s", "compute_s",
+                                 "exposed_communication_s", "least_time_s", "memory_peak_bytes"})
+    header.push_back(name);
+  Csv csv(header);
+  for (std::size_t i = 0; i < result.simulated.size(); ++i) {
+    const PlanOutcome& plan = result.simulated[i];
+    csv.cell(static_cast<std::int64_t>(i + 1));
+    for (const std::string& value : plan.values) csv.cell(value);
+    csv.cell(plan.plan.data())
+        .cell(plan.plan.global_batch())
+        .cell(plan.iteration)
+        .cell(plan.samples_per_second());
+    csv.cell(plan.compute).cell(plan.exposed_communication).cell(plan.bound).cell(plan.memory.needed());
+    csv.end_record();
+  }
+  return csv.text();
+}
+
+}  // namespace armilla

@@ -1,0 +1,169 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/units_text.h"
+#include "write/search.h"
+#include "write/search/search_words.h"
+
+namespace armilla {
+namespace {
+
+constexpr double kWidth = 760, kPlotHeight = 360, kMargin = 70, kStep = 110;
+constexpr std::size_t kMostLines = 400;  // of the parallel coordinates: the best
+
+std::string xml_escaped(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    switch (c) {
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '&':
+        safe += "&amp;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      default:
+        safe += static_cast<unsigned char>(c) < ' ' ? '?' : c;
+    }
+  }
+  return safe;
+}
+
+struct Scale {
+  double least = 0, most = 1, length = 1;
+  double place(double value) const {
+    return most > least ? (value - least) / (most - least) * length : length / 2;
+  }
+};
+
+template <class Value>
+Scale scale_of(const std::vector<PlanOutcome>& plans, double length, const Value& value) {
+  Scale scale{1e300, 0, length};
+  for (const PlanOutcome& plan : plans) {
+    scale.least = std::min(scale.least, value(plan));
+    scale.most = std::max(scale.most, value(plan));
+  }
+  const double room = std::max(0.05 * (scale.most - scale.least), 1e-9 * scale.most);
+  scale.least = std::max(0.0, scale.least - room);
+  scale.most += room;
+  return scale;
+}
+
+double milliseconds(const PlanOutcome& plan) {
+  return 1e3 * in_seconds(plan.iteration);
+}
+double gibibytes(const PlanOutcome& plan) {
+  return static_cast<double>(plan.memory.needed().value) / (1 << 30);
+}
+
+// Time over memory: what is up and right is worse; the front is a line.
+std::string scatter(const SearchResult& result) {
+  const double width = kWidth - 2 * kMargin, height = kPlotHeight - kMargin;
+  const Scale x = scale_of(result.simulated, width, gibibytes),
+              y = scale_of(result.simulated, height, milliseconds);
+  std::string svg = fmt::format(
+      "<g transform=\"translate({0},20)\">\n<rect width=\"{1}\" height=\"{2}\" fill=\"none\" "
+      "stroke=\"#444\"/>\n",
+      kMargin, width, height);
+  constexpr int kTicks = 5;
+  for (int i = 0; i <= kTicks; ++i) {
+    const double share = static_cast<double>(i) / kTicks;
+    svg += fmt::format(
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:.4g}</text><text x=\"-6\" y=\"{:.1f}\" "
+        "text-anchor=\"end\">{:.4g}</text>\n",
+        share * width, height + 16, x.least + share * (x.most - x.least), height - share * height + 4,
+        y.least + share * (y.most - y.least));
+  }
+  svg += fmt::format(
+      "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">memory of the fullest rank, GiB</text>\n"
+      "<text transform=\"translate(-52,{:.1f}) rotate(-90)\" text-anchor=\"middle\">iteration, ms</text>\n",
+      width / 2, height + 34, height / 2);
+  std::string front;
+  for (const PlanOutcome& plan : result.front)
+    front += fmt::format("{}{:.1f},{:.1f}", front.empty() ? "" : " ", x.place(gibibytes(plan)),
+                         height - y.place(milliseconds(plan)));
+  svg += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"#d55e00\"/>\n", front);
+  for (std::size_t i = result.simulated.size(); i-- > 0;) {
+    const PlanOutcome& plan = result.simulated[i];
+    svg += fmt::format(
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\" fill-opacity=\"0.6\"><title>{}: {}, "
+        "{}</title></circle>\n",
+        x.place(gibibytes(plan)), height - y.place(milliseconds(plan)), i == 0 ? 5 : 3,
+        i == 0 ? "#d55e00" : "#0072b2", xml_escaped(plan_text(result, plan)), to_text(plan.iteration),
+        to_text(plan.memory.needed()));
+  }
+  return svg + "</g>\n";
+}
+
+// One vertical line per axis that has a choice, and one for the time; a plan is a line across them.
+std::string parallel_coordinates(const SearchResult& result, double& width) {
+  std::vector<std::size_t> axes;
+  for (std::size_t axis = 0; axis < result.axes.size(); ++axis) {
+    if (result.axes[axis].values.size() > 1) axes.push_back(axis);
+  }
+  const double height = kPlotHeight - kMargin;
+  width = std::max(kWidth, 2 * kMargin + static_cast<double>(axes.size()) * kStep);
+  const Scale time = scale_of(result.simulated, height, milliseconds);
+  std::string svg = fmt::format("<g transform=\"translate({},{})\">\n", kMargin, kPlotHeight + 50);
+  const auto at = [&](std::size_t position) { return static_cast<double>(position) * kStep; };
+  const auto place = [&](const PlanOutcome& plan, std::size_t axis) {
+    const std::vector<std::string>& values = result.axes[axis].values;
+    const auto found = std::find(values.begin(), values.end(), plan.values[axis]) - values.begin();
+    return height - static_cast<double>(found) / static_cast<double>(values.size() - 1) * height;
+  };
+  for (std::size_t i = std::min(result.simulated.size(), kMostLines); i-- > 0;) {
+    const PlanOutcome& plan = result.simulated[i];
+    std::string points;
+    for (std::size_t p = 0; p < axes.size(); ++p)
+      points += fmt::format("{:.1f},{:.1f} ", at(p), place(plan, axes[p]));
+    points += fmt::format("{:.1f},{:.1f}", at(axes.size()), height - time.place(milliseconds(plan)));
+    svg += fmt::format(
+        "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" stroke-opacity=\"{}\"/>\n",
+        points, i == 0 ? "#d55e00" : "#0072b2", i == 0 ? 2.5 : 1, i == 0 ? 1.0 : 0.25);
+  }
+  for (std::size_t p = 0; p <= axes.size(); ++p) {
+    const bool is_time = p == axes.size();
+    svg += fmt::format(
+        "<line x1=\"{0:.1f}\" y1=\"0\" x2=\"{0:.1f}\" y2=\"{1}\" stroke=\"#444\"/><text x=\"{0:.1f}\" "
+        "y=\"-10\" text-anchor=\"middle\" font-weight=\"bold\">{2}</text>\n",
+        at(p), height,
+        is_time ? std::string("iteration, ms") : xml_escaped(short_key(result.axes[axes[p]].key)));
+    if (is_time) {
+      svg += fmt::format(
+          "<text x=\"{0:.1f}\" y=\"{1}\">{2:.4g}</text><text x=\"{0:.1f}\" y=\"10\">{3:.4g}</text>\n",
+          at(p) + 4, height, time.least, time.most);
+      continue;
+    }
+    const std::vector<std::string>& values = result.axes[axes[p]].values;
+    for (std::size_t v = 0; v < values.size(); ++v) {
+      svg +=
+          fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", at(p) + 4,
+                      height - static_cast<double>(v) / static_cast<double>(values.size() - 1) * height + 4,
+                      xml_escaped(values[v]));
+    }
+  }
+  return svg + "</g>\n";
+}
+
+}  // namespace
+
+std::string write_search_svg(const SearchResult& result) {
+  std::string plots = "<text x=\"20\" y=\"40\">no plan was simulated</text>\n";
+  double width = kWidth;
+  if (!result.simulated.empty()) plots = scatter(result) + parallel_coordinates(result, width);
+  return fmt::format(
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
+             "font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" "
+             "fill=\"white\"/>\n",
+             width, 2 * kPlotHeight + 60) +
+         plots + "</svg>\n";
+}
+
+}  // namespace armilla

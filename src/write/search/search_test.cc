@@ -1,0 +1,103 @@
+#include "write/search.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "write/report/documented_keys_testing.h"
+#include "write/report/example_run_testing.h"
+
+namespace armilla {
+namespace {
+
+PlanOutcome outcome(std::int64_t tensor, Time iteration, Bytes memory) {
+  PlanOutcome plan;
+  plan.values = {std::to_string(tensor), "1f1b"};
+  plan.plan.ranks = 8;
+  plan.plan.tensor = tensor;
+  plan.plan.batch = tensor;
+  plan.machine = "dgx-a100";
+  plan.iteration = iteration;
+  plan.bound = nanoseconds(1);
+  plan.compute = Time(iteration.value / 2);
+  plan.exposed_communication = Time(iteration.value / 4);
+  plan.memory.weights = memory;
+  plan.memory.capacity = Bytes(100);
+  return plan;
+}
+
+SearchResult example() {
+  SearchResult result;
+  result.axes = {{"plan.tensor", {"1", "2", "4"}, true}, {"plan.schedule", {"1f1b"}, false}};
+  result.simulated = {outcome(2, nanoseconds(1000), Bytes(60)), outcome(1, nanoseconds(1500), Bytes(50))};
+  result.ranking = result.front = result.simulated;
+  result.space.points = 3;
+  result.space.simulated = 2;
+  result.space.refused = 1;
+  result.space.refusals["memory"] = {1, "needs 200 B, of 100 B"};
+  result.neighbours = {{"plan.tensor", "1", result.simulated[1]},
+                       {"plan.tensor", "4", {}, "does not divide <heads>"}};
+  return result;
+}
+
+TEST(WriteSearch, RanksPlansAndSaysWhatBecameOfTheOthers) {
+  const std::string text = write_search_text(example(), false);
+  EXPECT_THAT(text, testing::HasSubstr(
+                        "Best plan: tp 2\n  1.000 us for an iteration of 8 samples, 60 B of memory\n"));
+  EXPECT_THAT(text, testing::HasSubstr("+50.0 %"));
+  EXPECT_THAT(
+      text, testing::HasSubstr("3 plans: 1 refused, 0 proven slower without being simulated, 2 simulated\n"));
+  EXPECT_THAT(text, testing::HasSubstr("refused: does not fit (1, such as: needs 200 B, of 100 B)\n"));
+  EXPECT_THAT(text, testing::HasSubstr("tp 4     refused"));
+}
+
+TEST(WriteSearch, SaysWhatIsNearestWhereNothingFits) {
+  SearchResult result = example();
+  result.ranking.clear();
+  result.simulated.clear();
+  result.front.clear();
+  result.nearest = outcome(4, Time(0), Bytes(200));
+  EXPECT_THAT(write_search_text(result, false),
+              testing::HasSubstr("No plan fits. The nearest needs 200 B of the device's 100 B: tp 4\n"));
+  EXPECT_EQ(Json::parse(write_search_json(result, nullptr))["best"], nullptr);
+  EXPECT_THAT(write_search_svg(result), testing::HasSubstr("no plan was simulated"));
+}
+
+TEST(WriteSearch, EveryKeyIsDocumented) {
+  SearchResult result = example();
+  result.nearest = outcome(4, Time(0), Bytes(200));
+  const Run run = example_run();
+  Json document = Json::parse(write_search_json(result, &run));
+  EXPECT_EQ(document["best"], run_json(run));
+  // Pages of their own describe these.
+  document.erase("best");
+  for (const char* const list : {"ranking", "front"}) {
+    for (Json& plan : document[list]) plan["plan"] = plan["values"] = nullptr;
+  }
+  document["nearest"]["plan"] = document["nearest"]["values"] = nullptr;
+  document["neighbours"][0]["outcome"]["plan"] = document["neighbours"][0]["outcome"]["values"] = nullptr;
+  std::set<std::string> emitted = keys_of(document);
+  emitted.insert("best");
+  EXPECT_EQ(emitted, documented_keys("docs/formats/search_json.md"));
+}
+
+TEST(WriteSearch, TableOfAllPlans) {
+  EXPECT_EQ(write_search_csv(example()),
+            "rank,plan.tensor,plan.schedule,data,global_batch,iteration_time_s,samples_per_s,compute_s,"
+            "exposed_communication_s,least_time_s,memory_peak_bytes\n"
+            "1,2,1f1b,4,8,0.000001,8000000,0.0000005,0.00000025,0.000000001,60\n"
+            "2,1,1f1b,8,8,0.0000015,5333333.333333333,0.00000075,0.000000375,0.000000001,50\n");
+}
+
+TEST(WriteSearch, PlotIsWellFormed) {
+  SearchResult result = example();
+  result.axes[1].values = {"1f1b", "<b>"};
+  const std::string svg = write_search_svg(result);
+  EXPECT_THAT(svg, testing::StartsWith("<svg "));
+  EXPECT_THAT(svg, testing::HasSubstr("&lt;b&gt;"));
+  EXPECT_EQ(svg.find("<b>"), std::string::npos);
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_EQ(std::count(svg.begin(), svg.end(), '<'), std::count(svg.begin(), svg.end(), '>'));
+}
+
+}  // namespace
+}  // namespace armilla

@@ -1,0 +1,148 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/units_text.h"
+#include "write/search.h"
+#include "write/search/search_words.h"
+
+namespace armilla {
+namespace {
+
+std::string count_of(std::int64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", with_separators(count), count == 1 ? one : many);
+}
+
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", 100 * share);
+}
+
+double share_of(Time part, Time whole) {
+  return whole > Time(0) ? in_seconds(part) / in_seconds(whole) : 0;
+}
+
+std::string space_text(const SearchResult& result, const TextStyle& style) {
+  std::string text;
+  for (const SearchAxis& axis : result.axes) {
+    if (axis.values.size() < 2 && !axis.given) continue;
+    std::string values;
+    for (const std::string& value : axis.values) values += (values.empty() ? "" : ", ") + value;
+    text += wrap(values, fmt::format("  {}: ", short_key(axis.key)), style.width);
+  }
+  return text;
+}
+
+std::string use_text(const SearchResult& result, const TextStyle& style) {
+  const SearchSpaceUse& use = result.space;
+  std::string text =
+      wrap(fmt::format("{}: {} refused, {} proven slower without being simulated, {} simulated",
+                       count_of(use.points, "plan", "plans"), with_separators(use.refused),
+                       with_separators(use.bounded), with_separators(use.simulated)),
+           "", style.width);
+  std::vector<std::pair<std::string, Refusal>> refusals(use.refusals.begin(), use.refusals.end());
+  std::stable_sort(refusals.begin(), refusals.end(),
+                   [](const auto& a, const auto& b) { return a.second.plans > b.second.plans; });
+  for (const auto& [reason, refusal] : refusals) {
+    text += wrap(fmt::format("{} ({}, such as: {})", reason_text(reason), with_separators(refusal.plans),
+                             refusal.example),
+                 "  refused: ", style.width);
+  }
+  return text;
+}
+
+std::string ranking_text(const SearchResult& result, const TextStyle& style) {
+  std::vector<std::size_t> shown;  // axes in which plans of the ranking differ, and those that the user named
+  for (std::size_t axis = 0; axis < result.axes.size(); ++axis) {
+    const bool differs = std::any_of(
+        result.ranking.begin(), result.ranking.end(),
+        [&](const PlanOutcome& plan) { return plan.values[axis] != result.ranking.front().values[axis]; });
+    if (differs || result.axes[axis].given || axis_degree(result.axes[axis].key)) shown.push_back(axis);
+  }
+  TextTable table{{{""}}, {}};
+  for (const std::size_t axis : shown) table.columns.push_back({short_key(result.axes[axis].key)});
+  for (const char* const name : {"dp", "iteration", "samples/s", "memory", "computing", "exposed"})
+    table.columns.push_back({name});
+  const Time best = result.ranking.front().iteration;
+  table.columns.push_back({"over best"});
+  for (std::size_t i = 0; i < result.ranking.size(); ++i) {
+    const PlanOutcome& plan = result.ranking[i];
+    std::vector<std::string> row = {std::to_string(i + 1)};
+    for (const std::size_t axis : shown) row.push_back(plan.values[axis].empty() ? "-" : plan.values[axis]);
+    row.push_back(std::to_string(plan.plan.data()));
+    row.push_back(to_text(plan.iteration));
+    row.push_back(fmt::format("{:.4g}", plan.samples_per_second()));
+    row.push_back(to_text(plan.memory.needed()));
+    row.push_back(percent(share_of(plan.compute, plan.iteration)));
+    row.push_back(percent(share_of(plan.exposed_communication, plan.iteration)));
+    row.push_back(
+        i == 0 ? "" : fmt::format("{:+.1f} %", 100 * (in_seconds(plan.iteration) / in_seconds(best) - 1)));
+    table.rows.push_back(std::move(row));
+  }
+  return to_text(table, 0, style);
+}
+
+// What each knob is worth: the nearest that another of its values comes to the best.
+std::string neighbours_text(const SearchResult& result, const TextStyle& style) {
+  if (result.neighbours.empty()) return {};
+  const PlanOutcome& best = result.ranking.front();
+  TextTable table{{{"instead", false, 44},
+                   {"iteration"},
+                   {"over best"},
+                   {"computing"},
+                   {"exposed"},
+                   {"idle"},
+                   {"memory"}},
+                  {}};
+  const auto signed_time = [](Time a, Time b) {
+    return (a < b ? "-" : "+") + to_text(a < b ? b - a : a - b);
+  };
+  const auto idle = [](const PlanOutcome& plan) {
+    return plan.iteration - plan.compute - plan.exposed_communication;
+  };
+  for (const Neighbour& neighbour : result.neighbours) {
+    const std::string name = fmt::format("{} {}", short_key(neighbour.key), neighbour.value);
+    if (!neighbour.outcome) {
+      table.rows.push_back({name, "refused", "", "", "", "", ""});
+      continue;
+    }
+    const PlanOutcome& other = *neighbour.outcome;
+    table.rows.push_back(
+        {name, to_text(other.iteration),
+         fmt::format("{:+.1f} %", 100 * (in_seconds(other.iteration) / in_seconds(best.iteration) - 1)),
+         signed_time(other.compute, best.compute),
+         signed_time(other.exposed_communication, best.exposed_communication),
+         signed_time(idle(other), idle(best)),
+         other.memory.fits() ? to_text(other.memory.needed())
+                             : to_text(other.memory.needed()) + ", does not fit"});
+  }
+  return "\nThe best plan with one thing changed:\n" + to_text(table, 0, style);
+}
+
+}  // namespace
+
+std::string write_search_text(const SearchResult& result, const TextStyle& style) {
+  std::string text;
+  const std::string use = space_text(result, style) + use_text(result, style);
+  if (result.ranking.empty()) {
+    text = "No plan can be run.\n";
+    if (result.nearest) {
+      const PlanOutcome& plan = *result.nearest;
+      text = wrap(
+          fmt::format("No plan fits. The nearest needs {} of the device's {}: {}",
+                      to_text(plan.memory.needed()), to_text(plan.memory.capacity), plan_text(result, plan)),
+          "", style.width);
+    }
+    return text + use;
+  }
+  const PlanOutcome& best = result.ranking.front();
+  text = paint(fmt::format("{}{}",
+                           result.complete ? "Best plan: " : "Best plan so far: ", plan_text(result, best)),
+               Ink::bold, style.colour) +
+         "\n";
+  text += fmt::format("  {} for an iteration of {}, {} of memory\n\n", to_text(best.iteration),
+                      count_of(best.plan.global_batch(), "sample", "samples"), to_text(best.memory.needed()));
+  text += ranking_text(result, style) + neighbours_text(result, style) + "\n" + use;
+  return text;
+}
+
+}  // namespace armilla

@@ -1,0 +1,20 @@
+// How reports of a search call plans, keys and reasons.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "ir/search.h"
+
+namespace armilla {
+
+// "tp" for "plan.tensor"; keys without a short name lose "plan.".
+std::string short_key(std::string_view key);
+// Whether it is a degree of parallelism, which every table shows.
+bool axis_degree(std::string_view key);
+// "tp 8, pp 4, dp 2, micro-batch 1, ...": what is not the only choice or was named by the user.
+std::string plan_text(const SearchResult& result, const PlanOutcome& plan);
+// Of a key of SearchSpaceUse::refusals.
+std::string reason_text(const std::string& reason);
+
+}  // namespace armilla
