@@ -226,7 +226,8 @@ void AstraEngine::report_phase(std::uint32_t id) {
   const AstraStream& stream = streams_[id];
   const AstraChunk& chunk = *stream.chunk;
   const AstraPhase& phase = chunk.phases[stream.phase];
-  ChunkPhase report;
+  ChunkInterval report;
+  report.node = instances_[chunk.instance].issues[id - chunk.first_stream].node;
   report.chunk = chunk.number;
   report.dimension = phase.dimension == kFlatPhase
                          ? static_cast<std::uint32_t>(planner_.logical_sizes().size())
@@ -238,8 +239,7 @@ void AstraEngine::report_phase(std::uint32_t id) {
   report.message_time = messages_[id].time;
   report.messages = messages_[id].count;
   messages_[id] = {};
-  client_.chunk_finished(stream.rank, instances_[chunk.instance].issues[id - chunk.first_stream].node,
-                         report);
+  client_.chunk_finished(stream.rank, report);
 }
 
 void AstraEngine::proceed(std::uint32_t id) {
