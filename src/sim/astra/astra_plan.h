@@ -66,7 +66,6 @@ class AstraPlanner {
 
   const std::vector<std::int64_t>& logical_sizes() const { return sizes_; }
   const std::vector<std::int64_t>& logical_strides() const { return strides_; }
-  std::int32_t queues_per_level() const { return static_cast<std::int32_t>(system_.queues_per_dimension); }
 
   struct ChunkSizes {
     std::int64_t total, chunk;
