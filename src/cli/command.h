@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/progress.h"
 #include "write/text_table.h"
 
 namespace CLI {
@@ -17,8 +18,6 @@ class App;
 
 namespace armilla {
 
-class Progress;
-
 // What a command may talk to.
 struct Session {
   std::ostream& out;
@@ -26,7 +25,7 @@ struct Session {
   bool colour = false;               // `out` is a terminal that wants colours
   bool progress = false;             // `err` is a terminal
   std::size_t width = kReportWidth;  // of `out`
-  Progress* meter = nullptr;         // for what takes long, where `err` is a terminal
+  Progress* meter = &no_progress();  // told how far what takes long is; shown where `err` is a terminal
 
   TextStyle style() const { return {colour, width}; }
 };

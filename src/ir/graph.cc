@@ -121,8 +121,7 @@ struct IssuedCalls {
 
 std::vector<IssuedCalls> issued_calls(const Graph& graph) {
   std::vector<IssuedCalls> all;
-  for (const Program& program : graph.programs) {
-    Issued issued = issued_by(program);
+  for (Issued& issued : issued_by(graph)) {
     IssuedCalls& own = all.emplace_back();
     own.items = std::move(issued.items);
     own.calls.resize(graph.families.size());

@@ -35,4 +35,10 @@ Issued issued_by(const Program& program) {
   return issued;
 }
 
+std::vector<Issued> issued_by(const Graph& graph) {
+  std::vector<Issued> all;
+  for (const Program& program : graph.programs) all.push_back(issued_by(program));
+  return all;
+}
+
 }  // namespace armilla

@@ -25,5 +25,7 @@ struct Issued {
   std::vector<std::uint32_t> calls;  // into Graph::collectives, of every collective node in order
 };
 Issued issued_by(const Program& program);
+// By every program.
+std::vector<Issued> issued_by(const Graph& graph);
 
 }  // namespace armilla

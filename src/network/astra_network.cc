@@ -33,13 +33,13 @@ double effective_links(const StreamDimension& dimension) {
 // What both kinds share: the dimensions, and what crossed them.
 class AstraNetwork : public Network {
  public:
-  explicit AstraNetwork(const NetworkSetup& setup)
+  AstraNetwork(Semantics semantics, const NetworkSetup& setup)
       : queue_(setup.queue),
-        semantics_(setup.system->semantics),
+        semantics_(semantics),
         topology_(setup.machine),
         copies_(setup.stands_for.empty() ? 1 : topology_.ranks()),
-        sent_by_first_rank_(setup.system->dimensions.size()) {
-    for (const StreamDimension& dimension : setup.system->dimensions) {
+        sent_by_first_rank_(setup.stream_dimensions.size()) {
+    for (const StreamDimension& dimension : setup.stream_dimensions) {
       Level& level = levels_.emplace_back(Level{dimension});
       level.bytes_per_ns = dimension.bandwidth * kBytesPerGigabyte / 1e9;
       if (semantics_ == Semantics::astra1) level.bytes_per_ns *= effective_links(dimension);
@@ -165,7 +165,8 @@ class AstraUnaware final : public AstraNetwork {
 // again, in that order.
 class AstraAware final : public AstraNetwork, public EventHandler {
  public:
-  explicit AstraAware(const NetworkSetup& setup) : AstraNetwork(setup), target_(queue_.add_handler(*this)) {
+  explicit AstraAware(const NetworkSetup& setup)
+      : AstraNetwork(Semantics::astra2_aware, setup), target_(queue_.add_handler(*this)) {
     for (std::uint32_t d = 0; d < topology_.dimensions(); ++d) {
       first_link_.push_back(static_cast<std::uint32_t>(links_.size()));
       links_.resize(links_.size() +
@@ -274,11 +275,15 @@ class AstraAware final : public AstraNetwork, public EventHandler {
 
 }  // namespace
 
-std::unique_ptr<Network> make_astra_unaware(const NetworkSetup& setup, const ParameterValues&) {
-  return std::make_unique<AstraUnaware>(setup);
+std::unique_ptr<Network> make_astra1(const NetworkSetup& setup, const ParameterValues&) {
+  return std::make_unique<AstraUnaware>(Semantics::astra1, setup);
 }
 
-std::unique_ptr<Network> make_astra_aware(const NetworkSetup& setup, const ParameterValues&) {
+std::unique_ptr<Network> make_astra2_unaware(const NetworkSetup& setup, const ParameterValues&) {
+  return std::make_unique<AstraUnaware>(Semantics::astra2_unaware, setup);
+}
+
+std::unique_ptr<Network> make_astra2_aware(const NetworkSetup& setup, const ParameterValues&) {
   return std::make_unique<AstraAware>(setup);
 }
 

@@ -18,9 +18,10 @@
 
 namespace armilla {
 
-// 1.0's or 2.x's, as `setup.system` says.
-std::unique_ptr<Network> make_astra_unaware(const NetworkSetup& setup, const ParameterValues& values);
-std::unique_ptr<Network> make_astra_aware(const NetworkSetup& setup, const ParameterValues& values);
+// All of `setup.stream_dimensions`.
+std::unique_ptr<Network> make_astra1(const NetworkSetup& setup, const ParameterValues& values);
+std::unique_ptr<Network> make_astra2_unaware(const NetworkSetup& setup, const ParameterValues& values);
+std::unique_ptr<Network> make_astra2_aware(const NetworkSetup& setup, const ParameterValues& values);
 
 // Of all of a rank's links in a dimension, as 1.0's Themis counts them, in GB/s.
 double astra1_bandwidth(const StreamDimension& dimension);

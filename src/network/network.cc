@@ -34,17 +34,17 @@ constexpr std::array kNetworks = {
                 "ASTRA-sim 1.0's: a time of its own for every message, truncated after every term",
                 {},
                 {.independent_delays = true},
-                make_astra_unaware},
+                make_astra1},
     NetworkInfo{"astra2-unaware",
                 "ASTRA-sim 2's congestion-unaware backend, truncated to nanoseconds",
                 {},
                 {.independent_delays = true},
-                make_astra_unaware},
+                make_astra2_unaware},
     NetworkInfo{"astra2-aware",
                 "ASTRA-sim 2's congestion-aware backend: whole messages stored and forwarded",
                 {},
                 {},
-                make_astra_aware},
+                make_astra2_aware},
 };
 constexpr std::size_t kNativeNetworks = 2;
 
@@ -54,9 +54,8 @@ std::span<const NetworkInfo> networks() {
   return std::span(kNetworks).first(kNativeNetworks);
 }
 
-const NetworkInfo& network_of(Semantics semantics) {
-  return *std::find_if(kNetworks.begin() + kNativeNetworks, kNetworks.end(),
-                       [&](const NetworkInfo& info) { return info.name == name_of(semantics); });
+NetworkPromises promises_of(const ComponentChoice& network) {
+  return find_component<NetworkInfo>("network", networks(), network.name, network.where).promises;
 }
 
 std::unique_ptr<Network> make_network(const ComponentChoice& choice, const NetworkSetup& setup) {
@@ -64,8 +63,8 @@ std::unique_ptr<Network> make_network(const ComponentChoice& choice, const Netwo
   return info.make(setup, ParameterValues(info.name, info.parameters, choice.parameters));
 }
 
-std::unique_ptr<Network> make_astra_network(const NetworkSetup& setup) {
-  const NetworkInfo& info = network_of(setup.system->semantics);
+std::unique_ptr<Network> make_astra_network(Semantics semantics, const NetworkSetup& setup) {
+  const NetworkInfo& info = *std::ranges::find(kNetworks, name_of(semantics), &NetworkInfo::name);
   return info.make(setup, ParameterValues(info.name, info.parameters, {}));
 }
 

@@ -70,7 +70,8 @@ struct NetworkSetup {
   // Per rank, the one whose links stand for its own (sim/fold/rank_classes.h); empty: every rank for itself.
   std::span<const std::int32_t> stands_for = {};
   std::span<const SlowLinks> slow_links = {};
-  const SystemLayer* system = nullptr;  // the machine in ASTRA-sim's own numbers, for its networks
+  // The machine in ASTRA-sim's own numbers, for its networks.
+  std::span<const StreamDimension> stream_dimensions = {};
 };
 
 class Network {
@@ -98,12 +99,12 @@ struct NetworkInfo {
 };
 // Those that a native study may choose from.
 std::span<const NetworkInfo> networks();
-// ASTRA-sim's: what a semantics profile runs on.
-const NetworkInfo& network_of(Semantics semantics);
+// Of a native network. Throws Error for an unknown one.
+NetworkPromises promises_of(const ComponentChoice& network);
 
 // Throws Error for an unknown network, unknown parameters or bad values.
 std::unique_ptr<Network> make_network(const ComponentChoice& choice, const NetworkSetup& setup);
-// That of the semantics of `setup.system`.
-std::unique_ptr<Network> make_astra_network(const NetworkSetup& setup);
+// What the profile runs on.
+std::unique_ptr<Network> make_astra_network(Semantics semantics, const NetworkSetup& setup);
 
 }  // namespace armilla

@@ -34,6 +34,17 @@ struct CollectivePlan {
   std::vector<std::int32_t> root;  // its position in every dimension of a grid
 };
 
+// Of a member `rank` of a group in a phase: whether it takes part; its position in the phase's line of ranks; and
+// who stands at another position of that line.
+bool takes_part(const CollectivePlan& plan, const PlannedPhase& phase, const GroupLayout& layout,
+                std::int32_t rank);
+std::int32_t position_in(const PlannedPhase& phase, const GroupLayout& layout, std::int32_t rank);
+inline std::int32_t rank_at(const PlannedPhase& phase, const GroupLayout& layout, std::int32_t rank,
+                            std::int32_t here, std::int32_t there) {
+  return phase.dimension == kAllDimensions ? layout.ranks[static_cast<std::size_t>(there)]
+                                           : layout.member(rank, phase.dimension, here, there);
+}
+
 // What of a group's layout decides its plans: the sizes of a grid in the machine's dimensions, or only how
 // many ranks there are.
 struct GroupShape {

@@ -15,13 +15,12 @@
 #include <span>
 #include <vector>
 
+#include "base/progress.h"
 #include "cost/cost.h"
 #include "ir/formats/system_layer.h"
 #include "ir/study.h"
 
 namespace armilla {
-
-class Progress;
 
 struct SimulationOptions {
   bool fold = true;
@@ -32,7 +31,7 @@ struct SimulationOptions {
   RemoteMemory remote_memory{};  // where the native machine has any
   std::vector<std::int32_t> record_ranks{};  // whose intervals to keep, besides the first of every program
   TimeWindow window{};                       // in which busy times of ranks are added up
-  Progress* progress = nullptr;              // told how far the run is; null: nobody waits
+  Progress* progress = &no_progress();       // told how far the run is
 };
 
 // The machine of `study` must have as many devices as `graph` has ranks. `costs`: of the machine's usual

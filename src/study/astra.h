@@ -75,6 +75,6 @@ struct ScaleSimAnswer {
 
 // Equal layers are simulated once; `meter` is told the share of
 // the multiply-accumulates that is done. Throws Error.
-ScaleSimAnswer run_scalesim(const ScaleSimRequest& request, Progress* meter = nullptr);
+ScaleSimAnswer run_scalesim(const ScaleSimRequest& request, Progress& meter = no_progress());
 
 }  // namespace armilla

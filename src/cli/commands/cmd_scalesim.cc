@@ -34,7 +34,7 @@ class ScaleSimCommand final : public Command {
     request_.products = parse_choice(input_, kInputs, "-i") == 1;
     if (path_ == "-") throw Error("-p -", "is standard output, no folder", "a folder of that name is ./-");
     const bool traces = parse_choice(save_, kSaveTraces, "-s") == 1;
-    ScaleSimAnswer answer = run_scalesim(request_, session.meter);
+    ScaleSimAnswer answer = run_scalesim(request_, *session.meter);
     if (traces) answer.notes.push_back("-s Y: traces of every access are not written");
     if (!path_.empty()) {
       const std::string folder = (std::filesystem::path(path_) / answer.run.config.run_name).string();

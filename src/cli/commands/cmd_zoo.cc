@@ -84,14 +84,12 @@ class ZooCommand final : public Command {
   }
 
   void fetch(const Session& session) {
-    if (Progress* const meter = session.meter) {
-      meter->begin("fetching " + name_);
-      options_.progress = [meter](const FetchProgress& progress) {
-        if (progress.total > Bytes(0))
-          meter->update(static_cast<double>(progress.received.value) /
-                        static_cast<double>(progress.total.value));
-      };
-    }
+    session.meter->begin("fetching " + name_);
+    options_.progress = [meter = session.meter](const FetchProgress& progress) {
+      if (progress.total > Bytes(0))
+        meter->update(static_cast<double>(progress.received.value) /
+                      static_cast<double>(progress.total.value));
+    };
     const FetchedModel model = fetch_model(name_, options_);
     session.out << fmt::format("{} {}\n", model.was_there ? "already there:" : "fetched", model.path);
     if (model.resumed_from > Bytes(0))

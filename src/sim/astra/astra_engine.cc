@@ -1,9 +1,6 @@
 #include "sim/astra/astra_engine.h"
 
 #include <algorithm>
-#include <bit>
-
-#include "sim/astra/astra_tree.h"
 
 namespace armilla {
 
@@ -74,14 +71,15 @@ void AstraEngine::make_chunk(std::uint32_t instance_id, std::vector<AstraPhase> 
   chunk.member_of = folded.member_of.data();
   chunk.number = instance.chunks;
   chunk.members = chunk.members_left = members;
-  for (const AstraPhase& phase : phases) chunk.slots = std::max(chunk.slots, phase.slots);
-  mail_.open(chunk);
-  if (system_.queues_per_dimension > 1) chunk.queues.resize(members * phases.size());
   if (phases.front().method == AstraMethod::custom) {
     const CollectiveCall& call = context_.graph.collectives[instance.call];
     chunk.custom =
         custom_.open(context_.graph.custom[static_cast<std::size_t>(call.custom)], ranks, call.bytes);
+  } else {
+    for (const AstraPhase& phase : phases) chunk.slots = std::max(chunk.slots, phase.schedule->slots);
   }
+  mail_.open(chunk);
+  if (system_.queues_per_dimension > 1) chunk.queues.resize(members * phases.size());
   chunk.phases = std::move(phases);
   const auto block = std::find_if(free_streams_.begin(), free_streams_.end(),
                                   [&](const auto& free) { return free.second == members; });
@@ -131,11 +129,9 @@ void AstraEngine::enter_phase(std::uint32_t id) {
   stream.current = &phase;
   stream.state = StreamState::waiting;
   stream.ready = context_.queue.now();
-  stream.stage = 0;
-  stream.toggle = false;
-  stream.inserted = stream.sent = stream.received = stream.free = 0;
-  stream.without_latency = stream.with_latency = 0;
-  stream.step = 0;
+  stream.step = stream.crossing = 0;
+  stream.step_times = stream.crossing_times = 0;
+  stream.crossed = stream.received = stream.unanswered = 0;
   if (chunk.queues.empty()) {
     stream.queue = static_cast<std::uint32_t>(phase.queue_level);
     stream.reversed = phase.share == QueueShare::second;
@@ -189,22 +185,13 @@ void AstraEngine::begin(std::uint32_t id) {
   stream.state = StreamState::running;
   mail_.begin(id);
   const AstraPhase& phase = chunk.phases[stream.phase];
-  switch (phase.method) {
-    case AstraMethod::ring:
-    case AstraMethod::direct:
-    case AstraMethod::halving_doubling:
-      for (std::int32_t i = 0; i < phase.parallel; ++i) insert_packet(id);
-      return;
-    case AstraMethod::double_binary_tree:
-      tree_begins(id);
-      return;
-    case AstraMethod::scheduled:
-      bundle(id, true, false, false, 0);
-      return;
-    case AstraMethod::custom:
-      custom_.start(chunk.custom, stream.here, {target_, pack(AstraEvent::custom_done, id, 0, 0)});
-      return;
+  if (phase.method == AstraMethod::custom) {
+    custom_.start(chunk.custom, stream.here, {target_, pack(AstraEvent::custom_done, id, 0, 0)});
+    return;
   }
+  stream.role = &phase.schedule->of(stream.here);
+  for (std::int32_t i = 0; i < stream.role->at_begin; ++i) cross(id);
+  go_on(id);
 }
 
 // The stream has done its part of the current phase.
@@ -226,7 +213,8 @@ void AstraEngine::report_phase(std::uint32_t id) {
   const AstraStream& stream = streams_[id];
   const AstraChunk& chunk = *stream.chunk;
   const AstraPhase& phase = chunk.phases[stream.phase];
-  ChunkPhase report;
+  ChunkInterval report;
+  report.node = instances_[chunk.instance].issues[id - chunk.first_stream].node;
   report.chunk = chunk.number;
   report.dimension = phase.dimension == kFlatPhase
                          ? static_cast<std::uint32_t>(planner_.logical_sizes().size())
@@ -238,8 +226,7 @@ void AstraEngine::report_phase(std::uint32_t id) {
   report.message_time = messages_[id].time;
   report.messages = messages_[id].count;
   messages_[id] = {};
-  client_.chunk_finished(stream.rank, instances_[chunk.instance].issues[id - chunk.first_stream].node,
-                         report);
+  client_.chunk_finished(stream.rank, report);
 }
 
 void AstraEngine::proceed(std::uint32_t id) {
@@ -284,20 +271,14 @@ void AstraEngine::release(AstraChunk& chunk) {
   chunks_[chunk.id].reset();
 }
 
-// Where the packet goes to, or where the receive posted with it comes from.
-std::int32_t AstraEngine::position_of(const AstraStream& stream, std::int32_t packet, bool source) const {
-  const AstraPhase& phase = phase_of(stream);
-  const std::int32_t n = phase.ranks;
-  if (phase.method == AstraMethod::halving_doubling) {
-    const std::int32_t steps = std::bit_width(static_cast<std::uint32_t>(n)) - 1;
-    std::int32_t exponent = packet;
-    if (phase.kind == CollectiveKind::all_gather) exponent = steps - 1 - packet;
-    if (packet >= steps) exponent = 2 * steps - 1 - packet;
-    return stream.here ^ (1 << exponent);
-  }
-  const std::int32_t distance = phase.method == AstraMethod::direct ? 1 + packet % (n - 1) : 1;
-  const bool forwards = source == stream.reversed;
-  const std::int32_t position = forwards ? stream.here + distance : stream.here - distance;
+// Of the other end.
+std::int32_t AstraEngine::position_of(const AstraStream& stream, const AstraTransfer& transfer) const {
+  const AstraSchedule& schedule = *phase_of(stream).schedule;
+  if (schedule.addressing == Addressing::absolute) return transfer.peer;
+  if (schedule.addressing == Addressing::exchange) return stream.here ^ transfer.peer;
+  const std::int32_t n = phase_of(stream).ranks;
+  const bool turns = schedule.turns && stream.reversed;
+  const std::int32_t position = turns ? stream.here - transfer.peer : stream.here + transfer.peer;
   return position >= n ? position - n : position < 0 ? position + n : position;
 }
 
@@ -332,10 +313,11 @@ void AstraEngine::handle(std::uint64_t argument) {
       mail_.late_handshake(id);
       return;
     case AstraEvent::bundle:
-      bundle_crossed(id, false, slot);
+      ++streams_[id].crossed;
+      go_on(id);
       return;
     case AstraEvent::bundle_to_reduce:
-      bundle_crossed(id, true, slot);
+      reduce(id, slot);
       return;
     case AstraEvent::custom_done:
       advance(id);
@@ -343,35 +325,29 @@ void AstraEngine::handle(std::uint64_t argument) {
   }
 }
 
-// A packet between the rank's memory and its network endpoint. Communicators have a fixed delay.
-void AstraEngine::bundle(std::uint32_t id, bool to_endpoint, bool reduced, bool returned,
-                         std::int32_t packet) {
-  const AstraStream& stream = streams_[id];
+// The next packet crosses between the rank's memory and its network endpoint. Communicators have a fixed delay.
+void AstraEngine::cross(std::uint32_t id) {
+  AstraStream& stream = streams_[id];
   const AstraPhase& phase = phase_of(stream);
-  const std::uint64_t argument =
-      pack(reduced ? AstraEvent::bundle_to_reduce : AstraEvent::bundle, id, stream.phase, packet);
+  const std::uint32_t row = stream.crossing;
+  const AstraCrossing& crossing = stream.role->crossings[row];
+  if (++stream.crossing_times == crossing.times) {
+    stream.crossing_times = 0;
+    if (++stream.crossing == stream.role->crossings.size()) stream.crossing = 0;
+  }
+  const std::uint64_t argument = pack(crossing.is_reduced ? AstraEvent::bundle_to_reduce : AstraEvent::bundle,
+                                      id, stream.phase, static_cast<std::int32_t>(row));
   if (buses_ && !phase.local) {
-    buses_->cross(stream.rank, to_endpoint, message_bytes(phase, packet), reduced, returned, argument);
+    const std::int64_t bytes = phase.schedule->alike ? phase.each : crossing.bytes;
+    buses_->cross(stream.rank, crossing.to_endpoint, bytes, crossing.is_reduced, crossing.returned, argument);
     return;
   }
   const Time delay = nanoseconds(phase.local ? 10 : system_.endpoint_delay_ns);
   context_.order.schedule(stream.rank, later(context_.queue.now(), delay), target_, argument);
 }
 
-Time AstraEngine::reduction_time(const AstraStream& stream, std::int32_t packet) {
-  const AstraPhase& phase = phase_of(stream);
-  std::int64_t bytes = 0;
-  if (phase.method == AstraMethod::scheduled) {
-    bytes = phase.schedule->of(stream.here).steps[stream.step].reduced.value;
-  } else {
-    bytes = message_bytes(phase, packet);
-  }
+Time AstraEngine::reduction_time(std::int64_t bytes) {
   if (bytes == last_reduction_.first) return last_reduction_.second;
-  last_reduction_ = {bytes, reduction_time(bytes)};
-  return last_reduction_.second;
-}
-
-Time AstraEngine::reduction_time(std::int64_t bytes) const {
   const auto size = static_cast<double>(bytes);
   double pass = 0;  // nanoseconds
   if (system_.semantics == Semantics::astra1) {
@@ -379,49 +355,21 @@ Time AstraEngine::reduction_time(std::int64_t bytes) const {
   } else if (system_.memory_bytes_per_second > 0) {
     pass = size / system_.memory_bytes_per_second * 1e9;
   }
-  if (!(pass < static_cast<double>(kEndOfTime.value / 4000))) return kEndOfTime;
-  return nanoseconds(3 * static_cast<std::int64_t>(pass));
+  Time time = kEndOfTime;
+  if (pass < static_cast<double>(kEndOfTime.value / 4000))
+    time = nanoseconds(3 * static_cast<std::int64_t>(pass));
+  last_reduction_ = {bytes, time};
+  return time;
 }
 
-void AstraEngine::bundle_crossed(std::uint32_t id, bool reduced, std::int32_t packet) {
-  if (!reduced) {
-    crossed(id);
-    return;
-  }
+// A packet of that row has crossed, and is now reduced, too.
+void AstraEngine::reduce(std::uint32_t id, std::int32_t row) {
   const AstraStream& stream = streams_[id];
-  context_.order.schedule(stream.rank, later(context_.queue.now(), reduction_time(stream, packet)), target_,
-                          pack(AstraEvent::bundle, id, stream.phase, packet));
-}
-
-// Packets alternate between runs that cost nothing on arrival and runs whose data is reduced.
-void AstraEngine::insert_packet(std::uint32_t id) {
-  AstraStream& stream = streams_[id];
   const AstraPhase& phase = phase_of(stream);
-  if (stream.without_latency == 0 && stream.with_latency == 0) {
-    stream.without_latency = phase.parallel;
-    switch (phase.method) {
-      case AstraMethod::ring:
-        stream.with_latency = phase.ranks - 1;
-        break;
-      case AstraMethod::direct:
-        stream.with_latency = phase.local ? (phase.ranks - 1) * phase.parallel : phase.parallel;
-        break;
-      default:
-        stream.with_latency = std::bit_width(static_cast<std::uint32_t>(phase.ranks)) - 2;
-    }
-    stream.toggle = !stream.toggle;
-  }
-  const std::int32_t packet = stream.inserted++;
-  if (stream.without_latency > 0) {
-    --stream.without_latency;
-    bundle(id, true, false, false, packet);
-    return;
-  }
-  const bool reduced = phase.kind == CollectiveKind::reduce_scatter ||
-                       (phase.kind == CollectiveKind::all_reduce && stream.toggle);
-  const bool returned = stream.with_latency > phase.parallel;
-  --stream.with_latency;
-  bundle(id, false, reduced, returned, packet);
+  const std::int64_t bytes =
+      phase.schedule->alike ? phase.each : stream.role->crossings[static_cast<std::size_t>(row)].reduced;
+  context_.order.schedule(stream.rank, later(context_.queue.now(), reduction_time(bytes)), target_,
+                          pack(AstraEvent::bundle, id, stream.phase, row));
 }
 
 void AstraEngine::received(std::uint32_t id, std::int32_t slot) {
@@ -433,179 +381,57 @@ void AstraEngine::received(std::uint32_t id, std::int32_t slot) {
     ++messages_[id].count;
   }
   ++stream.received;
-  switch (phase_of(stream).method) {
-    case AstraMethod::ring:
-    case AstraMethod::direct:
-    case AstraMethod::halving_doubling:
-      insert_packet(id);
-      return;
-    case AstraMethod::double_binary_tree:
-      tree_received(id);
-      return;
-    case AstraMethod::scheduled: {
-      const Step& step = phase_of(stream).schedule->of(stream.here).steps[stream.step];
-      if (stream.received == step.receives) bundle(id, false, step.reduced > Bytes(0), false, 0);
-      return;
+  if (++stream.unanswered < stream.role->crossings[stream.crossing].receives) return;
+  stream.unanswered = 0;
+  cross(id);
+}
+
+// Takes the steps that are due.
+void AstraEngine::go_on(std::uint32_t id) {
+  AstraStream& stream = streams_[id];
+  const AstraRole& role = *stream.role;
+  while (stream.step < role.steps.size()) {
+    const AstraStep& step = role.steps[stream.step];
+    if (stream.crossed < step.crossings || stream.received < step.received) return;
+    stream.crossed -= step.crossings;
+    if (++stream.step_times == step.times) {
+      stream.step_times = 0;
+      ++stream.step;
     }
-    case AstraMethod::custom:
-      return;
+    for (std::uint32_t i = step.first_send; i < step.first_receive; ++i) send(id, role.transfers[i]);
+    for (std::uint32_t i = step.first_receive; i < step.end_receive; ++i) post(id, role.transfers[i]);
   }
+  if (stream.crossed == role.crossings_at_end) advance(id);
 }
 
-// A packet has crossed, and been reduced where that was due.
-void AstraEngine::crossed(std::uint32_t id) {
-  AstraStream& stream = streams_[id];
+void AstraEngine::send(std::uint32_t id, const AstraTransfer& transfer) {
+  const AstraStream& stream = streams_[id];
   const AstraPhase& phase = phase_of(stream);
-  if (phase.method == AstraMethod::double_binary_tree) {
-    tree_crossed(id);
+  const std::int64_t bytes = phase.schedule->alike ? phase.each : transfer.bytes;
+  const std::int32_t position = position_of(stream, transfer);
+  if (!context_.order.is_watched()) {
+    mail_.transmit(
+        {id, stream_at(stream, position), transfer.slot, bytes, transfer.sender_slot, transfer.handshakes});
     return;
   }
-  if (phase.method == AstraMethod::scheduled) {
-    if (stream.stage != kBegun) ++stream.step;
-    stream.stage = kEnds;
-    next_schedule_step(id);
-    return;
-  }
-  ++stream.free;
-  std::int32_t times = 1;
-  // The second half of a direct all-reduce waits for all of the first.
-  const bool second_half = phase.method == AstraMethod::direct && phase.kind == CollectiveKind::all_reduce &&
-                           phase.sends - stream.sent <= phase.ranks - 1;
-  if (second_half) {
-    if (stream.received < phase.ranks - 1) return;
-    times = phase.parallel;
-  }
-  for (; times > 0; --times) send_packet(id);
-  if (stream.sent == phase.sends && stream.free == phase.parallel) advance(id);
-}
-
-// Sends the next packet, if there is one that has crossed, and posts the receive that goes with it.
-void AstraEngine::send_packet(std::uint32_t id) {
-  AstraStream& stream = streams_[id];
-  const AstraPhase& phase = phase_of(stream);
-  if (stream.inserted == stream.sent || stream.sent == phase.sends || stream.free == 0) return;
-  const std::int32_t packet = stream.sent++;
-  --stream.free;
-  std::int32_t slot = 0;
-  if (phase.method == AstraMethod::direct) slot = packet % (phase.ranks - 1);
-  if (phase.method == AstraMethod::halving_doubling) slot = packet;
-  const std::int64_t bytes = message_bytes(phase, packet);
-  const std::int32_t position = position_of(stream, packet, false);
   // The one rank hears what it sends, as from a neighbour.
-  if (context_.order.is_watched()) {
-    const std::int32_t destination = rank_at(stream, position);
-    const Time arrival =
-        context_.network.send({stream.rank, destination, Bytes(bytes), kAllDimensions, 0, target_, 1,
-                               pack(AstraEvent::message, id, stream.phase, slot)});
-    context_.order.watch(arrival, destination);
-    mail_.post_now(id, slot);
+  const std::int32_t destination = rank_at(stream, position);
+  const Time arrival =
+      context_.network.send({stream.rank, destination, Bytes(bytes), kAllDimensions, 0, target_, 1,
+                             pack(AstraEvent::message, id, stream.phase, transfer.slot)});
+  context_.order.watch(arrival, destination);
+}
+
+// Only a handshake has to know from whom.
+void AstraEngine::post(std::uint32_t id, const AstraTransfer& transfer) {
+  if (!system_.rendezvous || !transfer.handshakes) {
+    mail_.post_now(id, transfer.slot);
     return;
   }
-  mail_.transmit({id, stream_at(stream, position), slot, bytes, slot});
-  mail_.post({stream_at(stream, position_of(stream, packet, true)), id, slot, bytes, slot});
-}
-
-// `relation` is that of the other end: what the sender is to the receiver is its slot there.
-void AstraEngine::tree_sends(std::uint32_t id, std::int32_t position, std::int32_t relation,
-                             std::int32_t own_relation) {
   const AstraStream& stream = streams_[id];
-  mail_.transmit({id, stream_at(stream, position), own_relation, phase_of(stream).bytes, relation});
-}
-
-void AstraEngine::tree_posts(std::uint32_t id, std::int32_t position, std::int32_t relation,
-                             std::int32_t own_relation) {
-  const AstraStream& stream = streams_[id];
-  mail_.post({stream_at(stream, position), id, relation, phase_of(stream).bytes, own_relation});
-}
-
-void AstraEngine::tree_begins(std::uint32_t id) {
-  AstraStream& stream = streams_[id];
-  const AstraPhase& phase = phase_of(stream);
-  const TreeNode node = tree_node(stream.here, phase.ranks, phase.first_is_root);
-  if (node.is_root()) {
-    stream.stage = kWaitsForOneChild;
-    tree_posts(id, node.left, kLeft, kParent);
-  } else if (node.is_leaf()) {
-    stream.stage = kSendsToParent;
-    bundle(id, true, false, false, 0);
-  } else {
-    stream.stage = kWaitsForTwoChildren;
-    tree_posts(id, node.left, kLeft, kParent);
-    tree_posts(id, node.right, kRight, kParent);
-  }
-}
-
-void AstraEngine::tree_received(std::uint32_t id) {
-  AstraStream& stream = streams_[id];
-  const AstraPhase& phase = phase_of(stream);
-  const TreeNode node = tree_node(stream.here, phase.ranks, phase.first_is_root);
-  if (node.is_root()) {
-    stream.stage = kSendsToChildren;
-    bundle(id, false, true, true, 0);
-  } else if (node.is_leaf()) {
-    stream.stage = kEnds;
-    bundle(id, false, false, false, 0);
-  } else if (stream.stage == kWaitsForTwoChildren) {
-    stream.stage = kWaitsForOneChild;
-    bundle(id, false, true, false, 0);
-  } else {
-    stream.stage = stream.stage == kWaitsForOneChild ? kSendsToParent : kSendsToChildren;
-    bundle(id, false, true, true, 0);
-  }
-}
-
-void AstraEngine::tree_crossed(std::uint32_t id) {
-  AstraStream& stream = streams_[id];
-  const AstraPhase& phase = phase_of(stream);
-  const TreeNode node = tree_node(stream.here, phase.ranks, phase.first_is_root);
-  const bool inner = !node.is_root() && !node.is_leaf();
-  // The first of two children is only counted.
-  if (inner && stream.free == 0) {
-    stream.free = 1;
-    return;
-  }
-  switch (stream.stage) {
-    case kSendsToParent:
-      stream.stage = kWaitsForParent;
-      tree_sends(id, node.parent, kParent, node.is_left_child ? kLeft : kRight);
-      tree_posts(id, node.parent, kParent, node.is_left_child ? kLeft : kRight);
-      return;
-    case kSendsToChildren:
-      tree_sends(id, node.left, kLeft, kParent);
-      if (node.right >= 0) tree_sends(id, node.right, kRight, kParent);
-      advance(id);
-      return;
-    case kEnds:
-      advance(id);
-      return;
-    default:
-      return;
-  }
-}
-
-// Begins the current step, and those after it that wait for nothing.
-void AstraEngine::next_schedule_step(std::uint32_t id) {
-  for (;; ++streams_[id].step) {
-    AstraStream& stream = streams_[id];
-    const Schedule& schedule = *phase_of(stream).schedule;
-    const RankSchedule& own = schedule.of(stream.here);
-    if (stream.step == own.steps.size()) {
-      advance(id);
-      return;
-    }
-    const Step& step = own.steps[stream.step];
-    stream.received = 0;
-    for (std::uint32_t s = step.first_send; s < step.end_send; ++s) {
-      const Transfer& transfer = own.sends[s];
-      AstraMessage message{id, stream_at(stream, schedule.peer(stream.here, transfer)), transfer.step,
-                           transfer.bytes.value};
-      message.handshakes = false;
-      mail_.transmit(message);
-    }
-    for (std::int32_t r = 0; r < step.receives; ++r)
-      mail_.post_now(id, static_cast<std::int32_t>(stream.step));
-    if (step.receives > 0) return;
-  }
+  const std::int64_t bytes = phase_of(stream).schedule->alike ? phase_of(stream).each : transfer.bytes;
+  mail_.post(
+      {stream_at(stream, position_of(stream, transfer)), id, transfer.slot, bytes, transfer.sender_slot});
 }
 
 }  // namespace armilla

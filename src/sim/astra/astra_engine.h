@@ -2,10 +2,10 @@
 //
 // A collective is cut into chunks; a chunk on one rank is a *stream* that passes through phases
 // (sim/astra/astra_plan.h), waits its turn in queues (sim/astra/astra_queues.h) and sends and receives
-// (sim/astra/astra_mail.h). A running phase is a small machine driven by three stimuli: its beginning, a message
-// received, and a packet that has crossed between network endpoint and memory ("bundle": endpoint delay, then,
-// for data that is reduced, three passes over local memory). Sources: astra-sim 2.x Sys.cc, StreamBaseline.cc,
-// PacketBundle.cc, MemBus.cc, Ring.cc, AllToAll.cc, HalvingDoubling.cc, DoubleBinaryTreeAllReduce.cc.
+// (sim/astra/astra_mail.h). What it does in a phase is a schedule (sim/astra/astra_schedule.h), one interpreter of
+// which is driven by three stimuli: the beginning, a message received, and a packet that has crossed between
+// network endpoint and memory ("bundle": endpoint delay, then, for data that is reduced, three passes over local
+// memory). Sources: astra-sim 2.x Sys.cc, StreamBaseline.cc, PacketBundle.cc, MemBus.cc.
 //
 // What differs between the profiles is data in SystemLayer plus three policies here:
 //   phase barrier   1.0: all ranks, of all groups, leave a chunk's phase together, the last one to finish
@@ -15,8 +15,8 @@
 //   reduction cost  2.x: 3 trunc(bytes / local-mem-bw); 1.0: 3 trunc(bytes / 500,000 bytes per ns)
 //
 // Apart from the native CollectiveRunner: there a step ends when all it waits for is there, here every packet
-// goes on as soon as its own crossing ends (direct has a window of them under way, reduced and not in turn, across
-// what would be steps), and each crossing is an event whose place in its moment decides who goes first.
+// goes on as soon as its own crossing ends (direct has a window of them under way across what would be steps), and
+// each crossing is an event whose place in its moment decides who goes first.
 //
 // Cost per message: one network event and one agenda event, O(1) each; memory per chunk and rank about 100
 // bytes plus 4 per distinct sender.
@@ -83,26 +83,19 @@ class AstraEngine final : public CollectiveExecutor, public EventHandler {
   bool is_idle(const AstraStream& stream) const;
   void report_phase(std::uint32_t id);
 
-  // The machines of the phases.
+  // What they do in a phase (sim/astra/astra_schedule.h).
   static const AstraPhase& phase_of(const AstraStream& stream) { return *stream.current; }
+  void cross(std::uint32_t id);
+  void reduce(std::uint32_t id, std::int32_t row);
   void received(std::uint32_t id, std::int32_t slot);
-  void crossed(std::uint32_t id);
-  void insert_packet(std::uint32_t id);
-  void bundle(std::uint32_t id, bool to_endpoint, bool reduced, bool returned, std::int32_t packet);
-  void bundle_crossed(std::uint32_t id, bool reduced, std::int32_t packet);
-  void send_packet(std::uint32_t id);
-  void tree_begins(std::uint32_t id);
-  void tree_received(std::uint32_t id);
-  void tree_crossed(std::uint32_t id);
-  void tree_sends(std::uint32_t id, std::int32_t position, std::int32_t relation, std::int32_t own_relation);
-  void tree_posts(std::uint32_t id, std::int32_t position, std::int32_t relation, std::int32_t own_relation);
-  void next_schedule_step(std::uint32_t id);
-  Time reduction_time(const AstraStream& stream, std::int32_t packet);
-  Time reduction_time(std::int64_t bytes) const;
+  void go_on(std::uint32_t id);
+  void send(std::uint32_t id, const AstraTransfer& transfer);
+  void post(std::uint32_t id, const AstraTransfer& transfer);
+  Time reduction_time(std::int64_t bytes);
 
   std::uint32_t stream_at(const AstraStream& stream, std::int32_t position) const;
   std::int32_t rank_at(const AstraStream& stream, std::int32_t position) const;
-  std::int32_t position_of(const AstraStream& stream, std::int32_t packet, bool source) const;
+  std::int32_t position_of(const AstraStream& stream, const AstraTransfer& transfer) const;
 
   RunContext context_;
   const SystemLayer& system_;

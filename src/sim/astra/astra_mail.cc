@@ -107,10 +107,6 @@ std::uint32_t AstraMail::keep_handshake(const AstraMessage& message) {
 }
 
 void AstraMail::post(const AstraMessage& message) {
-  if (!system_.rendezvous) {
-    post_now(message.to, message.slot);
-    return;
-  }
   Message handshake = on_network(message, pack(AstraEvent::handshake, keep_handshake(message), 0, 0));
   std::swap(handshake.source, handshake.destination);
   handshake.bytes = kHandshakeBytes;

@@ -42,9 +42,9 @@ class AstraMail {
 
   // The sender sends.
   void transmit(const AstraMessage& message);
-  // The receiver waits for the message.
+  // The receiver waits for the message, and says so to its sender.
   void post(const AstraMessage& message);
-  // Likewise, without a handshake.
+  // It waits for it.
   void post_now(std::uint32_t id, std::int32_t slot);
 
   // Events. Whether a message that arrives is received now.

@@ -43,16 +43,6 @@ std::int64_t final_bytes(const AstraPhase& phase) {
   return phase.bytes;
 }
 
-// Odd sizes lose bytes on the way down.
-std::int64_t halving_doubling_bytes(const AstraPhase& phase, std::int32_t packet) {
-  const std::int32_t steps = log2_of(phase.ranks);
-  if (phase.kind == CollectiveKind::all_gather) return phase.bytes << std::min(packet, 40);
-  std::int64_t bytes = phase.bytes / 2;
-  if (phase.kind == CollectiveKind::reduce_scatter) return bytes >> std::min(packet, 62);
-  if (packet < steps) return bytes >> packet;
-  return (bytes >> steps) << std::min(packet - steps + 1, 40);
-}
-
 AstraPlanner::AstraPlanner(const SystemLayer& system) : system_(system) {
   std::int64_t stride = 1;
   const auto add = [&](std::size_t dimension, std::int64_t size) {
@@ -158,8 +148,7 @@ std::vector<AstraPhase> AstraPlanner::next_chunk(const CollectiveCall& call, std
     StreamAlgorithm algorithm;
     if (!named.empty() && (flat || named.size() == 1)) algorithm = named.front();
     AstraPhase phase = make_phase(call.kind, algorithm, kFlatPhase, group_size, bytes,
-                                  aware ? QueueShare::first : QueueShare::any);
-    phase.local = mask == 0;
+                                  aware ? QueueShare::first : QueueShare::any, mask == 0);
     if (!native_kind) use_schedule(phase, algorithms_that_perform(call.kind).front(), call.root);
     phases.push_back(phase);
     return phases;
@@ -180,8 +169,8 @@ std::vector<AstraPhase> AstraPlanner::grid_phases(CollectiveKind kind, std::uint
   }
   std::vector<AstraPhase> phases;
   const auto add = [&](CollectiveKind phase_kind, std::size_t d, QueueShare share) {
-    phases.push_back(
-        make_phase(phase_kind, named[physical_[d]], static_cast<std::int32_t>(d), sizes_[d], bytes, share));
+    phases.push_back(make_phase(phase_kind, named[physical_[d]], static_cast<std::int32_t>(d), sizes_[d],
+                                bytes, share, false));
     bytes = final_bytes(phases.back());
   };
   if (kind != CollectiveKind::all_reduce || system_.decomposition == Decomposition::baseline) {
@@ -202,8 +191,9 @@ std::vector<AstraPhase> AstraPlanner::grid_phases(CollectiveKind kind, std::uint
 
 AstraPhase AstraPlanner::make_phase(CollectiveKind kind, const StreamAlgorithm& algorithm,
                                     std::int32_t dimension, std::int64_t ranks, std::int64_t bytes,
-                                    QueueShare share) {
+                                    QueueShare share, bool local) {
   AstraPhase phase;
+  phase.local = local;
   phase.kind = kind;
   phase.dimension = dimension;
   if (dimension != kFlatPhase) phase.stride = strides_[static_cast<std::size_t>(dimension)];
@@ -218,22 +208,30 @@ AstraPhase AstraPlanner::make_phase(CollectiveKind kind, const StreamAlgorithm& 
 void AstraPlanner::choose_method(AstraPhase& phase, const StreamAlgorithm& algorithm) {
   const std::int32_t n = phase.ranks;
   const bool reduces_all = phase.kind == CollectiveKind::all_reduce;
+  // `bytes` and `variant`: what else the method's schedules differ in.
+  const auto use = [&](AstraMethod method, std::int64_t bytes, std::int32_t variant, const auto& make) {
+    phase.method = method;
+    const auto [made, fresh] = schedules_.try_emplace({method, phase.kind, n, bytes, variant});
+    if (fresh) made->second = make();
+    phase.schedule = &made->second;
+  };
   switch (algorithm.kind) {
     case StreamAlgorithmKind::ring:
-      phase.method = AstraMethod::ring;
       phase.each = phase.kind == CollectiveKind::all_gather ? phase.bytes : phase.bytes / n;
       phase.sends = reduces_all ? 2 * (n - 1) : n - 1;
       if (phase.kind == CollectiveKind::all_to_all)
         phase.sends =
             static_cast<std::int32_t>(std::min<std::int64_t>(std::int64_t{n} * (n - 1) / 2, INT32_MAX));
+      use(AstraMethod::ring, 0, 0, [&] { return astra_ring(phase.kind, n, phase.sends); });
       return;
-    case StreamAlgorithmKind::direct:
-      phase.method = AstraMethod::direct;
+    case StreamAlgorithmKind::direct: {
       phase.each = phase.kind == CollectiveKind::all_gather ? phase.bytes : phase.bytes / n;
       phase.sends = reduces_all ? 2 * (n - 1) : n - 1;
-      phase.parallel = algorithm.window > 0 ? std::min(algorithm.window, n - 1) : n - 1;
-      phase.slots = n - 1;
+      const std::int32_t window = algorithm.window > 0 ? std::min(algorithm.window, n - 1) : n - 1;
+      use(AstraMethod::direct, phase.local ? 1 : 0, window,
+          [&] { return astra_direct(phase.kind, n, phase.sends, window, phase.local); });
       return;
+    }
     case StreamAlgorithmKind::halving_doubling:
       if (!is_power_of_two(n) || phase.kind == CollectiveKind::all_to_all) {
         const bool performs = phase.kind != CollectiveKind::all_to_all;
@@ -245,9 +243,9 @@ void AstraPlanner::choose_method(AstraPhase& phase, const StreamAlgorithm& algor
         use_schedule(phase, performs ? "halving-doubling" : "direct");
         return;
       }
-      phase.method = AstraMethod::halving_doubling;
       phase.sends = (reduces_all ? 2 : 1) * log2_of(n);
-      phase.slots = phase.sends;
+      use(AstraMethod::halving_doubling, phase.bytes, 0,
+          [&] { return astra_halving_doubling(phase.kind, n, phase.bytes); });
       return;
     case StreamAlgorithmKind::double_binary_tree: {
       if (!is_power_of_two(n)) {
@@ -260,10 +258,10 @@ void AstraPlanner::choose_method(AstraPhase& phase, const StreamAlgorithm& algor
         notes_.insert(fmt::format("doubleBinaryTree in {}: a whole all-reduce runs, as in ASTRA-sim",
                                   name_of(phase.kind)));
       }
-      phase.method = AstraMethod::double_binary_tree;
       phase.each = phase.bytes;
-      phase.first_is_root = trees_[{phase.kind, phase.dimension}]++ % 2 == 1;
-      phase.slots = 3;
+      const bool first_is_root = trees_[{phase.kind, phase.dimension}]++ % 2 == 1;
+      use(AstraMethod::double_binary_tree, 0, first_is_root ? 1 : 0,
+          [&] { return astra_tree(n, first_is_root); });
       return;
     }
   }
@@ -272,17 +270,15 @@ void AstraPlanner::choose_method(AstraPhase& phase, const StreamAlgorithm& algor
 void AstraPlanner::use_schedule(AstraPhase& phase, std::string_view algorithm, std::int32_t root) {
   std::int64_t bytes = phase.bytes;
   if (phase.kind == CollectiveKind::all_gather) bytes = final_bytes(phase);  // schedules count the output
-  auto& schedule = schedules_[{phase.kind, std::string(algorithm), phase.ranks, bytes, root}];
-  if (!schedule) {
-    schedule =
-        std::make_unique<Schedule>(Algorithm(algorithm, "collective algorithm")
-                                       .schedule({phase.kind, phase.ranks, Bytes(bytes), root, 0, false}));
+  const auto [made, fresh] = native_schedules_.try_emplace(
+      {phase.kind, std::string(algorithm), phase.ranks, bytes, root, phase.each});
+  if (fresh) {
+    made->second = astra_scheduled(Algorithm(algorithm, "collective algorithm")
+                                       .schedule({phase.kind, phase.ranks, Bytes(bytes), root, 0, false}),
+                                   phase.each);
   }
   phase.method = AstraMethod::scheduled;
-  phase.schedule = schedule.get();
-  phase.slots = 1;
-  for (const RankSchedule& role : schedule->roles)
-    phase.slots = std::max(phase.slots, static_cast<std::int32_t>(role.steps.size()));
+  phase.schedule = &made->second;
 }
 
 }  // namespace armilla

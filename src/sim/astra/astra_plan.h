@@ -16,9 +16,9 @@
 #include <tuple>
 #include <vector>
 
-#include "collective/schedule.h"
 #include "ir/formats/system_layer.h"
 #include "ir/graph.h"
+#include "sim/astra/astra_schedule.h"
 
 namespace armilla {
 
@@ -43,25 +43,16 @@ struct AstraPhase {
   std::int64_t stride = 0;       // of the dimension, in ranks
   std::int32_t queue_level = 0;  // logical dimension whose queues it waits in
   QueueShare share = QueueShare::any;
-  bool local = false;          // within a communicator: endpoint delay is fixed, counters differ
-  bool first_is_root = false;  // double binary tree: which of the two trees
+  bool local = false;  // within a communicator: endpoint delay is fixed, counters differ
   std::int32_t ranks = 2;
-  std::int64_t bytes = 0;              // at its beginning
-  std::int64_t each = 0;               // of a message, where all are alike
-  std::int32_t sends = 0;              // messages each rank sends: "stream count"
-  std::int32_t parallel = 1;           // at once: "parallel reduce"
-  std::int32_t slots = 1;              // distinct places of messages a rank receives
-  const Schedule* schedule = nullptr;  // scheduled
+  std::int64_t bytes = 0;                   // at its beginning
+  std::int64_t each = 0;                    // of a message, where all are alike
+  std::int32_t sends = 0;                   // messages each rank sends: "stream count"
+  const AstraSchedule* schedule = nullptr;  // of all but custom ones
 };
 
 // Bytes of the chunk once the phase is through.
 std::int64_t final_bytes(const AstraPhase& phase);
-// Of halving-doubling, whose sizes are halved and doubled one message after the other.
-std::int64_t halving_doubling_bytes(const AstraPhase& phase, std::int32_t packet);
-// Bytes of the phase's message number `packet`.
-inline std::int64_t message_bytes(const AstraPhase& phase, std::int32_t packet) {
-  return phase.method == AstraMethod::halving_doubling ? halving_doubling_bytes(phase, packet) : phase.each;
-}
 
 class Themis;
 
@@ -75,7 +66,6 @@ class AstraPlanner {
 
   const std::vector<std::int64_t>& logical_sizes() const { return sizes_; }
   const std::vector<std::int64_t>& logical_strides() const { return strides_; }
-  std::int32_t queues_per_level() const { return static_cast<std::int32_t>(system_.queues_per_dimension); }
 
   struct ChunkSizes {
     std::int64_t total, chunk;
@@ -105,7 +95,7 @@ class AstraPlanner {
   std::vector<AstraPhase> grid_phases(CollectiveKind kind, std::uint32_t mask,
                                       const std::vector<std::size_t>& order, std::int64_t bytes);
   AstraPhase make_phase(CollectiveKind kind, const StreamAlgorithm& algorithm, std::int32_t dimension,
-                        std::int64_t ranks, std::int64_t bytes, QueueShare share);
+                        std::int64_t ranks, std::int64_t bytes, QueueShare share, bool local);
   void choose_method(AstraPhase& phase, const StreamAlgorithm& algorithm);
   void use_schedule(AstraPhase& phase, std::string_view algorithm, std::int32_t root = 0);
 
@@ -117,9 +107,13 @@ class AstraPlanner {
       trees_;  // how many trees were made, by topology
   std::unique_ptr<Themis> themis_;
   Time last_issue_{};
-  std::map<std::tuple<CollectiveKind, std::string, std::int32_t, std::int64_t, std::int32_t>,
-           std::unique_ptr<Schedule>>
-      schedules_;
+  // By what they were made of: method, kind, ranks and what else the method goes by; algorithm, bytes, root and
+  // `each` of native ones.
+  using ScheduleKey = std::tuple<AstraMethod, CollectiveKind, std::int32_t, std::int64_t, std::int32_t>;
+  std::map<ScheduleKey, AstraSchedule> schedules_;
+  std::map<std::tuple<CollectiveKind, std::string, std::int32_t, std::int64_t, std::int32_t, std::int64_t>,
+           AstraSchedule>
+      native_schedules_;
   std::set<std::string> notes_;
 };
 

@@ -28,13 +28,15 @@ struct AstraStream {
   std::int32_t priority = 0;
   StreamState state = StreamState::absent;
   std::uint8_t phase = 0;
-  std::uint8_t stage = 0;  // of a machine; 0 at the beginning of a phase
-  bool toggle = false;
   bool reversed = false;  // anticlockwise
   bool idle = false;      // in the current phase
-  std::int32_t inserted = 0, sent = 0, received = 0, free = 0;
-  std::int32_t without_latency = 0, with_latency = 0;  // packets left before the kind changes
-  std::uint32_t step = 0;
+  // Where it stands in its role: the next step and packet, and how often those rows have been done.
+  const AstraRole* role = nullptr;
+  std::uint32_t step = 0, crossing = 0;
+  std::int32_t step_times = 0, crossing_times = 0;
+  std::int32_t crossed = 0;     // packets, since the last step
+  std::int32_t received = 0;    // messages
+  std::int32_t unanswered = 0;  // of them, since the last packet
   std::uint32_t queue = 0;
   Time ready, start;
 };
@@ -68,7 +70,7 @@ struct AstraChunk {
   std::uint32_t members = 0, members_left = 0;
 };
 
-// An event's argument: 4 bits of kind, 6 of phase, 22 of slot or packet, 32 of stream.
+// An event's argument: 4 bits of kind, 6 of phase, 22 of slot or row of packets, 32 of stream.
 enum class AstraEvent : std::uint8_t {
   message,           // has arrived
   late_receive,      // a receive was posted for a message that is here; 1.0: they have met, and it arrives

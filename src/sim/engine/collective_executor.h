@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "base/units.h"
+#include "ir/result.h"
 
 namespace armilla {
 
@@ -18,22 +18,14 @@ class CollectiveExecutor {
   virtual std::int32_t missing_member(std::int32_t rank, std::uint32_t node) const = 0;
 };
 
-// One chunk's work in one dimension, or the whole group for flat algorithms (the index after the last
-// dimension).
-struct ChunkPhase {
-  std::uint32_t chunk = 0, dimension = 0, phase = 0;
-  Time ready, start, end;  // in the queue since, begun, over
-  Time message_time;       // of received messages, summed
-  std::int32_t messages = 0;
-};
-
 class CollectiveClient {
  public:
   virtual ~CollectiveClient() = default;
   virtual void collective_started(std::int32_t rank, std::uint32_t node) = 0;
   virtual void collective_finished(std::int32_t rank, std::uint32_t node) = 0;
   // A phase of a chunk is over, now or, where all of the collective is told at once, before.
-  virtual void chunk_finished(std::int32_t rank, std::uint32_t node, const ChunkPhase& phase) = 0;
+  // Flat algorithms have the index after the last dimension.
+  virtual void chunk_finished(std::int32_t rank, const ChunkInterval& phase) = 0;
 };
 
 }  // namespace armilla

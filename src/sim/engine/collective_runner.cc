@@ -20,45 +20,33 @@ std::uint64_t event(RunnerEvent kind, std::uint32_t place, std::uint32_t part) {
          part;
 }
 
-// Within the phase's line of ranks.
-std::int32_t position_in(const PlannedPhase& phase, const GroupLayout& layout, std::int32_t rank) {
-  return phase.dimension == kAllDimensions ? layout.flat_position(rank)
-                                           : layout.position(rank, phase.dimension);
-}
-
 }  // namespace
 
-CollectiveRunner::CollectiveRunner(const RunContext& context, RunnerRules rules, CollectivePlanner& planner,
+CollectiveRunner::CollectiveRunner(const RunContext& context, const Study& study, CollectivePlanner& planner,
                                    GroupTable& groups, CustomRunner& custom, CollectiveClient& client)
     : context_(context),
-      rules_(std::move(rules)),
+      options_(study.collectives),
+      dimensions_(static_cast<std::uint32_t>(study.machine.dimensions.size())),
       planner_(planner),
       groups_(groups),
       custom_(custom),
       client_(client),
       target_(context.queue.add_handler(*this)),
-      scheduler_(context.classes.real.size(), rules_.options.active_chunks, rules_.options.order),
+      scheduler_(context.classes.real.size(), options_.active_chunks, options_.order),
       instances_(context.graph, context.classes),
-      first_note_(context.classes.real.size(), kNone) {}
+      first_note_(context.classes.real.size(), kNone) {
+  for (const std::int32_t rank : context.classes.real)
+    memory_bandwidths_.push_back(device_of(study.machine, rank).memory_bandwidth);
+}
 
 // Flat algorithms come after the machine's dimensions.
 std::uint32_t CollectiveRunner::dimension_of(const Part& part) const {
   const std::uint32_t dimension = run_of(part).plan->phases[part.phase].dimension;
-  return dimension == kAllDimensions ? rules_.dimensions : dimension;
+  return dimension == kAllDimensions ? dimensions_ : dimension;
 }
 
 std::uint32_t CollectiveRunner::queue_of(const Part& part) const {
-  return instances_[run_of(part).instance].family * (rules_.dimensions + 1) + dimension_of(part);
-}
-
-bool CollectiveRunner::takes_part(const ChunkRun& run, const PlannedPhase& phase,
-                                  std::uint32_t member) const {
-  if (!phase.only_root_lines) return true;
-  const GroupLayout& layout = *run.group->layouts[member];
-  for (std::uint32_t d = 0; d < phase.dimension; ++d) {
-    if (layout.position(run.group->real[member], d) != run.plan->root[d]) return false;
-  }
-  return true;
+  return instances_[run_of(part).instance].family * (dimensions_ + 1) + dimension_of(part);
 }
 
 std::uint32_t CollectiveRunner::new_parts(std::uint32_t members) {
@@ -141,7 +129,9 @@ void CollectiveRunner::enter_phase(std::uint32_t id) {
   const ChunkRun& run = run_of(part);
   const std::uint32_t member = id - run.first_part;
   const std::vector<PlannedPhase>& phases = run.plan->phases;
-  while (part.phase < phases.size() && !takes_part(run, phases[part.phase], member)) ++part.phase;
+  const GroupLayout& layout = *run.group->layouts[member];
+  while (part.phase < phases.size() && !takes_part(*run.plan, phases[part.phase], layout, part.real))
+    ++part.phase;
   if (part.phase == phases.size()) {
     finish_chunk(id);
     return;
@@ -257,10 +247,8 @@ void CollectiveRunner::send_within_window(Part& part) {
 void CollectiveRunner::find_peer(Part& part, std::int32_t peer) const {
   const ChunkRun& run = run_of(part);
   const GroupLayout& layout = *run.group->layouts[id_of(part) - run.first_part];
-  const std::uint32_t dimension = run.plan->phases[part.phase].dimension;
   part.last_peer = peer;
-  part.last_to = dimension == kAllDimensions ? layout.ranks[static_cast<std::size_t>(peer)]
-                                             : layout.member(part.real, dimension, part.here, peer);
+  part.last_to = rank_at(run.plan->phases[part.phase], layout, part.real, part.here, peer);
   const std::int32_t simulated = context_.classes.simulated_rank(part.last_to);
   const std::int32_t member = run.group->family->member_of[static_cast<std::size_t>(simulated)];
   part.last_part = run.first_part + static_cast<std::uint32_t>(member);
@@ -273,10 +261,10 @@ void CollectiveRunner::complete_steps(std::uint32_t id) {
     const Step& step = part.schedule->steps[part.step];
     const bool sent = part.next_send == step.end_send && (step.window == 0 || part.in_flight == 0);
     if (part.receives_left > 0 || !sent) return;
-    if (rules_.options.charge_reductions && step.reduced > Bytes(0)) {
+    if (options_.charge_reductions && step.reduced > Bytes(0)) {
       part.state = State::reducing;
       const Time duration =
-          time_to_move(step.reduced * 3, rules_.memory_bandwidths[static_cast<std::size_t>(part.rank)]);
+          time_to_move(step.reduced * 3, memory_bandwidths_[static_cast<std::size_t>(part.rank)]);
       context_.order.schedule(part.rank, later(context_.queue.now(), duration), target_,
                               event(RunnerEvent::reduced, 0, id));
       return;
@@ -409,13 +397,14 @@ void CollectiveRunner::act(std::uint32_t id) {
 void CollectiveRunner::finish_phase(std::uint32_t id) {
   Part& part = parts_[id];
   const std::uint32_t queue = queue_of(part);
-  ChunkPhase report;
+  ChunkInterval report;
+  report.node = issue_of(part).node;
   report.chunk = run_of(part).chunk;
   report.dimension = dimension_of(part);
   report.phase = part.phase;
   report.ready = report.start = part.phase_start;
   report.end = context_.queue.now();
-  client_.chunk_finished(part.rank, issue_of(part).node, report);
+  client_.chunk_finished(part.rank, report);
   if (part.holds_slot) {
     scheduler_.finished(part.rank, queue);
     refill_ = true;

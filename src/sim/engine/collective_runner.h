@@ -14,7 +14,7 @@
 
 #include "event/event_queue.h"
 #include "ir/graph.h"
-#include "ir/machine.h"
+#include "ir/study.h"
 #include "sim/collective_plan.h"
 #include "sim/engine/chunk_scheduler.h"
 #include "sim/engine/collective_executor.h"
@@ -25,15 +25,9 @@
 
 namespace armilla {
 
-struct RunnerRules {
-  const CollectiveOptions& options;
-  std::uint32_t dimensions = 0;              // of the machine
-  std::vector<Bandwidth> memory_bandwidths;  // per simulated rank, for local reductions
-};
-
 class CollectiveRunner final : public CollectiveExecutor, public EventHandler {
  public:
-  CollectiveRunner(const RunContext& context, RunnerRules rules, CollectivePlanner& planner,
+  CollectiveRunner(const RunContext& context, const Study& study, CollectivePlanner& planner,
                    GroupTable& groups, CustomRunner& custom, CollectiveClient& client);
   CollectiveRunner(const CollectiveRunner&) = delete;
   CollectiveRunner& operator=(const CollectiveRunner&) = delete;
@@ -120,7 +114,6 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler {
   std::uint32_t dimension_of(const Part& part) const;
   // Of the member's communicator in the dimension of its phase.
   std::uint32_t queue_of(const Part& part) const;
-  bool takes_part(const ChunkRun& run, const PlannedPhase& phase, std::uint32_t member) const;
 
   // A member enters its current phase, or the first after it that it takes part in, or is through with the
   // chunk.
@@ -145,7 +138,9 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler {
   void act(std::uint32_t id);
 
   RunContext context_;
-  RunnerRules rules_;
+  const CollectiveOptions& options_;
+  std::uint32_t dimensions_;                  // of the machine
+  std::vector<Bandwidth> memory_bandwidths_;  // per simulated rank, for local reductions
   CollectivePlanner& planner_;
   GroupTable& groups_;
   CustomRunner& custom_;

@@ -158,10 +158,6 @@ void RankWalker::collective_finished(std::int32_t rank, std::uint32_t node) {
   finished(rank, node);
 }
 
-void RankWalker::chunk_finished(std::int32_t rank, std::uint32_t node, const ChunkPhase& phase) {
-  executors_.recorder.chunk_finished(rank, node, phase);
-}
-
 std::string RankWalker::describe(std::int32_t rank, std::uint32_t node) const {
   return fmt::format("rank {} waits in '{}' (node {})", context_.classes.real_rank(rank),
                      context_.graph.names[program_of(rank).name[node]], program_of(rank).shown_id(node));
@@ -188,6 +184,14 @@ std::pair<std::uint32_t, std::int32_t> RankWalker::stuck(std::int32_t rank) cons
     some = std::min(some, node);
   }
   return {some == UINT32_MAX ? 0 : some, -1};
+}
+
+void RankWalker::finish(const std::function<bool()>& unstick) {
+  bool ran_empty = context_.queue.run();
+  while (ran_empty && !is_finished() && unstick()) ran_empty = context_.queue.run();
+  if (!ran_empty)
+    throw Error("simulation", "the simulated time passes 26 days", "check sizes, bandwidths and units");
+  require_finished();
 }
 
 bool RankWalker::is_finished() const {

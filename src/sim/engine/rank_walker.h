@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -48,14 +49,16 @@ class RankWalker final : public EventHandler, public CollectiveClient {
   // Issues what has become ready.
   void take_turn(std::int32_t rank) { issue_ready(rank); }
 
-  bool is_finished() const;
-  // Throws Error saying who waits for whom unless every rank is through.
-  void require_finished() const;
+  // Plays on until every rank is through; where nothing moves any more, `unstick` may set things going again
+  // and say so. Throws Error saying who waits for whom, and when the simulated time passes 26 days.
+  void finish(const std::function<bool()>& unstick);
 
   void handle(std::uint64_t argument) override;  // a node that is no collective is done
   void collective_started(std::int32_t rank, std::uint32_t node) override;
   void collective_finished(std::int32_t rank, std::uint32_t node) override;
-  void chunk_finished(std::int32_t rank, std::uint32_t node, const ChunkPhase& phase) override;
+  void chunk_finished(std::int32_t rank, const ChunkInterval& phase) override {
+    executors_.recorder.chunk_finished(rank, phase);
+  }
 
  private:
   static constexpr std::size_t kLanes = 4;
@@ -84,6 +87,8 @@ class RankWalker final : public EventHandler, public CollectiveClient {
   void issue_transfer(std::int32_t rank, std::uint32_t node);
   void finish_after(std::int32_t rank, std::uint32_t node, Time duration);
   void finished(std::int32_t rank, std::uint32_t node);
+  bool is_finished() const;
+  void require_finished() const;
   std::string describe(std::int32_t rank, std::uint32_t node) const;
   // What an unfinished rank is stuck in, and the rank it waits for, or -1.
   std::pair<std::uint32_t, std::int32_t> stuck(std::int32_t rank) const;

@@ -110,11 +110,8 @@ void Recorder::collective_started(std::int32_t rank, std::uint32_t node, Time no
   if (first_[static_cast<std::size_t>(rank)]) started_.emplace(key(rank, node), now);
 }
 
-void Recorder::chunk_finished(std::int32_t rank, std::uint32_t node, const ChunkPhase& phase) {
-  if (!intervals_ || !records(rank)) return;
-  classes_[static_cast<std::size_t>(rank)].chunks.push_back({phase.start, phase.end, node, phase.chunk,
-                                                             phase.dimension, phase.phase, phase.ready,
-                                                             phase.message_time, phase.messages});
+void Recorder::chunk_finished(std::int32_t rank, const ChunkInterval& phase) {
+  if (intervals_ && records(rank)) classes_[static_cast<std::size_t>(rank)].chunks.push_back(phase);
 }
 
 void Recorder::finish(Result& result) {
@@ -141,6 +138,8 @@ void Recorder::finish(Result& result) {
   for (const std::int32_t rank : ranks_.simulated_of)
     result.class_of.push_back(class_of[static_cast<std::size_t>(rank)]);
   result.collectives = std::move(collectives_);
+  result.ranks = graph_.ranks;
+  for (const RankClass& ranks : result.classes) result.iteration = std::max(result.iteration, ranks.finish);
 }
 
 }  // namespace armilla

@@ -32,10 +32,10 @@ class Recorder {
   void node_finished(std::int32_t rank, std::uint32_t node, Time now);
   // The first chunk of a collective began to work.
   void collective_started(std::int32_t rank, std::uint32_t node, Time now);
-  void chunk_finished(std::int32_t rank, std::uint32_t node, const ChunkPhase& phase);
+  void chunk_finished(std::int32_t rank, const ChunkInterval& phase);
 
-  // Moves everything recorded into `result`: its classes and the skeletons of its collectives (node, program,
-  // call and times).
+  // Moves everything recorded into `result`: its ranks, classes and iteration, and the skeletons of its
+  // collectives (node, program, call and times).
   void finish(Result& result);
 
  private:

@@ -10,22 +10,22 @@
 
 #include "base/progress.h"
 #include "ir/graph.h"
+#include "sim/plan/effort.h"
 
 namespace armilla {
 
 class RunProgress {
  public:
-  // `progress`: null where nobody waits. `messages`: of one member per call; `total` of them and the nodes, over
-  // all simulated ranks.
-  RunProgress(Progress* progress, std::vector<double> messages, double total)
-      : progress_(progress), messages_(std::move(messages)), total_(std::max(total, 1.0)) {}
+  RunProgress(Progress& progress, Effort effort)
+      : progress_(progress),
+        messages_(std::move(effort.messages)),
+        total_(std::max(effort.nodes + effort.all_messages, 1.0)) {
+    progress.begin("simulating");
+  }
 
   // So many in all.
-  void messages_sent(std::int64_t messages) {
-    if (progress_) tell(static_cast<double>(nodes_ + messages));
-  }
+  void messages_sent(std::int64_t messages) { tell(static_cast<double>(nodes_ + messages)); }
   void node_done(NodeKind kind, std::uint64_t payload) {
-    if (progress_ == nullptr) return;
     ++nodes_;
     by_nodes_ += 1 + (kind == NodeKind::collective ? messages_[payload] : 0);
     tell(by_nodes_);
@@ -35,11 +35,11 @@ class RunProgress {
   void tell(double done) {
     if (done < next_) return;
     next_ = done + total_ / 1000;
-    progress_->update(done / total_);
+    progress_.update(done / total_);
   }
 
-  Progress* progress_;
-  std::vector<double> messages_;
+  Progress& progress_;
+  std::vector<double> messages_;  // of one member, by call
   double total_;
   std::int64_t nodes_ = 0;
   double by_nodes_ = 0, next_ = 0;

@@ -13,15 +13,14 @@ using CallSet = std::map<CallSort, std::uint32_t>;  // with one such call
 
 class TypeTable {
  public:
-  TypeTable(const Graph& graph, const Machine& machine, CollectivePlanner& planner)
+  TypeTable(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
+            CollectivePlanner& planner)
       : graph_(graph), machine_(machine), planner_(planner) {
-    for (const Program& program : graph.programs) {
+    for (const Issued& by_program : issued) {
       std::map<std::uint32_t, CallSet> by_family;
-      std::set<std::uint32_t> seen;
-      for (std::uint32_t node = 0; node < program.size(); ++node) {
-        if (program.kind[node] != NodeKind::collective) continue;
-        const auto id = static_cast<std::uint32_t>(program.payload[node]);
-        if (!seen.insert(id).second) continue;
+      for (const IssuedItem& item : by_program.items) {
+        if (item.kind != NodeKind::collective) continue;
+        const auto id = static_cast<std::uint32_t>(item.payload);
         const CollectiveCall& call = graph.collectives[id];
         const CallSort sort{call.kind, call.root, planner.sides(call), call.custom >= 0};
         by_family[call.family].try_emplace(sort, id);
@@ -168,9 +167,9 @@ Coordinates coordinates_of(const Machine& machine, std::int64_t ranks) {
   return coordinates;
 }
 
-GroupTypes type_groups(const Graph& graph, const Machine& machine, const Coordinates& coordinates,
-                       CollectivePlanner& planner) {
-  TypeTable table(graph, machine, planner);
+GroupTypes type_groups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
+                       const Coordinates& coordinates, CollectivePlanner& planner) {
+  TypeTable table(graph, issued, machine, planner);
   ShapeFinder shapes(machine, coordinates);
   GroupTypes found;
   for (std::uint32_t f = 0; f < graph.families.size(); ++f) {

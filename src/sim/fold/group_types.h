@@ -10,10 +10,12 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <tuple>
 #include <vector>
 
 #include "ir/graph.h"
+#include "ir/issued.h"
 #include "ir/machine.h"
 #include "sim/collective_plan.h"
 
@@ -64,8 +66,8 @@ using Coordinates = std::vector<std::vector<std::int32_t>>;
 Coordinates coordinates_of(const Machine& machine, std::int64_t ranks);
 
 // O(ranks x dimensions) per family in use, and the size of the schedules.
-GroupTypes type_groups(const Graph& graph, const Machine& machine, const Coordinates& coordinates,
-                       CollectivePlanner& planner);
+GroupTypes type_groups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
+                       const Coordinates& coordinates, CollectivePlanner& planner);
 
 // The lines of ranks of a grid along a dimension, as member numbers: base + i * stride for i below size.
 struct GroupLines {

@@ -78,6 +78,30 @@ RankClasses with_joined_groups(const Graph& graph) {
   return classes;
 }
 
+RankClasses only_group(const RankClasses& classes, std::uint32_t family, std::uint32_t group_class) {
+  const FoldedFamily& all = classes.families[family];
+  const std::vector<std::int32_t>& members = all.groups[group_class].members;
+  RankClasses only;
+  for (const std::int32_t simulated : members) {
+    only.real.push_back(classes.real_rank(simulated));
+    only.sizes.push_back(classes.sizes[static_cast<std::size_t>(simulated)]);
+  }
+  for (const std::int32_t simulated : classes.simulated_of) {
+    const auto s = static_cast<std::size_t>(simulated);
+    only.simulated_of.push_back(all.group_of[s] == static_cast<std::int32_t>(group_class) ? all.member_of[s]
+                                                                                          : 0);
+  }
+  only.stands_for = classes.stands_for;
+  only.families.resize(classes.families.size());
+  FoldedFamily& own = only.families[family];
+  own.groups.resize(1);
+  own.groups.front().members.resize(members.size());
+  std::iota(own.groups.front().members.begin(), own.groups.front().members.end(), 0);
+  own.group_of.assign(members.size(), 0);
+  own.member_of = own.groups.front().members;
+  return only;
+}
+
 RankClasses one_for_all(const Graph& graph) {
   return classes_of(graph, std::vector<std::uint32_t>(static_cast<std::size_t>(graph.ranks), 0));
 }

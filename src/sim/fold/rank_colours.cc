@@ -213,9 +213,9 @@ std::vector<bool> individuals(const FoldingInput& input, const RankMessages& mes
   }
   if (!input.shares_memory) return chosen;
   std::vector<bool> accesses;
-  for (const Program& program : graph.programs) {
-    accesses.push_back(std::any_of(program.kind.begin(), program.kind.end(), [](NodeKind kind) {
-      return kind == NodeKind::memory_load || kind == NodeKind::memory_store;
+  for (const Issued& by_program : input.issued) {
+    accesses.push_back(std::ranges::any_of(by_program.items, [](const IssuedItem& item) {
+      return item.kind == NodeKind::memory_load || item.kind == NodeKind::memory_store;
     }));
   }
   for (std::size_t rank = 0; rank < chosen.size(); ++rank)
@@ -225,10 +225,14 @@ std::vector<bool> individuals(const FoldingInput& input, const RankMessages& mes
 
 }  // namespace
 
+bool may_fold(const Study& study) {
+  return promises_of(study.network).meets_on_links_only && !(study.what_if.jitter.deviation > 0);
+}
+
 RankClasses fold_ranks(const FoldingInput& input, CollectivePlanner& planner) {
   if (input.graph.ranks < 2) return unfolded(input.graph);
   const Peers peers(input.graph);
-  const RankMessages messages = find_messages(input.graph, input.machine, planner, peers);
+  const RankMessages messages = find_messages(input.graph, input.issued, input.machine, planner, peers);
   if (messages.too_many) return unfolded(input.graph);
   Colouring colouring(input, messages);
   const std::vector<bool> chosen = individuals(input, messages);

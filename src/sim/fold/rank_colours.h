@@ -18,9 +18,11 @@
 // nothing splits.
 #pragma once
 
+#include <span>
+
 #include "ir/graph.h"
-#include "ir/machine.h"
-#include "ir/what_if.h"
+#include "ir/issued.h"
+#include "ir/study.h"
 #include "sim/collective_plan.h"
 #include "sim/fold/rank_classes.h"
 
@@ -28,10 +30,15 @@ namespace armilla {
 
 struct FoldingInput {
   const Graph& graph;
+  std::span<const Issued> issued;  // by its programs
   const Machine& machine;
   const WhatIf& what_if;
   bool shares_memory = false;  // ranks wait for each other in remote memory
 };
+
+// What folding relies on, and memoising (sim/memo/lone_groups.h): messages meet on links only, and ranks that do
+// the same take the same time, which they never do with jitter.
+bool may_fold(const Study& study);
 
 RankClasses fold_ranks(const FoldingInput& input, CollectivePlanner& planner);
 

@@ -54,7 +54,7 @@ struct Job {
 
   RankClasses fold(bool shares_memory = false) const {
     CollectivePlanner planner(machine, collectives);
-    return fold_ranks({graph, machine, what_if, shares_memory}, planner);
+    return fold_ranks({graph, issued_by(graph), machine, what_if, shares_memory}, planner);
   }
 };
 
@@ -144,9 +144,9 @@ TEST(RankColours, AmbiguousMessagesAreNotFolded) {
   const CollectiveOptions options;
   CollectivePlanner planner(machine, options);
   const WhatIf none;
-  EXPECT_EQ(fold_ranks({graph, machine, none}, planner).simulated(), 6);
+  EXPECT_EQ(fold_ranks({graph, issued_by(graph), machine, none}, planner).simulated(), 6);
   graph.transfers[2].tag = graph.transfers[3].tag = 1;
-  EXPECT_EQ(fold_ranks({graph, machine, none}, planner).simulated(), 1);
+  EXPECT_EQ(fold_ranks({graph, issued_by(graph), machine, none}, planner).simulated(), 1);
 }
 
 // Of 131,072 ranks in 16 stages, 16 are simulated.
@@ -174,7 +174,7 @@ TEST(RankColours, ManyRanksAreAsManyClassesAsRoles) {
   const CollectiveOptions options;
   CollectivePlanner planner(machine, options);
   const WhatIf none;
-  EXPECT_EQ(fold_ranks({graph, machine, none}, planner).simulated(), 16);
+  EXPECT_EQ(fold_ranks({graph, issued_by(graph), machine, none}, planner).simulated(), 16);
 }
 
 TEST(ComputeTimes, FactorsMultiplyAndJitterHasMeanOne) {

@@ -17,15 +17,17 @@ struct LinkPurpose {
 
 class Finder {
  public:
-  Finder(const Graph& graph, const Machine& machine, CollectivePlanner& planner, const Peers& peers)
+  Finder(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
+         CollectivePlanner& planner, const Peers& peers)
       : graph_(graph),
+        issued_(issued),
         machine_(machine),
         topology_(machine),
         peers_(peers),
         coordinates_(coordinates_of(machine, graph.ranks)),
         users_of_(machine.dimensions.size()),
         routed_in_(machine.dimensions.size()) {
-    found_.groups = type_groups(graph, machine, coordinates_, planner);
+    found_.groups = type_groups(graph, issued, machine, coordinates_, planner);
     found_.signatures.assign(static_cast<std::size_t>(graph.ranks), 0);
   }
 
@@ -47,16 +49,14 @@ class Finder {
  private:
   std::uint64_t& signature(std::int32_t rank) { return found_.signatures[static_cast<std::size_t>(rank)]; }
 
-  static ProgramPeers peers_of(const Graph& graph, const Program& program, NodeKind kind) {
+  ProgramPeers peers_of(const Issued& issued, NodeKind kind) const {
     ProgramPeers peers;
-    std::vector<bool> seen(graph.transfers.size());
     std::set<std::tuple<PeerKind, std::int32_t, std::uint32_t>> known;
-    for (std::uint32_t node = 0; node < program.size(); ++node) {
-      if (program.kind[node] != kind || seen[program.payload[node]]) continue;
-      const auto id = static_cast<std::uint32_t>(program.payload[node]);
-      seen[id] = true;
+    for (const IssuedItem& item : issued.items) {
+      if (item.kind != kind) continue;
+      const auto id = static_cast<std::uint32_t>(item.payload);
       peers.all.push_back(id);
-      const PointToPoint& transfer = graph.transfers[id];
+      const PointToPoint& transfer = graph_.transfers[id];
       if (known.insert({transfer.peer_kind, transfer.peer, transfer.family}).second)
         peers.transfers.push_back(id);
     }
@@ -64,9 +64,9 @@ class Finder {
   }
 
   void find_peers() {
-    for (const Program& program : graph_.programs) {
-      found_.sends.push_back(peers_of(graph_, program, NodeKind::send));
-      found_.receives.push_back(peers_of(graph_, program, NodeKind::receive));
+    for (const Issued& by_program : issued_) {
+      found_.sends.push_back(peers_of(by_program, NodeKind::send));
+      found_.receives.push_back(peers_of(by_program, NodeKind::receive));
       first_channel_.push_back(channels_);
       channels_ += static_cast<std::uint32_t>(found_.sends.back().transfers.size() +
                                               found_.receives.back().transfers.size());
@@ -264,6 +264,7 @@ class Finder {
   }
 
   const Graph& graph_;
+  std::span<const Issued> issued_;
   const Machine& machine_;
   Topology topology_;
   const Peers& peers_;
@@ -280,9 +281,9 @@ class Finder {
 
 }  // namespace
 
-RankMessages find_messages(const Graph& graph, const Machine& machine, CollectivePlanner& planner,
-                           const Peers& peers) {
-  return Finder(graph, machine, planner, peers).find();
+RankMessages find_messages(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
+                           CollectivePlanner& planner, const Peers& peers) {
+  return Finder(graph, issued, machine, planner, peers).find();
 }
 
 }  // namespace armilla

@@ -11,9 +11,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "ir/graph.h"
+#include "ir/issued.h"
 #include "ir/machine.h"
 #include "network/topology.h"
 #include "sim/fold/group_types.h"
@@ -55,8 +57,8 @@ struct RankMessages {
 };
 
 // O(ranks x channels + hops).
-RankMessages find_messages(const Graph& graph, const Machine& machine, CollectivePlanner& planner,
-                           const Peers& peers);
+RankMessages find_messages(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
+                           CollectivePlanner& planner, const Peers& peers);
 
 // Spreads a number over 64 bits; `mix_in` joins several.
 inline std::uint64_t mix(std::uint64_t value) {

@@ -16,31 +16,11 @@ constexpr Dimensions bit(std::uint32_t d) {
   return Dimensions{1} << d;
 }
 
-// What a program issues, without repetition.
-struct Issued {
-  std::vector<std::uint32_t> calls;
-  std::vector<std::uint32_t> transfers;
-};
-
-Issued issued_by(const Program& program) {
-  Issued issued;
-  for (std::uint32_t node = 0; node < program.size(); ++node) {
-    const auto payload = static_cast<std::uint32_t>(program.payload[node]);
-    if (program.kind[node] == NodeKind::collective) issued.calls.push_back(payload);
-    if (program.kind[node] == NodeKind::send) issued.transfers.push_back(payload);
-  }
-  for (std::vector<std::uint32_t>* list : {&issued.calls, &issued.transfers}) {
-    std::sort(list->begin(), list->end());
-    list->erase(std::unique(list->begin(), list->end()), list->end());
-  }
-  return issued;
-}
-
 class Finder {
  public:
-  Finder(const Graph& graph, const Machine& machine, const RankClasses& classes, CollectivePlanner& planner)
-      : graph_(graph), machine_(machine), classes_(classes), planner_(planner) {
-    for (const Program& program : graph.programs) issued_.push_back(issued_by(program));
+  Finder(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
+         const RankClasses& classes, CollectivePlanner& planner)
+      : graph_(graph), issued_(issued), machine_(machine), classes_(classes), planner_(planner) {
     for (std::size_t f = 0; f < graph.families.size(); ++f) {
       std::size_t first = 0;
       while (graph.families[first].groups != graph.families[f].groups) ++first;
@@ -103,8 +83,9 @@ class Finder {
     const Peers peers(graph_);
     for (std::int32_t rank = 0; rank < classes_.simulated(); ++rank) {
       const std::int32_t source = classes_.real_rank(rank);
-      for (const std::uint32_t transfer : issued_[program_of(rank)].transfers) {
-        const std::int32_t peer = peers.of(source, graph_.transfers[transfer]);
+      for (const IssuedItem& item : issued_[program_of(rank)].items) {
+        if (item.kind != NodeKind::send) continue;
+        const std::int32_t peer = peers.of(source, graph_.transfers[item.payload]);
         shared_ |= differing(source, std::span(&peer, 1));
       }
     }
@@ -113,7 +94,9 @@ class Finder {
   // The dimensions of a rank's collectives, by family; what makes their links another's, too, is marked.
   void mark_collectives(std::int32_t rank) {
     std::map<std::uint32_t, Dimensions> families;
-    for (const std::uint32_t call : issued_[program_of(rank)].calls) {
+    for (const IssuedItem& item : issued_[program_of(rank)].items) {
+      if (item.kind != NodeKind::collective) continue;
+      const auto call = static_cast<std::uint32_t>(item.payload);
       const std::uint32_t family = graph_.collectives[call].family;
       const GroupLayout& layout = layout_of(family, rank);
       Dimensions dimensions = dimensions_of(call, layout.shape);
@@ -170,10 +153,10 @@ class Finder {
   }
 
   const Graph& graph_;
+  std::span<const Issued> issued_;  // by program
   const Machine& machine_;
   const RankClasses& classes_;
   CollectivePlanner& planner_;
-  std::vector<Issued> issued_;                             // by program
   std::vector<std::uint32_t> same_as_;                     // the first family of equal groups, by family
   Dimensions shared_ = 0;                                  // with whom or what no group may be
   std::vector<std::map<std::uint32_t, Dimensions>> used_;  // by simulated rank and family
@@ -183,8 +166,8 @@ class Finder {
 
 }  // namespace
 
-LoneGroups::LoneGroups(const Graph& graph, const Machine& machine, const WhatIf& what_if,
-                       const RankClasses& classes, CollectivePlanner& planner)
-    : lone_(Finder(graph, machine, classes, planner).find(what_if)) {}
+LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
+                       const WhatIf& what_if, const RankClasses& classes, CollectivePlanner& planner)
+    : lone_(Finder(graph, issued, machine, classes, planner).find(what_if)) {}
 
 }  // namespace armilla

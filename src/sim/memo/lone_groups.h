@@ -14,9 +14,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "ir/graph.h"
+#include "ir/issued.h"
 #include "ir/machine.h"
 #include "ir/what_if.h"
 #include "sim/collective_plan.h"
@@ -27,8 +29,8 @@ namespace armilla {
 class LoneGroups {
  public:
   LoneGroups() = default;
-  LoneGroups(const Graph& graph, const Machine& machine, const WhatIf& what_if, const RankClasses& classes,
-             CollectivePlanner& planner);
+  LoneGroups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
+             const WhatIf& what_if, const RankClasses& classes, CollectivePlanner& planner);
 
   // By family and group class.
   bool contains(std::uint32_t family, std::int32_t group) const {

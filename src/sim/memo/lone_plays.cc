@@ -1,8 +1,8 @@
 #include "sim/memo/lone_plays.h"
 
 #include <algorithm>
-#include <numeric>
-#include <set>
+
+#include "sim/engine/native_run.h"
 
 namespace armilla {
 namespace {
@@ -11,37 +11,29 @@ namespace {
 // time.
 constexpr std::size_t kMostRemembered = std::size_t{1} << 21;
 
+// Whether what was played can stand for any play: all members start at once, and are through together in the
+// first round of a later moment.
+bool is_uniform(const NativeRun& run, const std::vector<RankClass>& members) {
+  const Time end = members.front().finish;
+  return run.ran_smoothly() && end > Time(0) && std::ranges::all_of(members, [&](const RankClass& member) {
+           return member.finish == end && std::ranges::any_of(member.chunks, [](const ChunkInterval& chunk) {
+                    return chunk.start == Time(0);
+                  });
+         });
+}
+
 }  // namespace
 
-// Passes messages on.
-class LonePlays::Tap final : public Network {
- public:
-  Tap(LonePlays& plays, std::unique_ptr<Network> network) : plays_(plays), network_(std::move(network)) {}
-
-  Time send(const Message& message) override {
-    plays_.remember(message);
-    return network_->send(message);
-  }
-  void count(const Message& message, std::int64_t times) override { network_->count(message, times); }
-  std::vector<LinkUse> links() const override { return network_->links(); }
-  std::int64_t messages() const override { return network_->messages(); }
-
- private:
-  LonePlays& plays_;
-  std::unique_ptr<Network> network_;
-};
-
-LonePlays::LonePlays(const Graph& graph, const Study& study, const RankClasses& classes,
-                     CollectivePlanner& planner)
-    : graph_(graph), study_(study), run_classes_(classes), planner_(planner) {
-  const Device& device = study.machine.device;
-  for (const OtherDevices& other : study.machine.others) {
-    if (study.collectives.charge_reductions && other.device.memory_bandwidth != device.memory_bandwidth)
+LonePlays::LonePlays(const NativePlay& run)
+    : graph_(run.graph), study_(run.study), classes_(run.classes), planner_(run.planner) {
+  const Device& device = study_.machine.device;
+  for (const OtherDevices& other : study_.machine.others) {
+    if (study_.collectives.charge_reductions && other.device.memory_bandwidth != device.memory_bandwidth)
       possible_ = false;
   }
 }
 
-const LonePlay* LonePlays::find(std::uint32_t call_id, const GroupMembers& group) {
+const LonePlay* LonePlays::find(std::uint32_t call_id, std::uint32_t group_class, const GroupMembers& group) {
   if (!possible_) return nullptr;
   const CollectiveCall& call = graph_.collectives[call_id];
   const Key key{call.kind,
@@ -55,7 +47,7 @@ const LonePlay* LonePlays::find(std::uint32_t call_id, const GroupMembers& group
   if (fresh) return nullptr;
   if (!known.is_played) {
     known.is_played = true;
-    known.play = play(call_id, group);
+    known.play = play(call_id, group_class, group);
   }
   return known.play ? &*known.play : nullptr;
 }
@@ -73,7 +65,7 @@ std::uint32_t LonePlays::representation(const GroupMembers& group) {
     if (is_new) {
       for (const std::int32_t rank : layout.ranks)
         description.push_back(
-            group.family->member_of[static_cast<std::size_t>(run_classes_.simulated_rank(rank))]);
+            group.family->member_of[static_cast<std::size_t>(classes_.simulated_rank(rank))]);
     }
     description.push_back(number->second);
     description.push_back(layout.flat_position(group.real[m]));
@@ -82,104 +74,61 @@ std::uint32_t LonePlays::representation(const GroupMembers& group) {
   return of_group->second = representations_.try_emplace(std::move(description), next).first->second;
 }
 
-void LonePlays::set_classes(std::uint32_t family_id, const GroupMembers& group) {
-  classes_.real = group.real;
-  classes_.sizes.assign(group.real.size(), 1);
-  classes_.simulated_of.resize(static_cast<std::size_t>(graph_.ranks), -1);
-  for (const GroupLayout* const layout : std::set(group.layouts.begin(), group.layouts.end())) {
-    for (const std::int32_t rank : layout->ranks) {
-      classes_.simulated_of[static_cast<std::size_t>(rank)] =
-          group.family->member_of[static_cast<std::size_t>(run_classes_.simulated_rank(rank))];
-    }
-  }
-  classes_.families.assign(graph_.families.size(), {});
-  FoldedFamily& family = classes_.families[family_id];
-  family.groups.resize(1);
-  family.groups.front().members.resize(group.real.size());
-  std::iota(family.groups.front().members.begin(), family.groups.front().members.end(), 0);
-  family.group_of.assign(group.real.size(), 0);
-  family.member_of = family.groups.front().members;
-}
-
-std::optional<LonePlay> LonePlays::play(std::uint32_t call_id, const GroupMembers& group) {
-  if (!network_) {
-    network_ = std::make_unique<Tap>(
-        *this, make_network(study_.network, {study_.machine, queue_, *this, run_classes_.stands_for}));
-    queue_.add_observer(*this);  // after the network, which also looks for ends of rounds
-  }
-  set_classes(graph_.collectives[call_id].family, group);
-  const std::size_t members = group.real.size();
-  Order order(OrderRule::rounds, classes_.simulated(), queue_);
-  const RunContext context{graph_, classes_, queue_, order, *network_};
-  Messenger messenger(context, false);
-  CustomRunner custom(context, messenger);
-  GroupTable groups(graph_, classes_, planner_);
-  CollectiveRunner runner(context,
-                          {study_.collectives, static_cast<std::uint32_t>(study_.machine.dimensions.size()),
-                           std::vector(members, study_.machine.device.memory_bandwidth)},
-                          planner_, groups, custom, *this);
-  group_ = &group;
-  runner_ = &runner;
-  order_ = &order;
-  begin_ = queue_.now();
-  started_ = 0;
-  distinct_ = 0;
-  ends_.assign(members, std::nullopt);
-  members_.assign(members, {});
-  sent_.assign(members, {});
-  for (std::int32_t m = 0; m < classes_.simulated(); ++m) runner.issue(m, 0, call_id, 0);
-  possible_ = queue_.run();  // or time itself is at an end
-  const bool is_fit = is_uniform();
-  const auto sent = std::move(sent_);
-  if (!is_fit) return std::nullopt;
+std::optional<LonePlay> LonePlays::play(std::uint32_t call_id, std::uint32_t group_class,
+                                        const GroupMembers& group) {
+  const CollectiveCall& call = graph_.collectives[call_id];
+  one_node_.ranks = graph_.ranks;
+  one_node_.program_of.resize(static_cast<std::size_t>(graph_.ranks));
+  one_node_.collectives = {call};
+  // At its own place, by which the planner knows its groups.
+  one_node_.families.resize(graph_.families.size());
+  if (one_node_.families[call.family].groups.empty())
+    one_node_.families[call.family] = graph_.families[call.family];
+  if (one_node_.programs.empty())
+    one_node_.programs.emplace_back().add(NodeKind::collective, Phase::other, one_node_.names.add(""), -1, 0,
+                                          {});
+  SimulationOptions options;
+  options.every_message = true;
+  options.record_ranks = group.real;
+  const RankClasses alone = only_group(classes_, call.family, group_class);
+  const std::vector<Issued> issued = issued_by(one_node_);
+  NativeRun run({one_node_, issued, study_, {}, alone, planner_, options});
+  run.play();
+  std::vector<RankClass> members = std::move(run.recorded().classes);
+  if (!is_uniform(run, members)) return std::nullopt;
   LonePlay played;
-  played.duration = ends_.front()->time - begin_;
-  for (std::size_t m = 0; m < members; ++m) {
-    for (const auto& [message, times] : sent[m])
-      members_[m].sent.push_back(
-          {std::get<0>(message), std::get<1>(message), Bytes(std::get<2>(message)), times});
-  }
-  played.members = std::move(members_);
-  remembered_ += distinct_;
+  played.duration = members.front().finish;
+  for (RankClass& member : members) played.members.push_back({std::move(member.chunks), {}});
+  if (!remember_sent(call, group, played)) return std::nullopt;
   return played;
 }
 
-bool LonePlays::is_uniform() const {
-  return remembered_ + distinct_ <= kMostRemembered && started_ == static_cast<std::int32_t>(ends_.size()) &&
-         ends_.front() && ends_.front()->round == 1 && ends_.front()->time > begin_ &&
-         std::all_of(ends_.begin(), ends_.end(), [&](const auto& end) { return end == ends_.front(); });
-}
-
-void LonePlays::remember(const Message& message) {
-  if (remembered_ + distinct_ > kMostRemembered) return;
-  const auto sender = static_cast<std::size_t>(classes_.simulated_rank(message.source));
-  const std::int32_t to = group_->layouts[sender]->flat_position(message.destination);
-  const auto [times, fresh] = sent_[sender].try_emplace({to, message.dimension, message.bytes.value});
-  ++times->second;
-  distinct_ += fresh ? 1 : 0;
-}
-
-void LonePlays::collective_started(std::int32_t, std::uint32_t) {
-  if (queue_.now() == begin_) ++started_;
-}
-
-void LonePlays::collective_finished(std::int32_t rank, std::uint32_t) {
-  ends_[static_cast<std::size_t>(rank)] = End{queue_.now(), round_};
-}
-
-void LonePlays::chunk_finished(std::int32_t rank, std::uint32_t, const ChunkPhase& phase) {
-  ChunkPhase relative = phase;
-  relative.ready = phase.ready - begin_;
-  relative.start = phase.start - begin_;
-  relative.end = phase.end - begin_;
-  members_[static_cast<std::size_t>(rank)].phases.push_back(relative);
-}
-
-void LonePlays::round_over() {
-  if (round_time_ != queue_.now()) round_ = 0;
-  round_time_ = queue_.now();
-  ++round_;
-  order_->take_turns([&](std::int32_t rank) { runner_->take_turn(rank); });
+// False where that would be too much to remember.
+bool LonePlays::remember_sent(const CollectiveCall& call, const GroupMembers& group, LonePlay& play) {
+  std::map<const CollectivePlan*, std::int64_t> plans;
+  for (std::int64_t chunk = 0; chunk < planner_.chunks(call, group.layouts.front()->shape); ++chunk)
+    ++plans[&planner_.plan(call, *group.layouts.front(), chunk)];
+  for (std::size_t m = 0; m < group.real.size(); ++m) {
+    const GroupLayout& layout = *group.layouts[m];
+    const std::int32_t rank = group.real[m];
+    std::map<std::tuple<std::int32_t, std::uint32_t, std::int64_t>, std::int64_t> sent;
+    for (const auto& [plan, times] : plans) {
+      for (const PlannedPhase& phase : plan->phases) {
+        if (!takes_part(*plan, phase, layout, rank)) continue;
+        const std::int32_t here = position_in(phase, layout, rank);
+        for (const Transfer& transfer : phase.schedule->of(here).sends) {
+          const std::int32_t to = rank_at(phase, layout, rank, here, phase.schedule->peer(here, transfer));
+          sent[{layout.flat_position(to), phase.dimension, transfer.bytes.value}] += times;
+        }
+      }
+    }
+    remembered_ += sent.size();
+    if (remembered_ > kMostRemembered) return false;
+    for (const auto& [message, times] : sent)
+      play.members[m].sent.push_back(
+          {std::get<0>(message), std::get<1>(message), Bytes(std::get<2>(message)), times});
+  }
+  return true;
 }
 
 }  // namespace armilla

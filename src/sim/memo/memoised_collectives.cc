@@ -2,12 +2,12 @@
 
 namespace armilla {
 
-MemoisedCollectives::MemoisedCollectives(const RunContext& context, LoneGroups lone, LonePlays& plays,
+MemoisedCollectives::MemoisedCollectives(const RunContext& context, LoneGroups lone, LonePlays plays,
                                          GroupTable& groups, CollectiveExecutor& runner,
                                          CollectiveClient& client)
     : context_(context),
       lone_(std::move(lone)),
-      plays_(plays),
+      plays_(std::move(plays)),
       groups_(groups),
       runner_(runner),
       client_(client),
@@ -33,7 +33,7 @@ void MemoisedCollectives::issue(std::int32_t rank, std::uint32_t node, std::uint
   group.issued.resize(family.groups[group_id].members.size());
   const std::uint32_t number = group.issued[member]++;
   if (number == group.decided && !group.gathers) {
-    const LonePlay* const play = plays_.find(call, groups_.of(f, group_id));
+    const LonePlay* const play = plays_.find(call, group_id, groups_.of(f, group_id));
     if (play == nullptr) {
       ++group.decided;
     } else {
@@ -121,11 +121,12 @@ void MemoisedCollectives::finish(std::uint32_t id, std::uint32_t member, std::in
   Performance& performance = performances_[id];
   const std::uint32_t node = performance.members[member].node;
   const Time start = context_.queue.now() - performance.play->duration;
-  for (ChunkPhase phase : performance.play->members[member].phases) {
+  for (ChunkInterval phase : performance.play->members[member].phases) {
+    phase.node = node;
     phase.ready += start;
     phase.start += start;
     phase.end += start;
-    client_.chunk_finished(rank, node, phase);
+    client_.chunk_finished(rank, phase);
   }
   if (--performance.members_left == 0) free_.push_back(id);
   client_.collective_finished(rank, node);

@@ -24,7 +24,7 @@ namespace armilla {
 class MemoisedCollectives final : public CollectiveExecutor, public EventHandler {
  public:
   // `runner`: who plays the others.
-  MemoisedCollectives(const RunContext& context, LoneGroups lone, LonePlays& plays, GroupTable& groups,
+  MemoisedCollectives(const RunContext& context, LoneGroups lone, LonePlays plays, GroupTable& groups,
                       CollectiveExecutor& runner, CollectiveClient& client);
   MemoisedCollectives(const MemoisedCollectives&) = delete;
   MemoisedCollectives& operator=(const MemoisedCollectives&) = delete;
@@ -69,7 +69,7 @@ class MemoisedCollectives final : public CollectiveExecutor, public EventHandler
 
   RunContext context_;
   LoneGroups lone_;
-  LonePlays& plays_;
+  LonePlays plays_;
   GroupTable& groups_;
   CollectiveExecutor& runner_;
   CollectiveClient& client_;

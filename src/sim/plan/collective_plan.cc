@@ -63,6 +63,20 @@ void require(const Algorithm& algorithm, CollectiveKind kind, const std::string&
 
 }  // namespace
 
+bool takes_part(const CollectivePlan& plan, const PlannedPhase& phase, const GroupLayout& layout,
+                std::int32_t rank) {
+  if (!phase.only_root_lines) return true;
+  for (std::uint32_t d = 0; d < phase.dimension; ++d) {
+    if (layout.position(rank, d) != plan.root[d]) return false;
+  }
+  return true;
+}
+
+std::int32_t position_in(const PlannedPhase& phase, const GroupLayout& layout, std::int32_t rank) {
+  return phase.dimension == kAllDimensions ? layout.flat_position(rank)
+                                           : layout.position(rank, phase.dimension);
+}
+
 CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOptions& options)
     : machine_(machine), options_(options) {
   constexpr std::int64_t kMostChunks = 1 << 16;
@@ -296,13 +310,11 @@ Time CollectivePlanner::measure_link_limit(const CollectiveCall& call, const Gro
       const bool symmetric =
           !flat && looks_alike_from_everywhere(*phase.schedule, machine_.dimensions[phase.dimension]);
       const std::int32_t members = symmetric ? 1 : phase.schedule->ranks;
+      const std::int32_t here = position_in(phase, layout, first);
       for (std::int32_t position = 0; position < members; ++position) {
-        const auto rank_at = [&](std::int32_t p) {
-          return flat ? layout.ranks[static_cast<std::size_t>(p)]
-                      : layout.member(first, phase.dimension, layout.position(first, phase.dimension), p);
-        };
+        const auto at_position = [&](std::int32_t p) { return rank_at(phase, layout, first, here, p); };
         for (const Transfer& transfer : phase.schedule->of(position).sends) {
-          const Message message{rank_at(position), rank_at(phase.schedule->peer(position, transfer)),
+          const Message message{at_position(position), at_position(phase.schedule->peer(position, transfer)),
                                 transfer.bytes, phase.dimension};
           Position at = topology.start(message);
           while (at.hops_left > 0) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <ranges>
 #include <utility>
 
 #include "base/error.h"
@@ -12,32 +13,6 @@
 
 namespace armilla {
 namespace {
-
-void refuse_messages(double messages, const SimulationOptions& options) {
-  if (messages <= options.max_messages) return;
-  throw Error("simulation",
-              fmt::format("the run would take about {:.2g} messages, the limit is {:.2g}", messages,
-                          options.max_messages),
-              "choose other algorithms, fewer chunks or fewer ranks, or raise the limit with --max-messages");
-}
-
-// How often a program issues each call, and how many messages of its own it sends.
-struct Traffic {
-  std::vector<std::pair<std::uint32_t, std::int64_t>> calls;
-  std::int64_t sends = 0;
-};
-
-Traffic traffic_of(const Program& program) {
-  std::map<std::uint32_t, std::int64_t> calls;
-  Traffic traffic;
-  for (std::uint32_t node = 0; node < program.size(); ++node) {
-    if (program.kind[node] == NodeKind::collective)
-      ++calls[static_cast<std::uint32_t>(program.payload[node])];
-    if (program.kind[node] == NodeKind::send) ++traffic.sends;
-  }
-  traffic.calls.assign(calls.begin(), calls.end());
-  return traffic;
-}
 
 double messages_per_member(const CustomCollective& custom) {
   double sends = 0;
@@ -48,45 +23,55 @@ double messages_per_member(const CustomCollective& custom) {
   return custom.members.empty() ? 0 : sends / static_cast<double>(custom.members.size());
 }
 
-}  // namespace
-
-Effort refuse_endless_runs(const Graph& graph, CollectivePlanner& planner, const RankClasses& classes,
-                           const SimulationOptions& options) {
-  std::vector<Traffic> traffic;
-  for (const Program& program : graph.programs) traffic.push_back(traffic_of(program));
-  std::map<std::pair<std::uint32_t, std::uint32_t>, double> known;  // by call and shape, of one member
+// Of `ranks`; `messages_of(rank, call)` are those of one member. Throws Error for more than `most` in all.
+template <class Ranks, class MessagesOf>
+Effort sum_up(const Graph& graph, std::span<const Issued> issued, const Ranks& ranks, double most,
+              const MessagesOf& messages_of) {
   Effort effort;
   effort.messages.resize(graph.collectives.size());
-  double& total = effort.all_messages;
-  for (const std::int32_t rank : classes.real) {
+  for (const std::int64_t rank : ranks) {
     const std::uint32_t program = graph.program_of[static_cast<std::size_t>(rank)];
-    const Traffic& own = traffic[program];
     effort.nodes += graph.programs[program].size();
-    total += static_cast<double>(own.sends);
-    for (const auto& [id, times] : own.calls) {
-      const CollectiveCall& call = graph.collectives[id];
-      const std::int32_t group = graph.families[call.family].group_of[static_cast<std::size_t>(rank)];
-      const std::uint32_t shape = planner.layout(graph, call.family, group).shape;
-      const auto [found, fresh] = known.try_emplace({id, shape});
-      if (fresh) {
-        found->second = call.custom >= 0
-                            ? messages_per_member(graph.custom[static_cast<std::size_t>(call.custom)])
-                            : planner.messages_per_member(call, shape);
-        effort.messages[id] = found->second;
+    for (const IssuedItem& item : issued[program].items) {
+      double messages = item.kind == NodeKind::send ? 1 : 0;
+      if (item.kind == NodeKind::collective) {
+        messages = messages_of(rank, static_cast<std::uint32_t>(item.payload));
+        effort.messages[item.payload] = messages;
       }
-      total += found->second * static_cast<double>(times);
+      effort.all_messages += messages * static_cast<double>(item.count);
     }
   }
-  refuse_messages(total, options);
-  return effort;
+  if (effort.all_messages <= most) return effort;
+  throw Error(
+      "simulation",
+      fmt::format("the run would take about {:.2g} messages, the limit is {:.2g}", effort.all_messages, most),
+      "choose other algorithms, fewer chunks or fewer ranks, or raise the limit with --max-messages");
 }
 
-Effort refuse_endless_astra_runs(const Graph& graph, const SystemLayer& system, std::int64_t ranks,
-                                 const SimulationOptions& options) {
+}  // namespace
+
+Effort effort_of(const Graph& graph, std::span<const Issued> issued, const RankClasses& classes,
+                 CollectivePlanner& planner, double most_messages) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, double> known;  // by call and shape
+  return sum_up(graph, issued, classes.real, most_messages, [&](std::int64_t rank, std::uint32_t id) {
+    const CollectiveCall& call = graph.collectives[id];
+    const std::int32_t group = graph.families[call.family].group_of[static_cast<std::size_t>(rank)];
+    const std::uint32_t shape = planner.layout(graph, call.family, group).shape;
+    const auto [found, fresh] = known.try_emplace({id, shape});
+    if (fresh) {
+      found->second = call.custom >= 0
+                          ? messages_per_member(graph.custom[static_cast<std::size_t>(call.custom)])
+                          : planner.messages_per_member(call, shape);
+    }
+    return found->second;
+  });
+}
+
+Effort effort_of(const Graph& graph, std::span<const Issued> issued, const SystemLayer& system,
+                 std::int64_t ranks, double most_messages) {
   constexpr double kMaxStreams = 1 << 25;
   AstraPlanner planner(system);
-  Effort effort;
-  std::vector<double>& messages = effort.messages;
+  std::vector<double> messages;
   for (const CollectiveCall& call : graph.collectives) {
     const GroupFamily& family = graph.families[call.family];
     const auto members = static_cast<std::int64_t>(family.groups.empty() ? 0 : family.groups.front().size());
@@ -105,21 +90,8 @@ Effort refuse_endless_astra_runs(const Graph& graph, const SystemLayer& system, 
     for (const AstraPhase& phase : planner.next_chunk(call, mask, members, sizes.chunk, remaining))
       messages.back() += chunks * std::max(phase.sends, 2);
   }
-  std::vector<double> of_program;
-  for (const Program& program : graph.programs) {
-    double total = 0;
-    for (std::uint32_t node = 0; node < program.size(); ++node) {
-      if (program.kind[node] == NodeKind::collective) total += messages[program.payload[node]];
-    }
-    of_program.push_back(total);
-  }
-  for (std::int64_t rank = 0; rank < ranks; ++rank) {
-    const std::uint32_t program = graph.program_of[static_cast<std::size_t>(rank)];
-    effort.all_messages += of_program[program];
-    effort.nodes += graph.programs[program].size();
-  }
-  refuse_messages(effort.all_messages, options);
-  return effort;
+  return sum_up(graph, issued, std::views::iota(std::int64_t{0}, ranks), most_messages,
+                [&](std::int64_t, std::uint32_t id) { return messages[id]; });
 }
 
 }  // namespace armilla

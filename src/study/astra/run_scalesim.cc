@@ -9,7 +9,7 @@
 
 namespace armilla {
 
-ScaleSimAnswer run_scalesim(const ScaleSimRequest& request, Progress* meter) {
+ScaleSimAnswer run_scalesim(const ScaleSimRequest& request, Progress& meter) {
   ScaleSimAnswer answer;
   ScaleSimRun& run = answer.run;
   run.config = read_scalesim_config(request.config);
@@ -27,10 +27,8 @@ ScaleSimAnswer run_scalesim(const ScaleSimRequest& request, Progress* meter) {
     return static_cast<double>(to_gemm(layer.shape, layer.where).macs()) * static_cast<double>(layer.repeats);
   };
   double all = 0, done = 0;
-  if (meter) {
-    meter->begin("simulating");
-    for (const SystolicLayer& layer : topology.layers) all += macs(layer);
-  }
+  meter.begin("simulating");
+  for (const SystolicLayer& layer : topology.layers) all += macs(layer);
   for (const SystolicLayer& layer : topology.layers) {
     auto found = std::find_if(known.begin(), known.end(),
                               [&](const auto& entry) { return entry.first == layer.shape; });
@@ -40,9 +38,8 @@ ScaleSimAnswer run_scalesim(const ScaleSimRequest& request, Progress* meter) {
       found = known.end() - 1;
     }
     run.layers.insert(run.layers.end(), static_cast<std::size_t>(layer.repeats), found->second);
-    if (!meter) continue;
     done += macs(layer);
-    meter->update(done / std::max(all, 1.0));
+    meter.update(done / std::max(all, 1.0));
   }
   return answer;
 }

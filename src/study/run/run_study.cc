@@ -204,18 +204,18 @@ void lay_out_job(Run& run, const CostModel& cost) {
 
 }  // namespace
 
-Run lower_study(const Study& study, const CostModel& cost, Progress* progress) {
+Run lower_study(const Study& study, const CostModel& cost, Progress& progress) {
   validate_plan(study.plan, "plan");
   validate_machine(study.machine);
   check_precision(study, cost);
   Run run;
   run.study = study;
-  if (progress) progress->begin("reading the model");
+  progress.begin("reading the model");
   run.model =
       read_model(study.model.name, {study.model.dimensions, study.plan.micro_batch(), study.model.sequence});
   require_work(run.model);
   check_training(study.training, run.model);
-  if (progress) progress->begin("laying out the job");
+  progress.begin("laying out the job");
   lay_out_job(run, cost);
   set_memory_limits(run);
   set_peak(run, cost);
@@ -228,7 +228,7 @@ Run lower_study(const Study& study, const CostModel& cost, Progress* progress) {
 Run run_study(const Study& study, const SimulationOptions& options) {
   // The cost model first: a wrong name should not wait for a large model to be read.
   const std::unique_ptr<CostModel> cost = make_cost_model(study.compute, study.machine.device);
-  Run run = lower_study(study, *cost, options.progress);
+  Run run = lower_study(study, *cost, *options.progress);
   if (run.iterations > 1) {
     simulate_steady_iteration(run, *cost, options);
   } else {
@@ -239,7 +239,7 @@ Run run_study(const Study& study, const SimulationOptions& options) {
     run.goodput = goodput(study.what_if.failures, study.plan.ranks, in_seconds(run.result.iteration),
                           "what_if.failures");
   }
-  if (options.progress) options.progress->begin("writing the report");
+  options.progress->begin("writing the report");
   add_result_warnings(run);
   explain_utilization(run);
   return run;

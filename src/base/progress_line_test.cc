@@ -1,4 +1,4 @@
-#include "base/progress.h"
+#include "base/progress_line.h"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ TEST(Progress, TellsTimeWhereTheShareIsUnknown) {
 TEST(Progress, OfWhatIsQuickShowsNothing) {
   std::ostringstream out;
   {
-    Progress progress(out);
+    ProgressLine progress(out);
     progress.begin("simulating");
     progress.update(0.5);
   }
@@ -34,7 +34,7 @@ TEST(Progress, OfWhatIsQuickShowsNothing) {
 
 TEST(Progress, TakesItsLineAwayUntilTheNextStep) {
   std::ostringstream out;
-  Progress progress(out, milliseconds(1));
+  ProgressLine progress(out, milliseconds(1));
   progress.begin("simulating");
   std::this_thread::sleep_for(milliseconds(100));
   progress.hide();
@@ -51,9 +51,16 @@ TEST(Progress, TakesItsLineAwayUntilTheNextStep) {
   EXPECT_TRUE(out.str().starts_with(first + "\rwriting, 1 s so far")) << out.str();
 }
 
+TEST(Progress, NobodyIsShownNothing) {
+  Progress& nobody = no_progress();
+  nobody.begin("simulating");
+  nobody.update(0.5);
+  EXPECT_EQ(&nobody, &no_progress());
+}
+
 TEST(Progress, IsGoneBeforeOutputBegins) {
   std::ostringstream terminal;
-  Progress progress(terminal, milliseconds(1));
+  ProgressLine progress(terminal, milliseconds(1));
   std::this_thread::sleep_for(milliseconds(100));
   HidesProgress buffer(*terminal.rdbuf(), progress);
   std::ostream out(&buffer);

@@ -1,4 +1,4 @@
-#include "base/progress.h"
+#include "base/progress_line.h"
 
 #include <fmt/format.h>
 
@@ -29,10 +29,10 @@ std::string progress_line(std::string_view step, double share, double elapsed) {
   return fmt::format("{} {:2} %, about {} left", step, percent, duration(elapsed * (1 - done) / done));
 }
 
-Progress::Progress(std::ostream& out, std::chrono::milliseconds patience)
+ProgressLine::ProgressLine(std::ostream& out, std::chrono::milliseconds patience)
     : out_(out), patience_(patience), writer_([this] { watch(); }) {}
 
-Progress::~Progress() {
+ProgressLine::~ProgressLine() {
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
@@ -42,7 +42,7 @@ Progress::~Progress() {
   writer_.join();
 }
 
-void Progress::begin(std::string_view step) {
+void ProgressLine::begin(std::string_view step) {
   const std::lock_guard lock(mutex_);
   step_ = step;
   begin_ = Clock::now();
@@ -51,20 +51,20 @@ void Progress::begin(std::string_view step) {
   share_.store(0, std::memory_order_relaxed);
 }
 
-void Progress::hide() {
+void ProgressLine::hide() {
   const std::lock_guard lock(mutex_);
   hidden_ = true;
   clear();
 }
 
-void Progress::watch() {
+void ProgressLine::watch() {
   std::unique_lock lock(mutex_);
   while (!over_.wait_for(lock, std::min(patience_, kBetween), [this] { return ended_; })) {
     if (!hidden_ && Clock::now() - since_ >= patience_) write();
   }
 }
 
-void Progress::write() {
+void ProgressLine::write() {
   const double elapsed = std::chrono::duration<double>(Clock::now() - begin_).count();
   const std::string line = progress_line(step_, share_.load(std::memory_order_relaxed), elapsed);
   out_ << '\r' << line;
@@ -73,7 +73,7 @@ void Progress::write() {
   shown_ = std::max(shown_, line.size());
 }
 
-void Progress::clear() {
+void ProgressLine::clear() {
   if (shown_ > 0) out_ << '\r' << std::string(shown_, ' ') << '\r' << std::flush;
   shown_ = 0;
 }

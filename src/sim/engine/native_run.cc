@@ -1,0 +1,108 @@
+#include "sim/engine/native_run.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "sim/fold/rank_colours.h"
+
+namespace armilla {
+namespace {
+
+// The groups whose collectives may be looked up instead of played.
+LoneGroups choose_lone_groups(const NativePlay& play) {
+  if (play.options.every_message || !may_fold(play.study)) return {};
+  return {play.graph, play.issued, play.study.machine, play.study.what_if, play.classes, play.planner};
+}
+
+// In order of their ends, and where these are equal by what they are, not by how the run came to know of
+// them: evaluated collectives tell all of their chunks at once.
+void order_records(Result& result) {
+  const auto by_end = [](const Interval& interval) { return std::tuple(interval.end, interval.node); };
+  const auto by_chunk = [](const ChunkInterval& chunk) {
+    return std::tuple(chunk.end, chunk.node, chunk.chunk, chunk.phase);
+  };
+  for (RankClass& ranks : result.classes) {
+    std::ranges::sort(ranks.collectives, {}, by_end);
+    std::ranges::sort(ranks.others, {}, by_end);
+    std::ranges::sort(ranks.chunks, {}, by_chunk);
+  }
+  std::ranges::sort(result.collectives, {}, [](const CollectiveRecord& record) {
+    return std::tuple(record.finished, record.program, record.node);
+  });
+}
+
+}  // namespace
+
+NativeRun::NativeRun(const NativePlay& play)
+    : order_(shares_memory(play.options.remote_memory) ? OrderRule::rounds_by_number : OrderRule::rounds,
+             play.classes.simulated(), queue_),
+      network_(make_network(play.study.network, {play.study.machine, queue_, *this, play.classes.stands_for,
+                                                 play.study.what_if.links})),
+      context_{play.graph, play.classes, queue_, order_, *network_},
+      groups_(play.graph, play.classes, play.planner),
+      recorder_(play.graph, play.classes, play.options.intervals, play.options.record_ranks),
+      times_(play.graph, play.study.machine, play.study.what_if, play.costs, play.classes),
+      messenger_(context_, false),
+      custom_(context_, messenger_),
+      runner_(context_, play.study, play.planner, groups_, custom_, walker_),
+      memoised_(context_, choose_lone_groups(play), LonePlays(play), groups_, runner_, walker_),
+      memories_(context_, play.options.remote_memory),
+      progress_(*play.options.progress,
+                effort_of(play.graph, play.issued, play.classes, play.planner, play.options.max_messages)),
+      walker_(context_, {memoised_, messenger_, memories_, times_, recorder_, progress_}, false) {
+  recorder_.look_at(play.options.window);
+  queue_.add_observer(*this);  // after the network, which also looks for ends of rounds
+}
+
+void NativeRun::play() {
+  walker_.start();
+  memoised_.round_over();
+  walker_.finish([&] {
+    was_stuck_ = true;
+    const bool any = runner_.start_oldest_waiting();
+    round_over();
+    return any;
+  });
+}
+
+Result NativeRun::recorded() {
+  Result result;
+  recorder_.finish(result);
+  order_records(result);
+  return result;
+}
+
+Result NativeRun::result() {
+  Result result = recorded();
+  result.events = queue_.handled();
+  memoised_.count_messages();
+  result.links = network_->links();
+  result.messages = network_->messages();
+  return result;
+}
+
+// Every rank that something happened to acts once.
+void NativeRun::round_over() {
+  rounds_ = round_time_ == queue_.now() ? rounds_ + 1 : 1;
+  round_time_ = queue_.now();
+  order_.take_turns([&](std::int32_t rank) {
+    memoised_.take_turn(rank);
+    runner_.take_turn(rank);
+    custom_.take_turn(rank);
+    walker_.take_turn(rank);
+  });
+  memoised_.round_over();
+  progress_.messages_sent(network_->messages());
+}
+
+// Besides those of collectives: the node of the program a message belongs to; in custom collectives, how many the
+// rank had sent before.
+MessageLabel NativeRun::label(const Message& message) const {
+  if (message.target == runner_.target()) return runner_.label(message);
+  const std::uint64_t program = context_.graph.program_of[static_cast<std::size_t>(message.source)];
+  if (message.target != messenger_.target() || messenger_.space(message.argument) > 0)
+    return {{program << 32 | UINT32_MAX, message.order, 0}};
+  return {{program << 32 | (UINT32_MAX - 1), messenger_.sender_argument(message.argument) & UINT32_MAX, 0}};
+}
+
+}  // namespace armilla
