@@ -53,7 +53,7 @@ TEST(Topology, DimensionsAreCrossedInOrder) {
 TEST(Topology, EveryPairIsReachedOverEveryKind) {
   const Topology topology(
       machine_with({dimension(DimensionKind::ring, 5), dimension(DimensionKind::fully_connected, 3),
-                  dimension(DimensionKind::switched, 2), dimension(DimensionKind::ring, 2)}));
+                    dimension(DimensionKind::switched, 2), dimension(DimensionKind::ring, 2)}));
   for (std::int32_t from = 0; from < topology.ranks(); ++from) {
     for (std::int32_t to = 0; to < topology.ranks(); ++to) way(topology, {from, to, Bytes(1)});
   }
