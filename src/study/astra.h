@@ -17,7 +17,7 @@ namespace armilla {
 
 // Runs of ASTRA-sim's own inputs: traces with 2.x's configuration, text workloads with 1.0's.
 //
-// The files become a Graph and a SystemLayer, which the engine plays by the peer's rules or, with `native`,
+// The files become a Graph and a SystemLayer, which the engine plays by ASTRA-sim's rules or, with `native`,
 // by its own: shared links, several collectives at once, groups placed on the physical network. What cannot
 // work is refused before the simulation.
 
@@ -26,18 +26,19 @@ struct Astra2Request {
   Astra2Settings settings;       // its semantics decide the backend
   std::string groups = "empty";  // the communicator groups; "empty" in the path means none if it is missing
   bool native = false;
-  double compute_scale = 1, comm_scale = 1;  // without effect, as in the peer
+  double compute_scale = 1, comm_scale = 1;  // without effect, as in ASTRA-sim
 };
 
 struct Astra2Run {
   Run run;
-  std::string lines;                 // what the peer prints of the ranks
+  std::string lines;                 // what ASTRA-sim prints of the ranks
   std::string log;                   // what it logs of them
   bool wants_log = false;            // trace-enabled
   std::vector<NamedContents> files;  // of track-local-mem
 };
 
-Astra2Run run_astra2(const Astra2Request& request, const SimulationOptions& options = {});
+// Intervals are kept, asked for or not, where the system file wants a log of them.
+Astra2Run run_astra2(const Astra2Request& request, SimulationOptions options = {});
 
 struct Astra1Request {
   std::string workload;  // a text file
@@ -50,7 +51,7 @@ struct Astra1Request {
 
 struct Astra1Run {
   Run run;
-  std::string lines;    // what the peer prints of passes
+  std::string lines;    // what ASTRA-sim prints of passes
   Astra1Report report;  // without the run's name and rows
 };
 

@@ -16,8 +16,7 @@ Recorder::Recorder(const Graph& graph, const RankClasses& classes, bool interval
       states_(classes_.size()),
       first_(classes_.size()),
       chosen_(classes_.size()),
-      issued_(classes_.size()),
-      started_(classes_.size()) {
+      issued_(classes_.size()) {
   std::vector<bool> represented(graph.programs.size());
   for (std::size_t rank = 0; rank < classes_.size(); ++rank) {
     classes_[rank].representative = classes.real[rank];
@@ -37,7 +36,6 @@ Recorder::Recorder(const Graph& graph, const RankClasses& classes, bool interval
 
 void Recorder::record(std::size_t rank) {
   issued_[rank].resize(graph_.programs[classes_[rank].program].size());
-  started_[rank].resize(issued_[rank].size());
 }
 
 Recorder::State& Recorder::at(std::int32_t rank, Time now) {
@@ -100,13 +98,16 @@ void Recorder::node_finished(std::int32_t rank, std::uint32_t node, Time now) {
   record.node = node;
   record.call = static_cast<std::uint32_t>(program.payload[node]);
   record.issued = issued;
-  record.started = started_[static_cast<std::size_t>(rank)][node];
+  if (const auto started = started_.find(key(rank, node)); started != started_.end()) {
+    record.started = started->second;
+    started_.erase(started);
+  }
   record.finished = now;
   collectives_.push_back(std::move(record));
 }
 
 void Recorder::collective_started(std::int32_t rank, std::uint32_t node, Time now) {
-  if (records(rank)) started_[static_cast<std::size_t>(rank)][node] = now;
+  if (first_[static_cast<std::size_t>(rank)]) started_.emplace(key(rank, node), now);
 }
 
 void Recorder::chunk_finished(std::int32_t rank, std::uint32_t node, const ChunkPhase& phase) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/result.h"
@@ -46,6 +47,9 @@ class Recorder {
   // Accounts the time since the rank's last change to what it was doing.
   State& at(std::int32_t rank, Time now);
   void change(std::int32_t rank, std::uint32_t node, Time now, std::int32_t by);
+  static std::uint64_t key(std::int32_t rank, std::uint32_t node) {
+    return std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node;
+  }
   bool records(std::int32_t rank) const { return !issued_[static_cast<std::size_t>(rank)].empty(); }
   void record(std::size_t rank);
 
@@ -56,10 +60,10 @@ class Recorder {
   TimeWindow window_;
   std::vector<RankClass> classes_;
   std::vector<State> states_;
-  std::vector<bool> first_;   // of its program
-  std::vector<bool> chosen_;  // by the user
-  // Of the recorded ranks, by node.
-  std::vector<std::vector<Time>> issued_, started_;
+  std::vector<bool> first_;                          // of its program
+  std::vector<bool> chosen_;                         // by the user
+  std::vector<std::vector<Time>> issued_;            // of the recorded ranks, by node
+  std::unordered_map<std::uint64_t, Time> started_;  // of collectives under way on a first rank, by `key`
   std::vector<CollectiveRecord> collectives_;
 };
 

@@ -1,4 +1,4 @@
-// ASTRA-sim 1.0's orders of chunks and its two releases against the peer's own answers: builds of the
+// ASTRA-sim 1.0's orders of chunks and its two releases against its own answers: builds of the
 // tutorials' tag (astra-sim tutorial-asplos2023 with astra-network-analytical 4ac1ddb; that of 2022 answers
 // alike) and of the final branch (07d5d19 with d27635b) on the inputs below.
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // Every run of the shared ASTRA-sim 2.x oracle of whole traces: finish and exposed time of every rank, to the
-// nanosecond. Runs in which the peer died or refused, and what becomes of them here, are listed below.
+// nanosecond. Runs in which ASTRA-sim died or refused, and what becomes of them here, are listed below.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -61,7 +61,7 @@ Astra2Request request_of(const Astra2Row& row) {
   return request;
 }
 
-// Where the peer died: it cannot be right. Refused: "mem_none" (remote memory in a system without), and
+// Where ASTRA-sim died: it cannot be right. Refused: "mem_none" (remote memory in a system without), and
 // "roofline_noattr" (num_ops is missing). The others run to the end here.
 const std::map<std::string, bool> kPeerDied = {
     {"barrier", true},        {"roofline_subns_t0", true}, {"roofline_noattr", false},
@@ -102,7 +102,7 @@ TEST_F(Astra2Oracle, EveryRowOfTheTraces) {
       for (const auto& [rank, times] : row.ranks) {
         const RankClass& own = result.classes[result.class_of.empty() ? 0 : result.class_of[rank]];
         EXPECT_EQ(static_cast<std::uint64_t>(own.finish.value / 1000), times.first) << rank;
-        if (times.second > times.first) continue;  // the peer's underflow
+        if (times.second > times.first) continue;  // ASTRA-sim's underflow
         EXPECT_EQ(static_cast<std::uint64_t>((own.finish - own.compute).value / 1000), times.second) << rank;
       }
       ++compared;

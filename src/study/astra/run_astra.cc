@@ -73,7 +73,7 @@ void describe_collectives(Result& result, const Graph& graph, const SystemLayer&
   }
 }
 
-// Plays `graph`, by the rules of the peer or by ours, and fills what a Run needs beside it.
+// Plays `graph`, by the rules of ASTRA-sim or by ours, and fills what a Run needs beside it.
 Run play(Graph graph, const SystemLayer& system, bool native, SimulationOptions options) {
   Run run;
   run.graph = std::move(graph);
@@ -96,7 +96,7 @@ Run play(Graph graph, const SystemLayer& system, bool native, SimulationOptions 
 
 Communicators groups_of(const Astra2Request& request, std::int64_t ranks,
                         std::vector<std::string>& warnings) {
-  // The peer takes any path with "empty" in it for none.
+  // ASTRA-sim takes any path with "empty" in it for none.
   if (request.groups.find("empty") != std::string::npos && !exists(request.groups)) {
     if (request.groups != "empty")
       warnings.push_back(
@@ -222,7 +222,7 @@ Study native_study(const SystemLayer& system, std::vector<std::string>& notes) {
   return study;
 }
 
-Astra2Run run_astra2(const Astra2Request& request, const SimulationOptions& options) {
+Astra2Run run_astra2(const Astra2Request& request, SimulationOptions options) {
   std::vector<std::string> warnings;
   SystemLayer system = read_astra2_config(request.settings, warnings);
   if (request.native) system.semantics = Semantics::native;
@@ -243,6 +243,7 @@ Astra2Run run_astra2(const Astra2Request& request, const SimulationOptions& opti
   warn_about_schedules(job.graph, static_cast<std::int64_t>(lowering.custom.size()), warnings);
   Graph& graph = job.graph;
   check_system(system, graph, {request.settings.system, request.settings.remote_memory});
+  if (system.trace_enabled || system.track_local_memory) options.intervals = true;
   Astra2Lines lines{system.replay_only, system.trace_enabled, utilisation(job.roofline_use)};
   if (system.trace_enabled || system.track_local_memory) separate_programs(graph, lines.utilisation);
 
@@ -267,7 +268,7 @@ Astra1Run run_astra1(const Astra1Request& request, const SimulationOptions& opti
   TextGraphOptions lowering;
   lowering.dimensions = sizes_of(system);
   lowering.passes = request.passes;
-  // The peer's factors have single precision.
+  // ASTRA-sim's factors have single precision.
   lowering.compute_scale = request.native ? request.compute_scale : static_cast<float>(request.compute_scale);
   lowering.comm_scale = request.native ? request.comm_scale : static_cast<float>(request.comm_scale);
   lowering.single_precision = system.tutorial_release && !request.native;
