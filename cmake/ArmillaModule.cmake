@@ -7,9 +7,9 @@
 #   With ARMILLA_FUZZERS, a libFuzzer program named after SOURCE (onnx_fuzz.cc: onnx_fuzz). The corpus is the
 #   folder that the module's tests replay; `fuzz_<program>` as a build target runs the fuzzer on it for a minute.
 
-# With ARMILLA_FAST_BUILD the sources of a room (a folder, or the module's root) are compiled together, at most eight of them, and the headers
-# that most sources need are compiled once: most of what a source of ours costs to compile is in the headers that its
-# neighbours include too. `owner` is the target whose precompiled headers are shared; it names HEADERS.
+# With ARMILLA_FAST_BUILD the sources of a room (a folder, or the module's root) are compiled together, at most eight of
+# them, and the headers that most sources need are compiled once: most of what a source of ours costs to compile is in the
+# headers that its neighbours include too. `owner` is the target whose precompiled headers are shared; it names HEADERS.
 function(armilla_speed_up target owner)
   if(NOT ARMILLA_FAST_BUILD)
     return()
@@ -64,7 +64,8 @@ function(armilla_module_tests name)
   add_executable(${target} ${ARG_SOURCES})
   armilla_speed_up(${target} base_test SOURCES ${ARG_SOURCES}
                    HEADERS <filesystem> <fstream> <functional> <map> <set> <string> <vector> <fmt/format.h>
-                           <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
+                           <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>
+                           ${PROJECT_SOURCE_DIR}/src/base/equal_testing.h)
   target_link_libraries(${target} PRIVATE armilla_${name} armilla_warnings GTest::gmock_main ${ARG_LIBRARIES})
   foreach(used IN LISTS ARG_USES)
     target_link_libraries(${target} PRIVATE armilla_${used})

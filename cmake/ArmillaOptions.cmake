@@ -29,18 +29,17 @@ if(PROJECT_IS_TOP_LEVEL)
                                                     -Wnon-virtual-dtor -Wcast-align=strict -Werror)
 endif()
 
-# What makes a second build quick, where it is installed: mold links fifteen sanitized programs in a second each, and
-# ccache keeps what was compiled, from clone to clone at the same path. It trusts precompiled headers when told to.
+# Where they are installed: mold links each of the fifteen sanitized programs in a second, and ccache keeps what g++ has
+# compiled, from clone to clone at the same path. It must be told to trust precompiled headers. (Those of clang hold the
+# time at which they were made.)
 if(ARMILLA_FAST_BUILD)
   find_program(ARMILLA_CCACHE ccache)
   find_program(ARMILLA_MOLD mold)
   mark_as_advanced(ARMILLA_CCACHE ARMILLA_MOLD)
-  if(ARMILLA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  if(ARMILLA_CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
                                     ${ARMILLA_CCACHE})
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      add_compile_options(-fpch-preprocess)
-    endif()
+    add_compile_options(-fpch-preprocess)
   endif()
   if(ARMILLA_MOLD)
     add_link_options(-fuse-ld=mold)

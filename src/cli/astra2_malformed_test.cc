@@ -101,7 +101,9 @@ TEST(Astra2Malformed, EveryCaseIsAnsweredOrRefusedAsListed) {
       for (const auto& [name, text] : found) file << "== " << name << '\n' << text << '\n';
       return;
     }
-    if (whole) EXPECT_EQ(found.size(), expected.size());
+    if (whole) {
+      EXPECT_EQ(found.size(), expected.size());
+    }
     for (const auto& [name, text] : found) {
       const auto wanted = expected.find(name);
       EXPECT_EQ(text, wanted == expected.end() ? "not listed" : wanted->second) << name;

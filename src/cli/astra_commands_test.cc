@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "cli/run_main.h"
+#include "cli/cli_testing.h"
 
 namespace armilla {
 namespace {
@@ -14,32 +14,14 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-
-class AstraCommands : public ::testing::Test {
+class AstraCommands : public InEmptyFolder {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "armilla-astra-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-    previous_ = fs::current_path();
-    fs::current_path(folder_);
+    InEmptyFolder::SetUp();
     fs::copy(ARMILLA_SOURCE_DIR "/examples/astra1", ".");
     fs::copy(ARMILLA_SOURCE_DIR "/examples/astra2", ".");
   }
-  void TearDown() override {
-    fs::current_path(previous_);
-    fs::remove_all(folder_);
-  }
 
-  static Outcome run(std::vector<std::string> arguments) {
-    std::ostringstream out, err;
-    const int code = run_main(arguments, {out, err, false, false});
-    return {code, out.str(), err.str()};
-  }
   static Outcome astra2(const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"astra2",
                                           "--workload-configuration=allreduce",
@@ -80,9 +62,6 @@ class AstraCommands : public ::testing::Test {
     for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
     return found;
   }
-
- private:
-  fs::path folder_, previous_;
 };
 
 TEST_F(AstraCommands, FlagsThatHaveNoEffectAreWarnedAbout) {

@@ -42,6 +42,12 @@ endif()
 list(TRANSFORM headers REPLACE "(.+)" "#include \"\\1\"\n" OUTPUT_VARIABLE includes)
 string(CONCAT includes ${includes})
 file(WRITE ${work}/include/all_headers.h "${includes}")
+if(CCACHE)
+  set(ENV{CMAKE_CXX_COMPILER_LAUNCHER} ${CCACHE})
+endif()
+if(MOLD)
+  set(ENV{LDFLAGS} -fuse-ld=mold)
+endif()
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${work}/build -G ${GENERATOR}
     -D CMAKE_BUILD_TYPE=${CONFIG} -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_PREFIX_PATH=${prefix}
     -D ALL_HEADERS=${work}/include -D EXAMPLES=${SOURCE}/docs/library -D VERSION=${VERSION})

@@ -22,7 +22,7 @@ struct Delivery {
   Bytes bytes;
   bool reduce = false;
   std::vector<std::pair<std::int32_t, ValueId>> blocks;
-  Members heard_of;  // whom the sender had heard of, directly or not
+  Members heard_of;  // in a barrier: whom the sender had heard of, directly or not
 };
 
 class ScheduleVerifier {
@@ -225,7 +225,9 @@ void ScheduleVerifier::enter_step(std::int32_t member) {
   state.entered = true;
   for (std::uint32_t i = step.first_send; i < step.end_send; ++i) {
     const std::int32_t peer = schedule_.peer(member, role.sends[i]);
-    Delivery delivery{member, role.sends[i].bytes, role.payloads[i].reduce, {}, state.heard_of};
+    Delivery delivery{member, role.sends[i].bytes, role.payloads[i].reduce, {}, Members()};
+    if (is_barrier()) delivery.heard_of = state.heard_of;
+    delivery.blocks.reserve(role.payloads[i].blocks.size());
     for (const std::int32_t block : role.payloads[i].blocks) {
       const auto held = state.buffer.find(block);
       if (held == state.buffer.end())
@@ -259,7 +261,7 @@ void ScheduleVerifier::complete_step(std::int32_t member) {
 // Messages of one step arrive in any order, so a block that one of them replaces may not be touched by
 // another.
 void ScheduleVerifier::merge(Member& state, std::int32_t member, const Delivery& delivery) {
-  state.heard_of.add(delivery.heard_of);
+  if (is_barrier()) state.heard_of.add(delivery.heard_of);
   for (const auto& [block, value] : delivery.blocks) {
     Touched& touched = touched_[static_cast<std::size_t>(block)];
     if (touched.replaced == completion_ || (!delivery.reduce && touched.reduced == completion_))
