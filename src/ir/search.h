@@ -21,6 +21,7 @@ struct SearchAxis {
   std::string key;                  // "plan.tensor"
   std::vector<std::string> values;  // as they would stand in a study file, in order
   bool given = false;               // by the user; else what most people would try
+  std::string where{};              // where the user gave it
 };
 
 // What the best plan is best at.
@@ -49,7 +50,7 @@ struct PlanOutcome {
 // Plans that were not simulated, by what stands in their way.
 struct Refusal {
   std::int64_t plans = 0;
-  std::string example;  // the message of one of them
+  std::string example;  // the message of one of them; empty where the reason says it all
 };
 
 struct SearchSpaceUse {

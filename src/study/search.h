@@ -14,12 +14,11 @@
 #include <vector>
 
 #include "base/config.h"
+#include "base/progress.h"
 #include "ir/search.h"
 #include "ir/study.h"
 
 namespace armilla {
-
-class Progress;
 
 struct SearchRequest {
   // The study with these settings over it. Throws Error.
@@ -34,7 +33,7 @@ struct SearchRequest {
   bool explain = false;           // simulate the neighbours of the best
   std::int64_t threads = 0;       // 0: as many as the machine has
   std::function<bool()> stopped;  // asked before every simulation; empty: never
-  Progress* progress = nullptr;
+  Progress* progress = &no_progress();
 };
 
 // What of a study file (or of flags) is to be searched: keys of the plan, `machine` and `plan.ranks` with a list,

@@ -89,7 +89,7 @@ class SearchCommand final : public Command {
     request.stopped = [] { return interrupted != 0; };
 
     std::optional<Run> best;
-    const SearchResult result = study_.speaking_of_flags([&] {
+    SearchResult result = study_.speaking_of_flags([&] {
       request.axes = search_axes(study_.configuration("armilla search"));
       request.read = [&](const std::vector<Override>& settings) {
         return read_study(study_.configuration("armilla search", settings));
@@ -99,6 +99,8 @@ class SearchCommand final : public Command {
         best = run_study(prepare_study(request.read(settings_of(found, found.ranking.front()))));
       return found;
     });
+    for (auto& [reason, refusal] : result.space.refusals) refusal.example = study_.as_typed(refusal.example);
+    for (Neighbour& neighbour : result.neighbours) neighbour.refusal = study_.as_typed(neighbour.refusal);
     std::vector<NamedContents> files;
     if (!json_.empty()) files.push_back({json_, write_search_json(result, best ? &*best : nullptr)});
     if (!csv_.empty()) files.push_back({csv_, write_search_csv(result)});

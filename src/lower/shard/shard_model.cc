@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "lower/pipeline_schedule.h"
 #include "lower/plan.h"
 #include "lower/shard/expert_load.h"
 #include "lower/shard/shard_context.h"
@@ -227,13 +228,13 @@ ShardedModel shard_model(const Model& model, const Plan& plan, std::int64_t expe
 }
 
 std::string division_of(const Plan& plan) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", plan.tensor, plan.context,
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", plan.tensor, plan.context,
                      plan.expert, plan.expert_tensor, plan.sequence_parallel, plan.overlap_tensor,
                      name_of(plan.context_method), name_of(plan.expert_load), plan.expert_skew,
                      name_of(plan.expert_dispatch), name_of(plan.dispatch_dtype), plan.seed,
                      name_of(plan.precision), name_of(plan.weight_dtype), name_of(plan.gradient_dtype),
                      name_of(plan.parameter_dtype), plan.accumulation_fusion, name_of(plan.recompute),
-                     plan.is_plain_data_parallel());
+                     plan.is_plain_data_parallel(), schedule_of(plan).overlaps_passes);
 }
 
 }  // namespace armilla

@@ -13,7 +13,6 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "base/progress.h"
 #include "base/units_text.h"
 #include "study/search/evaluate.h"
 #include "study/search/space.h"
@@ -79,18 +78,17 @@ class Search {
   }
 
   void list_candidates() {
-    if (request_.progress) request_.progress->begin("looking at plans");
+    request_.progress->begin("looking at plans");
     std::int64_t seen = 0;
     std::unordered_set<std::string> known;
     for (std::size_t b = 0; b < space_.bases().size(); ++b) {
       const auto visit = [&](std::int64_t point, const PlanRequest& plan) {
         consider(b, point, plan, known);
-        if (request_.progress)
-          request_.progress->update(static_cast<double>(++seen) / static_cast<double>(result_.space.points));
+        request_.progress->update(static_cast<double>(++seen) / static_cast<double>(result_.space.points));
       };
       const auto skip = [&](std::int64_t points) {
         seen += points;
-        refuse("degrees", points, "the product of the degrees does not divide the ranks");
+        refuse("degrees", points, "");
       };
       space_.for_each(b, visit, skip);
     }
@@ -110,7 +108,7 @@ class Search {
       return;
     }
     if (!known.insert(fmt::format("{} {}", base, text_of(plan.study.plan))).second) {
-      refuse("equal", 1, "the same as another plan of the space");
+      refuse("equal", 1, "");
       return;
     }
     const double allowed = request_.memory_share * static_cast<double>(plan.memory.capacity.value);
@@ -129,7 +127,7 @@ class Search {
       return;
     }
     if (request_.deadline && plan.bound > *request_.deadline) {
-      refuse("deadline", 1, "takes longer than the deadline");
+      refuse("deadline", 1, "");
       return;
     }
     candidates_.push_back({base, point, plan.bound, plan.memory.needed(),
@@ -168,7 +166,7 @@ class Search {
   }
 
   void simulate_candidates() {
-    if (request_.progress) request_.progress->begin("simulating plans");
+    request_.progress->begin("simulating plans");
     const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
     const std::int64_t threads = std::max<std::int64_t>(request_.threads > 0 ? request_.threads : cores, 1);
     std::size_t next = 0;
@@ -185,15 +183,14 @@ class Search {
           for (; next < candidates_.size() && is_beaten(candidates_[next]); ++next) ++result_.space.bounded;
           if (next == candidates_.size()) return;
           mine = next++;
-          if (request_.progress)
-            request_.progress->update(static_cast<double>(next) / static_cast<double>(candidates_.size()));
+          request_.progress->update(static_cast<double>(next) / static_cast<double>(candidates_.size()));
         }
         const Candidate& candidate = candidates_[mine];
         try {
           PlanOutcome outcome = simulate(candidate.base, candidate.point);
           const std::lock_guard lock(mutex_);
           if (request_.deadline && outcome.iteration > *request_.deadline) {
-            refuse("deadline", 1, "takes longer than the deadline");
+            refuse("deadline", 1, "");
             continue;
           }
           ++result_.space.simulated;
@@ -217,7 +214,7 @@ class Search {
     if (!result_.complete) {
       const std::int64_t left =
           result_.space.points - result_.space.refused - result_.space.bounded - result_.space.simulated;
-      refuse("not looked at", left, "the search was interrupted");
+      refuse("not looked at", left, "");
     }
   }
 
@@ -256,7 +253,7 @@ class Search {
   }
 
   void list_neighbours(const std::pair<std::size_t, std::int64_t>& best) {
-    if (request_.progress) request_.progress->begin("simulating the neighbours of the best");
+    request_.progress->begin("simulating the neighbours of the best");
     const SearchBase& base = space_.bases()[best.first];
     for (std::size_t axis = 0; axis < base.axes.size(); ++axis) {
       const std::size_t own = space_.value_index(best.first, best.second, axis);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <set>
 
 #include "base/error_testing.h"
 #include "base/folder_testing.h"
@@ -66,14 +67,13 @@ void expect_sum(const SearchSpaceUse& use) {
 }
 
 constexpr const char* kSmall =
-    "machine: dgx-a100\nplan:\n  ranks: 16\n  global_batch: 32\n  zero: [0, 1, 3]\n  schedule: [1f1b, gpipe, "
-    "zb-h1]\n"
-    "  recompute: [none, full]\n  virtual_stages: [1, 2]\n";
+    "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 16\n  zero: [0, 3]\n  schedule: [1f1b, zb-h1]\n"
+    "  recompute: [none, full]\n  micro_batch: [1, 2]\n";
 
 TEST_F(SearchTest, EqualsBruteForce) {
   for (const char* const model : {"gpt", "moe"}) {
-    for (const SearchObjective objective : {SearchObjective::time, SearchObjective::throughput,
-                                            SearchObjective::cost, SearchObjective::memory}) {
+    for (const SearchObjective objective :
+         {SearchObjective::time, SearchObjective::cost, SearchObjective::memory}) {
       SearchRequest search = request(model, kSmall);
       search.objective = objective;
       search.top = 5;
@@ -115,20 +115,22 @@ TEST_F(SearchTest, BoundsAreBelowTimes) {
   };
   std::int64_t plans = 0;
   double tightness = 0;
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < 8; ++round) {
     const std::string model = one_of({"gpt", "moe"});
-    SearchRequest search = request(
-        model, "machine: " + one_of({"dgx-a100", "dgx-h100", "tpu-v4"}) + "\nnetwork: " +
-                   one_of({"analytical", "analytical:switching=store-and-forward", "analytical-unshared"}) +
-                   "\nplan:\n  ranks: " + one_of({"8", "16"}) +
-                   "\n  global_batch: 32\n  tensor: any\n  context: [1, 2]\n" +
-                   "  pipeline: [1, 2, 4]\n  schedule: any\n  micro_batch: [" + one_of({"1", "2", "1, 4"}) +
-                   "]\n  zero: [" + one_of({"0", "1", "2", "3"}) + "]\n  recompute: [" +
-                   one_of({"none", "selective", "full"}) + "]\n  sequence_parallel: [" +
-                   one_of({"true", "false"}) + "]\n  overlap_tensor: [" + one_of({"true", "false"}) +
-                   "]\n  context_method: [" + one_of({"ring", "all-to-all"}) + "]\n");
+    const std::string study =
+        "machine: " + one_of({"dgx-a100", "dgx-h100", "tpu-v4"}) + "\nnetwork: " +
+        one_of({"analytical", "analytical:switching=store-and-forward", "analytical-unshared"}) +
+        "\nplan:\n  ranks: " + one_of({"4", "8"}) +
+        "\n  global_batch: 16\n  tensor: any\n  context: [1, 2]\n" +
+        "  pipeline: [1, 2, 4]\n  schedule: any\n  micro_batch: [" + one_of({"1", "2", "1, 4"}) +
+        "]\n  zero: [" + one_of({"0", "1", "2", "3"}) + "]\n  recompute: [" +
+        one_of({"none", "selective", "full"}) + "]\n  sequence_parallel: [" + one_of({"true", "false"}) +
+        "]\n  overlap_tensor: [" + one_of({"true", "false"}) + "]\n  context_method: [" +
+        one_of({"ring", "all-to-all"}) + "]\n";
+    SearchRequest search = request(model, study);
     search.brute_force = true;
     const SearchResult result = search_plans(search);
+    SCOPED_TRACE(study);
     expect_sum(result.space);
     for (const PlanOutcome& plan : result.simulated) {
       EXPECT_LE(plan.bound, plan.iteration) << texts({plan})[0];
@@ -136,12 +138,12 @@ TEST_F(SearchTest, BoundsAreBelowTimes) {
       ++plans;
     }
     const PlanOutcome& some = result.simulated[random() % result.simulated.size()];
-    const Run run = run_study(prepare_study(search.read(settings_of(result, some))));
+    const armilla::Run run = run_study(prepare_study(search.read(settings_of(result, some))));
     EXPECT_EQ(run.result.iteration, some.iteration) << texts({some})[0];
     EXPECT_EQ(run.memory.needed(), some.memory.needed()) << texts({some})[0];
   }
-  EXPECT_GT(plans, 500);
-  EXPECT_GT(tightness / static_cast<double>(plans), 0.5);  // bounds of nothing would pass, too
+  EXPECT_GT(plans, 200);
+  EXPECT_GT(tightness / static_cast<double>(plans), 0.4);  // bounds of nothing would pass, too
 }
 
 TEST_F(SearchTest, ReadsAxes) {
@@ -166,7 +168,7 @@ TEST_F(SearchTest, RefusesWhatIsNoSpace) {
   EXPECT_THAT(refusal("  tensor: []\n"), testing::HasSubstr("plan.tensor: the list is empty"));
   EXPECT_THAT(refusal("  tensor: 8..2\n"), testing::HasSubstr("'8..2' is not a range"));
   EXPECT_THAT(refusal("  tensor: 1,,2\n"), testing::HasSubstr("a value is missing between the commas"));
-  EXPECT_THAT(refusal("  tensor: [1, x]\n"), testing::HasSubstr("plan.tensor x"));
+  EXPECT_THAT(refusal("  tensor: [1, x]\n"), testing::HasSubstr("'x' is not a whole number"));
   EXPECT_THAT(refusal("  schedule: [1f1b, zigzag]\n"), testing::HasSubstr("zigzag"));
   EXPECT_THAT(error_of([&] { request("gpt", "machine: any\n"); }),
               testing::HasSubstr("'any' is no value of this key"));
@@ -195,13 +197,22 @@ TEST_F(SearchTest, EndsWhenToldTo) {
 }
 
 TEST_F(SearchTest, LooksAtMachinesAndRanks) {
-  const SearchResult result = search_plans(request(
-      "gpt", "machine: [dgx-a100, dgx-h100]\nplan:\n  ranks: [8, 16]\n  global_batch: 32\n  zero: 1\n"));
+  SearchRequest search =
+      request("gpt",
+              "machine: [dgx-a100, dgx-h100]\nplan:\n  ranks: [8, 16]\n  global_batch: 32\n"
+              "  zero: 1\n  tensor: 2\n  micro_batch: 1\n  recompute: none\n");
+  search.brute_force = true;
+  const SearchResult result = search_plans(search);
   expect_sum(result.space);
   EXPECT_EQ(result.axes[0].key, "machine");
   EXPECT_EQ(result.axes[1].key, "plan.ranks");
-  EXPECT_EQ(result.ranking[0].plan.ranks, 16);
-  EXPECT_EQ(result.ranking[0].machine, "dgx-h100");
+  std::set<std::pair<std::string, std::int64_t>> seen;
+  for (const PlanOutcome& plan : result.simulated) {
+    seen.emplace(plan.values[0], plan.plan.ranks);
+    EXPECT_EQ(plan.values[1], std::to_string(plan.plan.ranks));
+    EXPECT_EQ(plan.values[0], plan.machine);
+  }
+  EXPECT_EQ(seen.size(), 4u);
 }
 
 TEST_F(SearchTest, KnowsTheNeighboursOfTheBest) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/units_text.h"
+#include "lower/pipeline_schedule.h"
 #include "lower/plan.h"
 #include "read/read.h"
 #include "study/run.h"
@@ -16,8 +17,9 @@ namespace {
 constexpr std::int64_t kMostPoints = std::int64_t{1} << 40;
 constexpr std::string_view kPlan = "plan.";
 
-Override setting(const std::string& key, const std::string& value) {
-  return {fmt::format("{}={}", key, value), fmt::format("{} {}", key, value)};
+Override setting(const SearchAxis& axis, const std::string& value) {
+  return {fmt::format("{}={}", axis.key, value),
+          axis.where.empty() ? fmt::format("{} {}", axis.key, value) : axis.where};
 }
 
 const SearchAxis* find_axis(const std::vector<SearchAxis>& axes, std::string_view key) {
@@ -66,7 +68,7 @@ SpaceFacts facts_of(const Study& study) {
 std::vector<SearchAxis> search_axes(const Config& config) {
   std::vector<SearchAxis> axes;
   const auto look_at = [&](const std::string& key, const Config& value) {
-    SearchAxis axis{key, {}, true};
+    SearchAxis axis{key, {}, true, value.where()};
     // Lists that are one value: the order of the axes, and what is offloaded together.
     const bool list_is_value = key == "plan.stage_blocks" || key == "plan.offload";
     if (value.is_list()) {
@@ -83,7 +85,9 @@ std::vector<SearchAxis> search_axes(const Config& config) {
     const std::string text = value.text();
     if (text == "any") {
       if (plan_axis(key) == nullptr)
-        throw Error(value.where(), "'any' is no value of this key", "list the values, such as [64, 128]");
+        throw Error(value.where(), "'any' is no value of this key",
+                    key == "machine" ? "list machines, such as dgx-a100,dgx-h100"
+                                     : "list the values, such as 64,128");
       axis.values = {text};
     } else if (const std::size_t dots = text.find(".."); dots != std::string::npos && !list_is_value) {
       const std::int64_t from = parse_count(text.substr(0, dots), value.where());
@@ -124,7 +128,7 @@ SearchSpace::SearchSpace(const SearchRequest& request) {
   std::vector<Override> first;
   for (const SearchAxis& axis : request.axes) {
     if (plan_axis(axis.key) == nullptr) outer.push_back(&axis);
-    first.push_back(setting(axis.key, first_value(axis)));
+    first.push_back(setting(axis, first_value(axis)));
   }
   outer_ = outer.size();
   for (const SearchAxis* axis : outer) axes_.push_back(*axis);
@@ -135,7 +139,7 @@ SearchSpace::SearchSpace(const SearchRequest& request) {
     std::vector<Override> settings = first;
     for (std::size_t o = 0; o < outer.size(); ++o) {
       base.values.push_back(outer[o]->values[at[o]]);
-      settings.push_back(setting(outer[o]->key, base.values.back()));
+      settings.push_back(setting(*outer[o], base.values.back()));
     }
     base.study = request.read(settings);
     const SpaceFacts facts = facts_of(base.study);
@@ -153,13 +157,16 @@ SearchSpace::SearchSpace(const SearchRequest& request) {
       // Stages that the user cut by hand are so many.
       if (named == nullptr && row.key == "virtual_stages" && !base.study.request.plan.stage_blocks.empty())
         continue;
-      SearchAxis axis{key, {}, named != nullptr};
+      SearchAxis axis{key, {}, named != nullptr, named != nullptr ? named->where : ""};
       axis.values = named == nullptr ? row.usual(facts) : is_any(*named) ? row.any(facts) : named->values;
       if (axis.values.empty()) continue;
       std::vector<PlanRequest> choices;
       for (const std::string& value : axis.values) {
+        if (row.key == "schedule") {
+          find_component("schedule", pipeline_schedules(), value, setting(axis, value).where);
+        }
         std::vector<Override> with = settings;
-        with.push_back(setting(key, value));
+        with.push_back(setting(axis, value));
         choices.push_back(request.read(with).request);
       }
       if (__builtin_mul_overflow(base.points, static_cast<std::int64_t>(axis.values.size()), &base.points) ||

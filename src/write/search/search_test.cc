@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "write/report/documented_keys_testing.h"
 #include "write/report/example_run_testing.h"
+#include "write/report/run_json.h"
 
 namespace armilla {
 namespace {
@@ -47,7 +50,7 @@ TEST(WriteSearch, RanksPlansAndSaysWhatBecameOfTheOthers) {
   EXPECT_THAT(
       text, testing::HasSubstr("3 plans: 1 refused, 0 proven slower without being simulated, 2 simulated\n"));
   EXPECT_THAT(text, testing::HasSubstr("refused: does not fit (1, such as: needs 200 B, of 100 B)\n"));
-  EXPECT_THAT(text, testing::HasSubstr("tp 4     refused"));
+  EXPECT_THAT(text, testing::ContainsRegex("tp 4 +refused"));
 }
 
 TEST(WriteSearch, SaysWhatIsNearestWhereNothingFits) {
@@ -65,18 +68,14 @@ TEST(WriteSearch, SaysWhatIsNearestWhereNothingFits) {
 TEST(WriteSearch, EveryKeyIsDocumented) {
   SearchResult result = example();
   result.nearest = outcome(4, Time(0), Bytes(200));
-  const Run run = example_run();
+  const armilla::Run run = example_run();
   Json document = Json::parse(write_search_json(result, &run));
   EXPECT_EQ(document["best"], run_json(run));
-  // Pages of their own describe these.
-  document.erase("best");
-  for (const char* const list : {"ranking", "front"}) {
-    for (Json& plan : document[list]) plan["plan"] = plan["values"] = nullptr;
-  }
-  document["nearest"]["plan"] = document["nearest"]["values"] = nullptr;
-  document["neighbours"][0]["outcome"]["plan"] = document["neighbours"][0]["outcome"]["values"] = nullptr;
-  std::set<std::string> emitted = keys_of(document);
-  emitted.insert("best");
+  // What has a page of its own, and what has the keys of the ranking.
+  document["best"] = document["nearest"] = document["neighbours"][0]["outcome"] = nullptr;
+  document["front"] = Json::array();
+  for (Json& plan : document["ranking"]) plan["plan"] = plan["values"] = nullptr;
+  const std::set<std::string> emitted = keys_of(document);
   EXPECT_EQ(emitted, documented_keys("docs/formats/search_json.md"));
 }
 

@@ -43,9 +43,9 @@ std::string use_text(const SearchResult& result, const TextStyle& style) {
   std::stable_sort(refusals.begin(), refusals.end(),
                    [](const auto& a, const auto& b) { return a.second.plans > b.second.plans; });
   for (const auto& [reason, refusal] : refusals) {
-    text += wrap(fmt::format("{} ({}, such as: {})", reason_text(reason), with_separators(refusal.plans),
-                             refusal.example),
-                 "  refused: ", style.width);
+    std::string plans = with_separators(refusal.plans);
+    if (!refusal.example.empty()) plans += ", such as: " + refusal.example;
+    text += wrap(fmt::format("{} ({})", reason_text(reason), plans), "  refused: ", style.width);
   }
   return text;
 }
