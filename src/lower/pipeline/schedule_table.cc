@@ -75,6 +75,7 @@ std::span<const PipelineScheduleInfo> pipeline_schedules() {
   return kSchedules;
 }
 
+// Called for every pass and bucket of a job: a plain search before the error with its suggestions.
 const PipelineScheduleInfo& schedule_of(const Plan& plan) {
   for (const PipelineScheduleInfo& schedule : kSchedules) {
     if (schedule.name == plan.schedule) return schedule;
