@@ -81,7 +81,7 @@ double bfloat_to_real(std::uint16_t bits) {
   return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
 }
 
-// raw_data is little-endian whatever the machine; WireReader::load takes care.
+// raw_data is little-endian, and so are the machines that this runs on: bytes are copied as they are.
 void append_raw(std::string_view raw, Encoding encoding, OnnxConstant& to) {
   const std::size_t width = width_of(encoding);
   for (std::size_t i = 0; i + width <= raw.size(); i += width) {

@@ -207,6 +207,7 @@ TextChakra text_chakra(const TextWorkload& workload, const TextChakraOptions& op
   TextChakra chakra;
   std::map<std::vector<std::int32_t>, std::size_t> first;  // rank with the same trace
   for (std::int32_t rank = 0; rank < text.graph.ranks; ++rank) {
+    // Ranks in the same groups get one trace; it is copied, not made again.
     const auto [entry, fresh] = first.try_emplace(translator.key(rank), chakra.ranks.size());
     chakra.ranks.push_back(fresh ? translator.trace(rank) : chakra.ranks[entry->second]);
   }

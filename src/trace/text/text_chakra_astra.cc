@@ -23,6 +23,7 @@ constexpr std::string_view kPolicies[] = {"MICRO",
                                           "HYBRID_DLRM_ENHANCED"};
 
 // As Python opens a text file.
+// Universal newlines: \r\n and a lone \r are \n.
 std::string with_line_feeds(std::string_view text) {
   std::string result;
   result.reserve(text.size());
@@ -61,6 +62,7 @@ struct Column {
   std::int64_t bytes = 0;
 };
 
+// A node may not exist (yet), as an attribute that Python has not set: then there is no dependence.
 using Node = std::optional<std::uint64_t>;
 
 struct FileLayer {
@@ -71,6 +73,7 @@ struct FileLayer {
       weight_collective;
 };
 
+// Whatever else stands there becomes an all-reduce, NONE included.
 std::int64_t collective_type(std::string_view word) {
   if (word == "ALLTOALL") return static_cast<std::int64_t>(ChakraCollective::all_to_all);
   if (word == "ALLGATHER") return static_cast<std::int64_t>(ChakraCollective::all_gather);
@@ -86,6 +89,7 @@ struct Text {
   std::vector<FileLayer> layers;
 };
 
+// Later columns (the update) are read by nobody.
 FileLayer read_layer(std::string_view line, const std::string& where) {
   const std::vector<std::string_view> words = words_of(line);
   if (words.size() < 12) {
@@ -144,9 +148,11 @@ class Converter {
   ChakraTrace next_rank(std::int64_t passes) {
     trace_ = {};
     trace_.schema = "v0.0.4";
+    // The converter writes its version and the whole input into every trace.
     add_metadata("schema", "1.0.2-chakra.1.0.0");
     add_metadata("input_file", text_.content);
     // No rank waits for the one before it.
+    // ids go on from rank to rank, but a rank's first pass must not wait for nodes of the rank before.
     for (FileLayer& layer : layers_)
       layer.weight_compute = layer.weight_collective = layer.input_collective = {};
     for (std::int64_t pass = 0; pass < passes; ++pass) {
@@ -210,6 +216,7 @@ class Converter {
   std::uint64_t id_ = 0;
 };
 
+// Node by node as the converter does it: the order in which nodes are made decides their ids.
 void Converter::data_pass() {
   Node last;
   for (FileLayer& layer : layers_) {
@@ -261,6 +268,7 @@ void Converter::dlrm_pass() {
   Node last;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     FileLayer& layer = layers_[i];
+    // The converter reads the attribute of layer 0, which is missing where that layer has no ALLTOALL.
     Node embedding;
     if (static_cast<std::int64_t>(i) == text_.last_bottom_layer) {
       embedding = layers_[0].forward_collective;
