@@ -181,9 +181,8 @@ std::string readable(std::string_view name) {
     for (std::size_t k = 1; valid && k < size; ++k)
       valid = (static_cast<unsigned char>(name[i + k]) & 0xC0U) == 0x80U;
     if (valid && size > 2) {
-      // RFC 3629: well-formed sequences only.
-      // Overlong forms, surrogates and code points beyond U+10FFFF.
       const auto second = static_cast<unsigned char>(name[i + 1]);
+      // RFC 3629: well-formed sequences only. Overlong forms, surrogates and code points beyond U+10FFFF.
       valid = !(byte == 0xE0 && second < 0xA0) && !(byte == 0xED && second > 0x9F) &&
               !(byte == 0xF0 && second < 0x90) && !(byte == 0xF4 && second > 0x8F);
     }
