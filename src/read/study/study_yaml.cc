@@ -128,6 +128,7 @@ Study read_shared(const Config& config) {
 void read_job(const Config& config, Study& study) {
   study.model = read_model_source(config.at("model"));
   if (const auto profile = config.find("profile")) study.profile = read_profile(name_or_path(*profile));
+  // A plan replaces the request; where the ranks were given has to survive it.
   const std::string ranks_where = study.request.ranks_where;
   if (const auto plan = config.find("plan")) study.request = read_plan(*plan);
   if (study.request.ranks_where.empty())
@@ -136,6 +137,7 @@ void read_job(const Config& config, Study& study) {
 
 }  // namespace
 
+// By contents; only what is unknown is judged by its suffix.
 bool holds_study(const std::string& path) {
   const bool json = path.ends_with(".json");
   const bool configuration = json || path.ends_with(".yaml") || path.ends_with(".yml");
