@@ -13,6 +13,7 @@ namespace {
 
 using Names = std::string_view;
 
+// What a class's own Config knows beside the keys that the reader asks for: no reason for a note.
 // Of every class; generation, tokens, output and bookkeeping.
 constexpr Names kCommon[] = {"model_type",
                              "architectures",
@@ -170,6 +171,7 @@ constexpr Names kT5[] = {"relative_attention_max_distance",
 constexpr Names kVit[] = {"attention_probs_dropout_prob", "layer_norm_eps", "encoder_stride",
                           "pooler_output_size", "pooler_act"};
 
+// The attribute_map of the class in transformers: keys that it also takes under another name.
 constexpr HuggingfaceAlias kGpt2Aliases[] = {{"hidden_size", "n_embd"},
                                              {"max_position_embeddings", "n_positions"},
                                              {"num_attention_heads", "n_head"},
