@@ -87,6 +87,7 @@ class ZooCommand final : public Command {
     if (Progress* const meter = session.meter) {
       meter->begin("fetching " + name_);
       options_.progress = [meter](const FetchProgress& progress) {
+        // A server need not tell the size; then there is no share to show.
         if (progress.total > Bytes(0))
           meter->update(static_cast<double>(progress.received.value) /
                         static_cast<double>(progress.total.value));

@@ -4,6 +4,7 @@
 
 namespace armilla {
 
+// Declared here and not in a header: the table is all that needs them.
 using Chunks = std::vector<PipelineChunk>;
 using Slots = std::vector<PipelineSlot>;
 Slots gpipe_slots(const Plan& plan, std::int32_t rank, std::int32_t micro_batches);

@@ -263,6 +263,8 @@ void read_deepseek_v3(Source& s) {
         further));
 }
 
+// GPT-2 has keys of its own; its MLP is four times as wide as the hidden states unless n_inner says
+// otherwise.
 void read_gpt2(Source& s) {
   s.number(s.d.hidden, "hidden", "n_embd", kMostWidth, 768);
   s.number(s.d.layers, "layers", "n_layer", kMostLayers, 12);
@@ -282,6 +284,7 @@ void read_gpt_neox(Source& s) {
   read_activation(s, "hidden_act", false);
   read_positions(s, "max_position_embeddings", 2048);
   s.d.positions = Positions::rotary;
+  // GPTNeoXConfig's own default is 0, where the family's other model has dropout.
   s.d.dropout = false;
   read_dropout(s, "hidden_dropout");
   s.d.parallel_residual = true;
@@ -373,6 +376,7 @@ ModelDescription read_huggingface(const Config& config) {
   d.where = config.where();
   Source source{config, DescriptionFields(config, d), d, huggingface_class(type.name), {}};
   type.read(source);
+  // After the reader, which records what it asked for and what was absent.
   add_notes(source);
   complete_description(d);
   return d;

@@ -43,6 +43,7 @@ ComponentChoice read_component(const Config& config) {
   ComponentChoice choice;
   choice.where = config.at("model").where();
   choice.name = config.at("model").text();
+  // In a mapping `model` names the component, and all other keys are its parameters.
   for (const auto& [name, value] : config.entries()) {
     if (name != "model") choice.parameters[name] = {value.text(), value.where()};
   }
@@ -117,6 +118,7 @@ Study read_shared(const Config& config) {
   const Config machine = config.at("machine");
   study.machine =
       machine.is_scalar() ? load_machine(name_or_path(machine), machine.where()) : read_machine(machine);
+  // Without a plan the machine says how many ranks there are, so errors about them point there.
   study.request.where = study.request.ranks_where = machine.where();
   if (const auto compute = config.find("compute")) study.compute = read_compute(*compute);
   if (const auto network = config.find("network")) study.network = read_component(*network);

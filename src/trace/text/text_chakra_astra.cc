@@ -22,8 +22,7 @@ constexpr std::string_view kPolicies[] = {"MICRO",
                                           "HYBRID_DLRM",
                                           "HYBRID_DLRM_ENHANCED"};
 
-// As Python opens a text file.
-// Universal newlines: \r\n and a lone \r are \n.
+// As Python opens a text file, with universal newlines: \r\n and a lone \r are \n.
 std::string with_line_feeds(std::string_view text) {
   std::string result;
   result.reserve(text.size());
@@ -151,8 +150,7 @@ class Converter {
     // The converter writes its version and the whole input into every trace.
     add_metadata("schema", "1.0.2-chakra.1.0.0");
     add_metadata("input_file", text_.content);
-    // No rank waits for the one before it.
-    // ids go on from rank to rank, but a rank's first pass must not wait for nodes of the rank before.
+    // Ids go on from rank to rank, but a rank's first pass must not wait for nodes of the rank before.
     for (FileLayer& layer : layers_)
       layer.weight_compute = layer.weight_collective = layer.input_collective = {};
     for (std::int64_t pass = 0; pass < passes; ++pass) {
@@ -225,9 +223,12 @@ void Converter::data_pass() {
   }
   for (std::size_t i = layers_.size(); i-- > 0;) {
     FileLayer& layer = layers_[i];
+    // The deepest layer's backward pass begins after the last forward pass, any other after the layer above
+    // it.
     const Node before = i + 1 == layers_.size() ? last : layers_[i + 1].input_compute;
     const std::uint64_t weight = compute(layer, "BWD_WG", layer.weight_gradient.cycles, {before});
     layer.weight_collective = collective(layer.name, layer.weight_gradient, {weight});
+    // The first layer's input is data: nobody needs its gradient.
     if (i > 0) layer.input_compute = compute(layer, "BWD_IG", layer.input_gradient.cycles, {weight});
   }
 }
