@@ -15,6 +15,8 @@
 
 namespace armilla {
 
+// Values are views into one document, which they own together; the keys that were asked for are kept beside
+// it, so that unknown ones can be told at the end.
 struct Config::Document {
   std::string file;
   YamlValue root;
@@ -59,6 +61,7 @@ void expand_value(YamlValue& value, const std::string& path, const std::string& 
   const std::string folder =
       value.origin.empty() ? folder_of(value.file.empty() ? file : value.file) : std::string();
   std::optional<NamedText> text;
+  // An expander knows the key's path only; the place in a file or flag is added here.
   try {
     text = expand(path, value.scalar, folder);
   } catch (const Error& e) {
@@ -67,6 +70,7 @@ void expand_value(YamlValue& value, const std::string& path, const std::string& 
   }
   if (!text) return;
   YamlValue tree = parse_yaml(text->text, text->name);
+  // Paths inside of the expanded document are relative to its own file.
   set_file(tree, text->name);
   tree.key = std::move(value.key);
   tree.key_line = value.key_line;
@@ -89,6 +93,7 @@ YamlValue& descend(YamlValue& value, const std::string& key, const std::string& 
     throw Error(where, parent.empty() ? "the file holds a single value, no keys"
                                       : fmt::format("'{}' holds a single value, no keys", parent));
   }
+  // Items of a list go by their `name`, else by their index.
   if (value.kind == Kind::list) {
     if (YamlValue* const item = item_called(value, key)) return *item;
     if (key.find_first_not_of("0123456789") != std::string::npos) {
@@ -107,6 +112,7 @@ YamlValue& descend(YamlValue& value, const std::string& key, const std::string& 
     }
     return value.items[static_cast<std::size_t>(index)];
   }
+  // An empty value becomes a mapping: a setting may add keys where the file has none.
   value.kind = Kind::map;
   for (YamlValue& item : value.items) {
     if (item.key == key) return item;
@@ -139,6 +145,8 @@ void apply_override(YamlValue& root, const Override& override, const std::string
   std::string parent, path;
   for (const std::string& key : keys) {
     if (key.empty()) throw Error(where, "the key path has an empty part");
+    // A name on the way (machine: dgx-a100) gives way to the document that it names, so that a key inside can
+    // be set.
     expand_value(*node, path, file, expand);
     node = &descend(*node, key, parent, where);
     parent = key;
@@ -228,6 +236,7 @@ bool Config::has(std::string_view key) const {
 
 std::optional<Config> Config::find(std::string_view key) const {
   if (!is_map() && value_->kind != Kind::null) expected(fmt::format("a mapping with the key '{}'", key));
+  // Asking makes a key known, whether it is there or not.
   document_->asked[value_].emplace(key);
   const YamlValue* found = value_->find(key);
   if (found == nullptr) return std::nullopt;

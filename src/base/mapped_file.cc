@@ -43,6 +43,7 @@ void MappedFile::release(std::span<const char> part) const {
   if (part.empty()) return;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = static_cast<std::size_t>(part.data() - data_);
+  // Whole pages only: the last one may hold the beginning of what comes next.
   const std::size_t first = begin / page * page, last = (begin + part.size()) / page * page;
   // Advice only: nothing depends on whether it is taken.
   if (last > first) ::madvise(const_cast<char*>(data_) + first, last - first, MADV_DONTNEED);

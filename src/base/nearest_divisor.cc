@@ -9,6 +9,7 @@ namespace armilla {
 std::string nearest_divisors(std::int64_t whole, std::int64_t asked) {
   if (whole < 1 || whole > std::int64_t{1} << 40) return {};
   std::int64_t below = 0, above = INT64_MAX;
+  // Trial division up to the square root: a million steps at most.
   for (std::int64_t small = 1; small * small <= whole; ++small) {
     if (whole % small != 0) continue;
     for (const std::int64_t divisor : {small, whole / small}) {

@@ -72,10 +72,13 @@ class StagedFile {
       direct_ = file.contents;
       return;
     }
+    // Beside the target, since a file can be renamed within one file system only.
     std::string name = target_ + ".XXXXXX";
     Descriptor staged(::mkostemp(name.data(), O_CLOEXEC), target_);
     staged_ = name;
     try {
+      // mkostemp's files are for their owner alone; the final one has the permissions of the file it
+      // replaces, or the usual ones.
       const mode_t mask = ::umask(0);
       ::umask(mask);
       ::fchmod(staged.number(), exists ? status.st_mode & 07777 : 0666 & ~mask);
@@ -124,6 +127,7 @@ void write_files(const std::vector<NamedContents>& files) {
         throw Error("-", "two outputs would go to standard output", "give all but one a file");
       continue;
     }
+    // Two spellings of one path would overwrite each other: resolved paths are compared.
     std::error_code unknown;
     const std::filesystem::path target =
         std::filesystem::weakly_canonical(std::filesystem::absolute(file.path), unknown);
@@ -132,6 +136,7 @@ void write_files(const std::vector<NamedContents>& files) {
     if (regular && !targets.insert(target).second)
       throw Error(file.path, "two outputs would go to this file", "give each its own");
   }
+  // All are staged before any is published, so a full disk leaves the old files as they are.
   std::vector<StagedFile> staged;
   staged.reserve(files.size());
   for (const NamedContents& file : files) staged.emplace_back(file);

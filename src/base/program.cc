@@ -59,6 +59,7 @@ class WithoutPipeSignal {
 
 // Feeds and drains all three pipes at once, so that neither side waits for the other for ever.
 void exchange(Pipe& in, std::string_view input, Pipe& out, Pipe& err, ProgramOutput& output) {
+  // Our writing end only: a child that does not read must not block us.
   fcntl(in.ends[1], F_SETFL, O_NONBLOCK);
   std::array<char, 1 << 16> buffer;
   for (;;) {
@@ -107,6 +108,7 @@ std::optional<ProgramOutput> run_program(const std::vector<std::string>& argumen
   posix_spawn_file_actions_destroy(&actions);
   if (error == ENOENT) return std::nullopt;
   if (error != 0) refused(program, error);
+  // The child has copies of its own; ours would keep its input open and its outputs from ending.
   in.close_end(0);
   out.close_end(1);
   err.close_end(1);
@@ -115,6 +117,7 @@ std::optional<ProgramOutput> run_program(const std::vector<std::string>& argumen
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
+  // As a shell reports it: 128 plus the signal.
   output.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return output;
 }

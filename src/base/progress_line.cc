@@ -29,6 +29,7 @@ std::string progress_line(std::string_view step, double share, double elapsed) {
   return fmt::format("{} {:2} %, about {} left", step, percent, duration(elapsed * (1 - done) / done));
 }
 
+// A thread of its own writes, so that a long step without any news shows that time passes.
 ProgressLine::ProgressLine(std::ostream& out, std::chrono::milliseconds patience)
     : out_(out), patience_(patience), writer_([this] { watch(); }) {}
 
@@ -46,6 +47,7 @@ void ProgressLine::begin(std::string_view step) {
   const std::lock_guard lock(mutex_);
   step_ = step;
   begin_ = Clock::now();
+  // After something was printed patience begins anew.
   if (hidden_) since_ = begin_;
   hidden_ = false;
   share_.store(0, std::memory_order_relaxed);

@@ -96,10 +96,12 @@ ParameterValues::ParameterValues(std::string_view component, std::span<const Par
       check(info, found->second.value, found->second.where);
       values_.emplace(info.name, found->second);
     } else if (!info.default_value.empty()) {
+      // Defaults stand in the source; they are not checked here.
       values_.emplace(info.name, Given{std::string(info.default_value),
                                        fmt::format("default of {}.{}", component, info.name)});
     }
   }
+  // After the values, so that a wrong value is told before a misspelt name.
   for (const auto& [name, value] : given) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       throw Error(value.where, fmt::format("'{}' has no parameter '{:.60}'", component, name),
@@ -154,6 +156,7 @@ const std::string& ParameterValues::choice(std::string_view name) const {
 ComponentChoice parse_component(std::string_view text, const std::string& where) {
   ComponentChoice choice;
   choice.where = where;
+  // The first colon ends the name; values may contain others.
   const auto colon = text.find(':');
   choice.name = std::string(text.substr(0, colon));
   if (choice.name.empty()) throw Error(where, "the name is empty");

@@ -52,6 +52,7 @@ std::vector<ListedSize> parse_sizes(std::string_view text, const std::string& wh
   for (Bytes bytes = first; bytes < last; bytes = Bytes(bytes.value * 2)) {
     const bool fraction = bytes == first && unit.find('.') != std::string_view::npos;
     sizes.push_back({fraction ? std::string(unit) : in_whole_units(bytes, binary), bytes});
+    // Doubling once more would pass the end, or overflow.
     if (bytes.value > last.value / 2) break;
   }
   sizes.push_back({std::string(text.substr(to + kTo.size())), last});

@@ -12,10 +12,13 @@ std::uint32_t hash_of(std::string_view text) {
 
 }  // namespace
 
+// The empty text is number 0 in every table.
 StringTable::StringTable() : slots_(16) {
   add("");
 }
 
+// Open addressing with linear probing; half of the slots stay free. A slot holds number + 1, as 0 says that
+// it is free.
 std::size_t StringTable::slot_of(std::string_view text, std::uint32_t hash) const {
   const std::size_t mask = slots_.size() - 1;
   std::size_t slot = hash & mask;
@@ -24,6 +27,7 @@ std::size_t StringTable::slot_of(std::string_view text, std::uint32_t hash) cons
   return slot;
 }
 
+// Adds without looking whether the text is there; neither add() nor find() will see it.
 std::uint32_t StringTable::append(std::string_view text) {
   characters_ += text;
   start_.push_back(characters_.size());

@@ -9,6 +9,7 @@
 
 namespace armilla {
 
+// Levenshtein distance with one row: O(a b) time, O(b) space. Upper and lower case are alike.
 int edit_distance(std::string_view a, std::string_view b) {
   const auto same = [](char x, char y) {
     return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));
@@ -58,6 +59,7 @@ std::string suggest(std::string_view typed, std::span<const std::string_view> kn
   // A long hostile name must not cost a quadratic comparison with every known one.
   constexpr std::size_t kLongestName = 128;
   std::string_view best;
+  // A third of the letters may be wrong, and two in any case.
   int best_distance = static_cast<int>(std::max<std::size_t>(2, typed.size() / 3)) + 1;
   if (typed.size() <= kLongestName) {
     for (const std::string_view name : known) {

@@ -26,8 +26,10 @@ struct Unit {
 constexpr double kKibi = 1024.0, kMebi = kKibi * 1024, kGibi = kMebi * 1024, kTebi = kGibi * 1024,
                  kPebi = kTebi * 1024;
 
+// Both micro signs: U+00B5 and the Greek letter U+03BC.
 constexpr Unit kTimeUnits[] = {{"ps", 1},   {"ns", 1e3}, {"us", 1e6},    {"\u00b5s", 1e6}, {"\u03bcs", 1e6},
                                {"ms", 1e9}, {"s", 1e12}, {"min", 60e12}, {"h", 3600e12}};
+// A year has 365.25 days.
 constexpr Unit kDurationUnits[] = {{"s", 1},           {"ms", 1e-3},    {"us", 1e-6},    {"ns", 1e-9},
                                    {"ps", 1e-12},      {"min", 60},     {"h", 3600},     {"d", 86400},
                                    {"day", 86400},     {"days", 86400}, {"y", 31557600}, {"year", 31557600},
@@ -36,6 +38,7 @@ constexpr Unit kAmountUnits[] = {{"k", 1e3}, {"K", 1e3}, {"M", 1e6}, {"B", 1e9},
 constexpr Unit kBytesUnits[] = {{"B", 1},       {"kB", 1e3},    {"KB", 1e3},    {"MB", 1e6},
                                 {"GB", 1e9},    {"TB", 1e12},   {"PB", 1e15},   {"KiB", kKibi},
                                 {"MiB", kMebi}, {"GiB", kGibi}, {"TiB", kTebi}, {"PiB", kPebi}};
+// A lower-case b is bits, as in bps; a capital B is bytes.
 constexpr Unit kBandwidthUnits[] = {
     {"B/s", 1},      {"kB/s", 1e3},    {"KB/s", 1e3},    {"MB/s", 1e6},    {"GB/s", 1e9},    {"TB/s", 1e12},
     {"PB/s", 1e15},  {"KiB/s", kKibi}, {"MiB/s", kMebi}, {"GiB/s", kGibi}, {"TiB/s", kTebi}, {"bps", 0.125},
@@ -260,6 +263,7 @@ std::string to_text(Frequency f) {
 
 std::string with_separators(std::int64_t n) {
   std::string digits = fmt::format("{}", n);
+  // From the right, three digits at a time; the minus sign does not count as a digit.
   for (auto i = static_cast<std::ptrdiff_t>(digits.size()) - 3; i > (n < 0 ? 1 : 0); i -= 3) {
     digits.insert(static_cast<std::size_t>(i), 1, ',');
   }

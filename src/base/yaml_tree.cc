@@ -14,6 +14,7 @@
 namespace armilla {
 namespace {
 
+// Bounds for hostile documents: length, values with aliases expanded, and nesting.
 constexpr std::size_t kLongestText = 1 << 20;
 constexpr std::size_t kMostValues = 100'000;
 constexpr std::size_t kDeepest = 64;
@@ -47,6 +48,8 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnSequenceEnd() override { close(); }
   void OnMapEnd() override { close(); }
+  // An alias is a copy, so that it can be overridden by itself. Copies count, so a few lines cannot expand to
+  // billions of values.
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchored_.find(anchor);
     if (found == anchored_.end()) throw Error(place(mark), "an alias stands inside what it refers to");

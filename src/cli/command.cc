@@ -158,6 +158,7 @@ std::span<const CommandInfo> commands() {
   return kCommands;
 }
 
+// Where a file goes to standard output, what people read goes to standard error.
 Session for_people(const Session& session, std::initializer_list<std::string_view> outputs) {
   if (std::find(outputs.begin(), outputs.end(), "-") == outputs.end()) return session;
   return {session.err, session.err, false, session.progress, kReportWidth, session.meter};

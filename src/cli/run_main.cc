@@ -16,6 +16,7 @@
 namespace armilla {
 namespace {
 
+// Scripts tell by the exit code whose fault it is.
 constexpr int kDone = 0, kOurBug = 1, kUserInput = 2;
 
 int report(const Session& session, const std::string& text) {
@@ -24,6 +25,7 @@ int report(const Session& session, const std::string& text) {
   return kUserInput;
 }
 
+// A full disk or a closed pipe shows only when the buffer is flushed.
 void require_written(std::ostream& out) {
   out.flush();
   if (!out) throw Error("standard output", "cannot be written", "is the disk full?");
@@ -170,6 +172,7 @@ Error explain(const CLI::ParseError& error, const CLI::App& app, const std::vect
         return Error(where, fmt::format("unknown command '{:.60}'", argument), suggest(argument, verbs));
       return Error(where, fmt::format("unexpected argument '{:.60}'", argument), help);
     }
+    // CLI11 misses a command where an unknown one was typed.
     if (!verbs.empty() && !arguments.empty() && !arguments.back().starts_with("-") && &command == &app) {
       return Error(where, fmt::format("unknown command '{:.60}'", arguments.front()),
                    suggest(arguments.front(), verbs));
@@ -210,6 +213,7 @@ bool is_terminal(int descriptor) {
   return ::isatty(descriptor) != 0;
 }
 
+// NO_COLOR (no-color.org) counts when it is set and not empty.
 bool wants_colour(int descriptor) {
   const char* const none = std::getenv("NO_COLOR");
   return is_terminal(descriptor) && (none == nullptr || *none == '\0');
@@ -229,6 +233,7 @@ int run_main(const std::vector<std::string>& typed, const Session& session) {
   try {
     const std::vector<std::string> arguments = with_help_spelled_out(typed, *app);
     try {
+      // CLI11 takes the arguments in reverse.
       app->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     } catch (const CLI::Success& asked) {  // --help and --version
       app->exit(asked, session.out, session.err);

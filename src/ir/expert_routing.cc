@@ -37,6 +37,7 @@ double chance_of_none(const ExpertRouting& routing, std::int64_t first, std::int
   std::vector<std::vector<double>> ways(static_cast<std::size_t>(most + 1),
                                         std::vector<double>(static_cast<std::size_t>(end - first + 1)));
   ways[0][0] = 1;
+  // A knapsack over the touched groups, backwards in j and o, so that each group is taken once at most.
   for (std::int64_t group = first_group; group < end_group; ++group) {
     const std::int64_t shared = std::min(end, (group + 1) * size) - std::max(first, group * size);
     for (std::int64_t j = most; j > 0; --j) {
@@ -61,6 +62,7 @@ double chance_of_none(const ExpertRouting& routing, std::int64_t first, std::int
 
 }  // namespace
 
+// Expectations add up: of each block a token has some experts or none.
 double expected_blocks(const ExpertRouting& routing, std::int64_t blocks) {
   const std::int64_t size = routing.experts / blocks;
   double expected = 0;

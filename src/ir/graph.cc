@@ -30,6 +30,7 @@ std::string describe_circle(const Graph& graph, const Program& program,
 // an explicit stack.
 void check_order(const Graph& graph, const Program& program) {
   const std::uint32_t nodes = program.size();
+  // Lowered programs wait for earlier nodes only: most graphs are done after one pass.
   bool backwards = true;
   for (std::uint32_t node = 0; node < nodes && backwards; ++node) {
     for (const std::uint32_t dependence : program.dependences(node)) backwards &= dependence < node;
@@ -56,6 +57,7 @@ void check_order(const Graph& graph, const Program& program) {
         path.emplace_back(dependence, program.first_dependence[dependence]);
         continue;
       }
+      // A dependence that is on the path closes a cycle: the path from there on.
       const auto start = std::find_if(path.begin(), path.end(),
                                       [&](const auto& entry) { return entry.first == dependence; });
       throw Error(program.role, describe_circle(graph, program, {start, path.end()}));
@@ -96,6 +98,7 @@ void check_program(const Graph& graph, const Program& program) {
   check_order(graph, program);
 }
 
+// Groups are used in both directions, so the two must agree.
 void check_family(const Graph& graph, const GroupFamily& family) {
   if (family.group_of.size() != static_cast<std::size_t>(graph.ranks))
     throw Error(family.name, "does not cover all ranks");
@@ -119,6 +122,7 @@ struct IssuedCalls {
   std::vector<std::size_t> families;              // that have calls
 };
 
+// Per program, not per rank: programs are few.
 std::vector<IssuedCalls> issued_calls(const Graph& graph) {
   std::vector<IssuedCalls> all;
   for (Issued& issued : issued_by(graph)) {
@@ -133,6 +137,7 @@ std::vector<IssuedCalls> issued_calls(const Graph& graph) {
   return all;
 }
 
+// Priority and preference may differ: they order a rank's own chunks.
 bool agree(const CollectiveCall& a, const CollectiveCall& b) {
   return a.kind == b.kind && a.bytes == b.bytes && a.root == b.root && a.custom == b.custom &&
          a.routing == b.routing;
@@ -168,6 +173,7 @@ void check_agreement(const Graph& graph, const std::vector<IssuedCalls>& issued)
       std::uint32_t last = first;
       for (const std::int32_t rank : group) {
         const std::uint32_t other = graph.program_of[static_cast<std::size_t>(rank)];
+        // Neighbours mostly share a program, so the last one is compared before the set is asked.
         if (other == first || other == last) continue;
         last = other;
         if (!agreeing.insert({first, other}).second) continue;
@@ -299,6 +305,7 @@ std::uint32_t Program::add(NodeKind node_kind, Phase node_phase, std::uint32_t n
   return size() - 1;
 }
 
+// Positions are needed for every message; they are computed once per family that has any.
 Peers::Peers(const Graph& graph) : graph_(graph), position_(graph.families.size()) {
   for (const PointToPoint& transfer : graph.transfers) {
     if (transfer.peer_kind == PeerKind::rank || !position_[transfer.family].empty()) continue;
@@ -332,6 +339,7 @@ GroupFamily world_family(std::int64_t ranks) {
   return family;
 }
 
+// Ranks that differ in the dimensions of `mask` alone are a group; members ascend, since ranks do.
 GroupFamily grid_family(const std::vector<std::int64_t>& sizes, std::uint32_t mask) {
   std::int64_t ranks = 1;
   for (const std::int64_t size : sizes) ranks *= size;
@@ -364,6 +372,7 @@ void validate_graph(const Graph& graph) {
     if (program >= graph.programs.size())
       throw Error("graph", fmt::format("program {} does not exist", program));
   }
+  // Tables first: the checks of programs index into them.
   for (const CollectiveCall& call : graph.collectives) {
     if (call.family >= graph.families.size())
       throw Error("graph", fmt::format("group family {} does not exist", call.family));

@@ -20,6 +20,8 @@ struct IssuedKeyHash {
 
 }  // namespace
 
+// Equal items are counted, in order of first issue; collectives also stand one by one, as their order
+// matters.
 Issued issued_by(const Program& program) {
   Issued issued;
   std::unordered_map<IssuedKey, std::size_t, IssuedKeyHash> known;

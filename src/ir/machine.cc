@@ -33,6 +33,7 @@ std::int64_t rank_count(const Machine& machine) {
   return count;
 }
 
+// Ranges are sorted by rank. 0 is the usual device.
 std::uint32_t device_number(const Machine& machine, std::int64_t rank) {
   const auto after =
       std::upper_bound(machine.others.begin(), machine.others.end(), rank,
@@ -46,6 +47,7 @@ const Device& device_of(const Machine& machine, std::int64_t rank) {
   return number == 0 ? machine.device : machine.others[number - 1].device;
 }
 
+// Inner dimensions are filled first; the last one that is needed may be used in part.
 Machine with_ranks(const Machine& machine, std::int64_t ranks, bool elastic, const std::string& where) {
   Machine part = machine;
   part.dimensions.clear();

@@ -29,6 +29,7 @@ std::string_view name_of(Split split) {
 
 namespace {
 
+// A layer begins at each product with a trained weight: a convolution, a linear layer, a group of experts.
 bool is_anchor(const Operator& op, const Model& model) {
   if (op.forward.kind != WorkKind::matrix || !op.weight_is_operand) return false;
   return std::any_of(op.parameters.begin(), op.parameters.end(),
@@ -65,6 +66,7 @@ void check_indices(const std::vector<Index>& indices, std::size_t size, const st
 }
 
 // value * to / from; `from` and `to` are positive.
+// Divided first, so that large values do not overflow where the result would fit.
 std::int64_t rescale(std::int64_t value, std::int64_t from, std::int64_t to, const std::string& where) {
   const std::int64_t whole = checked_multiply(value / from, to, where);
   return checked_add(whole, checked_multiply(value % from, to, where) / from, where);
@@ -79,10 +81,12 @@ void derive_layers(Model& model) {
   for (std::uint32_t i = 0; i < count; ++i) {
     if (!is_anchor(model.operators[i], model)) continue;
     if (!model.layers.empty()) model.layers.back().end = i;
+    // What comes before the first anchor (an embedding, a reshape) belongs to the first layer.
     model.layers.push_back({model.operators[i].name, model.layers.empty() ? 0 : i, count, i, {}, {}});
   }
   if (model.layers.empty()) model.layers.push_back({model.operators[0].name, 0, count, 0, {}, {}});
 
+  // A shared parameter belongs to the first layer that uses it, so that sums over layers count it once.
   std::vector<bool> taken(model.parameters.size());
   for (Layer& layer : model.layers) {
     for (std::uint32_t i = layer.first; i < layer.end; ++i) {
@@ -113,11 +117,13 @@ void rescale_batch(Model& model, std::int64_t batch) {
     for (const std::uint32_t p : op.parameters) {
       parameter_bytes += size_of(model.parameters[p].elements, model.parameters[p].dtype, op.name);
     }
-    // A kernel that gathers from a table (an embedding) does not read all of its parameters.
+    // A kernel that gathers from a table (an embedding) does not read all of its parameters. What it
+    // does read is then taken for parameters and stays as it is.
     parameter_bytes = std::min(parameter_bytes, work.bytes);
     work.flops = Flops(rescale(work.flops.value, old, batch, op.name));
     work.bytes = parameter_bytes + Bytes(rescale((work.bytes - parameter_bytes).value, old, batch, op.name));
     for (Gemm& gemm : work.gemms) {
+      // Products per sample (attention scores) grow in number, those over all rows at once in height.
       std::int64_t& grows = gemm.batch_in_m ? gemm.m : gemm.count;
       grows = rescale(grows, old, batch, op.name);
     }
@@ -150,6 +156,7 @@ void validate_model(const Model& model) {
   check_indices(model.inputs, model.tensors.size(), model.source);
   check_indices(model.outputs, model.tensors.size(), model.source);
 
+  // Operators stand in an order in which they can run: nothing is read before it is made.
   std::vector<bool> produced(model.tensors.size());
   for (const std::uint32_t input : model.inputs) produced[input] = true;
   for (const Operator& op : model.operators) {
@@ -169,6 +176,7 @@ void validate_model(const Model& model) {
                        gemm.count, op.name);
     }
   }
+  // Layers are consecutive ranges, and every operator is in exactly one.
   std::uint32_t next = 0;
   for (const Layer& layer : model.layers) {
     if (layer.first != next || layer.end <= layer.first || layer.anchor < layer.first ||

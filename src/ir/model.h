@@ -138,7 +138,8 @@ struct ModelTotals {
 ModelTotals totals(const Model& model);
 
 // Rescales all work to another batch, for files whose batch is fixed: activations, arithmetic and leading
-// dimensions equal to the old batch grow in proportion. Exact where `batch` is a multiple of the old one.
+// dimensions that the old batch divides grow in proportion; what is read from tables larger than that does
+// not. Otherwise exact where `batch` is a multiple of the old one.
 void rescale_batch(Model& model, std::int64_t batch);
 
 // Throws Error for a dangling index, an operator before its producer, a layer that does not partition, or a

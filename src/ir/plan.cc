@@ -37,6 +37,7 @@ std::string_view name_of(Axis axis) {
   return "?";
 }
 
+// The enumerators are the numbers of states per weight: none, momentum, two moments.
 int state_words(Optimizer optimizer) {
   return static_cast<int>(optimizer);
 }
@@ -117,6 +118,7 @@ void validate_degrees(const Plan& plan, const std::string& where) {
                                                  nearest_multiples(inner * plan.pipeline, plan.ranks)),
                 {"plan.tensor", "plan.context", "plan.pipeline"});
   }
+  // A stage's ranks are divided twice, for dense weights and for experts; both divisions have to come out.
   const std::int64_t stage_ranks = inner * plan.data();
   const std::int64_t experts = plan.expert * plan.experts_tensor();
   if (stage_ranks % experts != 0) {
@@ -150,6 +152,7 @@ void validate_sharding(const Plan& plan, const std::string& where) {
                 fmt::format("plan.hybrid_shard {} with plan.zero {}", plan.hybrid_shard, plan.zero_stage),
                 "hybrid sharding is for plan.zero 3", {"plan.zero", "plan.hybrid_shard"});
   }
+  // Context ranks hold the same weights, as replicas do.
   const std::int64_t replicas = plan.context * plan.data();
   if (replicas % plan.hybrid_shard != 0) {
     throw Error(where,

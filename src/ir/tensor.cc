@@ -77,6 +77,7 @@ std::int64_t element_count(const Shape& shape, const std::string& where) {
   return empty ? 0 : count;
 }
 
+// Rounded up to whole bytes: numbers of four or two bits are packed.
 Bytes size_of(std::int64_t elements, DType dtype, const std::string& where) {
   return Bytes(checked_add(checked_multiply(elements, bits_of(dtype), where), 7, where) / 8);
 }

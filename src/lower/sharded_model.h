@@ -116,8 +116,8 @@ struct ShardedModel {
 
 // For the rank at `expert_position` of its expert group (it matters only where experts are loaded unevenly).
 // A graph under plain data parallelism, where no stage, recomputation or shard needs larger units, is cut at
-// every operator with parameters. The model is the one for a micro-batch of one replica. Throws Error for degrees that do not divide heads,
-// experts, tokens ..., naming both numbers and the nearest legal ones.
+// every operator with parameters. The model is the one for a micro-batch of one replica. Throws Error for
+// degrees that do not divide heads, experts, tokens ..., naming both numbers and the nearest legal ones.
 ShardedModel shard_model(const Model& model, const Plan& plan, std::int64_t expert_position,
                          const std::string& where);
 // All of a plan that shard_model looks at: plans with equal texts divide a model alike.

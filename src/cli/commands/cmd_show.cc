@@ -163,6 +163,7 @@ class ShowCommand final : public Command {
                               : fmt::format("did you mean '{}'?", fmt::join(meant, "' or '")));
   }
 
+  // Only a near miss helps here; a list of every name would not.
   std::string suggestion(const std::vector<std::string>& known) const {
     const std::string hint = suggest(name_, known);
     return hint.starts_with("did you mean") ? hint : "'armilla list' lists everything that has a name";

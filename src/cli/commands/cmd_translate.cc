@@ -90,6 +90,8 @@ class TranslateCommand final : public Command {
     if (input_.empty())
       throw Error("INPUT", "nothing to translate",
                   "give a model, a file or a prefix of traces, or --synthetic");
+    // What the input holds decides: a log becomes a timeline, what no reader of traces takes is a model, a
+    // text workload stays one unless the output is to be traces, and all else becomes traces.
     const TraceReader* const reader = find_trace_reader(input_);
     if (reader == nullptr) return is_issue_log(input_) ? write_timeline(session) : translate_model(session);
     if (reader->kind == FileKind::astra_text && wants_workload()) return rewrite_workload(session);
@@ -108,6 +110,7 @@ class TranslateCommand final : public Command {
   }
   bool wants_traces() const {
     if (!format_.empty()) return is_named(trace_formats(), format_);
+    // ".json" alone means a text workload: traces as JSON need --to.
     return std::any_of(trace_formats().begin(), trace_formats().end(), [&](const TraceFormat& format) {
       return format.suffix != ".json" && output_.ends_with(format.suffix);
     });
@@ -125,6 +128,7 @@ class TranslateCommand final : public Command {
   void write_traces(const Session& session, const ConvertInput& input) const {
     const TraceFormat& format = find_trace_format(format_, output_);
     refuse_further_ranks(input.job, format, output_);
+    // All are composed before the first is written: an error leaves no half of a set.
     const std::vector<NamedContents> files = trace_files(input.job, format, output_, traces_.gzip);
     write_files(files);
     if (quiet_) return;
@@ -145,6 +149,7 @@ class TranslateCommand final : public Command {
     const MappedFile file(input_);
     const IssueLog log = parse_issue_log({file.bytes().data(), file.bytes().size()}, input_);
     const ConvertOptions options = traces_.options(options_.npus);
+    // Chakra's tool is told the number of ranks; 1 is the flag's default and says nothing.
     const std::int32_t ranks = options_.npus > 1 ? static_cast<std::int32_t>(options_.npus) : 0;
     write_file(output_, write_issue_chrome(log, {options.frequency / 1e6, traces_.as_chakra, ranks}));
     if (quiet_) return;
@@ -213,6 +218,8 @@ class TranslateCommand final : public Command {
     report_left_out(session, model);
   }
 
+  // By how many the batch is divided. The first word of a hybrid policy is for the packages, the second for
+  // the devices inside of one.
   std::int64_t data_parts() const {
     switch (options_.policy) {
       case TextPolicy::data:
@@ -229,6 +236,7 @@ class TranslateCommand final : public Command {
     return 1;
   }
 
+  // ModTrans counts weight matrices only, so there are fewer bytes of gradients than of parameters.
   void report_left_out(const Session& session, const Model& model) const {
     if (options_.all_parameters) return;
     std::int64_t weights = 0;

@@ -86,6 +86,7 @@ class ZooCommand final : public Command {
   void fetch(const Session& session) {
     session.meter->begin("fetching " + name_);
     options_.progress = [meter = session.meter](const FetchProgress& progress) {
+      // A server need not tell the size; then there is no share to show.
       if (progress.total > Bytes(0))
         meter->update(static_cast<double>(progress.received.value) /
                       static_cast<double>(progress.total.value));

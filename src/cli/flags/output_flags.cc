@@ -94,6 +94,7 @@ TimelineSelection OutputFlags::selection() const {
   return selection;
 }
 
+// What the flags alone show to be wrong is refused before anything is simulated.
 SimulationOptions OutputFlags::options() const {
   if (!trace.empty()) trace_format(trace);
   if (csv == "-")
@@ -128,6 +129,7 @@ std::vector<std::int32_t> OutputFlags::recorded_ranks(std::int64_t ranks) const 
 
 void OutputFlags::write(const Run& run, std::vector<NamedContents> more,
                         std::vector<std::string> folders) const {
+  // The end is known only after the run.
   const TimelineSelection selected = selection();
   if (selected.from > run.result.iteration) {
     throw Error(fmt::format("--timeline-window {:.60}", timeline_window), "the window begins after the end",

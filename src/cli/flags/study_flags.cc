@@ -43,6 +43,8 @@ struct StudyFlag {
   Value value = Value::scalar;
 };
 
+// Flags are settings of a study: each names the key it stands for, so both have one reader and the same
+// messages.
 constexpr std::array kStudyFlags = {
     StudyFlag{"--ranks", "plan.ranks", "N", "devices that take part (default: the whole machine)"},
     StudyFlag{"--tp", "plan.tensor", "N", "tensor parallelism: ranks that share every layer"},
@@ -118,6 +120,7 @@ constexpr std::array kSwitches = {
            "tensor-parallel communication beside the products it feeds"},
 };
 
+// Messages name keys; whoever typed flags is to read flags.
 void replace_key(std::string& text, std::string_view key, std::string_view flag) {
   for (std::size_t at = 0; (at = text.find(key, at)) != std::string::npos;) {
     const std::size_t end = at + key.size();

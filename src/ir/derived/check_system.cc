@@ -21,6 +21,7 @@ class Checker {
   Checker(const SystemLayer& system, const Graph& graph, const SystemFiles& files)
       : system_(system), graph_(graph), files_(files), checked_(graph.collectives.size()) {}
 
+  // The first node of each kind of item is enough: equal items fail alike.
   void check(std::uint32_t program) {
     for (const IssuedItem& item : issued_by(graph_.programs[program]).items) {
       const std::uint32_t node = item.first_node;
@@ -65,6 +66,7 @@ class Checker {
     }
   }
 
+  // A schedule is written for a number of ranks; every group that runs it must have as many.
   void check_custom(const CollectiveCall& call, std::uint32_t program, std::uint32_t node) const {
     const CustomCollective& custom = graph_.custom[static_cast<std::size_t>(call.custom)];
     const GroupFamily& family = graph_.families[call.family];

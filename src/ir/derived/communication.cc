@@ -88,6 +88,7 @@ std::vector<CollectiveSummary> summarize_collectives(const Run& run) {
   std::vector<Row> rows;
   for (const CollectiveRecord& record : run.result.collectives) {
     const CollectiveCall& call = run.graph.collectives[record.call];
+    // Names of groups in a trace say little: only lowered jobs are told apart by axis.
     const std::string_view axis =
         has_model(run) ? std::string_view(run.graph.families[call.family].name) : std::string_view();
     auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& known) {
@@ -158,6 +159,7 @@ std::vector<MessageSummary> summarize_messages(const Run& run) {
   };
   std::vector<Row> rows;
   const Peers peers(run.graph);
+  // One recorded class stands for all ranks of a program.
   for (const RankClass* const ranks : representatives(run)) {
     if (ranks == nullptr) continue;
     const Program& program = run.graph.programs[ranks->program];

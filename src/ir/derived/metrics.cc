@@ -7,6 +7,7 @@
 
 namespace armilla {
 
+// nccl-tests' factors: what a link carries in proportion to the size of the call.
 double bus_factor(CollectiveKind kind, std::int64_t group_size) {
   const auto n = static_cast<double>(group_size);
   if (group_size < 2) return 0;

@@ -10,6 +10,7 @@ bool is_recorded(const RankClass& ranks) {
   return !ranks.computes.empty() || !ranks.collectives.empty() || !ranks.others.empty();
 }
 
+// A class whose intervals were recorded, where the program has one.
 std::vector<const RankClass*> representatives(const Run& run) {
   std::vector<const RankClass*> chosen(run.graph.programs.size());
   for (const RankClass& ranks : run.result.classes) {
@@ -70,6 +71,8 @@ void add_changes(std::vector<Change>& changes, const Interval& interval, int kin
   changes.push_back({interval.end, kind, -1});
 }
 
+// A sweep over starts and ends: while nothing is computed, time goes to the first kind in flight, so the
+// parts add up.
 std::vector<Time> exposed_times(const Run& run, const RankClass& ranks,
                                 const std::vector<std::string_view>& kinds) {
   const Program& program = run.graph.programs[ranks.program];
@@ -126,6 +129,7 @@ StageTable stage_table(const Run& run) {
     stage.program = static_cast<std::uint32_t>(program);
     stage.compute = stage.least_compute = stage.most_compute = ranks.compute;
     stage.exposed = exposed_times(run, ranks, table.kinds);
+    // What neither computes nor waits for communication is the bubble.
     stage.bubble = run.result.iteration - ranks.compute;
     for (const Time exposed : stage.exposed) stage.bubble -= exposed;
   }
@@ -176,6 +180,7 @@ double bubble_ratio(const Run& run) {
 
 namespace {
 
+// The fullest of each run of samples is kept, so that peaks survive.
 std::vector<MemorySample> thinned(const std::vector<MemorySample>& samples, std::size_t most) {
   if (samples.size() <= most) return samples;
   const std::size_t stride = (samples.size() + most - 1) / most;
@@ -202,6 +207,7 @@ std::vector<MemorySample> memory_over_time(const Run& run, const RankClass& rank
   if (!is_recorded(ranks) || memory.over_time.empty() || most < 2) return {};
   std::vector<const Interval*> when(run.graph.programs[memory.program].size());
   for (const Interval& interval : ranks.computes) when[interval.node] = &interval;
+  // Weights, states and buffers are held all the time.
   const Bytes always = memory.use.peak() - memory.use.activations - memory.use.temporary;
   std::vector<MemorySample> samples = {{Time(0), always, {}, {}}};
   bool between = true;  // computations

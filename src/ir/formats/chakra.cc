@@ -56,6 +56,7 @@ unsigned field_of(ChakraValueKind kind, bool list) {
   return static_cast<unsigned>(kind) + (list ? 1 : 0);
 }
 
+// Texts are numbers in a trace's own table: a copy has to be translated.
 ChakraAttribute copied(ChakraTrace& to, const ChakraTrace& from, ChakraAttribute attribute) {
   attribute.name = to.strings.add(from.strings.at(attribute.name));
   attribute.doc = to.strings.add(from.strings.at(attribute.doc));
@@ -236,6 +237,7 @@ bool same_contents(const ChakraTrace& a, const ChakraTrace& b) {
   return true;
 }
 
+// Whole numbers may have been written as floats; they are taken where they are whole.
 std::int64_t integer_value(const ChakraTrace& trace, std::size_t node, const ChakraAttribute& attribute) {
   if (attribute.field == 0 || attribute.is_list() || is_text(attribute.kind()))
     refuse(trace, node, attribute, "a whole number");

@@ -10,6 +10,7 @@
 namespace armilla {
 namespace {
 
+// At ASTRA-sim's 1 GHz a cycle is 1000 ps, and Time counts picoseconds.
 constexpr std::int64_t kMostCycles = kEndOfTime.value / 1000;
 
 void check_cycles(std::int64_t cycles, std::string_view of, const std::string& where) {
@@ -60,6 +61,7 @@ void check_first_line(const TextWorkload& workload) {
   std::sort(checkpoints.begin(), checkpoints.end());
   for (const std::int64_t layer : workload.checkpoint_initiates) {
     check_layer_index(workload, layer, "checkpoint_initiates");
+    // A checkpoint's activations are kept: nothing has to run again to have them.
     const std::int64_t start = recompute_start(checkpoints, layer);
     if (start < 0 || start == layer) {
       throw Error("checkpoint_initiates",
@@ -142,6 +144,7 @@ std::string_view text_word(std::optional<CollectiveKind> kind) {
   return "";
 }
 
+// SimAI's suffixes for the groups of experts.
 std::string_view text_suffix(TextGroup group) {
   switch (group) {
     case TextGroup::by_policy:
@@ -159,6 +162,7 @@ std::int64_t recompute_start(const std::vector<std::int64_t>& checkpoints, std::
   return after == checkpoints.begin() ? -1 : *(after - 1);
 }
 
+// White space, and the other control characters.
 bool is_text_separator(char c) {
   const auto code = static_cast<unsigned char>(c);
   return code <= 0x20 || code == 0x7f;

@@ -29,6 +29,7 @@ void describe(const Model& model, const std::vector<std::uint32_t>& tensors, std
 
 // Equal for operators that do equal work on equal tensors.
 std::string signature(const Model& model, const Operator& op) {
+  // Names and identities of tensors are left out on purpose: layers differ in these alone.
   std::string text = fmt::format("{} {} {} {} {} {} {} {}", op.type, op.forward.flops.value,
                                  op.forward.bytes.value, op.weight_is_operand, op.needs_input_gradient,
                                  static_cast<int>(op.saves), static_cast<int>(op.split), op.core_attention);
@@ -41,6 +42,7 @@ std::string signature(const Model& model, const Operator& op) {
   return text + "\n";
 }
 
+// A look-up in a trainable table is a copy with a two-dimensional parameter.
 bool is_embedding(const Model& model, const Operator& op) {
   return op.forward.kind == WorkKind::copy &&
          std::any_of(op.parameters.begin(), op.parameters.end(), [&](std::uint32_t p) {
@@ -88,6 +90,7 @@ class BlockCutter {
       const bool trainable = std::any_of(op.parameters.begin(), op.parameters.end(),
                                          [&](std::uint32_t p) { return model_.parameters[p].trainable; });
       const bool moves = op.forward.kind == WorkKind::copy || op.forward.kind == WorkKind::none;
+      // A piece prepares if every operator in it has parameters to train (a norm) or only moves data.
       piece.prepares = piece.prepares && (trainable || moves);
     }
     piece.weighted = product || embedding;
@@ -103,15 +106,19 @@ class BlockCutter {
     for (std::uint32_t t = 0; t < owner.size(); ++t) owner[t] = t;
     for (std::uint32_t i = 0; i < count; ++i) {
       const Operator& op = model_.operators[i];
+      // A view keeps its owner alive.
       if (op.is_view && !op.inputs.empty()) {
         for (const std::uint32_t t : op.outputs) owner[t] = owner[op.inputs[0]];
       }
       for (const std::uint32_t t : op.inputs) last[owner[t]] = i;
     }
     std::vector<bool> inside(count);
+    // No cut between the column products of a region and its row product: what crosses there is divided.
     for (const SplitRegion& region : regions)
       std::fill(inside.begin() + region.columns[0], inside.begin() + region.row, true);
 
+    // +1 where a tensor is made, -1 at its last reader: the running sum is the number alive after each
+    // operator.
     std::vector<std::int64_t> change(count + std::size_t{1});
     for (std::uint32_t i = 0; i < count; ++i) {
       for (const std::uint32_t t : model_.operators[i].outputs) {
@@ -124,12 +131,15 @@ class BlockCutter {
     std::uint32_t first = 0;
     for (std::uint32_t i = 0; i < count; ++i) {
       alive += change[i];
+      // One tensor alive is all that a stage would send on. A view stays with what it views.
       if (i + 1 < count && (alive != 1 || inside[i] || model_.operators[i + 1].is_view)) continue;
       pieces_.push_back(piece_of(first, i + 1));
       first = i + 1;
     }
   }
 
+  // Every block should have weights of its own. Weightless pieces join the block before them, or, where they
+  // prepare what follows, the one after.
   void join_weightless() {
     std::vector<Piece> joined;
     bool pulled = false;  // the piece at hand brings weightless ones before it
@@ -175,6 +185,7 @@ class BlockCutter {
     std::size_t length = 1, repetitions = 1;
   };
   Pattern pattern_at(std::size_t p) const {
+    // The shortest pattern wins, so a block is one layer and no multiple of it.
     for (std::size_t length = 1; length <= kLongestPattern; ++length) {
       std::size_t equal = 0;
       while (p + length + equal < pieces_.size() &&
@@ -186,6 +197,7 @@ class BlockCutter {
     return {};
   }
 
+  // Without a mask to look at, an attention counts as an encoder's: blocks are treated alike either way.
   BlockKind kind_of(const Piece& piece) const {
     const auto first = model_.operators.begin() + piece.first, end = model_.operators.begin() + piece.end;
     if (std::any_of(first, end, [](const Operator& op) { return op.core_attention; }))
@@ -210,10 +222,12 @@ class BlockCutter {
       length = static_cast<std::size_t>(differ.first - one->begin());
     }
     if (one == nullptr) return fmt::format("block {}", number);
+    // "block.conv1" and "block.conv2" share "block.conv", of which whole parts are kept: "block".
     if (length < one->size() && (*one)[length] != '.' && (*one)[length] != '/') {
       const std::size_t part = length == 0 ? std::string::npos : one->find_last_of("./", length - 1);
       length = part == std::string::npos ? 0 : part;
     }
+    // A single operator names its block by the scope it is in.
     if (length == one->size()) {
       const std::size_t part = one->find_last_of('/');
       if (part != std::string::npos) length = part;
@@ -224,6 +238,7 @@ class BlockCutter {
   static void name_apart(std::vector<Block>& blocks) {
     std::map<std::string, int> uses;
     for (const Block& block : blocks) ++uses[block.name];
+    // Names that repeat get the block's number; what then still collides, an apostrophe.
     std::set<std::string> given;
     for (std::size_t b = 0; b < blocks.size(); ++b) {
       std::string& name = blocks[b].name;

@@ -35,6 +35,7 @@ void note_facts(Model& model, const std::vector<SplitRegion>& regions) {
   std::int64_t count = 0;
   for (const SplitRegion& region : regions) {
     if (region.heads == 0) continue;
+    // Attentions that differ (encoder and decoder, say) give no facts: one number would be wrong for some.
     if (one != nullptr && (one->heads != region.heads || one->sequence != region.sequence)) return;
     one = &region;
     ++count;
@@ -49,10 +50,13 @@ void note_facts(Model& model, const std::vector<SplitRegion>& regions) {
 }  // namespace
 
 void annotate_parallelism(Model& model) {
+  // Models by description come annotated.
   if (!model.blocks.empty()) return;
   const std::vector<SplitRegion> regions = find_split_regions(model);
   for (const SplitRegion& region : regions) mark(model, region);
   for (Operator& op : model.operators) {
+    // Products outside of any pair keep their inputs whole and are divided by outputs, whose parts are
+    // gathered.
     if (op.split != Split::tokens) continue;
     if (is_weight_product(model, op)) op.split = Split::column;
     if (is_token_table(model, op)) op.split = Split::vocabulary;

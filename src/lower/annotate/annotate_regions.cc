@@ -22,6 +22,7 @@ bool is_elementwise(const Operator& op) {
       "Neg",         "Erf",      "Relu",     "Gelu",     "Tanh",      "Sigmoid", "LeakyRelu",
       "Elu",         "Selu",     "Celu",     "Clip",     "HardSwish", "Swish",   "Silu",
       "HardSigmoid", "Softplus", "Softsign", "Identity", "Dropout",   "Cast",    "Where"};
+  // Names count without their domain: com.microsoft's Gelu is the same function.
   const std::size_t domain = op.type.rfind('.');
   return is_one_of(domain == std::string::npos ? op.type : std::string_view(op.type).substr(domain + 1),
                    kTypes);
@@ -53,18 +54,21 @@ class RegionFinder {
       for (const std::uint32_t t : model.operators[i].outputs) producer_[t] = i;
       for (const std::uint32_t t : model.operators[i].inputs) readers_[t].push_back(i);
     }
+    // The model's user reads its outputs, from outside of any region.
     for (const std::uint32_t t : model.outputs) readers_[t].push_back(kNone);
   }
 
   std::vector<SplitRegion> find() {
     std::vector<SplitRegion> regions;
     for (std::uint32_t i = 0; i < model_.operators.size(); ++i) {
+      // A row product has one activation; the other operand is its weight.
       if (!is_linear(i) || model_.operators[i].inputs.size() != 1) continue;
       std::optional<SplitRegion> region = grow(i);
       if (!region || !is_closed(*region) ||
           !(has_attention(*region) ? heads_fit(*region) : features_fit(*region)))
         continue;
       taken_[i] = true;
+      // Taken operators are not looked at again, so each is in one region at most.
       for (const std::uint32_t op : region->columns) taken_[op] = true;
       for (const std::uint32_t op : region->interior) taken_[op] = true;
       regions.push_back(std::move(*region));
@@ -81,6 +85,7 @@ class RegionFinder {
            op(i).forward.gemms.size() == 1 && op(i).forward.gemms[0].count == 1 && !taken_[i];
   }
 
+  // Backwards from the row product's input to the column products that everything begins with.
   std::optional<SplitRegion> grow(std::uint32_t row) const {
     SplitRegion region;
     region.row = row;
@@ -89,8 +94,11 @@ class RegionFinder {
     while (!open.empty()) {
       const std::uint32_t tensor = open.back();
       open.pop_back();
+      // Masks and positions are made on every rank; nothing has to be divided for them.
       if (!derived_[tensor]) continue;
       const std::uint32_t i = producer_[tensor];
+      // The model's input or another region before any column product: there is nothing that divides this
+      // one.
       if (i == kNone || taken_[i]) return std::nullopt;
       if (std::find(seen.begin(), seen.end(), i) != seen.end()) continue;
       seen.push_back(i);
@@ -101,6 +109,7 @@ class RegionFinder {
       if (!is_elementwise(op(i)) && !rearranges(op(i)) && !is_activation_product(op(i)) &&
           !is_softmax(op(i)) && !op(i).is_view)
         return std::nullopt;
+      // Bounds the search where a graph has element-wise work only.
       if (region.interior.size() == kMostInterior) return std::nullopt;
       region.interior.push_back(i);
       open.insert(open.end(), op(i).inputs.begin(), op(i).inputs.end());
@@ -111,6 +120,7 @@ class RegionFinder {
     return region;
   }
 
+  // What is read outside would be there in parts only.
   bool is_closed(const SplitRegion& region) const {
     const auto inside = [&](std::uint32_t reader) {
       return reader == region.row ||
@@ -137,6 +147,7 @@ class RegionFinder {
       if (!is_elementwise(op(i)) && !op(i).is_view) return false;
       return std::all_of(op(i).outputs.begin(), op(i).outputs.end(), [&](std::uint32_t t) {
         const Shape& shape = model_.tensors[t].shape;
+        // The last dimension is the features': reshapes that keep it do not change how they are divided.
         return !shape.empty() && shape.back() == inner;
       });
     };
@@ -154,6 +165,7 @@ class RegionFinder {
       if (!is_activation_product(op(i))) continue;
       if (op(i).forward.gemms.size() != 1) return false;
       const Gemm& gemm = op(i).forward.gemms[0];
+      // One product per sample and head: the batch dimension of the GEMMs tells the heads.
       const std::int64_t heads = gemm.count / model_.batch;
       if (gemm.count % model_.batch != 0 || heads < 2 || (region.heads != 0 && heads != region.heads))
         return false;
@@ -164,6 +176,7 @@ class RegionFinder {
       region.heads = heads;
       last = i;
     }
+    // Scores and context are two products, with the softmax between.
     if (!softmax || first == kNone || first == last) return false;
     const auto divides = [&](std::int64_t width) { return width > 0 && width % region.heads == 0; };
     if (!divides(op(region.row).forward.gemms[0].k)) return false;
@@ -191,6 +204,7 @@ bool is_weight_product(const Model& model, const Operator& op) {
                      [&](std::uint32_t p) { return model.parameters[p].trainable; });
 }
 
+// Operators are in topological order, so inputs are known before what reads them.
 std::vector<bool> derived_tensors(const Model& model) {
   std::vector<bool> derived(model.tensors.size());
   for (const Operator& op : model.operators) {

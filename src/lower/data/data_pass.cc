@@ -20,7 +20,10 @@ Work optimizer_work(const WeightBucket& bucket, std::int64_t ways, const Plan& p
   Work work;
   work.kind = WorkKind::vector;
   work.dtype = DType::fp32;
+  // Operations per element: two for the update, four for every state word (two running averages for Adam).
   work.flops = Flops(elements * (2 + 4 * states));
+  // States are read and written in fp32, 8 bytes each. A master copy is read and written, and the narrow
+  // weights are written from it; fp32 weights are their own master.
   work.bytes = Bytes(bucket.gradients.value / ways + elements * 8 * states +
                      (has_master ? elements * 8 + weight_bytes : weight_bytes * 2));
   return work;
@@ -40,7 +43,10 @@ DataPass::DataPass(const ShardedModel& model, const std::vector<RoleChunk>& chun
       tied_(std::move(weights.tied)),
       partial_(weights.partial),
       ready_(static_cast<std::size_t>(iterations)) {
+  // With two versions of the weights an update is seen an iteration later.
   delay_ = schedule_of(plan).weight_versions;
+  // Where slots do not wait for communication, the order of exchanges on the groups of data parallelism has
+  // to be fixed by hand.
   serial_ = asynchronous_ || schedule_of(plan).overlaps_passes;
   for (const RoleChunk& chunk : chunks) blocks_.emplace_back(chunk.shapes.size());
   for (const WeightBucket& bucket : weights.buckets) make_bucket(bucket);
@@ -53,10 +59,13 @@ void DataPass::make_bucket(const WeightBucket& weights) {
   Bucket bucket;
   bucket.weights = weights;
   bucket.number = static_cast<std::uint32_t>(buckets_.size());
+  // Hybrid sharding: shards within a part of the replicas, whole copies across them (FSDP's HYBRID_SHARD).
+  // Experts are not part of it.
   const bool within_replicas =
       plan_.zero_stage == 3 && plan_.hybrid_shard > 0 && weights.axis == GroupAxis::data;
   const GroupAxis axis = within_replicas ? GroupAxis::shard : weights.axis;
   const std::int64_t size = group_size(plan_, axis);
+  // Larger goes first: where chunks are queued by priority, buckets go in the order they become final.
   const auto priority = -static_cast<std::int32_t>(bucket.number);
   if (plan_.zero_stage > 0) bucket.ways = size;
   if (size > 1) {
@@ -64,6 +73,7 @@ void DataPass::make_bucket(const WeightBucket& weights) {
     const CollectiveKind kind =
         plan_.zero_stage > 0 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
     bucket.exchange = tables_.collective({kind, weights.gradients, family, 0, priority});
+    // ZeRO-3 has no gather here: its blocks gather their own weights before every pass.
     if (plan_.zero_stage == 1 || plan_.zero_stage == 2) {
       bucket.gather =
           tables_.collective({CollectiveKind::all_gather, weights.parameters, family, 0, priority});
@@ -79,6 +89,7 @@ void DataPass::make_bucket(const WeightBucket& weights) {
     bucket.mirror = tables_.collective({CollectiveKind::all_reduce, shard, family});
   }
   bucket.optimizer = tables_.work(optimizer_work(weights, bucket.ways, plan_));
+  // A bucket is shown with the layer that completes it.
   const BlockPlace& last = weights.blocks.back();
   const std::int32_t layer =
       chunks_[static_cast<std::size_t>(last.chunk)].layers[static_cast<std::size_t>(last.block)];
@@ -88,6 +99,8 @@ void DataPass::make_bucket(const WeightBucket& weights) {
                          layer};
   bucket.optimizer_label = {Phase::optimizer,
                             tables_.name(fmt::format("optimizer, bucket {}", bucket.number)), -1};
+  // Two countdowns: blocks of the bucket's own chunk per micro-batch (ZeRO-2 and 3), and all blocks in any
+  // chunk that use its weights, for the iteration.
   bucket.left = weights.blocks.size();
   bucket.left_of_last = weights.blocks.size() + weights.others.size();
   for (const BlockPlace& place : weights.blocks) state(place).buckets.push_back(bucket.number);
@@ -98,6 +111,7 @@ void DataPass::make_bucket(const WeightBucket& weights) {
 void DataPass::make_gathers(const ShardedModel& model, const RoleChunk& chunk, std::int32_t number) {
   for (std::size_t b = 0; b < chunk.shapes.size(); ++b) {
     BlockState& block = state({number, static_cast<std::int32_t>(b)});
+    // Dense and expert weights are sharded over different groups.
     for (const GroupAxis axis : {GroupAxis::data, GroupAxis::expert_data}) {
       Bytes bytes;
       for (const WeightGroup& group : model.shapes[chunk.shapes[b]].weights) {
@@ -115,6 +129,8 @@ void DataPass::make_gathers(const ShardedModel& model, const RoleChunk& chunk, s
 }
 
 void DataPass::keep_in_turn(std::vector<std::uint32_t>& waits) const {
+  // Called before every exchange between replicas: with passes overlapped nothing else would order them, and
+  // ranks must call the collectives of a group in one order.
   if (serial_ && last_exchange_ != kNoNode &&
       std::find(waits.begin(), waits.end(), last_exchange_) == waits.end())
     waits.push_back(last_exchange_);
@@ -127,6 +143,7 @@ std::uint32_t DataPass::communicate(std::uint32_t collective, const NodeLabel& l
 
 void DataPass::start() {
   if (!plan_.overlap_parameters) return;
+  // The first iterations find the parameters as an earlier iteration would have left them: not gathered yet.
   for (std::int64_t i = 0; i < delay_ && i < static_cast<std::int64_t>(ready_.size()); ++i)
     gather_parameters(ready_[static_cast<std::size_t>(i)], true);
 }
@@ -136,6 +153,7 @@ void DataPass::gather_parameters(Ready& ready, bool in_forward_order) {
   ready.of_bucket.assign(buckets_.size(), kNoNode);
   std::uint32_t previous = kNoNode;
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    // Buckets are numbered by the backward pass, so the forward pass needs them in reverse.
     const Bucket& bucket = buckets_[in_forward_order ? buckets_.size() - 1 - i : i];
     if (bucket.gather == kNoNode) continue;
     std::vector<std::uint32_t> waits = ready.all;
@@ -149,12 +167,15 @@ void DataPass::gather_parameters(Ready& ready, bool in_forward_order) {
 void DataPass::gather_block(BlockState& block, Phase phase, std::vector<std::uint32_t>& entry) {
   for (const BlockGather& gather : block.gathers) {
     std::vector<std::uint32_t> waits;
+    // The gather may start when the pass of the block before starts: one block ahead, which is what FSDP's
+    // prefetch keeps in memory. Without prefetch it starts when that pass is done.
     if (plan_.prefetch) {
       add_wait(waits, previous_start_);
     } else {
       waits = entry;
       add_wait(waits, writer_.last_compute());
     }
+    // One communicator: gathers follow each other.
     if (std::find(waits.begin(), waits.end(), last_gather_) == waits.end()) add_wait(waits, last_gather_);
     keep_in_turn(waits);
     NodeLabel label = gather.label;
@@ -171,11 +192,14 @@ void DataPass::before_forward(const BlockPlace& place, std::int64_t iteration, b
   BlockState& block = state(place);
   if (first) {
     const Ready& ready = ready_[static_cast<std::size_t>(iteration)];
+    // The chunk's first block waits for what concerns all blocks, every block for the gather of its own
+    // buckets.
     if (place.block == 0) entry.insert(entry.end(), ready.all.begin(), ready.all.end());
     for (const std::uint32_t bucket : block.buckets) {
       if (bucket < ready.of_bucket.size()) add_wait(entry, ready.of_bucket[bucket]);
     }
   }
+  // Without resharding the weights stay from the first forward pass on, until no pass needs them.
   if (plan_.reshard || block.in_use == 0) gather_block(block, Phase::forward, entry);
   ++block.in_use;
 }
@@ -193,11 +217,15 @@ void DataPass::after_backward(const BlockPlace& place, bool last, std::vector<st
     Bucket& bucket = buckets_[number];
     const bool own = place.chunk == bucket.weights.chunk;
     if (last) --bucket.left_of_last;
+    // Gradients are reduced into shards after each micro-batch, so whole gradients live only until their
+    // bucket is full; a tied weight's uses in other chunks do not delay it.
     if (plan_.zero_stage >= 2) {
       if (!own || --bucket.left > 0) continue;
       bucket.left = bucket.weights.blocks.size();
       exchange(bucket, last, plan_.overlap ? nullptr : &entry);
     } else if (plan_.overlap && bucket.left_of_last == 0) {
+      // ZeRO-0 and 1 accumulate whole gradients: the exchange starts with the last micro-batch, as soon as
+      // the bucket's last block is done.
       exchange(bucket, true, nullptr);
     }
   }
@@ -211,6 +239,7 @@ void DataPass::exchange(Bucket& bucket, bool last, std::vector<std::uint32_t>* e
     keep_in_turn(waits);
     bucket.exchanged = communicate(bucket.exchange, bucket.exchange_label, waits);
   }
+  // Across replicas shards are summed once per iteration, however many micro-batches were reduced within.
   if (last && bucket.replicate != kNoNode) {
     std::vector<std::uint32_t> waits;
     add_wait(waits, bucket.exchange != kNoNode ? bucket.exchanged : writer_.last_compute());
@@ -221,10 +250,12 @@ void DataPass::exchange(Bucket& bucket, bool last, std::vector<std::uint32_t>* e
 }
 
 void DataPass::finish(std::int64_t iteration, std::vector<std::uint32_t>& ends) {
+  // Without overlap nothing was exchanged so far.
   if (!plan_.overlap && plan_.zero_stage < 2) {
     for (Bucket& bucket : buckets_) exchange(bucket, true, nullptr);
   }
   late_.clear();
+  // Mirrors first, since partial and tied sums are of what they leave.
   exchange_mirrors();
   exchange_partial(ends);
   exchange_tied();
@@ -236,6 +267,7 @@ void DataPass::finish(std::int64_t iteration, std::vector<std::uint32_t>& ends) 
 }
 
 void DataPass::wait_for_exchanges(std::vector<std::uint32_t>& waits) const {
+  // Where nothing was exchanged (one replica), gradients are final when they are computed.
   bool any = false;
   for (const Bucket& bucket : buckets_) {
     add_wait(waits, bucket.exchanged);
@@ -290,6 +322,7 @@ void DataPass::exchange_tied() {
     // Two copies that are each other's mirrors have been summed.
     if (group_size(plan_, GroupAxis::mirror) == 2 && weight.holders.size() == 2) continue;
     Bytes bytes = size_of(weight.elements, gradient_type(plan_), "gradients");
+    // From stage 2 on only shards of the gradients are left to sum.
     if (plan_.zero_stage >= 2) bytes = shard_of(bytes, group_size(plan_, GroupAxis::data));
     std::vector<std::uint32_t> waits;
     wait_for_exchanges(waits);
@@ -310,6 +343,8 @@ void DataPass::update(std::int64_t target) {
   } else {
     std::vector<std::uint32_t> waits;
     wait_for_exchanges(waits);
+    // The optimizer's kernels follow each other on the device, so only the first has to wait. Asynchronously
+    // they run beside the next iteration's passes, in a chain of their own.
     for (const Bucket& bucket : buckets_) {
       if (!asynchronous_) {
         writer_.compute(bucket.optimizer_label, bucket.optimizer, waits);
@@ -320,6 +355,8 @@ void DataPass::update(std::int64_t target) {
     }
     if (!buckets_.empty()) ready.all.assign(1, asynchronous_ ? waits.front() : writer_.last_compute());
   }
+  // With overlapped gathers those of an iteration belong to the next one; after the last there is none to do
+  // them for.
   if (seen || !plan_.overlap_parameters) gather_parameters(ready, plan_.overlap_parameters);
   if (!plan_.overlap_parameters) {
     for (const std::uint32_t node : ready.of_bucket) add_wait(ready.all, node);
@@ -340,6 +377,7 @@ void DataPass::update_on_host(Ready& ready) {
   }
   std::vector<std::uint32_t> waits = arrived;
   waits.insert(waits.end(), late_.begin(), late_.end());
+  // The CPU steps when all gradients have arrived; the transfers back follow each other on the one link.
   for (const Bucket& bucket : buckets_) {
     const Bytes shard = shard_of(bucket.weights.weights, bucket.ways);
     waits.assign(1, writer_.host_copy(up, time_to_move(shard, host_bandwidth_), waits));

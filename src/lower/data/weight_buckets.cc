@@ -18,6 +18,8 @@ class BucketBuilder {
   BucketBuilder(const ShardedModel& model, const std::vector<RoleChunk>& chunks, const Plan& plan)
       : model_(model), chunks_(chunks), plan_(plan) {
     // The use of a tied weight that comes first in the model has it.
+    // Tied weights (embedding and output matrix) on one rank are one weight: its gradient is complete when
+    // the use that comes first in the model has had its backward pass, the last of all.
     for (std::int32_t c = 0; c < static_cast<std::int32_t>(chunks.size()); ++c) {
       for (const Unit& unit : units_of(c)) {
         if (unit.group->tied < 0) continue;
@@ -30,11 +32,14 @@ class BucketBuilder {
   RoleWeights build(const std::vector<std::int32_t>& chunk_order,
                     const std::vector<std::vector<std::int64_t>>& holders) {
     for (const std::int32_t chunk : chunk_order) {
+      // Chunks never share a bucket: their backward passes end at different times.
       open_ = {-1, -1};
       std::vector<Unit> units = units_of(chunk);
+      // In the order the backward pass completes them.
       std::reverse(units.begin(), units.end());
       for (const Unit& unit : units) add(unit, holders);
     }
+    // Once every bucket exists: a weight's other uses may lie in chunks that come before its own.
     for (std::int32_t c = 0; c < static_cast<std::int32_t>(chunks_.size()); ++c) {
       for (const Unit& unit : units_of(c)) note_other_use(unit);
     }
@@ -61,6 +66,7 @@ class BucketBuilder {
 
   bool is_full(const WeightBucket& bucket, const BlockPlace& next) const {
     if (plan_.zero_stage == 3) return !(bucket.blocks.back() == next);
+    // PyTorch's DDP makes the first bucket small (1 MiB) to start communication early; plans may do the same.
     const bool first = std::count_if(result_.buckets.begin(), result_.buckets.end(),
                                      [&](const auto& other) { return other.axis == bucket.axis; }) == 1;
     return bucket.gradients >= (first ? plan_.first_bucket : plan_.bucket);
@@ -68,6 +74,7 @@ class BucketBuilder {
 
   void add(const Unit& unit, const std::vector<std::vector<std::int64_t>>& holders) {
     const WeightGroup& group = *unit.group;
+    // The other uses of a tied weight bring no elements of their own.
     if (group.tied >= 0 && !(owner_.at(group.tied) == unit.place)) return;
     const bool expert = group.axis == GroupAxis::expert_data;
     std::int32_t& open = open_[expert ? 1 : 0];
@@ -88,6 +95,7 @@ class BucketBuilder {
     if (group.tied < 0) return;
     bucket_of_tied_[group.tied] = static_cast<std::size_t>(open);
     const auto number = static_cast<std::size_t>(group.tied);
+    // Holders on several ranks sum the weight's gradients across stages.
     if (number < holders.size() && holders[number].size() > 1)
       result_.tied.push_back({group.tied, group.elements, holders[number]});
   }

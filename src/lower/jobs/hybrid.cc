@@ -28,6 +28,7 @@ constexpr std::int64_t kMostNodes = 50'000'000;
 
 // Schedules are made before nodes can be counted: so many slots must not exceed the limit either.
 void check_slots(const Plan& plan, std::int64_t roles, std::int64_t iterations) {
+  // Two passes at least of every micro-batch and chunk. In floating point, since the product may overflow.
   double slots = 2.0 * static_cast<double>(plan.micro_batches);
   for (const std::int64_t factor : {plan.virtual_stages, roles, iterations})
     slots *= static_cast<double>(factor);
@@ -48,6 +49,7 @@ std::vector<std::vector<std::int64_t>> tied_holders(const ShardedModel& model, c
           const auto number = static_cast<std::size_t>(group.tied);
           if (holders.size() <= number) holders.resize(number + 1);
           const auto holder = static_cast<std::int64_t>(rank);
+          // Ranks come in ascending order, so comparing with the last one keeps holders unique.
           if (holders[number].empty() || holders[number].back() != holder) holders[number].push_back(holder);
         }
       }
@@ -64,6 +66,7 @@ std::string role_name(const Plan& plan, const Role& role, bool uneven) {
 
 // By the positions of a rank on the two axes that decide its program.
 std::vector<std::uint32_t> programs_by_rank(const Plan& plan, std::int64_t positions) {
+  // Ranks that differ by one on the pipeline axis are so many apart.
   std::int64_t stride = 1;
   for (const Axis axis : plan.order) {
     if (axis == Axis::pipeline) break;
@@ -72,6 +75,7 @@ std::vector<std::uint32_t> programs_by_rank(const Plan& plan, std::int64_t posit
   std::vector<std::uint32_t> programs(static_cast<std::size_t>(plan.ranks));
   for (std::int64_t rank = 0; rank < plan.ranks; ++rank) {
     const std::int64_t expert = positions > 1 ? coordinates_of(plan, rank).expert : 0;
+    // Roles are made rank by rank and within a rank position by position; the index follows that order.
     programs[static_cast<std::size_t>(rank)] =
         static_cast<std::uint32_t>(rank / stride % plan.pipeline * positions + expert);
   }
@@ -87,6 +91,7 @@ void reserve(Program& program, std::int64_t nodes) {
   program.payload.reserve(count);
   program.lane.reserve(count);
   program.first_dependence.reserve(count + 1);
+  // One and a half dependences per node, about what pipelines have.
   program.dependence.reserve(count * 3 / 2);
 }
 
@@ -115,19 +120,23 @@ LoweredJob lower_sharded(std::vector<ShardedModel> sharded, const Plan& plan, st
   stage_job.holders = tied_holders(job.sharded[0], stage_job);
   Graph& graph = job.graph;
   graph.ranks = plan.ranks;
+  // Blocks have the same names at every expert position.
   const ShardedModel& any = job.sharded[0];
   for (std::size_t b = 0; b < any.blocks.size(); ++b) {
+    // Graphs cut at every parameter have several blocks of one layer; reports show the layer once.
     const bool goes_on = !any.layers.empty() && b > 0 && any.layers[b] == any.layers[b - 1];
     if (!goes_on) graph.layers.push_back(any.blocks[b].name);
   }
 
   JobTables tables(graph, plan);
+  // Templates refer to shapes of one sharded model, so each has its own.
   std::vector<TemplateCache> templates;
   templates.reserve(job.sharded.size());
   for (const ShardedModel& model : job.sharded) templates.emplace_back(model, plan, tables);
   std::vector<std::vector<RoleChunk>> chunks;
   std::vector<std::int64_t> most;
   std::int64_t nodes = 0;
+  // Bounds of all programs first: what is too large is refused before anything of it is written.
   for (std::int64_t rank = 0; rank < plan.pipeline; ++rank) {
     for (std::int64_t position = 0; position < positions; ++position) {
       const auto index = static_cast<std::size_t>(position);
@@ -154,6 +163,7 @@ LoweredJob lower_sharded(std::vector<ShardedModel> sharded, const Plan& plan, st
 LoweredJob lower_hybrid(const Model& model, const Plan& plan, std::int64_t iterations,
                         Bandwidth host_bandwidth) {
   validate_plan(plan, "plan");
+  // Sizes are those of one micro-batch; a model of another size would be silently wrong by that factor.
   if (model.batch != plan.micro_batch()) {
     throw Error("plan", fmt::format("the model was read for {} samples, a micro-batch has {}", model.batch,
                                     plan.micro_batch()));

@@ -11,6 +11,7 @@ namespace armilla {
 std::size_t JobTables::WorkHash::operator()(const Work& work) const {
   std::uint64_t hash = 0;
   const auto mix = [&](std::int64_t value) {
+    // Fibonacci hashing (2^64 divided by the golden ratio), and a shift that brings high bits down.
     hash = (hash ^ static_cast<std::uint64_t>(value)) * 0x9e3779b97f4a7c15;
     hash ^= hash >> 29;
   };
@@ -44,6 +45,7 @@ std::uint32_t JobTables::family(GroupAxis axis) {
   return found->second;
 }
 
+// ZeRO-3's gathers run on a communicator of their own, as in FSDP: they must not wait behind reductions.
 std::uint32_t JobTables::gather_family(GroupAxis axis) {
   const auto [found, fresh] =
       gather_families_.try_emplace(axis, static_cast<std::uint32_t>(graph_.families.size()));
@@ -54,6 +56,8 @@ std::uint32_t JobTables::gather_family(GroupAxis axis) {
   return found->second;
 }
 
+// The backward passes' communicator where passes overlap: DualPipe's two streams must not queue up behind
+// each other.
 std::uint32_t JobTables::backward_family(GroupAxis axis) {
   const auto [found, fresh] =
       backward_families_.try_emplace(axis, static_cast<std::uint32_t>(graph_.families.size()));
@@ -65,6 +69,7 @@ std::uint32_t JobTables::embedding_family(const std::vector<std::int64_t>& pipel
   const auto [found, fresh] = families_.try_emplace(std::pair(GroupAxis::embedding, pipeline_ranks),
                                                     static_cast<std::uint32_t>(graph_.families.size()));
   if (fresh) {
+    // Models may tie several weights between different ranks; further groups are numbered to tell them apart.
     const auto others = std::count_if(families_.begin(), families_.end(), [](const auto& entry) {
       return entry.first.first == GroupAxis::embedding;
     });
@@ -112,6 +117,7 @@ std::int64_t group_size(const Plan& plan, GroupAxis axis) {
       return plan.hybrid_shard == 0 ? 1 : plan.data() * plan.context / plan.hybrid_shard;
     case GroupAxis::mirror:
       return schedule_of(plan).chains;
+    // Its size differs from weight to weight.
     case GroupAxis::embedding:
       return 0;
   }

@@ -22,6 +22,7 @@ class Merger {
     const Graph& part = *job.graph;
     if (static_cast<std::int64_t>(job.devices.size()) != part.ranks)
       throw Error(job.name, fmt::format("{} devices for {} ranks", job.devices.size(), part.ranks));
+    // Program 0 is the idle one, and every job's programs follow those of the jobs before it.
     const auto first_program = static_cast<std::uint32_t>(graph_.programs.size());
     for (std::size_t rank = 0; rank < job.devices.size(); ++rank) {
       claim(job, job.devices[rank]);
@@ -63,6 +64,8 @@ class Merger {
       graph_.collectives.push_back(call);
     }
     for (PointToPoint transfer : part.transfers) {
+      // Absolute peers become devices; those by position or shift are relative to a group, and groups move
+      // along.
       if (transfer.peer_kind == PeerKind::rank) {
         transfer.peer = job.devices[static_cast<std::size_t>(transfer.peer)];
       } else {
@@ -70,6 +73,7 @@ class Merger {
       }
       graph_.transfers.push_back(transfer);
     }
+    // Names are shared by all jobs, so a part's indices have to be mapped instead of shifted.
     for (std::uint32_t i = 0; i < part.names.size(); ++i) names_.push_back(graph_.names.add(part.names[i]));
   }
   void end_tables() { names_.clear(); }
@@ -77,6 +81,7 @@ class Merger {
   void add_family(const PlacedJob& job, const GroupFamily& family) {
     GroupFamily& added = graph_.families.emplace_back();
     added.name = fmt::format("{} {}", job.name, family.name);
+    // Devices of other jobs are in no group of this family.
     added.group_of.assign(static_cast<std::size_t>(graph_.ranks), -1);
     for (std::size_t rank = 0; rank < job.devices.size(); ++rank)
       added.group_of[static_cast<std::size_t>(job.devices[rank])] = family.group_of[rank];
@@ -94,6 +99,8 @@ class Merger {
     for (std::int32_t& layer : added.layer) {
       if (layer >= 0) layer += static_cast<std::int32_t>(offsets_.layers);
     }
+    // What a payload indexes depends on the node's kind; delays and memory accesses carry their amount
+    // itself.
     for (std::uint32_t node = 0; node < added.size(); ++node) {
       switch (added.kind[node]) {
         case NodeKind::compute:

@@ -14,6 +14,8 @@ std::int64_t add_up(std::int64_t a, std::int64_t b) {
 }  // namespace
 
 void ChunkActivations::add(std::int64_t saved_by_block, std::int64_t working) {
+  // `most` is at the block where what is saved so far and the block's working set are largest together;
+  // `most_alone` is the same if only the block at work is on the device, as with offload.
   saved = add_up(saved, saved_by_block);
   blocks.push_back({saved, working});
   most_working = std::max(most_working, working);
@@ -35,6 +37,8 @@ ActivationWalk::ActivationWalk(std::span<const ChunkActivations> chunks, bool of
 }
 
 HeldByPasses ActivationWalk::enter(std::span<const PipelineSlot> group) {
+  // `held` begins with what earlier slots left. Each slot of the group adds its own maximum, as if all
+  // reached it at the same moment.
   HeldByPasses held{live_, 0};
   std::int64_t running = 0;  // activations of these slots alone
   for (const PipelineSlot& slot : group) {
@@ -47,10 +51,13 @@ HeldByPasses ActivationWalk::enter(std::span<const PipelineSlot> group) {
         most_in_flight_ = std::max(most_in_flight_, ++in_flight_);
         break;
       case PipelineAction::backward:
+        // Blocks are freed one by one as the backward pass goes back, so the pass's own maximum replaces what
+        // was saved.
         held.activations -= chunk.saved;
         break;
       case PipelineAction::input_gradient:
         held.activations -= chunk.saved;
+        // Nothing is freed: separate weight gradients need the activations again.
         own = {chunk.saved, chunk.most_working};
         between_ = std::max(between_, chunk.saved);
         break;
@@ -63,7 +70,9 @@ HeldByPasses ActivationWalk::enter(std::span<const PipelineSlot> group) {
             add_up(held.temporary, own.temporary)};
     running = add_up(running, own.activations);
   }
+  // With offload the device never holds more than what is at work and one block on its way.
   if (offload_) held.activations = std::min(held.activations, add_up(running, largest_block_));
+  // Only to be told of an overflow.
   add_up(held.activations, held.temporary);
   return held;
 }
@@ -80,6 +89,8 @@ BlockHold held_at(const ChunkActivations& chunk, PipelineAction action, std::siz
                   std::int64_t before) {
   const ChunkActivations::Block& at = chunk.blocks[block];
   const std::int64_t saved_before = block > 0 ? chunk.blocks[block - 1].saved : 0;
+  // In a forward pass what is saved grows with every block; in a backward pass and in separate weight
+  // gradients it shrinks from all of the chunk's, last block first.
   switch (action) {
     case PipelineAction::forward:
       return {{before + at.saved, at.working}, before + at.saved};

@@ -7,6 +7,7 @@
 namespace armilla {
 
 std::int64_t communicators(const Plan& plan) {
+  // One NCCL communicator per kind of group, each with its own buffers.
   const bool experts = plan.expert > 1;
   const bool groups[] = {plan.tensor > 1,
                          plan.context > 1,

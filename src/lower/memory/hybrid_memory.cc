@@ -21,8 +21,12 @@ class MomentWriter {
       const std::int64_t before = walk.held();
       const HeldByPasses most = walk.enter(group);
       walk.leave(group);
+      // Moments belong to computations: memory is taken when the first of a slot starts and given back when
+      // the last one ends.
       list_computations(nodes[i]);
       if (!computations_.empty()) {
+        // Alone, a pass can be followed block by block. Of slots beside each other, and of offloaded
+        // activations, only the largest sum over the slot is known.
         if (group.size() == 1 && !plan_.offload_activations) {
           add_blocks(group.front(), before);
         } else {
@@ -53,9 +57,11 @@ class MomentWriter {
       std::size_t end = i + 1;
       const std::int32_t layer = program_.layer[computations_[i]];
       while (end < computations_.size() && program_.layer[computations_[end]] == layer) ++end;
+      // Layers of a chunk are ascending; one layer may be several blocks (graphs cut at every parameter).
       const auto [of_layer, after] = std::equal_range(chunk.layers.begin(), chunk.layers.end(), layer);
       const auto done =
           static_cast<std::size_t>(forward ? after - chunk.layers.begin() : chunk.layers.end() - of_layer);
+      // The pass's last computations bring whatever blocks are left.
       const std::size_t until = end == computations_.size() ? blocks : done;
       BlockHold hold;
       const std::size_t first = next;
@@ -91,6 +97,7 @@ std::vector<RoleMemory> hybrid_memory(const LoweredJob& job, const Plan& plan, c
     const Role& role = job.roles[program];
     const auto rank = static_cast<std::size_t>(role.pipeline_rank);
     const auto position = static_cast<std::size_t>(role.expert_position);
+    // Positions share one sharded model where loads are even.
     const ShardedModel& model = job.sharded[position < job.sharded.size() ? position : 0];
     const RoleParts parts = role_parts(model, job.stages, job.order, rank, plan);
     RoleMemory memory = role_memory(parts, job.order.slots[rank], plan, device);

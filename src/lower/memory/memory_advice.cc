@@ -34,6 +34,8 @@ MemoryUse largest_use(const ShardedModel& model, const StageCut& stages, const P
 }
 
 std::optional<MemoryUse> largest_use(const Model& model, const Plan& plan, const Device& device) {
+  // Variants of a plan may be impossible (a degree that divides nothing): such a one has no use, and no
+  // advice.
   try {
     validate_plan(plan, "plan");
     check_plan_for_model(plan, model, "plan");
@@ -66,6 +68,7 @@ bool grow(Plan& plan, std::int64_t Plan::*degree, std::int64_t target) {
   plan.*degree *= factor;
   plan.batch *= factor;
   plan.micro_batches *= factor;
+  // Stages given by hand fit the old number of stages only.
   plan.stage_blocks.clear();
   return true;
 }
@@ -97,6 +100,8 @@ std::vector<Step> steps_of(const Model& model, const Plan& plan) {
     return [choice](Variant& v) { return !std::exchange(v.plan.*choice, true); };
   };
   if (plan.tensor > 1) steps.push_back({"plan.sequence_parallel", set(&Plan::sequence_parallel)});
+  // An order of cost: sharding of states and of activations costs little or no time, recomputation a part of
+  // a forward pass, offload transfers, and larger degrees change what runs where.
   steps.push_back({"plan.zero 1", zero(1)});
   if (plan.recompute == Recompute::none)
     steps.push_back({"plan.recompute selective", recompute(Recompute::selective)});
@@ -126,6 +131,7 @@ class Adviser {
  public:
   Adviser(const Model& model, const Device& device) : model_(model), device_(device) {
     if (model.batch > 1) {
+      // Micro-batches of one sample need the model in that size; it is scaled once for all variants.
       single_ = model;
       rescale_batch(*single_, 1);
     }
@@ -158,6 +164,7 @@ std::optional<Variant> with_steps(const Plan& plan, const std::vector<Step>& cho
 // One step after the other, as long as each helps; then without those that a later one made needless.
 std::vector<std::string> advise_together(const Adviser& adviser, const Plan& plan,
                                          const std::vector<Step>& steps, Bytes peak) {
+  // Greedy: a step that does not lower the peak on top of the others is dropped at once.
   std::vector<Step> chosen;
   bool fits = false;
   for (std::size_t i = 0; i < steps.size() && !fits; ++i) {
@@ -172,6 +179,7 @@ std::vector<std::string> advise_together(const Adviser& adviser, const Plan& pla
     fits = use->fits();
   }
   if (!fits) return {};
+  // Earlier steps may be needless beside a strong later one; each is tried without, in the order of cost.
   for (std::size_t i = 0; i < chosen.size();) {
     std::vector<Step> fewer = chosen;
     fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
@@ -195,6 +203,8 @@ std::vector<std::string> memory_advice(const Model& model, const Plan& plan, con
   const std::optional<MemoryUse> now = adviser.use_of({"", plan, false});
   if (!now || now->fits()) return advice;
   const std::vector<Step> steps = steps_of(model, plan);
+  // One change that is enough is better advice than two: combinations are tried only where no single one
+  // fits.
   for (const Step& step : steps) {
     Variant variant{step.name, plan, false};
     if (!step.change(variant)) continue;

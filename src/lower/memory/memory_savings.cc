@@ -29,6 +29,7 @@ std::vector<Option> options_of(const Model& model, const Plan& plan) {
   const auto add = [&](std::string_view key, std::string name, std::string_view cost, auto&& change,
                        std::string_view reason = {}) {
     Option option{key, std::move(name), plan, cost, reason};
+    // Uneven loads would make the comparison one of the heaviest position only, at many times the cost.
     option.without.expert_load = ExpertLoad::uniform;
     change(option.without);
     options.push_back(std::move(option));
@@ -49,6 +50,7 @@ std::vector<Option> options_of(const Model& model, const Plan& plan) {
   if (plan.zero_stage > 0 && plan.context * plan.data() > 1) {
     add("zero", fmt::format("ZeRO stage {}", plan.zero_stage), "its collectives take time",
         [](Plan& without) {
+          // One stage less, so that the message tells what this stage adds.
           --without.zero_stage;
           without.hybrid_shard = 0;
         });
@@ -78,6 +80,7 @@ std::vector<std::string> options_without_savings(const PlanRequest& request, con
   if (!with) return sentences;
   for (const Option& option : options) {
     const std::optional<MemoryUse> without = largest_use(model, option.without, device);
+    // Below the peak without it: it saves something, which is all a user has to know.
     if (!without || with->peak() < without->peak()) continue;
     const auto place = request.places.find(option.key);
     std::string text = place != request.places.end() ? place->second : option.name;

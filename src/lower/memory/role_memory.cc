@@ -21,9 +21,11 @@ ChunkActivations activations_of(const ShardedModel& model, const RoleChunk& chun
   ChunkActivations result;
   for (const std::uint32_t index : chunk.shapes) {
     const BlockShape& shape = model.shapes[index];
+    // All blocks of a chunk, in order: the walk needs what is saved up to each of them.
     result.add(shape.saved.value, shape.working.value);
   }
   if (chunk.shapes.empty()) return result;
+  // The first and the last stage have no message on their outer side.
   if (chunk.stage > 0) result.boundary = model.shapes[chunk.shapes.front()].input.value;
   if (chunk.stage < stages - 1)
     result.boundary = add(result.boundary, model.shapes[chunk.shapes.back()].output.value);
@@ -39,12 +41,15 @@ std::int64_t shards(const WeightBucket& bucket, const Plan& plan) {
 }
 
 void add_states(const RoleParts& parts, const Plan& plan, RoleMemory& memory) {
+  // Weights narrower than fp32 have an fp32 master copy in the optimizer's state (Micikevicius et al. 2018).
   const bool narrow = bits_of(weight_type(plan)) < 32;
   const std::int64_t state = 4 * (state_words(plan.optimizer) + (narrow ? 1 : 0));
   const std::int64_t versions = schedule_of(plan).weight_versions;
   std::int64_t weights = 0, gradients = 0, optimizer = 0;
   for (const WeightBucket& bucket : parts.weights.buckets) {
     const std::int64_t ways = shards(bucket, plan);
+    // ZeRO-1 shards the optimizer's states, ZeRO-2 gradients as well, ZeRO-3 weights, too (Rajbhandari et al.
+    // 2020, figure 1).
     weights = add(weights, rounded_up(bucket.weights.value, plan.zero_stage == 3 ? ways : 1));
     gradients = add(gradients, rounded_up(bucket.gradients.value, plan.zero_stage >= 2 ? ways : 1));
     optimizer = add(optimizer, checked_multiply(rounded_up(bucket.elements, ways), state, kWhere));
@@ -58,6 +63,8 @@ void add_states(const RoleParts& parts, const Plan& plan, RoleMemory& memory) {
 std::int64_t bucket_buffers(const RoleParts& parts, const Plan& plan) {
   std::int64_t all = 0;
   for (const WeightBucket& bucket : parts.weights.buckets) all = add(all, bucket.gradients.value);
+  // DDP's buckets are copies of the gradients (gradient_as_bucket_view = false), there only with more than
+  // one replica.
   if (plan.zero_stage < 2) return parts.copies_gradients && plan.data() > 1 ? all : 0;
   std::int64_t first = 0, second = 0;
   for (const WeightBucket& bucket : parts.weights.buckets) {
@@ -76,6 +83,7 @@ std::int64_t gathered_weights(const RoleParts& parts, const Plan& plan) {
   for (const WeightBucket& bucket : parts.weights.buckets) {
     if (shards(bucket, plan) == 1) continue;
     all = add(all, bucket.parameters.value);
+    // Under ZeRO-3 a bucket is of one block.
     const BlockPlace& place = bucket.blocks.front();
     gathered[static_cast<std::size_t>(place.chunk)][static_cast<std::size_t>(place.block)] +=
         bucket.parameters.value;
@@ -83,6 +91,7 @@ std::int64_t gathered_weights(const RoleParts& parts, const Plan& plan) {
   if (!plan.reshard) return all;
   for (const std::vector<std::int64_t>& blocks : gathered) {
     for (std::size_t b = 0; b < blocks.size(); ++b) {
+      // The block at work and, prefetched, the next one.
       const std::int64_t next = plan.prefetch && b + 1 < blocks.size() ? blocks[b + 1] : 0;
       most = std::max(most, add(blocks[b], next));
     }
@@ -115,6 +124,7 @@ RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const Pi
   }
   std::vector<std::int32_t> in_turn(parts.chunks.size());
   std::iota(in_turn.begin(), in_turn.end(), 0);
+  // What a rank keeps depends neither on the order of its chunks nor on who else holds a tied weight.
   parts.weights = role_weights(model, parts.chunks, in_turn, {}, plan);
   return parts;
 }
@@ -131,6 +141,8 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
   ActivationWalk walk(parts.activations, plan.offload_activations);
   HeldByPasses most;
   for (std::size_t i = 0; i < slots.size();) {
+    // Slots beside each other hold their activations at once. The fullest moment counts, by activations and
+    // temporaries together.
     const std::span<const PipelineSlot> group = slots_beside(slots, i);
     const HeldByPasses held = walk.enter(group);
     if (held.sum() > most.sum()) most = held;
@@ -146,11 +158,13 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
       add(add(bucket_buffers(parts, plan), gathered_weights(parts, plan)), boundary_buffers(parts, plan)));
   use.capacity = device.memory;
   use.framework = framework_memory(plan, device);
+  // A caching allocator loses a part of what it hands out; the share is kFragmentation of lower/memory.h.
   std::int64_t sum = 0;
   for (const Bytes part :
        {use.weights, use.gradients, use.optimizer, use.activations, use.temporary, use.communication_buffers})
     sum = add(sum, part.value);
   use.fragmentation = Bytes(static_cast<std::int64_t>(static_cast<double>(sum) * kFragmentation));
+  // Only to be told of an overflow.
   add(sum, use.fragmentation.value);
   return memory;
 }

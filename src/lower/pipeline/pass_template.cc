@@ -13,6 +13,7 @@ bool is_left_out(const PassStep& step, PassPart part, const Plan& plan) {
   const bool of_weights = step.phase == Phase::weight_gradient;
   if (part == PassPart::weight_gradients && !of_weights) return true;
   if (part == PassPart::without_weight_gradients && of_weights) return true;
+  // A group of one rank has nothing to exchange.
   return step.kind != NodeKind::compute && group_size(plan, step.axis) <= 1;
 }
 
@@ -27,6 +28,7 @@ class TemplateBuilder {
 
   PassTemplate build() {
     for (const PassStep& step : pass_.steps) add(step);
+    // What no step waits for ends the pass: the next pass waits for it. Computations are in the chain anyway.
     std::vector<bool> waited(result_.steps.size());
     for (const std::uint32_t step : result_.waits) waited[step] = true;
     for (std::uint32_t step = 0; step < waited.size(); ++step) {
@@ -42,6 +44,8 @@ class TemplateBuilder {
     bool enters = false;
   };
 
+  // A step that is left out hands its own waits on to those that waited for it. Steps refer to earlier ones
+  // only, so these waits are final when they are needed.
   void add(const PassStep& step) {
     Needs needs;
     needs.enters = step.after.empty();
@@ -75,6 +79,8 @@ class TemplateBuilder {
     if (step.kind == NodeKind::collective) made.family = family_of(step);
     std::vector<std::uint32_t> waits;
     std::uint32_t computation = kLeftOut;
+    // Communications are waited for one by one; of computations the latest is enough, since each follows the
+    // one before it.
     for (const std::uint32_t other : needs.steps) {
       if (result_.steps[other].kind != NodeKind::compute) {
         waits.push_back(other);
@@ -117,6 +123,8 @@ class TemplateBuilder {
     return own ? tables_.backward_family(step.axis) : tables_.family(step.axis);
   }
 
+  // Works, collectives and messages are entries of the job's tables; equal ones are one entry, whichever
+  // block they are from.
   std::uint64_t payload(const PassStep& step) {
     if (step.kind == NodeKind::compute) return tables_.work(model_.works[step.work]);
     if (step.kind == NodeKind::collective) {
@@ -130,7 +138,10 @@ class TemplateBuilder {
     }
     const std::int64_t size = group_size(plan_, step.axis);
     PointToPoint message;
+    // Positions in the group wrap around, and C++ gives a negative remainder for a negative shift.
     message.peer = static_cast<std::int32_t>((step.shift % size + size) % size);
+    // Four tags for each message of the pass: those of the forward pass, the recomputation and the backward
+    // pass of a block must not be taken for each other.
     message.tag = kFirstPassTag + step.tag * 4 + static_cast<std::uint32_t>(role_);
     message.bytes = step.bytes;
     message.peer_kind = PeerKind::shift;
@@ -159,6 +170,7 @@ PassTemplate make_template(const ShardedModel& model, const Pass& pass, PassRole
 
 const BlockTemplates& TemplateCache::of(std::uint32_t shape) {
   const auto [found, fresh] = templates_.try_emplace(shape);
+  // All five at once: a schedule may use the whole backward pass, its two parts, or both (DualPipe).
   if (fresh) {
     const BlockShape& block = model_.shapes[shape];
     const auto make = [&](const Pass& pass, PassRole role, PassPart part) {

@@ -12,11 +12,15 @@ namespace armilla {
 namespace {
 
 void check_size(const Plan& plan, std::int64_t iterations, const std::string& where) {
+  // Slots of 16 bytes each, made for all ranks before anything else can be refused.
   constexpr std::int64_t kMostSlots = std::int64_t{1} << 24;
   const PipelineScheduleInfo& schedule = schedule_of(plan);
+  // Some schedules are laid out for more micro-batches than there are, and what is too much is left out: the
+  // work to bound is that of the layout.
   const std::int64_t micro_batches = std::max(plan.micro_batches, schedule.laid_out * plan.pipeline);
   std::int64_t slots = schedule.passes;
   for (const std::int64_t factor : {plan.pipeline, plan.virtual_stages, iterations, micro_batches}) {
+    // Divided instead of multiplied, so that the check itself cannot overflow.
     if (slots > kMostSlots / factor) {
       throw Error(
           where,
@@ -37,6 +41,8 @@ void count_in_flight(const PipelineOrder& order, Visit visit) {
   for (std::size_t rank = 0; rank < order.slots.size(); ++rank) {
     std::vector<std::int64_t> now(order.chunks[rank].size());
     for (const PipelineSlot& slot : order.slots[rank]) {
+      // Input gradients end a micro-batch's flight: separate weight gradients send nothing on, and the next
+      // stage does not wait for them.
       if (slot.action == PipelineAction::weight_gradient) continue;
       now[static_cast<std::size_t>(slot.chunk)] += slot.action == PipelineAction::forward ? 1 : -1;
       visit(rank, now);
@@ -90,6 +96,8 @@ PipelineOrder pipeline_order(const Plan& plan, std::int64_t iterations, const st
   PipelineOrder order;
   order.stages = static_cast<std::int32_t>(plan.pipeline * plan.virtual_stages);
   order.chains = schedule.chains;
+  // With a flush an iteration repeats the one before it; without, all iterations are one long run of
+  // micro-batches.
   const std::int64_t repeats = schedule.flushes ? iterations : 1;
   const auto micro_batches =
       static_cast<std::int32_t>(plan.micro_batches * (schedule.flushes ? 1 : iterations));

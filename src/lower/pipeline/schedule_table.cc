@@ -4,6 +4,7 @@
 
 namespace armilla {
 
+// Declared here and not in a header: the table is all that needs them.
 using Chunks = std::vector<PipelineChunk>;
 using Slots = std::vector<PipelineSlot>;
 Slots gpipe_slots(const Plan& plan, std::int32_t rank, std::int32_t micro_batches);
@@ -75,6 +76,7 @@ std::span<const PipelineScheduleInfo> pipeline_schedules() {
   return kSchedules;
 }
 
+// Called for every pass and bucket of a job: a plain search before the error with its suggestions.
 const PipelineScheduleInfo& schedule_of(const Plan& plan) {
   for (const PipelineScheduleInfo& schedule : kSchedules) {
     if (schedule.name == plan.schedule) return schedule;

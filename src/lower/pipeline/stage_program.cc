@@ -54,11 +54,14 @@ class StageEmitter {
         tables_(tables),
         slots_(job.order.slots[static_cast<std::size_t>(rank)]),
         writer_(program),
+        // Buckets are numbered in the order in which their gradients become final, so that exchanges start in
+        // that order, too.
         data_(model, chunks, role_weights(model, chunks, completion_order(), job.holders, job.plan),
               job.iterations, job.host_bandwidth, job.plan, tables, writer_) {
     const auto iterations = static_cast<std::size_t>(job.iterations);
     forwards_seen_.assign(chunks.size(), std::vector<bool>(iterations));
     backwards_left_.assign(chunks.size(), std::vector<std::int64_t>(iterations));
+    // Counted down as passes are written: at zero the iteration's gradients of that chunk are complete.
     for (const PipelineSlot& slot : slots_) {
       if (makes_weight_gradients(slot.action)) ++backwards_left(slot);
     }
@@ -77,6 +80,8 @@ class StageEmitter {
       const std::uint32_t begin = writer_.size();
       emit_group(first, end);
       ranges.insert(ranges.end(), end - first, NodeRange{begin, writer_.size()});
+      // Slots of one iteration may end among those of the next (asynchronous schedules): the data-parallel
+      // end comes with an iteration's own last slot.
       for (std::size_t s = first; s < end; ++s) {
         if (--slots_left_[iteration_of(slots_[s])] > 0) continue;
         gather_ends();
@@ -114,11 +119,15 @@ class StageEmitter {
   }
 
   void emit_group(std::size_t first, std::size_t end) {
+    // Slots beside each other are chains of computations that both follow what came before the group.
     const std::uint32_t before = writer_.last_compute();
     cursors_.resize(end - first);
     for (std::size_t s = first; s < end; ++s) begin_slot(cursors_[s - first], slots_[s]);
     const bool paired = cursors_.size() > 1;
     if (paired) writer_.split(cursors_.size());
+    // A single slot is written in one go. Of a pair, the one that is further behind adds its next
+    // computations, so that the two chains interleave in the order of the program, which the device follows
+    // where both are ready.
     for (std::size_t next = 0; next < cursors_.size(); next = furthest_behind()) {
       if (paired) writer_.use(next);
       advance(cursors_[next], paired);
@@ -126,6 +135,9 @@ class StageEmitter {
     if (paired) writer_.join();
     ends_.clear();
     for (const Cursor& cursor : cursors_) {
+      // Frameworks that wait for communication in the compute stream wait for all of it. Where passes
+      // overlap, only the same micro-batch's next pass in this chunk has to: weight gradients end its way, so
+      // nothing is left over.
       if (!overlaps_) {
         ends_.insert(ends_.end(), cursor.entry.begin(), cursor.entry.end());
       } else if (!cursor.entry.empty() && !makes_weight_gradients(cursor.slot->action)) {
@@ -133,6 +145,7 @@ class StageEmitter {
       }
       if (!plan_.overlap_pipeline) add_wait(ends_, cursor.sent);
     }
+    // The next slot's receive is posted when this one starts.
     slot_start_ = before;
   }
 
@@ -174,6 +187,7 @@ class StageEmitter {
     }
     cursor.sent = kNoNode;
     list_passes(cursor);
+    // Steps are counted to compare shares of progress, not numbers: the two passes differ in length.
     cursor.steps = cursor.steps_done = 0;
     for (const SlotPass& pass : cursor.passes) cursor.steps += pass.steps->steps.size();
     cursor.first_of_iteration = cursor.last_of_iteration = false;
@@ -184,6 +198,7 @@ class StageEmitter {
       *seen = true;
     }
     if (makes_weight_gradients(slot.action)) cursor.last_of_iteration = --backwards_left(slot) == 0;
+    // Weight gradients are made of what is on the rank already.
     if (slot.action != PipelineAction::weight_gradient) receive(cursor);
   }
 
@@ -193,6 +208,7 @@ class StageEmitter {
     const auto blocks = static_cast<std::int32_t>(chunk.shapes.size());
     const bool forward = slot.action == PipelineAction::forward;
     for (std::int32_t i = 0; i < blocks; ++i) {
+      // Backward passes go through the chunk's blocks in reverse.
       const std::int32_t block = forward ? i : blocks - 1 - i;
       const BlockTemplates& templates = templates_.of(chunk.shapes[static_cast<std::size_t>(block)]);
       SlotPass pass;
@@ -200,6 +216,9 @@ class StageEmitter {
       pass.layer = chunk.layers[static_cast<std::size_t>(block)];
       pass.forward = forward;
       pass.needs_weights = slot.action != PipelineAction::weight_gradient;
+      // Recomputation comes before input gradients alone: separate weight gradients find what it restored. It
+      // is the first to need the block's weights, so a gather (ZeRO-3) is before it and serves the backward
+      // pass as well.
       const bool repeats = !templates.recompute.steps.empty();
       if (!forward && pass.needs_weights && repeats) {
         pass.steps = &templates.recompute;
@@ -259,11 +278,13 @@ class StageEmitter {
     if (pass.needs_weights) {
       const auto iteration = static_cast<std::int64_t>(iteration_of(*cursor.slot));
       if (pass.forward) {
+        // The first forward pass waits for the parameters that the optimizer of the iteration before left.
         data_.before_forward(pass.place, iteration, cursor.first_of_iteration, cursor.entry);
       } else {
         if (plan_.offload_activations) load_activations(cursor, pass);
         data_.before_backward(pass.place, cursor.entry);
       }
+      // Set after load_activations has used it: that one is to start with the pass before this one.
       pass_start_ = writer_.last_compute();
     }
     const auto last = writer_.last_computes();
@@ -280,6 +301,7 @@ class StageEmitter {
       cursor.ids.push_back(writer_.compute(label, static_cast<std::uint32_t>(step.payload), waits_));
       return;
     }
+    // Communication is outside of the chain of computations and has to be told what it follows.
     if (step.enters) waits_.insert(waits_.end(), cursor.start.begin(), cursor.start.end());
     const bool in_turn = overlaps_ && step.kind == NodeKind::collective;
     if (in_turn) take_turn(step.family);
@@ -300,6 +322,7 @@ class StageEmitter {
   void end_pass(Cursor& cursor, const SlotPass& pass) {
     cursor.begun = false;
     cursor.step = 0;
+    // A pass without steps on this rank hands on what it should have waited for.
     if (!pass.steps->steps.empty()) {
       cursor.entry.clear();
       for (const std::uint32_t end : pass.steps->ends) cursor.entry.push_back(cursor.ids[end]);
@@ -310,6 +333,8 @@ class StageEmitter {
 
   std::uint32_t message(const Cursor& cursor, bool from_here) {
     const bool forward = cursor.slot->action == PipelineAction::forward;
+    // Only neighbouring stages on other ranks get a message; the first and the last stage have none on one
+    // side.
     const auto transfer =
         stage_transfer(model_, job_, chunk_of(*cursor.slot), rank_, from_here, forward, tables_);
     return transfer ? tables_.transfer(*transfer) : kNoNode;
@@ -325,6 +350,8 @@ class StageEmitter {
     const std::uint32_t transfer = message(cursor, false);
     if (transfer == kNoNode) return;
     waits_.clear();
+    // Posted early, the message travels while the slot before is computed; the sender's own progress keeps
+    // the order of micro-batches.
     add_wait(waits_, plan_.overlap_pipeline ? slot_start_ : writer_.last_compute());
     NodeLabel label = message_label(cursor, "receive activations", "receive gradients");
     if (!cursor.passes.empty()) label.layer = cursor.passes.front().layer;
@@ -343,6 +370,7 @@ class StageEmitter {
 
   void prepare_offload() {
     const std::int64_t micro_batches = plan_.micro_batches * job_.iterations;
+    // Micro-batches are numbered through all iterations.
     for (const RoleChunk& chunk : chunks_)
       stored_.emplace_back(chunk.shapes.size() * static_cast<std::size_t>(micro_batches), kNoNode);
     store_name_ = tables_.name("activations to host");
@@ -363,6 +391,7 @@ class StageEmitter {
   }
 
   void store_activations(const Cursor& cursor, const SlotPass& pass) {
+    // The copy out starts when the block's forward pass is done; nothing waits for it but the copy back.
     waits_.clear();
     add_wait(waits_, writer_.last_compute());
     const NodeLabel label{Phase::forward, store_name_, pass.layer};
@@ -433,6 +462,7 @@ std::int64_t most_nodes(const std::vector<RoleChunk>& chunks, const StageJob& jo
           size(made.weight_gradients) + kPerBlock;
     }
     of_slot.push_back(std::move(sum));
+    // Per block and iteration: exchanges, gathers, optimizer steps and copies of the data-parallel pass.
     nodes += (static_cast<std::int64_t>(chunk.shapes.size()) * 8 + 8) * job.iterations;
   }
   for (const PipelineSlot& slot : job.order.slots[static_cast<std::size_t>(pipeline_rank)])

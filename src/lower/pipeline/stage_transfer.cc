@@ -17,12 +17,16 @@ std::uint32_t tag_of(const StageJob& job, std::int32_t chain, std::int32_t stage
 std::optional<PointToPoint> stage_transfer(const ShardedModel& model, const StageJob& job,
                                            const RoleChunk& chunk, std::int64_t rank, bool from_here,
                                            bool forward, JobTables& tables) {
+  // Activations go towards later stages, gradients back; the sender and the receiver of one message agree on
+  // the boundary it crosses, the lower of the two stages.
   const bool to_next = from_here == forward;  // towards later stages
   const std::int32_t other = chunk.stage + (to_next ? 1 : -1);
   if (other < 0 || other >= job.order.stages) return {};
   const PipelineOrder::Place place = job.order.place(chunk.chain, other);
+  // Both stages on this rank: the activations are where they are needed.
   if (place.rank == rank) return {};
   const std::int32_t boundary = std::min(other, chunk.stage);
+  // What crosses is the output of the earlier stage's last block, the same in size for gradients.
   const std::int64_t last = job.stages.end[static_cast<std::size_t>(boundary)] - 1;
   const std::uint32_t shape = model.blocks[static_cast<std::size_t>(last)].shape;
   PointToPoint transfer;

@@ -25,6 +25,7 @@ void require_divisor(std::string_view name, std::int64_t degree, std::string_vie
 
 void check_tensor(const Plan& plan, const ModelFacts& facts, const std::string& where) {
   const std::int64_t ranks = plan.tensor * plan.data();
+  // Megatron-LM's condition: every tensor rank computes whole heads, equally many.
   require_divisor("plan.tensor", plan.tensor, "attention heads", facts.heads, ranks, where);
   // Fewer key and value heads than ranks are copied, each the same number of times.
   if (facts.kv_heads > 0 && facts.kv_heads % plan.tensor != 0 && plan.tensor % facts.kv_heads != 0) {
@@ -38,6 +39,7 @@ void check_tensor(const Plan& plan, const ModelFacts& facts, const std::string& 
   }
   require_divisor("plan.tensor", plan.tensor, "hidden size", facts.hidden, ranks, where);
   if (facts.experts > 0) {
+    // Experts are divided over the expert-tensor ranks.
     require_divisor("plan.expert_tensor", plan.experts_tensor(), "feed-forward size", facts.feed_forward,
                     ranks, where);
   } else {
@@ -96,6 +98,7 @@ void check_stages(const Plan& plan, const Model& model, const std::string& where
   std::int64_t layers = std::count_if(model.blocks.begin(), model.blocks.end(), [](const Block& block) {
     return block.kind != BlockKind::embedding && block.kind != BlockKind::head;
   });
+  // A graph that has not been cut into blocks yet has the layers it was found to have.
   if (model.blocks.empty()) layers = model.facts.layers;
   // Stages given by hand may hold an embedding or a head alone.
   if (!plan.stage_blocks.empty()) layers = static_cast<std::int64_t>(model.blocks.size());

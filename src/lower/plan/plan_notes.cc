@@ -29,6 +29,7 @@ bool orders_like_1f1b(const Plan& plan) {
 std::vector<std::string> settings_without_effect(const PlanRequest& request, const Plan& plan,
                                                  const ModelFacts& facts) {
   std::vector<std::string> notes;
+  // Only what the user wrote is worth a note: `places` has no defaults.
   const auto note = [&](bool idle, std::string_view key, std::string_view reason) {
     const auto place = request.places.find(key);
     if (idle && place != request.places.end())
@@ -59,6 +60,7 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
          "plan.expert_skew is 0, which makes all experts alike");
     note(plan.expert_load != ExpertLoad::random, "seed", "plan.expert_load is not random");
   }
+  // Data and context ranks hold the same weights; experts have replicas of their own.
   const bool alone = plan.data() * plan.context == 1 && plan.expert_data() == 1;
   note(alone && plan.zero_stage > 0, "zero", "there are no data-parallel ranks to share states with");
   note(plan.zero_stage == 3, "bucket", "ZeRO-3 exchanges gradients block by block");
@@ -73,6 +75,7 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
 std::string batch_note(const PlanRequest& request, const Plan& plan, bool described) {
   const bool batch = request.batch || request.global_batch;
   const bool parts = request.micro_batch || request.micro_batches;
+  // Nothing was left to choose.
   if ((batch && parts) || (request.micro_batch && request.micro_batches)) return {};
   const std::string pieces =
       plan.micro_batches == 1 ? fmt::format("1 micro-batch of {}", plan.micro_batch())

@@ -31,6 +31,7 @@ Grid grid_of(const Plan& plan) {
     grid.axes[i] = plan.order[i];
     const std::size_t axis = index_of(plan.order[i]);
     grid.sizes[i] = dense[axis];
+    // The pipeline is left out of the strides: a stage's ranks are numbered by the other axes alone.
     if (plan.order[i] == Axis::pipeline) continue;
     grid.dense[axis] = dense_stride;
     grid.experts[axis] = expert_stride;
@@ -41,12 +42,14 @@ Grid grid_of(const Plan& plan) {
 }
 
 RankCoordinates coordinates_in(const Grid& grid, const Plan& plan, std::int64_t rank) {
+  // Mixed radix: the first axis of the order changes fastest.
   std::array<std::int64_t, 4> at = {};
   for (std::size_t i = 0; i < 4; ++i) {
     at[index_of(grid.axes[i])] = rank % grid.sizes[i];
     rank /= grid.sizes[i];
   }
   RankCoordinates result{at[0], at[1], at[2], at[3], 0, 0, 0};
+  // The same rank within its stage, read with the expert axes' strides.
   const std::int64_t in_stage = at[0] * grid.dense[0] + at[1] * grid.dense[1] + at[2] * grid.dense[2];
   result.expert_tensor = in_stage / grid.experts[0] % plan.experts_tensor();
   result.expert = in_stage / grid.experts[1] % plan.expert;
@@ -63,6 +66,7 @@ std::int64_t replica_of(const Grid& grid, const Plan& plan, const RankCoordinate
 // Equal for the ranks of a group and for no others; -1: in no group. Not dense.
 std::int64_t group_key(const Grid& grid, const Plan& plan, GroupAxis axis, const RankCoordinates& at,
                        const std::vector<std::int64_t>& pipeline_ranks) {
+  // A key is the rank's coordinates with the group's own axis set to 0: ranks that differ in it alone meet.
   const auto dense = [&](std::int64_t tensor, std::int64_t context, std::int64_t data, std::int64_t stage) {
     return ((stage * plan.data() + data) * plan.context + context) * plan.tensor + tensor;
   };
@@ -71,6 +75,8 @@ std::int64_t group_key(const Grid& grid, const Plan& plan, GroupAxis axis, const
            tensor;
   };
   const std::int64_t replicas = plan.context * plan.data();
+  // Hybrid sharding cuts the replicas into runs of `shard`; those at one position of their runs replicate
+  // each other.
   const std::int64_t shard = plan.hybrid_shard == 0 ? replicas : plan.hybrid_shard;
   const std::int64_t weights = at.pipeline * plan.tensor + at.tensor;
   switch (axis) {

@@ -23,6 +23,7 @@ namespace {
 using Count = std::optional<std::int64_t>;
 
 constexpr std::int64_t kMostSamples = std::int64_t{1} << 40;
+// Enough to fill a pipeline: with 4 micro-batches per stage 1F1B idles for less than a fifth of its time.
 constexpr std::int64_t kMicroBatchesPerStage = 4;
 
 void require_positive(const Count& count, std::string_view name, const std::string& where) {
@@ -59,6 +60,8 @@ class Degrees {
   }
 
   void resolve(Plan& plan) {
+    // Three cases: everything but one model degree is given; data parallelism alone decides the ranks; or it
+    // is what the ranks, given or the machine's, leave over.
     if (data_ && ranks_) {
       derive_missing();
     } else if (data_) {
@@ -86,6 +89,7 @@ class Degrees {
 
   std::int64_t bounded_product(std::initializer_list<std::int64_t> factors) const {
     std::int64_t result = 1;
+    // Divided first, so that the product itself cannot overflow.
     for (const std::int64_t factor : factors) {
       if (factor > kMostRanks / result) {
         throw Error(where_, fmt::format("{} is more than {} ranks", degrees(), kMostRanks),
@@ -146,6 +150,7 @@ class Degrees {
     }
     const std::int64_t rest = *ranks_ / known;
     if (rest == 1) return;
+    // How the rest is divided between two open degrees would be a guess.
     if (!pipeline_ && !tensor_) {
       throw Error(where_,
                   fmt::format("{} of {} ranks leaves {} for plan.tensor and plan.pipeline together",
@@ -221,6 +226,8 @@ std::int64_t usual_micro_batches(const Plan& plan, const std::string& where) {
 std::int64_t default_batch(const PlanRequest& request, const Plan& plan, bool described,
                            const std::string& where) {
   const Count &size = request.micro_batch, &count = request.micro_batches;
+  // Models by description have a batch of the plan's own making; a graph comes with the batch it was read
+  // for, which is kept, rounded up to whole micro-batches.
   if (size || described)
     return checked_multiply(size.value_or(1), count.value_or(usual_micro_batches(plan, where)), where);
   if (!count) return plan.batch;
@@ -257,6 +264,7 @@ void resolve_batch(const PlanRequest& request, bool described, Plan& plan) {
   require_positive(request.micro_batch, "plan.micro_batch", where);
   require_positive(request.micro_batches, "plan.micro_batches", where);
   Count batch = request.batch;
+  // The batch of all replicas and that of one are two ways to say the same; given both, they have to agree.
   if (request.global_batch) {
     const std::int64_t share = share_of_global(*request.global_batch, plan, where);
     if (batch && *batch != share) {
@@ -269,6 +277,7 @@ void resolve_batch(const PlanRequest& request, bool described, Plan& plan) {
   }
   plan.batch = batch ? *batch : default_batch(request, plan, described, where);
   const Count &size = request.micro_batch, &count = request.micro_batches;
+  // Micro-batch, their number and the batch: any two decide the third, all three have to agree.
   if (size && plan.batch % *size != 0) {
     throw Error(
         where,
@@ -301,6 +310,8 @@ void resolve_batch(const PlanRequest& request, bool described, Plan& plan) {
 void resolve_types(const PlanRequest& request, bool described, Plan& plan) {
   plan.precision = request.precision.value_or(DType::unknown);
   if (plan.precision == DType::unknown) plan.precision = described ? DType::bf16 : DType::fp32;
+  // fp8 and fp4 are types of products only: weights are kept in bf16, as Transformer Engine does; tf32 is a
+  // way to multiply fp32 numbers.
   const bool narrow = plan.precision == DType::fp8 || plan.precision == DType::fp4;
   if (plan.weight_dtype == DType::unknown) {
     plan.weight_dtype = plan.precision;
@@ -311,6 +322,8 @@ void resolve_types(const PlanRequest& request, bool described, Plan& plan) {
     if (autocast && bits_of(plan.precision) < bits_of(DType::fp32)) plan.weight_dtype = DType::fp32;
   }
   if (plan.gradient_dtype == DType::unknown) {
+    // Megatron-LM accumulates and reduces gradients of bf16 weights in fp32
+    // (accumulate_allreduce_grads_in_fp32).
     const bool accumulates = described && (narrow || plan.precision == DType::bf16);
     plan.gradient_dtype = accumulates ? DType::fp32 : plan.weight_dtype;
   }
@@ -325,6 +338,8 @@ struct Advice {
 
 // Of a batch that was given, micro-batches must divide it as well as suit the schedule.
 Advice micro_batches_advice(const PlanRequest& request, const Plan& plan, const std::string& where) {
+  // The nearest numbers on either side that divide the batch and suit the schedule; if there are none, a
+  // larger batch near the given one.
   std::int64_t below = 0, above = 0;
   for (std::int64_t count = 1;
        count <= std::min(plan.batch, 2 * kMicroBatchesPerStage * plan.pipeline + plan.micro_batches);
@@ -353,6 +368,8 @@ void check_schedule_of(const PlanRequest& request, const Plan& plan, const std::
   try {
     check_schedule(plan, 1, where);
   } catch (const Error& error) {
+    // The schedule's own hint knows nothing of the batch: its next legal number of micro-batches may not
+    // divide it.
     const std::size_t counts = error.hint.find("plan.micro_batches could be");
     if (counts == std::string::npos || !(request.batch || request.global_batch)) throw;
     const Advice advice = micro_batches_advice(request, plan, where);
@@ -370,7 +387,9 @@ Plan resolve(const PlanRequest& request, std::int64_t devices, bool elastic, boo
   const PipelineScheduleInfo& schedule =
       find_component("schedule", pipeline_schedules(), plan.schedule, place_of(request, {"plan.schedule"}));
   Degrees(request, devices, elastic, group).resolve(plan);
+  // 1 is what a plan without the key has; some schedules need more chunks.
   if (plan.virtual_stages == 1) plan.virtual_stages = schedule.usual_chunks;
+  // 1F1B over several chunks per rank is the interleaved schedule (Narayanan et al. 2021).
   if (plan.virtual_stages > 1 && !schedule.over_chunks.empty()) plan.schedule = schedule.over_chunks;
   // Degrees first: what follows divides by them.
   plan.batch = plan.micro_batches = 1;
@@ -389,6 +408,7 @@ Plan resolve(const PlanRequest& request, std::int64_t devices, bool elastic, boo
 
 std::string place_of(const PlanRequest& request, const std::vector<std::string>& keys) {
   constexpr std::string_view kPrefix = "plan.";
+  // Keys of an error are in order of what to change first; the first that the user gave says where.
   for (const std::string_view key : keys) {
     if (!key.starts_with(kPrefix)) continue;
     const auto place = request.places.find(key.substr(kPrefix.size()));

@@ -16,6 +16,7 @@ bool has_weights(const ShardedModel& model, std::int64_t block) {
                      [](const WeightGroup& group) { return group.elements > 0; });
 }
 
+// Blocks that make stages: embeddings, heads and blocks without weights go along with their neighbours.
 bool is_layer(const ShardedModel& model, std::int64_t block) {
   const BlockKind kind = model.blocks[static_cast<std::size_t>(block)].kind;
   return kind != BlockKind::embedding && kind != BlockKind::head && has_weights(model, block);
@@ -37,6 +38,7 @@ std::string describe_stages(const Plan& plan) {
 
 // How many of `count` each of `stages` gets.
 std::vector<std::int64_t> even_shares(std::int64_t count, std::int64_t stages) {
+  // Every stage gets the share rounded up, and the surplus is taken away again stage by stage.
   const bool exact = count % stages == 0;
   std::vector<std::int64_t> share(static_cast<std::size_t>(stages), count / stages + (exact ? 0 : 1));
   std::int64_t surplus = exact ? 0 : stages - count % stages;
@@ -70,11 +72,14 @@ StageCut cut_by_layers(const ShardedModel& model, const std::vector<std::int64_t
     if (used < static_cast<std::int64_t>(layers.size())) {
       std::int64_t start = layers[static_cast<std::size_t>(used)];
       const std::int64_t before = used > 0 ? layers[static_cast<std::size_t>(used - 1)] : -1;
+      // Embeddings between layers (T5's decoder has one) belong to the layer behind them.
       while (start - 1 > before && used > 0 &&
              model.blocks[static_cast<std::size_t>(start - 1)].kind == BlockKind::embedding)
         --start;
       starts.push_back(start);
     } else {
+      // A stage beyond the last layer begins behind it and holds the head alone, or nothing, which is refused
+      // later.
       starts.push_back(layers.empty() ? blocks : layers.back() + 1);
     }
     used += shares[static_cast<std::size_t>(s)];
@@ -104,6 +109,7 @@ StageCut cut_as_given(const ShardedModel& model, const Plan& plan, const std::ve
     sum = checked_add(sum, size, where);
   }
   const auto blocks = static_cast<std::int64_t>(model.blocks.size());
+  // Users count layers, or all blocks with embedding and head; which of the two follows from the sum.
   const auto count = static_cast<std::int64_t>(layers.size());
   if (sum == blocks) return cut_exactly(plan.stage_blocks);
   if (sum == count) return cut_by_layers(model, layers, plan.stage_blocks);
@@ -145,11 +151,13 @@ StageCut cut_stages(const ShardedModel& model, const Plan& plan, const std::stri
   }
   const std::vector<std::int64_t> layers = layers_of(model);
   StageCut cut;
+  // Under DistributedDataParallel blocks are cut at every parameter: they are not what the user numbered.
   if (!plan.stage_blocks.empty() && !model.distributed_data_parallel) {
     cut = cut_as_given(model, plan, layers, stages, where);
   } else if (static_cast<std::int64_t>(layers.size()) >= stages) {
     cut = cut_by_layers(model, layers, even_shares(static_cast<std::int64_t>(layers.size()), stages));
   } else {
+    // Fewer layers than stages: then embedding and head have to make stages of their own.
     cut = cut_exactly(even_shares(blocks, stages));
   }
   for (std::size_t s = 0; s < cut.first.size(); ++s) {
@@ -166,6 +174,7 @@ StageCut cut_stages(const ShardedModel& model, const Plan& plan, const std::stri
 std::vector<std::uint32_t> stage_shapes(const ShardedModel& model, const Plan& plan, const StageCut& stages,
                                         std::int64_t stage) {
   std::vector<std::uint32_t> shapes;
+  // The first layers of every model chunk, as Megatron-LM's recompute_method "block" does.
   std::int64_t recomputed = plan.recompute == Recompute::block ? plan.recompute_blocks : 0;
   const auto index = static_cast<std::size_t>(stage);
   for (std::int64_t b = stages.first[index]; b < stages.end[index]; ++b) {

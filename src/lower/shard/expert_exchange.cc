@@ -24,6 +24,8 @@ bool is_deduplicated(const Plan& plan, const ModelFacts& facts) {
 }  // namespace
 
 DType dispatch_type(const Plan& plan, const ModelFacts& facts) {
+  // A plan that names a type is obeyed; DeepSeek-V3's own fp8 dispatch counts only where the plan computes in
+  // fp8.
   if (plan.dispatch_dtype != DType::unknown) return plan.dispatch_dtype;
   if (plan.precision == DType::fp8 && facts.dispatch_dtype != DType::unknown) return facts.dispatch_dtype;
   return activation_dtype(plan);
@@ -38,15 +40,21 @@ Bytes exchanged_bytes(std::int64_t numbers, const Plan& plan, const ModelFacts& 
                       std::string_view what) {
   const ExpertRouting routing = expert_routing(plan, facts, to_experts);
   if (routing.experts > 0) {
+    // A token goes once to every rank that holds some of its experts: on average so many copies instead of
+    // `active`.
     const double copies = expected_blocks(routing, plan.expert) / static_cast<double>(routing.active);
     numbers = std::llround(static_cast<double>(numbers) * copies);
   }
+  // Results come back in the activations' type: they are summed (DeepSeek-V3 combines in bf16, section
+  // 3.3.3).
   const DType type = to_experts ? dispatch_type(plan, facts) : activation_dtype(plan);
   const Bytes bytes = size_of(numbers, type, std::string(what));
+  // A 4-byte scale for every kScaled numbers.
   const bool has_scales = type == DType::fp8 || type == DType::fp4 || type == DType::int8;
   return has_scales ? bytes + Bytes(ceil_divide(numbers, kScaled) * 4) : bytes;
 }
 
+// Writes the choice into the plan, so that reports show what was lowered.
 void resolve_exchange(const ModelFacts& facts, Plan& plan) {
   if (plan.expert == 1 || facts.experts == 0) return;
   plan.dispatch_dtype = dispatch_type(plan, facts);

@@ -10,6 +10,7 @@ namespace armilla {
 namespace {
 
 // Keys and values in a tensor that also holds the queries.
+// Heads of queries, keys and values lie side by side in it; keys and values are 2 kv of heads + 2 kv parts.
 Bytes packed_keys_values(const Model& model, Bytes packed) {
   const std::int64_t heads = std::max<std::int64_t>(model.facts.heads, 1);
   const std::int64_t kv = model.facts.kv_heads > 0 ? model.facts.kv_heads : heads;
@@ -30,6 +31,7 @@ PassStep message(ShardTables& tables, NodeKind kind, Phase phase, std::string_vi
 }
 
 // Sends to the next rank and receives from the one before; returns the receive.
+// Send and receive hang on the same steps, so all ranks of the ring move at once.
 std::uint32_t hop(PassWriter& writer, ShardTables& tables, Phase phase, const std::string& what, Bytes bytes,
                   std::initializer_list<std::uint32_t> after) {
   const std::uint32_t tag = writer.new_tag();
@@ -46,6 +48,7 @@ std::vector<std::uint32_t> order_of(const CoreRun& run, bool backward) {
 
 }  // namespace
 
+// The first input is the queries, which stay; what moves around the ring are keys and values.
 CoreRun core_run(const Model& model, const Layout& layout, std::uint32_t first, std::uint32_t end,
                  std::string_view name, DType floats) {
   CoreRun run{first, end, std::string(name), {}, {}, {}};
@@ -71,14 +74,19 @@ void write_ring(PassWriter& writer, ShardTables& tables, const CoreRun& run, std
   const Phase phase = backward ? Phase::input_gradient : Phase::forward;
   const std::string kv = run.name + ": keys and values", gradients = run.name + ": their gradients";
   const std::uint32_t entry = writer.chain();
+  // `arrived` is the step after which this round's keys and values are here. They are passed on before they
+  // are worked on, so the next round's travel beside this round's computation.
   std::uint32_t arrived = entry, computed = entry, returned = kNoStep;
   for (std::int64_t i = 0; i < steps; ++i) {
     const std::uint32_t here = arrived;
+    // After the last round no one needs them any more.
     if (i + 1 < steps) arrived = hop(writer, tables, phase, kv, run.keys_values, {here});
     for (const std::uint32_t op : order_of(run, backward)) {
       PassStep step = compute(op);
       if (step.work != kNoStep) computed = writer.free(std::move(step), {computed, here});
     }
+    // Gradients of keys and values travel with them, one hop behind the computation that adds to them; the
+    // hop of the last round brings them home, so there are as many hops as rounds.
     if (backward) returned = hop(writer, tables, phase, gradients, run.keys_values, {computed, returned});
   }
   writer.set_chain(backward ? returned : computed);
@@ -103,6 +111,8 @@ void write_all_to_all(PassWriter& writer, ShardTables& tables, const CoreRun& ru
                               : i < 3                ? kNames[i]
                                                      : "inputs");
   };
+  // The mirror image of the forward pass: gradients of results come in by heads, those of queries, keys and
+  // values go out by tokens.
   if (backward) {
     exchange(run.output, "results");
   } else {

@@ -13,6 +13,7 @@ Bytes whole_bytes(const Model& model, const Layout& layout, std::uint32_t tensor
   return size_of(elements, whole.dtype == layout.base ? floats : whole.dtype, whole.name);
 }
 
+// Weight gradients of products need the input with all its tokens; other operators do with their own.
 bool needs_gathered_input(const Model& model, const Operator& op) {
   return op.weight_is_operand && std::any_of(op.parameters.begin(), op.parameters.end(),
                                              [&](std::uint32_t p) { return model.parameters[p].trainable; });
@@ -20,6 +21,8 @@ bool needs_gathered_input(const Model& model, const Operator& op) {
 
 void set_collectives(const Model& model, const Layout& layout, DType floats, std::int64_t degree,
                      GroupAxis axis, Entry& entry) {
+  // `whole` is the tensor after the gather, which is how collectives count bytes here; all-to-alls count what
+  // one rank holds.
   const bool sequence = layout.degrees.sequence_parallel;
   const Bytes whole = whole_bytes(model, layout, entry.tensor, floats);
   const CollectiveStep gather{CollectiveKind::all_gather, axis, whole};
@@ -47,6 +50,7 @@ void set_collectives(const Model& model, const Layout& layout, DType floats, std
       entry.backward = scatter;
       break;
   }
+  // Nothing that needs an input gradient reads the tensor: no backward collective then.
   if (entry.first_gradient == UINT32_MAX) entry.backward.reset();
 }
 
@@ -54,6 +58,8 @@ void set_collectives(const Model& model, const Layout& layout, DType floats, std
 
 Conversion conversion(const Model& model, const Layout& layout, const Operator& op, std::uint32_t input) {
   const Placement& from = layout.tensors[input];
+  // Inputs of the model and ids are on every rank, views move nothing, and exchanges between experts have
+  // their own collectives.
   if (from.home == Home::replicated || !is_floating(model.tensors[input].dtype) || op.is_view ||
       op.exchange != Exchange::none || is_divided_loss(model, op, layout))
     return Conversion::none;
@@ -63,12 +69,14 @@ Conversion conversion(const Model& model, const Layout& layout, const Operator& 
       if (divided) return Conversion::collect_all;
       break;
     case Split::row:
+      // A row product takes exactly the features that a column product left.
       if (divided || tensor_degree(op, layout.degrees) == 1) return Conversion::none;
       return Conversion::divide;
     case Split::features:
     case Split::heads:
       if (divided) return Conversion::none;
       break;
+    // Norms, residuals and routers see all features of a token.
     case Split::tokens:
     case Split::vocabulary:
       return divided ? Conversion::collect_features : Conversion::none;
@@ -90,6 +98,7 @@ std::vector<Entry> entries(const Model& model, const Layout& layout, std::uint32
       const Conversion how = conversion(model, layout, op, input);
       if (how == Conversion::none) continue;
       const std::uint32_t tensor = layout.owner[input];
+      // Products that read the same tensor (queries and keys/values) share one collective.
       auto entry = std::find_if(found.begin(), found.end(), [&](const Entry& known) {
         return known.tensor == tensor && known.conversion == how;
       });
@@ -101,6 +110,8 @@ std::vector<Entry> entries(const Model& model, const Layout& layout, std::uint32
         entry = found.end() - 1;
       }
       if (entry->first_gradient == UINT32_MAX && op.needs_input_gradient) entry->first_gradient = i;
+      // Operators come in forward order, so this ends as the last product, the first one of the backward
+      // pass.
       if (needs_gathered_input(model, op)) entry->last_product = i;
     }
   }
@@ -119,11 +130,13 @@ Exit exit_of(const Model& model, const Layout& layout, const Operator& op, DType
   const std::int64_t degree = tensor_degree(op, layout.degrees);
   const GroupAxis axis = op.expert ? GroupAxis::expert_tensor : GroupAxis::tensor;
   for (const std::uint32_t output : op.outputs) {
+    // The user of the model gets logits whole, though no operator asks for them.
     if (layout.result[output] && layout.tensors[output].home == Home::divided)
       exit.forward = {CollectiveKind::all_gather, axis, whole_bytes(model, layout, output, floats)};
   }
   const bool partial = op.split == Split::row || (op.split == Split::vocabulary && !op.parameters.empty());
   if (!partial || degree == 1 || op.is_view) return exit;
+  // One collective for all of an operator's partial sums.
   Bytes whole;
   for (const std::uint32_t output : op.outputs) {
     if (layout.tensors[output].home == Home::tokens && is_floating(model.tensors[output].dtype))

@@ -13,6 +13,8 @@ bool has_trainable(const Model& model, const Operator& op) {
 // The divided input that an element-wise output continues.
 const Placement* continued(const Model& model, const Operator& op, const Layout& layout,
                            std::uint32_t output) {
+  // Element-wise operators keep the number of elements; any operand of another size (a mask, a scale) is not
+  // what they continue.
   const std::int64_t elements = element_count(model.tensors[output].shape, model.tensors[output].name);
   for (const std::uint32_t input : op.inputs) {
     if (layout.tensors[input].home == Home::divided &&
@@ -30,6 +32,8 @@ Placement output_placement(const Model& model, const Operator& op, const Layout&
     if (const Placement* logits = continued(model, op, layout, output)) placement = *logits;
     return placement;
   }
+  // Experts' tokens begin at the dispatch's output and end where an operator outside of the experts makes
+  // something: combine gives its output no such mark.
   placement.expert = op.expert || op.exchange == Exchange::dispatch;
   const std::int64_t degree = tensor_degree(op, layout.degrees);
   switch (op.split) {
@@ -44,6 +48,7 @@ Placement output_placement(const Model& model, const Operator& op, const Layout&
       break;
   }
   placement.home = degree > 1 ? Home::divided : Home::tokens;
+  // A column product makes new features, whatever its input's division was.
   if (op.split != Split::column) {
     if (const Placement* input = continued(model, op, layout, output)) return *input;
   }
@@ -66,10 +71,12 @@ std::int64_t tensor_degree(const Operator& op, const Degrees& degrees) {
 Share split_share(const Model& model, const Operator& op, const Layout& layout) {
   const std::int64_t degree = tensor_degree(op, layout.degrees);
   if (degree == 1 || op.split == Split::tokens) return {};
+  // A table is divided by its rows, the vocabulary.
   if (op.split == Split::vocabulary && !op.parameters.empty()) {
     const bool table = !model.parameters[op.parameters[0]].shape.empty();
     return largest_part(table ? model.parameters[op.parameters[0]].shape[0] : 0, degree);
   }
+  // Beyond `ways` parts are copies (key-value heads): the share stays one head of all.
   if (op.ways > 0) return {rounded_up(op.ways, degree), op.ways};
   if ((op.split == Split::column || op.split == Split::row) && !op.forward.gemms.empty()) {
     const Gemm& gemm = op.forward.gemms[0];
@@ -77,6 +84,7 @@ Share split_share(const Model& model, const Operator& op, const Layout& layout) 
     // A grouped convolution is divided by whole groups.
     return largest_part(gemm.count > 1 && !op.expert ? gemm.count : gemm.n, degree);
   }
+  // Element-wise work has the same part as the divided tensor it reads.
   for (const std::uint32_t input : op.inputs) {
     if (layout.tensors[input].home == Home::divided) return layout.tensors[input].features;
   }
@@ -86,6 +94,8 @@ Share split_share(const Model& model, const Operator& op, const Layout& layout) 
 Share token_share(bool expert, bool gathered, const Degrees& degrees) {
   Share share = degrees.sequence;
   if (degrees.sequence_parallel && !(gathered && !expert))
+    // Sequence parallelism leaves 1 / tensor of the tokens until they are gathered. Gathered for experts they
+    // are those of the expert-tensor group only, expert_tensor / tensor of them.
     share = share * Share{expert && gathered ? degrees.expert_tensor : 1, degrees.tensor};
   return expert ? share * degrees.load : share;
 }
@@ -100,6 +110,8 @@ bool is_divided_loss(const Model& model, const Operator& op, const Layout& layou
 Layout lay_out(const Model& model, const Degrees& degrees) {
   Layout layout;
   layout.degrees = degrees;
+  // The model's own type is what its first floating parameter has; the plan's precision replaces it
+  // everywhere.
   const auto first = std::find_if(model.parameters.begin(), model.parameters.end(),
                                   [](const Parameter& p) { return is_floating(p.dtype); });
   if (first != model.parameters.end()) layout.base = first->dtype;
@@ -107,12 +119,15 @@ Layout lay_out(const Model& model, const Degrees& degrees) {
   layout.derived.resize(model.tensors.size());
   layout.positional.resize(model.tensors.size());
   layout.result.resize(model.tensors.size());
+  // Outputs of the model that an operator reads again are not results: the reader gathers or keeps them.
   for (const std::uint32_t t : model.outputs) layout.result[t] = true;
   for (const Operator& op : model.operators) {
     for (const std::uint32_t t : op.inputs) layout.result[t] = false;
   }
   layout.owner.resize(model.tensors.size());
   for (std::uint32_t t = 0; t < layout.owner.size(); ++t) layout.owner[t] = t;
+  // Operators are in topological order, so inputs are placed before what reads them. Whatever no trainable
+  // parameter went into stays replicated: masks and positions are made by every rank itself.
   for (const Operator& op : model.operators) {
     const bool derived =
         has_trainable(model, op) ||
@@ -135,6 +150,7 @@ Share tensor_share(const Layout& layout, std::uint32_t tensor, bool gathered) {
   const Degrees& degrees = layout.degrees;
   switch (placement.home) {
     case Home::replicated:
+      // Context parallelism divides also what every tensor rank makes itself.
       return degrees.sequence;
     case Home::tokens:
       return token_share(placement.expert, gathered, degrees);
@@ -147,6 +163,7 @@ Share tensor_share(const Layout& layout, std::uint32_t tensor, bool gathered) {
 Bytes local_bytes(const Model& model, const Layout& layout, std::uint32_t tensor, bool gathered,
                   DType floats) {
   const Tensor& whole = model.tensors[tensor];
+  // Only tensors of the model's own type follow the plan's precision: ids, masks and fp32 losses stay.
   const DType dtype = whole.dtype == layout.base ? floats : whole.dtype;
   const std::int64_t elements =
       scaled(element_count(whole.shape, whole.name), tensor_share(layout, tensor, gathered));
@@ -157,6 +174,8 @@ std::int64_t local_elements(const Model& model, const Layout& layout, const Oper
                             const Parameter& parameter) {
   const Degrees& degrees = layout.degrees;
   Share share;
+  // Whole tables are dealt out (DLRM), or experts by number; a parameter without either by its first
+  // dimension.
   if (op.expert && degrees.expert > 1) {
     const std::int64_t experts = model.facts.experts;
     share = op.split == Split::tokens && op.ways > 0 ? largest_part(op.ways, degrees.expert)
@@ -171,6 +190,7 @@ std::int64_t local_elements(const Model& model, const Layout& layout, const Oper
 }
 
 DType activation_dtype(const Plan& plan) {
+  // Activations are never kept in less than 16 bits: fp8 plans cast them on the way into a product.
   return is_floating(plan.precision) && bits_of(plan.precision) < 16 ? DType::bf16 : plan.precision;
 }
 

@@ -19,6 +19,7 @@ void mark_saved(const Model& model, const Block& block, const Layout& layout, co
     const Operator& op = model.operators[i];
     if (op.is_view || !counts(op)) continue;
     if (op.saves == Saves::inputs) {
+      // A view has no memory of its own: what is kept is its owner's.
       for (const std::uint32_t t : op.inputs) saved.push_back(layout.owner[t]);
     } else if (op.saves == Saves::output) {
       for (const std::uint32_t t : op.outputs) saved.push_back(layout.owner[t]);
@@ -35,6 +36,8 @@ std::vector<std::uint32_t> saved_tensors(const Model& model, const Block& block,
   } else if (recompute == Recompute::selective) {
     mark_saved(
         model, block, layout, [](const Operator& op) { return !op.core_attention; }, saved);
+    // Core attention is computed again from queries, keys and values, so these are kept although no operator
+    // outside of the core may save them.
     for (std::uint32_t i = block.first; i < block.end; ++i) {
       std::uint32_t end = i;
       while (end < block.end && model.operators[end].core_attention) ++end;
@@ -43,6 +46,7 @@ std::vector<std::uint32_t> saved_tensors(const Model& model, const Block& block,
       i = end;
     }
   } else {
+    // Full recompute keeps what comes from outside: everything read that the block did not make.
     std::vector<std::uint32_t> made;
     for (std::uint32_t i = block.first; i < block.end; ++i) {
       const Operator& op = model.operators[i];
@@ -52,6 +56,7 @@ std::vector<std::uint32_t> saved_tensors(const Model& model, const Block& block,
       made.insert(made.end(), op.outputs.begin(), op.outputs.end());
     }
   }
+  // A tensor that several operators save is in memory once.
   std::sort(saved.begin(), saved.end());
   saved.erase(std::unique(saved.begin(), saved.end()), saved.end());
   return saved;
@@ -60,11 +65,14 @@ std::vector<std::uint32_t> saved_tensors(const Model& model, const Block& block,
 }  // namespace
 
 bool can_recompute(const Block& block) {
+  // Recomputing the embedding would save nothing, and the head's backward pass follows its forward pass at
+  // once.
   return block.kind != BlockKind::embedding && block.kind != BlockKind::head;
 }
 
 std::vector<Bytes> boundary_bytes(const Model& model, const std::vector<Block>& blocks, const Layout& layout,
                                   const Plan& plan) {
+  // The block in which each tensor is made, and the last one that reads it, itself or through a view.
   std::vector<std::uint32_t> made(model.tensors.size(), kNone), read(model.tensors.size(), 0);
   for (std::uint32_t b = 0; b < blocks.size(); ++b) {
     for (std::uint32_t i = blocks[b].first; i < blocks[b].end; ++i) {
@@ -77,6 +85,8 @@ std::vector<Bytes> boundary_bytes(const Model& model, const std::vector<Block>& 
   std::vector<Bytes> across(blocks.size() + 1);
   for (std::uint32_t t = 0; t < model.tensors.size(); ++t) {
     if (made[t] == kNone || !layout.derived[t] || read[t] <= made[t]) continue;
+    // A tensor crosses every border from its maker to its last reader. Differences first, their running sum
+    // after: linear in tensors and blocks, however far skip connections reach.
     const Bytes bytes = local_bytes(model, layout, t, false, activation_dtype(plan));
     across[made[t] + std::size_t{1}] += bytes;
     across[read[t] + std::size_t{1}] -= bytes;
@@ -94,6 +104,9 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
       for (const std::uint32_t t : model.operators[i].outputs) made[t] = b;
     }
   }
+  // A tensor that several blocks keep is charged once: to the first reader outside of the maker's block that
+  // keeps it, and to its maker only where no one else does. At a stage border it is the reader's, who
+  // received it.
   std::vector<bool> counted(model.tensors.size());
   std::vector<std::pair<std::uint32_t, Bytes>> own;  // kept by the block that made them
   std::vector<BlockMemory> memory(blocks.size());
@@ -116,6 +129,8 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
       }
     }
     if (recompute == Recompute::none || !can_recompute(blocks[b])) continue;
+    // What recompute brings back for the backward pass of one block at a time: a temporary, not kept between
+    // passes.
     for (const std::uint32_t t : saved_tensors(model, blocks[b], layout, Recompute::none)) {
       if (!std::binary_search(kept.begin(), kept.end(), t)) memory[b].restored += bytes_of(t);
     }
@@ -126,6 +141,7 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
   return memory;
 }
 
+// Inputs and outputs of one operator at once, the least a kernel needs.
 Bytes largest_working_set(const Model& model, const Block& block, const Layout& layout, const Plan& plan) {
   const DType floats = activation_dtype(plan);
   Bytes largest;
@@ -142,6 +158,7 @@ Bytes largest_working_set(const Model& model, const Block& block, const Layout& 
 }
 
 std::vector<std::int64_t> parameter_uses(const Model& model, const std::vector<Block>& blocks) {
+  // Counted per block: a weight used twice within one block is not shared between stages.
   std::vector<std::int64_t> uses(model.parameters.size());
   std::vector<std::uint32_t> last(model.parameters.size(), kNone);
   for (std::uint32_t b = 0; b < blocks.size(); ++b) {
@@ -155,6 +172,7 @@ std::vector<std::int64_t> parameter_uses(const Model& model, const std::vector<B
   return uses;
 }
 
+// `apart`: DistributedDataParallel buckets single parameters, so nothing is merged.
 std::vector<WeightGroup> weight_groups(const Model& model, const Block& block, const Layout& layout,
                                        const std::vector<std::int64_t>& uses, bool apart) {
   std::vector<WeightGroup> groups;
@@ -169,6 +187,8 @@ std::vector<WeightGroup> weight_groups(const Model& model, const Block& block, c
       group.axis = op.expert ? GroupAxis::expert_data : GroupAxis::data;
       group.tied = uses[p] > 1 ? static_cast<std::int64_t>(p) : -1;
       group.elements = local_elements(model, layout, op, parameter);
+      // Norms and routers saw only this rank's tokens: their gradients are incomplete until summed over the
+      // tensor group (Megatron's allreduce_layernorm_grads).
       group.tensor_partial = layout.degrees.sequence_parallel && op.split == Split::tokens && !op.expert;
       const auto same = std::find_if(groups.begin(), groups.end(), [&](const WeightGroup& known) {
         return !apart && known.axis == group.axis && known.tied == group.tied &&

@@ -20,6 +20,7 @@ namespace armilla {
 namespace {
 
 void check_attention_heads(const Model& model, const Plan& plan, const std::string& where) {
+  // Whole heads, equally many on every tensor rank: Megatron-LM refuses other degrees as well.
   for (const Operator& op : model.operators) {
     if (!op.core_attention || op.ways == 0 || op.ways % plan.tensor == 0) continue;
     throw Error(where, fmt::format("plan.tensor {} does not divide attention heads {}", plan.tensor, op.ways),
@@ -84,11 +85,14 @@ Degrees degrees_of(const Model& model, const Plan& plan, std::int64_t position) 
   degrees.expert_tensor = plan.experts_tensor();
   degrees.sequence_parallel = plan.sequence_parallel && plan.tensor > 1;
   degrees.all_to_all_context = plan.context > 1 && plan.context_method == ContextMethod::all_to_all;
+  // The rank with most tokens counts for all: a group is as slow as its slowest member.
   if (plan.context > 1) degrees.sequence = largest_part(model.facts.sequence, plan.context);
   if (is_uneven(plan)) degrees.load = expert_loads(plan, model.facts)[static_cast<std::size_t>(position)];
   return degrees;
 }
 
+// A graph read from ONNX, say, under plain data parallelism: the one case where PyTorch's DDP, which hooks
+// single parameters, is what runs it.
 bool is_distributed_data_parallel(const Model& model, const Plan& plan) {
   return plan.is_plain_data_parallel() && model.facts.family.empty() && !model.layers.empty();
 }
@@ -118,6 +122,7 @@ BlockCut cut_at_parameters(const Model& model) {
   return cut;
 }
 
+// The second choice is a model's own blocks; a graph without any is one block.
 BlockCut blocks_of(const Model& model, const Plan& plan) {
   if (is_distributed_data_parallel(model, plan)) return cut_at_parameters(model);
   if (!model.blocks.empty() || model.operators.empty()) return {model.blocks, {}};
@@ -145,6 +150,8 @@ class ModelSharder {
   }
 
   ShardedModel shard() {
+    // With recompute chosen per block (Recompute::block), every block is shaped twice, with and without;
+    // which one a stage uses is decided where its memory is known.
     const bool some = plan_.recompute == Recompute::block;
     const std::vector<BlockMemory> usual =
         block_memory(model_, blocks_, layout_, plan_, some ? Recompute::none : plan_.recompute);
@@ -168,9 +175,13 @@ class ModelSharder {
     if (!can_recompute(block)) recompute = Recompute::none;
     std::vector<WeightGroup> weights =
         weight_groups(model_, block, layout_, uses_, result_.distributed_data_parallel);
+    // Tied weights distinguish shapes: a block whose weight is also elsewhere exchanges its gradient with the
+    // other holder.
     std::vector<std::int64_t> tied;
     for (const WeightGroup& group : weights) tied.push_back(group.tied);
     const std::uint32_t number = block.shape;
+    // Where blocks of equal work differ in what crosses their borders or in what they keep (long skip
+    // connections), they are different shapes, but share their passes.
     const auto [found, fresh] = shapes_.try_emplace(
         ShapeKey{number, boundaries_[b].value, boundaries_[b + 1].value, memory.saved.value,
                  memory.restored.value, recompute == Recompute::full, std::move(tied)},
@@ -195,6 +206,7 @@ class ModelSharder {
     return found->second;
   }
 
+  // Passes depend on the work alone, so they are written once per Block::shape.
   BlockPasses passes_of(std::uint32_t number, const Block& block) {
     const auto known = passes_.find(number);
     if (known != passes_.end()) return known->second;

@@ -18,6 +18,7 @@ namespace {
 // Pieces that a product and the collective beside it are cut into.
 constexpr std::int64_t kPieces = 4;
 
+// Traffic alone is work: a copy has bytes and no arithmetic.
 bool is_nothing(const Work& work) {
   return work.kind == WorkKind::none || (work.flops.value == 0 && work.bytes.value == 0);
 }
@@ -35,6 +36,7 @@ class BlockWriter {
         overlaps_(plan.overlap_tensor || schedule_of(plan).overlaps_passes),
         puts_off_(schedule_of(plan).overlaps_passes),
         entries_(entries(model, layout, block.first, block.end, floats_)) {
+    // Embedding and head keep the wider type where a plan computes in fp8 (DeepSeek-AI 2024, section 3.3.1).
     const bool narrow = block.kind != BlockKind::embedding && block.kind != BlockKind::head;
     for (std::uint32_t i = block.first; i < block.end; ++i)
       works_.push_back(shard_operator(model, model.operators[i], layout, plan, narrow));
@@ -46,6 +48,8 @@ class BlockWriter {
     for (std::uint32_t i = block_.first; i < block_.end;) {
       const CoreRun* run = run_of(i);
       const std::uint32_t last = run != nullptr ? run->end - 1 : i;
+      // A run of core attention is written in one go, so whatever its operators need gathered comes before
+      // all of it.
       for (const Entry& entry : entries_) {
         if (entry.first >= i && entry.first <= last && entry.forward && !gathers_in_pieces(i, entry))
           writer.link(collective(entry.first, *entry.forward, Phase::forward));
@@ -62,6 +66,8 @@ class BlockWriter {
     return writer.take();
   }
 
+  // Operators in reverse. Before an operator's input gradient comes what mirrors its forward exit, after it
+  // what mirrors its entry; weight gradients hang beside, and those still waiting end the pass.
   Pass backward() {
     PassWriter writer(overlaps_);
     for (std::uint32_t i = block_.end; i-- > block_.first;) {
@@ -84,6 +90,8 @@ class BlockWriter {
   const OperatorWork& work(std::uint32_t i) const { return works_[i - block_.first]; }
   std::string_view name(std::uint32_t i) const { return local_name(block_, op(i).name); }
 
+  // Consecutive operators of the core (scores, softmax, dropout, context) form one run: keys and values go
+  // around the ring once for all of them.
   void find_runs() {
     if (layout_.degrees.context == 1) return;
     for (std::uint32_t i = block_.first; i < block_.end; ++i) {
@@ -104,6 +112,7 @@ class BlockWriter {
     PassStep step;
     step.phase = phase;
     step.name = tables_.name(step_name);
+    // Steps without work have no place in the tables; link() leaves them out.
     step.work = is_nothing(work_of_step) ? kNoStep : tables_.work(work_of_step);
     return step;
   }
@@ -119,6 +128,7 @@ class BlockWriter {
     return step;
   }
 
+  // Rounded up: all pieces together may be a few bytes more than the whole.
   static CollectiveStep piece_of(CollectiveStep whole) {
     whole.bytes = Bytes(rounded_up(whole.bytes.value, kPieces));
     return whole;
@@ -137,6 +147,7 @@ class BlockWriter {
       return run->end;
     }
     const Operator& here = op(i);
+    // The tokens' results come home before they are weighed and added up.
     if (here.exchange == Exchange::combine) all_to_all(writer, i, here.inputs, Phase::forward, false);
     const Exit exit = exit_of(model_, layout_, here, floats_);
     const auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& known) {
@@ -170,6 +181,8 @@ class BlockWriter {
                                            const PassStep& product) {
     std::uint32_t gathered = writer.chain(), computed = kNoStep;
     for (std::int64_t p = 0; p < kPieces; ++p) gathered = writer.free(gather, {gathered});
+    // Gathers follow each other, so their indices are consecutive and a product's piece finds its own by
+    // counting.
     const auto first = gathered - static_cast<std::uint32_t>(kPieces - 1);
     for (std::uint32_t piece = first; piece <= gathered; ++piece)
       computed = writer.free(product, {piece, computed});
@@ -177,6 +190,8 @@ class BlockWriter {
     return gathered;
   }
 
+  // The mirror image: a piece's partial sums are scattered while the next piece is computed; scatters keep
+  // their order.
   static void pieces_before_scatter(PassWriter& writer, const PassStep& product, const PassStep& scatter) {
     std::uint32_t computed = writer.chain(), scattered = kNoStep;
     for (std::int64_t p = 0; p < kPieces; ++p) {
@@ -187,6 +202,7 @@ class BlockWriter {
   }
 
   void write_run(PassWriter& writer, const CoreRun& run, bool backward) {
+    // Under all-to-all a rank computes whole heads over all tokens, so its work is not cut into steps.
     const bool ring = !layout_.degrees.all_to_all_context;
     const std::int64_t steps = layout_.degrees.context;
     const auto step = [&](std::uint32_t i) {
@@ -205,11 +221,15 @@ class BlockWriter {
   void all_to_all(PassWriter& writer, std::uint32_t i, const std::vector<std::uint32_t>& tensors, Phase phase,
                   bool to_experts) {
     if (layout_.degrees.expert == 1) return;
+    // Bytes are those of an even load; the routing or the uneven collective of the plan shifts them between
+    // ranks.
     Degrees even = layout_.degrees;
     even.load = {};
     Bytes bytes;
     for (const std::uint32_t t : tensors) {
       const Tensor& tensor = model_.tensors[t];
+      // Gates and indices travel with the tokens and are small; only floating activations at experts are
+      // counted.
       if (!layout_.tensors[t].expert || !is_floating(tensor.dtype)) continue;
       const Share share = token_share(true, false, even);
       bytes += exchanged_bytes(scaled(element_count(tensor.shape, tensor.name), share), plan_, model_.facts,
@@ -233,6 +253,7 @@ class BlockWriter {
       return layout_.tensors[t].home == Home::divided;
     });
     const Tensor& tensor = model_.tensors[*logits];
+    // The last dimension is the vocabulary, so what is left are tokens: one number of 4 bytes for each.
     const std::int64_t vocabulary = std::max<std::int64_t>(tensor.shape.empty() ? 1 : tensor.shape.back(), 1);
     const std::int64_t tokens =
         scaled(element_count(tensor.shape, tensor.name) / vocabulary, layout_.degrees.sequence);
@@ -247,10 +268,13 @@ class BlockWriter {
   void backward_operator(PassWriter& writer, std::uint32_t i) {
     const Operator& here = op(i);
     const Phase phase = here.needs_input_gradient ? Phase::input_gradient : Phase::weight_gradient;
+    // Between an entry's first gradient and its last product the input gradient's reduction is still to come:
+    // weight gradients wait, so that they can run beside it.
     const bool enters = std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
       return entry.backward && entry.last_product != UINT32_MAX && i >= entry.first_gradient &&
              i <= entry.last_product;
     });
+    // Whatever was held back for an earlier entry is issued before work that belongs to none.
     if (!enters && !puts_off_) flush(writer);
     const Exit exit = exit_of(model_, layout_, here, floats_);
     const bool in_pieces = exit.backward && plan_.overlap_tensor && can_cut(work(i).input_gradient, kPieces);
@@ -267,11 +291,13 @@ class BlockWriter {
       link(writer, compute(name(i), Phase::input_gradient, work(i).input_gradient));
     }
     pending_.push_back({i, regathered, gradient});
+    // With overlap, leave() issues them once the reduction that they run beside is issued.
     if (!puts_off_ && (!enters || !plan_.overlap_tensor)) flush(writer);
     if (here.exchange == Exchange::combine) all_to_all(writer, i, here.inputs, Phase::input_gradient, true);
   }
 
   // The step that brings the operator's input back for its weight gradient.
+  // Several products of the same input share one gather: queries and keys/values, gate and up.
   std::uint32_t gather_again(PassWriter& writer, std::uint32_t i) {
     for (const Regathered& known : regathered_) {
       const auto& inputs = op(i).inputs;
@@ -302,6 +328,8 @@ class BlockWriter {
   }
 
   void flush(PassWriter& writer) {
+    // Without work there is no weight gradient. Where gradients are not accumulated in the product itself
+    // (Megatron's gradient_accumulation_fusion), adding them to the sum is a pass of its own.
     for (const Pending& waiting : pending_) {
       const OperatorWork& shares = work(waiting.op);
       PassStep step = compute(name(waiting.op), Phase::weight_gradient, shares.weight_gradient);
@@ -339,6 +367,7 @@ class BlockWriter {
 
 }  // namespace
 
+// A block without a name, and an operator outside of the block's scope, keep the whole name.
 std::string_view local_name(const Block& block, std::string_view name) {
   const std::size_t length = block.name.size();
   const bool inside = length > 0 && name.size() > length + 1 && name.substr(0, length) == block.name &&
@@ -348,6 +377,8 @@ std::string_view local_name(const Block& block, std::string_view name) {
 
 std::vector<std::uint32_t> core_inputs(const Model& model, const Layout& layout, std::uint32_t first,
                                        std::uint32_t end) {
+  // Inputs that the run makes itself (scores) and what has no gradient (masks, position biases) do not move
+  // between context ranks.
   std::vector<std::uint32_t> inputs, made;
   for (std::uint32_t i = first; i < end; ++i) {
     for (const std::uint32_t t : model.operators[i].inputs) {

@@ -6,8 +6,7 @@
 //   ring        c partial steps; keys and values move on by one rank beside each, in the backward pass their
 //               gradients, too, c times, to end where they belong (Liu et al. 2023, section 3)
 //   all-to-all  queries, keys, values in, the result out; gradients the other way (Jacobs et al. 2023,
-//   section
-//               3.1); fewer heads of keys than ranks are sent in copies
+//               section 3.1); fewer heads of keys than ranks are sent in copies
 // Cross entropy over divided logits adds three all-reduces of 4 bytes per token: largest logit, the label's
 // logit, sum of exponentials (Megatron-LM, cross_entropy.py).
 // Plan::overlap_tensor: gathers before and scatters after a product run piece by piece beside it (as

@@ -14,6 +14,8 @@ Share seen_share(const Operator& op, const Layout& layout, std::uint32_t tensor,
   const bool gathered = op.split != Split::tokens && op.split != Split::vocabulary;
   const bool partial_sums = is_output && (op.split == Split::row || op.split == Split::vocabulary);
   if (op.exchange == Exchange::none) return tensor_share(layout, tensor, gathered || partial_sums);
+  // Loads of experts apply between dispatch and combine; the two operators themselves stand at home, where
+  // every rank has its own tokens.
   Layout even;
   even.degrees = layout.degrees;
   even.degrees.load = {};
@@ -21,6 +23,7 @@ Share seen_share(const Operator& op, const Layout& layout, std::uint32_t tensor,
   return tensor_share(even, 0, false);
 }
 
+// Summed in double: shares are fractions, and rounding each tensor would add up.
 struct Traffic {
   double whole = 0, local = 0;
   void add(double bytes, double share) {
@@ -82,6 +85,8 @@ bool is_attention_product(const Operator& op) {
 
 // A rank's experts see the tokens of all expert ranks, dealt to them as evenly as possible.
 void shard_experts(const Operator& op, const Layout& layout, Share split, std::vector<Gemm>& gemms) {
+  // Counting all products and all their rows first makes the result independent of how the even case was
+  // split into two groups of GEMMs.
   const Degrees& degrees = layout.degrees;
   std::int64_t products = 0, tokens = 0;
   for (const Gemm& gemm : gemms) {
@@ -93,6 +98,7 @@ void shard_experts(const Operator& op, const Layout& layout, Share split, std::v
   Gemm one = gemms[0];
   (op.split == Split::row ? one.k : one.n) = scaled(op.split == Split::row ? one.k : one.n, split);
   gemms.clear();
+  // As in DescribedBuilder::expert_product: a remainder of products has one row more.
   for (const bool longer : {true, false}) {
     one.m = tokens / products + static_cast<std::int64_t>(longer);
     one.count = longer ? tokens % products : products - tokens % products;
@@ -104,6 +110,8 @@ void shard_gemm(const Operator& op, const Layout& layout, Share split, Gemm& gem
   const Degrees& degrees = layout.degrees;
   Share tokens = rows(op, layout);
   if (is_attention_product(op)) {
+    // All-to-all attention: this rank has all tokens again but only its part of the heads, so the heads are
+    // divided by both degrees and the sequence's share is taken back.
     if (op.core_attention && degrees.all_to_all_context) {
       const std::int64_t ways = degrees.tensor * degrees.context;
       split = op.ways > 0 ? Share{rounded_up(op.ways, ways), op.ways} : Share{1, ways};
@@ -113,6 +121,7 @@ void shard_gemm(const Operator& op, const Layout& layout, Share split, Gemm& gem
   } else if (op.split == Split::row) {
     gemm.k = scaled(gemm.k, split);
   } else if (gemm.count > 1) {
+    // Grouped convolutions and the like are divided by whole products.
     gemm.count = scaled(gemm.count, split);
   } else {
     gemm.n = scaled(gemm.n, split);
@@ -124,6 +133,8 @@ Work shard_forward(const Model& model, const Operator& op, const Layout& layout,
   Work work = op.forward;
   const Share split = split_share(model, op, layout);
   if (work.kind == WorkKind::matrix && !work.gemms.empty()) {
+    // Arithmetic is scaled by what the products shrink to, not recomputed from them: operators may count more
+    // than their products (the bias of a convolution, for one).
     const auto macs = [&] {
       std::int64_t sum = 0;
       for (const Gemm& gemm : work.gemms) {
@@ -151,6 +162,8 @@ Work shard_forward(const Model& model, const Operator& op, const Layout& layout,
       share = share * largest_part(op.ways, layout.degrees.expert) * Share{layout.degrees.expert, 1};
     work.flops = Flops(scaled(work.flops.value, share));
   }
+  // `bytes` of an operator need not be all of its tensors once: look-ups read a few rows. Where they are at
+  // least that much, activations and weights shrink each by its own share.
   const Traffic activations = activation_traffic(model, op, layout);
   const Traffic weights = parameter_traffic(model, op, layout);
   const auto bytes = static_cast<double>(op.forward.bytes.value);
@@ -159,6 +172,8 @@ Work shard_forward(const Model& model, const Operator& op, const Layout& layout,
     work.bytes = rounded(factor * (activations.local + weights.local));
     parameters = rounded(factor * weights.local);
   } else if (activations.whole > 0) {
+    // Fewer bytes than the tensors have: only a part of the table was read, as large as the activations
+    // demand.
     work.bytes = rounded(bytes * (activations.local / activations.whole));
   }
   return work;
@@ -168,11 +183,13 @@ Work in_precision(Work work, const Operator& op, const Plan& plan, bool narrow,
                   std::int64_t weight_elements) {
   if (!is_floating(work.dtype) || !is_floating(plan.precision)) return work;
   const DType kept = activation_dtype(plan);
+  // Shapes and shares were counted in the model's own type; kept types of another width scale all traffic.
   if (kept != work.dtype) {
     work.bytes = Bytes(static_cast<std::int64_t>(static_cast<double>(work.bytes.value) * bits_of(kept) /
                                                  bits_of(work.dtype)));
   }
   work.dtype = kept;
+  // The cast of a weight writes the narrow copy and reads it again for the product.
   if (kept != plan.precision && narrow && work.kind == WorkKind::matrix && op.weight_is_operand) {
     work.dtype = plan.precision;
     work.bytes += size_of(weight_elements, plan.precision, op.name) * 2;
@@ -185,6 +202,7 @@ Work in_precision(Work work, const Operator& op, const Plan& plan, bool narrow,
 OperatorWork shard_operator(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
                             bool narrow) {
   OperatorWork result;
+  // Views cost nothing: no kernel runs.
   if (op.is_view || op.forward.kind == WorkKind::none) return result;
   for (const std::uint32_t p : op.parameters) {
     const Parameter& parameter = model.parameters[p];
@@ -202,6 +220,7 @@ OperatorWork shard_operator(const Model& model, const Operator& op, const Layout
   result.forward = finish(forward);
   result.input_gradient = finish(input_gradient(op, forward, outputs));
   result.weight_gradient = finish(weight_gradient(op, forward, outputs, result.weight_elements > 0));
+  // Changing the precision changed the bytes; the weights' part changes in the same ratio.
   if (forward.bytes.value > 0) {
     result.parameters =
         rounded(static_cast<double>(result.parameters.value) *
@@ -210,6 +229,7 @@ OperatorWork shard_operator(const Model& model, const Operator& op, const Layout
   return result;
 }
 
+// Equal pieces only, so that all of them are one entry in the table of works.
 bool can_cut(const Work& work, std::int64_t pieces) {
   return !work.gemms.empty() && work.flops.value % pieces == 0 &&
          std::all_of(work.gemms.begin(), work.gemms.end(),
@@ -220,6 +240,7 @@ Work cut(const Work& work, Bytes parameters, std::int64_t pieces) {
   Work piece = work;
   for (Gemm& gemm : piece.gemms) gemm.m /= pieces;
   piece.flops = work.flops / pieces;
+  // Every piece reads the whole weight, but only its own tokens.
   piece.bytes = parameters + (work.bytes - std::min(parameters, work.bytes)) / pieces;
   return piece;
 }
@@ -239,11 +260,13 @@ Work ring_step(const Work& work, std::int64_t steps, bool fused) {
 }
 
 Work accumulation(std::int64_t elements, const Plan& plan) {
+  // Unknown types follow the plan: gradients are kept like weights, and weights like activations.
   const DType fresh = plan.weight_dtype == DType::unknown ? activation_dtype(plan) : plan.weight_dtype;
   const DType kept = plan.gradient_dtype == DType::unknown ? fresh : plan.gradient_dtype;
   Work work;
   work.kind = WorkKind::vector;
   work.dtype = kept;
+  // One addition per element: the fresh gradient is read, the sum read and written.
   work.flops = Flops(elements);
   work.bytes = size_of(elements, fresh, "plan") + size_of(elements, kept, "plan") * 2;
   return work;

@@ -7,10 +7,10 @@
 // zigzag order of Llama 3, Dubey et al. 2024, section 3.3.2), or under all-to-all its heads' share of count.
 // Traffic is scaled by what the operator's tensors and parameters shrink to, each where it lives; tables that
 // are looked up in count by their activations alone.
-// Precision: matrix products and activations in the plan's. Where that is
-// narrower than 16 bits, only products with weights outside embedding and head are computed in it
-// (DeepSeek-AI 2024, section 3.3.1); activations stay bf16 and each pass over a weight also casts it: one
-// narrow copy is written and read. Cost: O(tensors of the operator).
+// Precision: matrix products and activations in the plan's. Where that is narrower than 16 bits, only
+// products with weights outside embedding and head are computed in it (DeepSeek-AI 2024, section 3.3.1);
+// activations stay bf16 and each pass over a weight also casts it: one narrow copy is written and read.
+// Cost: O(tensors of the operator).
 #pragma once
 
 #include "ir/model.h"

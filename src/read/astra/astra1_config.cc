@@ -50,6 +50,7 @@ constexpr std::string_view kSystemKeys[] = {"scheduling-policy",
                                             "seprate-log",
                                             "gap-denominator"};
 
+// ASTRA-sim reads word by word: "key: value" pairs may be spread over lines.
 std::vector<Located> split_words(std::string_view text, const std::string& name) {
   constexpr std::string_view kBlank = " \t\r\n\v\f";
   std::vector<Located> words;
@@ -110,6 +111,7 @@ const Located& at(const Words& words, std::string_view key, const std::string& p
   return *found;
 }
 
+// One word lists an algorithm per dimension, joined by underscores: "ring_halvingDoubling".
 void read_algorithms(const Words& words, SystemLayer& system) {
   constexpr std::pair<std::string_view, CollectiveKind> kKinds[] = {
       {"all-reduce-implementation", CollectiveKind::all_reduce},
@@ -177,6 +179,7 @@ void read_system_file(const Astra1Settings& settings, SystemLayer& system,
   count("preferred-dataset-splits", 1, system.splits);
   count("active-chunks-per-dimension", 1, system.active_chunks);
   count("local-reduction-delay", 0, system.local_reduction_delay);
+  // ASTRA-sim tests these for being exactly 1.
   std::int64_t shared = 0, boost = 0, log = 0;
   count("model-shared-bus", 0, shared);
   count("boost-mode", 0, boost);
@@ -185,6 +188,7 @@ void read_system_file(const Astra1Settings& settings, SystemLayer& system,
   system.boost = boost == 1;
   read_gap(words, settings, system, warnings);
   if (find(words, "endpoint-delay") != nullptr) {
+    // The injection scale multiplies the endpoint delay, and the result is truncated.
     count("endpoint-delay", 0, system.endpoint_delay_ns);
     const double scaled =
         astra1_scaled(system.endpoint_delay_ns, settings.injection_scale, system.tutorial_release);
@@ -218,6 +222,7 @@ class NetworkReader {
     if (!config_.is_map()) throw Error(settings.network, "is not a network configuration: it holds no keys");
   }
 
+  // Keys that are missing tell the release: only the tutorials' reads files without them.
   std::vector<StreamDimension> read(std::vector<std::string>& warnings) {
     const auto name = config_.find("topology-name");
     if (name && name->text() != "Hierarchical") {
@@ -282,6 +287,8 @@ class NetworkReader {
     return all;
   }
 
+  // An NPU of a ring needs a link to each side, and links come in pairs; fully connected ones share them
+  // among the neighbours equally.
   static void check_links(const StreamDimension& dimension, std::size_t d, const std::string& where,
                           std::vector<std::string>& warnings) {
     const std::int64_t neighbours = dimension.size - 1;
@@ -319,6 +326,7 @@ class NetworkReader {
     const auto any = [](std::string_view text, const std::string& where) {
       return real_between(text, where, 0, 1e12);
     };
+    // A memory bandwidth of 1 without a scale is no memory at all.
     for (StreamDimension& dimension : dimensions) dimension.memory_bandwidth = 1;
     each("hbm-bandwidth", nullptr, false, &StreamDimension::memory_bandwidth, any);
     for (std::size_t d = 0; d < count_; ++d) {
@@ -329,6 +337,7 @@ class NetworkReader {
     }
   }
 
+  // The tutorials' release names the types in full.
   void read_types(std::vector<StreamDimension>& dimensions) {
     constexpr std::string_view kTypes[] = {"T", "N", "P", "PP"};
     constexpr std::pair<std::string_view, std::string_view> kTutorialTypes[] = {
@@ -382,6 +391,7 @@ void choose_release(const Astra1Settings& settings, const std::vector<std::strin
 
 // The cost model.
 
+// The prices of ASTRA-sim 1.0's own cost model.
 constexpr double kDollarsPerLink = 100, kDollarsPerSwitch = 23698, kDollarsPerInterface = 1200;
 constexpr double kPricedBandwidth = 50;  // GB/s of the link and of the interface above
 constexpr double kSwitchPorts = 40;
@@ -392,6 +402,7 @@ double switches_for(double ports) {
 
 }  // namespace
 
+// The tutorials' release multiplies in single precision.
 double astra1_scaled(std::int64_t value, double scale, bool tutorial_release) {
   const auto single = static_cast<float>(scale);
   if (tutorial_release) return static_cast<double>(static_cast<float>(value) * single);
@@ -424,6 +435,7 @@ void read_astra1_system(const Astra1Settings& settings, SystemLayer& system,
 namespace {
 
 // Of all rings or fully connected groups of the dimension.
+// Each link has two ends: a ring's pair of links is counted once per NPU.
 double direct_links(const StreamDimension& dimension, double npus) {
   if (dimension.kind == DimensionKind::ring) return npus * static_cast<double>(dimension.links / 2);
   if (dimension.size < 2) return 0;
@@ -454,6 +466,7 @@ double tutorial_network_cost(const SystemLayer& system) {
 
 }  // namespace
 
+// As ASTRA-sim's final release adds them up.
 double astra1_network_cost(const SystemLayer& system) {
   if (system.tutorial_release) return tutorial_network_cost(system);
   const double npus = static_cast<double>(rank_count(system));

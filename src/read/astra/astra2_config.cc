@@ -29,6 +29,7 @@ constexpr std::array kImplementations = {NamedKind{"all-reduce", CollectiveKind:
                                          NamedKind{"reduce-scatter", CollectiveKind::reduce_scatter},
                                          NamedKind{"all-to-all", CollectiveKind::all_to_all}};
 
+// JSON has no comments; such keys are the usual substitute.
 bool looks_like_comment(std::string_view key) {
   return key.starts_with('_') || key.starts_with('#') || key.starts_with("//") ||
          key.starts_with("comment") || key.starts_with('$');
@@ -88,6 +89,7 @@ void read_algorithms(const Config& config, SystemLayer& system) {
     std::vector<StreamAlgorithm> algorithms;
     for (const Config& item : values_of(*listed))
       algorithms.push_back(stream_algorithm(item.text(), item.where()));
+    // A flat algorithm treats all dimensions as one; of any other each dimension needs its own.
     if (listed->is_scalar() && system.dimensions.size() > 1 && !algorithms.front().flat) {
       throw Error(listed->where(), fmt::format("one algorithm for {} dimensions", system.dimensions.size()),
                   "list one for each, innermost first");
@@ -135,6 +137,7 @@ void read_scheduling(const Config& config, SystemLayer& system, std::vector<std:
     if (system.dimensions.size() > 1)
       warnings.push_back(fmt::format("{}: no collective-optimization: baseline is taken", config.file()));
   }
+  // ASTRA-sim 2 documents both keys and reads neither.
   const auto warn = [&](const Config& key) {
     warnings.push_back(
         fmt::format("{}: '{:.60}' is heeded; ASTRA-sim 2 would ignore it", key.where(), key.text()));
@@ -155,6 +158,7 @@ void read_chunks(const Config& config, double injection_scale, SystemLayer& syst
     return truncated_count(value.text(), value.where(), lowest, warnings);
   };
   if (const auto delay = config.find("endpoint-delay")) {
+    // --injection-scale multiplies the file's delay, never the default, as in ASTRA-sim.
     const double scaled = static_cast<double>(count(*delay, 0)) * injection_scale;
     if (!(scaled >= 0 && scaled <= INT32_MAX))
       throw Error("--injection-scale", fmt::format("makes an endpoint-delay of {} ns", scaled));
@@ -276,6 +280,7 @@ RemoteMemory read_astra2_remote_memory(const std::string& path, std::int64_t ran
   const auto nodes = config.find("num-nodes");
   const auto npus = config.find("num-npus-per-node");
   finish_keys(config, warnings);
+  // Without an expansion bandwidth and nodes mean nothing and need not be there.
   if (memory.kind == RemoteMemoryKind::none) return memory;
   const Config wanted = config.at("remote-mem-bw");
   memory.bytes_per_ns = link_bandwidth(wanted.text(), wanted.where());

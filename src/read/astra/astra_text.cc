@@ -25,6 +25,7 @@ struct TextWord {
   std::size_t line = 1, column = 1;  // from 1
 };
 
+// ASTRA-sim reads words; lines matter to us for messages, and because a row is a line in all known files.
 std::vector<TextWord> words_of(std::string_view line, std::size_t number) {
   std::vector<TextWord> words;
   for (std::size_t begin = line.find_first_not_of(kGap); begin != std::string_view::npos;) {
@@ -95,6 +96,7 @@ class Reader {
  public:
   Reader(std::string_view text, const std::string& name) : text_(text), name_(name) {}
 
+  // The first line has the policy and its keys, the second the number of layers, every further line a layer.
   TextWorkload read() {
     std::vector<TextWord> line = next_line();
     if (line.empty()) throw Error(name_ + ":1:1", "is empty", "the first line names the policy");
@@ -126,6 +128,7 @@ class Reader {
     return fmt::format("{}:{}:{}", name_, word.line, word.column);
   }
 
+  // The same mistake in many layers is one warning with a count.
   // `text` says {n} for how often.
   void warn(const std::string& text, const TextWord& word) {
     const auto found = std::find_if(tallies_.begin(), tallies_.end(),
@@ -193,6 +196,8 @@ constexpr std::string_view kKeys[] = {
     kGroupKey, "ep", "pp", "vpp", "ga", "all_gpus", "pp_comm", "checkpoints", "checkpoint_initiates",
     kBottomKey};
 
+// ASTRA-sim reads the words in a fixed order; keys are taken in any order here, with or without a blank
+// behind the colon.
 void Reader::read_first_line(const std::vector<TextWord>& words) {
   workload_.policy = text_policy(words[0].text, at(words[0]));
   std::size_t next = 1;
@@ -246,6 +251,7 @@ void Reader::read_key(std::string_view key, const TextWord& value, const std::ve
   if (key == "all_gpus") workload_.plan.all_gpus = number;
 }
 
+// A count, then as many indices.
 void Reader::read_indices(std::string_view key, const TextWord& count, const std::vector<TextWord>& words,
                           std::size_t& next, std::vector<Index>& indices) const {
   const std::int64_t wanted = integer(count, key, 0, INT32_MAX);
@@ -327,6 +333,7 @@ void Reader::read_layer(const std::vector<TextWord>& words) {
   layer.weight_gradient = read_pass(words, 8, "weight-gradient");
   layer.update_cycles = integer(words[11], "update cycles", 0, kMostCycles);
   read_layer_policy(layer, words);
+  // Words are kept for warnings that need the whole file.
   collective_words_.push_back({words[3], words[6], words[9]});
   workload_.layers.push_back(std::move(layer));
 }
@@ -353,6 +360,7 @@ void Reader::read_layer_policy(TextLayer& layer, const std::vector<TextWord>& wo
   layer.policy = policy;
 }
 
+// Three columns: cycles, collective, bytes.
 TextPass Reader::read_pass(const std::vector<TextWord>& words, std::size_t first, std::string_view part) {
   constexpr std::int64_t kMostCycles = kEndOfTime.value / 1000 - 1;
   TextPass pass;
@@ -406,6 +414,7 @@ void Reader::check_indices() const {
     checkpoints.push_back(index.layer);
   }
   std::sort(checkpoints.begin(), checkpoints.end());
+  // A layer can be recomputed only from a checkpoint in front of it.
   for (const Index& index : initiates_) {
     check(index.word, index.layer);
     const std::int64_t start = recompute_start(checkpoints, index.layer);
@@ -418,6 +427,7 @@ void Reader::check_indices() const {
   }
 }
 
+// After everything is known: which collectives the policy never issues.
 void Reader::note_unused() {
   for (const Index& index : checkpoints_) workload_.checkpoints.push_back(index.layer);
   for (const Index& index : initiates_) workload_.checkpoint_initiates.push_back(index.layer);

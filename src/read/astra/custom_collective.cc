@@ -30,6 +30,7 @@ std::int64_t attribute(const ChakraTrace& trace, std::size_t node, std::string_v
   return value;
 }
 
+// ASTRA-sim 2's extension: a message as a share of the collective's size.
 void read_size(const ChakraTrace& trace, std::size_t node, CustomNode& message) {
   if (trace.find(node, "comm_size") == nullptr && trace.find(node, "msg_chunk_cnt") != nullptr) {
     message.share = static_cast<std::int32_t>(attribute(trace, node, "msg_chunk_cnt", 1, INT32_MAX));
@@ -43,6 +44,7 @@ CustomNode read_node(const ChakraTrace& trace, std::size_t node, std::int32_t po
                      std::int32_t members) {
   CustomNode result;
   if (trace.type[node] == ChakraNodeType::compute) {
+    // Whole microseconds are all that a trace's duration has.
     const std::uint64_t micros = trace.duration_micros[node];
     if (micros > static_cast<std::uint64_t>(kEndOfTime.value / microseconds(1).value))
       throw Error(location(trace, node),
@@ -104,6 +106,7 @@ void check_order(const CustomProgram& program, const std::string& source) {
 }
 
 CustomProgram read_member(const std::string& path, std::int32_t position, std::int32_t members) {
+  // Two passes: a node may depend on one that stands behind it.
   const ChakraTrace trace = read_chakra_file(path);
   CustomProgram program;
   std::unordered_map<std::uint64_t, std::uint32_t> index_of;
@@ -169,6 +172,8 @@ void add_nodes(const MscclStep& step, const MscclBlock& block, std::int32_t shar
 
 CustomProgram program_of(const MscclGpu& gpu, std::int32_t shares) {
   CustomProgram program;
+  // Steps of a threadblock follow each other; a step that waits for another block's waits for that one's last
+  // node.
   // Per block, where the nodes of each step begin; one more entry closes the last.
   std::vector<std::vector<std::uint32_t>> begin(gpu.blocks.size());
   const auto size = [&] { return static_cast<std::uint32_t>(program.nodes.size()); };
@@ -216,6 +221,7 @@ CustomCollective custom_collective(const MscclAlgorithm& algorithm) {
   return result;
 }
 
+// A file that exists is judged by its contents, a missing one by its name.
 bool is_msccl_file(const std::string& path_or_prefix) {
   std::error_code ignored;
   if (std::filesystem::is_regular_file(path_or_prefix, ignored) &&

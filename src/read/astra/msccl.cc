@@ -30,6 +30,7 @@ constexpr std::array<std::string_view, 9> kOperations = {"s",    "r",   "rcs", "
                                                          "rrcs", "cpy", "re",  "nop"};
 constexpr std::array<std::string_view, 3> kBuffers = {"i", "o", "s"};
 
+// Files spell "allreduce", "all_reduce" and "AllReduce".
 std::optional<CollectiveKind> kind_of(std::string_view word) {
   std::string plain;
   for (const char c : word) {
@@ -90,6 +91,7 @@ class Parser {
   std::int32_t gpus_ = 0;
 };
 
+// pugixml knows offsets, users lines.
 std::string Parser::where(std::ptrdiff_t offset) const {
   const auto end = std::min(static_cast<std::size_t>(std::max<std::ptrdiff_t>(offset, 0)), text_.size());
   const std::string_view before = text_.substr(0, end);

@@ -47,6 +47,7 @@ constexpr std::array kAlgorithms = {
 
 }  // namespace
 
+// "direct8" has a window of 8 messages; the number belongs to the two direct algorithms only.
 StreamAlgorithm stream_algorithm(std::string_view word, const std::string& where) {
   const auto last_letter = word.find_last_not_of("0123456789");
   const std::string_view name = word.substr(0, last_letter + 1);
@@ -122,6 +123,7 @@ DimensionKind stream_dimension_kind(std::string_view word, const std::string& wh
   return look_up(kWords, word, "topology", where);
 }
 
+// ASTRA-sim reads a float and converts it to an integer.
 std::int64_t truncated_count(std::string_view text, const std::string& where, std::int64_t lowest,
                              std::vector<std::string>& warnings) {
   const double value = real_between(text, where, static_cast<double>(lowest), INT32_MAX);
@@ -150,6 +152,7 @@ double link_latency(std::string_view text, const std::string& where) {
   return real_between(text, where, 0, kLongestLatency);
 }
 
+// As ASTRA-sim does: L, o and g are whole nanoseconds, the gap per byte has single precision.
 void set_bus(SystemLayer& system, const BusNumbers& numbers) {
   system.bus_l_ns = static_cast<std::int64_t>(numbers.l);
   system.bus_o_ns = static_cast<std::int64_t>(numbers.o);

@@ -37,6 +37,8 @@ Bytes DescribedBuilder::bytes_of(TensorId tensor) const {
   return size_of(elements_of(tensor), model_.tensors[tensor].dtype, model_.tensors[tensor].name);
 }
 
+// A block closes where the next one opens. Blocks with the same `like` get one shape number: later stages
+// divide and price such a block once for all of them.
 void DescribedBuilder::open_block(const std::string& name, BlockKind kind, const std::string& like) {
   const auto at = static_cast<std::uint32_t>(model_.operators.size());
   if (!model_.blocks.empty()) model_.blocks.back().end = at;
@@ -70,6 +72,8 @@ ParameterId DescribedBuilder::parameter_of(std::string_view owner, std::string_v
   return id;
 }
 
+// Traffic is everything the operator touches, once: what a fused kernel moves between memory and chip. It is
+// a copy until the caller sets its arithmetic.
 Operator& DescribedBuilder::add(std::string_view name, std::string_view type, std::vector<TensorId> inputs,
                                 std::vector<TensorId> outputs, std::vector<ParameterId> parameters) {
   Operator& op = model_.operators.emplace_back();
@@ -105,8 +109,11 @@ TensorId DescribedBuilder::elementwise(const Elementwise& what, std::vector<Tens
 
 void DescribedBuilder::set_matrix_work(Operator& op, std::vector<Gemm> gemms) {
   op.forward.kind = WorkKind::matrix;
+  // Sizes come from users' files: products and sums are checked, so that an overflow is an error instead of a
+  // wrong time.
   std::int64_t flops = 0;
   for (const Gemm& gemm : gemms) {
+    // Two flops per multiply-accumulate.
     std::int64_t macs = 2;
     for (const std::int64_t size : {gemm.m, gemm.n, gemm.k, gemm.count})
       macs = checked_multiply(macs, size, op.name);
@@ -125,6 +132,8 @@ std::vector<TensorId> DescribedBuilder::products(std::string_view name, TensorId
                                                  const std::vector<std::string_view>& names,
                                                  const std::vector<std::int64_t>& outs,
                                                  const ProductOptions& options) {
+  // Results side by side are one product with one weight, as frameworks fuse queries, keys and values, or
+  // gate and up: one GEMM of the summed width instead of several narrow ones.
   const Shape shape = shape_of(x);
   const std::int64_t in = shape.back();
   std::int64_t width = 0;
@@ -134,9 +143,12 @@ std::vector<TensorId> DescribedBuilder::products(std::string_view name, TensorId
     results.push_back(tensor(names[i], with_width(shape, outs[i]), options.output));
   }
   std::vector<ParameterId> parameters;
+  // Weights lie as {outputs, inputs}, like torch.nn.Linear's; so does the embedding table that may be tied to
+  // one.
   parameters.push_back(options.tied != nullptr ? *options.tied
                                                : parameter(fmt::format("{}.weight", name), {width, in}));
   if (options.bias) parameters.push_back(parameter(fmt::format("{}.bias", name), {width}));
+  // All leading dimensions are rows: a product does not care which tokens belong to which sample.
   const std::int64_t rows = elements_of(x) / in;
   Operator& op = add(name, "MatMul", {x}, results, std::move(parameters));
   set_matrix_work(op, {{rows, width, in, 1, true}});
@@ -152,6 +164,8 @@ TensorId DescribedBuilder::expert_product(std::string_view name, TensorId x, std
   const TensorId y = tensor(name, with_width(shape_of(x), out));
   const ParameterId weight = parameter(fmt::format("{}.weight", name), {experts, out, in});
   Operator& op = add(name, "GroupedMatMul", {x}, {y}, {weight});
+  // `rows % experts` experts get one row more than the others: two groups of equal products. With fewer rows
+  // than experts some experts have nothing to do.
   std::vector<Gemm> gemms;
   if (const std::int64_t longer = rows % experts; longer > 0)
     gemms.push_back({rows / experts + 1, out, in, longer, true});
@@ -172,12 +186,14 @@ TensorId DescribedBuilder::look_up(std::string_view name, TensorId ids, Paramete
   // Only the rows that are asked for are read.
   op.forward.bytes =
       Bytes(checked_add(checked_multiply(bytes_of(y).value, 2, op.name), bytes_of(ids).value, op.name));
+  // Ids are integers: nothing flows back to them. The table gets its weight gradient all the same.
   op.needs_input_gradient = false;
   op.split = Split::vocabulary;
   return y;
 }
 
 TensorId DescribedBuilder::norm(std::string_view name, TensorId x, Split split, std::int64_t group) {
+  // A norm per head (Qwen3's of queries and keys) has one weight of a head's size for all heads.
   const bool rms = description_.norm == Norm::rmsnorm;
   const std::int64_t width = group > 0 ? group : shape_of(x).back();
   std::vector<ParameterId> parameters = {parameter(fmt::format("{}.weight", name), {width})};
@@ -188,6 +204,7 @@ TensorId DescribedBuilder::norm(std::string_view name, TensorId x, Split split, 
 
 TensorId DescribedBuilder::dropout(std::string_view name, TensorId x) {
   if (!description_.dropout) return x;
+  // The backward pass needs the mask, one byte per element.
   const TensorId y = tensor(name, shape_of(x));
   const TensorId mask = tensor(fmt::format("{}.mask", name), shape_of(x), DType::boolean);
   Operator& op = add(name, "Dropout", {x}, {y, mask});
@@ -198,6 +215,7 @@ TensorId DescribedBuilder::dropout(std::string_view name, TensorId x) {
 }
 
 TensorId DescribedBuilder::residual(std::string_view scope, TensorId x, TensorId residual, bool bias) {
+  // One operator for bias, dropout and addition: Megatron-LM and others run them as one fused kernel.
   const bool dropped = description_.dropout;
   const std::string name = fmt::format("{}.{}{}add", scope, bias ? "bias_" : "", dropped ? "dropout_" : "");
   std::vector<ParameterId> parameters;
@@ -210,6 +228,7 @@ TensorId DescribedBuilder::residual(std::string_view scope, TensorId x, TensorId
                      std::move(parameters));
   op.forward.kind = WorkKind::vector;
   op.forward.flops = Flops(checked_multiply(elements_of(y), 1 + (bias ? 1 : 0) + (dropped ? 1 : 0), op.name));
+  // An addition passes gradients on as they are; only a mask has to be remembered.
   op.saves = dropped ? Saves::output : Saves::nothing;
   return y;
 }
@@ -218,6 +237,7 @@ TensorId DescribedBuilder::activation(std::string_view name, TensorId x, std::in
   constexpr std::string_view kTypes[] = {"Gelu", "Relu", "SwiGLU", "GeGLU"};
   constexpr std::int64_t kFlops[] = {5, 1, 6, 6};
   const auto which = static_cast<std::size_t>(description_.activation);
+  // `x` holds gate and up side by side where the activation is gated, so its result may be half as wide.
   return elementwise({name, kTypes[which], kFlops[which], Split::features, 0, Saves::inputs}, {x},
                      with_width(shape_of(x), width));
 }
@@ -226,6 +246,7 @@ TensorId DescribedBuilder::loss(std::string_view name, TensorId logits, TensorId
   Shape per_row = shape_of(logits);
   per_row.pop_back();
   const TensorId y = tensor(name, std::move(per_row), DType::fp32);
+  // The backward pass subtracts the labels from the probabilities, which are kept in fp32 for it.
   const TensorId probabilities = tensor(fmt::format("{}.probabilities", name), shape_of(logits), DType::fp32);
   const std::int64_t elements = elements_of(logits);
   Operator& op = add(name, "CrossEntropy", {logits, labels}, {y, probabilities});

@@ -20,7 +20,10 @@ struct Shared {
 TensorId add_layer(DescribedBuilder& b, const ModelDescription& d, TensorId x, bool experts) {
   const TensorId normed = b.norm("attention.norm", x);
   const TensorId attended = add_attention(b, d, "attention", normed, normed, true);
+  // The output projection leaves its bias to the residual: a row-parallel product adds it after the
+  // reduction.
   const TensorId middle = b.residual("attention", attended, x, d.projection_bias);
+  // GPT-NeoX's parallel residual: the MLP reads the block's input, too, while both results are added to it.
   const TensorId input = b.norm("mlp.norm", d.parallel_residual ? x : middle);
   if (experts) return b.residual("mlp", add_experts(b, d, input), middle, false);
   return b.residual("mlp", add_mlp(b, d, input), middle, d.mlp_bias);
@@ -32,6 +35,7 @@ TensorId add_embedding(DescribedBuilder& b, const ModelDescription& d, Shared& s
   TensorId x = b.look_up("tokens", shared.tokens, shared.table, d.hidden);
   if (d.positions == Positions::learned) {
     const ParameterId positions = b.parameter("positions.weight", {d.max_positions, d.hidden});
+    // The table has a row for every position it was trained with, whatever the samples' length.
     x = b.elementwise({"positions", "Add", 1, Split::tokens, 0, Saves::nothing}, {x}, b.shape_of(x),
                       {positions});
   }
@@ -70,6 +74,7 @@ void build_decoder(DescribedBuilder& b, const ModelDescription& d) {
   shared.labels = b.input("labels", {b.batch(), b.sequence()}, DType::int64);
   TensorId x = add_embedding(b, d, shared);
   for (std::int64_t i = 0; i < d.layers; ++i) {
+    // Layers come in two kinds at most, so a model of any depth has two shapes to divide and to price.
     const bool experts = has_experts(d, i);
     b.open_block(fmt::format("layers.{}", i), BlockKind::decoder, experts ? "experts" : "dense");
     x = add_layer(b, d, x, experts);
@@ -80,6 +85,8 @@ void build_decoder(DescribedBuilder& b, const ModelDescription& d) {
   TensorId hidden = x;
   for (std::int64_t i = 0; i < d.multi_token_prediction; ++i)
     hidden = add_prediction(b, d, shared, i, hidden);
+  // Opened after the extra predictions, so that the head is the last block and goes to the last pipeline
+  // stage.
   b.open_block("head", BlockKind::head, "head");
   b.output(add_logits_and_loss(b, d, shared, x));
 }

@@ -19,6 +19,8 @@ TensorId add_tables(DescribedBuilder& b, const Recommendation& r) {
     parameters.push_back(b.parameter(fmt::format("tables.{}.weight", i),
                                      {r.tables[static_cast<std::size_t>(i)], r.embedding}));
   const Shape shape = {b.batch(), tables, r.embedding};
+  // `lookups` rows of a table are added up per sample, as torch.nn.EmbeddingBag does in mode "sum": all of
+  // them are read, one sum is written, ids take 8 bytes each.
   const TensorId sums = b.tensor("tables", shape);
   const std::int64_t values = b.elements_of(sums);
   const std::int64_t read = checked_multiply(values, r.lookups, "embedding.tables");
@@ -29,9 +31,12 @@ TensorId add_tables(DescribedBuilder& b, const Recommendation& r) {
   op.forward.bytes = Bytes(checked_add(
       id_bytes, size_of(checked_add(read, values, op.name), DType::bf16, op.name).value, op.name));
   op.needs_input_gradient = false;
+  // Expert parallelism deals out whole tables, at most as many parts as there are tables.
   op.expert = true;
   op.ways = tables;
 
+  // The sums travel from the ranks with the tables to the ranks with the samples: combine without a dispatch,
+  // since ids are inputs of the model and known where they are needed.
   const TensorId y = b.tensor("combine", shape);
   Operator& combine = b.add("combine", "Permute", {sums}, {y});
   combine.exchange = Exchange::combine;
@@ -44,7 +49,9 @@ TensorId add_layers(DescribedBuilder& b, std::string_view scope, TensorId x,
   for (std::size_t i = 0; i < widths.size(); ++i) {
     const std::string name = fmt::format("{}.{}", scope, i);
     x = b.product(name, x, widths[i], {Split::tokens, 0, true, nullptr});
+    // The bottom MLP begins with the model's input, whose gradient nobody needs.
     if (i == 0) b.last().needs_input_gradient = first_needs_gradient;
+    // Only the last layer ends in a sigmoid, the predicted click rate; all others have ReLU.
     const bool is_last = scope == "top" && i + 1 == widths.size();
     x = b.elementwise({name + (is_last ? ".sigmoid" : ".relu"), is_last ? "Sigmoid" : "Relu", is_last ? 4 : 1,
                        Split::tokens, 0, Saves::output},
@@ -56,6 +63,8 @@ TensorId add_layers(DescribedBuilder& b, std::string_view scope, TensorId x,
 // Dot products of all pairs of the dense vector and the tables' sums, beside the dense vector itself.
 TensorId add_interaction(DescribedBuilder& b, const Recommendation& r, TensorId dense, TensorId sparse) {
   const auto vectors = static_cast<std::int64_t>(r.tables.size()) + 1;
+  // Pairs without a vector's product with itself: v (v - 1) / 2 numbers, though the kernel computes the full
+  // v x v products.
   const TensorId y = b.tensor("interaction", {b.batch(), vectors * (vectors - 1) / 2 + r.embedding});
   Operator& op = b.add("interaction", "DotInteraction", {dense, sparse}, {y});
   b.set_matrix_work(op, {{vectors, vectors, r.embedding, b.batch(), false}});

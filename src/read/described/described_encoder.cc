@@ -20,6 +20,7 @@ TensorId first_token(DescribedBuilder& b, const ModelDescription& d, TensorId x)
 }
 
 TensorId pool(DescribedBuilder& b, const ModelDescription& d, TensorId x) {
+  // BERT's pooler: a dense layer and tanh over the first token ([CLS]) alone.
   const TensorId pooled =
       b.product("pooler", first_token(b, d, x), d.hidden, {Split::tokens, 0, true, nullptr});
   return b.elementwise({"pooler.tanh", "Tanh", 1, Split::tokens, 0, Saves::output}, {pooled},
@@ -31,6 +32,7 @@ TensorId add_bert_embedding(DescribedBuilder& b, const ModelDescription& d, Tens
   TensorId x = b.look_up("tokens", tokens, table, d.hidden);
   std::vector<TensorId> inputs = {x};
   std::vector<ParameterId> tables = {b.parameter("positions.weight", {d.max_positions, d.hidden})};
+  // Word, position and segment embeddings are added up in one kernel, two additions per element.
   if (d.segments > 0) {
     inputs.push_back(b.input("segments", {b.batch(), b.sequence()}, DType::int64));
     tables.push_back(b.parameter("segments.weight", {d.segments, d.hidden}));
@@ -50,6 +52,7 @@ TensorId add_bert_layer(DescribedBuilder& b, const ModelDescription& d, TensorId
 void add_bert_heads(DescribedBuilder& b, const ModelDescription& d, TensorId x, ParameterId table) {
   if (d.pooler) {
     const TensorId pooled = pool(b, d, x);
+    // The next-sentence classifier has two classes.
     if (d.nsp_head) {
       const TensorId labels = b.input("next_sentence_labels", {b.batch()}, DType::int64);
       const TensorId scores = b.product("next_sentence", pooled, 2, {Split::tokens, 0, true, nullptr});
@@ -63,6 +66,8 @@ void add_bert_heads(DescribedBuilder& b, const ModelDescription& d, TensorId x, 
     return;
   }
   const TensorId labels = b.input("labels", {b.batch(), b.sequence()}, DType::int64);
+  // BERT's masked-language-model head transforms the hidden state before the tied output matrix, which has a
+  // bias of its own here (cls.predictions in transformers).
   TensorId y = b.product("transform", x, d.hidden, {Split::tokens, 0, true, nullptr});
   y = b.elementwise({"transform.activation", "Gelu", 5, Split::tokens, 0, Saves::inputs}, {y}, b.shape_of(y));
   y = b.norm("norm", y);
@@ -72,6 +77,7 @@ void add_bert_heads(DescribedBuilder& b, const ModelDescription& d, TensorId x, 
 }
 
 TensorId add_patches(DescribedBuilder& b, const ModelDescription& d, TensorId image) {
+  // One position is the class token's, which is no patch.
   const std::int64_t patches = d.sequence - 1;
   const std::int64_t pixels =
       checked_multiply(checked_multiply(d.patch, d.patch, d.place("patch")), d.channels, d.place("channels"));
@@ -80,8 +86,10 @@ TensorId add_patches(DescribedBuilder& b, const ModelDescription& d, TensorId im
   const TensorId x = b.tensor("patches", {b.batch(), patches, d.hidden});
   const std::int64_t rows = checked_multiply(b.batch(), patches, "embedding.patches");
   Operator& op = b.add("patches", "Conv", {image}, {x}, {parameters[0], parameters[1]});
+  // A convolution whose stride is its kernel is one product: a row per patch, a column per hidden unit.
   b.set_matrix_work(op, {{rows, d.hidden, pixels, 1, true}});
   op.weight_is_operand = true;
+  // Nothing trainable lies before the image.
   op.needs_input_gradient = false;
   const Shape shape = {b.batch(), d.sequence, d.hidden};
   const TensorId with_class = b.elementwise({"class_token", "Concat", 0, Split::tokens, 0, Saves::nothing},
@@ -119,6 +127,7 @@ void build_vit(DescribedBuilder& b, const ModelDescription& d) {
   }
   b.open_block("head", BlockKind::head, "head");
   x = b.norm("norm", x);
+  // Without classes (ViTModel) the model ends in its hidden state, or in the pooled one.
   if (d.classes == 0) return b.output(d.pooler ? pool(b, d, x) : x);
   const TensorId labels = b.input("labels", {b.batch()}, DType::int64);
   const TensorId scores =

@@ -7,12 +7,14 @@ namespace {
 TensorId add_shared_experts(DescribedBuilder& b, const ModelDescription& d, TensorId x) {
   const std::int64_t width = d.experts.shared_feed_forward;
   const bool gated = is_gated(d.activation);
+  // Shared experts see every token and take no part in the exchange: an MLP beside the routed ones.
   const TensorId up = b.product(gated ? "mlp.shared.gate_up" : "mlp.shared.fc1", x, gated ? 2 * width : width,
                                 {Split::column, 0, false, nullptr});
   const TensorId active = b.activation("mlp.shared.activation", up, width);
   const TensorId y = b.product(gated ? "mlp.shared.down" : "mlp.shared.fc2", active, d.hidden,
                                {Split::row, 0, false, nullptr});
   if (!d.experts.shared_gate) return y;
+  // Qwen2-MoE's sigmoid(W x) weighs the shared result, one number per token.
   const TensorId gate = b.product("mlp.shared.gate", x, 1, {});
   return b.elementwise({"mlp.shared.gated", "Mul", 2, Split::tokens, 0, Saves::inputs}, {y, gate},
                        b.shape_of(y));
@@ -22,11 +24,13 @@ TensorId add_shared_experts(DescribedBuilder& b, const ModelDescription& d, Tens
 
 bool has_experts(const ModelDescription& description, std::int64_t index) {
   const Experts& experts = description.experts;
+  // Counted from 1: with `every` 2 the layers 1, 3, 5 ... have experts, as Qwen's decoder_sparse_step counts.
   return experts.count > 0 && index >= experts.dense_first && (index + 1) % experts.every == 0;
 }
 
 TensorId add_mlp(DescribedBuilder& b, const ModelDescription& d, TensorId x) {
   const bool gated = is_gated(d.activation);
+  // Gate and up are one product of double width, as Megatron-LM fuses them.
   const TensorId up =
       b.product(gated ? "mlp.gate_up" : "mlp.fc1", x, gated ? 2 * d.feed_forward : d.feed_forward,
                 {Split::column, 0, d.mlp_bias, nullptr});
@@ -39,6 +43,8 @@ TensorId add_experts(DescribedBuilder& b, const ModelDescription& d, TensorId x)
   const bool gated = is_gated(d.activation);
   const Shape shape = b.shape_of(x);
   const std::int64_t tokens = b.elements_of(x) / d.hidden;
+  // Scores are fp32: routers select by small differences (Fedus et al. 2022, section 2.4, compute them in
+  // higher precision).
   const TensorId scores =
       b.product("mlp.router", x, experts.count, {Split::tokens, 0, false, nullptr, DType::fp32});
 
@@ -52,6 +58,7 @@ TensorId add_experts(DescribedBuilder& b, const ModelDescription& d, TensorId x)
   topk.forward.flops = Flops(checked_multiply(score_count, 5, topk.name));
   topk.saves = Saves::output;
 
+  // Each token is copied to `active` experts: so many rows are exchanged and computed.
   const std::int64_t rows = checked_multiply(tokens, experts.active, "mlp.dispatch");
   const TensorId sent = b.tensor("mlp.dispatch", {rows, d.hidden});
   Operator& dispatch = b.add("mlp.dispatch", "Permute", {x, chosen}, {sent});
@@ -62,11 +69,13 @@ TensorId add_experts(DescribedBuilder& b, const ModelDescription& d, TensorId x)
       b.expert_product(gated ? "mlp.experts.gate_up" : "mlp.experts.fc1", sent, experts.count,
                        gated ? 2 * experts.feed_forward : experts.feed_forward, Split::column);
   const TensorId active = b.activation("mlp.experts.activation", up, experts.feed_forward);
+  // The activation works on dispatched rows, too: divided by expert parallelism, not by the token's home.
   b.last().expert = true;
   const TensorId down = b.expert_product(gated ? "mlp.experts.down" : "mlp.experts.fc2", active,
                                          experts.count, d.hidden, Split::row);
 
   const TensorId y = b.tensor("mlp.combine", shape);
+  // Brings the rows back and adds a token's `active` results up by weight: two flops per element of each.
   Operator& combine = b.add("mlp.combine", "Unpermute", {down, weights, chosen}, {y});
   combine.forward.kind = WorkKind::vector;
   combine.forward.flops =

@@ -13,6 +13,8 @@ namespace {
 
 // Tokens per sample, as asked for or as described.
 std::int64_t chosen_sequence(const ModelDescription& d, std::int64_t asked) {
+  // 0 stands for "not asked for". A sequence can be changed where nothing but the amount of work depends on
+  // it: relative and rotary positions have no table that ends.
   const std::string where = fmt::format("a sequence of {}", asked);
   if (asked == 0) return d.sequence;
   if (asked < 0 || asked > INT32_MAX) throw Error(where, "a sequence has 1 to 2147483647 tokens");
@@ -45,6 +47,7 @@ void refuse_dimensions(const ModelOptions& options) {
 ModelFacts facts_of(const ModelDescription& d, std::int64_t sequence) {
   ModelFacts facts;
   facts.family = name_of(d.family);
+  // T5's encoder and decoder have layers of their own; facts add them up.
   facts.layers = d.layers + d.decoder_layers;
   facts.hidden = d.hidden;
   facts.heads = d.heads;
@@ -106,6 +109,8 @@ Model build_model(const ModelDescription& d, std::int64_t batch, std::int64_t se
   model.source = d.name;
   model.facts = facts_of(d, sequence);
   model.notes = d.notes;
+  // The layers of reports and plans follow from operators and blocks; validation catches mistakes of the
+  // builders before anything is computed with them.
   derive_layers(model);
   validate_model(model);
   return model;
@@ -117,6 +122,9 @@ Model build_described_model(const ModelDescription& d, const ModelOptions& optio
   refuse_dimensions(options);
   const std::int64_t sequence = chosen_sequence(d, options.sequence), batch = chosen_batch(options);
   try {
+    // Sizes that overflow are found operator by operator, under names the user never gave. A second build
+    // with the description's own batch and sequence tells whose fault it is: if that fails as well, its error
+    // stands.
     return build_model(d, batch, sequence);
   } catch (const Error& error) {
     build_model(d, 1, d.sequence);  // throws when it is not for batch and sequence

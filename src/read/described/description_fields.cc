@@ -7,8 +7,10 @@
 namespace armilla {
 
 std::optional<Config> DescriptionFields::find(std::string_view key) const {
+  // Remembered whether found or not: what was never asked for is what the reader does not know.
   asked_.emplace(key);
   std::optional<Config> value = config_.find(key);
+  // `null` is none of the three and counts as absent.
   if (value && !value->is_scalar() && !value->is_list() && !value->is_map()) return std::nullopt;
   return value;
 }
@@ -21,6 +23,8 @@ void DescriptionFields::count(std::int64_t& field, std::string_view name, std::s
     return;
   }
   field = value->count(lowest, highest);
+  // The place goes under the field's own name, so that an error found later, in terms of the description,
+  // still points at the key that was read.
   description_.places.emplace(name, value->where());
 }
 

@@ -14,6 +14,7 @@ namespace {
 constexpr const char* kFormat = "docs/formats/model_description.md tells what a description holds";
 
 template <class Word>
+// The order of `words` is the order of the enumerators.
 void read_word(const DescriptionFields& fields, std::string_view key, Word& word,
                const std::vector<std::string_view>& words) {
   if (const auto value = fields.find(key)) word = static_cast<Word>(value->choice(words));
@@ -64,6 +65,7 @@ void read_layers(DescriptionFields& fields, ModelDescription& d) {
   read_word(fields, "norm", d.norm, {"layernorm", "rmsnorm"});
   read_word(fields, "activation", d.activation, {"gelu", "relu", "swiglu", "geglu"});
   read_word(fields, "attention", d.attention, {"flash", "unfused"});
+  // `bias` sets all three, and each of the three may say otherwise after it.
   bool bias = false;
   if (fields.find("bias")) {
     fields.flag(bias, "bias", "bias");
@@ -78,6 +80,7 @@ void read_layers(DescriptionFields& fields, ModelDescription& d) {
 
 void read_tokens(DescriptionFields& fields, ModelDescription& d) {
   fields.required(d.vocabulary, "vocabulary", "vocabulary", kMostRows);
+  // Padding changes the work and the parameters, so the padded size is the one to keep.
   const std::int64_t plain = d.vocabulary;
   fields.count(d.vocabulary, "padded_vocabulary", "padded_vocabulary", 1, kMostRows);
   if (d.vocabulary < plain)
@@ -94,6 +97,8 @@ void read_decoder(const Config& config, DescriptionFields& fields, ModelDescript
   fields.flag(d.parallel_residual, "parallel_residual", "parallel_residual");
   fields.count(d.multi_token_prediction, "multi_token_prediction", "multi_token_prediction", 0, 64);
   if (const auto latent = fields.find("latent_attention")) {
+    // These are asked for before reject_unknown_keys could call them unknown: the message tells why they do
+    // not belong here.
     for (const std::string_view key : {"kv_heads", "head_dim", "qk_norm"}) {
       if (fields.find(key))
         throw Error(config.at(key).where(), fmt::format("'{}' means nothing beside latent_attention", key),
@@ -128,6 +133,7 @@ void read_family(const Config& config, DescriptionFields& fields, ModelDescripti
   } else if (is_gated(d.activation) || d.family == Family::t5) {
     fields.required(d.feed_forward, "feed_forward", "feed_forward", highest);
   } else {
+    // Four times the hidden size is the convention of every ungated model since Vaswani et al. 2017.
     d.feed_forward = 4 * d.hidden;
     fields.count(d.feed_forward, "feed_forward", "feed_forward", 1, highest);
   }
@@ -181,6 +187,7 @@ ModelDescription read_model_description(const Config& config) {
                             d.experts.every, 2 * d.experts.every, d.experts.dense_first, d.layers),
                 "give a smaller experts.every or experts.dense_first, or leave the experts out");
   }
+  // Required only where a layer uses it, which is known when the experts are.
   if (d.feed_forward == 0 && d.family != Family::dlrm &&
       (d.experts.count == 0 || d.experts.dense_first > 0 || d.experts.every > 1)) {
     throw Error(d.where, "the key 'feed_forward' is missing",

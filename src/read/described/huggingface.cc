@@ -27,6 +27,7 @@ void read_activation(HuggingfaceSource& s, std::string_view key, bool gated) {
   const auto value = s.fields.find(key);
   if (!value) return;
   const std::string word = value->text();
+  // Variants of GELU (tanh, erf, sigmoid approximations) cost the same at the precision of this model.
   const bool gelu = word.starts_with("gelu") || word == "quick_gelu";
   if (gelu) {
     s.d.activation = gated ? Activation::geglu : Activation::gelu;
@@ -47,6 +48,8 @@ void read_dropout(HuggingfaceSource& s, std::string_view key) {
 void read_positions(HuggingfaceSource& s, std::string_view key, std::int64_t otherwise) {
   s.d.max_positions = otherwise;
   s.fields.count(s.d.max_positions, "max_positions", s.spelt(key), 1, INT32_MAX);
+  // Current models allow 128K tokens and more, but are trained on shorter samples for nearly all of the time;
+  // the note tells how to read the number.
   s.d.sequence = std::min(s.d.max_positions, kLongestDefaultSequence);
   if (s.d.sequence < s.d.max_positions)
     s.d.notes.push_back(
@@ -68,6 +71,7 @@ namespace {
 // has none, means as many as there are heads.
 void read_llama_like(Source& s, const DecoderSizes& sizes) {
   read_common(s, sizes);
+  // 0 stands for "as many as heads" in LlamaConfig and the like, where there is no default to report.
   if (sizes.kv_heads > 0) {
     s.number_or_null(s.d.kv_heads, "kv_heads", "num_key_value_heads", kMostHeads, sizes.kv_heads);
   } else {
@@ -88,6 +92,7 @@ void read_attention_bias(Source& s) {
 }
 
 void read_llama(Source& s) {
+  // The numbers here and in the functions below are the defaults of the class's __init__.
   read_llama_like(s, {32000, 4096, 11008, 32, 32, 0, 0, 2048});
   read_attention_bias(s);
   s.fields.flag(s.d.mlp_bias, "mlp_bias", "mlp_bias");
@@ -102,6 +107,7 @@ void read_mistral(Source& s) {
 
 void read_mixtral(Source& s) {
   read_llama_like(s, {32000, 4096, 14336, 32, 32, 8, 0, kMistralPositions});
+  // MixtralConfig's sliding_window is null by default, so only a given one counts.
   s.fields.count(s.d.window, "window", "sliding_window", 1, INT32_MAX);
   s.number(s.d.experts.count, "experts.count", "num_local_experts", kMostExperts, 8);
   s.number(s.d.experts.active, "experts.active", "num_experts_per_tok", kMostExperts, 2);
@@ -109,6 +115,8 @@ void read_mixtral(Source& s) {
 }
 
 void note_windows(Source& s) {
+  // Only notes: in Qwen the window is for some of the layers, and one window for all would be as wrong as
+  // none.
   bool windows = false;
   s.fields.flag(windows, "window", "use_sliding_window");
   if (const auto types = s.fields.find("layer_types"); types && types->is_list()) {
@@ -154,6 +162,7 @@ void read_qwen_experts(Source& s, std::int64_t count, std::int64_t active, std::
 
 void read_qwen2_moe(Source& s) {
   read_llama_like(s, {151936, 2048, 5632, 24, 16, 16, 0, 32768});
+  // Qwen2 has biases on queries, keys and values by design; only the MoE class has a key for it.
   s.d.qkv_bias = true;
   s.fields.flag(s.d.qkv_bias, "qkv_bias", "qkv_bias");
   note_windows(s);
@@ -179,6 +188,7 @@ void read_groups(Source& s) {
   const bool limited = !method || method->text() != "greedy", given = s.fields.find("n_group").has_value();
   if (given || !limited || experts.count % experts.groups != 0) experts.groups = experts.active_groups = 1;
   if (limited) {
+    // Given groups without topk_group are all active: no limit.
     s.fields.count(experts.groups, "experts.groups", "n_group", 1, kMostExpertGroups);
     if (given) experts.active_groups = experts.groups;
     s.fields.count(experts.active_groups, "experts.active_groups", "topk_group", 1, kMostExpertGroups);
@@ -208,6 +218,7 @@ void read_deepseek_experts(Source& s, const DeepseekExperts& own) {
   s.number(experts.dense_first, "experts.dense_first", "first_k_dense_replace", 0, kMostLayers,
            own.dense_first);
   std::int64_t shared = 0;
+  // n_shared_experts counts experts of the routed ones' width; null means none.
   if (!s.config.has("n_shared_experts") || s.fields.find("n_shared_experts"))
     s.number(shared, "experts.shared_feed_forward", "n_shared_experts", 0, 1024, own.shared);
   experts.shared_feed_forward = shared * experts.feed_forward;
@@ -218,6 +229,7 @@ void read_deepseek_experts(Source& s, const DeepseekExperts& own) {
     throw Error(s.d.place("experts.every"),
                 fmt::format("experts in every {}th layer are not supported", every),
                 "every layer after the dense ones has experts: 1");
+  // No layer is left for experts: the model is a dense one.
   if (experts.dense_first >= s.d.layers) experts = {};
 }
 
@@ -251,6 +263,8 @@ void read_deepseek_v3(Source& s) {
         further));
 }
 
+// GPT-2 has keys of its own; its MLP is four times as wide as the hidden states unless n_inner says
+// otherwise.
 void read_gpt2(Source& s) {
   s.number(s.d.hidden, "hidden", "n_embd", kMostWidth, 768);
   s.number(s.d.layers, "layers", "n_layer", kMostLayers, 12);
@@ -270,6 +284,7 @@ void read_gpt_neox(Source& s) {
   read_activation(s, "hidden_act", false);
   read_positions(s, "max_position_embeddings", 2048);
   s.d.positions = Positions::rotary;
+  // GPTNeoXConfig's own default is 0, where the family's other model has dropout.
   s.d.dropout = false;
   read_dropout(s, "hidden_dropout");
   s.d.parallel_residual = true;
@@ -361,6 +376,7 @@ ModelDescription read_huggingface(const Config& config) {
   d.where = config.where();
   Source source{config, DescriptionFields(config, d), d, huggingface_class(type.name), {}};
   type.read(source);
+  // After the reader, which records what it asked for and what was absent.
   add_notes(source);
   complete_description(d);
   return d;

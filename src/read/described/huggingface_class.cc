@@ -13,6 +13,7 @@ namespace {
 
 using Names = std::string_view;
 
+// What a class's own Config knows beside the keys that the reader asks for: no reason for a note.
 // Of every class; generation, tokens, output and bookkeeping.
 constexpr Names kCommon[] = {"model_type",
                              "architectures",
@@ -170,6 +171,7 @@ constexpr Names kT5[] = {"relative_attention_max_distance",
 constexpr Names kVit[] = {"attention_probs_dropout_prob", "layer_norm_eps", "encoder_stride",
                           "pooler_output_size", "pooler_act"};
 
+// The attribute_map of the class in transformers: keys that it also takes under another name.
 constexpr HuggingfaceAlias kGpt2Aliases[] = {{"hidden_size", "n_embd"},
                                              {"max_position_embeddings", "n_positions"},
                                              {"num_attention_heads", "n_head"},
@@ -189,6 +191,7 @@ constexpr Names kBertExact[] = {"BertForMaskedLM", "BertLMHeadModel", "BertModel
                                 "BertForNextSentencePrediction"};
 constexpr Names kVitExact[] = {"ViTModel"};
 
+// Sorted by model_type.
 constexpr std::array kClasses = {
     HuggingfaceClass{"bert", "Bert", "BertForPreTraining", kBertExact, {}, kBert},
     HuggingfaceClass{"deepseek_v2", "DeepseekV2", "DeepseekV2ForCausalLM", {}, kDeepseekAliases, kDeepseek},
@@ -228,6 +231,7 @@ const HuggingfaceClass& huggingface_class(std::string_view model_type) {
   const auto found = std::find_if(kClasses.begin(), kClasses.end(), [&](const HuggingfaceClass& known) {
     return known.model_type == model_type;
   });
+  // The reader asks for its own model types only, and each of them has a row.
   return found == kClasses.end() ? kClasses.front() : *found;
 }
 
@@ -244,6 +248,7 @@ std::string architecture_note(const HuggingfaceClass& known, std::string_view ar
 
 std::string unknown_keys_note(const HuggingfaceClass& known, const std::vector<std::string>& keys,
                               const std::set<std::string, std::less<>>& read) {
+  // Near enough to be a misspelling: at most three edits, or half of a short key.
   constexpr int kNear = 3;
   constexpr std::size_t kMostNamed = 12;
   std::vector<std::string> unknown;

@@ -38,6 +38,8 @@ void read_bert(HuggingfaceSource& s) {
   s.fields.count(s.d.segments, "segments", "type_vocab_size", 0, 1 << 16);
   read_dropout(s, "hidden_dropout_prob");
   const std::string head = s.architecture();
+  // Which heads a checkpoint has follows from its architecture; without one it is BertForPreTraining, with
+  // both.
   const bool only_words = head.ends_with("ForMaskedLM") || head.ends_with("LMHeadModel");
   const bool only_next = head.ends_with("ForNextSentencePrediction");
   // Classifiers on tokens, and answers, have no pooler; theirs stand on the bare model.
@@ -54,6 +56,7 @@ void read_t5(HuggingfaceSource& s) {
 }
 
 void read_mt5(HuggingfaceSource& s) {
+  // MT5Config's own: gated GELU and an output matrix of its own, unlike T5Config.
   s.d.activation = Activation::geglu;
   s.d.tied_embeddings = false;
   read_t5_sizes(s, 1024, 8, 6, 250112);
@@ -75,6 +78,7 @@ void read_vit(HuggingfaceSource& s) {
     return;
   }
   s.d.classes = 2;  // transformers' default
+  // transformers keeps classes as a map from numbers to names, and num_labels only where there are no names.
   if (const auto labels = s.fields.find("id2label")) {
     s.d.classes = std::max<std::int64_t>(1, static_cast<std::int64_t>(labels->keys().size()));
   } else {

@@ -15,6 +15,8 @@ constexpr std::array<std::string_view, 8> kFamilies = {"gpt",  "llama", "mixtral
 
 // "16 or 20": the divisors of `whole` on either side of `near`.
 std::string nearest_divisors(std::int64_t whole, std::int64_t near) {
+  // Walks away from `near` until a number divides; `whole` divides itself and 1 everything, so both walks
+  // end.
   std::int64_t below = std::min(near, whole), above = std::max<std::int64_t>(near, 1);
   while (below > 1 && whole % below != 0) --below;
   while (above < whole && whole % above != 0) ++above;
@@ -28,6 +30,8 @@ std::string nearest_divisors(std::int64_t whole, std::int64_t near) {
 }
 
 void complete_attention(ModelDescription& d) {
+  // Every latent head has keys of its own once they are projected up, made of a part without and one with
+  // rotation.
   if (d.latent) {
     d.kv_heads = d.heads;
     d.head_dim = d.latent->nope_head_dim + d.latent->rope_head_dim;
@@ -55,6 +59,7 @@ void complete_groups(const ModelDescription& d) {
     throw Error(d.place("experts.active_groups"),
                 fmt::format("{} active groups, but there are only {}", experts.active_groups, experts.groups),
                 fmt::format("nearest legal: {}", experts.groups));
+  // Group-limited routing selects a token's experts within its active groups only.
   const std::int64_t reachable = experts.count / experts.groups * experts.active_groups;
   if (experts.active > reachable)
     throw Error(d.place("experts.active_groups"),
@@ -79,12 +84,15 @@ void complete_experts(ModelDescription& d) {
 
 void complete_vision(ModelDescription& d) {
   if (d.image % d.patch != 0) does_not_divide(d, "patch", d.patch, "image", d.image);
+  // A patch grid and the class token.
   d.sequence = (d.image / d.patch) * (d.image / d.patch) + 1;
   d.max_positions = d.sequence;
 }
 
 void complete_recommendation(const ModelDescription& d) {
   const Recommendation& r = d.recommendation;
+  // The interaction takes dot products of the bottom MLP's result with the embeddings: they must be of one
+  // length.
   if (r.bottom.back() != r.embedding)
     throw Error(d.place("bottom"),
                 fmt::format("the bottom MLP ends in {} numbers, but it is combined with embeddings of {}",
@@ -115,6 +123,7 @@ ModelDescription family_defaults(Family family) {
   ModelDescription d;
   d.family = family;
   switch (family) {
+    // What the families' papers have: learned positions, layer norms, GELU and biases everywhere.
     case Family::gpt:
     case Family::bert:
     case Family::vit:
@@ -149,6 +158,7 @@ ModelDescription family_defaults(Family family) {
 }
 
 void complete_description(ModelDescription& d) {
+  // A recommendation model has neither heads nor sequence: the checks below would divide by zero.
   if (d.family == Family::dlrm) return complete_recommendation(d);
   complete_attention(d);
   complete_experts(d);

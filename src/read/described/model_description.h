@@ -7,9 +7,10 @@
 //   llama     Touvron et al. 2023: pre-norm decoder, rotary positions, RMSNorm, SwiGLU, grouped queries
 //   mixtral   Jiang et al. 2024: llama with experts (Shazeer et al. 2017)
 //   deepseek  DeepSeek-AI 2024: multi-head latent attention, shared experts, multi-token prediction
-//   bert      Devlin et al. 2019: post-norm encoder;  vit  Dosovitskiy et al. 2021: pre-norm encoder of
-//   patches t5        Raffel et al. 2020: encoder and decoder, relative positions dlrm      Naumov et al.
-//   2019: embedding bags, two MLPs, dot-product interaction
+//   bert      Devlin et al. 2019: post-norm encoder
+//   vit       Dosovitskiy et al. 2021: pre-norm encoder of patches
+//   t5        Raffel et al. 2020: encoder and decoder, relative positions
+//   dlrm      Naumov et al. 2019: embedding bags, two MLPs, dot-product interaction
 // Not described: weights' values, tokenizers, dropout rates, generation.
 #pragma once
 

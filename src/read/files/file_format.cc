@@ -151,6 +151,8 @@ Error wrong_kind(const std::string& where, FileKind kind, std::string_view wante
 void require_kind(const std::string& path, std::span<const char> bytes, FileKind kind,
                   std::string_view wanted) {
   const FileKind is = sniff(bytes);
+  // From json on the kinds are vague: such a file may be what is wanted, and its own reader explains better
+  // what is wrong with it.
   if (is != kind && is < Kind::json) throw wrong_kind(path, is, wanted);
   if (is == Kind::empty) throw wrong_kind(path, is, wanted);
 }

@@ -83,6 +83,7 @@ Kind kind_of_table(const Outline& outline) {
 }
 
 // What JSON and YAML share: studies, machines and models may be written as either.
+// Specific keys first: an ASTRA-sim network has a topology, too, and a study may name a machine.
 Kind kind_of_keys(const Outline& o) {
   if (has_all(o, {"topologies-per-dim"}) || has_all(o, {"topology-name"}) || has_all(o, {"dimensions-count"}))
     return Kind::astra1_network;
@@ -117,6 +118,7 @@ Kind kind_of_list(const Outline& o) {
   return Kind::json;
 }
 
+// From keys that only one format has to those that several share.
 Kind sniff_json(std::string_view text) {
   const Outline o = outline_json(text);
   if (o.form == Outline::Form::list) return kind_of_list(o);
@@ -268,6 +270,7 @@ Kind sniff_yaml(std::string_view text) {
   return o.form == Outline::Form::list ? Kind::yaml : Kind::text;
 }
 
+// What begins unmistakably comes first, then logs and tables, at last whatever parses as YAML.
 Kind sniff_text(std::string_view text) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   text = without_blank(text);
@@ -307,6 +310,7 @@ bool is_text(std::string_view text) {
 
 }  // namespace
 
+// The beginning is enough, but for protobuf, whose fields must fill the file.
 FileKind sniff(std::span<const char> bytes) {
   if (bytes.empty()) return Kind::empty;
   const std::string_view beginning(bytes.data(), std::min(bytes.size(), kBeginning));

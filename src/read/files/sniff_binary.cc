@@ -17,6 +17,7 @@ struct Signature {
   std::string_view bytes;
   Kind kind;
 };
+// Magic numbers at the beginning of files.
 constexpr std::array kSignatures = {
     Signature{0, "PK\x03\x04", Kind::zip},
     Signature{0, "\x80\x02", Kind::pickle},
@@ -93,6 +94,8 @@ bool has_name(std::string_view message) {
   return found;
 }
 
+// Protobuf messages behind their lengths: Chakra files have no magic number, so their structure is all there
+// is. A beginning that was cut may end within a record.
 bool is_chakra(std::string_view text, bool whole) {
   constexpr int kInspected = 64;
   bool named = false;
@@ -125,6 +128,7 @@ FileKind sniff_signature(std::string_view beginning) {
   return is_safetensors(beginning) ? Kind::safetensors : Kind::binary;
 }
 
+// ONNX first: its check is the stricter one.
 FileKind sniff_protobuf(std::span<const char> bytes) {
   const std::string_view text(bytes.data(), bytes.size());
   if (is_onnx(text)) return Kind::onnx;

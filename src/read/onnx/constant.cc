@@ -67,6 +67,7 @@ std::size_t width_of(Encoding encoding) {
   }
 }
 
+// IEEE 754 half precision: 5 bits of exponent with bias 15, 10 of mantissa; exponent 0 is subnormal.
 double half_to_real(std::uint16_t half) {
   const double sign = (half & 0x8000U) != 0 ? -1 : 1;
   const int exponent = (half >> 10) & 31;
@@ -75,10 +76,12 @@ double half_to_real(std::uint16_t half) {
   return sign * (exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(mantissa + 1024, exponent - 25));
 }
 
+// bfloat16 is the upper half of a float.
 double bfloat_to_real(std::uint16_t bits) {
   return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
 }
 
+// raw_data is little-endian, and so are the machines that this runs on: bytes are copied as they are.
 void append_raw(std::string_view raw, Encoding encoding, OnnxConstant& to) {
   const std::size_t width = width_of(encoding);
   for (std::size_t i = 0; i + width <= raw.size(); i += width) {
@@ -142,8 +145,10 @@ OnnxConstant decode_payload(const WireTensor& tensor, const std::string& file, E
   constant.floating = is_real(encoding);
   const WireSource source{tensor.message.data(), file};
   WireReader in(tensor.message, source);
+  // One more than the limit, so that the caller sees a payload that is too long.
   const auto is_short = [&] { return constant.size() <= limit; };
   while (in.next() && is_short()) {
+    // TensorProto: 4 float_data, 5 int32_data, 7 int64_data, 9 raw_data, 10 double_data, 11 uint64_data.
     switch (in.tag()) {
       case 4:
         in.reals<float>([&](float value) {
@@ -180,6 +185,7 @@ std::optional<OnnxConstant> decode_tensor(const WireTensor& tensor, const std::s
   const Encoding encoding = encoding_of(tensor.data_type);
   if (tensor.external || tensor.message.empty() || encoding == Encoding::none) return std::nullopt;
   std::int64_t elements = 1;
+  // Larger ones are not decoded: nothing that decides about shapes is as large.
   for (const std::int64_t dimension : tensor.dims) {
     if (dimension < 0 || dimension > kMaxConstantElements) return std::nullopt;
     elements *= dimension;
@@ -187,6 +193,7 @@ std::optional<OnnxConstant> decode_tensor(const WireTensor& tensor, const std::s
   }
   const auto limit = static_cast<std::size_t>(elements);
   OnnxConstant constant = decode_payload(tensor, file, encoding, limit);
+  // A payload that does not fit its shape is not believed.
   if (constant.size() != limit || (constant.floating ? !constant.ints.empty() : !constant.reals.empty()))
     return std::nullopt;
   return constant;

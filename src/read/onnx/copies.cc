@@ -11,6 +11,7 @@
 namespace armilla {
 namespace {
 
+// Small tensors coincide by chance, and counting one twice hurts little.
 constexpr std::int64_t kFewestElements = 4096;
 constexpr std::size_t kSamples = 256;
 constexpr std::size_t kFewestDistinct = 16;
@@ -30,12 +31,14 @@ struct Matrix {
 Matrix matrix_of(const OnnxGraph& graph, const OnnxValue& value) {
   Matrix matrix;
   const DType dtype = dtype_of_onnx(value.element_type);
+  // Only matrices: tied weights are an embedding table and an output matrix.
   if (value.tensor == nullptr || value.tensor->external || !value.shape || value.shape->size() != 2 ||
       !is_floating(dtype) || element_count(*value.shape, value.name) < kFewestElements)
     return matrix;
   matrix.rows = static_cast<std::size_t>((*value.shape)[0]);
   matrix.columns = static_cast<std::size_t>((*value.shape)[1]);
   matrix.width = static_cast<std::size_t>(bits_of(dtype)) / 8;
+  // raw_data is the one form that large tensors are stored in.
   const WireSource source{value.tensor->message.data(), graph.file};
   WireReader in(value.tensor->message, source);
   while (in.next()) {
@@ -46,6 +49,8 @@ Matrix matrix_of(const OnnxGraph& graph, const OnnxValue& value) {
   return matrix;
 }
 
+// Samples instead of all elements: large tables are mapped from disk and would have to be read. Few distinct
+// values (zeros, ones) prove nothing.
 bool are_equal(const Matrix& a, const Matrix& b, bool turned) {
   std::set<std::string_view> distinct;
   std::uint64_t state = 1;
@@ -72,6 +77,7 @@ std::map<std::uint32_t, std::uint32_t> find_copies(const OnnxGraph& graph,
   for (const std::uint32_t value : values) {
     const Matrix matrix = matrix_of(graph, graph.values[value]);
     if (matrix.bytes.empty()) continue;
+    // A tied output matrix may be stored transposed: both orders are one size.
     auto& others = by_size[std::minmax(matrix.rows, matrix.columns)];
     const auto found = std::find_if(others.begin(), others.end(), [&](const auto& other) {
       const Matrix& earlier = other.second;
@@ -82,6 +88,7 @@ std::map<std::uint32_t, std::uint32_t> find_copies(const OnnxGraph& graph,
     if (found != others.end()) {
       copies.emplace(value, found->first);
     } else if (others.size() < kMostOfASize) {
+      // Keeps comparisons linear where a model has very many matrices of one size.
       others.emplace_back(value, matrix);
     }
   }

@@ -23,10 +23,12 @@ struct Symbol {
   bool leads = false;  // it is some input's first dimension
 };
 
+// Some exporters write -1 for an open dimension.
 bool is_known(const WireDimension& dimension) {
   return dimension.has_value && dimension.value >= 0;
 }
 
+// Unnamed dimensions are called after their place, so that --dim can give them.
 std::string symbol_of(const WireValueInfo& info, std::size_t axis) {
   const WireDimension& dimension = info.dims[axis];
   return dimension.symbol.empty() ? fmt::format("{}.{}", readable(info.name), axis)
@@ -48,6 +50,7 @@ std::vector<Symbol> input_symbols(const std::vector<const WireValueInfo*>& input
   return symbols;
 }
 
+// Names that exporters and model zoos use for it.
 bool is_batch_name(const std::string& name) {
   const std::string plain = lower_case(name);
   return plain.find("batch") != std::string::npos || plain == "n" || plain == "b" || plain == "bs";
@@ -60,6 +63,8 @@ bool is_sequence_name(const std::string& name) {
 }
 
 // The symbols that are the batch: one, or several unnamed leading dimensions together.
+// Certain first: one name that says batch. Then the only named leading dimension that is no sequence; unnamed
+// ones are taken for the batch all together, since a model without names has no other sign.
 std::vector<const Symbol*> batch_symbols(const std::vector<Symbol>& symbols) {
   std::vector<const Symbol*> named;
   std::vector<const Symbol*> leading;
@@ -75,6 +80,8 @@ std::vector<const Symbol*> batch_symbols(const std::vector<Symbol>& symbols) {
   return leading.empty() ? unnamed : std::vector<const Symbol*>{};
 }
 
+// Everything that --dim may name: also numbers and lengths, and dimensions that occur in intermediate shapes
+// only.
 std::set<std::string> all_symbols(const WireGraph& graph, const std::vector<Symbol>& inputs) {
   std::set<std::string> names;
   for (const Symbol& symbol : inputs) names.insert(symbol.name);
@@ -136,6 +143,7 @@ void take_sequence(const std::set<std::string>& known, const std::string& file, 
 
 void take_batch(const std::vector<const Symbol*>& batch, const ModelOptions& options, OnnxDimensions& dims) {
   for (const Symbol* symbol : batch) {
+    // A leading dimension of 0 (an empty cache) cannot be the batch.
     const auto given = dims.values.find(symbol->name);
     if (given != dims.values.end() && given->second < 1) {
       if (lower_case(symbol->name).find("batch") == std::string::npos) continue;  // then it is something else
@@ -158,6 +166,7 @@ void take_batch(const std::vector<const Symbol*>& batch, const ModelOptions& opt
 
 }  // namespace
 
+// Names go into messages and files: control characters and invalid UTF-8 become question marks.
 std::string readable(std::string_view name) {
   constexpr std::size_t kLongest = 256;
   std::string text;
@@ -172,8 +181,8 @@ std::string readable(std::string_view name) {
     for (std::size_t k = 1; valid && k < size; ++k)
       valid = (static_cast<unsigned char>(name[i + k]) & 0xC0U) == 0x80U;
     if (valid && size > 2) {
-      // Overlong forms, surrogates and code points beyond U+10FFFF.
       const auto second = static_cast<unsigned char>(name[i + 1]);
+      // RFC 3629: well-formed sequences only. Overlong forms, surrogates and code points beyond U+10FFFF.
       valid = !(byte == 0xE0 && second < 0xA0) && !(byte == 0xED && second > 0x9F) &&
               !(byte == 0xF0 && second < 0x90) && !(byte == 0xF4 && second > 0x8F);
     }
@@ -212,6 +221,7 @@ std::optional<Shape> OnnxDimensions::resolve(const WireValueInfo& info) const {
 }
 
 std::vector<const WireValueInfo*> true_inputs(const WireGraph& graph) {
+  // Up to IR version 3 initializers are listed among the inputs; these have a value of their own.
   std::unordered_set<std::string_view> initializers;
   for (const WireTensor& tensor : graph.initializers) initializers.insert(tensor.name);
   std::vector<const WireValueInfo*> inputs;
@@ -250,6 +260,7 @@ OnnxDimensions bind_dimensions(const WireModel& model, const std::string& file, 
     throw Error(file, fmt::format("these dimensions have no value: {}", fmt::join(open, ", ")),
                 fmt::format("give each one, for example --dim {}=128", first->name));
   }
+  // A batch that the file fixes: the first dimension of the first input that has one.
   if (dims.batch_is_fixed) {
     for (const WireValueInfo* input : inputs) {
       const std::optional<Shape> shape = dims.resolve(*input);

@@ -15,6 +15,7 @@ namespace {
 
 using Folded = std::optional<OnnxConstant>;
 
+// -1 where it is too large to be shape arithmetic, or not a shape.
 std::int64_t count_of(const Shape& shape) {
   std::int64_t count = 1;
   for (const std::int64_t dimension : shape) {
@@ -25,6 +26,7 @@ std::int64_t count_of(const Shape& shape) {
   return count;
 }
 
+// Row-major, as ONNX stores tensors.
 Shape strides_of(const Shape& shape) {
   Shape strides(shape.size(), 1);
   for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
@@ -58,6 +60,7 @@ Folded rearranged(const OnnxNodeView& node, const OnnxConstant& from, Pick pick)
     const std::int64_t source = pick(index);
     if (source < 0 || source >= static_cast<std::int64_t>(from.size())) return std::nullopt;
     append(to, from, static_cast<std::size_t>(source));
+    // Counts the index up like an odometer, last dimension fastest.
     for (std::size_t d = index.size(); d-- > 0;) {
       if (++index[d] < (*shape)[d]) break;
       index[d] = 0;
@@ -69,6 +72,7 @@ Folded rearranged(const OnnxNodeView& node, const OnnxConstant& from, Pick pick)
 // Where the element at `index` of a broadcast result lies in an operand.
 std::int64_t broadcast_source(const Shape& index, const Shape& operand, const Shape& strides) {
   std::int64_t at = 0;
+  // Operands are aligned at their last dimension, and dimensions of 1 repeat (NumPy's rules).
   const std::size_t skipped = index.size() - operand.size();
   for (std::size_t d = 0; d < operand.size(); ++d)
     at += operand[d] == 1 ? 0 : index[skipped + d] * strides[d];
@@ -83,6 +87,7 @@ Folded broadcast_to(const OnnxNodeView& node, const OnnxConstant& from) {
                     [&](const Shape& index) { return broadcast_source(index, from.shape, strides); });
 }
 
+// Operators that change nothing but the shape.
 Folded same_values(const OnnxNodeView& node, const OnnxConstant& from) {
   const auto shape = output_shape(node);
   if (!shape || count_of(*shape) != static_cast<std::int64_t>(from.size())) return std::nullopt;
@@ -91,6 +96,7 @@ Folded same_values(const OnnxNodeView& node, const OnnxConstant& from) {
   return to;
 }
 
+// Towards zero, as a cast in C; numbers beyond 64 bits have no defined result and are not folded.
 Folded cast(const OnnxNodeView& node, const OnnxConstant& from) {
   const std::int64_t type = node.output(0).element_type;
   const DType dtype = dtype_of_onnx(static_cast<std::int32_t>(type));
@@ -138,6 +144,7 @@ bool multiply(std::int64_t a, std::int64_t b, std::int64_t* c) {
 bool divisible(std::int64_t a, std::int64_t b) {
   return b != 0 && !(a == INT64_MIN && b == -1);
 }
+// Integer division truncates in ONNX, too.
 std::optional<std::int64_t> divide(std::int64_t a, std::int64_t b) {
   return divisible(a, b) ? std::optional(a / b) : std::nullopt;
 }
@@ -147,6 +154,7 @@ std::optional<std::int64_t> modulo(std::int64_t a, std::int64_t b) {
   const std::int64_t rest = a % b;
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
+// Beyond 2^53 (9.007e15) a double no longer holds every integer.
 std::optional<std::int64_t> power(std::int64_t a, std::int64_t b) {
   const double result = std::pow(static_cast<double>(a), static_cast<double>(b));
   if (!(std::abs(result) < 9e15)) return std::nullopt;
@@ -180,10 +188,12 @@ constexpr std::array kBinaries = {
     comparison<std::not_equal_to<>>("Xor"),
 };
 
+// Booleans are integers of 0 and 1 here, so comparisons yield integers whatever they compare.
 Folded binary(const OnnxNodeView& node, const Binary& op, const OnnxConstant& a, const OnnxConstant& b) {
   const auto shape = output_shape(node);
   const bool floating = a.floating || b.floating;
   if (!shape || (floating && op.reals == nullptr)) return std::nullopt;
+  // Both operands are spread to the result's shape first: tensors are small, and the loop below stays simple.
   if (shape->size() < a.shape.size() || shape->size() < b.shape.size()) return std::nullopt;
   const Folded left = broadcast_to(node, a);
   const Folded right = broadcast_to(node, b);
@@ -206,6 +216,7 @@ Folded binary(const OnnxNodeView& node, const Binary& op, const OnnxConstant& a,
   return to;
 }
 
+// Rounding is to the nearest even, as ONNX wants and nearbyint does in the default mode.
 Folded unary(const OnnxNodeView& node, const OnnxConstant& from) {
   struct Unary {
     std::string_view type;
@@ -236,6 +247,7 @@ Folded unary(const OnnxNodeView& node, const OnnxConstant& from) {
   return std::nullopt;
 }
 
+// In each of the `outer` rows the operands contribute a run of consecutive elements.
 Folded concat(const OnnxNodeView& node) {
   const auto shape = output_shape(node);
   if (!shape || shape->empty()) return std::nullopt;
@@ -255,6 +267,7 @@ Folded concat(const OnnxNodeView& node) {
   return to;
 }
 
+// The result's index is the data's in front of the axis, the indices' own, and the data's behind the axis.
 Folded gather(const OnnxNodeView& node, const OnnxConstant& data, const OnnxConstant& indices) {
   if (data.shape.empty() || indices.floating) return std::nullopt;
   const std::size_t axis = node.axis(node.int_attribute("axis", 0), data.shape.size());
@@ -274,6 +287,7 @@ Folded gather(const OnnxNodeView& node, const OnnxConstant& data, const OnnxCons
   });
 }
 
+// The shape rule has clipped the ends already; here only where each axis begins and how it steps matter.
 Folded slice(const OnnxNodeView& node, const OnnxConstant& data) {
   const auto starts = node.ints(1, "starts");
   const auto axes = node.ints(3, "axes");
@@ -298,6 +312,7 @@ Folded slice(const OnnxNodeView& node, const OnnxConstant& data) {
 }
 
 Folded transpose(const OnnxNodeView& node, const OnnxConstant& data) {
+  // Without a permutation all dimensions are reversed.
   Shape order = node.ints_attribute("perm");
   if (order.empty()) {
     order.resize(data.shape.size());
@@ -327,6 +342,7 @@ Folded select(const OnnxNodeView& node, const OnnxConstant& condition, const Onn
 Folded reduce(const OnnxNodeView& node, const OnnxConstant& data) {
   const auto shape = output_shape(node);
   if (!shape || count_of(*shape) != 1 || data.size() == 0) return std::nullopt;
+  // The operator's name tells how two elements combine: ReduceSum is Add, ReduceProd Mul, ReduceMax Max.
   const std::string_view type = node.type().substr(6);
   const std::string_view name = type == "Sum" ? "Add" : type == "Prod" ? "Mul" : type;
   for (const Binary& op : kBinaries) {
@@ -347,6 +363,7 @@ Folded reduce(const OnnxNodeView& node, const OnnxConstant& data) {
   return std::nullopt;
 }
 
+// The values of Shape and Size are their input's shape: known although the input itself is not.
 Folded shape_values(const OnnxNodeView& node) {
   const auto shape = output_shape(node);
   if (!shape) return std::nullopt;
@@ -380,6 +397,7 @@ Folded range(const OnnxNodeView& node, const OnnxConstant& first, const OnnxCons
   return to;
 }
 
+// Without a value it is a single float zero, by the specification.
 Folded filled(const OnnxNodeView& node) {
   const auto shape = output_shape(node);
   if (!shape) return std::nullopt;
@@ -411,6 +429,8 @@ Folded non_zero(const OnnxConstant& data) {
 
 }  // namespace
 
+// Only operators of the standard domain: others may give the same names another meaning. All inputs have to
+// be known, apart from those that only lend their shape.
 Folded fold_constant(const OnnxNodeView& node) {
   if (!node.node().domain.empty()) return std::nullopt;
   const std::string_view type = node.type();
@@ -447,6 +467,7 @@ Folded fold_constant(const OnnxNodeView& node) {
   return std::nullopt;
 }
 
+// Split has several outputs, so it has a function of its own; only vectors occur in shape arithmetic.
 std::vector<OnnxConstant> fold_split(const OnnxNodeView& node) {
   std::vector<OnnxConstant> parts;
   const OnnxConstant* data = node.constant_input(0);

@@ -25,11 +25,13 @@ bool is_product(const OnnxNode& node) {
          node.type == "FusedMatMul" || node.type == "TransposeMatMul";
 }
 
+// Dimensions of 1 only align tensors for broadcasting.
 std::size_t long_dimensions(const Shape& shape) {
   return static_cast<std::size_t>(std::count_if(shape.begin(), shape.end(), [](auto d) { return d > 1; }));
 }
 
 // Values that let through (0, or 1 as a factor) and values that block.
+// Whatever is 50 or more below the other scores vanishes in the softmax: exp(-50) is 2e-22.
 bool holds_mask(const OnnxConstant& constant) {
   for (std::size_t i = 0; i < constant.size(); ++i) {
     const double value = std::abs(constant.real(i));
@@ -53,6 +55,8 @@ OnnxFrozen::OnnxFrozen(OnnxGraph& graph, const OnnxUses& uses) : graph_(graph), 
 }
 
 void OnnxFrozen::find_standardisations() {
+  // (x - mean), then at most two constants: a factor or divisor, and a shift. What precedes a shift as a
+  // factor is an affine part that training changes.
   for (std::uint32_t n = 0; n < graph_.nodes.size(); ++n) {
     const OnnxNode& node = graph_.nodes[n];
     if (!is_one_of(node, {"Sub"}) || node.inputs.size() != 2 || uses_.is_static(node, 0) ||
@@ -65,11 +69,13 @@ void OnnxFrozen::find_standardisations() {
       const OnnxNode& next = graph_.nodes[use->node];
       const std::uint32_t other = 1 - use->input;
       if (!is_one_of(next, {"Mul", "Div", "Add"}) || !uses_.is_constant_tensor(next, other)) break;
+      // c / x is no standardisation.
       if (next.type == "Div" && other == 0) break;
       chain.push_back({use->node, other});
       value = next.outputs[0];
     }
     const std::string_view first = chain.empty() ? "" : graph_.nodes[chain[0].node].type;
+    // Without a factor behind it, x - mean counts only where x is still the model's input.
     if (first == "Mul" || first == "Div" || is_raw_input(node.inputs[0])) statistics_.emplace(n, 1);
     // (x - mean) * scale + shift has its scale trained; otherwise the first factor is 1 / deviation.
     const bool scale = chain.size() == 2 && graph_.nodes[chain[1].node].type == "Add";
@@ -77,6 +83,7 @@ void OnnxFrozen::find_standardisations() {
   }
 }
 
+// Only constant arithmetic, casts and moves lie between the model's inputs and this value.
 bool OnnxFrozen::is_raw_input(std::uint32_t value) const {
   const auto constant_arithmetic = [&](const OnnxNode& node, std::size_t input) {
     if (uses_.passes(node, input)) return true;
@@ -94,6 +101,7 @@ bool OnnxFrozen::is_raw_input(std::uint32_t value) const {
   });
 }
 
+// A constant, or rows picked from one by position.
 bool OnnxFrozen::is_table(const OnnxNode& node, std::size_t input) const {
   if (uses_.is_constant_tensor(node, input)) return true;
   if (uses_.is_static(node, input)) return false;
@@ -102,6 +110,8 @@ bool OnnxFrozen::is_table(const OnnxNode& node, std::size_t input) const {
          uses_.is_constant_tensor(*maker, 0);
 }
 
+// a cos + b sin with a and b parts of the same tensor: the other summand must be a product with a table whose
+// other operand shares something with this one's.
 bool OnnxFrozen::is_rotation(const OnnxNode& node, std::size_t table) const {
   if (node.inputs.size() != 2 || uses_.is_static(node, 1 - table)) return false;
   const auto parts = [&](std::uint32_t value) {
@@ -124,6 +134,7 @@ bool OnnxFrozen::is_rotation(const OnnxNode& node, std::size_t table) const {
   return false;
 }
 
+// Everything this value comes to is a Sin or a Cos, and both occur.
 bool OnnxFrozen::is_phase(std::uint32_t value) const {
   bool sine = false;
   bool cosine = false;
@@ -135,6 +146,7 @@ bool OnnxFrozen::is_phase(std::uint32_t value) const {
   return sine && cosine;
 }
 
+// Positions and segment numbers are integers; relative ones are differences of them.
 bool OnnxFrozen::is_position(std::uint32_t value) const {
   const auto all = uses_.behind(value, [&](const OnnxNode& node, std::size_t input) {
     return uses_.passes(node, input) || is_one_of(node, {"Add", "Sub", "Abs", "CumSum"});
@@ -157,6 +169,7 @@ bool OnnxFrozen::reaches_softmax(std::uint32_t value) const {
   return false;
 }
 
+// Between a product of two activations and a softmax, and as long as the last dimension of the scores.
 bool OnnxFrozen::is_mask(const OnnxNode& node, std::size_t input) {
   if (!scores_pass(node) || node.outputs.empty() || node.outputs[0] == kNoValue) return false;
   const OnnxValue& constant = graph_.values[node.inputs[input]];
@@ -175,6 +188,8 @@ bool OnnxFrozen::is_mask(const OnnxNode& node, std::size_t input) {
   });
   if (!of_products) return false;
 
+  // A generated tensor is no learned bias. A stored one is a mask by its values or, where these are not at
+  // hand, by being the same for all heads.
   if (constant.origin == OnnxOrigin::generated) return true;
   const OnnxConstant* known = graph_.constant(node.inputs[input]);
   if (known != nullptr) return holds_mask(*known);
@@ -186,11 +201,13 @@ bool OnnxFrozen::is_mask(const OnnxNode& node, std::size_t input) {
 // The last steps of a detector: offsets times and plus a table of boxes, nothing trained behind them.
 bool OnnxFrozen::is_box_table(const OnnxNode& node, std::size_t input) const {
   const Shape& shape = *graph_.values[node.inputs[input]].shape;
+  // Boxes are centres (2 numbers) or corners (4), and a detector has more of them than this.
   constexpr std::int64_t kFewest = 8;
   const auto coordinates = [](std::int64_t last) { return last == 2 || last == 4; };
   if (shape.size() < 2 || long_dimensions(shape) != 2 || !coordinates(shape.back()) ||
       shape[shape.size() - 2] < kFewest || uses_.is_static(node, 1 - input))
     return false;
+  // From the result only arithmetic leads on to the graph's outputs; behind the offsets lies a convolution.
   bool arrives = false;  // at the graph's outputs
   std::vector<std::uint32_t> open = {node.outputs[0]};
   for (std::size_t next = 0; next < open.size(); ++next) {
@@ -213,6 +230,8 @@ bool OnnxFrozen::is_box_table(const OnnxNode& node, std::size_t input) const {
          });
 }
 
+// running = momentum * running + (1 - momentum) * batch statistics: the result has the buffer's shape and is
+// handed out.
 bool OnnxFrozen::is_state_update(const OnnxNode& node, std::size_t input) const {
   if (node.inputs.size() != 2 || uses_.is_static(node, 1 - input)) return false;
   const OnnxNode* maker = uses_.maker(node.inputs[1 - input]);
@@ -220,6 +239,7 @@ bool OnnxFrozen::is_state_update(const OnnxNode& node, std::size_t input) const 
          graph_.values[node.outputs[0]].shape == graph_.values[node.inputs[input]].shape;
 }
 
+// Longer vectors are not decoded; shorter ones are chance.
 bool OnnxFrozen::counts_up(std::uint32_t value) {
   const OnnxValue& weight = graph_.values[value];
   constexpr std::int64_t kFewest = 4;
@@ -240,6 +260,7 @@ bool OnnxFrozen::is_grid(std::uint32_t node, std::uint32_t value) {
   // A detector's anchors are at least three pairs; round numbers in a smaller matrix are chance.
   constexpr std::size_t kSmallestTable = 6;
   if (long_dimensions(known->shape) > 1 && known->size() < kSmallestTable) return false;
+  // Halves are pixel centres.
   return std::all_of(known->reals.begin(), known->reals.end(),
                      [](double x) { return 2 * x == std::nearbyint(2 * x); });
 }
@@ -249,6 +270,7 @@ bool OnnxFrozen::is_sinusoid(std::uint32_t value) const {
   if (table.tensor == nullptr || !table.shape || long_dimensions(*table.shape) != 2) return false;
   const auto width = static_cast<std::size_t>(table.shape->back());
   constexpr std::size_t kRows = 4;
+  // Enough rows to tell; the rest of a large table is not decoded.
   if (width < 4 || width % 2 != 0) return false;
   const std::vector<double> reals = decode_beginning(*table.tensor, graph_.file, kRows * width);
   // Sines and cosines in turn, in two halves, or in halves of each half (two dimensions of an image).
@@ -256,6 +278,7 @@ bool OnnxFrozen::is_sinusoid(std::uint32_t value) const {
   if (width % 4 == 0) steps.push_back(width / 4);
   return std::any_of(steps.begin(), steps.end(), [&](std::size_t step) {
     std::size_t rows = 0;
+    // The first rows hold small angles, whose sines and cosines are far from 0 and 1 by chance. Two must fit.
     for (std::size_t at = 0; at + width <= reals.size(); at += width) {
       bool holds = true;
       for (std::size_t i = 0; i < width && holds; ++i) {
@@ -270,6 +293,7 @@ bool OnnxFrozen::is_sinusoid(std::uint32_t value) const {
   });
 }
 
+// Order matters: cheap and certain signs first, those that walk the graph after.
 bool OnnxFrozen::is_frozen(std::uint32_t index, std::size_t input) {
   const OnnxNode& node = graph_.nodes[index];
   if (!node.domain.empty()) return false;
@@ -280,6 +304,7 @@ bool OnnxFrozen::is_frozen(std::uint32_t index, std::size_t input) {
   if (is_one_of(node, {"ScatterND", "ScatterElements", "Scatter"}))
     return input == 0 && is_uniform(graph_.constant(node.inputs[0]));
   if (!binary || !is_one_of(node, {"Add", "Sub", "Mul", "Div"})) return false;
+  // A constant divisor: training changes factors, exporters leave divisions by fixed numbers.
   if (node.type == "Div" && input == 1) return true;
   if (statistics_.contains({index, input}) || is_mask(node, input)) return true;
   if (node.type == "Mul") {

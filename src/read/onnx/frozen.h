@@ -10,7 +10,8 @@
 //                  same for all heads
 //   sinusoids      a table of positions whose first rows obey sin^2 + cos^2 = 1
 //   boxes          a table of 2 or 4 coordinates each that turns what convolutions yield into a detector's
-//   answer grids          nothing but integers and halves that differ (anchors, strides, pixel positions)
+//                  answer
+//   grids          nothing but integers and halves that differ (anchors, strides, pixel positions)
 //   bounds         operands of Min and Max, a single value that Where or a scatter fills in
 //
 // Not recognised: fixed filters (blur, Fourier and mel matrices), position biases that were not learned.

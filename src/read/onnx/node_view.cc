@@ -30,6 +30,7 @@ const OnnxConstant* OnnxGraph::constant(std::uint32_t value) {
   return v.constant ? &*v.constant : nullptr;
 }
 
+// One integer that is known, or nothing.
 std::optional<std::int64_t> OnnxGraph::number(std::uint32_t value) {
   if (value == kNoValue) return std::nullopt;
   const OnnxConstant* known = constant(value);
@@ -81,6 +82,7 @@ const OnnxConstant* OnnxNodeView::constant_input(std::size_t i) const {
   return has_input(i) ? graph_.constant(node_.inputs[i]) : nullptr;
 }
 
+// Newer operator sets made inputs of what were attributes (axes, pads, split): either is taken.
 std::optional<std::vector<std::int64_t>> OnnxNodeView::ints(std::size_t i, std::string_view name) const {
   if (has_input(i)) {
     const OnnxConstant* values = constant_input(i);
@@ -124,6 +126,7 @@ std::optional<std::int64_t> OnnxNodeView::number(std::size_t i) const {
   return has_input(i) ? graph_.number(node_.inputs[i]) : std::nullopt;
 }
 
+// Negative axes count from the end.
 std::size_t OnnxNodeView::axis(std::int64_t axis, std::size_t rank) const {
   const auto signed_rank = static_cast<std::int64_t>(rank);
   if (axis < -signed_rank || axis >= signed_rank)

@@ -33,6 +33,8 @@ std::string stem(const std::string& path) {
   return name;
 }
 
+// Values and nodes of the flat graph become tensors, parameters and operators of the model, each once, in the
+// order in which they are first met.
 class Assembly {
  public:
   Assembly(OnnxGraph graph, const std::string& file)
@@ -75,6 +77,7 @@ class Assembly {
     return index;
   }
 
+  // What is trained anywhere is trained where another operator sees a buffer.
   // What is trained anywhere is trained where another operator sees a buffer.
   void find_parameters() {
     OnnxParameters parameters(graph_);
@@ -158,6 +161,7 @@ class Assembly {
     target.name = node.name;
     target.type =
         node.domain.empty() ? readable(node.type) : readable(node.domain) + "." + readable(node.type);
+    // What comes before the first parameter needs no gradient: frameworks stop there, too.
     target.needs_input_gradient = false;
     add_inputs(index, target);
     const OnnxWork work = work_of(OnnxNodeView(graph_, node), op);
@@ -172,10 +176,12 @@ class Assembly {
     for (const std::uint32_t output : node.outputs) {
       if (output == kNoValue) continue;
       const OnnxValue& value = graph_.values[output];
+      // Integers and booleans (indices, masks) carry no gradient.
       carries_gradient_[output] = (trains || target.needs_input_gradient) &&
                                   (!value.shape || is_floating(dtype_of_onnx(value.element_type)));
       if (value.shape) target.outputs.push_back(tensor(output));
     }
+    // Unknown operators cost their traffic alone; the user is told which and how many.
     if (!knows_work(op)) {
       UnknownOperator& unknown = unknown_[target.type];
       unknown.type = target.type;
@@ -199,6 +205,7 @@ class Assembly {
 }  // namespace
 
 Model read_onnx(std::span<const char> bytes, const std::string& name, const ModelOptions& options) {
+  // Before anything else, so that a text file or a picture gets a message that says what it is.
   refuse_foreign(bytes, name);
   const WireModel wire = parse_onnx(bytes, name);
   if (!wire.has_graph || (wire.graph.nodes.empty() && wire.graph.outputs.empty()))
@@ -209,6 +216,7 @@ Model read_onnx(std::span<const char> bytes, const std::string& name, const Mode
   Model model = Assembly(std::move(graph), name).model();
   derive_layers(model);
   validate_model(model);
+  // A batch in the file's shapes cannot be changed there: all work is scaled instead, with a note.
   if (batch_is_fixed && options.batch && *options.batch != model.batch) {
     model.notes.push_back(fmt::format("the file is made for a batch of {}; its work is scaled to {}",
                                       model.batch, *options.batch));

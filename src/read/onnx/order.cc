@@ -28,6 +28,7 @@ void for_each_use(const WireNode& node, const Each& each) {
   }
 }
 
+// The specification (SSA) allows one producer per name.
 Producers producers_of(const std::vector<WireNode>& nodes, const std::string& where) {
   Producers producers;
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
@@ -80,6 +81,7 @@ std::vector<std::uint32_t> order_nodes(const std::vector<WireNode>& nodes, const
   const auto count = static_cast<std::uint32_t>(nodes.size());
   std::vector<std::vector<std::uint32_t>> needs(count);
   bool sorted = true;
+  // Names that nothing here produces are inputs, initializers or those of an outer graph.
   for (std::uint32_t i = 0; i < count; ++i) {
     for_each_use(nodes[i], [&](std::string_view name) {
       const auto producer = producers.find(name);
@@ -90,6 +92,7 @@ std::vector<std::uint32_t> order_nodes(const std::vector<WireNode>& nodes, const
   }
   std::vector<std::uint32_t> order;
   order.reserve(count);
+  // Nearly all files are in order: they keep it.
   if (sorted) {
     order.resize(count);
     std::iota(order.begin(), order.end(), 0U);
@@ -101,6 +104,7 @@ std::vector<std::uint32_t> order_nodes(const std::vector<WireNode>& nodes, const
     waiting[i] = static_cast<std::uint32_t>(needs[i].size());
     for (const std::uint32_t producer : needs[i]) users[producer].push_back(i);
   }
+  // Kahn's algorithm, smallest index first: nodes stay as close to the file's order as they can.
   std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
   for (std::uint32_t i = 0; i < count; ++i) {
     if (waiting[i] == 0) ready.push(i);

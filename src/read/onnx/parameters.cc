@@ -20,6 +20,7 @@ bool is_vector(const Shape& shape) {
 }
 
 // Where the channels of an operator's result lie: `from_end` for products, else the second dimension.
+// Channels are the last dimension of a matrix product's result and the second of a convolution's.
 bool lies_along_channels(const Shape& vector, const Shape& result, std::int64_t channels) {
   for (std::size_t i = 0; i < vector.size(); ++i) {
     if (vector[i] == 1) continue;
@@ -35,6 +36,7 @@ OnnxParameters::OnnxParameters(OnnxGraph& graph) : graph_(graph), uses_(graph), 
 
 // A norm without an affine part of its own: all ones and zeros that the exporter made up, or that another
 // scale and shift follow (Caffe's BatchNorm and Scale).
+// Weights of one and shifts of zero that were made, not stored, only fill in an operator's required inputs.
 bool OnnxParameters::has_no_affine(std::uint32_t index) {
   const OnnxNode& node = graph_.nodes[index];
   const bool shifts = node.inputs.size() > 2 && node.inputs[2] != kNoValue && uses_.is_static(node, 2);
@@ -61,6 +63,7 @@ bool OnnxParameters::has_no_affine(std::uint32_t index) {
 // A bias or scale: a vector along the channels of what a product, a norm or another scale yields.
 bool OnnxParameters::is_affine(const OnnxNode& node, std::size_t input, int depth) const {
   constexpr int kDeepest = 4;
+  // Chains of scales and shifts are followed a few steps back, to the product or norm they began with.
   if (!node.domain.empty() || (node.type != "Add" && node.type != "Mul") || node.inputs.size() != 2 ||
       node.outputs.size() != 1 || uses_.is_static(node, 1 - input) || depth > kDeepest)
     return false;
@@ -76,6 +79,7 @@ bool OnnxParameters::is_affine(const OnnxNode& node, std::size_t input, int dept
 
   const OnnxOp* op = find_onnx_op(maker->domain, maker->type);
   if (op == nullptr) return false;
+  // Behind a product: a bias. One number is a bias only where there is one channel.
   if (is_matrix(*op)) {
     const Shape& made = graph_.values[maker->outputs[0]].shape.value_or(Shape());
     const bool weight = std::any_of(maker->inputs.begin(), maker->inputs.end(), [&](std::uint32_t i) {
@@ -85,6 +89,7 @@ bool OnnxParameters::is_affine(const OnnxNode& node, std::size_t input, int dept
     return weight && (!one || (node.type == "Add" && fits));
   }
   if (one) return false;
+  // Behind a norm it is the affine part that an exporter wrote apart.
   if (op->roles.find('n') != std::string_view::npos) return true;
   if (maker->type == "Div" ||
       (maker->type == "Mul" && !uses_.is_static(*maker, 0) && !uses_.is_static(*maker, 1)))
@@ -101,6 +106,7 @@ bool OnnxParameters::is_filler(const OnnxNode& node, const OnnxSource& source) c
   const auto fill = fill_of(graph_, source.value);
   if (!fill) return false;
   const bool factor = node.type == "Mul" || node.type == "Div";
+  // 1 as a factor, 0 as a summand, and large numbers (masks' -inf, -1e4) are no weights.
   return *fill == (factor ? 1.0 : 0.0) || !(std::abs(*fill) < 1000);
 }
 
@@ -117,11 +123,15 @@ OnnxKind OnnxParameters::by_role(std::uint32_t index, std::size_t input, const O
   const OnnxValue& value = graph_.values[source.value];
   const DType dtype = dtype_of_onnx(value.element_type);
   const bool weight = is_weight(value, source);
+  // `weight` is by type and way alone; the roles below ask for more.
   const auto trained = [](bool is) { return is ? OnnxKind::trained : OnnxKind::nothing; };
   const auto buffer = [](bool is) { return is ? OnnxKind::buffer : OnnxKind::nothing; };
+  // Frozen on the way, or running statistics by the operator's role.
   if (source.frozen || role == 'v') return buffer(weight);
   switch (role) {
     case 'w': {
+      // Weights of a convolution that are 0, 1, 2 ... form an expectation over bins (detectors' distribution
+      // focal loss).
       const bool frozen =
           frozen_.is_phase(node.outputs[0]) ||
           (node.type == "Conv" && value.origin != OnnxOrigin::generated && frozen_.counts_up(source.value));
@@ -134,6 +144,7 @@ OnnxKind OnnxParameters::by_role(std::uint32_t index, std::size_t input, const O
     case 'e':
     case 'p':
     case 'q': {
+      // Tables of int8 and int4 are quantised embeddings.
       const bool narrow = role == 'e' && is_narrow_integer(dtype);
       if (!narrow && !in_arithmetic(index, input, source)) return OnnxKind::nothing;
       const bool frozen = frozen_.only_frozen_uses(node.outputs[0]) || frozen_.is_frozen(index, input) ||
@@ -144,6 +155,7 @@ OnnxKind OnnxParameters::by_role(std::uint32_t index, std::size_t input, const O
     default:
       if (!in_arithmetic(index, input, source)) return OnnxKind::nothing;
       if (frozen_.is_frozen(index, input) || frozen_.is_sinusoid(source.value)) return OnnxKind::buffer;
+      // In element-wise arithmetic a constant is trained unless something speaks against it.
       if (is_affine(node, input, 0)) return OnnxKind::trained;
       if (frozen_.is_grid(index, source.value)) return OnnxKind::buffer;
       return trained(!is_filler(node, source));
@@ -156,6 +168,7 @@ OnnxKind OnnxParameters::kind(std::uint32_t index, std::size_t input, const Onnx
   const char role = op == nullptr ? 'x' : role_of(*op, input);
   const OnnxValue& value = graph_.values[source.value];
   if (role == 'c' || !value.shape || element_count(*value.shape, value.name) == 0) return OnnxKind::nothing;
+  // Gemm with beta 0 never reads its third input.
   if (input == 2 && onnx_work::leaves_out_bias(OnnxNodeView(graph_, node))) return OnnxKind::nothing;
   const OnnxKind found = by_role(index, input, source, role);
   // Nobody stores what is made anew from numbers.
@@ -163,6 +176,8 @@ OnnxKind OnnxParameters::kind(std::uint32_t index, std::size_t input, const Onnx
   return found == OnnxKind::buffer && !stored ? OnnxKind::nothing : found;
 }
 
+// com.microsoft MatMulNBits stores an N x K matrix with several numbers in each byte; the shape of the stored
+// tensor says nothing.
 std::optional<OnnxPacked> packed_weight(const OnnxNodeView& node, std::size_t input) {
   if (node.type() != "MatMulNBits" || input != 1) return std::nullopt;
   const std::int64_t bits = node.int_attribute("bits", 4);

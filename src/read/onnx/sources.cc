@@ -25,6 +25,7 @@ bool has_integers(const OnnxValue& value) {
                      [](const OnnxSource& source) { return source.quantized; });
 }
 
+// A root marks a variance (OnnxSource::spread), which belongs to the statistics of a norm.
 bool is_root(const OnnxNodeView& node) {
   if (node.type() == "Sqrt") return true;
   if (node.type() != "Pow") return false;
@@ -47,6 +48,7 @@ std::uint32_t other_operand(const OnnxNode& node, std::size_t i) {
 OnnxSource marked(OnnxGraph& graph, const OnnxNodeView& view, std::size_t i, OnnxSource source) {
   const OnnxNode& node = view.node();
   source.reduced = source.reduced || node.type.starts_with("Reduce");
+  // A sum of squares under a root is a norm of the tensor itself, which says nothing about training.
   const bool root = is_root(view) && i == 0 && !source.reduced;
   source.spread = source.spread || root;
   source.frozen = source.frozen || root || freezes(view, i);
@@ -57,6 +59,7 @@ OnnxSource marked(OnnxGraph& graph, const OnnxNodeView& view, std::size_t i, Onn
 
 // The same source as its way through a static operator continues; nullopt when it ends there.
 std::optional<OnnxSource> pass_on(const OnnxGraph& graph, const OnnxSource& source, char role) {
+  // The way ends here: nothing that configuration or running statistics go into is a weight by them.
   if (role == 'c' || role == 'v') return std::nullopt;
   OnnxSource next = source;
   if (role == 'q') next.quantized = true;
@@ -65,6 +68,7 @@ std::optional<OnnxSource> pass_on(const OnnxGraph& graph, const OnnxSource& sour
   const bool numeric = is_numeric(dtype_of_onnx(value.element_type));
   if (role == 'i' ? !numeric : !is_weight(value, source)) return std::nullopt;
   const bool one = element_count(*value.shape, value.name) <= 1;
+  // A single number scales or shifts; it is a weight only where an operator has already shown so.
   if (role == 'x' && one && !source.accepted) return std::nullopt;
   next.accepted = true;
   return next;
@@ -79,6 +83,7 @@ void inherit(OnnxGraph& graph, const OnnxNodeView& view, const OnnxOp& op, std::
     // What multiplies or shifts stored integers is their scale or zero point.
     if (!source.quantized && other != kNoValue && has_integers(graph.values[other])) continue;
     const DType from = dtype_of_onnx(view.input(i).element_type);
+    // int8 and int4 that become floating numbers are quantised weights.
     if (node.type == "Cast" && (from == DType::int8 || from == DType::int4) && view.has_output(0) &&
         is_floating(dtype_of_onnx(view.output(0).element_type)))
       next->quantized = true;
@@ -163,6 +168,7 @@ void drop_fillers(OnnxGraph& graph, Sources& sources) {
 }  // namespace
 
 bool is_numeric(DType dtype) {
+  // int64 is the type of indices and shapes.
   return dtype != DType::unknown && dtype != DType::boolean && dtype != DType::text && dtype != DType::int64;
 }
 
@@ -171,6 +177,7 @@ bool is_weight(const OnnxValue& value, const OnnxSource& source) {
   return source.accepted || is_floating(dtype) || (source.quantized && is_numeric(dtype));
 }
 
+// Decodes at most a small tensor; a generated one knows its fill already.
 std::optional<double> fill_of(OnnxGraph& graph, std::uint32_t value) {
   if (graph.values[value].fill) return graph.values[value].fill;
   const OnnxConstant* constant = graph.constant(value);
@@ -183,6 +190,7 @@ std::optional<double> fill_of(OnnxGraph& graph, std::uint32_t value) {
 
 std::vector<OnnxSource> sources_through(OnnxGraph& graph, const OnnxNode& node, const OnnxOp& op) {
   const OnnxNodeView view(graph, node);
+  // Whatever is computed from an activation's size differs with the batch and is no weight.
   const bool sized_by_data = follows_data(graph, node);
   for (const std::uint32_t output : node.outputs) {
     if (output != kNoValue) graph.values[output].sized_by_data = sized_by_data;

@@ -11,6 +11,7 @@ namespace {
 // Walks stop here: what decides is near.
 constexpr std::size_t kMostVisited = 512;
 
+// Operators that hand elements on as they are, in another place, shape or type.
 constexpr std::array<std::string_view, 15> kMovers = {
     "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Transpose", "Split",    "Slice",
     "Expand",  "Tile",    "Cast",    "CastLike",  "Dropout",  "Gather",    "GatherND",
@@ -50,6 +51,7 @@ bool OnnxUses::is_constant_tensor(const OnnxNode& node, std::size_t input) const
   return value.shape && element_count(*value.shape, value.name) > 1;
 }
 
+// Arithmetic with a single constant number (scaling, masks' factors) does not change what a tensor is.
 bool OnnxUses::passes(const OnnxNode& node, std::size_t input) const {
   if (is_mover(node)) return input == 0;
   if (!node.domain.empty()) return false;
@@ -86,6 +88,7 @@ std::optional<OnnxUse> OnnxUses::only_use(std::uint32_t value) const {
   return all.size() == 1 ? std::optional(all[0]) : std::nullopt;
 }
 
+// The operator behind all that only passes on. Where several activations are joined there is no one maker.
 const OnnxNode* OnnxUses::maker(std::uint32_t value) const {
   for (std::size_t step = 0; step < kMostVisited; ++step) {
     const OnnxNode* node = made_by(value);
@@ -103,6 +106,7 @@ const OnnxNode* OnnxUses::made_by(std::uint32_t value) const {
   return maker_[value] == UINT32_MAX ? nullptr : &graph_.nodes[maker_[value]];
 }
 
+// All values that this one comes from, as far as `enter` lets the walk go.
 std::vector<std::uint32_t> OnnxUses::behind(
     std::uint32_t value, const std::function<bool(const OnnxNode&, std::size_t)>& enter) const {
   std::vector<std::uint32_t> found = {value};

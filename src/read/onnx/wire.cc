@@ -7,10 +7,13 @@
 namespace armilla {
 namespace {
 
+// Field numbers are those of onnx.proto, message by message; everything not listed is skipped. What is kept
+// are views into the file's bytes: no tensor's payload is read or copied here.
 class Parser {
  public:
   explicit Parser(const WireSource& source) : source_(source) {}
 
+  // ModelProto: 1 ir_version, 7 graph, 8 opset_import, 25 functions.
   WireModel model(std::string_view message) {
     WireModel model;
     WireReader in(message, source_);
@@ -49,6 +52,7 @@ class Parser {
     return text;
   }
 
+  // Repeated integers come packed or one by one; protobuf readers have to take both.
   void numbers(WireReader& in, std::vector<std::int64_t>& list, std::string_view message) {
     in.numbers([&](std::int64_t value) {
       charge(message);
@@ -56,6 +60,7 @@ class Parser {
     });
   }
 
+  // OperatorSetIdProto: 1 domain, 2 version.
   WireOpset opset(std::string_view message) {
     charge(message);
     WireOpset opset;
@@ -67,6 +72,8 @@ class Parser {
     return opset;
   }
 
+  // GraphProto: 1 node, 2 name, 5 initializer, 11 input, 12 output, 13 value_info, 15 sparse_initializer.
+  // Files may nest graphs without end; the recursion may not.
   void graph(std::string_view message, WireGraph& graph, int depth) {
     if (depth > kMaxDepth)
       source_.fail(message.data(), fmt::format("graphs are nested more than {} deep", kMaxDepth));
@@ -100,6 +107,8 @@ class Parser {
     }
   }
 
+  // FunctionProto: 1 name, 4 input, 5 output, 7 node, 9 opset_import, 10 domain, 11 attribute_proto
+  // (attributes with a default), 12 value_info, 13 overload.
   WireFunction function(std::string_view message) {
     charge(message);
     WireFunction function;
@@ -140,6 +149,7 @@ class Parser {
     return function;
   }
 
+  // NodeProto: 1 input, 2 output, 3 name, 4 op_type, 5 attribute, 7 domain, 8 overload.
   WireNode node(std::string_view message, int depth) {
     charge(message);
     WireNode node;
@@ -174,6 +184,8 @@ class Parser {
     return node;
   }
 
+  // AttributeProto: 1 name, 2 f, 3 i, 4 s, 5 t, 6 g, 7 floats, 8 ints, 9 strings, 14 tp, 21 ref_attr_name, 22
+  // sparse_tensor. The type (20) is not read: which field is there says as much.
   WireAttribute attribute(std::string_view message, int depth) {
     charge(message);
     WireAttribute attribute;
@@ -229,6 +241,8 @@ class Parser {
     return attribute;
   }
 
+  // TensorProto: 1 dims, 2 data_type, 8 name, 14 data_location (1: in a file of its own). Values stay where
+  // they are until read/onnx/constant.h decodes a small one.
   WireTensor tensor(std::string_view message) {
     charge(message);
     WireTensor tensor;
@@ -255,6 +269,8 @@ class Parser {
     return tensor;
   }
 
+  // SparseTensorProto: 1 values, a TensorProto that also has the name; 3 the dense shape. Indices and values
+  // do not matter for work and parameters.
   WireTensor sparse_tensor(std::string_view message) {
     charge(message);
     WireTensor sparse;
@@ -271,6 +287,7 @@ class Parser {
     return sparse;
   }
 
+  // ValueInfoProto: 1 name, 2 type.
   WireValueInfo value_info(std::string_view message) {
     charge(message);
     WireValueInfo info;
@@ -282,6 +299,7 @@ class Parser {
     return info;
   }
 
+  // TypeProto: 1 tensor_type, 4 sequence_type, 5 map_type, 8 sparse_tensor_type, 9 optional_type.
   void type(std::string_view message, WireValueInfo& info, int depth) {
     if (depth > kMaxDepth)
       source_.fail(message.data(), fmt::format("types are nested more than {} deep", kMaxDepth));
@@ -307,6 +325,7 @@ class Parser {
     }
   }
 
+  // TypeProto.Tensor: 1 elem_type, 2 shape.
   void tensor_type(std::string_view message, WireValueInfo& info) {
     WireReader in(message, source_);
     while (in.next()) {
@@ -315,6 +334,7 @@ class Parser {
     }
   }
 
+  // TypeProto.Sequence and TypeProto.Optional: 1 elem_type.
   void element_type(std::string_view message, WireValueInfo& info, int depth) {
     charge(message);
     info.element = std::make_unique<WireValueInfo>();
@@ -324,6 +344,8 @@ class Parser {
     }
   }
 
+  // TensorShapeProto: 1 dim, each with 1 dim_value or 2 dim_param. A shape without dimensions is a scalar's;
+  // no shape at all is an unknown rank.
   void shape(std::string_view message, WireValueInfo& info) {
     info.has_shape = true;
     WireReader in(message, source_);
@@ -377,6 +399,7 @@ bool looks_like_onnx(std::span<const char> beginning) {
   if (beginning.size() < 2) return false;
   const auto key = static_cast<unsigned char>(beginning[0]);
   for (const Field& field : kFields) {
+    // A key is (field number << 3) | wire type, as a varint: fields from 16 on take two bytes.
     const unsigned expected = (field.tag << 3) | static_cast<unsigned>(field.type);
     if (expected < 128
             ? key == expected

@@ -73,6 +73,7 @@ struct Value {
 class ConfigReader {
  public:
   ConfigReader(std::string_view text, const std::string& name) : name_(name) {
+    // A byte order mark, as some editors write it.
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
     for (std::int64_t line = 1; !text.empty(); ++line) {
       const std::size_t end = std::min(text.find('\n'), text.size());
@@ -85,6 +86,7 @@ class ConfigReader {
   ScaleSimConfig read() {
     ScaleSimConfig config;
     SystolicBuffers& buffers = config.buffers;
+    // Files carry no version: these sections and this key exist in v3 only.
     const bool v3 =
         sections_.contains("layout") || sections_.contains("sparsity") || find("UseRamulatorTrace");
     buffers.version = v3 ? ScaleSimVersion::v3 : ScaleSimVersion::v2;
@@ -124,6 +126,7 @@ class ConfigReader {
     }
     if (sections_.empty())
       throw Error(where, "comes before the first section", "SCALE-Sim configurations begin with '[general]'");
+    // Python's configparser, which SCALE-Sim uses, takes either character and ignores the case of keys.
     const std::size_t separator = line.find_first_of("=:");
     if (separator == std::string_view::npos)
       throw Error(where, fmt::format("'{:.60}' is neither '[section]' nor 'key = value'", line));
@@ -194,6 +197,7 @@ class ConfigReader {
       config.notes.push_back(fmt::format("{}: has no InterfaceBandwidth, taken as CALC", name_));
       return;
     }
+    // CALC: nothing waits for DRAM, and SCALE-Sim reports the bandwidth that this takes.
     if (mode->text == "CALC") return;
     if (mode->text != "USER")
       throw Error(mode->where, fmt::format("unknown mode '{:.60}'", mode->text), "known: CALC, USER");
@@ -260,6 +264,7 @@ ComponentChoice read_compute_choice(const std::string& text, const std::string& 
   set("rows", std::to_string(config.array.rows));
   set("columns", std::to_string(config.array.columns));
   set("dataflow", std::string(short_name_of(config.array.dataflow)));
+  // Without a limit on the bandwidth nothing waits for DRAM, and buffers change no time.
   if (!config.buffers.limited) return choice;
   if (config.buffers.ifmap_bandwidth != config.buffers.ofmap_bandwidth ||
       config.buffers.filter_bandwidth != config.buffers.ofmap_bandwidth)

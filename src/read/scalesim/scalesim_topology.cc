@@ -17,6 +17,7 @@ namespace {
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 // The fields of a line, without empty ones at its end.
+// Tables are separated by commas, or by tabs where a line has no comma.
 std::vector<std::string_view> split(std::string_view line) {
   std::vector<std::string_view> fields;
   const char separator = line.find(',') == std::string_view::npos ? '\t' : ',';
@@ -40,6 +41,7 @@ std::optional<std::string_view> take_line(std::string_view& text) {
 
 enum class Form : std::uint8_t { none, convolutions, products };
 
+// Products and convolutions are told by the names of their columns.
 Form form_of(const std::vector<std::string_view>& columns) {
   std::vector<std::string> names;
   for (const std::string_view column : columns) names.push_back(lower_case(column));
@@ -142,6 +144,7 @@ class TopologyReader {
     SystolicLayer layer{std::string(fields[0]), {}, 1, where()};
     if (layer.name.empty()) layer.name = fmt::format("layer{}", topology_.layers.size());
     ConvolutionShape& shape = layer.shape;
+    // A product M x N x K as a convolution: the input has M rows of K, the filter one row of K, N filters.
     if (topology_.products) {
       const std::int64_t inner = number(fields, 3);
       shape = {number(fields, 1), inner, 1, inner, 1, number(fields, 2), 1, 1};
@@ -154,6 +157,7 @@ class TopologyReader {
             fmt::format("layer '{:.60}': a filter of {}x{} does not fit an input of {}x{}", layer.name,
                         shape.filter_height, shape.filter_width, shape.ifmap_height, shape.ifmap_width),
             "SCALE-Sim's inputs include their padding");
+      // SCALE-Sim has no groups: depthwise layers (DP in their name) are as many convolutions of one channel.
       if (layer.name.find("DP") != std::string::npos) {
         layer.repeats = shape.channels;
         shape.channels = 1;
@@ -192,6 +196,7 @@ class TopologyReader {
   SystolicTopology topology_;
 };
 
+// As SCALE-Sim rounds up: a last window may reach over the edge.
 std::int64_t outputs(std::int64_t input, std::int64_t filter, std::int64_t stride) {
   return (input - filter + stride - 1) / stride + 1;
 }

@@ -9,12 +9,14 @@
 namespace armilla {
 namespace {
 
+// RFC 4180: fields in quotes may hold commas, quotes (doubled) and line ends.
 class Parser {
  public:
   Parser(std::string_view text, const std::string& name) : rest_(text), name_(name) {}
 
   // Nothing is left: no record.
   std::optional<CsvRecord> next() {
+    // Empty lines are skipped; they still count for line numbers.
     while (!rest_.empty() && skip_line_end()) {
     }
     if (rest_.empty()) return std::nullopt;
@@ -44,6 +46,7 @@ class Parser {
   }
 
   std::string plain() {
+    // A carriage return before the line end belongs to that, not to the field.
     std::size_t end = std::min(rest_.find_first_of(",\n"), rest_.size());
     const std::size_t next = end;
     if (end > 0 && rest_.substr(end).starts_with('\n') && rest_[end - 1] == '\r') --end;
@@ -60,6 +63,7 @@ class Parser {
       const std::size_t quote = rest_.find('"');
       if (quote == std::string_view::npos) throw Error(where(begin), "a quote is opened and never closed");
       field += rest_.substr(0, quote);
+      // Line ends inside of quotes count as lines of the file.
       line_ += std::count(rest_.begin(), rest_.begin() + static_cast<std::ptrdiff_t>(quote), '\n');
       rest_.remove_prefix(quote + 1);
       if (!skip('"')) return field;

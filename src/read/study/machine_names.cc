@@ -56,6 +56,7 @@ Names with_words(const Names& known, std::string_view name, bool beginnings) {
         return own == word || (beginnings && own.starts_with(word));
       });
     };
+    // The same words with other separators or cases: that one alone.
     if (words == wanted) return {candidate};
     if (std::all_of(wanted.begin(), wanted.end(), has)) found.push_back(candidate);
   }
@@ -89,6 +90,8 @@ std::string alternatives(const Names& names) {
 
 [[noreturn]] void refuse(std::string_view family, const Names& candidates, const Names& known,
                          const std::string& name, const std::string& where) {
+  // A name that means several is refused with all of them; one that means none, with those that have words
+  // which begin so.
   const Names likely = candidates.empty() ? meant(known, name, true) : candidates;
   throw Error(where, fmt::format("unknown {} '{:.60}'", family, name),
               likely.empty() ? suggest(name, known) : fmt::format("did you mean {}?", alternatives(likely)));
@@ -140,6 +143,7 @@ Names devices_meant(std::string_view name) {
   return meant(device_names(), name);
 }
 
+// A device's name means the machines that are made of it.
 Names machines_meant(std::string_view name) {
   const Names found = meant(machine_names(), name);
   return found.empty() ? machines_with(devices_meant(name)) : found;
@@ -177,6 +181,7 @@ std::string machine_text(const std::string& name_or_path, const std::string& whe
   return text.replace(colon, text.find('\n', colon) - colon, indented);
 }
 
+// Relative paths begin at the folder of the file that they stand in.
 std::optional<NamedText> expand_machine(const std::string& path, const std::string& value,
                                         const std::string& folder) {
   const std::string name = is_path(value) && !value.starts_with('/') ? folder + value : value;

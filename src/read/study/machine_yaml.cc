@@ -169,6 +169,8 @@ Device read_device(const Config& config) {
   if (const auto overhead = config.find("launch_overhead")) device.launch_overhead = overhead->time();
   device.source = read_text(config, "source");
   device.unverified = read_unverified(config, figures);
+  // A changed device is no longer that of its file: its name says so, and figures that the user gave are not
+  // the file's to verify.
   if (config.has_overrides()) {
     device.name += kChanged;
     const auto rates = config.find("matrix_rate");

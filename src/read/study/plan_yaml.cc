@@ -162,6 +162,7 @@ void read_types(const Config& config, PlanRequest& request) {
   set(config, "parameter_type", request.plan.parameter_dtype);
 }
 
+// recompute_blocks alone means recompute block.
 void read_recompute(const Config& config, Plan& plan) {
   if (const auto recompute = config.find("recompute")) {
     plan.recompute =
@@ -226,6 +227,7 @@ PlanRequest read_plan(const Config& config) {
   read_recompute(config, request.plan);
   read_order(config, request.plan);
   config.reject_unknown_keys();
+  // Places are kept by key: errors and notes of later steps name what the user wrote.
   for (const std::string& key : config.keys()) request.places.emplace(key, config.at(key).where());
   return request;
 }

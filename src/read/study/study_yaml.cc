@@ -43,6 +43,7 @@ ComponentChoice read_component(const Config& config) {
   ComponentChoice choice;
   choice.where = config.at("model").where();
   choice.name = config.at("model").text();
+  // In a mapping `model` names the component, and all other keys are its parameters.
   for (const auto& [name, value] : config.entries()) {
     if (name != "model") choice.parameters[name] = {value.text(), value.where()};
   }
@@ -117,6 +118,7 @@ Study read_shared(const Config& config) {
   const Config machine = config.at("machine");
   study.machine =
       machine.is_scalar() ? load_machine(name_or_path(machine), machine.where()) : read_machine(machine);
+  // Without a plan the machine says how many ranks there are, so errors about them point there.
   study.request.where = study.request.ranks_where = machine.where();
   if (const auto compute = config.find("compute")) study.compute = read_compute(*compute);
   if (const auto network = config.find("network")) study.network = read_component(*network);
@@ -128,6 +130,7 @@ Study read_shared(const Config& config) {
 void read_job(const Config& config, Study& study) {
   study.model = read_model_source(config.at("model"));
   if (const auto profile = config.find("profile")) study.profile = read_profile(name_or_path(*profile));
+  // A plan replaces the request; where the ranks were given has to survive it.
   const std::string ranks_where = study.request.ranks_where;
   if (const auto plan = config.find("plan")) study.request = read_plan(*plan);
   if (study.request.ranks_where.empty())
@@ -136,6 +139,7 @@ void read_job(const Config& config, Study& study) {
 
 }  // namespace
 
+// By contents; only what is unknown is judged by its suffix.
 bool holds_study(const std::string& path) {
   const bool json = path.ends_with(".json");
   const bool configuration = json || path.ends_with(".yaml") || path.ends_with(".yml");

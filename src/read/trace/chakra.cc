@@ -30,6 +30,7 @@ constexpr std::size_t kMaxStrings = UINT32_MAX - 1;
 constexpr std::size_t kReleasedBytes = 4 << 20;
 
 // For small tables of what came before, not for attackers.
+// Eight bytes at a time; attributes and names are compared after the hash.
 std::size_t quick_hash(std::string_view text) {
   constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15U;
   std::uint64_t hash = text.size(), word = 0;
@@ -53,11 +54,13 @@ std::size_t quick_hash(std::string_view text) {
   return static_cast<std::size_t>(hash);
 }
 
+// sint32 and sint64: the sign is in the lowest bit.
 std::uint64_t zigzag(std::uint64_t value) {
   return (value >> 1) ^ (~(value & 1) + 1);
 }
 
 // The record that starts at `at`, which moves behind it.
+// A Chakra file is a sequence of protobuf messages, each behind its length as a varint.
 std::string_view next_record(const char*& at, const char* end, const WireSource& source) {
   const char* start = at;
   std::uint64_t size = 0;
@@ -79,6 +82,7 @@ class Parser {
  public:
   Parser(const WireSource& source, ChakraTrace& trace) : source_(source), trace_(trace) {}
 
+  // GlobalMetadata: 1 version, then attributes, whose field depends on the schema.
   void metadata(std::string_view message, std::uint32_t attribute_field) {
     WireReader in(message, source_);
     while (in.next()) {
@@ -90,6 +94,8 @@ class Parser {
     }
   }
 
+  // Node: 1 id, 2 name, 3 type, 4 ctrl_deps, 5 data_deps, 6 start_time_micros, 7 duration_micros, 8 inputs, 9
+  // outputs, 10 attr. Columns are appended together at the end, so a damaged node leaves none behind.
   void node(std::string_view message) {
     std::uint64_t id = 0, start = 0, duration = 0, type = 0;
     std::string_view name;
@@ -181,6 +187,7 @@ class Parser {
     return usual;
   }
 
+  // Types 8 to 10 (storage) are not part of Chakra 1.0.0.
   ChakraNodeType node_type(std::uint64_t type, std::uint64_t id, std::string_view name,
                            std::string_view message) {
     static constexpr std::array<std::string_view, 3> kStorage = {" (STORAGE_NODE)", " (BATCH_NODE)",
@@ -219,6 +226,8 @@ class Parser {
     return recent.parsed = parsed;
   }
 
+  // AttributeProto: 1 name, 2 doc_string, 3 to 32 the value, scalars at odd numbers and their lists one
+  // above.
   ChakraAttribute attribute(std::string_view message, std::size_t position) {
     ChakraAttribute found;
     WireReader in(message, source_);
@@ -258,6 +267,7 @@ class Parser {
     return bits;
   }
 
+  // Values of every kind are kept as 64 bits: integers sign-extended, floats as the double they equal.
   template <class Each>
   static void each_number(WireReader& in, ChakraValueKind kind, Each each, bool packable) {
     const auto varints = [&](auto convert) {
@@ -337,6 +347,7 @@ class Parser {
 };
 
 // Room for a file `factor` times as long as what was read of it, at most `most` of each thing.
+// The number of nodes is not in the file: it is estimated from the first records.
 void reserve(ChakraTrace& trace, double factor, std::size_t most) {
   const auto grow = [&](auto&... columns) {
     (columns.reserve(std::min(most, static_cast<std::size_t>(static_cast<double>(columns.size()) * factor))),
@@ -362,12 +373,15 @@ class Records {
   std::size_t count() const { return count_; }
   std::size_t bytes_read() const { return static_cast<std::size_t>(at_ - begin_); }
 
+  // Pages behind the reader are given back, so that a file of many gigabytes does not stay in memory beside
+  // its trace.
   std::string_view next() {
     if (file_ != nullptr && static_cast<std::size_t>(at_ - released_) >= kReleasedBytes) {
       file_->release({released_, static_cast<std::size_t>(at_ - released_)});
       released_ = at_;
     }
     const std::string_view record = next_record(at_, end_, source_);
+    // Only the first record may be empty: metadata without a version.
     if (record.empty() && count_ > 0) source_.fail(record.data() - 1, "a node without any field");
     ++count_;
     return record;
@@ -387,6 +401,7 @@ class Records {
   std::size_t count_ = 0;
 };
 
+// A copy of the reader looks ahead: the schema has to be known before the first record is parsed.
 DetectedSchema schema_of(Records records, const WireSource& source) {
   std::vector<std::string_view> first;
   while (!records.at_end() && first.size() < kInspectedRecords) first.push_back(records.next());
@@ -420,6 +435,8 @@ void read_records(std::span<const char> bytes, const std::string& name, const Ma
     try {
       parse(message, first);
     } catch (const Error&) {
+      // The rest is only measured: a file that was cut short explains more than what is wrong with one
+      // record.
       records.check_rest();
       throw;
     }

@@ -23,6 +23,7 @@ bool is_space(char c) {
   return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
+// Only computed for messages, so counting lines from the beginning is cheap enough.
 std::string position(std::string_view text, std::size_t at, const std::string& name) {
   const std::string_view before = text.substr(0, at);
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;
@@ -82,6 +83,7 @@ Range range_of(Kind kind) {
   }
 }
 
+// Both alphabets of RFC 4648; padding is not needed to know the length.
 std::optional<std::string> from_base64(std::string_view text) {
   std::string result;
   unsigned bits = 0, held = 0;
@@ -131,6 +133,7 @@ class ObjectReader {
     }
   }
 
+  // Keys may come in any order; a node is made first and filled in.
   void node(const Json& object) {
     trace_.add_node(0, ChakraNodeType::invalid, "");
     for (const auto& [spelled, value] : object.items()) {
@@ -166,6 +169,7 @@ class ObjectReader {
   }
 
   // Of the feeder's form.
+  // Chakra's feeder reads this form; keys that it does not know are attributes.
   void wrapped_node(const Json& object) {
     ++wrapped_;
     if (!object.is_object()) throw Error(where(), "a node of 'workload_graph' is not an object");
@@ -209,6 +213,7 @@ class ObjectReader {
   }
 
   // A whole number, or a string of one; its 64 bits.
+  // protobuf's JSON writes 64-bit integers as strings, other tools as floats: all three are taken.
   std::uint64_t number(const Json& value, Kind kind, const std::string& key) const {
     const Range range = range_of(kind);
     bool fits = false;
@@ -244,6 +249,7 @@ class ObjectReader {
     return bits;
   }
 
+  // protobuf spells what JSON cannot.
   double real(const Json& value, const std::string& key) const {
     if (value.is_number()) return value.get<double>();
     const std::string word = value.is_string() ? value.get<std::string>() : "";
@@ -290,6 +296,7 @@ class ObjectReader {
     return static_cast<std::uint32_t>(trace_.ios.size() - 1);
   }
 
+  // The 64 bits in which ChakraTrace keeps values of every kind.
   std::uint64_t value_bits(const Json& value, Kind kind, const std::string& key) {
     switch (kind) {
       case Kind::real64:
@@ -335,6 +342,7 @@ class ObjectReader {
 
   void set_value(ChakraAttribute& found, const std::string& spelled, const std::string& key,
                  const Json& value) {
+    // "int64Val" and "int64List" after snake_case: "int64_val", "int64_list".
     const bool is_list = key.ends_with("_list");
     const std::string_view stem = std::string_view(key).substr(0, key.rfind('_'));
     const auto known = std::find_if(kValueKeys.begin(), kValueKeys.end(),
@@ -361,6 +369,7 @@ class ObjectReader {
     found.count = static_cast<std::uint32_t>(trace_.list_values.size() - found.value);
   }
 
+  // Microseconds with a fraction keep it in an attribute of our own.
   void run_time(const Json& value) {
     const double micros = real(value, "runtime");
     if (!(micros >= 0) || micros > 1e18) refuse("runtime", "a time in microseconds");
@@ -368,6 +377,7 @@ class ObjectReader {
     if (micros != std::trunc(micros)) trace_.add_real(kDurationNs, Kind::real64, micros * 1000);
   }
 
+  // The kind of value follows from its JSON type.
   void plain_attribute(const std::string& key, const Json& value) {
     if (value.is_boolean()) {
       trace_.add_integer(key, Kind::boolean, value.get<bool>() ? 1 : 0);
@@ -395,6 +405,8 @@ class ObjectReader {
 };
 
 // Where the object that starts at `from` ends; the end of the text when it does not.
+// Objects follow each other without a separator, so each one's end is found before it is parsed: brackets
+// outside of strings.
 std::size_t end_of_object(std::string_view text, std::size_t from) {
   std::size_t depth = 0;
   bool quoted = false;
@@ -414,6 +426,7 @@ std::size_t end_of_object(std::string_view text, std::size_t from) {
   return text.size();
 }
 
+// Parsed piece by piece: memory is that of one node, and errors have a position.
 Json parse(std::string_view text, std::size_t from, std::size_t to, const std::string& name) {
   const std::string_view part = text.substr(from, to - from);
   try {
@@ -427,6 +440,7 @@ Json parse(std::string_view text, std::size_t from, std::size_t to, const std::s
   }
 }
 
+// The first object is metadata if it has nothing that only nodes have.
 bool is_metadata(const Json& object) {
   return std::all_of(object.items().begin(), object.items().end(),
                      [](const auto& item) { return item.key() == "version" || item.key() == "attr"; });

@@ -19,6 +19,7 @@ struct Field {
   std::uint64_t number = 0;  // of Type::varint
 };
 
+// Schemas are told by which fields there are and how they are encoded, since old files do not name theirs.
 // The fields of a message, or whether it is none.
 struct Fields {
   std::vector<Field> list;
@@ -49,6 +50,7 @@ Fields fields_of(std::string_view message, const WireSource& source) {
   return fields;
 }
 
+// The last byte of a varint has its highest bit clear.
 bool is_packed_numbers(std::string_view content) {
   return content.empty() || static_cast<unsigned char>(content.back()) < 128;
 }
@@ -111,6 +113,7 @@ bool is_current_attribute(std::string_view message, const WireSource& source) {
          (fields.find(2) == nullptr || fields.has(2, Type::bytes));
 }
 
+// v0.0.1: every attribute is a field of the node, all numbers but the name.
 bool fits_0_0_1(const Fields& node) {
   return node.has(1, Type::varint) && node.has(2, Type::bytes) &&
          std::all_of(node.list.begin(), node.list.end(), [](const Field& field) {
@@ -118,6 +121,7 @@ bool fits_0_0_1(const Fields& node) {
          });
 }
 
+// v0.0.2 and v0.0.3: parents in field 4, inputs and outputs in 5 to 10, attributes in 11.
 bool fits_old_attributes(const Fields& node, ChakraSchema schema, const WireSource& source) {
   return node.has(1, Type::varint) && node.has(2, Type::bytes) && node.has(3, Type::varint) &&
          std::all_of(node.list.begin(), node.list.end(), [&](const Field& field) {
@@ -128,6 +132,7 @@ bool fits_old_attributes(const Fields& node, ChakraSchema schema, const WireSour
          });
 }
 
+// v0.0.4 and later: lists may be packed, inputs and outputs are messages, attributes stand in 10.
 bool fits_current(const Fields& node, const WireSource& source) {
   return std::all_of(node.list.begin(), node.list.end(), [&](const Field& field) {
     switch (field.tag) {
@@ -180,6 +185,7 @@ bool is_metadata(const Fields& record, const WireSource& source) {
   });
 }
 
+// Earlier schemas have attributes in the metadata's field 1, the current one its version as text.
 ChakraSchema schema_of_metadata(const Fields& record, const WireSource& source) {
   if (!record.has(1, Type::bytes)) return ChakraSchema::current;
   const std::string_view content = record.find(1)->content;
@@ -310,6 +316,7 @@ class OldNodeParser {
     trace_.list_values.insert(trace_.list_values.end(), dimensions_.begin(), dimensions_.end());
   }
 
+  // Inputs and outputs are three fields each; a message is made for them when the first is met.
   void io(const Field& field, std::uint32_t first_tag, std::uint32_t& index, bool& first) {
     if (first) {
       trace_.ios.emplace_back();
@@ -322,6 +329,7 @@ class OldNodeParser {
                                   : found.types) = trace_.strings.add(field.content);
   }
 
+  // Earlier schemas have the collectives in another order; v0.0.1 counts from 1.
   std::int64_t comm_type(std::uint64_t old, std::string_view message) const {
     using C = ChakraCollective;
     constexpr std::array kOrder = {C::all_reduce, C::all_to_all, C::all_gather, C::reduce_scatter,
@@ -333,6 +341,7 @@ class OldNodeParser {
     return static_cast<std::int64_t>(kOrder[static_cast<std::size_t>(old - first)]);
   }
 
+  // The run time is an attribute there and a field of the node since.
   void attribute(std::string_view message) {
     ChakraAttribute found = parsed(message);
     const std::string_view name = trace_.strings.at(found.name);

@@ -38,6 +38,7 @@ class CountingCursor {
   int* line_;
 };
 
+// As events instead of a document: nlohmann's documents do not know where their values stood.
 class GroupReader : public nlohmann::json_sax<nlohmann::json> {
  public:
   GroupReader(std::string_view text, const std::string& name, std::int64_t ranks)
@@ -113,6 +114,7 @@ class GroupReader : public nlohmann::json_sax<nlohmann::json> {
                 std::string(kExpected));
   }
 
+  // Beyond the network's ranks, or beyond 32 bits: both are no rank.
   bool member(bool negative, std::uint64_t magnitude, std::int64_t value) {
     if (depth_ != 2) refuse("a number");
     if (negative || magnitude >= static_cast<std::uint64_t>(ranks_)) {

@@ -7,6 +7,8 @@
 namespace armilla {
 namespace {
 
+// The part of Graphviz' language that FlexFlow writes: one digraph of node and edge statements with
+// attributes.
 enum class TokenKind : std::uint8_t { word, quoted, mark, end };
 
 struct Token {
@@ -90,6 +92,7 @@ class Lexer {
     }
   }
 
+  // Graphviz' only escape here is the quotation mark's; anything else is passed on as it stands.
   void read_quoted(Token& token) {
     advance(1);
     while (at_ < text_.size() && text_[at_] != '"') {
@@ -148,6 +151,7 @@ class DotParser {
   void statement() {
     if (is_mark(";")) return take();
     if (is_mark("{") || is_word("subgraph")) lexer_.fail(now_, "subgraphs are not supported");
+    // "node [...]", "edge [...]" and "graph [...]" set defaults, which mean nothing to the graph.
     const bool defaults = is_word("node") || is_word("edge") || is_word("graph");
     const std::string where = lexer_.where(now_);
     const std::string first = name();
@@ -157,6 +161,7 @@ class DotParser {
       return;
     }
     bool is_edge = false;
+    // "a -> b -> c" is two edges.
     std::string from = first;
     while (is_mark("->")) {
       take();

@@ -46,6 +46,7 @@ std::uint64_t id_of(const std::string& name, const std::string& where) {
                                UINT64_MAX / 4);
 }
 
+// A Graphviz record: fields between bars, in braces.
 class Label {
  public:
   Label(std::string_view text, const std::string& where) : where_(where) {
@@ -87,6 +88,7 @@ Task task_of(const DotNode& node) {
   const auto device = [&](std::string_view key) {
     return number<std::int64_t>(label.value(key), node.where, "device", 0, kMaxDevices - 1);
   };
+  // Times are milliseconds; a computation names its device, a communication the link and both devices.
   if (label.field(3) == "COMP_NODE") {
     device("device_id");
     task.milliseconds = number<double>(label.value("simulated_run_time"), node.where, "time in ms", 0, 1e12);
@@ -113,6 +115,7 @@ std::vector<Task> tasks_of(const DotGraph& graph) {
       throw Error(node.where, fmt::format("{} is there twice", node.name));
   }
   // The converter's graph library keeps the edges between two nodes together, where the first of them stands.
+  // Parallel edges are kept: each is a dependence of its own in the converter's output.
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> count_of;
   std::vector<std::pair<std::size_t, std::size_t>> edges;
   for (const DotEdge& edge : graph.edges) {
@@ -185,6 +188,7 @@ class PeerConverter {
         for (const std::size_t parent : task.waits_for) trace.add_data_dependence(tasks_[parent].id);
         continue;
       }
+      // A communication becomes a node on both its devices, under the same id.
       for (const std::int64_t rank : {task.source, task.destination}) {
         if (!computes[static_cast<std::size_t>(rank)]) continue;
         ChakraTrace& trace = traces[static_cast<std::size_t>(rank)];
@@ -210,6 +214,7 @@ class PeerConverter {
 
 class Converter {
  public:
+  // Ids and tags of our own messages begin behind those of the file.
   explicit Converter(const std::vector<Task>& tasks) : tasks_(tasks) {
     for (const Task& task : tasks) {
       next_id_ = std::max(next_id_, task.id + 1);
@@ -217,6 +222,7 @@ class Converter {
     }
   }
 
+  // Traces natively: a dependence between devices, which no trace can express, becomes a message of one byte.
   std::int64_t convert(std::vector<ChakraTrace>& traces) {
     const auto trace_of = [&](std::int64_t rank) -> ChakraTrace& {
       return traces[static_cast<std::size_t>(rank)];
@@ -234,6 +240,7 @@ class Converter {
       if (task.is_message) {
         add_message(trace, true, task.id, task.name, task.source, task.destination, task.bytes, tag);
       } else {
+        // Milliseconds to microseconds.
         trace.add_node(task.id, ChakraNodeType::compute, "COMP_NODE_" + task.name,
                        static_cast<std::uint64_t>(std::llround(task.milliseconds * 1000)));
       }
@@ -251,6 +258,7 @@ class Converter {
     return task.is_message ? task.source == rank || task.destination == rank : task.device == rank;
   }
 
+  // One message per task and rank that waits for it, however many nodes there do.
   std::uint64_t tell(const Task& parent, std::int64_t rank, std::vector<ChakraTrace>& traces) {
     const std::int64_t from = parent.is_message ? parent.destination : parent.device;
     const auto [entry, is_new] = told_to_.emplace(std::pair(parent.id, rank), next_id_);

@@ -55,6 +55,8 @@ class LogParser {
     return value;
   }
 
+  // "issue,sys->id=R, tick=T, node->id=N, node->name=NAME[, node->type=K]", as ASTRA-sim's logger prints it;
+  // of each field only what stands behind '=' is read.
   void take(std::string_view event) {
     const bool is_issue = event.starts_with(kIssue);
     std::string_view rest = event.substr(is_issue ? kIssue.size() : kCallback.size());
@@ -82,6 +84,7 @@ class LogParser {
     is_issue ? issue(std::move(node), tick) : finish(node, tick);
   }
 
+  // A node may be issued again only after it has finished.
   void issue(IssuedNode node, std::uint64_t tick) {
     node.issued = tick;
     const std::pair key(node.rank, node.id);

@@ -21,6 +21,7 @@ std::string network_text(const std::vector<StreamDimension>& dimensions, std::st
                      dimensions.size() == 1 ? "" : "s");
 }
 
+// A system file alone does not say how many dimensions its network has: at least as many as its longest list.
 std::size_t longest_list(const Config& config) {
   std::size_t longest = 1;
   for (const std::string& key : config.keys()) {
@@ -50,6 +51,7 @@ std::string check(const std::string& path, FileKind kind, std::int64_t ranks,
     case FileKind::astra1_network:
       return network_text(read_astra1_network(first, warnings), "ASTRA-sim 1.0 network file");
     case FileKind::astra1_system:
+      // Any number of dimensions that the file could be meant for.
       system.dimensions.resize(kMostDimensions);
       read_astra1_system(first, system, warnings);
       return "ASTRA-sim 1.0 system file";

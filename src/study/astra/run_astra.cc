@@ -27,6 +27,7 @@ bool exists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
+// Algorithms of ASTRA-sim by the names of our own table.
 std::string native_name(const StreamAlgorithm& algorithm) {
   switch (algorithm.kind) {
     case StreamAlgorithmKind::ring:
@@ -75,6 +76,8 @@ void describe_collectives(Result& result, const Graph& graph, const SystemLayer&
 
 // Plays `graph`, by the rules of ASTRA-sim or by ours, and fills what a Run needs beside it.
 Run play(Graph graph, const SystemLayer& system, bool native, SimulationOptions options) {
+  // The native profile uses the machine, algorithms and chunks of the system file, but none of ASTRA-sim's
+  // own rules.
   Run run;
   run.graph = std::move(graph);
   if (native) {
@@ -107,6 +110,7 @@ Communicators groups_of(const Astra2Request& request, std::int64_t ranks,
 }
 
 // Schedules of the user's: as many members as there are files in a row, or all ranks for MSCCL.
+// A schedule that several kinds or nodes name is read once.
 void add_custom(const SystemLayer& system, std::int64_t ranks, TraceGraphOptions& lowering) {
   std::map<std::string, std::int32_t> known;
   const auto index_of = [&](const std::string& path) {
@@ -138,6 +142,7 @@ void warn_about_schedules(const Graph& graph, std::int64_t own, std::vector<std:
 }
 
 // Every rank gets a program of its own, so that the nodes of each are recorded.
+// Ranks with equal traces share a program otherwise, and only one of them is recorded.
 void separate_programs(Graph& graph, std::vector<Astra2Utilisation>& utilisation) {
   std::vector<Program> programs;
   std::vector<Astra2Utilisation> uses;
@@ -185,6 +190,7 @@ void warn_about_flags(const Astra2Request& request, std::vector<std::string>& wa
 
 }  // namespace
 
+// The system file in terms of our own collectives. What has no counterpart is noted, not guessed.
 Study native_study(const SystemLayer& system, std::vector<std::string>& notes) {
   Study study;
   study.machine = machine_of(system);
@@ -200,6 +206,7 @@ Study native_study(const SystemLayer& system, std::vector<std::string>& notes) {
       !system.algorithms.empty() && std::all_of(system.algorithms.begin(), system.algorithms.end(), is_flat);
   if (flat) options.decomposition = Decomposition::flat;
   for (const auto& [kind, algorithms] : system.algorithms) {
+    // Native plans need an algorithm for each dimension, or one over all.
     if (!flat && (algorithms.front().flat || algorithms.size() != system.dimensions.size())) {
       notes.push_back(
           fmt::format("the {} uses each dimension's natural algorithm: the system file does not "
@@ -226,6 +233,7 @@ Astra2Run run_astra2(const Astra2Request& request, SimulationOptions options) {
   std::vector<std::string> warnings;
   SystemLayer system = read_astra2_config(request.settings, warnings);
   if (request.native) system.semantics = Semantics::native;
+  // Configuration first: it says how many ranks there are, and so how many traces to read.
   const std::int64_t ranks = rank_count(system);
   warn_about_flags(request, warnings);
 
@@ -243,6 +251,7 @@ Astra2Run run_astra2(const Astra2Request& request, SimulationOptions options) {
   warn_about_schedules(job.graph, static_cast<std::int64_t>(lowering.custom.size()), warnings);
   Graph& graph = job.graph;
   check_system(system, graph, {request.settings.system, request.settings.remote_memory});
+  // Logs and memory are made of recorded intervals.
   if (system.trace_enabled || system.track_local_memory) options.intervals = true;
   Astra2Lines lines{system.replay_only, system.trace_enabled, utilisation(job.roofline_use)};
   if (system.trace_enabled || system.track_local_memory) separate_programs(graph, lines.utilisation);
@@ -289,10 +298,12 @@ Astra1Run run_astra1(const Astra1Request& request, const SimulationOptions& opti
       if (text.split_dimension >= 0) family.dimension_mask = 0;
     }
   }
+  // What the rules cannot do with this workload is refused before the simulation.
   check_system(system, text.graph, {request.settings.system, request.settings.network});
 
   Astra1Run done;
   SystemLayer machine_system = system;
+  // Links are counted as ASTRA-sim 1.0 counts them whichever profile is simulated.
   machine_system.semantics = Semantics::astra1;  // how links count
   done.run = play(text.graph, request.native ? machine_system : system, request.native, options);
   done.run.workload = request.workload;
@@ -304,6 +315,7 @@ Astra1Run run_astra1(const Astra1Request& request, const SimulationOptions& opti
                             report.finish.value / 1000, workload.layers.front().name);
 
   for (const TextLayerReport& layer : report.layers) {
+    // The report's columns come in the order forward, weight gradient, input gradient.
     const auto in_order = [](const std::array<Time, 3>& times) {
       const auto at = [&](TextPart part) { return times[static_cast<std::size_t>(part)]; };
       return std::array{at(TextPart::forward), at(TextPart::weight_gradient), at(TextPart::input_gradient)};

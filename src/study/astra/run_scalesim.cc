@@ -22,7 +22,9 @@ ScaleSimAnswer run_scalesim(const ScaleSimRequest& request, Progress& meter) {
                 topology.products ? "add '-i gemm'" : "omit '-i gemm'");
   answer.notes = run.config.notes;
   answer.notes.insert(answer.notes.end(), topology.notes.begin(), topology.notes.end());
+  // Nets repeat layers: each shape is simulated once.
   std::vector<std::pair<ConvolutionShape, SystolicReport>> known;
+  // Time goes about with the multiply-accumulates, which is what progress is measured in.
   const auto macs = [](const SystolicLayer& layer) {
     return static_cast<double>(to_gemm(layer.shape, layer.where).macs()) * static_cast<double>(layer.repeats);
   };

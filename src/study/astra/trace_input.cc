@@ -31,6 +31,7 @@ struct SharedFile {
   std::vector<std::int32_t> ranks;
 };
 
+// Ranks are 32-bit numbers everywhere.
 std::int64_t rank_count(const std::vector<std::int64_t>& sizes) {
   std::int64_t ranks = 1;
   for (const std::int64_t size : sizes) {
@@ -45,7 +46,8 @@ bool same_bytes(const std::string& a, const std::string& b) {
   return std::ranges::equal(first.bytes(), second.bytes());
 }
 
-// Of a file's size, its ends and samples in between: tells most files apart without reading them.
+// Equal traces are the rule in large jobs: they are found without reading all of them, parsed once and share
+// a program. Of a file's size, its ends and samples in between: tells most files apart without reading them.
 std::size_t fingerprint(std::span<const char> bytes) {
   constexpr std::size_t kEnd = 4096, kSample = 64, kSamples = 16;
   if (bytes.size() <= 2 * kEnd) return std::hash<std::string_view>()({bytes.data(), bytes.size()});
@@ -73,6 +75,7 @@ void refuse_file(const std::string& prefix, std::int64_t ranks) {
 }
 
 // Files with one fingerprint.
+// Whole files are hashed only once a second file has the same fingerprint.
 struct Alike {
   std::optional<std::size_t> first;                           // by number
   std::unordered_multimap<std::size_t, std::size_t> by_hash;  // of all that they hold; from the second on
@@ -87,6 +90,7 @@ std::optional<std::size_t> same_file(const std::vector<SharedFile>& files, Alike
   }
   if (alike.by_hash.empty()) alike.by_hash.emplace(whole_hash(files[*alike.first].path), *alike.first);
   const std::size_t hash = whole_hash(path);
+  // Hashes may collide: the bytes decide.
   const auto [first, last] = alike.by_hash.equal_range(hash);
   for (auto like = first; like != last; ++like) {
     if (same_bytes(files[like->second].path, path)) return like->second;
@@ -96,6 +100,7 @@ std::optional<std::size_t> same_file(const std::vector<SharedFile>& files, Alike
 }
 
 // The ranks' files, those with equal bytes together, in the order of their first ranks.
+// One pass over the names of files: what is missing is said before anything is parsed.
 std::vector<SharedFile> shared_files(const std::string& prefix, std::int64_t ranks) {
   refuse_file(prefix, ranks);
   std::vector<SharedFile> files;
@@ -128,6 +133,7 @@ class Readers {
     if (free_.empty()) {
       trace = std::make_unique<ChakraTrace>();
     } else {
+      // A trace that has been used lends its memory to the next.
       trace = std::move(free_.back());
       free_.pop_back();
     }
@@ -155,6 +161,8 @@ class Readers {
 template <class Use>
 void for_each_trace(const std::vector<SharedFile>& files, Use&& use) {
   {
+    // As many files are read ahead as there are cores; they are used in order, so results do not depend on
+    // timing.
     Readers readers(std::max(1U, std::thread::hardware_concurrency()));
     std::size_t begun = 0;
     for (const SharedFile& file : files) {
@@ -169,6 +177,7 @@ void for_each_trace(const std::vector<SharedFile>& files, Use&& use) {
 
 constexpr std::string_view kNoNodes = "has no nodes";
 
+// A further rank's file that the run does not read: the prefix or the network is most likely wrong.
 std::optional<std::string> ignored_file(const std::string& prefix, std::int64_t ranks) {
   return trace_file(prefix, ranks);
 }
@@ -205,6 +214,8 @@ TraceJob read_trace_job(const std::string& prefix, const TraceGraphOptions& lowe
   // What the builder refuses first is among the problems that the checker finds.
   std::exception_ptr refused;
   for_each_trace(shared_files(prefix, ranks), [&](const SharedFile& file, const ChakraTrace& trace) {
+    // The checker sees all traces even if the builder has refused one: its messages tell more and concern
+    // more than one rank.
     if (trace.size() == 0) job.warnings.push_back(fmt::format("{}: {}", file.path, kNoNodes));
     if (!options.check) return builder.add_ranks(file.ranks, trace);
     checker.add_ranks(file.ranks, trace);

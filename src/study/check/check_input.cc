@@ -37,6 +37,7 @@ std::string describe(const Machine& machine) {
   return fmt::format("machine '{}' of {} devices", machine.name, rank_count(machine));
 }
 
+// Reading is the check: everything that a run would refuse is refused here.
 std::string check_model(const std::string& name, const ModelOptions& options) {
   const Model model = read_model(name, options);
   std::string text = fmt::format("model of {} operators, {} parameters", model.operators.size(),
@@ -118,6 +119,7 @@ std::string check_profile(const std::string& path) {
                      plural(static_cast<std::int64_t>(profile.computations.size()), "computation"));
 }
 
+// Each kind of file by the reader that a run would use.
 std::string check_file(const std::string& path, FileKind kind, const CheckOptions& options) {
   switch (kind) {
     case FileKind::machine:
@@ -149,6 +151,7 @@ std::string check_file(const std::string& path, FileKind kind, const CheckOption
     case FileKind::astra2_memory:
     case FileKind::custom_table:
       return check_astra_file(path, kind, options.ranks);
+    // Readable JSON of unknown purpose falls through to the refusal below; broken JSON gets its own.
     case FileKind::json:
       if (!outline_json(text_of(path)).complete)
         throw Error(path, "is broken JSON", "a bracket or a quotation mark is never closed");
@@ -195,6 +198,8 @@ bool is_meant_as_configuration(const std::string& path, FileKind kind) {
 
 }  // namespace
 
+// The order is that of a run: names that are compiled in, then files, then prefixes of traces, then what a
+// short name means.
 std::string check_input(const std::string& input, const CheckOptions& options) {
   std::error_code ignored;
   const bool model_name = names_model(input);

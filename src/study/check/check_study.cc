@@ -13,6 +13,8 @@
 namespace armilla {
 namespace {
 
+// What a run would make of components and their parameters is made and thrown away: their constructors hold
+// the checks.
 void check_components(const Study& study) {
   make_cost_model(study.compute, study.machine.device);
   const NetworkInfo& network = find_component("network", networks(), study.network.name, study.network.where);
@@ -48,6 +50,7 @@ std::string check_study_file(const std::string& path) {
         "'memory_bandwidth')");
   const Study study = prepare_study(read_study(config));
   check_components(study);
+  // Lowering finds what the plan cannot do with the model; only the simulation itself is left out.
   const Run run = lower_study(study, *make_cost_model(study.compute, study.machine.device));
   return fmt::format("study of {} on {} ranks of {}", run.model.name, study.plan.ranks, study.machine.name);
 }

@@ -27,6 +27,7 @@ std::string text_of(const std::string& path) {
   return {file.bytes().begin(), file.bytes().end()};
 }
 
+// A file is one rank; anything else is the prefix of a job's files.
 ConvertInput read_chakra_job(const std::string& path, const ConvertOptions& options) {
   ConvertInput input;
   if (std::filesystem::is_regular_file(path)) {
@@ -64,6 +65,7 @@ ConvertInput read_text_job(const std::string& path, const ConvertOptions& option
 
 ConvertInput read_flexflow_job(const std::string& path, const ConvertOptions& options) {
   const double megahertz = options.frequency / 1e6;
+  // The converter multiplies by an integer.
   if (options.as_chakra && megahertz != std::floor(megahertz))
     throw Error("--frequency", "Chakra's converter takes whole megahertz");
   FlexflowTraces traces =
@@ -76,6 +78,7 @@ ConvertInput read_flexflow_job(const std::string& path, const ConvertOptions& op
   return input;
 }
 
+// An algorithm that does not perform its collective is not worth converting.
 ConvertInput read_msccl_job(const std::string& path, const ConvertOptions& options) {
   const MscclAlgorithm algorithm = read_msccl(path);
   ConvertInput input;

@@ -37,7 +37,8 @@ bool is_one_file(const TraceSet& job, const TraceFormat& format, const std::stri
   return job.ranks.size() == 1 && prefix_of(path, format) != path;
 }
 
-// The rank of the file NAME.<rank>SUFFIX, when `file` is one.
+// Leading zeros name no rank: "job.007.et" is not rank 7's file. The rank of the file NAME.<rank>SUFFIX, when
+// `file` is one.
 std::optional<std::uint64_t> rank_of(std::string_view file, std::string_view name, std::string_view suffix) {
   if (!file.starts_with(name) || !file.ends_with(suffix) || file.size() < name.size() + 2 + suffix.size() ||
       file[name.size()] != '.')
@@ -62,7 +63,8 @@ std::string contents_of(const ChakraTrace& trace, const TraceFormat& format, boo
   return packed && format.packs ? gzipped(contents) : contents;
 }
 
-// Of the files that would be read as further ranks of the same job.
+// A shorter job must not be continued by files of a longer one that had the same prefix. Of the files that
+// would be read as further ranks of the same job.
 std::vector<std::string> suffixes_beside(const TraceFormat& format) {
   std::vector<std::string> suffixes = {std::string(format.suffix)};
   if (!format.read_back) return suffixes;
@@ -81,6 +83,7 @@ std::string known_suffixes() {
                      fmt::join(suffixes, ", "), kFormats[0].suffix);
 }
 
+// One rank can go to standard output; several files or a file of groups cannot.
 NamedContents standard_output(const TraceSet& job, const TraceFormat& format, bool packed) {
   if (job.ranks.size() != 1)
     throw Error(
@@ -124,6 +127,7 @@ std::vector<NamedContents> trace_files(const TraceSet& job, const TraceFormat& f
   return files;
 }
 
+// Looked for before writing, so that nothing is replaced when the answer is no.
 void refuse_further_ranks(const TraceSet& job, const TraceFormat& format, const std::string& path) {
   if (path == "-" || is_one_file(job, format, path)) return;
   namespace fs = std::filesystem;

@@ -8,6 +8,7 @@ namespace {
 std::int64_t cycles_of(std::span<const Work> works, const CostModel& cost) {
   std::int64_t sum = 0;
   for (const Work& work : works) {
+    // Cost models without cycles give times: nanoseconds, rounded up, which are cycles of ASTRA-sim's 1 GHz.
     const std::int64_t counted = cost.cycles(work);
     sum += counted > 0 ? counted : (cost.time(work).value + 999) / 1000;
   }

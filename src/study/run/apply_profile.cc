@@ -15,6 +15,8 @@ ProfileUse apply_profile(const Profile& profile, const Model& model, Graph& grap
   for (const MeasuredComputation& computation : profile.computations)
     times.emplace(computation.key, computation.time);
   const EventNames names(model, graph);
+  // Equal work may have different names and phases and so different measured times: a node's work is split by
+  // them where the profile has a time.
   using Node = std::tuple<std::uint32_t, Phase, std::uint64_t>;  // name in the graph, phase, work
   std::map<Node, std::uint64_t> work_of;
   std::set<ComputationKey> measured, modelled;
@@ -22,6 +24,7 @@ ProfileUse apply_profile(const Profile& profile, const Model& model, Graph& grap
     for (std::uint32_t node = 0; node < program.size(); ++node) {
       if (program.kind[node] != NodeKind::compute) continue;
       const std::uint64_t old = program.payload[node];
+      // Looked up once per name, phase and work, not per node.
       const auto [found, fresh] = work_of.try_emplace({program.name[node], program.phase[node], old}, old);
       if (fresh) {
         ComputationKey key =
@@ -41,6 +44,8 @@ ProfileUse apply_profile(const Profile& profile, const Model& model, Graph& grap
   ProfileUse use;
   use.measured = static_cast<std::int64_t>(measured.size());
   use.modelled = static_cast<std::int64_t>(modelled.size());
+  // Entries for computations that this job does not have may come from another plan; they are reported, not
+  // refused.
   use.unused = static_cast<std::int64_t>(times.size()) - use.measured;
   return use;
 }

@@ -40,12 +40,15 @@ Time cost_of(const ShardedModel& model, const Pass& pass, const CostModel& cost)
 
 }  // namespace
 
+// Minimises the largest stage: binary search over the answer, greedy filling as the test. O(blocks log(total
+// time in ps)).
 std::vector<std::int64_t> balanced_cut(const std::vector<Time>& costs, std::int64_t stages) {
   Time lowest, highest;
   for (const Time cost : costs) {
     lowest = std::max(lowest, cost);
     highest = later(highest, cost);
   }
+  // Times are integers of picoseconds, so the search ends at the exact optimum.
   while (lowest < highest) {
     const Time middle = lowest + (highest - lowest) / 2;
     if (fill(costs, stages, middle).empty()) {
@@ -59,10 +62,12 @@ std::vector<std::int64_t> balanced_cut(const std::vector<Time>& costs, std::int6
 
 std::vector<std::int64_t> balance_stages(const Model& model, const Plan& plan, const CostModel& cost,
                                          const std::string& where) {
+  // Costs are those of position 0; where experts are loaded unevenly, other positions differ.
   const ShardedModel sharded = shard_model(model, plan, 0, where);
   std::vector<Time> shapes;
   for (const BlockShape& shape : sharded.shapes) {
     Time sum;
+    // Everything a micro-batch costs in a block: forward, repeated forward, backward.
     for (const Pass* pass : {&shape.forward, &shape.recompute, &shape.backward})
       sum = later(sum, cost_of(sharded, *pass, cost));
     shapes.push_back(sum);

@@ -6,6 +6,7 @@
 
 namespace armilla {
 
+// Of all collectives that pipelining holds back, the longest is worth a sentence.
 std::string chunk_note(const Run& run) {
   const CollectiveRecord* longest = nullptr;
   const auto duration = [](const CollectiveRecord& record) { return record.finished - record.started; };

@@ -4,6 +4,7 @@
 
 namespace armilla {
 
+// Work of the whole model on one device, undivided.
 LayerTable costed_layers(const Model& model, const CostModel& cost, const std::string& compute) {
   LayerTable table = layer_table(model);
   table.compute = compute;

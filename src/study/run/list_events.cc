@@ -19,6 +19,8 @@ struct Reach {
 };
 using Reaches = std::map<Reach, std::int64_t>;  // how many ranks of a program reach so far
 
+// Machines number ranks with the innermost dimension fastest: a rank's coordinates are its digits in mixed
+// radix.
 std::uint32_t span_of(const Machine& machine, std::span<const std::int32_t> ranks) {
   std::uint32_t mask = 0;
   std::int64_t stride = 1;
@@ -63,6 +65,7 @@ class Lister {
         ranks_(run.graph.programs.size()),
         family_reaches_(run.graph.families.size()),
         records_(run.graph.programs.size()) {
+    // Work is per program, not per rank: a job of thousands of ranks has a few programs.
     for (std::size_t rank = 0; rank < graph_.program_of.size(); ++rank)
       ranks_[graph_.program_of[rank]].push_back(static_cast<std::int32_t>(rank));
     for (const CollectiveRecord& record : run.result.collectives) records_[record.program].push_back(&record);
@@ -72,6 +75,7 @@ class Lister {
     for (std::uint32_t program = 0; program < graph_.programs.size(); ++program) {
       if (!ranks_[program].empty()) add_program(program);
     }
+    // A run may hold several iterations (asynchronous schedules); counts are of one.
     for (auto& [key, event] : computations_) {
       event.count /= run_.iterations;
       table_.computations.push_back(std::move(event));
@@ -92,6 +96,8 @@ class Lister {
     double timed = 0, seconds = 0;
   };
 
+  // Computations are counted node by node, calls by what is issued: equal calls of a program are counted at
+  // once.
   void add_program(std::uint32_t index) {
     const Program& program = graph_.programs[index];
     const auto ranks = static_cast<std::int64_t>(ranks_[index].size());
@@ -118,6 +124,7 @@ class Lister {
       event.name = names_.of(program, node);
       event.phase = program.phase[node];
       if (kind == NodeKind::compute) event.work = graph_.works[payload];
+      // A delay has a time instead of work, so its payload is the time.
       event.time = kind == NodeKind::compute ? time_of(event.work, cost_, cost_)
                                              : Time(static_cast<std::int64_t>(payload));
       event.source = kind != NodeKind::compute ? TimeSource::given
@@ -130,6 +137,7 @@ class Lister {
   void time_calls(std::uint32_t index, std::unordered_map<Call, Sum, CallHash>& calls) const {
     const Program& program = graph_.programs[index];
     const auto add = [&](std::uint32_t node, Time time) {
+      // Only recorded ranks have times; their mean stands for all ranks of the program.
       const auto found = calls.find({program.kind[node], program.payload[node]});
       if (found == calls.end()) return;
       ++found->second.timed;
@@ -167,6 +175,8 @@ class Lister {
     } else {
       reaches[{0, 1}] = static_cast<std::int64_t>(ranks_[program].size());
     }
+    // One call of a program may span different dimensions on different ranks: each reach is an event of its
+    // own.
     for (const auto& [reach, ranks] : reaches) {
       Messages& messages = communications_[{call.kind, kind, bytes, reach}];
       messages.count += sum.count * ranks;
@@ -175,6 +185,7 @@ class Lister {
     }
   }
 
+  // The reach of a family's groups is found once, then each rank only looks its group up.
   const Reaches& collective_reaches(std::uint32_t program, std::uint32_t family) {
     const auto [found, fresh] = known_.try_emplace({program, family});
     if (!fresh) return found->second;
@@ -193,6 +204,7 @@ class Lister {
     return found->second;
   }
 
+  // A shift may stay within a node on some ranks and leave it on others.
   const Reaches& message_reaches(std::uint32_t program, const PointToPoint& transfer) {
     const auto [found, fresh] =
         messages_.try_emplace({program, transfer.peer_kind, transfer.family, transfer.peer});
@@ -217,6 +229,7 @@ class Lister {
     for (std::size_t d = 0; d < run_.study.machine.dimensions.size(); ++d) {
       if ((reach.dimensions >> d & 1) == 0) continue;
       event.spans += (event.spans.empty() ? "" : "+") + run_.study.machine.dimensions[d].name;
+      // Dimension 0 is the innermost, the node.
       event.inter_node |= d > 0;
     }
     event.count = messages.count / run_.iterations;

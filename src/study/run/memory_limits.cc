@@ -35,6 +35,7 @@ std::string memory_advice_text(const Run& run, Device device, Bytes memory) {
 
 }  // namespace
 
+// Ranks of a role may have different devices. The one with the least room is what the role must fit into.
 void set_memory_limits(Run& run) {
   const Machine& machine = run.study.machine;
   const auto room = [&](const Device& device) {
@@ -52,6 +53,7 @@ void set_memory_limits(Run& run) {
     use.framework = framework_memory(run.study.plan, *device);
   };
   for (RoleMemory& role : run.roles) limit(role.use, least[role.program]);
+  // Most in proportion to what its device has, not most in bytes.
   const auto pressure = [](const RoleMemory& role) {
     const double capacity = static_cast<double>(role.use.capacity.value);
     return static_cast<double>(role.use.needed().value) / std::max(capacity, 1.0);
@@ -65,6 +67,7 @@ void warn_of_memory(Run& run) {
   const Machine& machine = run.study.machine;
   std::size_t first = SIZE_MAX;  // of the warnings
   Bytes least;                   // memory of the devices that have too little
+  // By kind of device: a role may fit on one and not on the other.
   for (std::uint32_t number = 0; number <= machine.others.size(); ++number) {
     const Device& device = number == 0 ? machine.device : machine.others[number - 1].device;
     const Bytes tensors = need_on(run, number), framework = framework_memory(run.study.plan, device);
@@ -77,6 +80,7 @@ void warn_of_memory(Run& run) {
     run.warnings.push_back(fmt::format("does not fit: a rank needs {}{}, device '{}' has {}", to_text(need),
                                        share, device.name, to_text(device.memory)));
   }
+  // The advice is looked for once, for the smallest device, and appended to the first warning.
   if (first != SIZE_MAX) run.warnings[first] += "; " + memory_advice_text(run, machine.device, least);
 }
 

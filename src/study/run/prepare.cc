@@ -30,6 +30,7 @@ void settle_usual_device(Machine& machine, std::int64_t ranks) {
 
 }  // namespace
 
+// Ranges and dimensions can be checked only once the machine has its final size.
 void check_what_if(const WhatIf& what_if, const Machine& machine, std::int64_t ranks) {
   for (const SlowRanks& slow : what_if.ranks) check_rank_ranges({slow.ranks}, ranks, slow.where);
   for (const SlowLinks& slow : what_if.links) {
@@ -44,10 +45,13 @@ void check_what_if(const WhatIf& what_if, const Machine& machine, std::int64_t r
   }
 }
 
+// The order matters: the plan needs the machine's devices, an elastic machine the plan's ranks, and what-if
+// settings both.
 Study prepare_study(Study study) {
   validate_machine(study.machine);
   settle_default_precision(study);
   const std::int64_t devices = rank_count(study.machine);
+  // The outermost dimension counts nodes, so larger jobs come in whole nodes.
   const std::int64_t nodes =
       study.machine.dimensions.empty() ? devices : study.machine.dimensions.back().size;
   study.plan = resolve_plan(study.request, devices, study.machine.elastic, is_described(study.model.name),

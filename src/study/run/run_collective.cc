@@ -35,6 +35,7 @@ Run run_collective(const Study& machine, CollectiveKind kind, Bytes bytes, const
   run.workload = kind == CollectiveKind::barrier ? std::string(name_of(kind))
                                                  : fmt::format("{} of {}", name_of(kind), to_text(bytes));
 
+  // The smallest job there is: one program of one node for all ranks.
   Graph& graph = run.graph;
   graph.ranks = study.plan.ranks;
   graph.families.push_back(world_family(graph.ranks));

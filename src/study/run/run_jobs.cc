@@ -25,6 +25,8 @@ std::int64_t count_of(const std::vector<RankRange>& ranges) {
 }
 
 // Gives every job its devices: those it names, or the lowest that no job has taken or named.
+// Named devices are set aside before any job takes free ones, so that the order of jobs does not matter for
+// them.
 class Placement {
  public:
   explicit Placement(const JobsStudy& study) : machine_(study.shared.machine) {
@@ -49,6 +51,7 @@ class Placement {
     if (job.devices.empty()) take_free(ranks, devices);
     check(job, *std::max_element(devices.begin(), devices.end()));
     for (const std::int32_t device : devices) {
+      // Two jobs may name the same device: found here, where both are known by name.
       const auto [found, free] = taken_.try_emplace(device, job.name);
       if (!free) {
         throw Error(job.devices_where,
@@ -74,6 +77,7 @@ class Placement {
                 fmt::format("devices of machine '{}' are 0 to {}", machine_.name, count - 1));
   }
 
+  // The next free device lies behind all named ranges that begin at or before it.
   void take_free(std::int64_t ranks, std::vector<std::int32_t>& devices) {
     while (static_cast<std::int64_t>(devices.size()) < ranks) {
       while (next_named_ < named_.size() && named_[next_named_].last < next_) ++next_named_;
@@ -94,6 +98,7 @@ class Placement {
 
 // An elastic machine grows by whole blocks until it holds the last device.
 Machine machine_for(const Machine& machine, std::int64_t devices) {
+  // Whole blocks of the outermost dimension, so that the machine keeps its shape.
   if (!machine.elastic || machine.dimensions.empty()) return machine;
   std::int64_t block = 1;
   for (std::size_t d = 0; d + 1 < machine.dimensions.size(); ++d) block *= machine.dimensions[d].size;
@@ -102,6 +107,7 @@ Machine machine_for(const Machine& machine, std::int64_t devices) {
 
 // The other devices of the machine as the ranks of a job that was given `devices` see them.
 std::vector<OtherDevices> others_of(const Machine& machine, const std::vector<std::int32_t>& devices) {
+  // Ranks of a job are numbered by themselves; runs of equal devices become one entry.
   std::vector<OtherDevices> others;
   std::uint32_t latest = 0;
   for (std::size_t rank = 0; rank < devices.size() && !machine.others.empty(); ++rank) {
@@ -121,6 +127,7 @@ std::vector<OtherDevices> others_of(const Machine& machine, const std::vector<st
 Study prepared(const JobRequest& job) {
   Study study = job.study;
   settle_default_precision(study);
+  // A job with named devices has as many as it names; otherwise as many as its plan asks of the machine.
   const std::int64_t devices = job.devices.empty() ? rank_count(study.machine) : count_of(job.devices);
   if (!job.devices.empty() && devices > kMostRanks)
     throw Error(job.devices_where, fmt::format("{} devices", devices),
@@ -147,6 +154,7 @@ std::string device_text(const std::vector<std::int32_t>& devices) {
 }
 
 Time time_of(const PlacedJob& job, const Result& result) {
+  // From the job's own start to its last rank's finish: others may run longer.
   Time end = job.start;
   for (const std::int32_t device : job.devices)
     end = std::max(end, result.classes[result.class_of[static_cast<std::size_t>(device)]].finish);
@@ -165,6 +173,8 @@ LoweredJobs lower_jobs(const JobsStudy& study, const CostModel& cost) {
   Placement placement(study);
   std::int64_t devices = 1;
   for (const JobRequest& job : study.jobs) {
+    // Each job is lowered as if it had the machine to itself; sharing shows in the simulation of the merged
+    // graph.
     Study own_study = prepared(job);
     lowered.placed.push_back({nullptr, job.name, placement.devices(job, own_study.plan.ranks), job.start});
     own_study.machine.others = others_of(study.shared.machine, lowered.placed.back().devices);
@@ -176,6 +186,7 @@ LoweredJobs lower_jobs(const JobsStudy& study, const CostModel& cost) {
     for (const std::string& warning : own.warnings)
       run.warnings.push_back(fmt::format("{}: {}", job.name, warning));
   }
+  // Pointers are set last: the vector of jobs has moved them while it grew.
   for (std::size_t i = 0; i < lowered.jobs.size(); ++i) lowered.placed[i].graph = &lowered.jobs[i].graph;
   run.study.machine = machine_for(study.shared.machine, devices);
   run.study.plan.ranks = rank_count(run.study.machine);

@@ -51,6 +51,7 @@ void add_notes(Run& run, const CostModel& cost) {
   const std::vector<std::string> idle = settings_without_effect(study.request, study.plan, run.model.facts);
   run.notes.insert(run.notes.end(), idle.begin(), idle.end());
   for (std::string& note : precision_notes(study, cost)) run.notes.push_back(std::move(note));
+  // A warning, not a note: an option that costs time and saves nothing is most likely a mistake.
   for (std::string& note :
        options_without_savings(study.request, run.model, study.plan, study.machine.device))
     run.warnings.push_back(std::move(note));
@@ -66,6 +67,7 @@ DType fastest_type(const Run& run, const CostModel& cost) {
 }
 
 void set_peak(Run& run, const CostModel& cost) {
+  // The share of peak is formed with the mean over all ranks, as other devices have other peaks.
   const Study& study = run.study;
   const DType dtype = fastest_type(run, cost);
   const double ranks = static_cast<double>(study.plan.ranks);
@@ -90,12 +92,15 @@ void add_model_warnings(Run& run) {
   warn_of_memory(run);
 }
 
+// After the simulation, since they need its times.
 void add_result_warnings(Run& run) {
   if (std::string note = chunk_note(run); !note.empty()) run.notes.push_back(std::move(note));
   if (run.result.iteration == Time(0))
     run.warnings.push_back("the model has no work: an iteration takes no time");
   run.warnings.insert(run.warnings.end(), run.result.warnings.begin(), run.result.warnings.end());
   for (const CollectiveSummary& summary : summarize_collectives(run)) {
+    // A little over 1 is rounding; more means that a network without contention let links carry more than
+    // they can.
     if (summary.link_share > 1.0001) {
       run.warnings.push_back(
           fmt::format("{} ran at {:.0f}% of what its links can carry: the network model does not share links",
@@ -135,6 +140,7 @@ LoweredJob lower_job(const Run& run, std::int64_t iterations) {
 }
 
 void set_job(Run& run, std::int64_t iterations, LoweredJob& job) {
+  // Memory needs the job's order of slots, so it is taken before the graph moves out.
   run.iterations = iterations;
   run.roles = hybrid_memory(job, run.study.plan, run.study.machine.device);
   run.graph = std::move(job.graph);
@@ -148,6 +154,7 @@ LoweredJob lower_measured_job(const Run& run, std::int64_t iterations) {
 
 SteadyState steady_state_of(const Run& run, const Study& study, const CostModel& cost,
                             SimulationOptions options) {
+  // Intervals are for reports; searching for the steady state needs times only.
   options.intervals = false;
   return find_steady_state([&](std::int64_t iterations) {
     return simulate(lower_measured_job(run, iterations).graph, study, cost, options).iteration;
@@ -157,6 +164,8 @@ SteadyState steady_state_of(const Run& run, const Study& study, const CostModel&
 // Nothing separates the iterations of the asynchronous schedule: the result is of one in the steady state.
 void simulate_steady_iteration(Run& run, const CostModel& cost, SimulationOptions options) {
   const SteadyState steady = steady_state_of(run, run.study, cost, options);
+  // The graph that was lowered first has fewer iterations than it takes: it is made again with enough, and so
+  // is what hangs on it.
   if (steady.iterations != run.iterations) {
     LoweredJob job = lower_measured_job(run, steady.iterations);
     set_job(run, steady.iterations, job);
@@ -180,6 +189,7 @@ void simulate_steady_iteration(Run& run, const CostModel& cost, SimulationOption
 
 // The iteration of the same job on the machine as it should be.
 Time ideal_iteration(const Run& run, const CostModel& cost, SimulationOptions options) {
+  // What-if settings slow ranks and links down; without them it is the machine as described.
   Study ideal = run.study;
   ideal.what_if = {};
   if (run.iterations > 1) return steady_state_of(run, ideal, cost, options).period;
@@ -190,12 +200,16 @@ Time ideal_iteration(const Run& run, const CostModel& cost, SimulationOptions op
 void lay_out_job(Run& run, const CostModel& cost) {
   Plan& plan = run.study.plan;
   const std::string where = run.study.request.where.empty() ? "plan" : run.study.request.where;
+  // Graphs read from files come without blocks; descriptions bring theirs.
   if (run.model.blocks.empty()) annotate_parallelism(run.model);
   with_places(run.study.request, [&] { check_plan_for_model(plan, run.model, where); });
+  // Stages first, since everything below is laid out by them; they are balanced by the cost model, which
+  // lowering does not know.
   if (run.study.request.balance_stages) {
     with_places(run.study.request, [&] { plan.stage_blocks = balance_stages(run.model, plan, cost, where); });
   }
   resolve_exchange(run.model.facts, plan);
+  // Asynchronous schedules need a few iterations to have any that overlaps with both neighbours.
   const std::int64_t iterations = schedule_of(plan).flushes ? 1 : kFewestIterations;
   LoweredJob job = lower_job(run, iterations);
   run.notes = std::move(job.notes);
@@ -207,10 +221,12 @@ void lay_out_job(Run& run, const CostModel& cost) {
 Run lower_study(const Study& study, const CostModel& cost, Progress& progress) {
   validate_plan(study.plan, "plan");
   validate_machine(study.machine);
+  // An unsupported type is refused before a large model is read.
   check_precision(study, cost);
   Run run;
   run.study = study;
   progress.begin("reading the model");
+  // The model is read for one micro-batch: the plan repeats it.
   run.model =
       read_model(study.model.name, {study.model.dimensions, study.plan.micro_batch(), study.model.sequence});
   require_work(run.model);

@@ -7,6 +7,7 @@
 namespace armilla {
 namespace {
 
+// Spans that touch the window's start from before are outside; those without length at it are in.
 template <class Span>
 void cut(std::vector<Span>& spans, const TimeWindow& window) {
   std::erase_if(spans, [&](const Span& span) {
@@ -19,6 +20,7 @@ void cut(std::vector<Span>& spans, const TimeWindow& window) {
   }
 }
 
+// A collective belongs to the window in which it finished: then none is counted twice.
 void cut(std::vector<CollectiveRecord>& records, const TimeWindow& window) {
   std::erase_if(records, [&](const CollectiveRecord& record) {
     return record.finished <= window.from || record.finished > window.until;
@@ -39,6 +41,8 @@ SteadyState find_steady_state(const std::function<Time(std::int64_t)>& end_of) {
     if (fresh) found->second = end_of(iterations);
     return found->second;
   };
+  // The period is the mean over the second half, which leaves out how the pipeline fills; it is settled when
+  // the last iteration agrees with it. Doubling keeps all runs together within a small multiple of the last.
   for (;; state.iterations *= 2) {
     const std::int64_t n = state.iterations;
     state.end = end(n);
@@ -58,6 +62,7 @@ void keep_window(Result& result, const TimeWindow& window, std::int64_t iteratio
     cut(ranks.chunks, window);
   }
   cut(result.collectives, window);
+  // Link counters cannot be cut to the window; the mean iteration stands for it.
   for (LinkUse& link : result.links) {
     link.bytes = Bytes(link.bytes.value / iterations);
     link.busy = Time(link.busy.value / iterations);

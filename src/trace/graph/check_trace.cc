@@ -38,6 +38,8 @@ class TraceChecker::Impl {
     if (trace.size() == 0) report(Severity::warning, trace.source, "has no nodes");
     const NodeOrder order(trace);
     check_dependences(trace, order);
+    // Collectives are compared in the order in which they would be issued, so circles have to be known first:
+    // what is in one is never issued.
     const std::vector<std::uint32_t> issued = issue_order(trace, order);
     if (issued.size() < order.size()) report_circle(trace, order, issued);
     check_memory(trace);
@@ -54,6 +56,7 @@ class TraceChecker::Impl {
   std::vector<TraceProblem> finish() {
     match_transfers();
     match_calls();
+    // Errors before warnings, otherwise in the order of traces.
     std::stable_sort(problems_.begin(), problems_.end(),
                      [](const TraceProblem& a, const TraceProblem& b) { return a.severity > b.severity; });
     if (problems_.size() > kShownInTotal) {
@@ -86,6 +89,7 @@ class TraceChecker::Impl {
     std::int32_t root = 0;
     NodeName node;
     bool same(const Call& other) const {
+      // comm_size is as the file says it; for a broadcast or gather the root is a part of the agreement, too.
       return kind == other.kind && bytes == other.bytes && root == other.root;
     }
   };
@@ -109,6 +113,7 @@ class TraceChecker::Impl {
    public:
     Flood(Impl& checker, const ChakraTrace& trace, std::string what)
         : checker_(checker), trace_(trace), what_(std::move(what)) {}
+    // One line for the rest, when the kind of problem is done with: a broken trace has thousands of one kind.
     ~Flood() {
       if (count_ > kShownPerTrace)
         checker_.report(Severity::error, trace_.source,
@@ -163,6 +168,7 @@ class TraceChecker::Impl {
   }
 
   // Runs `parse` for a node and keeps what it throws.
+  // One impossible node does not keep the others from being checked.
   template <class Parse>
   void attempt(Flood& flood, Parse parse) {
     try {
@@ -189,6 +195,7 @@ class TraceChecker::Impl {
       const bool sends = trace.type[node] == ChakraNodeType::send;
       if (!sends && trace.type[node] != ChakraNodeType::receive) continue;
       attempt(flood, [&] {
+        // A trace may stand for many ranks; messages are those of every one of them.
         for (const std::int32_t rank : ranks) {
           const PointToPoint found = transfer_of_node(trace, node, rank, groups_.ranks(), options_.as_astra);
           const Message message{found.tag, found.bytes.value, named(trace, node, source)};
@@ -206,6 +213,7 @@ class TraceChecker::Impl {
                  std::span<const std::uint32_t> issued, RankGroups& own) {
     Flood flood(*this, trace, "impossible collectives");
     std::map<std::uint32_t, Calls> found;  // by group
+    // Mostly ids and dependences agree on the order; then the second list is not needed.
     const bool in_order = std::is_sorted(issued.begin(), issued.end());
     const std::uint32_t source = names_.add(trace.source);
     std::map<std::size_t, std::pair<std::uint32_t, Call>> call_of;  // unless in order
@@ -215,11 +223,13 @@ class TraceChecker::Impl {
       if (trace.type[node] != ChakraNodeType::collective) continue;
       attempt(flood, [&] {
         const TraceCollective parsed = collective_of_node(trace, node, own, groups_);
+        // The other ranks of the trace have to be members, too.
         for (const std::int32_t rank : ranks.subspan(1)) {
           RankGroups other{rank, own.communicators, {}};
           if (!groups_.has(parsed.group, rank)) group_of_node(trace, node, other, groups_);
         }
         if (parsed.group == TraceGroups::kNobody) return;
+        // ASTRA-sim does not communicate here at all, so there is nothing to agree on.
         if (options_.as_astra && parsed.kind == ChakraCollective::broadcast) return;
         // As the file says it: of an all-gather the shard.
         const bool gathers = parsed.kind == ChakraCollective::all_gather;
@@ -240,6 +250,8 @@ class TraceChecker::Impl {
 
   void match_transfers() {
     for (auto& [ends, line] : lines_) {
+      // Tag and size are what ASTRA-sim's back end matches messages by. Both sides sorted, what has no
+      // counterpart is the difference of two multisets.
       const auto before = [](const Message& a, const Message& b) {
         return std::tie(a.tag, a.bytes) < std::tie(b.tag, b.bytes);
       };
@@ -286,12 +298,15 @@ class TraceChecker::Impl {
     static const Calls kNone;
     for (std::uint32_t group = 0; group < groups_.count(); ++group) {
       std::map<std::int32_t, bool> compared;  // by the group's first rank
+      // Groups of a grid (involved_dim) are many under one number, each named by its first rank; a
+      // communicator is one group.
       for (const auto& [rank, trace] : trace_of_) {
         if (!calls_[trace].contains(group)) continue;
         if (!groups_.is_grid(group) && !compared.empty()) break;
         const std::vector<std::int32_t> members = groups_.members(group, rank);
         if (!compared.try_emplace(members.front(), true).second) continue;
         const Calls& expected = calls_[trace].at(group);
+        // A trace that several members share is compared once.
         std::map<std::uint32_t, bool> seen = {{trace, true}};
         for (const std::int32_t member : members) {
           const auto other = trace_of_.find(member);
@@ -309,6 +324,8 @@ class TraceChecker::Impl {
     std::int32_t first, second;
   };
 
+  // Agreement in the order of issue is all that matters. If that fails but the ids agree, dependences are to
+  // blame, and the run may still work.
   void compare(const Pair& pair, const Calls& expected, const Calls& given) {
     const auto issue = [](const Calls& calls) -> const std::vector<Call>& {
       return calls.by_issue.empty() ? calls.by_id : calls.by_issue;
@@ -384,6 +401,8 @@ std::vector<TraceProblem> check_traces(std::span<const ChakraTrace> traces,
   return checker.finish();
 }
 
+// One error with the first few problems: the user sees more than one at a time, and the caller needs one
+// exception.
 void refuse_problems(const std::vector<TraceProblem>& problems, std::size_t shown) {
   std::vector<const TraceProblem*> errors;
   for (const TraceProblem& problem : problems) {

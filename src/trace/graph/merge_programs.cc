@@ -12,6 +12,7 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   return hash ^ hash >> 29;
 }
 
+// Kinds, lanes and layers are left to the comparison: programs that differ in these alone are rare.
 std::uint64_t hash_of(const Program& program) {
   std::uint64_t hash = program.size();
   for (std::uint32_t node = 0; node < program.size(); ++node) {
@@ -28,6 +29,7 @@ bool same(const Program& a, const Program& b) {
          a.first_dependence == b.first_dependence && a.dependence == b.dependence;
 }
 
+// Calls that named different groups may have become equal with the families.
 void merge_calls(Graph& graph) {
   std::map<std::tuple<CollectiveKind, std::int64_t, std::uint32_t, std::int32_t, std::int32_t,
                       ChunkPreference, std::int32_t>,
@@ -68,6 +70,7 @@ std::vector<std::uint32_t> merge_equal_programs(
       ++like;
     if (like != last) {
       number[program] = like->second;
+      // Frees the duplicate at once: traces of large jobs are many and alike.
       graph.programs[program] = {};
       continue;
     }

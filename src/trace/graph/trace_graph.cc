@@ -28,6 +28,7 @@ struct Payload {
 };
 
 // The collective kind that stands for Chakra's.
+// GATHER and SCATTER have no kind of their own: they are custom schedules of a reduce and a broadcast.
 CollectiveKind graph_kind(ChakraCollective kind) {
   switch (kind) {
     case ChakraCollective::all_reduce:
@@ -52,6 +53,7 @@ CollectiveKind graph_kind(ChakraCollective kind) {
 }
 
 // One message of the call's bytes between the root and each other member.
+// Shares of the call (1 of 1) instead of bytes, so that calls of any size use one schedule.
 CustomCollective star(bool gathers, std::int64_t members, std::int32_t root) {
   CustomCollective result;
   result.name = gathers ? "gather" : "scatter";
@@ -98,6 +100,8 @@ class TraceGraphBuilder::Impl {
       if (own != kNoProgram) throw Error(trace.source, fmt::format("rank {} has two traces", rank));
       own = program;
     }
+    // Ranks that share a trace share a program; group numbers are relative to whom they belong to, so the
+    // first rank stands for all, and the others are only checked.
     RankGroups own{ranks[0], communicators_of(trace, options_.communicators, graph_.ranks), {}};
     graph_.programs.push_back(convert(own, trace));
     for (const std::int32_t rank : ranks.subspan(1)) check_communication(rank, own, trace);
@@ -112,8 +116,12 @@ class TraceGraphBuilder::Impl {
           fmt::format("{} with groups of fewer than two ranks, which take no time; the first is {}",
                       lonely_ == 1 ? "1 collective" : fmt::format("{} collectives", lonely_), first_lonely_));
     std::vector<std::uint32_t> family_of;
+    // Families can be formed once all groups of all ranks are known; until then calls carry the group's
+    // number.
     graph_.families = groups_.families(family_of);
     for (CollectiveCall& call : graph_.collectives) call.family = family_of[call.family];
+    // Programs differ rank by rank until groups have become families. A program whose utilisation differs has
+    // to keep its own report.
     const std::vector<std::uint32_t> kept =
         merge_equal_programs(graph_, [&](std::uint32_t a, std::uint32_t b) {
           return !options_.roofline || same_use(roofline_use_[a], roofline_use_[b]);
@@ -138,6 +146,8 @@ class TraceGraphBuilder::Impl {
            a.operation_intensity == b.operation_intensity;
   }
 
+  // Chakra gives no order of nodes beyond their ids: places are ids sorted, and the smallest goes first among
+  // what is ready.
   Program convert(RankGroups& own, const ChakraTrace& trace) {
     const NodeOrder order(trace);
     if (const std::vector<std::uint32_t> repeated = order.repeated(); !repeated.empty())
@@ -172,6 +182,8 @@ class TraceGraphBuilder::Impl {
   }
 
   // Ranks whose traces are alike have their names in the same order.
+  // Searching a table of strings for every node would dominate; equal traces ask for names in the order in
+  // which the first one added them.
   std::uint32_t name(std::string_view text) {
     const std::uint32_t next = last_name_ + 1;
     last_name_ = next < graph_.names.size() && graph_.names.at(next) == text ? next : graph_.names.add(text);
@@ -191,6 +203,7 @@ class TraceGraphBuilder::Impl {
     };
     for (const std::uint64_t id : trace.data_dependences(node)) add(id);
     for (const std::uint64_t id : trace.control_dependences(node)) add(id);
+    // A dependence may be both of data and of control: one is enough.
     if (program.dependence.size() - first > 1) {
       const auto begin = program.dependence.begin() + static_cast<std::ptrdiff_t>(first);
       std::sort(begin, program.dependence.end());
@@ -219,6 +232,7 @@ class TraceGraphBuilder::Impl {
     const std::uint64_t micros = trace.duration_micros[node];
     if (micros > static_cast<std::uint64_t>(kLongestMicros))
       throw Error(location(trace, node), fmt::format("lasts {} microseconds, more than 26 days", micros));
+    // ASTRA-sim counts in whole nanoseconds and gives every node at least one.
     if (options_.as_astra) return std::max<std::uint64_t>(micros * 1'000'000, 1'000);
     const ChakraAttribute* precise = find(trace, node, duration_ns_);
     if (precise == nullptr) return micros * 1'000'000;
@@ -283,6 +297,8 @@ class TraceGraphBuilder::Impl {
     return own_choice(trace, node, preference_, kWords, kPreferences, ChunkPreference::policy);
   }
 
+  // Lanes are what occupies: computations the device, CPU operators the host, everything else the
+  // communication; a receive waits without occupying anything.
   Lane usual_lane_of(const ChakraTrace& trace, std::size_t node) const {
     if (on_cpu(trace, node)) return Lane::host;
     switch (trace.type[node]) {
@@ -306,6 +322,7 @@ class TraceGraphBuilder::Impl {
       use.time += static_cast<double>(time) / 1000;
       return time;
     }
+    // num_ops and tensor_size as ASTRA-sim's Roofline reads them.
     const auto operations = static_cast<double>(required_value(trace, node, "num_ops"));
     const auto bytes = static_cast<double>(required_value(trace, node, "tensor_size"));
     if (bytes == 0) return 0;
@@ -317,6 +334,7 @@ class TraceGraphBuilder::Impl {
     if (!(ns <= static_cast<double>(kLongestNs)))
       throw Error(location(trace, node), "by the roofline it lasts more than 26 days",
                   "check num_ops, tensor_size, the peak and the memory bandwidth");
+    // Truncated as in ASTRA-sim, which converts to an integer number of nanoseconds.
     const auto whole_ns = static_cast<std::uint64_t>(ns);
     const auto time = static_cast<double>(whole_ns);
     use.time += time;
@@ -335,8 +353,10 @@ class TraceGraphBuilder::Impl {
   }
 
   Payload collective(const ChakraTrace& trace, std::size_t node, const TraceCollective& traced) {
+    // ASTRA-sim 2 has no broadcast: the node only lasts as long as it says.
     if (options_.as_astra && traced.kind == ChakraCollective::broadcast)
       return {NodeKind::delay, duration(trace, node), Lane::communication};
+    // Nothing is sent among fewer than two ranks; one warning for all of them.
     if (traced.group == TraceGroups::kNobody) {
       if (lonely_++ == 0) first_lonely_ = location(trace, node);
       return {};
@@ -356,6 +376,8 @@ class TraceGraphBuilder::Impl {
     return {NodeKind::collective, found->second, Lane::communication};
   }
 
+  // In order of precedence: a schedule given for this node, gather and scatter, a schedule given for the
+  // kind.
   std::int32_t custom(std::uint64_t id, const TraceCollective& traced, CollectiveKind kind) {
     if (const auto own = options_.custom_of_node.find(id); own != options_.custom_of_node.end())
       return own->second;

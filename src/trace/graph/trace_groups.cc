@@ -17,6 +17,8 @@ using Json = nlohmann::json;
 constexpr std::size_t kMaxDimensions = 32;
 
 // PyTorch's input is a list of one string, as Python prints it: ['[{"pg_name": "0", "ranks": []}]'].
+// Both forms occur: JSON, and Python's way of printing a list of one string, whose brackets and quotes are
+// cut off.
 Json parsed_list(std::string_view text) {
   constexpr bool kNoExceptions = false;
   const auto parse = [](std::string_view part) {
@@ -36,6 +38,7 @@ bool is_process_group_list(const Json& list) {
          });
 }
 
+// An empty list of ranks is the default process group, everyone.
 Communicator communicator(const Json& group, std::string where, std::int64_t ranks) {
   Communicator result{{}, std::move(where)};
   const Json& members = group["ranks"];
@@ -59,6 +62,7 @@ Communicator communicator(const Json& group, std::string where, std::int64_t ran
   return result;
 }
 
+// pg_name occurs as text and as a number.
 std::string communicator_name(const ChakraTrace& trace, std::size_t node) {
   const ChakraAttribute* attribute = trace.find(node, "pg_name");
   if (attribute == nullptr) return "";
@@ -79,9 +83,12 @@ TraceGroups::TraceGroups(std::vector<std::int64_t> dimension_sizes, bool as_astr
     if (size < 1 || size > INT32_MAX || (ranks_ *= size) > INT32_MAX)
       throw Error("", "the network's dimensions make no possible number of ranks");
   }
+  // Number 0 is the world, so that the other groups' numbers are indices.
   groups_.emplace_back();
 }
 
+// Dimensions of size 1 make no difference, so masks leave them out and equal groups get one number. What the
+// list does not mention is involved.
 std::uint32_t TraceGroups::along(const std::vector<bool>& involved_dimensions) {
   std::uint32_t mask = 0, wide = 0;
   for (std::size_t d = 0; d < sizes_.size(); ++d) {
@@ -96,6 +103,8 @@ std::uint32_t TraceGroups::along(const std::vector<bool>& involved_dimensions) {
   return found->second;
 }
 
+// All ranks in another order than their own are another group natively, as positions differ; ASTRA-sim does
+// not tell.
 std::uint32_t TraceGroups::of(const std::vector<std::int32_t>& members) {
   if (members.size() < 2) return kNobody;
   if (static_cast<std::int64_t>(members.size()) == ranks_ &&
@@ -125,6 +134,8 @@ bool TraceGroups::has(std::uint32_t group, std::int32_t rank) const {
   return std::binary_search(groups_[group].sorted.begin(), groups_[group].sorted.end(), rank);
 }
 
+// In a grid, ranks that differ in the involved dimensions only. Offsets double up dimension by dimension, as
+// in counting with mixed radix.
 std::vector<std::int32_t> TraceGroups::members(std::uint32_t group, std::int32_t rank) const {
   if (group != kWorld && groups_[group].mask == 0) return groups_[group].members;
   std::vector<std::int32_t> result;
@@ -161,6 +172,8 @@ std::string TraceGroups::describe(std::uint32_t group) const {
   return text;
 }
 
+// Disjoint groups may share one family (ir/graph.h: a rank is in at most one group of a family). First fit
+// keeps their number small; grids are families by themselves.
 std::vector<GroupFamily> TraceGroups::families(std::vector<std::uint32_t>& family_of) const {
   std::vector<GroupFamily> families = {world_family(ranks_)};
   family_of.assign(groups_.size(), 0);
@@ -202,12 +215,15 @@ bool defines_communicators(const ChakraTrace& trace) {
   return std::find(trace.type.begin(), trace.type.end(), ChakraNodeType::metadata) != trace.type.end();
 }
 
+// Process groups of the trace's own metadata override those of the job.
 Communicators communicators_of(const ChakraTrace& trace, const Communicators& of_job, std::int64_t ranks) {
   Communicators result = of_job;
   for (std::size_t node = 0; node < trace.size(); ++node) {
     if (trace.type[node] != ChakraNodeType::metadata || trace.inputs[node] == 0) continue;
     const Json list = parsed_list(trace.strings.at(trace.ios[trace.inputs[node]].values));
     if (!is_process_group_list(list)) {
+      // A node that calls itself process_group and holds something else is an error, any other metadata is
+      // not.
       const bool promises = trace.name_of_node(node).find("process_group") != std::string_view::npos;
       const bool empty = (list.is_array() && list.empty()) || trace.ios[trace.inputs[node]].values == 0;
       if (promises && !empty)
@@ -230,6 +246,7 @@ std::uint32_t group_of_node(const ChakraTrace& trace, std::size_t node, RankGrou
   if (const auto known = own.known.find(name); known != own.known.end()) return known->second;
   const auto found = own.communicators.find(name);
   if (found == own.communicators.end()) {
+    // "" and "0" are everyone, unless the job defines them, or the dimensions that involved_dim names.
     if (name.empty() || name == "0") {
       const ChakraAttribute* dimensions = trace.find(node, "involved_dim");
       return dimensions == nullptr ? groups.along({})

@@ -42,6 +42,7 @@ std::int64_t required_value(const ChakraTrace& trace, std::size_t node, std::str
   return value;
 }
 
+// A rank's own end (comm_src of a send) may be left out; given, it has to be the rank.
 PointToPoint transfer_of_node(const ChakraTrace& trace, std::size_t node, std::int32_t rank,
                               std::int64_t ranks, bool as_astra) {
   refuse_cpu(trace, node);
@@ -63,6 +64,7 @@ PointToPoint transfer_of_node(const ChakraTrace& trace, std::size_t node, std::i
   const std::int64_t bytes = required_value(trace, node, "comm_size");
   if (bytes == 0) throw Error(location(trace, node), "a message of 0 bytes");
   const auto tag_bits = static_cast<std::uint32_t>(tag);
+  // ASTRA-sim 2 packs tags into a number below kAstraTags.
   return {peer, as_astra ? tag_bits % kAstraTags : tag_bits, Bytes(bytes)};
 }
 
@@ -78,6 +80,7 @@ TraceCollective collective_of_node(const ChakraTrace& trace, std::size_t node, R
   call.group = group_of_node(trace, node, own, groups);
   const bool barrier = call.kind == ChakraCollective::barrier;
   if (!barrier) call.bytes = Bytes(required_value(trace, node, "comm_size"));
+  // Chakra gives the shard of an all-gather, the graph the whole.
   if (call.kind == ChakraCollective::all_gather &&
       __builtin_mul_overflow(call.bytes.value, groups.size(call.group), &call.bytes.value))
     throw Error(location(trace, node),

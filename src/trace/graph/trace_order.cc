@@ -25,6 +25,7 @@ void for_dependences(const ChakraTrace& trace, const NodeOrder& order, std::uint
 }
 
 // Whether each id is one more than the one before, and none is beyond 64 bits.
+// Unsigned differences wrap around, so a list that runs over 2^64 is caught by the last comparison.
 bool counts_up(std::span<const std::uint64_t> ids) {
   for (std::size_t i = 1; i < ids.size(); ++i) {
     if (ids[i] - ids.front() != i) return false;
@@ -44,6 +45,8 @@ bool waits_backwards(const ChakraTrace& trace, const NodeOrder& order) {
 
 }  // namespace
 
+// Ids that count up need no table at all, which is nearly every trace: a place is then id - first. Else
+// places are ranks in the sorted ids.
 NodeOrder::NodeOrder(const ChakraTrace& trace) : ids_(trace.id) {
   if (trace.size() >= UINT32_MAX)
     throw Error(trace.source, fmt::format("{} nodes; at most 2^32 - 2 are possible", trace.size()));
@@ -58,6 +61,7 @@ NodeOrder::NodeOrder(const ChakraTrace& trace) : ids_(trace.id) {
     for (const std::uint32_t node : order_) sorted_.push_back(trace.id[node]);
     ids_ = sorted_;
   }
+  // Sorted ids without gaps or repetitions count up as well.
   contiguous_ = !ids_.empty() && ids_.back() - ids_.front() == ids_.size() - 1 && repeated().empty();
 }
 
@@ -75,11 +79,14 @@ std::vector<std::uint32_t> NodeOrder::repeated() const {
   return places;
 }
 
+// Shown only where they differ from the places.
 std::vector<std::uint64_t> NodeOrder::shown_ids() const {
   if (contiguous_ && ids_.front() == 0) return {};
   return {ids_.begin(), ids_.end()};
 }
 
+// Kahn's algorithm over places with a heap: the smallest ready id first, as ASTRA-sim issues. Where every
+// wait is backwards, that is the order of ids itself, found without building anything.
 std::vector<std::uint32_t> issue_order(const ChakraTrace& trace, const NodeOrder& order) {
   const std::uint32_t nodes = order.size();
   std::vector<std::uint32_t> issued;
@@ -90,6 +97,7 @@ std::vector<std::uint32_t> issue_order(const ChakraTrace& trace, const NodeOrder
   }
   issued.reserve(nodes);
   std::vector<std::uint32_t> waits_for(nodes, 0);
+  // Counts first, then positions by prefix sums: the reverse edges in two flat arrays.
   std::vector<std::uint64_t> first(nodes + std::size_t{1}, 0);  // of the places that wait for a place
   for (std::uint32_t place = 0; place < nodes; ++place) {
     for_dependences(trace, order, place, [&](std::uint32_t other) {

@@ -30,6 +30,7 @@ class Groups {
         replicas_(replicas),
         replica_size_(replica_size) {
     for (const auto& [name, communicator] : job.communicators) {
+      // New names must not collide with old ones: numbers go on after the largest.
       const auto number = number_of(name);
       all_numbers_ = all_numbers_ && number;
       next_number_ = std::max(next_number_, number.value_or(0) + 1);
@@ -53,11 +54,13 @@ class Groups {
         throw Error(communicator.where,
                     fmt::format("communicator '{}' has rank {} of {}", name, rank, ranks_));
     }
+    // All ranks: the group of a data-parallel job, which grows with it.
     if (static_cast<std::int32_t>(members.size()) == ranks_) return extend(name, communicator, ranks_);
     const bool within = std::all_of(members.begin(), members.end(), [&](std::int32_t rank) {
       return rank / replica_size_ == *members.begin() / replica_size_;
     });
     if (within) return copy(name, communicator);
+    // The same in every replica: moved on by a replica, the group has to be itself.
     for (const std::int32_t rank : members) {
       if (!members.contains((rank + replica_size_) % ranks_))
         throw Error(
@@ -102,6 +105,8 @@ class Scaler {
   Scaler(const TraceSet& job, const Groups& groups)
       : ranks_(static_cast<std::int32_t>(job.ranks.size())), groups_(groups) {}
 
+  // Only what names ranks changes. Work, sizes and dependences of a rank do not depend on how many copies
+  // there are.
   ChakraTrace scaled(const ChakraTrace& original, std::int32_t copy) const {
     ChakraTrace trace = original;
     for (std::size_t node = 0; node < trace.size(); ++node) {
@@ -127,6 +132,7 @@ class Scaler {
     if (peer < 0 || peer >= ranks_)
       throw Error(location(trace, node),
                   fmt::format("{} is {}, no rank of {}", trace.strings.at(attribute.name), peer, ranks_));
+    // Copy i holds the ranks from i N on.
     const std::int64_t moved = peer + std::int64_t{copy} * ranks_;
     const bool real =
         attribute.kind() == ChakraValueKind::real32 || attribute.kind() == ChakraValueKind::real64;
@@ -146,6 +152,8 @@ class Scaler {
 
   static void widen(ChakraTrace& trace, std::size_t node, ChakraAttribute& attribute) {
     const std::vector<bool> involved = boolean_values(trace, node, attribute);
+    // All dimensions involved: the copies' dimension is to be involved, too, which is what a list that does
+    // not mention it means.
     if (std::find(involved.begin(), involved.end(), false) == involved.end()) return;
     const std::size_t first = trace.list_values.size();
     trace.list_values.insert(trace.list_values.end(), involved.begin(), involved.end());

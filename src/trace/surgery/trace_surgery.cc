@@ -32,6 +32,8 @@ std::size_t period(const NamedTrace& trace) {
     return trace.name[a] == trace.name[b] && trace.trace.type[a] == trace.trace.type[b];
   };
   const std::size_t n = trace.size();
+  // border[i]: the longest proper prefix of the first i nodes that is also their suffix. The whole is
+  // periodic if the rest divides it.
   std::vector<std::size_t> border(n + 1, 0);
   for (std::size_t i = 1, length = 0; i < n; ++i) {
     while (length > 0 && !same(i, length)) length = border[length];
@@ -63,10 +65,13 @@ std::size_t in_common(const NamedTrace& trace, std::size_t begin, std::size_t en
 // Whether these nodes cut the trace into parts of nearly the same nodes: a run's first and last iterations
 // often have a few more or less. What follows the last of three or more may differ altogether.
 bool cuts_evenly(const NamedTrace& trace, const std::vector<std::size_t>& begins) {
+  // The end stands in the list as well, so there is one part less than entries.
   const std::size_t parts = begins.size() - 1;
   if (parts < 2) return false;
   for (std::size_t part = 1; part < (parts > 2 ? parts - 1 : parts); ++part) {
     const std::size_t longer = std::max(begins[1] - begins[0], begins[part + 1] - begins[part]);
+    // Nine tenths of the longer part, in whatever order: schedulers reorder nodes from one iteration to the
+    // next.
     if (in_common(trace, begins[0], begins[1], begins[part], begins[part + 1]) * 10 < longer * 9)
       return false;
   }
@@ -89,6 +94,8 @@ std::vector<std::size_t> iterations(const ChakraTrace& trace, const std::string&
     if (begins.empty()) throw Error(trace.source, fmt::format("no node is called '{}'", marker));
     return begins;
   }
+  // Without a marker: exact repetition first; then a name among the first that cuts the trace into like
+  // parts.
   std::vector<std::size_t> begins;
   const NamedTrace named(trace);
   const std::size_t length = period(named);
@@ -104,6 +111,7 @@ std::vector<std::size_t> iterations(const ChakraTrace& trace, const std::string&
   return begins;
 }
 
+// A copy keeps strings, version and metadata, which the kept nodes refer to.
 ChakraTrace empty_like(const ChakraTrace& trace) {
   ChakraTrace result = trace;
   result.id.clear();
@@ -140,6 +148,7 @@ ChakraTrace kept(const ChakraTrace& trace, std::size_t begin, std::size_t end) {
   for (std::size_t node = begin; node < end; ++node) {
     result.copy_node(trace, node);
     filter_last(result.first_data_dependence, result.data_dependence, is_kept);
+    // What came before the kept iterations is done: dependences on it are cut.
     filter_last(result.first_control_dependence, result.control_dependence, is_kept);
   }
   return result;
@@ -147,6 +156,7 @@ ChakraTrace kept(const ChakraTrace& trace, std::size_t begin, std::size_t end) {
 
 // Whom nobody waits for.
 std::vector<std::uint64_t> leaves(const ChakraTrace& trace, std::size_t begin) {
+  // Of the last part only: earlier ones' leaves have successors since.
   std::unordered_set<std::uint64_t> awaited(trace.data_dependence.begin(), trace.data_dependence.end());
   awaited.insert(trace.control_dependence.begin(), trace.control_dependence.end());
   std::vector<std::uint64_t> result;
@@ -161,6 +171,7 @@ bool is_root(const ChakraTrace& trace, std::size_t node) {
          trace.type[node] != ChakraNodeType::metadata;
 }
 
+// Ids go on behind the largest.
 void append(ChakraTrace& whole, const ChakraTrace& part, std::size_t begin_of_last) {
   std::uint64_t offset = 0;
   for (const std::uint64_t id : whole.id) offset = std::max(offset, id + 1);

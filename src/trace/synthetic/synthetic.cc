@@ -73,6 +73,8 @@ std::vector<ChakraTrace> chakra_pattern(std::string_view name, const ParameterVa
   for (std::int64_t rank = 0; rank < npus; ++rank) {
     ChakraTrace& trace = traces.emplace_back();
     trace.version = "1.0.0";
+    // The first id of a rank's file: all patterns before this one on all ranks, and this one on the ranks
+    // before.
     const auto first = before * static_cast<std::uint64_t>(npus) + own * static_cast<std::uint64_t>(rank);
     fill(trace, as_chakra ? first : 0);
   }
@@ -94,6 +96,7 @@ std::uint64_t bits(double value) {
   return std::bit_cast<std::uint64_t>(value);
 }
 
+// Attribute by attribute as generator.py writes them, including which of them have a doc string.
 void add_all_types(ChakraTrace& trace) {
   const auto scalar = [&](std::string_view name, Kind kind, std::uint64_t value, bool documented) {
     const std::uint32_t text = trace.strings.add(name);
@@ -201,6 +204,7 @@ std::vector<ChakraTrace> make_message(const ParameterValues& values, bool as_cha
   const auto npus = static_cast<std::int32_t>(count_up_to(values, "npus", 2, kMaxRanks));
   std::vector<SyntheticRank> ranks = synthetic_ranks(npus);
   for (std::int32_t rank = 0; rank < npus; ++rank) {
+    // Sends first or receives first: the order of ids is what tells the two patterns apart natively.
     SyntheticRank& own = ranks[static_cast<std::size_t>(rank)];
     if (kSend) own.send((rank + 1) % npus, 0, tensor, {});
     own.receive((rank + npus - 1) % npus, 0, tensor, {});

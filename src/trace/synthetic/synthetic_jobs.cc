@@ -13,6 +13,7 @@ std::int32_t npus_of(const ParameterValues& values) {
   return static_cast<std::int32_t>(count_up_to(values, "npus", 2, kMostJobRanks));
 }
 
+// Before anything is made: nodes in all, over ranks and rounds.
 void check_nodes(std::int64_t nodes, std::int64_t times, const ParameterValues& values,
                  std::string_view name) {
   std::int64_t total = 0;
@@ -49,6 +50,7 @@ std::vector<ChakraTrace> make_tree(const ParameterValues& values, bool) {
   for (std::int32_t rank = 0; rank < npus; ++rank) {
     SyntheticRank& own = ranks[static_cast<std::size_t>(rank)];
     WaitList waits;
+    // A binary tree by index: children of r are 2 r + 1 and 2 r + 2. Tag 0 goes up, tag 1 down.
     for (const std::int32_t child : {2 * rank + 1, 2 * rank + 2})
       if (child < npus) waits.push_back(own.receive(child, 0, bytes, {}));
     WaitList ready = {own.compute("combine", micros, waits)};
@@ -72,6 +74,7 @@ std::vector<ChakraTrace> make_all_to_all(const ParameterValues& values, bool) {
   for (std::int32_t rank = 0; rank < npus; ++rank) {
     SyntheticRank& own = ranks[static_cast<std::size_t>(rank)];
     WaitList arrived;
+    // Offsets instead of ranks, so that not everybody sends to rank 0 first.
     for (std::int32_t step = 1; step < npus; ++step) own.send((rank + step) % npus, 0, bytes, {});
     for (std::int32_t step = 1; step < npus; ++step)
       arrived.push_back(own.receive((rank + npus - step) % npus, 0, bytes, {}));
@@ -160,6 +163,7 @@ std::vector<ChakraTrace> make_1f1b(const ParameterValues& values, bool) {
   std::vector<SyntheticRank> ranks = synthetic_ranks(pipeline.stages);
   for (std::int32_t stage = 0; stage < pipeline.stages; ++stage) {
     Stage own(pipeline, stage, ranks[static_cast<std::size_t>(stage)]);
+    // As many forward passes ahead as stages follow.
     const std::int64_t warm_up = std::min<std::int64_t>(pipeline.batches, pipeline.stages - 1 - stage);
     for (std::int64_t batch = 0; batch < warm_up; ++batch) own.pass(true, batch);
     for (std::int64_t batch = warm_up; batch < pipeline.batches; ++batch) {
@@ -180,10 +184,12 @@ std::vector<ChakraTrace> make_random(const ParameterValues& values, bool) {
   const double messages = values.fraction("messages"), collectives = values.fraction("collectives");
   if (messages + collectives > 1)
     throw Error(values.where("collectives"), "messages and collectives are more than all events");
+  // A message is two nodes, an all-reduce one per rank.
   check_nodes(events, collectives > 0 ? npus : 2, values, "nodes");
   const std::uint64_t micros = micros_of(values, "runtime");
   const std::int64_t bytes = values.bytes("bytes").value;
   std::mt19937_64 random(static_cast<std::uint64_t>(values.count("seed")));
+  // The remainder's bias is nothing against 2^64; a standard distribution would differ between libraries.
   const auto below = [&](std::uint64_t limit) { return random() % limit; };
   std::vector<SyntheticRank> ranks = synthetic_ranks(npus);
   const auto waits = [&](const SyntheticRank& rank) {
@@ -195,6 +201,7 @@ std::vector<ChakraTrace> make_random(const ParameterValues& values, bool) {
   };
   WaitList last_collective(static_cast<std::size_t>(npus), UINT64_MAX);
   for (std::int64_t event = 0; event < events; ++event) {
+    // 53 random bits make a double in [0, 1).
     const double kind = static_cast<double>(random() >> 11) * 0x1p-53;
     if (kind < collectives) {
       for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -217,6 +224,7 @@ std::vector<ChakraTrace> make_random(const ParameterValues& values, bool) {
       own.send(peer, event, bytes, waits(own));
       other.receive(rank, event, bytes, waits(other));
     } else {
+      // Up to twice the runtime, at least a microsecond.
       own.compute(fmt::format("{}", event), 1 + below(2 * micros + 1), waits(own));
     }
   }

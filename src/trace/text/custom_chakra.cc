@@ -15,6 +15,7 @@ void add_message(ChakraTrace& trace, const CustomNode& node, std::optional<Bytes
   const bool sends = node.kind == CustomNode::Kind::send;
   trace.add_integer(sends ? "comm_dst" : "comm_src", ChakraValueKind::int32, node.peer);
   trace.add_integer("comm_tag", ChakraValueKind::int32, static_cast<std::int32_t>(node.tag));
+  // Shares of a call are ASTRA-sim 2's own extension; with a call they become bytes.
   if (node.shares > 0 && !call) {
     trace.add_integer("msg_chunk_cnt", ChakraValueKind::int32, node.share);
     trace.add_integer("total_chunk_cnt", ChakraValueKind::int32, node.shares);

@@ -12,6 +12,7 @@
 namespace armilla {
 namespace {
 
+// Over all ranks, to bound memory.
 constexpr std::uint64_t kMostNodes = std::uint64_t{1} << 25;
 constexpr std::int64_t kPicosecondsPerMicrosecond = 1'000'000;
 
@@ -104,6 +105,7 @@ class Translator {
     Naming naming;
     if (family.groups.size() == 1) return naming;
     const std::size_t dimensions = options.graph.dimensions.size();
+    // `involved_dim` names whole dimensions: groups along a part of one, or along none, have to be listed.
     const bool by_group = options.process_groups || family.dimension_mask == 0 || text_.split_dimension >= 0;
     if (!by_group) {
       naming.dimension_count = dimensions;
@@ -149,6 +151,7 @@ class Translator {
     trace.add_node(node, ChakraNodeType::compute, name(node),
                    static_cast<std::uint64_t>(time / kPicosecondsPerMicrosecond));
     trace.add_integer("is_cpu_op", ChakraValueKind::boolean, 0);
+    // Chakra has whole microseconds; what is finer goes to an attribute of our own, so that no time is lost.
     if (time % kPicosecondsPerMicrosecond != 0)
       trace.add_real(kDurationNs, ChakraValueKind::real64, static_cast<double>(time) / 1000);
     if (program_.lane[node] == Lane::none) trace.add_text(kLaneAttribute, "none");
@@ -159,6 +162,7 @@ class Translator {
     const GroupFamily& family = text_.graph.families[call.family];
     const std::int32_t group = family.group_of[static_cast<std::size_t>(rank)];
     std::int64_t bytes = call.bytes.value;
+    // Chakra gives an all-gather's size as the rank's own part, a graph as the whole output.
     if (call.kind == CollectiveKind::all_gather)
       bytes /= static_cast<std::int64_t>(family.groups[static_cast<std::size_t>(group)].size());
     trace.add_node(node, ChakraNodeType::collective, name(node));
@@ -207,6 +211,7 @@ TextChakra text_chakra(const TextWorkload& workload, const TextChakraOptions& op
   TextChakra chakra;
   std::map<std::vector<std::int32_t>, std::size_t> first;  // rank with the same trace
   for (std::int32_t rank = 0; rank < text.graph.ranks; ++rank) {
+    // Ranks in the same groups get one trace; it is copied, not made again.
     const auto [entry, fresh] = first.try_emplace(translator.key(rank), chakra.ranks.size());
     chakra.ranks.push_back(fresh ? translator.trace(rank) : chakra.ranks[entry->second]);
   }

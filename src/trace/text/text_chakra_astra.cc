@@ -22,7 +22,7 @@ constexpr std::string_view kPolicies[] = {"MICRO",
                                           "HYBRID_DLRM",
                                           "HYBRID_DLRM_ENHANCED"};
 
-// As Python opens a text file.
+// As Python opens a text file, with universal newlines: \r\n and a lone \r are \n.
 std::string with_line_feeds(std::string_view text) {
   std::string result;
   result.reserve(text.size());
@@ -61,6 +61,7 @@ struct Column {
   std::int64_t bytes = 0;
 };
 
+// A node may not exist (yet), as an attribute that Python has not set: then there is no dependence.
 using Node = std::optional<std::uint64_t>;
 
 struct FileLayer {
@@ -71,6 +72,7 @@ struct FileLayer {
       weight_collective;
 };
 
+// Whatever else stands there becomes an all-reduce, NONE included.
 std::int64_t collective_type(std::string_view word) {
   if (word == "ALLTOALL") return static_cast<std::int64_t>(ChakraCollective::all_to_all);
   if (word == "ALLGATHER") return static_cast<std::int64_t>(ChakraCollective::all_gather);
@@ -86,6 +88,7 @@ struct Text {
   std::vector<FileLayer> layers;
 };
 
+// Later columns (the update) are read by nobody.
 FileLayer read_layer(std::string_view line, const std::string& where) {
   const std::vector<std::string_view> words = words_of(line);
   if (words.size() < 12) {
@@ -144,9 +147,10 @@ class Converter {
   ChakraTrace next_rank(std::int64_t passes) {
     trace_ = {};
     trace_.schema = "v0.0.4";
+    // The converter writes its version and the whole input into every trace.
     add_metadata("schema", "1.0.2-chakra.1.0.0");
     add_metadata("input_file", text_.content);
-    // No rank waits for the one before it.
+    // Ids go on from rank to rank, but a rank's first pass must not wait for nodes of the rank before.
     for (FileLayer& layer : layers_)
       layer.weight_compute = layer.weight_collective = layer.input_collective = {};
     for (std::int64_t pass = 0; pass < passes; ++pass) {
@@ -210,6 +214,7 @@ class Converter {
   std::uint64_t id_ = 0;
 };
 
+// Node by node as the converter does it: the order in which nodes are made decides their ids.
 void Converter::data_pass() {
   Node last;
   for (FileLayer& layer : layers_) {
@@ -218,9 +223,12 @@ void Converter::data_pass() {
   }
   for (std::size_t i = layers_.size(); i-- > 0;) {
     FileLayer& layer = layers_[i];
+    // The deepest layer's backward pass begins after the last forward pass, any other after the layer above
+    // it.
     const Node before = i + 1 == layers_.size() ? last : layers_[i + 1].input_compute;
     const std::uint64_t weight = compute(layer, "BWD_WG", layer.weight_gradient.cycles, {before});
     layer.weight_collective = collective(layer.name, layer.weight_gradient, {weight});
+    // The first layer's input is data: nobody needs its gradient.
     if (i > 0) layer.input_compute = compute(layer, "BWD_IG", layer.input_gradient.cycles, {weight});
   }
 }
@@ -261,6 +269,7 @@ void Converter::dlrm_pass() {
   Node last;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     FileLayer& layer = layers_[i];
+    // The converter reads the attribute of layer 0, which is missing where that layer has no ALLTOALL.
     Node embedding;
     if (static_cast<std::int64_t>(i) == text_.last_bottom_layer) {
       embedding = layers_[0].forward_collective;

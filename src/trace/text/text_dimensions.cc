@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t kMostDimensions = 10;
 constexpr std::string_view kGroup = "model_parallel_NPU_group";
 
+// Inner dimensions belong to the group as long as they fit into it whole; the first that does not is split in
+// two, its inner part with the group.
 void split_for(TextDimensions& dimensions, const std::vector<std::int64_t>& physical, std::int64_t group) {
   if (group > dimensions.ranks) {
     throw Error(std::string(kGroup), fmt::format("{} NPUs in a group of {}", group, dimensions.ranks),
@@ -62,6 +64,8 @@ TextDimensions text_dimensions(const std::vector<std::int64_t>& physical, std::i
   return dimensions;
 }
 
+// By forward, input gradient, weight gradient; bit d stands for dimension d. As ASTRA-sim's
+// Workload::decode_involved_dimensions, where a DLRM's first layer, the embedding, involves all.
 std::array<std::uint32_t, 3> text_masks(TextPolicy policy, bool first_layer,
                                         const TextDimensions& dimensions) {
   const std::uint32_t all = (std::uint32_t{1} << dimensions.logical.size()) - 1;

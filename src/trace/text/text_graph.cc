@@ -15,6 +15,7 @@ namespace armilla {
 namespace {
 
 constexpr std::uint32_t kMostGraphNodes = std::uint32_t{1} << 24;
+// SimAI raises forward collectives to this size.
 constexpr std::int64_t kSimAiLeast = 4096;  // bytes of a forward collective
 constexpr std::string_view kPartNames[] = {"forward", "input gradient", "weight gradient"};
 
@@ -64,6 +65,8 @@ class Player {
     join_name_ = text.graph.names.add("join");
   }
 
+  // Nodes are counted after one pass: all are equally long, so too many passes are refused before they are
+  // written.
   void play() {
     play_pass();
     // Every pass is alike.
@@ -128,6 +131,8 @@ class Player {
   bool skips_layers_ = false;
 };
 
+// Exact where a cycle is a whole number of picoseconds (1 GHz, 2 GHz ...); else rounded once per duration,
+// not once per cycle.
 Time Player::cycles(std::int64_t count) const {
   const double period = 1e12 / options_.frequency;
   const auto whole = static_cast<std::int64_t>(period);
@@ -166,11 +171,13 @@ void Player::compute(std::int32_t layer, TextPart part) {
   if (time >= kEndOfTime) throw Error(where, "takes absurdly long");
   Time& sum = text_.compute[static_cast<std::size_t>(layer)][index_of(part)];
   sum = Time(checked_add(sum.value, time.value, where));
+  // A computation of no cycles is none: ASTRA-sim goes on at once.
   if (time.value == 0) return;
   front_ = {add(NodeKind::delay, Lane::device, kPhases[index_of(part)], name(layer, part, kCompute), layer,
                 static_cast<std::uint64_t>(time.value), front_)};
 }
 
+// ASTRA-sim's workload layer is called again one cycle after each step.
 void Player::step(std::int32_t layer) {
   if (!options_.astra1_steps) return;
   front_ = {add(NodeKind::delay, Lane::none, Phase::other, step_name_, layer,
@@ -180,6 +187,7 @@ void Player::step(std::int32_t layer) {
 std::optional<std::uint32_t> Player::call(std::int32_t layer, TextPart part, ChunkPreference preference) {
   const TextPass& pass = pass_of(workload_.layers[static_cast<std::size_t>(layer)], part);
   if (!pass.collective) return std::nullopt;
+  // ASTRA-sim 1.0's layers know no broadcast and no suffixes: such words count as NONE, with a warning.
   if (*pass.collective == CollectiveKind::broadcast ||
       (!options_.simai && pass.group != TextGroup::by_policy)) {
     warn_once(fmt::format("{}{} is NONE to {}", text_word(pass.collective), text_suffix(pass.group),
@@ -197,6 +205,7 @@ std::optional<std::uint32_t> Player::call(std::int32_t layer, TextPart part, Chu
                             pass.bytes.value, options_.comm_scale),
                 "a collective of no bytes never ends in ASTRA-sim 1.0");
   }
+  // The file gives the shard of an all-gather, as ASTRA-sim has it; the graph counts the whole.
   if (*pass.collective == CollectiveKind::all_gather)
     bytes = checked_multiply(bytes, groups_.size(*family), where);
   CollectiveCall made;
@@ -208,6 +217,7 @@ std::optional<std::uint32_t> Player::call(std::int32_t layer, TextPart part, Chu
   return static_cast<std::uint32_t>(text_.graph.collectives.size() - 1);
 }
 
+// One call serves every pass. The layer's update follows the collective and occupies nothing.
 void Player::issue(std::int32_t layer, TextPart part, ChunkPreference preference) {
   Call& known = calls_[static_cast<std::size_t>(layer)][index_of(part)];
   if (!known.known) known = {true, call(layer, part, preference)};
@@ -233,11 +243,13 @@ void Player::ask(std::int32_t layer, TextPart part, bool at_end) {
   text_.waits.push_back({layer, part, front_, std::exchange(open, {}), at_end});
 }
 
+// Nothing is open when an earlier wait has waited for it, or it was dropped.
 void Player::wait(std::int32_t layer, TextPart part) {
   if (open_[static_cast<std::size_t>(layer)][index_of(part)].empty()) return;
   ask(layer, part, false);
   const std::vector<std::uint32_t>& collectives = text_.waits.back().collectives;
   // What was issued just now follows all of the front.
+  // If the collective depends on all of the front, waiting for it implies the front: it replaces it.
   const auto after = program_.dependences(text_.collectives[collectives.back()].node);
   if (std::equal(after.begin(), after.end(), front_.begin(), front_.end())) front_.clear();
   for (const std::uint32_t collective : collectives) front_.push_back(text_.collectives[collective].done);
@@ -247,6 +259,7 @@ void Player::wait(std::int32_t layer, TextPart part) {
     front_ = {add(NodeKind::delay, Lane::none, Phase::other, join_name_, layer, 0, front_)};
 }
 
+// The order is the state machine's own: last iteration's weights, computation, collective, wait.
 void Player::forward(std::int32_t layer) {
   wait(layer, TextPart::weight_gradient);
   compute(layer, TextPart::forward);
@@ -255,6 +268,8 @@ void Player::forward(std::int32_t layer) {
   step(layer);
 }
 
+// Weights first, then the input gradient: the all-reduce is under way while the backward pass goes on. The
+// first layer has no input gradient.
 void Player::data_pass() {
   for (std::int32_t i = 0; i < layers_; ++i) {
     wait(i, TextPart::weight_gradient);
@@ -277,6 +292,7 @@ void Player::data_pass() {
 std::int32_t Player::recompute(std::int32_t initiator) {
   step(initiator);
   const auto start = static_cast<std::int32_t>(recompute_start(checkpoints_, initiator));
+  // The next initiator behind the checkpoint; the one that asked is one, so the search ends.
   std::int32_t end = start + 1;
   while (!initiates_[static_cast<std::size_t>(end)]) ++end;
   if (end < initiator && !skips_layers_) {
@@ -298,17 +314,22 @@ void Player::model_pass() {
   for (std::int32_t i = layers_ - 1; i >= 0; --i) {
     if (initiates_[static_cast<std::size_t>(i)]) i = recompute(i);
     compute(i, TextPart::input_gradient);
+    // ASTRA-sim issues none for the first layer except in transformers.
     if (i > 0 || transformer) issue(i, TextPart::input_gradient, ChunkPreference::lifo);
     if (blocking) wait(i, TextPart::input_gradient);
     step(i);
     compute(i, TextPart::weight_gradient);
+    // Under MODEL nobody else holds the weights.
     if (workload_.policy != TextPolicy::model) issue(i, TextPart::weight_gradient, ChunkPreference::fifo);
+    // After the weight gradient, so that the exchange hides behind it, unless it blocked before.
     wait(i, TextPart::input_gradient);
     if (i == 0) end_pass();
     step(i);
   }
 }
 
+// The embedding (layer 0) exchanges its rows for the bottom MLP's layers; the results meet behind the last
+// bottom layer, where the wait is. The gradients go back in the same way, with the highest priority.
 void Player::dlrm_pass() {
   const std::int64_t bottom = workload_.last_bottom_layer;
   for (std::int32_t i = 0; i < layers_; ++i) {
@@ -366,6 +387,7 @@ void check_options(const TextWorkload& workload, const TextGraphOptions& options
   }
   if (!(options.frequency > 0 && options.frequency <= 1e12))
     throw Error("frequency", fmt::format("{} Hz", options.frequency), "above 0 and at most 1 THz");
+  // Without it ASTRA-sim would run something else silently.
   if (is_transformer(workload.policy) && model_parallel_group(workload, options) < 1) {
     throw Error("model_parallel_NPU_group",
                 fmt::format("{} needs the size of its model-parallel groups", name_of(workload.policy)),
@@ -389,6 +411,7 @@ TextGraph text_graph(const TextWorkload& workload, const TextGraphOptions& optio
   return text;
 }
 
+// The split dimension counts as two, the model-parallel part first.
 std::vector<std::int64_t> logical_dimensions(const std::vector<std::int64_t>& dimensions,
                                              const TextGraph& text) {
   std::vector<std::int64_t> logical = dimensions;

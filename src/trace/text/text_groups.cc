@@ -24,6 +24,7 @@ std::int64_t model_parallel_group(const TextWorkload& workload, const TextGraphO
   return options.model_parallel_group > 0 ? options.model_parallel_group : workload.model_parallel_group;
 }
 
+// SimAI's ranks from the inside out: tensor, expert, data, pipeline.
 TextGroups::TextGroups(const TextWorkload& workload, const TextGraphOptions& options,
                        const TextDimensions& dimensions, Graph& graph)
     : workload_(workload), options_(options), dimensions_(dimensions), graph_(graph) {
@@ -41,6 +42,8 @@ TextGroups::TextGroups(const TextWorkload& workload, const TextGraphOptions& opt
   grid_ = {tensor, expert, dimensions.ranks / inner, pipeline};
 }
 
+// SimAI's groups are needed where a suffix names one, or where a pipeline leaves a part of the ranks to a
+// stage.
 std::optional<std::uint32_t> TextGroups::family(std::int32_t layer, TextPart part) {
   const TextPass& pass = pass_of(workload_.layers[static_cast<std::size_t>(layer)], part);
   if (options_.simai && is_transformer(workload_.policy) &&
@@ -53,6 +56,7 @@ std::optional<std::uint32_t> TextGroups::family(std::int32_t layer, TextPart par
 }
 
 std::optional<std::uint32_t> TextGroups::spanned(std::uint32_t mask, bool flat) {
+  // Dimensions of one rank take no part.
   std::uint32_t active = 0;
   for (std::size_t d = 0; d < dimensions_.logical.size(); ++d) {
     if (dimensions_.logical[d] > 1) active |= std::uint32_t{1} << d;
@@ -66,6 +70,8 @@ std::optional<std::uint32_t> TextGroups::spanned(std::uint32_t mask, bool flat) 
 }
 
 std::optional<std::uint32_t> TextGroups::rank_sets(TextGroup group, TextPart part) {
+  // Bits of the grid: weights are averaged over experts' and data ranks, activations exchanged within tensor
+  // ranks.
   std::uint32_t mask = part == TextPart::weight_gradient ? 0b0110 : 0b0001;
   if (group == TextGroup::expert) mask = 0b0010;
   if (group == TextGroup::data_expert) mask = 0b0100;
@@ -78,6 +84,7 @@ std::optional<std::uint32_t> TextGroups::rank_sets(TextGroup group, TextPart par
                   : group == TextGroup::data_expert ? "data of experts"
                   : mask == 0b0001                  ? "tensor"
                                                     : "data";
+    // Not a mask of the machine's dimensions, and must not be taken for one.
     family.dimension_mask = 0;
     return family;
   });

@@ -33,6 +33,7 @@ NodeTimes times_of(const Program& program, const RankClass& ranks) {
   return times;
 }
 
+// Time 0 where nothing has to be waited for.
 Time latest(const std::vector<std::uint32_t>& nodes, const NodeTimes& times) {
   Time time;
   for (const std::uint32_t node : nodes) time = std::max(time, times.end[node]);
@@ -58,6 +59,8 @@ TextReport text_report(const TextGraph& text, const Result& result) {
   }
   for (const TextWait& wait : text.waits) {
     const Time asked = latest(wait.asked, times);
+    // At the end ASTRA-sim stops asking with the first collective that is done; otherwise the last one ends
+    // the wait.
     Time finished = wait.at_end ? kEndOfTime : Time(0);
     for (const std::uint32_t index : wait.collectives) {
       const Time end = times.end[text.collectives[index].done];

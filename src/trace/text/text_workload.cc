@@ -11,6 +11,7 @@
 namespace armilla {
 namespace {
 
+// D and M of the header (trace/text.h).
 struct Parts {
   std::int64_t data = 1, model = 1;
 };
@@ -49,8 +50,10 @@ std::int64_t part(std::int64_t whole, std::int64_t parts) {
 
 // Groups of a convolution and heads of an attention stay whole as long as there are enough of them.
 Gemm shard(Gemm gemm, Parts parts) {
+  // Samples are rows of a product, or products of their own (attention).
   std::int64_t& samples = gemm.batch_in_m ? gemm.m : gemm.count;
   samples = part(samples, parts.data);
+  // Of several products the model parts divide the number first, then what is left of them the columns.
   const std::int64_t over_count = std::clamp<std::int64_t>(gemm.count, 1, parts.model);
   gemm.count = part(gemm.count, over_count);
   gemm.n = part(gemm.n, parts.model / over_count);
@@ -65,6 +68,7 @@ std::int64_t total_macs(const Work& work) {
 
 // Weights are spread over the model parts, inputs over the data parts, outputs over both; every pass of a
 // product with weights moves all three.
+// `take` gives no more than there is: an operator may read less than its tensors hold.
 Bytes shard_traffic(const Model& model, const Operator& op, Bytes traffic, Parts parts) {
   const std::int64_t all = parts.data * parts.model;
   if (!op.weight_is_operand) return Bytes(part(traffic.value, all));
@@ -89,6 +93,7 @@ Bytes shard_traffic(const Model& model, const Operator& op, Bytes traffic, Parts
 // `whole` is a pass of the operator on one NPU, `gemms` the products of the same pass of its shard.
 Work shard(const Model& model, const Operator& op, const Work& whole, std::vector<Gemm> gemms, Parts parts) {
   Work work = whole;
+  // What the products do not count (bias, softmax) is spread over all NPUs.
   const std::int64_t around = whole.flops.value - 2 * total_macs(whole);
   work.gemms = std::move(gemms);
   work.flops = Flops(2 * total_macs(work) + part(around, parts.data * parts.model));
@@ -100,6 +105,7 @@ void add_operator(ShardedLayer& layer, const Model& model, const Operator& origi
                   Parts parts) {
   Operator op = original;
   // The generator knows no first layer: it computes and exchanges an input gradient for each.
+  // A gradient that nobody needs is computed all the same, as the generator writes it.
   op.needs_input_gradient = op.needs_input_gradient || (is_anchor && op.weight_is_operand);
   Operator part_of_op = op;
   for (Gemm& gemm : part_of_op.forward.gemms) gemm = shard(gemm, parts);
@@ -138,12 +144,14 @@ Bytes gradient_bytes(const Model& model, const LayerRow& row, const TextWorkload
   return sum;
 }
 
+// A collective of nothing is none: ASTRA-sim 1.0 would never end it.
 TextPass pass(std::int64_t cycles, CollectiveKind kind, Bytes whole, std::int64_t parts, bool communicates) {
   const Bytes bytes(part(whole.value, parts));
   if (!communicates || bytes.value == 0) return {cycles, std::nullopt, Bytes(0)};
   return {cycles, kind, bytes};
 }
 
+// Words of the text are separated by blanks and tabs.
 std::string text_name(const std::string& name, std::size_t index) {
   if (name.empty()) return fmt::format("layer_{}", index);
   std::string text = name;
@@ -182,6 +190,7 @@ TextWorkload lower_to_text(const Model& model, const TextWorkloadOptions& option
     text.name = text_name(row.name, i);
     text.forward = pass(cycles[i].forward, CollectiveKind::all_gather,
                         tensors_bytes(model, anchor.outputs, options), options.npus, activations);
+    // A look-up's input are ids.
     text.input_gradient =
         pass(cycles[i].input_gradient, CollectiveKind::reduce_scatter,
              tensors_bytes(model, anchor.inputs, options), parts.data, activations && !row.looks_up);

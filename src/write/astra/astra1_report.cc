@@ -8,6 +8,7 @@
 namespace armilla {
 namespace {
 
+// ASTRA-sim's usage tracker samples every 10 us.
 constexpr std::int64_t kWindow = 10'000'000;      // picoseconds
 constexpr std::int64_t kMostWindows = 1'000'000;  // the first 10 s
 constexpr std::size_t kBackendDimensions = 7, kRowsPerRun = 10;
@@ -23,7 +24,8 @@ std::string mebibytes(Bytes bytes) {
   return number(static_cast<double>(bytes.value) / (1024.0 * 1024.0));
 }
 
-// A table of which several runs write their cells. Text of cells has no commas or line ends.
+// Runs of one experiment share their files: each writes its row into what the runs before it left. A table of
+// which several runs write their cells. Text of cells has no commas or line ends.
 class Grid {
  public:
   Grid(std::size_t rows, std::size_t columns) : columns_(columns), cells_(rows) {}
@@ -68,6 +70,7 @@ class Grid {
   std::vector<std::vector<std::string>> cells_;
 };
 
+// Rows of a layer stand together, one for each run.
 std::size_t row_of(const Astra1Report& report, std::size_t layer) {
   return layer * static_cast<std::size_t>(report.total_stat_rows) + 1 +
          static_cast<std::size_t>(report.stat_row);
@@ -77,6 +80,7 @@ std::size_t frontend_rows(const Astra1Report& report) {
   return report.layers.size() * static_cast<std::size_t>(report.total_stat_rows) + kSpareRows;
 }
 
+// Columns and their order are those of ASTRA-sim's CSVWriter output.
 void fill_end_to_end(const Astra1Report& report, Grid& grid) {
   constexpr std::string_view kHeader[] = {"fwd compute",          "wg compute",      "ig compute",
                                           "fwd exposed comm",     "wg exposed comm", "ig exposed comm",
@@ -95,6 +99,7 @@ void fill_end_to_end(const Astra1Report& report, Grid& grid) {
     grid.set(row, column, micros(report.finish));
   }
   const std::size_t row = row_of(report, 0);
+  // The sums of the whole run stand in the first layer's row only.
   grid.set(row, 12, micros(report.total_compute));
   grid.set(row, 13, micros(report.finish - report.total_compute));
 }
@@ -141,6 +146,7 @@ void fill_backend(const Astra1Report& report, Grid& grid) {
   grid.set(row, 3, micros(report.finish - report.total_compute));
   grid.set(row, 4, number(report.cost));
   grid.set(row, 5, mebibytes(all));
+  // Dimensions that the network does not have are -1.
   for (std::size_t i = 0; i < dimensions; ++i)
     grid.set(row, 6 + i, i < report.payload.size() ? mebibytes(report.payload[i]) : "-1");
 }
@@ -170,7 +176,8 @@ std::string utilization_text(const Astra1Report& report) {
   return text;
 }
 
-// Sums of a collective's chunks, per phase.
+// Queueing delays are counted by phase from 1, as in ASTRA-sim's detailed.csv. Sums of a collective's chunks,
+// per phase.
 struct ChunkSums {
   std::vector<double> queuing_us, network_us;
   double chunks = 0;
@@ -200,6 +207,7 @@ void average_delays(Astra1Report& report, const Program& program, const RankClas
     const std::int32_t layer = program.layer[node];
     if (layer < 0 || static_cast<std::size_t>(layer) >= report.layers.size()) continue;
     Astra1LayerRow& row = report.layers[static_cast<std::size_t>(layer)];
+    // Per chunk first, then over the collectives of a layer.
     add_scaled(row.queuing_us, sums.queuing_us, sums.chunks);
     add_scaled(row.network_us, sums.network_us, sums.chunks);
     ++counts[static_cast<std::size_t>(layer)];
@@ -211,6 +219,7 @@ void average_delays(Astra1Report& report, const Program& program, const RankClas
 }
 
 // Share of every window in which one of `busy` covers the time, in percent.
+// Overlapping intervals count once: `until` is how far the time is covered already.
 std::vector<double> covered(std::vector<std::pair<Time, Time>> busy, Time finish) {
   std::vector<std::int64_t> active(static_cast<std::size_t>(std::min(finish.value / kWindow, kMostWindows)));
   std::sort(busy.begin(), busy.end());

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::int64_t kNanosecond = 1000;
 
+// ASTRA-sim 2's cycle is a nanosecond.
 std::int64_t cycles(Time time) {
   return time.value / kNanosecond;
 }
@@ -19,6 +20,7 @@ std::uint32_t class_index(const Result& result, std::int32_t rank) {
   return result.class_of.empty() ? 0 : result.class_of[static_cast<std::size_t>(rank)];
 }
 
+// "Exposed communication" there is wall time minus this sum, also where computations overlap each other.
 // Durations of the GPU's computations, whatever else runs beside them.
 Time gpu_time(const Program& program, const RankClass& ranks, bool replay_only) {
   Time sum;
@@ -49,6 +51,7 @@ class FinishLines {
     }
   }
 
+  // The lines, their order and when they are left out are those of ASTRA-sim's Statistics.
   std::string of(std::int32_t rank) const {
     const std::uint32_t index = class_index(result_, rank);
     const RankClass& ranks = result_.classes[index];
@@ -95,6 +98,7 @@ class FinishLines {
   std::vector<bool> computes_, communicates_;
 };
 
+// Numbers of ChakraNodeType. Metadata and what was replaced by nothing have lanes that tell them apart.
 int chakra_type(const Program& program, std::uint32_t node) {
   switch (program.kind[node]) {
     case NodeKind::memory_load:
@@ -137,6 +141,7 @@ std::vector<LogEvent> log_events(const Result& result) {
   for (std::int32_t rank = 0; rank < result.ranks; ++rank) {
     for (const NodeSpan& span : node_spans(result, rank)) {
       events.push_back({span.start, rank, 1, span.node, true});
+      // By time, then rank; within a moment of a rank as LogEvent::order says.
       events.push_back(
           {span.end, rank, static_cast<std::uint8_t>(span.end > span.start ? 0 : 2), span.node, false});
     }
@@ -152,6 +157,7 @@ std::vector<LogEvent> log_events(const Result& result) {
 std::string astra2_finish_lines(const Graph& graph, const Result& result, const Astra2Lines& lines) {
   const FinishLines finish(graph, result, lines);
   std::string text;
+  // Empty for ranks whose class was not recorded.
   for (std::int32_t rank = 0; rank < result.ranks; ++rank) text += finish.of(rank);
   return text;
 }
@@ -173,6 +179,7 @@ std::vector<NodeSpan> node_spans(const Result& result, std::int32_t rank) {
   return spans;
 }
 
+// A rank's finish lines follow its last event, as in the log of a run that writes them as it goes.
 std::string astra2_log(const Graph& graph, const Result& result, const Astra2Lines& lines) {
   if (!lines.trace_enabled) return astra2_finish_lines(graph, result, lines);
   const FinishLines finish(graph, result, lines);

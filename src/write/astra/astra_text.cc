@@ -25,6 +25,7 @@ std::string first_line(const TextWorkload& workload) {
   const auto add = [&](std::string_view key, std::optional<std::int64_t> value) {
     if (value) fmt::format_to(std::back_inserter(text), " {}: {}", key, *value);
   };
+  // A list is its length, then its items.
   const auto add_layers = [&](std::string_view key, const std::vector<std::int64_t>& layers) {
     add(key, static_cast<std::int64_t>(layers.size()));
     for (const std::int64_t layer : layers) fmt::format_to(std::back_inserter(text), " {}", layer);
@@ -114,6 +115,7 @@ std::string write_text_workload_csv(const TextWorkload& workload) {
                                           "weight_gradient_collective",
                                           "weight_gradient_bytes",
                                           "update_cycles"};
+  // Under this policy, and no other, every layer has its own.
   const bool policies = workload.policy == TextPolicy::hybrid_customized;
   if (policies) header.emplace_back("policy");
   Csv csv(header);

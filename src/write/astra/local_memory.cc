@@ -37,6 +37,7 @@ struct Tensor {
   }
 };
 
+// As the peer computes it, in two divisions: the last digit depends on them.
 double trace_micros(Time time) {
   return 1e-3 * (static_cast<double>(time.value) / 1000);
 }
@@ -50,6 +51,7 @@ class Tracker {
   Tracker(const ChakraTrace& trace, std::int32_t rank) : trace_(trace), rank_(rank) {}
 
   void record(std::size_t node, Time start, Time end) {
+    // A tensor that is read before anybody wrote it was there from the beginning.
     const Access access{start, end, std::string(trace_.name_of_node(node)), trace_.id[node]};
     for_each_tensor(node, "inputs", [&](Tensor& tensor) {
       if (tensor.writes.empty()) tensor.writes.push_back({Time(0), kUnwritten, "UNDEFINED", UINT64_MAX});
@@ -69,6 +71,7 @@ class Tracker {
   }
 
  private:
+  // Chakra's attribute lists names and sizes in turn, all as text.
   template <class Use>
   void for_each_tensor(std::size_t node, std::string_view attribute, Use use) {
     const ChakraAttribute* const found = trace_.find(node, attribute);
@@ -93,6 +96,7 @@ class Tracker {
 
   static std::uint64_t parse_size(std::string_view text, const std::string& where) {
     constexpr std::uint64_t kMost = std::uint64_t{1} << 60;
+    // Saturates instead of overflowing: a size beyond 2^60 is refused.
     std::uint64_t bytes = 0;
     for (const char c : text) {
       if (c < '0' || c > '9' || bytes > kMost) bytes = UINT64_MAX;
@@ -137,6 +141,7 @@ class Tracker {
   }
 
   // Returns the last moment at which the memory in use changed.
+  // A tensor is held from its first write to its last read; without a reader, to the end.
   Time add_usage() {
     std::map<Time, std::pair<std::uint64_t, std::uint64_t>> changes;  // born and released bytes
     for (const Tensor& tensor : tensors_) {
@@ -144,6 +149,7 @@ class Tracker {
       if (!tensor.reads.empty()) changes[tensor.last_read()].second += tensor.bytes;
     }
     std::uint64_t used = 0;
+    // Additions first: the unsigned sum must not fall below zero in between.
     for (const auto& [at, change] : changes) {
       used += change.first;
       used -= change.second;
@@ -186,11 +192,13 @@ class Tracker {
     for (const Life& life : lives) {
       const Tensor& tensor = tensors_[life.tensor];
       const Time spread = lives.front().length - lives.back().length;
+      // Sorted by length and spread over the rows in proportion to it, as the peer's heat map does.
       const auto position =
           spread == Time(0) ? 0
                             : static_cast<std::int64_t>(
                                   static_cast<double>((life.length - lives.back().length).value) /
                                   static_cast<double>(spread.value) * static_cast<double>(lives.size() - 1));
+      // Large tensors are red, small ones blue.
       const int heat =
           static_cast<int>(static_cast<double>(tensor.bytes) / static_cast<double>(largest) * 255);
       std::string shown = tensor.name.size() > 20 ? tensor.name.substr(0, 17) + "..." : tensor.name;

@@ -12,6 +12,7 @@ bool is_v3(const ScaleSimRun& run) {
   return run.config.buffers.version == ScaleSimVersion::v3;
 }
 
+// Python prints a float with a point or an exponent always; the reports are compared with its files.
 std::string python_float(double value) {
   std::string text = fmt::format("{}", value);
   if (text.find_first_of(".en") == std::string::npos) text += ".0";
@@ -22,6 +23,7 @@ std::string cycle(std::int64_t value) {
   return python_float(static_cast<double>(value));
 }
 
+// Layers without cycles would divide by zero.
 double per_cycle(std::int64_t words, std::int64_t cycles) {
   return cycles == 0 ? 0 : static_cast<double>(words) / static_cast<double>(cycles);
 }

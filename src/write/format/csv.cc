@@ -16,6 +16,7 @@ void Csv::separate() {
   first_ = false;
 }
 
+// RFC 4180: quotes only where needed, and doubled inside.
 Csv& Csv::cell(std::string_view text) {
   separate();
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
@@ -37,6 +38,8 @@ Csv& Csv::cell(std::int64_t number) {
   return *this;
 }
 
+// Infinite and undefined numbers are empty cells; the shortest text that reads back as the same number
+// otherwise.
 Csv& Csv::cell(double number) {
   separate();
   if (std::isfinite(number)) text_ += fmt::format("{}", number);
@@ -54,6 +57,7 @@ void Csv::end_record() {
   first_ = true;
 }
 
+// Times are picoseconds: written from the integer, a double would lose digits beyond 2 1/2 hours.
 std::string exact_seconds(Time time) {
   constexpr std::int64_t kSecond = 1'000'000'000'000;
   const bool negative = time.value < 0;

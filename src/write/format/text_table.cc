@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::size_t kGap = 2;  // between columns
 
+// UTF-8: every character has one byte that does not continue another. Wide characters (CJK) count as one.
 bool continues_character(char c) {
   return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
 }
@@ -52,6 +53,7 @@ std::size_t display_width(std::string_view text) {
   return text.size() - static_cast<std::size_t>(std::count_if(text.begin(), text.end(), continues_character));
 }
 
+// What files contribute (names of operators, say) must not steer the terminal.
 std::string printable(std::string_view text) {
   std::string safe(text);
   std::replace_if(
@@ -59,6 +61,7 @@ std::string printable(std::string_view text) {
   return safe;
 }
 
+// The middle goes: beginnings and ends of names tell more.
 std::string shorten(std::string_view text, std::size_t width) {
   constexpr std::string_view kDots = "...";
   if (display_width(text) <= width || width <= kDots.size()) return std::string(text);
@@ -76,6 +79,7 @@ std::string shorten(std::string_view text, std::size_t width) {
   return std::string(text.substr(0, head)) + std::string(kDots) + std::string(text.substr(tail));
 }
 
+// Lines of running text stay readable at any width of the terminal.
 std::string wrap(std::string_view text, std::string_view first, std::size_t columns) {
   columns = std::min(columns, kReportWidth);
   std::string lines(first);
@@ -103,6 +107,7 @@ std::string wrap(std::string_view text, std::string_view first, std::size_t colu
   return lines + '\n';
 }
 
+// Wide gaps where all fit into one line, narrow ones where they do not.
 std::string flow(const std::vector<std::string>& figures, std::size_t gap, std::size_t columns) {
   constexpr std::size_t kIndent = 2;
   std::size_t all = 0;
@@ -154,6 +159,8 @@ void narrow_names(const TextTable& table, std::size_t width, std::size_t least, 
   }
 }
 
+// Names give way first, down to a readable length; then the most dispensable columns go, one by one; at last
+// names are cut to what is left.
 Layout layout_of(const TextTable& table, const std::vector<std::size_t>& natural, std::size_t width) {
   Layout layout;
   for (std::size_t c = 0; c < natural.size(); ++c) layout.columns.push_back(c);

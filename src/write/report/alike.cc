@@ -24,6 +24,7 @@ struct Pieces {
 };
 
 // Numbers with leading zeros or very many digits are text.
+// "layers.007" and "layers.7" must not become one.
 Pieces pieces_of(const std::string& name) {
   Pieces pieces;
   for (std::size_t i = 0; i < name.size();) {
@@ -50,6 +51,7 @@ std::string ranges_text(const std::set<std::int64_t>& numbers) {
   for (auto first = numbers.begin(); first != numbers.end();) {
     auto last = first;
     while (std::next(last) != numbers.end() && *std::next(last) == *last + 1) ++last;
+    // A list of many ranges is longer than "and 12 more".
     if (++ranges > kMostRanges) return {};
     if (!text.empty()) text += ',';
     text += fmt::format("{}", *first);
@@ -73,6 +75,8 @@ std::string name_of_all(const std::vector<std::string>& names) {
   if (names.size() == 1) return names.front();
   const std::string some = fmt::format("{} and {} more", names.front(), names.size() - 1);
   const Pieces first = pieces_of(names.front());
+  // Each place of a number collects what occurs there; the names together must be all combinations, or the
+  // text would name something that does not exist.
   std::vector<std::set<std::int64_t>> numbers(first.numbers.size());
   std::set<std::vector<std::int64_t>> seen;
   for (const std::string& name : names) {

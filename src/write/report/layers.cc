@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kLayerNameWidth = 32, kTypeWidth = 20;
 
+// Cycles exist under cost models that count them (SCALE-Sim's systolic array).
 bool counts_cycles(const LayerTable& table) {
   const LayerTime sum = total_time(table);
   return sum.forward_cycles + sum.input_gradient_cycles + sum.weight_gradient_cycles > 0;
@@ -158,6 +159,7 @@ std::string write_layers_text(const LayerTable& table, const TextStyle& style) {
 }
 
 std::string write_layers_csv(const LayerTable& table) {
+  // Machine-readable tables have the same columns for all models; only times depend on what was asked.
   std::vector<std::string_view> header = {"name",         "operator",        "weights",      "weight_bytes",
                                           "parameters",   "parameter_bytes", "dtype",        "output_shape",
                                           "forward_macs", "forward_flops",   "forward_bytes"};

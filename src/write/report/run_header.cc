@@ -17,6 +17,7 @@ constexpr std::size_t kMostDevices = 4;
 constexpr std::string_view kIndent = "           ";
 
 std::string machine_text(const Machine& machine, std::size_t width) {
+  // Machines may have one other device per rank: a few examples are enough.
   std::string devices = machine.device.name;
   for (std::size_t i = 0; i < machine.others.size(); ++i) {
     if (i == kMostDevices) {
@@ -41,6 +42,7 @@ std::string machine_text(const Machine& machine, std::size_t width) {
 std::string degrees_text(const Plan& plan) {
   std::string degrees;
   const auto add = [&](std::string_view name, std::int64_t degree) {
+    // Degrees of 1 are left out.
     if (degree > 1)
       degrees += fmt::format("{}{} {}", degrees.empty() ? " = " : " x ", name, with_separators(degree));
   };
@@ -89,6 +91,7 @@ std::string plan_text(const Run& run, std::size_t width) {
   const Plan& plan = run.study.plan;
   std::string text = wrap(degrees_text(plan), "  plan     ", width) + wrap(batch_text(plan), kIndent, width);
   if (const std::string ways = ways_text(plan); !ways.empty()) text += wrap(ways, kIndent, width);
+  // Buckets are worth a line where data parallelism is all there is.
   if (plan.is_plain_data_parallel() && plan.data() > 1) {
     text +=
         wrap(fmt::format("gradient buckets of {} after a first of {}, exchanged {} the backward pass",
@@ -124,6 +127,7 @@ std::string_view device_noun(const Run& run) {
 }
 
 std::string rate_text(double per_second) {
+  // Three digits are enough to compare runs.
   if (per_second >= 1e15) return amount_text(per_second);
   if (per_second >= 1000) return with_separators(std::llround(per_second));
   return per_second < 10 ? fmt::format("{:.3g}", per_second) : fmt::format("{:.1f}", per_second);
@@ -143,6 +147,7 @@ std::string per_device_text(const Run& run, std::size_t width) {
 }
 
 std::string goodput_text(const Goodput& goodput) {
+  // "In the long run" is with failures, checkpoints and restarts averaged in.
   return fmt::format(
       "goodput {}: {:.2f} failures a day, a checkpoint every {} (best {}); {} per iteration in "
       "the long run",
@@ -167,6 +172,7 @@ std::string training_text(const Run& run, const TrainingTime& time) {
   const bool tokens = run.study.training.tokens > 0;
   const double hours = time.device_seconds / 3600;
   const double days = time.seconds / 86400;
+  // Beyond a century days mean as little as hours.
   const bool in_days = days >= 1 && days < 36525;
   return fmt::format("{} {}: {} iteration{}, {} {}-hours{}",
                      goal_text(tokens ? time.tokens : time.samples, tokens ? "token" : "sample"),
@@ -214,6 +220,7 @@ std::string headline_section(const Run& run, const TextStyle& style) {
   figures.push_back("MFU " + percent(model_flops_utilization(run)) +
                     (has_hidden_scores(run.model) ? " (causal half)" : ""));
   const std::string executed = percent(hardware_flops_utilization(run));
+  // Both are the same figure where nothing is computed twice.
   if (!run.study.plan.is_plain_data_parallel() || executed != percent(model_flops_utilization(run)))
     figures.push_back("HFU " + executed);
   std::string text = heading(flow(figures, 5, style.width), style) + per_device_text(run, style.width);

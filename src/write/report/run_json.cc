@@ -17,7 +17,7 @@ namespace {
 // Moments of a role's memory: fewer each where there are more roles than kFullRoles.
 constexpr std::size_t kMostMemorySamples = 512, kFewestMemorySamples = 16, kFullRoles = 16;
 
-// A count as an integer while it fits one.
+// A count as an integer while it fits one; beyond that JSON readers get a floating number.
 Json whole(double count) {
   return count < 9e18 ? Json(static_cast<std::int64_t>(count)) : Json(count);
 }
@@ -28,6 +28,7 @@ Json of_model(const Run& run, Json (*write)(const Value&), const Value& value) {
   return has_model(run) ? write(value) : Json(nullptr);
 }
 
+// Keys carry their unit: _s, _bytes, _bytes_per_s.
 Json model_json(const Model& model) {
   const ModelTotals sum = totals(model);
   return {{"name", model.name},
@@ -79,6 +80,7 @@ Json options_json(const CollectiveOptions& options) {
           {"charge_reductions", options.charge_reductions}};
 }
 
+// Rates per device are over all ranks, idle ones included.
 Json metrics_json(const Run& run) {
   const auto devices = static_cast<double>(run.study.plan.ranks);
   const double device_seconds = in_seconds(run.result.iteration) * devices;
@@ -98,6 +100,8 @@ Json metrics_json(const Run& run) {
       {"bubble_ratio", finite(bubble_ratio(run))}};
 }
 
+// A class stands for all ranks that behave alike (folding): its figures are one rank's, `ranks` says how
+// many.
 Json roles_json(const Run& run) {
   Json roles = Json::array();
   for (const RankClass& ranks : run.result.classes) {
@@ -169,6 +173,7 @@ Json over_time_json(const Run& run, const RoleMemory& role, std::size_t most) {
 
 // Of every role by category, and over time.
 Json role_memory_json(const Run& run) {
+  // Thousands of roles with full curves would make the file unreadable: the room is shared out.
   Json roles = Json::array();
   const std::size_t most = std::clamp<std::size_t>(kMostMemorySamples * kFullRoles / (run.roles.size() + 1),
                                                    kFewestMemorySamples, kMostMemorySamples);
@@ -183,6 +188,7 @@ Json role_memory_json(const Run& run) {
   return roles;
 }
 
+// The role with the highest peak, the one that decides whether the job fits.
 Json memory_timeline_json(const Run& run) {
   const auto worst = std::find_if(run.roles.begin(), run.roles.end(), [&](const RoleMemory& role) {
     return role.use.peak() == run.memory.peak();
@@ -232,6 +238,7 @@ Json collectives_json(const Run& run) {
   return collectives;
 }
 
+// One record per call and role as recorded; summaries are in "collectives".
 Json calls_json(const Run& run) {
   Json calls = Json::array();
   for (const CollectiveRecord& record : run.result.collectives) {
@@ -264,6 +271,7 @@ Json layers_json(const Run& run) {
 }
 
 Json links_json(const Run& run) {
+  // Sorted by use; a large machine has hundreds of thousands.
   Json links = Json::array();
   for (std::size_t i = 0; i < std::min(kMostLinks, run.result.links.size()); ++i) {
     const LinkUse& link = run.result.links[i];
@@ -328,6 +336,7 @@ Json jobs_json(const Run& run) {
 Json plan_json(const Plan& plan) {
   std::vector<std::string_view> order;
   for (const Axis axis : plan.order) order.push_back(name_of(axis));
+  // Without dispatch between expert ranks the choice of a type for it means nothing.
   const bool dispatches = plan.dispatch_dtype != DType::unknown;
   return {{"ranks", plan.ranks},
           {"batch_per_rank", plan.batch},
@@ -401,6 +410,7 @@ Json run_json(const Run& run) {
                    {"simulation", {{"messages", run.result.messages}, {"events", run.result.events}}},
                    {"notes", all_notes(run)},
                    {"warnings", all_warnings(run)}};
+  // Keys of features that were not asked for are left out altogether.
   if (!run.jobs.empty()) document["jobs"] = jobs_json(run);
   if (run.ideal || !what_if_settings(run).empty()) document["what_if"] = what_if_json(run);
   if (const auto training = training_time(run)) document["training"] = training_json(*training);

@@ -8,6 +8,7 @@
 namespace armilla {
 namespace {
 
+// Several stages of a run may say the same; each sentence stands once, in the order of first mention.
 void add_new(std::vector<std::string>& sentences, const std::vector<std::string>& more) {
   for (const std::string& sentence : more) {
     if (std::find(sentences.begin(), sentences.end(), sentence) == sentences.end())

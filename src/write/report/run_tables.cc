@@ -50,6 +50,7 @@ std::vector<TrafficRow> traffic_rows(const Run& run) {
   return rows;
 }
 
+// Means over ranks need not be whole.
 std::string calls_text(double calls) {
   const double whole = std::round(calls);
   return std::abs(calls - whole) < 1e-9 ? with_separators(std::llround(whole)) : fmt::format("{:.1f}", calls);
@@ -66,6 +67,7 @@ std::vector<std::string> traffic_cells(const TrafficRow& row, bool axes, bool mo
   if (most) cells.push_back(to_text(traffic.most_time));
   cells.push_back(row.collective ? to_text(traffic.queued) : "");
   cells.push_back(to_text(traffic.bandwidth));
+  // The limit of links is known for machines with dimensions only.
   cells.push_back(traffic.link_share > 0 ? percent(traffic.link_share) : std::string("unknown"));
   return cells;
 }
@@ -108,6 +110,7 @@ std::string memory_section(const Run& run, const TextStyle& style) {
                                                       {"driver, context, communicators", memory.framework}};
   TextTable table{{{"category", false}, {"bytes"}, {"of all"}}, {}};
   for (const auto& [name, bytes] : parts) {
+    // Parts of nothing are left out: they say that something was not used.
     if (bytes.value > 0)
       table.rows.push_back({std::string(name), to_text(bytes), percent(ratio(bytes, memory.needed()))});
   }
@@ -129,8 +132,10 @@ std::string memory_section(const Run& run, const TextStyle& style) {
 std::string communication_section(const Run& run, const TextStyle& style) {
   const std::vector<TrafficRow> rows = traffic_rows(run);
   if (rows.empty()) return {};
+  // Axes exist in jobs that were lowered from a plan; traces name none.
   const bool axes =
       std::any_of(rows.begin(), rows.end(), [](const auto& row) { return !row.names[1].empty(); });
+  // Only where ranks differ visibly.
   const bool most = std::any_of(rows.begin(), rows.end(), [](const TrafficRow& row) {
     return to_text(row.traffic.time) != to_text(row.traffic.most_time);
   });
@@ -186,6 +191,7 @@ std::string layer_section(const Run& run, const TextStyle& style) {
     for (const std::size_t i : row.members) seconds += in_seconds(costs[i].communication);
     return from_seconds(seconds / static_cast<double>(row.members.size()));
   };
+  // Together, layers that are alike may outweigh a single expensive one.
   std::stable_sort(rows.begin(), rows.end(), [&](const Alike& a, const Alike& b) { return sum(a) > sum(b); });
   const bool several = rows.size() < costs.size();
   TextTable table{{{"layer", false}}, {}};
@@ -223,6 +229,7 @@ std::string link_section(const Run& run, const TextStyle& style) {
                    {"bandwidth", true, SIZE_MAX, 3},
                    {"utilisation"}},
                   {}};
+  // Links that did the same are one row, so that a symmetric machine has as many rows as kinds of links.
   const std::vector<Alike> rows = alike(figures);
   for (std::size_t i = 0; i < std::min(kMostLinkRows, rows.size()); ++i) {
     std::vector<std::string> names;

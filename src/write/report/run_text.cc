@@ -38,6 +38,7 @@ std::string jobs_section(const Run& run, const TextStyle& style) {
 
 }  // namespace
 
+// Titles are one line where they fit; the remark beside them, or below.
 std::string heading(std::string_view text, const TextStyle& style, std::string_view remark) {
   std::string title(text);
   if (title.find('\n') == std::string::npos && display_width(title) > style.width) {

@@ -36,6 +36,8 @@ std::string role_name(const Run& run, std::uint32_t program) {
 }
 
 // "rank 13", "ranks 0-12,14-63" of the classes; "ranks like 14" where that is too long.
+// Classes are the simulator's; users know ranks. Text that would be longer than its column names one rank
+// instead.
 std::string ranks_text(const Run& run, const std::vector<std::size_t>& classes) {
   std::string text;
   std::int64_t count = 0, first = -1;
@@ -65,6 +67,7 @@ std::vector<std::string> figures(const Run& run, const RankClass& ranks) {
           to_text(idle(ranks, run.result.iteration))};
 }
 
+// Weighted by ranks; through double, since sums over many ranks would overflow.
 Time mean(const Run& run, const std::vector<std::size_t>& classes, Time RankClass::*figure) {
   double sum = 0, ranks = 0;
   for (const std::size_t i : classes) {
@@ -85,7 +88,10 @@ Group group_of(const Run& run, std::uint32_t program, const std::vector<std::siz
   group.compute = alike ? first.compute : mean(run, classes, &RankClass::compute);
   group.communication = alike ? first.communication : mean(run, classes, &RankClass::communication);
   group.exposed = alike ? first.exposed_communication : mean(run, classes, &RankClass::exposed_communication);
+  // compute + exposed + idle = iteration: what is left is idle.
   group.idle = run.result.iteration - group.compute - group.exposed;
+  // The stage's figures tell communication by kind; they are known for the recorded class only, and the three
+  // still add up to the iteration.
   if (stage != nullptr) {
     group.by_kind = stage->exposed;
     group.idle = stage->bubble;
@@ -110,6 +116,7 @@ void add_role(const Run& run, const std::vector<std::size_t>& classes, const Sta
     if (fresh) parts.emplace_back();
     parts[part->second].push_back(i);
   }
+  // Too many different times for a table: the mean stands for the role.
   if (parts.size() > kMostGroups) {
     groups.push_back(group_of(run, stage.program, classes, false, nullptr));
     return;
@@ -146,6 +153,7 @@ struct KindColumns {
 KindColumns kind_columns(const StageTable& table, const std::vector<Group>& groups, std::size_t room) {
   constexpr std::size_t kGap = 2, kNarrowest = 5;
   KindColumns columns;
+  // One kind is the exposed time itself: a column of its own would repeat it.
   if (table.kinds.size() < 2) return columns;  // it is what is exposed at all
   std::vector<double> seconds(table.kinds.size());
   for (const Group& group : groups) {
@@ -158,12 +166,14 @@ KindColumns kind_columns(const StageTable& table, const std::vector<Group>& grou
                    [&](std::size_t a, std::size_t b) { return seconds[a] > seconds[b]; });
   for (std::size_t i = 0; i < order.size(); ++i) {
     const std::size_t width = kGap + std::max(kNarrowest, display_width(table.kinds[order[i]]));
+    // A column for the others must still fit behind the last kind shown.
     const std::size_t reserve = i + 1 < order.size() ? kGap + kNarrowest : 0;
     columns.others = width + reserve > room;
     if (columns.others) break;
     room -= width;
     columns.kinds.push_back(order[i]);
   }
+  // Back in the table's order, so that columns do not move from run to run.
   std::sort(columns.kinds.begin(), columns.kinds.end());
   return columns;
 }

@@ -38,6 +38,7 @@ void add_settings(const std::vector<Slow>& all, Same same, Describe describe,
 }
 
 std::string describe_ranks(const SlowRanks& slow, const std::vector<RankRange>& ranges) {
+  // A factor of 1 changes nothing and is not worth a line.
   if (slow.time == 1) return {};
   const std::string ranks = ranks_text(ranges);
   return fmt::format("{} {} {:g} times as long to compute", ranks,
@@ -96,6 +97,7 @@ std::vector<std::string> what_if_settings(const Run& run) {
 std::string what_if_effect(const Run& run) {
   if (!run.ideal) return {};
   const Time with = run.result.iteration, without = *run.ideal;
+  // Picoseconds are exact, so equality means that nothing in the critical path was slowed down.
   if (with == without) return fmt::format("the iteration takes {} with and without", to_text(with));
   const Time difference = std::max(with, without) - std::min(with, without);
   const std::string share =

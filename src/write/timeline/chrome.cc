@@ -47,11 +47,13 @@ class ChromeWriter {
   }
 
   void write_process(const TraceProcess& process) {
+    // Process 0 is the idle task to trace viewers, so ranks count from 1.
     const int pid = process.rank + 1;
     event(R"({{"ph":"M","pid":{},"name":"process_name","args":{{"name":{}}}}})", pid,
           json_string(process.name));
     event(R"({{"ph":"M","pid":{},"name":"process_sort_index","args":{{"sort_index":{}}}}})", pid,
           process.rank);
+    // Names and their order first, so that viewers have them before the slices.
     int tid = 0;
     for (const TraceTrack& track : process.tracks) {
       ++tid;
@@ -82,6 +84,7 @@ class ChromeWriter {
     event(R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"name":{},"cat":{},"args":{{{}}}}})", pid, tid,
           microseconds_text(slice.start), microseconds_text(slice.end - slice.start), json_string(slice.name),
           json_string(slice.category), arguments);
+    // An arrow starts inside its slice: at its very end a viewer may bind it to the next one.
     const Time middle = slice.start + (slice.end - slice.start) / 2;
     for (const std::uint64_t flow : slice.flows_out) {
       event(R"({{"ph":"s","pid":{},"tid":{},"ts":{},"id":{},"name":"gradient","cat":"flow"}})", pid, tid,

@@ -12,6 +12,7 @@
 namespace armilla {
 namespace {
 
+// 1 to 4 are the threads of Chakra's visualizer.
 constexpr std::array<std::string_view, 6> kThreads = {"",        "local memory",  "remote memory",
                                                       "compute", "communication", "other"};
 
@@ -29,6 +30,7 @@ int thread_by_name(std::string_view name) {
   return 0;
 }
 
+// The recorded type is better than the name; only records without one fall back on it.
 int thread_of(const IssuedNode& node) {
   switch (node.type) {
     case ChakraNodeType::compute:
@@ -55,6 +57,7 @@ std::string real(double value) {
   return text;
 }
 
+// Byte for byte what Chakra's visualizer writes: its keys, its order, its spelling of numbers.
 std::string write_as_chakra(const IssueLog& log, const IssueChromeOptions& options) {
   std::string text = "{\"meta_user\": \"aras\", \"traceEvents\": [";
   bool first = true;
@@ -90,6 +93,7 @@ std::string write_issue_chrome(const IssueLog& log, const IssueChromeOptions& op
   std::set<std::pair<std::int32_t, int>> threads;
   for (const IssuedNode& node : log.nodes) threads.emplace(node.rank, thread_of(node));
   std::string text = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [";
+  // A process's name has to be said once, before its threads.
   std::int32_t named = -1;
   const char* separator = "\n";
   const auto add = [&](const std::string& event) {

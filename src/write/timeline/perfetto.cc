@@ -11,6 +11,8 @@ namespace {
 
 using Tag = protozero::pbf_tag_type;
 
+// Field numbers are those of perfetto_trace.proto: Trace, TracePacket, TrackDescriptor, ProcessDescriptor,
+// CounterDescriptor, TrackEvent, DebugAnnotation and InternedData.
 enum class TraceField : Tag { packet = 1 };
 enum class PacketField : Tag {
   timestamp = 8,
@@ -54,12 +56,18 @@ using AnnotationBuilder = protozero::pbf_builder<AnnotationField>;
 using InternedBuilder = protozero::pbf_builder<InternedField>;
 using StringBuilder = protozero::pbf_builder<InternedString>;
 
+// One sequence: strings interned once are valid for all packets after them. Its first packet says that there
+// is no earlier state.
 constexpr std::uint32_t kSequence = 1;
 constexpr std::uint32_t kIncrementalStateCleared = 1, kNeedsIncrementalState = 2;
+// TrackEvent.Type: TYPE_SLICE_BEGIN, TYPE_SLICE_END and TYPE_COUNTER.
 constexpr std::int32_t kSliceBegin = 1, kSliceEnd = 2, kCounter = 4;
+// CounterDescriptor.UNIT_SIZE_BYTES, and TrackDescriptor.ChildTracksOrdering's EXPLICIT.
 constexpr std::int32_t kBytes = 3;
 constexpr std::int32_t kExplicitOrdering = 3;
 
+// Interned: names are written once, events refer to them by number. This makes most of the difference in size
+// to JSON.
 class Strings {
  public:
   void add(std::string_view text) {
@@ -87,6 +95,7 @@ struct Event {
   std::int64_t value = 0;              // of a counter
 };
 
+// Trace viewers count in nanoseconds; picoseconds are rounded to the nearest.
 std::int64_t in_nanoseconds(Time time) {
   return (time.value + 500) / 1000;
 }
@@ -143,6 +152,7 @@ class PerfettoWriter {
       write_process(process, parent);
       std::int32_t position = 0;
       for (const TraceTrack& track : process.tracks) {
+        // Numbers of tracks only have to be unique.
         write_track(track.name, next_uuid, parent, position++, false);
         for (const TraceSlice& slice : track.slices) {
           events.push_back({in_nanoseconds(slice.start), next_uuid, kSliceBegin, &slice, 0});
@@ -201,6 +211,7 @@ class PerfettoWriter {
 
   void describe(EventBuilder& builder, const TraceSlice& slice) const {
     builder.add_uint64(EventField::name_iid, names_.id(slice.name));
+    // Flows are numbers that a viewer connects in the order of time, so the same field serves both ends.
     builder.add_uint64(EventField::category_iids, categories_.id(slice.category));
     for (const std::uint64_t flow : slice.flows_out) builder.add_fixed64(EventField::flow_ids, flow);
     for (const std::uint64_t flow : slice.flows_in) builder.add_fixed64(EventField::flow_ids, flow);

@@ -22,6 +22,7 @@ struct Place {
   std::uint32_t slice = kNoSlice;
 };
 
+// Collectives are recorded per program and node, not per rank: all ranks of a class show the same record.
 std::uint64_t key_of(std::uint32_t program, std::uint32_t node) {
   return std::uint64_t{program} << 32 | node;
 }
@@ -58,6 +59,7 @@ class ProcessBuilder {
   }
 
   TraceProcess build(std::uint64_t& next_flow) {
+    // Tracks appear in the viewer in this order.
     add_computes();
     add_collectives();
     add_others();
@@ -102,10 +104,12 @@ class ProcessBuilder {
     return places;
   }
 
+  // Slices that only reach into the window are shown whole.
   bool is_shown(Time start, Time end) const {
     return end >= context_.selection.from && start <= context_.selection.until;
   }
 
+  // Lanes are filled in order of start.
   void add_nodes(const std::string& name, std::vector<Interval> intervals,
                  void (ProcessBuilder::*describe)(std::uint32_t, TraceSlice&) const) {
     std::erase_if(intervals,
@@ -153,6 +157,7 @@ class ProcessBuilder {
         break;
     }
     const Lane lane = program_.lane[node];
+    // A delay that occupies nothing is a pause of the schedule, not an activity.
     return lane == Lane::host ? 2 : lane == Lane::communication ? 3 : SIZE_MAX;
   }
 
@@ -194,6 +199,7 @@ class ProcessBuilder {
     const CollectiveRecord& record = *found->second;
     slice.arguments.push_back({"algorithm", std::string_view(record.algorithm)});
     slice.arguments.push_back({"group_size", record.group_size});
+    // The time between issue and start is spent waiting for a turn.
     slice.arguments.push_back({"queued_us", in_microseconds(record.started - record.issued)});
     const double seconds = in_seconds(record.finished - record.started);
     if (seconds > 0) {
@@ -205,6 +211,7 @@ class ProcessBuilder {
   void add_chunks() {
     std::vector<ChunkInterval> chunks = ranks_.chunks;
     std::erase_if(chunks, [&](const ChunkInterval& chunk) { return !is_shown(chunk.start, chunk.end); });
+    // Dimension by dimension: each is a track of its own.
     std::stable_sort(chunks.begin(), chunks.end(), [](const ChunkInterval& a, const ChunkInterval& b) {
       return a.dimension != b.dimension ? a.dimension < b.dimension : a.start < b.start;
     });
@@ -230,6 +237,7 @@ class ProcessBuilder {
 
   void add_flows(std::uint64_t& next_flow) {
     for (const Interval& collective : ranks_.collectives) {
+      // Arrows from what a collective waited for; those between collectives would hide everything else.
       if (places_[collective.node].slice == kNoSlice) continue;
       for (const std::uint32_t dependence : program_.dependences(collective.node)) {
         if (program_.kind[dependence] == NodeKind::collective || places_[dependence].slice == kNoSlice)
@@ -251,6 +259,7 @@ class ProcessBuilder {
     for (const MemorySample& sample : memory_over_time(run_, ranks_, *role, SIZE_MAX)) {
       if (sample.at > context_.selection.until) break;
       const bool before = sample.at <= context_.selection.from;
+      // The last sample before the window is what is held when it begins.
       if (before && !counter.samples.empty()) counter.samples.clear();
       counter.samples.push_back({std::max(sample.at, context_.selection.from), sample.held.value});
     }
@@ -279,6 +288,7 @@ void add_what_if(const Run& run, Timeline& timeline) {
   if (settings.empty()) return;
   TraceProcess& process = timeline.processes.emplace_back();
   process.name = "what if";
+  // Behind the last rank, so that no rank's process is hidden.
   process.rank = static_cast<std::int32_t>(run.result.ranks);
   const auto add = [&](const std::string& track, const std::string& name, Time end) -> TraceSlice& {
     TraceSlice slice;
@@ -303,6 +313,7 @@ Timeline make_timeline(const Run& run, const TimelineSelection& selection) {
   add_what_if(run, timeline);
   const Context context{run, selection, index_records(run), Peers(run.graph)};
   std::uint64_t next_flow = 1;
+  // One process for each class of ranks that behaved alike is usually what a user wants to see.
   if (selection.ranks.empty()) {
     for (const RankClass& ranks : run.result.classes) {
       if (is_recorded(ranks))

@@ -24,6 +24,7 @@ void put_varint(std::string& out, std::uint64_t value) {
   out += static_cast<char>(value);
 }
 
+// Protobuf's key: field number and wire type in one varint.
 void put_key(std::string& out, unsigned field, Wire wire) {
   put_varint(out, field << 3 | static_cast<unsigned>(wire));
 }
@@ -34,6 +35,7 @@ void put_bytes(std::string& out, unsigned field, std::string_view content) {
   out += content;
 }
 
+// As proto3 writers do: a field with its default value is left out.
 void put_text(std::string& out, unsigned field, std::string_view text) {
   if (!text.empty()) put_bytes(out, field, text);
 }
@@ -69,6 +71,7 @@ Wire wire_of(Kind kind) {
   }
 }
 
+// sint32 and sint64 put the sign into the lowest bit, so that small negative numbers are short.
 std::uint64_t zigzag(std::uint64_t value) {
   return (value << 1) ^ (~(value >> 63) + 1);
 }
@@ -90,6 +93,7 @@ class Writer {
  public:
   explicit Writer(const ChakraTrace& trace) : trace_(trace) {}
 
+  // A Chakra file is a sequence of messages, each with its length in front: GlobalMetadata, then Nodes.
   std::string file() {
     if (trace_.has_metadata) {
       put_text(record_, 1, trace_.version);
@@ -114,6 +118,8 @@ class Writer {
     record_.clear();
   }
 
+  // Node: 1 id, 2 name, 3 type, 4 ctrl_deps, 5 data_deps, 6 start_time_micros, 7 duration_micros, 8 inputs, 9
+  // outputs, 10 attr.
   void put_node(std::size_t node) {
     put_number(record_, 1, trace_.id[node]);
     put_text(record_, 2, trace_.name_of_node(node));
@@ -127,6 +133,7 @@ class Writer {
     for (const ChakraAttribute& attribute : trace_.attributes(node)) put_attribute(10, attribute);
   }
 
+  // Repeated numbers are packed, which is proto3's default.
   void put_ids(unsigned field, std::span<const std::uint64_t> ids) {
     if (ids.empty()) return;
     part_.clear();
@@ -134,6 +141,7 @@ class Writer {
     put_bytes(record_, field, part_);
   }
 
+  // IOInfo: 1 values, 2 shapes, 3 types.
   void put_io(unsigned field, std::uint32_t index) {
     if (index == 0) return;
     const ChakraIo& io = trace_.ios[index];
@@ -144,10 +152,13 @@ class Writer {
     put_bytes(record_, field, part_);
   }
 
+  // AttributeProto: 1 name, 2 doc_string, then one of its kinds: a scalar at an odd field number, its list
+  // one above.
   void put_attribute(unsigned field, const ChakraAttribute& attribute) {
     part_.clear();
     put_text(part_, 1, text(attribute.name));
     put_text(part_, 2, text(attribute.doc));
+    // The value is a oneof: it is written even where it is the default, as otherwise its kind would be lost.
     const Kind kind = attribute.kind();
     if (attribute.is_list()) {
       put_list(attribute);
@@ -186,6 +197,8 @@ std::string write_chakra(const ChakraTrace& trace) {
 }
 
 std::string gzipped(std::string_view bytes) {
+  // 16 added to the window's bits asks zlib for a gzip header; that has neither name nor date, so equal
+  // traces give equal files.
   constexpr int kGzip = 16 + MAX_WBITS;
   constexpr std::size_t kPiece = 1 << 30;  // zlib counts in 32 bits
   z_stream stream{};

@@ -23,6 +23,7 @@ std::string_view name_of(Kind kind) {
 }
 
 // The next code point, or U+FFFD for a byte that begins none.
+// UTF-8, with overlong forms, surrogates and numbers beyond U+10FFFF refused.
 char32_t decode(std::string_view text, std::size_t& at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(at++);
@@ -42,6 +43,7 @@ char32_t decode(std::string_view text, std::size_t& at) {
   return code;
 }
 
+// ASCII only, as Python's json.dumps writes it; characters beyond the basic plane are two escapes.
 void put_text(std::string& out, std::string_view text) {
   out += '"';
   for (std::size_t at = 0; at < text.size();) {
@@ -90,6 +92,7 @@ std::string shortest(Real value) {
   int exponent = 0;
   const std::size_t sign = text[e + 1] == '+' ? e + 2 : e + 1;
   std::from_chars(text.data() + sign, end, exponent);
+  // Python switches to an exponent below 1e-4 and from 1e16 on.
   if (exponent < -4 || exponent >= 16)
     return fmt::format("{}e{}{:02}", text.substr(0, e), exponent < 0 ? '-' : '+', std::abs(exponent));
   std::string digits;
@@ -106,6 +109,8 @@ class ChakraJsonWriter {
  public:
   explicit ChakraJsonWriter(const ChakraTrace& trace) : trace_(trace) {}
 
+  // Messages follow each other without a separator, as MessageToJson's results do in chakra_jsonizer's
+  // output.
   std::string file() {
     if (trace_.has_metadata) {
       open('{');
@@ -152,6 +157,7 @@ class ChakraJsonWriter {
     return *this;
   }
   static void put(ChakraJsonWriter& writer, std::string_view value) { put_text(writer.out_, value); }
+  // protobuf's JSON has 64-bit integers as strings, because JavaScript's numbers end at 2^53.
   static void put(ChakraJsonWriter& writer, std::uint64_t value) {
     writer.out_ += fmt::format("\"{}\"", value);
   }
@@ -164,6 +170,7 @@ class ChakraJsonWriter {
   }
 
   void put_node(std::size_t node) {
+    // Fields with their default value are left out, as in protobuf's JSON.
     open('{');
     if (trace_.id[node] != 0) put(key("id"), trace_.id[node]);
     if (!trace_.name_of_node(node).empty()) put(key("name"), trace_.name_of_node(node));

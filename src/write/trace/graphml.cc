@@ -9,6 +9,7 @@
 namespace armilla {
 namespace {
 
+// XML allows no control characters but tabs and line ends.
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -49,11 +50,14 @@ class Network {
     }
   };
 
+  // Vertices in order of first mention, as networkx keeps them; an id that only dependences mention is a
+  // vertex without a label.
   std::size_t vertex(std::uint64_t id) {
     const auto [found, is_new] = index_of_.emplace(id, vertices_.size());
     if (is_new) vertices_.push_back({id, {}, {}});
     return found->second;
   }
+  // networkx keeps one edge between two nodes; the later kind of dependence replaces the earlier.
   void connect(std::uint64_t from, std::uint64_t to, bool control) {
     const std::pair ends(vertex(from), vertex(to));
     std::vector<std::pair<std::size_t, bool>>& edges = vertices_[ends.first].edges;

@@ -65,6 +65,7 @@ std::string name_from_url(const std::string& url) {
   return name;
 }
 
+// "{model}" stands for the name; without it a folder is meant.
 std::string zoo_url(std::string base, const std::string& name) {
   constexpr std::string_view kPlace = "{model}";
   if (base.find(kPlace) == std::string::npos) {
@@ -203,6 +204,7 @@ std::uint64_t fill(PartFile& part, const Target& target, const FetchOptions& opt
 
 FetchedModel describe(const Target& target, const std::string& path, std::span<const char> bytes,
                       const std::string& digest) {
+  // A model that is compiled in comes first by its name.
   const bool shadowed =
       std::ranges::any_of(zoo_models(), [&](const ZooModel& model) { return model.name == target.name; });
   return {.name = shadowed ? "" : target.name,
@@ -219,6 +221,7 @@ std::optional<FetchedModel> find_fetched(const Target& target, const std::string
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
   const std::optional<SourceNote> note = read_source_note(path);
+  // With a checksum any file that has it will do; without one the note of its origin decides.
   if (target.sha256.empty() && (!note || note->url != target.url)) return std::nullopt;
   const MappedFile file(path);
   const std::string digest = sha256(file.bytes());

@@ -20,6 +20,7 @@ constexpr long kRedirects = 10;
 constexpr long kConnectSeconds = 30;
 constexpr const char* kGoesOn = "run the same command again: the download goes on where it stopped";
 
+// Loaded at run time: only downloads need libcurl, and the program starts without it.
 struct Curl {
   SharedLibrary library = SharedLibrary("libcurl.so.4", "libcurl4");
   decltype(&curl_global_init) global_init = library.function<decltype(curl_global_init)>("curl_global_init");
@@ -81,8 +82,10 @@ class Transfer {
     set(CURLOPT_FOLLOWLOCATION, 1L);
     set(CURLOPT_MAXREDIRS, kRedirects);
     set(CURLOPT_FAILONERROR, 1L);
+    // Timeouts by signals would disturb other threads.
     set(CURLOPT_NOSIGNAL, 1L);
     set(CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+    // A server that is silent for so long is given up; a slow one is not.
     set(CURLOPT_LOW_SPEED_LIMIT, 1L);
     set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(request_.silence_seconds));
     set(CURLOPT_USERAGENT, "armilla");
@@ -91,6 +94,7 @@ class Transfer {
     set(CURLOPT_NOPROXY, fmt::format("{},localhost,127.0.0.1,::1", exempt == nullptr ? "" : exempt).c_str());
     if (request_.offset > 0) {
       set(CURLOPT_RANGE, fmt::format("{}-", request_.offset).c_str());
+      // If-Range asks for the rest if the file is still the same, else for all of it.
       if (!request_.validator.empty())
         headers_.reset(curl_.append(nullptr, ("If-Range: " + request_.validator).c_str()));
       curl_.setopt(handle_.get(), CURLOPT_HTTPHEADER, headers_.get());

@@ -41,6 +41,7 @@ std::optional<SourceNote> read_source_note(const std::string& path) {
   return note;
 }
 
+// The lock lasts as long as the object: no two processes write one part.
 PartFile::PartFile(const std::string& target) : target_(target), path_(target + ".part") {
   open_locked();
   if (size_ > 0) source_ = read_source_note(path_);

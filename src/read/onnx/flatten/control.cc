@@ -15,6 +15,7 @@ void OnnxFlattener::run_function(const OnnxNode& node, const WireNode& wire, con
   if (frame.depth >= kMaxDepth)
     throw Error(node.where, fmt::format("functions call each other more than {} deep", kMaxDepth),
                 "a function must not call itself");
+  // A function sees its arguments alone, no names of the graph around it, and has operator sets of its own.
   Frame inner{function.opsets.empty() ? frame.opsets : &function.opsets, node.attributes,
               unique_name(node.name), frame.repeat, frame.depth + 1};
   for (const WireAttribute& fallback : function.defaults) {
@@ -51,6 +52,7 @@ const WireGraph& OnnxFlattener::subgraph(const OnnxNode& node, std::string_view 
   throw Error(node.where, fmt::format("has no graph '{}'", attribute));
 }
 
+// A subgraph sees the names of the graphs around it.
 std::vector<std::uint32_t> OnnxFlattener::run_graph(const WireGraph& graph,
                                                     const std::vector<std::uint32_t>& inputs,
                                                     const Scope& scope, const Frame& frame) {
@@ -58,6 +60,7 @@ std::vector<std::uint32_t> OnnxFlattener::run_graph(const WireGraph& graph,
   body.parent = &scope;
   add_initializers(graph, body, frame.prefix);
   add_infos(graph, body);
+  // Callers have checked that the graph has so many inputs.
   for (std::size_t i = 0; i < inputs.size(); ++i)
     define(body, graph.inputs[i].name, inputs[i], fmt::format("{}: {}", graph_.file, frame.prefix));
   run_nodes(graph.nodes, body, frame);
@@ -79,6 +82,7 @@ std::vector<std::uint32_t> OnnxFlattener::run_branch(const OnnxNode& node, const
   return run_graph(graph, {}, scope, inner);
 }
 
+// Whether what a branch hands out has the shapes that the file records.
 bool OnnxFlattener::fits_file(const WireNode& wire, const Scope& scope,
                               const std::vector<std::uint32_t>& values) const {
   for (std::size_t i = 0; i < std::min(wire.outputs.size(), values.size()); ++i) {
@@ -95,9 +99,11 @@ void OnnxFlattener::run_if(const OnnxNode& node, const WireNode& wire, Scope& sc
   const WireGraph& else_graph = subgraph(node, "else_branch");
   const auto condition = graph_.number(node.inputs.empty() ? kNoValue : node.inputs[0]);
   std::vector<std::uint32_t> outputs;
+  // A condition that follows from shapes decides at once; exporters write such branches in numbers.
   if (condition) {
     outputs = run_branch(node, *condition != 0 ? then_graph : else_graph, scope, frame);
   } else {
+    // Both branches are written behind each other, and the one that is not taken is removed again.
     const auto first = static_cast<std::ptrdiff_t>(graph_.nodes.size());
     outputs = run_branch(node, then_graph, scope, frame);
     const double then_work = flops_since(static_cast<std::size_t>(first));
@@ -128,6 +134,7 @@ void OnnxFlattener::run_if(const OnnxNode& node, const WireNode& wire, Scope& sc
   }
 }
 
+// Arithmetic of the nodes from `first` on, with their repetitions.
 double OnnxFlattener::flops_since(std::size_t first) {
   double flops = 0;
   for (std::size_t i = first; i < graph_.nodes.size(); ++i) {
@@ -156,15 +163,20 @@ void OnnxFlattener::run_flex_attention(OnnxNode node, const WireNode& wire, Scop
       throw Error(node.where, fmt::format("its '{}' does not take and give one tensor", name));
     const std::uint32_t argument = new_value(readable(body.inputs[0].name));
     set_type(node, argument, {precision, scores});
+    // The body is run only to be counted: its nodes are taken back, and what it reads from outside becomes an
+    // input of the operator.
     const Mark before = mark();
     const std::vector<std::uint32_t> result = run_body(node, body, {argument}, 1, scope, frame);
     if (graph_.values[result[0]].shape != scores)
       throw Error(node.where,
                   fmt::format("its '{}' changes the shape of the scores, {}", name, to_text(scores)));
+    // Nodes of the body count their repetitions; inner_flops is of one execution.
     flops += flops_since(before.nodes) / static_cast<double>(frame.repeat);
     for (std::size_t i = before.nodes; i < graph_.nodes.size(); ++i) {
       for (const std::uint32_t input : graph_.nodes[i].inputs) {
         const bool known = std::find(node.inputs.begin(), node.inputs.end(), input) != node.inputs.end();
+        // Values are numbered as they are made, so a smaller number than the argument's was there before the
+        // body.
         if (input < argument && !known) node.inputs.push_back(input);
       }
     }
@@ -175,6 +187,8 @@ void OnnxFlattener::run_flex_attention(OnnxNode node, const WireNode& wire, Scop
   run_operator(std::move(node), wire, scope);
 }
 
+// The same type and shape, but neither constant nor static: what a loop's body sees changes from trip to
+// trip.
 std::uint32_t OnnxFlattener::like(std::uint32_t value, const std::string& name) {
   const std::uint32_t copy = new_value(name);
   OnnxValue& to = graph_.values[copy];

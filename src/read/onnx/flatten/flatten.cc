@@ -15,6 +15,7 @@ namespace {
 // Inlining may multiply the nodes of a file by no more than this many on top.
 constexpr std::int64_t kMaxInlinedNodes = std::int64_t{1} << 18;
 
+// Subgraphs count, too: a file may well have many nodes, it is multiplying them that must be bounded.
 std::int64_t count_nodes(const WireGraph& graph) {
   auto count = static_cast<std::int64_t>(graph.nodes.size());
   for (const WireNode& node : graph.nodes) {
@@ -25,6 +26,7 @@ std::int64_t count_nodes(const WireGraph& graph) {
   return count;
 }
 
+// An operator set that the model does not import is taken in its first version.
 std::int64_t opset_of(const std::vector<WireOpset>& opsets, std::string_view domain) {
   for (const WireOpset& opset : opsets) {
     if (plain_domain(opset.domain) == domain) return opset.version;
@@ -48,12 +50,14 @@ OnnxFlattener::OnnxFlattener(const WireModel& model, const std::string& file, co
   graph_.batch = dims_.batch;
   graph_.batch_is_fixed = dims_.batch_is_fixed;
   graph_.notes = dims_.notes;
+  // Functions may call functions: a small file could expand to billions of nodes.
   nodes_left_ = count_nodes(model.graph) + kMaxInlinedNodes;
   for (const WireFunction& function : model.functions)
     functions_.emplace(function_key(function.domain, function.name, function.overload), &function);
 }
 
 OnnxGraph OnnxFlattener::flatten() {
+  // Initializers first, since files up to IR version 3 list them among the inputs as well.
   Scope scope;
   add_initializers(model_.graph, scope, "");
   add_infos(model_.graph, scope);
@@ -103,6 +107,7 @@ void OnnxFlattener::finish_notes() {
 void OnnxFlattener::run_nodes(const std::vector<WireNode>& nodes, Scope& scope, const Frame& frame) {
   const std::string where = frame.prefix.empty() ? graph_.file : graph_.file + ": " + frame.prefix;
   scope.nodes = &nodes;
+  // Files may list nodes in any order, though the specification asks for a topological one.
   for (const std::uint32_t i : order_nodes(nodes, where)) run_node(nodes[i], i, scope, frame);
 }
 
@@ -120,6 +125,7 @@ void OnnxFlattener::run_node(const WireNode& wire, std::size_t index, Scope& sco
   const std::string own =
       wire.name.empty() ? fmt::format("{}_{}", readable(wire.type), index) : readable(wire.name);
   node.name = frame.prefix.empty() ? own : frame.prefix + "/" + own;
+  // Inside a function an attribute may stand for one of the call's; where the call has none, it is left out.
   for (const WireAttribute& attribute : wire.attributes) {
     if (attribute.reference.empty()) {
       node.attributes.emplace_back(attribute.name, &attribute);
@@ -132,6 +138,7 @@ void OnnxFlattener::run_node(const WireNode& wire, std::size_t index, Scope& sco
   for (const std::string_view input : wire.inputs)
     node.inputs.push_back(input.empty() ? kNoValue : lookup(scope, input, node.where));
 
+  // A function of the model comes before an operator of the same name: the file's meaning counts.
   const auto function = functions_.find(function_key(wire.domain, wire.type, wire.overload));
   if (function != functions_.end()) return run_function(node, wire, *function->second, scope, frame);
   if (node.domain.empty()) {
@@ -142,6 +149,7 @@ void OnnxFlattener::run_node(const WireNode& wire, std::size_t index, Scope& sco
     if (run_container(node, wire, scope, frame)) return;
   }
   if (node.type == "FlexAttention") return run_flex_attention(std::move(node), wire, scope, frame);
+  // Unknown operators with a graph inside cannot be priced: their body would be lost silently.
   for (const auto& [name, attribute] : node.attributes) {
     if (attribute->graph != nullptr)
       throw Error(node.where,
@@ -159,12 +167,15 @@ void OnnxFlattener::run_operator(OnnxNode node, const WireNode& wire, Scope& sco
   }
   const OnnxOp* op = find_onnx_op(node.domain, node.type);
   infer(node, op, wire, scope);
+  // What follows from stored tensors alone is done once, by the exporter or the runtime, and not in every
+  // pass. Random tensors are new in every pass, unless they stand for a weight.
   const bool all_static =
       std::all_of(node.inputs.begin(), node.inputs.end(),
                   [&](std::uint32_t i) { return i == kNoValue || graph_.values[i].is_static; }) &&
       op != nullptr && (!node.inputs.empty() || node.type == "Range" || is_random(node.type)) &&
       (!is_random(node.type) || becomes_weight(wire, scope));
   const bool folded = op != nullptr && fold(node);
+  // Products of weights (low-rank updates) are real work of every pass.
   if (folded || (all_static && !is_matrix(*op))) {
     inherit_sources(node, *op);
     ++graph_.folded_nodes;
@@ -174,6 +185,7 @@ void OnnxFlattener::run_operator(OnnxNode node, const WireNode& wire, Scope& sco
   graph_.nodes.push_back(std::move(node));
 }
 
+// The forms of Constant: a tensor, or since operator set 12 numbers and lists as plain attributes.
 void OnnxFlattener::run_constant(const OnnxNode& node, const WireNode& wire, Scope& scope) {
   if (wire.outputs.size() != 1 || wire.outputs[0].empty())
     throw Error(node.where, "a Constant has one output");
@@ -215,6 +227,7 @@ void OnnxFlattener::run_constant(const OnnxNode& node, const WireNode& wire, Sco
   throw Error(node.where, "has no value");
 }
 
+// Folding has a budget of elements, so that a hostile file cannot make it the most expensive part of reading.
 bool OnnxFlattener::fold(const OnnxNode& node) try {
   const OnnxNodeView view(graph_, node);
   if (node.outputs.empty() || folds_left_ <= 0) return false;
@@ -228,6 +241,7 @@ bool OnnxFlattener::fold(const OnnxNode& node) try {
   }
   if (node.outputs.size() != 1 || node.outputs[0] == kNoValue) return false;
   std::optional<OnnxConstant> constant = fold_constant(view);
+  // The shape rule has decided already; a folded value that disagrees with it is not trusted.
   if (!constant || constant->shape != graph_.values[node.outputs[0]].shape) return false;
   folds_left_ -= static_cast<std::int64_t>(constant->size());
   graph_.values[node.outputs[0]].constant = std::move(constant);
@@ -236,6 +250,7 @@ bool OnnxFlattener::fold(const OnnxNode& node) try {
   return false;
 }
 
+// Weights go on through static operators under their own identity: a transposed weight is the stored one.
 void OnnxFlattener::inherit_sources(const OnnxNode& node, const OnnxOp& op) {
   const std::vector<OnnxSource> sources = sources_through(graph_, node, op);
   for (const std::uint32_t output : node.outputs) {
@@ -252,6 +267,7 @@ void OnnxFlattener::add_initializers(const WireGraph& graph, Scope& scope, const
   for (const WireTensor& tensor : graph.initializers) {
     const std::string where = fmt::format("{}: initializer '{}'", graph_.file, readable(tensor.name));
     if (tensor.name.empty()) throw Error(graph_.file, "an initializer has no name");
+    // Subgraphs that run several times get their names apart by the prefix.
     const std::uint32_t id =
         new_value(prefix.empty() ? readable(tensor.name) : prefix + "/" + readable(tensor.name));
     define(scope, tensor.name, id, where);
@@ -288,12 +304,14 @@ void OnnxFlattener::define(Scope& scope, std::string_view name, std::uint32_t va
     throw Error(where, fmt::format("defines '{}', which is defined already", readable(name)));
 }
 
+// From the innermost graph outwards, as ONNX scopes names.
 std::uint32_t OnnxFlattener::lookup(const Scope& scope, std::string_view name,
                                     const std::string& where) const {
   for (const Scope* at = &scope; at != nullptr; at = at->parent) {
     const auto found = at->values.find(name);
     if (found != at->values.end()) return found->second;
   }
+  // Suggestions compare with every name; large graphs have too many.
   constexpr std::size_t kMostCompared = 2000;
   std::vector<std::string> known;
   for (const auto& [other, value] : scope.values) {
@@ -306,6 +324,7 @@ std::uint32_t OnnxFlattener::lookup(const Scope& scope, std::string_view name,
   throw Error(where, fmt::format("uses '{}', which nothing defines", readable(name)), hint);
 }
 
+// Counts on from the last number given to the same name, so that many equal names stay linear.
 std::string OnnxFlattener::unique_name(const std::string& wanted) {
   std::string name = wanted;
   while (!used_names_.try_emplace(name, 1).second) name = fmt::format("{}#{}", wanted, ++used_names_[wanted]);

@@ -20,6 +20,7 @@ void OnnxFlattener::infer(const OnnxNode& node, const OnnxOp* op, const WireNode
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     const std::uint32_t value = node.outputs[i];
     if (value == kNoValue) continue;
+    // A size that is only an upper bound gives way to what the file records.
     if (!types.empty() && !types[i].at_most) {
       compare_with_file(wire.outputs[i], scope, types[i]);
       set_type(node, value, types[i]);
@@ -30,6 +31,7 @@ void OnnxFlattener::infer(const OnnxNode& node, const OnnxOp* op, const WireNode
       set_type(node, value, types[i]);
     } else if (const auto info = scope.infos.find(wire.outputs[i]);
                info != scope.infos.end() && info->second->kind && !info->second->is_tensor()) {
+      // Sequences and optionals: the file's type is all there is.
       declare(value, *info->second);
     } else {
       throw Error(node.where,
@@ -72,6 +74,7 @@ std::vector<OnnxType> OnnxFlattener::infer_by_rule(const OnnxNode& node, const O
     return {};
   }
   std::vector<OnnxType> types(std::max<std::size_t>(1, node.outputs.size()));
+  // A rule that needs a value nobody knows says so by an exception; then the file's record may help.
   try {
     op->shape(OnnxNodeView(graph_, node), types);
   } catch (const OnnxUndetermined& undetermined) {
@@ -88,11 +91,13 @@ std::optional<OnnxType> OnnxFlattener::recorded(const OnnxNode& node, std::strin
   std::optional<Shape> shape = dims_.resolve(*found->second);
   if (!shape) return std::nullopt;
   std::int32_t element_type = found->second->data_type;
+  // A record may have a shape but no element type: then the first input has the same.
   if (element_type == 0 && !node.inputs.empty() && node.inputs[0] != kNoValue)
     element_type = graph_.values[node.inputs[0]].element_type;
   return OnnxType{element_type, std::move(*shape)};
 }
 
+// Only counted: value_info often outlives an edit of the model, and our own rule is what the work follows.
 void OnnxFlattener::compare_with_file(std::string_view output, const Scope& scope, const OnnxType& type) {
   const auto info = scope.infos.find(output);
   if (info == scope.infos.end()) return;
@@ -126,6 +131,7 @@ void OnnxFlattener::set_type(const OnnxNode& node, std::uint32_t value, OnnxType
                             v.element_type));
   if (v.shape->size() > kMaxRank)
     throw Error(node.where, fmt::format("its output '{}' has {} dimensions", v.name, v.shape->size()));
+  // Only for its error: sizes that overflow are refused where they arise.
   size_of(element_count(*v.shape, node.where), dtype, node.where);
 }
 

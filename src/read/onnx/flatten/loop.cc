@@ -17,6 +17,8 @@ constexpr std::string_view kUnrollHint =
 constexpr std::int64_t kMostUnrolled = 4096;
 
 // Whether a loop hands its carried value on to the next iteration as it came.
+// Exporters hand constants through a loop as carried values, often behind an Identity. The bound on steps
+// keeps a cycle of Identities from being followed forever.
 bool stays_the_same(const WireGraph& body, std::size_t input, std::size_t output) {
   std::string_view name = body.outputs[output].name;
   for (std::size_t step = 0; step <= body.nodes.size(); ++step) {
@@ -33,6 +35,7 @@ bool stays_the_same(const WireGraph& body, std::size_t input, std::size_t output
 
 }  // namespace
 
+// Values are not taken back: nothing refers to those of a run that was given up.
 OnnxFlattener::Mark OnnxFlattener::mark() const {
   return {graph_.nodes.size(), graph_.notes.size(), graph_.folded_nodes, contradictions_, bounds_};
 }
@@ -45,6 +48,7 @@ void OnnxFlattener::take_back(const Mark& mark) {
   bounds_ = mark.bounds;
 }
 
+// Sequences of unequal length are of different types here, since their elements are followed one by one.
 bool OnnxFlattener::same_type(std::uint32_t a, std::uint32_t b) const {
   const OnnxValue& from = graph_.values[a];
   const OnnxValue& to = graph_.values[b];
@@ -71,6 +75,7 @@ void OnnxFlattener::check_carried(const OnnxNode& node, std::uint32_t before, st
               std::string(kUnrollHint));
 }
 
+// A trip count in the graph, else the first dimension of a stacked output's recorded shape.
 std::optional<std::int64_t> OnnxFlattener::most_trips(const OnnxNode& node, const WireNode& wire,
                                                       const Scope& scope) {
   std::optional<std::int64_t> trips = graph_.number(node.inputs[0]);
@@ -100,6 +105,7 @@ std::optional<std::int64_t> OnnxFlattener::most_trips(const OnnxNode& node, cons
   return trips && *trips <= kMost ? trips : std::nullopt;
 }
 
+// Carried values come out as they are, all others stacked along a new dimension of `trips`.
 void OnnxFlattener::hand_out(const OnnxNode& node, const WireNode& wire, Scope& scope,
                              const std::vector<std::uint32_t>& results, const Stacking& stacking) {
   std::vector<std::uint32_t> pieces;
@@ -127,6 +133,7 @@ void OnnxFlattener::hand_out(const OnnxNode& node, const WireNode& wire, Scope& 
     }
     if (!wire.outputs[i].empty()) define(scope, wire.outputs[i], value, node.where);
   }
+  // One operator at the border copies the pieces of all trips into the stacked tensors.
   if (!stacked.empty() && stacking.runs) border(node, "end", pieces, stacked, stacking.repeat);
 }
 
@@ -141,6 +148,8 @@ void OnnxFlattener::run_loop(const OnnxNode& node, const WireNode& wire, Scope& 
     if (node.inputs[i] == kNoValue) throw Error(node.where, fmt::format("its input {} is missing", i));
   }
   const std::optional<std::int64_t> trips = most_trips(node, wire, scope);
+  // First as one body that repeats: cheap, and enough for most loops. Where shapes change from trip to trip,
+  // or depend on the iteration, each trip is written out, up to a limit.
   const bool can_unroll = trips && *trips > 0 && *trips <= kMostUnrolled;
   const Mark before = mark();
   try {
@@ -157,6 +166,7 @@ bool OnnxFlattener::run_loop_once(const OnnxNode& node, const WireNode& wire, co
                                   std::optional<std::int64_t> trips, Scope& scope, const Frame& frame) {
   const bool never = trips == 0;
   const std::int64_t repeat = never ? 1 : trips.value_or(1);
+  // A loop that never runs is looked at once all the same, for the types of its outputs.
   const Frame inner{frame.opsets, frame.arguments, unique_name(node.name),
                     checked_multiply(frame.repeat, repeat, node.where), frame.depth + 1};
   const Mark before = mark();
@@ -184,6 +194,7 @@ bool OnnxFlattener::run_loop_once(const OnnxNode& node, const WireNode& wire, co
   std::vector<std::uint32_t> results = run_graph(body, arguments, scope, inner);
   const std::optional<std::int64_t> goes_on = graph_.number(results[0]);
   results.erase(results.begin());
+  // Zero trips: the carried values come out as they went in, and stacked outputs are empty.
   if (never) {
     take_back(before);
     for (std::size_t i = 0; i < given.size(); ++i) results[i] = given[i];
@@ -192,6 +203,8 @@ bool OnnxFlattener::run_loop_once(const OnnxNode& node, const WireNode& wire, co
   }
   bool changes = false;
   for (std::size_t i = 0; i < given.size(); ++i) changes = changes || !same_type(inside[i + 1], results[i]);
+  // The body itself says that it does not go on: one trip, whatever the count; its nodes lose their
+  // repetition.
   if (goes_on && *goes_on == 0) {
     trips = 1;
     changes = false;
@@ -214,6 +227,7 @@ bool OnnxFlattener::run_loop_once(const OnnxNode& node, const WireNode& wire, co
   return true;
 }
 
+// Every trip with its own iteration number, so that what depends on it is folded.
 void OnnxFlattener::unroll_loop(const OnnxNode& node, const WireNode& wire, const WireGraph& body,
                                 std::int64_t trips, Scope& scope, const Frame& frame) {
   std::vector<std::uint32_t> carried(node.inputs.begin() + 2, node.inputs.end());
@@ -240,6 +254,7 @@ void OnnxFlattener::unroll_loop(const OnnxNode& node, const WireNode& wire, cons
   for (std::size_t i = 0; i < wire.outputs.size(); ++i) {
     if (wire.outputs[i].empty()) continue;
     std::uint32_t value = i < carried.size() ? carried[i] : kNoValue;
+    // Stacked outputs need one shape for all trips.
     if (value == kNoValue) {
       for (const std::uint32_t piece : pieces[i]) {
         if (graph_.values[piece].kind != ValueKind::tensor || !same_type(pieces[i][0], piece))
@@ -256,6 +271,7 @@ void OnnxFlattener::unroll_loop(const OnnxNode& node, const WireNode& wire, cons
   }
 }
 
+// Scan takes one slice of each scanned input per trip; the other inputs are states, carried as in a Loop.
 void OnnxFlattener::run_scan(const OnnxNode& node, const WireNode& wire, Scope& scope, const Frame& frame) {
   const WireGraph& body = subgraph(node, "body");
   if (frame.depth >= kMaxDepth)
@@ -286,6 +302,8 @@ void OnnxFlattener::run_scan(const OnnxNode& node, const WireNode& wire, Scope& 
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (given[i] == kNoValue || !graph_.values[given[i]].shape)
       throw Error(node.where, fmt::format("its input {} is not a tensor of known shape", i));
+    // Weights that stay the same are seen inside as what they are. With a batch in front (operator set 8)
+    // even they have another shape inside.
     const bool constant = graph_.values[given[i]].is_static;
     if (i < states && constant && !batched && stays_the_same(body, i, i)) {
       inside.push_back(given[i]);
@@ -317,6 +335,7 @@ void OnnxFlattener::run_scan(const OnnxNode& node, const WireNode& wire, Scope& 
   const bool never = trips < 1 || batch == 0;
   const Mark before = mark();
   border(node, "begin", outside, begun, frame.repeat);
+  // Each sample of a batch runs the whole loop (operator set 8).
   const std::int64_t repeat = never ? 1 : checked_multiply(trips, batch.value_or(1), node.where);
   std::vector<std::uint32_t> results = run_body(node, body, inside, repeat, scope, frame);
   for (std::size_t i = 0; i < states; ++i) check_carried(node, inside[i], results[i]);

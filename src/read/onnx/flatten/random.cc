@@ -10,6 +10,7 @@ constexpr std::size_t kMostFollowed = 32;  // tensors between one that is drawn 
 
 }  // namespace
 
+// Bernoulli and Multinomial draw from their input.
 bool is_random(std::string_view type) {
   return type.starts_with("Random") || type == "Bernoulli" || type == "Multinomial";
 }
@@ -20,6 +21,8 @@ bool OnnxFlattener::becomes_weight(const WireNode& wire, const Scope& scope) con
     const auto found = scope.values.find(name);
     return found != scope.values.end() && found->second != kNoValue && graph_.values[found->second].is_static;
   };
+  // Follows the drawn tensor through what only passes it on or scales it, until an operator takes it as a
+  // weight.
   std::vector<std::string_view> open = {wire.outputs[0]};
   for (std::size_t next = 0; next < open.size() && open.size() < kMostFollowed; ++next) {
     for (const WireNode& node : *scope.nodes) {

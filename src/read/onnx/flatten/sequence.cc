@@ -24,6 +24,7 @@ std::optional<std::int64_t> position(const OnnxNodeView& view, std::size_t i, st
   const OnnxConstant* given = view.constant_input(i);
   if (given == nullptr || given->floating || given->size() != 1) return std::nullopt;
   const std::int64_t at = given->ints[0];
+  // Negative positions count from the end; an insertion may also stand behind the last one.
   if (at < -count || at >= end) view.fail(fmt::format("has position {} in a sequence of {}", at, count));
   return at < 0 ? at + count : at;
 }
@@ -44,6 +45,7 @@ std::optional<std::vector<std::int64_t>> split_sizes(const OnnxNodeView& view, s
   std::vector<std::int64_t> sizes;
   const OnnxConstant* given = view.constant_input(1);
   if (view.has_input(1) && (given == nullptr || given->floating)) return std::nullopt;
+  // One number is the size of every part, a list the size of each.
   if (given != nullptr && !given->shape.empty()) {
     std::int64_t sum = 0;
     for (const std::int64_t size : given->ints) {
@@ -69,6 +71,7 @@ std::uint32_t OnnxFlattener::container(ValueKind kind, std::int32_t element_type
   return value;
 }
 
+// `element` stands for any of the items; where they differ it has no shape, and only items are trusted.
 void OnnxFlattener::fill(std::uint32_t container, std::vector<std::uint32_t> items) {
   // The budget of what values refer to: sequences that are made longer again and again must end.
   sources_left_ -= static_cast<std::int64_t>(items.size());
@@ -90,6 +93,7 @@ void OnnxFlattener::fill(std::uint32_t container, std::vector<std::uint32_t> ite
   value.items = std::move(items);
 }
 
+// Copies refer to the same items: they count towards the budget, too.
 std::uint32_t OnnxFlattener::alias(std::uint32_t value, const std::string& name) {
   const std::uint32_t copy = new_value(name);
   OnnxValue same = graph_.values[value];
@@ -109,6 +113,7 @@ std::uint32_t OnnxFlattener::constant_scalar(std::int32_t element_type, std::opt
   return scalar;
 }
 
+// Numbers given by --dim: the value of an integer input, or the length of an input that is a sequence.
 void OnnxFlattener::take_given_values(std::uint32_t value, const WireValueInfo& input) {
   const std::string name = readable(input.name);
   if (is_single_integer(input)) {
@@ -152,6 +157,7 @@ std::uint32_t OnnxFlattener::put_together(const OnnxNode& node, OnnxNode& flat) 
     fill(made, node.inputs);
     return made;
   }
+  // What is left are SequenceInsert and SequenceErase.
   need_kind(view, 0, ValueKind::sequence);
   const bool inserts = node.type == "SequenceInsert";
   const OnnxValue before = view.input(0);
@@ -206,6 +212,7 @@ std::uint32_t OnnxFlattener::taken_out(const OnnxNode& node, const WireNode& wir
       if (at) item = (*from.items)[static_cast<std::size_t>(*at)];
     }
   }
+  // Taking an element out moves nothing.
   if (item != kNoValue) {
     flat.inputs = {item};
     return alias(item, {});
@@ -213,6 +220,7 @@ std::uint32_t OnnxFlattener::taken_out(const OnnxNode& node, const WireNode& wir
   if (from.element != kNoValue &&
       (graph_.values[from.element].shape || graph_.values[from.element].kind != ValueKind::tensor))
     return like(from.element, {});
+  // The element's own shape is not known: what the file records of this output may be.
   const auto said = recorded(node, wire.outputs[0], scope);
   if (!said)
     view.fail(fmt::format("the shape of its output '{}' depends on what '{}' holds, which is not known",
@@ -231,6 +239,7 @@ std::uint32_t OnnxFlattener::split_to_sequence(const OnnxNode& node, OnnxNode& f
   const std::uint32_t made = container(ValueKind::sequence, type);
   flat.inputs = {node.inputs[0]};
   const auto sizes = split_sizes(view, from[axis]);
+  // keepdims matters only where every part is a single slice.
   const auto part = [&](std::optional<std::int64_t> size) {
     const std::uint32_t item = new_value(fmt::format("{}.part", node.name));
     graph_.values[item].element_type = type;
@@ -260,6 +269,7 @@ std::uint32_t OnnxFlattener::split_to_sequence(const OnnxNode& node, OnnxNode& f
   return made;
 }
 
+// Concatenated along an existing axis, or stacked along a new one; then all items need one shape.
 std::uint32_t OnnxFlattener::concat_from_sequence(const OnnxNode& node, const WireNode& wire,
                                                   const Scope& scope, OnnxNode& flat) {
   const OnnxNodeView view(graph_, node);
@@ -306,6 +316,7 @@ bool OnnxFlattener::run_container(const OnnxNode& node, const WireNode& wire, Sc
     run_sequence_map(node, wire, scope, frame);
     return true;
   }
+  // The node as it appears in the flat graph, reading the items instead of the sequence.
   OnnxNode flat = node;
   flat.inputs.clear();
   std::uint32_t value = kNoValue;
@@ -326,6 +337,7 @@ bool OnnxFlattener::run_container(const OnnxNode& node, const WireNode& wire, Sc
     value = constant_scalar(onnx_type::kInt64,
                             items ? std::optional(static_cast<std::int64_t>(items->size())) : std::nullopt);
   } else if (type == "OptionalHasElement") {
+    // An open optional may or may not hold something; then the answer is not known.
     const bool open = no_tensor && view.input(0).kind == ValueKind::optional && !view.input(0).items;
     const bool has = no_tensor && view.input(0).items && view.input(0).kind == ValueKind::optional
                          ? !view.input(0).items->empty()
@@ -340,6 +352,7 @@ bool OnnxFlattener::run_container(const OnnxNode& node, const WireNode& wire, Sc
   OnnxValue& made = graph_.values[value];
   made.name = readable(wire.outputs[0]);
   define(scope, wire.outputs[0], value, node.where);
+  // Sequences of static tensors only move weights: nothing is left to be executed.
   if (made.is_static) {
     ++graph_.folded_nodes;
     return true;
@@ -393,6 +406,7 @@ std::vector<std::vector<std::uint32_t>> OnnxFlattener::map_alike(const OnnxNode&
   return results;
 }
 
+// Elements of different shapes: the body once for each.
 std::vector<std::vector<std::uint32_t>> OnnxFlattener::map_each(const OnnxNode& node, const WireGraph& body,
                                                                 std::size_t length, const Scope& scope,
                                                                 const Frame& frame) {
@@ -425,6 +439,7 @@ void OnnxFlattener::run_sequence_map(const OnnxNode& node, const WireNode& wire,
     if (value.items && known && value.items->size() != length)
       view.fail(fmt::format("maps sequences of {} and {} tensors together", length, value.items->size()));
     const bool has_shape = value.element != kNoValue && graph_.values[value.element].shape;
+    // Nothing to run the body with, and nothing to tell the shape of its results.
     if (length > 0 && !has_shape && !(known && value.items))
       view.fail(fmt::format("the shape of the elements of '{}' is not known", value.name),
                 "declare it in the sequence's type, or make the sequence inside of the graph");

@@ -334,6 +334,8 @@ std::span<const OnnxOp> onnx_ops() {
   return kOps;
 }
 
+// By type first, then by domain: a name may be another operator in another domain. Built once per process, on
+// the first look-up.
 const OnnxOp* find_onnx_op(std::string_view domain, std::string_view type) {
   static const std::unordered_multimap<std::string_view, const OnnxOp*> kIndex = [] {
     std::unordered_multimap<std::string_view, const OnnxOp*> index;
@@ -346,6 +348,7 @@ const OnnxOp* find_onnx_op(std::string_view domain, std::string_view type) {
   return found == last ? nullptr : found->second;
 }
 
+// The last letter stands for all further inputs.
 char role_of(const OnnxOp& op, std::size_t input) {
   return op.roles[std::min(input, op.roles.size() - 1)];
 }
@@ -369,11 +372,14 @@ OnnxWork work_of(const OnnxNodeView& node, const OnnxOp* op) {
   } else {
     work::copy(node, {}, result);
   }
+  // Graphs inside of the operator (FlexAttention's modifiers) are part of one execution; what stands in a
+  // loop runs `repeat` times. A view costs nothing however often.
   result.work.flops = Flops(checked_add(result.work.flops.value, node.node().inner_flops, node.where()));
   if (node.node().repeat == 1 || result.is_view) return result;
   const std::int64_t repeat = node.node().repeat;
   result.work.flops = Flops(checked_multiply(result.work.flops.value, repeat, node.where()));
   result.work.bytes = Bytes(checked_multiply(result.work.bytes.value, repeat, node.where()));
+  // Trips follow each other, so products are repeated, not made taller.
   for (Gemm& gemm : result.work.gemms) gemm.count = checked_multiply(gemm.count, repeat, node.where());
   return result;
 }

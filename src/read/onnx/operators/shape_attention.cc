@@ -34,6 +34,7 @@ OnnxHeads standard_heads(const OnnxNodeView& node) {
   h.head_size = flat ? divided(node, q[2], h.heads) : q[3];
   h.value_size = flat ? divided(node, v[2], h.kv_heads) : v[3];
   // Of FlexAttention there are no further inputs but what its modifiers take from outside.
+  // Keys of the past come in front of the query's own.
   if (node.type() == "Attention" && node.has_input(4))
     h.key_length = checked_add(h.key_length, node.input_shape(4, 4)[2], node.where());
   return h;
@@ -41,6 +42,8 @@ OnnxHeads standard_heads(const OnnxNodeView& node) {
 
 // com.microsoft Attention: one weight matrix for query, key and value side by side.
 void packed_heads(const OnnxNodeView& node, OnnxHeads& h) {
+  // Unequal sizes of queries, keys and values are an attribute; else the weight's columns are three equal
+  // parts.
   Shape sizes = node.ints_attribute("qkv_hidden_sizes");
   if (sizes.size() != 3) sizes.assign(3, node.input_shape(1, 2)[1] / 3);
   h.head_size = divided(node, sizes[0], h.heads);
@@ -95,6 +98,7 @@ OnnxHeads heads_of(const OnnxNodeView& node) {
 
 namespace onnx_shape {
 
+// Outputs: the result, keys and values with the past in front, and on request the scores.
 void attention(const OnnxNodeView& node, Outputs& outputs) {
   const OnnxHeads h = heads_of(node);
   const bool flat = node.input_shape(0).size() == 3;
@@ -108,6 +112,7 @@ void attention(const OnnxNodeView& node, Outputs& outputs) {
   if (outputs.size() > 3) outputs[3] = {type, {h.batch, h.heads, h.query_length, h.key_length}};
 }
 
+// The present is keys and values stacked, [2, batch, heads, length, head].
 void packed_attention(const OnnxNodeView& node, Outputs& outputs) {
   const OnnxHeads h = heads_of(node);
   const std::int32_t type = node.input(0).element_type;
@@ -140,6 +145,7 @@ void linear_attention(const OnnxNodeView& node, Outputs& outputs) {
   if (outputs.size() > 1) outputs[1] = {node.input(node.has_input(3) ? 3 : 0).element_type, state};
 }
 
+// A depthwise convolution over time; the state keeps the last kernel - 1 inputs for the next call.
 void causal_convolution(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& x = node.input_shape(0, 3);
   const Shape& w = node.input_shape(1, 3);

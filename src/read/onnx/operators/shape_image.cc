@@ -27,6 +27,7 @@ std::vector<std::int64_t> needed(const OnnxNodeView& node, std::size_t input, st
 
 }  // namespace
 
+// Columns of blocks back to an image: channels are divided by the block's elements.
 void col2im(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& x = node.input_shape(0, 3);
   const std::vector<std::int64_t> image = needed(node, 1, "image shape");
@@ -51,6 +52,7 @@ void center_crop_pad(const OnnxNodeView& node, Outputs& outputs) {
   outputs[0] = {node.input(0).element_type, shape};
 }
 
+// One sample per grid point; the grid's last dimension is its coordinates.
 void grid_sample(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& x = node.input_shape(0, 3);
   const Shape& grid = node.input_shape(1, 3);
@@ -61,6 +63,7 @@ void grid_sample(const OnnxNodeView& node, Outputs& outputs) {
   outputs[0] = {node.input(0).element_type, shape};
 }
 
+// The grid has a coordinate pair (or triple) for each pixel of the output.
 void affine_grid(const OnnxNodeView& node, Outputs& outputs) {
   const std::vector<std::int64_t> size = needed(node, 1, "size");
   product(node, size);
@@ -97,6 +100,7 @@ void non_max_suppression(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& scores = node.input_shape(1, 3);
   const OnnxConstant* limit = node.constant_input(2);
   std::int64_t most = boxes[1];
+  // Without a limit the default is 0: no box at all.
   if (!node.has_input(2)) most = 0;
   if (limit != nullptr && limit->size() == 1 && !limit->floating)
     most = std::clamp<std::int64_t>(limit->ints[0], 0, most);

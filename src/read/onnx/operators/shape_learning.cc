@@ -12,6 +12,7 @@ namespace {
 
 using Outputs = std::vector<OnnxType>;
 
+// Attributes of these operators are lists of integers, floats or strings; one of the three is there.
 std::int64_t list_length(const OnnxNodeView& node, std::string_view name) {
   const WireAttribute* list = node.attribute(name);
   if (list == nullptr) return 0;
@@ -47,6 +48,7 @@ void to_float(const OnnxNodeView& node, Outputs& outputs) {
   outputs[0] = {onnx_type::kFloat, node.input_shape(0)};
 }
 
+// The older operator maps strings to numbers and back, the newer one by its value lists.
 void label_encoder(const OnnxNodeView& node, Outputs& outputs) {
   std::int32_t type =
       node.input(0).element_type == onnx_type::kString ? onnx_type::kInt64 : onnx_type::kString;
@@ -79,6 +81,7 @@ void dict_vectorizer(const OnnxNodeView& node, Outputs& outputs) {
   outputs[0] = {onnx_type::kFloat, {1, width}};
 }
 
+// A dense map has one column per key.
 void cast_map(const OnnxNodeView& node, Outputs& outputs) {
   const std::string_view to = node.text_attribute("cast_to", "TO_FLOAT");
   if (node.text_attribute("map_form", "DENSE") != "SPARSE")

@@ -12,6 +12,7 @@ namespace {
 
 using Outputs = std::vector<OnnxType>;
 
+// A vector on the left is a row, on the right a column, and the added dimension is dropped from the result.
 Shape matrix_product(const OnnxNodeView& node, Shape a, Shape b) {
   if (a.empty() || b.empty()) node.fail("multiplies a scalar as a matrix");
   const bool row = a.size() == 1;
@@ -48,6 +49,8 @@ std::vector<int> labels(const OnnxNodeView& node, std::string_view text, std::si
 
 Shape matrix_operand(const OnnxNodeView& node, std::size_t i, const std::string& which) {
   Shape shape = node.input_shape(i);
+  // onnxruntime's FusedMatMul: transBatch turns the first dimension in front of the last one, trans swaps the
+  // last two.
   if (shape.size() >= 3 && node.int_attribute("transBatch" + which, 0) != 0)
     std::rotate(shape.begin(), shape.begin() + 1, shape.end() - 1);
   if (shape.size() >= 2 && node.int_attribute("trans" + which, 0) != 0)
@@ -55,6 +58,8 @@ Shape matrix_operand(const OnnxNodeView& node, std::size_t i, const std::string&
   return shape;
 }
 
+// Labels are letters, an ellipsis stands for as many dimensions as are left; sizes of one label must agree or
+// broadcast.
 OnnxEinsum parse_einsum(const OnnxNodeView& node) {
   std::string equation(node.text_attribute("equation", ""));
   std::erase(equation, ' ');
@@ -151,6 +156,7 @@ void einsum(const OnnxNodeView& node, Outputs& outputs) {
   outputs[0] = {node.input(0).element_type, shape};
 }
 
+// Outputs beyond the first are the statistics of training: one number per channel.
 void batch_norm(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& x = node.input_shape(0, 1);
   outputs[0] = {node.input(0).element_type, x};
@@ -158,6 +164,7 @@ void batch_norm(const OnnxNodeView& node, Outputs& outputs) {
     outputs[i] = {node.input(node.has_input(3) ? 3 : 0).element_type, {x.size() > 1 ? x[1] : 1}};
 }
 
+// Mean and inverse deviation keep the dimensions in front of the axis.
 void layer_norm(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& x = node.input_shape(0, 1);
   outputs[0] = {node.input(0).element_type, x};
@@ -179,6 +186,7 @@ void skip_layer_norm(const OnnxNodeView& node, Outputs& outputs) {
   }
 }
 
+// Outputs: the normed sum, the mask's lengths per sample, the sum itself (com.microsoft).
 void embed_layer_norm(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& ids = node.input_shape(0, 2);
   const Shape& table = node.input_shape(2, 2);
@@ -188,6 +196,8 @@ void embed_layer_norm(const OnnxNodeView& node, Outputs& outputs) {
   }
 }
 
+// R is [directions, gates x hidden, hidden]. Outputs: all hidden states, the last one, and for LSTM the last
+// cell state.
 void recurrent(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& x = node.input_shape(0, 3);
   const Shape& r = node.input_shape(2, 3);

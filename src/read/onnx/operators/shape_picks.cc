@@ -26,6 +26,7 @@ std::int32_t type_of(const OnnxNodeView& node, std::string_view name, std::int32
 
 }  // namespace
 
+// How many there are is in the data; if they are not known, at most all elements.
 void non_zero(const OnnxNodeView& node, Outputs& outputs) {
   if (const auto folded = fold_constant(node)) {
     outputs[0] = {onnx_type::kInt64, folded->shape};
@@ -45,6 +46,7 @@ void unique(const OnnxNodeView& node, Outputs& outputs) {
   } else {
     shape = {most};
   }
+  // The third output says for each input element which one it is: its length is known.
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     outputs[i] = {i == 0 ? node.input(0).element_type : onnx_type::kInt64, i == 0 ? shape : Shape{most},
                   i != 2};
@@ -59,6 +61,7 @@ void compress(const OnnxNodeView& node, Outputs& outputs) {
   } else {
     shape = {node.input_elements(0)};
   }
+  // As many as the condition has ones, if it is known, else at most all.
   const OnnxConstant* chosen = node.constant_input(1);
   const std::int64_t size = shape[axis];
   shape[axis] = std::min(size, node.input_elements(1));
@@ -86,6 +89,7 @@ void window_function(const OnnxNodeView& node, Outputs& outputs) {
   outputs[0] = {type_of(node, "output_datatype", onnx_type::kFloat), {known_size(node, 0, "size")}};
 }
 
+// [frequencies of a one-sided spectrum, mel bins].
 void mel_weights(const OnnxNodeView& node, Outputs& outputs) {
   const std::int64_t bins = known_size(node, 0, "number of mel bins");
   outputs[0] = {type_of(node, "output_datatype", onnx_type::kFloat),
@@ -123,6 +127,7 @@ void string_normalizer(const OnnxNodeView& node, Outputs& outputs) {
   outputs[0] = {onnx_type::kString, shape, dropped != nullptr && !dropped->strings.empty()};
 }
 
+// Without maxsplit nothing bounds the number of parts.
 void string_split(const OnnxNodeView& node, Outputs& outputs) {
   Shape shape = node.input_shape(0);
   if (outputs.size() > 1) outputs[1] = {onnx_type::kInt64, shape};
@@ -132,6 +137,7 @@ void string_split(const OnnxNodeView& node, Outputs& outputs) {
   outputs[0] = {onnx_type::kString, shape, true};
 }
 
+// One column for each place that an n-gram counts in.
 void tf_idf(const OnnxNodeView& node, Outputs& outputs) {
   Shape shape = node.input_shape(0, 1);
   if (shape.size() > 2) node.fail(fmt::format("takes [C] or [N, C], but has the shape {}", to_text(shape)));

@@ -22,6 +22,7 @@ std::int32_t type_attribute(const OnnxNodeView& node, std::string_view name, std
   return static_cast<std::int32_t>(node.int_attribute(name, fallback));
 }
 
+// The element-wise operators' common shape; their element type is the first input's.
 Shape broadcast_all(const OnnxNodeView& node) {
   Shape shape = node.input_shape(0);
   // Before opset 7 broadcasting was asked for, and always towards the first input.
@@ -53,6 +54,7 @@ void check_sizes(const OnnxNodeView& node, const std::vector<std::int64_t>& size
 
 }  // namespace
 
+// NumPy's rules, as ONNX has them: aligned at the last dimension, 1 repeats. A dimension of 0 stays 0.
 Shape broadcast(const OnnxNodeView& node, const Shape& a, const Shape& b) {
   Shape result(std::max(a.size(), b.size()));
   for (std::size_t i = 0; i < result.size(); ++i) {  // from the last dimension
@@ -95,6 +97,8 @@ void cast_like(const OnnxNodeView& node, Outputs& outputs) {
   set_all(outputs, node.input(1).element_type, node.input_shape(0));
 }
 
+// The zero point's type is the output's; without one uint8 is the default. output_dtype came with operator
+// set 21.
 void quantize(const OnnxNodeView& node, Outputs& outputs) {
   const std::int32_t given = type_attribute(node, "output_dtype", 0);
   const std::int32_t fallback = node.has_input(2) ? node.input(2).element_type : onnx_type::kUint8;
@@ -106,17 +110,20 @@ void dequantize(const OnnxNodeView& node, Outputs& outputs) {
   set_all(outputs, given != 0 ? given : node.input(1).element_type, node.input_shape(0));
 }
 
+// Outputs: the tensor in uint8, its scale and its zero point, which are single numbers.
 void dynamic_quantize(const OnnxNodeView& node, Outputs& outputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     outputs[i] = {i == 1 ? onnx_type::kFloat : onnx_type::kUint8, i == 0 ? node.input_shape(0) : Shape{}};
   }
 }
 
+// The mask was of the input's type until operator set 10.
 void dropout(const OnnxNodeView& node, Outputs& outputs) {
   same_as_input(node, outputs);
   if (outputs.size() > 1 && node.node().opset >= 10) outputs[1].element_type = onnx_type::kBool;
 }
 
+// 0 copies the input's dimension (unless allowzero), one -1 takes whatever is left.
 void reshape(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& from = node.input_shape(0);
   const auto wanted = node.ints(1, "shape");
@@ -139,6 +146,7 @@ void reshape(const OnnxNodeView& node, Outputs& outputs) {
   const std::int64_t elements = element_count(from, node.where());
   const std::int64_t known = element_count(to, node.where());
   if (free) {
+    // With an empty tensor the open dimension cannot be divided out: it is 0.
     if (known == 0 ? elements != 0 : elements % known != 0)
       node.fail(fmt::format("cannot make {} elements ({}) fill the shape {}", elements, to_text(from),
                             fmt::format("{}", to_text(*wanted))));
@@ -161,6 +169,7 @@ void flatten(const OnnxNodeView& node, Outputs& outputs) {
                  element_count(Shape(middle, from.end()), node.where())}};
 }
 
+// Without axes every dimension of 1 goes.
 void squeeze(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& from = node.input_shape(0);
   const auto axes = axes_of(node, from.size());
@@ -176,6 +185,7 @@ void squeeze(const OnnxNodeView& node, Outputs& outputs) {
 
 void unsqueeze(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& from = node.input_shape(0);
+  // Axes are those of the result, so their number is needed before any can be placed.
   const auto axes = node.ints(1, "axes");
   if (!axes) node.fail("says no axes");
   std::vector<bool> added(from.size() + axes->size());
@@ -213,6 +223,7 @@ void concat(const OnnxNodeView& node, Outputs& outputs) {
   Shape to = node.input_shape(0, 1);
   const std::size_t axis = axis_attribute(node, 1, to.size());
   for (std::size_t i = 1; i < node.input_count(); ++i) {
+    // The axis itself may differ; everything else must not.
     Shape other = node.input_shape(i);
     if (other.size() != to.size())
       node.fail(fmt::format("concatenates the shapes {} and {}", to_text(to), to_text(other)));
@@ -257,6 +268,8 @@ void split(const OnnxNodeView& node, Outputs& outputs) {
   }
 }
 
+// Starts and ends are clipped to the dimension, negative ones count from the end; with a negative step the
+// end -1 stands in front of the first element.
 void slice(const OnnxNodeView& node, Outputs& outputs) {
   Shape shape = node.input_shape(0);
   const auto starts = node.ints(1, "starts");
@@ -284,6 +297,7 @@ void slice(const OnnxNodeView& node, Outputs& outputs) {
   outputs[0] = {node.input(0).element_type, shape};
 }
 
+// The indices' shape takes the place of the axis.
 void gather(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& data = node.input_shape(0, 1);
   const Shape& indices = node.input_shape(1);
@@ -298,6 +312,7 @@ void gather_elements(const OnnxNodeView& node, Outputs& outputs) {
   set_all(outputs, node.input(0).element_type, node.input_shape(1));
 }
 
+// The last dimension of the indices says how many dimensions they point into.
 void gather_nd(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& data = node.input_shape(0, 1);
   const Shape& indices = node.input_shape(1, 1);
@@ -326,6 +341,7 @@ void tile(const OnnxNodeView& node, Outputs& outputs) {
   outputs[0] = {node.input(0).element_type, shape};
 }
 
+// All pads in front come first, then all behind; they may be negative, which crops.
 void pad(const OnnxNodeView& node, Outputs& outputs) {
   Shape shape = node.input_shape(0);
   auto pads = node.ints(1, "pads");
@@ -363,6 +379,7 @@ void space_to_depth(const OnnxNodeView& node, Outputs& outputs) {
   outputs[0] = {node.input(0).element_type, shape};
 }
 
+// The depth is an input: the shape is known only where its value is.
 void one_hot(const OnnxNodeView& node, Outputs& outputs) {
   Shape shape = node.input_shape(0);
   const OnnxConstant* depth = node.constant_input(1);
@@ -374,6 +391,7 @@ void one_hot(const OnnxNodeView& node, Outputs& outputs) {
   outputs[0] = {node.input(2).element_type, shape};
 }
 
+// Since operator set 15 a part of the shape can be asked for; both ends are clipped, as a slice's.
 void shape_of(const OnnxNodeView& node, Outputs& outputs) {
   const auto rank = static_cast<std::int64_t>(node.input_shape(0).size());
   const auto clamp = [&](std::int64_t at) {
@@ -397,6 +415,7 @@ void constant_of_shape(const OnnxNodeView& node, Outputs& outputs) {
   outputs[0] = {typed ? value->tensor->data_type : onnx_type::kFloat, *shape};
 }
 
+// Limits may be integers or floats; a double holds what lengths are possible.
 void range(const OnnxNodeView& node, Outputs& outputs) {
   const OnnxConstant* part[3];
   for (std::size_t i = 0; i < 3; ++i) {
@@ -417,6 +436,7 @@ void random(const OnnxNodeView& node, Outputs& outputs) {
   outputs[0] = {type_attribute(node, "dtype", like ? node.input(0).element_type : onnx_type::kFloat), shape};
 }
 
+// Without axes everything is reduced, unless noop_with_empty_axes says that nothing is.
 void reduce(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& from = node.input_shape(0);
   auto axes = axes_of(node, from.size());
@@ -443,6 +463,7 @@ void arg_reduce(const OnnxNodeView& node, Outputs& outputs) {
   outputs[0] = {onnx_type::kInt64, shape};
 }
 
+// k is an attribute until operator set 9, an input since.
 void top_k(const OnnxNodeView& node, Outputs& outputs) {
   Shape shape = node.input_shape(0, 1);
   std::optional<std::vector<std::int64_t>> k = node.ints(1, "");

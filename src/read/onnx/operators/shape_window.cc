@@ -24,6 +24,7 @@ Shape positive(const OnnxNodeView& node, std::string_view name, std::size_t rank
   return values;
 }
 
+// Pools name their kernel; of convolutions it is the weight's shape behind its two channel dimensions.
 Shape kernel_of(const OnnxNodeView& node, std::size_t weight, std::size_t rank) {
   if (weight == SIZE_MAX) {
     if (node.ints_attribute("kernel_shape").empty()) node.fail("has no attribute 'kernel_shape'");
@@ -42,6 +43,7 @@ Shape kernel_of(const OnnxNodeView& node, std::size_t weight, std::size_t rank) 
   return kernel;
 }
 
+// Pads in front for all dimensions, then pads behind. Negative ones crop.
 void read_pads(const OnnxNodeView& node, std::size_t rank, OnnxWindow& window) {
   Shape pads = node.ints_attribute("pads");
   if (pads.empty()) pads.assign(2 * rank, 0);
@@ -54,6 +56,8 @@ void read_pads(const OnnxNodeView& node, std::size_t rank, OnnxWindow& window) {
   window.pads_end.assign(pads.begin() + static_cast<std::ptrdiff_t>(rank), pads.end());
 }
 
+// How often the window fits: (padded - reach) / stride + 1, where a dilated kernel reaches over (kernel - 1)
+// x dilation + 1 elements. SAME makes it ceil(size / stride), whatever the kernel.
 std::int64_t window_positions(const OnnxNodeView& node, const OnnxWindow& window, std::size_t i,
                               std::int64_t size) {
   const std::int64_t stride = window.strides[i];
@@ -79,6 +83,7 @@ std::int64_t group_of(const OnnxNodeView& node) {
   return group;
 }
 
+// Weights are [outputs, inputs / group, kernel ...].
 void convolve(const OnnxNodeView& node, std::size_t weight, std::int32_t element_type, Outputs& outputs) {
   const Shape& x = node.input_shape(0, 3);
   const Shape& w = node.input_shape(weight, 3);
@@ -115,6 +120,7 @@ OnnxFourier fourier_of(const OnnxNodeView& node) {
   transform.axis = node.axis(given && given->size() == 1 ? given->front() : fallback, shape.size());
   if (transform.axis + 1 == shape.size()) node.fail("transforms the dimension of real and imaginary parts");
   transform.length = shape[transform.axis];
+  // A one-sided spectrum of n real points has n / 2 + 1 entries; the inverse takes n as the even number.
   if (node.int_attribute("onesided", 0) != 0 && node.int_attribute("inverse", 0) != 0)
     transform.length = 2 * (transform.length - 1);
   if (const auto length = node.ints(1, "")) {
@@ -140,6 +146,8 @@ void qlinear_conv(const OnnxNodeView& node, Outputs& outputs) {
   convolve(node, 3, node.has_input(7) ? node.input(7).element_type : node.input(0).element_type, outputs);
 }
 
+// Weights are [inputs, outputs / group, kernel ...]. The reverse of a convolution: stride x (size - 1) +
+// reach - pads + output_padding; output_shape says it outright.
 void conv_transpose(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& x = node.input_shape(0, 3);
   const Shape& w = node.input_shape(1, 3);
@@ -188,6 +196,7 @@ void pool(const OnnxNodeView& node, Outputs& outputs) {
   if (outputs.size() > 1) outputs[1] = {onnx_type::kInt64, shape};
 }
 
+// The inverse of MaxPool, where its output shape is not given.
 void max_unpool(const OnnxNodeView& node, Outputs& outputs) {
   Shape shape = node.input_shape(0, 3);
   const std::size_t rank = shape.size() - 2;
@@ -216,6 +225,7 @@ void global_pool(const OnnxNodeView& node, Outputs& outputs) {
   outputs[0] = {node.input(0).element_type, shape};
 }
 
+// Sizes, or factors that are floored.
 void resize(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& from = node.input_shape(0);
   // Resize-10 and Upsample take (x, scales), Resize from opset 11 on (x, roi, scales, sizes).
@@ -229,6 +239,7 @@ void resize(const OnnxNodeView& node, Outputs& outputs) {
     const auto sizes = node.ints(3, "");
     if (sizes->size() != count)
       node.fail(fmt::format("has {} sizes for {} dimensions", sizes->size(), count));
+    // The one ratio for all axes that fits into the sizes, or fills them (operator set 18).
     const std::string_view policy = node.text_attribute("keep_aspect_ratio_policy", "stretch");
     double ratio = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -238,6 +249,7 @@ void resize(const OnnxNodeView& node, Outputs& outputs) {
       ratio = i == 0 ? own : policy == "not_larger" ? std::min(ratio, own) : std::max(ratio, own);
       to[dimension(i)] = (*sizes)[i];
     }
+    // Half a pixel is rounded up, as the specification computes these sizes.
     for (std::size_t i = 0; policy != "stretch" && i < count; ++i) {
       const double size = std::floor(ratio * static_cast<double>(from[dimension(i)]) + 0.5);
       if (!(size < 1e15)) node.fail(fmt::format("grows a dimension to {}", size));
@@ -274,6 +286,7 @@ void fourier(const OnnxNodeView& node, Outputs& outputs) {
   outputs[0] = {node.input(0).element_type, shape};
 }
 
+// [batch, frames, frequencies, 2]: real and imaginary part in the last dimension.
 void short_time_fourier(const OnnxNodeView& node, Outputs& outputs) {
   const Shape& signal = node.input_shape(0, 2);
   const auto step = node.ints(1, "");

@@ -18,6 +18,7 @@ std::int64_t times(std::int64_t a, std::int64_t b, const OnnxNodeView& node) {
   return checked_multiply(a, b, node.where());
 }
 
+// A product with an empty dimension computes nothing; without any product the operator only moves data.
 void finish(const OnnxNodeView& node, OnnxWork& result, const std::vector<Gemm>& gemms, std::int64_t extra,
             DType dtype) {
   copy(node, {}, result);
@@ -43,6 +44,7 @@ std::int64_t bias(const OnnxNodeView& node, std::size_t input) {
   return node.has_input(input) ? node.output_elements(0) : 0;
 }
 
+// Scores and weighted sum with all keys, masked or not. com.microsoft's Attention projects its input itself.
 void attention(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result) {
   const OnnxHeads h = heads_of(node);
   const bool projects = op.domain == "com.microsoft" && op.type == "Attention";
@@ -64,6 +66,7 @@ void attention(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result) {
 // element of the state for the decay. Kernels do it chunk by chunk as matrix products, with a little more.
 void linear_attention(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
   const OnnxHeads h = linear_heads_of(node);
+  // The rule is one of linear, gated, delta and gated_delta.
   const std::string_view rule = node.text_attribute("update_rule", "gated_delta");
   const std::int64_t kv_heads = times(h.batch, h.kv_heads, node);
   std::vector<Gemm> gemms = {
@@ -81,6 +84,7 @@ void linear_attention(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result)
   finish(node, result, gemms, extra, dtype_of_input(node, 0));
 }
 
+// One product per channel, with a single column.
 void causal_convolution(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
   const Shape& x = node.input_shape(0, 3);
   const Shape& w = node.input_shape(1, 3);
@@ -91,6 +95,7 @@ void causal_convolution(const OnnxNodeView& node, const OnnxOp&, OnnxWork& resul
   result.weight_is_operand = node.input(1).is_static;
 }
 
+// coefficients are [classes or targets, features] in one list.
 void linear_model(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
   const Shape& x = node.input_shape(0, 1);
   const WireAttribute* coefficients = node.attribute("coefficients");

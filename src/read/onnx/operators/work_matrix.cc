@@ -8,6 +8,8 @@
 namespace armilla::onnx_work {
 namespace {
 
+// As im2col and one product per group: rows are output pixels, columns the output channels of a group, the
+// inner size its window of input channels.
 void convolution(const OnnxNodeView& node, std::size_t weight, std::size_t bias_input, OnnxWork& result) {
   const Shape& w = node.input_shape(weight, 3);
   const Shape& y = node.output_shape(0);
@@ -44,6 +46,7 @@ void product(const OnnxNodeView& node, std::size_t left, std::size_t right, std:
   const std::size_t a_batch = a.size() - 2;
   const std::size_t b_batch = b.size() - 2;
   for (std::size_t i = 0; i < std::max(a_batch, b_batch); ++i) {  // from the last batch dimension
+    // The same broadcasting as in the shape rule, dimension by dimension from the last.
     const std::int64_t x = i < a_batch ? a[a_batch - 1 - i] : 1;
     const std::int64_t y = i < b_batch ? b[b_batch - 1 - i] : 1;
     // A right operand that is the same for all of them makes their rows one tall matrix.
@@ -60,6 +63,7 @@ void product(const OnnxNodeView& node, std::size_t left, std::size_t right, std:
 
 }  // namespace
 
+// beta scales the bias: 0 leaves it out.
 bool leaves_out_bias(const OnnxNodeView& node) {
   if (node.type() != "Gemm" && node.type() != "FusedGemm") return false;
   const WireAttribute* const beta = node.attribute("beta");
@@ -101,6 +105,7 @@ void deform_conv(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
   result.work.flops = Flops(checked_add(result.work.flops.value, times(each, sampled, node), node.where()));
 }
 
+// alpha and beta are folded into the product; only the bias is counted.
 void gemm(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
   const Shape& a = node.input_shape(0, 2);
   const Shape& y = node.output_shape(0);
@@ -123,6 +128,7 @@ void qlinear_matmul(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
   product(node, 0, 3, 0, result);
 }
 
+// The weight is unpacked on the way; the product is that of the full matrix.
 void matmul_nbits(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
   const std::int64_t k = node.int_attribute("K", 1);
   const Gemm gemm{node.input_elements(0) / k, node.int_attribute("N", 1), k};
@@ -130,6 +136,8 @@ void matmul_nbits(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
   result.weight_is_operand = node.input(1).is_static;
 }
 
+// Every contraction of two operands is one GEMM: labels of the result that both have are the number of
+// products, those of one side rows or columns, summed ones the inner size.
 void einsum(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result) {
   const OnnxEinsum e = parse_einsum(node);
   if (e.operands.size() == 1) {
@@ -141,6 +149,7 @@ void einsum(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result) {
   std::set<int> left = label_sets(0);
   bool left_static = node.input(0).is_static;
   std::vector<Gemm> gemms;
+  // The label of the batch: the first one of the first operand that is an activation.
   const int batch_label = [&] {
     for (std::size_t i = 0; i < e.operands.size(); ++i) {
       if (!node.input(i).is_static && !e.operands[i].empty()) return e.operands[i].front();
@@ -154,6 +163,7 @@ void einsum(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result) {
     for (std::size_t later = i + 1; later < e.operands.size(); ++later)
       needed.insert(e.operands[later].begin(), e.operands[later].end());
     const bool right_static = node.input(i).is_static;
+    // The weight stands on the right, so that rows are activations.
     const bool swap = left_static && !right_static;
     const std::set<int>& rows = swap ? right : left;
     const std::set<int>& columns = swap ? left : right;
@@ -181,6 +191,8 @@ void einsum(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result) {
   finish(node, result, gemms, 0, dtype_of_input(node, 0));
 }
 
+// W is multiplied with all steps at once, R with one hidden state after the other: batch rows only, which is
+// why recurrent nets use devices so badly.
 void recurrent(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result) {
   const Shape& x = node.input_shape(0, 3);
   const Shape& r = node.input_shape(2, 3);

@@ -19,7 +19,7 @@ Bytes all_outputs(const OnnxNodeView& node) {
   return sum;
 }
 
-// Every distinct input from `first` on.
+// Every distinct input from `first` on: a tensor that is both operands (x * x) is read once.
 Bytes all_inputs(const OnnxNodeView& node, std::size_t first = 0) {
   Bytes sum;
   const auto& inputs = node.node().inputs;
@@ -44,6 +44,7 @@ DType arithmetic_dtype(const OnnxNodeView& node) {
   return DType::unknown;
 }
 
+// Traffic is every distinct input and every output once.
 void set(const OnnxNodeView& node, OnnxWork& result, WorkKind kind, std::int64_t flops) {
   result.work.kind = kind;
   result.work.dtype = arithmetic_dtype(node);
@@ -57,6 +58,7 @@ std::int64_t product(std::int64_t a, std::int64_t b, const OnnxNodeView& node) {
 
 }  // namespace
 
+// A view has no kernel: neither arithmetic nor traffic.
 void view(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
   result.work.dtype = arithmetic_dtype(node);
   result.is_view = true;
@@ -66,6 +68,8 @@ void copy(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
   set(node, result, WorkKind::copy, 0);
 }
 
+// Operators that pick (Gather, Slice) read what they write, not their whole input. Configuration inputs are
+// read whole.
 void copy_output(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
   set(node, result, WorkKind::copy, 0);
   const Bytes written = all_outputs(node);
@@ -73,6 +77,7 @@ void copy_output(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
   result.work.bytes = plus(plus(written, reads ? written : Bytes(), node), all_inputs(node, 1), node);
 }
 
+// A cast to the same type needs no kernel.
 void cast(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result) {
   if (node.input(0).element_type == node.output(0).element_type) return view(node, op, result);
   copy(node, op, result);
@@ -96,6 +101,7 @@ void per_input(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result) {
   set(node, result, WorkKind::vector, product(op.flops, node.input_elements(0), node));
 }
 
+// Sum of n operands: n - 1 additions; of a single one nothing is left to do.
 void variadic(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
   const auto operands = static_cast<std::int64_t>(node.input_count());
   if (operands < 2) return view(node, {}, result);
@@ -108,6 +114,7 @@ void batch_norm(const OnnxNodeView& node, const OnnxOp& op, OnnxWork& result) {
   set(node, result, WorkKind::vector, product(trains ? op.flops : 2, node.output_elements(0), node));
 }
 
+// One comparison or addition for every element of the window.
 void pool(const OnnxNodeView& node, const OnnxOp&, OnnxWork& result) {
   const std::int64_t window = element_count(window_of(node, SIZE_MAX).kernel, node.where());
   set(node, result, WorkKind::vector, product(window, node.output_elements(0), node));
