@@ -34,6 +34,7 @@ ModelSource read_model_source(const Config& config) {
     for (const auto& [symbol, size] : dimensions->entries()) model.dimensions[symbol] = size.count();
   }
   if (const auto sequence = config.find("sequence")) model.sequence = sequence->count(1, INT32_MAX);
+  if (const auto layers = config.find("layers")) model.layers = layers->count(1, INT32_MAX);
   config.reject_unknown_keys();
   return model;
 }

@@ -204,20 +204,24 @@ void lay_out_job(Run& run, const CostModel& cost) {
 
 }  // namespace
 
-Run lower_study(const Study& study, const CostModel& cost, Progress* progress) {
+Run lower_bare_study(const Study& study, const CostModel& cost, Progress* progress) {
   validate_plan(study.plan, "plan");
   validate_machine(study.machine);
   check_precision(study, cost);
   Run run;
   run.study = study;
   if (progress) progress->begin("reading the model");
-  run.model =
-      read_model(study.model.name, {study.model.dimensions, study.plan.micro_batch(), study.model.sequence});
+  run.model = read_model(study.model, study.plan.micro_batch());
   require_work(run.model);
   check_training(study.training, run.model);
   if (progress) progress->begin("laying out the job");
   lay_out_job(run, cost);
   set_memory_limits(run);
+  return run;
+}
+
+Run lower_study(const Study& study, const CostModel& cost, Progress* progress) {
+  Run run = lower_bare_study(study, cost, progress);
   set_peak(run, cost);
   add_notes(run, cost);
   use_profile(run);

@@ -1,0 +1,17 @@
+// The model of a measured row.
+#pragma once
+
+#include <string>
+
+#include "ir/measurement.h"
+#include "ir/study.h"
+
+namespace armilla {
+
+// Throws Error for rows that neither describe a model nor name one.
+ModelSource model_of(const MeasuredPlan& row, const std::string& where);
+
+// Whether `name` begins with the words of `known`, written in whatever way.
+bool begins_with_name(std::string_view name, std::string_view known);
+
+}  // namespace armilla
