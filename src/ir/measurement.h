@@ -18,9 +18,10 @@ struct MeasuredPlan {
   std::int64_t devices = 1, devices_per_node = 0;
   double inter_bandwidth = 0;  // bytes per second, per device and direction
   std::int64_t tensor = 1, pipeline = 1, data = 0, context = 1, expert = 1;
-  std::int64_t virtual_stages = 0, micro_batch = 0, global_batch = 0;
+  std::int64_t virtual_stages = 0, global_batch = 0;
+  double micro_batch = 0;  // less than a sample where context parallelism divides it
   std::string precision, recompute, sequence_parallel, zero, schedule;
-  std::string notes;
+  std::string source, notes;
 };
 
 struct MeasuredStep {
@@ -50,7 +51,7 @@ struct Measurement {
   char tier = ' ';    // A: whole configuration, B: something assumed, C: never to be judged by
   std::string where;  // "training.csv:17"
   std::variant<MeasuredStep, MeasuredPeak, MeasuredCollective, MeasuredKernel> what;
-  double value = 0;  // seconds; bytes of a peak
+  double value = 0;  // seconds; bytes of a peak; 0: nothing was measured
 };
 
 struct MeasurementFile {

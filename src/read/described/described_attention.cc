@@ -108,6 +108,7 @@ TensorId flash_core(DescribedBuilder& b, const ModelDescription& d, const std::s
   if (seen != counted) op.full_flops = op.forward.flops;
   b.set_matrix_work(
       op, {{queries, seen, core.score_dim, count, false}, {queries, core.value_dim, seen, count, false}});
+  op.forward.kernel = Kernel::attention;
   op.repeated_forward =
       static_cast<double>(core.score_dim) / static_cast<double>(core.score_dim + core.value_dim);
   op.split = Split::heads;

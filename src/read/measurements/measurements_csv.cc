@@ -42,7 +42,9 @@ class Fields {
       throw Error(place(column), fmt::format("'{:.60}' is no count", text(column)), "expected a whole number");
     return static_cast<std::int64_t>(number);
   }
+  // 0: nothing was measured.
   double measured(std::string_view column) const {
+    if (text(column).empty()) return 0;
     const double value = real(column);
     if (!(value > 0))
       throw Error(place(column), fmt::format("'{:.60}' was measured", text(column)), "expected more than 0");
@@ -76,13 +78,14 @@ MeasuredPlan plan_of(const Fields& f) {
   plan.context = f.count("cp", 1);
   plan.expert = f.count("ep", 1);
   plan.virtual_stages = f.count("vpp");
-  plan.micro_batch = f.count("micro_batch");
+  plan.micro_batch = f.real("micro_batch");
   plan.global_batch = f.count("global_batch");
   plan.precision = f.text("precision");
   plan.recompute = f.text("recompute");
   plan.sequence_parallel = f.text("sequence_parallel");
   plan.zero = f.text("zero_stage");
   plan.schedule = f.text("schedule");
+  plan.source = f.text("source");
   plan.notes = f.text("notes");
   return plan;
 }

@@ -91,6 +91,7 @@ CollectiveOptions read_collectives(const Config& config) {
   if (const auto order = config.find("order"))
     options.order = read_choice(*order, {ChunkOrder::lifo, ChunkOrder::fifo, ChunkOrder::priority});
   if (const auto charge = config.find("charge_reductions")) options.charge_reductions = charge->boolean();
+  if (const auto measured = config.find("measured")) options.measured = measured->boolean();
   config.reject_unknown_keys();
   return options;
 }

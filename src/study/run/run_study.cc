@@ -10,12 +10,14 @@
 #include "ir/derived/metrics.h"
 #include "ir/derived/training.h"
 #include "lower/expert_exchange.h"
+#include "lower/host_clock.h"
 #include "lower/hybrid.h"
 #include "lower/memory.h"
 #include "lower/plan.h"
 #include "lower/sharded_model.h"
 #include "read/read.h"
 #include "study/run/apply_profile.h"
+#include "study/run/attained_links.h"
 #include "study/run/balance_stages.h"
 #include "study/run/chunk_note.h"
 #include "study/run/memory_limits.h"
@@ -137,11 +139,14 @@ LoweredJob lower_job(const Run& run, std::int64_t iterations) {
 void set_job(Run& run, std::int64_t iterations, LoweredJob& job) {
   run.iterations = iterations;
   run.roles = hybrid_memory(job, run.study.plan, run.study.machine.device);
+  add_host_clock(run.study.plan, job.graph, run.roles);
   run.graph = std::move(job.graph);
 }
 
 LoweredJob lower_measured_job(const Run& run, std::int64_t iterations) {
   LoweredJob job = lower_job(run, iterations);
+  std::vector<RoleMemory> none;
+  add_host_clock(run.study.plan, job.graph, none);
   if (!run.study.profile.file.empty()) apply_profile(run.study.profile, run.model, job.graph);
   return job;
 }
@@ -210,6 +215,7 @@ Run lower_bare_study(const Study& study, const CostModel& cost, Progress* progre
   check_precision(study, cost);
   Run run;
   run.study = study;
+  attain_links(run.study);
   if (progress) progress->begin("reading the model");
   run.model = read_model(study.model, study.plan.micro_batch());
   require_work(run.model);

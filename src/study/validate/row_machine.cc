@@ -81,11 +81,20 @@ void shape_torus(std::vector<Dimension>& dimensions, std::int64_t devices) {
   dimensions.back().size = devices;
 }
 
+Dimension plain_switch(std::string name, std::int64_t size, Bandwidth bandwidth, Time latency) {
+  Dimension dimension;
+  dimension.name = std::move(name);
+  dimension.size = size;
+  dimension.bandwidth = bandwidth;
+  dimension.latency = latency;
+  return dimension;
+}
+
 // Slices of a torus are joined by the data centre's network: 50 Gb/s per chip (docs.cloud.google.com/tpu/docs/v5p).
 Dimension data_center_network(std::int64_t slices) {
   constexpr double kRate = 6.25e9;
   constexpr std::int64_t kMicroseconds = 10;
-  return {"dcn", DimensionKind::switched, slices, Bandwidth(kRate), Time(kMicroseconds * 1'000'000)};
+  return plain_switch("dcn", slices, Bandwidth(kRate), Time(kMicroseconds * 1'000'000));
 }
 
 void shape(Machine& machine, const RowMachine& row) {
@@ -127,7 +136,7 @@ Machine machine_of(const RowMachine& row, const std::string& where) {
   machine.elastic = false;
   std::erase_if(machine.dimensions, [](const Dimension& dimension) { return dimension.size == 1; });
   if (machine.dimensions.empty())
-    machine.dimensions.push_back({"none", DimensionKind::switched, 1, Bandwidth(1e9), Time(0)});
+    machine.dimensions.push_back(plain_switch("none", 1, Bandwidth(1e9), Time(0)));
   return machine;
 }
 

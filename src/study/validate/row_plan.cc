@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <utility>
 
 #include "base/error.h"
@@ -83,7 +84,9 @@ PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::
   request.data = row.data > 0 ? row.data : std::max<std::int64_t>(1, row.devices / std::max<std::int64_t>(1, model));
   request.precision = precision_of(row.precision, where);
   request.global_batch = row.global_batch;
-  request.micro_batch = row.micro_batch > 0 ? row.micro_batch : 1;
+  request.micro_batch = std::max<std::int64_t>(1, std::llround(row.micro_batch));
+  if (row.micro_batch > 0 && static_cast<double>(*request.micro_batch) != row.micro_batch)
+    throw Error(where, fmt::format("a micro-batch of {} samples", row.micro_batch), "expected whole samples");
   Plan& plan = request.plan;
   plan.expert = row.expert;
   if (row.expert > 1) plan.expert_tensor = 1;

@@ -118,18 +118,36 @@ Work element_wise(const ElementWise& kind, const MeasuredKernel& k, DType dtype)
   return work;
 }
 
+
+// Whether the whole step is one program for the device, so that the host is ahead always.
+bool is_compiled(const MeasuredPlan& row) {
+  const std::string words = lower_case(row.device + ' ' + row.source + ' ' + row.notes);
+  constexpr std::array<std::string_view, 6> kWords = {"tpu", "compile", "maxtext", "paxml", "jax", "cuda graph"};
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](std::string_view word) { return words.find(word) != std::string::npos; });
+}
+
+// What every prediction of a measurement is made with.
+Study measured_study() {
+  Study study;
+  study.compute.name = "kernels";
+  study.collectives.measured = true;
+  return study;
+}
+
 }  // namespace
 
 Study study_of(const MeasuredPlan& row, const std::string& where) {
-  Study study;
+  Study study = measured_study();
   study.machine = machine_of({row.device, row.devices, row.devices_per_node, row.inter_bandwidth}, where);
   study.model = model_of(row, where);
   study.request = request_of(row, layers_of(study.model, row), where);
+  study.request.plan.host = is_compiled(row) ? Host::ahead : Host::eager;
   return prepare_study(std::move(study));
 }
 
 Study study_of(const MeasuredCollective& row, const std::string& where) {
-  Study study;
+  Study study = measured_study();
   const std::int64_t nodes = std::max<std::int64_t>(1, row.nodes);
   if (row.devices < 1 || row.devices % nodes != 0)
     throw Error(where, fmt::format("{} devices in {} nodes", row.devices, nodes));

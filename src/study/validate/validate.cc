@@ -99,6 +99,7 @@ class Validator {
       ValidatedRow& row = validation.rows.emplace_back();
       row.measured = measurement;
       try {
+        if (measurement.value == 0) throw Error(measurement.where, "the row has no measured value");
         std::visit([&](const auto& what) { predict(what, row); }, measurement.what);
         ++predicted;
       } catch (const Error& error) {
@@ -220,7 +221,8 @@ class Validator {
   }
   const CostModel& cost_of(const std::string& name, const std::string& where) {
     std::unique_ptr<CostModel>& cost = costs_[name];
-    if (!cost) cost = make_cost_model(ComponentChoice(Study().compute), device(name, where));
+    // Tables of kernels are measured in short bursts.
+    if (!cost) cost = make_cost_model({"kernels", {{"sustained", {"false", where}}}, where}, device(name, where));
     return *cost;
   }
 
