@@ -77,6 +77,8 @@ class Kernels final : public CostModel {
     double share = memory.efficiency;
     if (work.kernel == Kernel::norm) share = memory.norm;
     if (work.kernel == Kernel::norm_backward) share = memory.norm_backward;
+    if (work.kernel == Kernel::activation) share = memory.activation;
+    if (work.kernel == Kernel::rotary) share = memory.rotary;
     if (work.kernel == Kernel::permute) share = memory.permute;
     if (work.kernel == Kernel::loss) share = memory.loss;
     return static_cast<double>(work.bytes.value) / bandwidth(share);
@@ -129,7 +131,8 @@ class Kernels final : public CostModel {
     if (work.kernel == Kernel::weight_gradient) return 0;
     double elements = 0;
     for (const Gemm& gemm : work.gemms) elements += static_cast<double>(gemm.m * gemm.k * gemm.count);
-    return elements * kBytes / bandwidth(device_.kernels->memory.efficiency) + in_seconds(device_.kernels->launch);
+    return elements * kBytes / bandwidth(device_.kernels->memory.efficiency) +
+           in_seconds(device_.kernels->launch);
   }
 
   double attention_seconds(const Work& work) const {
@@ -142,15 +145,18 @@ class Kernels final : public CostModel {
     const std::int64_t head = std::min(first.n, first.k);
     const std::int64_t padded = ceil_of(head, kPadding) * kPadding;
     const auto size = static_cast<double>(std::min(padded, kFullHead));
-    const double of_head = std::pow(size / static_cast<double>(kFullHead), kSmallHead) * static_cast<double>(head) /
-                           static_cast<double>(padded);
+    const double of_head = std::pow(size / static_cast<double>(kFullHead), kSmallHead) *
+                           static_cast<double>(head) / static_cast<double>(padded);
     const auto tasks = static_cast<double>(first.count * ceil_of(first.m, kQueries));
     DType dtype = work.dtype == DType::fp16 ? DType::bf16 : work.dtype;
     if (!rates.attention.contains(dtype)) dtype = DType::bf16;
     const auto found = rates.attention.find(dtype);
     const AttentionRates attention = found == rates.attention.end() ? AttentionRates{} : found->second;
     const double share = (backward ? attention.backward : attention.forward) * of_head * sustained();
-    const double rate = matrix_rate(device_, dtype == DType::bf16 ? work.dtype == DType::fp16 ? DType::fp16 : DType::bf16 : dtype).value;
+    const double rate =
+        matrix_rate(device_,
+                    dtype == DType::bf16 ? work.dtype == DType::fp16 ? DType::fp16 : DType::bf16 : dtype)
+            .value;
     return static_cast<double>(work.flops.value) / (rate * share) *
            (1 + attention.ramp * static_cast<double>(rates.processors) / tasks);
   }

@@ -13,14 +13,15 @@ Device device_with_rates() {
   device.name = "test";
   device.vector_rate = FlopRate(1e13);
   device.memory_bandwidth = Bandwidth(1e12);
-  device.matrix_rate = {{DType::bf16, FlopRate(1e14)}, {DType::fp16, FlopRate(1e14)}, {DType::fp8, FlopRate(2e14)}};
+  device.matrix_rate = {
+      {DType::bf16, FlopRate(1e14)}, {DType::fp16, FlopRate(1e14)}, {DType::fp8, FlopRate(2e14)}};
   KernelRates rates;
   rates.processors = 100;
   rates.launch = Time(5'000'000);
   rates.matrix[DType::bf16] = {0.5, 0, 1, 1};
   rates.matrix[DType::fp8] = {0.5, 0, 1, 1};
   rates.attention[DType::bf16] = {0.5, 0.25, 0};
-  rates.memory = {0.8, 0.4, 0.2, 0.1, 0.5};
+  rates.memory = {0.8, 0.4, 0.2, 0.6, 0.6, 0.1, 0.5};
   rates.sustained = 0.5;
   device.kernels = rates;
   return device;

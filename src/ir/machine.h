@@ -25,8 +25,8 @@ namespace armilla {
 
 // Rates of kernels by class and shape, fitted to measurements; what they mean: cost/kernels.h.
 struct MatrixRates {
-  double efficiency = 1;  // of the peak, of large tiles
-  double ramp = 0;        // of the inner size, to fill and drain the pipeline
+  double efficiency = 1;             // of the peak, of large tiles
+  double ramp = 0;                   // of the inner size, to fill and drain the pipeline
   double tile_128 = 1, tile_64 = 1;  // of the efficiency, with smaller tiles
 };
 struct AttentionRates {
@@ -34,7 +34,7 @@ struct AttentionRates {
   double ramp = 0;                   // tasks per processor at which it is half as fast
 };
 struct MemoryRates {  // of the memory's bandwidth, by kernel
-  double efficiency = 1, norm = 1, norm_backward = 1, permute = 1, loss = 1;
+  double efficiency = 1, norm = 1, norm_backward = 1, activation = 1, rotary = 1, permute = 1, loss = 1;
 };
 struct KernelRates {
   std::int64_t processors = 1;  // that blocks of threads are dealt to

@@ -115,7 +115,7 @@ struct Plan {
       true;  // weight gradients are added to the accumulated ones by the matrix product
 
   Host host = Host::ahead;
-  Time issue_time = Time(40'000'000);  // of a kernel in PyTorch's eager mode, all of Python and its dispatcher
+  Time issue_time = Time(80'000'000);  // of an operator in PyTorch's eager mode, with its small kernels
 
   Recompute recompute = Recompute::none;
   std::int64_t recompute_blocks = 0;

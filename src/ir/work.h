@@ -40,6 +40,8 @@ enum class Kernel : std::uint8_t {
   weight_gradient,  // of a matrix product
   norm,
   norm_backward,
+  activation,
+  rotary,   // positions
   permute,  // tokens to their experts and back
   loss,     // cross entropy
 };

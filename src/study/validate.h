@@ -11,8 +11,10 @@
 //            domains are as large as the row says or, of racks, as large as divides the devices. The row's
 //            inter-node bandwidth replaces the cluster's.
 //   plan     the degrees and sizes of the row. Chunks per stage that an interleaved schedule does not tell:
-//            the fewest that divide the layers. Recomputation that is not published: the least that fits
-//            (none, selective, full). Experts are not tensor-parallel. FSDP is ZeRO-3.
+//            the fewest that divide the layers. Recomputation that is not published: the least that fits,
+//            within 25 % (none, selective, full), or none where not even that fits. Experts are not tensor-parallel. FSDP is ZeRO-3.
+// Steps of many micro-batches are extrapolated from p and 2 p of them, p being the pipeline's stages (at least
+// 2): once the pipeline is full, each adds the same.
 #pragma once
 
 #include <vector>

@@ -20,11 +20,15 @@ class ValidateCommand final : public Command {
         ->required();
     app.add_option("--misses", misses_, "list so many of the largest errors of each kind (default 5)")
         ->type_name("N");
-    app.add_option("--json", json_, "write the figures of every set to FILE")->type_name("FILE")->group("Output");
+    app.add_option("--json", json_, "write the figures of every set to FILE")
+        ->type_name("FILE")
+        ->group("Output");
     app.add_option("--csv", csv_, "write prediction and error of every row to FILE")
         ->type_name("FILE")
         ->group("Output");
-    app.add_option("--svg", svg_, "plot predictions over measurements in FILE")->type_name("FILE")->group("Output");
+    app.add_option("--svg", svg_, "plot predictions over measurements in FILE")
+        ->type_name("FILE")
+        ->group("Output");
     app.add_flag("--quiet", quiet_, "print nothing but errors")->group("Output");
   }
 

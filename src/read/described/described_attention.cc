@@ -45,6 +45,7 @@ void rotate(DescribedBuilder& b, const ModelDescription& d, const std::string& s
   Operator& op = b.add(scope + ".rotary", "RotaryEmbedding", {qkv.q, qkv.k}, {q, k});
   op.forward.kind = WorkKind::vector;
   op.forward.flops = Flops(checked_multiply(heads, 3 * rotated, op.name));
+  op.forward.kernel = Kernel::rotary;
   op.split = Split::heads;
   op.ways = d.heads;
   op.saves = Saves::nothing;
@@ -79,6 +80,7 @@ Qkv project_latent(DescribedBuilder& b, const ModelDescription& d, const std::st
   Operator& op = b.add(scope + ".rotary", "RotaryEmbedding", {q, kv[0], compressed[1]}, {qkv.q, qkv.k});
   op.forward.kind = WorkKind::vector;
   op.forward.flops = Flops(checked_multiply(turned, 3 * latent.rope_head_dim, op.name));
+  op.forward.kernel = Kernel::rotary;
   op.split = Split::heads;
   op.ways = d.heads;
   op.saves = Saves::nothing;

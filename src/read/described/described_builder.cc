@@ -221,8 +221,10 @@ TensorId DescribedBuilder::activation(std::string_view name, TensorId x, std::in
   constexpr std::string_view kTypes[] = {"Gelu", "Relu", "SwiGLU", "GeGLU"};
   constexpr std::int64_t kFlops[] = {5, 1, 6, 6};
   const auto which = static_cast<std::size_t>(description_.activation);
-  return elementwise({name, kTypes[which], kFlops[which], Split::features, 0, Saves::inputs}, {x},
-                     with_width(shape_of(x), width));
+  const TensorId y = elementwise({name, kTypes[which], kFlops[which], Split::features, 0, Saves::inputs}, {x},
+                                 with_width(shape_of(x), width));
+  last().forward.kernel = Kernel::activation;
+  return y;
 }
 
 TensorId DescribedBuilder::loss(std::string_view name, TensorId logits, TensorId labels, Split split) {

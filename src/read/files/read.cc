@@ -92,8 +92,8 @@ Model read_model(const std::string& name_or_path, const ModelOptions& options) {
   const Origin origin = find_model(name_or_path);
   if (!origin.embedded) {
     const MappedFile file(origin.path);
-    Model model =
-        suited(format_of(origin.path, file.bytes()), name_or_path, options).read(file.bytes(), origin.path, options);
+    Model model = suited(format_of(origin.path, file.bytes()), name_or_path, options)
+                      .read(file.bytes(), origin.path, options);
     if (!origin.note.empty()) model.notes.insert(model.notes.begin(), origin.note);
     return model;
   }

@@ -31,7 +31,8 @@ class Fields {
     if (value.empty()) return otherwise;
     const double number = parse_real(value, place(column));
     if (!std::isfinite(number) || number < 0)
-      throw Error(place(column), fmt::format("'{:.60}' is no quantity", value), "expected a number of at least 0");
+      throw Error(place(column), fmt::format("'{:.60}' is no quantity", value),
+                  "expected a number of at least 0");
     return number;
   }
   // Also "4096.0", as spreadsheets write counts.
@@ -39,7 +40,8 @@ class Fields {
     const double number = real(column, static_cast<double>(otherwise));
     constexpr double kMost = 1e15;
     if (number != std::floor(number) || number > kMost)
-      throw Error(place(column), fmt::format("'{:.60}' is no count", text(column)), "expected a whole number");
+      throw Error(place(column), fmt::format("'{:.60}' is no count", text(column)),
+                  "expected a whole number");
     return static_cast<std::int64_t>(number);
   }
   // 0: nothing was measured.
@@ -132,10 +134,14 @@ struct TableKind {
 };
 // The first whose own column and first needed one are there; times in us are of collectives or of kernels.
 constexpr std::array kKinds = {
-    TableKind{"training", "step_time_s",
-              {"model", "gpu", "gpus", "tp", "pp", "micro_batch", "global_batch", "seq_len", "precision"}, read_step},
-    TableKind{"memory", "peak_GiB",
-              {"model", "gpu", "gpus", "tp", "pp", "micro_batch", "global_batch", "seq_len", "precision"}, read_peak},
+    TableKind{"training",
+              "step_time_s",
+              {"model", "gpu", "gpus", "tp", "pp", "micro_batch", "global_batch", "seq_len", "precision"},
+              read_step},
+    TableKind{"memory",
+              "peak_GiB",
+              {"model", "gpu", "gpus", "tp", "pp", "micro_batch", "global_batch", "seq_len", "precision"},
+              read_peak},
     TableKind{"collectives", "time_us", {"collective", "system", "gpus", "bytes"}, read_collective},
     TableKind{"kernels", "time_us", {"op", "gpu", "dtype"}, read_kernel},
 };
@@ -174,7 +180,8 @@ MeasurementFile parse_measurements(std::string_view text, const std::string& nam
     row.tier = tier.empty() ? ' ' : tier.front();
     kind.read(fields, row);
   }
-  if (file.rows.empty()) throw Error(name, "has no rows", "expected a measurement in each line after the first");
+  if (file.rows.empty())
+    throw Error(name, "has no rows", "expected a measurement in each line after the first");
   return file;
 }
 

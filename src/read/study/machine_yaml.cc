@@ -119,8 +119,13 @@ KernelRates read_kernel_rates(const Config& config) {
   });
   if (const auto memory = config.find("memory")) {
     const double usual = read_share(*memory, "efficiency", 1);
-    rates.memory = {usual, read_share(*memory, "norm", usual), read_share(*memory, "norm_backward", usual),
-                    read_share(*memory, "permute", usual), read_share(*memory, "loss", usual)};
+    rates.memory = {usual,
+                    read_share(*memory, "norm", usual),
+                    read_share(*memory, "norm_backward", usual),
+                    read_share(*memory, "activation", usual),
+                    read_share(*memory, "rotary", usual),
+                    read_share(*memory, "permute", usual),
+                    read_share(*memory, "loss", usual)};
     memory->reject_unknown_keys();
   }
   rates.sustained = read_share(config, "sustained", 1);

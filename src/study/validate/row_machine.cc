@@ -54,7 +54,8 @@ const KnownDevice& known_device(const std::string& name, const std::string& wher
     });
     if (meant && std::find(all.begin(), all.end(), known.device) != all.end()) return known;
   }
-  throw Error(where, fmt::format("device '{:.60}' is not known", name), "armilla list devices names those that are");
+  throw Error(where, fmt::format("device '{:.60}' is not known", name),
+              "armilla list devices names those that are");
 }
 
 std::int64_t largest_divisor(std::int64_t number, std::int64_t most) {

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "read/read.h"
 #include "zoo/embedded.h"
 #include "zoo/zoo.h"
@@ -81,10 +82,16 @@ std::string description_of(const MeasuredPlan& row) {
       "name: {}\nfamily: {}\nlayers: {}\nhidden: {}\nheads: {}\nkv_heads: {}\nfeed_forward: {}\n"
       "vocabulary: {}\npadded_vocabulary: {}\nsequence: {}\ntied_embeddings: {}\n",
       squashed(row.model).empty() ? "model" : squashed(row.model), shape.gated ? "llama" : "gpt", row.layers,
-      row.hidden, row.heads, row.kv_heads, row.feed_forward, row.vocabulary, padded, row.sequence, shape.tied);
+      row.hidden, row.heads, row.kv_heads, row.feed_forward, row.vocabulary, padded, row.sequence,
+      shape.tied);
 }
 
 }  // namespace
+
+bool is_early_megatron(const MeasuredPlan& row) {
+  const std::string words = lower_case(row.schedule + ' ' + row.source + ' ' + row.notes);
+  return row.precision == "fp16" || words.find("deepspeed") != std::string::npos;
+}
 
 bool begins_with_name(std::string_view name, std::string_view known) {
   return squashed(name).starts_with(squashed(known));
@@ -114,6 +121,7 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
   if (row.vocabulary == 0) row.vocabulary = kUsualVocabulary;
   source.name = row.model.empty() ? "model" : row.model;
   source.text = description_of(row);
+  if (is_early_megatron(row)) source.text += "attention: unfused\n";
   return source;
 }
 

@@ -16,12 +16,12 @@ namespace {
 
 DType precision_of(const std::string& text, const std::string& where) {
   constexpr std::array<std::pair<std::string_view, DType>, 7> kWords = {{{"fp4", DType::fp4},
-                                                                        {"fp8", DType::fp8},
-                                                                        {"bf16", DType::bf16},
-                                                                        {"fp16", DType::fp16},
-                                                                        {"tf32", DType::tf32},
-                                                                        {"fp32", DType::fp32},
-                                                                        {"bfloat16", DType::bf16}}};
+                                                                         {"fp8", DType::fp8},
+                                                                         {"bf16", DType::bf16},
+                                                                         {"fp16", DType::fp16},
+                                                                         {"tf32", DType::tf32},
+                                                                         {"fp32", DType::fp32},
+                                                                         {"bfloat16", DType::bf16}}};
   const std::string lower = lower_case(text);
   for (const auto& [word, dtype] : kWords) {
     if (lower.find(word) != std::string::npos) return dtype;
@@ -59,7 +59,8 @@ void shard(const MeasuredPlan& row, PlanRequest& request, const std::string& whe
   if (zero.find("within slice") != std::string::npos) subgroup = row.devices_per_node;
   if (subgroup == 0 || subgroup >= replicas) return;
   if (plan.zero_stage < 3)
-    throw Error(where, fmt::format("ZeRO-{} within a subgroup of the replicas is not modelled", plan.zero_stage),
+    throw Error(where,
+                fmt::format("ZeRO-{} within a subgroup of the replicas is not modelled", plan.zero_stage),
                 "only ZeRO-3 can be kept within a group");
   plan.hybrid_shard = subgroup;
 }
@@ -81,7 +82,8 @@ PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::
   request.pipeline = row.pipeline;
   request.context = row.context;
   const std::int64_t model = row.tensor * row.pipeline * row.context;
-  request.data = row.data > 0 ? row.data : std::max<std::int64_t>(1, row.devices / std::max<std::int64_t>(1, model));
+  request.data =
+      row.data > 0 ? row.data : std::max<std::int64_t>(1, row.devices / std::max<std::int64_t>(1, model));
   request.precision = precision_of(row.precision, where);
   request.global_batch = row.global_batch;
   request.micro_batch = std::max<std::int64_t>(1, std::llround(row.micro_batch));

@@ -36,14 +36,14 @@ std::int64_t number_after(std::string_view text, std::string_view word) {
 // Of the first operand: "bf16xbf16->fp32", "f8e4m3fnxf8e4m3fn->bf16", "bfloat16", "mxfp8".
 DType operand_type(const std::string& text, const std::string& where) {
   constexpr std::array<std::pair<std::string_view, DType>, 9> kWords = {{{"bf", DType::bf16},
-                                                                        {"fp16", DType::fp16},
-                                                                        {"f16", DType::fp16},
-                                                                        {"fp8", DType::fp8},
-                                                                        {"f8", DType::fp8},
-                                                                        {"mxfp8", DType::fp8},
-                                                                        {"fp4", DType::fp4},
-                                                                        {"nvfp4", DType::fp4},
-                                                                        {"f32", DType::fp32}}};
+                                                                         {"fp16", DType::fp16},
+                                                                         {"f16", DType::fp16},
+                                                                         {"fp8", DType::fp8},
+                                                                         {"f8", DType::fp8},
+                                                                         {"mxfp8", DType::fp8},
+                                                                         {"fp4", DType::fp4},
+                                                                         {"nvfp4", DType::fp4},
+                                                                         {"f32", DType::tf32}}};
   for (const auto& [word, dtype] : kWords) {
     if (text.starts_with(word)) return dtype;
   }
@@ -73,7 +73,9 @@ Work attention(const MeasuredKernel& k, DType dtype) {
   const std::int64_t value_dim =
       std::max(number_after(k.notes, "head_dim_v="), number_after(k.notes, "v_head_dim="));
   const std::int64_t values = value_dim > 0 ? value_dim : k.head_dim;
-  const std::int64_t seen = causal ? (k.keys + 1) / kHalf : k.keys, count = k.batch * k.heads;
+  const std::int64_t window = number_after(k.notes, "window=");
+  const std::int64_t masked = causal ? (k.keys + 1) / kHalf : k.keys, count = k.batch * k.heads;
+  const std::int64_t seen = window > 0 ? std::min(window, masked) : masked;
   Operator op;
   op.forward.kind = WorkKind::matrix;
   op.forward.dtype = dtype;
@@ -87,20 +89,25 @@ Work attention(const MeasuredKernel& k, DType dtype) {
                            bytes_of(dtype, k.batch * kv_heads * k.keys * (k.head_dim + values)));
   op.repeated_forward = static_cast<double>(k.head_dim) / static_cast<double>(k.head_dim + values);
   op.core_attention = true;
+  op.forward.kernel = Kernel::attention;
   return k.operation.find("bwd") == std::string::npos ? op.forward
                                                       : input_gradient(op, op.forward, Bytes(output));
 }
 
 struct ElementWise {
-  std::string_view word;    // in the operation's name
-  double passes;            // over m x n elements, reading or writing
-  std::int64_t flops;       // per element
-  bool of_feed_forward;     // n is the model's hidden size, the kernel works on its share of the MLP's
+  std::string_view word;  // in the operation's name
+  double passes;          // over m x n elements, reading or writing
+  std::int64_t flops;     // per element
+  bool of_feed_forward;   // n is the model's hidden size, the kernel works on its share of the MLP's
+  Kernel kernel;
 };
 constexpr std::array kElementWise = {
-    ElementWise{"norm_bwd", 3, 10, false},  ElementWise{"norm", 2, 5, false},
-    ElementWise{"add", 3, 1, false},        ElementWise{"emb", 2, 0, false},
-    ElementWise{"attn_rope", 2, 6, false},  ElementWise{"mlp_act", 3, 5, true},
+    ElementWise{"norm_bwd", 3, 10, false, Kernel::norm_backward},
+    ElementWise{"norm", 2, 5, false, Kernel::norm},
+    ElementWise{"add", 3, 1, false, Kernel::any},
+    ElementWise{"emb", 2, 0, false, Kernel::any},
+    ElementWise{"attn_rope", 2, 6, false, Kernel::rotary},
+    ElementWise{"mlp_act", 3, 5, true, Kernel::activation},
 };
 
 Work element_wise(const ElementWise& kind, const MeasuredKernel& k, DType dtype) {
@@ -113,16 +120,17 @@ Work element_wise(const ElementWise& kind, const MeasuredKernel& k, DType dtype)
   Work work;
   work.kind = kind.flops == 0 ? WorkKind::copy : WorkKind::vector;
   work.dtype = dtype;
+  work.kernel = kind.kernel;
   work.flops = Flops(elements * kind.flops);
   work.bytes = Bytes(static_cast<std::int64_t>(kind.passes * static_cast<double>(bytes_of(dtype, elements))));
   return work;
 }
 
-
 // Whether the whole step is one program for the device, so that the host is ahead always.
 bool is_compiled(const MeasuredPlan& row) {
   const std::string words = lower_case(row.device + ' ' + row.source + ' ' + row.notes);
-  constexpr std::array<std::string_view, 6> kWords = {"tpu", "compile", "maxtext", "paxml", "jax", "cuda graph"};
+  constexpr std::array<std::string_view, 6> kWords = {"tpu",   "compile", "maxtext",
+                                                      "paxml", "jax",     "cuda graph"};
   return std::any_of(kWords.begin(), kWords.end(),
                      [&](std::string_view word) { return words.find(word) != std::string::npos; });
 }
@@ -142,6 +150,7 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
   study.machine = machine_of({row.device, row.devices, row.devices_per_node, row.inter_bandwidth}, where);
   study.model = model_of(row, where);
   study.request = request_of(row, layers_of(study.model, row), where);
+  if (is_early_megatron(row)) study.request.plan.overlap = false;
   study.request.plan.host = is_compiled(row) ? Host::ahead : Host::eager;
   return prepare_study(std::move(study));
 }
@@ -176,8 +185,9 @@ Work work_of(const MeasuredKernel& kernel, const std::string& where) {
     needs({kernel.m, kernel.n});
     return element_wise(kind, kernel, dtype);
   }
-  throw Error(where, fmt::format("no model has a kernel '{:.60}'", operation),
-              "known are gemm, grouped_gemm, attention_fwd, attention_bwd, norms, add, emb, attn_rope, mlp_act");
+  throw Error(
+      where, fmt::format("no model has a kernel '{:.60}'", operation),
+      "known are gemm, grouped_gemm, attention_fwd, attention_bwd, norms, add, emb, attn_rope, mlp_act");
 }
 
 }  // namespace armilla

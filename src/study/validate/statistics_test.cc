@@ -20,7 +20,8 @@ TEST(Statistics, RanksWithTies) {
   EXPECT_NEAR(spearman(std::vector<double>{1, 2, 3}, std::vector<double>{3, 2, 1}), -1, 1e-12);
   EXPECT_EQ(spearman(std::vector<double>{1, 2}, std::vector<double>{5, 5}), 0);
   // Ranks 1, 2.5, 2.5, 4 against 1, 2, 3, 4.
-  EXPECT_NEAR(spearman(std::vector<double>{1, 2, 2, 3}, std::vector<double>{1, 2, 3, 4}), 0.9486832980505138, 1e-12);
+  EXPECT_NEAR(spearman(std::vector<double>{1, 2, 2, 3}, std::vector<double>{1, 2, 3, 4}), 0.9486832980505138,
+              1e-12);
 }
 
 ValidatedRow row(const std::string& group, double measured, double predicted) {

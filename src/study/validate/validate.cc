@@ -72,8 +72,8 @@ std::string spent_on(const Run& run) {
   }
   computing /= ranks * step;
   exposed /= ranks * step;
-  return fmt::format("{} computing, {} exposed communication, {} waiting", percent(computing), percent(exposed),
-                     percent(std::max(0.0, 1 - computing - exposed)));
+  return fmt::format("{} computing, {} exposed communication, {} waiting", percent(computing),
+                     percent(exposed), percent(std::max(0.0, 1 - computing - exposed)));
 }
 
 std::string describe_plan(const Plan& plan) {
@@ -117,46 +117,65 @@ class Validator {
   void predict(const MeasuredStep& step, ValidatedRow& row) {
     const MeasuredPlan& plan = step.plan;
     row.set = fmt::format("{} {} {}", family_of(row.measured), plan.device, lower_case(plan.precision));
-    Run run = lowered(plan, row.measured.where);
-    if (run.model.facts.experts > 0) row.set += " MoE";
-    row.group = fmt::format("{} {} {} {} {} {}", row.set, plan.model, plan.layers, plan.sequence, plan.devices,
-                            plan.global_batch);
-    SimulationOptions options;
-    options.intervals = false;
-    const auto cost = make_cost_model(run.study.compute, run.study.machine.device);
-    run.result = simulate(run.graph, run.study, *cost, options);
-    row.predicted = in_seconds(run.result.iteration);
-    row.work = hardware_flops(run) / static_cast<double>(run.study.plan.ranks);
-    row.study = fmt::format("{} on {}: {}", run.model.name, run.study.machine.name, describe_plan(run.study.plan));
+    Study study = study_of(plan, row.measured.where);
+    const std::int64_t micro_batches = study.plan.micro_batches, fewest = fewest_micro_batches(study.plan);
+    const bool repeats = micro_batches > 2 * fewest;
+    if (repeats) shorten(study.plan, fewest);
+    Run run = lowered(plan, study);
+    const ModelFacts& facts = run.model.facts;
+    if (facts.experts > 0) row.set += " MoE";
+    row.group = fmt::format("{} {} {} {} {} {}", row.set, plan.model, plan.layers, plan.sequence,
+                            plan.devices, plan.global_batch);
+    play(run);
+    double seconds = in_seconds(run.result.iteration), work = hardware_flops(run);
+    if (repeats) {
+      study = run.study;
+      shorten(study.plan, 2 * fewest);
+      Run longer = lower_bare_study(study, *make_cost_model(study.compute, study.machine.device));
+      play(longer);
+      const double times = static_cast<double>(micro_batches - fewest) / static_cast<double>(fewest);
+      seconds += times * (in_seconds(longer.result.iteration) - seconds);
+      work += times * (hardware_flops(longer) - work);
+      run.study.plan.micro_batches = micro_batches;
+      run.study.plan.batch = run.study.plan.batch / fewest * micro_batches;
+    }
+    row.predicted = seconds;
+    row.work = work / static_cast<double>(run.study.plan.ranks);
+    row.study =
+        fmt::format("{} on {}: {}", run.model.name, run.study.machine.name, describe_plan(run.study.plan));
     row.likely = spent_on(run);
     if (!run.memory.fits()) {
-      row.likely += fmt::format("; needs {} of {}, so that something of the plan is probably not as the row says",
-                                to_text(run.memory.needed()), to_text(run.memory.capacity));
+      row.likely +=
+          fmt::format("; needs {} of {}, so that something of the plan is probably not as the row says",
+                      to_text(run.memory.needed()), to_text(run.memory.capacity));
     }
     if (plan.recompute.empty())
-      row.likely += fmt::format("; recomputation is not published, taken as {}", name_of(run.study.plan.recompute));
+      row.likely +=
+          fmt::format("; recomputation is not published, taken as {}", name_of(run.study.plan.recompute));
   }
 
   void predict(const MeasuredPeak& peak, ValidatedRow& row) {
     const MeasuredPlan& plan = peak.plan;
     row.set = fmt::format("{} {}", family_of(row.measured), plan.device);
-    const Run run = lowered(plan, row.measured.where);
-    row.group = fmt::format("{} {} {} {} {} {}", row.set, plan.model, plan.layers, plan.sequence, plan.devices,
-                            plan.global_batch);
+    const Run run = lowered(plan, study_of(plan, row.measured.where));
+    row.group = fmt::format("{} {} {} {} {} {}", row.set, plan.model, plan.layers, plan.sequence,
+                            plan.devices, plan.global_batch);
     const RoleMemory* role = &run.roles.front();
     for (const RoleMemory& other : run.roles) {
       if (other.use.peak() > role->use.peak()) role = &other;
     }
     if (peak.scope.starts_with("last rank"))
-      role = &*std::find_if(run.roles.begin(), run.roles.end(),
-                            [&](const RoleMemory& one) { return one.program == run.graph.program_of.back(); });
+      role = &*std::find_if(run.roles.begin(), run.roles.end(), [&](const RoleMemory& one) {
+        return one.program == run.graph.program_of.back();
+      });
     const MemoryUse& use = role->use;
     row.predicted = static_cast<double>(use.peak().value);
-    row.study = fmt::format("{} on {}: {}", run.model.name, run.study.machine.name, describe_plan(run.study.plan));
-    row.likely = fmt::format("weights {}, gradients {}, optimizer {}, activations {}, temporary {}, buffers {}",
-                             to_text(use.weights), to_text(use.gradients), to_text(use.optimizer),
-                             to_text(use.activations), to_text(use.temporary),
-                             to_text(use.communication_buffers));
+    row.study =
+        fmt::format("{} on {}: {}", run.model.name, run.study.machine.name, describe_plan(run.study.plan));
+    row.likely =
+        fmt::format("weights {}, gradients {}, optimizer {}, activations {}, temporary {}, buffers {}",
+                    to_text(use.weights), to_text(use.gradients), to_text(use.optimizer),
+                    to_text(use.activations), to_text(use.temporary), to_text(use.communication_buffers));
   }
 
   void predict(const MeasuredCollective& collective, ValidatedRow& row) {
@@ -166,14 +185,16 @@ class Validator {
     const auto kind = name == "send-recv" && collective.devices == 2 ? CollectiveKind::broadcast
                                                                      : collective_from_name(name);
     constexpr std::int64_t kSmall = 1 << 20;
-    row.set = fmt::format("{} {} node{} {}", device_name(collective.system, row.measured.where), collective.nodes,
-                          collective.nodes == 1 ? "" : "s", collective.bytes < kSmall ? "below 1 MiB" : "from 1 MiB");
+    row.set = fmt::format("{} {} node{} {}", device_name(collective.system, row.measured.where),
+                          collective.nodes, collective.nodes == 1 ? "" : "s",
+                          collective.bytes < kSmall ? "below 1 MiB" : "from 1 MiB");
     if (!kind)
       throw Error(row.measured.where, fmt::format("unknown collective '{:.60}'", collective.kind),
                   "for example all_reduce");
     SimulationOptions options;
     options.intervals = false;
-    const Run run = run_collective(study_of(collective, row.measured.where), *kind, Bytes(collective.bytes), options);
+    const Run run =
+        run_collective(study_of(collective, row.measured.where), *kind, Bytes(collective.bytes), options);
     row.predicted = in_seconds(run.result.iteration);
     row.work = static_cast<double>(collective.bytes) * bus_factor(*kind, collective.devices);
     row.study = fmt::format("{} among {} of {}", name, collective.devices, run.study.machine.name);
@@ -197,18 +218,42 @@ class Validator {
     row.study = fmt::format("{} flops, {}", work.flops.value, to_text(work.bytes));
   }
 
+  static void play(Run& run) {
+    SimulationOptions options;
+    options.intervals = false;
+    const auto cost = make_cost_model(run.study.compute, run.study.machine.device);
+    run.result = simulate(run.graph, run.study, *cost, options);
+  }
+
+  // Within the error of predicted peaks.
+  static bool fits_nearly(const MemoryUse& use) {
+    constexpr double kError = 1.25;
+    return static_cast<double>(use.needed().value) <= kError * static_cast<double>(use.capacity.value);
+  }
+
+  // From so many micro-batches on every further one adds the same to the step: the pipeline is full.
+  static std::int64_t fewest_micro_batches(const Plan& plan) {
+    return std::max<std::int64_t>(2, plan.pipeline);
+  }
+  static void shorten(Plan& plan, std::int64_t micro_batches) {
+    plan.batch = plan.micro_batch() * micro_batches;
+    plan.micro_batches = micro_batches;
+  }
+
   // The study without its simulation. Recomputation that nobody published is the least that fits.
-  Run lowered(const MeasuredPlan& plan, const std::string& where) {
-    Study study = study_of(plan, where);
+  static Run lowered(const MeasuredPlan& plan, Study study) {
     const auto cost = make_cost_model(study.compute, study.machine.device);
     Run run = lower_bare_study(study, *cost);
     if (!plan.recompute.empty()) return run;
     for (const Recompute more : {Recompute::selective, Recompute::full}) {
-      if (run.memory.fits()) break;
+      if (fits_nearly(run.memory)) return run;
       study.request.plan.recompute = study.plan.recompute = more;
       run = lower_bare_study(study, *cost);
     }
-    return run;
+    if (fits_nearly(run.memory)) return run;
+    // Something else of the plan saves memory, and recomputation is as likely without.
+    study.request.plan.recompute = study.plan.recompute = Recompute::none;
+    return lower_bare_study(study, *cost);
   }
 
   const std::string& device_name(const std::string& name, const std::string& where) {
@@ -222,7 +267,8 @@ class Validator {
   const CostModel& cost_of(const std::string& name, const std::string& where) {
     std::unique_ptr<CostModel>& cost = costs_[name];
     // Tables of kernels are measured in short bursts.
-    if (!cost) cost = make_cost_model({"kernels", {{"sustained", {"false", where}}}, where}, device(name, where));
+    if (!cost)
+      cost = make_cost_model({"kernels", {{"sustained", {"false", where}}}, where}, device(name, where));
     return *cost;
   }
 

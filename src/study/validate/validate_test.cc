@@ -68,9 +68,10 @@ TEST(RowStudy, ShardingInGroups) {
   row.zero = "3 (within 8)";
   EXPECT_EQ(study_of(row, "x.csv:2").plan.hybrid_shard, 8);
   row.zero = "1 (sharded within 8)";
-  EXPECT_EQ(error_of([&] { study_of(row, "x.csv:2"); }),
-            "x.csv:2: ZeRO-1 within a subgroup of the replicas is not modelled\n  hint: only ZeRO-3 can be kept "
-            "within a group");
+  EXPECT_EQ(
+      error_of([&] { study_of(row, "x.csv:2"); }),
+      "x.csv:2: ZeRO-1 within a subgroup of the replicas is not modelled\n  hint: only ZeRO-3 can be kept "
+      "within a group");
 }
 
 TEST(RowStudy, ATorusIsShapedForItsSlices) {
@@ -121,9 +122,10 @@ TEST(RowModel, ExpertsComeFromTheZoo) {
   EXPECT_TRUE(source.text.empty());
   row.model = "nobody's";
   row.hidden = 0;
-  EXPECT_EQ(error_of([&] { model_of(row, "x.csv:7"); }),
-            "x.csv:7: model 'nobody's' is neither described nor known\n  hint: give layers, hidden, heads and "
-            "seq_len, or a name of the zoo (armilla list models)");
+  EXPECT_EQ(
+      error_of([&] { model_of(row, "x.csv:7"); }),
+      "x.csv:7: model 'nobody's' is neither described nor known\n  hint: give layers, hidden, heads and "
+      "seq_len, or a name of the zoo (armilla list models)");
 }
 
 constexpr const char* kSteps =
@@ -168,18 +170,20 @@ TEST(Validate, AFileOfWhichNothingCanBePredictedIsRefused) {
 }
 
 TEST(Validate, CollectivesAndKernelsAndPeaks) {
-  const Validation validation = validate(
-      {parse_measurements("system,gpus,nodes,collective,bytes,time_us\nA100 one node,8,1,all_reduce,1048576,90\n"
-                          "A100 one node,8,1,all_twist,1048576,90\n",
-                          "c.csv"),
-       parse_measurements("gpu,op,dtype,batch,m,n,k,heads,kv_heads,head_dim,seq_q,seq_kv,time_us\n"
-                          "A100,gemm,bf16xbf16->bf16,1,4096,4096,4096,,,,,,500\n"
-                          "A100,attention_bwd(causal),bf16,1,,,,32,8,128,4096,4096,900\n"
-                          "A100,gemm,fp8xfp8->bf16,1,4096,4096,4096,,,,,,500\n",
-                          "k.csv"),
-       parse_measurements("model,layers,hidden,heads,gpu,gpus,tp,pp,micro_batch,global_batch,seq_len,precision,"
-                          "recompute,peak_GiB\nm,4,1024,16,A100,1,1,1,1,4,512,bf16,none,2\n",
-                          "m.csv")});
+  const Validation validation =
+      validate({parse_measurements(
+                    "system,gpus,nodes,collective,bytes,time_us\nA100 one node,8,1,all_reduce,1048576,90\n"
+                    "A100 one node,8,1,all_twist,1048576,90\n",
+                    "c.csv"),
+                parse_measurements("gpu,op,dtype,batch,m,n,k,heads,kv_heads,head_dim,seq_q,seq_kv,time_us\n"
+                                   "A100,gemm,bf16xbf16->bf16,1,4096,4096,4096,,,,,,500\n"
+                                   "A100,attention_bwd(causal),bf16,1,,,,32,8,128,4096,4096,900\n"
+                                   "A100,gemm,fp8xfp8->bf16,1,4096,4096,4096,,,,,,500\n",
+                                   "k.csv"),
+                parse_measurements(
+                    "model,layers,hidden,heads,gpu,gpus,tp,pp,micro_batch,global_batch,seq_len,precision,"
+                    "recompute,peak_GiB\nm,4,1024,16,A100,1,1,1,1,4,512,bf16,none,2\n",
+                    "m.csv")});
   ASSERT_EQ(validation.totals.size(), 3u);
   EXPECT_EQ(validation.totals[0].kind, "collectives");
   EXPECT_EQ(validation.totals[0].errors.count, 1);

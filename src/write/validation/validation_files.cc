@@ -10,18 +10,23 @@ namespace armilla {
 namespace {
 
 Json errors_json(const ErrorSummary& e) {
-  return {{"count", e.count},         {"mape", finite(e.mape)}, {"median", finite(e.median)},
-          {"bias", finite(e.bias)},   {"p90", finite(e.p90)},   {"largest", finite(e.largest)}};
+  return {{"count", e.count},       {"mape", finite(e.mape)}, {"median", finite(e.median)},
+          {"bias", finite(e.bias)}, {"p90", finite(e.p90)},   {"largest", finite(e.largest)}};
 }
 
 Json row_json(const ValidatedRow& row) {
-  return {{"where", row.measured.where}, {"id", row.measured.id},
-          {"measured", finite(row.measured.value)}, {"predicted", finite(*row.predicted)},
-          {"error", finite(row.error())}, {"study", row.study}, {"likely", row.likely}};
+  return {{"where", row.measured.where},
+          {"id", row.measured.id},
+          {"measured", finite(row.measured.value)},
+          {"predicted", finite(*row.predicted)},
+          {"error", finite(row.error())},
+          {"study", row.study},
+          {"likely", row.likely}};
 }
 
 Json set_json(const ValidatedSet& set, const Validation& validation, std::size_t misses) {
-  Json json = {{"kind", set.kind}, {"name", set.name}, {"rows", set.rows}, {"errors", errors_json(set.errors)}};
+  Json json = {
+      {"kind", set.kind}, {"name", set.name}, {"rows", set.rows}, {"errors", errors_json(set.errors)}};
   json["constant"] = set.constant.count > 0 ? errors_json(set.constant) : Json(nullptr);
   json["ranking"] = set.ranking.groups == 0 ? Json(nullptr)
                                             : Json{{"groups", set.ranking.groups},
@@ -55,7 +60,8 @@ std::string write_validation_json(const Validation& validation, std::size_t miss
 }
 
 std::string write_validation_csv(const Validation& validation) {
-  Csv csv({"where", "id", "set", "tier", "measured", "predicted", "error", "constant", "reason", "study", "likely"});
+  Csv csv({"where", "id", "set", "tier", "measured", "predicted", "error", "constant", "reason", "study",
+           "likely"});
   for (const ValidatedRow& row : validation.rows) {
     csv.cell(row.measured.where).cell(row.measured.id).cell(row.set);
     csv.cell(row.measured.tier == ' ' ? std::string() : std::string(1, row.measured.tier));

@@ -25,11 +25,16 @@ struct Decades {
 std::string escaped(std::string_view text) {
   std::string safe;
   for (const char c : text) {
-    if (c == '<') safe += "&lt;";
-    else if (c == '>') safe += "&gt;";
-    else if (c == '&') safe += "&amp;";
-    else if (static_cast<unsigned char>(c) < ' ') safe += '?';
-    else safe += c;
+    if (c == '<')
+      safe += "&lt;";
+    else if (c == '>')
+      safe += "&gt;";
+    else if (c == '&')
+      safe += "&amp;";
+    else if (static_cast<unsigned char>(c) < ' ')
+      safe += '?';
+    else
+      safe += c;
   }
   return safe;
 }
@@ -75,10 +80,10 @@ std::string axes(const Decades& decades, std::string_view unit) {
 std::string panel(const Validation& validation, const ValidatedSet& total, double top) {
   const Decades decades = decades_of(validation, total);
   const double inside = kSide - 2 * kMargin;
-  std::string svg = fmt::format("<g transform=\"translate({},{})\">\n<text y=\"-8\" font-weight=\"bold\">{}: {} rows, "
-                                "MAPE {:.1f} %</text>\n",
-                                kMargin, top + kMargin, escaped(total.kind), total.errors.count,
-                                100 * total.errors.mape);
+  std::string svg = fmt::format(
+      "<g transform=\"translate({},{})\">\n<text y=\"-8\" font-weight=\"bold\">{}: {} rows, "
+      "MAPE {:.1f} %</text>\n",
+      kMargin, top + kMargin, escaped(total.kind), total.errors.count, 100 * total.errors.mape);
   svg += axes(decades, total.kind == "memory" ? "bytes" : "s");
   std::size_t number = 0;
   for (const ValidatedSet& set : validation.sets) {
@@ -92,17 +97,18 @@ std::string panel(const Validation& validation, const ValidatedSet& total, doubl
                          inside - decades.place(*row.predicted));
     }
     const double y = static_cast<double>(number) * kLine;
-    svg += fmt::format("</g>\n<circle cx=\"{}\" cy=\"{}\" r=\"4\" fill=\"{}\"/><text x=\"{}\" y=\"{}\">{} {:.1f} %</text>\n",
-                       inside + 14, y + 4, colour, inside + 22, y + 8, escaped(set.name), 100 * set.errors.mape);
+    svg += fmt::format(
+        "</g>\n<circle cx=\"{}\" cy=\"{}\" r=\"4\" fill=\"{}\"/><text x=\"{}\" y=\"{}\">{} {:.1f} %</text>\n",
+        inside + 14, y + 4, colour, inside + 22, y + 8, escaped(set.name), 100 * set.errors.mape);
     ++number;
   }
   return svg + "</g>\n";
 }
 
 double height_of(const Validation& validation, const ValidatedSet& total) {
-  const auto sets = std::count_if(validation.sets.begin(), validation.sets.end(), [&](const ValidatedSet& set) {
-    return set.kind == total.kind && !set.misses.empty();
-  });
+  const auto sets =
+      std::count_if(validation.sets.begin(), validation.sets.end(),
+                    [&](const ValidatedSet& set) { return set.kind == total.kind && !set.misses.empty(); });
   return std::max(kSide, 2 * kMargin + static_cast<double>(sets) * kLine);
 }
 
@@ -118,7 +124,8 @@ std::string write_validation_svg(const Validation& validation) {
   }
   return fmt::format(
              "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
-             "font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
+             "font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" "
+             "fill=\"white\"/>\n",
              kSide + kLegend, height) +
          panels + "</svg>\n";
 }

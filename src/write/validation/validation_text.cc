@@ -19,9 +19,9 @@ std::string signed_percent(double share) {
 void add_row(TextTable& table, const ValidatedSet& set) {
   const ErrorSummary& e = set.errors;
   const bool any = e.count > 0, ranked = set.ranking.groups > 0;
-  const std::string rows = e.count == set.rows ? with_separators(set.rows)
-                                               : fmt::format("{} of {}", with_separators(e.count),
-                                                             with_separators(set.rows));
+  const std::string rows = e.count == set.rows
+                               ? with_separators(set.rows)
+                               : fmt::format("{} of {}", with_separators(e.count), with_separators(set.rows));
   table.rows.push_back({set.name, rows, any ? in_percent(e.mape) : "", any ? in_percent(e.median) : "",
                         any ? signed_percent(e.bias) : "", any ? in_percent(e.p90) : "",
                         any ? in_percent(e.largest) : "",
@@ -39,10 +39,10 @@ std::string section(const Validation& validation, const ValidatedSet& total, con
                    {"median", true, SIZE_MAX, 2},
                    {"bias"},
                    {"90 %", true, SIZE_MAX, 3},
-                   {"largest", true, SIZE_MAX, 2},
-                   {"constant", true, SIZE_MAX, 1},
-                   {"rank corr.", true, SIZE_MAX, 1},
-                   {"regret %", true, SIZE_MAX, 1}},
+                   {"most", true, SIZE_MAX, 2},
+                   {"const.", true, SIZE_MAX, 1},
+                   {"rank", true, SIZE_MAX, 1},
+                   {"regret", true, SIZE_MAX, 1}},
                   {}};
   for (const ValidatedSet& set : validation.sets) {
     if (set.kind == total.kind) add_row(table, set);
@@ -60,8 +60,8 @@ std::string value_text(const ValidatedRow& row, double value) {
 std::string miss_text(const ValidatedRow& row, const TextStyle& style) {
   const Measurement& m = row.measured;
   return wrap(fmt::format("{} {}: {} %, {} predicted, {} measured; {}{}{}", m.where, m.id,
-                          signed_percent(row.error()), value_text(row, *row.predicted), value_text(row, m.value),
-                          row.study, row.likely.empty() ? "" : "; ", row.likely),
+                          signed_percent(row.error()), value_text(row, *row.predicted),
+                          value_text(row, m.value), row.study, row.likely.empty() ? "" : "; ", row.likely),
               "  ", style.width);
 }
 
@@ -72,8 +72,9 @@ std::string write_validation_text(const Validation& validation, std::size_t miss
   for (const ValidatedSet& total : validation.totals) text += section(validation, total, style);
   text += wrap(
       "error = predicted / measured - 1; MAPE: mean of its absolute value; bias: the median error, negative "
-      "where predictions are too fast (or too small); constant: MAPE of one constant efficiency, the set's "
-      "median; rank corr. (Spearman) and regret: of the plans of one model",
+      "where predictions are too fast (or too small); 90 %: what so many rows stay below; const.: MAPE of one "
+      "constant efficiency, the set's median; rank: Spearman's correlation, and regret, over the plans of one "
+      "model",
       "", style.width);
   for (const ValidatedSet& total : validation.totals) {
     const std::size_t listed = std::min(misses, total.misses.size());
@@ -84,10 +85,11 @@ std::string write_validation_text(const Validation& validation, std::size_t miss
   if (!validation.unpredicted.empty()) text += paint("\nnot predicted", Ink::bold, style.colour) + '\n';
   for (const auto& [reason, rows] : validation.unpredicted) {
     const ValidatedRow& first = validation.rows[rows.front()];
-    text += wrap(fmt::format("{} row{}: {} (first: {})", with_separators(static_cast<std::int64_t>(rows.size())),
-                             rows.size() == 1 ? "" : "s",
-                             printable(rows.size() == 1 ? first.unpredicted_detail : reason), first.measured.where),
-                 "  ", style.width);
+    text += wrap(
+        fmt::format("{} row{}: {} (first: {})", with_separators(static_cast<std::int64_t>(rows.size())),
+                    rows.size() == 1 ? "" : "s",
+                    printable(rows.size() == 1 ? first.unpredicted_detail : reason), first.measured.where),
+        "  ", style.width);
   }
   return text;
 }
