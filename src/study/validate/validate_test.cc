@@ -154,12 +154,13 @@ TEST(Validate, EveryRowIsPredictedOrCounted) {
   for (std::size_t i = 0; i < 4; ++i) EXPECT_GT(*validation.rows[i].predicted, 0);
 }
 
-// The same study through the front door.
+// The same study through the front door. Its 8 micro-batches are extrapolated from 2 and 4.
 TEST(Validate, PredictsWithTheOrdinaryEngine) {
   const MeasurementFile file = parse_measurements(kSteps, "s.csv");
   const Validation validation = validate({file});
-  const Run run = run_study(study_of(std::get<MeasuredStep>(file.rows[1].what).plan, "s.csv:3"));
-  EXPECT_EQ(*validation.rows[1].predicted, in_seconds(run.result.iteration));
+  const armilla::Run run = run_study(study_of(std::get<MeasuredStep>(file.rows[1].what).plan, "s.csv:3"));
+  const double whole = in_seconds(run.result.iteration);
+  EXPECT_NEAR(*validation.rows[1].predicted, whole, 0.01 * whole);
 }
 
 TEST(Validate, AFileOfWhichNothingCanBePredictedIsRefused) {
