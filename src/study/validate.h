@@ -3,7 +3,8 @@
 //
 // The rule, for all rows alike:
 //   model    layers, hidden size, heads, feed-forward and vocabulary of the row make a decoder. It has a gated
-//            MLP, and its embeddings are tied, where that brings the parameters nearest to those of the row.
+//            MLP, and its embeddings are tied, where that brings the parameters nearest to those of the row; gated
+//            and tied, or neither, only where it is nearer by more than 1 %.
 //            What these columns cannot say (experts, latent attention) is that of the zoo's model whose name
 //            the row's begins with; rows without numbers are that model too. The vocabulary is padded to a
 //            multiple of 128 x tp, as Megatron does.
@@ -12,7 +13,10 @@
 //            inter-node bandwidth replaces the cluster's.
 //   plan     the degrees and sizes of the row. Chunks per stage that an interleaved schedule does not tell:
 //            the fewest that divide the layers. Recomputation that is not published: the least that fits,
-//            within 25 % (none, selective, full), or none where not even that fits. Experts are not tensor-parallel. FSDP is ZeRO-3.
+//            within 25 % (none, selective, full), or none where not even that fits. Experts are not
+//            tensor-parallel. FSDP is ZeRO-3. Early Megatron (fp16, or DeepSpeed by name) has unfused attention
+//            and does not overlap the exchange of gradients. The host is eager, except where the row speaks of
+//            TPUs, JAX, torch.compile or CUDA graphs.
 // Steps of many micro-batches are extrapolated from p and 2 p of them, p being the pipeline's stages (at least
 // 2): once the pipeline is full, each adds the same.
 #pragma once

@@ -43,11 +43,11 @@ bool has_experts(const ZooModel& model) {
                      std::string_view::npos;
 }
 
-struct Shape1 {
+struct MlpShape {
   bool gated = false, tied = false;
 };
 
-double parameters_of(const MeasuredPlan& row, Shape1 shape) {
+double parameters_of(const MeasuredPlan& row, MlpShape shape) {
   const auto hidden = static_cast<double>(row.hidden);
   const double kv = hidden * static_cast<double>(row.kv_heads) / static_cast<double>(row.heads);
   const double attention = 2 * hidden * hidden + 2 * hidden * kv;
@@ -56,16 +56,19 @@ double parameters_of(const MeasuredPlan& row, Shape1 shape) {
   return static_cast<double>(row.layers) * (attention + mlp) + tables;
 }
 
-Shape1 nearest_shape(const MeasuredPlan& row) {
+MlpShape nearest_shape(const MeasuredPlan& row) {
   if (row.parameters == 0) {
     const bool gated = row.feed_forward != 4 * row.hidden;
     return {gated, !gated};
   }
-  Shape1 nearest;
+  // The usual two first; figures are rounded.
+  constexpr double kRounding = 0.01;
+  MlpShape nearest;
   double least = std::numeric_limits<double>::infinity();
-  for (const Shape1 shape : {Shape1{false, true}, {false, false}, {true, false}, {true, true}}) {
+  for (const MlpShape shape : {MlpShape{false, true}, {true, false}, {false, false}, {true, true}}) {
     const double apart = std::abs(parameters_of(row, shape) / row.parameters - 1);
-    if (apart < least) {
+    const bool is_usual = shape.gated != shape.tied;
+    if (apart + (is_usual ? 0 : kRounding) < least) {
       least = apart;
       nearest = shape;
     }
@@ -75,7 +78,7 @@ Shape1 nearest_shape(const MeasuredPlan& row) {
 
 std::string description_of(const MeasuredPlan& row) {
   constexpr std::int64_t kPadding = 128;
-  const Shape1 shape = nearest_shape(row);
+  const MlpShape shape = nearest_shape(row);
   const std::int64_t unit = kPadding * row.tensor;
   const std::int64_t padded = (row.vocabulary + unit - 1) / unit * unit;
   return fmt::format(

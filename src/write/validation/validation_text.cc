@@ -72,8 +72,10 @@ std::string write_validation_text(const Validation& validation, std::size_t miss
   for (const ValidatedSet& total : validation.totals) text += section(validation, total, style);
   text += wrap(
       "error = predicted / measured - 1; MAPE: mean of its absolute value; bias: the median error, negative "
-      "where predictions are too fast (or too small); 90 %: what so many rows stay below; const.: MAPE of one "
-      "constant efficiency, the set's median; rank: Spearman's correlation, and regret, over the plans of one "
+      "where predictions are too fast (or too small); 90 %: what so many rows stay below; const.: MAPE of "
+      "one "
+      "constant efficiency, the set's median; rank: Spearman's correlation, and regret, over the plans of "
+      "one "
       "model",
       "", style.width);
   for (const ValidatedSet& total : validation.totals) {
