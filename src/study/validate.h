@@ -12,7 +12,8 @@
 //            domains are as large as the row says or, of racks, as large as divides the devices. The row's
 //            inter-node bandwidth replaces the cluster's.
 //   plan     the degrees and sizes of the row. Chunks per stage that an interleaved schedule does not tell:
-//            the fewest that divide the layers. Recomputation that is not published: the least that fits,
+//            the fewest that divide the layers. Micro-batches that are not told: one sample in a pipeline, else
+//            the whole batch of a replica. Recomputation that is not published: the least that fits,
 //            within 25 % (none, selective, full), or none where not even that fits. Experts are not
 //            tensor-parallel. FSDP is ZeRO-3. Early Megatron (fp16, or DeepSpeed by name) has unfused attention
 //            and does not overlap the exchange of gradients. The host is eager, except where the row speaks of

@@ -47,6 +47,9 @@ constexpr std::array kKnownDevices = {
 
 const KnownDevice& known_device(const std::string& name, const std::string& where) {
   const std::string lower = lower_case(name);
+  if (lower.find("pairwise") != std::string::npos)
+    throw Error(where,
+                fmt::format("'{:.60}' has devices bridged in pairs, which no machine of the zoo has", name));
   const std::vector<std::string> all = device_names();
   for (const KnownDevice& known : kKnownDevices) {
     const bool meant = std::all_of(known.words.begin(), known.words.end(), [&](std::string_view word) {

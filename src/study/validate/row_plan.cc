@@ -86,7 +86,10 @@ PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::
       row.data > 0 ? row.data : std::max<std::int64_t>(1, row.devices / std::max<std::int64_t>(1, model));
   request.precision = precision_of(row.precision, where);
   request.global_batch = row.global_batch;
-  request.micro_batch = std::max<std::int64_t>(1, std::llround(row.micro_batch));
+  // Not told: without a pipeline there is no reason to cut the batch.
+  const double whole = row.pipeline == 1 ? static_cast<double>(row.global_batch / *request.data) : 1;
+  request.micro_batch =
+      std::max<std::int64_t>(1, std::llround(row.micro_batch > 0 ? row.micro_batch : whole));
   if (row.micro_batch > 0 && static_cast<double>(*request.micro_batch) != row.micro_batch)
     throw Error(where, fmt::format("a micro-batch of {} samples", row.micro_batch), "expected whole samples");
   Plan& plan = request.plan;
