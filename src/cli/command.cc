@@ -85,6 +85,10 @@ constexpr std::array kZooExamples = {
     Example{"zoo list", "models that work with no file and no network"},
     Example{"zoo show resnet50", "one of them"},
 };
+constexpr std::array kValidateExamples = {
+    Example{"validate examples/measurements.csv", "predict measured steps, and say how far off"},
+    Example{"validate examples/measurements.csv --csv errors.csv --svg errors.svg", "row by row, and a plot"},
+};
 constexpr std::array kListExamples = {
     Example{"list", "everything that can be named"},
     Example{"list machines", "one family"},
@@ -121,6 +125,8 @@ constexpr std::array kCommands = {
     CommandInfo{"zoo", "list, show and fetch models", kZooExamples, make_zoo_command},
     CommandInfo{"events", "list every distinct computation and communication of a job, with its count",
                 kEventsExamples, make_events_command},
+    CommandInfo{"validate", "predict tables of measurements and say how far off", kValidateExamples,
+                make_validate_command},
     CommandInfo{"astra2", "run Chakra traces with the files and flags of ASTRA-sim 2.x", kAstra2Examples,
                 make_astra2_command},
     CommandInfo{"astra1", "run a text workload with the files and flags of ASTRA-sim 1.0", kAstra1Examples,

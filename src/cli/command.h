@@ -71,6 +71,7 @@ std::unique_ptr<Command> make_scalesim_command();
 std::unique_ptr<Command> make_search_command();
 std::unique_ptr<Command> make_show_command();
 std::unique_ptr<Command> make_translate_command();
+std::unique_ptr<Command> make_validate_command();
 std::unique_ptr<Command> make_zoo_command();
 
 // The parser with every command declared, for parsing and for shell completion. `instances` receives the

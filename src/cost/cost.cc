@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "cost/kernels.h"
 #include "cost/roofline.h"
 #include "cost/systolic.h"
 
@@ -12,6 +13,10 @@ constexpr std::array kCostModels = {
     CostModelInfo{"roofline",
                   "the longer of arithmetic and memory traffic, plus a launch overhead per kernel",
                   kRooflineParameters, make_roofline},
+    CostModelInfo{
+        "kernels",
+        "kernels by class and shape, at rates that were measured; devices without any as in roofline",
+        kKernelParameters, make_kernels},
     CostModelInfo{"systolic",
                   "matrix products cycle by cycle as SCALE-Sim v2 counts them, the rest as in roofline",
                   kSystolicParameters, make_systolic},

@@ -66,6 +66,9 @@ struct CollectiveOptions {
   // device's memory bandwidth (ASTRA-sim 2's local-mem-bw term). GPU libraries hide it behind the transfer,
   // so it is off by default.
   bool charge_reductions = false;
+  // As the collective library attains it: the efficiencies and protocols of the machine's dimensions count,
+  // where it has any (ir/machine.h). Else links carry what they can.
+  bool measured = false;
 };
 
 // Where the algorithms that a kind takes stand.

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,29 @@
 #include "ir/tensor.h"
 
 namespace armilla {
+
+// Rates of kernels by class and shape, fitted to measurements; what they mean: cost/kernels.h.
+struct MatrixRates {
+  double efficiency = 1;             // of the peak, of large tiles
+  double ramp = 0;                   // of the inner size, to fill and drain the pipeline
+  double tile_128 = 1, tile_64 = 1;  // of the efficiency, with smaller tiles
+};
+struct AttentionRates {
+  double forward = 1, backward = 1;  // of the peak
+  double ramp = 0;                   // tasks per processor at which it is half as fast
+};
+struct MemoryRates {  // of the memory's bandwidth, by kernel
+  double efficiency = 1, norm = 1, norm_backward = 1, activation = 1, rotary = 1, permute = 1, loss = 1;
+};
+struct KernelRates {
+  std::int64_t processors = 1;  // that blocks of threads are dealt to
+  Time launch;                  // from the end of the kernel before to the start of the work
+  std::map<DType, MatrixRates> matrix;
+  std::map<DType, AttentionRates> attention;
+  MemoryRates memory;
+  double sustained = 1;  // of the rate of a short burst, in a training loop (power, clocks, cold caches)
+  std::string source;    // of the fits, with their residuals and ranges
+};
 
 struct Device {
   std::string name;
@@ -37,6 +61,7 @@ struct Device {
   double vector_efficiency = 1;
   double memory_efficiency = 1;
   Time launch_overhead;
+  std::optional<KernelRates> kernels;   // by shape, where they were measured (cost/kernels.h)
   std::string source;                   // where the figures come from
   std::vector<std::string> unverified;  // names of figures nobody has looked up yet
 };
@@ -47,12 +72,23 @@ FlopRate matrix_rate(const Device& device, DType dtype);
 enum class DimensionKind : std::uint8_t { ring, fully_connected, switched };
 std::string_view name_of(DimensionKind kind);  // "Ring", "FullyConnected", "Switch"
 
+// A way of the collective library to move data over a dimension: what a collective takes beyond the latencies
+// and the bytes of its schedule, launch + step x the library's own steps + bytes sent x (1 / share - 1) / bandwidth. The library
+// chooses the fastest (NCCL: LL, LL128, Simple).
+struct CollectiveProtocol {
+  std::string name;
+  Time launch, step;
+  double share = 1;  // of the attained bandwidth
+};
+
 struct Dimension {
   std::string name;  // "nvlink", "rail"; for reports
   DimensionKind kind = DimensionKind::switched;
   std::int64_t size = 1;
   Bandwidth bandwidth;
   Time latency;
+  double efficiency = 1;  // of the bandwidth, attained by the collective library
+  std::vector<CollectiveProtocol> protocols{};
 };
 
 // Ranks first .. last have another device than the machine's usual one.

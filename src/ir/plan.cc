@@ -78,6 +78,10 @@ std::string_view name_of(ExpertDispatch dispatch) {
   return "?";
 }
 
+std::string_view name_of(Host host) {
+  return host == Host::ahead ? "ahead" : "eager";
+}
+
 std::string_view name_of(ExpertLoad load) {
   switch (load) {
     case ExpertLoad::uniform:

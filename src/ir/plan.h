@@ -59,6 +59,13 @@ enum class ExpertDispatch : std::uint8_t {
 };
 std::string_view name_of(ExpertDispatch dispatch);
 
+// How the framework on the CPU issues kernels: none starts before it has been issued.
+enum class Host : std::uint8_t {
+  ahead,  // far ahead of the device always
+  eager   // operator by operator, as PyTorch does: Plan::issue_time each
+};
+std::string_view name_of(Host host);
+
 enum class Axis : std::uint8_t { tensor, context, data, pipeline };
 std::string_view name_of(Axis axis);
 
@@ -106,6 +113,9 @@ struct Plan {
   bool offload_optimizer = false, offload_activations = false;  // to the CPU's memory
   bool accumulation_fusion =
       true;  // weight gradients are added to the accumulated ones by the matrix product
+
+  Host host = Host::ahead;
+  Time issue_time = Time(80'000'000);  // of an operator in PyTorch's eager mode, with its small kernels
 
   Recompute recompute = Recompute::none;
   std::int64_t recompute_blocks = 0;

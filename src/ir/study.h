@@ -23,8 +23,10 @@ namespace armilla {
 
 struct ModelSource {
   std::string name;                                // a zoo name or a path
+  std::string text;                                // a description in YAML, instead of what `name` stands for
   std::map<std::string, std::int64_t> dimensions;  // values of symbolic dimensions
   std::int64_t sequence = 0;                       // tokens per sample; 0: the model's own
+  std::int64_t layers = 0;                         // of a model by description; 0: the model's own
 };
 
 // What the whole training reads: one of the two, or neither (ir/derived/training.h).

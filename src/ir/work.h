@@ -32,6 +32,20 @@ enum class WorkKind : std::uint8_t {
   copy,    // moves bytes only
 };
 
+// Which kernel computes it, where cost models tell kernels apart (cost/kernels.h).
+enum class Kernel : std::uint8_t {
+  any,
+  attention,  // fused: scores never reach memory
+  attention_backward,
+  weight_gradient,  // of a matrix product
+  norm,
+  norm_backward,
+  activation,
+  rotary,   // positions
+  permute,  // tokens to their experts and back
+  loss,     // cross entropy
+};
+
 struct Work {
   WorkKind kind = WorkKind::none;
   DType dtype = DType::fp32;       // what the arithmetic is done in
@@ -39,6 +53,7 @@ struct Work {
   Bytes bytes;                     // device memory read and written
   std::vector<Gemm> gemms;         // only for WorkKind::matrix
   std::optional<Time> measured{};  // on the machine's usual device, where a profile says (ir/profile.h)
+  Kernel kernel = Kernel::any;
 
   friend bool operator==(const Work&, const Work&) = default;
 };

@@ -21,6 +21,7 @@ struct ModelOptions {
   // Tokens per sample; 0: the description's own. In a graph it is the symbolic dimension that is called
   // sequence.
   std::int64_t sequence = 0;
+  std::int64_t layers = 0;  // of a model by description; 0: the description's own
 };
 
 struct ModelFormat {
@@ -35,9 +36,13 @@ std::span<const ModelFormat> model_formats();
 // A zoo name ("resnet50") or a path. Throws Error with "did you mean" for neither.
 Model read_model(const std::string& name_or_path, const ModelOptions& options);
 
+// What a study names, for `micro_batch` samples.
+Model read_model(const ModelSource& source, std::int64_t micro_batch);
+
 // Whether that is a model by description (read/described/described_model.h) and no graph. Reads a few bytes
 // of a file at most. Throws as read_model for what is neither a file nor a name.
 bool is_described(const std::string& name_or_path);
+bool is_described(const ModelSource& source);
 
 // ONNX (read/onnx/onnx.cc): walks the wire format without touching weights.
 Model read_onnx(std::span<const char> bytes, const std::string& name, const ModelOptions& options);

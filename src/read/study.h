@@ -48,7 +48,7 @@ std::string name_or_path(const Config& config);
 // A study from YAML: the whole of a run in one file (docs/formats/study.schema.json lists the keys for
 // editors, examples/resnet50-dgx-a100.yaml shows them).
 //
-//   model        a zoo name or a path, or {name, dimensions: {symbol: size}, sequence}
+//   model        a zoo name or a path, or {name, dimensions: {symbol: size}, sequence, layers}
 //   machine      a cluster's name or a path, or a whole machine (above)
 //   plan         how the job is spread (read/study/plan_yaml.h)
 //   compute      "roofline" or "systolic:rows=128", or {model: systolic, rows: 128}, or a SCALE-Sim .cfg

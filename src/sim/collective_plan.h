@@ -77,6 +77,10 @@ class CollectivePlanner {
   // so far.
   const std::set<std::string>& substitutions() const { return substitutions_; }
 
+  // What the call takes beyond its schedule, by the fastest of the protocols of each dimension it crosses; 0
+  // unless CollectiveOptions::measured.
+  Time overhead(const CollectiveCall& call, std::uint32_t shape);
+
   // How many messages a member sends in a call, on average over the group.
   double messages_per_member(const CollectiveCall& call, std::uint32_t shape);
   // Least time in which the busiest link could carry all chunks of the call, from the first member's point of
@@ -93,6 +97,7 @@ class CollectivePlanner {
   CollectivePlan make_plan(const CollectiveCall& call, const GroupShape& shape, Bytes bytes,
                            std::int64_t chunk);
   Time measure_link_limit(const CollectiveCall& call, const GroupLayout& layout);
+  Time measure_overhead(const CollectiveCall& call, std::uint32_t shape);
 
   using PlanKey =
       std::tuple<std::uint32_t, CollectiveKind, std::int64_t, std::int32_t, std::int64_t, ExpertRouting>;
@@ -114,6 +119,8 @@ class CollectivePlanner {
   std::map<CallKey, Time> link_limits_;
   std::map<std::tuple<std::uint32_t, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>, std::int64_t>
       chunk_counts_;
+  std::map<std::tuple<std::uint32_t, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>, Time>
+      overheads_;
   std::map<ScheduleKey, Schedule> schedules_;
 };
 

@@ -62,6 +62,8 @@ Run run_study(const Study& study, const SimulationOptions& options = {});
 // All of it but the simulation: the model, the graph, the memory, and what there is to say of them. `cost` is
 // the study's own, for the study's usual device.
 Run lower_study(const Study& study, const CostModel& cost, Progress& progress = no_progress());
+// Without what there is to say, which takes longer than all the rest, and without the profile.
+Run lower_bare_study(const Study& study, const CostModel& cost, Progress& progress = no_progress());
 
 // Several jobs on one machine, each with its own model and plan, over one network.
 //

@@ -33,6 +33,11 @@ Work matrix_gradient(const Work& forward, bool of_input, bool of_weight) {
   return work;
 }
 
+Kernel backward_of(Kernel forward) {
+  if (forward == Kernel::attention) return Kernel::attention_backward;
+  return forward == Kernel::norm ? Kernel::norm_backward : forward;
+}
+
 // The first of the forward products, up to the share of them that the kernel repeats.
 void repeat_forward(const Operator& op, const Work& forward, Work& work) {
   std::int64_t macs = 0;
@@ -55,17 +60,24 @@ Work input_gradient(const Operator& op, const Work& forward, Bytes output_bytes)
     Work work = matrix_gradient(forward, true, !op.weight_is_operand);
     if (!op.weight_is_operand) work.bytes += forward.bytes;  // both operands' gradients are written
     if (op.repeated_forward > 0) repeat_forward(op, forward, work);
+    work.kernel = backward_of(forward.kernel);
     return work;
   }
   Work work = forward;
   work.flops = forward.flops * 2;
   work.bytes = forward.bytes + output_bytes;
+  work.kernel = backward_of(forward.kernel);
   return work;
 }
 
 Work weight_gradient(const Operator& op, const Work& forward, Bytes output_bytes, bool trainable) {
   if (forward.kind == WorkKind::none) return {};
-  if (op.weight_is_operand) return trainable ? matrix_gradient(forward, false, true) : Work{};
+  if (op.weight_is_operand) {
+    if (!trainable) return {};
+    Work work = matrix_gradient(forward, false, true);
+    work.kernel = Kernel::weight_gradient;
+    return work;
+  }
   // An operator whose input needs no gradient (an embedding, a norm on the raw input) still produces that of
   // its parameters.
   if (op.needs_input_gradient || op.parameters.empty()) return {};

@@ -48,6 +48,7 @@ void rotate(DescribedBuilder& b, const ModelDescription& d, const std::string& s
   Operator& op = b.add(scope + ".rotary", "RotaryEmbedding", {qkv.q, qkv.k}, {q, k});
   op.forward.kind = WorkKind::vector;
   op.forward.flops = Flops(checked_multiply(heads, 3 * rotated, op.name));
+  op.forward.kernel = Kernel::rotary;
   op.split = Split::heads;
   op.ways = d.heads;
   op.saves = Saves::nothing;
@@ -86,6 +87,7 @@ Qkv project_latent(DescribedBuilder& b, const ModelDescription& d, const std::st
   Operator& op = b.add(scope + ".rotary", "RotaryEmbedding", {q, kv[0], compressed[1]}, {qkv.q, qkv.k});
   op.forward.kind = WorkKind::vector;
   op.forward.flops = Flops(checked_multiply(turned, 3 * latent.rope_head_dim, op.name));
+  op.forward.kernel = Kernel::rotary;
   op.split = Split::heads;
   op.ways = d.heads;
   op.saves = Saves::nothing;
@@ -118,6 +120,7 @@ TensorId flash_core(DescribedBuilder& b, const ModelDescription& d, const std::s
   if (seen != counted) op.full_flops = op.forward.flops;
   b.set_matrix_work(
       op, {{queries, seen, core.score_dim, count, false}, {queries, core.value_dim, seen, count, false}});
+  op.forward.kernel = Kernel::attention;
   // The backward kernel computes the scores once more from queries and keys: the first product's part of the
   // two.
   op.repeated_forward =

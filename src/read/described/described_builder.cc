@@ -198,8 +198,11 @@ TensorId DescribedBuilder::norm(std::string_view name, TensorId x, Split split, 
   const std::int64_t width = group > 0 ? group : shape_of(x).back();
   std::vector<ParameterId> parameters = {parameter(fmt::format("{}.weight", name), {width})};
   if (!rms) parameters.push_back(parameter(fmt::format("{}.bias", name), {width}));
-  return elementwise({name, rms ? "RMSNorm" : "LayerNormalization", rms ? 5 : 7, split, 0, Saves::inputs},
-                     {x}, shape_of(x), std::move(parameters));
+  const TensorId y =
+      elementwise({name, rms ? "RMSNorm" : "LayerNormalization", rms ? 5 : 7, split, 0, Saves::inputs}, {x},
+                  shape_of(x), std::move(parameters));
+  last().forward.kernel = Kernel::norm;
+  return y;
 }
 
 TensorId DescribedBuilder::dropout(std::string_view name, TensorId x) {
@@ -238,8 +241,10 @@ TensorId DescribedBuilder::activation(std::string_view name, TensorId x, std::in
   constexpr std::int64_t kFlops[] = {5, 1, 6, 6};
   const auto which = static_cast<std::size_t>(description_.activation);
   // `x` holds gate and up side by side where the activation is gated, so its result may be half as wide.
-  return elementwise({name, kTypes[which], kFlops[which], Split::features, 0, Saves::inputs}, {x},
-                     with_width(shape_of(x), width));
+  const TensorId y = elementwise({name, kTypes[which], kFlops[which], Split::features, 0, Saves::inputs}, {x},
+                                 with_width(shape_of(x), width));
+  last().forward.kernel = Kernel::activation;
+  return y;
 }
 
 TensorId DescribedBuilder::loss(std::string_view name, TensorId logits, TensorId labels, Split split) {
@@ -250,6 +255,7 @@ TensorId DescribedBuilder::loss(std::string_view name, TensorId logits, TensorId
   const TensorId probabilities = tensor(fmt::format("{}.probabilities", name), shape_of(logits), DType::fp32);
   const std::int64_t elements = elements_of(logits);
   Operator& op = add(name, "CrossEntropy", {logits, labels}, {y, probabilities});
+  op.forward.kernel = Kernel::loss;
   op.forward.kind = WorkKind::vector;
   op.forward.flops = Flops(checked_multiply(elements, 5, op.name));
   op.split = split;

@@ -64,6 +64,7 @@ TensorId add_experts(DescribedBuilder& b, const ModelDescription& d, TensorId x)
   Operator& dispatch = b.add("mlp.dispatch", "Permute", {x, chosen}, {sent});
   dispatch.exchange = Exchange::dispatch;
   dispatch.saves = Saves::nothing;
+  dispatch.forward.kernel = Kernel::permute;
 
   const TensorId up =
       b.expert_product(gated ? "mlp.experts.gate_up" : "mlp.experts.fc1", sent, experts.count,
@@ -81,6 +82,7 @@ TensorId add_experts(DescribedBuilder& b, const ModelDescription& d, TensorId x)
   combine.forward.flops =
       Flops(checked_multiply(checked_multiply(rows, d.hidden, combine.name), 2, combine.name));
   combine.exchange = Exchange::combine;
+  combine.forward.kernel = Kernel::permute;
   if (experts.shared_feed_forward == 0) return y;
   const TensorId shared = add_shared_experts(b, d, x);
   return b.elementwise({"mlp.shared.add", "Add", 1, Split::tokens, 0, Saves::nothing}, {y, shared}, shape);

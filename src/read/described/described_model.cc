@@ -118,8 +118,15 @@ Model build_model(const ModelDescription& d, std::int64_t batch, std::int64_t se
 
 }  // namespace
 
-Model build_described_model(const ModelDescription& d, const ModelOptions& options) {
+Model build_described_model(const ModelDescription& description, const ModelOptions& options) {
   refuse_dimensions(options);
+  ModelDescription d = description;
+  if (options.layers > 0) {
+    if (d.family == Family::dlrm)
+      throw Error(fmt::format("{} layers", options.layers), fmt::format("the model {} has none", d.name),
+                  "leave the number away");
+    d.layers = options.layers;
+  }
   const std::int64_t sequence = chosen_sequence(d, options.sequence), batch = chosen_batch(options);
   try {
     // Sizes that overflow are found operator by operator, under names the user never gave. A second build

@@ -43,6 +43,14 @@ const ModelFormat& format_of(const std::string& path, std::span<const char> byte
   throw wrong_kind(path, kind, "a model");
 }
 
+const ModelFormat& suited(const ModelFormat& format, const std::string& name, const ModelOptions& options) {
+  if (options.layers > 0 && !format.described) {
+    throw Error(name, fmt::format("is a graph: it cannot be given {} layers", options.layers),
+                "only models by description can");
+  }
+  return format;
+}
+
 // Where a model comes from: a file compiled in, or one on disk.
 struct Origin {
   std::optional<EmbeddedFile> embedded;
@@ -84,14 +92,26 @@ Model read_model(const std::string& name_or_path, const ModelOptions& options) {
   const Origin origin = find_model(name_or_path);
   if (!origin.embedded) {
     const MappedFile file(origin.path);
-    Model model = format_of(origin.path, file.bytes()).read(file.bytes(), origin.path, options);
+    Model model = suited(format_of(origin.path, file.bytes()), name_or_path, options)
+                      .read(file.bytes(), origin.path, options);
     if (!origin.note.empty()) model.notes.insert(model.notes.begin(), origin.note);
     return model;
   }
   const std::span<const char> bytes = origin.embedded->bytes;
-  Model model = format_of(std::string(origin.embedded->path), bytes).read(bytes, name_or_path, options);
+  Model model = suited(format_of(std::string(origin.embedded->path), bytes), name_or_path, options)
+                    .read(bytes, name_or_path, options);
   if (!origin.note.empty()) model.notes.insert(model.notes.begin(), origin.note);
   return model;
+}
+
+Model read_model(const ModelSource& source, std::int64_t micro_batch) {
+  const ModelOptions options{source.dimensions, micro_batch, source.sequence, source.layers};
+  if (source.text.empty()) return read_model(source.name, options);
+  return read_described_yaml({source.text.data(), source.text.size()}, source.name, options);
+}
+
+bool is_described(const ModelSource& source) {
+  return !source.text.empty() || is_described(source.name);
 }
 
 bool is_described(const std::string& name_or_path) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/units_text.h"
 #include "ir/derived/rank_ranges.h"
 #include "read/study/mapping_yaml.h"
 #include "zoo/zoo.h"
@@ -74,6 +75,75 @@ std::map<DType, FlopRate> read_matrix_rates(const Config& config) {
   return rates;
 }
 
+double read_share(const Config& config, std::string_view key, double otherwise) {
+  double share = otherwise;
+  read_efficiency(config, key, share);
+  return share;
+}
+
+double read_number(const Config& config, std::string_view key) {
+  const auto value = config.find(key);
+  if (!value) return 0;
+  const double number = parse_real(value->text(), value->where());
+  if (!(number >= 0)) throw Error(value->where(), "expected a number of at least 0");
+  return number;
+}
+
+template <class Rates, class Read>
+std::map<DType, Rates> read_by_type(const Config& config, std::string_view key, const Read& read) {
+  std::map<DType, Rates> rates;
+  const auto types = config.find(key);
+  if (!types) return rates;
+  for (const auto& [name, entry] : types->entries()) {
+    const auto dtype = dtype_from_name(name);
+    if (!dtype)
+      throw Error(entry.where(), fmt::format("unknown type '{:.60}'", name),
+                  suggest(name, std::span<const std::string_view>(dtype_names())));
+    rates[*dtype] = read(entry);
+    entry.reject_unknown_keys();
+  }
+  return rates;
+}
+
+KernelRates read_kernel_rates(const Config& config) {
+  KernelRates rates;
+  constexpr std::int64_t kMostProcessors = 1 << 20;
+  rates.processors = config.at("processors").count(1, kMostProcessors);
+  rates.launch = config.at("launch").time();
+  rates.matrix = read_by_type<MatrixRates>(config, "matrix", [](const Config& c) {
+    return MatrixRates{read_share(c, "efficiency", 1), read_number(c, "ramp"), read_share(c, "tile_128", 1),
+                       read_share(c, "tile_64", 1)};
+  });
+  rates.attention = read_by_type<AttentionRates>(config, "attention", [](const Config& c) {
+    return AttentionRates{read_share(c, "forward", 1), read_share(c, "backward", 1), read_number(c, "ramp")};
+  });
+  if (const auto memory = config.find("memory")) {
+    const double usual = read_share(*memory, "efficiency", 1);
+    rates.memory = {usual,
+                    read_share(*memory, "norm", usual),
+                    read_share(*memory, "norm_backward", usual),
+                    read_share(*memory, "activation", usual),
+                    read_share(*memory, "rotary", usual),
+                    read_share(*memory, "permute", usual),
+                    read_share(*memory, "loss", usual)};
+    memory->reject_unknown_keys();
+  }
+  rates.sustained = read_share(config, "sustained", 1);
+  rates.source = read_text(config, "source");
+  config.reject_unknown_keys();
+  return rates;
+}
+
+std::vector<CollectiveProtocol> read_protocols(const Config& config) {
+  std::vector<CollectiveProtocol> protocols;
+  for (const Config& item : config.items()) {
+    protocols.push_back({item.at("name").text(), item.at("launch").time(), item.at("step").time(),
+                         read_share(item, "share", 1)});
+    item.reject_unknown_keys();
+  }
+  return protocols;
+}
+
 Device read_device_or_name(const Config& config) {
   return config.is_scalar() ? load_device(name_or_path(config), config.where()) : read_device(config);
 }
@@ -113,6 +183,8 @@ Dimension read_dimension(const Config& config, std::size_t index) {
   dimension.size = config.at("size").count(1, INT32_MAX);
   dimension.bandwidth = config.at("bandwidth").bandwidth();
   dimension.latency = config.at("latency").time();
+  read_efficiency(config, "efficiency", dimension.efficiency);
+  if (const auto protocols = config.find("protocols")) dimension.protocols = read_protocols(*protocols);
   config.reject_unknown_keys();
   return dimension;
 }
@@ -167,6 +239,7 @@ Device read_device(const Config& config) {
   read_efficiency(config, "vector_efficiency", device.vector_efficiency);
   read_efficiency(config, "memory_efficiency", device.memory_efficiency);
   if (const auto overhead = config.find("launch_overhead")) device.launch_overhead = overhead->time();
+  if (const auto kernels = config.find("kernels")) device.kernels = read_kernel_rates(*kernels);
   device.source = read_text(config, "source");
   device.unverified = read_unverified(config, figures);
   // A changed device is no longer that of its file: its name says so, and figures that the user gave are not

@@ -162,6 +162,15 @@ void read_types(const Config& config, PlanRequest& request) {
   set(config, "parameter_type", request.plan.parameter_dtype);
 }
 
+void read_host(const Config& config, Plan& plan) {
+  if (const auto host = config.find("host")) plan.host = read_choice(*host, {Host::ahead, Host::eager});
+  const auto issue = config.find("issue_time");
+  if (!issue) return;
+  plan.issue_time = issue->time();
+  if (plan.host == Host::ahead)
+    throw Error(issue->where(), "has no effect: the host is ahead", "plan.issue_time needs plan.host eager");
+}
+
 // recompute_blocks alone means recompute block.
 void read_recompute(const Config& config, Plan& plan) {
   if (const auto recompute = config.find("recompute")) {
@@ -226,6 +235,7 @@ PlanRequest read_plan(const Config& config) {
   read_types(config, request);
   read_recompute(config, request.plan);
   read_order(config, request.plan);
+  read_host(config, request.plan);
   config.reject_unknown_keys();
   // Places are kept by key: errors and notes of later steps name what the user wrote.
   for (const std::string& key : config.keys()) request.places.emplace(key, config.at(key).where());

@@ -34,6 +34,7 @@ ModelSource read_model_source(const Config& config) {
     for (const auto& [symbol, size] : dimensions->entries()) model.dimensions[symbol] = size.count();
   }
   if (const auto sequence = config.find("sequence")) model.sequence = sequence->count(1, INT32_MAX);
+  if (const auto layers = config.find("layers")) model.layers = layers->count(1, INT32_MAX);
   config.reject_unknown_keys();
   return model;
 }
@@ -91,6 +92,7 @@ CollectiveOptions read_collectives(const Config& config) {
   if (const auto order = config.find("order"))
     options.order = read_choice(*order, {ChunkOrder::lifo, ChunkOrder::fifo, ChunkOrder::priority});
   if (const auto charge = config.find("charge_reductions")) options.charge_reductions = charge->boolean();
+  if (const auto measured = config.find("measured")) options.measured = measured->boolean();
   config.reject_unknown_keys();
   return options;
 }

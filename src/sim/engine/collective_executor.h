@@ -14,6 +14,11 @@ class CollectiveExecutor {
   virtual ~CollectiveExecutor() = default;
   // `rank` reaches a collective node of its program; `sequence`: how many it had reached before.
   virtual void issue(std::int32_t rank, std::uint32_t node, std::uint32_t call, std::uint64_t sequence) = 0;
+  // How long the call lasts beyond the end of its schedule, seen from `rank`.
+  virtual Time beyond(std::int32_t rank, std::uint32_t call) {
+    static_cast<void>(rank), static_cast<void>(call);
+    return Time(0);
+  }
   // For a rank that is stuck in the collective `node`: a member that has not issued it, or -1 when all have.
   virtual std::int32_t missing_member(std::int32_t rank, std::uint32_t node) const = 0;
 };

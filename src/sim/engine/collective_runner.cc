@@ -124,6 +124,13 @@ void CollectiveRunner::issue_custom(const CollectiveInstances::Issued& issued, s
                 {target_, event(RunnerEvent::custom_done, issued.member, issued.id)});
 }
 
+Time CollectiveRunner::beyond(std::int32_t rank, std::uint32_t call) {
+  const CollectiveCall& what = context_.graph.collectives[call];
+  const auto real = static_cast<std::size_t>(context_.classes.real_rank(rank));
+  const std::int32_t group = context_.graph.families[what.family].group_of[real];
+  return planner_.overhead(what, planner_.layout(context_.graph, what.family, group).shape);
+}
+
 void CollectiveRunner::enter_phase(std::uint32_t id) {
   Part& part = parts_[id];
   const ChunkRun& run = run_of(part);

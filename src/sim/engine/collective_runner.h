@@ -48,6 +48,7 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler {
   // for different ones and wait for each other.
   bool start_oldest_waiting();
 
+  Time beyond(std::int32_t rank, std::uint32_t call) override;
   std::int32_t missing_member(std::int32_t rank, std::uint32_t node) const override {
     return instances_.missing_member(rank, node);
   }

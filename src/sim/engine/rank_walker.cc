@@ -155,7 +155,13 @@ void RankWalker::collective_started(std::int32_t rank, std::uint32_t node) {
 }
 
 void RankWalker::collective_finished(std::int32_t rank, std::uint32_t node) {
-  finished(rank, node);
+  const auto call = static_cast<std::uint32_t>(program_of(rank).payload[node]);
+  const Time beyond = executors_.collectives.beyond(rank, call);
+  if (beyond > Time(0)) {
+    finish_after(rank, node, beyond);
+  } else {
+    finished(rank, node);
+  }
 }
 
 std::string RankWalker::describe(std::int32_t rank, std::uint32_t node) const {

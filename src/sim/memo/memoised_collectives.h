@@ -34,6 +34,8 @@ class MemoisedCollectives final : public CollectiveExecutor, public EventHandler
     return runner_.missing_member(rank, node);
   }
 
+  Time beyond(std::int32_t rank, std::uint32_t call) override { return runner_.beyond(rank, call); }
+
   // At the end of a round, after the turns: who gathered in vain is passed on.
   void round_over();
   void handle(std::uint64_t performance) override;  // is over

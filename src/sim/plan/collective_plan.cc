@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "collective/decompose.h"
@@ -263,6 +264,46 @@ std::string CollectivePlanner::describe(const CollectivePlan& plan) const {
     }
   }
   return text;
+}
+
+Time CollectivePlanner::overhead(const CollectiveCall& call, std::uint32_t shape) {
+  if (!options_.measured || call.custom >= 0 || call.kind == CollectiveKind::barrier) return Time(0);
+  const auto [found, fresh] =
+      overheads_.try_emplace({shape, call.kind, call.bytes.value, call.root, call.routing});
+  if (fresh) found->second = measure_overhead(call, shape);
+  return found->second;
+}
+
+// Steps of the library's rings, or of its trees, up and down, where these are fewer.
+double library_steps(CollectiveKind kind, std::int32_t ranks) {
+  const double ring = ranks - 1;
+  if (kind == CollectiveKind::all_to_all) return 1;
+  if (kind != CollectiveKind::all_reduce) return ring;
+  return std::min(2 * ring, 4 * std::log2(static_cast<double>(ranks)));
+}
+
+Time CollectivePlanner::measure_overhead(const CollectiveCall& call, std::uint32_t shape) {
+  double launch = 0, rest = 0;
+  for (const PlannedPhase& phase : make_plan(call, shapes_[shape], call.bytes, 0).phases) {
+    if (phase.dimension == kAllDimensions) continue;
+    const Dimension& dimension = machine_.dimensions[phase.dimension];
+    const RankSchedule& member = phase.schedule->of(0);
+    double bytes = 0;
+    for (const Transfer& transfer : member.sends) bytes += static_cast<double>(transfer.bytes.value);
+    double least = std::numeric_limits<double>::infinity(), own_launch = 0;
+    for (const CollectiveProtocol& protocol : dimension.protocols) {
+      const double beyond = in_seconds(protocol.step) * library_steps(phase.kind, phase.schedule->ranks) +
+                            bytes * (1 / protocol.share - 1) / dimension.bandwidth.value;
+      if (in_seconds(protocol.launch) + beyond >= least) continue;
+      least = in_seconds(protocol.launch) + beyond;
+      own_launch = in_seconds(protocol.launch);
+    }
+    if (dimension.protocols.empty()) continue;
+    // One kernel does all phases.
+    launch = std::max(launch, own_launch);
+    rest += least - own_launch;
+  }
+  return from_seconds(launch + rest);
 }
 
 double CollectivePlanner::messages_per_member(const CollectiveCall& call, std::uint32_t shape) {

@@ -72,7 +72,7 @@ void check_precision(const Model& model, const CostModel& cost, const std::strin
 }
 
 void settle_default_precision(Study& study) {
-  if (study.request.precision || !is_described(study.model.name)) return;
+  if (study.request.precision || !is_described(study.model)) return;
   std::vector<std::unique_ptr<CostModel>> costs;
   costs.push_back(make_cost_model(study.compute, study.machine.device));
   for (const OtherDevices& other : study.machine.others)

@@ -54,8 +54,8 @@ Study prepare_study(Study study) {
   // The outermost dimension counts nodes, so larger jobs come in whole nodes.
   const std::int64_t nodes =
       study.machine.dimensions.empty() ? devices : study.machine.dimensions.back().size;
-  study.plan = resolve_plan(study.request, devices, study.machine.elastic, is_described(study.model.name),
-                            devices / nodes);
+  study.plan =
+      resolve_plan(study.request, devices, study.machine.elastic, is_described(study.model), devices / nodes);
   study.machine =
       with_ranks(study.machine, study.plan.ranks, study.machine.elastic, study.request.ranks_where);
   cut_devices(study.machine, study.plan.ranks);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/units_text.h"
 #include "cost/cost.h"
+#include "study/run/attained_links.h"
 #include "study/run/chunk_note.h"
 
 namespace armilla {
@@ -14,6 +15,7 @@ Run run_collective(const Study& machine, CollectiveKind kind, Bytes bytes, const
   run.study = machine;
   Study& study = run.study;
   validate_machine(study.machine);
+  attain_links(study);
   study.plan.ranks = study.request.ranks.value_or(rank_count(study.machine));
   if (study.plan.ranks > kMostRanks) {
     throw Error(study.request.ranks_where, fmt::format("{} ranks", study.plan.ranks),

@@ -111,6 +111,29 @@ TEST(RunCollective, TheShareOfTheLinksLimitSaysWhatLimits) {
   EXPECT_EQ(one(1 << 30), CollectiveLimit::bandwidth);
 }
 
+// What the library takes beyond a schedule on links that carry what it attains of them.
+TEST(RunCollective, MeasuredLinksAndProtocols) {
+  const auto time = [](const std::string& bandwidth, bool measured, std::int64_t bytes) {
+    const std::string text =
+        "machine:\n  device: {memory: 1GB, memory_bandwidth: 1GB/s, vector_rate: 1GFLOPS}\n  dimensions:\n"
+        "    - {name: switch, kind: Switch, size: 4, latency: 1us, efficiency: 0.5, bandwidth: " +
+        bandwidth +
+        ",\n       protocols: [{name: LL, launch: 1us, step: 100ns, share: 0.25},\n"
+        "                   {name: Simple, launch: 11us, step: 200ns}]}\ncollectives: {measured: " +
+        (measured ? "true" : "false") + "}\n";
+    return in_seconds(run_collective(read_machine_study(Config::parse(text, "m.yaml", {})),
+                                     CollectiveKind::all_reduce, Bytes(bytes))
+                          .result.iteration);
+  };
+  // Of 4 ranks a ring takes 6 steps and sends 1.5 times the bytes.
+  const auto beyond = [&](std::int64_t bytes) {
+    return time("100GB/s", true, bytes) - time("50GB/s", false, bytes);
+  };
+  EXPECT_NEAR(beyond(4096), 1e-6 + 6 * 1e-7 + 1.5 * 4096 * 3 / 50e9, 1e-11);
+  EXPECT_NEAR(beyond(1 << 24), 11e-6 + 6 * 2e-7, 1e-11);
+  EXPECT_GT(time("100GB/s", true, 4096), time("100GB/s", false, 4096));
+}
+
 TEST(RunCollective, RefusesSectionsOfAModel) {
   EXPECT_EQ(
       error_of([] { ring("model: resnet18\n"); }),

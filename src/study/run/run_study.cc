@@ -10,12 +10,14 @@
 #include "ir/derived/metrics.h"
 #include "ir/derived/training.h"
 #include "lower/expert_exchange.h"
+#include "lower/host_clock.h"
 #include "lower/hybrid.h"
 #include "lower/memory.h"
 #include "lower/plan.h"
 #include "lower/sharded_model.h"
 #include "read/read.h"
 #include "study/run/apply_profile.h"
+#include "study/run/attained_links.h"
 #include "study/run/balance_stages.h"
 #include "study/run/chunk_note.h"
 #include "study/run/memory_limits.h"
@@ -143,11 +145,14 @@ void set_job(Run& run, std::int64_t iterations, LoweredJob& job) {
   // Memory needs the job's order of slots, so it is taken before the graph moves out.
   run.iterations = iterations;
   run.roles = hybrid_memory(job, run.study.plan, run.study.machine.device);
+  add_host_clock(run.study.plan, job.graph, run.roles);
   run.graph = std::move(job.graph);
 }
 
 LoweredJob lower_measured_job(const Run& run, std::int64_t iterations) {
   LoweredJob job = lower_job(run, iterations);
+  std::vector<RoleMemory> none;
+  add_host_clock(run.study.plan, job.graph, none);
   if (!run.study.profile.file.empty()) apply_profile(run.study.profile, run.model, job.graph);
   return job;
 }
@@ -218,22 +223,27 @@ void lay_out_job(Run& run, const CostModel& cost) {
 
 }  // namespace
 
-Run lower_study(const Study& study, const CostModel& cost, Progress& progress) {
+Run lower_bare_study(const Study& study, const CostModel& cost, Progress& progress) {
   validate_plan(study.plan, "plan");
   validate_machine(study.machine);
   // An unsupported type is refused before a large model is read.
   check_precision(study, cost);
   Run run;
   run.study = study;
+  attain_links(run.study);
   progress.begin("reading the model");
   // The model is read for one micro-batch: the plan repeats it.
-  run.model =
-      read_model(study.model.name, {study.model.dimensions, study.plan.micro_batch(), study.model.sequence});
+  run.model = read_model(study.model, study.plan.micro_batch());
   require_work(run.model);
   check_training(study.training, run.model);
   progress.begin("laying out the job");
   lay_out_job(run, cost);
   set_memory_limits(run);
+  return run;
+}
+
+Run lower_study(const Study& study, const CostModel& cost, Progress& progress) {
+  Run run = lower_bare_study(study, cost, progress);
   set_peak(run, cost);
   add_notes(run, cost);
   use_profile(run);

@@ -7,11 +7,13 @@
 
 #include "base/error.h"
 #include "lower/expert_exchange.h"
+#include "lower/host_clock.h"
 #include "lower/memory.h"
 #include "lower/plan.h"
 #include "read/read.h"
 #include "sim/simulate.h"
 #include "study/run.h"
+#include "study/run/attained_links.h"
 #include "study/run/balance_stages.h"
 #include "study/search/time_bound.h"
 
@@ -41,8 +43,7 @@ std::shared_ptr<const Model> PlanEvaluator::model_of(const Plan& plan) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<const Model>& known = models_[plan.micro_batch()];
   if (!known) {
-    auto model = std::make_shared<Model>(
-        read_model(base_.model.name, {base_.model.dimensions, plan.micro_batch(), base_.model.sequence}));
+    auto model = std::make_shared<Model>(read_model(base_.model, plan.micro_batch()));
     require_work(*model);
     if (model->blocks.empty()) annotate_parallelism(*model);
     known = std::move(model);
@@ -74,6 +75,7 @@ PlanPrepared PlanEvaluator::prepare(const PlanRequest& request) {
   Study& study = made.study;
   validate_plan(study.plan, kWhere);
   check_precision(study, *cost_);
+  attain_links(study);
   made.model = model_of(study.plan);
   check_plan_for_model(study.plan, *made.model, kWhere);
   if (request.balance_stages)
@@ -102,7 +104,9 @@ PlanOutcome PlanEvaluator::simulate(const PlanPrepared& plan) const {
   options.intervals = false;
   Result result;
   if (plan.sharded && schedule_of(study.plan).flushes && study.profile.file.empty()) {
-    const LoweredJob job = lower_sharded({*plan.sharded}, study.plan, 1, study.machine.device.host_bandwidth);
+    LoweredJob job = lower_sharded({*plan.sharded}, study.plan, 1, study.machine.device.host_bandwidth);
+    std::vector<RoleMemory> none;
+    add_host_clock(study.plan, job.graph, none);
     result = armilla::simulate(job.graph, study, *cost_, options);
   } else {
     result = run_study(study, options).result;

@@ -59,7 +59,7 @@ SpaceFacts facts_of(const Study& study) {
   const std::int64_t devices = rank_count(machine);
   const std::int64_t ranks = study.request.ranks.value_or(devices);
   const std::int64_t node = machine.dimensions.empty() ? 1 : machine.dimensions.front().size;
-  const Model model = read_model(study.model.name, {study.model.dimensions, 1, study.model.sequence});
+  const Model model = read_model(study.model, 1);
   return {study, model.facts, ranks, node, largest_batch(study.request)};
 }
 

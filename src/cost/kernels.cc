@@ -1,0 +1,174 @@
+#include "cost/kernels.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "cost/roofline.h"
+
+namespace armilla {
+namespace {
+
+struct Tile {
+  std::int64_t m, n;
+};
+constexpr std::array kTiles = {Tile{256, 128}, Tile{128, 256}, Tile{128, 128},
+                               Tile{128, 64},  Tile{64, 128},  Tile{64, 64}};
+constexpr std::array<std::int64_t, 4> kSplits = {1, 2, 4, 8};
+constexpr std::int64_t kLeastSplitDepth = 256;
+constexpr double kAccumulatorBytes = 4;
+
+// Attained share where the innermost sizes are multiples of only so many elements.
+double alignment_of(const Gemm& gemm) {
+  constexpr std::array<std::pair<std::int64_t, double>, 3> kAlignment = {{{8, 1.0}, {4, 0.5}, {2, 0.3}}};
+  for (const auto& [multiple, share] : kAlignment) {
+    if (gemm.k % multiple == 0 && gemm.n % multiple == 0) return share;
+  }
+  constexpr double kWorst = 0.2;
+  return kWorst;
+}
+
+double area_efficiency(const MatrixRates& rates, double area) {
+  constexpr double kLarge = 256 * 128, kMiddle = 128 * 128, kSmall = 128 * 64;
+  if (area >= kLarge) return rates.efficiency;
+  if (area >= kMiddle) return rates.efficiency * rates.tile_128;
+  if (area >= kSmall) return rates.efficiency * rates.tile_64;
+  return rates.efficiency * rates.tile_64 * rates.tile_64 / rates.tile_128;
+}
+
+std::int64_t ceil_of(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+class Kernels final : public CostModel {
+ public:
+  Kernels(Device device, bool sustained) : device_(std::move(device)), sustained_(sustained) {}
+
+  FlopRate peak(DType dtype) const override { return matrix_rate(device_, dtype); }
+  bool computes_in(DType dtype) const override {
+    return !is_floating(dtype) || dtype == DType::fp32 || device_.matrix_rate.contains(dtype);
+  }
+
+  Time time(const Work& work) const override {
+    if (!device_.kernels || work.kind == WorkKind::none) return roofline_time(device_, work);
+    const KernelRates& rates = *device_.kernels;
+    double seconds = in_seconds(rates.launch);
+    if (work.kind != WorkKind::matrix || work.gemms.empty()) {
+      seconds += std::max(memory_seconds(work), vector_seconds(work));
+    } else if (work.kernel == Kernel::attention || work.kernel == Kernel::attention_backward) {
+      seconds += std::max(attention_seconds(work), memory_seconds(work));
+    } else {
+      const MatrixRates* matrix = matrix_rates(work.dtype);
+      if (matrix == nullptr) return roofline_time(device_, work);
+      double products = 0;
+      for (const Gemm& gemm : work.gemms) products += product_seconds(gemm, *matrix, work.dtype);
+      seconds += std::max(products, memory_seconds(work)) + cast_seconds(work);
+    }
+    return std::min(from_seconds(seconds), kEndOfTime);
+  }
+
+ private:
+  double bandwidth(double share) const { return device_.memory_bandwidth.value * share; }
+
+  double memory_seconds(const Work& work) const {
+    const MemoryRates& memory = device_.kernels->memory;
+    double share = memory.efficiency;
+    if (work.kernel == Kernel::norm) share = memory.norm;
+    if (work.kernel == Kernel::norm_backward) share = memory.norm_backward;
+    if (work.kernel == Kernel::activation) share = memory.activation;
+    if (work.kernel == Kernel::rotary) share = memory.rotary;
+    if (work.kernel == Kernel::permute) share = memory.permute;
+    if (work.kernel == Kernel::loss) share = memory.loss;
+    return static_cast<double>(work.bytes.value) / bandwidth(share);
+  }
+
+  double vector_seconds(const Work& work) const {
+    return static_cast<double>(work.flops.value) / (device_.vector_rate.value * device_.vector_efficiency);
+  }
+
+  // fp16 runs as bf16 does; other types only where they were measured.
+  const MatrixRates* matrix_rates(DType dtype) const {
+    const auto& matrix = device_.kernels->matrix;
+    auto found = matrix.find(dtype);
+    if (found == matrix.end() && dtype == DType::fp16) found = matrix.find(DType::bf16);
+    if (found == matrix.end() && dtype == DType::fp4) found = matrix.find(DType::fp8);
+    return found == matrix.end() ? nullptr : &found->second;
+  }
+
+  double sustained() const { return sustained_ ? device_.kernels->sustained : 1.0; }
+
+  double product_seconds(const Gemm& gemm, const MatrixRates& rates, DType dtype) const {
+    const auto processors = device_.kernels->processors;
+    const double rate = matrix_rate(device_, dtype).value * sustained() * alignment_of(gemm) /
+                        static_cast<double>(processors);
+    double best = std::numeric_limits<double>::infinity();
+    for (const Tile& tile : kTiles) {
+      const auto area = static_cast<double>(tile.m * tile.n);
+      const std::int64_t tiles = ceil_of(gemm.m, tile.m) * ceil_of(gemm.n, tile.n) * gemm.count;
+      for (const std::int64_t splits : kSplits) {
+        if (splits > 1 && (tiles * splits > processors || gemm.k / splits < kLeastSplitDepth)) break;
+        const auto waves = static_cast<double>(ceil_of(tiles * splits, processors));
+        const double depth = static_cast<double>(gemm.k) / static_cast<double>(splits) + rates.ramp;
+        double seconds = waves * 2 * area * depth / (rate * area_efficiency(rates, area));
+        if (splits > 1) {
+          seconds += 2 * kAccumulatorBytes * static_cast<double>(splits * gemm.m * gemm.n * gemm.count) /
+                     bandwidth(device_.kernels->memory.efficiency);
+        }
+        best = std::min(best, seconds);
+      }
+    }
+    return best;
+  }
+
+  // Operands of fp8 and narrower products are written in bf16 before, and cast, with their transpose for the
+  // backward pass (Transformer Engine): each element is read in 2 bytes and written twice in 1. Of every
+  // product but the weight's gradient, whose operands were cast before, one operand is new.
+  double cast_seconds(const Work& work) const {
+    constexpr double kBytes = 4;
+    if (work.dtype != DType::fp8 && work.dtype != DType::fp4) return 0;
+    if (work.kernel == Kernel::weight_gradient) return 0;
+    double elements = 0;
+    for (const Gemm& gemm : work.gemms) elements += static_cast<double>(gemm.m * gemm.k * gemm.count);
+    return elements * kBytes / bandwidth(device_.kernels->memory.efficiency) +
+           in_seconds(device_.kernels->launch);
+  }
+
+  double attention_seconds(const Work& work) const {
+    constexpr std::int64_t kQueries = 128, kPadding = 32, kFullHead = 128;
+    constexpr double kSmallHead = 0.4;
+    const KernelRates& rates = *device_.kernels;
+    const Gemm& first = work.gemms.front();
+    const bool backward = work.kernel == Kernel::attention_backward;
+    // Of the scores: queries x keys x head forward; its gradient is queries x head x keys.
+    const std::int64_t head = std::min(first.n, first.k);
+    const std::int64_t padded = ceil_of(head, kPadding) * kPadding;
+    const auto size = static_cast<double>(std::min(padded, kFullHead));
+    const double of_head = std::pow(size / static_cast<double>(kFullHead), kSmallHead) *
+                           static_cast<double>(head) / static_cast<double>(padded);
+    const auto tasks = static_cast<double>(first.count * ceil_of(first.m, kQueries));
+    DType dtype = work.dtype == DType::fp16 ? DType::bf16 : work.dtype;
+    if (!rates.attention.contains(dtype)) dtype = DType::bf16;
+    const auto found = rates.attention.find(dtype);
+    const AttentionRates attention = found == rates.attention.end() ? AttentionRates{} : found->second;
+    const double share = (backward ? attention.backward : attention.forward) * of_head * sustained();
+    const double rate =
+        matrix_rate(device_,
+                    dtype == DType::bf16 ? work.dtype == DType::fp16 ? DType::fp16 : DType::bf16 : dtype)
+            .value;
+    return static_cast<double>(work.flops.value) / (rate * share) *
+           (1 + attention.ramp * static_cast<double>(rates.processors) / tasks);
+  }
+
+  Device device_;
+  bool sustained_;
+};
+
+}  // namespace
+
+std::unique_ptr<CostModel> make_kernels(const Device& device, const ParameterValues& values) {
+  return std::make_unique<Kernels>(device, values.boolean("sustained"));
+}
+
+}  // namespace armilla

@@ -1,0 +1,29 @@
+// Kernels: the time of a GPU kernel by its class and shape, from rates that were fitted to measurements of the
+// device (KernelRates in ir/machine.h). A device without them is costed as by the roofline.
+//
+// Matrix products (t_launch apart; SM: processors, rate: peak x efficiency x sustained):
+//   tiles of 256x128, 128x256, 128x128, 128x64, 64x128, 64x64, each by a thread block; the fastest choice counts
+//   waves = ceil(tiles x splits / SM)                             (wave quantisation)
+//   t = waves x 2 x tile x (k / splits + ramp) x SM / rate(tile)  (the ramp fills and drains the pipeline)
+//   split-K (2, 4, 8) where one wave has room for it: partial sums are written and read in fp32
+//   never faster than the operands can be moved
+//   Sizes that are no multiple of 8 elements are loaded in narrower pieces (kAlignment).
+// Attention (flash): t = flops / (peak x efficiency) x (1 + ramp x SM / tasks), a task being 128 queries of a
+//   head; head sizes are padded to multiples of 32 (Dao 2023, FlashAttention-2), small ones are slower.
+// The rest: bytes over the attained bandwidth of the class.
+// Sources of the forms: NVIDIA, "Matrix Multiplication Background User's Guide" (tile and wave quantisation,
+// alignment); tools/fit_kernels.py repeats the fits (docs/models/kernels.md). Not modelled: L2 reuse between kernels, clocks by kernel.
+#pragma once
+
+#include "cost/cost.h"
+
+namespace armilla {
+
+inline constexpr ParameterInfo kKernelParameters[] = {
+    {"sustained", ParameterType::boolean, "true",
+     "matrix products at the rate that a device sustains in a training loop; false: in a short burst"},
+};
+
+std::unique_ptr<CostModel> make_kernels(const Device& device, const ParameterValues& values);
+
+}  // namespace armilla

@@ -1,0 +1,129 @@
+#include "cost/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include "cost/roofline.h"
+
+namespace armilla {
+namespace {
+
+// 100 processors, 100 TFLOP/s, 1 TB/s: a processor does 1 Tflop a second.
+Device device_with_rates() {
+  Device device;
+  device.name = "test";
+  device.vector_rate = FlopRate(1e13);
+  device.memory_bandwidth = Bandwidth(1e12);
+  device.matrix_rate = {
+      {DType::bf16, FlopRate(1e14)}, {DType::fp16, FlopRate(1e14)}, {DType::fp8, FlopRate(2e14)}};
+  KernelRates rates;
+  rates.processors = 100;
+  rates.launch = Time(5'000'000);
+  rates.matrix[DType::bf16] = {0.5, 0, 1, 1};
+  rates.matrix[DType::fp8] = {0.5, 0, 1, 1};
+  rates.attention[DType::bf16] = {0.5, 0.25, 0};
+  rates.memory = {0.8, 0.4, 0.2, 0.6, 0.6, 0.1, 0.5};
+  rates.sustained = 0.5;
+  device.kernels = rates;
+  return device;
+}
+
+std::unique_ptr<CostModel> burst(const Device& device) {
+  return make_cost_model({"kernels", {{"sustained", {"false", ""}}}, ""}, device);
+}
+
+Work product(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype = DType::bf16) {
+  Work work;
+  work.kind = WorkKind::matrix;
+  work.dtype = dtype;
+  work.gemms = {{m, n, k, 1}};
+  work.flops = Flops(2 * m * n * k);
+  return work;
+}
+
+double microseconds(const CostModel& cost, const Work& work) {
+  return in_seconds(cost.time(work)) * 1e6;
+}
+
+TEST(Kernels, ProductsComeInWavesOfTiles) {
+  const auto cost = burst(device_with_rates());
+  // 100 tiles of 256 x 128 are one wave: 2 x 32768 x 4096 flops at half of 1 Tflop/s, behind the launch.
+  const double wave = 2.0 * 32768 * 4096 / 0.5e12 * 1e6;
+  EXPECT_NEAR(microseconds(*cost, product(2560, 1280, 4096)), 5 + wave, 1e-3);
+  // A tile more is a second wave, of the smallest tiles that can do it.
+  EXPECT_GT(microseconds(*cost, product(2561, 1280, 4096)), 5 + 1.05 * wave);
+  EXPECT_LE(microseconds(*cost, product(2561, 1280, 4096)), 5 + 2 * wave + 1e-3);
+}
+
+TEST(Kernels, AFewTilesAreSplitAlongTheInnerSize) {
+  Device device = device_with_rates();
+  const double split = microseconds(*burst(device), product(256, 256, 16384));
+  device.kernels->processors = 1;  // nothing to split over; the same rate per processor
+  device.matrix_rate[DType::bf16] = FlopRate(1e12);
+  const double whole = microseconds(*burst(device), product(128, 64, 16384));
+  EXPECT_LT(split, whole);
+}
+
+TEST(Kernels, SizesThatAreNoMultiplesOfEightAreSlower) {
+  const auto cost = burst(device_with_rates());
+  const double aligned = microseconds(*cost, product(2560, 1280, 4096)) - 5;
+  EXPECT_NEAR(microseconds(*cost, product(2560, 1276, 4096)) - 5, aligned / 0.5, 1e-3);
+  EXPECT_NEAR(microseconds(*cost, product(2560, 1278, 4096)) - 5, aligned / 0.3, 1e-3);
+  EXPECT_NEAR(microseconds(*cost, product(2560, 1279, 4096)) - 5, aligned / 0.2, 1e-3);
+}
+
+TEST(Kernels, NarrowOperandsAreCastBefore) {
+  const auto cost = burst(device_with_rates());
+  Work work = product(2560, 1280, 4096, DType::fp8);
+  const double with_cast = microseconds(*cost, work);
+  work.kernel = Kernel::weight_gradient;
+  const double cast = 4.0 * 2560 * 4096 / 0.8e12 * 1e6 + 5;  // and a launch
+  EXPECT_NEAR(with_cast - microseconds(*cost, work), cast, 1e-3);
+}
+
+TEST(Kernels, AttentionHasItsOwnRates) {
+  Device device = device_with_rates();
+  Work work = product(4096, 2048, 128);
+  work.gemms.push_back({4096, 128, 2048, 1});
+  for (Gemm& gemm : work.gemms) gemm.count = 32;
+  work.flops = Flops(4LL * 4096 * 2048 * 128 * 32);
+  work.kernel = Kernel::attention;
+  const double forward = static_cast<double>(work.flops.value) / 0.5e14 * 1e6;
+  EXPECT_NEAR(microseconds(*burst(device), work), 5 + forward, 1e-3);
+  work.kernel = Kernel::attention_backward;
+  EXPECT_NEAR(microseconds(*burst(device), work), 5 + 2 * forward, 1e-3);
+  device.kernels->attention[DType::bf16].ramp = 2.56;  // 1,024 tasks on 100 processors
+  EXPECT_NEAR(microseconds(*burst(device), work), 5 + 2 * forward * 1.25, 1e-3);
+}
+
+TEST(Kernels, WhatIsBoundByMemoryHasTheBandwidthOfItsClass) {
+  const auto cost = burst(device_with_rates());
+  Work work;
+  work.kind = WorkKind::copy;
+  work.bytes = Bytes(8'000'000);
+  EXPECT_NEAR(microseconds(*cost, work), 5 + 10, 1e-3);
+  work.kernel = Kernel::norm;
+  EXPECT_NEAR(microseconds(*cost, work), 5 + 20, 1e-3);
+  work.kernel = Kernel::norm_backward;
+  EXPECT_NEAR(microseconds(*cost, work), 5 + 40, 1e-3);
+  work.kernel = Kernel::permute;
+  EXPECT_NEAR(microseconds(*cost, work), 5 + 80, 1e-3);
+}
+
+TEST(Kernels, TrainingLoopsAreSlowerThanBursts) {
+  const Device device = device_with_rates();
+  const auto sustained = make_cost_model({"kernels", {}, ""}, device);
+  const Work work = product(2560, 1280, 4096);
+  EXPECT_NEAR(microseconds(*sustained, work) - 5, 2 * (microseconds(*burst(device), work) - 5), 1e-3);
+}
+
+TEST(Kernels, ADeviceWithoutRatesIsARoofline) {
+  Device device = device_with_rates();
+  device.kernels.reset();
+  device.matrix_efficiency = 0.7;
+  const auto cost = make_cost_model({"kernels", {}, ""}, device);
+  for (const Work& work : {product(100, 100, 100), product(4096, 4096, 4096)})
+    EXPECT_EQ(cost->time(work), roofline_time(device, work));
+}
+
+}  // namespace
+}  // namespace armilla

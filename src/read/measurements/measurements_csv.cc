@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "base/units_text.h"
+#include "read/measurements.h"
+#include "read/study/csv_table.h"
+
+namespace armilla {
+namespace {
+
+constexpr double kGiga = 1e9, kGiB = 1073741824.0;
+
+// The fields of one record by the names of their columns. A column that is missing reads as empty.
+class Fields {
+ public:
+  Fields(const CsvTable& table, const CsvRecord& record) : table_(table), record_(record) {}
+
+  std::string text(std::string_view column) const {
+    const auto at = table_.find(column);
+    return at ? record_.fields[*at] : std::string();
+  }
+  std::string place(std::string_view column) const {
+    return fmt::format("{}: {}", table_.where(record_), column);
+  }
+  double real(std::string_view column, double otherwise = 0) const {
+    const std::string value = text(column);
+    if (value.empty()) return otherwise;
+    const double number = parse_real(value, place(column));
+    if (!std::isfinite(number) || number < 0)
+      throw Error(place(column), fmt::format("'{:.60}' is no quantity", value),
+                  "expected a number of at least 0");
+    return number;
+  }
+  // Also "4096.0", as spreadsheets write counts.
+  std::int64_t count(std::string_view column, std::int64_t otherwise = 0) const {
+    const double number = real(column, static_cast<double>(otherwise));
+    constexpr double kMost = 1e15;
+    if (number != std::floor(number) || number > kMost)
+      throw Error(place(column), fmt::format("'{:.60}' is no count", text(column)),
+                  "expected a whole number");
+    return static_cast<std::int64_t>(number);
+  }
+  // 0: nothing was measured.
+  double measured(std::string_view column) const {
+    if (text(column).empty()) return 0;
+    const double value = real(column);
+    if (!(value > 0))
+      throw Error(place(column), fmt::format("'{:.60}' was measured", text(column)), "expected more than 0");
+    return value;
+  }
+
+ private:
+  const CsvTable& table_;
+  const CsvRecord& record_;
+};
+
+MeasuredPlan plan_of(const Fields& f) {
+  constexpr double kBillion = 1e9;
+  MeasuredPlan plan;
+  plan.model = f.text("model");
+  plan.device = f.text("gpu");
+  plan.layers = f.count("layers");
+  plan.hidden = f.count("hidden");
+  plan.heads = f.count("heads");
+  plan.kv_heads = f.count("kv_heads");
+  plan.feed_forward = f.count("ffn_hidden");
+  plan.vocabulary = f.count("vocab");
+  plan.sequence = f.count("seq_len");
+  plan.parameters = f.real("params_B") * kBillion;
+  plan.devices = f.count("gpus", 1);
+  plan.devices_per_node = f.count("gpus_per_node");
+  plan.inter_bandwidth = f.real("inter_bw") * kGiga;
+  plan.tensor = f.count("tp", 1);
+  plan.pipeline = f.count("pp", 1);
+  plan.data = f.count("dp");
+  plan.context = f.count("cp", 1);
+  plan.expert = f.count("ep", 1);
+  plan.virtual_stages = f.count("vpp");
+  plan.micro_batch = f.real("micro_batch");
+  plan.global_batch = f.count("global_batch");
+  plan.precision = f.text("precision");
+  plan.recompute = f.text("recompute");
+  plan.sequence_parallel = f.text("sequence_parallel");
+  plan.zero = f.text("zero_stage");
+  plan.schedule = f.text("schedule");
+  plan.source = f.text("source");
+  plan.notes = f.text("notes");
+  return plan;
+}
+
+constexpr double kMicro = 1e-6;
+
+void read_step(const Fields& f, Measurement& row) {
+  row.what = MeasuredStep{plan_of(f)};
+  row.value = f.measured("step_time_s");
+}
+void read_peak(const Fields& f, Measurement& row) {
+  row.what = MeasuredPeak{plan_of(f), f.text("rank_scope")};
+  row.value = f.measured("peak_GiB") * kGiB;
+}
+void read_collective(const Fields& f, Measurement& row) {
+  row.what = MeasuredCollective{f.text("system"), f.text("collective"), f.count("gpus"), f.count("nodes", 1),
+                                f.count("bytes")};
+  row.value = f.measured("time_us") * kMicro;
+}
+void read_kernel(const Fields& f, Measurement& row) {
+  MeasuredKernel kernel;
+  kernel.device = f.text("gpu");
+  kernel.operation = f.text("op");
+  kernel.dtype = f.text("dtype");
+  kernel.batch = f.count("batch", 1);
+  kernel.m = f.count("m");
+  kernel.n = f.count("n");
+  kernel.k = f.count("k");
+  kernel.heads = f.count("heads");
+  kernel.kv_heads = f.count("kv_heads");
+  kernel.head_dim = f.count("head_dim");
+  kernel.queries = f.count("seq_q");
+  kernel.keys = f.count("seq_kv");
+  kernel.notes = f.text("notes");
+  row.what = kernel;
+  row.value = f.measured("time_us") * kMicro;
+}
+
+struct TableKind {
+  std::string_view name;
+  std::string_view measured;               // the column that only these tables have
+  std::array<std::string_view, 9> needed;  // columns that must be there; empty: none
+  void (*read)(const Fields& fields, Measurement& row);
+};
+// The first whose own column and first needed one are there; times in us are of collectives or of kernels.
+constexpr std::array kKinds = {
+    TableKind{"training",
+              "step_time_s",
+              {"model", "gpu", "gpus", "tp", "pp", "micro_batch", "global_batch", "seq_len", "precision"},
+              read_step},
+    TableKind{"memory",
+              "peak_GiB",
+              {"model", "gpu", "gpus", "tp", "pp", "micro_batch", "global_batch", "seq_len", "precision"},
+              read_peak},
+    TableKind{"collectives", "time_us", {"collective", "system", "gpus", "bytes"}, read_collective},
+    TableKind{"kernels", "time_us", {"op", "gpu", "dtype"}, read_kernel},
+};
+
+const TableKind& kind_of(const CsvTable& table) {
+  const TableKind* with_times = nullptr;
+  for (const TableKind& kind : kKinds) {
+    if (!table.find(kind.measured)) continue;
+    with_times = &kind;
+    if (kind.measured != "time_us" || table.find(kind.needed.front())) return kind;
+  }
+  if (with_times)
+    throw Error(table.name + ":1", "neither 'collective' nor 'op' is among the columns",
+                "times in us are of collectives or of kernels (docs/validation.md)");
+  throw Error(table.name + ":1", "is no table of measurements",
+              "one of the columns step_time_s, peak_GiB and time_us must be there "
+              "(docs/validation.md)");
+}
+
+}  // namespace
+
+MeasurementFile parse_measurements(std::string_view text, const std::string& name) {
+  const CsvTable table = parse_csv(text, name);
+  const TableKind& kind = kind_of(table);
+  for (const std::string_view column : kind.needed) {
+    if (!column.empty()) table.at(column);
+  }
+  MeasurementFile file{name, std::string(kind.name), {}};
+  for (const CsvRecord& record : table.records) {
+    const Fields fields(table, record);
+    Measurement& row = file.rows.emplace_back();
+    row.where = table.where(record);
+    row.id = fields.text("id");
+    row.source = fields.text("source");
+    const std::string tier = fields.text("tier");
+    row.tier = tier.empty() ? ' ' : tier.front();
+    kind.read(fields, row);
+  }
+  if (file.rows.empty())
+    throw Error(name, "has no rows", "expected a measurement in each line after the first");
+  return file;
+}
+
+MeasurementFile read_measurements(const std::string& path) {
+  const MappedFile file(path);
+  return parse_measurements({file.bytes().data(), file.bytes().size()}, path);
+}
+
+}  // namespace armilla

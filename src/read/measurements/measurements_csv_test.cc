@@ -1,0 +1,71 @@
+#include <gtest/gtest.h>
+
+#include "base/error_testing.h"
+#include "read/measurements.h"
+
+namespace armilla {
+namespace {
+
+const std::string kStepColumns =
+    "id,model,layers,hidden,heads,gpu,gpus,tp,pp,micro_batch,global_batch,seq_len,precision,step_time_s\n";
+
+TEST(MeasurementsCsv, TellsTablesApartByTheirColumns) {
+  EXPECT_EQ(parse_measurements(kStepColumns + "a-1,m,2,8,2,A100,8,2,1,1,8,128,bf16,1.5\n", "t.csv").kind,
+            "training");
+  EXPECT_EQ(parse_measurements("model,gpu,gpus,tp,pp,micro_batch,global_batch,seq_len,precision,peak_GiB\n"
+                               "m,A100,8,2,1,1,8,128,bf16,1.5\n",
+                               "m.csv")
+                .kind,
+            "memory");
+  EXPECT_EQ(
+      parse_measurements("system,gpus,collective,bytes,time_us\nA100,8,all_reduce,1024,9\n", "c.csv").kind,
+      "collectives");
+  EXPECT_EQ(parse_measurements("gpu,op,dtype,time_us\nA100,gemm,bf16,9\n", "k.csv").kind, "kernels");
+}
+
+TEST(MeasurementsCsv, ReadsUnitsAndLeavesWhatIsEmpty) {
+  const MeasurementFile file =
+      parse_measurements(kStepColumns + "a-1,m,2,8,2,A100,8,2,1,0.5,8.0,128,bf16,1.5\n", "t.csv");
+  ASSERT_EQ(file.rows.size(), 1u);
+  EXPECT_EQ(file.rows[0].where, "t.csv:2");
+  EXPECT_EQ(file.rows[0].value, 1.5);
+  const MeasuredPlan& plan = std::get<MeasuredStep>(file.rows[0].what).plan;
+  EXPECT_EQ(plan.tensor, 2);
+  EXPECT_EQ(plan.global_batch, 8);
+  EXPECT_EQ(plan.micro_batch, 0.5);
+  EXPECT_EQ(plan.vocabulary, 0);
+  const MeasurementFile peak = parse_measurements(
+      "model,gpu,gpus,tp,pp,micro_batch,global_batch,seq_len,precision,peak_GiB\nm,A100,8,2,1,1,8,128,bf16,"
+      "2\n",
+      "m.csv");
+  EXPECT_EQ(peak.rows[0].value, 2.0 * (1 << 30));
+  EXPECT_EQ(parse_measurements("gpu,op,dtype,time_us\nA100,gemm,bf16,\n", "k.csv").rows[0].value, 0);
+}
+
+std::string refusal(const std::string& text) {
+  return error_of([&] { parse_measurements(text, "x.csv"); });
+}
+
+TEST(MeasurementsCsv, RefusesWhatItCannotRead) {
+  EXPECT_EQ(refusal("a,b\n1,2\n"),
+            "x.csv:1: is no table of measurements\n  hint: one of the columns step_time_s, peak_GiB and "
+            "time_us must "
+            "be there (docs/validation.md)");
+  EXPECT_EQ(refusal("model,step_time_s\nm,1\n"),
+            "x.csv:1: column 'gpu' is missing\n  hint: there are: model, step_time_s");
+  EXPECT_EQ(refusal("size,time_us\n1,1\n"),
+            "x.csv:1: neither 'collective' nor 'op' is among the columns\n  hint: times in us are of "
+            "collectives or "
+            "of kernels (docs/validation.md)");
+  EXPECT_TRUE(
+      refusal(kStepColumns + "a,m,2,8,2,A100,many,2,1,1,8,128,bf16,1\n").starts_with("x.csv:2: gpus: "));
+  EXPECT_EQ(refusal(kStepColumns + "a,m,2,8,2,A100,8,2,1,1,8,128,bf16,-1\n"),
+            "x.csv:2: step_time_s: '-1' is no quantity\n  hint: expected a number of at least 0");
+  EXPECT_EQ(refusal(kStepColumns + "a,m,2.5,8,2,A100,8,2,1,1,8,128,bf16,1\n"),
+            "x.csv:2: layers: '2.5' is no count\n  hint: expected a whole number");
+  EXPECT_EQ(refusal(kStepColumns),
+            "x.csv: has no rows\n  hint: expected a measurement in each line after the first");
+}
+
+}  // namespace
+}  // namespace armilla

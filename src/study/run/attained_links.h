@@ -1,0 +1,18 @@
+// Links as the collective library attains them.
+#pragma once
+
+#include "ir/study.h"
+
+namespace armilla {
+
+// Where CollectiveOptions::measured asks for it, the bandwidths of the machine's dimensions become those that
+// are attained (Dimension::efficiency, which is 1 then).
+inline void attain_links(Study& study) {
+  if (!study.collectives.measured) return;
+  for (Dimension& dimension : study.machine.dimensions) {
+    dimension.bandwidth.value *= dimension.efficiency;
+    dimension.efficiency = 1;
+  }
+}
+
+}  // namespace armilla

@@ -1,0 +1,43 @@
+// Measurements against predictions: every row of the tables becomes a model, a machine and a plan by one rule
+// (docs/validation.md), is run as any study is, and compared.
+//
+// The rule, for all rows alike:
+//   model    layers, hidden size, heads, feed-forward and vocabulary of the row make a decoder. It has a gated
+//            MLP, and its embeddings are tied, where that brings the parameters nearest to those of the row; gated
+//            and tied, or neither, only where it is nearer by more than 1 %.
+//            What these columns cannot say (experts, latent attention) is that of the zoo's model whose name
+//            the row's begins with; rows without numbers are that model too. The vocabulary is padded to a
+//            multiple of 128 x tp, as Megatron does.
+//   machine  the zoo's device with the words of the row's, on the zoo's cluster of that device. Scale-up
+//            domains are as large as the row says or, of racks, as large as divides the devices. The row's
+//            inter-node bandwidth replaces the cluster's.
+//   plan     the degrees and sizes of the row. Chunks per stage that an interleaved schedule does not tell:
+//            the fewest that divide the layers. Micro-batches that are not told: one sample in a pipeline, else
+//            the whole batch of a replica. Recomputation that is not published: the least that fits,
+//            within 25 % (none, selective, full), or none where not even that fits. Experts are not
+//            tensor-parallel. FSDP is ZeRO-3. Early Megatron (fp16, or DeepSpeed by name) has unfused attention
+//            and does not overlap the exchange of gradients. The host is eager, except where the row speaks of
+//            TPUs, JAX, torch.compile or CUDA graphs.
+// Steps of many micro-batches are extrapolated from p and 2 p of them, p being the pipeline's stages (at least
+// 2): once the pipeline is full, each adds the same.
+#pragma once
+
+#include <vector>
+
+#include "base/progress.h"
+#include "ir/study.h"
+#include "ir/validation.h"
+
+namespace armilla {
+
+// The prepared study of a measured step or peak. Throws Error.
+Study study_of(const MeasuredPlan& plan, const std::string& where);
+// That of the machine of a measured collective, for run_collective. Throws Error.
+Study study_of(const MeasuredCollective& collective, const std::string& where);
+// The kernel as the models' own builder would give it. Throws Error for operations that no model has.
+Work work_of(const MeasuredKernel& kernel, const std::string& where);
+
+// Throws Error where no row of a file can be predicted: that of its first row.
+Validation validate(const std::vector<MeasurementFile>& files, Progress* meter = nullptr);
+
+}  // namespace armilla

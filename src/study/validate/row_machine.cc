@@ -1,0 +1,147 @@
+#include "study/validate/row_machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "read/study.h"
+
+namespace armilla {
+namespace {
+
+struct KnownDevice {
+  std::array<std::string_view, 2> words;  // that its name must have; the first known device counts
+  std::string_view device, cluster;
+};
+constexpr std::array kKnownDevices = {
+    KnownDevice{{"a100", "pcie"}, "a100-80gb-pcie", "dgx-a100"},
+    KnownDevice{{"a100", "40gb"}, "a100-40gb-sxm", "dgx-a100"},
+    KnownDevice{{"a100", ""}, "a100-80gb-sxm", "dgx-a100"},
+    KnownDevice{{"a40", ""}, "a40", "ethernet-rack"},
+    KnownDevice{{"h100", "96gb"}, "h100-96gb-sxm", "dgx-h100"},
+    KnownDevice{{"h100", "pcie"}, "h100-pcie", "dgx-h100"},
+    KnownDevice{{"h100", ""}, "h100-sxm", "dgx-h100"},
+    KnownDevice{{"h200", ""}, "h200-sxm", "dgx-h200"},
+    KnownDevice{{"h800", ""}, "h800-sxm", "dgx-h100"},
+    KnownDevice{{"gb200", ""}, "gb200", "gb200-nvl72"},
+    KnownDevice{{"gb300", ""}, "gb300", "gb200-nvl72"},
+    KnownDevice{{"b200", ""}, "b200-hgx", "dgx-b200"},
+    KnownDevice{{"b300", ""}, "b300-hgx", "dgx-b200"},
+    KnownDevice{{"v100", "16gb"}, "v100-16gb-sxm2", "dgx-2"},
+    KnownDevice{{"v100", ""}, "v100-32gb-sxm2", "dgx-2"},
+    KnownDevice{{"mi300x", ""}, "mi300x", "mi300x"},
+    KnownDevice{{"mi350x", ""}, "mi350x", "mi300x"},
+    KnownDevice{{"mi355x", ""}, "mi355x", "mi300x"},
+    KnownDevice{{"tpu", "v4"}, "tpu-v4", "tpu-v4"},
+    KnownDevice{{"tpu", "v5e"}, "tpu-v5e", "tpu-v5e"},
+    KnownDevice{{"tpu", "v5p"}, "tpu-v5p", "tpu-v5p"},
+    KnownDevice{{"tpu", "v6e"}, "tpu-v6e", "tpu-v5e"},
+    KnownDevice{{"tpu7x", ""}, "tpu-7x", "tpu-v5p"},
+};
+
+const KnownDevice& known_device(const std::string& name, const std::string& where) {
+  const std::string lower = lower_case(name);
+  if (lower.find("pairwise") != std::string::npos)
+    throw Error(where,
+                fmt::format("'{:.60}' has devices bridged in pairs, which no machine of the zoo has", name));
+  const std::vector<std::string> all = device_names();
+  for (const KnownDevice& known : kKnownDevices) {
+    const bool meant = std::all_of(known.words.begin(), known.words.end(), [&](std::string_view word) {
+      return lower.find(word) != std::string::npos;
+    });
+    if (meant && std::find(all.begin(), all.end(), known.device) != all.end()) return known;
+  }
+  throw Error(where, fmt::format("device '{:.60}' is not known", name),
+              "armilla list devices names those that are");
+}
+
+std::int64_t largest_divisor(std::int64_t number, std::int64_t most) {
+  for (std::int64_t divisor = std::min(number, most); divisor > 1; --divisor) {
+    if (number % divisor == 0) return divisor;
+  }
+  return 1;
+}
+
+// As near to a square or a cube as it goes, the longest side last.
+void shape_torus(std::vector<Dimension>& dimensions, std::int64_t devices) {
+  for (std::size_t d = 0; d + 1 < dimensions.size(); ++d) {
+    const std::size_t left = dimensions.size() - d;
+    std::int64_t side = 1;
+    while (true) {
+      std::int64_t power = 1;
+      for (std::size_t i = 0; i < left; ++i) power *= side + 1;
+      if (power > devices) break;
+      ++side;
+    }
+    dimensions[d].size = largest_divisor(devices, side);
+    devices /= dimensions[d].size;
+  }
+  dimensions.back().size = devices;
+}
+
+Dimension plain_switch(std::string name, std::int64_t size, Bandwidth bandwidth, Time latency) {
+  Dimension dimension;
+  dimension.name = std::move(name);
+  dimension.size = size;
+  dimension.bandwidth = bandwidth;
+  dimension.latency = latency;
+  return dimension;
+}
+
+// Slices of a torus are joined by the data centre's network: 50 Gb/s per chip (docs.cloud.google.com/tpu/docs/v5p).
+Dimension data_center_network(std::int64_t slices) {
+  constexpr double kRate = 6.25e9;
+  constexpr std::int64_t kMicroseconds = 10;
+  return plain_switch("dcn", slices, Bandwidth(kRate), Time(kMicroseconds * 1'000'000));
+}
+
+void shape(Machine& machine, const RowMachine& row) {
+  std::vector<Dimension>& dimensions = machine.dimensions;
+  const bool is_torus = std::all_of(dimensions.begin(), dimensions.end(), [](const Dimension& dimension) {
+    return dimension.kind == DimensionKind::ring;
+  });
+  if (is_torus) {
+    const std::int64_t slice =
+        largest_divisor(row.devices, row.devices_per_node > 0 ? row.devices_per_node : row.devices);
+    shape_torus(dimensions, slice);
+    if (slice < row.devices) dimensions.push_back(data_center_network(row.devices / slice));
+    return;
+  }
+  constexpr std::int64_t kServer = 8;
+  const bool is_rack = dimensions.front().size > kServer;
+  const std::int64_t most =
+      is_rack || row.devices_per_node == 0 ? dimensions.front().size : row.devices_per_node;
+  dimensions.front().size = largest_divisor(row.devices, most);
+  if (dimensions.size() > 1) dimensions.back().size = row.devices / dimensions.front().size;
+  if (row.inter_bandwidth > 0) dimensions.back().bandwidth = Bandwidth(row.inter_bandwidth);
+}
+
+}  // namespace
+
+Device device_of_row(const std::string& device, const std::string& where) {
+  return load_device(std::string(known_device(device, where).device), where);
+}
+
+Machine machine_of(const RowMachine& row, const std::string& where) {
+  const KnownDevice& known = known_device(row.device, where);
+  Machine machine = load_machine(std::string(known.cluster), where);
+  if (machine.device.name != known.device) {
+    machine.device = load_device(std::string(known.device), where);
+    machine.name = fmt::format("{} with {}", known.cluster, known.device);
+  }
+  shape(machine, row);
+  // All of it is shaped for the row's devices.
+  machine.elastic = false;
+  std::erase_if(machine.dimensions, [](const Dimension& dimension) { return dimension.size == 1; });
+  if (machine.dimensions.empty())
+    machine.dimensions.push_back(plain_switch("none", 1, Bandwidth(1e9), Time(0)));
+  return machine;
+}
+
+}  // namespace armilla

@@ -1,0 +1,21 @@
+// The model of a measured row.
+#pragma once
+
+#include <string>
+
+#include "ir/measurement.h"
+#include "ir/study.h"
+
+namespace armilla {
+
+// Throws Error for rows that neither describe a model nor name one.
+ModelSource model_of(const MeasuredPlan& row, const std::string& where);
+
+// Megatron and Megatron-DeepSpeed before 2023, told by fp16 or by name: attention is not fused, and gradients
+// are exchanged after the backward pass.
+bool is_early_megatron(const MeasuredPlan& row);
+
+// Whether `name` begins with the words of `known`, written in whatever way.
+bool begins_with_name(std::string_view name, std::string_view known);
+
+}  // namespace armilla

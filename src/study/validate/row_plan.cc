@@ -1,0 +1,116 @@
+#include "study/validate/row_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace armilla {
+namespace {
+
+DType precision_of(const std::string& text, const std::string& where) {
+  constexpr std::array<std::pair<std::string_view, DType>, 7> kWords = {{{"fp4", DType::fp4},
+                                                                         {"fp8", DType::fp8},
+                                                                         {"bf16", DType::bf16},
+                                                                         {"fp16", DType::fp16},
+                                                                         {"tf32", DType::tf32},
+                                                                         {"fp32", DType::fp32},
+                                                                         {"bfloat16", DType::bf16}}};
+  const std::string lower = lower_case(text);
+  for (const auto& [word, dtype] : kWords) {
+    if (lower.find(word) != std::string::npos) return dtype;
+  }
+  throw Error(where, fmt::format("unknown precision '{:.60}'", text), "for example bf16, fp16 or FP8");
+}
+
+// The number behind "within", or 0.
+std::int64_t subgroup_in(std::string_view text) {
+  constexpr std::string_view kWord = "within ";
+  const std::size_t at = text.find(kWord);
+  std::int64_t number = 0;
+  if (at == std::string_view::npos) return 0;
+  for (const char c : text.substr(at + kWord.size())) {
+    if (!std::isdigit(static_cast<unsigned char>(c))) break;
+    number = number * 10 + (c - '0');
+  }
+  return number;
+}
+
+void shard(const MeasuredPlan& row, PlanRequest& request, const std::string& where) {
+  Plan& plan = request.plan;
+  const std::string zero = lower_case(row.zero);
+  if (zero.empty()) return;
+  if (zero.starts_with("fsdp")) {
+    plan.zero_stage = 3;
+    return;
+  }
+  constexpr std::string_view kStages = "0123";
+  if (kStages.find(zero.front()) == std::string_view::npos)
+    throw Error(where, fmt::format("unknown ZeRO stage '{:.60}'", row.zero), "expected 0 to 3 or fsdp");
+  plan.zero_stage = zero.front() - '0';
+  const std::int64_t replicas = request.data.value_or(1);
+  std::int64_t subgroup = subgroup_in(zero);
+  if (zero.find("within slice") != std::string::npos) subgroup = row.devices_per_node;
+  if (subgroup == 0 || subgroup >= replicas) return;
+  if (plan.zero_stage < 3)
+    throw Error(where,
+                fmt::format("ZeRO-{} within a subgroup of the replicas is not modelled", plan.zero_stage),
+                "only ZeRO-3 can be kept within a group");
+  plan.hybrid_shard = subgroup;
+}
+
+Recompute recompute_of(const std::string& text) {
+  if (text.starts_with("full")) return Recompute::full;
+  if (text.starts_with("selective")) return Recompute::selective;
+  return Recompute::none;
+}
+
+}  // namespace
+
+PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::string& where) {
+  if (row.global_batch == 0) throw Error(where, "the global batch is not known", "give global_batch");
+  PlanRequest request;
+  request.where = request.ranks_where = where;
+  request.ranks = row.devices;
+  request.tensor = row.tensor;
+  request.pipeline = row.pipeline;
+  request.context = row.context;
+  const std::int64_t model = row.tensor * row.pipeline * row.context;
+  request.data =
+      row.data > 0 ? row.data : std::max<std::int64_t>(1, row.devices / std::max<std::int64_t>(1, model));
+  request.precision = precision_of(row.precision, where);
+  request.global_batch = row.global_batch;
+  // Not told: without a pipeline there is no reason to cut the batch.
+  const double whole = row.pipeline == 1 ? static_cast<double>(row.global_batch / *request.data) : 1;
+  request.micro_batch =
+      std::max<std::int64_t>(1, std::llround(row.micro_batch > 0 ? row.micro_batch : whole));
+  if (row.micro_batch > 0 && static_cast<double>(*request.micro_batch) != row.micro_batch)
+    throw Error(where, fmt::format("a micro-batch of {} samples", row.micro_batch), "expected whole samples");
+  Plan& plan = request.plan;
+  plan.expert = row.expert;
+  if (row.expert > 1) plan.expert_tensor = 1;
+  plan.sequence_parallel = row.sequence_parallel == "1" && row.tensor > 1;
+  const std::string schedule = lower_case(row.schedule);
+  plan.overlap_tensor = schedule.find("async") != std::string::npos && row.tensor > 1;
+  plan.virtual_stages = std::max<std::int64_t>(1, row.virtual_stages);
+  if (row.virtual_stages == 0 && schedule.find("interleaved") != std::string::npos && row.pipeline > 1) {
+    const std::int64_t of_stage = layers / row.pipeline;
+    for (std::int64_t chunks = 2; chunks <= of_stage; ++chunks) {
+      if (of_stage % chunks != 0) continue;
+      plan.virtual_stages = chunks;
+      break;
+    }
+  }
+  if (row.pipeline == 1) plan.virtual_stages = 1;
+  plan.recompute = recompute_of(row.recompute);
+  shard(row, request, where);
+  return request;
+}
+
+}  // namespace armilla

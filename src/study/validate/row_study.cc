@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "ir/derived/backward.h"
+#include "read/read.h"
+#include "study/run.h"
+#include "study/validate.h"
+#include "study/validate/row_machine.h"
+#include "study/validate/row_model.h"
+#include "study/validate/row_plan.h"
+
+namespace armilla {
+namespace {
+
+std::int64_t layers_of(const ModelSource& source, const MeasuredPlan& row) {
+  return row.layers > 0 ? row.layers : read_model(source, 1).facts.layers;
+}
+
+// The first number behind `word`, or 0.
+std::int64_t number_after(std::string_view text, std::string_view word) {
+  const std::size_t at = text.find(word);
+  std::int64_t number = 0;
+  if (at == std::string_view::npos) return 0;
+  for (const char c : text.substr(at + word.size())) {
+    if (!std::isdigit(static_cast<unsigned char>(c))) break;
+    number = number * 10 + (c - '0');
+  }
+  return number;
+}
+
+// Of the first operand: "bf16xbf16->fp32", "f8e4m3fnxf8e4m3fn->bf16", "bfloat16", "mxfp8".
+DType operand_type(const std::string& text, const std::string& where) {
+  constexpr std::array<std::pair<std::string_view, DType>, 9> kWords = {{{"bf", DType::bf16},
+                                                                         {"fp16", DType::fp16},
+                                                                         {"f16", DType::fp16},
+                                                                         {"fp8", DType::fp8},
+                                                                         {"f8", DType::fp8},
+                                                                         {"mxfp8", DType::fp8},
+                                                                         {"fp4", DType::fp4},
+                                                                         {"nvfp4", DType::fp4},
+                                                                         {"f32", DType::tf32}}};
+  for (const auto& [word, dtype] : kWords) {
+    if (text.starts_with(word)) return dtype;
+  }
+  throw Error(where, fmt::format("unknown type '{:.60}'", text), "for example bf16xbf16->bf16");
+}
+
+std::int64_t bytes_of(DType dtype, std::int64_t elements) {
+  constexpr std::int64_t kBitsPerByte = 8;
+  return elements * bits_of(dtype) / kBitsPerByte;
+}
+
+Work product(const MeasuredKernel& k, DType dtype, std::int64_t count) {
+  Work work;
+  work.kind = WorkKind::matrix;
+  work.dtype = dtype;
+  work.gemms = {{k.m, k.n, k.k, count}};
+  work.flops = Flops(2 * work.gemms.front().macs());
+  const DType out = k.dtype.ends_with("32") ? DType::fp32 : DType::bf16;
+  work.bytes = Bytes(count * (bytes_of(dtype, k.m * k.k + k.n * k.k) + bytes_of(out, k.m * k.n)));
+  return work;
+}
+
+// The operator as the decoder's builder writes it; backward as derived of it.
+Work attention(const MeasuredKernel& k, DType dtype) {
+  constexpr std::int64_t kHalf = 2;
+  const bool causal = k.operation.find("causal") != std::string::npos;
+  const std::int64_t value_dim =
+      std::max(number_after(k.notes, "head_dim_v="), number_after(k.notes, "v_head_dim="));
+  const std::int64_t values = value_dim > 0 ? value_dim : k.head_dim;
+  const std::int64_t window = number_after(k.notes, "window=");
+  const std::int64_t masked = causal ? (k.keys + 1) / kHalf : k.keys, count = k.batch * k.heads;
+  const std::int64_t seen = window > 0 ? std::min(window, masked) : masked;
+  Operator op;
+  op.forward.kind = WorkKind::matrix;
+  op.forward.dtype = dtype;
+  op.forward.gemms = {{k.queries, seen, k.head_dim, count, false}, {k.queries, values, seen, count, false}};
+  std::int64_t macs = 0;
+  for (const Gemm& gemm : op.forward.gemms) macs += gemm.macs();
+  op.forward.flops = Flops(2 * macs);
+  const std::int64_t output = bytes_of(dtype, count * k.queries * values);
+  const std::int64_t kv_heads = k.kv_heads > 0 ? k.kv_heads : k.heads;
+  op.forward.bytes = Bytes(output + bytes_of(dtype, count * k.queries * k.head_dim) +
+                           bytes_of(dtype, k.batch * kv_heads * k.keys * (k.head_dim + values)));
+  op.repeated_forward = static_cast<double>(k.head_dim) / static_cast<double>(k.head_dim + values);
+  op.core_attention = true;
+  op.forward.kernel = Kernel::attention;
+  return k.operation.find("bwd") == std::string::npos ? op.forward
+                                                      : input_gradient(op, op.forward, Bytes(output));
+}
+
+struct ElementWise {
+  std::string_view word;  // in the operation's name
+  double passes;          // over m x n elements, reading or writing
+  std::int64_t flops;     // per element
+  bool of_feed_forward;   // n is the model's hidden size, the kernel works on its share of the MLP's
+  Kernel kernel;
+};
+constexpr std::array kElementWise = {
+    ElementWise{"norm_bwd", 3, 10, false, Kernel::norm_backward},
+    ElementWise{"norm", 2, 5, false, Kernel::norm},
+    ElementWise{"add", 3, 1, false, Kernel::any},
+    ElementWise{"emb", 2, 0, false, Kernel::any},
+    ElementWise{"attn_rope", 2, 6, false, Kernel::rotary},
+    ElementWise{"mlp_act", 3, 5, true, Kernel::activation},
+};
+
+Work element_wise(const ElementWise& kind, const MeasuredKernel& k, DType dtype) {
+  std::int64_t columns = k.n;
+  const std::int64_t parts = std::max<std::int64_t>(1, number_after(k.notes, "tp="));
+  const std::int64_t feed_forward = number_after(k.notes, "ffn ");
+  if (kind.of_feed_forward && feed_forward > 0) columns = feed_forward / parts;
+  if (kind.word == "attn_rope") columns = k.n / parts;
+  const std::int64_t elements = k.m * columns;
+  Work work;
+  work.kind = kind.flops == 0 ? WorkKind::copy : WorkKind::vector;
+  work.dtype = dtype;
+  work.kernel = kind.kernel;
+  work.flops = Flops(elements * kind.flops);
+  work.bytes = Bytes(static_cast<std::int64_t>(kind.passes * static_cast<double>(bytes_of(dtype, elements))));
+  return work;
+}
+
+// Whether the whole step is one program for the device, so that the host is ahead always.
+bool is_compiled(const MeasuredPlan& row) {
+  const std::string words = lower_case(row.device + ' ' + row.source + ' ' + row.notes);
+  constexpr std::array<std::string_view, 6> kWords = {"tpu",   "compile", "maxtext",
+                                                      "paxml", "jax",     "cuda graph"};
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](std::string_view word) { return words.find(word) != std::string::npos; });
+}
+
+// What every prediction of a measurement is made with.
+Study measured_study() {
+  Study study;
+  study.compute.name = "kernels";
+  study.collectives.measured = true;
+  return study;
+}
+
+}  // namespace
+
+Study study_of(const MeasuredPlan& row, const std::string& where) {
+  Study study = measured_study();
+  study.machine = machine_of({row.device, row.devices, row.devices_per_node, row.inter_bandwidth}, where);
+  study.model = model_of(row, where);
+  study.request = request_of(row, layers_of(study.model, row), where);
+  if (is_early_megatron(row)) study.request.plan.overlap = false;
+  study.request.plan.host = is_compiled(row) ? Host::ahead : Host::eager;
+  return prepare_study(std::move(study));
+}
+
+Study study_of(const MeasuredCollective& row, const std::string& where) {
+  Study study = measured_study();
+  const std::int64_t nodes = std::max<std::int64_t>(1, row.nodes);
+  if (row.devices < 1 || row.devices % nodes != 0)
+    throw Error(where, fmt::format("{} devices in {} nodes", row.devices, nodes));
+  study.machine = machine_of({row.system, row.devices, row.devices / nodes, 0}, where);
+  study.request.ranks = row.devices;
+  return study;
+}
+
+Work work_of(const MeasuredKernel& kernel, const std::string& where) {
+  const std::string& operation = kernel.operation;
+  const DType dtype = operand_type(kernel.dtype, where);
+  const auto needs = [&](std::initializer_list<std::int64_t> sizes) {
+    if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end())
+      throw Error(where, fmt::format("sizes of '{:.60}' are missing", operation));
+  };
+  if (operation == "gemm" || operation == "grouped_gemm") {
+    needs({kernel.m, kernel.n, kernel.k});
+    return product(kernel, dtype, std::max<std::int64_t>(1, kernel.batch));
+  }
+  if (operation.starts_with("attention_")) {
+    needs({kernel.heads, kernel.head_dim, kernel.queries, kernel.keys});
+    return attention(kernel, dtype);
+  }
+  for (const ElementWise& kind : kElementWise) {
+    if (operation.find(kind.word) == std::string::npos) continue;
+    needs({kernel.m, kernel.n});
+    return element_wise(kind, kernel, dtype);
+  }
+  throw Error(
+      where, fmt::format("no model has a kernel '{:.60}'", operation),
+      "known are gemm, grouped_gemm, attention_fwd, attention_bwd, norms, add, emb, attn_rope, mlp_act");
+}
+
+}  // namespace armilla

@@ -1,0 +1,338 @@
+#include "study/validate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <map>
+#include <memory>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units_text.h"
+#include "cost/cost.h"
+#include "ir/derived/metrics.h"
+#include "study/run.h"
+#include "study/validate/row_machine.h"
+#include "study/validate/statistics.h"
+
+namespace armilla {
+namespace {
+
+// The letters of an id before its first word with a figure behind the first: "vtrain-multi-001" is of
+// "vtrain-multi".
+std::string family_of(const Measurement& row) {
+  if (row.id.empty()) {
+    // "github owner/name@commit:path" is of "name".
+    const std::string_view source = row.source;
+    const std::string_view repository = source.substr(0, source.find_first_of("@:,"));
+    return std::string(repository.substr(repository.rfind('/') + 1));
+  }
+  std::string family;
+  for (std::string_view rest = row.id; !rest.empty();) {
+    const std::string_view word = rest.substr(0, rest.find('-'));
+    const bool numbered = std::any_of(word.begin(), word.end(),
+                                      [](char c) { return std::isdigit(static_cast<unsigned char>(c)); });
+    if (numbered && !family.empty()) break;
+    family += family.empty() ? word : fmt::format("-{}", word);
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+  }
+  return family;
+}
+
+// Several digits and what stands between them are the numbers of one case: reasons are counted without.
+std::string without_numbers(const std::string& text) {
+  std::string kind;
+  for (const char c : text) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    if (!digit) {
+      kind += c;
+    } else if (kind.empty() || kind.back() != 'N') {
+      kind += 'N';
+    }
+  }
+  return kind;
+}
+
+std::string percent(double share) {
+  return fmt::format("{:.0f} %", 100 * share);
+}
+
+// Where the time of a predicted step goes: what a large miss is likeliest to be about.
+std::string spent_on(const Run& run) {
+  const double step = in_seconds(run.result.iteration);
+  if (!(step > 0)) return "no time at all";
+  double computing = 0, exposed = 0, ranks = 0;
+  for (const RankClass& rank : run.result.classes) {
+    const auto count = static_cast<double>(rank.ranks);
+    computing += count * in_seconds(rank.compute);
+    exposed += count * in_seconds(rank.exposed_communication);
+    ranks += count;
+  }
+  computing /= ranks * step;
+  exposed /= ranks * step;
+  return fmt::format("{} computing, {} exposed communication, {} waiting", percent(computing),
+                     percent(exposed), percent(std::max(0.0, 1 - computing - exposed)));
+}
+
+std::string describe_plan(const Plan& plan) {
+  std::string text = fmt::format("tp {} pp {} dp {}", plan.tensor, plan.pipeline, plan.data());
+  if (plan.context > 1) text += fmt::format(" cp {}", plan.context);
+  if (plan.expert > 1) text += fmt::format(" ep {}", plan.expert);
+  if (plan.virtual_stages > 1) text += fmt::format(" vpp {}", plan.virtual_stages);
+  text += fmt::format(", {} x {}, {}", plan.micro_batch(), plan.micro_batches, name_of(plan.precision));
+  if (plan.zero_stage > 0) text += fmt::format(", ZeRO-{}", plan.zero_stage);
+  if (plan.recompute != Recompute::none) text += fmt::format(", recompute {}", name_of(plan.recompute));
+  return text;
+}
+
+class Validator {
+ public:
+  explicit Validator(Progress* meter) : meter_(meter) {}
+
+  void predict(const MeasurementFile& file, Validation& validation) {
+    if (meter_) meter_->begin("predicting " + file.path);
+    std::size_t done = 0, predicted = 0;
+    std::optional<Error> first;
+    for (const Measurement& measurement : file.rows) {
+      ValidatedRow& row = validation.rows.emplace_back();
+      row.measured = measurement;
+      try {
+        if (measurement.value == 0) throw Error(measurement.where, "the row has no measured value");
+        std::visit([&](const auto& what) { predict(what, row); }, measurement.what);
+        ++predicted;
+      } catch (const Error& error) {
+        row.unpredicted = without_numbers(error.message);
+        row.unpredicted_detail = error.message;
+        if (!first) first.emplace(error);
+      }
+      if (meter_) meter_->update(static_cast<double>(++done) / static_cast<double>(file.rows.size()));
+    }
+    if (predicted == 0 && first) throw *first;
+    validation.files.push_back(file.path);
+  }
+
+ private:
+  void predict(const MeasuredStep& step, ValidatedRow& row) {
+    const MeasuredPlan& plan = step.plan;
+    row.set = fmt::format("{} {} {}", family_of(row.measured), plan.device, lower_case(plan.precision));
+    Study study = study_of(plan, row.measured.where);
+    const std::int64_t micro_batches = study.plan.micro_batches, fewest = fewest_micro_batches(study.plan);
+    const bool repeats = micro_batches > 2 * fewest;
+    if (repeats) shorten(study.plan, fewest);
+    Run run = lowered(plan, study);
+    const ModelFacts& facts = run.model.facts;
+    if (facts.experts > 0) row.set += " MoE";
+    row.group = fmt::format("{} {} {} {} {} {}", row.set, plan.model, plan.layers, plan.sequence,
+                            plan.devices, plan.global_batch);
+    play(run);
+    double seconds = in_seconds(run.result.iteration), work = hardware_flops(run);
+    if (repeats) {
+      study = run.study;
+      shorten(study.plan, 2 * fewest);
+      Run longer = lower_bare_study(study, *make_cost_model(study.compute, study.machine.device));
+      play(longer);
+      const double times = static_cast<double>(micro_batches - fewest) / static_cast<double>(fewest);
+      seconds += times * (in_seconds(longer.result.iteration) - seconds);
+      work += times * (hardware_flops(longer) - work);
+      run.study.plan.micro_batches = micro_batches;
+      run.study.plan.batch = run.study.plan.batch / fewest * micro_batches;
+    }
+    row.predicted = seconds;
+    row.work = work / static_cast<double>(run.study.plan.ranks);
+    row.study =
+        fmt::format("{} on {}: {}", run.model.name, run.study.machine.name, describe_plan(run.study.plan));
+    row.likely = spent_on(run);
+    if (!run.memory.fits()) {
+      row.likely +=
+          fmt::format("; needs {} of {}, so that something of the plan is probably not as the row says",
+                      to_text(run.memory.needed()), to_text(run.memory.capacity));
+    }
+    if (plan.recompute.empty())
+      row.likely +=
+          fmt::format("; recomputation is not published, taken as {}", name_of(run.study.plan.recompute));
+  }
+
+  void predict(const MeasuredPeak& peak, ValidatedRow& row) {
+    const MeasuredPlan& plan = peak.plan;
+    row.set = fmt::format("{} {}", family_of(row.measured), plan.device);
+    const Run run = lowered(plan, study_of(plan, row.measured.where));
+    row.group = fmt::format("{} {} {} {} {} {}", row.set, plan.model, plan.layers, plan.sequence,
+                            plan.devices, plan.global_batch);
+    const RoleMemory* role = &run.roles.front();
+    for (const RoleMemory& other : run.roles) {
+      if (other.use.peak() > role->use.peak()) role = &other;
+    }
+    if (peak.scope.starts_with("last rank"))
+      role = &*std::find_if(run.roles.begin(), run.roles.end(), [&](const RoleMemory& one) {
+        return one.program == run.graph.program_of.back();
+      });
+    const MemoryUse& use = role->use;
+    row.predicted = static_cast<double>(use.peak().value);
+    row.study =
+        fmt::format("{} on {}: {}", run.model.name, run.study.machine.name, describe_plan(run.study.plan));
+    row.likely =
+        fmt::format("weights {}, gradients {}, optimizer {}, activations {}, temporary {}, buffers {}",
+                    to_text(use.weights), to_text(use.gradients), to_text(use.optimizer),
+                    to_text(use.activations), to_text(use.temporary), to_text(use.communication_buffers));
+  }
+
+  void predict(const MeasuredCollective& collective, ValidatedRow& row) {
+    std::string name = collective.kind;
+    std::replace(name.begin(), name.end(), '_', '-');
+    // A message from one device to another is what a broadcast between two is.
+    const auto kind = name == "send-recv" && collective.devices == 2 ? CollectiveKind::broadcast
+                                                                     : collective_from_name(name);
+    constexpr std::int64_t kSmall = 1 << 20;
+    row.set = fmt::format("{} {} node{} {}", device_name(collective.system, row.measured.where),
+                          collective.nodes, collective.nodes == 1 ? "" : "s",
+                          collective.bytes < kSmall ? "below 1 MiB" : "from 1 MiB");
+    if (!kind)
+      throw Error(row.measured.where, fmt::format("unknown collective '{:.60}'", collective.kind),
+                  "for example all_reduce");
+    SimulationOptions options;
+    options.intervals = false;
+    const Run run =
+        run_collective(study_of(collective, row.measured.where), *kind, Bytes(collective.bytes), options);
+    row.predicted = in_seconds(run.result.iteration);
+    row.work = static_cast<double>(collective.bytes) * bus_factor(*kind, collective.devices);
+    row.study = fmt::format("{} among {} of {}", name, collective.devices, run.study.machine.name);
+    for (const CollectiveRecord& record : run.result.collectives)
+      row.likely = fmt::format("{}, limited by {}", record.algorithm, name_of(record.limit));
+  }
+
+  void predict(const MeasuredKernel& kernel, ValidatedRow& row) {
+    row.set = fmt::format("{} {}", device_name(kernel.device, row.measured.where),
+                          kernel.operation.starts_with("attention_") || kernel.operation.ends_with("gemm")
+                              ? fmt::format("{} {}", kernel.operation, kernel.dtype)
+                              : "memory-bound");
+    const Work work = work_of(kernel, row.measured.where);
+    const CostModel& cost = cost_of(kernel.device, row.measured.where);
+    if (work.kind == WorkKind::matrix && !cost.computes_in(work.dtype))
+      throw Error(row.measured.where,
+                  fmt::format("{} does not compute in {}", kernel.device, name_of(work.dtype)));
+    row.predicted = in_seconds(cost.time(work));
+    row.work = work.kind == WorkKind::matrix ? static_cast<double>(work.flops.value)
+                                             : static_cast<double>(work.bytes.value);
+    row.study = fmt::format("{} flops, {}", work.flops.value, to_text(work.bytes));
+  }
+
+  static void play(Run& run) {
+    SimulationOptions options;
+    options.intervals = false;
+    const auto cost = make_cost_model(run.study.compute, run.study.machine.device);
+    run.result = simulate(run.graph, run.study, *cost, options);
+  }
+
+  // Within the error of predicted peaks.
+  static bool fits_nearly(const MemoryUse& use) {
+    constexpr double kError = 1.25;
+    return static_cast<double>(use.needed().value) <= kError * static_cast<double>(use.capacity.value);
+  }
+
+  // From so many micro-batches on every further one adds the same to the step: the pipeline is full.
+  static std::int64_t fewest_micro_batches(const Plan& plan) {
+    return std::max<std::int64_t>(2, plan.pipeline);
+  }
+  static void shorten(Plan& plan, std::int64_t micro_batches) {
+    plan.batch = plan.micro_batch() * micro_batches;
+    plan.micro_batches = micro_batches;
+  }
+
+  // The study without its simulation. Recomputation that nobody published is the least that fits.
+  static Run lowered(const MeasuredPlan& plan, Study study) {
+    const auto cost = make_cost_model(study.compute, study.machine.device);
+    Run run = lower_bare_study(study, *cost);
+    if (!plan.recompute.empty()) return run;
+    for (const Recompute more : {Recompute::selective, Recompute::full}) {
+      if (fits_nearly(run.memory)) return run;
+      study.request.plan.recompute = study.plan.recompute = more;
+      run = lower_bare_study(study, *cost);
+    }
+    if (fits_nearly(run.memory)) return run;
+    // Something else of the plan saves memory, and recomputation is as likely without.
+    study.request.plan.recompute = study.plan.recompute = Recompute::none;
+    return lower_bare_study(study, *cost);
+  }
+
+  const std::string& device_name(const std::string& name, const std::string& where) {
+    return device(name, where).name;
+  }
+  const Device& device(const std::string& name, const std::string& where) {
+    const auto known = devices_.find(name);
+    if (known != devices_.end()) return known->second;
+    return devices_.emplace(name, device_of_row(name, where)).first->second;
+  }
+  const CostModel& cost_of(const std::string& name, const std::string& where) {
+    std::unique_ptr<CostModel>& cost = costs_[name];
+    // Tables of kernels are measured in short bursts.
+    if (!cost)
+      cost = make_cost_model({"kernels", {{"sustained", {"false", where}}}, where}, device(name, where));
+    return *cost;
+  }
+
+  Progress* meter_;
+  std::map<std::string, Device> devices_;
+  std::map<std::string, std::unique_ptr<CostModel>> costs_;
+};
+
+std::string kind_of(const Measurement& row) {
+  constexpr std::array<std::string_view, 4> kKinds = {"training", "memory", "collectives", "kernels"};
+  return std::string(kKinds[row.what.index()]);
+}
+
+ValidatedSet set_of(const std::string& kind, const std::string& name, const std::vector<std::size_t>& members,
+                    const Validation& validation) {
+  ValidatedSet set{name, kind, static_cast<std::int64_t>(members.size()), {}, {}, {}, {}};
+  std::vector<double> errors, constant;
+  std::vector<const ValidatedRow*> rows;
+  for (const std::size_t index : members) {
+    const ValidatedRow& row = validation.rows[index];
+    if (!row.predicted) continue;
+    rows.push_back(&row);
+    errors.push_back(row.error());
+    if (row.by_constant) constant.push_back(*row.by_constant / row.measured.value - 1);
+    set.misses.push_back(index);
+  }
+  set.errors = summarize_errors(std::move(errors));
+  set.constant = summarize_errors(std::move(constant));
+  set.ranking = summarize_rankings(rows);
+  std::stable_sort(set.misses.begin(), set.misses.end(), [&](std::size_t a, std::size_t b) {
+    return std::abs(validation.rows[a].error()) > std::abs(validation.rows[b].error());
+  });
+  return set;
+}
+
+void summarize(Validation& validation) {
+  std::map<std::string, std::map<std::string, std::vector<std::size_t>>> sets;
+  std::map<std::string, std::vector<std::size_t>> kinds;
+  for (std::size_t i = 0; i < validation.rows.size(); ++i) {
+    const ValidatedRow& row = validation.rows[i];
+    const std::string kind = kind_of(row.measured);
+    sets[kind][row.set.empty() ? family_of(row.measured) : row.set].push_back(i);
+    kinds[kind].push_back(i);
+    if (!row.predicted) validation.unpredicted[row.unpredicted].push_back(i);
+  }
+  for (const auto& [kind, names] : sets) {
+    for (const auto& [name, members] : names) {
+      std::vector<ValidatedRow*> rows;
+      for (const std::size_t index : members) rows.push_back(&validation.rows[index]);
+      predict_by_constant(rows);
+      validation.sets.push_back(set_of(kind, name, members, validation));
+    }
+    validation.totals.push_back(set_of(kind, "all", kinds[kind], validation));
+  }
+}
+
+}  // namespace
+
+Validation validate(const std::vector<MeasurementFile>& files, Progress* meter) {
+  Validation validation;
+  Validator validator(meter);
+  for (const MeasurementFile& file : files) validator.predict(file, validation);
+  summarize(validation);
+  return validation;
+}
+
+}  // namespace armilla

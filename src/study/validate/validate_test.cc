@@ -1,0 +1,197 @@
+#include "study/validate.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error_testing.h"
+#include "read/measurements.h"
+#include "study/run.h"
+#include "study/validate/row_model.h"
+
+namespace armilla {
+namespace {
+
+MeasuredPlan small_row() {
+  MeasuredPlan row;
+  row.model = "some-model";
+  row.device = "A100-SXM4-80GB";
+  row.layers = 4;
+  row.hidden = 1024;
+  row.heads = 16;
+  row.feed_forward = 4096;
+  row.vocabulary = 50257;
+  row.sequence = 512;
+  row.devices = 16;
+  row.devices_per_node = 8;
+  row.tensor = 2;
+  row.pipeline = 2;
+  row.data = 4;
+  row.micro_batch = 1;
+  row.global_batch = 32;
+  row.precision = "bf16";
+  row.recompute = "none";
+  return row;
+}
+
+TEST(RowStudy, DegreesAndSizesAreThoseOfTheRow) {
+  MeasuredPlan row = small_row();
+  row.zero = "1";
+  row.sequence_parallel = "1";
+  const Study study = study_of(row, "x.csv:2");
+  EXPECT_EQ(study.plan.ranks, 16);
+  EXPECT_EQ(study.plan.tensor, 2);
+  EXPECT_EQ(study.plan.pipeline, 2);
+  EXPECT_EQ(study.plan.data(), 4);
+  EXPECT_EQ(study.plan.micro_batches, 8);
+  EXPECT_EQ(study.plan.zero_stage, 1);
+  EXPECT_TRUE(study.plan.sequence_parallel);
+  EXPECT_EQ(study.machine.device.name, "a100-80gb-sxm");
+  ASSERT_EQ(study.machine.dimensions.size(), 2u);
+  EXPECT_EQ(study.machine.dimensions[0].size, 8);
+  EXPECT_EQ(study.machine.dimensions[1].size, 2);
+}
+
+TEST(RowStudy, ChunksThatAreNotToldAreTheFewest) {
+  MeasuredPlan row = small_row();
+  row.layers = 12;
+  row.schedule = "1f1b-interleaved";
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.virtual_stages, 2);
+  row.virtual_stages = 3;
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.virtual_stages, 3);
+}
+
+TEST(RowStudy, ShardingInGroups) {
+  MeasuredPlan row = small_row();
+  row.tensor = row.pipeline = 1;
+  row.data = 16;
+  row.zero = "fsdp2";
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.zero_stage, 3);
+  row.zero = "3 (within 8)";
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.hybrid_shard, 8);
+  row.zero = "1 (sharded within 8)";
+  EXPECT_EQ(
+      error_of([&] { study_of(row, "x.csv:2"); }),
+      "x.csv:2: ZeRO-1 within a subgroup of the replicas is not modelled\n  hint: only ZeRO-3 can be kept "
+      "within a group");
+}
+
+TEST(RowStudy, ATorusIsShapedForItsSlices) {
+  MeasuredPlan row = small_row();
+  row.device = "TPU-v5e";
+  row.devices = 512;
+  row.devices_per_node = 256;
+  row.tensor = row.pipeline = 1;
+  row.data = 512;
+  row.global_batch = 512;
+  const Study study = study_of(row, "x.csv:2");
+  ASSERT_EQ(study.machine.dimensions.size(), 3u);
+  EXPECT_EQ(study.machine.dimensions[0].size, 16);
+  EXPECT_EQ(study.machine.dimensions[1].size, 16);
+  EXPECT_EQ(study.machine.dimensions[2].size, 2);
+}
+
+// Llama 3 8B and GPT-3 175B by their numbers alone.
+TEST(RowModel, ParametersTellTheKindOfMlp) {
+  MeasuredPlan row = small_row();
+  row.layers = 32;
+  row.hidden = 4096;
+  row.heads = 32;
+  row.kv_heads = 8;
+  row.feed_forward = 14336;
+  row.vocabulary = 128256;
+  row.parameters = 8.03e9;
+  EXPECT_NE(model_of(row, "x").text.find("family: llama"), std::string::npos);
+  row = small_row();
+  row.layers = 96;
+  row.hidden = 12288;
+  row.heads = row.kv_heads = 96;
+  row.feed_forward = 49152;
+  row.vocabulary = 51200;
+  row.parameters = 175e9;
+  const std::string text = model_of(row, "x").text;
+  EXPECT_NE(text.find("family: gpt"), std::string::npos);
+  EXPECT_NE(text.find("tied_embeddings: true"), std::string::npos);
+}
+
+TEST(RowModel, ExpertsComeFromTheZoo) {
+  MeasuredPlan row = small_row();
+  row.model = "Qwen3_235B_a22B (tokendrop)";
+  row.layers = 8;
+  const ModelSource source = model_of(row, "x");
+  EXPECT_EQ(source.name, "qwen3-235b-a22b");
+  EXPECT_EQ(source.layers, 8);
+  EXPECT_TRUE(source.text.empty());
+  row.model = "nobody's";
+  row.hidden = 0;
+  EXPECT_EQ(
+      error_of([&] { model_of(row, "x.csv:7"); }),
+      "x.csv:7: model 'nobody's' is neither described nor known\n  hint: give layers, hidden, heads and "
+      "seq_len, or a name of the zoo (armilla list models)");
+}
+
+constexpr const char* kSteps =
+    "id,model,layers,hidden,heads,ffn_hidden,vocab,gpu,gpus,gpus_per_node,tp,pp,dp,micro_batch,global_batch,"
+    "seq_len,precision,recompute,step_time_s\n"
+    "a-1,m,4,1024,16,4096,50257,A100,8,8,1,1,8,1,32,512,bf16,none,0.05\n"
+    "a-2,m,4,1024,16,4096,50257,A100,8,8,2,1,4,1,32,512,bf16,none,0.05\n"
+    "a-3,m,4,1024,16,4096,50257,A100,8,8,4,1,2,1,32,512,bf16,none,0.08\n"
+    "a-4,m,4,1024,16,4096,50257,A100,8,8,8,1,1,1,32,512,bf16,none,0.16\n"
+    "a-5,m,4,1024,16,4096,50257,Z80,8,8,8,1,1,1,32,512,bf16,none,0.16\n";
+
+TEST(Validate, EveryRowIsPredictedOrCounted) {
+  const Validation validation = validate({parse_measurements(kSteps, "s.csv")});
+  ASSERT_EQ(validation.rows.size(), 5u);
+  ASSERT_EQ(validation.totals.size(), 1u);
+  EXPECT_EQ(validation.totals[0].rows, 5);
+  EXPECT_EQ(validation.totals[0].errors.count, 4);
+  ASSERT_EQ(validation.unpredicted.size(), 1u);
+  EXPECT_EQ(validation.unpredicted.begin()->first, "device 'ZN' is not known");
+  EXPECT_EQ(validation.rows[4].unpredicted_detail, "device 'Z80' is not known");
+  const ValidatedSet& set = validation.sets[0];
+  EXPECT_EQ(set.name, "a A100 bf16");
+  EXPECT_EQ(set.ranking.groups, 1);
+  EXPECT_EQ(set.ranking.plans, 4);
+  EXPECT_EQ(set.constant.count, 4);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_GT(*validation.rows[i].predicted, 0);
+}
+
+// The same study through the front door. Its 8 micro-batches are extrapolated from 2 and 4.
+TEST(Validate, PredictsWithTheOrdinaryEngine) {
+  const MeasurementFile file = parse_measurements(kSteps, "s.csv");
+  const Validation validation = validate({file});
+  const armilla::Run run = run_study(study_of(std::get<MeasuredStep>(file.rows[1].what).plan, "s.csv:3"));
+  const double whole = in_seconds(run.result.iteration);
+  EXPECT_NEAR(*validation.rows[1].predicted, whole, 0.01 * whole);
+}
+
+TEST(Validate, AFileOfWhichNothingCanBePredictedIsRefused) {
+  std::string text = kSteps;
+  for (std::size_t at; (at = text.find("A100")) != std::string::npos;) text.replace(at, 4, "A1oo");
+  EXPECT_EQ(error_of([&] { validate({parse_measurements(text, "s.csv")}); }),
+            "s.csv:2: device 'A1oo' is not known\n  hint: armilla list devices names those that are");
+}
+
+TEST(Validate, CollectivesAndKernelsAndPeaks) {
+  const Validation validation =
+      validate({parse_measurements(
+                    "system,gpus,nodes,collective,bytes,time_us\nA100 one node,8,1,all_reduce,1048576,90\n"
+                    "A100 one node,8,1,all_twist,1048576,90\n",
+                    "c.csv"),
+                parse_measurements("gpu,op,dtype,batch,m,n,k,heads,kv_heads,head_dim,seq_q,seq_kv,time_us\n"
+                                   "A100,gemm,bf16xbf16->bf16,1,4096,4096,4096,,,,,,500\n"
+                                   "A100,attention_bwd(causal),bf16,1,,,,32,8,128,4096,4096,900\n"
+                                   "A100,gemm,fp8xfp8->bf16,1,4096,4096,4096,,,,,,500\n",
+                                   "k.csv"),
+                parse_measurements(
+                    "model,layers,hidden,heads,gpu,gpus,tp,pp,micro_batch,global_batch,seq_len,precision,"
+                    "recompute,peak_GiB\nm,4,1024,16,A100,1,1,1,1,4,512,bf16,none,2\n",
+                    "m.csv")});
+  ASSERT_EQ(validation.totals.size(), 3u);
+  EXPECT_EQ(validation.totals[0].kind, "collectives");
+  EXPECT_EQ(validation.totals[0].errors.count, 1);
+  EXPECT_EQ(validation.totals[1].errors.count, 2);
+  EXPECT_EQ(validation.totals[2].errors.count, 1);
+  EXPECT_EQ(validation.unpredicted.size(), 2u);
+}
+
+}  // namespace
+}  // namespace armilla

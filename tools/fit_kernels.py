@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Fits the rates of machines/*.yaml to tables of measured kernels and collectives (docs/validation.md).
+
+Matrix products (src/cost/kernels.h): launch, ramp, efficiencies of tiles and of memory, per device and type.
+Collectives (src/ir/machine.h, CollectiveProtocol): efficiency of the links, and launch, step and share of each protocol.
+Both minimise the mean of |log(predicted / measured)| by a pattern search from several starts, over a sample that is
+the same in every run; the residuals that are printed are over all rows.
+
+    tools/fit_kernels.py products kernels.csv --device h100 --type bf16xbf16 --peak 989.4e12 --processors 132 --bandwidth 3.35e12
+    tools/fit_kernels.py collectives collectives.csv --system H100-SXM --bandwidth 450e9 --protocols 2
+
+Exit code: 0, 2 when no row is left to fit.
+"""
+
+import argparse
+import csv
+import math
+import random
+import sys
+
+TILES = [(256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64)]
+SPLITS = (1, 2, 4, 8)
+LEAST_SPLIT_DEPTH = 256
+SAMPLE = 300
+ROUNDS = 60
+SWITCH_LATENCY = 2 * 936e-9  # of a message over the switch of machines/clusters/*.yaml
+
+
+def search(parameters, shares, loss):
+    """Pattern search; parameters whose index is in `shares` stay at most 1. Returns (loss, parameters)."""
+    best, step = loss(parameters), [0.4] * len(parameters)
+    for _ in range(ROUNDS):
+        for i in range(len(parameters)):
+            for factor in (1 + step[i], 1 / (1 + step[i])):
+                tried = list(parameters)
+                tried[i] *= factor
+                if i in shares:
+                    tried[i] = min(1.0, tried[i])
+                value = loss(tried)
+                if value < best:
+                    best, parameters, step[i] = value, tried, step[i] * 1.2
+                    break
+            else:
+                step[i] *= 0.6
+        if max(step) < 0.005:
+            break
+    return best, parameters
+
+
+def report(errors):
+    errors = sorted(errors)
+    absolute = sorted(abs(e) for e in errors)
+    middle = len(errors) // 2
+    return (f"{len(errors)} rows: MAPE {100 * sum(absolute) / len(errors):.1f} %, median {100 * absolute[middle]:.1f} %, "
+            f"bias {100 * errors[middle]:+.1f} %")
+
+
+def product_time(p, args, m, n, k, count, element):
+    launch, ramp, efficiency, tile_128, tile_64, memory = p
+    best = math.inf
+    for tm, tn in TILES:
+        area = tm * tn
+        share = efficiency
+        if area < 256 * 128:
+            share *= tile_128 if area >= 128 * 128 else tile_64 if area >= 128 * 64 else tile_64 * tile_64 / tile_128
+        tiles = -(-m // tm) * -(-n // tn) * count
+        for splits in SPLITS:
+            if splits > 1 and (tiles * splits > args.processors or k // splits < LEAST_SPLIT_DEPTH):
+                break
+            waves = -(-tiles * splits // args.processors)
+            time = waves * 2 * area * (k / splits + ramp) * args.processors / (args.peak * share)
+            if splits > 1:
+                time += 8 * splits * m * n * count / (args.bandwidth * memory)
+            best = min(best, time)
+    moved = count * ((m * k + n * k) * element + 2 * m * n)
+    return launch + max(best, moved / (args.bandwidth * memory))
+
+
+def fit_products(args):
+    element = 1 if "8" in args.type else 2
+    rows = []
+    with open(args.table, newline="") as table:
+        for r in csv.DictReader(table):
+            if r["op"] != "gemm" or r["tier"] == "C" or not r["time_us"]:
+                continue
+            if args.device.lower() not in r["gpu"].lower() or args.type not in r["dtype"] or args.source not in r["source"]:
+                continue
+            rows.append((int(r["m"]), int(r["n"]), int(r["k"]), int(r["batch"] or 1), float(r["time_us"]) * 1e-6))
+    if not rows:
+        return 2
+    sample = random.Random(1).sample(rows, min(SAMPLE, len(rows)))
+
+    def loss(p):
+        return sum(abs(math.log(product_time(p, args, *r[:4], element) / r[4])) for r in sample) / len(sample)
+
+    _, p = search([4e-6, 200, 0.8, 0.9, 0.75, 0.85], {2, 3, 4, 5}, loss)
+    print(f"launch {p[0] * 1e6:.1f} us, ramp {p[1]:.0f}, efficiency {p[2]:.3f}, tile_128 {p[3]:.2f}, tile_64 {p[4]:.2f}, "
+          f"memory {p[5]:.2f}")
+    print(report([product_time(p, args, *r[:4], element) / r[4] - 1 for r in rows]))
+    return 0
+
+
+def sent(kind, ranks):
+    return {"all_reduce": 2 * (ranks - 1) / ranks, "send_recv": 1}.get(kind, (ranks - 1) / ranks)
+
+
+def library_steps(kind, ranks):
+    return {"all_to_all": 1, "all_reduce": min(2 * (ranks - 1), 4 * math.log2(ranks))}.get(kind, ranks - 1)
+
+
+def schedule_steps(kind, ranks):
+    if kind in ("all_to_all", "send_recv"):
+        return 1
+    one_way = math.log2(ranks) if ranks & (ranks - 1) == 0 else ranks - 1
+    return 2 * one_way if kind == "all_reduce" else one_way
+
+
+def collective_time(p, bandwidth, kind, ranks, size):
+    wire = sent(kind, ranks) * size / (bandwidth * p[0])
+    beyond = min(p[i] + p[i + 1] * library_steps(kind, ranks) + wire * (1 / p[i + 2] - 1) for i in range(1, len(p), 3))
+    return schedule_steps(kind, ranks) * SWITCH_LATENCY + wire + beyond
+
+
+def fit_collectives(args):
+    rows = []
+    with open(args.table, newline="") as table:
+        for r in csv.DictReader(table):
+            if args.system in r["system"] and r["nodes"] == "1" and r["tier"] != "C" and r["time_us"]:
+                rows.append((r["collective"], int(r["gpus"]), int(r["bytes"]), float(r["time_us"]) * 1e-6))
+    if not rows:
+        return 2
+    one_mib = 1 << 20
+    large, small = [r for r in rows if r[2] >= one_mib], [r for r in rows if r[2] < one_mib]
+    rng = random.Random(1)
+    sample = rng.sample(large, min(SAMPLE // 2, len(large))) + rng.sample(small, min(SAMPLE // 2, len(small)))
+
+    def loss(p):
+        return sum(abs(math.log(collective_time(p, args.bandwidth, *r[:3]) / r[3])) for r in sample) / len(sample)
+
+    count = 1 + 3 * args.protocols
+    starts = ([0.75, 5e-6, 4e-7, 0.1, 25e-6, 2e-6, 1.0, 15e-6, 1e-6, 0.5], [0.8, 4e-6, 6e-7, 0.05, 15e-6, 5e-7, 1.0, 10e-6, 6e-7, 0.3])
+    shares = {i for i in range(count) if i % 3 == 0}
+    _, p = min(search(start[:count], shares, loss) for start in starts)
+    print(f"efficiency {p[0]:.3f}")
+    for i in range(1, count, 3):
+        print(f"launch {p[i] * 1e6:.1f} us, step {p[i + 1] * 1e6:.2f} us, share {p[i + 2]:.3f}")
+    for name, some in (("from 1 MiB", large), ("below", small)):
+        if some:
+            print(name, report([collective_time(p, args.bandwidth, *r[:3]) / r[3] - 1 for r in some]))
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_subparsers(required=True)
+    products = what.add_parser("products")
+    products.add_argument("table")
+    products.add_argument("--device", required=True)
+    products.add_argument("--type", required=True)
+    products.add_argument("--source", default="")
+    products.add_argument("--peak", type=float, required=True)
+    products.add_argument("--processors", type=int, required=True)
+    products.add_argument("--bandwidth", type=float, required=True)
+    products.set_defaults(run=fit_products)
+    collectives = what.add_parser("collectives")
+    collectives.add_argument("table")
+    collectives.add_argument("--system", required=True)
+    collectives.add_argument("--bandwidth", type=float, required=True)
+    collectives.add_argument("--protocols", type=int, choices=(1, 2, 3), default=2)
+    collectives.set_defaults(run=fit_collectives)
+    args = parser.parse_args()
+    return args.run(args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
