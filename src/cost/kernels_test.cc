@@ -40,7 +40,7 @@ Work product(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype = DType
   return work;
 }
 
-double microseconds(const CostModel& cost, const Work& work) {
+double time_in_us(const CostModel& cost, const Work& work) {
   return in_seconds(cost.time(work)) * 1e6;
 }
 
@@ -48,36 +48,36 @@ TEST(Kernels, ProductsComeInWavesOfTiles) {
   const auto cost = burst(device_with_rates());
   // 100 tiles of 256 x 128 are one wave: 2 x 32768 x 4096 flops at half of 1 Tflop/s, behind the launch.
   const double wave = 2.0 * 32768 * 4096 / 0.5e12 * 1e6;
-  EXPECT_NEAR(microseconds(*cost, product(2560, 1280, 4096)), 5 + wave, 1e-3);
+  EXPECT_NEAR(time_in_us(*cost, product(2560, 1280, 4096)), 5 + wave, 1e-3);
   // A tile more is a second wave, of the smallest tiles that can do it.
-  EXPECT_GT(microseconds(*cost, product(2561, 1280, 4096)), 5 + 1.05 * wave);
-  EXPECT_LE(microseconds(*cost, product(2561, 1280, 4096)), 5 + 2 * wave + 1e-3);
+  EXPECT_GT(time_in_us(*cost, product(2561, 1280, 4096)), 5 + 1.05 * wave);
+  EXPECT_LE(time_in_us(*cost, product(2561, 1280, 4096)), 5 + 2 * wave + 1e-3);
 }
 
 TEST(Kernels, AFewTilesAreSplitAlongTheInnerSize) {
   Device device = device_with_rates();
-  const double split = microseconds(*burst(device), product(256, 256, 16384));
+  const double split = time_in_us(*burst(device), product(256, 256, 16384));
   device.kernels->processors = 1;  // nothing to split over; the same rate per processor
   device.matrix_rate[DType::bf16] = FlopRate(1e12);
-  const double whole = microseconds(*burst(device), product(128, 64, 16384));
+  const double whole = time_in_us(*burst(device), product(128, 64, 16384));
   EXPECT_LT(split, whole);
 }
 
 TEST(Kernels, SizesThatAreNoMultiplesOfEightAreSlower) {
   const auto cost = burst(device_with_rates());
-  const double aligned = microseconds(*cost, product(2560, 1280, 4096)) - 5;
-  EXPECT_NEAR(microseconds(*cost, product(2560, 1276, 4096)) - 5, aligned / 0.5, 1e-3);
-  EXPECT_NEAR(microseconds(*cost, product(2560, 1278, 4096)) - 5, aligned / 0.3, 1e-3);
-  EXPECT_NEAR(microseconds(*cost, product(2560, 1279, 4096)) - 5, aligned / 0.2, 1e-3);
+  const double aligned = time_in_us(*cost, product(2560, 1280, 4096)) - 5;
+  EXPECT_NEAR(time_in_us(*cost, product(2560, 1276, 4096)) - 5, aligned / 0.5, 1e-3);
+  EXPECT_NEAR(time_in_us(*cost, product(2560, 1278, 4096)) - 5, aligned / 0.3, 1e-3);
+  EXPECT_NEAR(time_in_us(*cost, product(2560, 1279, 4096)) - 5, aligned / 0.2, 1e-3);
 }
 
 TEST(Kernels, NarrowOperandsAreCastBefore) {
   const auto cost = burst(device_with_rates());
   Work work = product(2560, 1280, 4096, DType::fp8);
-  const double with_cast = microseconds(*cost, work);
+  const double with_cast = time_in_us(*cost, work);
   work.kernel = Kernel::weight_gradient;
   const double cast = 4.0 * 2560 * 4096 / 0.8e12 * 1e6 + 5;  // and a launch
-  EXPECT_NEAR(with_cast - microseconds(*cost, work), cast, 1e-3);
+  EXPECT_NEAR(with_cast - time_in_us(*cost, work), cast, 1e-3);
 }
 
 TEST(Kernels, AttentionHasItsOwnRates) {
@@ -88,11 +88,11 @@ TEST(Kernels, AttentionHasItsOwnRates) {
   work.flops = Flops(4LL * 4096 * 2048 * 128 * 32);
   work.kernel = Kernel::attention;
   const double forward = static_cast<double>(work.flops.value) / 0.5e14 * 1e6;
-  EXPECT_NEAR(microseconds(*burst(device), work), 5 + forward, 1e-3);
+  EXPECT_NEAR(time_in_us(*burst(device), work), 5 + forward, 1e-3);
   work.kernel = Kernel::attention_backward;
-  EXPECT_NEAR(microseconds(*burst(device), work), 5 + 2 * forward, 1e-3);
+  EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 2 * forward, 1e-3);
   device.kernels->attention[DType::bf16].ramp = 2.56;  // 1,024 tasks on 100 processors
-  EXPECT_NEAR(microseconds(*burst(device), work), 5 + 2 * forward * 1.25, 1e-3);
+  EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 2 * forward * 1.25, 1e-3);
 }
 
 TEST(Kernels, WhatIsBoundByMemoryHasTheBandwidthOfItsClass) {
@@ -100,20 +100,20 @@ TEST(Kernels, WhatIsBoundByMemoryHasTheBandwidthOfItsClass) {
   Work work;
   work.kind = WorkKind::copy;
   work.bytes = Bytes(8'000'000);
-  EXPECT_NEAR(microseconds(*cost, work), 5 + 10, 1e-3);
+  EXPECT_NEAR(time_in_us(*cost, work), 5 + 10, 1e-3);
   work.kernel = Kernel::norm;
-  EXPECT_NEAR(microseconds(*cost, work), 5 + 20, 1e-3);
+  EXPECT_NEAR(time_in_us(*cost, work), 5 + 20, 1e-3);
   work.kernel = Kernel::norm_backward;
-  EXPECT_NEAR(microseconds(*cost, work), 5 + 40, 1e-3);
+  EXPECT_NEAR(time_in_us(*cost, work), 5 + 40, 1e-3);
   work.kernel = Kernel::permute;
-  EXPECT_NEAR(microseconds(*cost, work), 5 + 80, 1e-3);
+  EXPECT_NEAR(time_in_us(*cost, work), 5 + 80, 1e-3);
 }
 
 TEST(Kernels, TrainingLoopsAreSlowerThanBursts) {
   const Device device = device_with_rates();
   const auto sustained = make_cost_model({"kernels", {}, ""}, device);
   const Work work = product(2560, 1280, 4096);
-  EXPECT_NEAR(microseconds(*sustained, work) - 5, 2 * (microseconds(*burst(device), work) - 5), 1e-3);
+  EXPECT_NEAR(time_in_us(*sustained, work) - 5, 2 * (time_in_us(*burst(device), work) - 5), 1e-3);
 }
 
 TEST(Kernels, ADeviceWithoutRatesIsARoofline) {

@@ -97,7 +97,8 @@ std::optional<LonePlay> LonePlays::play(std::uint32_t call_id, std::uint32_t gro
   std::vector<RankClass> members = std::move(run.recorded().classes);
   if (!is_uniform(run, members)) return std::nullopt;
   LonePlay played;
-  played.duration = members.front().finish;
+  // What comes on top of the schedule is added where the call is made (RankWalker::collective_finished).
+  played.duration = members.front().finish - planner_.overhead(call, group.layouts.front()->shape);
   for (RankClass& member : members) played.members.push_back({std::move(member.chunks), {}});
   if (!remember_sent(call, group, played)) return std::nullopt;
   return played;
