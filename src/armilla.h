@@ -23,6 +23,7 @@
 #include "read/study.h"
 #include "sim/simulate.h"
 #include "study/run.h"
+#include "study/search.h"
 #include "write/report.h"
 #include "write/timeline.h"
 #include "write/write.h"

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/checked.h"
 #include "cost/roofline.h"
 
 namespace armilla {
@@ -36,10 +37,6 @@ double area_efficiency(const MatrixRates& rates, double area) {
   if (area >= kMiddle) return rates.efficiency * rates.tile_128;
   if (area >= kSmall) return rates.efficiency * rates.tile_64;
   return rates.efficiency * rates.tile_64 * rates.tile_64 / rates.tile_128;
-}
-
-std::int64_t ceil_of(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
 }
 
 class Kernels final : public CostModel {
@@ -106,10 +103,10 @@ class Kernels final : public CostModel {
     double best = std::numeric_limits<double>::infinity();
     for (const Tile& tile : kTiles) {
       const auto area = static_cast<double>(tile.m * tile.n);
-      const std::int64_t tiles = ceil_of(gemm.m, tile.m) * ceil_of(gemm.n, tile.n) * gemm.count;
+      const std::int64_t tiles = ceil_divide(gemm.m, tile.m) * ceil_divide(gemm.n, tile.n) * gemm.count;
       for (const std::int64_t splits : kSplits) {
         if (splits > 1 && (tiles * splits > processors || gemm.k / splits < kLeastSplitDepth)) break;
-        const auto waves = static_cast<double>(ceil_of(tiles * splits, processors));
+        const auto waves = static_cast<double>(ceil_divide(tiles * splits, processors));
         const double depth = static_cast<double>(gemm.k) / static_cast<double>(splits) + rates.ramp;
         double seconds = waves * 2 * area * depth / (rate * area_efficiency(rates, area));
         if (splits > 1) {
@@ -143,11 +140,11 @@ class Kernels final : public CostModel {
     const bool backward = work.kernel == Kernel::attention_backward;
     // Of the scores: queries x keys x head forward; its gradient is queries x head x keys.
     const std::int64_t head = std::min(first.n, first.k);
-    const std::int64_t padded = ceil_of(head, kPadding) * kPadding;
+    const std::int64_t padded = ceil_divide(head, kPadding) * kPadding;
     const auto size = static_cast<double>(std::min(padded, kFullHead));
     const double of_head = std::pow(size / static_cast<double>(kFullHead), kSmallHead) *
                            static_cast<double>(head) / static_cast<double>(padded);
-    const auto tasks = static_cast<double>(first.count * ceil_of(first.m, kQueries));
+    const auto tasks = static_cast<double>(first.count * ceil_divide(first.m, kQueries));
     DType dtype = work.dtype == DType::fp16 ? DType::bf16 : work.dtype;
     if (!rates.attention.contains(dtype)) dtype = DType::bf16;
     const auto found = rates.attention.find(dtype);

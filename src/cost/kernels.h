@@ -12,7 +12,8 @@
 //   head; head sizes are padded to multiples of 32 (Dao 2023, FlashAttention-2), small ones are slower.
 // The rest: bytes over the attained bandwidth of the class.
 // Sources of the forms: NVIDIA, "Matrix Multiplication Background User's Guide" (tile and wave quantisation,
-// alignment); tools/fit_kernels.py repeats the fits (docs/models/kernels.md). Not modelled: L2 reuse between kernels, clocks by kernel.
+// alignment); tools/fit_kernels.py repeats the fits (docs/models/kernels.md). Not modelled: L2 reuse between
+// kernels, clocks by kernel.
 #pragma once
 
 #include "cost/cost.h"

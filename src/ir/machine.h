@@ -73,8 +73,9 @@ enum class DimensionKind : std::uint8_t { ring, fully_connected, switched };
 std::string_view name_of(DimensionKind kind);  // "Ring", "FullyConnected", "Switch"
 
 // A way of the collective library to move data over a dimension: what a collective takes beyond the latencies
-// and the bytes of its schedule, launch + step x the library's own steps + bytes sent x (1 / share - 1) / bandwidth. The library
-// chooses the fastest (NCCL: LL, LL128, Simple).
+// and the bytes of its schedule:
+//   launch + step x the library's own steps + bytes sent x (1 / share - 1) / bandwidth
+// The library chooses the fastest (NCCL: LL, LL128, Simple).
 struct CollectiveProtocol {
   std::string name;
   Time launch, step;

@@ -1,11 +1,11 @@
 // Which plan is best: every plan of a space is refused, proven not to be among the best, or simulated.
 //
-// A plan is first made legal or refused (lower/plan.h), then its memory is known exactly (lower/memory.h), then a lower
-// bound on its time is proven (study/search/time_bound.h). What is left is simulated in the order of its bounds by all
-// cores, until the bound of the next is above what is asked for. The ranking is exact and does not depend on the
+// A plan is first made legal or refused (lower/plan.h), then a lower bound on its time is proven
+// (study/search/time_bound.h). In the order of their bounds, plans that fit the memory (lower/memory.h, exact) are
+// simulated by all cores, until the bound of the next is above what is asked for. The ranking is exact and does not depend on the
 // number of threads: plans that are equally good rank by memory, then by the order of the axes.
 // Cost: O(points) for what is refused by its degrees alone, one division of the model per set of plans that divide it
-// alike, one walk over the slots per legal plan, and a simulation per plan that is left.
+// alike, some microseconds per legal plan, and a simulation per plan that is left.
 #pragma once
 
 #include <functional>

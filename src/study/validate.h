@@ -38,6 +38,6 @@ Study study_of(const MeasuredCollective& collective, const std::string& where);
 Work work_of(const MeasuredKernel& kernel, const std::string& where);
 
 // Throws Error where no row of a file can be predicted: that of its first row.
-Validation validate(const std::vector<MeasurementFile>& files, Progress* meter = nullptr);
+Validation validate(const std::vector<MeasurementFile>& files, Progress& meter = no_progress());
 
 }  // namespace armilla

@@ -36,7 +36,7 @@ class ValidateCommand final : public Command {
     const auto misses = static_cast<std::size_t>(parse_count(misses_, "--misses " + misses_));
     std::vector<MeasurementFile> tables;
     for (const std::string& file : files_) tables.push_back(read_measurements(file));
-    const Validation validation = validate(tables, session.meter);
+    const Validation validation = validate(tables, *session.meter);
     std::vector<NamedContents> files;
     if (!json_.empty()) files.push_back({json_, write_validation_json(validation, misses)});
     if (!csv_.empty()) files.push_back({csv_, write_validation_csv(validation)});

@@ -15,7 +15,6 @@
 #include "study/run.h"
 #include "study/run/attained_links.h"
 #include "study/run/balance_stages.h"
-#include "study/search/time_bound.h"
 
 namespace armilla {
 namespace {
@@ -81,16 +80,27 @@ PlanPrepared PlanEvaluator::prepare(const PlanRequest& request) {
   if (request.balance_stages)
     study.plan.stage_blocks = balance_stages(*made.model, study.plan, *cost_, kWhere);
   resolve_exchange(made.model->facts, study.plan);
-  if (!is_uniform(study)) {
-    made.memory = lower_study(study, *cost_).memory;
-    return made;
-  }
-  made.sharded = sharded_of(study.plan, *made.model);
-  const std::shared_ptr<const PipelineOrder> order = order_of(study.plan);
-  const StageCut stages = cut_stages(*made.sharded, study.plan, kWhere);
-  made.memory = largest_use(*made.sharded, stages, *order, study.plan, study.machine.device);
-  made.bound = least_iteration(study, *made.sharded, stages, *order, *cost_);
+  if (is_uniform(study)) made.sharded = sharded_of(study.plan, *made.model);
   return made;
+}
+
+Time PlanEvaluator::bound(const PlanPrepared& plan) {
+  if (!plan.sharded) return {};
+  const Study& study = plan.study;
+  const std::shared_ptr<const PipelineOrder> order = order_of(study.plan);
+  const StageCut stages = cut_stages(*plan.sharded, study.plan, kWhere);
+  const std::lock_guard lock(mutex_);
+  const std::pair key(plan.sharded.get(), study.plan.schedule);
+  auto paths = paths_.find(key);
+  if (paths == paths_.end()) paths = paths_.emplace(key, StagePaths(study, *plan.sharded, *cost_)).first;
+  return least_iteration(study, paths->second, stages, *order);
+}
+
+MemoryUse PlanEvaluator::memory(const PlanPrepared& plan) {
+  const Study& study = plan.study;
+  if (!plan.sharded) return lower_study(study, *cost_).memory;
+  return largest_use(*plan.sharded, cut_stages(*plan.sharded, study.plan, kWhere), *order_of(study.plan),
+                     study.plan, study.machine.device);
 }
 
 PlanOutcome PlanEvaluator::simulate(const PlanPrepared& plan) const {
@@ -98,8 +108,6 @@ PlanOutcome PlanEvaluator::simulate(const PlanPrepared& plan) const {
   PlanOutcome outcome;
   outcome.plan = study.plan;
   outcome.machine = study.machine.name;
-  outcome.memory = plan.memory;
-  outcome.bound = plan.bound;
   SimulationOptions options;
   options.intervals = false;
   Result result;

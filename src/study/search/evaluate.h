@@ -7,12 +7,14 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "cost/cost.h"
 #include "ir/search.h"
 #include "ir/study.h"
 #include "lower/hybrid.h"
 #include "lower/sharded_model.h"
+#include "study/search/time_bound.h"
 
 namespace armilla {
 
@@ -20,9 +22,8 @@ namespace armilla {
 struct PlanPrepared {
   Study study;  // prepared: the machine cut to the ranks, the plan resolved
   std::shared_ptr<const Model> model;
-  std::shared_ptr<const ShardedModel> sharded;  // nothing where experts are loaded unevenly
-  MemoryUse memory;                             // of the rank that needs most
-  Time bound;                                   // on the iteration
+  // Nothing where experts are loaded unevenly, or devices differ.
+  std::shared_ptr<const ShardedModel> sharded;
 };
 
 class PlanEvaluator {
@@ -32,9 +33,11 @@ class PlanEvaluator {
   PlanEvaluator(const PlanEvaluator&) = delete;
   PlanEvaluator& operator=(const PlanEvaluator&) = delete;
 
-  // Throws Error for a plan that is not legal. From any thread.
+  // All may be called from any thread. Throws Error for a plan that is not legal.
   PlanPrepared prepare(const PlanRequest& request);
-  // Iteration and how it divides; from any thread. Throws Error for what only the simulation refuses.
+  Time bound(const PlanPrepared& plan);        // on the iteration
+  MemoryUse memory(const PlanPrepared& plan);  // of the rank that needs most
+  // Iteration and how it divides. Throws Error for what only the simulation refuses.
   PlanOutcome simulate(const PlanPrepared& plan) const;
 
  private:
@@ -47,6 +50,7 @@ class PlanEvaluator {
   std::mutex mutex_;                                             // of the tables below
   std::map<std::int64_t, std::shared_ptr<const Model>> models_;  // by micro-batch
   std::map<std::string, std::shared_ptr<const ShardedModel>> sharded_;
+  std::map<std::pair<const ShardedModel*, std::string>, StagePaths> paths_;  // and by schedule
   std::map<std::string, std::shared_ptr<const PipelineOrder>> orders_;
 };
 

@@ -20,12 +20,12 @@
 namespace armilla {
 namespace {
 
-// A legal plan that fits and may be among the best.
+// A legal plan that may be among the best.
 struct Candidate {
   std::size_t base = 0;
   std::int64_t point = 0;
-  Time bound;
-  Bytes memory;
+  Time bound{};
+  Bytes memory{};  // where the search goes by it
   double least_score = 0;
 };
 
@@ -100,38 +100,46 @@ class Search {
 
   void consider(std::size_t base, std::int64_t point, const PlanRequest& request,
                 std::unordered_set<std::string>& known) {
-    PlanPrepared plan;
     try {
-      plan = evaluators_[base]->prepare(request);
+      PlanEvaluator& evaluator = *evaluators_[base];
+      const PlanPrepared plan = evaluator.prepare(request);
+      if (!known.insert(fmt::format("{} {}", base, text_of(plan.study.plan))).second) {
+        refuse("equal", 1, "");
+        return;
+      }
+      Candidate candidate{base, point, evaluator.bound(plan)};
+      if (request_.deadline && candidate.bound > *request_.deadline) {
+        refuse("deadline", 1, "");
+        return;
+      }
+      // Else memory is looked at when it is the plan's turn: most never come to that.
+      if (request_.front || request_.objective == SearchObjective::memory) {
+        const MemoryUse memory = evaluator.memory(plan);
+        if (!fits(candidate, plan, memory)) return;
+        candidate.memory = memory.needed();
+      }
+      candidate.least_score =
+          score_of(request_.objective, candidate.bound, candidate.memory, plan.study.plan);
+      candidates_.push_back(candidate);
     } catch (const Error& error) {
       refuse(reason_of(error), 1, error.message);
-      return;
     }
-    if (!known.insert(fmt::format("{} {}", base, text_of(plan.study.plan))).second) {
-      refuse("equal", 1, "");
-      return;
-    }
-    const double allowed = request_.memory_share * static_cast<double>(plan.memory.capacity.value);
-    if (static_cast<double>(plan.memory.needed().value) > allowed) {
-      refuse("memory", 1,
-             fmt::format("needs {}, of {}", to_text(plan.memory.needed()), to_text(plan.memory.capacity)));
-      if (!result_.nearest || plan.memory.needed() < result_.nearest->memory.needed()) {
-        PlanOutcome nearest;
-        nearest.plan = plan.study.plan;
-        nearest.machine = plan.study.machine.name;
-        nearest.memory = plan.memory;
-        nearest.bound = plan.bound;
-        nearest.values = space_.values_of(base, point);
-        result_.nearest = std::move(nearest);
-      }
-      return;
-    }
-    if (request_.deadline && plan.bound > *request_.deadline) {
-      refuse("deadline", 1, "");
-      return;
-    }
-    candidates_.push_back({base, point, plan.bound, plan.memory.needed(),
-                           score_of(request_.objective, plan.bound, plan.memory.needed(), plan.study.plan)});
+  }
+
+  bool fits(const Candidate& candidate, const PlanPrepared& plan, const MemoryUse& memory) {
+    const double allowed = request_.memory_share * static_cast<double>(memory.capacity.value);
+    if (static_cast<double>(memory.needed().value) <= allowed) return true;
+    refuse("memory", 1, fmt::format("needs {}, of {}", to_text(memory.needed()), to_text(memory.capacity)));
+    const auto place = std::tuple(memory.needed(), candidate.base, candidate.point);
+    if (result_.nearest && place >= nearest_) return false;
+    nearest_ = place;
+    PlanOutcome& nearest = result_.nearest.emplace();
+    nearest.plan = plan.study.plan;
+    nearest.machine = plan.study.machine.name;
+    nearest.memory = memory;
+    nearest.bound = candidate.bound;
+    nearest.values = space_.values_of(candidate.base, candidate.point);
+    return false;
   }
 
   // Whether what is known says that this plan is not asked for.
@@ -158,10 +166,12 @@ class Search {
     for (++at; at != front_.end() && at->second >= outcome.iteration;) at = front_.erase(at);
   }
 
-  PlanOutcome simulate(std::size_t base, std::int64_t point) {
-    PlanEvaluator& evaluator = *evaluators_[base];
-    PlanOutcome outcome = evaluator.simulate(evaluator.prepare(space_.request_of(base, point)));
-    outcome.values = space_.values_of(base, point);
+  // With everything that is known of it before, whether it fits or not.
+  PlanOutcome simulate(const Candidate& candidate, const PlanPrepared& plan, const MemoryUse& memory) {
+    PlanOutcome outcome = evaluators_[candidate.base]->simulate(plan);
+    outcome.memory = memory;
+    outcome.bound = candidate.bound;
+    outcome.values = space_.values_of(candidate.base, candidate.point);
     return outcome;
   }
 
@@ -187,7 +197,14 @@ class Search {
         }
         const Candidate& candidate = candidates_[mine];
         try {
-          PlanOutcome outcome = simulate(candidate.base, candidate.point);
+          PlanEvaluator& evaluator = *evaluators_[candidate.base];
+          const PlanPrepared plan = evaluator.prepare(space_.request_of(candidate.base, candidate.point));
+          const MemoryUse memory = evaluator.memory(plan);
+          {
+            const std::lock_guard lock(mutex_);
+            if (!fits(candidate, plan, memory)) continue;
+          }
+          PlanOutcome outcome = simulate(candidate, plan, memory);
           const std::lock_guard lock(mutex_);
           if (request_.deadline && outcome.iteration > *request_.deadline) {
             refuse("deadline", 1, "");
@@ -261,7 +278,11 @@ class Search {
         if (value == own) continue;
         Neighbour neighbour{base.axes[axis].key, base.axes[axis].values[value]};
         try {
-          neighbour.outcome = simulate(best.first, space_.changed(best.first, best.second, axis, value));
+          PlanEvaluator& evaluator = *evaluators_[best.first];
+          const Candidate other{best.first, space_.changed(best.first, best.second, axis, value)};
+          const PlanPrepared plan = evaluator.prepare(space_.request_of(other.base, other.point));
+          neighbour.outcome = simulate(other, plan, evaluator.memory(plan));
+          neighbour.outcome->bound = evaluator.bound(plan);
         } catch (const Error& error) {
           neighbour.refusal = error.message;
         }
@@ -278,6 +299,7 @@ class Search {
   std::mutex mutex_;  // of what workers share: all below, result_, and `next` of simulate_candidates
   std::multiset<double> best_;                                // scores of the best so far, at most `top`
   std::map<Bytes, Time> front_;                               // of memory and time so far
+  std::tuple<Bytes, std::size_t, std::int64_t> nearest_;      // where result_.nearest stands
   std::vector<std::pair<std::size_t, std::int64_t>> points_;  // of result_.simulated, as they came
 };
 

@@ -1,7 +1,7 @@
 // A lower bound on the time of an iteration, from the divided model alone: no graph, no simulation.
 //
-// Proof. The computations of a rank form one chain (lower/pipeline/pass_template.h), and its slots follow one another. So
-// let F(s) and B(s) be the longest paths of stage s through its forward pass and through its recomputation and backward
+// Proof. The computations of a rank form one chain (lower/pipeline/pass_template.h), and its slots follow one
+// another. So let F(s) and B(s) be the longest paths of stage s through its forward pass and through its recomputation and backward
 // pass, where a computation lasts what the cost model says and a communication at least
 //
 //   beta = bytes that a rank itself sends / all bandwidth that it can send with
@@ -21,8 +21,11 @@
 // device. The exchange of gradients between replicas and the optimizer come on top and are left out.
 // Nothing is claimed (a bound of 0) where ranks differ: slow ranks, jitter, other devices, uneven experts, measured
 // times; nor for a schedule that does not flush.
-// Cost: O(blocks x steps of a block).
+// Cost: O(blocks x steps of a block) per different stage of a divided model, then O(stages) per plan.
 #pragma once
+
+#include <map>
+#include <vector>
 
 #include "base/units.h"
 #include "cost/cost.h"
@@ -32,8 +35,36 @@
 
 namespace armilla {
 
-// The plan of `study` must be resolved; `model` is divided under it.
-Time least_iteration(const Study& study, const ShardedModel& model, const StageCut& stages,
-                     const PipelineOrder& order, const CostModel& cost);
+// F, B and W of stages, by the shapes of their blocks; one for all plans that divide the model alike, on one
+// machine, under schedules that treat weight gradients and overlap alike.
+class StagePaths {
+ public:
+  struct Times {
+    Time forward, backward, weights;  // `backward` without `weights` where these have slots of their own
+  };
+
+  // The plan of `study` must be resolved; `model`, divided under it, must outlive this.
+  StagePaths(const Study& study, const ShardedModel& model, const CostModel& cost);
+  const Times& of(const std::vector<std::uint32_t>& shapes);
+  const ShardedModel& model() const { return model_; }
+
+ private:
+  Time path(const std::vector<const Pass*>& passes, bool with_weight_gradients);
+  std::int64_t members(GroupAxis axis) const;
+  Time least(const PassStep& step) const;
+
+  const ShardedModel& model_;
+  Plan plan_;
+  double rate_;  // bytes per second that a rank can send; 0: no bound
+  bool two_halves_, sums_only_, weights_apart_;
+  std::vector<Time> work_times_;  // per work
+  std::map<std::vector<std::uint32_t>, Times> known_;
+  std::vector<Time> ends_;  // of the pass at hand
+  std::vector<bool> waited_for_;
+};
+
+// `paths` must be those of the plan.
+Time least_iteration(const Study& study, StagePaths& paths, const StageCut& stages,
+                     const PipelineOrder& order);
 
 }  // namespace armilla

@@ -89,10 +89,10 @@ std::string describe_plan(const Plan& plan) {
 
 class Validator {
  public:
-  explicit Validator(Progress* meter) : meter_(meter) {}
+  explicit Validator(Progress& meter) : meter_(meter) {}
 
   void predict(const MeasurementFile& file, Validation& validation) {
-    if (meter_) meter_->begin("predicting " + file.path);
+    meter_.begin("predicting " + file.path);
     std::size_t done = 0, predicted = 0;
     std::optional<Error> first;
     for (const Measurement& measurement : file.rows) {
@@ -107,7 +107,7 @@ class Validator {
         row.unpredicted_detail = error.message;
         if (!first) first.emplace(error);
       }
-      if (meter_) meter_->update(static_cast<double>(++done) / static_cast<double>(file.rows.size()));
+      meter_.update(static_cast<double>(++done) / static_cast<double>(file.rows.size()));
     }
     if (predicted == 0 && first) throw *first;
     validation.files.push_back(file.path);
@@ -272,7 +272,7 @@ class Validator {
     return *cost;
   }
 
-  Progress* meter_;
+  Progress& meter_;
   std::map<std::string, Device> devices_;
   std::map<std::string, std::unique_ptr<CostModel>> costs_;
 };
@@ -327,7 +327,7 @@ void summarize(Validation& validation) {
 
 }  // namespace
 
-Validation validate(const std::vector<MeasurementFile>& files, Progress* meter) {
+Validation validate(const std::vector<MeasurementFile>& files, Progress& meter) {
   Validation validation;
   Validator validator(meter);
   for (const MeasurementFile& file : files) validator.predict(file, validation);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/units_text.h"
+#include "write/format/svg.h"
 #include "write/search.h"
 #include "write/search/search_words.h"
 
@@ -12,29 +13,6 @@ namespace {
 
 constexpr double kWidth = 760, kPlotHeight = 360, kMargin = 70, kStep = 110;
 constexpr std::size_t kMostLines = 400;  // of the parallel coordinates: the best
-
-std::string xml_escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '&':
-        safe += "&amp;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      default:
-        safe += static_cast<unsigned char>(c) < ' ' ? '?' : c;
-    }
-  }
-  return safe;
-}
 
 struct Scale {
   double least = 0, most = 1, length = 1;
@@ -96,7 +74,7 @@ std::string scatter(const SearchResult& result) {
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\" fill-opacity=\"0.6\"><title>{}: {}, "
         "{}</title></circle>\n",
         x.place(gibibytes(plan)), height - y.place(milliseconds(plan)), i == 0 ? 5 : 3,
-        i == 0 ? "#d55e00" : "#0072b2", xml_escaped(plan_text(result, plan)), to_text(plan.iteration),
+        i == 0 ? "#d55e00" : "#0072b2", svg_text(plan_text(result, plan)), to_text(plan.iteration),
         to_text(plan.memory.needed()));
   }
   return svg + "</g>\n";
@@ -134,7 +112,7 @@ std::string parallel_coordinates(const SearchResult& result, double& width) {
         "<line x1=\"{0:.1f}\" y1=\"0\" x2=\"{0:.1f}\" y2=\"{1}\" stroke=\"#444\"/><text x=\"{0:.1f}\" "
         "y=\"-10\" text-anchor=\"middle\" font-weight=\"bold\">{2}</text>\n",
         at(p), height,
-        is_time ? std::string("iteration, ms") : xml_escaped(short_key(result.axes[axes[p]].key)));
+        is_time ? std::string("iteration, ms") : svg_text(short_key(result.axes[axes[p]].key)));
     if (is_time) {
       svg += fmt::format(
           "<text x=\"{0:.1f}\" y=\"{1}\">{2:.4g}</text><text x=\"{0:.1f}\" y=\"10\">{3:.4g}</text>\n",
@@ -146,7 +124,7 @@ std::string parallel_coordinates(const SearchResult& result, double& width) {
       svg +=
           fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", at(p) + 4,
                       height - static_cast<double>(v) / static_cast<double>(values.size() - 1) * height + 4,
-                      xml_escaped(values[v]));
+                      svg_text(values[v]));
     }
   }
   return svg + "</g>\n";
@@ -158,12 +136,7 @@ std::string write_search_svg(const SearchResult& result) {
   std::string plots = "<text x=\"20\" y=\"40\">no plan was simulated</text>\n";
   double width = kWidth;
   if (!result.simulated.empty()) plots = scatter(result) + parallel_coordinates(result, width);
-  return fmt::format(
-             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
-             "font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" "
-             "fill=\"white\"/>\n",
-             width, 2 * kPlotHeight + 60) +
-         plots + "</svg>\n";
+  return svg_document(width, 2 * kPlotHeight + 60, plots);
 }
 
 }  // namespace armilla

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -26,7 +27,9 @@ std::string short_key(std::string_view key) {
   for (const auto& [whole, name] : kShort) {
     if (key == whole) return std::string(name);
   }
-  return std::string(key.starts_with("plan.") ? key.substr(5) : key);
+  std::string name(key.starts_with("plan.") ? key.substr(5) : key);
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
 }
 
 bool axis_degree(std::string_view key) {

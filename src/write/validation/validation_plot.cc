@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "write/format/svg.h"
 #include "write/validation.h"
 
 namespace armilla {
@@ -21,23 +22,6 @@ struct Decades {
     return (std::log10(value) - first) / (last - first) * (kSide - 2 * kMargin);
   }
 };
-
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '<')
-      safe += "&lt;";
-    else if (c == '>')
-      safe += "&gt;";
-    else if (c == '&')
-      safe += "&amp;";
-    else if (static_cast<unsigned char>(c) < ' ')
-      safe += '?';
-    else
-      safe += c;
-  }
-  return safe;
-}
 
 Decades decades_of(const Validation& validation, const ValidatedSet& total) {
   double least = 1e300, most = 0;
@@ -83,7 +67,7 @@ std::string panel(const Validation& validation, const ValidatedSet& total, doubl
   std::string svg = fmt::format(
       "<g transform=\"translate({},{})\">\n<text y=\"-8\" font-weight=\"bold\">{}: {} rows, "
       "MAPE {:.1f} %</text>\n",
-      kMargin, top + kMargin, escaped(total.kind), total.errors.count, 100 * total.errors.mape);
+      kMargin, top + kMargin, svg_text(total.kind), total.errors.count, 100 * total.errors.mape);
   svg += axes(decades, total.kind == "memory" ? "bytes" : "s");
   std::size_t number = 0;
   for (const ValidatedSet& set : validation.sets) {
@@ -99,7 +83,7 @@ std::string panel(const Validation& validation, const ValidatedSet& total, doubl
     const double y = static_cast<double>(number) * kLine;
     svg += fmt::format(
         "</g>\n<circle cx=\"{}\" cy=\"{}\" r=\"4\" fill=\"{}\"/><text x=\"{}\" y=\"{}\">{} {:.1f} %</text>\n",
-        inside + 14, y + 4, colour, inside + 22, y + 8, escaped(set.name), 100 * set.errors.mape);
+        inside + 14, y + 4, colour, inside + 22, y + 8, svg_text(set.name), 100 * set.errors.mape);
     ++number;
   }
   return svg + "</g>\n";
@@ -122,12 +106,7 @@ std::string write_validation_svg(const Validation& validation) {
     panels += panel(validation, total, height);
     height += height_of(validation, total) + kTitle;
   }
-  return fmt::format(
-             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
-             "font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" "
-             "fill=\"white\"/>\n",
-             kSide + kLegend, height) +
-         panels + "</svg>\n";
+  return svg_document(kSide + kLegend, height, panels);
 }
 
 }  // namespace armilla

@@ -1,0 +1,45 @@
+// Plots as SVG: the document around their shapes, and names inside them.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+namespace armilla {
+
+// As text of an element or an attribute: names come from files.
+inline std::string svg_text(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    switch (c) {
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '&':
+        safe += "&amp;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      default:
+        safe += static_cast<unsigned char>(c) < ' ' ? '?' : c;
+    }
+  }
+  return safe;
+}
+
+// White, of so many pixels, in small sans-serif letters.
+inline std::string svg_document(double width, double height, const std::string& shapes) {
+  return fmt::format(
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
+             "font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" "
+             "fill=\"white\"/>\n",
+             width, height) +
+         shapes + "</svg>\n";
+}
+
+}  // namespace armilla
