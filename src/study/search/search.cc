@@ -86,9 +86,9 @@ class Search {
         consider(b, point, plan, known);
         request_.progress->update(static_cast<double>(++seen) / static_cast<double>(result_.space.points));
       };
-      const auto skip = [&](std::int64_t points) {
+      const auto skip = [&](std::int64_t points, const std::string& why) {
         seen += points;
-        refuse("degrees", points, "");
+        refuse("degrees", points, why);
       };
       space_.for_each(b, visit, skip);
     }

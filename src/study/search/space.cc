@@ -209,7 +209,7 @@ std::int64_t SearchSpace::points() const {
 
 void SearchSpace::for_each(std::size_t number,
                            const std::function<void(std::int64_t, const PlanRequest&)>& visit,
-                           const std::function<void(std::int64_t)>& skip) const {
+                           const std::function<void(std::int64_t, const std::string&)>& skip) const {
   const SearchBase& base = bases_[number];
   const std::int64_t ranks = base.study.request.ranks.value_or(rank_count(base.study.machine));
   const bool grows = base.study.machine.elastic && !base.study.request.ranks;
@@ -228,7 +228,10 @@ void SearchSpace::for_each(std::size_t number,
                                                             axis->key == "pipeline";
                                                    });
     if (degrees_are_known && !grows && ranks % product != 0) {
-      skip(below[depth]);
+      skip(below[depth],
+           fmt::format("plan.tensor {} x plan.context {} x plan.pipeline {} does not divide {} ranks",
+                       so_far.tensor.value_or(1), so_far.context.value_or(1), so_far.pipeline.value_or(1),
+                       ranks));
       point += below[depth];
       return;
     }

@@ -39,9 +39,9 @@ class SearchSpace {
   std::int64_t points() const;
 
   // Calls `visit(point, request)` for the points of a base whose degrees divide its ranks, in order, and
-  // `skip(count)` for the others.
+  // `skip(count, why)` for the others.
   void for_each(std::size_t base, const std::function<void(std::int64_t, const PlanRequest&)>& visit,
-                const std::function<void(std::int64_t)>& skip) const;
+                const std::function<void(std::int64_t, const std::string&)>& skip) const;
   PlanRequest request_of(std::size_t base, std::int64_t point) const;
   // One value for each axis.
   std::vector<std::string> values_of(std::size_t base, std::int64_t point) const;
