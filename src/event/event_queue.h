@@ -63,6 +63,15 @@ class EventQueue {
   bool empty() const { return next_ == buckets_[0].size() && occupied_ <= 1; }
   std::int64_t handled() const { return handled_; }
 
+  // Calls `visit(event)` for every event that has not been handled, in no order that means anything.
+  template <class Visit>
+  void for_each_pending(const Visit& visit) const {
+    for (std::size_t i = next_; i < buckets_[0].size(); ++i) visit(buckets_[0][i]);
+    for (std::size_t bucket = 1; bucket < buckets_.size(); ++bucket) {
+      for (const Event& event : buckets_[bucket]) visit(event);
+    }
+  }
+
   // Handles events until none is left or the next one lies at or after `end`; returns whether the queue ran
   // empty.
   bool run(Time end = kEndOfTime);

@@ -65,6 +65,40 @@ void check_order(const Graph& graph, const Program& program) {
   }
 }
 
+// Whether a node of a loop is the one a period before it again.
+bool repeats(const Program& program, std::uint32_t node) {
+  const std::uint32_t period = program.loop.period, before = node - period;
+  const std::span<const std::uint32_t> now = program.dependences(node), then = program.dependences(before);
+  return program.kind[node] == program.kind[before] && program.phase[node] == program.phase[before] &&
+         program.name[node] == program.name[before] && program.layer[node] == program.layer[before] &&
+         program.payload[node] == program.payload[before] && program.lane[node] == program.lane[before] &&
+         std::equal(now.begin(), now.end(), then.begin(), then.end(),
+                    [&](std::uint32_t a, std::uint32_t b) { return a == b + period; });
+}
+
+void check_loop(const Program& program) {
+  const Loop& loop = program.loop;
+  if (loop.more == 0) return;
+  const auto refuse = [&](const char* what) { throw Error(program.role, fmt::format("its loop {}", what)); };
+  if (loop.period == 0 || loop.end > program.size() || loop.first + 2 * loop.period > loop.end ||
+      (loop.end - loop.first) % loop.period != 0 || !program.file_id.empty())
+    refuse("has not two whole periods");
+  if (std::int64_t{loop.more} * loop.period > UINT32_MAX / 2 - program.size()) refuse("has too many nodes");
+  for (std::uint32_t node = loop.first + loop.period; node < loop.end; ++node) {
+    if (!repeats(program, node)) refuse("does not repeat");
+  }
+  for (std::uint32_t node = loop.first; node < program.size(); ++node) {
+    const std::span<const std::uint32_t> dependences = program.dependences(node);
+    // What waits for nothing is ready from the start, wherever it stands.
+    if (dependences.empty()) refuse("has a node that waits for nothing, or one behind it");
+    const bool is_last = node < loop.end && node >= loop.end - loop.period;
+    for (const std::uint32_t dependence : dependences) {
+      if (dependence >= node) refuse("has a node that waits for a later one, or one behind it");
+      if (is_last && dependence < loop.first) refuse("reaches further back than it is written");
+    }
+  }
+}
+
 void check_program(const Graph& graph, const Program& program) {
   const std::uint32_t nodes = program.size();
   if (program.phase.size() != nodes || program.name.size() != nodes || program.layer.size() != nodes ||
@@ -96,6 +130,7 @@ void check_program(const Graph& graph, const Program& program) {
       throw Error(where(), "takes absurdly long");
   }
   check_order(graph, program);
+  check_loop(program);
 }
 
 // Groups are used in both directions, so the two must agree.
@@ -365,6 +400,30 @@ GroupFamily grid_family(const std::vector<std::int64_t>& sizes, std::uint32_t ma
   return family;
 }
 
+Program written_out(const Program& program) {
+  const Loop& loop = program.loop;
+  if (loop.more == 0) return program;
+  Program all;
+  all.role = program.role;
+  const std::uint32_t nodes = program.length();
+  std::vector<std::uint32_t> dependences;
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    const std::uint32_t written = loop.written(node);
+    dependences.clear();
+    for (const std::uint32_t dependence : program.dependences(written))
+      dependences.push_back(dependence < loop.first ? dependence : dependence + (node - written));
+    all.add(program.kind[written], program.phase[written], program.name[written], program.layer[written],
+            program.payload[written], dependences);
+    all.lane.back() = program.lane[written];
+  }
+  return all;
+}
+
+Graph written_out(Graph graph) {
+  for (Program& program : graph.programs) program = written_out(program);
+  return graph;
+}
+
 void validate_graph(const Graph& graph) {
   if (graph.program_of.size() != static_cast<std::size_t>(graph.ranks))
     throw Error("graph", "not every rank has a program");
@@ -384,7 +443,11 @@ void validate_graph(const Graph& graph) {
     if (transfer.bytes.value < 0)
       throw Error("graph", fmt::format("a message of {} bytes", transfer.bytes.value));
   }
-  for (const Program& program : graph.programs) check_program(graph, program);
+  for (const Program& program : graph.programs) {
+    check_program(graph, program);
+    if (program.loop.more != graph.programs.front().loop.more)
+      throw Error(program.role, "its loop repeats another number of times than the first program's");
+  }
   for (const GroupFamily& family : graph.families) check_family(graph, family);
   const std::vector<IssuedCalls> issued = issued_calls(graph);
   check_membership(graph, issued);

@@ -52,6 +52,24 @@ enum class Phase : std::uint8_t {
 };
 std::string_view name_of(Phase phase);
 
+// A stretch of a program that goes on repeating: the nodes [first, end) are at least two whole periods, each with
+// the nodes of the one before it and dependences as far back. The last one stands for itself and for `more` of
+// its kind right behind it, which are not written out. What depends on a node in the stretch means the one as
+// many places before it, on a node in front of it always that one. Nodes that are not written have the numbers
+// that they would have.
+struct Loop {
+  std::uint32_t first = 0, end = 0;
+  std::uint32_t period = 0;  // nodes; 0: nothing repeats
+  std::uint32_t more = 0;
+
+  // Which written node a node of the whole program is.
+  std::uint32_t written(std::uint32_t node) const {
+    if (node < end || more == 0) return node;
+    const std::uint32_t beyond = node - end;
+    return beyond < more * period ? end - period + beyond % period : node - more * period;
+  }
+};
+
 struct Program {
   std::string role;  // "data-parallel rank"
   std::vector<NodeKind> kind;
@@ -63,8 +81,15 @@ struct Program {
   std::vector<std::uint64_t> file_id;  // what messages call a node; empty: the dense id
   std::vector<std::uint32_t> first_dependence = {0};
   std::vector<std::uint32_t> dependence;
+  Loop loop;
 
+  // Nodes that are written, and all of them.
   std::uint32_t size() const { return static_cast<std::uint32_t>(kind.size()); }
+  std::uint32_t length() const { return size() + loop.more * loop.period; }
+  // How often a written node occurs.
+  std::int64_t times(std::uint32_t node) const {
+    return node < loop.end && node + loop.period >= loop.end ? 1 + std::int64_t{loop.more} : 1;
+  }
   std::span<const std::uint32_t> dependences(std::uint32_t node) const {
     return std::span(dependence)
         .subspan(first_dependence[node], first_dependence[node + 1] - first_dependence[node]);
@@ -143,13 +168,17 @@ class Peers {
   std::vector<std::vector<std::int32_t>> position_;  // [family][rank], only of families that messages use
 };
 
+// The same with every program written out.
+Program written_out(const Program& program);
+Graph written_out(Graph graph);
+
 GroupFamily world_family(std::int64_t ranks);
 // The groups that the dimensions of `mask` span on a grid of `sizes` (innermost first).
 GroupFamily grid_family(const std::vector<std::int64_t>& sizes, std::uint32_t mask);
 
 // Throws Error for a dangling index, a circle of dependences (and prints it), a rank without program, a group
 // with a repeated or unknown rank, members of a group that do not issue the same collectives in the same
-// order, or a peer that is none. O(nodes + ranks x (families + peers of a program)).
+// order, a peer that is none, or a loop that does not repeat or that not all programs share. O(nodes + ranks x (families + peers of a program)).
 void validate_graph(const Graph& graph);
 std::string dump_graph(const Graph& graph);
 

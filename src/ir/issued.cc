@@ -21,7 +21,7 @@ struct IssuedKeyHash {
 }  // namespace
 
 // Equal items are counted, in order of first issue; collectives also stand one by one, as their order
-// matters.
+// matters, those of a loop as often as they are written.
 Issued issued_by(const Program& program) {
   Issued issued;
   std::unordered_map<IssuedKey, std::size_t, IssuedKeyHash> known;
@@ -32,7 +32,7 @@ Issued issued_by(const Program& program) {
     if (kind == NodeKind::collective) issued.calls.push_back(static_cast<std::uint32_t>(payload));
     const auto [found, fresh] = known.try_emplace({kind, payload}, issued.items.size());
     if (fresh) issued.items.push_back({kind, payload, node, 0});
-    ++issued.items[found->second].count;
+    issued.items[found->second].count += program.times(node);
   }
   return issued;
 }

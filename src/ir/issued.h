@@ -22,7 +22,7 @@ struct IssuedItem {
 
 struct Issued {
   std::vector<IssuedItem> items;     // each once, by first node
-  std::vector<std::uint32_t> calls;  // into Graph::collectives, of every collective node in order
+  std::vector<std::uint32_t> calls;  // into Graph::collectives, of every written collective node in order
 };
 Issued issued_by(const Program& program);
 // By every program.

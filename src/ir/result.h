@@ -21,9 +21,19 @@ struct TimeWindow {
   Time from, until = kEndOfTime;
 };
 
+// What a run did again and again (sim/fold/time_fold.h): all that is recorded between `from` and `until` happened
+// `times` times more right after it, and all that is recorded later happened that much later. Sums (of ranks,
+// links, messages, events, the iteration) are of the whole run.
+struct Repetition {
+  Time from, until;
+  std::int64_t times = 0;  // 0: everything is recorded as it happened
+
+  Time skipped() const { return (until - from) * times; }
+};
+
 struct Interval {
   Time start, end;
-  std::uint32_t node = 0;  // in the program of its class
+  std::uint32_t node = 0;  // in the program of its class; of a loop, the one that is written
 };
 
 // One chunk of a collective working in one dimension, as seen by one rank.
@@ -65,6 +75,7 @@ struct CollectiveRecord {
   std::int64_t chunks = 0;  // that it was cut into; 0: it has none (custom collectives)
   CollectiveLimit limit = CollectiveLimit::bandwidth;
   std::int64_t better_chunks = 0;  // another number that would be much faster; 0: none is known
+  std::int64_t times = 1;          // that it happened so (Result::repeated)
 };
 
 struct LinkUse {
@@ -87,6 +98,7 @@ struct Result {
   std::vector<Bytes> sent_per_dimension;  // by rank 0; kept by the ASTRA-sim semantics
   std::int64_t messages = 0;              // simulated
   std::int64_t events = 0;
+  Repetition repeated;
   std::vector<std::string>
       warnings;  // what the user should not overlook: an unused network, an unfinished rank
 };

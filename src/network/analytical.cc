@@ -23,6 +23,12 @@ class AnalyticalBase : public Network {
   std::vector<LinkUse> links() const override { return links_.used(); }
   std::int64_t messages() const override { return messages_; }
 
+  NetworkSums sums() const override { return {links_.sums(), messages_}; }
+  void repeat(const NetworkSums& from, const NetworkSums& until, std::int64_t times) override {
+    links_.repeat(from, until, times);
+    messages_ += (until.messages - from.messages) * times;
+  }
+
   void count(const Message& message, std::int64_t times) override {
     messages_ += times;
     Position at = topology_.start(message);
@@ -111,6 +117,27 @@ class Analytical final : public AnalyticalBase, public EventHandler, public Roun
     }
     any_meet_ = ++link.meeting > 1 || any_meet_;
     reaching_.push_back(slot);
+  }
+
+  // What is under way, and the links; of flights everything but what follows from the rest.
+  bool add_state(StateDigest& state) const override {
+    const Time now = queue_.now();
+    Time floor = now;
+    std::vector<bool> is_free(flights_.size());
+    for (const std::uint32_t slot : free_) is_free[slot] = true;
+    for (std::size_t slot = 0; slot < flights_.size(); ++slot) {
+      if (is_free[slot]) continue;
+      const SharedFlight& flight = flights_[slot];
+      const Message& message = flight.message;
+      if (flight.state != SharedFlight::State::arrived) floor = std::min(floor, flight.head);
+      const Digest told = labels_.describe(message.target, message.argument);
+      state.add('f', message.source, message.destination, message.bytes.value, message.dimension,
+                labels_.label(message).parts[2], told.low, told.high, static_cast<int>(flight.state),
+                flight.at.rank, flight.at.dimension, flight.at.hops_left, flight.at.at_switch,
+                flight.head.value - now.value, flight.tail.value - now.value);
+    }
+    links_.add_state(state, floor, now);
+    return true;
   }
 
   // What has reached a link in this round crosses it now.
@@ -246,6 +273,9 @@ class AnalyticalUnshared final : public AnalyticalBase {
     if (message.target != kNobody) queue_.schedule(arrival, message.target, message.argument);
     return arrival;
   }
+
+  // Its messages are events of their receivers.
+  bool add_state(StateDigest&) const override { return true; }
 };
 
 }  // namespace

@@ -31,6 +31,44 @@ LinkTable::LinkTable(const Topology& topology, std::span<const std::int32_t> sta
     speeds_.push_back(speeds_of(topology.dimension(d), d, topology.ranks(), slow));
 }
 
+void LinkTable::open(std::uint32_t dimension, std::int32_t owner) {
+  blocks_[dimension][static_cast<std::size_t>(owner)].resize(
+      static_cast<std::size_t>(topology_.links_per_rank(dimension)));
+  opened_.emplace_back(dimension, owner);
+}
+
+void LinkTable::add_state(StateDigest& state, Time floor, Time now) const {
+  for (const auto& [dimension, owner] : opened_) {
+    const std::vector<Link>& block = blocks_[dimension][static_cast<std::size_t>(owner)];
+    for (std::size_t number = 0; number < block.size(); ++number) {
+      if (block[number].free > floor)
+        state.add('l', dimension, owner, number, block[number].free.value - now.value);
+    }
+  }
+}
+
+std::vector<NetworkSums::Carried> LinkTable::sums() const {
+  std::vector<NetworkSums::Carried> sums;
+  for (const auto& [dimension, owner] : opened_) {
+    for (const Link& link : blocks_[dimension][static_cast<std::size_t>(owner)])
+      sums.push_back({link.busy, link.bytes});
+  }
+  return sums;
+}
+
+void LinkTable::repeat(const NetworkSums& from, const NetworkSums& until, std::int64_t times) {
+  std::size_t next = 0;
+  for (const auto& [dimension, owner] : opened_) {
+    for (Link& link : blocks_[dimension][static_cast<std::size_t>(owner)]) {
+      const std::size_t at = next++;
+      if (at >= until.links.size()) return;
+      const NetworkSums::Carried before = at < from.links.size() ? from.links[at] : NetworkSums::Carried{};
+      link.busy = later(link.busy, saturating_multiply(until.links[at].busy - before.busy, times));
+      link.bytes = saturating_add(link.bytes, saturating_multiply(until.links[at].bytes - before.bytes, times));
+    }
+  }
+}
+
 std::vector<LinkUse> LinkTable::used() const {
   std::vector<std::int64_t> copies(static_cast<std::size_t>(topology_.ranks()), stands_for_.empty() ? 1 : 0);
   for (const std::int32_t owner : stands_for_) ++copies[static_cast<std::size_t>(owner)];

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "ir/result.h"
@@ -36,7 +37,7 @@ class LinkTable {
   // Stays where it is.
   Link& at(const LinkId& id) {
     std::vector<Link>& block = blocks_[id.dimension][static_cast<std::size_t>(owner_of(id))];
-    if (block.empty()) block.resize(static_cast<std::size_t>(topology_.links_per_rank(id.dimension)));
+    if (block.empty()) open(id.dimension, owner_of(id));
     return block[static_cast<std::size_t>(id.number)];
   }
   const LinkSpeed& speed(const LinkId& id) const {
@@ -44,10 +45,16 @@ class LinkTable {
     return speeds.size() == 1 ? speeds.front() : speeds[static_cast<std::size_t>(id.owner)];
   }
 
+  // When links are free that are not by `floor`, before which nobody will ask for them; seen from `now`.
+  void add_state(StateDigest& state, Time floor, Time now) const;
+  std::vector<NetworkSums::Carried> sums() const;
+  void repeat(const NetworkSums& from, const NetworkSums& until, std::int64_t times);
+
   // Those that carried something, the busiest first.
   std::vector<LinkUse> used() const;
 
  private:
+  void open(std::uint32_t dimension, std::int32_t owner);
   std::int32_t owner_of(const LinkId& id) const {
     return stands_for_.empty() ? id.owner : stands_for_[static_cast<std::size_t>(id.owner)];
   }
@@ -55,6 +62,7 @@ class LinkTable {
   const Topology& topology_;
   std::span<const std::int32_t> stands_for_;
   std::vector<std::vector<std::vector<Link>>> blocks_;  // [dimension][rank][number]
+  std::vector<std::pair<std::uint32_t, std::int32_t>> opened_;  // blocks with links, in the order of their first use
   std::vector<std::vector<LinkSpeed>> speeds_;          // [dimension][rank], or one for all
 };
 

@@ -17,6 +17,7 @@
 
 #include "base/registry.h"
 #include "event/event_queue.h"
+#include "event/state_digest.h"
 #include "ir/formats/system_layer.h"
 #include "ir/machine.h"
 #include "ir/result.h"
@@ -47,11 +48,25 @@ struct MessageLabel {
   auto operator<=>(const MessageLabel&) const = default;
 };
 
-// Who knows the labels of messages under way.
+// Who knows what messages under way are.
 class MessageLabels {
  public:
   virtual ~MessageLabels() = default;
   virtual MessageLabel label(const Message&) const { return {}; }
+  // What `target` is told, seen from where its ranks are now: equal when the same happens again.
+  virtual Digest describe(std::uint32_t target, std::uint64_t argument) const {
+    return digest_of(target, argument);
+  }
+};
+
+// What was carried up to a moment.
+struct NetworkSums {
+  struct Carried {
+    Time busy;
+    Bytes bytes;
+  };
+  std::vector<Carried> links;  // in the order of their first use
+  std::int64_t messages = 0;
 };
 
 struct NetworkPromises {
@@ -83,6 +98,19 @@ class Network {
   // Counts a message on the links of its way as if it had been sent so many times; takes no time and is never
   // delivered.
   virtual void count(const Message& message, std::int64_t times) = 0;
+  // Everything that decides what will happen on its links, seen from now: equal when the same will happen again.
+  // Its own events are part of that. False where the network does not know: then runs are not folded in time
+  // (sim/fold/time_fold.h).
+  virtual bool add_state(StateDigest& state) const {
+    static_cast<void>(state);
+    return false;
+  }
+  // Of networks that know their state.
+  virtual NetworkSums sums() const { return {}; }
+  // What lies between two sums, so many times more.
+  virtual void repeat(const NetworkSums& from, const NetworkSums& until, std::int64_t times) {
+    static_cast<void>(from), static_cast<void>(until), static_cast<void>(times);
+  }
   // Links that carried something, the busiest first.
   virtual std::vector<LinkUse> links() const = 0;
   virtual std::int64_t messages() const = 0;

@@ -97,7 +97,7 @@ double hardware_flops(const Run& run) {
     double per_rank = 0;
     for (std::uint32_t node = 0; node < program.size(); ++node) {
       if (program.kind[node] != NodeKind::compute || program.phase[node] == Phase::optimizer) continue;
-      per_rank += 2 * macs_of(run.graph.works[program.payload[node]]);
+      per_rank += 2 * macs_of(run.graph.works[program.payload[node]]) * static_cast<double>(program.times(node));
     }
     flops += per_rank * ranks[p];
   }

@@ -46,4 +46,10 @@ std::optional<WaitingChunk> ChunkScheduler::next(std::int32_t rank, std::uint32_
   return chunk;
 }
 
+void ChunkScheduler::add_state(StateDigest& state) const {
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    for (const Queue& queue : ranks_[rank]) state.add('s', rank, queue.name, queue.active);
+  }
+}
+
 }  // namespace armilla

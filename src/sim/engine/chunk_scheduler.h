@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "event/state_digest.h"
 #include "ir/collective.h"
 
 namespace armilla {
@@ -42,6 +43,8 @@ class ChunkScheduler {
   // A waiting chunk is started without having been asked for; its entry goes stale.
   void start_beyond_limit(std::int32_t rank, std::uint32_t queue) { ++at(rank, queue).active; }
   void finished(std::int32_t rank, std::uint32_t queue) { --at(rank, queue).active; }
+  // Slots in use. Entries that are not stale are what waits: its owner knows.
+  void add_state(StateDigest& state) const;
 
  private:
   struct Queue {

@@ -33,4 +33,13 @@ class CollectiveClient {
   virtual void chunk_finished(std::int32_t rank, const ChunkInterval& phase) = 0;
 };
 
+// From where a state is seen that is to be compared with a later one: each rank from the period that it is in.
+class Viewpoint {
+ public:
+  virtual ~Viewpoint() = default;
+  virtual std::int64_t place(std::int32_t rank, std::uint32_t node) const = 0;
+  // How many collectives the rank has issued since the one of this number.
+  virtual std::int64_t age(std::int32_t rank, std::uint64_t sequence) const = 0;
+};
+
 }  // namespace armilla

@@ -65,4 +65,29 @@ std::int32_t CollectiveInstances::missing_member(std::int32_t rank, std::uint32_
   return -1;
 }
 
+void CollectiveInstances::add_state(StateDigest& state, const Viewpoint& view) const {
+  for (std::size_t family = 0; family < issued_.size(); ++family) {
+    for (std::size_t rank = 0; rank < issued_[family].size(); ++rank) {
+      const std::int32_t group = classes_.families[family].group_of[rank];
+      if (group >= 0)
+        state.add('i', family, rank,
+                  of_group_[family][static_cast<std::size_t>(group)].size() - issued_[family][rank]);
+    }
+  }
+  while (closed_ < instances_.size() && !instances_[closed_]) ++closed_;
+  for (std::size_t id = closed_; id < instances_.size(); ++id) {
+    if (!instances_[id]) continue;
+    const CollectiveInstance& instance = *instances_[id];
+    const Digest which = describe(instance);
+    state.add('j', which.low, which.high, instance.call, instance.members_left, instance.chunks);
+    for (std::size_t member = 0; member < instance.issues.size(); ++member) {
+      const CollectiveIssue& issue = instance.issues[member];
+      if (issue.chunks_left < 0) continue;
+      const std::int32_t rank = instance.ranks->members[member];
+      state.add('k', which.low, which.high, member, view.place(rank, issue.node),
+                view.age(rank, issue.sequence), issue.chunks_left, issue.started);
+    }
+  }
+}
+
 }  // namespace armilla

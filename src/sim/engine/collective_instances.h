@@ -9,7 +9,9 @@
 #include <memory>
 #include <vector>
 
+#include "event/state_digest.h"
 #include "ir/graph.h"
+#include "sim/engine/collective_executor.h"
 #include "sim/fold/rank_classes.h"
 
 namespace armilla {
@@ -54,6 +56,14 @@ class CollectiveInstances {
     if (--instances_[id]->members_left == 0) spare_.push_back(std::move(instances_[id]));
   }
 
+  // Members' issues of those under way, and how far each rank is in each of its groups, counted from the latest.
+  void add_state(StateDigest& state, const Viewpoint& view) const;
+  // An instance among those of its group, counted from the latest.
+  Digest describe(const CollectiveInstance& instance) const {
+    return digest_of(instance.family, instance.group,
+                     of_group_[instance.family][instance.group].size() - instance.number);
+  }
+
   // Of those who have not issued what the rank waits in, or -1.
   std::int32_t missing_member(std::int32_t rank, std::uint32_t node) const;
 
@@ -64,6 +74,7 @@ class CollectiveInstances {
   const RankClasses& classes_;
   // Ids are never used twice, so that stale references are recognised.
   std::vector<std::unique_ptr<CollectiveInstance>> instances_;
+  mutable std::size_t closed_ = 0;  // instances before it are closed
   std::vector<std::unique_ptr<CollectiveInstance>> spare_;
   std::vector<std::vector<std::vector<std::uint32_t>>> of_group_;  // [family][group class], in order
   std::vector<std::vector<std::uint32_t>> issued_;                 // [family][simulated rank], how many

@@ -447,6 +447,48 @@ void CollectiveRunner::custom_done(std::uint32_t id, std::uint32_t member) {
   client_.collective_finished(rank, node);
 }
 
+Digest CollectiveRunner::describe_part(std::uint32_t id) const {
+  const ChunkRun& run = run_of(parts_[id]);
+  const Digest instance = instances_.describe(instances_[run.instance]);
+  return digest_of(instance.low, instance.high, run.chunk, id - run.first_part);
+}
+
+Digest CollectiveRunner::describe(std::uint64_t argument) const {
+  const auto id = static_cast<std::uint32_t>(argument);
+  const std::uint64_t kind_and_place = argument >> 32;
+  if (static_cast<RunnerEvent>(argument >> kRunnerKindShift) != RunnerEvent::windowed) {
+    const Digest part = describe_part(id);
+    return digest_of(kind_and_place, part.low, part.high);
+  }
+  const Windowed& message = windowed_[id];
+  // The sender may be through with the chunk, but not the receiver.
+  const Digest to = describe_part(message.to);
+  return digest_of(kind_and_place, to.low, to.high, message.from - run_of(parts_[message.to]).first_part,
+                   message.place);
+}
+
+// What follows from the rest is left out: schedules, places, who was sent to last.
+void CollectiveRunner::add_state(StateDigest& state, const Viewpoint& view) const {
+  instances_.add_state(state, view);
+  scheduler_.add_state(state);
+  while (closed_ < runs_.size() && !runs_[closed_]) ++closed_;
+  for (std::size_t r = closed_; r < runs_.size(); ++r) {
+    if (!runs_[r]) continue;
+    const ChunkRun& run = *runs_[r];
+    for (std::uint32_t id = run.first_part; id < run.first_part + run.members; ++id) {
+      const Part& part = parts_[id];
+      const Digest which = describe_part(id);
+      state.add('q', which.low, which.high, static_cast<int>(part.state));
+      for (const std::uint32_t place : part.early) state.add('e', which.low, which.high, place);
+      if (part.state == State::not_issued || part.state == State::done) continue;
+      state.add('x', which.low, which.high, part.phase, part.priority, view.age(part.rank, part.sequence));
+      if (part.state == State::waiting) continue;
+      state.add('y', which.low, which.high, part.holds_slot, part.step, part.receives_left, part.next_send,
+                part.in_flight, context_.queue.now().value - part.phase_start.value);
+    }
+  }
+}
+
 bool CollectiveRunner::start_oldest_waiting() {
   std::vector<std::uint32_t> oldest(context_.classes.real.size(), kNone);
   for (const std::unique_ptr<ChunkRun>& run : runs_) {

@@ -43,6 +43,10 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler {
   MessageLabel label(const Message& message) const;
   std::uint32_t target() const { return target_; }
 
+  // Chunks under way and slots in use; and what one of its events means. Not of custom collectives.
+  void add_state(StateDigest& state, const Viewpoint& view) const;
+  Digest describe(std::uint64_t argument) const;
+
   // When nothing moves any more although chunks wait: every rank starts its oldest waiting chunk beyond the
   // limit. Returns whether there were any. With chunks of several collectives under way, ranks can hold slots
   // for different ones and wait for each other.
@@ -101,6 +105,7 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler {
     std::uint32_t next = 0;  // into notes_, or kNone
   };
 
+  Digest describe_part(std::uint32_t id) const;
   void open_chunks(std::uint32_t id);
   std::uint32_t new_parts(std::uint32_t members);
   void issue_custom(const CollectiveInstances::Issued& issued, std::int32_t rank, std::uint32_t node);
@@ -151,6 +156,7 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler {
   CollectiveInstances instances_;
   // Ids are never used twice, so that stale references are recognised.
   std::vector<std::unique_ptr<ChunkRun>> runs_;
+  mutable std::size_t closed_ = 0;  // runs before it are over
   std::vector<Part> parts_;                                          // blocks of one chunk each, used again
   std::vector<std::pair<std::uint32_t, std::uint32_t>> free_parts_;  // first, how many
   std::vector<Windowed> windowed_;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "event/event_queue.h"
+#include "event/state_digest.h"
 #include "sim/engine/run_context.h"
 
 namespace armilla {
@@ -46,6 +47,16 @@ class Messenger final : public EventHandler {
 
   void handle(std::uint64_t argument) override;
 
+  // Who waits for what, and what an event's argument means; `told(notice)` describes notices.
+  template <class Told>
+  void add_state(StateDigest& state, const Told& told) const;
+  template <class Told>
+  Digest describe(std::uint64_t argument, const Told& told) const {
+    const Flight& flight = flights_[argument];
+    const Digest channel = describe(flight.channel), notice = told(flight.notice);
+    return digest_of(static_cast<int>(flight.kind), channel.low, channel.high, notice.low, notice.high);
+  }
+
   // What its messages are received by. Of one under way, by the argument it carries: the one that `send` was
   // given, and whose it is.
   std::uint32_t target() const { return target_; }
@@ -74,6 +85,9 @@ class Messenger final : public EventHandler {
     Notice notice;
   };
 
+  static Digest describe(const Channel& channel) {
+    return digest_of(channel.space, channel.source, channel.destination, channel.tag, channel.bytes.value);
+  }
   Channel matched(const Channel& channel) const;
   // Returns true when a message is here already and was taken.
   bool post(Matches& matches, const Channel& channel, Notice notice);
@@ -92,5 +106,20 @@ class Messenger final : public EventHandler {
   std::vector<Flight> flights_;
   std::vector<std::uint32_t> free_posts_, free_;
 };
+
+template <class Told>
+void Messenger::add_state(StateDigest& state, const Told& told) const {
+  for (const Matches* const matches : {&messages_, &handshakes_}) {
+    for (const auto& [channel, waiting] : *matches) {
+      const Digest which = describe(channel);
+      state.add('m', matches == &messages_, which.low, which.high, waiting.arrived);
+      std::int64_t place = 0;
+      for (std::uint32_t post = waiting.first; post != kNone; post = posts_[post].next) {
+        const Digest notice = told(posts_[post].notice);
+        state.add('p', matches == &messages_, which.low, which.high, place++, notice.low, notice.high);
+      }
+    }
+  }
+}
 
 }  // namespace armilla

@@ -49,7 +49,8 @@ NativeRun::NativeRun(const NativePlay& play)
       memories_(context_, play.options.remote_memory),
       progress_(*play.options.progress,
                 effort_of(play.graph, play.issued, play.classes, play.planner, play.options.max_messages)),
-      walker_(context_, {memoised_, messenger_, memories_, times_, recorder_, progress_}, false) {
+      walker_(context_, {memoised_, messenger_, memories_, times_, recorder_, progress_}, false),
+      time_fold_(play, {queue_, *network_, walker_, recorder_, messenger_, runner_, memoised_}) {
   recorder_.look_at(play.options.window);
   queue_.add_observer(*this);  // after the network, which also looks for ends of rounds
 }
@@ -74,7 +75,7 @@ Result NativeRun::recorded() {
 
 Result NativeRun::result() {
   Result result = recorded();
-  result.events = queue_.handled();
+  result.events = queue_.handled() + time_fold_.events();
   memoised_.count_messages();
   result.links = network_->links();
   result.messages = network_->messages();
@@ -92,6 +93,7 @@ void NativeRun::round_over() {
     walker_.take_turn(rank);
   });
   memoised_.round_over();
+  time_fold_.round_over();
   progress_.messages_sent(network_->messages());
 }
 

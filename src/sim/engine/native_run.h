@@ -23,6 +23,7 @@
 #include "sim/engine/run_context.h"
 #include "sim/engine/run_progress.h"
 #include "sim/fold/rank_classes.h"
+#include "sim/fold/time_fold.h"
 #include "sim/memo/memoised_collectives.h"
 #include "sim/simulate.h"
 
@@ -60,6 +61,9 @@ class NativeRun final : MessageLabels, RoundObserver {
  private:
   void round_over() override;
   MessageLabel label(const Message& message) const override;
+  Digest describe(std::uint32_t target, std::uint64_t argument) const override {
+    return time_fold_.describe(target, argument);
+  }
 
   EventQueue queue_;
   Order order_;
@@ -75,6 +79,7 @@ class NativeRun final : MessageLabels, RoundObserver {
   RemoteMemories memories_;
   RunProgress progress_;
   RankWalker walker_;
+  TimeFold time_fold_;
   Time round_time_;
   std::int64_t rounds_ = 0;  // of that moment
   bool was_stuck_ = false;

@@ -20,7 +20,21 @@ RankWalker::RankWalker(const RunContext& context, const Executors& executors, bo
   for (std::size_t r = 0; r < ranks_.size(); ++r)
     ranks_[r].program = graph.program_of[static_cast<std::size_t>(context.classes.real[r])];
   for (const Program& program : graph.programs) {
+    Loop loop = program.loop;
+    if (loop.more == 0) loop = {program.size(), program.size(), 0, 0};
+    has_loops_ = has_loops_ || loop.more > 0;
+    loops_.push_back(loop);
     Successors successors;
+    successors.reach = successors.ends_from = loop.end;
+    for (std::uint32_t node = loop.end; node < program.size(); ++node) {
+      for (const std::uint32_t dependence : program.dependences(node)) {
+        if (dependence >= loop.first) successors.ends_from = std::min(successors.ends_from, dependence);
+      }
+    }
+    for (std::uint32_t node = loop.end - loop.period; node < loop.end; ++node) {
+      for (const std::uint32_t dependence : program.dependences(node))
+        successors.reach = std::min(successors.reach, dependence);
+    }
     successors.first.assign(program.size() + std::size_t{1}, 0);
     for (const std::uint32_t node : program.dependence) ++successors.first[node + std::size_t{1}];
     for (std::size_t i = 1; i < successors.first.size(); ++i) successors.first[i] += successors.first[i - 1];
@@ -36,25 +50,178 @@ RankWalker::RankWalker(const RunContext& context, const Executors& executors, bo
 
 void RankWalker::start() {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    const auto rank = static_cast<std::int32_t>(r);
-    const Program& program = program_of(rank);
-    ranks_[r].nodes_left = program.size();
-    ranks_[r].waiting_for.resize(program.size());
-    for (std::uint32_t node = 0; node < program.size(); ++node) {
-      const std::size_t dependences = program.dependences(node).size();
-      ranks_[r].waiting_for[node] = static_cast<std::uint32_t>(dependences);
-      if (dependences == 0) make_ready(ranks_[r], program, node);
+    Rank& rank = ranks_[r];
+    const Program& program = program_of(static_cast<std::int32_t>(r));
+    const Loop& loop = loop_of(rank);
+    rank.nodes_left = program.length();
+    rank.waiting_for.resize(loop.end);
+    rank.waiting_behind.resize(program.size() - loop.end);
+    for (std::uint32_t written = 0; written < program.size(); ++written) {
+      const std::size_t dependences = program.dependences(written).size();
+      const bool is_behind = written >= loop.end;
+      (is_behind ? rank.waiting_behind[written - loop.end] : rank.waiting_for[written]) =
+          static_cast<std::uint32_t>(dependences);
+      // None is in or behind a loop.
+      if (dependences == 0) make_ready(rank, written);
     }
   }
   for (std::size_t r = 0; r < ranks_.size(); ++r) issue_ready(static_cast<std::int32_t>(r));
+}
+
+std::uint32_t RankWalker::waiting(const Rank& rank, std::uint32_t node) const {
+  const Loop& loop = loop_of(rank);
+  if (node >= behind(loop)) return rank.waiting_behind[node - behind(loop)];
+  if (node < rank.waiting_for.size()) return rank.waiting_for[node];
+  const Program& program = context_.graph.programs[rank.program];
+  return static_cast<std::uint32_t>(program.dependences(loop.written(node)).size());
+}
+
+void RankWalker::extend(Rank& rank, std::uint32_t node) const {
+  const Program& program = context_.graph.programs[rank.program];
+  const Loop& loop = loop_of(rank);
+  for (auto next = static_cast<std::uint32_t>(rank.waiting_for.size()); next <= node; ++next)
+    rank.waiting_for.push_back(static_cast<std::uint32_t>(program.dependences(loop.written(next)).size()));
+}
+
+void RankWalker::release(Rank& rank, std::uint32_t node) const {
+  const std::uint32_t end = behind(loop_of(rank));
+  if (node >= end) {
+    if (--rank.waiting_behind[node - end] == 0) make_ready(rank, node);
+    return;
+  }
+  if (node >= rank.waiting_for.size()) extend(rank, node);
+  rank.reached = std::max(rank.reached, node + 1);
+  if (--rank.waiting_for[node] == 0) make_ready(rank, node);
+}
+
+// A node of a period depends on what is as far before it as where it is written; one behind the loop, too, but for
+// what is in front of the loop.
+void RankWalker::release_successors(Rank& rank, std::uint32_t node) const {
+  const Loop& loop = loop_of(rank);
+  const Successors& successors = successors_[rank.program];
+  const std::uint32_t skipped = loop.more * loop.period;
+  if (node < loop.end) {
+    for (const std::uint32_t next : successors.of(node)) {
+      if (next < loop.end) {
+        release(rank, next);
+      } else if (node < loop.first) {
+        release(rank, next + skipped);
+      }
+    }
+  }
+  if (node < loop.first) return;
+  if (loop.more > 0 && node >= successors.reach + loop.period) {
+    std::uint32_t copy = node < loop.end ? 1 : (node - loop.end) / loop.period + 1;
+    const std::uint32_t last = std::min(loop.more, (node - successors.reach) / loop.period);
+    for (; copy <= last; ++copy) {
+      const std::uint32_t shift = copy * loop.period;
+      for (const std::uint32_t next : successors.of(node - shift)) {
+        if (next < loop.end && next >= loop.end - loop.period) release(rank, next + shift);
+      }
+    }
+  }
+  if (node < loop.first + skipped) return;
+  for (const std::uint32_t next : successors.of(node - skipped)) {
+    if (next < loop.end) continue;
+    release(rank, next + skipped);
+    rank.is_behind = true;
+  }
+}
+
+void RankWalker::mark_done(Rank& rank, std::uint32_t node) {
+  const Loop& loop = loop_of(rank);
+  const std::uint32_t end = behind(loop);
+  if (node >= end) {
+    rank.waiting_behind[node - end] = kDone;
+    return;
+  }
+  if (node >= rank.waiting_for.size()) extend(rank, node);
+  rank.reached = std::max(rank.reached, node + 1);
+  rank.waiting_for[node] = kDone;
+  if (!has_loops_ || node != rank.first_left) return;
+  const std::int64_t before = period_of(rank);
+  while (rank.first_left < rank.waiting_for.size() && rank.waiting_for[rank.first_left] == kDone)
+    ++rank.first_left;
+  if (&rank == ranks_.data() && period_of(rank) != before) entered_period_ = true;
+}
+
+std::int64_t RankWalker::period_of(const Rank& rank) const {
+  const Loop& loop = loop_of(rank);
+  return rank.first_left < loop.first || loop.period == 0 ? -1
+                                                          : (rank.first_left - loop.first) / loop.period;
+}
+
+bool RankWalker::is_inside() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [&](const Rank& rank) {
+    const Loop& loop = loop_of(rank);
+    return loop.more > 0 && rank.first_left >= loop.first && rank.first_left < behind(loop) &&
+           !rank.is_behind;
+  });
+}
+
+std::int64_t RankWalker::spare_periods() const {
+  std::int64_t spare = INT64_MAX;
+  for (const Rank& rank : ranks_) {
+    const Loop& loop = loop_of(rank);
+    const std::uint32_t from = successors_[rank.program].ends_from;
+    const std::uint32_t used = rank.reached <= from ? 0 : (rank.reached - from - 1) / loop.period + 1;
+    spare = std::min(spare, std::int64_t{loop.more} - std::int64_t{used});
+  }
+  return spare;
+}
+
+void RankWalker::leave_out(std::int64_t periods) {
+  for (Loop& loop : loops_) loop.more -= static_cast<std::uint32_t>(periods);
+  for (Rank& rank : ranks_) rank.nodes_left -= static_cast<std::uint32_t>(periods) * loop_of(rank).period;
+}
+
+std::int64_t RankWalker::place(std::int32_t r, std::uint32_t node) const {
+  const Rank& rank = ranks_[static_cast<std::size_t>(r)];
+  return std::int64_t{node} - period_of(rank) * loop_of(rank).period;
+}
+
+Digest RankWalker::describe(std::uint64_t argument) const {
+  const auto rank = static_cast<std::int32_t>(argument >> 32);
+  return digest_of(rank, place(rank, static_cast<std::uint32_t>(argument)));
+}
+
+void RankWalker::add_state(StateDigest& state) const {
+  enum : std::uint8_t { position, left, ready_node, lanes };
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    const Rank& rank = ranks_[r];
+    const auto number = static_cast<std::int32_t>(r);
+    const Program& program = program_of(number);
+    const Loop& loop = loop_of(rank);
+    state.add('w', position, r, period_of(rank) - period());
+    for (std::uint32_t node = rank.first_left; node < rank.reached; ++node) {
+      const std::uint32_t waits = rank.waiting_for[node];
+      const std::uint32_t written = loop.written(node);
+      if (waits != program.dependences(written).size())
+        state.add('w', left, r, place(number, node), waits);
+      if (waits > 0) continue;
+      const std::vector<std::uint32_t>& ready = rank.ready[static_cast<std::size_t>(program.lane[written])];
+      if (std::find(ready.begin(), ready.end(), node) == ready.end())
+        executors_.recorder.add_issue(state, number, node, place(number, node), context_.queue.now());
+    }
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      for (const std::uint32_t node : rank.ready[lane])
+        state.add('w', ready_node, r, lane, place(number, node));
+      state.add('w', lanes, r, lane, rank.busy[lane]);
+    }
+  }
+  executors_.recorder.add_starts(state, context_.queue.now(), [&](std::int32_t rank, std::uint32_t node) {
+    return place(rank, node);
+  });
 }
 
 bool RankWalker::is_exclusive(Lane lane) const {
   return lane == Lane::device || lane == Lane::host || (lane == Lane::communication && one_communication_);
 }
 
-void RankWalker::make_ready(Rank& rank, const Program& program, std::uint32_t node) const {
-  std::vector<std::uint32_t>& ready = rank.ready[static_cast<std::size_t>(program.lane[node])];
+void RankWalker::make_ready(Rank& rank, std::uint32_t node) const {
+  const Program& program = context_.graph.programs[rank.program];
+  const Lane lane = program.lane[loop_of(rank).written(node)];
+  std::vector<std::uint32_t>& ready = rank.ready[static_cast<std::size_t>(lane)];
   ready.push_back(node);
   std::push_heap(ready.begin(), ready.end(), std::greater<>());
 }
@@ -80,15 +247,16 @@ void RankWalker::issue_ready(std::int32_t r) {
 
 void RankWalker::issue(std::int32_t rank, std::uint32_t node) {
   const Program& program = program_of(rank);
-  executors_.recorder.node_started(rank, node, context_.queue.now());
-  const std::uint64_t payload = program.payload[node];
-  switch (program.kind[node]) {
+  const std::uint32_t written = written_node(rank, node);
+  executors_.recorder.node_started(rank, node, written, context_.queue.now());
+  const std::uint64_t payload = program.payload[written];
+  switch (program.kind[written]) {
     case NodeKind::compute:
       finish_after(rank, node, executors_.times.of_work(rank, node, payload));
       return;
     case NodeKind::delay: {
       const Time duration(static_cast<std::int64_t>(payload));
-      const bool computes = program.lane[node] == Lane::device;
+      const bool computes = program.lane[written] == Lane::device;
       finish_after(rank, node, computes ? executors_.times.of_delay(rank, node, duration) : duration);
       return;
     }
@@ -111,10 +279,11 @@ void RankWalker::issue(std::int32_t rank, std::uint32_t node) {
 
 void RankWalker::issue_transfer(std::int32_t rank, std::uint32_t node) {
   const Program& program = program_of(rank);
-  const PointToPoint& transfer = context_.graph.transfers[program.payload[node]];
+  const std::uint32_t written = written_node(rank, node);
+  const PointToPoint& transfer = context_.graph.transfers[program.payload[written]];
   const Notice done{target_, std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node};
   const std::int32_t here = context_.classes.real_rank(rank), there = peers_.of(here, transfer);
-  if (program.kind[node] == NodeKind::send) {
+  if (program.kind[written] == NodeKind::send) {
     executors_.messages.send({0, here, there, transfer.tag, transfer.bytes}, done);
   } else {
     executors_.messages.receive({0, there, here, transfer.tag, transfer.bytes}, done);
@@ -133,16 +302,14 @@ void RankWalker::handle(std::uint64_t argument) {
 
 void RankWalker::finished(std::int32_t r, std::uint32_t node) {
   const Program& program = program_of(r);
-  executors_.recorder.node_finished(r, node, context_.queue.now());
-  executors_.progress.node_done(program.kind[node], program.payload[node]);
+  const std::uint32_t written = written_node(r, node);
+  executors_.recorder.node_finished(r, node, written, context_.queue.now());
+  executors_.progress.node_done(program.kind[written], program.payload[written]);
   Rank& rank = ranks_[static_cast<std::size_t>(r)];
   --rank.nodes_left;
-  rank.busy[static_cast<std::size_t>(program.lane[node])] = false;
-  rank.waiting_for[node] = kDone;
-  const Successors& successors = successors_[rank.program];
-  for (std::uint32_t i = successors.first[node]; i < successors.first[node + std::size_t{1}]; ++i) {
-    if (--rank.waiting_for[successors.node[i]] == 0) make_ready(rank, program, successors.node[i]);
-  }
+  rank.busy[static_cast<std::size_t>(program.lane[written])] = false;
+  mark_done(rank, node);
+  release_successors(rank, node);
   if (context_.order.in_rounds()) {
     context_.order.mark(r);
   } else {
@@ -154,8 +321,14 @@ void RankWalker::collective_started(std::int32_t rank, std::uint32_t node) {
   executors_.recorder.collective_started(rank, node, context_.queue.now());
 }
 
+void RankWalker::chunk_finished(std::int32_t rank, const ChunkInterval& phase) {
+  ChunkInterval written = phase;
+  written.node = written_node(rank, phase.node);
+  executors_.recorder.chunk_finished(rank, written);
+}
+
 void RankWalker::collective_finished(std::int32_t rank, std::uint32_t node) {
-  const auto call = static_cast<std::uint32_t>(program_of(rank).payload[node]);
+  const auto call = static_cast<std::uint32_t>(program_of(rank).payload[written_node(rank, node)]);
   const Time beyond = executors_.collectives.beyond(rank, call);
   if (beyond > Time(0)) {
     finish_after(rank, node, beyond);
@@ -166,7 +339,8 @@ void RankWalker::collective_finished(std::int32_t rank, std::uint32_t node) {
 
 std::string RankWalker::describe(std::int32_t rank, std::uint32_t node) const {
   return fmt::format("rank {} waits in '{}' (node {})", context_.classes.real_rank(rank),
-                     context_.graph.names[program_of(rank).name[node]], program_of(rank).shown_id(node));
+                     context_.graph.names[program_of(rank).name[written_node(rank, node)]],
+                     program_of(rank).file_id.empty() ? node : program_of(rank).shown_id(node));
 }
 
 // With no event left, something the rank has issued never ends: a collective some member never issues, or a
@@ -175,18 +349,21 @@ std::pair<std::uint32_t, std::int32_t> RankWalker::stuck(std::int32_t rank) cons
   const Program& program = program_of(rank);
   const Rank& state = ranks_[static_cast<std::size_t>(rank)];
   std::uint32_t some = UINT32_MAX;
-  for (std::uint32_t node = 0; node < program.size(); ++node) {
-    if (state.waiting_for[node] != 0) continue;
-    const auto lane = static_cast<std::size_t>(program.lane[node]);
+  const std::uint32_t nodes = behind(loop_of(state)) + static_cast<std::uint32_t>(state.waiting_behind.size());
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    if (waiting(state, node) != 0) continue;
+    const std::uint32_t written = written_node(rank, node);
+    const auto lane = static_cast<std::size_t>(program.lane[written]);
     const std::vector<std::uint32_t>& ready = state.ready[lane];
     if (std::find(ready.begin(), ready.end(), node) != ready.end()) continue;  // not issued
-    if (program.kind[node] == NodeKind::collective) {
+    if (program.kind[written] == NodeKind::collective) {
       const std::int32_t missing = executors_.collectives.missing_member(rank, node);
       if (missing >= 0) return {node, missing};
     }
-    if (program.kind[node] == NodeKind::send || program.kind[node] == NodeKind::receive)
-      return {node, context_.classes.simulated_rank(peers_.of(
-                        context_.classes.real_rank(rank), context_.graph.transfers[program.payload[node]]))};
+    if (program.kind[written] == NodeKind::send || program.kind[written] == NodeKind::receive)
+      return {node,
+              context_.classes.simulated_rank(peers_.of(
+                  context_.classes.real_rank(rank), context_.graph.transfers[program.payload[written]]))};
     some = std::min(some, node);
   }
   return {some == UINT32_MAX ? 0 : some, -1};

@@ -4,17 +4,21 @@
 // A lane holds one node at a time, except that natively any number of communications are under way, and the
 // lane `none` always has room. ASTRA-sim 2 has one communication at a time per rank, too
 // (HardwareResource.cc). Natively, ends of nodes are noted and what they make ready is issued in the rank's
-// turn (sim/engine/order.h). Cost: O(log ready) per node and O(1) per dependence.
+// turn (sim/engine/order.h). Nodes have the numbers of whole programs, loops written out (ir/graph.h), and are
+// looked up where they are written. Cost: O(log ready) per node and O(1) per dependence.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cost/cost.h"
 #include "event/event_queue.h"
+#include "event/state_digest.h"
 #include "ir/graph.h"
 #include "sim/engine/collective_executor.h"
 #include "sim/engine/compute_times.h"
@@ -37,12 +41,14 @@ struct Executors {
   RunProgress& progress;
 };
 
-class RankWalker final : public EventHandler, public CollectiveClient {
+class RankWalker final : public EventHandler, public CollectiveClient, public Viewpoint {
  public:
   // `one_communication`: at a time per rank.
   RankWalker(const RunContext& context, const Executors& executors, bool one_communication);
   RankWalker(const RankWalker&) = delete;
   RankWalker& operator=(const RankWalker&) = delete;
+
+  std::uint32_t target() const { return target_; }
 
   // Issues every node without dependences, rank by rank.
   void start();
@@ -56,32 +62,71 @@ class RankWalker final : public EventHandler, public CollectiveClient {
   void handle(std::uint64_t argument) override;  // a node that is no collective is done
   void collective_started(std::int32_t rank, std::uint32_t node) override;
   void collective_finished(std::int32_t rank, std::uint32_t node) override;
-  void chunk_finished(std::int32_t rank, const ChunkInterval& phase) override {
-    executors_.recorder.chunk_finished(rank, phase);
+  void chunk_finished(std::int32_t rank, const ChunkInterval& phase) override;
+
+  // For who looks for repetition (sim/fold/time_fold.h). Where programs have loops:
+  bool has_loops() const { return has_loops_; }
+  // Whether the first rank has entered another period since this was last asked; and which one it is in.
+  bool has_entered_period() { return std::exchange(entered_period_, false); }
+  std::int64_t period() const { return period_of(ranks_.front()); }
+  // Whether every rank is inside of its loop: nothing in front of it is left, nothing behind it has begun.
+  bool is_inside() const;
+  // Periods that no rank has come near, and what follows would not miss.
+  std::int64_t spare_periods() const;
+  void leave_out(std::int64_t periods);
+  // What ranks are at, each seen from the period that it is in.
+  void add_state(StateDigest& state) const;
+  std::int64_t place(std::int32_t rank, std::uint32_t node) const override;
+  std::int64_t age(std::int32_t rank, std::uint64_t sequence) const override {
+    return static_cast<std::int64_t>(ranks_[static_cast<std::size_t>(rank)].collectives - sequence);
   }
+  // The rank and node of an event.
+  Digest describe(std::uint64_t argument) const;
 
  private:
   static constexpr std::size_t kLanes = 4;
   static constexpr std::uint32_t kDone = UINT32_MAX;
 
   struct Rank {
-    std::vector<std::uint32_t> waiting_for;  // per node, dependences that are not done, or kDone
+    // Per node, dependences that are not done, or kDone: up to the end of the loop as far as needed, and behind.
+    std::vector<std::uint32_t> waiting_for, waiting_behind;
+    std::uint32_t first_left = 0;  // all nodes before it are done
+    std::uint32_t reached = 0;     // up to the end of the loop, nothing has happened to nodes from here on
+    bool is_behind = false;        // a node of the loop that a node behind it waits for is done
     std::array<std::vector<std::uint32_t>, kLanes> ready;  // per lane, a heap with the smallest id on top
     std::array<bool, kLanes> busy = {};
     std::uint32_t nodes_left = 0;
     std::uint32_t program = 0;
     std::uint64_t collectives = 0;  // issued so far
   };
-  // Who depends on a node: the program's dependences the other way round (CSR).
+  // Who depends on a written node: the program's dependences the other way round (CSR).
   struct Successors {
     std::vector<std::uint32_t> first, node;
+    std::uint32_t reach = 0;      // no node of the loop's last written period depends on one before
+    std::uint32_t ends_from = 0;  // no node behind the loop does on one of the loop before
+    std::span<const std::uint32_t> of(std::uint32_t written) const {
+      return std::span(node).subspan(first[written], first[written + std::size_t{1}] - first[written]);
+    }
   };
 
   const Program& program_of(std::int32_t rank) const {
     return context_.graph.programs[ranks_[static_cast<std::size_t>(rank)].program];
   }
+  const Loop& loop_of(const Rank& rank) const { return loops_[rank.program]; }
+  std::uint32_t written_node(std::int32_t rank, std::uint32_t node) const {
+    return loop_of(ranks_[static_cast<std::size_t>(rank)]).written(node);
+  }
+  // The first node behind the loop.
+  static std::uint32_t behind(const Loop& loop) { return loop.end + loop.more * loop.period; }
+  std::int64_t period_of(const Rank& rank) const;
+  std::uint32_t waiting(const Rank& rank, std::uint32_t node) const;
+  void extend(Rank& rank, std::uint32_t node) const;
+  // A dependence of the node is done.
+  void release(Rank& rank, std::uint32_t node) const;
+  void release_successors(Rank& rank, std::uint32_t node) const;
+  void mark_done(Rank& rank, std::uint32_t node);
   bool is_exclusive(Lane lane) const;
-  void make_ready(Rank& rank, const Program& program, std::uint32_t node) const;
+  void make_ready(Rank& rank, std::uint32_t node) const;
   void issue_ready(std::int32_t rank);
   void issue(std::int32_t rank, std::uint32_t node);
   void issue_transfer(std::int32_t rank, std::uint32_t node);
@@ -99,6 +144,8 @@ class RankWalker final : public EventHandler, public CollectiveClient {
   Peers peers_;
   std::uint32_t target_;
   std::vector<Successors> successors_;  // per program
+  std::vector<Loop> loops_;             // likewise; shorter by what was left out
+  bool has_loops_ = false, entered_period_ = false;
   std::vector<Rank> ranks_;
 };
 

@@ -24,18 +24,11 @@ Recorder::Recorder(const Graph& graph, const RankClasses& classes, bool interval
     classes_[rank].program = graph.program_of[static_cast<std::size_t>(classes.real[rank])];
     first_[rank] = !represented[classes_[rank].program];
     represented[classes_[rank].program] = true;
-    if (first_[rank]) record(rank);
   }
   for (const std::int32_t real : chosen) {
     const auto rank = static_cast<std::size_t>(classes.simulated_rank(real));
-    if (first_[rank]) continue;
-    chosen_[rank] = true;
-    record(rank);
+    if (!first_[rank]) chosen_[rank] = true;
   }
-}
-
-void Recorder::record(std::size_t rank) {
-  issued_[rank].resize(graph_.programs[classes_[rank].program].size());
 }
 
 Recorder::State& Recorder::at(std::int32_t rank, Time now) {
@@ -50,15 +43,15 @@ Recorder::State& Recorder::at(std::int32_t rank, Time now) {
   return state;
 }
 
-void Recorder::change(std::int32_t rank, std::uint32_t node, Time now, std::int32_t by) {
+void Recorder::change(std::int32_t rank, std::uint32_t written, Time now, std::int32_t by) {
   const Program& program = graph_.programs[classes_[static_cast<std::size_t>(rank)].program];
   State& state = at(rank, now);
-  switch (program.kind[node]) {
+  switch (program.kind[written]) {
     case NodeKind::compute:
     case NodeKind::delay:
-      if (program.lane[node] == Lane::device) state.computing += by;
+      if (program.lane[written] == Lane::device) state.computing += by;
       // Copies to and from the host's memory; what a trace says of its CPU is none.
-      if (program.lane[node] == Lane::host && counting_ == Counting::native) state.communicating += by;
+      if (program.lane[written] == Lane::host && counting_ == Counting::native) state.communicating += by;
       return;
     case NodeKind::collective:
     case NodeKind::send:
@@ -73,21 +66,24 @@ void Recorder::change(std::int32_t rank, std::uint32_t node, Time now, std::int3
   }
 }
 
-void Recorder::node_started(std::int32_t rank, std::uint32_t node, Time now) {
-  change(rank, node, now, 1);
-  if (records(rank)) issued_[static_cast<std::size_t>(rank)][node] = now;
+void Recorder::node_started(std::int32_t rank, std::uint32_t node, std::uint32_t written, Time now) {
+  change(rank, written, now, 1);
+  if (!records(rank)) return;
+  std::vector<Time>& issued = issued_[static_cast<std::size_t>(rank)];
+  if (node >= issued.size()) issued.resize(std::max<std::size_t>(node + std::size_t{1}, issued.size() * 2));
+  issued[node] = now;
 }
 
-void Recorder::node_finished(std::int32_t rank, std::uint32_t node, Time now) {
-  change(rank, node, now, -1);
+void Recorder::node_finished(std::int32_t rank, std::uint32_t node, std::uint32_t written, Time now) {
+  change(rank, written, now, -1);
   if (!records(rank)) return;
   RankClass& ranks = classes_[static_cast<std::size_t>(rank)];
   const Program& program = graph_.programs[ranks.program];
   const Time issued = issued_[static_cast<std::size_t>(rank)][node];
-  const Interval interval{issued, now, node};
-  if (program.kind[node] != NodeKind::collective) {
+  const Interval interval{issued, now, written};
+  if (program.kind[written] != NodeKind::collective) {
     if (!intervals_) return;
-    const bool computes = program.lane[node] == Lane::device;
+    const bool computes = program.lane[written] == Lane::device;
     (computes ? ranks.computes : ranks.others).push_back(interval);
     return;
   }
@@ -95,8 +91,8 @@ void Recorder::node_finished(std::int32_t rank, std::uint32_t node, Time now) {
   if (!first_[static_cast<std::size_t>(rank)]) return;
   CollectiveRecord record;
   record.program = ranks.program;
-  record.node = node;
-  record.call = static_cast<std::uint32_t>(program.payload[node]);
+  record.node = written;
+  record.call = static_cast<std::uint32_t>(program.payload[written]);
   record.issued = issued;
   if (const auto started = started_.find(key(rank, node)); started != started_.end()) {
     record.started = started->second;
@@ -110,6 +106,37 @@ void Recorder::collective_started(std::int32_t rank, std::uint32_t node, Time no
   if (first_[static_cast<std::size_t>(rank)]) started_.emplace(key(rank, node), now);
 }
 
+Recorder::Sums Recorder::sums(Time now) const {
+  Sums sums;
+  sums.collectives = collectives_.size();
+  for (std::size_t rank = 0; rank < classes_.size(); ++rank) {
+    const State& state = states_[rank];
+    const Time passed =
+        std::max(std::min(now, window_.until) - std::max(state.since, window_.from), Time(0));
+    const bool computes = state.computing > 0, communicates = state.communicating > 0;
+    sums.of_rank.push_back(
+        {classes_[rank].compute + (computes ? passed : Time(0)),
+         classes_[rank].communication + (communicates ? passed : Time(0)),
+         classes_[rank].exposed_communication + (communicates && !computes ? passed : Time(0))});
+  }
+  return sums;
+}
+
+void Recorder::repeat(const Sums& from, const Sums& until, const Repetition& repetition) {
+  repeated_ = repetition;
+  const std::int64_t times = repetition.times;
+  for (std::size_t rank = 0; rank < classes_.size(); ++rank) {
+    const auto more = [&](std::size_t sum) {
+      return (until.of_rank[rank][sum] - from.of_rank[rank][sum]) * times;
+    };
+    classes_[rank].compute += more(0);
+    classes_[rank].communication += more(1);
+    classes_[rank].exposed_communication += more(2);
+  }
+  for (std::size_t record = from.collectives; record < until.collectives; ++record)
+    collectives_[record].times += times;
+}
+
 void Recorder::chunk_finished(std::int32_t rank, const ChunkInterval& phase) {
   if (intervals_ && records(rank)) classes_[static_cast<std::size_t>(rank)].chunks.push_back(phase);
 }
@@ -117,6 +144,7 @@ void Recorder::chunk_finished(std::int32_t rank, const ChunkInterval& phase) {
 void Recorder::finish(Result& result) {
   // Ranks that fared alike are one class, whether they were simulated as one or not; but a chosen one keeps
   // its own, for its intervals may differ.
+  for (RankClass& ranks : classes_) ranks.finish += repeated_.skipped();
   std::map<std::tuple<std::uint32_t, Time, Time, Time, Time>, std::uint32_t> known;
   std::vector<std::uint32_t> class_of(classes_.size());
   for (std::size_t rank = 0; rank < classes_.size(); ++rank) {
@@ -138,6 +166,7 @@ void Recorder::finish(Result& result) {
   for (const std::int32_t rank : ranks_.simulated_of)
     result.class_of.push_back(class_of[static_cast<std::size_t>(rank)]);
   result.collectives = std::move(collectives_);
+  result.repeated = repeated_;
   result.ranks = graph_.ranks;
   for (const RankClass& ranks : result.classes) result.iteration = std::max(result.iteration, ranks.finish);
 }

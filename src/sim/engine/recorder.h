@@ -5,11 +5,13 @@
 // device lane. Waiting for a message is neither, but ASTRA-sim's statistics count it as communication.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "event/state_digest.h"
 #include "ir/result.h"
 #include "sim/engine/collective_executor.h"
 #include "sim/fold/rank_classes.h"
@@ -28,11 +30,31 @@ class Recorder {
   // Busy times are added up in this window only.
   void look_at(const TimeWindow& window) { window_ = window; }
 
-  void node_started(std::int32_t rank, std::uint32_t node, Time now);
-  void node_finished(std::int32_t rank, std::uint32_t node, Time now);
+  // `written`: where the node is written in its program (ir/graph.h).
+  void node_started(std::int32_t rank, std::uint32_t node, std::uint32_t written, Time now);
+  void node_finished(std::int32_t rank, std::uint32_t node, std::uint32_t written, Time now);
   // The first chunk of a collective began to work.
   void collective_started(std::int32_t rank, std::uint32_t node, Time now);
   void chunk_finished(std::int32_t rank, const ChunkInterval& phase);
+
+  // Sums up to a moment, and what lies between two of them so many times more.
+  struct Sums {
+    std::vector<std::array<Time, 3>> of_rank;  // computing, communicating, exposed
+    std::size_t collectives = 0;               // records so far
+  };
+  Sums sums(Time now) const;
+  void repeat(const Sums& from, const Sums& until, const Repetition& repetition);
+  // When nodes under way began. `place` tells where a rank's node stands (RankWalker).
+  void add_issue(StateDigest& state, std::int32_t rank, std::uint32_t node, std::int64_t place, Time now) const {
+    if (records(rank)) state.add('r', 0, rank, place, now.value - issue_time(rank, node).value);
+  }
+  template <class Place>
+  void add_starts(StateDigest& state, Time now, const Place& place) const {
+    for (const auto& [key, start] : started_) {
+      const auto rank = static_cast<std::int32_t>(key >> 32);
+      state.add('r', 1, rank, place(rank, static_cast<std::uint32_t>(key)), now.value - start.value);
+    }
+  }
 
   // Moves everything recorded into `result`: its ranks, classes and iteration, and the skeletons of its
   // collectives (node, program, call and times).
@@ -46,12 +68,18 @@ class Recorder {
   };
   // Accounts the time since the rank's last change to what it was doing.
   State& at(std::int32_t rank, Time now);
-  void change(std::int32_t rank, std::uint32_t node, Time now, std::int32_t by);
+  void change(std::int32_t rank, std::uint32_t written, Time now, std::int32_t by);
   static std::uint64_t key(std::int32_t rank, std::uint32_t node) {
     return std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node;
   }
-  bool records(std::int32_t rank) const { return !issued_[static_cast<std::size_t>(rank)].empty(); }
-  void record(std::size_t rank);
+  bool records(std::int32_t rank) const {
+    return first_[static_cast<std::size_t>(rank)] || chosen_[static_cast<std::size_t>(rank)];
+  }
+
+  Time issue_time(std::int32_t rank, std::uint32_t node) const {
+    const std::vector<Time>& issued = issued_[static_cast<std::size_t>(rank)];
+    return node < issued.size() ? issued[node] : Time(0);
+  }
 
   const Graph& graph_;
   const RankClasses& ranks_;
@@ -62,9 +90,10 @@ class Recorder {
   std::vector<State> states_;
   std::vector<bool> first_;                          // of its program
   std::vector<bool> chosen_;                         // by the user
-  std::vector<std::vector<Time>> issued_;            // of the recorded ranks, by node
+  std::vector<std::vector<Time>> issued_;            // of the recorded ranks, by node, as far as needed
   std::unordered_map<std::uint64_t, Time> started_;  // of collectives under way on a first rank, by `key`
   std::vector<CollectiveRecord> collectives_;
+  Repetition repeated_;
 };
 
 }  // namespace armilla

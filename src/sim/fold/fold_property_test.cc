@@ -114,5 +114,70 @@ TEST(FoldProperty, ShortCutsChangeNothing) {
   EXPECT_GT(both, 100);
 }
 
+using Records = std::vector<std::tuple<std::uint32_t, std::uint32_t, std::int64_t, std::int64_t, std::int64_t>>;
+
+// Every collective as often as it happened, with its node, of a loop the one of the first period. `written_out`:
+// the programs were.
+Records records_of(const Result& result, const Graph& graph, bool written_out) {
+  const Repetition& repeated = result.repeated;
+  const Time period = repeated.until - repeated.from;
+  Records records;
+  for (const CollectiveRecord& record : result.collectives) {
+    const bool is_later = repeated.times > 0 && record.times == 1 && record.finished >= repeated.until;
+    const Loop& loop = graph.programs[record.program].loop;
+    std::uint32_t node = written_out ? loop.written(record.node) : record.node;
+    if (node >= loop.first && node < loop.end) node = loop.first + (node - loop.first) % loop.period;
+    for (std::int64_t copy = 0; copy < record.times; ++copy) {
+      const std::int64_t shift = (is_later ? repeated.skipped() : period * copy).value;
+      records.emplace_back(record.program, node, record.issued.value + shift, record.started.value + shift,
+                           record.finished.value + shift);
+    }
+  }
+  std::sort(records.begin(), records.end());
+  return records;
+}
+
+// Jobs whose programs repeat: folded in time or not, by themselves or written out, and with the other short cuts
+// or without, equal to the picosecond for every rank and link.
+TEST(FoldProperty, RepetitionChangesNothing) {
+  int finished = 0, left_out = 0, several_periods = 0, with_messages = 0, both = 0;
+  for (std::uint32_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomJob job = RandomJobs(seed).make_looping();
+    validate_graph(job.graph);
+    job.options.intervals = false;
+    RandomJob whole = job;
+    whole.graph = written_out(job.graph);
+    job.options.fold_time = false;
+    const std::optional<Result> played = outcome(whole, false, true), virtually = outcome(job, false, true);
+    ASSERT_EQ(virtually.has_value(), played.has_value());
+    job.options.fold_time = true;
+    const std::optional<Result> repeated = outcome(job, false, true);
+    const std::optional<Result> folded = outcome(job, true, true), quick = outcome(job, true, false);
+    for (const std::optional<Result>* result : {&repeated, &folded, &quick})
+      ASSERT_EQ(result->has_value(), played.has_value());
+    if (!played) continue;
+    ++finished;
+    left_out += repeated->repeated.times > 0 ? 1 : 0;
+    both += folded->messages < played->messages && quick->repeated.times > 0 ? 1 : 0;
+    with_messages += repeated->repeated.times > 0 && repeated->messages > 0 ? 1 : 0;
+    several_periods += repeated->repeated.times > 1 ? 1 : 0;
+    EXPECT_EQ(virtually->messages, played->messages);
+    EXPECT_EQ(virtually->events, played->events);
+    EXPECT_EQ(repeated->messages, played->messages);
+    EXPECT_EQ(repeated->events, played->events);
+    EXPECT_EQ(records_of(*virtually, job.graph, false), records_of(*played, job.graph, true));
+    EXPECT_EQ(records_of(*repeated, job.graph, false), records_of(*played, job.graph, true));
+    for (const std::optional<Result>* result : {&virtually, &repeated, &folded, &quick})
+      expect_equal(whole, **result, *played);
+    if (HasFatalFailure() || HasNonfatalFailure()) return;
+  }
+  EXPECT_GT(finished, 300);
+  EXPECT_GT(left_out, 80);
+  EXPECT_GT(several_periods, 80);
+  EXPECT_GT(with_messages, 80);
+  EXPECT_GT(both, 20);
+}
+
 }  // namespace
 }  // namespace armilla

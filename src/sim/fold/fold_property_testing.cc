@@ -6,6 +6,51 @@
 namespace armilla {
 
 RandomJob RandomJobs::make() {
+  begin();
+  const std::uint32_t steps = 2 + pick(7);
+  for (std::uint32_t step = 0; step < steps; ++step) add_step();
+  return job_;
+}
+
+RandomJob RandomJobs::make_looping() {
+  begin();
+  loops_ = true;
+  std::vector<std::uint32_t> first;
+  for (std::size_t p = 0; p < job_.graph.programs.size(); ++p) {
+    for (int i = 0; i < 3; ++i) append(p, NodeKind::delay, pick(2) * 1000);
+  }
+  const auto add_steps = [&](std::uint32_t steps) {
+    for (std::uint32_t step = 0; step < steps; ++step) add_step();
+  };
+  add_steps(pick(3));
+  for (const Program& program : job_.graph.programs) first.push_back(program.size());
+  for (std::size_t p = 0; p < job_.graph.programs.size(); ++p) append(p, NodeKind::delay, pick(3) * 500);
+  add_steps(1 + pick(5));
+  close_loops(first);
+  add_steps(pick(3));
+  return job_;
+}
+
+// What every program has had since its node `first` it does several times more, most of them not written.
+void RandomJobs::close_loops(const std::vector<std::uint32_t>& first) {
+  // Enough of them written for dependences that reach back three nodes.
+  const std::uint32_t more = 1 + pick(60), copies = 4 + pick(2);
+  for (std::size_t p = 0; p < first.size(); ++p) {
+    Program& program = job_.graph.programs[p];
+    const std::uint32_t period = program.size() - first[p];
+    for (std::uint32_t shift = period; shift < copies * period; shift += period) {
+      for (std::uint32_t node = first[p]; node < first[p] + period; ++node) {
+        std::vector<std::uint32_t> after;
+        for (const std::uint32_t dependence : program.dependences(node)) after.push_back(dependence + shift);
+        program.add(program.kind[node], program.phase[node], program.name[node], program.layer[node],
+                    program.payload[node], after);
+      }
+    }
+    program.loop = {first[p], program.size(), period, more};
+  }
+}
+
+void RandomJobs::begin() {
   job_ = {};
   ties_ = one_in(2);
   lone_ = one_in(2);
@@ -14,41 +59,40 @@ RandomJob RandomJobs::make() {
   make_choices();
   make_what_if();
   lone_family_ = pick(static_cast<std::uint32_t>(job_.graph.families.size()));
-  const std::uint32_t steps = 2 + pick(7);
-  for (std::uint32_t step = 0; step < steps; ++step) {
-    if (lone_ && !one_in(20)) {
-      one_in(3) ? add_computation() : add_collective();
-      continue;
-    }
-    switch (pick(13)) {
-      case 0:
-      case 1:
-      case 2:
-        add_computation();
-        break;
-      case 3:
-      case 4:
-        add_shift();
-        break;
-      case 5:
-      case 6:
-        add_stage_message();
-        break;
-      case 7:
-        if (job_.options.remote_memory.kind != RemoteMemoryKind::none) add_memory();
-        break;
-      case 8:
-        if (one_in(3)) add_custom();
-        break;
-      case 9:
-        add_incast();
-        break;
-      default:
-        add_collective();
-        break;
-    }
+}
+
+void RandomJobs::add_step() {
+  if (lone_ && !one_in(20)) {
+    one_in(3) ? add_computation() : add_collective();
+    return;
   }
-  return job_;
+  switch (pick(13)) {
+    case 0:
+    case 1:
+    case 2:
+      add_computation();
+      break;
+    case 3:
+    case 4:
+      add_shift();
+      break;
+    case 5:
+    case 6:
+      add_stage_message();
+      break;
+    case 7:
+      if (job_.options.remote_memory.kind != RemoteMemoryKind::none) add_memory();
+      break;
+    case 8:
+      if (one_in(3)) add_custom();
+      break;
+    case 9:
+      add_incast();
+      break;
+    default:
+      add_collective();
+      break;
+  }
 }
 
 void RandomJobs::make_machine() {
@@ -207,6 +251,10 @@ std::uint32_t RandomJobs::append(std::size_t p, NodeKind kind, std::uint64_t pay
   Program& program = job_.graph.programs[p];
   std::vector<std::uint32_t> after;
   if (program.size() > 0) {
+    if (loops_) {
+      after.push_back(program.size() - 1 - (one_in(3) ? pick(std::min(3U, program.size())) : 0));
+      return program.add(kind, Phase::other, 1, -1, payload, after);
+    }
     const bool in_order = lone_ ? !one_in(30) : ties_ ? one_in(4) : !one_in(3);
     after.push_back(in_order ? program.size() - 1 : ties_ ? 0 : pick(program.size()));
   }

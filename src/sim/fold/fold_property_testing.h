@@ -34,11 +34,16 @@ class RandomJobs {
  public:
   explicit RandomJobs(std::uint32_t seed) : random_(seed) {}
   RandomJob make();
+  // With programs that have loops: some steps, then some again and again, then others.
+  RandomJob make_looping();
 
  private:
   std::uint32_t pick(std::uint32_t n) { return static_cast<std::uint32_t>(random_() % n); }
   bool one_in(std::uint32_t n) { return pick(n) == 0; }
 
+  void begin();
+  void add_step();
+  void close_loops(const std::vector<std::uint32_t>& first);
   void make_machine();
   void make_groups();
   void make_choices();
@@ -57,7 +62,8 @@ class RandomJobs {
 
   std::mt19937 random_;
   bool ties_ = false;  // much at once: equal sizes, few dependences
-  bool lone_ = false;  // one thing after the other, mostly collectives of one family
+  bool loops_ = false;  // dependences reach back a few nodes only
+  bool lone_ = false;   // one thing after the other, mostly collectives of one family
   std::uint32_t lone_family_ = 0;
   RandomJob job_;
   std::vector<std::int64_t> axes_;  // of the logical grid

@@ -47,6 +47,7 @@ const LonePlay* LonePlays::find(std::uint32_t call_id, std::uint32_t group_class
   if (fresh) return nullptr;
   if (!known.is_played) {
     known.is_played = true;
+    ++played_;
     known.play = play(call_id, group_class, group);
   }
   return known.play ? &*known.play : nullptr;

@@ -49,6 +49,9 @@ class LonePlays {
   // kind: what happens once need not be played twice. Stays where it is. Cost: that of a play for the second,
   // then O(log calls + log groups x size of the group).
   const LonePlay* find(std::uint32_t call, std::uint32_t group_class, const GroupMembers& group);
+  // Kinds of collectives asked for so far, and those of them that were played.
+  std::size_t known() const { return known_.size(); }
+  std::size_t played() const { return played_; }
 
  private:
   // Kind, bytes, root, routing, shape, and how the members are represented.
@@ -71,6 +74,7 @@ class LonePlays {
   std::map<Key, Known> known_;
   std::map<std::vector<std::int32_t>, std::uint32_t> representations_;  // numbers
   std::map<const GroupMembers*, std::uint32_t> representation_of_;
+  std::size_t played_ = 0;
   bool possible_ = true;
   std::size_t remembered_ = 0;  // distinct messages of all plays
 };

@@ -132,6 +132,49 @@ void MemoisedCollectives::finish(std::uint32_t id, std::uint32_t member, std::in
   client_.collective_finished(rank, node);
 }
 
+// Between rounds nobody gathers: what a group performs is an event.
+void MemoisedCollectives::add_state(StateDigest& state) const {
+  state.add('o', plays_.known(), plays_.played());
+  for (std::size_t f = 0; f < states_.size(); ++f) {
+    for (std::size_t g = 0; g < states_[f].size(); ++g) {
+      const Group& group = states_[f][g];
+      for (std::size_t member = 0; member < group.issued.size(); ++member)
+        state.add('t', f, g, member, std::int64_t{group.decided} - std::int64_t{group.issued[member]});
+    }
+  }
+}
+
+Digest MemoisedCollectives::describe(std::uint64_t id, const Viewpoint& view) const {
+  const Performance& performance = performances_[id];
+  Digest all = digest_of(performance.call, performance.family, performance.group, performance.members_left,
+                         performance.play->duration.value);
+  const std::vector<std::int32_t>& ranks =
+      context_.classes.families[performance.family].groups[performance.group].members;
+  for (std::size_t m = 0; m < performance.members.size(); ++m) {
+    const Performance::Member& member = performance.members[m];
+    all = digest_of(all.low, all.high, view.place(ranks[m], member.node), view.age(ranks[m], member.sequence));
+  }
+  return all;
+}
+
+MemoisedCollectives::Sums MemoisedCollectives::sums() const {
+  Sums sums;
+  for (std::size_t f = 0; f < states_.size(); ++f) {
+    for (std::size_t g = 0; g < states_[f].size(); ++g) {
+      for (const auto& [play, times] : states_[f][g].performed) sums[{f, g, play}] = times;
+    }
+  }
+  return sums;
+}
+
+void MemoisedCollectives::repeat(const Sums& from, const Sums& until, std::int64_t times) {
+  for (const auto& [which, count] : until) {
+    const auto& [f, g, play] = which;
+    const auto before = from.find(which);
+    states_[f][g].performed[play] += (count - (before == from.end() ? 0 : before->second)) * times;
+  }
+}
+
 void MemoisedCollectives::count_messages() const {
   for (std::uint32_t f = 0; f < states_.size(); ++f) {
     for (std::uint32_t g = 0; g < states_[f].size(); ++g) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -36,10 +37,19 @@ class MemoisedCollectives final : public CollectiveExecutor, public EventHandler
 
   Time beyond(std::int32_t rank, std::uint32_t call) override { return runner_.beyond(rank, call); }
 
+  std::uint32_t target() const { return target_; }
   // At the end of a round, after the turns: who gathered in vain is passed on.
   void round_over();
   void handle(std::uint64_t performance) override;  // is over
   void take_turn(std::int32_t rank);
+
+  // Which groups perform what; and what one of its events means.
+  void add_state(StateDigest& state) const;
+  Digest describe(std::uint64_t performance, const Viewpoint& view) const;
+  // How often each group has performed each play.
+  using Sums = std::map<std::tuple<std::size_t, std::size_t, const LonePlay*>, std::int64_t>;
+  Sums sums() const;
+  void repeat(const Sums& from, const Sums& until, std::int64_t times);
 
   // Tells the network of the messages that were not sent. At the end of the run, once.
   void count_messages() const;

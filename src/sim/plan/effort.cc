@@ -31,7 +31,7 @@ Effort sum_up(const Graph& graph, std::span<const Issued> issued, const Ranks& r
   effort.messages.resize(graph.collectives.size());
   for (const std::int64_t rank : ranks) {
     const std::uint32_t program = graph.program_of[static_cast<std::size_t>(rank)];
-    effort.nodes += graph.programs[program].size();
+    effort.nodes += graph.programs[program].length();
     for (const IssuedItem& item : issued[program].items) {
       double messages = item.kind == NodeKind::send ? 1 : 0;
       if (item.kind == NodeKind::collective) {

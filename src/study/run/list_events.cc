@@ -104,7 +104,7 @@ class Lister {
     for (std::uint32_t node = 0; node < program.size(); ++node) {
       const NodeKind kind = program.kind[node];
       const bool computes = kind == NodeKind::compute || kind == NodeKind::delay;
-      if (computes && program.lane[node] != Lane::none) add_computation(program, node, ranks);
+      if (computes && program.lane[node] != Lane::none) add_computation(program, node, ranks * program.times(node));
     }
     std::unordered_map<Call, Sum, CallHash> calls;
     for (const IssuedItem& item : issued_by(program).items) {
@@ -115,7 +115,7 @@ class Lister {
     for (const auto& [call, sum] : calls) add_communication(index, call, sum);
   }
 
-  void add_computation(const Program& program, std::uint32_t node, std::int64_t ranks) {
+  void add_computation(const Program& program, std::uint32_t node, std::int64_t count) {
     const NodeKind kind = program.kind[node];
     const std::uint64_t payload = program.payload[node];
     JobEvent& event = computations_[{names_.of(program, node), program.phase[node], payload, kind}];
@@ -131,7 +131,7 @@ class Lister {
                      : event.work.measured     ? TimeSource::measured
                                                : TimeSource::modelled;
     }
-    event.count += ranks;
+    event.count += count;
   }
 
   void time_calls(std::uint32_t index, std::unordered_map<Call, Sum, CallHash>& calls) const {

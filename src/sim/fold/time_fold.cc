@@ -1,0 +1,87 @@
+#include "sim/fold/time_fold.h"
+
+#include "sim/engine/native_run.h"
+
+namespace armilla {
+namespace {
+
+// What has not repeated for so long will not soon.
+constexpr std::size_t kMostMoments = 4096;
+
+bool may_repeat(const NativePlay& play) {
+  return play.options.fold_time && play.graph.custom.empty() &&
+         play.options.remote_memory.kind == RemoteMemoryKind::none &&
+         !(play.study.what_if.jitter.deviation > 0) && play.options.window.from == Time(0) &&
+         play.options.window.until == kEndOfTime;
+}
+
+}  // namespace
+
+TimeFold::TimeFold(const NativePlay& play, const RunParts& parts)
+    : parts_(parts), is_looking_(parts.walker.has_loops() && may_repeat(play)) {}
+
+// The network answers for its own events.
+bool TimeFold::knows(std::uint32_t target) const {
+  return target == parts_.walker.target() || target == parts_.messages.target() ||
+         target == parts_.runner.target() || target == parts_.memoised.target();
+}
+
+Digest TimeFold::describe(std::uint32_t target, std::uint64_t argument) const {
+  Digest digest;
+  if (target == parts_.walker.target()) {
+    digest = parts_.walker.describe(argument);
+  } else if (target == parts_.messages.target()) {
+    digest = parts_.messages.describe(
+        argument, [&](const Notice& notice) { return describe(notice.target, notice.argument); });
+  } else if (target == parts_.runner.target()) {
+    digest = parts_.runner.describe(argument);
+  } else if (target == parts_.memoised.target()) {
+    digest = parts_.memoised.describe(argument, parts_.walker);
+  }
+  return digest_of(target, digest.low, digest.high);
+}
+
+void TimeFold::look() {
+  if (!parts_.walker.is_inside() || parts_.walker.spare_periods() < 1) return;
+  const Time now = parts_.queue.now();
+  StateDigest state;
+  is_looking_ = parts_.network.add_state(state) && moments_.size() < kMostMoments;
+  if (!is_looking_) return;
+  parts_.walker.add_state(state);
+  parts_.messages.add_state(state,
+                            [&](const Notice& notice) { return describe(notice.target, notice.argument); });
+  parts_.runner.add_state(state, parts_.walker);
+  parts_.memoised.add_state(state);
+  parts_.queue.for_each_pending([&](const Event& event) {
+    if (!knows(event.target)) return;
+    const Digest what = describe(event.target, event.argument);
+    state.add('z', event.time.value - now.value, what.low, what.high);
+  });
+  Moment moment{now,
+                parts_.walker.period(),
+                parts_.queue.handled(),
+                parts_.recorder.sums(now),
+                parts_.network.sums(),
+                parts_.memoised.sums()};
+  const auto [before, fresh] = moments_.try_emplace(state.value());
+  if (!fresh) {
+    const std::int64_t times = parts_.walker.spare_periods() / (moment.period - before->second.period);
+    if (times > 0) {
+      leave_out(before->second, moment, times);
+      return;
+    }
+  }
+  before->second = std::move(moment);
+}
+
+void TimeFold::leave_out(const Moment& from, const Moment& until, std::int64_t times) {
+  parts_.walker.leave_out((until.period - from.period) * times);
+  parts_.recorder.repeat(from.ranks, until.ranks, {from.at, until.at, times});
+  parts_.network.repeat(from.links, until.links, times);
+  parts_.memoised.repeat(from.performed, until.performed, times);
+  events_ = (until.events - from.events) * times;
+  is_looking_ = false;
+  moments_.clear();
+}
+
+}  // namespace armilla

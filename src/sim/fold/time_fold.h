@@ -1,0 +1,81 @@
+// Folding in time: a run whose whole state has been there before goes on as it did then. What lies between is
+// counted as often as it still fits in, and left out.
+//
+// Programs with loops (ir/graph.h) are looked at whenever the first rank enters another period of its own, at the
+// end of the round. The state is all that decides what happens next: of every rank which nodes have been waited
+// for, are ready, under way or done; every event; messages and who waits for them; chunks, slots and collectives
+// under way; when every link is free. It is seen from now, and of each rank from the period that it is in, so that
+// two states are equal (as digests of 128 bits, event/state_digest.h) exactly when ranks, links and queues stand
+// the same to each other. If all of a loop is still ahead but its periods in use, the rest of the program is
+// the same, too, but for its length; then what followed the earlier moment follows this one:
+//   run(n + k q periods) = run(n periods) with what lies between the moments k more times in its place,
+// q being the periods between them. So the longest k q that no rank has come near is taken out of every loop,
+// and sums, counters and ends grow by k times what they grew between the moments. The run goes on with what is left.
+//
+// Exact, as folding ranks is: a property test plays random jobs both ways. It needs that nothing depends on how
+// often something has happened: no jitter, no custom collectives, no shared memory, no window, and a network
+// that knows its state (network/network.h). Otherwise, and where no state returns, everything is played.
+// Cost: per period O(ranks x nodes under way + events + links).
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "event/event_queue.h"
+#include "event/state_digest.h"
+#include "network/network.h"
+#include "sim/engine/collective_runner.h"
+#include "sim/engine/messenger.h"
+#include "sim/engine/rank_walker.h"
+#include "sim/engine/recorder.h"
+#include "sim/memo/memoised_collectives.h"
+#include "sim/simulate.h"
+
+namespace armilla {
+
+struct NativePlay;
+
+// The parts of a run that have a state.
+struct RunParts {
+  EventQueue& queue;
+  Network& network;
+  RankWalker& walker;
+  Recorder& recorder;
+  Messenger& messages;
+  CollectiveRunner& runner;
+  MemoisedCollectives& memoised;
+};
+
+class TimeFold {
+ public:
+  TimeFold(const NativePlay& play, const RunParts& parts);
+
+  // At the end of a round.
+  void round_over() {
+    if (is_looking_ && parts_.walker.has_entered_period()) look();
+  }
+  // What an event means, for digests: seen from now.
+  Digest describe(std::uint32_t target, std::uint64_t argument) const;
+  // That were left out.
+  std::int64_t events() const { return events_; }
+
+ private:
+  // A moment of the run, and its sums so far.
+  struct Moment {
+    Time at;
+    std::int64_t period = 0, events = 0;
+    Recorder::Sums ranks;
+    NetworkSums links;
+    MemoisedCollectives::Sums performed;
+  };
+  void look();
+  bool knows(std::uint32_t target) const;
+  void leave_out(const Moment& from, const Moment& until, std::int64_t times);
+
+  RunParts parts_;
+  bool is_looking_;
+  std::map<Digest, Moment> moments_;
+  std::int64_t events_ = 0;
+};
+
+}  // namespace armilla
