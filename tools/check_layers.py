@@ -7,7 +7,7 @@ The table LAYERS is the architecture (docs/architecture.md). Checked under src/:
 - doors: another module's headers are included only where they lie at its root (src/read/read.h), never out of its
   rooms (src/read/onnx/); the rooms of ir are open;
 - that a module includes only what its armilla_module(... USES ...) names, so that it links wherever it compiles;
-- that only tests include GoogleTest, and only study knows MPI; a module's tests may use in addition what
+- that only tests include GoogleTest, and only study knows MPI and SQLite; a module's tests may use in addition what
   armilla_module_tests(... USES ...) names;
 - that every source named in a comment or a page of docs/ is there: "read/onnx/ops.h" or "src/read/onnx/ops.h";
 - that headers open with a comment, have #pragma once and no "using namespace"; that no source exceeds
@@ -50,6 +50,7 @@ RESERVED_HEADERS = {
     "gtest/": ("tests", "GoogleTest is for tests only"),
     "gmock/": ("tests", "GoogleTest is for tests only"),
     "mpi.h": ("study", "only study knows MPI"),
+    "sqlite3.h": ("study", "only study knows SQLite"),
 }
 MAX_LINES = 800
 

@@ -65,17 +65,6 @@ void check_order(const Graph& graph, const Program& program) {
   }
 }
 
-// Whether a node of a loop is the one a period before it again.
-bool repeats(const Program& program, std::uint32_t node) {
-  const std::uint32_t period = program.loop.period, before = node - period;
-  const std::span<const std::uint32_t> now = program.dependences(node), then = program.dependences(before);
-  return program.kind[node] == program.kind[before] && program.phase[node] == program.phase[before] &&
-         program.name[node] == program.name[before] && program.layer[node] == program.layer[before] &&
-         program.payload[node] == program.payload[before] && program.lane[node] == program.lane[before] &&
-         std::equal(now.begin(), now.end(), then.begin(), then.end(),
-                    [&](std::uint32_t a, std::uint32_t b) { return a == b + period; });
-}
-
 void check_loop(const Program& program) {
   const Loop& loop = program.loop;
   if (loop.more == 0) return;
@@ -85,7 +74,7 @@ void check_loop(const Program& program) {
     refuse("has not two whole periods");
   if (std::int64_t{loop.more} * loop.period > UINT32_MAX / 2 - program.size()) refuse("has too many nodes");
   for (std::uint32_t node = loop.first + loop.period; node < loop.end; ++node) {
-    if (!repeats(program, node)) refuse("does not repeat");
+    if (!repeats(program, node, loop.period)) refuse("does not repeat");
   }
   for (std::uint32_t node = loop.first; node < program.size(); ++node) {
     const std::span<const std::uint32_t> dependences = program.dependences(node);
@@ -398,6 +387,16 @@ GroupFamily grid_family(const std::vector<std::int64_t>& sizes, std::uint32_t ma
     family.group_of[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(group);
   }
   return family;
+}
+
+bool repeats(const Program& program, std::uint32_t node, std::uint32_t period) {
+  const std::uint32_t before = node - period;
+  const std::span<const std::uint32_t> now = program.dependences(node), then = program.dependences(before);
+  return program.kind[node] == program.kind[before] && program.phase[node] == program.phase[before] &&
+         program.name[node] == program.name[before] && program.layer[node] == program.layer[before] &&
+         program.payload[node] == program.payload[before] && program.lane[node] == program.lane[before] &&
+         std::equal(now.begin(), now.end(), then.begin(), then.end(),
+                    [&](std::uint32_t a, std::uint32_t b) { return a == b + period; });
 }
 
 Program written_out(const Program& program) {

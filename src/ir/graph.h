@@ -168,6 +168,8 @@ class Peers {
   std::vector<std::vector<std::int32_t>> position_;  // [family][rank], only of families that messages use
 };
 
+// Whether a node is the one `period` nodes before it again, dependences and all.
+bool repeats(const Program& program, std::uint32_t node, std::uint32_t period);
 // The same with every program written out.
 Program written_out(const Program& program);
 Graph written_out(Graph graph);

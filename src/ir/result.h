@@ -6,6 +6,7 @@
 // class of each program.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -29,11 +30,16 @@ struct Repetition {
   std::int64_t times = 0;  // 0: everything is recorded as it happened
 
   Time skipped() const { return (until - from) * times; }
+  // How much of the run lies between two recorded moments.
+  Time between(Time start, Time end) const {
+    return end - start + (std::clamp(end, from, until) - std::clamp(start, from, until)) * times;
+  }
 };
 
 struct Interval {
   Time start, end;
-  std::uint32_t node = 0;  // in the program of its class; of a loop, the one that is written
+  std::uint32_t node = 0;   // in the program of its class; of a loop, the one that is written
+  std::uint32_t times = 1;  // that it happened so (Result::repeated)
 };
 
 // One chunk of a collective working in one dimension, as seen by one rank.

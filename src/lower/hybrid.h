@@ -10,7 +10,7 @@
 // The device lane of a rank runs its nodes in order of id, so ids are in the order of the schedule. Sends and
 // receives of activations overlap with computation (Plan::overlap_pipeline; otherwise the next computation
 // waits for them).
-// Cost: O(nodes); nodes = micro-batches x blocks of the stage x steps of a block.
+// Cost: O(nodes); nodes = micro-batches that are written x blocks of the stage x steps of a block.
 #pragma once
 
 #include <cstdint>
@@ -61,16 +61,20 @@ struct LoweredJob {
   std::vector<std::string> notes;
 };
 
+// Every micro-batch, or loops instead of many (lower/jobs/job_loops.h) where a job has any. Of a job with loops
+// the order and the nodes of slots are those of what is written.
+enum class Written : std::uint8_t { whole, loops };
+
 // The plan must be resolved (lower/plan.h), the model that of a micro-batch. `iterations`: how many
 // in a row, for the asynchronous schedule. `host_bandwidth`: of a device's link to its CPU, for offload; 0 is
 // unknown and taken as kHostBandwidth. Throws Error for plans that are not legal for the model and for
 // absurdly large graphs.
 LoweredJob lower_hybrid(const Model& model, const Plan& plan, std::int64_t iterations = 1,
-                        Bandwidth host_bandwidth = {});
+                        Bandwidth host_bandwidth = {}, Written written = Written::whole);
 
 // The same for models that are divided already: one for every expert position, or one for all of them.
 LoweredJob lower_sharded(std::vector<ShardedModel> sharded, const Plan& plan, std::int64_t iterations = 1,
-                         Bandwidth host_bandwidth = {});
+                         Bandwidth host_bandwidth = {}, Written written = Written::whole);
 
 // PCIe 4.0 with 16 lanes: 16 GT/s x 16 x 128/130 bits.
 inline constexpr Bandwidth kHostBandwidth = gigabytes_per_second(31.5);

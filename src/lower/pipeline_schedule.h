@@ -68,6 +68,7 @@ struct PipelineScheduleInfo {
   std::int64_t weight_versions = 1;   // kept on every rank
   std::int32_t chains = 1;            // copies of the model, which sum their gradients
   bool overlaps_passes = false;       // a forward pass beside a backward pass
+  bool in_groups = false;             // of plan.pipeline micro-batches
   std::int64_t usual_chunks = 1;      // per rank, where a plan names no other number
   std::string_view over_chunks = {};  // the schedule that it is called over several chunks per rank
 };

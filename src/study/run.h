@@ -10,6 +10,7 @@
 #include "ir/jobs.h"
 #include "ir/model.h"
 #include "ir/study.h"
+#include "lower/hybrid.h"
 #include "lower/merge_jobs.h"
 #include "sim/simulate.h"
 
@@ -61,9 +62,11 @@ Run run_study(const Study& study, const SimulationOptions& options = {});
 
 // All of it but the simulation: the model, the graph, the memory, and what there is to say of them. `cost` is
 // the study's own, for the study's usual device.
-Run lower_study(const Study& study, const CostModel& cost, Progress& progress = no_progress());
+Run lower_study(const Study& study, const CostModel& cost, Progress& progress = no_progress(),
+                Written written = Written::whole);
 // Without what there is to say, which takes longer than all the rest, and without the profile.
-Run lower_bare_study(const Study& study, const CostModel& cost, Progress& progress = no_progress());
+Run lower_bare_study(const Study& study, const CostModel& cost, Progress& progress = no_progress(),
+                     Written written = Written::whole);
 
 // Several jobs on one machine, each with its own model and plan, over one network.
 //

@@ -32,6 +32,11 @@ struct SearchRequest {
   bool front = false;             // find the whole Pareto front of time and memory, too
   bool explain = false;           // simulate the neighbours of the best
   std::int64_t threads = 0;       // 0: as many as the machine has
+  // Where the outcome of every simulation is kept; empty: nowhere. A file that is there is gone on with, or refused.
+  std::string save{};
+  bool resume = false;
+  // What tells this study from others in the file: settings_text of it, and the version of the program.
+  std::string asked{}, version{};
   std::function<bool()> stopped;  // asked before every simulation; empty: never
   Progress* progress = &no_progress();
 };
@@ -40,6 +45,9 @@ struct SearchRequest {
 // "a,b", a range "1..64" (powers of two between, ends included) or "any" in place of a value. Throws Error for a range
 // without both ends.
 std::vector<SearchAxis> search_axes(const Config& config);
+
+// Every setting of a study, a line each, sorted.
+std::string settings_text(const Config& config);
 
 // Throws Error where the study itself is wrong or the space is empty. That nothing fits is an answer
 // (SearchResult::nearest).

@@ -22,6 +22,9 @@ class RunCommand final : public Command {
   void execute(const Session& session) override {
     SimulationOptions options = output_.options();
     options.progress = session.meter;
+    // What people read is made of sums; without anything to be read, not even of those of intervals.
+    options.every_interval = !(output_.json.empty() && output_.csv.empty() && output_.trace.empty());
+    options.intervals = options.every_interval || !output_.quiet;
     Run run = study_.speaking_of_flags([&] {
       const Config config = study_.configuration("armilla run");
       Run done = config.has("jobs") ? run_several(read_jobs(config), options)

@@ -65,6 +65,11 @@ class SearchCommand final : public Command {
     app.add_option("--svg", svg_, "plot time over memory, and the plans' knobs, to FILE")
         ->type_name("FILE")
         ->group("Output");
+    app.add_option("--save", save_,
+                   "keep every finished simulation in FILE (docs/formats/search_database.md)")
+        ->type_name("FILE")
+        ->group("Output");
+    app.add_flag("--resume", resume_, "go on with what is in the file of --save")->group("Output");
     app.add_flag("--quiet", quiet_, "print nothing but errors")->group("Output");
   }
 
@@ -84,6 +89,11 @@ class SearchCommand final : public Command {
     }
     if (request.top < 1 || request.top > 1'000'000)
       throw Error("--top " + top_, "is not a number of plans", "expected 1 to 1000000");
+    if (resume_ && save_.empty())
+      throw Error("--resume", "there is nothing to go on with", "--save FILE names what an earlier search has saved");
+    request.save = save_;
+    request.resume = resume_;
+    request.version = ARMILLA_VERSION;
     request.progress = session.meter;
     const CatchInterrupt interrupt;
     request.stopped = [] { return interrupted != 0; };
@@ -91,6 +101,7 @@ class SearchCommand final : public Command {
     std::optional<Run> best;
     SearchResult result = study_.speaking_of_flags([&] {
       request.axes = search_axes(study_.configuration("armilla search"));
+      if (!save_.empty()) request.asked = settings_text(study_.configuration("armilla search"));
       request.read = [&](const std::vector<Override>& settings) {
         return read_study(study_.configuration("armilla search", settings));
       };
@@ -127,8 +138,8 @@ class SearchCommand final : public Command {
 
   StudyFlags study_;
   std::string objective_ = "time", top_ = "10", memory_share_ = "1", deadline_, threads_;
-  std::string json_, csv_, svg_;
-  bool front_ = false, explain_ = false, brute_force_ = false, quiet_ = false;
+  std::string json_, csv_, svg_, save_;
+  bool front_ = false, explain_ = false, brute_force_ = false, quiet_ = false, resume_ = false;
 };
 
 }  // namespace

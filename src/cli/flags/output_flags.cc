@@ -108,7 +108,7 @@ SimulationOptions OutputFlags::options() const {
                   "--trace FILE writes one");
   }
   SimulationOptions options;
-  options.fold = !no_fold;
+  options.fold = options.fold_time = !no_fold;
   options.every_message = every_message;
   options.max_messages = parse_scale(max_messages, "--max-messages");
   return options;

@@ -28,13 +28,14 @@ Use& use_of(Uses& uses, std::uint32_t program) {
   return uses.back();
 }
 
-// Time in which at least one of them is under way.
-Time time_of(std::vector<std::pair<Time, Time>>& spans) {
+// Time in which at least one of them is under way: all that is recorded, and what is in the part that repeats as
+// often as it does.
+Time time_of(std::vector<std::pair<Time, Time>>& spans, const Repetition& repeated) {
   std::sort(spans.begin(), spans.end());
   Time sum, until;
   for (const auto& [start, end] : spans) {
     if (end <= until) continue;
-    sum += end - std::max(start, until);
+    sum += repeated.between(std::max(start, until), end);
     until = end;
   }
   return sum;
@@ -48,12 +49,13 @@ std::vector<std::int64_t> ranks_per_program(const Run& run) {
 
 // `limit_holds`: no call is faster than its links' limit; calls that overlap on different links then only
 // fill the time together.
-RankTraffic per_rank(Uses& uses, const std::vector<std::int64_t>& ranks, bool limit_holds) {
+RankTraffic per_rank(Uses& uses, const std::vector<std::int64_t>& ranks, bool limit_holds,
+                     const Repetition& repeated) {
   RankTraffic traffic;
   double calls = 0, bytes = 0, bus_bytes = 0, seconds = 0, queued = 0, limit = 0;
   for (Use& use : uses) {
     const auto weight = static_cast<double>(ranks[use.program]);
-    const Time time = time_of(use.spans);
+    const Time time = time_of(use.spans, repeated);
     traffic.ranks += ranks[use.program];
     traffic.most_time = std::max(traffic.most_time, time);
     calls += weight * static_cast<double>(use.calls);
@@ -104,17 +106,18 @@ std::vector<CollectiveSummary> summarize_collectives(const Run& run) {
       row->summary.axis = axis;
     }
     CollectiveSummary& summary = row->summary;
-    ++summary.count;
-    summary.bytes = saturating_add(summary.bytes, call.bytes);
-    summary.time = later(summary.time, record.finished - record.started);
-    summary.queued = later(summary.queued, record.started - record.issued);
-    row->limit += in_seconds(record.link_limit);
+    const auto times = static_cast<double>(record.times);
+    summary.count += record.times;
+    summary.bytes = saturating_add(summary.bytes, saturating_multiply(call.bytes, record.times));
+    summary.time = later(summary.time, saturating_multiply(record.finished - record.started, record.times));
+    summary.queued = later(summary.queued, saturating_multiply(record.started - record.issued, record.times));
+    row->limit += in_seconds(record.link_limit) * times;
     Use& use = use_of(row->uses, record.program);
-    ++use.calls;
-    use.bytes += static_cast<double>(call.bytes.value);
+    use.calls += record.times;
+    use.bytes += static_cast<double>(call.bytes.value) * times;
     use.factor = bus_factor(call.kind, record.group_size);
-    use.queued += in_seconds(record.started - record.issued);
-    use.limit += in_seconds(record.link_limit);
+    use.queued += in_seconds(record.started - record.issued) * times;
+    use.limit += in_seconds(record.link_limit) * times;
     use.spans.emplace_back(record.started, record.finished);
   }
   const std::vector<std::int64_t> ranks = ranks_per_program(run);
@@ -122,7 +125,7 @@ std::vector<CollectiveSummary> summarize_collectives(const Run& run) {
   for (Row& row : rows) {
     CollectiveSummary& summary = row.summary;
     const double seconds = in_seconds(summary.time);
-    summary.per_rank = per_rank(row.uses, ranks, row.limit <= seconds);
+    summary.per_rank = per_rank(row.uses, ranks, row.limit <= seconds, run.result.repeated);
     if (seconds > 0) {
       summary.bus_bandwidth = Bandwidth(static_cast<double>(summary.bytes.value) *
                                         bus_factor(summary.kind, summary.group_size) / seconds);
@@ -176,21 +179,23 @@ std::vector<MessageSummary> summarize_messages(const Run& run) {
         row->summary.axis = axis;
       }
       MessageSummary& summary = row->summary;
-      ++summary.count;
-      summary.bytes = saturating_add(summary.bytes, transfer.bytes);
-      summary.time = later(summary.time, interval.end - interval.start);
+      const std::int64_t times = interval.times;
+      summary.count += times;
+      summary.bytes = saturating_add(summary.bytes, saturating_multiply(transfer.bytes, times));
+      summary.time = later(summary.time, saturating_multiply(interval.end - interval.start, times));
       Use& use = use_of(row->uses, ranks->program);
-      ++use.calls;
-      use.bytes += static_cast<double>(transfer.bytes.value);
+      use.calls += times;
+      use.bytes += static_cast<double>(transfer.bytes.value) * static_cast<double>(times);
       use.limit += link_limit(run.study.machine, ranks->representative,
-                              peers.of(ranks->representative, transfer), transfer.bytes);
+                              peers.of(ranks->representative, transfer), transfer.bytes) *
+                   static_cast<double>(times);
       use.spans.emplace_back(interval.start, interval.end);
     }
   }
   const std::vector<std::int64_t> ranks = ranks_per_program(run);
   std::vector<MessageSummary> summaries;
   for (Row& row : rows) {
-    row.summary.per_rank = per_rank(row.uses, ranks, true);
+    row.summary.per_rank = per_rank(row.uses, ranks, true, run.result.repeated);
     summaries.push_back(row.summary);
   }
   std::stable_sort(summaries.begin(), summaries.end(),

@@ -133,7 +133,7 @@ std::vector<LayerCost> layer_costs(const Program& program, const RankClass& rank
     const std::int32_t layer = program.layer[interval.node];
     if (layer < 0) continue;
     LayerCost& cost = costs[static_cast<std::size_t>(layer)];
-    const Time duration = interval.end - interval.start;
+    const Time duration = (interval.end - interval.start) * interval.times;
     switch (program.phase[interval.node]) {
       case Phase::forward:
         cost.forward += duration;
@@ -152,7 +152,7 @@ std::vector<LayerCost> layer_costs(const Program& program, const RankClass& rank
   }
   for (const Interval& interval : ranks.collectives) {
     const std::int32_t layer = program.layer[interval.node];
-    if (layer >= 0) costs[static_cast<std::size_t>(layer)].communication += interval.end - interval.start;
+    if (layer >= 0) costs[static_cast<std::size_t>(layer)].communication += (interval.end - interval.start) * interval.times;
   }
   return costs;
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "lower/expert_exchange.h"
+#include "lower/jobs/job_loops.h"
 #include "lower/jobs/job_tables.h"
 #include "lower/pipeline/stage_program.h"
 #include "lower/plan.h"
@@ -102,11 +103,8 @@ void note_offload(LoweredJob& job, const Plan& plan, Bandwidth host_bandwidth) {
                   kHostBandwidth.value / 1e9));
 }
 
-}  // namespace
-
-LoweredJob lower_sharded(std::vector<ShardedModel> sharded, const Plan& plan, std::int64_t iterations,
-                         Bandwidth host_bandwidth) {
-  validate_plan(plan, "plan");
+LoweredJob lower_whole(std::vector<ShardedModel> sharded, const Plan& plan, std::int64_t iterations,
+                       Bandwidth host_bandwidth) {
   LoweredJob job;
   job.sharded = std::move(sharded);
   const auto positions = static_cast<std::int64_t>(job.sharded.size());
@@ -160,8 +158,39 @@ LoweredJob lower_sharded(std::vector<ShardedModel> sharded, const Plan& plan, st
   return job;
 }
 
+// The same plan with fewer micro-batches.
+Plan shortened(const Plan& plan, std::int64_t micro_batches) {
+  Plan shorter = plan;
+  shorter.batch = plan.micro_batch() * micro_batches;
+  shorter.micro_batches = micro_batches;
+  return shorter;
+}
+
+}  // namespace
+
+LoweredJob lower_sharded(std::vector<ShardedModel> sharded, const Plan& plan, std::int64_t iterations,
+                         Bandwidth host_bandwidth, Written written) {
+  validate_plan(plan, "plan");
+  // Host operations wait for nothing (lower/host_clock.h): loops cannot have any.
+  const bool may_loop = written == Written::loops && schedule_of(plan).flushes && iterations == 1 &&
+                        (plan.host == Host::ahead || plan.issue_time == Time(0));
+  const std::int64_t round = may_loop ? round_of(plan) : 1;
+  // Enough to fill the pipeline and a few rounds; what is left is whole rounds.
+  std::int64_t micro_batches = plan.micro_batches % round + (plan.pipeline / round + 4) * round;
+  while (may_loop && micro_batches < plan.micro_batches) {
+    const Plan shorter = shortened(plan, micro_batches);
+    if (has_rounds(pipeline_order(shorter, 1, "plan"), shorter)) {
+      LoweredJob job = lower_whole(std::move(sharded), shorter, 1, host_bandwidth);
+      if (close_loops(job, shorter, (plan.micro_batches - micro_batches) / round)) return job;
+      sharded = std::move(job.sharded);
+    }
+    micro_batches += std::max(round, micro_batches / (2 * round) * round);
+  }
+  return lower_whole(std::move(sharded), plan, iterations, host_bandwidth);
+}
+
 LoweredJob lower_hybrid(const Model& model, const Plan& plan, std::int64_t iterations,
-                        Bandwidth host_bandwidth) {
+                        Bandwidth host_bandwidth, Written written) {
   validate_plan(plan, "plan");
   // Sizes are those of one micro-batch; a model of another size would be silently wrong by that factor.
   if (model.batch != plan.micro_batch()) {
@@ -173,7 +202,7 @@ LoweredJob lower_hybrid(const Model& model, const Plan& plan, std::int64_t itera
   std::vector<ShardedModel> sharded;
   for (std::int64_t position = 0; position < (uneven ? plan.expert : 1); ++position)
     sharded.push_back(shard_model(model, plan, position, "plan"));
-  LoweredJob job = lower_sharded(std::move(sharded), plan, iterations, host_bandwidth);
+  LoweredJob job = lower_sharded(std::move(sharded), plan, iterations, host_bandwidth, written);
   const std::vector<std::string> exchange = describe_exchange(plan, model.facts);
   job.notes.insert(job.notes.end(), exchange.begin(), exchange.end());
   return job;

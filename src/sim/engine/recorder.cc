@@ -110,6 +110,9 @@ Recorder::Sums Recorder::sums(Time now) const {
   Sums sums;
   sums.collectives = collectives_.size();
   for (std::size_t rank = 0; rank < classes_.size(); ++rank) {
+    const RankClass& ranks = classes_[rank];
+    if (intervals_)
+      sums.intervals.push_back({ranks.computes.size(), ranks.collectives.size(), ranks.others.size()});
     const State& state = states_[rank];
     const Time passed =
         std::max(std::min(now, window_.until) - std::max(state.since, window_.from), Time(0));
@@ -132,6 +135,14 @@ void Recorder::repeat(const Sums& from, const Sums& until, const Repetition& rep
     classes_[rank].compute += more(0);
     classes_[rank].communication += more(1);
     classes_[rank].exposed_communication += more(2);
+    std::size_t list = 0;
+    for (auto* const intervals :
+         {&classes_[rank].computes, &classes_[rank].collectives, &classes_[rank].others}) {
+      for (std::size_t i = intervals_ ? from.intervals[rank][list] : 0;
+           intervals_ && i < until.intervals[rank][list]; ++i)
+        (*intervals)[i].times += static_cast<std::uint32_t>(times);
+      ++list;
+    }
   }
   for (std::size_t record = from.collectives; record < until.collectives; ++record)
     collectives_[record].times += times;

@@ -39,8 +39,9 @@ class Recorder {
 
   // Sums up to a moment, and what lies between two of them so many times more.
   struct Sums {
-    std::vector<std::array<Time, 3>> of_rank;  // computing, communicating, exposed
-    std::size_t collectives = 0;               // records so far
+    std::vector<std::array<Time, 3>> of_rank;           // computing, communicating, exposed
+    std::vector<std::array<std::size_t, 3>> intervals;  // of each rank so far: computes, collectives, others
+    std::size_t collectives = 0;                        // records so far
   };
   Sums sums(Time now) const;
   void repeat(const Sums& from, const Sums& until, const Repetition& repetition);

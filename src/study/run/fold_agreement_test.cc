@@ -4,10 +4,13 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <random>
 
 #include "base/error.h"
 #include "base/folder_testing.h"
+#include "ir/derived/communication.h"
+#include "ir/derived/metrics.h"
 #include "read/study.h"
 #include "study/run.h"
 
@@ -33,7 +36,8 @@ class FoldAgreement : public testing::Test {
     std::ofstream(folder_ / name) << "name: small\nsource: test\n" << text;
   }
 
-  std::string random_study(std::mt19937& random) const {
+  std::string random_study(std::mt19937& random, std::initializer_list<std::string> micro_batches = {"4", "8"},
+                           const std::string& more = {}) const {
     const auto one_of = [&](std::initializer_list<std::string> choices) {
       return choices.begin()[std::uniform_int_distribution<std::size_t>(0, choices.size() - 1)(random)];
     };
@@ -46,12 +50,12 @@ class FoldAgreement : public testing::Test {
         one_of({"analytical", "analytical:switching=store-and-forward", "analytical-unshared"}) +
         "\nplan:\n  ranks: " + one_of({"4", "8", "16"}) + "\n  tensor: " + one_of({"1", "2", "4"}) +
         "\n  pipeline: " + one_of({"1", "2", "4"}) + "\n  context: " + one_of({"1", "1", "2"}) +
-        "\n  schedule: " + schedule + "\n  micro_batch: 1\n" + "  micro_batches: " + one_of({"4", "8"}) +
+        "\n  schedule: " + schedule + "\n  micro_batch: 1\n" + "  micro_batches: " + one_of(micro_batches) +
         "\n  zero: " + one_of({"0", "1", "2", "3"}) +
         "\n  recompute: " + one_of({"none", "selective", "full"}) +
         "\n  sequence_parallel: " + one_of({"true", "false"}) +
         "\n  overlap_tensor: " + one_of({"true", "false"}) +
-        "\n  context_method: " + one_of({"ring", "all-to-all"}) + "\n";
+        "\n  context_method: " + one_of({"ring", "all-to-all"}) + "\n" + more;
     if (schedule == "interleaved") text += "  virtual_stages: 2\n";
     if (model == "moe")
       text += "  expert: " + one_of({"1", "2"}) + "\n  expert_load: " + one_of({"uniform", "zipf"}) +
@@ -106,6 +110,82 @@ TEST_F(FoldAgreement, EveryRankFaresTheSame) {
   // Else the loop would have compared nothing, or runs with themselves.
   EXPECT_GT(compared, 35);
   EXPECT_GT(folded, 15);
+}
+
+void expect_same_programs(const Graph& graph, const Graph& whole) {
+  ASSERT_EQ(graph.programs.size(), whole.programs.size());
+  for (std::size_t p = 0; p < graph.programs.size(); ++p) {
+    const Program program = written_out(graph.programs[p]);
+    const Program& other = whole.programs[p];
+    ASSERT_EQ(program.kind, other.kind) << p;
+    ASSERT_EQ(program.phase, other.phase) << p;
+    ASSERT_EQ(program.name, other.name) << p;
+    ASSERT_EQ(program.layer, other.layer) << p;
+    ASSERT_EQ(program.payload, other.payload) << p;
+    ASSERT_EQ(program.lane, other.lane) << p;
+    ASSERT_EQ(program.first_dependence, other.first_dependence) << p;
+    ASSERT_EQ(program.dependence, other.dependence) << p;
+  }
+}
+
+// Loops stand for what every micro-batch would have been, and leaving out what they do again changes nothing:
+// programs, memory, times of ranks, links.
+TEST_F(FoldAgreement, MicroBatchesThatRepeatFareTheSame) {
+  std::int64_t compared = 0, with_loops = 0, left_out = 0;
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    std::mt19937 random(seed);
+    const std::string more = seed % 5 == 0   ? "  offload_activations: true\n"
+                             : seed % 5 == 1 ? "  overlap_pipeline: false\n  overlap: false\n"
+                             : seed % 5 == 2 ? "  reshard: false\n  prefetch: false\n"
+                                             : "";
+    const std::string text = random_study(random, {"16", "23", "40", "64"}, more);
+    SCOPED_TRACE(text);
+    Study study;
+    armilla::Run one;
+    try {
+      study = prepare_study(read_study(Config::parse(text, "study.yaml", {})));
+      one = run_study(study, {.intervals = false});
+    } catch (const Error&) {
+      continue;  // as above
+    }
+    const auto cost = make_cost_model(study.compute, study.machine.device);
+    const armilla::Run whole = lower_study(study, *cost);
+    const auto all = run_study(study, {.fold = seed % 3 != 0, .fold_time = false, .intervals = false});
+    ++compared;
+    const bool loops = one.graph.programs.front().loop.more > 0;
+    with_loops += loops ? 1 : 0;
+    left_out += one.result.repeated.times > 0 ? 1 : 0;
+    if (loops) {
+      validate_graph(one.graph);
+      expect_same_programs(one.graph, whole.graph);
+    }
+    ASSERT_EQ(one.roles.size(), whole.roles.size());
+    for (std::size_t role = 0; role < one.roles.size(); ++role) {
+      ASSERT_EQ(one.roles[role].use.peak(), whole.roles[role].use.peak());
+      ASSERT_EQ(one.roles[role].most_in_flight, whole.roles[role].most_in_flight);
+    }
+    ASSERT_EQ(one.result.iteration, all.result.iteration);
+    for (std::size_t rank = 0; rank < all.result.class_of.size(); ++rank) {
+      const RankClass& a = one.result.classes[one.result.class_of[rank]];
+      const RankClass& b = all.result.classes[all.result.class_of[rank]];
+      ASSERT_EQ(a.finish, b.finish) << rank;
+      ASSERT_EQ(a.compute, b.compute) << rank;
+      ASSERT_EQ(a.communication, b.communication) << rank;
+      ASSERT_EQ(a.exposed_communication, b.exposed_communication) << rank;
+    }
+    const std::vector<CollectiveSummary> ours = summarize_collectives(one), theirs = summarize_collectives(all);
+    ASSERT_EQ(ours.size(), theirs.size());
+    for (std::size_t i = 0; i < ours.size(); ++i) {
+      ASSERT_EQ(ours[i].count, theirs[i].count);
+      ASSERT_EQ(ours[i].time, theirs[i].time);
+      ASSERT_EQ(ours[i].per_rank.most_time, theirs[i].per_rank.most_time);
+    }
+    ASSERT_EQ(hardware_flops(one), hardware_flops(all));
+  }
+  std::cout << compared << " " << with_loops << " " << left_out << "\n";
+  EXPECT_GT(compared, 90);
+  EXPECT_GT(with_loops, 50);
+  EXPECT_GT(left_out, 40);
 }
 
 }  // namespace

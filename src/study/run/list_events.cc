@@ -136,20 +136,20 @@ class Lister {
 
   void time_calls(std::uint32_t index, std::unordered_map<Call, Sum, CallHash>& calls) const {
     const Program& program = graph_.programs[index];
-    const auto add = [&](std::uint32_t node, Time time) {
+    const auto add = [&](std::uint32_t node, Time time, std::int64_t times) {
       // Only recorded ranks have times; their mean stands for all ranks of the program.
       const auto found = calls.find({program.kind[node], program.payload[node]});
       if (found == calls.end()) return;
-      ++found->second.timed;
-      found->second.seconds += in_seconds(time);
+      found->second.timed += times;
+      found->second.seconds += in_seconds(time) * static_cast<double>(times);
     };
     for (const CollectiveRecord* record : records_[index])
-      add(record->node, record->finished - record->started);
+      add(record->node, record->finished - record->started, record->times);
     for (const RankClass& ranks : run_.result.classes) {
       if (ranks.program != index) continue;
       for (const Interval& interval : ranks.others) {
         if (program.kind[interval.node] != NodeKind::collective && is_whole(interval))
-          add(interval.node, interval.end - interval.start);
+          add(interval.node, interval.end - interval.start, interval.times);
       }
     }
   }

@@ -135,9 +135,10 @@ void use_profile(Run& run) {
   (use.measured > 0 ? run.notes : run.warnings).push_back(describe(use, profile));
 }
 
-LoweredJob lower_job(const Run& run, std::int64_t iterations) {
+LoweredJob lower_job(const Run& run, std::int64_t iterations, Written written = Written::whole) {
   return with_places(run.study.request, [&] {
-    return lower_hybrid(run.model, run.study.plan, iterations, run.study.machine.device.host_bandwidth);
+    return lower_hybrid(run.model, run.study.plan, iterations, run.study.machine.device.host_bandwidth,
+                        written);
   });
 }
 
@@ -202,7 +203,7 @@ Time ideal_iteration(const Run& run, const CostModel& cost, SimulationOptions op
   return simulate(run.graph, ideal, cost, options).iteration;
 }
 
-void lay_out_job(Run& run, const CostModel& cost) {
+void lay_out_job(Run& run, const CostModel& cost, Written written) {
   Plan& plan = run.study.plan;
   const std::string where = run.study.request.where.empty() ? "plan" : run.study.request.where;
   // Graphs read from files come without blocks; descriptions bring theirs.
@@ -216,14 +217,14 @@ void lay_out_job(Run& run, const CostModel& cost) {
   resolve_exchange(run.model.facts, plan);
   // Asynchronous schedules need a few iterations to have any that overlaps with both neighbours.
   const std::int64_t iterations = schedule_of(plan).flushes ? 1 : kFewestIterations;
-  LoweredJob job = lower_job(run, iterations);
+  LoweredJob job = lower_job(run, iterations, written);
   run.notes = std::move(job.notes);
   set_job(run, iterations, job);
 }
 
 }  // namespace
 
-Run lower_bare_study(const Study& study, const CostModel& cost, Progress& progress) {
+Run lower_bare_study(const Study& study, const CostModel& cost, Progress& progress, Written written) {
   validate_plan(study.plan, "plan");
   validate_machine(study.machine);
   // An unsupported type is refused before a large model is read.
@@ -237,13 +238,13 @@ Run lower_bare_study(const Study& study, const CostModel& cost, Progress& progre
   require_work(run.model);
   check_training(study.training, run.model);
   progress.begin("laying out the job");
-  lay_out_job(run, cost);
+  lay_out_job(run, cost, written);
   set_memory_limits(run);
   return run;
 }
 
-Run lower_study(const Study& study, const CostModel& cost, Progress& progress) {
-  Run run = lower_bare_study(study, cost, progress);
+Run lower_study(const Study& study, const CostModel& cost, Progress& progress, Written written) {
+  Run run = lower_bare_study(study, cost, progress, written);
   set_peak(run, cost);
   add_notes(run, cost);
   use_profile(run);
@@ -254,7 +255,8 @@ Run lower_study(const Study& study, const CostModel& cost, Progress& progress) {
 Run run_study(const Study& study, const SimulationOptions& options) {
   // The cost model first: a wrong name should not wait for a large model to be read.
   const std::unique_ptr<CostModel> cost = make_cost_model(study.compute, study.machine.device);
-  Run run = lower_study(study, *cost, *options.progress);
+  const bool may_loop = !(options.intervals && options.every_interval) && options.fold_time && !(study.what_if.jitter.deviation > 0);
+  Run run = lower_study(study, *cost, *options.progress, may_loop ? Written::loops : Written::whole);
   if (run.iterations > 1) {
     simulate_steady_iteration(run, *cost, options);
   } else {

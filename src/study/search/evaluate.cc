@@ -112,7 +112,8 @@ PlanOutcome PlanEvaluator::simulate(const PlanPrepared& plan) const {
   options.intervals = false;
   Result result;
   if (plan.sharded && schedule_of(study.plan).flushes && study.profile.file.empty()) {
-    LoweredJob job = lower_sharded({*plan.sharded}, study.plan, 1, study.machine.device.host_bandwidth);
+    LoweredJob job =
+        lower_sharded({*plan.sharded}, study.plan, 1, study.machine.device.host_bandwidth, Written::loops);
     std::vector<RoleMemory> none;
     add_host_clock(study.plan, job.graph, none);
     result = armilla::simulate(job.graph, study, *cost_, options);

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/units_text.h"
 #include "study/search/evaluate.h"
+#include "study/search/saved_search.h"
 #include "study/search/space.h"
 
 namespace armilla {
@@ -56,6 +57,8 @@ class Search {
 
   SearchResult run() {
     const auto begin = std::chrono::steady_clock::now();
+    // Before anything that takes long.
+    if (!request_.save.empty()) saved_.emplace(request_, space_);
     list_candidates();
     simulate_candidates();
     finish();
@@ -169,10 +172,49 @@ class Search {
   // With everything that is known of it before, whether it fits or not.
   PlanOutcome simulate(const Candidate& candidate, const PlanPrepared& plan, const MemoryUse& memory) {
     PlanOutcome outcome = evaluators_[candidate.base]->simulate(plan);
+    complete(outcome, candidate, memory);
+    return outcome;
+  }
+  void complete(PlanOutcome& outcome, const Candidate& candidate, const MemoryUse& memory) const {
     outcome.memory = memory;
     outcome.bound = candidate.bound;
     outcome.values = space_.values_of(candidate.base, candidate.point);
-    return outcome;
+  }
+
+  // Throws Error for a plan that is refused, also when it was before.
+  PlanOutcome look_up_or_simulate(const Candidate& candidate, const PlanPrepared& plan, const MemoryUse& memory) {
+    if (!saved_) return simulate(candidate, plan, memory);
+    {
+      const std::lock_guard lock(mutex_);
+      if (const SavedOutcome* const saved = saved_->find(candidate.base, candidate.point)) {
+        if (saved->is_refused()) throw Error("", saved->message, {}, {saved->reason});
+        ++result_.space.resumed;
+        PlanOutcome outcome;
+        outcome.plan = plan.study.plan;
+        outcome.machine = plan.study.machine.name;
+        outcome.iteration = saved->iteration;
+        outcome.compute = saved->compute;
+        outcome.exposed_communication = saved->exposed_communication;
+        complete(outcome, candidate, memory);
+        return outcome;
+      }
+    }
+    const auto save = [&](const SavedOutcome& outcome) {
+      const std::lock_guard lock(mutex_);
+      std::string settings;
+      const std::vector<std::string> values = space_.values_of(candidate.base, candidate.point);
+      for (std::size_t axis = 0; axis < values.size(); ++axis)
+        settings += fmt::format("{}{}={}", axis > 0 ? " " : "", space_.axes()[axis].key, values[axis]);
+      saved_->add(candidate.base, candidate.point, outcome, settings);
+    };
+    try {
+      PlanOutcome outcome = simulate(candidate, plan, memory);
+      save({outcome.iteration, outcome.compute, outcome.exposed_communication, {}, {}});
+      return outcome;
+    } catch (const Error& error) {
+      save({{}, {}, {}, reason_of(error), error.message});
+      throw;
+    }
   }
 
   void simulate_candidates() {
@@ -204,7 +246,7 @@ class Search {
             const std::lock_guard lock(mutex_);
             if (!fits(candidate, plan, memory)) continue;
           }
-          PlanOutcome outcome = simulate(candidate, plan, memory);
+          PlanOutcome outcome = look_up_or_simulate(candidate, plan, memory);
           const std::lock_guard lock(mutex_);
           if (request_.deadline && outcome.iteration > *request_.deadline) {
             refuse("deadline", 1, "");
@@ -293,6 +335,7 @@ class Search {
 
   const SearchRequest& request_;
   SearchSpace space_;
+  std::optional<SavedSearch> saved_;
   std::vector<std::unique_ptr<PlanEvaluator>> evaluators_;  // per base
   std::vector<Candidate> candidates_;
   SearchResult result_;

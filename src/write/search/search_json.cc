@@ -56,6 +56,7 @@ std::string write_search_json(const SearchResult& result, const Run* best) {
                  {"refused", result.space.refused},
                  {"bounded", result.space.bounded},
                  {"simulated", result.space.simulated},
+                 {"resumed", result.space.resumed},
                  {"refusals", refusals}}},
                {"ranking", list(result, result.ranking)},
                {"front", list(result, result.front)},

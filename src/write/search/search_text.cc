@@ -37,7 +37,8 @@ std::string use_text(const SearchResult& result, const TextStyle& style) {
   std::string text =
       wrap(fmt::format("{}: {} refused, {} proven slower without being simulated, {} simulated",
                        count_of(use.points, "plan", "plans"), with_separators(use.refused),
-                       with_separators(use.bounded), with_separators(use.simulated)),
+                       with_separators(use.bounded), with_separators(use.simulated)) +
+               (use.resumed > 0 ? fmt::format(", {} of them before", with_separators(use.resumed)) : ""),
            "", style.width);
   std::vector<std::pair<std::string, Refusal>> refusals(use.refusals.begin(), use.refusals.end());
   std::stable_sort(refusals.begin(), refusals.end(),

@@ -1,0 +1,116 @@
+#include "study/database/database.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace armilla {
+
+Statement::Statement(Database& database, std::string_view sql) : database_(database) {
+  sqlite3_stmt* statement = nullptr;
+  const int code = sqlite3_prepare_v2(database.handle_.get(), sql.data(), static_cast<int>(sql.size()),
+                                      &statement, nullptr);
+  handle_.reset(statement);
+  database.check(code);
+}
+
+Statement& Statement::set(int parameter, std::int64_t value) {
+  database_.check(sqlite3_bind_int64(handle_.get(), parameter + 1, value));
+  return *this;
+}
+
+Statement& Statement::set(int parameter, std::string_view value) {
+  database_.check(sqlite3_bind_text(handle_.get(), parameter + 1, value.data(), static_cast<int>(value.size()),
+                                    SQLITE_TRANSIENT));
+  return *this;
+}
+
+bool Statement::next() {
+  const int code = sqlite3_step(handle_.get());
+  if (code == SQLITE_ROW) return true;
+  if (code != SQLITE_DONE) database_.check(code);
+  return false;
+}
+
+void Statement::run() {
+  while (next()) {
+  }
+  database_.check(sqlite3_reset(handle_.get()));
+}
+
+std::string Statement::text(int column) const {
+  const auto* const text = reinterpret_cast<const char*>(sqlite3_column_text(handle_.get(), column));
+  return text == nullptr ? std::string()
+                         : std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(handle_.get(), column)));
+}
+
+Database::Database(const std::string& path, const DatabaseForm& form) : path_(path), what_(form.what) {
+  if (path.empty() || path == "-")
+    throw Error(path, fmt::format("is no file, and a {} is one", form.what), "name a file, such as plans.db");
+  sqlite3* database = nullptr;
+  // The name as it is, not as an address: "file:..." would be one.
+  const std::string name = path.front() == '/' ? path : "./" + path;
+  const int code = sqlite3_open_v2(name.c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+  handle_.reset(database);
+  check(code);
+  sqlite3_extended_result_codes(database, 0);
+  if (sqlite3_db_readonly(database, "main") == 1) throw Error(path, "cannot be written");
+  execute("PRAGMA locking_mode = EXCLUSIVE");
+  const std::int64_t application = number_of("PRAGMA application_id");
+  const std::int64_t version = number_of("PRAGMA user_version");
+  is_new_ = application == 0 && number_of("SELECT count(*) FROM sqlite_master") == 0;
+  if (!is_new_ && application != form.application) {
+    throw Error(path, fmt::format("is a database, but no {}", form.what), "name another file");
+  }
+  if (!is_new_ && version != form.version) {
+    throw Error(path,
+                fmt::format("is a {} of form {}, and this version of Armilla knows form {}", form.what, version,
+                            form.version),
+                "name another file, or use the version of Armilla that wrote it");
+  }
+  Statement journal(*this, "PRAGMA journal_mode = WAL");
+  if (!journal.next() || journal.text(0) != "wal")
+    throw Error(path, "cannot have a write-ahead log", "name a file on a local disk");
+  execute("PRAGMA synchronous = NORMAL");
+  if (!is_new_) return;
+  execute(fmt::format("BEGIN EXCLUSIVE; {} PRAGMA application_id = {}; PRAGMA user_version = {}; COMMIT",
+                      form.tables, form.application, form.version));
+}
+
+void Database::execute(const std::string& sql) {
+  check(sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr));
+}
+
+std::int64_t Database::number_of(const std::string& query) {
+  Statement statement(*this, query);
+  return statement.next() ? statement.number(0) : 0;
+}
+
+void Database::check(int code) const {
+  switch (code & 0xff) {
+    case SQLITE_OK:
+    case SQLITE_ROW:
+    case SQLITE_DONE:
+      return;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      throw Error(path_, fmt::format("this {} is in use by another process", what_),
+                  "wait until that ends, or name another file");
+    case SQLITE_NOTADB:
+      throw Error(path_, fmt::format("is no database, and so no {}", what_), "name another file");
+    case SQLITE_CORRUPT:
+      throw Error(path_, fmt::format("this {} is damaged", what_), "delete it, or name another file");
+    case SQLITE_CANTOPEN:
+      throw Error(path_, "cannot be opened or made",
+                  "the folder must be there, and both of them be open to you for writing");
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+      throw Error(path_, "cannot be written");
+    case SQLITE_FULL:
+      throw Error(path_, "cannot be written: the disk is full");
+    default:
+      throw Error(path_, fmt::format("this {} cannot be used: {}", what_, sqlite3_errstr(code)));
+  }
+}
+
+}  // namespace armilla
