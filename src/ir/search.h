@@ -58,7 +58,7 @@ struct SearchSpaceUse {
   std::int64_t refused = 0;  // illegal, equal to another, or too large for the device
   std::int64_t bounded = 0;  // cannot be among the best
   std::int64_t simulated = 0;
-  std::int64_t resumed = 0;  // of those, by a search before this one
+  std::int64_t resumed = 0;                 // of those, by a search before this one
   std::map<std::string, Refusal> refusals;  // by reason
 };
 

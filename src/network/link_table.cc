@@ -64,7 +64,8 @@ void LinkTable::repeat(const NetworkSums& from, const NetworkSums& until, std::i
       if (at >= until.links.size()) return;
       const NetworkSums::Carried before = at < from.links.size() ? from.links[at] : NetworkSums::Carried{};
       link.busy = later(link.busy, saturating_multiply(until.links[at].busy - before.busy, times));
-      link.bytes = saturating_add(link.bytes, saturating_multiply(until.links[at].bytes - before.bytes, times));
+      link.bytes =
+          saturating_add(link.bytes, saturating_multiply(until.links[at].bytes - before.bytes, times));
     }
   }
 }

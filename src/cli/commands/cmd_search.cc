@@ -90,7 +90,8 @@ class SearchCommand final : public Command {
     if (request.top < 1 || request.top > 1'000'000)
       throw Error("--top " + top_, "is not a number of plans", "expected 1 to 1000000");
     if (resume_ && save_.empty())
-      throw Error("--resume", "there is nothing to go on with", "--save FILE names what an earlier search has saved");
+      throw Error("--resume", "there is nothing to go on with",
+                  "--save FILE names what an earlier search has saved");
     request.save = save_;
     request.resume = resume_;
     request.version = ARMILLA_VERSION;

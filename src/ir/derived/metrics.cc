@@ -97,7 +97,8 @@ double hardware_flops(const Run& run) {
     double per_rank = 0;
     for (std::uint32_t node = 0; node < program.size(); ++node) {
       if (program.kind[node] != NodeKind::compute || program.phase[node] == Phase::optimizer) continue;
-      per_rank += 2 * macs_of(run.graph.works[program.payload[node]]) * static_cast<double>(program.times(node));
+      per_rank +=
+          2 * macs_of(run.graph.works[program.payload[node]]) * static_cast<double>(program.times(node));
     }
     flops += per_rank * ranks[p];
   }
@@ -152,7 +153,9 @@ std::vector<LayerCost> layer_costs(const Program& program, const RankClass& rank
   }
   for (const Interval& interval : ranks.collectives) {
     const std::int32_t layer = program.layer[interval.node];
-    if (layer >= 0) costs[static_cast<std::size_t>(layer)].communication += (interval.end - interval.start) * interval.times;
+    if (layer >= 0)
+      costs[static_cast<std::size_t>(layer)].communication +=
+          (interval.end - interval.start) * interval.times;
   }
   return costs;
 }

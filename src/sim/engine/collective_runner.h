@@ -156,7 +156,7 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler {
   CollectiveInstances instances_;
   // Ids are never used twice, so that stale references are recognised.
   std::vector<std::unique_ptr<ChunkRun>> runs_;
-  mutable std::size_t closed_ = 0;  // runs before it are over
+  mutable std::size_t closed_ = 0;                                   // runs before it are over
   std::vector<Part> parts_;                                          // blocks of one chunk each, used again
   std::vector<std::pair<std::uint32_t, std::uint32_t>> free_parts_;  // first, how many
   std::vector<Windowed> windowed_;

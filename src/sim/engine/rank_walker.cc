@@ -147,8 +147,7 @@ void RankWalker::mark_done(Rank& rank, std::uint32_t node) {
 
 std::int64_t RankWalker::period_of(const Rank& rank) const {
   const Loop& loop = loop_of(rank);
-  return rank.first_left < loop.first || loop.period == 0 ? -1
-                                                          : (rank.first_left - loop.first) / loop.period;
+  return rank.first_left < loop.first || loop.period == 0 ? -1 : (rank.first_left - loop.first) / loop.period;
 }
 
 bool RankWalker::is_inside() const {
@@ -196,8 +195,7 @@ void RankWalker::add_state(StateDigest& state) const {
     for (std::uint32_t node = rank.first_left; node < rank.reached; ++node) {
       const std::uint32_t waits = rank.waiting_for[node];
       const std::uint32_t written = loop.written(node);
-      if (waits != program.dependences(written).size())
-        state.add('w', left, r, place(number, node), waits);
+      if (waits != program.dependences(written).size()) state.add('w', left, r, place(number, node), waits);
       if (waits > 0) continue;
       const std::vector<std::uint32_t>& ready = rank.ready[static_cast<std::size_t>(program.lane[written])];
       if (std::find(ready.begin(), ready.end(), node) == ready.end())
@@ -209,9 +207,8 @@ void RankWalker::add_state(StateDigest& state) const {
       state.add('w', lanes, r, lane, rank.busy[lane]);
     }
   }
-  executors_.recorder.add_starts(state, context_.queue.now(), [&](std::int32_t rank, std::uint32_t node) {
-    return place(rank, node);
-  });
+  executors_.recorder.add_starts(state, context_.queue.now(),
+                                 [&](std::int32_t rank, std::uint32_t node) { return place(rank, node); });
 }
 
 bool RankWalker::is_exclusive(Lane lane) const {
@@ -349,7 +346,8 @@ std::pair<std::uint32_t, std::int32_t> RankWalker::stuck(std::int32_t rank) cons
   const Program& program = program_of(rank);
   const Rank& state = ranks_[static_cast<std::size_t>(rank)];
   std::uint32_t some = UINT32_MAX;
-  const std::uint32_t nodes = behind(loop_of(state)) + static_cast<std::uint32_t>(state.waiting_behind.size());
+  const std::uint32_t nodes =
+      behind(loop_of(state)) + static_cast<std::uint32_t>(state.waiting_behind.size());
   for (std::uint32_t node = 0; node < nodes; ++node) {
     if (waiting(state, node) != 0) continue;
     const std::uint32_t written = written_node(rank, node);
@@ -362,8 +360,8 @@ std::pair<std::uint32_t, std::int32_t> RankWalker::stuck(std::int32_t rank) cons
     }
     if (program.kind[written] == NodeKind::send || program.kind[written] == NodeKind::receive)
       return {node,
-              context_.classes.simulated_rank(peers_.of(
-                  context_.classes.real_rank(rank), context_.graph.transfers[program.payload[written]]))};
+              context_.classes.simulated_rank(peers_.of(context_.classes.real_rank(rank),
+                                                        context_.graph.transfers[program.payload[written]]))};
     some = std::min(some, node);
   }
   return {some == UINT32_MAX ? 0 : some, -1};

@@ -114,8 +114,7 @@ Recorder::Sums Recorder::sums(Time now) const {
     if (intervals_)
       sums.intervals.push_back({ranks.computes.size(), ranks.collectives.size(), ranks.others.size()});
     const State& state = states_[rank];
-    const Time passed =
-        std::max(std::min(now, window_.until) - std::max(state.since, window_.from), Time(0));
+    const Time passed = std::max(std::min(now, window_.until) - std::max(state.since, window_.from), Time(0));
     const bool computes = state.computing > 0, communicates = state.communicating > 0;
     sums.of_rank.push_back(
         {classes_[rank].compute + (computes ? passed : Time(0)),

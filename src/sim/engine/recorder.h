@@ -46,7 +46,8 @@ class Recorder {
   Sums sums(Time now) const;
   void repeat(const Sums& from, const Sums& until, const Repetition& repetition);
   // When nodes under way began. `place` tells where a rank's node stands (RankWalker).
-  void add_issue(StateDigest& state, std::int32_t rank, std::uint32_t node, std::int64_t place, Time now) const {
+  void add_issue(StateDigest& state, std::int32_t rank, std::uint32_t node, std::int64_t place,
+                 Time now) const {
     if (records(rank)) state.add('r', 0, rank, place, now.value - issue_time(rank, node).value);
   }
   template <class Place>

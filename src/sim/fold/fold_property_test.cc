@@ -114,7 +114,8 @@ TEST(FoldProperty, ShortCutsChangeNothing) {
   EXPECT_GT(both, 100);
 }
 
-using Records = std::vector<std::tuple<std::uint32_t, std::uint32_t, std::int64_t, std::int64_t, std::int64_t>>;
+using Records =
+    std::vector<std::tuple<std::uint32_t, std::uint32_t, std::int64_t, std::int64_t, std::int64_t>>;
 
 // Every collective as often as it happened, with its node, of a loop the one of the first period. `written_out`:
 // the programs were.

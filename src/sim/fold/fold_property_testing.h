@@ -61,7 +61,7 @@ class RandomJobs {
   std::uint32_t append(std::size_t program, NodeKind kind, std::uint64_t payload);
 
   std::mt19937 random_;
-  bool ties_ = false;  // much at once: equal sizes, few dependences
+  bool ties_ = false;   // much at once: equal sizes, few dependences
   bool loops_ = false;  // dependences reach back a few nodes only
   bool lone_ = false;   // one thing after the other, mostly collectives of one family
   std::uint32_t lone_family_ = 0;

@@ -152,7 +152,8 @@ Digest MemoisedCollectives::describe(std::uint64_t id, const Viewpoint& view) co
       context_.classes.families[performance.family].groups[performance.group].members;
   for (std::size_t m = 0; m < performance.members.size(); ++m) {
     const Performance::Member& member = performance.members[m];
-    all = digest_of(all.low, all.high, view.place(ranks[m], member.node), view.age(ranks[m], member.sequence));
+    all =
+        digest_of(all.low, all.high, view.place(ranks[m], member.node), view.age(ranks[m], member.sequence));
   }
   return all;
 }

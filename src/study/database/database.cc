@@ -20,8 +20,8 @@ Statement& Statement::set(int parameter, std::int64_t value) {
 }
 
 Statement& Statement::set(int parameter, std::string_view value) {
-  database_.check(sqlite3_bind_text(handle_.get(), parameter + 1, value.data(), static_cast<int>(value.size()),
-                                    SQLITE_TRANSIENT));
+  database_.check(sqlite3_bind_text(handle_.get(), parameter + 1, value.data(),
+                                    static_cast<int>(value.size()), SQLITE_TRANSIENT));
   return *this;
 }
 
@@ -40,8 +40,9 @@ void Statement::run() {
 
 std::string Statement::text(int column) const {
   const auto* const text = reinterpret_cast<const char*>(sqlite3_column_text(handle_.get(), column));
-  return text == nullptr ? std::string()
-                         : std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(handle_.get(), column)));
+  return text == nullptr
+             ? std::string()
+             : std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(handle_.get(), column)));
 }
 
 Database::Database(const std::string& path, const DatabaseForm& form) : path_(path), what_(form.what) {
@@ -50,7 +51,8 @@ Database::Database(const std::string& path, const DatabaseForm& form) : path_(pa
   sqlite3* database = nullptr;
   // The name as it is, not as an address: "file:..." would be one.
   const std::string name = path.front() == '/' ? path : "./" + path;
-  const int code = sqlite3_open_v2(name.c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+  const int code =
+      sqlite3_open_v2(name.c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
   handle_.reset(database);
   check(code);
   sqlite3_extended_result_codes(database, 0);
@@ -64,13 +66,13 @@ Database::Database(const std::string& path, const DatabaseForm& form) : path_(pa
   }
   if (!is_new_ && version != form.version) {
     throw Error(path,
-                fmt::format("is a {} of form {}, and this version of Armilla knows form {}", form.what, version,
-                            form.version),
+                fmt::format("is a {} of form {}, and this version of Armilla knows form {}", form.what,
+                            version, form.version),
                 "name another file, or use the version of Armilla that wrote it");
   }
-  Statement journal(*this, "PRAGMA journal_mode = WAL");
-  if (!journal.next() || journal.text(0) != "wal")
-    throw Error(path, "cannot have a write-ahead log", "name a file on a local disk");
+  // Closed before anything else: an open statement is a transaction.
+  const std::string journal = text_of("PRAGMA journal_mode = WAL");
+  if (journal != "wal") throw Error(path, "cannot have a write-ahead log", "name a file on a local disk");
   execute("PRAGMA synchronous = NORMAL");
   if (!is_new_) return;
   execute(fmt::format("BEGIN EXCLUSIVE; {} PRAGMA application_id = {}; PRAGMA user_version = {}; COMMIT",
@@ -84,6 +86,11 @@ void Database::execute(const std::string& sql) {
 std::int64_t Database::number_of(const std::string& query) {
   Statement statement(*this, query);
   return statement.next() ? statement.number(0) : 0;
+}
+
+std::string Database::text_of(const std::string& query) {
+  Statement statement(*this, query);
+  return statement.next() ? statement.text(0) : std::string();
 }
 
 void Database::check(int code) const {

@@ -61,13 +61,15 @@ class Database {
   // Whether it had no tables before.
   bool is_new() const { return is_new_; }
   void execute(const std::string& sql);
+  // Of the first row; 0 or empty where there is none.
+  std::int64_t number_of(const std::string& query);
+  std::string text_of(const std::string& query);
 
  private:
   friend class Statement;
   struct Close {
     void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
   };
-  std::int64_t number_of(const std::string& query);
   // Throws what a result code means.
   void check(int code) const;
 

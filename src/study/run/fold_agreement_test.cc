@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <random>
 
 #include "base/error.h"
@@ -36,7 +35,8 @@ class FoldAgreement : public testing::Test {
     std::ofstream(folder_ / name) << "name: small\nsource: test\n" << text;
   }
 
-  std::string random_study(std::mt19937& random, std::initializer_list<std::string> micro_batches = {"4", "8"},
+  std::string random_study(std::mt19937& random,
+                           std::initializer_list<std::string> micro_batches = {"4", "8"},
                            const std::string& more = {}) const {
     const auto one_of = [&](std::initializer_list<std::string> choices) {
       return choices.begin()[std::uniform_int_distribution<std::size_t>(0, choices.size() - 1)(random)];
@@ -132,7 +132,7 @@ void expect_same_programs(const Graph& graph, const Graph& whole) {
 // programs, memory, times of ranks, links.
 TEST_F(FoldAgreement, MicroBatchesThatRepeatFareTheSame) {
   std::int64_t compared = 0, with_loops = 0, left_out = 0;
-  for (unsigned seed = 0; seed < 400; ++seed) {
+  for (unsigned seed = 0; seed < 70; ++seed) {
     std::mt19937 random(seed);
     const std::string more = seed % 5 == 0   ? "  offload_activations: true\n"
                              : seed % 5 == 1 ? "  overlap_pipeline: false\n  overlap: false\n"
@@ -173,7 +173,8 @@ TEST_F(FoldAgreement, MicroBatchesThatRepeatFareTheSame) {
       ASSERT_EQ(a.communication, b.communication) << rank;
       ASSERT_EQ(a.exposed_communication, b.exposed_communication) << rank;
     }
-    const std::vector<CollectiveSummary> ours = summarize_collectives(one), theirs = summarize_collectives(all);
+    const std::vector<CollectiveSummary> ours = summarize_collectives(one),
+                                         theirs = summarize_collectives(all);
     ASSERT_EQ(ours.size(), theirs.size());
     for (std::size_t i = 0; i < ours.size(); ++i) {
       ASSERT_EQ(ours[i].count, theirs[i].count);
@@ -182,10 +183,9 @@ TEST_F(FoldAgreement, MicroBatchesThatRepeatFareTheSame) {
     }
     ASSERT_EQ(hardware_flops(one), hardware_flops(all));
   }
-  std::cout << compared << " " << with_loops << " " << left_out << "\n";
-  EXPECT_GT(compared, 90);
-  EXPECT_GT(with_loops, 50);
-  EXPECT_GT(left_out, 40);
+  EXPECT_GT(compared, 20);
+  EXPECT_GT(with_loops, 15);
+  EXPECT_GT(left_out, 10);
 }
 
 }  // namespace

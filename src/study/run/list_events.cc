@@ -104,7 +104,8 @@ class Lister {
     for (std::uint32_t node = 0; node < program.size(); ++node) {
       const NodeKind kind = program.kind[node];
       const bool computes = kind == NodeKind::compute || kind == NodeKind::delay;
-      if (computes && program.lane[node] != Lane::none) add_computation(program, node, ranks * program.times(node));
+      if (computes && program.lane[node] != Lane::none)
+        add_computation(program, node, ranks * program.times(node));
     }
     std::unordered_map<Call, Sum, CallHash> calls;
     for (const IssuedItem& item : issued_by(program).items) {

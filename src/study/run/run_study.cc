@@ -255,7 +255,8 @@ Run lower_study(const Study& study, const CostModel& cost, Progress& progress, W
 Run run_study(const Study& study, const SimulationOptions& options) {
   // The cost model first: a wrong name should not wait for a large model to be read.
   const std::unique_ptr<CostModel> cost = make_cost_model(study.compute, study.machine.device);
-  const bool may_loop = !(options.intervals && options.every_interval) && options.fold_time && !(study.what_if.jitter.deviation > 0);
+  const bool may_loop = !(options.intervals && options.every_interval) && options.fold_time &&
+                        !(study.what_if.jitter.deviation > 0);
   Run run = lower_study(study, *cost, *options.progress, may_loop ? Written::loops : Written::whole);
   if (run.iterations > 1) {
     simulate_steady_iteration(run, *cost, options);

@@ -23,11 +23,12 @@ constexpr DatabaseForm kForm = {
     .what = "saved search",
     .application = 0x41726d53,  // "ArmS"
     .version = 1,
-    .tables = "CREATE TABLE study (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
-              "CREATE TABLE axis (number INTEGER PRIMARY KEY, key TEXT NOT NULL, tried TEXT NOT NULL);"
-              "CREATE TABLE plan (base INTEGER NOT NULL, point INTEGER NOT NULL, settings TEXT NOT NULL,"
-              " iteration_ps INTEGER NOT NULL, compute_ps INTEGER NOT NULL, exposed_ps INTEGER NOT NULL,"
-              " refusal TEXT NOT NULL, message TEXT NOT NULL, PRIMARY KEY (base, point)) WITHOUT ROWID;"};
+    .tables =
+        "CREATE TABLE study (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
+        "CREATE TABLE axis (number INTEGER PRIMARY KEY, key TEXT NOT NULL, tried TEXT NOT NULL);"
+        "CREATE TABLE plan (base INTEGER NOT NULL, point INTEGER NOT NULL, settings TEXT NOT NULL,"
+        " iteration_ps INTEGER NOT NULL, compute_ps INTEGER NOT NULL, exposed_ps INTEGER NOT NULL,"
+        " refusal TEXT NOT NULL, message TEXT NOT NULL, PRIMARY KEY (base, point)) WITHOUT ROWID;"};
 
 // Refused before the database is opened, which would make the file.
 const std::string& checked_path(const SearchRequest& request) {
@@ -44,7 +45,8 @@ void append_settings(const Config& config, const std::string& path, std::vector<
       append_settings(config.at(key), path.empty() ? key : path + "." + key, lines);
   } else if (config.is_list()) {
     std::size_t index = 0;
-    for (const Config& item : config.items()) append_settings(item, fmt::format("{}.{}", path, index++), lines);
+    for (const Config& item : config.items())
+      append_settings(item, fmt::format("{}.{}", path, index++), lines);
   } else {
     lines.push_back(fmt::format("{}: {}", path, config.is_scalar() ? config.text() : ""));
   }
@@ -77,10 +79,12 @@ std::string difference(const std::string& saved, const std::string& now) {
   std::istringstream first(saved), second(now);
   std::string a, b;
   while (true) {
-    const bool has_a = static_cast<bool>(std::getline(first, a)), has_b = static_cast<bool>(std::getline(second, b));
+    const bool has_a = static_cast<bool>(std::getline(first, a)),
+               has_b = static_cast<bool>(std::getline(second, b));
     if (!has_a && !has_b) return {};
     if (has_a != has_b || a != b)
-      return fmt::format("it has '{}', this search '{}'", has_a ? a : "nothing more", has_b ? b : "nothing more");
+      return fmt::format("it has '{}', this search '{}'", has_a ? a : "nothing more",
+                         has_b ? b : "nothing more");
   }
 }
 
@@ -97,7 +101,8 @@ SavedSearch::SavedSearch(const SearchRequest& request, const SearchSpace& space)
     : database_(checked_path(request), kForm),
       insert_(database_, "INSERT OR REPLACE INTO plan VALUES (?, ?, ?, ?, ?, ?, ?, ?)") {
   check_study(request, space);
-  Statement rows(database_, "SELECT base, point, iteration_ps, compute_ps, exposed_ps, refusal, message FROM plan");
+  Statement rows(database_,
+                 "SELECT base, point, iteration_ps, compute_ps, exposed_ps, refusal, message FROM plan");
   while (rows.next()) {
     known_[{static_cast<std::size_t>(rows.number(0)), rows.number(1)}] = {
         Time(rows.number(2)), Time(rows.number(3)), Time(rows.number(4)), rows.text(5), rows.text(6)};
@@ -107,11 +112,11 @@ SavedSearch::SavedSearch(const SearchRequest& request, const SearchSpace& space)
 // A search that was killed before it had said what it is of, is of this study.
 void SavedSearch::check_study(const SearchRequest& request, const SearchSpace& space) {
   std::string asked = request.asked;
-  for (const SearchAxis& axis : space.axes()) asked += fmt::format("{}: {}\n", axis.key, fmt::join(axis.values, ","));
+  for (const SearchAxis& axis : space.axes())
+    asked += fmt::format("{}: {}\n", axis.key, fmt::join(axis.values, ","));
   const std::pair<const char*, std::string> facts[] = {
       {"armilla", request.version}, {"asked", asked}, {"contents", digest_text(stands_for(space))}};
-  Statement facts_known(database_, "SELECT count(*) FROM study");
-  if (facts_known.next() && facts_known.number(0) > 0) {
+  if (database_.number_of("SELECT count(*) FROM study") > 0) {
     for (const auto& [key, value] : facts) {
       Statement stored(database_, "SELECT value FROM study WHERE key = ?");
       stored.set(0, key);
@@ -135,7 +140,9 @@ void SavedSearch::check_study(const SearchRequest& request, const SearchSpace& s
   Statement row(database_, "INSERT INTO axis VALUES (?, ?, ?)");
   for (std::size_t i = 0; i < space.axes().size(); ++i) {
     const SearchAxis& axis = space.axes()[i];
-    row.set(0, static_cast<std::int64_t>(i)).set(1, axis.key).set(2, fmt::format("{}", fmt::join(axis.values, ",")));
+    row.set(0, static_cast<std::int64_t>(i))
+        .set(1, axis.key)
+        .set(2, fmt::format("{}", fmt::join(axis.values, ",")));
     row.run();
   }
   database_.execute("COMMIT");
@@ -146,7 +153,8 @@ const SavedOutcome* SavedSearch::find(std::size_t base, std::int64_t point) cons
   return found == known_.end() ? nullptr : &found->second;
 }
 
-void SavedSearch::add(std::size_t base, std::int64_t point, const SavedOutcome& outcome, const std::string& settings) {
+void SavedSearch::add(std::size_t base, std::int64_t point, const SavedOutcome& outcome,
+                      const std::string& settings) {
   insert_.set(0, static_cast<std::int64_t>(base)).set(1, point).set(2, settings);
   insert_.set(3, outcome.iteration.value).set(4, outcome.compute.value);
   insert_.set(5, outcome.exposed_communication.value).set(6, outcome.reason).set(7, outcome.message).run();

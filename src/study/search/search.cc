@@ -182,7 +182,8 @@ class Search {
   }
 
   // Throws Error for a plan that is refused, also when it was before.
-  PlanOutcome look_up_or_simulate(const Candidate& candidate, const PlanPrepared& plan, const MemoryUse& memory) {
+  PlanOutcome look_up_or_simulate(const Candidate& candidate, const PlanPrepared& plan,
+                                  const MemoryUse& memory) {
     if (!saved_) return simulate(candidate, plan, memory);
     {
       const std::lock_guard lock(mutex_);

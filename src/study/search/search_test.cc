@@ -12,6 +12,7 @@
 #include "base/error_testing.h"
 #include "base/folder_testing.h"
 #include "read/study.h"
+#include "study/database/database.h"
 #include "study/run.h"
 
 namespace armilla {
@@ -228,6 +229,99 @@ TEST_F(SearchTest, KnowsTheNeighboursOfTheBest) {
   EXPECT_EQ(result.neighbours[1].value, "3");
   EXPECT_FALSE(result.neighbours[1].outcome.has_value());
   EXPECT_THAT(result.neighbours[1].refusal, testing::HasSubstr("8"));
+}
+
+void expect_error(const std::function<void()>& call, const std::string& where, const std::string& message,
+                  const std::string& hint) {
+  EXPECT_EQ(error_of(call), where + ": " + message + "\n  hint: " + hint);
+}
+
+class SavedSearchTest : public SearchTest {
+ protected:
+  SearchRequest saved(const std::string& study, bool resume) const {
+    SearchRequest wanted = request("gpt", study);
+    wanted.save = file();
+    wanted.resume = resume;
+    wanted.asked = study;
+    wanted.version = "1.2.3";
+    return wanted;
+  }
+  std::string file() const { return (folder_ / "plans.db").string(); }
+};
+
+TEST_F(SavedSearchTest, GoesOnWhereItEnded) {
+  const SearchResult whole = search_plans(request("gpt", kSmall));
+  SearchRequest first = saved(kSmall, false);
+  int left = 5;
+  first.stopped = [&] { return left-- == 0; };
+  const SearchResult begun = search_plans(first);
+  EXPECT_FALSE(begun.complete);
+  EXPECT_EQ(begun.space.simulated, 5);
+  EXPECT_EQ(begun.space.resumed, 0);
+  const SearchResult rest = search_plans(saved(kSmall, true));
+  EXPECT_EQ(rest.space.resumed, 5);
+  EXPECT_EQ(rest.space.simulated, whole.space.simulated);
+  EXPECT_EQ(texts(rest.ranking), texts(whole.ranking));
+  EXPECT_EQ(texts(rest.simulated), texts(whole.simulated));
+  expect_sum(rest.space);
+  // With another question: everything that it takes and the first one did not is simulated.
+  SearchRequest other = saved(kSmall, true);
+  other.objective = SearchObjective::memory;
+  EXPECT_GT(search_plans(other).space.resumed, 0);
+}
+
+TEST_F(SavedSearchTest, BelongsToOneStudyAndVersion) {
+  search_plans(saved(kSmall, false));
+  expect_error([&] { search_plans(saved(kSmall, false)); }, file(),
+               "is there already, and this search does not go on with it",
+               "add --resume, or name another file");
+  SearchRequest newer = saved(kSmall, true);
+  newer.version = "1.2.4";
+  expect_error([&] { search_plans(newer); }, file(),
+               "was saved by version 1.2.3 of Armilla, and this is 1.2.4",
+               "their times may differ: name another file");
+  SearchRequest another = saved(kSmall, true);
+  another.asked.replace(another.asked.find("16"), 2, "32");
+  expect_error([&] { search_plans(another); }, file(), "was saved by a search of another study or space",
+               "it has '  global_batch: 16', this search '  global_batch: 32'");
+  std::ofstream(folder_ / "gpt.yaml") << "name: small\nsource: test\nfamily: gpt\nlayers: 8\nhidden: "
+                                         "128\nheads: 4\nvocabulary: 512\nsequence: 64\n";
+  expect_error([&] { search_plans(saved(kSmall, true)); }, file(),
+               "was saved by a search of another study or space",
+               "a model, machine or profile that its settings name has changed");
+}
+
+TEST_F(SavedSearchTest, RefusesFilesThatItCannotHave) {
+  std::ofstream(file()) << "no database";
+  expect_error([&] { search_plans(saved(kSmall, true)); }, file(), "is no database, and so no saved search",
+               "name another file");
+  std::filesystem::remove(file());
+  {
+    const DatabaseForm others{
+        .what = "sweep", .application = 1, .version = 1, .tables = "CREATE TABLE a (b);"};
+    const Database of_another(file(), others);
+    expect_error([&] { search_plans(saved(kSmall, true)); }, file(),
+                 "this saved search is in use by another process",
+                 "wait until that ends, or name another file");
+  }
+  expect_error([&] { search_plans(saved(kSmall, true)); }, file(), "is a database, but no saved search",
+               "name another file");
+  std::filesystem::remove(file());
+  {
+    Database newer(
+        file(),
+        {.what = "saved search", .application = 0x41726d53, .version = 9, .tables = "CREATE TABLE a (b);"});
+  }
+  expect_error([&] { search_plans(saved(kSmall, true)); }, file(),
+               "is a saved search of form 9, and this version of Armilla knows form 1",
+               "name another file, or use the version of Armilla that wrote it");
+  SearchRequest nowhere = saved(kSmall, true);
+  nowhere.save = (folder_ / "none" / "plans.db").string();
+  expect_error([&] { search_plans(nowhere); }, nowhere.save, "cannot be opened or made",
+               "the folder must be there, and both of them be open to you for writing");
+  // Empty, as a search leaves it that is killed at its very start.
+  std::ofstream(file(), std::ios::trunc).close();
+  EXPECT_GT(search_plans(saved(kSmall, true)).space.simulated, 0);
 }
 
 }  // namespace
