@@ -150,6 +150,7 @@ LoweredJob lower_sharded(std::vector<ShardedModel> sharded, const Plan& plan, st
     const auto position = static_cast<std::size_t>(job.roles[r].expert_position);
     Program& program = graph.programs.emplace_back();
     program.role = role_name(plan, job.roles[r], positions > 1);
+    if (plan.host == Host::eager) program.issue_time = plan.issue_time.value_or(kEagerIssue);
     reserve(program, most[r]);
     job.slot_nodes.push_back(emit_stage_program(job.sharded[position], stage_job, chunks[r],
                                                 job.roles[r].pipeline_rank, templates[position], tables,

@@ -8,6 +8,20 @@
 #include "base/error.h"
 
 namespace armilla {
+namespace {
+
+// How many the host has issued with each node; 0 where it does not issue it.
+std::vector<std::uint32_t> issues_of(const Program& program) {
+  std::vector<std::uint32_t> issues(program.size());
+  std::uint32_t count = 0;
+  for (std::uint32_t node = 0; node < program.size(); ++node) {
+    if (program.lane[node] == Lane::device || program.lane[node] == Lane::communication)
+      issues[node] = ++count;
+  }
+  return issues;
+}
+
+}  // namespace
 
 RankWalker::RankWalker(const RunContext& context, const Executors& executors, bool one_communication)
     : context_(context),
@@ -30,6 +44,7 @@ RankWalker::RankWalker(const RunContext& context, const Executors& executors, bo
       for (const std::uint32_t dependence : program.dependences(node))
         successors.node[next[dependence]++] = node;
     }
+    if (program.issue_time > Time(0)) successors.issues = issues_of(program);
     successors_.push_back(std::move(successors));
   }
 }
@@ -43,7 +58,7 @@ void RankWalker::start() {
     for (std::uint32_t node = 0; node < program.size(); ++node) {
       const std::size_t dependences = program.dependences(node).size();
       ranks_[r].waiting_for[node] = static_cast<std::uint32_t>(dependences);
-      if (dependences == 0) make_ready(ranks_[r], program, node);
+      if (dependences == 0) make_ready(rank, node);
     }
   }
   for (std::size_t r = 0; r < ranks_.size(); ++r) issue_ready(static_cast<std::int32_t>(r));
@@ -53,7 +68,23 @@ bool RankWalker::is_exclusive(Lane lane) const {
   return lane == Lane::device || lane == Lane::host || (lane == Lane::communication && one_communication_);
 }
 
-void RankWalker::make_ready(Rank& rank, const Program& program, std::uint32_t node) const {
+void RankWalker::make_ready(std::int32_t r, std::uint32_t node) {
+  Rank& rank = ranks_[static_cast<std::size_t>(r)];
+  const Program& program = program_of(r);
+  const std::vector<std::uint32_t>& issues = successors_[rank.program].issues;
+  if (!issues.empty() && issues[node] > 0) {
+    const Time issued = later(program.issue_start, saturating_multiply(program.issue_time, issues[node]));
+    if (issued > context_.queue.now()) {
+      executors_.recorder.host_waited_for(r, context_.queue.now(), 1);
+      const std::uint64_t argument = std::uint64_t{static_cast<std::uint32_t>(r)} << 32 | node;
+      context_.order.schedule(r, issued, target_, kIssued | argument);
+      return;
+    }
+  }
+  put_on_lane(rank, program, node);
+}
+
+void RankWalker::put_on_lane(Rank& rank, const Program& program, std::uint32_t node) const {
   std::vector<std::uint32_t>& ready = rank.ready[static_cast<std::size_t>(program.lane[node])];
   ready.push_back(node);
   std::push_heap(ready.begin(), ready.end(), std::greater<>());
@@ -128,7 +159,15 @@ void RankWalker::finish_after(std::int32_t rank, std::uint32_t node, Time durati
 }
 
 void RankWalker::handle(std::uint64_t argument) {
-  finished(static_cast<std::int32_t>(argument >> 32), static_cast<std::uint32_t>(argument));
+  const auto rank = static_cast<std::int32_t>((argument & ~kIssued) >> 32);
+  const auto node = static_cast<std::uint32_t>(argument);
+  if ((argument & kIssued) == 0) {
+    finished(rank, node);
+    return;
+  }
+  executors_.recorder.host_waited_for(rank, context_.queue.now(), -1);
+  put_on_lane(ranks_[static_cast<std::size_t>(rank)], program_of(rank), node);
+  act(rank);
 }
 
 void RankWalker::finished(std::int32_t r, std::uint32_t node) {
@@ -141,12 +180,16 @@ void RankWalker::finished(std::int32_t r, std::uint32_t node) {
   rank.waiting_for[node] = kDone;
   const Successors& successors = successors_[rank.program];
   for (std::uint32_t i = successors.first[node]; i < successors.first[node + std::size_t{1}]; ++i) {
-    if (--rank.waiting_for[successors.node[i]] == 0) make_ready(rank, program, successors.node[i]);
+    if (--rank.waiting_for[successors.node[i]] == 0) make_ready(r, successors.node[i]);
   }
+  act(r);
+}
+
+void RankWalker::act(std::int32_t rank) {
   if (context_.order.in_rounds()) {
-    context_.order.mark(r);
+    context_.order.mark(rank);
   } else {
-    issue_ready(r);
+    issue_ready(rank);
   }
 }
 

@@ -63,6 +63,8 @@ class RankWalker final : public EventHandler, public CollectiveClient {
  private:
   static constexpr std::size_t kLanes = 4;
   static constexpr std::uint32_t kDone = UINT32_MAX;
+  static constexpr std::uint64_t kIssued = std::uint64_t{1}
+                                           << 63;  // of an event: the host has issued its node
 
   struct Rank {
     std::vector<std::uint32_t> waiting_for;  // per node, dependences that are not done, or kDone
@@ -75,18 +77,22 @@ class RankWalker final : public EventHandler, public CollectiveClient {
   // Who depends on a node: the program's dependences the other way round (CSR).
   struct Successors {
     std::vector<std::uint32_t> first, node;
+    std::vector<std::uint32_t> issues;  // of the host up to the node; empty where it is ahead always
   };
 
   const Program& program_of(std::int32_t rank) const {
     return context_.graph.programs[ranks_[static_cast<std::size_t>(rank)].program];
   }
   bool is_exclusive(Lane lane) const;
-  void make_ready(Rank& rank, const Program& program, std::uint32_t node) const;
+  // Its dependences are done: it is ready once the host has issued it.
+  void make_ready(std::int32_t rank, std::uint32_t node);
+  void put_on_lane(Rank& rank, const Program& program, std::uint32_t node) const;
   void issue_ready(std::int32_t rank);
   void issue(std::int32_t rank, std::uint32_t node);
   void issue_transfer(std::int32_t rank, std::uint32_t node);
   void finish_after(std::int32_t rank, std::uint32_t node, Time duration);
   void finished(std::int32_t rank, std::uint32_t node);
+  void act(std::int32_t rank);  // in its turn, where there are rounds
   bool is_finished() const;
   void require_finished() const;
   std::string describe(std::int32_t rank, std::uint32_t node) const;

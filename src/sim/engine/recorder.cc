@@ -45,6 +45,7 @@ Recorder::State& Recorder::at(std::int32_t rank, Time now) {
   if (state.computing > 0) ranks.compute += passed;
   if (state.communicating > 0) ranks.communication += passed;
   if (state.communicating > 0 && state.computing == 0) ranks.exposed_communication += passed;
+  if (state.held > 0 && state.communicating == 0 && state.computing == 0) ranks.host_waits += passed;
   ranks.finish = now;
   state.since = now;
   return state;
@@ -117,7 +118,7 @@ void Recorder::chunk_finished(std::int32_t rank, const ChunkInterval& phase) {
 void Recorder::finish(Result& result) {
   // Ranks that fared alike are one class, whether they were simulated as one or not; but a chosen one keeps
   // its own, for its intervals may differ.
-  std::map<std::tuple<std::uint32_t, Time, Time, Time, Time>, std::uint32_t> known;
+  std::map<std::tuple<std::uint32_t, Time, Time, Time, Time, Time>, std::uint32_t> known;
   std::vector<std::uint32_t> class_of(classes_.size());
   for (std::size_t rank = 0; rank < classes_.size(); ++rank) {
     RankClass& ranks = classes_[rank];
@@ -125,7 +126,7 @@ void Recorder::finish(Result& result) {
     if (!chosen_[rank]) {
       class_of[rank] = known
                            .try_emplace({ranks.program, ranks.finish, ranks.compute, ranks.communication,
-                                         ranks.exposed_communication},
+                                         ranks.exposed_communication, ranks.host_waits},
                                         class_of[rank])
                            .first->second;
     }

@@ -33,6 +33,8 @@ class Recorder {
   // The first chunk of a collective began to work.
   void collective_started(std::int32_t rank, std::uint32_t node, Time now);
   void chunk_finished(std::int32_t rank, const ChunkInterval& phase);
+  // From now on so many nodes more could begin, had the host issued them.
+  void host_waited_for(std::int32_t rank, Time now, std::int32_t by) { at(rank, now).held += by; }
 
   // Moves everything recorded into `result`: its ranks, classes and iteration, and the skeletons of its
   // collectives (node, program, call and times).
@@ -42,6 +44,7 @@ class Recorder {
   struct State {
     std::int32_t computing = 0;      // nodes under way
     std::int32_t communicating = 0;  // likewise
+    std::int32_t held = 0;           // that wait for the host only
     Time since;                      // the last change
   };
   // Accounts the time since the rank's last change to what it was doing.
