@@ -23,11 +23,11 @@ constexpr double kAccumulatorBytes = 4;
 
 // Attained share where the innermost sizes are multiples of only so many elements.
 double alignment_of(const Gemm& gemm) {
-  constexpr std::array<std::pair<std::int64_t, double>, 3> kAlignment = {{{8, 1.0}, {4, 0.5}, {2, 0.3}}};
+  constexpr std::array<std::pair<std::int64_t, double>, 3> kAlignment = {{{8, 1.0}, {4, 0.75}, {2, 0.6}}};
   for (const auto& [multiple, share] : kAlignment) {
     if (gemm.k % multiple == 0 && gemm.n % multiple == 0) return share;
   }
-  constexpr double kWorst = 0.2;
+  constexpr double kWorst = 0.5;
   return kWorst;
 }
 

@@ -68,7 +68,7 @@ struct CollectiveOptions {
   bool charge_reductions = false;
   // As the collective library attains it: the efficiencies and protocols of the machine's dimensions count,
   // where it has any (ir/machine.h). Else links carry what they can.
-  bool measured = false;
+  bool measured = true;
 };
 
 // Where the algorithms that a kind takes stand.

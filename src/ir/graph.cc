@@ -404,6 +404,8 @@ Program written_out(const Program& program) {
   if (loop.more == 0) return program;
   Program all;
   all.role = program.role;
+  all.issue_time = program.issue_time;
+  all.issue_start = program.issue_start;
   const std::uint32_t nodes = program.length();
   std::vector<std::uint32_t> dependences;
   for (std::uint32_t node = 0; node < nodes; ++node) {

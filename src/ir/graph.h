@@ -72,6 +72,10 @@ struct Loop {
 
 struct Program {
   std::string role;  // "data-parallel rank"
+  // What the CPU needs to issue a node of the lanes device and communication. They are issued one after the
+  // other in the order of ids, from `issue_start` on, and nothing holds the CPU up: the k-th may not begin
+  // before k times this. 0: the CPU is ahead of the device always.
+  Time issue_time, issue_start;
   std::vector<NodeKind> kind;
   std::vector<Phase> phase;
   std::vector<std::uint32_t> name;     // into Graph::names

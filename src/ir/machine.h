@@ -61,6 +61,9 @@ struct Device {
   double vector_efficiency = 1;
   double memory_efficiency = 1;
   Time launch_overhead;
+  // What the CPU needs to issue an operator in the framework's usual mode, with its small kernels; 0: a step
+  // is issued as one program. kEagerIssue (ir/plan.h) where a plan asks for an eager host all the same.
+  Time issue_time;
   std::optional<KernelRates> kernels;   // by shape, where they were measured (cost/kernels.h)
   std::string source;                   // where the figures come from
   std::vector<std::string> unverified;  // names of figures nobody has looked up yet

@@ -79,7 +79,15 @@ std::string_view name_of(ExpertDispatch dispatch) {
 }
 
 std::string_view name_of(Host host) {
-  return host == Host::ahead ? "ahead" : "eager";
+  switch (host) {
+    case Host::automatic:
+      return "automatic";
+    case Host::compiled:
+      return "compiled";
+    case Host::eager:
+      return "eager";
+  }
+  return "?";
 }
 
 std::string_view name_of(ExpertLoad load) {

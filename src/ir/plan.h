@@ -61,10 +61,13 @@ std::string_view name_of(ExpertDispatch dispatch);
 
 // How the framework on the CPU issues kernels: none starts before it has been issued.
 enum class Host : std::uint8_t {
-  ahead,  // far ahead of the device always
-  eager   // operator by operator, as PyTorch does: Plan::issue_time each
+  automatic,  // eager where the device has an issue time (Device::issue_time), else compiled
+  compiled,   // the step is one program for the device (XLA, CUDA graphs): the CPU is ahead always
+  eager       // operator by operator, as PyTorch does: Plan::issue_time each
 };
 std::string_view name_of(Host host);
+// PyTorch's eager mode: fitted to vTrain's measurements of small models on A100 (docs/models/kernels.md).
+inline constexpr Time kEagerIssue = Time(80'000'000);
 
 enum class Axis : std::uint8_t { tensor, context, data, pipeline };
 std::string_view name_of(Axis axis);
@@ -114,8 +117,8 @@ struct Plan {
   bool accumulation_fusion =
       true;  // weight gradients are added to the accumulated ones by the matrix product
 
-  Host host = Host::ahead;
-  Time issue_time = Time(80'000'000);  // of an operator in PyTorch's eager mode, with its small kernels
+  Host host = Host::automatic;     // decided by prepare_study (study/run.h)
+  std::optional<Time> issue_time;  // of an operator where the host is eager; none: the device's
 
   Recompute recompute = Recompute::none;
   std::int64_t recompute_blocks = 0;

@@ -62,6 +62,7 @@ struct RankClass {
   Time compute;                       // busy computing: Lane::device
   Time communication;                 // at least one collective or send in flight (sim/engine/recorder.h)
   Time exposed_communication;         // of that, while not computing
+  Time host_waits;                    // neither, while a node waits for nothing but the host's issue
   std::vector<Interval> computes;     // in order of start; empty unless recorded
   std::vector<Interval> collectives;  // from issue to completion
   std::vector<Interval> others;       // sends, receives, remote memory, host operations, pauses

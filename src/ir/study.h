@@ -40,7 +40,7 @@ struct Study {
   Machine machine;  // as given; once prepared (study/run.h) cut or grown to plan.ranks
   PlanRequest request;
   Plan plan;  // the request, resolved
-  ComponentChoice compute = {"roofline", {}, {}};
+  ComponentChoice compute = {"kernels", {}, {}};
   ComponentChoice network = {"analytical", {}, {}};
   CollectiveOptions collectives;
   WhatIf what_if;

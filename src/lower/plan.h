@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "ir/machine.h"
 #include "ir/model.h"
 #include "ir/plan.h"
 
@@ -37,6 +38,9 @@ namespace armilla {
 // description. `group`: more ranks than that come in whole groups of so many. Throws Error.
 Plan resolve_plan(const PlanRequest& request, std::int64_t devices, bool elastic, bool described,
                   std::int64_t group = 1);
+
+// Plan::host and issue_time where the plan leaves them open: as on the usual device.
+void settle_host(Plan& plan, const Device& device);
 
 // What errors about a plan as a whole call it where nothing better is known.
 inline constexpr std::string_view kWholePlan = "plan";

@@ -152,7 +152,7 @@ namespace {
 
 // Sums over all ranks, in seconds.
 struct Sums {
-  double compute = 0, idle = 0, all = 0;
+  double compute = 0, bubble = 0, host = 0, all = 0;
 };
 
 Sums sums_of(const Run& run) {
@@ -161,7 +161,8 @@ Sums sums_of(const Run& run) {
   for (const RankClass& ranks : run.result.classes) {
     const auto count = static_cast<double>(ranks.ranks);
     sums.compute += in_seconds(ranks.compute) * count;
-    sums.idle += in_seconds(idle(ranks, iteration)) * count;
+    sums.host += in_seconds(ranks.host_waits) * count;
+    sums.bubble += in_seconds(idle(ranks, iteration) - ranks.host_waits) * count;
     sums.all += in_seconds(iteration) * count;
   }
   return sums;
@@ -171,12 +172,17 @@ Sums sums_of(const Run& run) {
 
 double bubble_fraction(const Run& run) {
   const Sums sums = sums_of(run);
-  return sums.all > 0 ? sums.idle / sums.all : 0;
+  return sums.all > 0 ? sums.bubble / sums.all : 0;
 }
 
 double bubble_ratio(const Run& run) {
   const Sums sums = sums_of(run);
-  return sums.compute > 0 ? sums.idle / sums.compute : 0;
+  return sums.compute > 0 ? sums.bubble / sums.compute : 0;
+}
+
+double host_fraction(const Run& run) {
+  const Sums sums = sums_of(run);
+  return sums.all > 0 ? sums.host / sums.all : 0;
 }
 
 namespace {

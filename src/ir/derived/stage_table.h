@@ -38,10 +38,12 @@ StageTable stage_table(const Run& run);
 // Per program the first class of ranks that was recorded, or the first one; null where no rank runs it.
 std::vector<const RankClass*> representatives(const Run& run);
 
-// Mean over all ranks of the time in which they neither compute nor communicate: its share of the simulated
-// time, and over the time spent computing.
+// Mean over all ranks of the time in which they neither compute nor communicate nor wait for the host: its
+// share of the simulated time, and over the time spent computing.
 double bubble_fraction(const Run& run);
 double bubble_ratio(const Run& run);
+// Likewise of the time in which they wait for nothing but the host (Plan::host).
+double host_fraction(const Run& run);
 
 // What the rank that was recorded for `memory.program` holds, from its first node on: every change of it, in
 // order of time, thinned to `most` moments that keep the peaks. The largest is the peak. All but activations

@@ -148,6 +148,7 @@ LoweredJob lower_whole(std::vector<ShardedModel> sharded, const Plan& plan, std:
     const auto position = static_cast<std::size_t>(job.roles[r].expert_position);
     Program& program = graph.programs.emplace_back();
     program.role = role_name(plan, job.roles[r], positions > 1);
+    if (plan.host == Host::eager) program.issue_time = plan.issue_time.value_or(kEagerIssue);
     reserve(program, most[r]);
     job.slot_nodes.push_back(emit_stage_program(job.sharded[position], stage_job, chunks[r],
                                                 job.roles[r].pipeline_rank, templates[position], tables,
@@ -171,9 +172,7 @@ Plan shortened(const Plan& plan, std::int64_t micro_batches) {
 LoweredJob lower_sharded(std::vector<ShardedModel> sharded, const Plan& plan, std::int64_t iterations,
                          Bandwidth host_bandwidth, Written written) {
   validate_plan(plan, "plan");
-  // Host operations wait for nothing (lower/host_clock.h): loops cannot have any.
-  const bool may_loop = written == Written::loops && schedule_of(plan).flushes && iterations == 1 &&
-                        (plan.host == Host::ahead || plan.issue_time == Time(0));
+  const bool may_loop = written == Written::loops && schedule_of(plan).flushes && iterations == 1;
   const std::int64_t round = may_loop ? round_of(plan) : 1;
   // Enough to fill the pipeline and a few rounds; what is left is whole rounds.
   std::int64_t micro_batches = plan.micro_batches % round + (plan.pipeline / round + 4) * round;

@@ -139,6 +139,7 @@ class Merger {
     program.add(NodeKind::delay, Phase::other, graph_.names.add("start of the job"), -1,
                 static_cast<std::uint64_t>(start.value), {});
     program.lane.back() = Lane::none;
+    program.issue_start = start;
   }
 
   struct Offsets {

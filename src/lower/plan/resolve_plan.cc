@@ -424,4 +424,11 @@ Plan resolve_plan(const PlanRequest& request, std::int64_t devices, bool elastic
   return with_places(request, [&] { return resolve(request, devices, elastic, described, group); });
 }
 
+void settle_host(Plan& plan, const Device& device) {
+  if (plan.host == Host::automatic)
+    plan.host = device.issue_time > Time(0) || plan.issue_time ? Host::eager : Host::compiled;
+  if (plan.host == Host::eager && !plan.issue_time)
+    plan.issue_time = device.issue_time > Time(0) ? device.issue_time : kEagerIssue;
+}
+
 }  // namespace armilla

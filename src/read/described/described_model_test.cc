@@ -42,6 +42,9 @@ TEST(DescribedModel, HasThePublishedNumberOfParameters) {
   EXPECT_EQ(parameters_of("llama3-405b"), 405'853'388'800);
   EXPECT_EQ(parameters_of("mixtral-8x7b"), 46'702'792'704);
   EXPECT_EQ(parameters_of("qwen3-235b-a22b"), 235'093'634'560);
+  EXPECT_EQ(parameters_of("qwen3-30b-a3b"), 30'532'122'624);
+  // Less what every layer has beside: a bias of every expert's two products, and a sink of every head.
+  EXPECT_EQ(parameters_of("gpt-oss-120b"), 116'829'156'672 - 36 * (128 * (2 * 2880 + 2880) + 64));
   // With the router biases of 58 layers, which are parameters in DeepSeek's own modelling code.
   EXPECT_EQ(parameters_of("deepseek-v3"), 671'026'404'352 + 58 * 256);
   // torchvision's vit_l_16: num_params.

@@ -229,7 +229,8 @@ Device read_device(const Config& config) {
     throw Error(config.at("reserved").where(), "leaves nothing of the memory");
   std::vector<std::string> figures = {
       "memory",      "reserved",          "communicator_buffers", "memory_bandwidth",  "host_bandwidth",
-      "vector_rate", "matrix_efficiency", "vector_efficiency",    "memory_efficiency", "launch_overhead"};
+      "vector_rate", "matrix_efficiency", "vector_efficiency",    "memory_efficiency", "launch_overhead",
+      "issue_time"};
   if (const auto rates = config.find("matrix_rate")) {
     device.matrix_rate = read_matrix_rates(*rates);
     for (const auto& [dtype, rate] : device.matrix_rate)
@@ -239,6 +240,7 @@ Device read_device(const Config& config) {
   read_efficiency(config, "vector_efficiency", device.vector_efficiency);
   read_efficiency(config, "memory_efficiency", device.memory_efficiency);
   if (const auto overhead = config.find("launch_overhead")) device.launch_overhead = overhead->time();
+  if (const auto issue = config.find("issue_time")) device.issue_time = issue->time();
   if (const auto kernels = config.find("kernels")) device.kernels = read_kernel_rates(*kernels);
   device.source = read_text(config, "source");
   device.unverified = read_unverified(config, figures);

@@ -163,12 +163,15 @@ void read_types(const Config& config, PlanRequest& request) {
 }
 
 void read_host(const Config& config, Plan& plan) {
-  if (const auto host = config.find("host")) plan.host = read_choice(*host, {Host::ahead, Host::eager});
+  if (const auto host = config.find("host"))
+    plan.host = read_choice(*host, {Host::automatic, Host::compiled, Host::eager});
   const auto issue = config.find("issue_time");
   if (!issue) return;
   plan.issue_time = issue->time();
-  if (plan.host == Host::ahead)
-    throw Error(issue->where(), "has no effect: the host is ahead", "plan.issue_time needs plan.host eager");
+  if (plan.host == Host::compiled) {
+    throw Error(issue->where(), "has no effect: the host is ahead of a compiled step always",
+                "plan.issue_time needs plan.host eager");
+  }
 }
 
 // recompute_blocks alone means recompute block.

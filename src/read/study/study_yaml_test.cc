@@ -35,7 +35,7 @@ TEST(StudyYaml, DefaultsAreThoseOfTheStructsAndTheMachineAsItIs) {
   EXPECT_EQ(rank_count(study.machine), 64);
   EXPECT_FALSE(study.request.ranks || study.request.tensor || study.request.data || study.request.batch);
   EXPECT_EQ(study.request.plan.bucket, Bytes(25 << 20));
-  EXPECT_EQ(study.compute.name, "roofline");
+  EXPECT_EQ(study.compute.name, "kernels");
   EXPECT_EQ(study.network.name, "analytical");
   EXPECT_TRUE(study.collectives.algorithms.empty());
   EXPECT_FALSE(study.what_if.changes_simulation());

@@ -8,6 +8,20 @@
 #include "base/error.h"
 
 namespace armilla {
+namespace {
+
+// How many the host has issued with each node; 0 where it does not issue it.
+std::vector<std::uint32_t> issues_of(const Program& program) {
+  std::vector<std::uint32_t> issues(program.size());
+  std::uint32_t count = 0;
+  for (std::uint32_t node = 0; node < program.size(); ++node) {
+    if (program.lane[node] == Lane::device || program.lane[node] == Lane::communication)
+      issues[node] = ++count;
+  }
+  return issues;
+}
+
+}  // namespace
 
 RankWalker::RankWalker(const RunContext& context, const Executors& executors, bool one_communication)
     : context_(context),
@@ -43,6 +57,12 @@ RankWalker::RankWalker(const RunContext& context, const Executors& executors, bo
     for (std::uint32_t node = 0; node < program.size(); ++node) {
       for (const std::uint32_t dependence : program.dependences(node))
         successors.node[next[dependence]++] = node;
+    }
+    if (program.issue_time > Time(0)) {
+      successors.issues = issues_of(program);
+      successors.issues_in_period =
+          std::count_if(successors.issues.begin() + (loop.end - loop.period),
+                        successors.issues.begin() + loop.end, [](std::uint32_t issue) { return issue > 0; });
     }
     successors_.push_back(std::move(successors));
   }
@@ -83,7 +103,7 @@ void RankWalker::extend(Rank& rank, std::uint32_t node) const {
     rank.waiting_for.push_back(static_cast<std::uint32_t>(program.dependences(loop.written(next)).size()));
 }
 
-void RankWalker::release(Rank& rank, std::uint32_t node) const {
+void RankWalker::release(Rank& rank, std::uint32_t node) {
   const std::uint32_t end = behind(loop_of(rank));
   if (node >= end) {
     if (--rank.waiting_behind[node - end] == 0) make_ready(rank, node);
@@ -96,7 +116,7 @@ void RankWalker::release(Rank& rank, std::uint32_t node) const {
 
 // A node of a period depends on what is as far before it as where it is written; one behind the loop, too, but for
 // what is in front of the loop.
-void RankWalker::release_successors(Rank& rank, std::uint32_t node) const {
+void RankWalker::release_successors(Rank& rank, std::uint32_t node) {
   const Loop& loop = loop_of(rank);
   const Successors& successors = successors_[rank.program];
   const std::uint32_t skipped = loop.more * loop.period;
@@ -169,9 +189,25 @@ std::int64_t RankWalker::spare_periods() const {
   return spare;
 }
 
-void RankWalker::leave_out(std::int64_t periods) {
+bool RankWalker::hosts_repeat(Time since, Time passed, std::int64_t periods) const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [&](const Rank& rank) {
+    const Program& program = context_.graph.programs[rank.program];
+    const Time taken =
+        saturating_multiply(program.issue_time, successors_[rank.program].issues_in_period * periods);
+    return taken == passed || (taken < passed && rank.last_held < since);
+  });
+}
+
+// The host has issued what is left out, too, and all later moments are seen earlier.
+void RankWalker::leave_out(std::int64_t periods, Time skipped) {
   for (Loop& loop : loops_) loop.more -= static_cast<std::uint32_t>(periods);
-  for (Rank& rank : ranks_) rank.nodes_left -= static_cast<std::uint32_t>(periods) * loop_of(rank).period;
+  for (Rank& rank : ranks_) {
+    const Program& program = context_.graph.programs[rank.program];
+    rank.nodes_left -= static_cast<std::uint32_t>(periods) * loop_of(rank).period;
+    rank.host_shift +=
+        saturating_multiply(program.issue_time, successors_[rank.program].issues_in_period * periods) -
+        skipped;
+  }
 }
 
 std::int64_t RankWalker::place(std::int32_t r, std::uint32_t node) const {
@@ -180,8 +216,8 @@ std::int64_t RankWalker::place(std::int32_t r, std::uint32_t node) const {
 }
 
 Digest RankWalker::describe(std::uint64_t argument) const {
-  const auto rank = static_cast<std::int32_t>(argument >> 32);
-  return digest_of(rank, place(rank, static_cast<std::uint32_t>(argument)));
+  const auto rank = static_cast<std::int32_t>((argument & ~kIssued) >> 32);
+  return digest_of(rank, place(rank, static_cast<std::uint32_t>(argument)), argument & kIssued);
 }
 
 void RankWalker::add_state(StateDigest& state) const {
@@ -196,7 +232,7 @@ void RankWalker::add_state(StateDigest& state) const {
       const std::uint32_t waits = rank.waiting_for[node];
       const std::uint32_t written = loop.written(node);
       if (waits != program.dependences(written).size()) state.add('w', left, r, place(number, node), waits);
-      if (waits > 0) continue;
+      if (waits > 0 || std::find(rank.held.begin(), rank.held.end(), node) != rank.held.end()) continue;
       const std::vector<std::uint32_t>& ready = rank.ready[static_cast<std::size_t>(program.lane[written])];
       if (std::find(ready.begin(), ready.end(), node) == ready.end())
         executors_.recorder.add_issue(state, number, node, place(number, node), context_.queue.now());
@@ -215,7 +251,34 @@ bool RankWalker::is_exclusive(Lane lane) const {
   return lane == Lane::device || lane == Lane::host || (lane == Lane::communication && one_communication_);
 }
 
-void RankWalker::make_ready(Rank& rank, std::uint32_t node) const {
+Time RankWalker::issued_at(const Rank& rank, std::uint32_t node, std::uint32_t written) const {
+  const Program& program = context_.graph.programs[rank.program];
+  const Successors& known = successors_[rank.program];
+  std::int64_t issues = known.issues[written];
+  if (node > written)
+    issues += std::int64_t{(node - written) / loop_of(rank).period} * known.issues_in_period;
+  return later(program.issue_start, saturating_multiply(program.issue_time, issues)) + rank.host_shift;
+}
+
+void RankWalker::make_ready(Rank& rank, std::uint32_t node) {
+  const std::vector<std::uint32_t>& issues = successors_[rank.program].issues;
+  const std::uint32_t written = loop_of(rank).written(node);
+  if (!issues.empty() && issues[written] > 0) {
+    const Time now = context_.queue.now(), issued = issued_at(rank, node, written);
+    if (issued > now) {
+      const auto r = static_cast<std::int32_t>(&rank - ranks_.data());
+      executors_.recorder.host_waited_for(r, now, 1);
+      rank.held.push_back(node);
+      rank.last_held = now;
+      const std::uint64_t argument = std::uint64_t{static_cast<std::uint32_t>(r)} << 32 | node;
+      context_.order.schedule(r, issued, target_, kIssued | argument);
+      return;
+    }
+  }
+  put_on_lane(rank, node);
+}
+
+void RankWalker::put_on_lane(Rank& rank, std::uint32_t node) const {
   const Program& program = context_.graph.programs[rank.program];
   const Lane lane = program.lane[loop_of(rank).written(node)];
   std::vector<std::uint32_t>& ready = rank.ready[static_cast<std::size_t>(lane)];
@@ -294,7 +357,17 @@ void RankWalker::finish_after(std::int32_t rank, std::uint32_t node, Time durati
 }
 
 void RankWalker::handle(std::uint64_t argument) {
-  finished(static_cast<std::int32_t>(argument >> 32), static_cast<std::uint32_t>(argument));
+  const auto rank = static_cast<std::int32_t>((argument & ~kIssued) >> 32);
+  const auto node = static_cast<std::uint32_t>(argument);
+  if ((argument & kIssued) == 0) {
+    finished(rank, node);
+    return;
+  }
+  executors_.recorder.host_waited_for(rank, context_.queue.now(), -1);
+  Rank& state = ranks_[static_cast<std::size_t>(rank)];
+  std::erase(state.held, node);
+  put_on_lane(state, node);
+  act(rank);
 }
 
 void RankWalker::finished(std::int32_t r, std::uint32_t node) {
@@ -307,10 +380,14 @@ void RankWalker::finished(std::int32_t r, std::uint32_t node) {
   rank.busy[static_cast<std::size_t>(program.lane[written])] = false;
   mark_done(rank, node);
   release_successors(rank, node);
+  act(r);
+}
+
+void RankWalker::act(std::int32_t rank) {
   if (context_.order.in_rounds()) {
-    context_.order.mark(r);
+    context_.order.mark(rank);
   } else {
-    issue_ready(r);
+    issue_ready(rank);
   }
 }
 

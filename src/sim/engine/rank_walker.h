@@ -73,7 +73,12 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   bool is_inside() const;
   // Periods that no rank has come near, and what follows would not miss.
   std::int64_t spare_periods() const;
-  void leave_out(std::int64_t periods);
+  // Whether the hosts of all ranks did in these periods what they will do in those that follow, since a moment
+  // from which `passed` has passed: either they keep pace with their ranks exactly, or they are faster and
+  // nobody has waited for them.
+  bool hosts_repeat(Time since, Time passed, std::int64_t periods) const;
+  // These periods, which take so long.
+  void leave_out(std::int64_t periods, Time skipped);
   // What ranks are at, each seen from the period that it is in.
   void add_state(StateDigest& state) const;
   std::int64_t place(std::int32_t rank, std::uint32_t node) const override;
@@ -86,6 +91,8 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
  private:
   static constexpr std::size_t kLanes = 4;
   static constexpr std::uint32_t kDone = UINT32_MAX;
+  static constexpr std::uint64_t kIssued = std::uint64_t{1}
+                                           << 63;  // of an event: the host has issued its node
 
   struct Rank {
     // Per node, dependences that are not done, or kDone: up to the end of the loop as far as needed, and behind.
@@ -97,7 +104,10 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
     std::array<bool, kLanes> busy = {};
     std::uint32_t nodes_left = 0;
     std::uint32_t program = 0;
-    std::uint64_t collectives = 0;  // issued so far
+    std::uint64_t collectives = 0;    // issued so far
+    std::vector<std::uint32_t> held;  // nodes that wait for nothing but the host
+    Time last_held{-1};               // when the latest of them began to
+    Time host_shift;                  // how much later the host is, seen from what was left out
   };
   // Who depends on a written node: the program's dependences the other way round (CSR).
   struct Successors {
@@ -107,6 +117,8 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
     std::span<const std::uint32_t> of(std::uint32_t written) const {
       return std::span(node).subspan(first[written], first[written + std::size_t{1}] - first[written]);
     }
+    std::vector<std::uint32_t> issues;  // of the host up to the node; empty where it is ahead always
+    std::int64_t issues_in_period = 0;
   };
 
   const Program& program_of(std::int32_t rank) const {
@@ -122,16 +134,21 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   std::uint32_t waiting(const Rank& rank, std::uint32_t node) const;
   void extend(Rank& rank, std::uint32_t node) const;
   // A dependence of the node is done.
-  void release(Rank& rank, std::uint32_t node) const;
-  void release_successors(Rank& rank, std::uint32_t node) const;
+  void release(Rank& rank, std::uint32_t node);
+  void release_successors(Rank& rank, std::uint32_t node);
   void mark_done(Rank& rank, std::uint32_t node);
   bool is_exclusive(Lane lane) const;
-  void make_ready(Rank& rank, std::uint32_t node) const;
+  // Its dependences are done: it is ready once the host has issued it.
+  void make_ready(Rank& rank, std::uint32_t node);
+  void put_on_lane(Rank& rank, std::uint32_t node) const;
+  // When the host has issued a node that it issues.
+  Time issued_at(const Rank& rank, std::uint32_t node, std::uint32_t written) const;
   void issue_ready(std::int32_t rank);
   void issue(std::int32_t rank, std::uint32_t node);
   void issue_transfer(std::int32_t rank, std::uint32_t node);
   void finish_after(std::int32_t rank, std::uint32_t node, Time duration);
   void finished(std::int32_t rank, std::uint32_t node);
+  void act(std::int32_t rank);  // in its turn, where there are rounds
   bool is_finished() const;
   void require_finished() const;
   std::string describe(std::int32_t rank, std::uint32_t node) const;

@@ -38,6 +38,7 @@ Recorder::State& Recorder::at(std::int32_t rank, Time now) {
   if (state.computing > 0) ranks.compute += passed;
   if (state.communicating > 0) ranks.communication += passed;
   if (state.communicating > 0 && state.computing == 0) ranks.exposed_communication += passed;
+  if (state.held > 0 && state.communicating == 0 && state.computing == 0) ranks.host_waits += passed;
   ranks.finish = now;
   state.since = now;
   return state;
@@ -119,7 +120,8 @@ Recorder::Sums Recorder::sums(Time now) const {
     sums.of_rank.push_back(
         {classes_[rank].compute + (computes ? passed : Time(0)),
          classes_[rank].communication + (communicates ? passed : Time(0)),
-         classes_[rank].exposed_communication + (communicates && !computes ? passed : Time(0))});
+         classes_[rank].exposed_communication + (communicates && !computes ? passed : Time(0)),
+         classes_[rank].host_waits + (state.held > 0 && !communicates && !computes ? passed : Time(0))});
   }
   return sums;
 }
@@ -134,6 +136,7 @@ void Recorder::repeat(const Sums& from, const Sums& until, const Repetition& rep
     classes_[rank].compute += more(0);
     classes_[rank].communication += more(1);
     classes_[rank].exposed_communication += more(2);
+    classes_[rank].host_waits += more(3);
     std::size_t list = 0;
     for (auto* const intervals :
          {&classes_[rank].computes, &classes_[rank].collectives, &classes_[rank].others}) {
@@ -155,7 +158,7 @@ void Recorder::finish(Result& result) {
   // Ranks that fared alike are one class, whether they were simulated as one or not; but a chosen one keeps
   // its own, for its intervals may differ.
   for (RankClass& ranks : classes_) ranks.finish += repeated_.skipped();
-  std::map<std::tuple<std::uint32_t, Time, Time, Time, Time>, std::uint32_t> known;
+  std::map<std::tuple<std::uint32_t, Time, Time, Time, Time, Time>, std::uint32_t> known;
   std::vector<std::uint32_t> class_of(classes_.size());
   for (std::size_t rank = 0; rank < classes_.size(); ++rank) {
     RankClass& ranks = classes_[rank];
@@ -163,7 +166,7 @@ void Recorder::finish(Result& result) {
     if (!chosen_[rank]) {
       class_of[rank] = known
                            .try_emplace({ranks.program, ranks.finish, ranks.compute, ranks.communication,
-                                         ranks.exposed_communication},
+                                         ranks.exposed_communication, ranks.host_waits},
                                         class_of[rank])
                            .first->second;
     }

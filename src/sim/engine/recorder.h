@@ -36,10 +36,12 @@ class Recorder {
   // The first chunk of a collective began to work.
   void collective_started(std::int32_t rank, std::uint32_t node, Time now);
   void chunk_finished(std::int32_t rank, const ChunkInterval& phase);
+  // From now on so many nodes more could begin, had the host issued them.
+  void host_waited_for(std::int32_t rank, Time now, std::int32_t by) { at(rank, now).held += by; }
 
   // Sums up to a moment, and what lies between two of them so many times more.
   struct Sums {
-    std::vector<std::array<Time, 3>> of_rank;           // computing, communicating, exposed
+    std::vector<std::array<Time, 4>> of_rank;  // computing, communicating, exposed, waiting for the host
     std::vector<std::array<std::size_t, 3>> intervals;  // of each rank so far: computes, collectives, others
     std::size_t collectives = 0;                        // records so far
   };
@@ -66,6 +68,7 @@ class Recorder {
   struct State {
     std::int32_t computing = 0;      // nodes under way
     std::int32_t communicating = 0;  // likewise
+    std::int32_t held = 0;           // that wait for the host only
     Time since;                      // the last change
   };
   // Accounts the time since the rank's last change to what it was doing.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <utility>
 
 #include "base/error.h"
 #include "base/error_testing.h"
@@ -547,6 +548,65 @@ TEST(Simulate, RecordsOfOneCallInGroupsOfDifferentSizeAreToldApart) {
   ASSERT_EQ(result.collectives.size(), 2U);
   for (const CollectiveRecord& record : result.collectives)
     EXPECT_EQ(record.group_size, record.program == 0 ? 2 : 3);
+}
+
+// A host that issues nodes is a lane of its own in front of them.
+Graph with_host_nodes(const Graph& graph, Time issue) {
+  Graph explicit_graph = graph;
+  for (Program& program : explicit_graph.programs) {
+    const Program original = std::exchange(program, {});
+    std::vector<std::uint32_t> place;
+    for (std::uint32_t node = 0; node < original.size(); ++node) {
+      std::vector<std::uint32_t> dependences;
+      for (const std::uint32_t before : original.dependences(node)) dependences.push_back(place[before]);
+      if (original.lane[node] == Lane::device || original.lane[node] == Lane::communication) {
+        dependences.push_back(
+            program.add(NodeKind::delay, Phase::other, 1, -1, static_cast<std::uint64_t>(issue.value), {}));
+        program.lane.back() = Lane::host;
+      }
+      place.push_back(
+          program.add(original.kind[node], Phase::other, 1, -1, original.payload[node], dependences));
+      program.lane.back() = original.lane[node];
+    }
+  }
+  return explicit_graph;
+}
+
+TEST(Simulate, AnIssueTimeIsAHostThatIssuesNodesInOrder) {
+  std::mt19937 random(11);
+  const Study study = study_of({dimension(DimensionKind::ring, 4)});
+  for (int round = 0; round < 50; ++round) {
+    Graph graph = graph_of(4, {{CollectiveKind::all_reduce, Bytes(4000), 0}}, microseconds(1));
+    Program& program = graph.programs.front();
+    for (int i = 0; i < 12; ++i) {
+      std::vector<std::uint32_t> before;
+      for (std::uint32_t node = 0; node < program.size(); ++node) {
+        if (random() % 4 == 0) before.push_back(node);
+      }
+      program.add(NodeKind::delay, Phase::other, 1, -1, random() % 2'000'000, before);
+      if (random() % 6 == 0) program.lane.back() = Lane::none;
+    }
+    const Time issue = nanoseconds(static_cast<std::int64_t>(random() % 1500));
+    program.issue_time = issue;
+    const Result issued = simulate(graph, study, NoCost(), {});
+    const Result played = simulate(with_host_nodes(graph, issue), study, NoCost(), {});
+    EXPECT_EQ(issued.iteration, played.iteration);
+    ASSERT_EQ(issued.classes.size(), 1U);
+    EXPECT_EQ(issued.classes[0].compute, played.classes[0].compute);
+  }
+}
+
+TEST(Simulate, WaitingForTheHostIsNeitherComputingNorCommunicating) {
+  Graph graph = graph_of(1, {}, microseconds(2));
+  Program& program = graph.programs.front();
+  program.add(NodeKind::delay, Phase::other, 1, -1, 5'000'000, {});
+  program.add(NodeKind::delay, Phase::other, 1, -1, 1'000'000, {});
+  program.issue_time = microseconds(3);
+  // 3-5, 6-11, and 11-12: issued at 9.
+  const Result result = simulate(graph, study_of({}), NoCost(), {});
+  EXPECT_EQ(result.iteration, microseconds(12));
+  EXPECT_EQ(result.classes[0].compute, microseconds(8));
+  EXPECT_EQ(result.classes[0].host_waits, microseconds(4));
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ void expect_equal(const RandomJob& job, const Result& folded, const Result& play
     const RankClass& b = played.classes[played.class_of[rank]];
     const auto times = [](const RankClass& ranks) {
       return std::tuple(ranks.program, ranks.finish.value, ranks.compute.value, ranks.communication.value,
-                        ranks.exposed_communication.value);
+                        ranks.exposed_communication.value, ranks.host_waits.value);
     };
     ASSERT_EQ(times(a), times(b)) << "rank " << rank;
   }

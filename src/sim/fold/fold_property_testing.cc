@@ -185,7 +185,9 @@ void RandomJobs::make_groups() {
   }
   job_.graph.names.add("node");
   for (std::int64_t p = 0; p < programs; ++p) {
-    job_.graph.programs.emplace_back().role = "role";
+    Program& program = job_.graph.programs.emplace_back();
+    program.role = "role";
+    if (one_in(3)) program.issue_time = nanoseconds(ties_ ? 100 : 10 + pick(300));
     append(static_cast<std::size_t>(p), NodeKind::delay, ties_ ? 0 : pick(3) * 100'000);
   }
 }

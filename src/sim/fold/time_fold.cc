@@ -65,9 +65,11 @@ void TimeFold::look() {
                 parts_.memoised.sums()};
   const auto [before, fresh] = moments_.try_emplace(state.value());
   if (!fresh) {
-    const std::int64_t times = parts_.walker.spare_periods() / (moment.period - before->second.period);
-    if (times > 0) {
-      leave_out(before->second, moment, times);
+    const Moment& then = before->second;
+    const std::int64_t periods = moment.period - then.period;
+    const std::int64_t times = parts_.walker.spare_periods() / periods;
+    if (times > 0 && parts_.walker.hosts_repeat(then.at, now - then.at, periods)) {
+      leave_out(then, moment, times);
       return;
     }
   }
@@ -75,7 +77,7 @@ void TimeFold::look() {
 }
 
 void TimeFold::leave_out(const Moment& from, const Moment& until, std::int64_t times) {
-  parts_.walker.leave_out((until.period - from.period) * times);
+  parts_.walker.leave_out((until.period - from.period) * times, (until.at - from.at) * times);
   parts_.recorder.repeat(from.ranks, until.ranks, {from.at, until.at, times});
   parts_.network.repeat(from.links, until.links, times);
   parts_.memoised.repeat(from.performed, until.performed, times);

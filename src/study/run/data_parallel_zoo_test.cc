@@ -39,8 +39,12 @@ std::vector<Before> figures_before() {
 }
 
 Run run_now(const Before& before) {
-  std::vector<Override> overrides = {
-      {"model.name=" + before.model, "test"}, {"machine=dgx-a100", "test"}, {"plan.ranks=16", "test"}};
+  std::vector<Override> overrides;
+  for (const std::string& setting :
+       {"model.name=" + before.model, std::string("machine=dgx-a100"), std::string("plan.ranks=16"),
+        std::string("compute=roofline"), std::string("plan.host=compiled"),
+        std::string("collectives.measured=false")})
+    overrides.emplace_back(setting, "test");
   if (before.accumulates) {
     for (const char* setting : {"plan.precision=bf16", "plan.batch=32", "plan.micro_batches=4"})
       overrides.emplace_back(setting, "test");

@@ -125,12 +125,13 @@ class DualPipeModel : public testing::Test {
 
   // What rank 0 waits for experts, of its iteration.
   double share(const std::string& schedule) const {
-    const auto done = run_study(prepare_study(read_study(Config::parse(
-        "model: " + file_.string() +
-            "\nmachine: dgx-h100\nplan: {ranks: 16, pipeline: 2, expert: 4, micro_batch: 1, micro_batches: "
-            "16, schedule: " +
-            schedule + "}\n",
-        "study.yaml"))));
+    const auto done = run_study(
+        prepare_study(read_study(Config::parse("model: " + file_.string() +
+                                                   "\nmachine: dgx-h100\nplan: {host: compiled, ranks: 16, "
+                                                   "pipeline: 2, expert: 4, micro_batch: 1, micro_batches: "
+                                                   "16, schedule: " +
+                                                   schedule + "}\n",
+                                               "study.yaml"))));
     const StageTable table = stage_table(done);
     for (std::size_t kind = 0; kind < table.kinds.size(); ++kind) {
       if (table.kinds[kind] == "expert")

@@ -60,6 +60,7 @@ Study prepare_study(Study study) {
       with_ranks(study.machine, study.plan.ranks, study.machine.elastic, study.request.ranks_where);
   cut_devices(study.machine, study.plan.ranks);
   settle_usual_device(study.machine, study.plan.ranks);
+  settle_host(study.plan, study.machine.device);
   check_what_if(study.what_if, study.machine, study.plan.ranks);
   return study;
 }

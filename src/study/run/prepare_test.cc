@@ -80,5 +80,20 @@ TEST(Prepare, WhatIfMustSpeakOfRanksAndDimensionsThatThePlanHas) {
       "  hint: the outermost they use is 'nvswitch'");
 }
 
+TEST(Prepare, TheHostIsAsTheDeviceHasItUnlessThePlanSays) {
+  const auto plan = [](const std::string& machine, const std::string& keys) {
+    return prepared("model: resnet50\nmachine: " + machine + "\nplan: {ranks: 8" + keys + "}\n").plan;
+  };
+  EXPECT_EQ(plan("dgx-a100", "").host, Host::eager);
+  EXPECT_EQ(plan("dgx-a100", "").issue_time, microseconds(80));
+  EXPECT_EQ(plan("tpu-v4", "").host, Host::compiled);
+  EXPECT_EQ(plan("dgx-a100", ", host: compiled").host, Host::compiled);
+  EXPECT_EQ(plan("tpu-v4", ", host: eager").issue_time, kEagerIssue);
+  EXPECT_EQ(plan("tpu-v4", ", issue_time: 5us").host, Host::eager);
+  EXPECT_EQ(error("model: resnet50\nmachine: dgx-a100\nplan: {host: compiled, issue_time: 5us}\n"),
+            "s.yaml:3:36: plan.issue_time: has no effect: the host is ahead of a compiled step always\n"
+            "  hint: plan.issue_time needs plan.host eager");
+}
+
 }  // namespace
 }  // namespace armilla

@@ -57,20 +57,23 @@ TEST(RunCollective, WhatIsComputedOrFailsHasNoEffect) {
 // Without a choice, no power of two is more than 6 % faster, on any of these machines at any of these sizes.
 TEST(RunCollective, TheNumberOfChunksIsChosenBySize) {
   const auto time = [](const std::string& machine, CollectiveKind kind, std::int64_t bytes,
-                       std::int64_t chunks) {
-    std::string text = "machine: " + machine + "\n";
-    if (chunks > 0) text += "collectives: {chunks: " + std::to_string(chunks) + "}\n";
+                       std::int64_t chunks, bool measured) {
+    std::string text = "machine: " + machine + "\ncollectives: {measured: " + (measured ? "true" : "false");
+    text += chunks > 0 ? ", chunks: " + std::to_string(chunks) + "}\n" : "}\n";
     return in_seconds(
         run_collective(read_machine_study(Config::parse(text, "", {})), kind, Bytes(bytes)).result.iteration);
   };
   for (const std::string machine : {"dgx-a100", "dgx-h100", "dgx-b200", "gb200-nvl72", "tpu-v4"}) {
     for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather}) {
       for (std::int64_t bytes = 1 << 16; bytes <= std::int64_t{1} << 33; bytes *= 32) {
-        double best = time(machine, kind, bytes, 4);
-        for (std::int64_t chunks = 8; chunks <= 256; chunks *= 2)
-          best = std::min(best, time(machine, kind, bytes, chunks));
-        EXPECT_LE(time(machine, kind, bytes, 0), 1.06 * best)
-            << machine << ' ' << name_of(kind) << ' ' << bytes;
+        for (const bool measured : {false, true}) {
+          double best = time(machine, kind, bytes, 4, measured);
+          for (std::int64_t chunks = 8; chunks <= 256; chunks *= 2)
+            best = std::min(best, time(machine, kind, bytes, chunks, measured));
+          // What sim/chunk_count.h says of machines as they are, and of attained bandwidths.
+          EXPECT_LE(time(machine, kind, bytes, 0, measured), (measured ? 1.08 : 1.06) * best)
+              << machine << ' ' << name_of(kind) << ' ' << bytes;
+        }
       }
     }
   }

@@ -134,6 +134,7 @@ Study prepared(const JobRequest& job) {
                 fmt::format("a job can have at most {}", kMostRanks));
   study.plan = resolve_plan(study.request, devices, study.machine.elastic && job.devices.empty(),
                             is_described(study.model));
+  settle_host(study.plan, study.machine.device);
   if (!schedule_of(study.plan).flushes) {
     throw Error(job.where, fmt::format("the schedule {} beside other jobs", study.plan.schedule),
                 "it has no iteration that begins and ends; choose 1f1b");

@@ -10,7 +10,6 @@
 #include "ir/derived/metrics.h"
 #include "ir/derived/training.h"
 #include "lower/expert_exchange.h"
-#include "lower/host_clock.h"
 #include "lower/hybrid.h"
 #include "lower/memory.h"
 #include "lower/plan.h"
@@ -146,14 +145,11 @@ void set_job(Run& run, std::int64_t iterations, LoweredJob& job) {
   // Memory needs the job's order of slots, so it is taken before the graph moves out.
   run.iterations = iterations;
   run.roles = hybrid_memory(job, run.study.plan, run.study.machine.device);
-  add_host_clock(run.study.plan, job.graph, run.roles);
   run.graph = std::move(job.graph);
 }
 
 LoweredJob lower_measured_job(const Run& run, std::int64_t iterations) {
   LoweredJob job = lower_job(run, iterations);
-  std::vector<RoleMemory> none;
-  add_host_clock(run.study.plan, job.graph, none);
   if (!run.study.profile.file.empty()) apply_profile(run.study.profile, run.model, job.graph);
   return job;
 }

@@ -90,7 +90,7 @@ Study study_of(const std::string& schedule, const std::string& rest = {}) {
       "model: gpt2-345m\n"
       "machine: {device: h100-sxm, dimensions: [{kind: Switch, size: 16, bandwidth: 450GB/s, latency: "
       "1us}]}\n"
-      "plan: {pipeline: 4, micro_batch: 1, micro_batches: 8, schedule: " +
+      "plan: {host: compiled, pipeline: 4, micro_batch: 1, micro_batches: 8, schedule: " +
       schedule + rest + "}\n";
   return prepare_study(read_study(Config::parse(text, "s.yaml", {})));
 }

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "lower/expert_exchange.h"
-#include "lower/host_clock.h"
 #include "lower/memory.h"
 #include "lower/plan.h"
 #include "read/read.h"
@@ -114,8 +113,6 @@ PlanOutcome PlanEvaluator::simulate(const PlanPrepared& plan) const {
   if (plan.sharded && schedule_of(study.plan).flushes && study.profile.file.empty()) {
     LoweredJob job =
         lower_sharded({*plan.sharded}, study.plan, 1, study.machine.device.host_bandwidth, Written::loops);
-    std::vector<RoleMemory> none;
-    add_host_clock(study.plan, job.graph, none);
     result = armilla::simulate(job.graph, study, *cost_, options);
   } else {
     result = run_study(study, options).result;

@@ -127,7 +127,7 @@ TEST_F(SearchTest, BoundsAreBelowTimes) {
         "]\n  zero: [" + one_of({"0", "1", "2", "3"}) + "]\n  recompute: [" +
         one_of({"none", "selective", "full"}) + "]\n  sequence_parallel: [" + one_of({"true", "false"}) +
         "]\n  overlap_tensor: [" + one_of({"true", "false"}) + "]\n  context_method: [" +
-        one_of({"ring", "all-to-all"}) + "]\n";
+        one_of({"ring", "all-to-all"}) + "]\n" + one_of({"", "  host: compiled\n", "  issue_time: 3us\n"});
     SearchRequest search = request(model, study);
     search.brute_force = true;
     const SearchResult result = search_plans(search);

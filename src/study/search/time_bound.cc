@@ -63,6 +63,13 @@ const StagePaths::Times& StagePaths::of(const std::vector<std::uint32_t>& shapes
     backward.push_back(&model_.shapes[shapes[b]].recompute);
     backward.push_back(&model_.shapes[shapes[b]].backward);
   }
+  for (const std::vector<const Pass*>& passes : {forward, backward}) {
+    for (const Pass* const pass : passes) {
+      times.computations += std::count_if(pass->steps.begin(), pass->steps.end(), [](const PassStep& step) {
+        return step.kind == NodeKind::compute;
+      });
+    }
+  }
   times.forward = path(forward, true);
   times.backward = path(backward, !weights_apart_);
   if (!weights_apart_) return times;
@@ -164,14 +171,18 @@ Time least_iteration(const Study& study, StagePaths& paths, const StageCut& stag
   for (const std::vector<PipelineChunk>& chunks : order.chunks) {
     if (chunks.empty()) continue;
     Time first = kEndOfTime, last = kEndOfTime, work, weights;
+    std::int64_t computations = 0;
     for (const PipelineChunk& chunk : chunks) {
       const auto stage = static_cast<std::size_t>(chunk.stage);
       first = std::min(first, before_forward[stage]);
       last = std::min(last, before_backward[stage]);
       work += saturating_multiply(times[stage]->forward + times[stage]->backward, passes);
       weights += saturating_multiply(times[stage]->weights, passes);
+      computations += times[stage]->computations * passes;
     }
     least = std::max(least, std::max(first + work + last, first + work + weights));
+    if (study.plan.host == Host::eager)
+      least = std::max(least, saturating_multiply(study.plan.issue_time.value_or(kEagerIssue), computations));
   }
   return least;
 }

@@ -19,6 +19,7 @@
 // T >= first + sum m (F + B + W), and T >= first + sum m (F + B) + last, B being the input gradient alone. Where a
 // forward pass runs beside a backward pass (DualPipe), paths are replaced by sums of computations, which share a
 // device. The exchange of gradients between replicas and the optimizer come on top and are left out.
+// Where the host is eager (Program::issue_time), no rank begins the last of its N computations before N issue times.
 // Nothing is claimed (a bound of 0) where ranks differ: slow ranks, jitter, other devices, uneven experts, measured
 // times; nor for a schedule that does not flush.
 // Cost: O(blocks x steps of a block) per different stage of a divided model, then O(stages) per plan.
@@ -41,6 +42,7 @@ class StagePaths {
  public:
   struct Times {
     Time forward, backward, weights;  // `backward` without `weights` where these have slots of their own
+    std::int64_t computations = 0;    // of all of them
   };
 
   // The plan of `study` must be resolved; `model`, divided under it, must outlive this.

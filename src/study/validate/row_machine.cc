@@ -32,17 +32,17 @@ constexpr std::array kKnownDevices = {
     KnownDevice{{"gb200", ""}, "gb200", "gb200-nvl72"},
     KnownDevice{{"gb300", ""}, "gb300", "gb200-nvl72"},
     KnownDevice{{"b200", ""}, "b200-hgx", "dgx-b200"},
-    KnownDevice{{"b300", ""}, "b300-hgx", "dgx-b200"},
+    KnownDevice{{"b300", ""}, "b300-hgx", "dgx-b300"},
     KnownDevice{{"v100", "16gb"}, "v100-16gb-sxm2", "dgx-2"},
     KnownDevice{{"v100", ""}, "v100-32gb-sxm2", "dgx-2"},
     KnownDevice{{"mi300x", ""}, "mi300x", "mi300x"},
-    KnownDevice{{"mi350x", ""}, "mi350x", "mi300x"},
-    KnownDevice{{"mi355x", ""}, "mi355x", "mi300x"},
+    KnownDevice{{"mi350x", ""}, "mi350x", "mi350x"},
+    KnownDevice{{"mi355x", ""}, "mi355x", "mi355x"},
     KnownDevice{{"tpu", "v4"}, "tpu-v4", "tpu-v4"},
     KnownDevice{{"tpu", "v5e"}, "tpu-v5e", "tpu-v5e"},
     KnownDevice{{"tpu", "v5p"}, "tpu-v5p", "tpu-v5p"},
-    KnownDevice{{"tpu", "v6e"}, "tpu-v6e", "tpu-v5e"},
-    KnownDevice{{"tpu7x", ""}, "tpu-7x", "tpu-v5p"},
+    KnownDevice{{"tpu", "v6e"}, "tpu-v6e", "tpu-v6e"},
+    KnownDevice{{"tpu7x", ""}, "tpu-7x", "tpu-7x"},
 };
 
 const KnownDevice& known_device(const std::string& name, const std::string& where) {

@@ -91,9 +91,12 @@ std::string description_of(const MeasuredPlan& row) {
 
 }  // namespace
 
+bool names(const MeasuredPlan& row, std::string_view framework) {
+  return lower_case(row.schedule + ' ' + row.source + ' ' + row.notes).find(framework) != std::string::npos;
+}
+
 bool is_early_megatron(const MeasuredPlan& row) {
-  const std::string words = lower_case(row.schedule + ' ' + row.source + ' ' + row.notes);
-  return row.precision == "fp16" || words.find("deepspeed") != std::string::npos;
+  return row.precision == "fp16" || names(row, "deepspeed");
 }
 
 bool begins_with_name(std::string_view name, std::string_view known) {

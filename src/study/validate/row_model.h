@@ -14,6 +14,8 @@ ModelSource model_of(const MeasuredPlan& row, const std::string& where);
 // Megatron and Megatron-DeepSpeed before 2023, told by fp16 or by name: attention is not fused, and gradients
 // are exchanged after the backward pass.
 bool is_early_megatron(const MeasuredPlan& row);
+// Whether the row speaks of a framework, named in lower case.
+bool names(const MeasuredPlan& row, std::string_view framework);
 
 // Whether `name` begins with the words of `known`, written in whatever way.
 bool begins_with_name(std::string_view name, std::string_view known);

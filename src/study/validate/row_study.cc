@@ -129,8 +129,7 @@ Work element_wise(const ElementWise& kind, const MeasuredKernel& k, DType dtype)
 // Whether the whole step is one program for the device, so that the host is ahead always.
 bool is_compiled(const MeasuredPlan& row) {
   const std::string words = lower_case(row.device + ' ' + row.source + ' ' + row.notes);
-  constexpr std::array<std::string_view, 6> kWords = {"tpu",   "compile", "maxtext",
-                                                      "paxml", "jax",     "cuda graph"};
+  constexpr std::array<std::string_view, 5> kWords = {"compile", "maxtext", "paxml", "jax", "cuda graph"};
   return std::any_of(kWords.begin(), kWords.end(),
                      [&](std::string_view word) { return words.find(word) != std::string::npos; });
 }
@@ -151,7 +150,12 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
   study.model = model_of(row, where);
   study.request = request_of(row, layers_of(study.model, row), where);
   if (is_early_megatron(row)) study.request.plan.overlap = false;
-  study.request.plan.host = is_compiled(row) ? Host::ahead : Host::eager;
+  // Its weight gradients go through autograd, which adds them up.
+  if (names(row, "deepspeed")) study.request.plan.accumulation_fusion = false;
+  // Its recipes of dense models overlap tensor parallelism (tp_comm_overlap with user buffers).
+  if (names(row, "nemo") && row.tensor > 1 && row.expert <= 1 && study.request.plan.sequence_parallel)
+    study.request.plan.overlap_tensor = true;
+  if (is_compiled(row)) study.request.plan.host = Host::compiled;
   return prepare_study(std::move(study));
 }
 

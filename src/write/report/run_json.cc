@@ -97,7 +97,8 @@ Json metrics_json(const Run& run) {
       {"full_model_flops", whole(full_model_flops(run))},
       {"hardware_flops", whole(hardware_flops(run))},
       {"bubble_fraction", finite(bubble_fraction(run))},
-      {"bubble_ratio", finite(bubble_ratio(run))}};
+      {"bubble_ratio", finite(bubble_ratio(run))},
+      {"host_fraction", finite(host_fraction(run))}};
 }
 
 // A class stands for all ranks that behave alike (folding): its figures are one rank's, `ranks` says how
@@ -112,7 +113,8 @@ Json roles_json(const Run& run) {
                      {"compute_s", seconds(ranks.compute)},
                      {"communication_s", seconds(ranks.communication)},
                      {"exposed_communication_s", seconds(ranks.exposed_communication)},
-                     {"idle_s", seconds(idle(ranks, run.result.iteration))}});
+                     {"idle_s", seconds(idle(ranks, run.result.iteration))},
+                     {"host_waits_s", seconds(ranks.host_waits)}});
   }
   return roles;
 }
@@ -338,48 +340,51 @@ Json plan_json(const Plan& plan) {
   for (const Axis axis : plan.order) order.push_back(name_of(axis));
   // Without dispatch between expert ranks the choice of a type for it means nothing.
   const bool dispatches = plan.dispatch_dtype != DType::unknown;
-  return {{"ranks", plan.ranks},
-          {"batch_per_rank", plan.batch},
-          {"global_batch", checked_multiply(plan.batch, plan.data(), "plan")},
-          {"micro_batches", plan.micro_batches},
-          {"micro_batch", plan.micro_batch()},
-          {"precision", name_of(plan.precision)},
-          {"weight_type", name_of(plan.weight_dtype)},
-          {"gradient_type", name_of(plan.gradient_dtype)},
-          {"parameter_type", name_of(plan.parameter_dtype)},
-          {"optimizer", name_of(plan.optimizer)},
-          {"first_bucket_bytes", plan.first_bucket.value},
-          {"bucket_bytes", plan.bucket.value},
-          {"overlap", plan.overlap},
-          {"tensor", plan.tensor},
-          {"context", plan.context},
-          {"data", plan.data()},
-          {"pipeline", plan.pipeline},
-          {"expert", plan.expert},
-          {"expert_tensor", plan.experts_tensor()},
-          {"virtual_stages", plan.virtual_stages},
-          {"schedule", plan.schedule},
-          {"stage_blocks", plan.stage_blocks},
-          {"sequence_parallel", plan.sequence_parallel},
-          {"overlap_tensor", plan.overlap_tensor},
-          {"overlap_pipeline", plan.overlap_pipeline},
-          {"overlap_parameters", plan.overlap_parameters},
-          {"context_method", name_of(plan.context_method)},
-          {"expert_load", name_of(plan.expert_load)},
-          {"expert_skew", plan.expert_skew},
-          {"expert_dispatch", dispatches ? name_of(plan.expert_dispatch) : "none"},
-          {"dispatch_type", dispatches ? name_of(plan.dispatch_dtype) : "none"},
-          {"seed", plan.seed},
-          {"zero", plan.zero_stage},
-          {"prefetch", plan.prefetch},
-          {"reshard", plan.reshard},
-          {"hybrid_shard", plan.hybrid_shard},
-          {"offload_optimizer", plan.offload_optimizer},
-          {"offload_activations", plan.offload_activations},
-          {"accumulation_fusion", plan.accumulation_fusion},
-          {"recompute", name_of(plan.recompute)},
-          {"recompute_blocks", plan.recompute_blocks},
-          {"order", order}};
+  return {
+      {"ranks", plan.ranks},
+      {"batch_per_rank", plan.batch},
+      {"global_batch", checked_multiply(plan.batch, plan.data(), "plan")},
+      {"micro_batches", plan.micro_batches},
+      {"micro_batch", plan.micro_batch()},
+      {"precision", name_of(plan.precision)},
+      {"weight_type", name_of(plan.weight_dtype)},
+      {"gradient_type", name_of(plan.gradient_dtype)},
+      {"parameter_type", name_of(plan.parameter_dtype)},
+      {"optimizer", name_of(plan.optimizer)},
+      {"first_bucket_bytes", plan.first_bucket.value},
+      {"bucket_bytes", plan.bucket.value},
+      {"overlap", plan.overlap},
+      {"tensor", plan.tensor},
+      {"context", plan.context},
+      {"data", plan.data()},
+      {"pipeline", plan.pipeline},
+      {"expert", plan.expert},
+      {"expert_tensor", plan.experts_tensor()},
+      {"virtual_stages", plan.virtual_stages},
+      {"schedule", plan.schedule},
+      {"stage_blocks", plan.stage_blocks},
+      {"sequence_parallel", plan.sequence_parallel},
+      {"overlap_tensor", plan.overlap_tensor},
+      {"overlap_pipeline", plan.overlap_pipeline},
+      {"overlap_parameters", plan.overlap_parameters},
+      {"context_method", name_of(plan.context_method)},
+      {"expert_load", name_of(plan.expert_load)},
+      {"expert_skew", plan.expert_skew},
+      {"expert_dispatch", dispatches ? name_of(plan.expert_dispatch) : "none"},
+      {"dispatch_type", dispatches ? name_of(plan.dispatch_dtype) : "none"},
+      {"seed", plan.seed},
+      {"zero", plan.zero_stage},
+      {"prefetch", plan.prefetch},
+      {"reshard", plan.reshard},
+      {"hybrid_shard", plan.hybrid_shard},
+      {"offload_optimizer", plan.offload_optimizer},
+      {"offload_activations", plan.offload_activations},
+      {"accumulation_fusion", plan.accumulation_fusion},
+      {"host", name_of(plan.host)},
+      {"issue_time_s", seconds(plan.host == Host::eager ? plan.issue_time.value_or(kEagerIssue) : Time(0))},
+      {"recompute", name_of(plan.recompute)},
+      {"recompute_blocks", plan.recompute_blocks},
+      {"order", order}};
 }
 
 Json run_json(const Run& run) {

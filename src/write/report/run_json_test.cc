@@ -46,7 +46,8 @@ TEST(RunJson, RolesShareOutTheIteration) {
             Json::parse(R"([{"role": "data-parallel rank", "representative_rank": 0, "ranks": 4,
                                                 "finish_s": 1.07e-5, "compute_s": 7e-6,
                                                 "communication_s": 5.9996e-6,
-                                                "exposed_communication_s": 3.5e-6, "idle_s": 2e-7}])"));
+                                                "exposed_communication_s": 3.5e-6, "idle_s": 2e-7,
+                                                "host_waits_s": 0}])"));
 }
 
 TEST(RunJson, TimesReadBackToTheSamePicosecond) {

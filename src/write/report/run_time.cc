@@ -340,6 +340,11 @@ std::string time_section(const Run& run, const TextStyle& style) {
                                 percent(bubble_fraction(run)), percent(bubble_ratio(run))),
                     "  ", style.width);
   }
+  if (constexpr double kShown = 0.0005; host_fraction(run) >= kShown) {
+    section += wrap(fmt::format("waiting for the CPU to issue kernels {} of the time, one operator every {}",
+                                percent(host_fraction(run)), to_text(*run.study.plan.issue_time)),
+                    "  ", style.width);
+  }
   return section + spread_text(run, table, groups, style.width);
 }
 
