@@ -31,6 +31,11 @@ double alignment_of(const Gemm& gemm) {
   return kWorst;
 }
 
+bool is_attention(Kernel kernel) {
+  return kernel == Kernel::attention || kernel == Kernel::attention_backward || kernel == Kernel::flash_2 ||
+         kernel == Kernel::flash_2_backward;
+}
+
 double area_efficiency(const MatrixRates& rates, double area) {
   constexpr double kLarge = 256 * 128, kMiddle = 128 * 128, kSmall = 128 * 64;
   if (area >= kLarge) return rates.efficiency;
@@ -54,7 +59,7 @@ class Kernels final : public CostModel {
     double seconds = in_seconds(rates.launch);
     if (work.kind != WorkKind::matrix || work.gemms.empty()) {
       seconds += std::max(memory_seconds(work), vector_seconds(work));
-    } else if (work.kernel == Kernel::attention || work.kernel == Kernel::attention_backward) {
+    } else if (is_attention(work.kernel)) {
       seconds += std::max(attention_seconds(work), memory_seconds(work));
     } else {
       const MatrixRates* matrix = matrix_rates(work.dtype);
@@ -137,7 +142,9 @@ class Kernels final : public CostModel {
     constexpr double kSmallHead = 0.4;
     const KernelRates& rates = *device_.kernels;
     const Gemm& first = work.gemms.front();
-    const bool backward = work.kernel == Kernel::attention_backward;
+    const bool by_flash_2 = work.kernel == Kernel::flash_2 || work.kernel == Kernel::flash_2_backward;
+    const bool backward =
+        work.kernel == Kernel::attention_backward || work.kernel == Kernel::flash_2_backward;
     // Of the scores: queries x keys x head forward; its gradient is queries x head x keys.
     const std::int64_t head = std::min(first.n, first.k);
     const std::int64_t padded = ceil_divide(head, kPadding) * kPadding;
@@ -146,9 +153,10 @@ class Kernels final : public CostModel {
                            static_cast<double>(head) / static_cast<double>(padded);
     const auto tasks = static_cast<double>(first.count * ceil_divide(first.m, kQueries));
     DType dtype = work.dtype == DType::fp16 ? DType::bf16 : work.dtype;
-    if (!rates.attention.contains(dtype)) dtype = DType::bf16;
+    if (by_flash_2 || !rates.attention.contains(dtype)) dtype = DType::bf16;
     const auto found = rates.attention.find(dtype);
-    const AttentionRates attention = found == rates.attention.end() ? AttentionRates{} : found->second;
+    AttentionRates attention = found == rates.attention.end() ? AttentionRates{} : found->second;
+    if (by_flash_2 && rates.flash_2) attention = *rates.flash_2;
     const double share = (backward ? attention.backward : attention.forward) * of_head * sustained();
     const double rate =
         matrix_rate(device_,

@@ -41,6 +41,8 @@ struct KernelRates {
   Time launch;                  // from the end of the kernel before to the start of the work
   std::map<DType, MatrixRates> matrix;
   std::map<DType, AttentionRates> attention;
+  std::optional<AttentionRates>
+      flash_2;  // of the bf16 peak, where FlashAttention-2 is slower than `attention`
   MemoryRates memory;
   double sustained = 1;  // of the rate of a short burst, in a training loop (power, clocks, cold caches)
   std::string source;    // of the fits, with their residuals and ranges

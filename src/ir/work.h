@@ -37,6 +37,8 @@ enum class Kernel : std::uint8_t {
   any,
   attention,  // fused: scores never reach memory
   attention_backward,
+  flash_2,  // likewise, by FlashAttention-2 (KernelRates::flash_2)
+  flash_2_backward,
   weight_gradient,  // of a matrix product
   norm,
   norm_backward,

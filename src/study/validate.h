@@ -17,10 +17,9 @@
 //            within 25 % (none, selective, full), or none where not even that fits. Experts are not
 //            tensor-parallel. FSDP is ZeRO-3. Early Megatron (fp16, or DeepSpeed by name) has unfused attention
 //            and does not overlap the exchange of gradients; DeepSpeed adds up weight gradients in a pass of
-//            its own; NeMo overlaps the tensor parallelism of dense models with sequence parallelism. The host is eager, except where the row speaks of
+//            its own; attention of PyTorch FSDP, torchtitan, nanotron, llm-foundry and KempnerForge is
+//            FlashAttention-2; NeMo overlaps the tensor parallelism of dense models with sequence parallelism. The host is eager, except where the row speaks of
 //            TPUs, JAX, torch.compile or CUDA graphs.
-// Steps of many micro-batches are extrapolated from p and 2 p of them, p being the pipeline's stages (at least
-// 2): once the pipeline is full, each adds the same.
 #pragma once
 
 #include <vector>

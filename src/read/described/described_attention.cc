@@ -120,7 +120,7 @@ TensorId flash_core(DescribedBuilder& b, const ModelDescription& d, const std::s
   if (seen != counted) op.full_flops = op.forward.flops;
   b.set_matrix_work(
       op, {{queries, seen, core.score_dim, count, false}, {queries, core.value_dim, seen, count, false}});
-  op.forward.kernel = Kernel::attention;
+  op.forward.kernel = d.attention == AttentionKernel::flash_2 ? Kernel::flash_2 : Kernel::attention;
   // The backward kernel computes the scores once more from queries and keys: the first product's part of the
   // two.
   op.repeated_forward =
@@ -217,8 +217,8 @@ TensorId attend(DescribedBuilder& b, const ModelDescription& d, const std::strin
     mark_core(op, d, Saves::nothing).core_attention = false;
     core.bias = bias;
   }
-  const TensorId y = d.attention == AttentionKernel::flash ? flash_core(b, d, scope, qkv, core)
-                                                           : unfused_core(b, d, scope, qkv, core);
+  const TensorId y = d.attention != AttentionKernel::unfused ? flash_core(b, d, scope, qkv, core)
+                                                             : unfused_core(b, d, scope, qkv, core);
   return b.product(scope + ".output", y, d.hidden, {Split::row, d.heads, false, nullptr});
 }
 

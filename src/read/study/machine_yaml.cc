@@ -117,6 +117,11 @@ KernelRates read_kernel_rates(const Config& config) {
   rates.attention = read_by_type<AttentionRates>(config, "attention", [](const Config& c) {
     return AttentionRates{read_share(c, "forward", 1), read_share(c, "backward", 1), read_number(c, "ramp")};
   });
+  if (const auto flash = config.find("flash_2")) {
+    rates.flash_2 = AttentionRates{read_share(*flash, "forward", 1), read_share(*flash, "backward", 1),
+                                   read_number(*flash, "ramp")};
+    flash->reject_unknown_keys();
+  }
   if (const auto memory = config.find("memory")) {
     const double usual = read_share(*memory, "efficiency", 1);
     rates.memory = {usual,

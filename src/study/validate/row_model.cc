@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cmath>
@@ -99,6 +100,12 @@ bool is_early_megatron(const MeasuredPlan& row) {
   return row.precision == "fp16" || names(row, "deepspeed");
 }
 
+bool is_plain_pytorch(const MeasuredPlan& row) {
+  constexpr std::array<std::string_view, 5> kNames = {"pytorch fsdp", "nanotron", "torchtitan", "llm-foundry",
+                                                      "kempnerforge"};
+  return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view name) { return names(row, name); });
+}
+
 bool begins_with_name(std::string_view name, std::string_view known) {
   return squashed(name).starts_with(squashed(known));
 }
@@ -127,7 +134,11 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
   if (row.vocabulary == 0) row.vocabulary = kUsualVocabulary;
   source.name = row.model.empty() ? "model" : row.model;
   source.text = description_of(row);
-  if (is_early_megatron(row)) source.text += "attention: unfused\n";
+  if (is_early_megatron(row)) {
+    source.text += "attention: unfused\n";
+  } else if (is_plain_pytorch(row)) {
+    source.text += "attention: flash-2\n";
+  }
   return source;
 }
 

@@ -14,6 +14,9 @@ ModelSource model_of(const MeasuredPlan& row, const std::string& where);
 // Megatron and Megatron-DeepSpeed before 2023, told by fp16 or by name: attention is not fused, and gradients
 // are exchanged after the backward pass.
 bool is_early_megatron(const MeasuredPlan& row);
+// PyTorch's own parallelism, told by name: attention is FlashAttention-2.
+bool is_plain_pytorch(const MeasuredPlan& row);
+
 // Whether the row speaks of a framework, named in lower case.
 bool names(const MeasuredPlan& row, std::string_view framework);
 
