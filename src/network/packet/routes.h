@@ -1,0 +1,59 @@
+// Shortest ways between hosts, with all the equally short ones, and which of them a flow takes.
+//
+// Every link is two ports, one at each end: link l has ports 2l (at its a) and 2l + 1 (at its b); a port sends to its
+// peer, port ^ 1. Hosts do not forward. Between two nodes only the link named last is used, as in ns-3's HPCC.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/flow_traffic.h"
+
+namespace armilla {
+
+// What two hosts see of each other on an idle network.
+struct PairFigures {
+  std::int64_t round_trip_ns = 0;  // delays there and back, and one payload's time on every link on the way there
+  std::int64_t bits_per_second = 0;  // of the slowest link
+  std::int64_t hops = 0;             // links; 0: no way
+  std::int64_t bandwidth_delay_bytes() const {
+    return static_cast<std::int64_t>(static_cast<__int128>(round_trip_ns) * bits_per_second / 1'000'000'000 / 8);
+  }
+};
+
+class Routes {
+ public:
+  // `destinations`: hosts that packets are sent to, for next_ports; failed links (by number) are not used.
+  Routes(const NetworkGraph& graph, std::int64_t payload, std::span<const std::uint32_t> destinations,
+         std::span<const std::uint32_t> failed = {});
+
+  // Ports of `node` that lie on a shortest way to the host, in the order in which ECMP counts them.
+  std::span<const std::uint32_t> next_ports(std::uint32_t node, std::uint32_t host) const;
+
+  // From a host to one of the destinations.
+  PairFigures pair(std::uint32_t source, std::uint32_t host) const;
+
+  // Of all pairs of hosts.
+  std::int64_t longest_round_trip_ns() const { return longest_round_trip_ns_; }
+  std::int64_t largest_bandwidth_delay_bytes() const { return largest_bandwidth_delay_bytes_; }
+
+ private:
+  struct Table {
+    std::vector<std::uint32_t> begin;  // per node, into ports
+    std::vector<std::uint32_t> ports;
+    std::vector<PairFigures> figures;  // per node
+  };
+  std::vector<std::int32_t> table_of_;  // per node, -1: no destination
+  std::vector<Table> tables_;
+  std::int64_t longest_round_trip_ns_ = 0, largest_bandwidth_delay_bytes_ = 0;
+};
+
+// MurmurHash3 (x86, 32 bits; A. Appleby, public domain) of three words.
+std::uint32_t murmur3(std::uint32_t first, std::uint32_t second, std::uint32_t third, std::uint32_t seed);
+
+// A host's address in ns-3's HPCC, which ECMP hashes: 11.x.y.1 with the number of the node in x and y.
+std::uint32_t address_of(std::uint32_t host);
+
+}  // namespace armilla
