@@ -61,6 +61,7 @@ constexpr std::array kFormats = {
                "armilla scalesim -t takes it, and run and layers as a model", true},
     FileFormat{Kind::scalesim_config, "scalesim-config", "a SCALE-Sim configuration",
                "armilla scalesim -c takes it, and --compute of run and layers", true},
+    FileFormat{Kind::booksim_config, "booksim", "a BookSim configuration", "armilla net takes it", true},
     FileFormat{Kind::astra_log, "astra-log", "an ASTRA-sim log", "it is a result; its input files can be run",
                false},
     FileFormat{Kind::ns3_topology, "ns3-topology", "a logical topology of ASTRA-sim's ns-3 network",

@@ -1,0 +1,76 @@
+#include <CLI/CLI.hpp>
+#include <array>
+#include <optional>
+
+#include "base/error.h"
+#include "base/output_file.h"
+#include "base/units_text.h"
+#include "cli/command.h"
+#include "read/file_format.h"
+#include "write/traffic.h"
+
+namespace armilla {
+namespace {
+
+// What every kind of input is run with.
+struct NetRequest {
+  std::string file;
+  std::optional<std::int64_t> seed;  // instead of the file's
+};
+
+TrafficResult run_booksim(const NetRequest& request) {
+  throw Error(request.file, "is a BookSim configuration, which is not simulated yet");
+}
+
+struct NetInput {
+  FileKind kind;  // as read/file_format.h tells it by the file's contents
+  TrafficResult (*run)(const NetRequest& request);
+};
+constexpr std::array kNetInputs = {
+    NetInput{FileKind::booksim_config, run_booksim},
+};
+
+const NetInput& input_of(const std::string& file) {
+  const FileKind kind = sniff_file(file);
+  for (const NetInput& input : kNetInputs) {
+    if (input.kind == kind) return input;
+  }
+  throw wrong_kind(file, kind, "traffic on a network: a BookSim configuration");
+}
+
+class NetCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("file", request_.file, "a BookSim configuration, as it is (docs/net.md)")
+        ->type_name("FILE")
+        ->required();
+    app.add_option("--seed", seed_, "of all that is random, instead of the file's")->type_name("N");
+    app.add_option("--json", json_, "write the figures to FILE (docs/net.md)")
+        ->type_name("FILE")
+        ->group("Output");
+    app.add_flag("--quiet", quiet_, "print nothing but errors")->group("Output");
+  }
+
+  void execute(const Session& session) override {
+    if (!seed_.empty()) request_.seed = parse_count(seed_, "--seed " + seed_);
+    const TrafficResult result = input_of(request_.file).run(request_);
+    std::vector<NamedContents> files;
+    if (!json_.empty()) files.push_back({json_, write_traffic_json(result)});
+    write_files(files);
+    const Session people = for_people(session, {json_});
+    if (!quiet_) people.out << write_traffic_text(result, people.style());
+  }
+
+ private:
+  NetRequest request_;
+  std::string seed_, json_;
+  bool quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_net_command() {
+  return std::make_unique<NetCommand>();
+}
+
+}  // namespace armilla
