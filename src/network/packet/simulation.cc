@@ -710,7 +710,7 @@ void PacketSimulation::forward(std::uint32_t number) {
   } else {
     exit = paths_[packet.hop++];
   }
-  const std::uint8_t queue = back && settings_.acks_first ? 0 : packet.priority;
+  const std::uint8_t queue = packet.priority;
   if (queue != 0) {
     const Port& port = ports_[entry];
     Switch& here = switches_[port.node];
