@@ -75,8 +75,7 @@ void PacketSimulation::build() {
   std::vector<std::vector<std::uint32_t>> of_node(graph.is_switch.size());
   for (std::uint32_t link = 0; link < graph.links.size(); ++link) {
     const GraphLink& cable = graph.links[link];
-    const auto [entry, is_new] = rate_classes.try_emplace(cable.bits_per_second, rate_classes.size());
-    if (is_new) {
+    if (rate_classes.try_emplace(cable.bits_per_second, rate_classes.size()).second) {
       std::vector<std::uint32_t>& table = transmission_.emplace_back();
       const auto largest = static_cast<std::uint32_t>(settings_.payload) + header_ + 64;
       for (std::uint32_t bytes = 0; bytes <= largest; ++bytes) {
@@ -89,7 +88,6 @@ void PacketSimulation::build() {
       port.node = static_cast<std::uint32_t>(end == 0 ? cable.a : cable.b);
       port.at_switch = graph.is_switch[port.node];
       port.rate = cable.bits_per_second;
-      port.rate_class = entry->second;
       port.delay_ns = cable.delay_ns;
       port.loss = cable.loss > 0 ? cable.loss : settings_.loss;
       port.loss_stream = cable.loss > 0 ? static_cast<std::uint32_t>(losses_.size() - 1) : 0;
@@ -100,6 +98,8 @@ void PacketSimulation::build() {
       }
     }
   }
+
+  for (Port& port : ports_) port.transmission_ns = transmission_[rate_classes.at(port.rate)].data();
 
   std::int64_t nic_rate = 0;
   for (std::uint32_t node = 0; node < graph.is_switch.size() && nic_rate == 0; ++node) {
@@ -244,6 +244,7 @@ void PacketSimulation::append(Queue& queue, std::uint32_t packet) {
 std::uint32_t PacketSimulation::take(Queue& queue) {
   const std::uint32_t packet = queue.head;
   queue.head = packets_[packet].next;
+  if (queue.head != kNone) __builtin_prefetch(&packets_[queue.head], 1);  // in long queues it was touched long ago
   return packet;
 }
 
@@ -324,6 +325,7 @@ void PacketSimulation::handle(const WheelEvent& event) {
       DcqcnState& state = dcqcn_[event.subject];
       if (!state.marked_for_decrease) break;
       state.decrease(flows_[event.subject], settings_);
+      refresh(event.subject);
       schedule(events_.now() + settings_.increase_interval_us * 1000, kIncrease, event.subject,
                ++flows_[event.subject].increase_stamp);
       break;
@@ -336,6 +338,7 @@ void PacketSimulation::handle(const WheelEvent& event) {
       }
       schedule(events_.now() + settings_.increase_interval_us * 1000, kIncrease, event.subject, ++flow.increase_stamp);
       dcqcn_[event.subject].increase(flow, settings_);
+      refresh(event.subject);
       break;
     }
     default: break;
@@ -362,8 +365,26 @@ void PacketSimulation::start_flow(std::uint32_t index) {
     selective_[index].arrived.assign(words, 0);
     selective_[index].known.assign(words, 0);
   }
-  nics_[ports_[flow.port].nic].flows.push_back(index);
+  join_nic(index);
   serve(flow.port);
+}
+
+void PacketSimulation::join_nic(std::uint32_t index) {
+  Flow& flow = flows_[index];
+  std::vector<Turn>& turns = nics_[ports_[flow.port].nic].turns;
+  flow.turn = static_cast<std::uint32_t>(turns.size());
+  turns.push_back({flow.next_send_ns, index, flow.priority, false, false});
+  refresh(index);
+}
+
+// To be called whenever what decides about sending has changed.
+void PacketSimulation::refresh(std::uint32_t index) {
+  const Flow& flow = flows_[index];
+  Turn& turn = nics_[ports_[flow.port].nic].turns[flow.turn];
+  turn.next_send_ns = flow.next_send_ns;
+  turn.ready = (flow.next < flow.size && !flow.window_full(settings_.window_follows_rate)) ||
+               (!selective_.empty() && selective_[index].recovering);
+  turn.finished = flow.acknowledged >= flow.size;
 }
 
 std::uint32_t PacketSimulation::choose(std::uint32_t node, std::uint32_t host, const Flow& flow, bool back) const {
@@ -399,16 +420,13 @@ void PacketSimulation::find_ways(std::uint32_t index) {
 
 // ---- sending
 
-std::int64_t PacketSimulation::transmission_ns(const Port& port, std::uint32_t bytes) const {
-  return transmission_[port.rate_class][bytes];
-}
-
 void PacketSimulation::transmit(std::uint32_t index, std::uint32_t packet) {
   Port& port = ports_[index];
   port.busy = true;
   ++outcome_.frames;
-  const std::int64_t sent = events_.now() + transmission_ns(port, packets_[packet].size);
-  packets_[packet].port = index ^ 1;
+  Packet& leaving = packets_[packet];
+  const std::int64_t sent = events_.now() + port.transmission_ns[leaving.size];
+  leaving.port = index ^ 1;
   schedule(sent, kSent, index);
   schedule(sent + port.delay_ns, kArrived, packet);
 }
@@ -423,11 +441,6 @@ void PacketSimulation::serve(std::uint32_t index) {
   }
 }
 
-bool PacketSimulation::may_send(const Flow& flow, std::uint32_t index) const {
-  if (!selective_.empty() && selective_[index].recovering) return true;
-  return flow.next < flow.size && !flow.window_full(settings_.window_follows_rate);
-}
-
 void PacketSimulation::serve_host(std::uint32_t index) {
   Port& port = ports_[index];
   if ((port.paused >> ack_priority_ & 1) == 0 && port.acknowledgements.head != kNone) {
@@ -435,46 +448,47 @@ void PacketSimulation::serve_host(std::uint32_t index) {
     return;
   }
   Nic& nic = nics_[port.nic];
-  const auto count = static_cast<std::uint32_t>(nic.flows.size());
+  const auto count = static_cast<std::uint32_t>(nic.turns.size());
   if (count == 0) return;
+  const std::int64_t now = events_.now();
   std::uint32_t chosen = kNone, first_finished = kNone;
   std::uint32_t place = nic.last % count;
   for (std::uint32_t i = 0; i < count; ++i) {
     if (++place == count) place = 0;
-    const std::uint32_t number = nic.flows[place];
-    const Flow& flow = flows_[number];
-    if ((port.paused >> flow.priority & 1) == 0 && may_send(flow, number)) {
-      if (flow.next_send_ns > events_.now()) continue;
+    const Turn& turn = nic.turns[place];
+    if (turn.ready && (port.paused >> turn.priority & 1) == 0) {
+      if (turn.next_send_ns > now) continue;
       chosen = place;
       break;
     }
-    if (flow.acknowledged >= flow.size) first_finished = std::min(first_finished, place);
+    if (turn.finished) first_finished = std::min(first_finished, place);
   }
   if (first_finished != kNone) {
     std::uint32_t kept = first_finished;
     for (std::uint32_t i = first_finished + 1; i < count; ++i) {
-      if (flows_[nic.flows[i]].acknowledged >= flows_[nic.flows[i]].size) continue;
+      if (nic.turns[i].finished) continue;
       if (i == chosen) chosen = kept;
-      nic.flows[kept++] = nic.flows[i];
+      flows_[nic.turns[i].flow].turn = kept;
+      nic.turns[kept++] = nic.turns[i];
     }
-    nic.flows.resize(kept);
+    nic.turns.resize(kept);
   }
   if (chosen != kNone) {
     nic.last = chosen;
-    const std::uint32_t number = nic.flows[chosen];
+    const std::uint32_t number = nic.turns[chosen].flow;
     const std::uint32_t packet = next_data(number);
     transmit(index, packet);
     Flow& flow = flows_[number];
     flow.last_size = packets_[packet].size;
-    flow.next_send_ns =
-        events_.now() + (settings_.pace && flow.rate != flow.line_rate ? nanoseconds(flow.last_size, flow.rate)
-                                                                       : transmission_ns(port, flow.last_size));
+    flow.next_send_ns = now + (settings_.pace && flow.rate != flow.line_rate ? nanoseconds(flow.last_size, flow.rate)
+                                                                            : port.transmission_ns[flow.last_size]);
+    refresh(number);
     return;
   }
   if (nic.wake_ns >= 0) return;
   std::int64_t soonest = INT64_MAX;
-  for (const std::uint32_t number : nic.flows) soonest = std::min(soonest, flows_[number].next_send_ns);
-  if (soonest < INT64_MAX && soonest > events_.now()) {
+  for (const Turn& turn : nic.turns) soonest = std::min(soonest, turn.next_send_ns);
+  if (soonest < INT64_MAX && soonest > now) {
     nic.wake_ns = soonest;
     schedule(soonest, kWake, index, nic.wake_stamp);
   }
@@ -643,6 +657,7 @@ void PacketSimulation::timeout(std::uint32_t index) {
   flow.timer = true;
   flow.timer_mark = flow.acknowledged;
   schedule(events_.now() + settings_.retransmit_timeout_ns, kTimeout, index);
+  refresh(index);
   serve(flow.port);
 }
 
@@ -860,6 +875,7 @@ void PacketSimulation::receive_acknowledgement(std::uint32_t number) {
     }
   }
   free_packet(number);
+  refresh(index);
   serve(flow.port);
 }
 
@@ -935,13 +951,13 @@ void PacketSimulation::link_down() {
   const std::vector<std::uint32_t> ends = ends_of(job_);
   routes_ = Routes(job_.graph, settings_.payload, ends, failed_);
   hashed_ = true;
-  for (Nic& nic : nics_) nic.flows.clear();
+  for (Nic& nic : nics_) nic.turns.clear();
   for (std::uint32_t index = 0; index < flows_.size(); ++index) {
     Flow& flow = flows_[index];
     if (!flow.started || flow.finished) continue;
     find_ways(index);
     flow.port = paths_[flow.way_there];
-    nics_[ports_[flow.port].nic].flows.push_back(index);
+    join_nic(index);
     serve(flow.port);
   }
 }

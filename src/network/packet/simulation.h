@@ -28,7 +28,7 @@ class PacketSimulation {
 
   enum class PacketKind : std::uint8_t { data, ack, nack, pause, resume };
 
-  struct Packet {
+  struct alignas(64) Packet {
     std::uint32_t next = kNone;     // in the queue that it waits in
     std::uint32_t flow = 0;         // of pause and resume: unused
     std::uint64_t sequence = 0;     // of data: its first byte; of acknowledgements: the next byte awaited
@@ -58,29 +58,37 @@ class PacketSimulation {
 
   struct Port {
     std::uint32_t node = 0;
+    std::uint32_t nic = kNone;    // of hosts
     bool at_switch = false, up = true, busy = false;
     std::uint8_t paused = 0;      // bit per priority: told to be silent
     std::uint8_t pausing = 0;     // bit per priority: told its peer to be silent
     std::uint8_t waiting = 0;     // of switches, bit per priority: packets wait
     std::uint8_t last_served = 0;
     std::uint8_t threshold_shift = 3;  // the share of the free buffer beyond which it pauses: 2^-shift
-    std::uint32_t rate_class = 0;
-    std::int64_t rate = 0, delay_ns = 0;
+    const std::uint32_t* transmission_ns = nullptr;  // by size
+    std::int64_t delay_ns = 0;
     double loss = 0;
-    std::uint32_t loss_stream = 0;
-    std::uint32_t queued = 0;     // of switches: bytes
+    Queue acknowledgements;       // of hosts
     std::uint64_t sent_bytes = 0;
-    // Hosts: acknowledgements first, then queue pairs in turn.
-    Queue acknowledgements;
-    std::uint32_t nic = kNone;
-    // Switches
+    std::uint32_t queued = 0;     // of switches: bytes
     std::uint32_t headroom_limit = 0;
     EcnThresholds ecn;
+    std::int64_t rate = 0;
+    std::uint32_t loss_stream = 0;
     std::array<std::int64_t, kPriorities> paused_since_ns = {};
   };
 
+  // What a NIC looks at to choose whose turn it is.
+  struct Turn {
+    std::int64_t next_send_ns = 0;
+    std::uint32_t flow = 0;
+    std::uint8_t priority = 0;
+    bool ready = false;     // has bytes to send and room in its window
+    bool finished = false;
+  };
+
   struct Nic {
-    std::vector<std::uint32_t> flows;  // in turn
+    std::vector<Turn> turns;
     std::uint32_t last = 0;
     std::int64_t wake_ns = -1;         // when it looks again; -1: not foreseen
     std::uint32_t wake_stamp = 0;
@@ -98,6 +106,7 @@ class PacketSimulation {
     std::int64_t next_send_ns = 0;
     std::uint32_t source = 0, destination = 0;
     std::uint32_t port = 0;          // of the source's NIC
+    std::uint32_t turn = 0;          // there
     std::uint32_t last_size = 0;     // on the wire
     std::uint32_t way_there = 0, way_back = 0;  // into paths_
     std::uint16_t source_port = 0, destination_port = 0;
@@ -145,13 +154,13 @@ class PacketSimulation {
 
   void handle(const WheelEvent& event);
   void schedule(std::int64_t time, std::uint32_t kind, std::uint32_t subject, std::uint32_t stamp = 0);
-  std::int64_t transmission_ns(const Port& port, std::uint32_t bytes) const;
   void transmit(std::uint32_t port, std::uint32_t packet);
   void serve(std::uint32_t port);
   void serve_host(std::uint32_t port);
   void serve_switch(std::uint32_t port);
   void leave_switch(std::uint32_t port, std::uint32_t packet, std::uint8_t queue);
-  bool may_send(const Flow& flow, std::uint32_t index) const;
+  void join_nic(std::uint32_t flow);
+  void refresh(std::uint32_t flow);
   std::uint32_t next_data(std::uint32_t flow);
 
   void arrive(std::uint32_t packet);
