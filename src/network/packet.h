@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/flow_traffic.h"
+#include "ir/traffic.h"
 
 namespace armilla {
 
@@ -32,6 +33,11 @@ struct PacketOutcome {
   std::int64_t timeouts = 0;
   std::int64_t longest_queue = 0;        // bytes at one port of a switch
   std::int64_t paused_ns = 0;            // of all ports, summed
+  // The link that was told to be silent for longest, from the node that had to be, and among those between switches.
+  struct Pause {
+    std::int64_t ns = 0, from = 0, to = 0;
+  };
+  Pause longest_pause, longest_pause_between_switches;
   std::int64_t end_ns = 0;
   std::int64_t events = 0;
   std::int64_t longest_round_trip_ns = 0, window_bytes = 0;  // on the idle network, of all pairs
@@ -41,5 +47,8 @@ struct PacketOutcome {
 // Throws Error for networks and settings that make no sense, flows that have no way, more packets than anyone would
 // wait for (the estimate is in the message), and when priority flow control comes to a deadlock (its cycle is named).
 PacketOutcome simulate_packets(const FlowJob& job);
+
+// The same as a report.
+TrafficResult packet_traffic(const FlowJob& job);
 
 }  // namespace armilla

@@ -6,7 +6,9 @@
 #include "base/output_file.h"
 #include "base/units_text.h"
 #include "cli/command.h"
+#include "network/flow_networks.h"
 #include "read/file_format.h"
+#include "read/roce.h"
 #include "write/traffic.h"
 
 namespace armilla {
@@ -16,10 +18,23 @@ namespace {
 struct NetRequest {
   std::string file;
   std::optional<std::int64_t> seed;  // instead of the file's
+  std::string network;               // what flows run on; empty: the default
 };
 
 TrafficResult run_booksim(const NetRequest& request) {
   throw Error(request.file, "is a BookSim configuration, which is not simulated yet");
+}
+
+TrafficResult run_roce(const NetRequest& request) {
+  RoceInput input = read_roce_config(request.file);
+  if (request.seed) {
+    if (*request.seed == 0) throw Error("--seed 0", "must be above 0");
+    input.job.settings.seed = static_cast<std::uint64_t>(*request.seed);
+  }
+  const std::string network = request.network.empty() ? std::string(flow_networks().front().name) : request.network;
+  TrafficResult result = run_flows(parse_component(network, "--network " + network), std::move(input.job));
+  result.notes.insert(result.notes.begin(), input.notes.begin(), input.notes.end());
+  return result;
 }
 
 struct NetInput {
@@ -28,6 +43,7 @@ struct NetInput {
 };
 constexpr std::array kNetInputs = {
     NetInput{FileKind::booksim_config, run_booksim},
+    NetInput{FileKind::ns3_config, run_roce},
 };
 
 const NetInput& input_of(const std::string& file) {
@@ -35,15 +51,17 @@ const NetInput& input_of(const std::string& file) {
   for (const NetInput& input : kNetInputs) {
     if (input.kind == kind) return input;
   }
-  throw wrong_kind(file, kind, "traffic on a network: a BookSim configuration");
+  throw wrong_kind(file, kind, "traffic on a network: a configuration of BookSim, or of HPCC's ns-3");
 }
 
 class NetCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("file", request_.file, "a BookSim configuration, as it is (docs/net.md)")
+    app.add_option("file", request_.file, "a configuration of BookSim, or of HPCC's or ASTRA-sim's ns-3 with its topology and flows, as it is (docs/net.md)")
         ->type_name("FILE")
         ->required();
+    app.add_option("--network", request_.network, "what flows run on, instead of packet (docs/net.md)")
+        ->type_name("NETWORK");
     app.add_option("--seed", seed_, "of all that is random, instead of the file's")->type_name("N");
     app.add_option("--json", json_, "write the figures to FILE (docs/net.md)")
         ->type_name("FILE")

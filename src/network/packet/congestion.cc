@@ -63,16 +63,16 @@ std::int64_t HpccState::acknowledged(const RateState& sender, std::uint64_t sequ
     const std::int64_t sent = static_cast<std::int64_t>((now.bytes - before.bytes) & 0xf'ffffU) * 128 * unit;
     const std::int64_t queue = static_cast<std::int64_t>(std::min(now.queue, before.queue)) * 80 * unit;
     const double link = static_cast<double>(now.bits_per_second);
-    const double rate = static_cast<double>(sent * 8) / (static_cast<double>(elapsed_ns) * 1e-9);
-    const double utilisation = rate / link + static_cast<double>(queue) * static_cast<double>(sender.line_rate) / link /
-                                                 static_cast<double>(sender.window);
+    const double throughput = static_cast<double>(sent * 8) / (static_cast<double>(elapsed_ns) * 1e-9);
+    const double load = throughput / link + static_cast<double>(queue) * static_cast<double>(sender.line_rate) / link /
+                                                static_cast<double>(sender.window);
     if (settings.rate_per_hop) {
       elapsed_ns = std::min(elapsed_ns, sender.round_trip_ns);
       double& average = per_hop[i].utilisation;
       average = (average * static_cast<double>(sender.round_trip_ns - elapsed_ns) +
-                 utilisation * static_cast<double>(elapsed_ns)) / base;
-    } else if (utilisation > most) {
-      most = utilisation;
+                 load * static_cast<double>(elapsed_ns)) / base;
+    } else if (load > most) {
+      most = load;
       most_ns = elapsed_ns;
     }
     before = now;
@@ -80,15 +80,15 @@ std::int64_t HpccState::acknowledged(const RateState& sender, std::uint64_t sequ
 
   const auto adjusted = [&](std::int64_t from, std::int64_t stages, double average, std::int64_t& new_stages) {
     const double load = average / settings.target_utilisation;
-    std::int64_t rate = from;
+    std::int64_t changed = from;
     if (load >= 1 || stages >= settings.increase_stages) {
       const double divided = static_cast<double>(from) / load;
-      rate = divided < 9e18 ? whole(divided) : INT64_MAX / 2;
+      changed = divided < 9e18 ? whole(divided) : INT64_MAX / 2;
       new_stages = 0;
     } else {
       new_stages = stages + 1;
     }
-    return bounded(static_cast<double>(rate + whole(settings.rate_step)), sender, settings);
+    return bounded(static_cast<double>(changed + whole(settings.rate_step)), sender, settings);
   };
   std::int64_t new_rate = -1;
   if (settings.rate_per_hop) {

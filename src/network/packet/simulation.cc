@@ -115,7 +115,7 @@ void PacketSimulation::build() {
       if (const auto found = settings_.ecn_of_rate.find(port.rate); found != settings_.ecn_of_rate.end()) {
         port.ecn = found->second;
       }
-      const auto headroom = static_cast<__int128>(port.rate) * port.delay_ns / 8 / 1'000'000'000 * 3;
+      const auto headroom = static_cast<WideProduct>(port.rate) * port.delay_ns / 8 / 1'000'000'000 * 3;
       if (headroom > settings_.buffer) {
         throw Error(job_.where, fmt::format("a link of switch {} with {} bit/s and {} ns needs {} bytes of headroom, and its "
                                             "buffer has {}", node, port.rate, port.delay_ns,
@@ -184,7 +184,7 @@ void PacketSimulation::build() {
     // As the peers reckon it: the pair's round trip, and every byte at the slowest link's rate, with 48 of headers.
     const std::int64_t count = (asked.bytes - 1) / settings_.payload + 1;
     outcome_.flows[index].alone_ns =
-        pair.round_trip_ns + static_cast<std::int64_t>(static_cast<__int128>(asked.bytes + count * 48) * 8'000'000'000 /
+        pair.round_trip_ns + static_cast<std::int64_t>(static_cast<WideProduct>(asked.bytes + count * 48) * 8'000'000'000 /
                                                        pair.bits_per_second);
   }
   // Times of equal start in the file's order.
@@ -197,18 +197,9 @@ PacketOutcome PacketSimulation::run() {
   while (pending_ > 0 && events_.next(settings_.stop_ns, event)) handle(event);
   outcome_.end_ns = events_.now();
   outcome_.events = events_.handled();
-  for (std::uint32_t index = 0; index < ports_.size(); ++index) {
-    const Port& port = ports_[index];
-    for (int priority = 0; priority < kPriorities; ++priority) {
-      if ((port.paused >> priority & 1) != 0) {
-        outcome_.paused_ns += events_.now() - port.paused_since_ns[static_cast<std::size_t>(priority)];
-      }
-    }
-  }
-  outcome_.data.in_flight = outcome_.data.sent - outcome_.data.delivered - outcome_.data.dropped;
-  outcome_.acknowledgements.in_flight =
-      outcome_.acknowledgements.sent - outcome_.acknowledgements.delivered - outcome_.acknowledgements.dropped;
+  sum_pauses();
   if (pending_ == 0) explain_deadlock();
+  count_in_flight();
   return std::move(outcome_);
 }
 
@@ -686,7 +677,7 @@ void PacketSimulation::arrive(std::uint32_t number) {
         port.paused |= bit;
       } else {
         ++outcome_.resumes;
-        if ((port.paused & bit) != 0) outcome_.paused_ns += events_.now() - port.paused_since_ns[priority];
+        if ((port.paused & bit) != 0) port.paused_ns += events_.now() - port.paused_since_ns[priority];
         port.paused &= static_cast<std::uint8_t>(~bit);
         serve(index);
       }
@@ -959,6 +950,44 @@ void PacketSimulation::link_down() {
     flow.port = paths_[flow.way_there];
     join_nic(index);
     serve(flow.port);
+  }
+}
+
+void PacketSimulation::sum_pauses() {
+  for (std::uint32_t index = 0; index < ports_.size(); ++index) {
+    const Port& port = ports_[index];
+    std::int64_t paused_ns = port.paused_ns;
+    for (std::size_t priority = 0; priority < kPriorities; ++priority) {
+      if ((port.paused >> priority & 1) != 0) paused_ns += events_.now() - port.paused_since_ns[priority];
+    }
+    outcome_.paused_ns += paused_ns;
+    const Port& peer = ports_[index ^ 1];
+    const PacketOutcome::Pause pause = {paused_ns, port.node, peer.node};
+    if (paused_ns > outcome_.longest_pause.ns) outcome_.longest_pause = pause;
+    if (port.at_switch && peer.at_switch && paused_ns > outcome_.longest_pause_between_switches.ns) {
+      outcome_.longest_pause_between_switches = pause;
+    }
+  }
+}
+
+// In queues, and on links: what has yet to arrive. Ends the simulation.
+void PacketSimulation::count_in_flight() {
+  const auto count = [&](const Packet& packet) {
+    if (packet.kind == PacketKind::data) outcome_.data.in_flight += packet.size;
+    if (packet.kind == PacketKind::ack || packet.kind == PacketKind::nack) {
+      outcome_.acknowledgements.in_flight += packet.size;
+    }
+  };
+  const auto count_queue = [&](const Queue& queue) {
+    for (std::uint32_t packet = queue.head; packet != kNone; packet = packets_[packet].next) count(packets_[packet]);
+  };
+  for (const Port& port : ports_) count_queue(port.acknowledgements);
+  for (const std::array<Shares, kPriorities>& port : shares_) {
+    for (const Shares& share : port) count_queue(share.queue);
+  }
+  WheelEvent event;
+  while (events_.next(INT64_MAX, event)) {
+    if (event.kind == kArrived) count(packets_[event.subject]);
   }
 }
 

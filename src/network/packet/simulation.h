@@ -76,6 +76,7 @@ class PacketSimulation {
     std::int64_t rate = 0;
     std::uint32_t loss_stream = 0;
     std::array<std::int64_t, kPriorities> paused_since_ns = {};
+    std::int64_t paused_ns = 0;   // all priorities
   };
 
   // What a NIC looks at to choose whose turn it is.
@@ -175,6 +176,8 @@ class PacketSimulation {
   void pause_peer(std::uint32_t port, int priority, bool pause);
   std::uint32_t threshold(const Port& port) const;
   void link_down();
+  void sum_pauses();
+  void count_in_flight();
   void explain_deadlock() const;
 
   const FlowJob& job_;

@@ -248,7 +248,8 @@ bool is_like_astra_text(std::string_view text) {
 }
 
 bool is_ns3_config(std::string_view text) {
-  return text.find("TOPOLOGY_FILE") != text.npos && text.find("ENABLE_QCN") != text.npos;
+  return text.find("TOPOLOGY_FILE") != text.npos &&
+         (text.find("ENABLE_QCN") != text.npos || text.find("FLOW_FILE") != text.npos);
 }
 
 // "topology = mesh;" after nothing but comments, and such statements up to where it breaks off.
