@@ -28,8 +28,8 @@ struct TrafficFlow {
   std::int64_t source = 0, destination = 0;  // hosts, different
   std::int64_t bytes = 0;                    // > 0
   std::int64_t start_ns = 0;
-  int priority = 3;   // 1 to 7: its queue on every link, and its class of PFC
-  int port = 100;     // of the destination: a part of what ECMP hashes
+  int priority = 3;  // 1 to 7: its queue on every link, and its class of PFC
+  int port = 100;    // of the destination: a part of what ECMP hashes
 };
 
 // Congestion control of the hosts, named as CC_MODE numbers them.
@@ -52,12 +52,12 @@ struct RoceSettings {
 
   // Windows: HAS_WIN, GLOBAL_T (the longest round trip of all pairs counts for all), VAR_WIN (with the rate)
   bool window = false, global_window = true, window_follows_rate = false;
-  bool pace = true;                 // RATE_BOUND
-  bool acks_first = false;          // ACK_HIGH_PRIO
-  double min_rate = 1e8;            // MIN_RATE, bits per second
-  double rate_step = 5e6;           // RATE_AI
-  double rate_leap = 5e7;           // RATE_HAI
-  double gain = 1.0 / 16;           // EWMA_GAIN, of DCQCN and DCTCP
+  bool pace = true;         // RATE_BOUND
+  bool acks_first = false;  // ACK_HIGH_PRIO
+  double min_rate = 1e8;    // MIN_RATE, bits per second
+  double rate_step = 5e6;   // RATE_AI
+  double rate_leap = 5e7;   // RATE_HAI
+  double gain = 1.0 / 16;   // EWMA_GAIN, of DCQCN and DCTCP
 
   // DCQCN: ALPHA_RESUME_INTERVAL, RATE_DECREASE_INTERVAL, RP_TIMER, FAST_RECOVERY_TIMES, CLAMP_TARGET_RATE
   std::int64_t alpha_interval_us = 55, decrease_interval_us = 4, increase_interval_us = 1500;
@@ -83,11 +83,11 @@ struct RoceSettings {
   std::int64_t retransmit_timeout_ns = 67'108'864;
 
   // Switches
-  bool ecn = true;                            // ENABLE_QCN
+  bool ecn = true;                                    // ENABLE_QCN
   std::map<std::int64_t, EcnThresholds> ecn_of_rate;  // KMIN_MAP, KMAX_MAP, PMAX_MAP: by bits per second
-  std::int64_t buffer = 16 << 20;             // BUFFER_SIZE, bytes
-  double loss = 0;                            // ERROR_RATE_PER_LINK, of links without a loss of their own
-  std::int64_t nic_pauses = 0;                // NIC_TOTAL_PAUSE_TIME: so many pauses of 10 us by every NIC
+  std::int64_t buffer = 16 << 20;                     // BUFFER_SIZE, bytes
+  double loss = 0;              // ERROR_RATE_PER_LINK, of links without a loss of their own
+  std::int64_t nic_pauses = 0;  // NIC_TOTAL_PAUSE_TIME: so many pauses of 10 us by every NIC
   std::uint64_t seed = 1;
 
   // LINK_DOWN: the link between two nodes fails at this time; 0: never

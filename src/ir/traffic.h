@@ -35,7 +35,8 @@ struct FlowResult {
 struct FlowsResult {
   std::vector<FlowResult> flows;  // in the order given
   std::int64_t pfc_pauses = 0, pfc_resumes = 0;
-  std::int64_t packets = 0;  // sent over links, acknowledgements and PFC frames included: over three links counts three
+  std::int64_t packets =
+      0;  // sent over links, acknowledgements and PFC frames included: over three links counts three
   std::int64_t events = 0;
 };
 

@@ -10,9 +10,10 @@ namespace {
 constexpr std::array kPacketParameters = {
     ParameterInfo{"cc", ParameterType::choice, "", "congestion control; else the file's",
                   "none|dcqcn|hpcc|timely|dctcp|swift"},
-    ParameterInfo{"recovery", ParameterType::choice, "", "what hosts send again after a loss; else the file's",
-                  "go-back-n|go-back-0|selective"},
-    ParameterInfo{"timeout", ParameterType::time, "", "without progress after a loss until a host sends again"},
+    ParameterInfo{"recovery", ParameterType::choice, "",
+                  "what hosts send again after a loss; else the file's", "go-back-n|go-back-0|selective"},
+    ParameterInfo{"timeout", ParameterType::time, "",
+                  "without progress after a loss until a host sends again"},
     ParameterInfo{"timely-timestamps", ParameterType::boolean, "",
                   "false: TIMELY as ASTRA-sim's ns-3 has it, whose packets carry no time"},
 };
@@ -21,9 +22,9 @@ TrafficResult run_packet(FlowJob job, const ParameterValues& values) {
   RoceSettings& settings = job.settings;
   if (values.is_set("cc")) {
     constexpr std::array kControls = {
-        std::pair("none", CongestionControl::none),     std::pair("dcqcn", CongestionControl::dcqcn),
-        std::pair("hpcc", CongestionControl::hpcc),     std::pair("timely", CongestionControl::timely),
-        std::pair("dctcp", CongestionControl::dctcp),   std::pair("swift", CongestionControl::swift)};
+        std::pair("none", CongestionControl::none),   std::pair("dcqcn", CongestionControl::dcqcn),
+        std::pair("hpcc", CongestionControl::hpcc),   std::pair("timely", CongestionControl::timely),
+        std::pair("dctcp", CongestionControl::dctcp), std::pair("swift", CongestionControl::swift)};
     for (const auto& [name, control] : kControls) {
       if (values.choice("cc") == name) settings.congestion_control = control;
     }
@@ -36,13 +37,14 @@ TrafficResult run_packet(FlowJob job, const ParameterValues& values) {
                                                   : LossRecovery::go_back_n;
   }
   if (values.is_set("timeout")) settings.retransmit_timeout_ns = values.time("timeout").value / 1000;
-  if (values.is_set("timely-timestamps")) settings.timely_without_timestamps = !values.boolean("timely-timestamps");
+  if (values.is_set("timely-timestamps"))
+    settings.timely_without_timestamps = !values.boolean("timely-timestamps");
   return packet_traffic(job);
 }
 
 constexpr std::array kFlowNetworks = {
-    FlowNetwork{"packet", "Ethernet with RoCE v2, packet by packet, as HPCC's and ASTRA-sim's ns-3", kPacketParameters,
-                run_packet},
+    FlowNetwork{"packet", "Ethernet with RoCE v2, packet by packet, as HPCC's and ASTRA-sim's ns-3",
+                kPacketParameters, run_packet},
 };
 
 }  // namespace

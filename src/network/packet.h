@@ -12,8 +12,9 @@
 namespace armilla {
 
 struct PacketFlowOutcome {
-  std::int64_t fct_ns = -1;    // from its start to the last acknowledgement at the source; -1: not finished
-  std::int64_t alone_ns = 0;   // the same of a flow alone at line speed, as the peers reckon it: for slow-downs
+  std::int64_t fct_ns = -1;  // from its start to the last acknowledgement at the source; -1: not finished
+  std::int64_t alone_ns =
+      0;  // the same of a flow alone at line speed, as the peers reckon it: for slow-downs
 };
 
 // Every byte that a host sent, with its headers, was delivered, dropped, or is still on its way.
@@ -27,12 +28,12 @@ struct PacketOutcome {
   std::int64_t frames = 0;               // sent over links, acknowledgements and PFC frames included
   std::int64_t data_packets = 0;         // sent by hosts, repetitions included
   std::int64_t repeated_packets = 0;
-  std::int64_t dropped_packets = 0;      // by full buffers
-  std::int64_t lost_packets = 0;         // on links: errors, a failed link
-  std::int64_t marked_packets = 0;       // by ECN
+  std::int64_t dropped_packets = 0;  // by full buffers
+  std::int64_t lost_packets = 0;     // on links: errors, a failed link
+  std::int64_t marked_packets = 0;   // by ECN
   std::int64_t timeouts = 0;
-  std::int64_t longest_queue = 0;        // bytes at one port of a switch
-  std::int64_t paused_ns = 0;            // of all ports, summed
+  std::int64_t longest_queue = 0;  // bytes at one port of a switch
+  std::int64_t paused_ns = 0;      // of all ports, summed
   // The link that was told to be silent for longest, from the node that had to be, and among those between switches.
   struct Pause {
     std::int64_t ns = 0, from = 0, to = 0;

@@ -29,6 +29,7 @@ RoceInput read_roce_config(const std::string& path);
 
 // The parts, of text that errors call `name`.
 NetworkGraph parse_roce_topology(std::string_view text, const std::string& name);
-std::vector<TrafficFlow> parse_roce_flows(std::string_view text, const std::string& name, const NetworkGraph& graph);
+std::vector<TrafficFlow> parse_roce_flows(std::string_view text, const std::string& name,
+                                          const NetworkGraph& graph);
 
 }  // namespace armilla

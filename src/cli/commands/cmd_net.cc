@@ -31,7 +31,8 @@ TrafficResult run_roce(const NetRequest& request) {
     if (*request.seed == 0) throw Error("--seed 0", "must be above 0");
     input.job.settings.seed = static_cast<std::uint64_t>(*request.seed);
   }
-  const std::string network = request.network.empty() ? std::string(flow_networks().front().name) : request.network;
+  const std::string network =
+      request.network.empty() ? std::string(flow_networks().front().name) : request.network;
   TrafficResult result = run_flows(parse_component(network, "--network " + network), std::move(input.job));
   result.notes.insert(result.notes.begin(), input.notes.begin(), input.notes.end());
   return result;
@@ -57,7 +58,9 @@ const NetInput& input_of(const std::string& file) {
 class NetCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("file", request_.file, "a configuration of BookSim, or of HPCC's or ASTRA-sim's ns-3 with its topology and flows, as it is (docs/net.md)")
+    app.add_option("file", request_.file,
+                   "a configuration of BookSim, or of HPCC's or ASTRA-sim's ns-3 with its topology and "
+                   "flows, as it is (docs/net.md)")
         ->type_name("FILE")
         ->required();
     app.add_option("--network", request_.network, "what flows run on, instead of packet (docs/net.md)")

@@ -4,8 +4,8 @@
 
 namespace armilla {
 
-FlitAllocators::FlitAllocators(FlitAllocator kind, std::int64_t iterations, const std::vector<std::uint32_t>& sides,
-                               LaggedRandom& random)
+FlitAllocators::FlitAllocators(FlitAllocator kind, std::int64_t iterations,
+                               const std::vector<std::uint32_t>& sides, LaggedRandom& random)
     : kind_(kind), iterations_(iterations), sides_(sides), random_(random) {
   std::uint32_t all = 0, most = 0;
   for (const std::uint32_t side : sides_) {
@@ -22,7 +22,8 @@ FlitAllocators::FlitAllocators(FlitAllocator kind, std::int64_t iterations, cons
   if (kind_ == FlitAllocator::wavefront) cells_.resize(static_cast<std::size_t>(most) * most);
 }
 
-void FlitAllocators::allocate(std::uint32_t router, const std::vector<Request>& requests, std::uint32_t* match) {
+void FlitAllocators::allocate(std::uint32_t router, const std::vector<Request>& requests,
+                              std::uint32_t* match) {
   side_ = sides_[router];
   input_pointer_ = input_pointers_.data() + first_[router];
   output_pointer_ = output_pointers_.data() + first_[router];
@@ -77,22 +78,23 @@ void FlitAllocators::islip(const std::vector<Request>& requests, std::uint32_t* 
 void FlitAllocators::separable(const std::vector<Request>& requests, std::uint32_t* match, bool input_first) {
   for (const Request& request : requests) {
     if (input_first)
-      improve(to_input_[request.input], request.output, from_pointer(request.output, input_pointer_[request.input]),
-              request.urgent);
+      improve(to_input_[request.input], request.output,
+              from_pointer(request.output, input_pointer_[request.input]), request.urgent);
     else
-      improve(to_output_[request.output], request.input, from_pointer(request.input, output_pointer_[request.output]),
-              request.urgent);
+      improve(to_output_[request.output], request.input,
+              from_pointer(request.input, output_pointer_[request.output]), request.urgent);
   }
   for (const Request& request : requests) {
     if (input_first && to_input_[request.input].from == request.output)
-      improve(to_output_[request.output], request.input, from_pointer(request.input, output_pointer_[request.output]),
-              request.urgent);
+      improve(to_output_[request.output], request.input,
+              from_pointer(request.input, output_pointer_[request.output]), request.urgent);
     if (!input_first && to_output_[request.output].from == request.input)
-      improve(to_input_[request.input], request.output, from_pointer(request.output, input_pointer_[request.input]),
-              request.urgent);
+      improve(to_input_[request.input], request.output,
+              from_pointer(request.output, input_pointer_[request.input]), request.urgent);
   }
   for (const Request& request : requests) {
-    if (to_input_[request.input].from != request.output || to_output_[request.output].from != request.input) continue;
+    if (to_input_[request.input].from != request.output || to_output_[request.output].from != request.input)
+      continue;
     match[request.input] = request.output;
     input_pointer_[request.input] = after(request.output);
     output_pointer_[request.output] = after(request.input);
@@ -103,7 +105,8 @@ void FlitAllocators::separable(const std::vector<Request>& requests, std::uint32
   }
 }
 
-void FlitAllocators::wavefront(std::uint32_t router, const std::vector<Request>& requests, std::uint32_t* match) {
+void FlitAllocators::wavefront(std::uint32_t router, const std::vector<Request>& requests,
+                               std::uint32_t* match) {
   if (requests.empty()) return;
   const auto cell = [&](std::uint32_t input, std::uint32_t output) -> std::uint32_t& {
     return cells_[static_cast<std::size_t>(input) * side_ + output];

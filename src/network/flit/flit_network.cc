@@ -144,8 +144,10 @@ FlitNetwork fat_tree(const FlitStudy& study) {
 // the 2p^2 + 1 groups have a link. Global link j of group G leads to group j, or j + 1 from G on.
 FlitNetwork dragonfly(const FlitStudy& study) {
   if (study.n != 1)
-    throw Error("n = " + std::to_string(study.n), "is not built: groups of a dragonfly have one dimension", "n = 1");
-  const std::int64_t nodes = study.k > 64 ? kMostNodes + 1 : 2 * study.k * study.k * (2 * study.k * study.k + 1);
+    throw Error("n = " + std::to_string(study.n), "is not built: groups of a dragonfly have one dimension",
+                "n = 1");
+  const std::int64_t nodes =
+      study.k > 64 ? kMostNodes + 1 : 2 * study.k * study.k * (2 * study.k * study.k + 1);
   if (study.k < 1 || nodes > kMostNodes) check_size(study, nodes);
   const auto p = static_cast<Index>(study.k);
   const Index group_routers = 2 * p, groups = group_routers * p + 1;
@@ -165,7 +167,8 @@ FlitNetwork dragonfly(const FlitStudy& study) {
     for (Index i = 0; i < p; ++i) attach(network, router * p + i, router, i);
     for (Index other = 0; other < group_routers; ++other) {
       if (other != place)
-        connect(network, router, local_port(place, other), group * group_routers + other, local_port(other, place), 10);
+        connect(network, router, local_port(place, other), group * group_routers + other,
+                local_port(other, place), 10);
     }
     for (Index i = 0; i < p; ++i) {
       const Index link = place * p + i;

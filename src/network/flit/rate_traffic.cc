@@ -18,7 +18,8 @@ class FlitDestinations {
     const auto bits = static_cast<std::uint32_t>(std::bit_width(nodes) - 1);
     const auto require = [&](bool holds, std::string_view pattern, std::string_view what) {
       if (!holds)
-        throw Error("traffic = " + std::string(pattern), fmt::format("needs {}; the network has {}", what, nodes));
+        throw Error("traffic = " + std::string(pattern),
+                    fmt::format("needs {}; the network has {}", what, nodes));
     };
     const auto whole = [&](std::string_view pattern) {
       require(std::has_single_bit(nodes), pattern, "a number of nodes that is a power of two");
@@ -27,11 +28,13 @@ class FlitDestinations {
     // Each digit of the node's number moves on by `shift`.
     const auto digits = [&](std::uint32_t node, std::uint32_t shift) {
       std::uint32_t result = 0, place = 1;
-      for (std::int64_t i = 0; i < study.n; ++i, place *= k) result += place * ((node / place % k + shift) % k);
+      for (std::int64_t i = 0; i < study.n; ++i, place *= k)
+        result += place * ((node / place % k + shift) % k);
       return result;
     };
     if (pattern_ == FlitPattern::transpose)
-      require(std::has_single_bit(nodes) && bits % 2 == 0, "transpose", "an even power of two as number of nodes");
+      require(std::has_single_bit(nodes) && bits % 2 == 0, "transpose",
+              "an even power of two as number of nodes");
     if (pattern_ == FlitPattern::bit_complement) whole("bitcomp");
     if (pattern_ == FlitPattern::bit_reverse) whole("bitrev");
     if (pattern_ == FlitPattern::shuffle) whole("shuffle");
@@ -129,8 +132,8 @@ class RateTraffic {
     double latency = 0, throughput = 0;
     int steady = 0;
     bool fresh = false;
-    for (std::int64_t samples = 0; samples < measuring.most_samples && (phase_ != Phase::measuring || steady < 3);
-         ++samples) {
+    for (std::int64_t samples = 0;
+         samples < measuring.most_samples && (phase_ != Phase::measuring || steady < 3); ++samples) {
       if (fresh || (phase_ == Phase::warming_up && samples % 2 == 0)) clear();
       fresh = false;
       for (std::int64_t cycle = 0; cycle < measuring.sample_cycles; ++cycle) step();
@@ -203,7 +206,8 @@ class RateTraffic {
 
   void step() {
     const std::vector<FlitEngine::Arrival>& arrivals = engine_.receive();
-    if (phase_ == Phase::warming_up || phase_ == Phase::measuring) accepted_ += static_cast<std::int64_t>(arrivals.size());
+    if (phase_ == Phase::warming_up || phase_ == Phase::measuring)
+      accepted_ += static_cast<std::int64_t>(arrivals.size());
     if (phase_ != Phase::emptying) create();
     for (const FlitEngine::Arrival& arrival : arrivals) arrive(arrival);
     engine_.step();
@@ -247,7 +251,8 @@ class RateTraffic {
     --inside_;
     created_inside_ -= packet.created;
     if (packet.measured) --measured_inside_;
-    if (packet.destination != arrival.node) throw std::logic_error("flits: a packet has come to the wrong node");
+    if (packet.destination != arrival.node)
+      throw std::logic_error("flits: a packet has come to the wrong node");
     if (!arrival.tail) return;
     if (phase_ == Phase::warming_up || packet.measured) {
       packet_latency_.add(engine_.now() - packet.created);

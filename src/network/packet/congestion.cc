@@ -64,13 +64,15 @@ std::int64_t HpccState::acknowledged(const RateState& sender, std::uint64_t sequ
     const std::int64_t queue = static_cast<std::int64_t>(std::min(now.queue, before.queue)) * 80 * unit;
     const double link = static_cast<double>(now.bits_per_second);
     const double throughput = static_cast<double>(sent * 8) / (static_cast<double>(elapsed_ns) * 1e-9);
-    const double load = throughput / link + static_cast<double>(queue) * static_cast<double>(sender.line_rate) / link /
+    const double load = throughput / link + static_cast<double>(queue) *
+                                                static_cast<double>(sender.line_rate) / link /
                                                 static_cast<double>(sender.window);
     if (settings.rate_per_hop) {
       elapsed_ns = std::min(elapsed_ns, sender.round_trip_ns);
       double& average = per_hop[i].utilisation;
       average = (average * static_cast<double>(sender.round_trip_ns - elapsed_ns) +
-                 load * static_cast<double>(elapsed_ns)) / base;
+                 load * static_cast<double>(elapsed_ns)) /
+                base;
     } else if (load > most) {
       most = load;
       most_ns = elapsed_ns;
@@ -78,7 +80,8 @@ std::int64_t HpccState::acknowledged(const RateState& sender, std::uint64_t sequ
     before = now;
   }
 
-  const auto adjusted = [&](std::int64_t from, std::int64_t stages, double average, std::int64_t& new_stages) {
+  const auto adjusted = [&](std::int64_t from, std::int64_t stages, double average,
+                            std::int64_t& new_stages) {
     const double load = average / settings.target_utilisation;
     std::int64_t changed = from;
     if (load >= 1 || stages >= settings.increase_stages) {
@@ -111,7 +114,8 @@ std::int64_t HpccState::acknowledged(const RateState& sender, std::uint64_t sequ
   } else if (any) {
     most_ns = std::min(most_ns, sender.round_trip_ns);
     utilisation = (utilisation * static_cast<double>(sender.round_trip_ns - most_ns) +
-                   most * static_cast<double>(most_ns)) / base;
+                   most * static_cast<double>(most_ns)) /
+                  base;
     std::int64_t stages = 0;
     new_rate = adjusted(rate, stage, utilisation, stages);
     if (whole_round_trip) {
@@ -131,16 +135,18 @@ void TimelyState::acknowledged(RateState& sender, std::uint64_t sequence, std::i
   constexpr std::int64_t kLow = 50'000, kHigh = 500'000, kShortest = 20'000;  // ns
   if (sequence <= next_update) return;
   if (next_update != 0) {
-    const double difference = (1 - kWeight) * difference_ns +
-                              kWeight * static_cast<double>(round_trip_ns - last_round_trip_ns);
+    const double difference =
+        (1 - kWeight) * difference_ns + kWeight * static_cast<double>(round_trip_ns - last_round_trip_ns);
     const double gradient = difference / static_cast<double>(kShortest);
     if (round_trip_ns < kLow || (round_trip_ns <= kHigh && gradient <= 0)) {
-      sender.rate = std::min(sender.line_rate, rate + whole(stage < 5 ? settings.rate_step : settings.rate_leap));
+      sender.rate =
+          std::min(sender.line_rate, rate + whole(stage < 5 ? settings.rate_step : settings.rate_leap));
       ++stage;
     } else {
-      const double factor = round_trip_ns > kHigh
-                                ? 1 - kDecrease * (1 - static_cast<double>(kHigh) / static_cast<double>(round_trip_ns))
-                                : std::max(0.0, 1 - kDecrease * gradient);
+      const double factor =
+          round_trip_ns > kHigh
+              ? 1 - kDecrease * (1 - static_cast<double>(kHigh) / static_cast<double>(round_trip_ns))
+              : std::max(0.0, 1 - kDecrease * gradient);
       sender.rate = std::max(whole(settings.min_rate), whole(static_cast<double>(rate) * factor));
       stage = 0;
     }
@@ -155,7 +161,8 @@ void TimelyState::acknowledged(RateState& sender, std::uint64_t sequence, std::i
 
 // ---- DCTCP
 
-void DctcpState::acknowledged(RateState& sender, std::uint64_t sequence, bool mark, const RoceSettings& settings) {
+void DctcpState::acknowledged(RateState& sender, std::uint64_t sequence, bool mark,
+                              const RoceSettings& settings) {
   marked += mark ? 1 : 0;
   const bool whole_window = sequence > next_update;
   if (whole_window) {
@@ -172,17 +179,19 @@ void DctcpState::acknowledged(RateState& sender, std::uint64_t sequence, bool ma
   }
   if (reduced && sequence > reduced_until) reduced = false;
   if (mark && !reduced) {
-    sender.rate = std::max(whole(settings.min_rate), whole(static_cast<double>(sender.rate) * (1 - alpha / 2)));
+    sender.rate =
+        std::max(whole(settings.min_rate), whole(static_cast<double>(sender.rate) * (1 - alpha / 2)));
     reduced = true;
     reduced_until = sender.next;
   }
-  if (!reduced && whole_window) sender.rate = std::min(sender.line_rate, sender.rate + whole(settings.dctcp_step));
+  if (!reduced && whole_window)
+    sender.rate = std::min(sender.line_rate, sender.rate + whole(settings.dctcp_step));
 }
 
 // ---- Swift
 
-void SwiftState::acknowledged(RateState& sender, std::int64_t now_ns, std::int64_t bytes, std::int64_t round_trip_ns,
-                              std::int64_t hops, const RoceSettings& settings) {
+void SwiftState::acknowledged(RateState& sender, std::int64_t now_ns, std::int64_t bytes,
+                              std::int64_t round_trip_ns, std::int64_t hops, const RoceSettings& settings) {
   // Target delay: base, a share per hop, and what flows with small windows may add (equation 2 of the paper); windows
   // and rates are the same thing over the round trip of the idle network.
   constexpr double kBeta = 0.8, kMostDecrease = 0.5, kPerHop = 1'000, kRange = 4.0;

@@ -105,7 +105,8 @@ class EventWheel {
   std::size_t find(std::size_t from) const {
     if (from >= kSlots) return kSlots;
     std::size_t word = from >> 6;
-    if (const std::uint64_t bits = words_[word] >> (from & 63)) return from + static_cast<std::size_t>(std::countr_zero(bits));
+    if (const std::uint64_t bits = words_[word] >> (from & 63))
+      return from + static_cast<std::size_t>(std::countr_zero(bits));
     if (++word >= words_.size()) return kSlots;
     std::size_t group = word >> 6;
     std::uint64_t bits = summary_[group] >> (word & 63) << (word & 63);

@@ -27,7 +27,8 @@ constexpr MrgMatrix squared(const MrgMatrix& matrix, std::uint64_t modulus) {
   for (std::size_t row = 0; row < 3; ++row) {
     for (std::size_t column = 0; column < 3; ++column) {
       for (std::size_t k = 0; k < 3; ++k) {
-        product[row][column] = (product[row][column] + matrix[row][k] * matrix[k][column] % modulus) % modulus;
+        product[row][column] =
+            (product[row][column] + matrix[row][k] * matrix[k][column] % modulus) % modulus;
       }
     }
   }

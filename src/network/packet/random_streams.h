@@ -18,7 +18,7 @@ class RandomStream {
   void next_stream();
 
  private:
-  std::array<std::uint64_t, 3> first_, second_;        // the two components' last three values
+  std::array<std::uint64_t, 3> first_, second_;              // the two components' last three values
   std::array<std::uint64_t, 3> first_begin_, second_begin_;  // at the stream's beginning
 };
 

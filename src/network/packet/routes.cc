@@ -12,14 +12,16 @@ struct Neighbour {
 
 // Per node, its neighbours in the order in which a search visits them: hosts by number, then switches from the last to
 // the first. (ns-3 orders them by address in memory, where its switches, large objects, lie in falling order.)
-std::vector<std::vector<Neighbour>> neighbours(const NetworkGraph& graph, std::span<const std::uint32_t> failed) {
+std::vector<std::vector<Neighbour>> neighbours(const NetworkGraph& graph,
+                                               std::span<const std::uint32_t> failed) {
   std::vector<std::vector<Neighbour>> all(graph.is_switch.size());
   const auto join = [&](std::uint32_t from, std::uint32_t to, std::uint32_t port, bool up) {
     std::erase_if(all[from], [&](const Neighbour& known) { return known.node == to; });
     if (up) all[from].push_back({to, port});
   };
   for (std::uint32_t link = 0; link < graph.links.size(); ++link) {
-    const auto a = static_cast<std::uint32_t>(graph.links[link].a), b = static_cast<std::uint32_t>(graph.links[link].b);
+    const auto a = static_cast<std::uint32_t>(graph.links[link].a),
+               b = static_cast<std::uint32_t>(graph.links[link].b);
     const bool up = std::find(failed.begin(), failed.end(), link) == failed.end();
     join(a, b, 2 * link, up);
     join(b, a, 2 * link + 1, up);
@@ -70,7 +72,8 @@ Routes::Routes(const NetworkGraph& graph, std::int64_t payload, std::span<const 
           if (graph.is_switch[next.node]) queue.push_back(next.node);
         }
         // The neighbour's own port of the same link leads here.
-        if (wanted[host] && there.distance == reached[here].distance + 1) ports[next.node].push_back(next.port ^ 1);
+        if (wanted[host] && there.distance == reached[here].distance + 1)
+          ports[next.node].push_back(next.port ^ 1);
       }
     }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,20 +14,40 @@ namespace {
 // Sizes on the wire: PPP 2, IP 20, UDP 8, sequence and priority 6; acknowledgements fill a frame of 60 bytes at least.
 constexpr std::uint32_t kHeader = 36, kSmallestFrame = 60, kPauseFrame = 31;
 constexpr std::uint32_t kLinkAndIp = 22, kAcknowledgementHeader = 12;
-constexpr std::uint32_t kReserve = 4096, kResumeOffset = 3072;  // bytes, per port and priority
-constexpr std::int64_t kNackInterval = 500'000;                  // ns
+constexpr std::uint32_t kReserve = 4096, kResumeOffset = 3072;        // bytes, per port and priority
+constexpr std::int64_t kNackInterval = 500'000;                       // ns
+constexpr std::int64_t kLongestPauseBits = 65535 * 512;               // IEEE 802.1Qbb
 constexpr std::int64_t kNicPause = 10'000, kNicPauseGap = 1'000'000;  // ns
 constexpr std::uint64_t kExplicitStreams = std::uint64_t{1} << 63;
 constexpr int kRetries = 7;
 
 // Kinds of events. Those from kAlpha on are timers of congestion control.
-enum : std::uint32_t { kDue, kInstall, kStart, kSent, kArrived, kWake, kTimeout, kNicResume, kNicMayPause, kLinkDown,
-                       kAlpha, kDecrease, kIncrease };
+enum : std::uint32_t {
+  kDue,
+  kInstall,
+  kStart,
+  kSent,
+  kArrived,
+  kWake,
+  kTimeout,
+  kNicResume,
+  kNicMayPause,
+  kLinkDown,
+  kPauseOver,
+  kAlpha,
+  kDecrease,
+  kIncrease
+};
 
 // Time to send, to the nearest nanosecond, halves down.
 std::int64_t nanoseconds(std::uint32_t bytes, std::int64_t bits_per_second) {
   const std::int64_t twice = static_cast<std::int64_t>(bytes) * 16'000'000'000;
   return (twice + bits_per_second - 1) / (2 * bits_per_second);
+}
+
+// A pause that nobody ends is over after this time.
+std::int64_t longest_pause_ns(std::int64_t bits_per_second) {
+  return kLongestPauseBits * 1'000'000'000 / bits_per_second;
 }
 
 std::vector<std::uint32_t> ends_of(const FlowJob& job) {
@@ -60,12 +80,21 @@ PacketSimulation::PacketSimulation(const FlowJob& job)
 void PacketSimulation::build() {
   const NetworkGraph& graph = job_.graph;
   const CongestionControl algorithm = settings_.congestion_control;
-  telemetry_size_ = algorithm == CongestionControl::hpcc ? 42
-                    : algorithm == CongestionControl::timely || algorithm == CongestionControl::swift ? 8 : 0;
+  telemetry_size_ = algorithm == CongestionControl::hpcc                                              ? 42
+                    : algorithm == CongestionControl::timely || algorithm == CongestionControl::swift ? 8
+                                                                                                      : 0;
   header_ = kHeader + telemetry_size_;
   acknowledgement_size_ =
       std::max(kSmallestFrame - 34 + 22, kLinkAndIp + kAcknowledgementHeader + telemetry_size_);
   ack_priority_ = settings_.acks_first ? 0 : 3;
+  // Swift is an algorithm of windows.
+  has_window_ = settings_.window || algorithm == CongestionControl::swift;
+  window_follows_rate_ = settings_.window_follows_rate || algorithm == CongestionControl::swift;
+
+  // Whole chunks are acknowledged: with less than one under way a flow would wait for ever.
+  if (settings_.recovery == LossRecovery::go_back_0) {
+    least_window_ = static_cast<std::uint64_t>(settings_.chunk + settings_.payload);
+  }
 
   ports_.resize(2 * graph.links.size());
   shares_.resize(ports_.size());
@@ -117,19 +146,26 @@ void PacketSimulation::build() {
       }
       const auto headroom = static_cast<WideProduct>(port.rate) * port.delay_ns / 8 / 1'000'000'000 * 3;
       if (headroom > settings_.buffer) {
-        throw Error(job_.where, fmt::format("a link of switch {} with {} bit/s and {} ns needs {} bytes of headroom, and its "
-                                            "buffer has {}", node, port.rate, port.delay_ns,
-                                            static_cast<std::int64_t>(headroom), settings_.buffer),
-                    "give the switches a larger BUFFER_SIZE (MB)");
+        throw Error(
+            job_.where,
+            fmt::format("a link of switch {} with {} bit/s and {} ns needs {} bytes of headroom, and its "
+                        "buffer has {}",
+                        node, port.rate, port.delay_ns, static_cast<std::int64_t>(headroom),
+                        settings_.buffer),
+            "give the switches a larger BUFFER_SIZE (MB)");
       }
       port.headroom_limit = static_cast<std::uint32_t>(headroom);
-      for (std::int64_t rate = port.rate; rate > nic_rate && port.threshold_shift > 0; rate /= 2) --port.threshold_shift;
+      for (std::int64_t rate = port.rate; rate > nic_rate && port.threshold_shift > 0; rate /= 2)
+        --port.threshold_shift;
       kept += port.headroom_limit + kReserve;
     }
     if (kept >= settings_.buffer) {
-      throw Error(job_.where, fmt::format("switch {} needs {} bytes for the reserve and the headroom of its {} ports, and its "
-                                          "buffer has {}", node, kept, of_node[node].size(), settings_.buffer),
-                  "give the switches a larger BUFFER_SIZE (MB)");
+      throw Error(
+          job_.where,
+          fmt::format("switch {} needs {} bytes for the reserve and the headroom of its {} ports, and its "
+                      "buffer has {}",
+                      node, kept, of_node[node].size(), settings_.buffer),
+          "give the switches a larger BUFFER_SIZE (MB)");
     }
     switches_[node].buffer_left = static_cast<std::uint32_t>(settings_.buffer - kept);
   }
@@ -140,12 +176,23 @@ void PacketSimulation::build() {
   flows_.resize(job_.flows.size());
   outcome_.flows.resize(job_.flows.size());
   switch (algorithm) {
-    case CongestionControl::none: break;
-    case CongestionControl::dcqcn: dcqcn_.resize(flows_.size()); break;
-    case CongestionControl::hpcc: hpcc_.resize(flows_.size()); break;
-    case CongestionControl::timely: timely_.resize(flows_.size()); break;
-    case CongestionControl::dctcp: dctcp_.resize(flows_.size()); break;
-    case CongestionControl::swift: swift_.resize(flows_.size()); break;
+    case CongestionControl::none:
+      break;
+    case CongestionControl::dcqcn:
+      dcqcn_.resize(flows_.size());
+      break;
+    case CongestionControl::hpcc:
+      hpcc_.resize(flows_.size());
+      break;
+    case CongestionControl::timely:
+      timely_.resize(flows_.size());
+      break;
+    case CongestionControl::dctcp:
+      dctcp_.resize(flows_.size());
+      break;
+    case CongestionControl::swift:
+      swift_.resize(flows_.size());
+      break;
   }
   if (settings_.recovery == LossRecovery::selective) selective_.resize(flows_.size());
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint16_t> source_ports;
@@ -167,28 +214,33 @@ void PacketSimulation::build() {
     flow.destination_port = static_cast<std::uint16_t>(asked.port);
     const PairFigures pair = routes_.pair(flow.source, flow.destination);
     if (pair.hops == 0) {
-      throw Error(job_.where, fmt::format("no way leads from host {} to host {}", flow.source, flow.destination),
+      throw Error(job_.where,
+                  fmt::format("no way leads from host {} to host {}", flow.source, flow.destination),
                   "hosts do not forward: every way goes over switches");
     }
     if (algorithm == CongestionControl::hpcc && pair.hops > kTelemetryHops + 1) {
-      throw Error(job_.where, fmt::format("the way from host {} to host {} passes {} switches, and packets of HPCC have room "
-                                          "for the figures of {}", flow.source, flow.destination, pair.hops - 1,
-                                          kTelemetryHops),
-                  "choose another congestion control");
+      throw Error(
+          job_.where,
+          fmt::format("the way from host {} to host {} passes {} switches, and packets of HPCC have room "
+                      "for the figures of {}",
+                      flow.source, flow.destination, pair.hops - 1, kTelemetryHops),
+          "choose another congestion control");
     }
     flow.round_trip_ns = settings_.global_window ? routes_.longest_round_trip_ns() : pair.round_trip_ns;
-    if (settings_.window) {
-      flow.window = settings_.global_window ? routes_.largest_bandwidth_delay_bytes() : pair.bandwidth_delay_bytes();
+    if (has_window_) {
+      flow.window =
+          settings_.global_window ? routes_.largest_bandwidth_delay_bytes() : pair.bandwidth_delay_bytes();
     }
     flow.hops = static_cast<std::uint32_t>(pair.hops);
     // As the peers reckon it: the pair's round trip, and every byte at the slowest link's rate, with 48 of headers.
     const std::int64_t count = (asked.bytes - 1) / settings_.payload + 1;
     outcome_.flows[index].alone_ns =
-        pair.round_trip_ns + static_cast<std::int64_t>(static_cast<WideProduct>(asked.bytes + count * 48) * 8'000'000'000 /
-                                                       pair.bits_per_second);
+        pair.round_trip_ns + static_cast<std::int64_t>(static_cast<WideProduct>(asked.bytes + count * 48) *
+                                                       8'000'000'000 / pair.bits_per_second);
   }
   // Times of equal start in the file's order.
-  for (std::uint32_t index = 0; index < flows_.size(); ++index) schedule(job_.flows[index].start_ns, kDue, index);
+  for (std::uint32_t index = 0; index < flows_.size(); ++index)
+    schedule(job_.flows[index].start_ns, kDue, index);
   if (settings_.link_down_ns > 0) schedule(settings_.link_down_ns, kLinkDown, 0);
 }
 
@@ -235,13 +287,15 @@ void PacketSimulation::append(Queue& queue, std::uint32_t packet) {
 std::uint32_t PacketSimulation::take(Queue& queue) {
   const std::uint32_t packet = queue.head;
   queue.head = packets_[packet].next;
-  if (queue.head != kNone) __builtin_prefetch(&packets_[queue.head], 1);  // in long queues it was touched long ago
+  if (queue.head != kNone)
+    __builtin_prefetch(&packets_[queue.head], 1);  // in long queues it was touched long ago
   return packet;
 }
 
 // ---- events
 
-void PacketSimulation::schedule(std::int64_t time, std::uint32_t kind, std::uint32_t subject, std::uint32_t stamp) {
+void PacketSimulation::schedule(std::int64_t time, std::uint32_t kind, std::uint32_t subject,
+                                std::uint32_t stamp) {
   if (kind < kAlpha) ++pending_;
   events_.schedule(time, kind, subject, stamp);
 }
@@ -296,6 +350,16 @@ void PacketSimulation::handle(const WheelEvent& event) {
     case kLinkDown:
       link_down();
       break;
+    case kPauseOver: {
+      Port& port = ports_[event.subject];
+      if ((port.paused >> event.stamp & 1) == 0 ||
+          port.paused_since_ns[event.stamp] > events_.now() - longest_pause_ns(port.rate))
+        break;
+      port.paused &= static_cast<std::uint8_t>(~(1U << event.stamp));
+      port.paused_ns += events_.now() - port.paused_since_ns[event.stamp];
+      serve(event.subject);
+      break;
+    }
     case kAlpha: {
       if (flows_[event.subject].finished) {
         events_.forget();
@@ -327,12 +391,14 @@ void PacketSimulation::handle(const WheelEvent& event) {
         events_.forget();
         break;
       }
-      schedule(events_.now() + settings_.increase_interval_us * 1000, kIncrease, event.subject, ++flow.increase_stamp);
+      schedule(events_.now() + settings_.increase_interval_us * 1000, kIncrease, event.subject,
+               ++flow.increase_stamp);
       dcqcn_[event.subject].increase(flow, settings_);
       refresh(event.subject);
       break;
     }
-    default: break;
+    default:
+      break;
   }
 }
 
@@ -373,12 +439,13 @@ void PacketSimulation::refresh(std::uint32_t index) {
   const Flow& flow = flows_[index];
   Turn& turn = nics_[ports_[flow.port].nic].turns[flow.turn];
   turn.next_send_ns = flow.next_send_ns;
-  turn.ready = (flow.next < flow.size && !flow.window_full(settings_.window_follows_rate)) ||
+  turn.ready = (flow.next < flow.size && !flow.window_full(window_follows_rate_, least_window_)) ||
                (!selective_.empty() && selective_[index].recovering);
   turn.finished = flow.acknowledged >= flow.size;
 }
 
-std::uint32_t PacketSimulation::choose(std::uint32_t node, std::uint32_t host, const Flow& flow, bool back) const {
+std::uint32_t PacketSimulation::choose(std::uint32_t node, std::uint32_t host, const Flow& flow,
+                                       bool back) const {
   const std::span<const std::uint32_t> ports = routes_.next_ports(node, host);
   if (ports.empty()) return kNone;
   if (ports.size() == 1) return ports.front();
@@ -399,9 +466,10 @@ void PacketSimulation::find_ways(std::uint32_t index) {
     for (std::uint32_t node = back ? flow.destination : flow.source; node != to;) {
       const std::uint32_t port = choose(node, to, flow, back);
       if (port == kNone) {
-        throw Error(job_.where, fmt::format("no way leads from host {} to host {} after the link between {} and {} failed",
-                                            flow.source, flow.destination, settings_.link_down_a,
-                                            settings_.link_down_b));
+        throw Error(
+            job_.where,
+            fmt::format("no way leads from host {} to host {} after the link between {} and {} failed",
+                        flow.source, flow.destination, settings_.link_down_a, settings_.link_down_b));
       }
       paths_.push_back(port);
       node = ports_[port ^ 1].node;
@@ -471,8 +539,9 @@ void PacketSimulation::serve_host(std::uint32_t index) {
     transmit(index, packet);
     Flow& flow = flows_[number];
     flow.last_size = packets_[packet].size;
-    flow.next_send_ns = now + (settings_.pace && flow.rate != flow.line_rate ? nanoseconds(flow.last_size, flow.rate)
-                                                                            : port.transmission_ns[flow.last_size]);
+    flow.next_send_ns =
+        now + (settings_.pace && flow.rate != flow.line_rate ? nanoseconds(flow.last_size, flow.rate)
+                                                             : port.transmission_ns[flow.last_size]);
     refresh(number);
     return;
   }
@@ -492,10 +561,8 @@ std::uint32_t PacketSimulation::next_data(std::uint32_t index) {
   if (!selective_.empty() && selective_[index].recovering) {
     Selective& repeat = selective_[index];
     sequence = repeat.resend * largest;
-    // On to the next packet that the receiver is not known to have, below the highest that it has.
-    do ++repeat.resend;
-    while (repeat.resend < repeat.highest_known && (repeat.known[repeat.resend / 64] >> (repeat.resend % 64) & 1) != 0);
-    if (repeat.resend >= repeat.highest_known) repeat.recovering = false;
+    ++repeat.resend;
+    repeat.find_lost();
   }
   const std::uint64_t payload = std::min(largest, flow.size - sequence);
   const std::uint32_t packet = new_packet();
@@ -508,6 +575,7 @@ std::uint32_t PacketSimulation::next_data(std::uint32_t index) {
   data.size = static_cast<std::uint32_t>(payload) + header_;
   data.hop = flow.way_there + 1;
   data.sent_ns = events_.now();
+  data.asks = std::exchange(flow.ask, false);
   if (!hpcc_.empty()) telemetry_[packet].count = 0;
   if (sequence == flow.next) flow.next += payload;
   ++outcome_.data_packets;
@@ -560,7 +628,8 @@ void PacketSimulation::leave_switch(std::uint32_t index, std::uint32_t number, s
     if (settings_.ecn) {
       bool mark = out.leaving > port.ecn.maximum;
       if (!mark && out.leaving > port.ecn.minimum) {
-        const double probability = port.ecn.probability * static_cast<double>(out.leaving - port.ecn.minimum) /
+        const double probability = port.ecn.probability *
+                                   static_cast<double>(out.leaving - port.ecn.minimum) /
                                    static_cast<double>(port.ecn.maximum - port.ecn.minimum);
         mark = marking_.next() < probability;
       }
@@ -614,7 +683,8 @@ void PacketSimulation::drop(std::uint32_t number, bool on_link) {
   const Packet& packet = packets_[number];
   ++(on_link ? outcome_.lost_packets : outcome_.dropped_packets);
   if (packet.kind == PacketKind::data) outcome_.data.dropped += packet.size;
-  if (packet.kind == PacketKind::ack || packet.kind == PacketKind::nack) outcome_.acknowledgements.dropped += packet.size;
+  if (packet.kind == PacketKind::ack || packet.kind == PacketKind::nack)
+    outcome_.acknowledgements.dropped += packet.size;
   if (packet.kind != PacketKind::pause && packet.kind != PacketKind::resume) {
     // A host's timer runs from its last progress. It can only fire after a loss, and so begins with one.
     Flow& flow = flows_[packet.flow];
@@ -623,6 +693,10 @@ void PacketSimulation::drop(std::uint32_t number, bool on_link) {
       flow.timer_mark = flow.acknowledged;
       schedule(events_.now() + settings_.retransmit_timeout_ns, kTimeout, packet.flow);
     }
+  }
+  if (packet.kind == PacketKind::resume && on_link && ports_[packet.port].up) {
+    schedule(events_.now() + longest_pause_ns(ports_[packet.port].rate), kPauseOver, packet.port,
+             packet.priority);
   }
   free_packet(number);
 }
@@ -639,10 +713,12 @@ void PacketSimulation::timeout(std::uint32_t index) {
   } else {
     if (++flow.retries > kRetries) return;  // given up, as a NIC does
     ++outcome_.timeouts;
-    flow.next = flow.acknowledged;
-    if (!selective_.empty()) {
-      selective_[index].recovering = false;
-      std::fill(selective_[index].known.begin(), selective_[index].known.end(), 0);
+    flow.ask = true;
+    if (selective_.empty()) {
+      flow.next = flow.acknowledged;
+    } else {
+      selective_[index].resend = flow.acknowledged / static_cast<std::uint64_t>(settings_.payload);
+      selective_[index].recovering = true;
     }
   }
   flow.timer = true;
@@ -803,6 +879,8 @@ void PacketSimulation::receive_data(std::uint32_t number) {
       if (settings_.recovery == LossRecovery::go_back_0) flow.expected = flow.expected / chunk * chunk;
       reply = missing = true;
     }
+  } else {
+    reply = answer.asks;
   }
   if (!reply) {
     free_packet(number);
@@ -831,12 +909,13 @@ void PacketSimulation::receive_acknowledgement(std::uint32_t number) {
   }
   std::uint64_t sequence = packet.sequence;
   if (settings_.recovery == LossRecovery::go_back_0 && sequence < flow.size) {
-    sequence = sequence / static_cast<std::uint64_t>(settings_.chunk) * static_cast<std::uint64_t>(settings_.chunk);
+    sequence =
+        sequence / static_cast<std::uint64_t>(settings_.chunk) * static_cast<std::uint64_t>(settings_.chunk);
   }
   const std::uint64_t before = flow.acknowledged;
   flow.acknowledged = std::max(flow.acknowledged, sequence);
   // Without this a window would count what is under way below zero, and stay full.
-  if (flow.window != 0) flow.next = std::max(flow.next, flow.acknowledged);
+  if (flow.window != 0 || packet.asks) flow.next = std::max(flow.next, flow.acknowledged);
   if (flow.acknowledged >= flow.size) finish(index);
   if (!selective_.empty()) {
     Selective& repeat = selective_[index];
@@ -844,13 +923,12 @@ void PacketSimulation::receive_acknowledgement(std::uint32_t number) {
     const std::uint64_t place = packet.repeat / largest, first = flow.acknowledged / largest;
     repeat.known[place / 64] |= std::uint64_t{1} << (place % 64);
     repeat.highest_known = std::max(repeat.highest_known, place);
-    if (packet.kind == PacketKind::nack && !repeat.recovering && !flow.finished && first >= repeat.recover_until) {
-      repeat.recovering = true;
+    if (packet.kind == PacketKind::nack && first >= repeat.recover_until) {
       repeat.resend = first;
       repeat.recover_until = (flow.highest + largest - 1) / largest;
     }
-    if (repeat.recovering && repeat.resend < first) repeat.resend = first;
-    if (repeat.recovering && (repeat.resend >= repeat.highest_known || flow.finished)) repeat.recovering = false;
+    repeat.resend = std::max(repeat.resend, first);
+    repeat.find_lost();
   } else if (packet.kind == PacketKind::nack) {
     flow.next = flow.acknowledged;
   }
@@ -861,7 +939,8 @@ void PacketSimulation::receive_acknowledgement(std::uint32_t number) {
     }
     control(index, packet);
     if (!hpcc_.empty()) {
-      const std::int64_t rate = hpcc_[index].acknowledged(flow, packet.sequence, telemetry_[number], settings_);
+      const std::int64_t rate =
+          hpcc_[index].acknowledged(flow, packet.sequence, telemetry_[number], settings_);
       if (rate >= 0) change_rate(index, rate);
     }
   }
@@ -888,7 +967,8 @@ void PacketSimulation::control(std::uint32_t index, const Packet& packet) {
   }
   if (!timely_.empty()) {
     timely_[index].acknowledged(flow, packet.sequence,
-                                events_.now() - (settings_.timely_without_timestamps ? 0 : packet.sent_ns), settings_);
+                                events_.now() - (settings_.timely_without_timestamps ? 0 : packet.sent_ns),
+                                settings_);
   }
   if (!dctcp_.empty()) dctcp_[index].acknowledged(flow, packet.sequence, packet.echo, settings_);
 }
@@ -979,7 +1059,8 @@ void PacketSimulation::count_in_flight() {
     }
   };
   const auto count_queue = [&](const Queue& queue) {
-    for (std::uint32_t packet = queue.head; packet != kNone; packet = packets_[packet].next) count(packets_[packet]);
+    for (std::uint32_t packet = queue.head; packet != kNone; packet = packets_[packet].next)
+      count(packets_[packet]);
   };
   for (const Port& port : ports_) count_queue(port.acknowledgements);
   for (const std::array<Shares, kPriorities>& port : shares_) {
@@ -1021,9 +1102,12 @@ void PacketSimulation::explain_deadlock() const {
           cycle += fmt::format("{} -> ", ports_[*port].node);
         }
         throw Error(job_.where,
-                    fmt::format("PFC deadlock after {} ns: switches wait for each other in the cycle {}{}, each paused by the "
-                                "next with a full buffer", events_.now(), cycle, ports_[next].node),
-                    "routes that go up and then only down, a larger BUFFER_SIZE, or congestion control with a window avoid "
+                    fmt::format("PFC deadlock after {} ns: switches wait for each other in the cycle {}{}, "
+                                "each paused by the "
+                                "next with a full buffer",
+                                events_.now(), cycle, ports_[next].node),
+                    "routes that go up and then only down, a larger BUFFER_SIZE, or congestion control with "
+                    "a window avoid "
                     "it");
       }
       if (state[next] == 0) {

@@ -55,14 +55,15 @@ CongestionControl congestion_control(RoceWords& words) {
     CongestionControl control;
   };
   constexpr std::array kModes = {
-      Mode{"1", "dcqcn", CongestionControl::dcqcn}, Mode{"3", "hpcc", CongestionControl::hpcc},
+      Mode{"1", "dcqcn", CongestionControl::dcqcn},   Mode{"3", "hpcc", CongestionControl::hpcc},
       Mode{"7", "timely", CongestionControl::timely}, Mode{"8", "dctcp", CongestionControl::dctcp},
-      Mode{"12", "none", CongestionControl::none}, Mode{"swift", "swift", CongestionControl::swift},
+      Mode{"12", "none", CongestionControl::none},    Mode{"swift", "swift", CongestionControl::swift},
   };
   for (const Mode& mode : kModes) {
     if (text == mode.number || text == mode.name) return mode.control;
   }
-  if (text == "10") words.fail("CC_MODE 10, HPCC-PINT, is not modelled", "CC_MODE 3 is HPCC with whole telemetry");
+  if (text == "10")
+    words.fail("CC_MODE 10, HPCC-PINT, is not modelled", "CC_MODE 3 is HPCC with whole telemetry");
   // ns-3 has no algorithm for the numbers in between.
   if (!text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; })) {
     return CongestionControl::none;
@@ -218,7 +219,8 @@ constexpr std::array kRoceKeys = {
     RoceKey{"PINT_PROB", ignore},
 };
 
-std::string beside(const std::string& config, const std::string& named, const std::string& where, std::string_view key) {
+std::string beside(const std::string& config, const std::string& named, const std::string& where,
+                   std::string_view key) {
   if (named.empty()) throw Error(where, fmt::format("{} is missing", key));
   const std::filesystem::path in_folder = std::filesystem::path(config).parent_path() / named;
   for (const std::filesystem::path& path : {in_folder, std::filesystem::path(named)}) {
@@ -236,7 +238,9 @@ std::string_view contents(const MappedFile& file) {
 // What every speed of a link at a switch needs.
 void set_thresholds(RoceConfig& config, const NetworkGraph& graph) {
   for (const GraphLink& link : graph.links) {
-    if (!graph.is_switch[static_cast<std::size_t>(link.a)] && !graph.is_switch[static_cast<std::size_t>(link.b)]) continue;
+    if (!graph.is_switch[static_cast<std::size_t>(link.a)] &&
+        !graph.is_switch[static_cast<std::size_t>(link.b)])
+      continue;
     const std::int64_t rate = link.bits_per_second;
     if (!config.settings.ecn || config.settings.ecn_of_rate.contains(rate)) continue;
     for (const auto& [key, there] : {std::pair("KMIN_MAP", config.ecn_minimum.contains(rate)),
@@ -247,10 +251,11 @@ void set_thresholds(RoceConfig& config, const NetworkGraph& graph) {
                     fmt::format("add one, or turn marking off with ENABLE_QCN 0"));
       }
     }
-    const EcnThresholds ecn = {config.ecn_minimum[rate], config.ecn_maximum[rate], config.ecn_probability[rate]};
+    const EcnThresholds ecn = {config.ecn_minimum[rate], config.ecn_maximum[rate],
+                               config.ecn_probability[rate]};
     if (ecn.minimum > ecn.maximum) {
-      throw Error(config.where, fmt::format("for links of {} bit/s KMIN_MAP ({} B) is above KMAX_MAP ({} B)", rate,
-                                            ecn.minimum, ecn.maximum));
+      throw Error(config.where, fmt::format("for links of {} bit/s KMIN_MAP ({} B) is above KMAX_MAP ({} B)",
+                                            rate, ecn.minimum, ecn.maximum));
     }
     config.settings.ecn_of_rate[rate] = ecn;
   }
@@ -280,11 +285,13 @@ RoceInput read_roce_config(const std::string& path) {
     }
     words.skip_line();
   }
-  for (const std::string& name : unknown) input.notes.push_back(fmt::format("the key {} is unknown and has no effect", name));
+  for (const std::string& name : unknown)
+    input.notes.push_back(fmt::format("the key {} is unknown and has no effect", name));
 
-  const std::string topology = beside(path, config.topology, config.topology.empty() ? path : config.topology_where,
-                                      "TOPOLOGY_FILE");
-  const std::string flows = beside(path, config.flows, config.flows.empty() ? path : config.flows_where, "FLOW_FILE");
+  const std::string topology =
+      beside(path, config.topology, config.topology.empty() ? path : config.topology_where, "TOPOLOGY_FILE");
+  const std::string flows =
+      beside(path, config.flows, config.flows.empty() ? path : config.flows_where, "FLOW_FILE");
   const MappedFile topology_file(topology), flows_file(flows);
   input.job.where = path;
   input.job.graph = parse_roce_topology(contents(topology_file), topology);

@@ -38,7 +38,8 @@ NetworkGraph parse_roce_topology(std::string_view text, const std::string& name)
   return graph;
 }
 
-std::vector<TrafficFlow> parse_roce_flows(std::string_view text, const std::string& name, const NetworkGraph& graph) {
+std::vector<TrafficFlow> parse_roce_flows(std::string_view text, const std::string& name,
+                                          const NetworkGraph& graph) {
   RoceWords words(text, name);
   const std::int64_t count = words.whole("the number of flows", 0, 100'000'000);
   std::vector<TrafficFlow> flows;
@@ -53,7 +54,8 @@ std::vector<TrafficFlow> parse_roce_flows(std::string_view text, const std::stri
     TrafficFlow flow;
     flow.source = host("the flow's source");
     flow.destination = host("the flow's destination");
-    if (flow.source == flow.destination) words.fail(fmt::format("a flow from host {} to itself", flow.source));
+    if (flow.source == flow.destination)
+      words.fail(fmt::format("a flow from host {} to itself", flow.source));
     flow.priority = static_cast<int>(words.whole("the flow's priority", 1, 7));
     flow.port = static_cast<int>(words.whole("the flow's port", 0, 65535));
     flow.bytes = words.whole("the flow's bytes", 1, std::int64_t{1} << 50);

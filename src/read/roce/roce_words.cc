@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <span>
@@ -21,28 +21,22 @@ struct NamedFactor {
 
 // Of rates, to bits per second.
 constexpr std::array kRateUnits = {
-    NamedFactor{"bps", 1},          NamedFactor{"b/s", 1},
-    NamedFactor{"Bps", 8},          NamedFactor{"B/s", 8},
-    NamedFactor{"kbps", 1e3},       NamedFactor{"kb/s", 1e3},
-    NamedFactor{"Kbps", 1e3},       NamedFactor{"Kb/s", 1e3},
-    NamedFactor{"kBps", 8e3},       NamedFactor{"kB/s", 8e3},
-    NamedFactor{"KBps", 8e3},       NamedFactor{"KB/s", 8e3},
-    NamedFactor{"Kib/s", 1024},     NamedFactor{"KiB/s", 8192},
-    NamedFactor{"Mbps", 1e6},       NamedFactor{"Mb/s", 1e6},
-    NamedFactor{"MBps", 8e6},       NamedFactor{"MB/s", 8e6},
-    NamedFactor{"Mib/s", 1048576},  NamedFactor{"MiB/s", 8388608},
-    NamedFactor{"Gbps", 1e9},       NamedFactor{"Gb/s", 1e9},
-    NamedFactor{"GBps", 8e9},       NamedFactor{"GB/s", 8e9},
-    NamedFactor{"Gib/s", 0x1p30},   NamedFactor{"GiB/s", 0x1p33},
-    NamedFactor{"Tbps", 1e12},      NamedFactor{"Tb/s", 1e12},
-    NamedFactor{"TBps", 8e12},      NamedFactor{"TB/s", 8e12},
+    NamedFactor{"bps", 1},         NamedFactor{"b/s", 1},         NamedFactor{"Bps", 8},
+    NamedFactor{"B/s", 8},         NamedFactor{"kbps", 1e3},      NamedFactor{"kb/s", 1e3},
+    NamedFactor{"Kbps", 1e3},      NamedFactor{"Kb/s", 1e3},      NamedFactor{"kBps", 8e3},
+    NamedFactor{"kB/s", 8e3},      NamedFactor{"KBps", 8e3},      NamedFactor{"KB/s", 8e3},
+    NamedFactor{"Kib/s", 1024},    NamedFactor{"KiB/s", 8192},    NamedFactor{"Mbps", 1e6},
+    NamedFactor{"Mb/s", 1e6},      NamedFactor{"MBps", 8e6},      NamedFactor{"MB/s", 8e6},
+    NamedFactor{"Mib/s", 1048576}, NamedFactor{"MiB/s", 8388608}, NamedFactor{"Gbps", 1e9},
+    NamedFactor{"Gb/s", 1e9},      NamedFactor{"GBps", 8e9},      NamedFactor{"GB/s", 8e9},
+    NamedFactor{"Gib/s", 0x1p30},  NamedFactor{"GiB/s", 0x1p33},  NamedFactor{"Tbps", 1e12},
+    NamedFactor{"Tb/s", 1e12},     NamedFactor{"TBps", 8e12},     NamedFactor{"TB/s", 8e12},
 };
 
 // Of times, to nanoseconds.
 constexpr std::array kTimeUnits = {
-    NamedFactor{"s", 1e9},     NamedFactor{"ms", 1e6},    NamedFactor{"us", 1e3},
-    NamedFactor{"ns", 1},      NamedFactor{"ps", 1e-3},   NamedFactor{"min", 60e9},
-    NamedFactor{"h", 3600e9},  NamedFactor{"", 1e9},
+    NamedFactor{"s", 1e9},   NamedFactor{"ms", 1e6},   NamedFactor{"us", 1e3},   NamedFactor{"ns", 1},
+    NamedFactor{"ps", 1e-3}, NamedFactor{"min", 60e9}, NamedFactor{"h", 3600e9}, NamedFactor{"", 1e9},
 };
 
 }  // namespace

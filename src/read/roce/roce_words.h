@@ -22,8 +22,9 @@ class RoceWords {
   std::string_view word(std::string_view what, bool same_line = false);
   std::int64_t whole(std::string_view what, std::int64_t least, std::int64_t most, bool same_line = false);
   double real(std::string_view what, double least, double most, bool same_line = false);
-  std::int64_t bits_per_second(std::string_view what, bool same_line = false);  // "100Gbps", "20Mb/s", ns-3's units
-  std::int64_t duration_ns(std::string_view what, bool same_line = false);      // "1000ns", "0.001ms"
+  std::int64_t bits_per_second(std::string_view what,
+                               bool same_line = false);  // "100Gbps", "20Mb/s", ns-3's units
+  std::int64_t duration_ns(std::string_view what, bool same_line = false);  // "1000ns", "0.001ms"
 
   std::string where() const;  // of the word read last
   [[noreturn]] void fail(const std::string& message, const std::string& hint = {}) const;
