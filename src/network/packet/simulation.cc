@@ -50,15 +50,6 @@ std::int64_t longest_pause_ns(std::int64_t bits_per_second) {
   return kLongestPauseBits * 1'000'000'000 / bits_per_second;
 }
 
-std::vector<std::uint32_t> ends_of(const FlowJob& job) {
-  std::vector<std::uint32_t> ends;
-  for (const TrafficFlow& flow : job.flows) {
-    ends.push_back(static_cast<std::uint32_t>(flow.source));
-    ends.push_back(static_cast<std::uint32_t>(flow.destination));
-  }
-  return ends;
-}
-
 // ns-3 numbers its random streams as objects are made. Of those made before the first packet, nine belong to every
 // node's protocols, two to the network's error model and two to that of each link with a loss of its own.
 std::uint64_t first_marking_stream(const NetworkGraph& graph) {
@@ -72,7 +63,7 @@ std::uint64_t first_marking_stream(const NetworkGraph& graph) {
 PacketSimulation::PacketSimulation(const FlowJob& job)
     : job_(job),
       settings_(job.settings),
-      routes_(job.graph, job.settings.payload, ends_of(job)),
+      routes_(job.graph, job.settings.payload, ends_of(job.flows)),
       marking_(job.settings.seed, first_marking_stream(job.graph)) {
   build();
 }
@@ -195,27 +186,17 @@ void PacketSimulation::build() {
       break;
   }
   if (settings_.recovery == LossRecovery::selective) selective_.resize(flows_.size());
-  std::map<std::pair<std::int64_t, std::int64_t>, std::uint16_t> source_ports;
-  // In the order of starting, as ports are given out when flows start.
-  std::vector<std::uint32_t> order(flows_.size());
-  for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return job_.flows[a].start_ns < job_.flows[b].start_ns;
-  });
-  for (const std::uint32_t index : order) {
+  const std::vector<FlowAddress> addresses = addresses_of(job_.flows);
+  for (std::uint32_t index = 0; index < flows_.size(); ++index) {
     const TrafficFlow& asked = job_.flows[index];
     Flow& flow = flows_[index];
     flow.size = static_cast<std::uint64_t>(asked.bytes);
-    flow.source = static_cast<std::uint32_t>(asked.source);
-    flow.destination = static_cast<std::uint32_t>(asked.destination);
+    flow.address = addresses[index];
     flow.priority = static_cast<std::uint8_t>(asked.priority);
-    flow.source_port = static_cast<std::uint16_t>(
-        10000 + source_ports.try_emplace({asked.source, asked.destination}, 0).first->second++);
-    flow.destination_port = static_cast<std::uint16_t>(asked.port);
-    const PairFigures pair = routes_.pair(flow.source, flow.destination);
+    const PairFigures pair = routes_.pair(flow.address.source, flow.address.destination);
     if (pair.hops == 0) {
       throw Error(job_.where,
-                  fmt::format("no way leads from host {} to host {}", flow.source, flow.destination),
+                  fmt::format("no way leads from host {} to host {}", flow.address.source, flow.address.destination),
                   "hosts do not forward: every way goes over switches");
     }
     if (algorithm == CongestionControl::hpcc && pair.hops > kTelemetryHops + 1) {
@@ -223,7 +204,7 @@ void PacketSimulation::build() {
           job_.where,
           fmt::format("the way from host {} to host {} passes {} switches, and packets of HPCC have room "
                       "for the figures of {}",
-                      flow.source, flow.destination, pair.hops - 1, kTelemetryHops),
+                      flow.address.source, flow.address.destination, pair.hops - 1, kTelemetryHops),
           "choose another congestion control");
     }
     flow.round_trip_ns = settings_.global_window ? routes_.longest_round_trip_ns() : pair.round_trip_ns;
@@ -444,32 +425,17 @@ void PacketSimulation::refresh(std::uint32_t index) {
   turn.finished = flow.acknowledged >= flow.size;
 }
 
-std::uint32_t PacketSimulation::choose(std::uint32_t node, std::uint32_t host, const Flow& flow,
-                                       bool back) const {
-  const std::span<const std::uint32_t> ports = routes_.next_ports(node, host);
-  if (ports.empty()) return kNone;
-  if (ports.size() == 1) return ports.front();
-  const std::uint32_t source = address_of(back ? flow.destination : flow.source);
-  const std::uint32_t destination = address_of(back ? flow.source : flow.destination);
-  const std::uint32_t there = flow.source_port | static_cast<std::uint32_t>(flow.destination_port) << 16;
-  const std::uint32_t here = flow.destination_port | static_cast<std::uint32_t>(flow.source_port) << 16;
-  // Switches hash with their own number, hosts (with several NICs) with a constant of ns-3.
-  const std::uint32_t seed = job_.graph.is_switch[node] ? node : 0x8badf00dU;
-  return ports[murmur3(source, destination, back ? here : there, seed) % ports.size()];
-}
-
 void PacketSimulation::find_ways(std::uint32_t index) {
   Flow& flow = flows_[index];
   for (const bool back : {false, true}) {
-    const std::uint32_t to = back ? flow.source : flow.destination;
+    const FlowAddress address = back ? flow.address.back() : flow.address;
     (back ? flow.way_back : flow.way_there) = static_cast<std::uint32_t>(paths_.size());
-    for (std::uint32_t node = back ? flow.destination : flow.source; node != to;) {
-      const std::uint32_t port = choose(node, to, flow, back);
-      if (port == kNone) {
-        throw Error(
-            job_.where,
-            fmt::format("no way leads from host {} to host {} after the link between {} and {} failed",
-                        flow.source, flow.destination, settings_.link_down_a, settings_.link_down_b));
+    for (std::uint32_t node = address.source; node != address.destination;) {
+      const std::uint32_t port = next_port(job_.graph, routes_, node, address);
+      if (port == kNoPort) {
+        throw Error(job_.where, fmt::format("no way leads from host {} to host {} after the link between {} and {} failed",
+                                            flow.address.source, flow.address.destination, settings_.link_down_a,
+                                            settings_.link_down_b));
       }
       paths_.push_back(port);
       node = ports_[port ^ 1].node;
@@ -783,9 +749,9 @@ void PacketSimulation::forward(std::uint32_t number) {
   const bool back = packet.kind != PacketKind::data;
   std::uint32_t exit = 0;
   if (hashed_) {
-    const Flow& flow = flows_[packet.flow];
-    exit = choose(ports_[entry].node, back ? flow.source : flow.destination, flow, back);
-    if (exit == kNone) {
+    const FlowAddress& flow = flows_[packet.flow].address;
+    exit = next_port(job_.graph, routes_, ports_[entry].node, back ? flow.back() : flow);
+    if (exit == kNoPort) {
       drop(number, true);
       return;
     }
@@ -1019,7 +985,7 @@ void PacketSimulation::link_down() {
       port.waiting = 0;
     }
   }
-  const std::vector<std::uint32_t> ends = ends_of(job_);
+  const std::vector<std::uint32_t> ends = ends_of(job_.flows);
   routes_ = Routes(job_.graph, settings_.payload, ends, failed_);
   hashed_ = true;
   for (Nic& nic : nics_) nic.turns.clear();

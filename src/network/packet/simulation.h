@@ -13,7 +13,7 @@
 #include "network/packet/congestion.h"
 #include "network/packet/event_wheel.h"
 #include "network/packet/random_streams.h"
-#include "network/packet/routes.h"
+#include "network/routes.h"
 
 namespace armilla {
 
@@ -112,7 +112,7 @@ class PacketSimulation {
     std::uint32_t turn = 0;                     // there
     std::uint32_t last_size = 0;                // on the wire
     std::uint32_t way_there = 0, way_back = 0;  // into paths_
-    std::uint16_t source_port = 0, destination_port = 0;
+    FlowAddress address;
     std::uint8_t priority = 0;
     bool started = false, finished = false, timer = false;
     bool ask = false;  // with the next packet whether the one before was lost, or its acknowledgement
@@ -158,7 +158,6 @@ class PacketSimulation {
   void build();
   void start_flow(std::uint32_t flow);
   void find_ways(std::uint32_t flow);
-  std::uint32_t choose(std::uint32_t node, std::uint32_t host, const Flow& flow, bool back) const;
 
   std::uint32_t new_packet();
   void free_packet(std::uint32_t packet);

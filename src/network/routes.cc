@@ -1,7 +1,9 @@
-#include "network/packet/routes.h"
+#include "network/routes.h"
 
 #include <algorithm>
 #include <bit>
+#include <map>
+#include <numeric>
 
 namespace armilla {
 namespace {
@@ -107,6 +109,40 @@ std::span<const std::uint32_t> Routes::next_ports(std::uint32_t node, std::uint3
 
 PairFigures Routes::pair(std::uint32_t source, std::uint32_t host) const {
   return tables_[static_cast<std::size_t>(table_of_[host])].figures[source];
+}
+
+std::uint32_t next_port(const NetworkGraph& graph, const Routes& routes, std::uint32_t node, const FlowAddress& flow) {
+  const std::span<const std::uint32_t> ports = routes.next_ports(node, flow.destination);
+  if (ports.empty()) return kNoPort;
+  if (ports.size() == 1) return ports.front();
+  const std::uint32_t seed = graph.is_switch[node] ? node : 0x8badf00dU;
+  const std::uint32_t both = flow.source_port | static_cast<std::uint32_t>(flow.destination_port) << 16;
+  return ports[murmur3(address_of(flow.source), address_of(flow.destination), both, seed) % ports.size()];
+}
+
+std::vector<FlowAddress> addresses_of(std::span<const TrafficFlow> flows) {
+  std::vector<std::size_t> order(flows.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return flows[a].start_ns < flows[b].start_ns; });
+  std::map<std::pair<std::int64_t, std::int64_t>, std::uint16_t> ports;
+  std::vector<FlowAddress> addresses(flows.size());
+  for (const std::size_t index : order) {
+    const TrafficFlow& flow = flows[index];
+    std::uint16_t& port = ports.try_emplace({flow.source, flow.destination}, std::uint16_t{10000}).first->second;
+    addresses[index] = {static_cast<std::uint32_t>(flow.source), static_cast<std::uint32_t>(flow.destination), port++,
+                        static_cast<std::uint16_t>(flow.port)};
+  }
+  return addresses;
+}
+
+std::vector<std::uint32_t> ends_of(std::span<const TrafficFlow> flows) {
+  std::vector<std::uint32_t> ends;
+  for (const TrafficFlow& flow : flows) {
+    ends.push_back(static_cast<std::uint32_t>(flow.source));
+    ends.push_back(static_cast<std::uint32_t>(flow.destination));
+  }
+  return ends;
 }
 
 std::uint32_t murmur3(std::uint32_t first, std::uint32_t second, std::uint32_t third, std::uint32_t seed) {

@@ -54,6 +54,26 @@ class Routes {
   std::int64_t longest_round_trip_ns_ = 0, largest_bandwidth_delay_bytes_ = 0;
 };
 
+// What ECMP hashes of a flow, whichever way its packets go.
+struct FlowAddress {
+  std::uint32_t source = 0, destination = 0;  // hosts
+  std::uint16_t source_port = 0, destination_port = 0;
+
+  FlowAddress back() const { return {destination, source, destination_port, source_port}; }
+};
+
+inline constexpr std::uint32_t kNoPort = UINT32_MAX;
+
+// The port by which packets leave a node towards the flow's destination, kNoPort where no way leads there. Switches hash
+// with their own number, hosts with several NICs with a constant of ns-3.
+std::uint32_t next_port(const NetworkGraph& graph, const Routes& routes, std::uint32_t node, const FlowAddress& flow);
+
+// The addresses of a job's flows: source ports count from 10000 for each pair of hosts, in the order of starting.
+std::vector<FlowAddress> addresses_of(std::span<const TrafficFlow> flows);
+
+// Where packets go to and come from: the flows' sources and destinations.
+std::vector<std::uint32_t> ends_of(std::span<const TrafficFlow> flows);
+
 // MurmurHash3 (x86, 32 bits; A. Appleby, public domain) of three words.
 std::uint32_t murmur3(std::uint32_t first, std::uint32_t second, std::uint32_t third, std::uint32_t seed);
 
