@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "network/flow.h"
 #include "network/packet.h"
 
 namespace armilla {
@@ -40,6 +41,22 @@ TrafficResult run_packet(FlowJob job, const ParameterValues& values) {
   if (values.is_set("timely-timestamps"))
     settings.timely_without_timestamps = !values.boolean("timely-timestamps");
   return packet_traffic(job);
+}
+
+constexpr std::array kFluidParameters = {
+    ParameterInfo{"bandwidth-factor", ParameterType::fraction, "1",
+                  "of the links' bandwidth that payload gets"},
+    ParameterInfo{"latency-factor", ParameterType::count, "1", "times the links' delays"},
+    ParameterInfo{"cross-traffic", ParameterType::fraction, "0",
+                  "of its rate that a flow takes on the way back, for acknowledgements"},
+    ParameterInfo{"weigh-by-latency", ParameterType::boolean, "false",
+                  "shares in inverse proportion to the flows' latencies, as SimGrid's"},
+};
+
+TrafficResult run_fluid(FlowJob job, const ParameterValues& values) {
+  return flow_traffic(
+      job, {values.fraction("bandwidth-factor"), static_cast<double>(values.count("latency-factor")),
+            values.fraction("cross-traffic"), values.boolean("weigh-by-latency")});
 }
 
 constexpr std::array kFlowNetworks = {

@@ -6,112 +6,137 @@
 #include <numeric>
 
 namespace armilla {
-namespace {
-
-struct Neighbour {
-  std::uint32_t node = 0, port = 0;
-};
-
-// Per node, its neighbours in the order in which a search visits them: hosts by number, then switches from the last to
-// the first. (ns-3 orders them by address in memory, where its switches, large objects, lie in falling order.)
-std::vector<std::vector<Neighbour>> neighbours(const NetworkGraph& graph,
-                                               std::span<const std::uint32_t> failed) {
-  std::vector<std::vector<Neighbour>> all(graph.is_switch.size());
-  const auto join = [&](std::uint32_t from, std::uint32_t to, std::uint32_t port, bool up) {
-    std::erase_if(all[from], [&](const Neighbour& known) { return known.node == to; });
-    if (up) all[from].push_back({to, port});
-  };
-  for (std::uint32_t link = 0; link < graph.links.size(); ++link) {
-    const auto a = static_cast<std::uint32_t>(graph.links[link].a),
-               b = static_cast<std::uint32_t>(graph.links[link].b);
-    const bool up = std::find(failed.begin(), failed.end(), link) == failed.end();
-    join(a, b, 2 * link, up);
-    join(b, a, 2 * link + 1, up);
-  }
-  for (std::vector<Neighbour>& list : all) {
-    std::sort(list.begin(), list.end(), [&](const Neighbour& x, const Neighbour& y) {
-      const bool switch_x = graph.is_switch[x.node], switch_y = graph.is_switch[y.node];
-      if (switch_x != switch_y) return switch_y;
-      return switch_x ? x.node > y.node : x.node < y.node;
-    });
-  }
-  return all;
-}
-
-}  // namespace
 
 Routes::Routes(const NetworkGraph& graph, std::int64_t payload, std::span<const std::uint32_t> destinations,
                std::span<const std::uint32_t> failed)
-    : table_of_(graph.is_switch.size(), -1) {
-  const std::size_t nodes = graph.is_switch.size();
-  const std::vector<std::vector<Neighbour>> near = neighbours(graph, failed);
-  std::vector<bool> wanted(nodes);
-  for (const std::uint32_t host : destinations) wanted[host] = true;
+    : is_switch_(graph.is_switch),
+      links_(graph.links),
+      payload_(payload),
+      near_(is_switch_.size()),
+      last_port_(is_switch_.size()),
+      table_of_(is_switch_.size(), -1) {
+  for (std::uint32_t link = 0; link < links_.size(); ++link) {
+    if (std::find(failed.begin(), failed.end(), link) != failed.end()) continue;
+    const auto a = static_cast<std::uint32_t>(links_[link].a), b = static_cast<std::uint32_t>(links_[link].b);
+    near_[a].push_back({b, 2 * link});
+    near_[b].push_back({a, 2 * link + 1});
+  }
+  // The order in which a search visits neighbours: hosts by number, then switches from the last to the first. (ns-3
+  // orders them by address in memory, where its switches, large objects, lie in falling order.)
+  for (std::vector<Neighbour>& list : near_) {
+    std::sort(list.begin(), list.end(), [&](const Neighbour& x, const Neighbour& y) {
+      if (x.node == y.node) return x.port > y.port;  // the one named last
+      if (is_switch_[x.node] != is_switch_[y.node]) return bool{is_switch_[y.node]};
+      return is_switch_[x.node] ? x.node > y.node : x.node < y.node;
+    });
+    list.erase(std::unique(list.begin(), list.end(),
+                           [](const Neighbour& x, const Neighbour& y) { return x.node == y.node; }),
+               list.end());
+  }
 
-  std::vector<std::uint32_t> queue;
-  std::vector<std::vector<std::uint32_t>> ports(nodes);
-  struct Reached {
-    std::int32_t distance = -1;
-    std::int64_t delay_ns = 0, transmission_ns = 0, bits_per_second = INT64_MAX;
-  };
-  std::vector<Reached> reached(nodes);
-  for (std::uint32_t host = 0; host < nodes; ++host) {
-    if (graph.is_switch[host]) continue;
-    std::fill(reached.begin(), reached.end(), Reached{});
+  for (std::uint32_t node = 0; node < near_.size(); ++node) {
+    if (!near_[node].empty()) last_port_[node] = near_[node].front().port ^ 1;
+  }
+
+  std::vector<std::vector<std::uint32_t>> ports(is_switch_.size());
+  for (const std::uint32_t host : destinations) {
+    const std::uint32_t target = anchor(host);
+    if (table_of_[target] >= 0) continue;
+    table_of_[target] = static_cast<std::int32_t>(tables_.size());
     for (std::vector<std::uint32_t>& list : ports) list.clear();
-    queue.assign(1, host);
-    reached[host].distance = 0;
-    for (std::size_t i = 0; i < queue.size(); ++i) {
-      const std::uint32_t here = queue[i];
-      for (const Neighbour& next : near[here]) {
-        const GraphLink& link = graph.links[next.port / 2];
-        Reached& there = reached[next.node];
-        if (there.distance < 0) {
-          const Reached& from = reached[here];
-          there = {from.distance + 1, from.delay_ns + link.delay_ns,
-                   from.transmission_ns + payload * 8'000'000'000 / link.bits_per_second,
-                   std::min(from.bits_per_second, link.bits_per_second)};
-          if (graph.is_switch[next.node]) queue.push_back(next.node);
-        }
-        // The neighbour's own port of the same link leads here.
-        if (wanted[host] && there.distance == reached[here].distance + 1)
-          ports[next.node].push_back(next.port ^ 1);
-      }
-    }
-
-    const auto figures = [&](std::uint32_t node) {
-      const Reached& at = reached[node];
-      if (at.distance <= 0) return PairFigures{};
-      return PairFigures{2 * at.delay_ns + at.transmission_ns, at.bits_per_second, at.distance};
-    };
-    for (std::uint32_t node = 0; node < nodes; ++node) {
-      if (graph.is_switch[node] || reached[node].distance <= 0) continue;
-      const PairFigures pair = figures(node);
-      longest_round_trip_ns_ = std::max(longest_round_trip_ns_, pair.round_trip_ns);
-      largest_bandwidth_delay_bytes_ = std::max(largest_bandwidth_delay_bytes_, pair.bandwidth_delay_bytes());
-    }
-    if (!wanted[host]) continue;
-    table_of_[host] = static_cast<std::int32_t>(tables_.size());
     Table& table = tables_.emplace_back();
+    table.reached = search(target, &ports);
     table.begin.push_back(0);
-    for (std::uint32_t node = 0; node < nodes; ++node) {
-      table.ports.insert(table.ports.end(), ports[node].begin(), ports[node].end());
+    for (const std::vector<std::uint32_t>& list : ports) {
+      table.ports.insert(table.ports.end(), list.begin(), list.end());
       table.begin.push_back(static_cast<std::uint32_t>(table.ports.size()));
-      table.figures.push_back(figures(node));
     }
   }
 }
 
+std::uint32_t Routes::anchor(std::uint32_t host) const {
+  return near_[host].size() == 1 && is_switch_[near_[host].front().node] ? near_[host].front().node : host;
+}
+
+Routes::Reached Routes::over(const Reached& reached, std::uint32_t port) const {
+  const GraphLink& link = links_[port / 2];
+  return {reached.distance + 1, reached.delay_ns + link.delay_ns,
+          reached.transmission_ns + payload_ * 8'000'000'000 / link.bits_per_second,
+          std::min(reached.bits_per_second, link.bits_per_second)};
+}
+
+// Breadth first from the target; hosts do not forward.
+std::vector<Routes::Reached> Routes::search(std::uint32_t target,
+                                            std::vector<std::vector<std::uint32_t>>* ports) const {
+  std::vector<Reached> reached(is_switch_.size());
+  std::vector<std::uint32_t> queue = {target};
+  reached[target].distance = 0;
+  for (std::size_t i = 0; i < queue.size(); ++i) {
+    const std::uint32_t here = queue[i];
+    for (const Neighbour& next : near_[here]) {
+      Reached& there = reached[next.node];
+      if (there.distance < 0) {
+        there = over(reached[here], next.port);
+        if (is_switch_[next.node]) queue.push_back(next.node);
+      }
+      // The neighbour's own port of the same link leads here.
+      if (ports != nullptr && there.distance == reached[here].distance + 1)
+        (*ports)[next.node].push_back(next.port ^ 1);
+    }
+  }
+  return reached;
+}
+
+PairFigures Routes::figures(const Reached& reached) {
+  if (reached.distance <= 0) return {};
+  return {2 * reached.delay_ns + reached.transmission_ns, reached.bits_per_second, reached.distance};
+}
+
 std::span<const std::uint32_t> Routes::next_ports(std::uint32_t node, std::uint32_t host) const {
-  const Table& table = tables_[static_cast<std::size_t>(table_of_[host])];
+  const std::uint32_t target = anchor(host);
+  if (node == target && target != host) {
+    return {&last_port_[host], 1};
+  }
+  const Table& table = tables_[static_cast<std::size_t>(table_of_[target])];
   return std::span(table.ports).subspan(table.begin[node], table.begin[node + 1] - table.begin[node]);
 }
 
 PairFigures Routes::pair(std::uint32_t source, std::uint32_t host) const {
-  return tables_[static_cast<std::size_t>(table_of_[host])].figures[source];
+  const std::uint32_t target = anchor(host);
+  const Reached& reached = tables_[static_cast<std::size_t>(table_of_[target])].reached[source];
+  if (reached.distance < 0) return {};
+  return figures(target == host ? reached : over(reached, near_[host].front().port));
 }
 
-std::uint32_t next_port(const NetworkGraph& graph, const Routes& routes, std::uint32_t node, const FlowAddress& flow) {
+Routes::Largest Routes::largest() const {
+  Largest most;
+  // Hosts by what they hang on and by what link, as one stands for all alike.
+  std::map<std::uint32_t, std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::uint32_t>>> alike;
+  for (std::uint32_t host = 0; host < is_switch_.size(); ++host) {
+    if (is_switch_[host] || near_[host].empty()) continue;
+    const GraphLink& link = links_[near_[host].front().port / 2];
+    alike[anchor(host)][{link.delay_ns, link.bits_per_second}].push_back(host);
+  }
+  for (const auto& [target, classes] : alike) {
+    const std::vector<Reached> reached = search(target, nullptr);
+    for (const auto& [link, hosts] : classes) {
+      for (std::uint32_t source = 0; source < is_switch_.size(); ++source) {
+        if (is_switch_[source] || reached[source].distance < 0 ||
+            (hosts.size() == 1 && source == hosts.front()))
+          continue;
+        const PairFigures pair =
+            figures(target == hosts.front() ? reached[source]
+                                            : over(reached[source], near_[hosts.front()].front().port));
+        most.round_trip_ns = std::max(most.round_trip_ns, pair.round_trip_ns);
+        most.bandwidth_delay_bytes = std::max(most.bandwidth_delay_bytes, pair.bandwidth_delay_bytes());
+      }
+    }
+  }
+  return most;
+}
+
+std::uint32_t next_port(const NetworkGraph& graph, const Routes& routes, std::uint32_t node,
+                        const FlowAddress& flow) {
   const std::span<const std::uint32_t> ports = routes.next_ports(node, flow.destination);
   if (ports.empty()) return kNoPort;
   if (ports.size() == 1) return ports.front();
@@ -129,9 +154,10 @@ std::vector<FlowAddress> addresses_of(std::span<const TrafficFlow> flows) {
   std::vector<FlowAddress> addresses(flows.size());
   for (const std::size_t index : order) {
     const TrafficFlow& flow = flows[index];
-    std::uint16_t& port = ports.try_emplace({flow.source, flow.destination}, std::uint16_t{10000}).first->second;
-    addresses[index] = {static_cast<std::uint32_t>(flow.source), static_cast<std::uint32_t>(flow.destination), port++,
-                        static_cast<std::uint16_t>(flow.port)};
+    std::uint16_t& port =
+        ports.try_emplace({flow.source, flow.destination}, std::uint16_t{10000}).first->second;
+    addresses[index] = {static_cast<std::uint32_t>(flow.source), static_cast<std::uint32_t>(flow.destination),
+                        port++, static_cast<std::uint16_t>(flow.port)};
   }
   return addresses;
 }

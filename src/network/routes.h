@@ -29,7 +29,7 @@ struct PairFigures {
 
 class Routes {
  public:
-  // `destinations`: hosts that packets are sent to, for next_ports; failed links (by number) are not used.
+  // `destinations`: hosts that packets are sent to, for next_ports and pair; failed links (by number) are not used.
   Routes(const NetworkGraph& graph, std::int64_t payload, std::span<const std::uint32_t> destinations,
          std::span<const std::uint32_t> failed = {});
 
@@ -39,19 +39,40 @@ class Routes {
   // From a host to one of the destinations.
   PairFigures pair(std::uint32_t source, std::uint32_t host) const;
 
-  // Of all pairs of hosts.
-  std::int64_t longest_round_trip_ns() const { return longest_round_trip_ns_; }
-  std::int64_t largest_bandwidth_delay_bytes() const { return largest_bandwidth_delay_bytes_; }
+  // Of all pairs of hosts, destinations or not. One search per switch with hosts.
+  struct Largest {
+    std::int64_t round_trip_ns = 0, bandwidth_delay_bytes = 0;
+  };
+  Largest largest() const;
 
  private:
+  struct Neighbour {
+    std::uint32_t node = 0, port = 0;
+  };
+  struct Reached {
+    std::int32_t distance = -1;
+    std::int64_t delay_ns = 0, transmission_ns = 0, bits_per_second = INT64_MAX;
+  };
+  // Ways towards one node: a switch, for all hosts that hang on it by one link only, or a host with several.
   struct Table {
     std::vector<std::uint32_t> begin;  // per node, into ports
     std::vector<std::uint32_t> ports;
-    std::vector<PairFigures> figures;  // per node
+    std::vector<Reached> reached;  // per node
   };
-  std::vector<std::int32_t> table_of_;  // per node, -1: no destination
+
+  std::vector<Reached> search(std::uint32_t target, std::vector<std::vector<std::uint32_t>>* ports) const;
+  // The node that ways to a host lead to: the switch that it hangs on by its only link, or itself.
+  std::uint32_t anchor(std::uint32_t host) const;
+  Reached over(const Reached& reached, std::uint32_t port) const;
+  static PairFigures figures(const Reached& reached);
+
+  std::vector<bool> is_switch_;
+  std::vector<GraphLink> links_;
+  std::int64_t payload_;
+  std::vector<std::vector<Neighbour>> near_;
+  std::vector<std::uint32_t> last_port_;  // per host with one link: the switch's port to it
+  std::vector<std::int32_t> table_of_;    // per node, -1: no destination's anchor
   std::vector<Table> tables_;
-  std::int64_t longest_round_trip_ns_ = 0, largest_bandwidth_delay_bytes_ = 0;
 };
 
 // What ECMP hashes of a flow, whichever way its packets go.
@@ -66,7 +87,8 @@ inline constexpr std::uint32_t kNoPort = UINT32_MAX;
 
 // The port by which packets leave a node towards the flow's destination, kNoPort where no way leads there. Switches hash
 // with their own number, hosts with several NICs with a constant of ns-3.
-std::uint32_t next_port(const NetworkGraph& graph, const Routes& routes, std::uint32_t node, const FlowAddress& flow);
+std::uint32_t next_port(const NetworkGraph& graph, const Routes& routes, std::uint32_t node,
+                        const FlowAddress& flow);
 
 // The addresses of a job's flows: source ports count from 10000 for each pair of hosts, in the order of starting.
 std::vector<FlowAddress> addresses_of(std::span<const TrafficFlow> flows);

@@ -64,6 +64,7 @@ PacketSimulation::PacketSimulation(const FlowJob& job)
     : job_(job),
       settings_(job.settings),
       routes_(job.graph, job.settings.payload, ends_of(job.flows)),
+      largest_(routes_.largest()),
       marking_(job.settings.seed, first_marking_stream(job.graph)) {
   build();
 }
@@ -162,8 +163,8 @@ void PacketSimulation::build() {
   }
   first_ports_.push_back(static_cast<std::uint32_t>(node_ports_.size()));
 
-  outcome_.longest_round_trip_ns = routes_.longest_round_trip_ns();
-  outcome_.window_bytes = routes_.largest_bandwidth_delay_bytes();
+  outcome_.longest_round_trip_ns = largest_.round_trip_ns;
+  outcome_.window_bytes = largest_.bandwidth_delay_bytes;
   flows_.resize(job_.flows.size());
   outcome_.flows.resize(job_.flows.size());
   switch (algorithm) {
@@ -195,9 +196,10 @@ void PacketSimulation::build() {
     flow.priority = static_cast<std::uint8_t>(asked.priority);
     const PairFigures pair = routes_.pair(flow.address.source, flow.address.destination);
     if (pair.hops == 0) {
-      throw Error(job_.where,
-                  fmt::format("no way leads from host {} to host {}", flow.address.source, flow.address.destination),
-                  "hosts do not forward: every way goes over switches");
+      throw Error(
+          job_.where,
+          fmt::format("no way leads from host {} to host {}", flow.address.source, flow.address.destination),
+          "hosts do not forward: every way goes over switches");
     }
     if (algorithm == CongestionControl::hpcc && pair.hops > kTelemetryHops + 1) {
       throw Error(
@@ -207,10 +209,9 @@ void PacketSimulation::build() {
                       flow.address.source, flow.address.destination, pair.hops - 1, kTelemetryHops),
           "choose another congestion control");
     }
-    flow.round_trip_ns = settings_.global_window ? routes_.longest_round_trip_ns() : pair.round_trip_ns;
+    flow.round_trip_ns = settings_.global_window ? largest_.round_trip_ns : pair.round_trip_ns;
     if (has_window_) {
-      flow.window =
-          settings_.global_window ? routes_.largest_bandwidth_delay_bytes() : pair.bandwidth_delay_bytes();
+      flow.window = settings_.global_window ? largest_.bandwidth_delay_bytes : pair.bandwidth_delay_bytes();
     }
     flow.hops = static_cast<std::uint32_t>(pair.hops);
     // As the peers reckon it: the pair's round trip, and every byte at the slowest link's rate, with 48 of headers.
@@ -433,9 +434,11 @@ void PacketSimulation::find_ways(std::uint32_t index) {
     for (std::uint32_t node = address.source; node != address.destination;) {
       const std::uint32_t port = next_port(job_.graph, routes_, node, address);
       if (port == kNoPort) {
-        throw Error(job_.where, fmt::format("no way leads from host {} to host {} after the link between {} and {} failed",
-                                            flow.address.source, flow.address.destination, settings_.link_down_a,
-                                            settings_.link_down_b));
+        throw Error(
+            job_.where,
+            fmt::format("no way leads from host {} to host {} after the link between {} and {} failed",
+                        flow.address.source, flow.address.destination, settings_.link_down_a,
+                        settings_.link_down_b));
       }
       paths_.push_back(port);
       node = ports_[port ^ 1].node;

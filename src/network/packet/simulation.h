@@ -221,6 +221,7 @@ class PacketSimulation {
   std::vector<std::vector<std::uint32_t>> transmission_;  // ns by class of rate and size
   std::vector<std::uint32_t> failed_;
   Routes routes_;
+  Routes::Largest largest_;
   FirstDraws marking_;
   std::vector<RandomStream> losses_;
   PacketOutcome outcome_;
