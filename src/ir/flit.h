@@ -40,7 +40,8 @@ struct FlitRouter {
   std::int64_t speedup = 1;          // steps of the router in a cycle of the channels
   std::int64_t allocator_iterations = 1;
   bool speculative = false;  // a head asks for the switch together with the virtual channel
-  bool atomic_vcs = false;   // a virtual channel is free again when the buffer behind it is empty, not when the tail is sent
+  bool atomic_vcs =
+      false;  // a virtual channel is free again when the buffer behind it is empty, not when the tail is sent
   bool hold_switch = false;  // a packet keeps its way through the switch while its flits follow each other
   FlitAllocator vc_allocator = FlitAllocator::islip, switch_allocator = FlitAllocator::islip;
 };
@@ -56,8 +57,9 @@ struct FlitTraffic {
 // were created meanwhile.
 struct FlitMeasuring {
   std::int64_t sample_cycles = 1000, warm_up_samples = 3, most_samples = 10;
-  double saturated_latency = 500;  // a mean packet latency above it means that queues grow without end; < 0: never
-  bool latency = true;             // false: throughput alone: nothing is waited for, and nothing called saturated
+  double saturated_latency =
+      500;              // a mean packet latency above it means that queues grow without end; < 0: never
+  bool latency = true;  // false: throughput alone: nothing is waited for, and nothing called saturated
   // Relative changes between samples; < 0: never too much. The first two count where there are no warm-up samples.
   double warm_up_latency_change = 0.05, warm_up_throughput_change = 0.05;
   double latency_change = 0.05, throughput_change = 0.05;

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <array>
 #include <optional>
@@ -6,7 +8,9 @@
 #include "base/output_file.h"
 #include "base/units_text.h"
 #include "cli/command.h"
+#include "network/flit.h"
 #include "read/file_format.h"
+#include "read/traffic.h"
 #include "write/traffic.h"
 
 namespace armilla {
@@ -19,7 +23,23 @@ struct NetRequest {
 };
 
 TrafficResult run_booksim(const NetRequest& request) {
-  throw Error(request.file, "is a BookSim configuration, which is not simulated yet");
+  BooksimConfig config = read_booksim(request.file);
+  FlitStudy& study = config.study;
+  if (request.seed) study.seed = *request.seed;
+  TrafficResult result;
+  result.title = describe(study);
+  try {
+    const RateResult rate = simulate_flits(study);
+    if (const std::optional<double> latency = zero_load_latency(study, rate.hops_avg))
+      result.facts.emplace_back(
+          "zero load", fmt::format("{:.2f} cycles for as many hops, where nothing is in the way", *latency));
+    result.outcome = rate;
+  } catch (const Error& error) {
+    throw Error(error.where.empty() ? request.file : request.file + ": " + error.where, error.message,
+                error.hint);
+  }
+  result.notes = std::move(config.notes);
+  return result;
 }
 
 struct NetInput {

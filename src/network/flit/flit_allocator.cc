@@ -1,11 +1,22 @@
 #include "network/flit/flit_allocator.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace armilla {
 
-FlitAllocators::FlitAllocators(FlitAllocator kind, std::int64_t iterations, const std::vector<std::uint32_t>& sides,
-                               LaggedRandom& random)
+namespace {
+
+// The first set bit from `pointer` on, or else the first of all.
+std::uint32_t first_from(std::uint64_t bits, std::uint32_t pointer) {
+  const std::uint64_t later = bits & ~std::uint64_t{0} << pointer;
+  return static_cast<std::uint32_t>(std::countr_zero(later != 0 ? later : bits));
+}
+
+}  // namespace
+
+FlitAllocators::FlitAllocators(FlitAllocator kind, std::int64_t iterations,
+                               const std::vector<std::uint32_t>& sides, LaggedRandom& random)
     : kind_(kind), iterations_(iterations), sides_(sides), random_(random) {
   std::uint32_t all = 0, most = 0;
   for (const std::uint32_t side : sides_) {
@@ -22,13 +33,24 @@ FlitAllocators::FlitAllocators(FlitAllocator kind, std::int64_t iterations, cons
   if (kind_ == FlitAllocator::wavefront) cells_.resize(static_cast<std::size_t>(most) * most);
 }
 
-void FlitAllocators::allocate(std::uint32_t router, const std::vector<Request>& requests, std::uint32_t* match) {
+void FlitAllocators::allocate(std::uint32_t router, const std::vector<Request>& requests,
+                              std::uint32_t* match) {
   side_ = sides_[router];
+  if (requests.size() == 1 && kind_ <= FlitAllocator::separable_output_first) {
+    const auto [input, output, urgent] = requests.front();
+    match[input] = output;
+    input_pointers_[first_[router] + input] = after(output);
+    output_pointers_[first_[router] + output] = after(input);
+    return;
+  }
   input_pointer_ = input_pointers_.data() + first_[router];
   output_pointer_ = output_pointers_.data() + first_[router];
   switch (kind_) {
     case FlitAllocator::islip:
-      islip(requests, match);
+      if (side_ <= 64 && iterations_ == 1)
+        narrow_islip(requests, match);
+      else
+        islip(requests, match);
       break;
     case FlitAllocator::separable_input_first:
       separable(requests, match, true);
@@ -74,25 +96,50 @@ void FlitAllocators::islip(const std::vector<Request>& requests, std::uint32_t* 
   for (const Request& request : requests) owner_[request.output] = kNone;
 }
 
+// One iteration of islip, with the requests for an output in one word.
+void FlitAllocators::narrow_islip(const std::vector<Request>& requests, std::uint32_t* match) {
+  std::uint64_t outputs = 0, inputs = 0;
+  for (const Request& request : requests) {
+    const std::uint64_t bit = std::uint64_t{1} << request.input, output = std::uint64_t{1} << request.output;
+    words_to_output_[request.output] = (outputs & output) == 0 ? bit : words_to_output_[request.output] | bit;
+    outputs |= output;
+  }
+  for (; outputs != 0; outputs &= outputs - 1) {
+    const auto output = static_cast<std::uint32_t>(std::countr_zero(outputs));
+    const std::uint32_t input = first_from(words_to_output_[output], output_pointer_[output]);
+    const std::uint64_t bit = std::uint64_t{1} << output;
+    words_to_input_[input] = (inputs >> input & 1) == 0 ? bit : words_to_input_[input] | bit;
+    inputs |= std::uint64_t{1} << input;
+  }
+  for (; inputs != 0; inputs &= inputs - 1) {
+    const auto input = static_cast<std::uint32_t>(std::countr_zero(inputs));
+    const std::uint32_t output = first_from(words_to_input_[input], input_pointer_[input]);
+    match[input] = output;
+    output_pointer_[output] = after(input);
+    input_pointer_[input] = after(output);
+  }
+}
+
 void FlitAllocators::separable(const std::vector<Request>& requests, std::uint32_t* match, bool input_first) {
   for (const Request& request : requests) {
     if (input_first)
-      improve(to_input_[request.input], request.output, from_pointer(request.output, input_pointer_[request.input]),
-              request.urgent);
+      improve(to_input_[request.input], request.output,
+              from_pointer(request.output, input_pointer_[request.input]), request.urgent);
     else
-      improve(to_output_[request.output], request.input, from_pointer(request.input, output_pointer_[request.output]),
-              request.urgent);
+      improve(to_output_[request.output], request.input,
+              from_pointer(request.input, output_pointer_[request.output]), request.urgent);
   }
   for (const Request& request : requests) {
     if (input_first && to_input_[request.input].from == request.output)
-      improve(to_output_[request.output], request.input, from_pointer(request.input, output_pointer_[request.output]),
-              request.urgent);
+      improve(to_output_[request.output], request.input,
+              from_pointer(request.input, output_pointer_[request.output]), request.urgent);
     if (!input_first && to_output_[request.output].from == request.input)
-      improve(to_input_[request.input], request.output, from_pointer(request.output, input_pointer_[request.input]),
-              request.urgent);
+      improve(to_input_[request.input], request.output,
+              from_pointer(request.output, input_pointer_[request.input]), request.urgent);
   }
   for (const Request& request : requests) {
-    if (to_input_[request.input].from != request.output || to_output_[request.output].from != request.input) continue;
+    if (to_input_[request.input].from != request.output || to_output_[request.output].from != request.input)
+      continue;
     match[request.input] = request.output;
     input_pointer_[request.input] = after(request.output);
     output_pointer_[request.output] = after(request.input);
@@ -103,7 +150,8 @@ void FlitAllocators::separable(const std::vector<Request>& requests, std::uint32
   }
 }
 
-void FlitAllocators::wavefront(std::uint32_t router, const std::vector<Request>& requests, std::uint32_t* match) {
+void FlitAllocators::wavefront(std::uint32_t router, const std::vector<Request>& requests,
+                               std::uint32_t* match) {
   if (requests.empty()) return;
   const auto cell = [&](std::uint32_t input, std::uint32_t output) -> std::uint32_t& {
     return cells_[static_cast<std::size_t>(input) * side_ + output];

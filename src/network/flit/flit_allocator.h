@@ -7,6 +7,7 @@
 //   pim                     outputs grant and inputs accept by chance (Anderson 1993)
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -37,6 +38,7 @@ class FlitAllocators {
     bool urgent = false;
   };
   void islip(const std::vector<Request>& requests, std::uint32_t* match);
+  void narrow_islip(const std::vector<Request>& requests, std::uint32_t* match);
   void separable(const std::vector<Request>& requests, std::uint32_t* match, bool input_first);
   void wavefront(std::uint32_t router, const std::vector<Request>& requests, std::uint32_t* match);
   void pim(const std::vector<Request>& requests, std::uint32_t* match);
@@ -60,6 +62,7 @@ class FlitAllocators {
   std::uint32_t* input_pointer_ = nullptr;
   std::uint32_t* output_pointer_ = nullptr;
   std::vector<Offer> to_input_, to_output_;
+  std::array<std::uint64_t, 64> words_to_input_ = {}, words_to_output_ = {};
   std::vector<std::uint32_t> owner_;  // of an output
   std::vector<std::uint32_t> cells_;  // wavefront: the request of a pair, and one more
 };

@@ -13,7 +13,8 @@ namespace {
 std::vector<std::uint32_t> router_sides(const FlitNetwork& network, std::int64_t times) {
   std::vector<std::uint32_t> sides;
   for (std::uint32_t router = 0; router < network.routers; ++router)
-    sides.push_back((network.first_port[router + 1] - network.first_port[router]) * static_cast<std::uint32_t>(times));
+    sides.push_back((network.first_port[router + 1] - network.first_port[router]) *
+                    static_cast<std::uint32_t>(times));
   return sides;
 }
 
@@ -34,9 +35,10 @@ FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, Lag
       buffer_(static_cast<std::uint16_t>(router.buffer)),
       simple_traversal_(router.traversal_delay == 1 && router.speedup == 1),
       rechecked_(router.speculative || router.switch_allocation_delay > 1),
-      vc_allocator_(router.vc_allocator, router.allocator_iterations, router_sides(network, router.virtual_channels),
-                    random),
-      switch_allocator_(router.switch_allocator, router.allocator_iterations, router_sides(network, 1), random) {
+      vc_allocator_(router.vc_allocator, router.allocator_iterations,
+                    router_sides(network, router.virtual_channels), random),
+      switch_allocator_(router.switch_allocator, router.allocator_iterations, router_sides(network, 1),
+                        random) {
   const std::uint32_t ports = network.ports(), senders = ports + network.nodes;
   inputs_.resize(static_cast<std::size_t>(ports) * vcs_);
   flits_.resize(inputs_.size() * buffer_);
@@ -62,8 +64,8 @@ FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, Lag
   // A stage lists an input VC once, and once more while its batch is taken apart.
   for (std::uint32_t number = 0; number < network.routers; ++number)
     list_first_.push_back(2 * static_cast<std::size_t>(first_vc(number)));
-  for (std::vector<std::uint32_t>* list : {&routing_list_, &vc_list_, &hold_list_, &switch_list_, &vc_result_,
-                                           &hold_result_, &switch_result_})
+  for (std::vector<std::uint32_t>* list :
+       {&routing_list_, &vc_list_, &hold_list_, &switch_list_, &vc_result_, &hold_result_, &switch_result_})
     list->resize(2 * inputs_.size());
   arrivals_.resize(ports);
   busy_.resize((network.routers + 63) / 64);
@@ -76,8 +78,8 @@ FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, Lag
   requests_.reserve(static_cast<std::size_t>(most) * vcs_ * vcs_);
   // A port that can be given more than one flit in a cycle queues what its buffers hold at most.
   const std::size_t backlog = simple_traversal_ ? 0 : static_cast<std::size_t>(vcs_) * buffer_;
-  const std::size_t horizon = longest + static_cast<std::size_t>(2 * router.traversal_delay + router.credit_delay) +
-                              backlog + 4;
+  const std::size_t horizon =
+      longest + static_cast<std::size_t>(2 * router.traversal_delay + router.credit_delay) + backlog + 4;
   flit_wheel_.resize(std::bit_ceil(horizon));
   credit_wheel_.resize(flit_wheel_.size());
   wheel_mask_ = flit_wheel_.size() - 1;
@@ -140,7 +142,8 @@ void FlitEngine::step() {
   }
   for (std::size_t word = 0; word < busy_.size(); ++word) {
     for (std::uint64_t left = busy_[word]; left != 0; left &= left - 1) {
-      const auto router = static_cast<std::uint32_t>(64 * word) + static_cast<std::uint32_t>(std::countr_zero(left));
+      const auto router =
+          static_cast<std::uint32_t>(64 * word) + static_cast<std::uint32_t>(std::countr_zero(left));
       for (std::int64_t step = 0; step < router_.speedup; ++step) router_step(router, step);
       const Router& r = routers_[router];
       if (r.routing.count + r.vc_allocation.count + r.hold.count + r.switch_allocation.count == 0)
@@ -239,8 +242,12 @@ void FlitEngine::router_step(std::uint32_t router, std::int64_t step) {
 void FlitEngine::accept_arrivals(std::uint32_t router) {
   Router& r = routers_[router];
   Flying* const begin = arrivals_.data() + network_.first_port[router];
-  if (r.arrivals > 1)
-    std::sort(begin, begin + r.arrivals, [](const Flying& a, const Flying& b) { return a.target < b.target; });
+  for (std::uint32_t i = 1; i < r.arrivals; ++i) {
+    const Flying one = begin[i];
+    std::uint32_t place = i;
+    for (; place > 0 && begin[place - 1].target > one.target; --place) begin[place] = begin[place - 1];
+    begin[place] = one;
+  }
   for (std::uint32_t i = 0; i < r.arrivals; ++i) {
     const std::uint32_t number = begin[i].target;
     InputVc& vc = inputs_[number];
@@ -319,7 +326,8 @@ void FlitEngine::evaluate_switch(std::uint32_t router) {
   std::uint32_t* const result = switch_result_.data() + list_first_[router];
   requests_.clear();
   if (stage.batch > 0) {
-    if (switch_allocator_.draws_without_requests()) switch_allocator_.allocate(router, requests_, switch_match_.data());
+    if (switch_allocator_.draws_without_requests())
+      switch_allocator_.allocate(router, requests_, switch_match_.data());
   } else {
     stage.batch = stage.count;
     stage.due = now_ + router_.switch_allocation_delay - 1;
@@ -334,7 +342,8 @@ void FlitEngine::evaluate_switch(std::uint32_t router) {
       } else {
         // A head that speculates asks where some virtual channel is free and has room.
         bool hope = false;
-        for (std::uint32_t candidate = output * vcs_ + vc.vcs.first; candidate <= output * vcs_ + vc.vcs.last; ++candidate)
+        for (std::uint32_t candidate = output * vcs_ + vc.vcs.first; candidate <= output * vcs_ + vc.vcs.last;
+             ++candidate)
           hope = hope || (outputs_[candidate].holder == kNone && outputs_[candidate].credits > 0);
         if (!hope) continue;
       }
@@ -348,13 +357,13 @@ void FlitEngine::evaluate_switch(std::uint32_t router) {
         requests_.push_back({input - base, output - base, urgent});
       } else if (urgent != asked.urgent
                      ? urgent
-                     : (which + vcs_ - offset) % vcs_ < (asked.vc + vcs_ - offset) % vcs_) {
+                     : which + (which < offset ? vcs_ : 0) < asked.vc + (asked.vc < offset ? vcs_ : 0)) {
         asked.vc = which;
         asked.urgent = urgent;
       }
     }
     for (FlitAllocators::Request& request : requests_)
-      request.urgent = asked_[request.input * ports + request.output].urgent;
+      if (router_.speculative) request.urgent = asked_[request.input * ports + request.output].urgent;
     if (!requests_.empty() || switch_allocator_.draws_without_requests())
       switch_allocator_.allocate(router, requests_, switch_match_.data());
     for (std::uint32_t i = 0; i < stage.batch; ++i) {
@@ -387,8 +396,8 @@ void FlitEngine::evaluate_switch(std::uint32_t router) {
 }
 
 void FlitEngine::drop_batch(Stage& stage, std::vector<std::uint32_t>& list, std::uint32_t router) {
-  const auto begin = list.begin() + static_cast<std::ptrdiff_t>(list_first_[router]);
-  std::copy(begin + stage.batch, begin + stage.count, begin);
+  std::uint32_t* const begin = list.data() + list_first_[router];
+  for (std::uint32_t i = stage.batch; i < stage.count; ++i) begin[i - stage.batch] = begin[i];
   stage.count -= stage.batch;
   stage.batch = 0;
 }
@@ -471,8 +480,8 @@ std::int64_t FlitEngine::leaving(Router& r, std::int64_t step) const {
   else if (position >= r.traversal_begin)
     r.traversal_begin = r.traversal_end + 1;
   const std::int64_t begin = r.traversal_begin / router_.speedup;
-  r.traversal_end =
-      router_.traversal_delay == 1 ? r.traversal_begin : (begin + router_.traversal_delay - 1) * router_.speedup;
+  r.traversal_end = router_.traversal_delay == 1 ? r.traversal_begin
+                                                 : (begin + router_.traversal_delay - 1) * router_.speedup;
   return r.traversal_end / router_.speedup;
 }
 
@@ -547,7 +556,8 @@ void FlitEngine::after_move(std::uint32_t router, std::uint32_t number, bool tai
 bool FlitEngine::at_rest() const {
   const auto idle_input = [](const InputVc& vc) { return vc.state == State::idle && vc.count == 0; };
   const auto full_output = [&](const OutputVc& vc) { return vc.holder == kNone && vc.credits == buffer_; };
-  return flits_inside_ == 0 && credits_under_way_ == 0 && std::all_of(inputs_.begin(), inputs_.end(), idle_input) &&
+  return flits_inside_ == 0 && credits_under_way_ == 0 &&
+         std::all_of(inputs_.begin(), inputs_.end(), idle_input) &&
          std::all_of(outputs_.begin(), outputs_.end(), full_output) &&
          std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.packet == kNone; });
 }
@@ -586,8 +596,9 @@ std::string FlitEngine::cycle_of_waiting() const {
 
 void FlitEngine::watch_for_deadlock() {
   if (flits_inside_ == 0) return;
-  throw Error("", fmt::format("packets wait for each other for ever (deadlock) since cycle {}: {}", last_move_,
-                              cycle_of_waiting()),
+  throw Error("",
+              fmt::format("packets wait for each other for ever (deadlock) since cycle {}: {}", last_move_,
+                          cycle_of_waiting()),
               "more virtual channels, or a routing function that keeps to an order of buffers");
 }
 

@@ -143,11 +143,11 @@ class FlitEngine {
   bool rechecked_;         // a grant of the switch may be void by the time it is used
   FlitAllocators vc_allocator_, switch_allocator_;
 
-  std::vector<InputVc> inputs_;        // of all ports, vcs_ each
-  std::vector<std::uint32_t> flits_;   // buffer_ of each
-  std::vector<OutputVc> outputs_;      // of all ports and nodes
-  std::vector<std::uint32_t> port_of_;  // of an input or output VC
-  std::vector<std::uint32_t> upstream_;  // of an input port: the output that feeds it
+  std::vector<InputVc> inputs_;                          // of all ports, vcs_ each
+  std::vector<std::uint32_t> flits_;                     // buffer_ of each
+  std::vector<OutputVc> outputs_;                        // of all ports and nodes
+  std::vector<std::uint32_t> port_of_;                   // of an input or output VC
+  std::vector<std::uint32_t> upstream_;                  // of an input port: the output that feeds it
   std::vector<std::int64_t> output_free_, credit_free_;  // the next cycle in which a port can send one
   std::vector<std::uint32_t> switch_offset_;             // of an input port: the VC that is preferred
   std::vector<std::uint32_t> held_by_input_, held_by_output_, held_vc_;  // of ports, where the switch is held
@@ -161,7 +161,7 @@ class FlitEngine {
   std::vector<std::uint32_t> vc_result_, hold_result_, switch_result_;  // output VC; output port; kNone: none
   std::vector<Flying> arrivals_;                                        // one place for each port
 
-  std::vector<std::uint64_t> busy_;  // routers, one bit each
+  std::vector<std::uint64_t> busy_;     // routers, one bit each
   std::vector<std::uint64_t> sending_;  // nodes with a packet
   std::size_t wheel_mask_ = 0;
   std::vector<std::vector<Flying>> flit_wheel_;
@@ -171,7 +171,7 @@ class FlitEngine {
   // Of one allocation.
   std::vector<FlitAllocators::Request> requests_;
   std::vector<std::uint32_t> match_, switch_match_;
-  std::vector<SwitchRequest> asked_;  // [input * ports + output]
+  std::vector<SwitchRequest> asked_;       // [input * ports + output]
   std::vector<std::uint32_t> vc_granted_;  // of the router's input VCs, where heads speculate
 
   std::int64_t now_ = 0, last_move_ = 0, patience_ = 0;

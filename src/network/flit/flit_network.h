@@ -22,8 +22,8 @@ struct FlitChannel {
 
 // How the table is read.
 enum class RouteRule : std::uint8_t {
-  any_vc,      // all virtual channels are alike
-  dateline,    // rings: a lower and an upper half, chosen when a ring is entered by whether the way wraps around
+  any_vc,    // all virtual channels are alike
+  dateline,  // rings: a lower and an upper half, chosen when a ring is entered by whether the way wraps around
   global_hops  // one per global link that the packet has passed
 };
 
@@ -40,9 +40,9 @@ struct FlitNetwork {
   std::uint32_t nodes = 0, routers = 0;
   std::vector<std::uint32_t> first_port;  // of each router, and one past the last
   std::vector<std::uint32_t> router_of_port;
-  std::vector<FlitChannel> outputs;       // of each port; those of nodes follow, in their order
-  std::vector<std::string> port_names;    // of the ports of the largest router, for messages
-  std::vector<RouteEntry> routes;         // [router * nodes + destination]
+  std::vector<FlitChannel> outputs;     // of each port; those of nodes follow, in their order
+  std::vector<std::string> port_names;  // of the ports of the largest router, for messages
+  std::vector<RouteEntry> routes;       // [router * nodes + destination]
   // dateline: ports 2d and 2d+1 are both directions of ring d. global_hops: a packet enters at these ports.
   std::uint32_t node_ports = 0;
 

@@ -49,8 +49,8 @@ void LaggedRandom::fill(std::uint64_t* numbers, std::size_t count) {
   std::copy(state_.begin(), state_.end(), numbers);
   for (std::size_t i = kLong; i < count; ++i) numbers[i] = combined(numbers[i - kLong], numbers[i - kShort]);
   for (std::size_t i = 0; i < kLong; ++i)
-    state_[i] = combined(numbers[count - kLong + i],
-                         i < kShort ? numbers[count - kShort + i] : state_[i - kShort]);
+    state_[i] =
+        combined(numbers[count - kLong + i], i < kShort ? numbers[count - kShort + i] : state_[i - kShort]);
 }
 
 void LaggedRandom::refill() {

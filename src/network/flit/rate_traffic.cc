@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <stdexcept>
 
 #include "base/error.h"
 #include "network/flit.h"
@@ -18,7 +21,8 @@ class FlitDestinations {
     const auto bits = static_cast<std::uint32_t>(std::bit_width(nodes) - 1);
     const auto require = [&](bool holds, std::string_view pattern, std::string_view what) {
       if (!holds)
-        throw Error("traffic = " + std::string(pattern), fmt::format("needs {}; the network has {}", what, nodes));
+        throw Error("traffic = " + std::string(pattern),
+                    fmt::format("needs {}; the network has {}", what, nodes));
     };
     const auto whole = [&](std::string_view pattern) {
       require(std::has_single_bit(nodes), pattern, "a number of nodes that is a power of two");
@@ -27,11 +31,13 @@ class FlitDestinations {
     // Each digit of the node's number moves on by `shift`.
     const auto digits = [&](std::uint32_t node, std::uint32_t shift) {
       std::uint32_t result = 0, place = 1;
-      for (std::int64_t i = 0; i < study.n; ++i, place *= k) result += place * ((node / place % k + shift) % k);
+      for (std::int64_t i = 0; i < study.n; ++i, place *= k)
+        result += place * ((node / place % k + shift) % k);
       return result;
     };
     if (pattern_ == FlitPattern::transpose)
-      require(std::has_single_bit(nodes) && bits % 2 == 0, "transpose", "an even power of two as number of nodes");
+      require(std::has_single_bit(nodes) && bits % 2 == 0, "transpose",
+              "an even power of two as number of nodes");
     if (pattern_ == FlitPattern::bit_complement) whole("bitcomp");
     if (pattern_ == FlitPattern::bit_reverse) whole("bitrev");
     if (pattern_ == FlitPattern::shuffle) whole("shuffle");
@@ -115,6 +121,9 @@ class RateTraffic {
                                            static_cast<double>(drain_time_ - reset_time_) /
                                            static_cast<double>(network_.nodes);
     if (stands) empty();
+    if (packet_latency_.count == 0)
+      throw Error("", fmt::format("no packet was measured in {} cycles", engine_.now()),
+                  "a higher rate of injection, or longer samples");
     result.flit_hops = engine_.flit_hops();
     result.cycles = engine_.now();
     return result;
@@ -129,8 +138,8 @@ class RateTraffic {
     double latency = 0, throughput = 0;
     int steady = 0;
     bool fresh = false;
-    for (std::int64_t samples = 0; samples < measuring.most_samples && (phase_ != Phase::measuring || steady < 3);
-         ++samples) {
+    for (std::int64_t samples = 0;
+         samples < measuring.most_samples && (phase_ != Phase::measuring || steady < 3); ++samples) {
       if (fresh || (phase_ == Phase::warming_up && samples % 2 == 0)) clear();
       fresh = false;
       for (std::int64_t cycle = 0; cycle < measuring.sample_cycles; ++cycle) step();
@@ -203,7 +212,8 @@ class RateTraffic {
 
   void step() {
     const std::vector<FlitEngine::Arrival>& arrivals = engine_.receive();
-    if (phase_ == Phase::warming_up || phase_ == Phase::measuring) accepted_ += static_cast<std::int64_t>(arrivals.size());
+    if (phase_ == Phase::warming_up || phase_ == Phase::measuring)
+      accepted_ += static_cast<std::int64_t>(arrivals.size());
     if (phase_ != Phase::emptying) create();
     for (const FlitEngine::Arrival& arrival : arrivals) arrive(arrival);
     engine_.step();
@@ -247,7 +257,8 @@ class RateTraffic {
     --inside_;
     created_inside_ -= packet.created;
     if (packet.measured) --measured_inside_;
-    if (packet.destination != arrival.node) throw std::logic_error("flits: a packet has come to the wrong node");
+    if (packet.destination != arrival.node)
+      throw std::logic_error("flits: a packet has come to the wrong node");
     if (!arrival.tail) return;
     if (phase_ == Phase::warming_up || packet.measured) {
       packet_latency_.add(engine_.now() - packet.created);
@@ -273,19 +284,88 @@ class RateTraffic {
   std::int64_t inside_ = 0, created_inside_ = 0, measured_inside_ = 0;
 };
 
+constexpr double kMostBuffers = 1 << 28, kMostPackets = 1e9;
+constexpr double kHopsGuess = 5, kHopsPerHour = 3600 * 8e6;
+
+// What no configuration may ask for, in the words of the study.
+void check(const FlitStudy& study, const FlitNetwork& network) {
+  const FlitRouter& router = study.router;
+  const auto require = [](bool holds, const char* what, std::int64_t value, std::string_view hint) {
+    if (!holds) throw Error(fmt::format("{} = {}", what, value), "is out of range", std::string(hint));
+  };
+  require(router.virtual_channels >= 1 && router.virtual_channels <= 256, "virtual channels",
+          router.virtual_channels, "1 to 256");
+  require(router.buffer >= 1 && router.buffer <= 32768, "buffer of a virtual channel", router.buffer,
+          "1 to 32768 flits");
+  const double buffers = static_cast<double>(network.ports()) * static_cast<double>(router.virtual_channels) *
+                         static_cast<double>(router.buffer);
+  if (buffers > kMostBuffers)
+    throw Error("", fmt::format("the buffers of the network hold {:.3g} flits together", buffers),
+                fmt::format("at most {:.3g}", kMostBuffers));
+  const double packets = static_cast<double>(network.nodes) * study.traffic.packets_per_node_cycle *
+                         static_cast<double>(study.measuring.sample_cycles) *
+                         static_cast<double>(study.measuring.most_samples);
+  if (packets > kMostPackets)
+    throw Error(
+        "",
+        fmt::format("up to {:.3g} packets would be simulated, about {:.0f} hours", packets,
+                    packets * static_cast<double>(study.traffic.packet_flits) * kHopsGuess / kHopsPerHour),
+        "fewer or shorter samples: averages stand after some thousand packets per node");
+  if (network.rule == RouteRule::global_hops && router.virtual_channels < 2)
+    throw Error("virtual channels = 1",
+                "packets of a dragonfly would wait for each other for ever (deadlock)",
+                "at least 2: one before, one behind the link between groups");
+  if (const std::string cycle = possible_deadlock(network, router.virtual_channels); !cycle.empty())
+    throw Error(fmt::format("virtual channels = {}", router.virtual_channels),
+                "packets can wait for each other for ever (deadlock): each of these buffers may be full of "
+                "packets for "
+                "the next: " +
+                    cycle,
+                "at least 2 virtual channels, so that a ring has a dateline");
+}
+
 }  // namespace
 
 RateResult simulate_flits(const FlitStudy& study) {
   const FlitNetwork network = make_flit_network(study);
+  check(study, network);
   return RateTraffic(study, network).run();
 }
 
-double zero_load_latency(const FlitRouter& router, double hops, double link_cycles, std::int64_t flits) {
+std::string describe(const FlitStudy& study) {
+  constexpr std::array<std::string_view, 4> kTopologies = {"mesh", "torus", "fat tree", "dragonfly"};
+  constexpr std::array<std::string_view, 3> kRoutings = {"dimension order", "nearest common ancestor",
+                                                         "minimal routing"};
+  constexpr std::array<std::string_view, 7> kPatterns = {
+      "uniform", "transpose", "tornado", "bit-complement", "bit-reverse", "shuffle", "neighbour"};
+  const std::string_view topology = kTopologies[static_cast<std::size_t>(study.topology)];
+  std::string size;
+  if (study.topology == FlitTopology::fat_tree) {
+    size = fmt::format("{}-ary {}-level ", study.k, study.n);
+  } else if (study.topology == FlitTopology::dragonfly) {
+    size = fmt::format("{}-node-per-router ", study.k);
+  } else {
+    for (std::int64_t i = 0; i < study.n; ++i) size += fmt::format("{}{}", i > 0 ? "x" : "", study.k);
+    size += ' ';
+  }
+  const FlitTraffic& traffic = study.traffic;
+  return fmt::format(
+      "{}{}, {}; {} VCs of {} flits; {} traffic, {:.4g} flits per node and cycle in packets of {}", size,
+      topology, kRoutings[static_cast<std::size_t>(study.routing)], study.router.virtual_channels,
+      study.router.buffer, kPatterns[static_cast<std::size_t>(traffic.pattern)],
+      traffic.packets_per_node_cycle * static_cast<double>(traffic.packet_flits), traffic.packet_flits);
+}
+
+std::optional<double> zero_load_latency(const FlitStudy& study, double hops) {
+  if (study.topology == FlitTopology::dragonfly) return std::nullopt;
+  const FlitRouter& router = study.router;
   const std::int64_t allocation = router.speculative
                                       ? std::max(router.vc_allocation_delay, router.switch_allocation_delay)
                                       : router.vc_allocation_delay + router.switch_allocation_delay;
-  const double pipeline = static_cast<double>(router.routing_delay + allocation + router.traversal_delay - 1);
-  return hops * pipeline + (hops - 1) * (link_cycles + 1) + 4 + static_cast<double>(flits - 1);
+  const auto pipeline = static_cast<double>(router.routing_delay + allocation + router.traversal_delay - 1);
+  const int link = study.topology == FlitTopology::torus && study.long_links ? 2 : 1;
+  return hops * std::floor(pipeline / static_cast<double>(router.speedup)) + (hops - 1) * (link + 1) + 4 +
+         static_cast<double>(study.traffic.packet_flits - 1);
 }
 
 }  // namespace armilla
