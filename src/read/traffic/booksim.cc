@@ -341,7 +341,9 @@ class BooksimReader {
       } else if (std::find(kIdle.begin(), kIdle.end(), key) != kIdle.end()) {
         idle += (idle.empty() ? "" : ", ") + key;
       } else if (std::find(asked_.begin(), asked_.end(), key) == asked_.end()) {
-        throw Error(assignment.where, "no key of BookSim", suggest(key, known));
+        const std::string hint = suggest(key, known);
+        throw Error(assignment.where, "no key of BookSim",
+                    hint.starts_with("did") ? hint : "docs/net.md has the keys");
       }
     }
     if (idle.empty()) return {};
