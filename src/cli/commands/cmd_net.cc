@@ -30,7 +30,8 @@ TrafficResult run_booksim(const NetRequest& request) {
   result.title = describe(study);
   try {
     const RateResult rate = simulate_flits(study);
-    if (const std::optional<double> latency = zero_load_latency(study, rate.hops_avg))
+    if (const std::optional<double> latency = zero_load_latency(study, rate.hops_avg);
+        latency && !rate.saturated)
       result.facts.emplace_back(
           "zero load", fmt::format("{:.2f} cycles for as many hops, where nothing is in the way", *latency));
     result.outcome = rate;
@@ -65,7 +66,7 @@ class NetCommand final : public Command {
         ->type_name("FILE")
         ->required();
     app.add_option("--seed", seed_, "of all that is random, instead of the file's")->type_name("N");
-    app.add_option("--json", json_, "write the figures to FILE (docs/net.md)")
+    app.add_option("--json", json_, "write the figures to FILE (docs/formats/traffic_json.md)")
         ->type_name("FILE")
         ->group("Output");
     app.add_flag("--quiet", quiet_, "print nothing but errors")->group("Output");

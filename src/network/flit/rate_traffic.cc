@@ -321,7 +321,7 @@ void check(const FlitStudy& study, const FlitNetwork& network) {
                 "packets for "
                 "the next: " +
                     cycle,
-                "at least 2 virtual channels, so that a ring has a dateline");
+                "at least 2 virtual channels (num_vcs), so that a ring has a dateline");
 }
 
 }  // namespace
