@@ -98,26 +98,40 @@ void FlitAllocators::islip(const std::vector<Request>& requests, std::uint32_t* 
 
 // One iteration of islip, with the requests for an output in one word.
 void FlitAllocators::narrow_islip(const std::vector<Request>& requests, std::uint32_t* match) {
-  std::uint64_t outputs = 0, inputs = 0;
+  std::uint64_t outputs = 0;
   for (const Request& request : requests) {
     const std::uint64_t bit = std::uint64_t{1} << request.input, output = std::uint64_t{1} << request.output;
     words_to_output_[request.output] = (outputs & output) == 0 ? bit : words_to_output_[request.output] | bit;
     outputs |= output;
   }
+  match_words(outputs, words_to_output_.data(), match);
+}
+
+std::uint64_t FlitAllocators::match_words(std::uint32_t router, std::uint64_t outputs, const std::uint64_t* words,
+                                          std::uint32_t* match) {
+  side_ = sides_[router];
+  input_pointer_ = input_pointers_.data() + first_[router];
+  output_pointer_ = output_pointers_.data() + first_[router];
+  return match_words(outputs, words, match);
+}
+
+std::uint64_t FlitAllocators::match_words(std::uint64_t outputs, const std::uint64_t* words, std::uint32_t* match) {
+  std::uint64_t inputs = 0;
   for (; outputs != 0; outputs &= outputs - 1) {
     const auto output = static_cast<std::uint32_t>(std::countr_zero(outputs));
-    const std::uint32_t input = first_from(words_to_output_[output], output_pointer_[output]);
+    const std::uint32_t input = first_from(words[output], output_pointer_[output]);
     const std::uint64_t bit = std::uint64_t{1} << output;
     words_to_input_[input] = (inputs >> input & 1) == 0 ? bit : words_to_input_[input] | bit;
     inputs |= std::uint64_t{1} << input;
   }
-  for (; inputs != 0; inputs &= inputs - 1) {
-    const auto input = static_cast<std::uint32_t>(std::countr_zero(inputs));
+  for (std::uint64_t left = inputs; left != 0; left &= left - 1) {
+    const auto input = static_cast<std::uint32_t>(std::countr_zero(left));
     const std::uint32_t output = first_from(words_to_input_[input], input_pointer_[input]);
     match[input] = output;
     output_pointer_[output] = after(input);
     input_pointer_[input] = after(output);
   }
+  return inputs;
 }
 
 void FlitAllocators::separable(const std::vector<Request>& requests, std::uint32_t* match, bool input_first) {

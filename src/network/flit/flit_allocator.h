@@ -30,6 +30,10 @@ class FlitAllocators {
 
   // No two requests for the same pair. `match` has a row of inputs, all kNone on entry.
   void allocate(std::uint32_t router, const std::vector<Request>& requests, std::uint32_t* match);
+  // The same for islip with one iteration and at most 64 inputs: `outputs` has a bit for each output that is asked for, and
+  // `words` for each of those a word with a bit for each input that asks. Returns the inputs that have a match.
+  std::uint64_t match_words(std::uint32_t router, std::uint64_t outputs, const std::uint64_t* words,
+                            std::uint32_t* match);
   bool draws_without_requests() const { return kind_ == FlitAllocator::pim; }
 
  private:
@@ -38,6 +42,7 @@ class FlitAllocators {
     bool urgent = false;
   };
   void islip(const std::vector<Request>& requests, std::uint32_t* match);
+  std::uint64_t match_words(std::uint64_t outputs, const std::uint64_t* words, std::uint32_t* match);
   void narrow_islip(const std::vector<Request>& requests, std::uint32_t* match);
   void separable(const std::vector<Request>& requests, std::uint32_t* match, bool input_first);
   void wavefront(std::uint32_t router, const std::vector<Request>& requests, std::uint32_t* match);
