@@ -3,6 +3,9 @@
 // the pipeline and the measuring procedure of BookSim (Jiang et al., ISPASS 2013) and its random numbers.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "ir/flit.h"
 #include "ir/traffic.h"
 
@@ -12,9 +15,14 @@ namespace armilla {
 // modelled, and when packets can wait for each other for ever.
 RateResult simulate_flits(const FlitStudy& study);
 
+// "8 x 8 mesh, dimension order; 4 VCs of 8 flits; uniform traffic, 0.2 flits per node and cycle in packets of 5".
+std::string describe(const FlitStudy& study);
+
 // Cycles from the creation of a packet to the arrival of its tail where nothing is in its way:
 //   hops (rd + va + sa + st - 1) + (hops - 1) (link + 1) + 4 + flits - 1
-// with the delays of routing, both allocations (together where they speculate) and traversal, divided by a speedup.
-double zero_load_latency(const FlitRouter& router, double hops, double link_cycles, std::int64_t flits);
+// with the delays of routing, both allocations (together where they speculate) and traversal. A speedup of the router
+// divides the first bracket, rounded down, where no stage takes more than a cycle. Nothing where links differ, as those of
+// a dragonfly do.
+std::optional<double> zero_load_latency(const FlitStudy& study, double hops);
 
 }  // namespace armilla

@@ -1,4 +1,5 @@
-// Results of traffic (ir/traffic.h) as text for the terminal and as JSON with schema armilla.traffic/1 (docs/net.md).
+// Results of traffic (ir/traffic.h) as text for the terminal and as JSON with schema armilla.traffic/1
+// (docs/formats/traffic_json.md).
 #pragma once
 
 #include <string>

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <array>
 #include <optional>
@@ -6,9 +8,11 @@
 #include "base/output_file.h"
 #include "base/units_text.h"
 #include "cli/command.h"
+#include "network/flit.h"
 #include "network/flow_networks.h"
 #include "read/file_format.h"
 #include "read/roce.h"
+#include "read/traffic.h"
 #include "write/traffic.h"
 
 namespace armilla {
@@ -22,7 +26,24 @@ struct NetRequest {
 };
 
 TrafficResult run_booksim(const NetRequest& request) {
-  throw Error(request.file, "is a BookSim configuration, which is not simulated yet");
+  BooksimConfig config = read_booksim(request.file);
+  FlitStudy& study = config.study;
+  if (request.seed) study.seed = *request.seed;
+  TrafficResult result;
+  result.title = describe(study);
+  try {
+    const RateResult rate = simulate_flits(study);
+    if (const std::optional<double> latency = zero_load_latency(study, rate.hops_avg);
+        latency && !rate.saturated)
+      result.facts.emplace_back(
+          "zero load", fmt::format("{:.2f} cycles for as many hops, where nothing is in the way", *latency));
+    result.outcome = rate;
+  } catch (const Error& error) {
+    throw Error(error.where.empty() ? request.file : request.file + ": " + error.where, error.message,
+                error.hint);
+  }
+  result.notes = std::move(config.notes);
+  return result;
 }
 
 TrafficResult run_roce(const NetRequest& request) {
@@ -66,7 +87,7 @@ class NetCommand final : public Command {
     app.add_option("--network", request_.network, "what flows run on, instead of packet (docs/net.md)")
         ->type_name("NETWORK");
     app.add_option("--seed", seed_, "of all that is random, instead of the file's")->type_name("N");
-    app.add_option("--json", json_, "write the figures to FILE (docs/net.md)")
+    app.add_option("--json", json_, "write the figures to FILE (docs/formats/traffic_json.md)")
         ->type_name("FILE")
         ->group("Output");
     app.add_flag("--quiet", quiet_, "print nothing but errors")->group("Output");

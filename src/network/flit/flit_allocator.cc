@@ -1,8 +1,19 @@
 #include "network/flit/flit_allocator.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace armilla {
+
+namespace {
+
+// The first set bit from `pointer` on, or else the first of all.
+std::uint32_t first_from(std::uint64_t bits, std::uint32_t pointer) {
+  const std::uint64_t later = bits & ~std::uint64_t{0} << pointer;
+  return static_cast<std::uint32_t>(std::countr_zero(later != 0 ? later : bits));
+}
+
+}  // namespace
 
 FlitAllocators::FlitAllocators(FlitAllocator kind, std::int64_t iterations,
                                const std::vector<std::uint32_t>& sides, LaggedRandom& random)
@@ -25,11 +36,21 @@ FlitAllocators::FlitAllocators(FlitAllocator kind, std::int64_t iterations,
 void FlitAllocators::allocate(std::uint32_t router, const std::vector<Request>& requests,
                               std::uint32_t* match) {
   side_ = sides_[router];
+  if (requests.size() == 1 && kind_ <= FlitAllocator::separable_output_first) {
+    const auto [input, output, urgent] = requests.front();
+    match[input] = output;
+    input_pointers_[first_[router] + input] = after(output);
+    output_pointers_[first_[router] + output] = after(input);
+    return;
+  }
   input_pointer_ = input_pointers_.data() + first_[router];
   output_pointer_ = output_pointers_.data() + first_[router];
   switch (kind_) {
     case FlitAllocator::islip:
-      islip(requests, match);
+      if (side_ <= 64 && iterations_ == 1)
+        narrow_islip(requests, match);
+      else
+        islip(requests, match);
       break;
     case FlitAllocator::separable_input_first:
       separable(requests, match, true);
@@ -73,6 +94,44 @@ void FlitAllocators::islip(const std::vector<Request>& requests, std::uint32_t* 
     }
   }
   for (const Request& request : requests) owner_[request.output] = kNone;
+}
+
+// One iteration of islip, with the requests for an output in one word.
+void FlitAllocators::narrow_islip(const std::vector<Request>& requests, std::uint32_t* match) {
+  std::uint64_t outputs = 0;
+  for (const Request& request : requests) {
+    const std::uint64_t bit = std::uint64_t{1} << request.input, output = std::uint64_t{1} << request.output;
+    words_to_output_[request.output] = (outputs & output) == 0 ? bit : words_to_output_[request.output] | bit;
+    outputs |= output;
+  }
+  match_words(outputs, words_to_output_.data(), match);
+}
+
+std::uint64_t FlitAllocators::match_words(std::uint32_t router, std::uint64_t outputs, const std::uint64_t* words,
+                                          std::uint32_t* match) {
+  side_ = sides_[router];
+  input_pointer_ = input_pointers_.data() + first_[router];
+  output_pointer_ = output_pointers_.data() + first_[router];
+  return match_words(outputs, words, match);
+}
+
+std::uint64_t FlitAllocators::match_words(std::uint64_t outputs, const std::uint64_t* words, std::uint32_t* match) {
+  std::uint64_t inputs = 0;
+  for (; outputs != 0; outputs &= outputs - 1) {
+    const auto output = static_cast<std::uint32_t>(std::countr_zero(outputs));
+    const std::uint32_t input = first_from(words[output], output_pointer_[output]);
+    const std::uint64_t bit = std::uint64_t{1} << output;
+    words_to_input_[input] = (inputs >> input & 1) == 0 ? bit : words_to_input_[input] | bit;
+    inputs |= std::uint64_t{1} << input;
+  }
+  for (std::uint64_t left = inputs; left != 0; left &= left - 1) {
+    const auto input = static_cast<std::uint32_t>(std::countr_zero(left));
+    const std::uint32_t output = first_from(words_to_input_[input], input_pointer_[input]);
+    match[input] = output;
+    output_pointer_[output] = after(input);
+    input_pointer_[input] = after(output);
+  }
+  return inputs;
 }
 
 void FlitAllocators::separable(const std::vector<Request>& requests, std::uint32_t* match, bool input_first) {

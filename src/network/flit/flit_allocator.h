@@ -7,6 +7,7 @@
 //   pim                     outputs grant and inputs accept by chance (Anderson 1993)
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -29,6 +30,10 @@ class FlitAllocators {
 
   // No two requests for the same pair. `match` has a row of inputs, all kNone on entry.
   void allocate(std::uint32_t router, const std::vector<Request>& requests, std::uint32_t* match);
+  // The same for islip with one iteration and at most 64 inputs: `outputs` has a bit for each output that is asked for, and
+  // `words` for each of those a word with a bit for each input that asks. Returns the inputs that have a match.
+  std::uint64_t match_words(std::uint32_t router, std::uint64_t outputs, const std::uint64_t* words,
+                            std::uint32_t* match);
   bool draws_without_requests() const { return kind_ == FlitAllocator::pim; }
 
  private:
@@ -37,6 +42,8 @@ class FlitAllocators {
     bool urgent = false;
   };
   void islip(const std::vector<Request>& requests, std::uint32_t* match);
+  std::uint64_t match_words(std::uint64_t outputs, const std::uint64_t* words, std::uint32_t* match);
+  void narrow_islip(const std::vector<Request>& requests, std::uint32_t* match);
   void separable(const std::vector<Request>& requests, std::uint32_t* match, bool input_first);
   void wavefront(std::uint32_t router, const std::vector<Request>& requests, std::uint32_t* match);
   void pim(const std::vector<Request>& requests, std::uint32_t* match);
@@ -60,6 +67,7 @@ class FlitAllocators {
   std::uint32_t* input_pointer_ = nullptr;
   std::uint32_t* output_pointer_ = nullptr;
   std::vector<Offer> to_input_, to_output_;
+  std::array<std::uint64_t, 64> words_to_input_ = {}, words_to_output_ = {};
   std::vector<std::uint32_t> owner_;  // of an output
   std::vector<std::uint32_t> cells_;  // wavefront: the request of a pair, and one more
 };

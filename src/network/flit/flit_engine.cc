@@ -34,6 +34,9 @@ FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, Lag
       vcs_(static_cast<std::uint32_t>(router.virtual_channels)),
       buffer_(static_cast<std::uint16_t>(router.buffer)),
       simple_traversal_(router.traversal_delay == 1 && router.speedup == 1),
+      words_(router.switch_allocator == FlitAllocator::islip && router.allocator_iterations == 1 &&
+             most_ports(network) <= 64 && !router.speculative && !router.hold_switch &&
+             router.switch_allocation_delay == 1),
       rechecked_(router.speculative || router.switch_allocation_delay > 1),
       vc_allocator_(router.vc_allocator, router.allocator_iterations,
                     router_sides(network, router.virtual_channels), random),
@@ -46,11 +49,16 @@ FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, Lag
   for (OutputVc& vc : outputs_) vc.credits = buffer_;
   port_of_.resize(outputs_.size());
   for (std::size_t vc = 0; vc < port_of_.size(); ++vc) port_of_[vc] = static_cast<std::uint32_t>(vc / vcs_);
-  upstream_.assign(ports, kNone);
+  credit_ways_.resize(ports);
+  flit_ways_.resize(senders);
   std::uint32_t longest = 1;
   for (std::uint32_t output = 0; output < senders; ++output) {
     const FlitChannel& channel = network.outputs[output];
-    if (channel.input != kNoPort) upstream_[channel.input] = output;
+    if (channel.input != kNoPort) {
+      const std::int64_t delay = output < ports ? router.credit_delay : 0;
+      credit_ways_[channel.input] = {output * vcs_, channel.latency + 1 + static_cast<std::uint32_t>(delay)};
+    }
+    flit_ways_[output] = {channel.input == kNoPort ? kToNode | output * vcs_ : channel.input * vcs_, channel.latency + 1};
     longest = std::max(longest, channel.latency);
   }
   output_free_.resize(ports);
@@ -232,7 +240,12 @@ void FlitEngine::router_step(std::uint32_t router, std::int64_t step) {
   }
   if (r.vc_allocation.count > 0) evaluate_vcs(router);
   if (r.hold.count > 0) evaluate_hold(router);
-  if (r.switch_allocation.count > 0) evaluate_switch(router);
+  if (r.switch_allocation.count > 0) {
+    if (words_)
+      evaluate_switch_by_words(router);
+    else
+      evaluate_switch(router);
+  }
   if (r.routing.batch > 0 && now_ >= r.routing.due) update_routing(router);
   if (r.vc_allocation.batch > 0 && now_ >= r.vc_allocation.due) update_vcs(router);
   if (r.hold.batch > 0) update_hold(router, step);
@@ -242,9 +255,12 @@ void FlitEngine::router_step(std::uint32_t router, std::int64_t step) {
 void FlitEngine::accept_arrivals(std::uint32_t router) {
   Router& r = routers_[router];
   Flying* const begin = arrivals_.data() + network_.first_port[router];
-  if (r.arrivals > 1)
-    std::sort(begin, begin + r.arrivals,
-              [](const Flying& a, const Flying& b) { return a.target < b.target; });
+  for (std::uint32_t i = 1; i < r.arrivals; ++i) {
+    const Flying one = begin[i];
+    std::uint32_t place = i;
+    for (; place > 0 && begin[place - 1].target > one.target; --place) begin[place] = begin[place - 1];
+    begin[place] = one;
+  }
   for (std::uint32_t i = 0; i < r.arrivals; ++i) {
     const std::uint32_t number = begin[i].target;
     InputVc& vc = inputs_[number];
@@ -316,6 +332,44 @@ void FlitEngine::evaluate_hold(std::uint32_t router) {
   }
 }
 
+// One request for each pair of ports: the VCs of an input take turns.
+void FlitEngine::evaluate_switch_by_words(std::uint32_t router) {
+  Stage& stage = routers_[router].switch_allocation;
+  const std::uint32_t base = network_.first_port[router], ports = network_.first_port[router + 1] - base;
+  const std::uint32_t* const list = switch_list_.data() + list_first_[router];
+  std::uint32_t* const result = switch_result_.data() + list_first_[router];
+  stage.batch = stage.count;
+  stage.due = now_;
+  std::uint64_t outputs = 0;
+  for (std::uint32_t i = 0; i < stage.batch; ++i) {
+    const std::uint32_t output_vc = inputs_[list[i]].output_vc;
+    result[i] = kNone;
+    if (outputs_[output_vc].credits == 0) continue;
+    const std::uint32_t port = port_of_[list[i]], output = port_of_[output_vc] - base, input = port - base;
+    const std::uint32_t which = list[i] - port * vcs_, offset = switch_offset_[port];
+    const std::uint64_t bit = std::uint64_t{1} << input;
+    std::uint64_t& word = asked_words_[output];
+    if ((outputs >> output & 1) == 0) word = 0;
+    outputs |= std::uint64_t{1} << output;
+    std::uint32_t& chosen = asked_[input * ports + output].vc;
+    if ((word & bit) == 0 || which + (which < offset ? vcs_ : 0) < chosen + (chosen < offset ? vcs_ : 0)) chosen = which;
+    word |= bit;
+    result[i] = output;
+  }
+  if (outputs == 0) return;
+  const std::uint64_t matched = switch_allocator_.match_words(router, outputs, asked_words_.data(), switch_match_.data());
+  for (std::uint32_t i = 0; i < stage.batch; ++i) {
+    const std::uint32_t output = result[i];
+    if (output == kNone) continue;
+    const std::uint32_t port = port_of_[list[i]], input = port - base, which = list[i] - port * vcs_;
+    result[i] = kNone;
+    if ((matched >> input & 1) == 0 || switch_match_[input] != output || asked_[input * ports + output].vc != which)
+      continue;
+    result[i] = base + output;
+    switch_offset_[port] = which + 1 == vcs_ ? 0 : which + 1;
+  }
+}
+
 void FlitEngine::evaluate_switch(std::uint32_t router) {
   Stage& stage = routers_[router].switch_allocation;
   const std::uint32_t base = network_.first_port[router], ports = network_.first_port[router + 1] - base;
@@ -354,13 +408,13 @@ void FlitEngine::evaluate_switch(std::uint32_t router) {
         requests_.push_back({input - base, output - base, urgent});
       } else if (urgent != asked.urgent
                      ? urgent
-                     : (which + vcs_ - offset) % vcs_ < (asked.vc + vcs_ - offset) % vcs_) {
+                     : which + (which < offset ? vcs_ : 0) < asked.vc + (asked.vc < offset ? vcs_ : 0)) {
         asked.vc = which;
         asked.urgent = urgent;
       }
     }
     for (FlitAllocators::Request& request : requests_)
-      request.urgent = asked_[request.input * ports + request.output].urgent;
+      if (router_.speculative) request.urgent = asked_[request.input * ports + request.output].urgent;
     if (!requests_.empty() || switch_allocator_.draws_without_requests())
       switch_allocator_.allocate(router, requests_, switch_match_.data());
     for (std::uint32_t i = 0; i < stage.batch; ++i) {
@@ -393,8 +447,8 @@ void FlitEngine::evaluate_switch(std::uint32_t router) {
 }
 
 void FlitEngine::drop_batch(Stage& stage, std::vector<std::uint32_t>& list, std::uint32_t router) {
-  const auto begin = list.begin() + static_cast<std::ptrdiff_t>(list_first_[router]);
-  std::copy(begin + stage.batch, begin + stage.count, begin);
+  std::uint32_t* const begin = list.data() + list_first_[router];
+  for (std::uint32_t i = stage.batch; i < stage.count; ++i) begin[i - stage.batch] = begin[i];
   stage.count -= stage.batch;
   stage.batch = 0;
 }
@@ -482,17 +536,14 @@ std::int64_t FlitEngine::leaving(Router& r, std::int64_t step) const {
   return r.traversal_end / router_.speedup;
 }
 
-void FlitEngine::return_credit(std::uint32_t input_port, std::uint32_t vc, std::int64_t step) {
-  static_cast<void>(step);
-  const std::uint32_t output = upstream_[input_port];
+void FlitEngine::return_credit(std::uint32_t input_port, std::uint32_t vc) {
   std::int64_t sent = now_;
   if (!simple_traversal_) {
     sent = std::max(now_, credit_free_[input_port]);
     credit_free_[input_port] = sent + 1;
   }
-  const std::int64_t delay = output < network_.ports() ? router_.credit_delay : 0;
-  const std::int64_t due = sent + network_.outputs[output].latency + 1 + delay;
-  credit_wheel_[static_cast<std::size_t>(due) & wheel_mask_].push_back(output * vcs_ + vc);
+  const CreditWay way = credit_ways_[input_port];
+  credit_wheel_[static_cast<std::size_t>(sent + way.cycles) & wheel_mask_].push_back(way.first_vc + vc);
   ++credits_under_way_;
 }
 
@@ -503,13 +554,15 @@ void FlitEngine::move_flit(std::uint32_t router, std::uint32_t number, std::int6
   --vc.count;
   const std::uint32_t output_vc = vc.output_vc, output = port_of_[output_vc], input = port_of_[number];
   const bool tail = (moved & kTail) != 0;
-  const FlitChannel& channel = network_.outputs[output];
-  FlitPacket& packet = packets_[moved >> 2];
-  if (tail) ++packet.hops;
+  if (tail) ++packets_[moved >> 2].hops;
   ++flit_hops_;
   last_move_ = now_;
-  if ((moved & kHead) != 0 && router_.routing_delay == 0 && channel.input != kNoPort)
-    set_route(network_.router_of_port[channel.input], channel.input, packet);
+  if ((moved & kHead) != 0 && router_.routing_delay == 0) {
+    const FlitChannel& channel = network_.outputs[output];
+    if (channel.input != kNoPort)
+      set_route(network_.router_of_port[channel.input], channel.input, packets_[moved >> 2]);
+  }
+  
   OutputVc& target = outputs_[output_vc];
   --target.credits;
   if (tail) {
@@ -521,10 +574,10 @@ void FlitEngine::move_flit(std::uint32_t router, std::uint32_t number, std::int6
     sent = std::max(leaving(routers_[router], step), output_free_[output]);
     output_free_[output] = sent + 1;
   }
-  const std::uint32_t goal =
-      channel.input == kNoPort ? kToNode | output_vc : channel.input * vcs_ + (output_vc - output * vcs_);
-  flit_wheel_[static_cast<std::size_t>(sent + channel.latency + 1) & wheel_mask_].push_back({goal, moved});
-  return_credit(input, number - input * vcs_, step);
+  const FlitWay way = flit_ways_[output];
+  flit_wheel_[static_cast<std::size_t>(sent + way.cycles) & wheel_mask_].push_back(
+      {way.first_target + (output_vc - output * vcs_), moved});
+  return_credit(input, number - input * vcs_);
   after_move(router, number, tail, held_vc_[input] == number - input * vcs_);
 }
 

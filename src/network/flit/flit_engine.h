@@ -6,6 +6,7 @@
 // by chance draw from one row of random numbers. Routers without flits are not asked at all.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -117,6 +118,7 @@ class FlitEngine {
   void evaluate_vcs(std::uint32_t router);
   void evaluate_hold(std::uint32_t router);
   void evaluate_switch(std::uint32_t router);
+  void evaluate_switch_by_words(std::uint32_t router);
   void update_routing(std::uint32_t router);
   void update_vcs(std::uint32_t router);
   void update_hold(std::uint32_t router, std::int64_t step);
@@ -125,7 +127,7 @@ class FlitEngine {
   void after_move(std::uint32_t router, std::uint32_t vc, bool tail, bool from_hold);
   void release_hold(std::uint32_t input_port);
   std::int64_t leaving(Router& router, std::int64_t step) const;
-  void return_credit(std::uint32_t input_port, std::uint32_t vc, std::int64_t step);
+  void return_credit(std::uint32_t input_port, std::uint32_t vc);
   void credit_arrives(std::uint32_t output_vc);
   void push(Stage& stage, std::vector<std::uint32_t>& list, std::uint32_t router, std::uint32_t vc) {
     list[list_first_[router] + stage.count++] = vc;
@@ -140,6 +142,7 @@ class FlitEngine {
   std::uint32_t vcs_;
   std::uint16_t buffer_;
   bool simple_traversal_;  // a flit that is granted leaves with the next cycle
+  bool words_;             // the switch is allocated by words: nothing speculates or is held
   bool rechecked_;         // a grant of the switch may be void by the time it is used
   FlitAllocators vc_allocator_, switch_allocator_;
 
@@ -147,7 +150,16 @@ class FlitEngine {
   std::vector<std::uint32_t> flits_;                     // buffer_ of each
   std::vector<OutputVc> outputs_;                        // of all ports and nodes
   std::vector<std::uint32_t> port_of_;                   // of an input or output VC
-  std::vector<std::uint32_t> upstream_;                  // of an input port: the output that feeds it
+  // Of an input port: the first VC of the output that feeds it, and the cycles that a credit takes to count there.
+  struct CreditWay {
+    std::uint32_t first_vc = 0, cycles = 0;
+  };
+  std::vector<CreditWay> credit_ways_;
+  // Of an output: where its first VC leads to, and the cycles that a flit takes.
+  struct FlitWay {
+    std::uint32_t first_target = 0, cycles = 0;
+  };
+  std::vector<FlitWay> flit_ways_;
   std::vector<std::int64_t> output_free_, credit_free_;  // the next cycle in which a port can send one
   std::vector<std::uint32_t> switch_offset_;             // of an input port: the VC that is preferred
   std::vector<std::uint32_t> held_by_input_, held_by_output_, held_vc_;  // of ports, where the switch is held
@@ -171,6 +183,7 @@ class FlitEngine {
   // Of one allocation.
   std::vector<FlitAllocators::Request> requests_;
   std::vector<std::uint32_t> match_, switch_match_;
+  std::array<std::uint64_t, 64> asked_words_ = {};  // of an output: the inputs that ask
   std::vector<SwitchRequest> asked_;       // [input * ports + output]
   std::vector<std::uint32_t> vc_granted_;  // of the router's input VCs, where heads speculate
 

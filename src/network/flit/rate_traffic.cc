@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <stdexcept>
 
 #include "base/error.h"
 #include "network/flit.h"
@@ -118,6 +121,9 @@ class RateTraffic {
                                            static_cast<double>(drain_time_ - reset_time_) /
                                            static_cast<double>(network_.nodes);
     if (stands) empty();
+    if (packet_latency_.count == 0)
+      throw Error("", fmt::format("no packet was measured in {} cycles", engine_.now()),
+                  "a higher rate of injection, or longer samples");
     result.flit_hops = engine_.flit_hops();
     result.cycles = engine_.now();
     return result;
@@ -278,19 +284,88 @@ class RateTraffic {
   std::int64_t inside_ = 0, created_inside_ = 0, measured_inside_ = 0;
 };
 
+constexpr double kMostBuffers = 1 << 28, kMostPackets = 1e9;
+constexpr double kHopsGuess = 5, kHopsPerHour = 3600 * 8e6;
+
+// What no configuration may ask for, in the words of the study.
+void check(const FlitStudy& study, const FlitNetwork& network) {
+  const FlitRouter& router = study.router;
+  const auto require = [](bool holds, const char* what, std::int64_t value, std::string_view hint) {
+    if (!holds) throw Error(fmt::format("{} = {}", what, value), "is out of range", std::string(hint));
+  };
+  require(router.virtual_channels >= 1 && router.virtual_channels <= 256, "virtual channels",
+          router.virtual_channels, "1 to 256");
+  require(router.buffer >= 1 && router.buffer <= 32768, "buffer of a virtual channel", router.buffer,
+          "1 to 32768 flits");
+  const double buffers = static_cast<double>(network.ports()) * static_cast<double>(router.virtual_channels) *
+                         static_cast<double>(router.buffer);
+  if (buffers > kMostBuffers)
+    throw Error("", fmt::format("the buffers of the network hold {:.3g} flits together", buffers),
+                fmt::format("at most {:.3g}", kMostBuffers));
+  const double packets = static_cast<double>(network.nodes) * study.traffic.packets_per_node_cycle *
+                         static_cast<double>(study.measuring.sample_cycles) *
+                         static_cast<double>(study.measuring.most_samples);
+  if (packets > kMostPackets)
+    throw Error(
+        "",
+        fmt::format("up to {:.3g} packets would be simulated, about {:.0f} hours", packets,
+                    packets * static_cast<double>(study.traffic.packet_flits) * kHopsGuess / kHopsPerHour),
+        "fewer or shorter samples: averages stand after some thousand packets per node");
+  if (network.rule == RouteRule::global_hops && router.virtual_channels < 2)
+    throw Error("virtual channels = 1",
+                "packets of a dragonfly would wait for each other for ever (deadlock)",
+                "at least 2: one before, one behind the link between groups");
+  if (const std::string cycle = possible_deadlock(network, router.virtual_channels); !cycle.empty())
+    throw Error(fmt::format("virtual channels = {}", router.virtual_channels),
+                "packets can wait for each other for ever (deadlock): each of these buffers may be full of "
+                "packets for "
+                "the next: " +
+                    cycle,
+                "at least 2 virtual channels (num_vcs), so that a ring has a dateline");
+}
+
 }  // namespace
 
 RateResult simulate_flits(const FlitStudy& study) {
   const FlitNetwork network = make_flit_network(study);
+  check(study, network);
   return RateTraffic(study, network).run();
 }
 
-double zero_load_latency(const FlitRouter& router, double hops, double link_cycles, std::int64_t flits) {
+std::string describe(const FlitStudy& study) {
+  constexpr std::array<std::string_view, 4> kTopologies = {"mesh", "torus", "fat tree", "dragonfly"};
+  constexpr std::array<std::string_view, 3> kRoutings = {"dimension order", "nearest common ancestor",
+                                                         "minimal routing"};
+  constexpr std::array<std::string_view, 7> kPatterns = {
+      "uniform", "transpose", "tornado", "bit-complement", "bit-reverse", "shuffle", "neighbour"};
+  const std::string_view topology = kTopologies[static_cast<std::size_t>(study.topology)];
+  std::string size;
+  if (study.topology == FlitTopology::fat_tree) {
+    size = fmt::format("{}-ary {}-level ", study.k, study.n);
+  } else if (study.topology == FlitTopology::dragonfly) {
+    size = fmt::format("{}-node-per-router ", study.k);
+  } else {
+    for (std::int64_t i = 0; i < study.n; ++i) size += fmt::format("{}{}", i > 0 ? "x" : "", study.k);
+    size += ' ';
+  }
+  const FlitTraffic& traffic = study.traffic;
+  return fmt::format(
+      "{}{}, {}; {} VCs of {} flits; {} traffic, {:.4g} flits per node and cycle in packets of {}", size,
+      topology, kRoutings[static_cast<std::size_t>(study.routing)], study.router.virtual_channels,
+      study.router.buffer, kPatterns[static_cast<std::size_t>(traffic.pattern)],
+      traffic.packets_per_node_cycle * static_cast<double>(traffic.packet_flits), traffic.packet_flits);
+}
+
+std::optional<double> zero_load_latency(const FlitStudy& study, double hops) {
+  if (study.topology == FlitTopology::dragonfly) return std::nullopt;
+  const FlitRouter& router = study.router;
   const std::int64_t allocation = router.speculative
                                       ? std::max(router.vc_allocation_delay, router.switch_allocation_delay)
                                       : router.vc_allocation_delay + router.switch_allocation_delay;
-  const double pipeline = static_cast<double>(router.routing_delay + allocation + router.traversal_delay - 1);
-  return hops * pipeline + (hops - 1) * (link_cycles + 1) + 4 + static_cast<double>(flits - 1);
+  const auto pipeline = static_cast<double>(router.routing_delay + allocation + router.traversal_delay - 1);
+  const int link = study.topology == FlitTopology::torus && study.long_links ? 2 : 1;
+  return hops * std::floor(pipeline / static_cast<double>(router.speedup)) + (hops - 1) * (link + 1) + 4 +
+         static_cast<double>(study.traffic.packet_flits - 1);
 }
 
 }  // namespace armilla

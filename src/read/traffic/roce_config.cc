@@ -9,7 +9,7 @@
 #include "base/mapped_file.h"
 #include "base/suggest.h"
 #include "read/roce.h"
-#include "read/roce/roce_words.h"
+#include "read/traffic/roce_words.h"
 
 namespace armilla {
 namespace {

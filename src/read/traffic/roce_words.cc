@@ -1,4 +1,4 @@
-#include "read/roce/roce_words.h"
+#include "read/traffic/roce_words.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 
 #include "base/suggest.h"
 #include "read/roce.h"
-#include "read/roce/roce_words.h"
+#include "read/traffic/roce_words.h"
 
 namespace armilla {
 
