@@ -39,10 +39,15 @@ inline std::vector<std::string> split(const std::string& text, char separator) {
 inline std::vector<OracleRow> read_oracle(const std::filesystem::path& path) {
   std::ifstream file(path);
   std::string line;
-  std::getline(file, line);
+  const auto next_line = [&] {
+    if (!std::getline(file, line)) return false;
+    if (line.ends_with('\r')) line.pop_back();
+    return true;
+  };
+  next_line();
   const std::vector<std::string> names = split(line, ',');
   std::vector<OracleRow> rows;
-  while (std::getline(file, line)) {
+  while (next_line()) {
     OracleRow& row = rows.emplace_back();
     std::stringstream cells(line);
     for (std::size_t i = 0; i < names.size(); ++i)

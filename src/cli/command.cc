@@ -59,6 +59,9 @@ constexpr std::array kCollectiveExamples = {
     Example{"collective all-to-all --machine dgx-h100 --ranks 32 --bytes 64MB --trace all-to-all.pftrace",
             "with a timeline"},
 };
+constexpr std::array kNetExamples = {
+    Example{"net examples/net/mesh88.booksim", "latency and throughput of a BookSim configuration"},
+};
 constexpr std::array kEventsExamples = {
     Example{"events resnet50 --machine dgx-a100 --ranks 16 --batch 64",
             "what has to be profiled once to know all of a job"},
@@ -116,6 +119,7 @@ constexpr std::array kCommands = {
                 make_layers_command},
     CommandInfo{"collective", "time collectives on a machine, over sizes and algorithms", kCollectiveExamples,
                 make_collective_command},
+    CommandInfo{"net", "run traffic alone on a network", kNetExamples, make_net_command},
     CommandInfo{"list", "list machines, devices, models, algorithms and whatever else has a name",
                 kListExamples, make_list_command},
     CommandInfo{"show", "describe one thing that has a name", kShowExamples, make_show_command},

@@ -66,6 +66,7 @@ std::unique_ptr<Command> make_completion_command();
 std::unique_ptr<Command> make_events_command();
 std::unique_ptr<Command> make_layers_command();
 std::unique_ptr<Command> make_list_command();
+std::unique_ptr<Command> make_net_command();
 std::unique_ptr<Command> make_run_command();
 std::unique_ptr<Command> make_scalesim_command();
 std::unique_ptr<Command> make_search_command();

@@ -44,6 +44,8 @@ enum class FileKind : std::uint8_t {
   // SCALE-Sim.
   scalesim_topology,
   scalesim_config,
+  // Traffic on a network.
+  booksim_config,
   // Only known by name.
   astra_log,
   ns3_topology,

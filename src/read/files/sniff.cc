@@ -248,7 +248,30 @@ bool is_like_astra_text(std::string_view text) {
 }
 
 bool is_ns3_config(std::string_view text) {
-  return text.find("TOPOLOGY_FILE") != text.npos && text.find("ENABLE_QCN") != text.npos;
+  return text.find("TOPOLOGY_FILE") != text.npos &&
+         (text.find("ENABLE_QCN") != text.npos || text.find("FLOW_FILE") != text.npos);
+}
+
+// "topology = mesh;" after nothing but comments, and such statements up to where it breaks off.
+bool is_booksim(std::string_view text) {
+  bool telling = false;
+  for (std::size_t statements = 0;; ++statements) {
+    text = without_blank(text);
+    while (text.starts_with("//")) text = without_blank(text.substr(std::min(text.find('\n'), text.size())));
+    const std::size_t end = text.find(';');
+    if (end == text.npos) return statements > 0 && telling;
+    const std::string_view statement = text.substr(0, end);
+    const std::size_t equals = statement.find('=');
+    const std::string_view name = trimmed(statement.substr(0, std::min(equals, statement.size())));
+    if (equals == statement.npos || name.empty() || !std::all_of(name.begin(), name.end(), [](char c) {
+          return is_letter(c) || is_digit(c) || c == '_';
+        }))
+      return statements > 0 && telling;
+    for (const std::string_view key : {"topology", "routing_function", "num_vcs", "vc_buf_size", "traffic",
+                                       "injection_rate", "packet_size", "sim_type"})
+      telling = telling || name == key;
+    text.remove_prefix(end + 1);
+  }
 }
 
 Kind sniff_digraph(std::string_view text) {
@@ -284,6 +307,7 @@ Kind sniff_text(std::string_view text) {
   if (is_issue_log(text)) return Kind::issue_log;
   const std::string_view line = first_line(text);
   if (line == "[general]") return Kind::scalesim_config;
+  if (is_booksim(text)) return Kind::booksim_config;
   if (is_source_code(text)) return Kind::text;
   if (is_astra_log(text)) return Kind::astra_log;
   const bool section = line.size() > 2 && line.starts_with('[') && line.ends_with(']') && is_letter(line[1]);

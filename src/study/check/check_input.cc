@@ -14,6 +14,7 @@
 #include "read/scalesim.h"
 #include "read/study.h"
 #include "read/trace.h"
+#include "read/traffic.h"
 #include "study/astra/check_astra.h"
 #include "study/astra/trace_input.h"
 #include "study/check/check_study.h"
@@ -144,6 +145,9 @@ std::string check_file(const std::string& path, FileKind kind, const CheckOption
     case FileKind::scalesim_config:
       read_scalesim_config(path);
       return "SCALE-Sim configuration";
+    case FileKind::booksim_config:
+      read_booksim(path);
+      return "BookSim configuration";
     case FileKind::astra1_system:
     case FileKind::astra1_network:
     case FileKind::astra2_system:

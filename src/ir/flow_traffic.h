@@ -1,0 +1,104 @@
+// Flows on a network of hosts and switches: who sends how much to whom and when, over which links, and how the hosts
+// and switches behave. What HPCC's and ns-3's config.txt, topology.txt and flow.txt say, as data.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace armilla {
+
+// Both directions alike. Nodes count from 0.
+struct GraphLink {
+  std::int64_t a = 0, b = 0;
+  std::int64_t bits_per_second = 0;  // > 0
+  std::int64_t delay_ns = 0;         // >= 0
+  double loss = 0;                   // of packets, 0 <= loss < 1
+};
+
+struct NetworkGraph {
+  std::vector<bool> is_switch;  // per node; the others are hosts
+  std::vector<GraphLink> links;
+
+  std::int64_t nodes() const { return static_cast<std::int64_t>(is_switch.size()); }
+};
+
+struct TrafficFlow {
+  std::int64_t source = 0, destination = 0;  // hosts, different
+  std::int64_t bytes = 0;                    // > 0
+  std::int64_t start_ns = 0;
+  int priority = 3;  // 1 to 7: its queue on every link, and its class of PFC
+  int port = 100;    // of the destination: a part of what ECMP hashes
+};
+
+// Congestion control of the hosts, named as CC_MODE numbers them.
+enum class CongestionControl : std::uint8_t { none, dcqcn, hpcc, timely, dctcp, swift };
+
+enum class LossRecovery : std::uint8_t { go_back_n, go_back_0, selective };
+
+// When switches mark packets of a link of this speed: never below `minimum` bytes queued, always above `maximum`, with a
+// probability that grows to `probability` between them.
+struct EcnThresholds {
+  std::int64_t minimum = 0, maximum = 0;  // bytes
+  double probability = 0;
+};
+
+// What hosts and switches do; the names in the comments are the keys of ns-3's config.txt.
+struct RoceSettings {
+  CongestionControl congestion_control = CongestionControl::none;  // CC_MODE
+  std::int64_t payload = 1000;                                     // PACKET_PAYLOAD_SIZE, bytes
+  std::int64_t stop_ns = INT64_MAX;                                // SIMULATOR_STOP_TIME
+
+  // Windows: HAS_WIN, GLOBAL_T (the longest round trip of all pairs counts for all), VAR_WIN (with the rate)
+  bool window = false, global_window = true, window_follows_rate = false;
+  bool pace = true;         // RATE_BOUND
+  bool acks_first = false;  // ACK_HIGH_PRIO
+  double min_rate = 1e8;    // MIN_RATE, bits per second
+  double rate_step = 5e6;   // RATE_AI
+  double rate_leap = 5e7;   // RATE_HAI
+  double gain = 1.0 / 16;   // EWMA_GAIN, of DCQCN and DCTCP
+
+  // DCQCN: ALPHA_RESUME_INTERVAL, RATE_DECREASE_INTERVAL, RP_TIMER, FAST_RECOVERY_TIMES, CLAMP_TARGET_RATE
+  std::int64_t alpha_interval_us = 55, decrease_interval_us = 4, increase_interval_us = 1500;
+  std::int64_t fast_recoveries = 5;
+  bool clamp_target = false;
+
+  // HPCC: U_TARGET, MI_THRESH, FAST_REACT, MULTI_RATE, SAMPLE_FEEDBACK, INT_MULTI
+  double target_utilisation = 0.95;
+  std::int64_t increase_stages = 5;
+  bool fast_react = true, rate_per_hop = true, sample_feedback = false;
+  std::int64_t telemetry_unit = 1;
+
+  double dctcp_step = 1e9;  // DCTCP_RATE_AI
+
+  // TIMELY as in the ns-3 fork, whose packets carry no time stamp: every round trip seems as long as the simulation.
+  bool timely_without_timestamps = false;
+
+  // Losses: L2_BACK_TO_ZERO, L2_CHUNK_SIZE, L2_ACK_INTERVAL
+  LossRecovery recovery = LossRecovery::go_back_n;
+  std::int64_t chunk = 4000, ack_interval = 1;
+  // Without progress for so long after a loss a host sends again from the first byte not acknowledged. 4.096 us x 2^14,
+  // InfiniBand's local ACK timeout with the exponent that NCCL used; 0: never, as ns-3.
+  std::int64_t retransmit_timeout_ns = 67'108'864;
+
+  // Switches
+  bool ecn = true;                                    // ENABLE_QCN
+  std::map<std::int64_t, EcnThresholds> ecn_of_rate;  // KMIN_MAP, KMAX_MAP, PMAX_MAP: by bits per second
+  std::int64_t buffer = 16 << 20;                     // BUFFER_SIZE, bytes
+  double loss = 0;              // ERROR_RATE_PER_LINK, of links without a loss of their own
+  std::int64_t nic_pauses = 0;  // NIC_TOTAL_PAUSE_TIME: so many pauses of 10 us by every NIC
+  std::uint64_t seed = 1;
+
+  // LINK_DOWN: the link between two nodes fails at this time; 0: never
+  std::int64_t link_down_ns = 0, link_down_a = 0, link_down_b = 0;
+};
+
+struct FlowJob {
+  std::string where;  // the file, for messages
+  NetworkGraph graph;
+  std::vector<TrafficFlow> flows;
+  RoceSettings settings;
+};
+
+}  // namespace armilla

@@ -1,0 +1,50 @@
+// Traffic alone on a network, without a job: what came of it.
+//
+// Traffic is offered by rate (packets at random times, until the figures stand) or as flows (so many bytes from here to
+// there, starting then). `armilla net` runs both and prints one TrafficResult.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace armilla {
+
+// Of traffic by rate. Times are cycles of the routers; averages are over the packets that were measured.
+struct RateResult {
+  double packet_latency_avg_cycles = 0;      // from the packet's creation to the arrival of its tail
+  double network_latency_avg_cycles = 0;     // from its head's entry into the network
+  double accepted_flits_per_node_cycle = 0;  // what arrived
+  double hops_avg = 0;                       // routers on the way
+  bool saturated = false;                    // the latency passed its limit: the averages mean nothing
+  std::int64_t flit_hops = 0;                // flits times routers, of the whole run
+  std::int64_t cycles = 0;                   // that were simulated
+};
+
+struct FlowResult {
+  std::int64_t source = 0, destination = 0;  // nodes of the topology
+  std::int64_t bytes = 0;
+  double start_s = 0;
+  double fct_s = 0;  // flow completion time, from the start; of no meaning where not finished
+  bool finished = false;
+};
+
+// Of flows.
+struct FlowsResult {
+  std::vector<FlowResult> flows;  // in the order given
+  std::int64_t pfc_pauses = 0, pfc_resumes = 0;
+  std::int64_t packets =
+      0;  // sent over links, acknowledgements and PFC frames included: over three links counts three
+  std::int64_t events = 0;
+};
+
+struct TrafficResult {
+  std::string title;                                       // what was run, on one line
+  std::vector<std::pair<std::string, std::string>> facts;  // further figures, for the text report
+  std::vector<std::string> notes;                          // what the user should know: keys without effect
+  std::variant<RateResult, FlowsResult> outcome;
+};
+
+}  // namespace armilla

@@ -1,0 +1,28 @@
+// Flits: packets that cross routers with virtual channels and credits, cycle by cycle (docs/models/flit.md). The model is
+// that of W. J. Dally and B. Towles, Principles and Practices of Interconnection Networks (2004), chapters 16 to 19, with
+// the pipeline and the measuring procedure of BookSim (Jiang et al., ISPASS 2013) and its random numbers.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "ir/flit.h"
+#include "ir/traffic.h"
+
+namespace armilla {
+
+// Offers the study's traffic until its figures stand. Throws Error for sizes that are none, for combinations that are not
+// modelled, and when packets can wait for each other for ever.
+RateResult simulate_flits(const FlitStudy& study);
+
+// "8 x 8 mesh, dimension order; 4 VCs of 8 flits; uniform traffic, 0.2 flits per node and cycle in packets of 5".
+std::string describe(const FlitStudy& study);
+
+// Cycles from the creation of a packet to the arrival of its tail where nothing is in its way:
+//   hops (rd + va + sa + st - 1) + (hops - 1) (link + 1) + 4 + flits - 1
+// with the delays of routing, both allocations (together where they speculate) and traversal. A speedup of the router
+// divides the first bracket, rounded down, where no stage takes more than a cycle. Nothing where links differ, as those of
+// a dragonfly do.
+std::optional<double> zero_load_latency(const FlitStudy& study, double hops);
+
+}  // namespace armilla

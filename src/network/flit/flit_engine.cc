@@ -1,0 +1,655 @@
+#include "network/flit/flit_engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+
+namespace armilla {
+namespace {
+
+std::vector<std::uint32_t> router_sides(const FlitNetwork& network, std::int64_t times) {
+  std::vector<std::uint32_t> sides;
+  for (std::uint32_t router = 0; router < network.routers; ++router)
+    sides.push_back((network.first_port[router + 1] - network.first_port[router]) *
+                    static_cast<std::uint32_t>(times));
+  return sides;
+}
+
+std::uint32_t most_ports(const FlitNetwork& network) {
+  std::uint32_t most = 0;
+  for (std::uint32_t router = 0; router < network.routers; ++router)
+    most = std::max(most, network.first_port[router + 1] - network.first_port[router]);
+  return most;
+}
+
+}  // namespace
+
+FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, LaggedRandom& random)
+    : network_(network),
+      router_(router),
+      random_(random),
+      vcs_(static_cast<std::uint32_t>(router.virtual_channels)),
+      buffer_(static_cast<std::uint16_t>(router.buffer)),
+      simple_traversal_(router.traversal_delay == 1 && router.speedup == 1),
+      words_(router.switch_allocator == FlitAllocator::islip && router.allocator_iterations == 1 &&
+             most_ports(network) <= 64 && !router.speculative && !router.hold_switch &&
+             router.switch_allocation_delay == 1),
+      rechecked_(router.speculative || router.switch_allocation_delay > 1),
+      vc_allocator_(router.vc_allocator, router.allocator_iterations,
+                    router_sides(network, router.virtual_channels), random),
+      switch_allocator_(router.switch_allocator, router.allocator_iterations, router_sides(network, 1),
+                        random) {
+  const std::uint32_t ports = network.ports(), senders = ports + network.nodes;
+  inputs_.resize(static_cast<std::size_t>(ports) * vcs_);
+  flits_.resize(inputs_.size() * buffer_);
+  outputs_.resize(static_cast<std::size_t>(senders) * vcs_);
+  for (OutputVc& vc : outputs_) vc.credits = buffer_;
+  port_of_.resize(outputs_.size());
+  for (std::size_t vc = 0; vc < port_of_.size(); ++vc) port_of_[vc] = static_cast<std::uint32_t>(vc / vcs_);
+  credit_ways_.resize(ports);
+  flit_ways_.resize(senders);
+  std::uint32_t longest = 1;
+  for (std::uint32_t output = 0; output < senders; ++output) {
+    const FlitChannel& channel = network.outputs[output];
+    if (channel.input != kNoPort) {
+      const std::int64_t delay = output < ports ? router.credit_delay : 0;
+      credit_ways_[channel.input] = {output * vcs_, channel.latency + 1 + static_cast<std::uint32_t>(delay)};
+    }
+    flit_ways_[output] = {channel.input == kNoPort ? kToNode | output * vcs_ : channel.input * vcs_, channel.latency + 1};
+    longest = std::max(longest, channel.latency);
+  }
+  output_free_.resize(ports);
+  credit_free_.resize(ports);
+  switch_offset_.resize(ports);
+  held_by_input_.assign(ports, kNone);
+  held_by_output_.assign(ports, kNone);
+  held_vc_.assign(ports, kNone);
+  routers_.resize(network.routers);
+  nodes_.resize(network.nodes);
+  // A stage lists an input VC once, and once more while its batch is taken apart.
+  for (std::uint32_t number = 0; number < network.routers; ++number)
+    list_first_.push_back(2 * static_cast<std::size_t>(first_vc(number)));
+  for (std::vector<std::uint32_t>* list :
+       {&routing_list_, &vc_list_, &hold_list_, &switch_list_, &vc_result_, &hold_result_, &switch_result_})
+    list->resize(2 * inputs_.size());
+  arrivals_.resize(ports);
+  busy_.resize((network.routers + 63) / 64);
+  sending_.resize((network.nodes + 63) / 64);
+  const std::uint32_t most = most_ports(network);
+  match_.assign(static_cast<std::size_t>(most) * vcs_, kNone);
+  switch_match_.assign(most, kNone);
+  asked_.resize(static_cast<std::size_t>(most) * most);
+  vc_granted_.assign(static_cast<std::size_t>(most) * vcs_, kNone);
+  requests_.reserve(static_cast<std::size_t>(most) * vcs_ * vcs_);
+  // A port that can be given more than one flit in a cycle queues what its buffers hold at most.
+  const std::size_t backlog = simple_traversal_ ? 0 : static_cast<std::size_t>(vcs_) * buffer_;
+  const std::size_t horizon =
+      longest + static_cast<std::size_t>(2 * router.traversal_delay + router.credit_delay) + backlog + 4;
+  flit_wheel_.resize(std::bit_ceil(horizon));
+  credit_wheel_.resize(flit_wheel_.size());
+  wheel_mask_ = flit_wheel_.size() - 1;
+  patience_ = static_cast<std::int64_t>(horizon) + 1000 +
+              4 * (router.routing_delay + router.vc_allocation_delay + router.switch_allocation_delay);
+}
+
+const std::vector<FlitEngine::Arrival>& FlitEngine::receive() {
+  arrived_.clear();
+  std::vector<Flying>& flying = flit_wheel_[static_cast<std::size_t>(now_) & wheel_mask_];
+  for (const Flying& one : flying) {
+    if ((one.target & kToNode) != 0) {
+      const std::uint32_t vc = one.target & ~kToNode, port = port_of_[vc];
+      const FlitChannel& channel = network_.outputs[port];
+      arrived_.push_back({channel.node, one.flit >> 2, (one.flit & kTail) != 0});
+      --flits_inside_;
+      credit_wheel_[static_cast<std::size_t>(now_ + channel.latency + 1 + router_.credit_delay) & wheel_mask_]
+          .push_back(vc);
+      ++credits_under_way_;
+      continue;
+    }
+    const std::uint32_t router = network_.router_of_port[port_of_[one.target]];
+    arrivals_[network_.first_port[router] + routers_[router].arrivals++] = one;
+    busy_[router / 64] |= std::uint64_t{1} << router % 64;
+  }
+  flying.clear();
+  std::vector<std::uint32_t>& credits = credit_wheel_[static_cast<std::size_t>(now_) & wheel_mask_];
+  for (const std::uint32_t vc : credits) credit_arrives(vc);
+  credits_under_way_ -= static_cast<std::int64_t>(credits.size());
+  credits.clear();
+  return arrived_;
+}
+
+void FlitEngine::credit_arrives(std::uint32_t output_vc) {
+  OutputVc& vc = outputs_[output_vc];
+  ++vc.credits;
+  if (router_.atomic_vcs && vc.tail_sent && vc.credits == buffer_) vc.holder = kNone;
+}
+
+void FlitEngine::send(std::uint32_t node, const FlitPacket& packet) {
+  std::uint32_t number = 0;
+  if (free_packets_.empty()) {
+    number = static_cast<std::uint32_t>(packets_.size());
+    packets_.push_back(packet);
+  } else {
+    number = free_packets_.back();
+    free_packets_.pop_back();
+    packets_[number] = packet;
+  }
+  nodes_[node].packet = number;
+  nodes_[node].sent = 0;
+  nodes_[node].vc = kNone;
+  sending_[node / 64] |= std::uint64_t{1} << node % 64;
+}
+
+void FlitEngine::step() {
+  for (std::size_t word = 0; word < sending_.size(); ++word) {
+    for (std::uint64_t left = sending_[word]; left != 0; left &= left - 1)
+      node_sends(static_cast<std::uint32_t>(64 * word) + static_cast<std::uint32_t>(std::countr_zero(left)));
+  }
+  for (std::size_t word = 0; word < busy_.size(); ++word) {
+    for (std::uint64_t left = busy_[word]; left != 0; left &= left - 1) {
+      const auto router =
+          static_cast<std::uint32_t>(64 * word) + static_cast<std::uint32_t>(std::countr_zero(left));
+      for (std::int64_t step = 0; step < router_.speedup; ++step) router_step(router, step);
+      const Router& r = routers_[router];
+      if (r.routing.count + r.vc_allocation.count + r.hold.count + r.switch_allocation.count == 0)
+        busy_[word] &= ~(std::uint64_t{1} << router % 64);
+    }
+  }
+  if (now_ - last_move_ > patience_) watch_for_deadlock();
+  ++now_;
+}
+
+// One flit per cycle. The head takes the next free virtual channel that has room, in turn.
+void FlitEngine::node_sends(std::uint32_t number) {
+  Node& node = nodes_[number];
+  const std::uint32_t output = network_.ports() + number, first = output * vcs_;
+  FlitPacket& packet = packets_[node.packet];
+  const bool head = node.sent == 0;
+  if (head) {
+    // Of a dragonfly, one by chance, anew in each cycle.
+    const bool chance = network_.rule == RouteRule::global_hops;
+    const std::uint32_t begin = chance ? random_.below(vcs_) : 0, count = chance ? 1 : vcs_;
+    const bool inside = node.last_vc >= begin && node.last_vc < begin + count;
+    for (std::uint32_t i = 1; i <= count; ++i) {
+      const std::uint32_t vc = inside ? begin + (node.last_vc - begin + i) % count : begin;
+      if (outputs_[first + vc].holder != kNone || outputs_[first + vc].credits == 0) continue;
+      node.vc = vc;
+      break;
+    }
+    if (node.vc == kNone) return;
+  }
+  OutputVc& vc = outputs_[first + node.vc];
+  if (vc.credits == 0) return;
+  const FlitChannel& channel = network_.outputs[output];
+  if (head) {
+    if (router_.routing_delay == 0) set_route(network_.router_of_port[channel.input], channel.input, packet);
+    vc.holder = number;
+    vc.tail_sent = false;
+    node.last_vc = node.vc;
+    packet.entered = now_;
+  }
+  const bool tail = ++node.sent == packet.flits;
+  --vc.credits;
+  flit_wheel_[static_cast<std::size_t>(now_ + channel.latency + 1) & wheel_mask_].push_back(
+      {channel.input * vcs_ + node.vc, flit(node.packet, head, tail)});
+  ++flits_inside_;
+  last_move_ = now_;
+  if (tail) {
+    vc.tail_sent = true;
+    if (!router_.atomic_vcs) vc.holder = kNone;
+    node.packet = kNone;
+    sending_[number / 64] &= ~(std::uint64_t{1} << number % 64);
+  }
+}
+
+void FlitEngine::set_route(std::uint32_t router, std::uint32_t input_port, FlitPacket& packet) {
+  const RouteEntry& entry = network_.route(router, packet.destination);
+  const std::uint32_t input = input_port - network_.first_port[router];
+  std::uint32_t port = entry.port;
+  switch (network_.rule) {
+    case RouteRule::any_vc:
+      if (entry.choices > 0) port += random_.below(entry.choices);
+      break;
+    case RouteRule::dateline:
+      if (entry.ejects) break;
+      if (input / 2 == entry.port / 2) {
+        port = input ^ 1;  // further the same way
+      } else {
+        if (entry.choices > 0) port += 1 - random_.below(2);
+        packet.phase = entry.phase;
+      }
+      break;
+    case RouteRule::global_hops:
+      if (input < network_.node_ports) packet.phase = 0;
+      packet.phase |= entry.phase;
+      break;
+  }
+  packet.port = network_.first_port[router] + port;
+  packet.vcs = vc_range(network_.rule, entry.ejects, packet.phase, vcs_);
+}
+
+void FlitEngine::router_step(std::uint32_t router, std::int64_t step) {
+  Router& r = routers_[router];
+  if (r.arrivals > 0) accept_arrivals(router);
+  if (r.routing.batch == 0 && r.routing.count > 0) {
+    r.routing.batch = r.routing.count;
+    r.routing.due = now_ + router_.routing_delay - 1;
+  }
+  if (r.vc_allocation.count > 0) evaluate_vcs(router);
+  if (r.hold.count > 0) evaluate_hold(router);
+  if (r.switch_allocation.count > 0) {
+    if (words_)
+      evaluate_switch_by_words(router);
+    else
+      evaluate_switch(router);
+  }
+  if (r.routing.batch > 0 && now_ >= r.routing.due) update_routing(router);
+  if (r.vc_allocation.batch > 0 && now_ >= r.vc_allocation.due) update_vcs(router);
+  if (r.hold.batch > 0) update_hold(router, step);
+  if (r.switch_allocation.batch > 0 && now_ >= r.switch_allocation.due) update_switch(router, step);
+}
+
+void FlitEngine::accept_arrivals(std::uint32_t router) {
+  Router& r = routers_[router];
+  Flying* const begin = arrivals_.data() + network_.first_port[router];
+  for (std::uint32_t i = 1; i < r.arrivals; ++i) {
+    const Flying one = begin[i];
+    std::uint32_t place = i;
+    for (; place > 0 && begin[place - 1].target > one.target; --place) begin[place] = begin[place - 1];
+    begin[place] = one;
+  }
+  for (std::uint32_t i = 0; i < r.arrivals; ++i) {
+    const std::uint32_t number = begin[i].target;
+    InputVc& vc = inputs_[number];
+    std::uint32_t place = vc.first + vc.count++;
+    if (place >= buffer_) place -= buffer_;
+    flits_[static_cast<std::size_t>(number) * buffer_ + place] = begin[i].flit;
+    if (vc.state == State::idle)
+      begin_packet(router, number);
+    else if (vc.state == State::active && vc.count == 1)
+      push(r.switch_allocation, switch_list_, router, number);
+  }
+  r.arrivals = 0;
+}
+
+// The head of a packet has come to the front of the buffer.
+void FlitEngine::begin_packet(std::uint32_t router, std::uint32_t number) {
+  Router& r = routers_[router];
+  InputVc& vc = inputs_[number];
+  if (router_.routing_delay > 0) {
+    vc.state = State::routing;
+    push(r.routing, routing_list_, router, number);
+    return;
+  }
+  const FlitPacket& packet = packets_[flits_[static_cast<std::size_t>(number) * buffer_ + vc.first] >> 2];
+  vc.port = packet.port;
+  vc.vcs = packet.vcs;
+  vc.state = State::vc_allocation;
+  if (router_.speculative) push(r.switch_allocation, switch_list_, router, number);
+  push(r.vc_allocation, vc_list_, router, number);
+}
+
+void FlitEngine::evaluate_vcs(std::uint32_t router) {
+  Stage& stage = routers_[router].vc_allocation;
+  const std::uint32_t* const list = vc_list_.data() + list_first_[router];
+  std::uint32_t* const result = vc_result_.data() + list_first_[router];
+  const std::uint32_t base = first_vc(router);
+  requests_.clear();
+  if (stage.batch == 0) {
+    stage.batch = stage.count;
+    stage.due = now_ + router_.vc_allocation_delay - 1;
+    for (std::uint32_t i = 0; i < stage.batch; ++i) {
+      const InputVc& vc = inputs_[list[i]];
+      const std::uint32_t first = vc.port * vcs_;
+      for (std::uint32_t output = first + vc.vcs.first; output <= first + vc.vcs.last; ++output) {
+        if (outputs_[output].holder == kNone) requests_.push_back({list[i] - base, output - base});
+      }
+    }
+    if (!requests_.empty() || vc_allocator_.draws_without_requests())
+      vc_allocator_.allocate(router, requests_, match_.data());
+    for (std::uint32_t i = 0; i < stage.batch; ++i) {
+      std::uint32_t& match = match_[list[i] - base];
+      result[i] = match == kNone ? kNone : match + base;
+      match = kNone;
+    }
+  } else if (vc_allocator_.draws_without_requests()) {
+    vc_allocator_.allocate(router, requests_, match_.data());
+  }
+  if (!router_.speculative || now_ < stage.due) return;
+  for (std::uint32_t i = 0; i < stage.batch; ++i) vc_granted_[list[i] - base] = result[i];
+}
+
+void FlitEngine::evaluate_hold(std::uint32_t router) {
+  Stage& stage = routers_[router].hold;
+  stage.batch = stage.count;
+  const std::size_t first = list_first_[router];
+  for (std::uint32_t i = 0; i < stage.batch; ++i) {
+    const InputVc& vc = inputs_[hold_list_[first + i]];
+    hold_result_[first + i] = outputs_[vc.output_vc].credits == 0 ? kNone : port_of_[vc.output_vc];
+  }
+}
+
+// One request for each pair of ports: the VCs of an input take turns.
+void FlitEngine::evaluate_switch_by_words(std::uint32_t router) {
+  Stage& stage = routers_[router].switch_allocation;
+  const std::uint32_t base = network_.first_port[router], ports = network_.first_port[router + 1] - base;
+  const std::uint32_t* const list = switch_list_.data() + list_first_[router];
+  std::uint32_t* const result = switch_result_.data() + list_first_[router];
+  stage.batch = stage.count;
+  stage.due = now_;
+  std::uint64_t outputs = 0;
+  for (std::uint32_t i = 0; i < stage.batch; ++i) {
+    const std::uint32_t output_vc = inputs_[list[i]].output_vc;
+    result[i] = kNone;
+    if (outputs_[output_vc].credits == 0) continue;
+    const std::uint32_t port = port_of_[list[i]], output = port_of_[output_vc] - base, input = port - base;
+    const std::uint32_t which = list[i] - port * vcs_, offset = switch_offset_[port];
+    const std::uint64_t bit = std::uint64_t{1} << input;
+    std::uint64_t& word = asked_words_[output];
+    if ((outputs >> output & 1) == 0) word = 0;
+    outputs |= std::uint64_t{1} << output;
+    std::uint32_t& chosen = asked_[input * ports + output].vc;
+    if ((word & bit) == 0 || which + (which < offset ? vcs_ : 0) < chosen + (chosen < offset ? vcs_ : 0)) chosen = which;
+    word |= bit;
+    result[i] = output;
+  }
+  if (outputs == 0) return;
+  const std::uint64_t matched = switch_allocator_.match_words(router, outputs, asked_words_.data(), switch_match_.data());
+  for (std::uint32_t i = 0; i < stage.batch; ++i) {
+    const std::uint32_t output = result[i];
+    if (output == kNone) continue;
+    const std::uint32_t port = port_of_[list[i]], input = port - base, which = list[i] - port * vcs_;
+    result[i] = kNone;
+    if ((matched >> input & 1) == 0 || switch_match_[input] != output || asked_[input * ports + output].vc != which)
+      continue;
+    result[i] = base + output;
+    switch_offset_[port] = which + 1 == vcs_ ? 0 : which + 1;
+  }
+}
+
+void FlitEngine::evaluate_switch(std::uint32_t router) {
+  Stage& stage = routers_[router].switch_allocation;
+  const std::uint32_t base = network_.first_port[router], ports = network_.first_port[router + 1] - base;
+  const std::uint32_t* const list = switch_list_.data() + list_first_[router];
+  std::uint32_t* const result = switch_result_.data() + list_first_[router];
+  requests_.clear();
+  if (stage.batch > 0) {
+    if (switch_allocator_.draws_without_requests())
+      switch_allocator_.allocate(router, requests_, switch_match_.data());
+  } else {
+    stage.batch = stage.count;
+    stage.due = now_ + router_.switch_allocation_delay - 1;
+    for (std::uint32_t i = 0; i < stage.batch; ++i) {
+      const std::uint32_t number = list[i];
+      const InputVc& vc = inputs_[number];
+      const bool urgent = vc.state == State::active;
+      std::uint32_t output = vc.port;
+      if (urgent) {
+        if (outputs_[vc.output_vc].credits == 0) continue;
+        output = port_of_[vc.output_vc];
+      } else {
+        // A head that speculates asks where some virtual channel is free and has room.
+        bool hope = false;
+        for (std::uint32_t candidate = output * vcs_ + vc.vcs.first; candidate <= output * vcs_ + vc.vcs.last;
+             ++candidate)
+          hope = hope || (outputs_[candidate].holder == kNone && outputs_[candidate].credits > 0);
+        if (!hope) continue;
+      }
+      const std::uint32_t input = port_of_[number];
+      if (held_by_input_[input] != kNone || held_by_output_[output] != kNone) continue;
+      // One request for each pair of ports: the VCs of an input take turns.
+      const std::uint32_t which = number - input * vcs_, offset = switch_offset_[input];
+      SwitchRequest& asked = asked_[(input - base) * ports + output - base];
+      if (!asked.asked) {
+        asked = {which, urgent, true};
+        requests_.push_back({input - base, output - base, urgent});
+      } else if (urgent != asked.urgent
+                     ? urgent
+                     : which + (which < offset ? vcs_ : 0) < asked.vc + (asked.vc < offset ? vcs_ : 0)) {
+        asked.vc = which;
+        asked.urgent = urgent;
+      }
+    }
+    for (FlitAllocators::Request& request : requests_)
+      if (router_.speculative) request.urgent = asked_[request.input * ports + request.output].urgent;
+    if (!requests_.empty() || switch_allocator_.draws_without_requests())
+      switch_allocator_.allocate(router, requests_, switch_match_.data());
+    for (std::uint32_t i = 0; i < stage.batch; ++i) {
+      const std::uint32_t input = port_of_[list[i]], match = switch_match_[input - base];
+      const std::uint32_t which = list[i] - input * vcs_;
+      result[i] = kNone;
+      if (match == kNone || asked_[(input - base) * ports + match].vc != which) continue;
+      switch_offset_[input] = which + 1 == vcs_ ? 0 : which + 1;
+      result[i] = base + match;
+    }
+    for (const FlitAllocators::Request& request : requests_) {
+      asked_[request.input * ports + request.output].asked = false;
+      switch_match_[request.input] = kNone;
+    }
+  }
+  if (!rechecked_ || now_ < stage.due) return;
+  const std::uint32_t vc_base = first_vc(router);
+  for (std::uint32_t i = 0; i < stage.batch; ++i) {
+    if (result[i] == kNone) continue;
+    const InputVc& vc = inputs_[list[i]];
+    bool fails = held_by_input_[port_of_[list[i]]] != kNone || held_by_output_[result[i]] != kNone;
+    if (vc.state == State::vc_allocation) {
+      const std::uint32_t granted = vc_granted_[list[i] - vc_base];
+      fails = fails || granted == kNone || port_of_[granted] != result[i] || outputs_[granted].credits == 0;
+    } else {
+      fails = fails || outputs_[vc.output_vc].credits == 0;
+    }
+    if (fails) result[i] = kNone;
+  }
+}
+
+void FlitEngine::drop_batch(Stage& stage, std::vector<std::uint32_t>& list, std::uint32_t router) {
+  std::uint32_t* const begin = list.data() + list_first_[router];
+  for (std::uint32_t i = stage.batch; i < stage.count; ++i) begin[i - stage.batch] = begin[i];
+  stage.count -= stage.batch;
+  stage.batch = 0;
+}
+
+void FlitEngine::update_routing(std::uint32_t router) {
+  Router& r = routers_[router];
+  for (std::uint32_t i = 0; i < r.routing.batch; ++i) {
+    const std::uint32_t number = routing_list_[list_first_[router] + i];
+    InputVc& vc = inputs_[number];
+    FlitPacket& packet = packets_[flits_[static_cast<std::size_t>(number) * buffer_ + vc.first] >> 2];
+    set_route(router, port_of_[number], packet);
+    vc.port = packet.port;
+    vc.vcs = packet.vcs;
+    vc.state = State::vc_allocation;
+    if (router_.speculative) push(r.switch_allocation, switch_list_, router, number);
+    push(r.vc_allocation, vc_list_, router, number);
+  }
+  drop_batch(r.routing, routing_list_, router);
+}
+
+void FlitEngine::update_vcs(std::uint32_t router) {
+  Router& r = routers_[router];
+  const std::size_t first = list_first_[router];
+  for (std::uint32_t i = 0; i < r.vc_allocation.batch; ++i) {
+    const std::uint32_t number = vc_list_[first + i], output = vc_result_[first + i];
+    if (router_.speculative) vc_granted_[number - first_vc(router)] = kNone;
+    if (output == kNone) {
+      push(r.vc_allocation, vc_list_, router, number);
+      continue;
+    }
+    InputVc& vc = inputs_[number];
+    outputs_[output].holder = number;
+    outputs_[output].tail_sent = false;
+    vc.output_vc = output;
+    vc.state = State::active;
+    if (!router_.speculative) push(r.switch_allocation, switch_list_, router, number);
+  }
+  drop_batch(r.vc_allocation, vc_list_, router);
+}
+
+void FlitEngine::release_hold(std::uint32_t input_port) {
+  held_by_output_[held_by_input_[input_port]] = kNone;
+  held_by_input_[input_port] = kNone;
+  held_vc_[input_port] = kNone;
+}
+
+void FlitEngine::update_hold(std::uint32_t router, std::int64_t step) {
+  Router& r = routers_[router];
+  for (std::uint32_t i = 0; i < r.hold.batch; ++i) {
+    const std::uint32_t number = hold_list_[list_first_[router] + i];
+    if (hold_result_[list_first_[router] + i] == kNone) {
+      release_hold(port_of_[number]);
+      push(r.switch_allocation, switch_list_, router, number);
+    } else {
+      move_flit(router, number, step);
+    }
+  }
+  drop_batch(r.hold, hold_list_, router);
+}
+
+void FlitEngine::update_switch(std::uint32_t router, std::int64_t step) {
+  Router& r = routers_[router];
+  const std::size_t first = list_first_[router];
+  for (std::uint32_t i = 0; i < r.switch_allocation.batch; ++i) {
+    const std::uint32_t number = switch_list_[first + i];
+    if (switch_result_[first + i] == kNone)
+      push(r.switch_allocation, switch_list_, router, number);
+    else
+      move_flit(router, number, step);
+  }
+  drop_batch(r.switch_allocation, switch_list_, router);
+}
+
+// The cycle in which a flit that is granted the switch now is sent. The switch works on batches: what is granted while it
+// is at one waits for its end.
+std::int64_t FlitEngine::leaving(Router& r, std::int64_t step) const {
+  const std::int64_t position = now_ * router_.speedup + step;
+  if (position >= r.traversal_end)
+    r.traversal_begin = position + 1;
+  else if (position >= r.traversal_begin)
+    r.traversal_begin = r.traversal_end + 1;
+  const std::int64_t begin = r.traversal_begin / router_.speedup;
+  r.traversal_end = router_.traversal_delay == 1 ? r.traversal_begin
+                                                 : (begin + router_.traversal_delay - 1) * router_.speedup;
+  return r.traversal_end / router_.speedup;
+}
+
+void FlitEngine::return_credit(std::uint32_t input_port, std::uint32_t vc) {
+  std::int64_t sent = now_;
+  if (!simple_traversal_) {
+    sent = std::max(now_, credit_free_[input_port]);
+    credit_free_[input_port] = sent + 1;
+  }
+  const CreditWay way = credit_ways_[input_port];
+  credit_wheel_[static_cast<std::size_t>(sent + way.cycles) & wheel_mask_].push_back(way.first_vc + vc);
+  ++credits_under_way_;
+}
+
+void FlitEngine::move_flit(std::uint32_t router, std::uint32_t number, std::int64_t step) {
+  InputVc& vc = inputs_[number];
+  const std::uint32_t moved = flits_[static_cast<std::size_t>(number) * buffer_ + vc.first];
+  if (++vc.first == buffer_) vc.first = 0;
+  --vc.count;
+  const std::uint32_t output_vc = vc.output_vc, output = port_of_[output_vc], input = port_of_[number];
+  const bool tail = (moved & kTail) != 0;
+  if (tail) ++packets_[moved >> 2].hops;
+  ++flit_hops_;
+  last_move_ = now_;
+  if ((moved & kHead) != 0 && router_.routing_delay == 0) {
+    const FlitChannel& channel = network_.outputs[output];
+    if (channel.input != kNoPort)
+      set_route(network_.router_of_port[channel.input], channel.input, packets_[moved >> 2]);
+  }
+  
+  OutputVc& target = outputs_[output_vc];
+  --target.credits;
+  if (tail) {
+    target.tail_sent = true;
+    if (!router_.atomic_vcs) target.holder = kNone;
+  }
+  std::int64_t sent = now_ + 1;
+  if (!simple_traversal_) {
+    sent = std::max(leaving(routers_[router], step), output_free_[output]);
+    output_free_[output] = sent + 1;
+  }
+  const FlitWay way = flit_ways_[output];
+  flit_wheel_[static_cast<std::size_t>(sent + way.cycles) & wheel_mask_].push_back(
+      {way.first_target + (output_vc - output * vcs_), moved});
+  return_credit(input, number - input * vcs_);
+  after_move(router, number, tail, held_vc_[input] == number - input * vcs_);
+}
+
+// What the input VC does next.
+void FlitEngine::after_move(std::uint32_t router, std::uint32_t number, bool tail, bool from_hold) {
+  Router& r = routers_[router];
+  InputVc& vc = inputs_[number];
+  const std::uint32_t input = port_of_[number];
+  if (from_hold && (tail || vc.count == 0)) release_hold(input);
+  if (tail) {
+    vc.state = State::idle;
+    if (vc.count > 0) begin_packet(router, number);
+  } else if (vc.count > 0) {
+    if (!router_.hold_switch) {
+      push(r.switch_allocation, switch_list_, router, number);
+      return;
+    }
+    const std::uint32_t output = port_of_[vc.output_vc];
+    held_vc_[input] = number - input * vcs_;
+    held_by_input_[input] = output;
+    held_by_output_[output] = input;
+    push(r.hold, hold_list_, router, number);
+  }
+}
+
+bool FlitEngine::at_rest() const {
+  const auto idle_input = [](const InputVc& vc) { return vc.state == State::idle && vc.count == 0; };
+  const auto full_output = [&](const OutputVc& vc) { return vc.holder == kNone && vc.credits == buffer_; };
+  return flits_inside_ == 0 && credits_under_way_ == 0 &&
+         std::all_of(inputs_.begin(), inputs_.end(), idle_input) &&
+         std::all_of(outputs_.begin(), outputs_.end(), full_output) &&
+         std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.packet == kNone; });
+}
+
+// From a buffer whose first flit cannot move to one that it waits for: the one behind its output, or behind a virtual
+// channel that another packet holds. Where nothing moves, all of those wait, too, so the way comes back to itself.
+std::string FlitEngine::cycle_of_waiting() const {
+  std::uint32_t at = kNone;
+  for (std::uint32_t number = 0; number < inputs_.size() && at == kNone; ++number) {
+    if (inputs_[number].count > 0) at = number;
+  }
+  std::vector<std::uint32_t> way;
+  while (at != kNone && std::find(way.begin(), way.end(), at) == way.end()) {
+    way.push_back(at);
+    const InputVc& vc = inputs_[at];
+    const std::uint32_t output =
+        vc.state == State::active ? vc.output_vc : vc.port * vcs_ + static_cast<std::uint32_t>(vc.vcs.first);
+    const FlitChannel& channel = network_.outputs[port_of_[output]];
+    if (vc.state == State::idle || vc.state == State::routing || channel.input == kNoPort) return {};
+    at = channel.input * vcs_ + output % vcs_;
+  }
+  if (at == kNone) return {};
+  std::string text;
+  const auto begin = std::find(way.begin(), way.end(), at);
+  for (auto one = begin; one != way.end(); ++one) {
+    const InputVc& vc = inputs_[*one];
+    text += fmt::format("{} (VC {}", network_.input_name(port_of_[*one]), *one % vcs_);
+    if (vc.count > 0) {
+      const FlitPacket& packet = packets_[flits_[static_cast<std::size_t>(*one) * buffer_ + vc.first] >> 2];
+      text += fmt::format(", a packet from {} to {}", packet.source, packet.destination);
+    }
+    text += "), ";
+  }
+  return text + "and " + network_.input_name(port_of_[*begin]) + " again";
+}
+
+void FlitEngine::watch_for_deadlock() {
+  if (flits_inside_ == 0) return;
+  throw Error("",
+              fmt::format("packets wait for each other for ever (deadlock) since cycle {}: {}", last_move_,
+                          cycle_of_waiting()),
+              "more virtual channels, or a routing function that keeps to an order of buffers");
+}
+
+}  // namespace armilla

@@ -1,0 +1,34 @@
+// Flows as fluids: each moves at a rate, and the rates of all that share links are max-min fair. SimGrid's CM02 model
+// (Velho et al., ACM TOMACS 23(4), 2013) without its latency-dependent weights; docs/models/flow.md.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/flow_traffic.h"
+#include "ir/traffic.h"
+
+namespace armilla {
+
+struct FlowSharing {
+  double bandwidth_factor = 1;    // of the links' bandwidth that payload gets; SimGrid's LV08: 0.97
+  double latency_factor = 1;      // of the links' delays; LV08: 13.01
+  double cross_traffic = 0;       // of a flow's rate on its way back, for acknowledgements; SimGrid: 0.05
+  bool weigh_by_latency = false;  // shares in inverse proportion to the flows' latencies, as SimGrid's
+};
+
+struct FlowSharingOutcome {
+  std::vector<std::int64_t> fct_ps;  // per flow, from its start; -1: not finished when time was over
+  std::int64_t events = 0;           // starts and completions
+  std::int64_t rates = 0;            // that were worked out
+  std::int64_t end_ps = 0;
+};
+
+// A flow waits for the delays of its way, then moves its bytes. Ways are those of the packet network. Throws Error where
+// no way leads.
+FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing = {});
+
+// The same as a report.
+TrafficResult flow_traffic(const FlowJob& job, const FlowSharing& sharing = {});
+
+}  // namespace armilla

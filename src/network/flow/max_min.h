@@ -1,0 +1,73 @@
+// Weighted max-min fair shares of links, kept up to date while flows come and go.
+//
+// Rates are max-min fair (Bertsekas and Gallager, Data Networks, 6.5.2): no rate can grow without another that is not
+// larger, by weight, getting smaller. They are unique, and found by filling up: the link with the least capacity left per
+// weight of its flows fixes their rates, then the next one. When flows come or go only the flows that are connected with
+// them are looked at, over links that can run full at all.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace armilla {
+
+class MaxMin {
+ public:
+  // A flow takes `share` of its rate on the link: 1 of its way, less for acknowledgements on the way back.
+  struct Use {
+    std::uint32_t link = 0;
+    double share = 1;
+  };
+
+  // Of all flows that will ever be: flow f uses uses[begin[f]] to uses[begin[f + 1] - 1], no link twice. Weights > 0.
+  MaxMin(std::vector<double> capacities, std::vector<std::uint32_t> begin, std::vector<Use> uses,
+         std::vector<double> weights);
+
+  void add(std::uint32_t flow);
+  void remove(std::uint32_t flow);
+
+  // Brings rates up to date and returns the flows that are there and whose rate may have changed, each once.
+  std::span<const std::uint32_t> solve();
+
+  double rate(std::uint32_t flow) const { return flows_[flow].rate; }
+
+ private:
+  struct Member {
+    std::uint32_t flow = 0, use = 0;
+  };
+  struct Link {
+    double capacity = 0, left = 0, weight = 0;
+    std::vector<Member> members;
+    std::uint32_t open = 0;  // members without a rate yet
+    std::uint32_t seen = 0;
+    bool changed = false;
+  };
+  struct Flow {
+    double rate = 0, weight = 1;
+    std::uint32_t begin = 0, end = 0;
+    std::uint32_t seen = 0;
+    bool fixed = false;
+  };
+  struct Level {
+    double level = 0;
+    std::uint32_t link = 0;
+  };
+
+  void touch(std::uint32_t flow);
+  void gather();
+  static bool higher(const Level& a, const Level& b) {
+    return a.level != b.level ? a.level > b.level : a.link > b.link;
+  }
+
+  std::vector<Link> links_;
+  std::vector<Flow> flows_;
+  std::vector<Use> uses_;
+  std::vector<std::uint32_t> place_;  // per use, in its link's members
+  std::vector<std::uint32_t> changed_;
+  std::vector<std::uint32_t> part_links_, part_flows_;
+  std::vector<Level> levels_;
+  std::uint32_t round_ = 0;
+};
+
+}  // namespace armilla

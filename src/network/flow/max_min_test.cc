@@ -1,0 +1,101 @@
+#include "network/flow/max_min.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace armilla {
+namespace {
+
+struct Sharing {
+  std::vector<double> capacities;
+  std::vector<std::vector<MaxMin::Use>> flows;
+  std::vector<double> weights;
+};
+
+// All rates grow together, by weight, until a link is full; its flows stop, the others go on.
+std::vector<double> obvious_rates(const Sharing& sharing, const std::vector<bool>& there) {
+  std::vector<double> rates(sharing.flows.size());
+  std::vector<bool> growing = there;
+  while (std::find(growing.begin(), growing.end(), true) != growing.end()) {
+    double least = 1e300;
+    std::vector<double> can_grow(sharing.capacities.size(), 1e300);
+    for (std::size_t link = 0; link < sharing.capacities.size(); ++link) {
+      double left = sharing.capacities[link], weight = 0;
+      for (std::size_t flow = 0; flow < rates.size(); ++flow) {
+        for (const MaxMin::Use& use : sharing.flows[flow]) {
+          if (use.link != link || !there[flow]) continue;
+          left -= use.share * rates[flow];
+          if (growing[flow]) weight += use.share * sharing.weights[flow];
+        }
+      }
+      if (weight > 0) can_grow[link] = std::max(0.0, left) / weight;
+      least = std::min(least, can_grow[link]);
+    }
+    for (std::size_t flow = 0; flow < rates.size(); ++flow) {
+      if (growing[flow]) rates[flow] += least * sharing.weights[flow];
+    }
+    for (std::size_t flow = 0; flow < rates.size(); ++flow) {
+      for (const MaxMin::Use& use : sharing.flows[flow]) {
+        if (can_grow[use.link] <= least * (1 + 1e-12)) growing[flow] = false;
+      }
+    }
+  }
+  return rates;
+}
+
+TEST(MaxMin, AgreesWithFillingUpWhileFlowsComeAndGo) {
+  std::mt19937 random(5);
+  const auto below = [&](int end) { return std::uniform_int_distribution<int>(0, end - 1)(random); };
+  for (int round = 0; round < 200; ++round) {
+    Sharing sharing;
+    const int links = 1 + below(8), flows = 1 + below(12);
+    for (int i = 0; i < links; ++i) sharing.capacities.push_back(1 + below(10));
+    std::vector<std::uint32_t> begin = {0};
+    std::vector<MaxMin::Use> all;
+    for (int i = 0; i < flows; ++i) {
+      std::vector<MaxMin::Use> uses;
+      for (int link = 0; link < links; ++link) {
+        if (below(3) == 0) uses.push_back({static_cast<std::uint32_t>(link), below(2) == 0 ? 1.0 : 0.05});
+      }
+      if (uses.empty()) uses.push_back({0, 1.0});
+      all.insert(all.end(), uses.begin(), uses.end());
+      begin.push_back(static_cast<std::uint32_t>(all.size()));
+      sharing.flows.push_back(uses);
+      sharing.weights.push_back(1 + below(3));
+    }
+    MaxMin shares(sharing.capacities, begin, all, sharing.weights);
+    std::vector<bool> there(sharing.flows.size());
+    for (int step = 0; step < 30; ++step) {
+      for (int change = below(3); change >= 0; --change) {
+        const int flow = below(flows);
+        const bool is_there = there[static_cast<std::size_t>(flow)];
+        is_there ? shares.remove(static_cast<std::uint32_t>(flow))
+                 : shares.add(static_cast<std::uint32_t>(flow));
+        there[static_cast<std::size_t>(flow)] = !is_there;
+      }
+      shares.solve();
+      const std::vector<double> expected = obvious_rates(sharing, there);
+      for (std::uint32_t flow = 0; flow < expected.size(); ++flow) {
+        ASSERT_NEAR(shares.rate(flow), expected[flow], 1e-9 * (1 + expected[flow])) << "round " << round;
+      }
+    }
+  }
+}
+
+// Two pairs of links without a flow in common: a change in one leaves the other alone.
+TEST(MaxMin, LooksOnlyAtWhatIsConnected) {
+  MaxMin shares({10, 10}, {0, 1, 2, 3, 4}, {{0, 1}, {0, 1}, {1, 1}, {1, 1}}, {1, 1, 1, 1});
+  for (std::uint32_t flow = 0; flow < 4; ++flow) shares.add(flow);
+  EXPECT_EQ(shares.solve().size(), 4U);
+  shares.remove(1);
+  const std::span<const std::uint32_t> changed = shares.solve();
+  ASSERT_EQ(changed.size(), 1U);
+  EXPECT_EQ(changed[0], 0U);
+  EXPECT_EQ(shares.rate(0), 10);
+  EXPECT_EQ(shares.rate(2), 5);
+}
+
+}  // namespace
+}  // namespace armilla

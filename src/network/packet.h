@@ -1,0 +1,55 @@
+// Flows over Ethernet with RoCE v2, packet by packet: hosts that pace, window and repeat as their congestion control
+// says; switches with shared buffers, priority flow control (IEEE 802.1Qbb) and ECN marking. The model is that of the
+// HPCC authors' ns-3 (Li et al., SIGCOMM 2019) to the nanosecond; docs/models/packet.md has the equations.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/flow_traffic.h"
+#include "ir/traffic.h"
+
+namespace armilla {
+
+struct PacketFlowOutcome {
+  std::int64_t fct_ns = -1;  // from its start to the last acknowledgement at the source; -1: not finished
+  std::int64_t alone_ns =
+      0;  // the same of a flow alone at line speed, as the peers reckon it: for slow-downs
+};
+
+// Every byte that a host sent, with its headers, was delivered, dropped, or is still on its way.
+struct PacketBytes {
+  std::int64_t sent = 0, delivered = 0, dropped = 0, in_flight = 0;
+};
+
+struct PacketOutcome {
+  std::vector<PacketFlowOutcome> flows;  // in the job's order
+  std::int64_t pauses = 0, resumes = 0;  // PFC frames that arrived
+  std::int64_t frames = 0;               // sent over links, acknowledgements and PFC frames included
+  std::int64_t data_packets = 0;         // sent by hosts, repetitions included
+  std::int64_t repeated_packets = 0;
+  std::int64_t dropped_packets = 0;  // by full buffers
+  std::int64_t lost_packets = 0;     // on links: errors, a failed link
+  std::int64_t marked_packets = 0;   // by ECN
+  std::int64_t timeouts = 0;
+  std::int64_t longest_queue = 0;  // bytes at one port of a switch
+  std::int64_t paused_ns = 0;      // of all ports, summed
+  // The link that was told to be silent for longest, from the node that had to be, and among those between switches.
+  struct Pause {
+    std::int64_t ns = 0, from = 0, to = 0;
+  };
+  Pause longest_pause, longest_pause_between_switches;
+  std::int64_t end_ns = 0;
+  std::int64_t events = 0;
+  std::int64_t longest_round_trip_ns = 0, window_bytes = 0;  // on the idle network, of all pairs
+  PacketBytes data, acknowledgements;
+};
+
+// Throws Error for networks and settings that make no sense, flows that have no way, more packets than anyone would
+// wait for (the estimate is in the message), and when priority flow control comes to a deadlock (its cycle is named).
+PacketOutcome simulate_packets(const FlowJob& job);
+
+// The same as a report.
+TrafficResult packet_traffic(const FlowJob& job);
+
+}  // namespace armilla

@@ -1,0 +1,216 @@
+#include "network/packet/congestion.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace armilla {
+namespace {
+
+std::int64_t whole(double rate) {
+  return static_cast<std::int64_t>(rate);
+}
+
+std::int64_t bounded(double rate, const RateState& sender, const RoceSettings& settings) {
+  if (!(rate < static_cast<double>(sender.line_rate))) return sender.line_rate;
+  return std::max(whole(rate), whole(settings.min_rate));
+}
+
+}  // namespace
+
+// ---- DCQCN
+
+void DcqcnState::decrease(RateState& sender, const RoceSettings& settings) {
+  if (settings.clamp_target || stage != 0) target = sender.rate;
+  sender.rate = std::max(whole(settings.min_rate), whole(static_cast<double>(sender.rate) * (1 - alpha / 2)));
+  stage = 0;
+  marked_for_decrease = false;
+}
+
+void DcqcnState::increase(RateState& sender, const RoceSettings& settings) {
+  if (stage >= settings.fast_recoveries) {
+    target += whole(stage == settings.fast_recoveries ? settings.rate_step : settings.rate_leap);
+    target = std::min(target, sender.line_rate);
+  }
+  sender.rate = sender.rate / 2 + target / 2;
+  ++stage;
+}
+
+// ---- HPCC
+
+std::int64_t HpccState::acknowledged(const RateState& sender, std::uint64_t sequence, const Telemetry& told,
+                                     const RoceSettings& settings) {
+  const bool whole_round_trip = sequence > next_update;
+  if (!whole_round_trip && !settings.fast_react) return -1;
+  if (next_update == 0) {
+    next_update = sender.next;
+    last = told;
+    return -1;
+  }
+
+  const double base = static_cast<double>(sender.round_trip_ns);
+  const std::uint32_t count = std::min(told.count, kTelemetryHops);
+  std::array<bool, kTelemetryHops> looked_at = {};
+  bool any = false;
+  double most = 0;
+  std::int64_t most_ns = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const TelemetryHop& now = told.hops[i];
+    TelemetryHop& before = last.hops[i];
+    if (settings.sample_feedback && now.queue == 0 && !whole_round_trip) continue;
+    looked_at[i] = any = true;
+    const std::int64_t unit = settings.telemetry_unit;
+    std::int64_t elapsed_ns = (now.time - before.time) & 0xff'ffffU;
+    const std::int64_t sent = static_cast<std::int64_t>((now.bytes - before.bytes) & 0xf'ffffU) * 128 * unit;
+    const std::int64_t queue = static_cast<std::int64_t>(std::min(now.queue, before.queue)) * 80 * unit;
+    const double link = static_cast<double>(now.bits_per_second);
+    const double throughput = static_cast<double>(sent * 8) / (static_cast<double>(elapsed_ns) * 1e-9);
+    const double load = throughput / link + static_cast<double>(queue) *
+                                                static_cast<double>(sender.line_rate) / link /
+                                                static_cast<double>(sender.window);
+    if (settings.rate_per_hop) {
+      elapsed_ns = std::min(elapsed_ns, sender.round_trip_ns);
+      double& average = per_hop[i].utilisation;
+      average = (average * static_cast<double>(sender.round_trip_ns - elapsed_ns) +
+                 load * static_cast<double>(elapsed_ns)) /
+                base;
+    } else if (load > most) {
+      most = load;
+      most_ns = elapsed_ns;
+    }
+    before = now;
+  }
+
+  const auto adjusted = [&](std::int64_t from, std::int64_t stages, double average,
+                            std::int64_t& new_stages) {
+    const double load = average / settings.target_utilisation;
+    std::int64_t changed = from;
+    if (load >= 1 || stages >= settings.increase_stages) {
+      const double divided = static_cast<double>(from) / load;
+      changed = divided < 9e18 ? whole(divided) : INT64_MAX / 2;
+      new_stages = 0;
+    } else {
+      new_stages = stages + 1;
+    }
+    return bounded(static_cast<double>(changed + whole(settings.rate_step)), sender, settings);
+  };
+  std::int64_t new_rate = -1;
+  if (settings.rate_per_hop) {
+    new_rate = sender.line_rate;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      PerHop& hop = per_hop[i];
+      if (!looked_at[i]) {
+        new_rate = std::min(new_rate, hop.rate);
+        continue;
+      }
+      std::int64_t stages = 0;
+      const std::int64_t rate_here = adjusted(hop.rate, hop.stage, hop.utilisation, stages);
+      new_rate = std::min(new_rate, rate_here);
+      if (whole_round_trip) {
+        hop.rate = rate_here;
+        hop.stage = stages;
+      }
+    }
+    if (!any) new_rate = -1;
+  } else if (any) {
+    most_ns = std::min(most_ns, sender.round_trip_ns);
+    utilisation = (utilisation * static_cast<double>(sender.round_trip_ns - most_ns) +
+                   most * static_cast<double>(most_ns)) /
+                  base;
+    std::int64_t stages = 0;
+    new_rate = adjusted(rate, stage, utilisation, stages);
+    if (whole_round_trip) {
+      rate = new_rate;
+      stage = stages;
+    }
+  }
+  if (whole_round_trip) next_update = std::max(next_update, sender.next);
+  return new_rate;
+}
+
+// ---- TIMELY
+
+void TimelyState::acknowledged(RateState& sender, std::uint64_t sequence, std::int64_t round_trip_ns,
+                               const RoceSettings& settings) {
+  constexpr double kWeight = 0.875, kDecrease = 0.8;
+  constexpr std::int64_t kLow = 50'000, kHigh = 500'000, kShortest = 20'000;  // ns
+  if (sequence <= next_update) return;
+  if (next_update != 0) {
+    const double difference =
+        (1 - kWeight) * difference_ns + kWeight * static_cast<double>(round_trip_ns - last_round_trip_ns);
+    const double gradient = difference / static_cast<double>(kShortest);
+    if (round_trip_ns < kLow || (round_trip_ns <= kHigh && gradient <= 0)) {
+      sender.rate =
+          std::min(sender.line_rate, rate + whole(stage < 5 ? settings.rate_step : settings.rate_leap));
+      ++stage;
+    } else {
+      const double factor =
+          round_trip_ns > kHigh
+              ? 1 - kDecrease * (1 - static_cast<double>(kHigh) / static_cast<double>(round_trip_ns))
+              : std::max(0.0, 1 - kDecrease * gradient);
+      sender.rate = std::max(whole(settings.min_rate), whole(static_cast<double>(rate) * factor));
+      stage = 0;
+    }
+    rate = sender.rate;
+    difference_ns = difference;
+  }
+  if (sender.next > next_update) {
+    next_update = sender.next;
+    last_round_trip_ns = round_trip_ns;
+  }
+}
+
+// ---- DCTCP
+
+void DctcpState::acknowledged(RateState& sender, std::uint64_t sequence, bool mark,
+                              const RoceSettings& settings) {
+  marked += mark ? 1 : 0;
+  const bool whole_window = sequence > next_update;
+  if (whole_window) {
+    const auto payload = static_cast<std::uint64_t>(settings.payload);
+    if (next_update == 0) {
+      batch = static_cast<std::int64_t>(sender.next / payload) + 1;
+    } else {
+      const double fraction = std::min(1.0, static_cast<double>(marked) / static_cast<double>(batch));
+      alpha = (1 - settings.gain) * alpha + settings.gain * fraction;
+      marked = 0;
+      batch = sender.next < sequence ? 1 : static_cast<std::int64_t>((sender.next - sequence) / payload) + 1;
+    }
+    next_update = sender.next;
+  }
+  if (reduced && sequence > reduced_until) reduced = false;
+  if (mark && !reduced) {
+    sender.rate =
+        std::max(whole(settings.min_rate), whole(static_cast<double>(sender.rate) * (1 - alpha / 2)));
+    reduced = true;
+    reduced_until = sender.next;
+  }
+  if (!reduced && whole_window)
+    sender.rate = std::min(sender.line_rate, sender.rate + whole(settings.dctcp_step));
+}
+
+// ---- Swift
+
+void SwiftState::acknowledged(RateState& sender, std::int64_t now_ns, std::int64_t bytes,
+                              std::int64_t round_trip_ns, std::int64_t hops, const RoceSettings& settings) {
+  // Target delay: base, a share per hop, and what flows with small windows may add (equation 2 of the paper); windows
+  // and rates are the same thing over the round trip of the idle network.
+  constexpr double kBeta = 0.8, kMostDecrease = 0.5, kPerHop = 1'000, kRange = 4.0;
+  constexpr double kSmallest = 0.1, kLargest = 100;  // windows in packets between which the target is scaled
+  const double base = static_cast<double>(sender.round_trip_ns);
+  const double packet = static_cast<double>(settings.payload);
+  const double window = std::max(1e-3, static_cast<double>(sender.rate) / 8e9 * base / packet);
+  const double alpha = kRange / (1 / std::sqrt(kSmallest) - 1 / std::sqrt(kLargest));
+  const double scaled = std::clamp(alpha / std::sqrt(window) - alpha / std::sqrt(kLargest), 0.0, kRange);
+  const double target = base * (1 + 0.25 * scaled) + kPerHop * static_cast<double>(hops);
+  const double delay = static_cast<double>(round_trip_ns);
+  double rate = static_cast<double>(sender.rate);
+  if (delay < target) {
+    rate += settings.rate_step * static_cast<double>(bytes) / packet / std::max(1.0, window);
+  } else if (now_ns - last_decrease_ns >= round_trip_ns) {
+    rate *= std::max(1 - kBeta * (delay - target) / delay, 1 - kMostDecrease);
+    last_decrease_ns = now_ns;
+  }
+  sender.rate = bounded(rate, sender, settings);
+}
+
+}  // namespace armilla

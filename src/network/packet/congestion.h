@@ -1,0 +1,93 @@
+// What hosts do about congestion: the rate of a queue pair after each acknowledgement. One struct per algorithm, and
+// the settings that all share. Rates are whole bits per second, rounded down as ns-3's DataRate does.
+//
+//   DCQCN   Zhu et al., SIGCOMM 2015, with the timers of Mellanox's NICs and no byte counter
+//   HPCC    Li et al., SIGCOMM 2019
+//   TIMELY  Mittal et al., SIGCOMM 2015
+//   DCTCP   Alizadeh et al., SIGCOMM 2010, on rates
+//   Swift   Kumar et al., SIGCOMM 2020, on rates
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "ir/flow_traffic.h"
+
+namespace armilla {
+
+// What a switch writes into packets as they leave it: fields as wide as HPCC's header.
+struct TelemetryHop {
+  std::uint32_t time = 0;   // ns, 24 bits
+  std::uint32_t bytes = 0;  // sent by the port, in units of 128 bytes, 20 bits
+  std::uint32_t queue = 0;  // at the port, in units of 80 bytes, 17 bits
+  std::uint32_t port = 0;
+  std::int64_t bits_per_second = 0;
+};
+
+inline constexpr std::uint32_t kTelemetryHops = 5;
+
+struct Telemetry {
+  std::array<TelemetryHop, kTelemetryHops> hops;
+  std::uint32_t count = 0;
+};
+
+// Of a sender, what its algorithm reads and sets.
+struct RateState {
+  std::int64_t rate = 0, line_rate = 0;  // bits per second
+  std::int64_t round_trip_ns = 0;        // of the idle network
+  std::int64_t window = 0;               // bytes; 0: none
+  std::uint64_t next = 0;                // sequence number
+};
+
+struct DcqcnState {
+  std::int64_t target = 0;
+  double alpha = 1;
+  bool marked_for_alpha = false, marked_for_decrease = false, started = false;
+  std::int64_t stage = 0;
+
+  void decrease(RateState& sender, const RoceSettings& settings);  // when its timer finds a mark
+  void increase(RateState& sender, const RoceSettings& settings);
+};
+
+struct HpccState {
+  struct PerHop {
+    double utilisation = 1;
+    std::int64_t rate = 0, stage = 0;
+  };
+  Telemetry last;
+  std::uint64_t next_update = 0;
+  std::int64_t rate = 0, stage = 0;
+  double utilisation = 1;
+  std::array<PerHop, kTelemetryHops> per_hop;
+
+  // Returns the new rate, or -1 for no change.
+  std::int64_t acknowledged(const RateState& sender, std::uint64_t sequence, const Telemetry& told,
+                            const RoceSettings& settings);
+};
+
+struct TimelyState {
+  std::uint64_t next_update = 0;
+  std::int64_t rate = 0, stage = 0, last_round_trip_ns = 0;
+  double difference_ns = 0;
+
+  void acknowledged(RateState& sender, std::uint64_t sequence, std::int64_t round_trip_ns,
+                    const RoceSettings& settings);
+};
+
+struct DctcpState {
+  std::uint64_t next_update = 0, reduced_until = 0;
+  bool reduced = false;
+  double alpha = 1;
+  std::int64_t marked = 0, batch = 0;  // packets
+
+  void acknowledged(RateState& sender, std::uint64_t sequence, bool mark, const RoceSettings& settings);
+};
+
+struct SwiftState {
+  std::int64_t last_decrease_ns = INT64_MIN / 2;
+
+  void acknowledged(RateState& sender, std::int64_t now_ns, std::int64_t bytes, std::int64_t round_trip_ns,
+                    std::int64_t hops, const RoceSettings& settings);
+};
+
+}  // namespace armilla

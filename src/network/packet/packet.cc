@@ -1,0 +1,141 @@
+#include "network/packet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/units_text.h"
+#include "network/packet/simulation.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::int64_t kMostPackets = 1'000'000'000;
+constexpr double kEventsPerSecond = 1e7;  // of one core, roughly
+
+std::string in_words(double seconds) {
+  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
+  return seconds < 48 * 3600 ? fmt::format("{:.0f} h", seconds / 3600)
+                             : fmt::format("{:.0f} days", seconds / 86400);
+}
+
+// Refuses what nobody would wait for.
+void check_size(const FlowJob& job) {
+  double packets = 0;
+  for (const TrafficFlow& flow : job.flows) {
+    packets += std::ceil(static_cast<double>(flow.bytes) / static_cast<double>(job.settings.payload));
+  }
+  if (packets <= static_cast<double>(kMostPackets)) return;
+  // A packet and its acknowledgement over three links, two events each.
+  throw Error(
+      job.where,
+      fmt::format("the flows are {:.2g} packets, which would take about {} (at most {:.0e} are simulated)",
+                  packets, in_words(packets * 12 / kEventsPerSecond), static_cast<double>(kMostPackets)),
+      "--network flow takes a time that does not depend on the bytes; a larger PACKET_PAYLOAD_SIZE makes "
+      "fewer "
+      "packets");
+}
+
+std::string name_of(CongestionControl control) {
+  switch (control) {
+    case CongestionControl::none:
+      return "no congestion control";
+    case CongestionControl::dcqcn:
+      return "DCQCN";
+    case CongestionControl::hpcc:
+      return "HPCC";
+    case CongestionControl::timely:
+      return "TIMELY";
+    case CongestionControl::dctcp:
+      return "DCTCP";
+    case CongestionControl::swift:
+      return "Swift";
+  }
+  return {};
+}
+
+std::string time_text(std::int64_t ns) {
+  return to_text(from_seconds(static_cast<double>(ns) * 1e-9));
+}
+
+void add_slow_downs(const PacketOutcome& outcome, TrafficResult& result) {
+  std::vector<double> slow;
+  for (const PacketFlowOutcome& flow : outcome.flows) {
+    if (flow.fct_ns >= 0)
+      slow.push_back(static_cast<double>(flow.fct_ns) / static_cast<double>(flow.alone_ns));
+  }
+  if (slow.empty()) return;
+  std::sort(slow.begin(), slow.end());
+  const auto quantile = [&](double share) {
+    const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(slow.size())));
+    return slow[std::max<std::size_t>(rank, 1) - 1];
+  };
+  result.facts.emplace_back("slow-down",
+                            fmt::format("smallest {:.3f}, median {:.3f}, 99 % {:.3f}, largest {:.3f}, of the "
+                                        "time that a flow takes alone",
+                                        quantile(0), quantile(0.5), quantile(0.99), quantile(1)));
+}
+
+}  // namespace
+
+PacketOutcome simulate_packets(const FlowJob& job) {
+  check_size(job);
+  return PacketSimulation(job).run();
+}
+
+TrafficResult packet_traffic(const FlowJob& job) {
+  const PacketOutcome outcome = simulate_packets(job);
+  TrafficResult result;
+  const std::int64_t switches = std::count(job.graph.is_switch.begin(), job.graph.is_switch.end(), true);
+  result.title = fmt::format("{} flows over RoCE with {}: {} hosts, {} switches, {} links", job.flows.size(),
+                             name_of(job.settings.congestion_control), job.graph.nodes() - switches, switches,
+                             job.graph.links.size());
+  FlowsResult flows;
+  for (std::size_t i = 0; i < job.flows.size(); ++i) {
+    const TrafficFlow& asked = job.flows[i];
+    const PacketFlowOutcome& flow = outcome.flows[i];
+    flows.flows.push_back({asked.source, asked.destination, asked.bytes,
+                           static_cast<double>(asked.start_ns) / 1e9, static_cast<double>(flow.fct_ns) / 1e9,
+                           flow.fct_ns >= 0});
+  }
+  flows.pfc_pauses = outcome.pauses;
+  flows.pfc_resumes = outcome.resumes;
+  flows.packets = outcome.frames;
+  flows.events = outcome.events;
+  result.outcome = std::move(flows);
+
+  add_slow_downs(outcome, result);
+  result.facts.emplace_back("idle network", fmt::format("longest round trip {}, {} bytes in its window",
+                                                        time_text(outcome.longest_round_trip_ns),
+                                                        with_separators(outcome.window_bytes)));
+  result.facts.emplace_back(
+      "data", fmt::format("{} packets sent by hosts, {} of them again, {} marked by ECN",
+                          with_separators(outcome.data_packets), with_separators(outcome.repeated_packets),
+                          with_separators(outcome.marked_packets)));
+  result.facts.emplace_back(
+      "lost",
+      fmt::format("{} on links, {} in full buffers, {} timeouts", with_separators(outcome.lost_packets),
+                  with_separators(outcome.dropped_packets), with_separators(outcome.timeouts)));
+  result.facts.emplace_back("longest queue",
+                            fmt::format("{} bytes at one port", with_separators(outcome.longest_queue)));
+  if (outcome.longest_pause.ns > 0) {
+    const PacketOutcome::Pause& pause = outcome.longest_pause;
+    result.facts.emplace_back("longest paused", fmt::format("node {} on its link to {}, {} in all",
+                                                            pause.from, pause.to, time_text(pause.ns)));
+  }
+  // Pauses between switches hold up flows that have no part in the congestion.
+  const PacketOutcome::Pause& spread = outcome.longest_pause_between_switches;
+  if (spread.ns > outcome.end_ns / 2 && spread.ns > 0) {
+    result.notes.push_back(fmt::format(
+        "PFC storm: switch {} had to be silent on its link to switch {} for {:.0f} % of the "
+        "time, and flows that do not cause the congestion wait with the others",
+        spread.from, spread.to, 100 * static_cast<double>(spread.ns) / static_cast<double>(outcome.end_ns)));
+  }
+  return result;
+}
+
+}  // namespace armilla

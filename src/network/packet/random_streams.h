@@ -1,0 +1,40 @@
+// L'Ecuyer's generator MRG32k3a with streams (L'Ecuyer, Simard, Chen, Kelton, "An object-oriented random-number package
+// with many long streams and substreams", Operations Research 50(6), 2002), as ns-3 uses it: stream s of a seed begins
+// s x 2^127 draws after the seed's state, its first substream another 2^76.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace armilla {
+
+class RandomStream {
+ public:
+  RandomStream(std::uint64_t seed, std::uint64_t stream);
+
+  double next();  // uniform in (0, 1)
+
+  // Goes to the beginning of the stream after this one.
+  void next_stream();
+
+ private:
+  std::array<std::uint64_t, 3> first_, second_;              // the two components' last three values
+  std::array<std::uint64_t, 3> first_begin_, second_begin_;  // at the stream's beginning
+};
+
+// The first draws of one stream after another.
+class FirstDraws {
+ public:
+  FirstDraws(std::uint64_t seed, std::uint64_t stream) : stream_(seed, stream) {}
+  double next() {
+    const double value = stream_.next();
+    stream_.next_stream();
+    return value;
+  }
+  void skip() { stream_.next_stream(); }
+
+ private:
+  RandomStream stream_;
+};
+
+}  // namespace armilla

@@ -1,0 +1,230 @@
+// The packet simulation: ports, queue pairs and packets, and the events that move them. `network/packet.h` says what it
+// models; routes.h, congestion.h and event_wheel.h are its parts. Nothing is allocated per packet once the pools have
+// grown to what is under way at one time.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "network/packet.h"
+#include "network/packet/congestion.h"
+#include "network/packet/event_wheel.h"
+#include "network/packet/random_streams.h"
+#include "network/routes.h"
+
+namespace armilla {
+
+class PacketSimulation {
+ public:
+  explicit PacketSimulation(const FlowJob& job);
+
+  PacketOutcome run();
+
+ private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  static constexpr int kPriorities = 8;
+
+  enum class PacketKind : std::uint8_t { data, ack, nack, pause, resume };
+
+  struct alignas(64) Packet {
+    std::uint32_t next = kNone;  // in the queue that it waits in
+    std::uint32_t flow = 0;      // of pause and resume: unused
+    std::uint64_t sequence = 0;  // of data: its first byte; of acknowledgements: the next byte awaited
+    std::uint64_t repeat = 0;    // of a NACK under selective repeat: the byte that arrived instead
+    std::int64_t sent_ns = 0;    // of data and what answers it: when the data left
+    std::uint32_t port = 0;      // where it arrives next, then where it arrived
+    std::uint32_t hop = 0;       // into paths_: the port that it leaves by next
+    std::uint32_t size = 0;      // bytes on the wire
+    std::uint16_t payload = 0;   // of data
+    PacketKind kind = PacketKind::data;
+    std::uint8_t priority = 0;
+    bool marked = false;  // by a switch
+    bool echo = false;    // of acknowledgements: the data had been marked
+    bool asks = false;    // to be answered even if it arrived before; of the answer: that it was
+  };
+
+  struct Queue {
+    std::uint32_t head = kNone, tail = kNone;
+  };
+
+  // What a switch keeps per port and priority.
+  struct Shares {
+    std::uint32_t arrived = 0;   // bytes held that came in here, but those in headroom
+    std::uint32_t headroom = 0;  // bytes held in headroom
+    std::uint32_t leaving = 0;   // bytes held that leave here
+    Queue queue;                 // of packets that leave here
+  };
+
+  struct Port {
+    std::uint32_t node = 0;
+    std::uint32_t nic = kNone;  // of hosts
+    bool at_switch = false, up = true, busy = false;
+    std::uint8_t paused = 0;   // bit per priority: told to be silent
+    std::uint8_t pausing = 0;  // bit per priority: told its peer to be silent
+    std::uint8_t waiting = 0;  // of switches, bit per priority: packets wait
+    std::uint8_t last_served = 0;
+    std::uint8_t threshold_shift = 3;  // the share of the free buffer beyond which it pauses: 2^-shift
+    const std::uint32_t* transmission_ns = nullptr;  // by size
+    std::int64_t delay_ns = 0;
+    double loss = 0;
+    Queue acknowledgements;  // of hosts
+    std::uint64_t sent_bytes = 0;
+    std::uint32_t queued = 0;  // of switches: bytes
+    std::uint32_t headroom_limit = 0;
+    EcnThresholds ecn;
+    std::int64_t rate = 0;
+    std::uint32_t loss_stream = 0;
+    std::array<std::int64_t, kPriorities> paused_since_ns = {};
+    std::int64_t paused_ns = 0;  // all priorities
+  };
+
+  // What a NIC looks at to choose whose turn it is.
+  struct Turn {
+    std::int64_t next_send_ns = 0;
+    std::uint32_t flow = 0;
+    std::uint8_t priority = 0;
+    bool ready = false;  // has bytes to send and room in its window
+    bool finished = false;
+  };
+
+  struct Nic {
+    std::vector<Turn> turns;
+    std::uint32_t last = 0;
+    std::int64_t wake_ns = -1;  // when it looks again; -1: not foreseen
+    std::uint32_t wake_stamp = 0;
+    bool may_pause = true;
+    std::int64_t pauses = 0;
+  };
+
+  struct Switch {
+    std::uint32_t buffer_left = 0;  // beyond reserves and headroom
+    std::uint32_t shared_used = 0;
+  };
+
+  struct Flow : RateState {
+    std::uint64_t size = 0, acknowledged = 0;
+    std::int64_t next_send_ns = 0;
+    std::uint32_t source = 0, destination = 0;
+    std::uint32_t port = 0;                     // of the source's NIC
+    std::uint32_t turn = 0;                     // there
+    std::uint32_t last_size = 0;                // on the wire
+    std::uint32_t way_there = 0, way_back = 0;  // into paths_
+    FlowAddress address;
+    std::uint8_t priority = 0;
+    bool started = false, finished = false, timer = false;
+    bool ask = false;  // with the next packet whether the one before was lost, or its acknowledgement
+    std::uint32_t increase_stamp = 0;
+    std::int64_t start_ns = 0;
+    // The receiver
+    std::uint64_t expected = 0, last_nack = 0;
+    std::int64_t next_nack_ns = 0;
+    // Losses
+    std::uint64_t highest = 0;  // sequence number ever sent
+    std::uint64_t timer_mark = 0;
+    int retries = 0;
+    std::uint32_t hops = 0;
+
+    // `least`: what acknowledgements come for, at the finest.
+    bool window_full(bool follows_rate, std::uint64_t least) const {
+      if (window == 0) return false;
+      std::uint64_t limit = static_cast<std::uint64_t>(window);
+      if (follows_rate) {
+        limit = std::max<std::uint64_t>(
+            1, limit * static_cast<std::uint64_t>(rate) / static_cast<std::uint64_t>(line_rate));
+      }
+      return next - acknowledged >= std::max(limit, least);
+    }
+  };
+
+  // Selective repeat (IRN, Mittal et al., SIGCOMM 2018): what arrived out of order, and what the sender knows of it. In
+  // packets of the flow.
+  struct Selective {
+    std::vector<std::uint64_t> arrived;  // bit per packet
+    std::vector<std::uint64_t> known;    // the same, as far as the sender has been told
+    std::uint64_t highest_known = 0;     // below it, what is not known is taken for lost
+    bool recovering = false;             // `resend` is to be sent again
+    std::uint64_t resend = 0;            // everything lost before it has been sent again
+    std::uint64_t recover_until = 0;     // what is lost beyond begins a new recovery
+
+    void find_lost() {
+      while (resend < highest_known && (known[resend / 64] >> (resend % 64) & 1) != 0) ++resend;
+      recovering = resend < highest_known;
+    }
+  };
+
+  void build();
+  void start_flow(std::uint32_t flow);
+  void find_ways(std::uint32_t flow);
+
+  std::uint32_t new_packet();
+  void free_packet(std::uint32_t packet);
+  void append(Queue& queue, std::uint32_t packet);
+  std::uint32_t take(Queue& queue);
+
+  void handle(const WheelEvent& event);
+  void schedule(std::int64_t time, std::uint32_t kind, std::uint32_t subject, std::uint32_t stamp = 0);
+  void transmit(std::uint32_t port, std::uint32_t packet);
+  void serve(std::uint32_t port);
+  void serve_host(std::uint32_t port);
+  void serve_switch(std::uint32_t port);
+  void leave_switch(std::uint32_t port, std::uint32_t packet, std::uint8_t queue);
+  void join_nic(std::uint32_t flow);
+  void refresh(std::uint32_t flow);
+  std::uint32_t next_data(std::uint32_t flow);
+
+  void arrive(std::uint32_t packet);
+  void forward(std::uint32_t packet);
+  void receive_data(std::uint32_t packet);
+  void receive_acknowledgement(std::uint32_t packet);
+  void finish(std::uint32_t flow);
+  void control(std::uint32_t flow, const Packet& packet);
+  void change_rate(std::uint32_t flow, std::int64_t rate);
+  void drop(std::uint32_t packet, bool on_link);
+  void timeout(std::uint32_t flow);
+  void pause_peer(std::uint32_t port, int priority, bool pause);
+  std::uint32_t threshold(const Port& port) const;
+  void link_down();
+  void sum_pauses();
+  void count_in_flight();
+  void explain_deadlock() const;
+
+  const FlowJob& job_;
+  const RoceSettings& settings_;
+  std::uint32_t header_ = 0, acknowledgement_size_ = 0, telemetry_size_ = 0;
+  int ack_priority_ = 3;
+  bool has_window_ = false, window_follows_rate_ = false;
+  std::uint64_t least_window_ = 1;
+  bool hashed_ = false;  // a link failed: packets find their way hop by hop
+
+  EventWheel events_;
+  std::int64_t pending_ = 0;  // events but timers of congestion control, which move nothing by themselves
+  std::vector<Port> ports_;
+  std::vector<std::array<Shares, kPriorities>> shares_;  // per port, of switches
+  std::vector<std::uint32_t> first_ports_;               // per node, into node_ports_
+  std::vector<std::uint32_t> node_ports_;
+  std::vector<Nic> nics_;
+  std::vector<Switch> switches_;  // per node
+  std::vector<Flow> flows_;
+  std::vector<DcqcnState> dcqcn_;  // per flow, those of the algorithm in use
+  std::vector<HpccState> hpcc_;
+  std::vector<TimelyState> timely_;
+  std::vector<DctcpState> dctcp_;
+  std::vector<SwiftState> swift_;
+  std::vector<Selective> selective_;
+  std::vector<std::uint32_t> paths_;
+  std::vector<Packet> packets_;
+  std::vector<Telemetry> telemetry_;  // per packet, under HPCC
+  std::uint32_t free_packets_ = kNone;
+  std::vector<std::vector<std::uint32_t>> transmission_;  // ns by class of rate and size
+  std::vector<std::uint32_t> failed_;
+  Routes routes_;
+  Routes::Largest largest_;
+  FirstDraws marking_;
+  std::vector<RandomStream> losses_;
+  PacketOutcome outcome_;
+};
+
+}  // namespace armilla

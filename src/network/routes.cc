@@ -1,0 +1,190 @@
+#include "network/routes.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <numeric>
+
+namespace armilla {
+
+Routes::Routes(const NetworkGraph& graph, std::int64_t payload, std::span<const std::uint32_t> destinations,
+               std::span<const std::uint32_t> failed)
+    : is_switch_(graph.is_switch),
+      links_(graph.links),
+      payload_(payload),
+      near_(is_switch_.size()),
+      last_port_(is_switch_.size()),
+      table_of_(is_switch_.size(), -1) {
+  for (std::uint32_t link = 0; link < links_.size(); ++link) {
+    if (std::find(failed.begin(), failed.end(), link) != failed.end()) continue;
+    const auto a = static_cast<std::uint32_t>(links_[link].a), b = static_cast<std::uint32_t>(links_[link].b);
+    near_[a].push_back({b, 2 * link});
+    near_[b].push_back({a, 2 * link + 1});
+  }
+  // The order in which a search visits neighbours: hosts by number, then switches from the last to the first. (ns-3
+  // orders them by address in memory, where its switches, large objects, lie in falling order.)
+  for (std::vector<Neighbour>& list : near_) {
+    std::sort(list.begin(), list.end(), [&](const Neighbour& x, const Neighbour& y) {
+      if (x.node == y.node) return x.port > y.port;  // the one named last
+      if (is_switch_[x.node] != is_switch_[y.node]) return bool{is_switch_[y.node]};
+      return is_switch_[x.node] ? x.node > y.node : x.node < y.node;
+    });
+    list.erase(std::unique(list.begin(), list.end(),
+                           [](const Neighbour& x, const Neighbour& y) { return x.node == y.node; }),
+               list.end());
+  }
+
+  for (std::uint32_t node = 0; node < near_.size(); ++node) {
+    if (!near_[node].empty()) last_port_[node] = near_[node].front().port ^ 1;
+  }
+
+  std::vector<std::vector<std::uint32_t>> ports(is_switch_.size());
+  for (const std::uint32_t host : destinations) {
+    const std::uint32_t target = anchor(host);
+    if (table_of_[target] >= 0) continue;
+    table_of_[target] = static_cast<std::int32_t>(tables_.size());
+    for (std::vector<std::uint32_t>& list : ports) list.clear();
+    Table& table = tables_.emplace_back();
+    table.reached = search(target, &ports);
+    table.begin.push_back(0);
+    for (const std::vector<std::uint32_t>& list : ports) {
+      table.ports.insert(table.ports.end(), list.begin(), list.end());
+      table.begin.push_back(static_cast<std::uint32_t>(table.ports.size()));
+    }
+  }
+}
+
+std::uint32_t Routes::anchor(std::uint32_t host) const {
+  return near_[host].size() == 1 && is_switch_[near_[host].front().node] ? near_[host].front().node : host;
+}
+
+Routes::Reached Routes::over(const Reached& reached, std::uint32_t port) const {
+  const GraphLink& link = links_[port / 2];
+  return {reached.distance + 1, reached.delay_ns + link.delay_ns,
+          reached.transmission_ns + payload_ * 8'000'000'000 / link.bits_per_second,
+          std::min(reached.bits_per_second, link.bits_per_second)};
+}
+
+// Breadth first from the target; hosts do not forward.
+std::vector<Routes::Reached> Routes::search(std::uint32_t target,
+                                            std::vector<std::vector<std::uint32_t>>* ports) const {
+  std::vector<Reached> reached(is_switch_.size());
+  std::vector<std::uint32_t> queue = {target};
+  reached[target].distance = 0;
+  for (std::size_t i = 0; i < queue.size(); ++i) {
+    const std::uint32_t here = queue[i];
+    for (const Neighbour& next : near_[here]) {
+      Reached& there = reached[next.node];
+      if (there.distance < 0) {
+        there = over(reached[here], next.port);
+        if (is_switch_[next.node]) queue.push_back(next.node);
+      }
+      // The neighbour's own port of the same link leads here.
+      if (ports != nullptr && there.distance == reached[here].distance + 1)
+        (*ports)[next.node].push_back(next.port ^ 1);
+    }
+  }
+  return reached;
+}
+
+PairFigures Routes::figures(const Reached& reached) {
+  if (reached.distance <= 0) return {};
+  return {2 * reached.delay_ns + reached.transmission_ns, reached.bits_per_second, reached.distance};
+}
+
+std::span<const std::uint32_t> Routes::next_ports(std::uint32_t node, std::uint32_t host) const {
+  const std::uint32_t target = anchor(host);
+  if (node == target && target != host) {
+    return {&last_port_[host], 1};
+  }
+  const Table& table = tables_[static_cast<std::size_t>(table_of_[target])];
+  return std::span(table.ports).subspan(table.begin[node], table.begin[node + 1] - table.begin[node]);
+}
+
+PairFigures Routes::pair(std::uint32_t source, std::uint32_t host) const {
+  const std::uint32_t target = anchor(host);
+  const Reached& reached = tables_[static_cast<std::size_t>(table_of_[target])].reached[source];
+  if (reached.distance < 0) return {};
+  return figures(target == host ? reached : over(reached, near_[host].front().port));
+}
+
+Routes::Largest Routes::largest() const {
+  Largest most;
+  // Hosts by what they hang on and by what link, as one stands for all alike.
+  std::map<std::uint32_t, std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::uint32_t>>> alike;
+  for (std::uint32_t host = 0; host < is_switch_.size(); ++host) {
+    if (is_switch_[host] || near_[host].empty()) continue;
+    const GraphLink& link = links_[near_[host].front().port / 2];
+    alike[anchor(host)][{link.delay_ns, link.bits_per_second}].push_back(host);
+  }
+  for (const auto& [target, classes] : alike) {
+    const std::vector<Reached> reached = search(target, nullptr);
+    for (const auto& [link, hosts] : classes) {
+      for (std::uint32_t source = 0; source < is_switch_.size(); ++source) {
+        if (is_switch_[source] || reached[source].distance < 0 ||
+            (hosts.size() == 1 && source == hosts.front()))
+          continue;
+        const PairFigures pair =
+            figures(target == hosts.front() ? reached[source]
+                                            : over(reached[source], near_[hosts.front()].front().port));
+        most.round_trip_ns = std::max(most.round_trip_ns, pair.round_trip_ns);
+        most.bandwidth_delay_bytes = std::max(most.bandwidth_delay_bytes, pair.bandwidth_delay_bytes());
+      }
+    }
+  }
+  return most;
+}
+
+std::uint32_t next_port(const NetworkGraph& graph, const Routes& routes, std::uint32_t node,
+                        const FlowAddress& flow) {
+  const std::span<const std::uint32_t> ports = routes.next_ports(node, flow.destination);
+  if (ports.empty()) return kNoPort;
+  if (ports.size() == 1) return ports.front();
+  const std::uint32_t seed = graph.is_switch[node] ? node : 0x8badf00dU;
+  const std::uint32_t both = flow.source_port | static_cast<std::uint32_t>(flow.destination_port) << 16;
+  return ports[murmur3(address_of(flow.source), address_of(flow.destination), both, seed) % ports.size()];
+}
+
+std::vector<FlowAddress> addresses_of(std::span<const TrafficFlow> flows) {
+  std::vector<std::size_t> order(flows.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return flows[a].start_ns < flows[b].start_ns; });
+  std::map<std::pair<std::int64_t, std::int64_t>, std::uint16_t> ports;
+  std::vector<FlowAddress> addresses(flows.size());
+  for (const std::size_t index : order) {
+    const TrafficFlow& flow = flows[index];
+    std::uint16_t& port =
+        ports.try_emplace({flow.source, flow.destination}, std::uint16_t{10000}).first->second;
+    addresses[index] = {static_cast<std::uint32_t>(flow.source), static_cast<std::uint32_t>(flow.destination),
+                        port++, static_cast<std::uint16_t>(flow.port)};
+  }
+  return addresses;
+}
+
+std::vector<std::uint32_t> ends_of(std::span<const TrafficFlow> flows) {
+  std::vector<std::uint32_t> ends;
+  for (const TrafficFlow& flow : flows) {
+    ends.push_back(static_cast<std::uint32_t>(flow.source));
+    ends.push_back(static_cast<std::uint32_t>(flow.destination));
+  }
+  return ends;
+}
+
+std::uint32_t murmur3(std::uint32_t first, std::uint32_t second, std::uint32_t third, std::uint32_t seed) {
+  std::uint32_t hash = seed;
+  for (std::uint32_t word : {first, second, third}) {
+    word = std::rotl(word * 0xcc9e2d51U, 15) * 0x1b873593U;
+    hash = std::rotl(hash ^ word, 13) * 5 + 0xe6546b64U;
+  }
+  hash ^= 12;  // bytes
+  hash = (hash ^ hash >> 16) * 0x85ebca6bU;
+  hash = (hash ^ hash >> 13) * 0xc2b2ae35U;
+  return hash ^ hash >> 16;
+}
+
+std::uint32_t address_of(std::uint32_t host) {
+  return 0x0b000001U + host / 256 * 0x10000U + host % 256 * 0x100U;
+}
+
+}  // namespace armilla

@@ -1,0 +1,41 @@
+#include "write/format/json_text.h"
+#include "write/traffic.h"
+
+namespace armilla {
+namespace {
+
+void add_outcome(Json& json, const RateResult& rate) {
+  json["packet_latency_avg_cycles"] = finite(rate.packet_latency_avg_cycles);
+  json["network_latency_avg_cycles"] = finite(rate.network_latency_avg_cycles);
+  json["accepted_flits_per_node_cycle"] = finite(rate.accepted_flits_per_node_cycle);
+  json["hops_avg"] = finite(rate.hops_avg);
+  json["saturated"] = rate.saturated;
+  json["flit_hops"] = rate.flit_hops;
+  json["cycles"] = rate.cycles;
+}
+
+void add_outcome(Json& json, const FlowsResult& traffic) {
+  Json flows = Json::array();
+  for (const FlowResult& flow : traffic.flows)
+    flows.push_back({{"source", flow.source},
+                     {"destination", flow.destination},
+                     {"bytes", flow.bytes},
+                     {"start_s", flow.start_s},
+                     {"fct_s", flow.finished ? finite(flow.fct_s) : Json(nullptr)},
+                     {"finished", flow.finished}});
+  json["flows"] = std::move(flows);
+  json["pfc"] = {{"pauses", traffic.pfc_pauses}, {"resumes", traffic.pfc_resumes}};
+  json["packets"] = traffic.packets;
+  json["events"] = traffic.events;
+}
+
+}  // namespace
+
+std::string write_traffic_json(const TrafficResult& result) {
+  Json json = {{"schema", "armilla.traffic/1"}, {"title", result.title}};
+  std::visit([&](const auto& outcome) { add_outcome(json, outcome); }, result.outcome);
+  json["notes"] = result.notes;
+  return to_text(json);
+}
+
+}  // namespace armilla

@@ -1,0 +1,74 @@
+#include "write/traffic.h"
+
+#include <gtest/gtest.h>
+
+#include "write/report/documented_keys_testing.h"
+
+namespace armilla {
+namespace {
+
+TrafficResult by_rate() {
+  RateResult rate;
+  rate.packet_latency_avg_cycles = 36.6905;
+  rate.network_latency_avg_cycles = 36.1894;
+  rate.accepted_flits_per_node_cycle = 0.199172;
+  rate.hops_avg = 6.25;
+  rate.flit_hops = 488000;
+  rate.cycles = 6127;
+  TrafficResult result;
+  result.title = "8x8 mesh";
+  result.facts = {{"zero load", "31.00 cycles"}};
+  result.notes = {"without effect here: x"};
+  result.outcome = rate;
+  return result;
+}
+
+TrafficResult of_flows() {
+  FlowsResult flows;
+  flows.flows = {{0, 1, 1000, 0, 2e-6, true}, {1, 2, 1000, 1e-6, 4e-6, true}, {2, 3, 1000, 0, 0, false}};
+  flows.pfc_pauses = 3;
+  flows.pfc_resumes = 2;
+  flows.packets = 1234;
+  flows.events = 56789;
+  TrafficResult result;
+  result.title = "2 hosts";
+  result.outcome = flows;
+  return result;
+}
+
+TEST(TrafficReport, ShowsTrafficByRate) {
+  EXPECT_EQ(write_traffic_text(by_rate(), {}),
+            "8x8 mesh\n"
+            "  packet latency   36.69 cycles on average\n"
+            "  network latency  36.19 cycles on average, without the wait at the source\n"
+            "  accepted         0.19917 flits per node and cycle\n"
+            "  hops             6.250 routers on average\n"
+            "  saturated        no\n"
+            "  simulated        6,127 cycles, 488,000 flit-hops\n"
+            "  zero load        31.00 cycles\n"
+            "note: without effect here: x\n");
+}
+
+TEST(TrafficReport, ShowsFlows) {
+  EXPECT_EQ(write_traffic_text(of_flows(), {}),
+            "2 hosts\n"
+            "  flows       3, 2 of them finished\n"
+            "  completion  shortest 2.000 us, median 2.000 us, 99 % 4.000 us, longest 4.000 us\n"
+            "  PFC         3 pauses, 2 resumes\n"
+            "  simulated   1,234 packets, 56,789 events\n");
+}
+
+TEST(TrafficReport, DocumentsEveryKey) {
+  std::set<std::string> keys = keys_of(Json::parse(write_traffic_json(by_rate())));
+  for (const std::string& key : keys_of(Json::parse(write_traffic_json(of_flows())))) keys.insert(key);
+  EXPECT_EQ(keys, documented_keys("docs/formats/traffic_json.md"));
+}
+
+TEST(TrafficReport, HasNoTimeOfWhatIsUnfinished) {
+  const Json json = Json::parse(write_traffic_json(of_flows()));
+  EXPECT_EQ(json["flows"][1]["fct_s"], 4e-6);
+  EXPECT_TRUE(json["flows"][2]["fct_s"].is_null());
+}
+
+}  // namespace
+}  // namespace armilla

@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/units_text.h"
+#include "write/traffic.h"
+
+namespace armilla {
+namespace {
+
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+Facts outcome_facts(const RateResult& rate) {
+  return {
+      {"packet latency", fmt::format("{:.2f} cycles on average", rate.packet_latency_avg_cycles)},
+      {"network latency", fmt::format("{:.2f} cycles on average, without the wait at the source",
+                                      rate.network_latency_avg_cycles)},
+      {"accepted", fmt::format("{:.5f} flits per node and cycle", rate.accepted_flits_per_node_cycle)},
+      {"hops", fmt::format("{:.3f} routers on average", rate.hops_avg)},
+      {"saturated", rate.saturated ? "yes: the latencies are those of queues that grow without end" : "no"},
+      {"simulated", fmt::format("{} cycles, {} flit-hops", with_separators(rate.cycles),
+                                with_separators(rate.flit_hops))}};
+}
+
+Facts outcome_facts(const FlowsResult& traffic) {
+  std::vector<double> times;
+  for (const FlowResult& flow : traffic.flows) {
+    if (flow.finished) times.push_back(flow.fct_s);
+  }
+  std::sort(times.begin(), times.end());
+  const auto quantile = [&](double share) {
+    const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(times.size())));
+    return to_text(from_seconds(times[std::max<std::size_t>(rank, 1) - 1]));
+  };
+  const auto all = static_cast<std::int64_t>(traffic.flows.size());
+  const auto done = static_cast<std::int64_t>(times.size());
+  Facts facts = {{"flows", done == all ? fmt::format("{}, all finished", with_separators(all))
+                                       : fmt::format("{}, {} of them finished", with_separators(all),
+                                                     with_separators(done))}};
+  if (!times.empty())
+    facts.emplace_back("completion", fmt::format("shortest {}, median {}, 99 % {}, longest {}", quantile(0),
+                                                 quantile(0.5), quantile(0.99), quantile(1)));
+  facts.emplace_back("PFC", fmt::format("{} pauses, {} resumes", with_separators(traffic.pfc_pauses),
+                                        with_separators(traffic.pfc_resumes)));
+  facts.emplace_back("simulated", fmt::format("{} packets, {} events", with_separators(traffic.packets),
+                                              with_separators(traffic.events)));
+  return facts;
+}
+
+}  // namespace
+
+std::string write_traffic_text(const TrafficResult& result, const TextStyle& style) {
+  Facts facts = std::visit([](const auto& outcome) { return outcome_facts(outcome); }, result.outcome);
+  facts.insert(facts.end(), result.facts.begin(), result.facts.end());
+  std::size_t width = 0;
+  for (const auto& [name, value] : facts) width = std::max(width, display_width(name));
+  std::string text = paint(printable(result.title), Ink::bold, style.colour) + '\n';
+  for (const auto& [name, value] : facts)
+    text += wrap(value, fmt::format("  {:<{}}  ", name, width), style.width);
+  for (const std::string& note : result.notes) text += wrap(note, "note: ", style.width);
+  return text;
+}
+
+}  // namespace armilla
