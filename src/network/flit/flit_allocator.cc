@@ -107,15 +107,16 @@ void FlitAllocators::narrow_islip(const std::vector<Request>& requests, std::uin
   match_words(outputs, words_to_output_.data(), match);
 }
 
-std::uint64_t FlitAllocators::match_words(std::uint32_t router, std::uint64_t outputs, const std::uint64_t* words,
-                                          std::uint32_t* match) {
+std::uint64_t FlitAllocators::match_words(std::uint32_t router, std::uint64_t outputs,
+                                          const std::uint64_t* words, std::uint32_t* match) {
   side_ = sides_[router];
   input_pointer_ = input_pointers_.data() + first_[router];
   output_pointer_ = output_pointers_.data() + first_[router];
   return match_words(outputs, words, match);
 }
 
-std::uint64_t FlitAllocators::match_words(std::uint64_t outputs, const std::uint64_t* words, std::uint32_t* match) {
+std::uint64_t FlitAllocators::match_words(std::uint64_t outputs, const std::uint64_t* words,
+                                          std::uint32_t* match) {
   std::uint64_t inputs = 0;
   for (; outputs != 0; outputs &= outputs - 1) {
     const auto output = static_cast<std::uint32_t>(std::countr_zero(outputs));

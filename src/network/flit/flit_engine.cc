@@ -34,9 +34,11 @@ FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, Lag
       vcs_(static_cast<std::uint32_t>(router.virtual_channels)),
       buffer_(static_cast<std::uint16_t>(router.buffer)),
       simple_traversal_(router.traversal_delay == 1 && router.speedup == 1),
-      words_(router.switch_allocator == FlitAllocator::islip && router.allocator_iterations == 1 &&
-             most_ports(network) <= 64 && !router.speculative && !router.hold_switch &&
-             router.switch_allocation_delay == 1),
+      by_ready_(router.switch_allocator == FlitAllocator::islip && router.allocator_iterations == 1 &&
+                most_ports(network) <= 64 && router.virtual_channels <= 64 && !router.speculative &&
+                !router.hold_switch && router.switch_allocation_delay == 1),
+      chance_(std::any_of(network.routes.begin(), network.routes.end(),
+                          [](const RouteEntry& entry) { return entry.choices > 0; })),
       rechecked_(router.speculative || router.switch_allocation_delay > 1),
       vc_allocator_(router.vc_allocator, router.allocator_iterations,
                     router_sides(network, router.virtual_channels), random),
@@ -58,7 +60,8 @@ FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, Lag
       const std::int64_t delay = output < ports ? router.credit_delay : 0;
       credit_ways_[channel.input] = {output * vcs_, channel.latency + 1 + static_cast<std::uint32_t>(delay)};
     }
-    flit_ways_[output] = {channel.input == kNoPort ? kToNode | output * vcs_ : channel.input * vcs_, channel.latency + 1};
+    flit_ways_[output] = {channel.input == kNoPort ? kToNode | output * vcs_ : channel.input * vcs_,
+                          channel.latency + 1};
     longest = std::max(longest, channel.latency);
   }
   output_free_.resize(ports);
@@ -76,6 +79,17 @@ FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, Lag
        {&routing_list_, &vc_list_, &hold_list_, &switch_list_, &vc_result_, &hold_result_, &switch_result_})
     list->resize(2 * inputs_.size());
   arrivals_.resize(ports);
+  if (by_ready_) {
+    std::size_t cells = 0;
+    for (const std::uint32_t side : router_sides(network, 1)) {
+      matrix_first_.push_back(cells);
+      cells += static_cast<std::size_t>(side) * side;
+    }
+    ready_vcs_.resize(cells);
+    wanting_inputs_.resize(ports);
+    wanted_outputs_.resize(network.routers);
+    grants_.reserve(64);
+  }
   busy_.resize((network.routers + 63) / 64);
   sending_.resize((network.nodes + 63) / 64);
   const std::uint32_t most = most_ports(network);
@@ -125,6 +139,14 @@ void FlitEngine::credit_arrives(std::uint32_t output_vc) {
   OutputVc& vc = outputs_[output_vc];
   ++vc.credits;
   if (router_.atomic_vcs && vc.tail_sent && vc.credits == buffer_) vc.holder = kNone;
+  if (!by_ready_ || vc.credits > 1 || vc.holder == kNone || vc.tail_sent ||
+      port_of_[output_vc] >= network_.ports())
+    return;
+  const InputVc& input = inputs_[vc.holder];
+  if (input.count == 0) return;
+  set_ready(vc.holder, true);
+  const std::uint32_t router = network_.router_of_port[port_of_[output_vc]];
+  busy_[router / 64] |= std::uint64_t{1} << router % 64;
 }
 
 void FlitEngine::send(std::uint32_t node, const FlitPacket& packet) {
@@ -154,7 +176,8 @@ void FlitEngine::step() {
           static_cast<std::uint32_t>(64 * word) + static_cast<std::uint32_t>(std::countr_zero(left));
       for (std::int64_t step = 0; step < router_.speedup; ++step) router_step(router, step);
       const Router& r = routers_[router];
-      if (r.routing.count + r.vc_allocation.count + r.hold.count + r.switch_allocation.count == 0)
+      if (r.routing.count + r.vc_allocation.count + r.hold.count + r.switch_allocation.count == 0 &&
+          (!by_ready_ || wanted_outputs_[router] == 0))
         busy_[word] &= ~(std::uint64_t{1} << router % 64);
     }
   }
@@ -240,16 +263,14 @@ void FlitEngine::router_step(std::uint32_t router, std::int64_t step) {
   }
   if (r.vc_allocation.count > 0) evaluate_vcs(router);
   if (r.hold.count > 0) evaluate_hold(router);
-  if (r.switch_allocation.count > 0) {
-    if (words_)
-      evaluate_switch_by_words(router);
-    else
-      evaluate_switch(router);
-  }
+  const bool granted = by_ready_ && wanted_outputs_[router] != 0;
+  if (granted) grant_ready(router);
+  if (r.switch_allocation.count > 0) evaluate_switch(router);
   if (r.routing.batch > 0 && now_ >= r.routing.due) update_routing(router);
-  if (r.vc_allocation.batch > 0 && now_ >= r.vc_allocation.due) update_vcs(router);
+  if (r.vc_allocation.batch > 0 && now_ >= r.vc_allocation.due) update_vcs(router, step);
   if (r.hold.batch > 0) update_hold(router, step);
   if (r.switch_allocation.batch > 0 && now_ >= r.switch_allocation.due) update_switch(router, step);
+  if (granted) move_granted(router, step);
 }
 
 void FlitEngine::accept_arrivals(std::uint32_t router) {
@@ -267,10 +288,16 @@ void FlitEngine::accept_arrivals(std::uint32_t router) {
     std::uint32_t place = vc.first + vc.count++;
     if (place >= buffer_) place -= buffer_;
     flits_[static_cast<std::size_t>(number) * buffer_ + place] = begin[i].flit;
-    if (vc.state == State::idle)
+    if (vc.state == State::idle) {
       begin_packet(router, number);
-    else if (vc.state == State::active && vc.count == 1)
-      push(r.switch_allocation, switch_list_, router, number);
+    } else if (vc.state == State::active && vc.count == 1) {
+      if (by_ready_) {
+        vc.order = order(i, 0, true);
+        if (outputs_[vc.output_vc].credits > 0) set_ready(number, true);
+      } else {
+        push(r.switch_allocation, switch_list_, router, number);
+      }
+    }
   }
   r.arrivals = 0;
 }
@@ -332,42 +359,48 @@ void FlitEngine::evaluate_hold(std::uint32_t router) {
   }
 }
 
-// One request for each pair of ports: the VCs of an input take turns.
-void FlitEngine::evaluate_switch_by_words(std::uint32_t router) {
-  Stage& stage = routers_[router].switch_allocation;
+void FlitEngine::set_ready(std::uint32_t number, bool ready) {
+  const std::uint32_t port = port_of_[number], router = network_.router_of_port[port];
   const std::uint32_t base = network_.first_port[router], ports = network_.first_port[router + 1] - base;
-  const std::uint32_t* const list = switch_list_.data() + list_first_[router];
-  std::uint32_t* const result = switch_result_.data() + list_first_[router];
-  stage.batch = stage.count;
-  stage.due = now_;
-  std::uint64_t outputs = 0;
-  for (std::uint32_t i = 0; i < stage.batch; ++i) {
-    const std::uint32_t output_vc = inputs_[list[i]].output_vc;
-    result[i] = kNone;
-    if (outputs_[output_vc].credits == 0) continue;
-    const std::uint32_t port = port_of_[list[i]], output = port_of_[output_vc] - base, input = port - base;
-    const std::uint32_t which = list[i] - port * vcs_, offset = switch_offset_[port];
-    const std::uint64_t bit = std::uint64_t{1} << input;
-    std::uint64_t& word = asked_words_[output];
-    if ((outputs >> output & 1) == 0) word = 0;
-    outputs |= std::uint64_t{1} << output;
-    std::uint32_t& chosen = asked_[input * ports + output].vc;
-    if ((word & bit) == 0 || which + (which < offset ? vcs_ : 0) < chosen + (chosen < offset ? vcs_ : 0)) chosen = which;
-    word |= bit;
-    result[i] = output;
+  const std::uint32_t input = port - base, output = port_of_[inputs_[number].output_vc] - base;
+  std::uint64_t& vcs = ready_vcs_[matrix_first_[router] + input * ports + output];
+  const std::uint64_t bit = std::uint64_t{1} << (number - port * vcs_);
+  if (ready) {
+    vcs |= bit;
+    wanting_inputs_[base + output] |= std::uint64_t{1} << input;
+    wanted_outputs_[router] |= std::uint64_t{1} << output;
+    return;
   }
-  if (outputs == 0) return;
-  const std::uint64_t matched = switch_allocator_.match_words(router, outputs, asked_words_.data(), switch_match_.data());
-  for (std::uint32_t i = 0; i < stage.batch; ++i) {
-    const std::uint32_t output = result[i];
-    if (output == kNone) continue;
-    const std::uint32_t port = port_of_[list[i]], input = port - base, which = list[i] - port * vcs_;
-    result[i] = kNone;
-    if ((matched >> input & 1) == 0 || switch_match_[input] != output || asked_[input * ports + output].vc != which)
-      continue;
-    result[i] = base + output;
-    switch_offset_[port] = which + 1 == vcs_ ? 0 : which + 1;
+  vcs &= ~bit;
+  if (vcs != 0) return;
+  std::uint64_t& inputs = wanting_inputs_[base + output];
+  inputs &= ~(std::uint64_t{1} << input);
+  if (inputs == 0) wanted_outputs_[router] &= ~(std::uint64_t{1} << output);
+}
+
+// One request for each pair of ports: the VCs of an input take turns.
+void FlitEngine::grant_ready(std::uint32_t router) {
+  const std::uint32_t base = network_.first_port[router], ports = network_.first_port[router + 1] - base;
+  std::uint64_t matched = switch_allocator_.match_words(router, wanted_outputs_[router],
+                                                        wanting_inputs_.data() + base, switch_match_.data());
+  grants_.clear();
+  for (; matched != 0; matched &= matched - 1) {
+    const auto input = static_cast<std::uint32_t>(std::countr_zero(matched));
+    const std::uint64_t vcs = ready_vcs_[matrix_first_[router] + input * ports + switch_match_[input]];
+    std::uint32_t& offset = switch_offset_[base + input];
+    const std::uint64_t later = vcs >> offset << offset;
+    const auto which = static_cast<std::uint32_t>(std::countr_zero(later != 0 ? later : vcs));
+    offset = which + 1 == vcs_ ? 0 : which + 1;
+    const std::uint32_t number = (base + input) * vcs_ + which;
+    grants_.push_back({inputs_[number].order, number});
   }
+}
+
+void FlitEngine::move_granted(std::uint32_t router, std::int64_t step) {
+  if (chance_)
+    std::sort(grants_.begin(), grants_.end(),
+              [](const Grant& a, const Grant& b) { return a.order < b.order; });
+  for (const Grant& grant : grants_) move_flit(router, grant.vc, step);
 }
 
 void FlitEngine::evaluate_switch(std::uint32_t router) {
@@ -469,7 +502,7 @@ void FlitEngine::update_routing(std::uint32_t router) {
   drop_batch(r.routing, routing_list_, router);
 }
 
-void FlitEngine::update_vcs(std::uint32_t router) {
+void FlitEngine::update_vcs(std::uint32_t router, std::int64_t step) {
   Router& r = routers_[router];
   const std::size_t first = list_first_[router];
   for (std::uint32_t i = 0; i < r.vc_allocation.batch; ++i) {
@@ -484,7 +517,12 @@ void FlitEngine::update_vcs(std::uint32_t router) {
     outputs_[output].tail_sent = false;
     vc.output_vc = output;
     vc.state = State::active;
-    if (!router_.speculative) push(r.switch_allocation, switch_list_, router, number);
+    if (by_ready_) {
+      vc.order = order(i, step, false);
+      if (outputs_[output].credits > 0) set_ready(number, true);
+    } else if (!router_.speculative) {
+      push(r.switch_allocation, switch_list_, router, number);
+    }
   }
   drop_batch(r.vc_allocation, vc_list_, router);
 }
@@ -562,7 +600,7 @@ void FlitEngine::move_flit(std::uint32_t router, std::uint32_t number, std::int6
     if (channel.input != kNoPort)
       set_route(network_.router_of_port[channel.input], channel.input, packets_[moved >> 2]);
   }
-  
+
   OutputVc& target = outputs_[output_vc];
   --target.credits;
   if (tail) {
@@ -578,6 +616,13 @@ void FlitEngine::move_flit(std::uint32_t router, std::uint32_t number, std::int6
   flit_wheel_[static_cast<std::size_t>(sent + way.cycles) & wheel_mask_].push_back(
       {way.first_target + (output_vc - output * vcs_), moved});
   return_credit(input, number - input * vcs_);
+  if (by_ready_) {
+    if (tail || vc.count == 0 || target.credits == 0) set_ready(number, false);
+    if (!tail) return;
+    vc.state = State::idle;
+    if (vc.count > 0) begin_packet(router, number);
+    return;
+  }
   after_move(router, number, tail, held_vc_[input] == number - input * vcs_);
 }
 

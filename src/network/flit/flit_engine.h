@@ -6,7 +6,6 @@
 // by chance draw from one row of random numbers. Routers without flits are not asked at all.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -77,6 +76,7 @@ class FlitEngine {
     VcRange vcs;
     std::uint16_t first = 0, count = 0;  // of the ring of flits
     State state = State::idle;
+    std::int64_t order = 0;  // where by_ready_: among those that want the switch
   };
   struct OutputVc {
     std::uint32_t holder = kNone;  // the input VC, or the node, whose packet it carries
@@ -118,9 +118,16 @@ class FlitEngine {
   void evaluate_vcs(std::uint32_t router);
   void evaluate_hold(std::uint32_t router);
   void evaluate_switch(std::uint32_t router);
-  void evaluate_switch_by_words(std::uint32_t router);
+  void grant_ready(std::uint32_t router);
+  void move_granted(std::uint32_t router, std::int64_t step);
+  void set_ready(std::uint32_t number, bool ready);
+  // In the queue for the switch, behind or before all others.
+  std::int64_t order(std::uint32_t place, std::int64_t step, bool behind) const {
+    const std::int64_t turn = (now_ * router_.speedup + step + 1) << 24;
+    return (behind ? turn : -turn) + place;
+  }
   void update_routing(std::uint32_t router);
-  void update_vcs(std::uint32_t router);
+  void update_vcs(std::uint32_t router, std::int64_t step);
   void update_hold(std::uint32_t router, std::int64_t step);
   void update_switch(std::uint32_t router, std::int64_t step);
   void move_flit(std::uint32_t router, std::uint32_t vc, std::int64_t step);
@@ -142,14 +149,15 @@ class FlitEngine {
   std::uint32_t vcs_;
   std::uint16_t buffer_;
   bool simple_traversal_;  // a flit that is granted leaves with the next cycle
-  bool words_;             // the switch is allocated by words: nothing speculates or is held
-  bool rechecked_;         // a grant of the switch may be void by the time it is used
+  bool by_ready_;   // the switch looks at who is ready alone: nothing speculates, is held or takes long
+  bool chance_;     // some way is chosen by chance
+  bool rechecked_;  // a grant of the switch may be void by the time it is used
   FlitAllocators vc_allocator_, switch_allocator_;
 
-  std::vector<InputVc> inputs_;                          // of all ports, vcs_ each
-  std::vector<std::uint32_t> flits_;                     // buffer_ of each
-  std::vector<OutputVc> outputs_;                        // of all ports and nodes
-  std::vector<std::uint32_t> port_of_;                   // of an input or output VC
+  std::vector<InputVc> inputs_;         // of all ports, vcs_ each
+  std::vector<std::uint32_t> flits_;    // buffer_ of each
+  std::vector<OutputVc> outputs_;       // of all ports and nodes
+  std::vector<std::uint32_t> port_of_;  // of an input or output VC
   // Of an input port: the first VC of the output that feeds it, and the cycles that a credit takes to count there.
   struct CreditWay {
     std::uint32_t first_vc = 0, cycles = 0;
@@ -183,7 +191,15 @@ class FlitEngine {
   // Of one allocation.
   std::vector<FlitAllocators::Request> requests_;
   std::vector<std::uint32_t> match_, switch_match_;
-  std::array<std::uint64_t, 64> asked_words_ = {};  // of an output: the inputs that ask
+  // Where by_ready_: input VCs whose first flit could take the switch. Of a router, its outputs that are wanted; of an
+  // output, the inputs that want it; of both, the VCs, [matrix_first_[router] + input * ports + output].
+  std::vector<std::uint64_t> wanted_outputs_, wanting_inputs_, ready_vcs_;
+  std::vector<std::size_t> matrix_first_;
+  struct Grant {
+    std::int64_t order = 0;
+    std::uint32_t vc = 0;
+  };
+  std::vector<Grant> grants_;
   std::vector<SwitchRequest> asked_;       // [input * ports + output]
   std::vector<std::uint32_t> vc_granted_;  // of the router's input VCs, where heads speculate
 

@@ -45,12 +45,25 @@ LaggedRandom::LaggedRandom(Kind kind, std::int64_t seed)
 }
 
 // `count` numbers, at least kLong; the state afterwards is the kLong that would follow.
-void LaggedRandom::fill(std::uint64_t* numbers, std::size_t count) {
+template <LaggedRandom::Kind kind>
+void LaggedRandom::fill_as(std::uint64_t* numbers, std::size_t count) {
+  constexpr std::uint64_t kMask = (std::uint64_t{1} << (kind == Kind::integers ? 30 : 52)) - 1;
+  const auto next = [](std::uint64_t older, std::uint64_t newer) {
+    return (kind == Kind::integers ? older - newer : older + newer) & kMask;
+  };
   std::copy(state_.begin(), state_.end(), numbers);
-  for (std::size_t i = kLong; i < count; ++i) numbers[i] = combined(numbers[i - kLong], numbers[i - kShort]);
-  for (std::size_t i = 0; i < kLong; ++i)
-    state_[i] =
-        combined(numbers[count - kLong + i], i < kShort ? numbers[count - kShort + i] : state_[i - kShort]);
+  for (std::size_t i = kLong; i < count; ++i) numbers[i] = next(numbers[i - kLong], numbers[i - kShort]);
+  for (std::size_t i = 0; i < kShort; ++i)
+    state_[i] = next(numbers[count - kLong + i], numbers[count - kShort + i]);
+  for (std::size_t i = kShort; i < kLong; ++i)
+    state_[i] = next(numbers[count - kLong + i], state_[i - kShort]);
+}
+
+void LaggedRandom::fill(std::uint64_t* numbers, std::size_t count) {
+  if (kind_ == Kind::integers)
+    fill_as<Kind::integers>(numbers, count);
+  else
+    fill_as<Kind::fractions>(numbers, count);
 }
 
 void LaggedRandom::refill() {

@@ -35,6 +35,8 @@ class LaggedRandom {
   std::uint64_t combined(std::uint64_t older, std::uint64_t newer) const {
     return (kind_ == Kind::integers ? older - newer : older + newer) & mask_;
   }
+  template <Kind kind>
+  void fill_as(std::uint64_t* numbers, std::size_t count);
   void fill(std::uint64_t* numbers, std::size_t count);
   void refill();
 
