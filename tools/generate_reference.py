@@ -12,6 +12,8 @@
 
 import argparse
 import difflib
+import functools
+import json
 import os
 import pathlib
 import subprocess
@@ -36,8 +38,8 @@ class Program:
         self.environment |= {key: value for key, value in os.environ.items() if key.endswith("SAN_OPTIONS")}
 
     def output(self, *arguments):
-        done = subprocess.run([self.path, *arguments], env=self.environment, stdin=subprocess.DEVNULL,
-                              capture_output=True, timeout=120, check=False)
+        done = subprocess.run([self.path, *arguments], env=self.environment, stdin=subprocess.DEVNULL, cwd=ROOT,
+                              capture_output=True, timeout=900, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"armilla {' '.join(arguments)} exits with {done.returncode}:\n{done.stderr.decode()}")
         return done.stdout.decode("utf-8")
@@ -90,6 +92,69 @@ def report(program):
     return terminal_svg.svg(prompt + program.terminal_output(*MAIN_JOB))
 
 
+MEASUREMENTS = [f"tests/reference/measurements/{kind}.csv" for kind in ("training", "memory", "collectives", "kernels")]
+KINDS = {"training": "Steps of training", "memory": "Peaks of memory", "collectives": "Collectives", "kernels": "Kernels"}
+
+
+@functools.lru_cache
+def validation(program):
+    """What `armilla validate` says of the measurements in the repository, and the plot."""
+    with tempfile.TemporaryDirectory() as folder:
+        found, plot = pathlib.Path(folder) / "found.json", pathlib.Path(folder) / "plot.svg"
+        program.output("validate", *MEASUREMENTS, "--json", str(found), "--svg", str(plot), "--quiet")
+        return json.loads(found.read_text(encoding="utf-8")), plot.read_text(encoding="utf-8")
+
+
+def accuracy_row(figures):
+    def percent(value):
+        return f"{100 * value:.1f}"
+
+    errors, ranking = figures["errors"], figures["ranking"]
+    if errors["count"] == 0:
+        return f"| {figures['name']} | 0 of {figures['rows']} | | | | | | | |\n"
+    rows = str(figures["rows"]) if errors["count"] == figures["rows"] else f"{errors['count']} of {figures['rows']}"
+    return (f"| {figures['name']} | {rows} | {percent(errors['mape'])} | {percent(errors['median'])} | {100 * errors['bias']:+.1f} | "
+            f"{percent(errors['p90'])} | {percent(errors['largest'])} | {'' if figures['constant'] is None else percent(figures['constant']['mape'])} | "
+            f"{'' if ranking is None else format(ranking['spearman'], '.2f')} |\n")
+
+
+def accuracy(program):
+    found, _ = validation(program)
+    text = (f"{ORIGIN}# Accuracy\n\nHow far predictions are off published measurements: {sum(t['rows'] for t in found['totals'])} rows of "
+            "[tests/reference/measurements](../tests/reference/measurements), which name their sources, by one rule for all "
+            "([validation](validation.md)) and one set of parameters for every device and fabric ([rates](models/kernels.md)).\n\n"
+            "![predicted over measured](images/accuracy.svg)\n\nErrors in per cent, (predicted - measured) / measured. MAPE: mean of the "
+            "absolute errors; bias: the median of the signed ones, negative where predictions are too fast or too small; 90 %: what so many "
+            "rows stay below; constant: MAPE of one constant efficiency, the median of the set, which knows the answers; rank: Spearman's "
+            "correlation over the plans of one model.\n")
+    for kind, title in KINDS.items():
+        text += f"\n## {title}\n\n| set | rows | MAPE | median | bias | 90 % | largest | constant | rank |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n"
+        for figures in [f for f in found["sets"] + found["totals"] if f["kind"] == kind]:
+            text += accuracy_row(figures)
+    text += "\n" + NOT_MODELLED
+    return text
+
+
+NOT_MODELLED = """## Where it is off, and why
+
+- Steps that wait for something that is no kernel and no message: nanotron with tensor and pipeline parallelism together (up to
+  10 times slower than predicted), short runs on clusters under repair (BLOOM).
+- Mixtures of experts without published recomputation or dispatch; gpt-oss, whose attention has sinks.
+- Two A100 nodes in the kernel tables have one 100 Gb/s NIC for all GPUs; the machine predicted for them has one of 200 Gb/s each.
+- Small kernels in a loop: norms, additions and embeddings below some 10 MB. Attention with few tokens and heads.
+- Memory of frameworks other than Megatron: what their losses keep in fp32, and what their allocators round up.
+- TPUs: XLA's own scheduling, and torus rings that use all axes at once.
+
+## More measurements
+
+Any table of the [same columns](validation.md#the-tables) is predicted and judged the same way: `armilla validate FILE.csv`.
+"""
+
+
+def accuracy_plot(program):
+    return validation(program)[1]
+
+
 def differences(path, written, now):
     name = str(path.relative_to(ROOT))
     return list(difflib.unified_diff(written.splitlines(True), now.splitlines(True), name, "the program's"))
@@ -111,7 +176,8 @@ def check(program):
     return 1 if found else 0
 
 
-PAGES = {"reference/components.md": components, "reference/cli.md": command_line, "images/timeline.svg": timeline}
+PAGES = {"reference/components.md": components, "reference/cli.md": command_line, "images/timeline.svg": timeline,
+         "accuracy.md": accuracy, "images/accuracy.svg": accuracy_plot}
 PICTURES = {"images/run.svg": report}
 
 
