@@ -82,9 +82,10 @@ constexpr const char* kEcn =
     "PMAX_MAP 2 100000000000 0.2 25000000000 0.1\n";
 
 TEST_F(RoceConfigFile, TakesKeysAsNs3Does) {
-  const RoceInput input = read(std::string(kEcn) +
-                               "CC_MODE 3 {HPCC}\nRATE_AI 20Mb/s\nBUFFER_SIZE 32 {MB}\nSIMULATOR_STOP_TIME 40000000000000.00\n"
-                               "LINK_DOWN 5 0 2\nRP_TIMER 300.9\nFUTURE_KEY 1 2 3\n");
+  const RoceInput input =
+      read(std::string(kEcn) +
+           "CC_MODE 3 {HPCC}\nRATE_AI 20Mb/s\nBUFFER_SIZE 32 {MB}\nSIMULATOR_STOP_TIME 40000000000000.00\n"
+           "LINK_DOWN 5 0 2\nRP_TIMER 300.9\nFUTURE_KEY 1 2 3\n");
   const RoceSettings& settings = input.job.settings;
   EXPECT_EQ(settings.congestion_control, CongestionControl::hpcc);
   EXPECT_EQ(settings.rate_step, 20e6);
@@ -101,14 +102,17 @@ TEST_F(RoceConfigFile, TakesKeysAsNs3Does) {
 TEST_F(RoceConfigFile, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(refusal("CC_MOD 1\n"), "config.txt:3: unknown key 'CC_MOD'\n  hint: did you mean 'CC_MODE'?");
   EXPECT_EQ(refusal("CC_MODE\n"), "config.txt:3: CC_MODE is missing");
-  EXPECT_EQ(refusal("CC_MODE fast\n"),
-            "config.txt:3: CC_MODE: 'fast' is unknown\n  hint: 1 DCQCN, 3 HPCC, 7 TIMELY, 8 DCTCP, 12 none, swift");
+  EXPECT_EQ(
+      refusal("CC_MODE fast\n"),
+      "config.txt:3: CC_MODE: 'fast' is unknown\n  hint: 1 DCQCN, 3 HPCC, 7 TIMELY, 8 DCTCP, 12 none, swift");
   EXPECT_EQ(refusal("ENABLE_QCN 1\n"),
-            "config.txt: KMIN_MAP has no entry for links of 100000000000 bit/s\n  hint: add one, or turn marking off "
+            "config.txt: KMIN_MAP has no entry for links of 100000000000 bit/s\n  hint: add one, or turn "
+            "marking off "
             "with ENABLE_QCN 0");
   EXPECT_EQ(refusal("BUFFER_SIZE 9999\n"),
             "config.txt:3: BUFFER_SIZE in MB, of one switch,: 9999 is out of range\n  hint: from 1 to 4095");
-  EXPECT_EQ(refusal("ENABLE_QCN 0\nLINK_DOWN 5 0 1\n"), "config.txt: LINK_DOWN: there is no link between 0 and 1");
+  EXPECT_EQ(refusal("ENABLE_QCN 0\nLINK_DOWN 5 0 1\n"),
+            "config.txt: LINK_DOWN: there is no link between 0 and 1");
   EXPECT_EQ(refusal("L2_ACK_INTERVAL 0\n"),
             "config.txt:3: L2_ACK_INTERVAL 0 turns acknowledgements off, and no flow would ever finish");
 }
