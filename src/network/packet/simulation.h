@@ -1,5 +1,6 @@
 // The packet simulation: ports, queue pairs and packets, and the events that move them. `network/packet.h` says what it
-// models; routes.h, congestion.h and event_wheel.h are its parts. Nothing is allocated per packet once the pools have
+// models. simulation.cc moves events and packets, hosts.cc, switches.cc and failures.cc say what those do, set_up.cc builds
+// them; congestion.h and event_wheel.h are its parts. Nothing is allocated per packet once the pools have
 // grown to what is under way at one time.
 #pragma once
 
@@ -13,6 +14,7 @@
 #include "network/packet/congestion.h"
 #include "network/packet/event_wheel.h"
 #include "network/packet/random_streams.h"
+#include "network/packet/wire.h"
 #include "network/routes.h"
 
 namespace armilla {
@@ -26,6 +28,24 @@ class PacketSimulation {
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
   static constexpr int kPriorities = 8;
+
+  // Kinds of events. Those from kAlpha on are timers of congestion control.
+  enum : std::uint32_t {
+    kDue,
+    kInstall,
+    kStart,
+    kSent,
+    kArrived,
+    kWake,
+    kTimeout,
+    kNicResume,
+    kNicMayPause,
+    kLinkDown,
+    kPauseOver,
+    kAlpha,
+    kDecrease,
+    kIncrease
+  };
 
   enum class PacketKind : std::uint8_t { data, ack, nack, pause, resume };
 
@@ -226,5 +246,56 @@ class PacketSimulation {
   std::vector<RandomStream> losses_;
   PacketOutcome outcome_;
 };
+
+inline std::uint32_t PacketSimulation::new_packet() {
+  if (free_packets_ != kNone) {
+    const std::uint32_t packet = free_packets_;
+    free_packets_ = packets_[packet].next;
+    packets_[packet] = {};
+    return packet;
+  }
+  packets_.emplace_back();
+  if (!hpcc_.empty()) telemetry_.emplace_back();
+  return static_cast<std::uint32_t>(packets_.size() - 1);
+}
+inline void PacketSimulation::free_packet(std::uint32_t packet) {
+  packets_[packet].next = free_packets_;
+  free_packets_ = packet;
+}
+inline void PacketSimulation::append(Queue& queue, std::uint32_t packet) {
+  packets_[packet].next = kNone;
+  if (queue.head == kNone) {
+    queue.head = packet;
+  } else {
+    packets_[queue.tail].next = packet;
+  }
+  queue.tail = packet;
+}
+inline std::uint32_t PacketSimulation::take(Queue& queue) {
+  const std::uint32_t packet = queue.head;
+  queue.head = packets_[packet].next;
+  if (queue.head != kNone)
+    __builtin_prefetch(&packets_[queue.head], 1);  // in long queues it was touched long ago
+  return packet;
+}
+
+inline void PacketSimulation::schedule(std::int64_t time, std::uint32_t kind, std::uint32_t subject,
+                                       std::uint32_t stamp) {
+  if (kind < kAlpha) ++pending_;
+  events_.schedule(time, kind, subject, stamp);
+}
+inline std::uint32_t PacketSimulation::threshold(const Port& port) const {
+  const Switch& here = switches_[port.node];
+  return (here.buffer_left - here.shared_used) >> port.threshold_shift;
+}
+// To be called whenever what decides about sending has changed.
+inline void PacketSimulation::refresh(std::uint32_t index) {
+  const Flow& flow = flows_[index];
+  Turn& turn = nics_[ports_[flow.port].nic].turns[flow.turn];
+  turn.next_send_ns = flow.next_send_ns;
+  turn.ready = (flow.next < flow.size && !flow.window_full(window_follows_rate_, least_window_)) ||
+               (!selective_.empty() && selective_[index].recovering);
+  turn.finished = flow.acknowledged >= flow.size;
+}
 
 }  // namespace armilla

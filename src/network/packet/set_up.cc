@@ -1,0 +1,211 @@
+#include "network/packet/simulation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::uint64_t kExplicitStreams = std::uint64_t{1} << 63;
+
+// ns-3 numbers its random streams as objects are made. Of those made before the first packet, nine belong to every
+// node's protocols, two to the network's error model and two to that of each link with a loss of its own.
+std::uint64_t first_marking_stream(const NetworkGraph& graph) {
+  std::uint64_t streams = 9 * graph.is_switch.size() + 2;
+  for (const GraphLink& link : graph.links) streams += link.loss > 0 ? 2 : 0;
+  return streams;
+}
+
+}  // namespace
+
+PacketSimulation::PacketSimulation(const FlowJob& job)
+    : job_(job),
+      settings_(job.settings),
+      routes_(job.graph, job.settings.payload, ends_of(job.flows)),
+      largest_(routes_.largest()),
+      marking_(job.settings.seed, first_marking_stream(job.graph)) {
+  build();
+}
+
+void PacketSimulation::build() {
+  const NetworkGraph& graph = job_.graph;
+  const CongestionControl algorithm = settings_.congestion_control;
+  telemetry_size_ = algorithm == CongestionControl::hpcc                                              ? 42
+                    : algorithm == CongestionControl::timely || algorithm == CongestionControl::swift ? 8
+                                                                                                      : 0;
+  header_ = kDataHeader + telemetry_size_;
+  acknowledgement_size_ =
+      std::max(kSmallestFrame - 34 + 22, kLinkAndIp + kAcknowledgementHeader + telemetry_size_);
+  ack_priority_ = settings_.acks_first ? 0 : 3;
+  // Swift is an algorithm of windows.
+  has_window_ = settings_.window || algorithm == CongestionControl::swift;
+  window_follows_rate_ = settings_.window_follows_rate || algorithm == CongestionControl::swift;
+
+  // Whole chunks are acknowledged: with less than one under way a flow would wait for ever.
+  if (settings_.recovery == LossRecovery::go_back_0) {
+    least_window_ = static_cast<std::uint64_t>(settings_.chunk + settings_.payload);
+  }
+
+  ports_.resize(2 * graph.links.size());
+  shares_.resize(ports_.size());
+  switches_.resize(graph.is_switch.size());
+  std::map<std::int64_t, std::uint32_t> rate_classes;
+  losses_.emplace_back(settings_.seed, kExplicitStreams + 50);
+  std::vector<std::vector<std::uint32_t>> of_node(graph.is_switch.size());
+  for (std::uint32_t link = 0; link < graph.links.size(); ++link) {
+    const GraphLink& cable = graph.links[link];
+    if (rate_classes.try_emplace(cable.bits_per_second, rate_classes.size()).second) {
+      std::vector<std::uint32_t>& table = transmission_.emplace_back();
+      const auto largest = static_cast<std::uint32_t>(settings_.payload) + header_ + 64;
+      for (std::uint32_t bytes = 0; bytes <= largest; ++bytes) {
+        table.push_back(static_cast<std::uint32_t>(transmission_ns(bytes, cable.bits_per_second)));
+      }
+    }
+    if (cable.loss > 0) losses_.emplace_back(settings_.seed, kExplicitStreams + 50);
+    for (const std::uint32_t end : {0U, 1U}) {
+      Port& port = ports_[2 * link + end];
+      port.node = static_cast<std::uint32_t>(end == 0 ? cable.a : cable.b);
+      port.at_switch = graph.is_switch[port.node];
+      port.rate = cable.bits_per_second;
+      port.delay_ns = cable.delay_ns;
+      port.loss = cable.loss > 0 ? cable.loss : settings_.loss;
+      port.loss_stream = cable.loss > 0 ? static_cast<std::uint32_t>(losses_.size() - 1) : 0;
+      of_node[port.node].push_back(2 * link + end);
+      if (!port.at_switch) {
+        port.nic = static_cast<std::uint32_t>(nics_.size());
+        nics_.emplace_back();
+      }
+    }
+  }
+
+  for (Port& port : ports_) port.transmission_ns = transmission_[rate_classes.at(port.rate)].data();
+
+  std::int64_t nic_rate = 0;
+  for (std::uint32_t node = 0; node < graph.is_switch.size() && nic_rate == 0; ++node) {
+    if (!graph.is_switch[node] && !of_node[node].empty()) nic_rate = ports_[of_node[node].front()].rate;
+  }
+  for (std::uint32_t node = 0; node < graph.is_switch.size(); ++node) {
+    first_ports_.push_back(static_cast<std::uint32_t>(node_ports_.size()));
+    node_ports_.insert(node_ports_.end(), of_node[node].begin(), of_node[node].end());
+    if (!graph.is_switch[node]) continue;
+    std::int64_t kept = 0;
+    for (const std::uint32_t index : of_node[node]) {
+      Port& port = ports_[index];
+      if (const auto found = settings_.ecn_of_rate.find(port.rate); found != settings_.ecn_of_rate.end()) {
+        port.ecn = found->second;
+      }
+      const auto headroom = static_cast<WideProduct>(port.rate) * port.delay_ns / 8 / 1'000'000'000 * 3;
+      if (headroom > settings_.buffer) {
+        throw Error(
+            job_.where,
+            fmt::format("a link of switch {} with {} bit/s and {} ns needs {} bytes of headroom, and its "
+                        "buffer has {}",
+                        node, port.rate, port.delay_ns, static_cast<std::int64_t>(headroom),
+                        settings_.buffer),
+            "give the switches a larger BUFFER_SIZE (MB)");
+      }
+      port.headroom_limit = static_cast<std::uint32_t>(headroom);
+      for (std::int64_t rate = port.rate; rate > nic_rate && port.threshold_shift > 0; rate /= 2)
+        --port.threshold_shift;
+      kept += port.headroom_limit + kReserve;
+    }
+    if (kept >= settings_.buffer) {
+      throw Error(
+          job_.where,
+          fmt::format("switch {} needs {} bytes for the reserve and the headroom of its {} ports, and its "
+                      "buffer has {}",
+                      node, kept, of_node[node].size(), settings_.buffer),
+          "give the switches a larger BUFFER_SIZE (MB)");
+    }
+    switches_[node].buffer_left = static_cast<std::uint32_t>(settings_.buffer - kept);
+  }
+  first_ports_.push_back(static_cast<std::uint32_t>(node_ports_.size()));
+
+  outcome_.longest_round_trip_ns = largest_.round_trip_ns;
+  outcome_.window_bytes = largest_.bandwidth_delay_bytes;
+  flows_.resize(job_.flows.size());
+  outcome_.flows.resize(job_.flows.size());
+  switch (algorithm) {
+    case CongestionControl::none:
+      break;
+    case CongestionControl::dcqcn:
+      dcqcn_.resize(flows_.size());
+      break;
+    case CongestionControl::hpcc:
+      hpcc_.resize(flows_.size());
+      break;
+    case CongestionControl::timely:
+      timely_.resize(flows_.size());
+      break;
+    case CongestionControl::dctcp:
+      dctcp_.resize(flows_.size());
+      break;
+    case CongestionControl::swift:
+      swift_.resize(flows_.size());
+      break;
+  }
+  if (settings_.recovery == LossRecovery::selective) selective_.resize(flows_.size());
+  const std::vector<FlowAddress> addresses = addresses_of(job_.flows);
+  for (std::uint32_t index = 0; index < flows_.size(); ++index) {
+    const TrafficFlow& asked = job_.flows[index];
+    Flow& flow = flows_[index];
+    flow.size = static_cast<std::uint64_t>(asked.bytes);
+    flow.address = addresses[index];
+    flow.priority = static_cast<std::uint8_t>(asked.priority);
+    const PairFigures pair = routes_.pair(flow.address.source, flow.address.destination);
+    if (pair.hops == 0) {
+      throw Error(
+          job_.where,
+          fmt::format("no way leads from host {} to host {}", flow.address.source, flow.address.destination),
+          "hosts do not forward: every way goes over switches");
+    }
+    if (algorithm == CongestionControl::hpcc && pair.hops > kTelemetryHops + 1) {
+      throw Error(
+          job_.where,
+          fmt::format("the way from host {} to host {} passes {} switches, and packets of HPCC have room "
+                      "for the figures of {}",
+                      flow.address.source, flow.address.destination, pair.hops - 1, kTelemetryHops),
+          "choose another congestion control");
+    }
+    flow.round_trip_ns = settings_.global_window ? largest_.round_trip_ns : pair.round_trip_ns;
+    if (has_window_) {
+      flow.window = settings_.global_window ? largest_.bandwidth_delay_bytes : pair.bandwidth_delay_bytes();
+    }
+    flow.hops = static_cast<std::uint32_t>(pair.hops);
+    // As the peers reckon it: the pair's round trip, and every byte at the slowest link's rate, with 48 of headers.
+    const std::int64_t count = (asked.bytes - 1) / settings_.payload + 1;
+    outcome_.flows[index].alone_ns =
+        pair.round_trip_ns + static_cast<std::int64_t>(static_cast<WideProduct>(asked.bytes + count * 48) *
+                                                       8'000'000'000 / pair.bits_per_second);
+  }
+  // Times of equal start in the file's order.
+  for (std::uint32_t index = 0; index < flows_.size(); ++index)
+    schedule(job_.flows[index].start_ns, kDue, index);
+  if (settings_.link_down_ns > 0) schedule(settings_.link_down_ns, kLinkDown, 0);
+}
+
+void PacketSimulation::find_ways(std::uint32_t index) {
+  Flow& flow = flows_[index];
+  for (const bool back : {false, true}) {
+    const FlowAddress address = back ? flow.address.back() : flow.address;
+    (back ? flow.way_back : flow.way_there) = static_cast<std::uint32_t>(paths_.size());
+    for (std::uint32_t node = address.source; node != address.destination;) {
+      const std::uint32_t port = next_port(job_.graph, routes_, node, address);
+      if (port == kNoPort) {
+        throw Error(
+            job_.where,
+            fmt::format("no way leads from host {} to host {} after the link between {} and {} failed",
+                        flow.address.source, flow.address.destination, settings_.link_down_a,
+                        settings_.link_down_b));
+      }
+      paths_.push_back(port);
+      node = ports_[port ^ 1].node;
+    }
+  }
+}
+
+}  // namespace armilla

@@ -1,0 +1,142 @@
+#include "network/packet/simulation.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace armilla {
+
+void PacketSimulation::serve_switch(std::uint32_t index) {
+  Port& port = ports_[index];
+  int queue = 0;
+  if ((port.waiting & 1) == 0) {
+    const unsigned open = port.waiting & ~port.paused & 0xfeU;
+    if (open == 0) return;
+    // The next one after the one served last, around.
+    const unsigned after = open & (0xffU << (port.last_served + 1));
+    queue = std::countr_zero(after != 0 ? after : open);
+    port.last_served = static_cast<std::uint8_t>(queue);
+  }
+  Queue& waiting = shares_[index][static_cast<std::size_t>(queue)].queue;
+  const std::uint32_t packet = take(waiting);
+  if (waiting.head == kNone) port.waiting &= static_cast<std::uint8_t>(~(1U << queue));
+  port.queued -= packets_[packet].size;
+  leave_switch(index, packet, static_cast<std::uint8_t>(queue));
+  transmit(index, packet);
+}
+
+void PacketSimulation::leave_switch(std::uint32_t index, std::uint32_t number, std::uint8_t queue) {
+  Port& port = ports_[index];
+  const std::uint32_t size = packets_[number].size, came_by = packets_[number].port;
+  if (queue != 0) {
+    Switch& here = switches_[port.node];
+    Shares& in = shares_[came_by][queue];
+    Shares& out = shares_[index][queue];
+    const std::uint32_t from_headroom = std::min(in.headroom, size);
+    const std::uint32_t shared = in.arrived > kReserve ? in.arrived - kReserve : 0;
+    here.shared_used -= std::min(size - from_headroom, shared);
+    in.headroom -= from_headroom;
+    in.arrived -= size - from_headroom;
+    out.leaving -= size;
+    if (settings_.ecn) {
+      bool mark = out.leaving > port.ecn.maximum;
+      if (!mark && out.leaving > port.ecn.minimum) {
+        const double probability = port.ecn.probability *
+                                   static_cast<double>(out.leaving - port.ecn.minimum) /
+                                   static_cast<double>(port.ecn.maximum - port.ecn.minimum);
+        mark = marking_.next() < probability;
+      }
+      if (mark) {
+        Packet& packet = packets_[number];
+        if (!packet.marked) ++outcome_.marked_packets;
+        packet.marked = true;
+      }
+    }
+    Port& entry = ports_[came_by];
+    if ((entry.pausing >> queue & 1) != 0) {
+      const std::uint32_t used = in.arrived > kReserve ? in.arrived - kReserve : 0;
+      if (in.headroom == 0 && (used == 0 || used + kResumeOffset <= threshold(entry))) {
+        pause_peer(came_by, queue, false);
+      }
+    }
+  }
+  if (!hpcc_.empty() && packets_[number].kind == PacketKind::data) {
+    Telemetry& told = telemetry_[number];
+    const auto unit = static_cast<std::uint64_t>(settings_.telemetry_unit);
+    told.hops[told.count++ % kTelemetryHops] = {
+        static_cast<std::uint32_t>(events_.now()) & 0xff'ffffU,
+        static_cast<std::uint32_t>(port.sent_bytes / (128 * unit)) & 0xf'ffffU,
+        static_cast<std::uint32_t>(port.queued / (80 * unit)) & 0x1'ffffU, index, port.rate};
+  }
+  port.sent_bytes += size;
+}
+
+void PacketSimulation::pause_peer(std::uint32_t index, int priority, bool pause) {
+  const std::uint32_t number = new_packet();
+  Packet& frame = packets_[number];
+  frame.kind = pause ? PacketKind::pause : PacketKind::resume;
+  frame.priority = static_cast<std::uint8_t>(priority);
+  frame.size = kPauseFrame;
+  marking_.skip();  // ns-3 draws an identification for the frame
+  Port& port = ports_[index];
+  if (pause) {
+    port.pausing |= static_cast<std::uint8_t>(1U << priority);
+  } else {
+    port.pausing &= static_cast<std::uint8_t>(~(1U << priority));
+  }
+  append(shares_[index][0].queue, number);
+  port.waiting |= 1;
+  port.queued += frame.size;
+  serve(index);
+}
+
+void PacketSimulation::forward(std::uint32_t number) {
+  Packet& packet = packets_[number];
+  const std::uint32_t entry = packet.port;
+  const bool back = packet.kind != PacketKind::data;
+  std::uint32_t exit = 0;
+  if (hashed_) {
+    const FlowAddress& flow = flows_[packet.flow].address;
+    exit = next_port(job_.graph, routes_, ports_[entry].node, back ? flow.back() : flow);
+    if (exit == kNoPort) {
+      drop(number, true);
+      return;
+    }
+  } else {
+    exit = paths_[packet.hop++];
+  }
+  const std::uint8_t queue = packet.priority;
+  if (queue != 0) {
+    const Port& port = ports_[entry];
+    Switch& here = switches_[port.node];
+    Shares& in = shares_[entry][queue];
+    const std::uint32_t limit = threshold(port);
+    const std::uint32_t used = in.arrived > kReserve ? in.arrived - kReserve : 0;
+    if (packet.size + in.headroom > port.headroom_limit && packet.size + used > limit) {
+      drop(number, false);
+      return;
+    }
+    const std::uint32_t held = in.arrived + packet.size;
+    if (held <= kReserve) {
+      in.arrived = held;
+    } else if (held - kReserve > limit) {
+      in.headroom += packet.size;
+    } else {
+      in.arrived = held;
+      here.shared_used += std::min(packet.size, held - kReserve);
+    }
+    shares_[exit][queue].leaving += packet.size;
+    if ((port.pausing >> queue & 1) == 0) {
+      const std::uint32_t now_used = in.arrived > kReserve ? in.arrived - kReserve : 0;
+      if (in.headroom > 0 || now_used >= threshold(port)) pause_peer(entry, queue, true);
+    }
+  }
+  // pause_peer may have moved the packets in memory.
+  append(shares_[exit][queue].queue, number);
+  Port& out = ports_[exit];
+  out.waiting |= static_cast<std::uint8_t>(1U << queue);
+  out.queued += packets_[number].size;
+  outcome_.longest_queue = std::max<std::int64_t>(outcome_.longest_queue, out.queued);
+  serve(exit);
+}
+
+}  // namespace armilla
