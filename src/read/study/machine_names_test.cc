@@ -22,7 +22,7 @@ TEST(MachineNames, AWordOfTheNameIsEnough) {
   EXPECT_THAT(devices_meant("h100"), ElementsAre("h100-pcie", "h100-sxm"));
   EXPECT_THAT(devices_meant("a100-sxm"), ElementsAre("a100-40gb-sxm", "a100-80gb-sxm"));
   EXPECT_THAT(devices_meant("b200"), ElementsAre("b200-hgx"));
-  EXPECT_THAT(machines_meant("tpu"), ElementsAre("tpu-v4", "tpu-v5e", "tpu-v5p"));
+  EXPECT_THAT(machines_meant("tpu"), ElementsAre("tpu-7x", "tpu-v4", "tpu-v5e", "tpu-v5p", "tpu-v6e"));
   EXPECT_THAT(devices_meant("h20"), ElementsAre("h20-141gb", "h20-96gb"));  // not h200
   EXPECT_THAT(machines_meant("h20"), IsEmpty());
   EXPECT_THAT(devices_meant("h2"), IsEmpty());
