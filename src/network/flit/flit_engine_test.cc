@@ -329,7 +329,16 @@ TEST(SimulateFlits, SaysWhatIsOutOfRange) {
   EXPECT_EQ(error([](FlitStudy& s) { s.k = 1; }),
             "k = 1: is too small for this topology\n  hint: at least 2");
   EXPECT_EQ(error([](FlitStudy& s) { s.n = 9; }),
-            "k = 4, n = 9: is a network of too many nodes\n  hint: at most 16384");
+            "k = 4, n = 9: is a network of too many nodes\n  hint: at most 131072");
+  EXPECT_EQ(error([](FlitStudy& s) { s.k = 128; }),
+            "a network of 16384 routers and 16384 nodes is too large\n  hint: at most 67108864 pairs of a "
+            "router and a node");
+  EXPECT_EQ(error([](FlitStudy& s) {
+              s.topology = FlitTopology::fat_tree;
+              s.k = 1000;
+              s.n = 1;
+            }),
+            "a router of 2000 ports is too large\n  hint: at most 1024 ports");
   EXPECT_EQ(error([](FlitStudy& s) { s.router.buffer = 0; }),
             "buffer of a virtual channel = 0: is out of range\n  hint: 1 to 32768 flits");
   EXPECT_EQ(error([](FlitStudy& s) {

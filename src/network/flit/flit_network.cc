@@ -11,7 +11,9 @@ namespace {
 
 using PortIndex = std::uint32_t;
 
-constexpr std::int64_t kMostNodes = 1 << 14;
+constexpr std::int64_t kMostNodes = 1 << 17;
+constexpr std::size_t kMostPairs = std::size_t{1} << 26;  // of router and node: the table of routes, 400 MB
+constexpr std::uint32_t kMostPorts = 1024;
 
 // k^n, or more than kMostNodes.
 std::int64_t power(std::int64_t k, std::int64_t n) {
@@ -32,6 +34,12 @@ void check_size(const FlitStudy& study, std::int64_t nodes) {
 // All routers have `ports` but those of the first `smaller`, which have `few`.
 void lay_out(FlitNetwork& network, PortIndex routers, PortIndex ports, PortIndex smaller = 0,
              PortIndex few = 0) {
+  if (static_cast<std::size_t>(routers) * network.nodes > kMostPairs)
+    throw Error("", fmt::format("a network of {} routers and {} nodes is too large", routers, network.nodes),
+                fmt::format("at most {} pairs of a router and a node", kMostPairs));
+  if (ports > kMostPorts)
+    throw Error("", fmt::format("a router of {} ports is too large", ports),
+                fmt::format("at most {} ports", kMostPorts));
   network.routers = routers;
   network.first_port = {0};
   for (PortIndex router = 0; router < routers; ++router)
