@@ -11,6 +11,7 @@
 #include "collective/verify.h"
 #include "read/astra.h"
 #include "read/outline.h"
+#include "read/roce.h"
 #include "read/scalesim.h"
 #include "read/study.h"
 #include "read/trace.h"
@@ -148,6 +149,9 @@ std::string check_file(const std::string& path, FileKind kind, const CheckOption
     case FileKind::booksim_config:
       read_booksim(path);
       return "BookSim configuration";
+    case FileKind::ns3_config:
+      read_roce_config(path);
+      return "ns-3 configuration with its topology and flows";
     case FileKind::astra1_system:
     case FileKind::astra1_network:
     case FileKind::astra2_system:
