@@ -159,10 +159,9 @@ void validate_sharding(const Plan& plan, const std::string& where) {
     throw Error(where, fmt::format("plan.hybrid_shard {}", plan.hybrid_shard), "0 shards over all of them",
                 {"plan.hybrid_shard"});
   if (plan.hybrid_shard == 0) return;
-  if (plan.zero_stage != 3) {
-    throw Error(where,
-                fmt::format("plan.hybrid_shard {} with plan.zero {}", plan.hybrid_shard, plan.zero_stage),
-                "hybrid sharding is for plan.zero 3", {"plan.zero", "plan.hybrid_shard"});
+  if (plan.zero_stage == 0) {
+    throw Error(where, fmt::format("plan.hybrid_shard {} with plan.zero 0", plan.hybrid_shard),
+                "nothing is sharded; plan.zero could be 1, 2 or 3", {"plan.zero", "plan.hybrid_shard"});
   }
   // Context ranks hold the same weights, as replicas do.
   const std::int64_t replicas = plan.context * plan.data();

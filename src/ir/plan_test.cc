@@ -63,8 +63,9 @@ TEST(Plan, DegreesMustDivideTheRanks) {
 TEST(Plan, ShardingMustFit) {
   EXPECT_EQ(refusal([](Plan& plan) { plan.zero_stage = 4; }),
             "plan: plan.zero 4\n  hint: ZeRO stages are 0 to 3");
-  EXPECT_EQ(refusal([](Plan& plan) { plan.hybrid_shard = 8, plan.zero_stage = 2; }),
-            "plan: plan.hybrid_shard 8 with plan.zero 2\n  hint: hybrid sharding is for plan.zero 3");
+  EXPECT_EQ(refusal([](Plan& plan) { plan.hybrid_shard = 8, plan.zero_stage = 0; }),
+            "plan: plan.hybrid_shard 8 with plan.zero 0\n"
+            "  hint: nothing is sharded; plan.zero could be 1, 2 or 3");
   EXPECT_EQ(refusal([](Plan& plan) { plan.hybrid_shard = 12, plan.zero_stage = 3; }),
             "plan: plan.hybrid_shard 12 does not divide data 64 x context 1 = 64\n"
             "  hint: plan.hybrid_shard could be 8 or 16");

@@ -59,10 +59,11 @@ void DataPass::make_bucket(const WeightBucket& weights) {
   Bucket bucket;
   bucket.weights = weights;
   bucket.number = static_cast<std::uint32_t>(buckets_.size());
-  // Hybrid sharding: shards within a part of the replicas, whole copies across them (FSDP's HYBRID_SHARD).
+  // Hybrid sharding: shards within a part of the replicas, whole copies across them (FSDP's HYBRID_SHARD,
+  // Megatron-LM's num_distributed_optimizer_instances).
   // Experts are not part of it.
   const bool within_replicas =
-      plan_.zero_stage == 3 && plan_.hybrid_shard > 0 && weights.axis == GroupAxis::data;
+      plan_.zero_stage > 0 && plan_.hybrid_shard > 0 && weights.axis == GroupAxis::data;
   const GroupAxis axis = within_replicas ? GroupAxis::shard : weights.axis;
   const std::int64_t size = group_size(plan_, axis);
   // Larger goes first: where chunks are queued by priority, buckets go in the order they become final.

@@ -9,9 +9,9 @@
 //   ZeRO 2   as 1, reduce-scattered after every micro-batch: whole gradients are not kept
 //   ZeRO 3   weights of every block gathered before its forward pass and, when resharded, before its backward
 //            pass, one block ahead (Plan::prefetch); gradients reduce-scattered after its backward pass
-//            (FSDP, Zhao et al. 2023). Gathers have a communicator of their own ("data gather"). With
-//            hybrid_shard the dense weights' shards are then all-reduced across the replicas, once per
-//            iteration
+//            (FSDP, Zhao et al. 2023). Gathers have a communicator of their own ("data gather"). //
+// With hybrid_shard, ZeRO 1 to 3 shard dense weights within groups only, and the shards of gradients are then
+// all-reduced across the groups, once per iteration.
 //
 // Volumes per rank are those of Rajbhandari et al. 2020, section 7: 2 Psi for ZeRO 0 to 2, 3 Psi for ZeRO 3,
 // per micro-batch where a stage says so. Then, in Megatron-LM's order (finalize_model_grads.py): gradients of

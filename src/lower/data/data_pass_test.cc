@@ -93,6 +93,18 @@ TEST(DataPass, HybridShardingReducesShardsAcrossReplicas) {
   EXPECT_EQ(collective_bytes(graph, program, CollectiveKind::all_reduce, "replicate"), kBytes / 2);
 }
 
+TEST(DataPass, HybridShardingOfTheOptimizerReducesShardsAcrossReplicas) {
+  Plan plan = small_plan(1, 4, 1, 3);
+  plan.zero_stage = 1;
+  plan.hybrid_shard = 2;
+  const Graph graph = lower(plan);
+  const Program& program = graph.programs[0];
+  EXPECT_EQ(collective_bytes(graph, program, CollectiveKind::reduce_scatter, "shard"), kBytes);
+  EXPECT_EQ(collective_bytes(graph, program, CollectiveKind::all_reduce, "replicate"), kBytes / 2);
+  EXPECT_EQ(collective_bytes(graph, program, CollectiveKind::all_gather, "shard"), kBytes);
+  EXPECT_EQ(collective_bytes(graph, program, CollectiveKind::all_reduce, "data"), 0);
+}
+
 TEST(DataPass, OptimizersUpdateEveryParameterOnce) {
   for (const std::int64_t pipeline : {1, 2, 4}) {
     for (int stage = 0; stage <= 3; ++stage) {

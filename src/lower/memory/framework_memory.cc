@@ -15,7 +15,7 @@ std::int64_t communicators(const Plan& plan) {
                          plan.context * plan.data() > 1,
                          experts,
                          experts && plan.expert_data() > 1,
-                         plan.zero_stage == 3 && plan.hybrid_shard > 1};
+                         plan.hybrid_shard > 1};
   return std::count(std::begin(groups), std::end(groups), true);
 }
 

@@ -36,7 +36,7 @@ ChunkActivations activations_of(const ShardedModel& model, const RoleChunk& chun
 std::int64_t shards(const WeightBucket& bucket, const Plan& plan) {
   if (plan.zero_stage == 0) return 1;
   if (bucket.axis == GroupAxis::expert_data) return plan.expert_data();
-  if (plan.zero_stage == 3 && plan.hybrid_shard > 0) return plan.hybrid_shard;
+  if (plan.hybrid_shard > 0) return plan.hybrid_shard;
   return plan.context * plan.data();
 }
 

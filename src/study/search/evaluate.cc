@@ -146,7 +146,7 @@ std::string text_of(const Plan& plan) {
              tensor && plan.sequence_parallel, tensor && plan.overlap_tensor, name_of(plan.recompute),
              plan.recompute == Recompute::block ? plan.recompute_blocks : 0, zero,
              zero == 0 || zero == 3 || plan.overlap_parameters, zero < 3 || plan.prefetch,
-             zero < 3 || plan.reshard, zero == 3 ? plan.hybrid_shard : 0, plan.offload_optimizer,
+             zero < 3 || plan.reshard, zero > 0 ? plan.hybrid_shard : 0, plan.offload_optimizer,
              plan.offload_activations, !pipelined || plan.overlap_pipeline, !replicated || plan.overlap,
              plan.context > 1 ? name_of(plan.context_method) : "") +
          " | " + order;

@@ -58,10 +58,6 @@ void shard(const MeasuredPlan& row, PlanRequest& request, const std::string& whe
   std::int64_t subgroup = subgroup_in(zero);
   if (zero.find("within slice") != std::string::npos) subgroup = row.devices_per_node;
   if (subgroup == 0 || subgroup >= replicas) return;
-  if (plan.zero_stage < 3)
-    throw Error(where,
-                fmt::format("ZeRO-{} within a subgroup of the replicas is not modelled", plan.zero_stage),
-                "only ZeRO-3 can be kept within a group");
   plan.hybrid_shard = subgroup;
 }
 
