@@ -111,7 +111,7 @@ struct Plan {
   int zero_stage = 0;              // 0 to 3; 3 is FSDP's full sharding
   bool prefetch = true;            // ZeRO-3: the next block is gathered while this one computes
   bool reshard = true;             // ZeRO-3: gathered weights are freed after the forward pass
-  std::int64_t hybrid_shard = 0;  // ZeRO within groups of so many replicas, copies across them; 0: over all
+  std::int64_t hybrid_shard = 0;   // ZeRO within groups of so many replicas, copies across them; 0: over all
   Optimizer optimizer = Optimizer::momentum;
   bool offload_optimizer = false, offload_activations = false;  // to the CPU's memory
   bool accumulation_fusion =
