@@ -51,6 +51,11 @@ void add_notes(Run& run, const CostModel& cost) {
   }
   const std::vector<std::string> idle = settings_without_effect(study.request, study.plan, run.model.facts);
   run.notes.insert(run.notes.end(), idle.begin(), idle.end());
+  if (study.compute.name == "kernels" && !study.machine.device.kernels) {
+    run.notes.push_back(fmt::format(
+        "{} has no measured rates of kernels: the roofline costs them, with the efficiencies of the device",
+        study.machine.device.name));
+  }
   for (std::string& note : precision_notes(study, cost)) run.notes.push_back(std::move(note));
   // A warning, not a note: an option that costs time and saves nothing is most likely a mistake.
   for (std::string& note :
