@@ -114,11 +114,11 @@ void rescale_batch(Model& model, std::int64_t batch) {
   for (Operator& op : model.operators) {
     Work& work = op.forward;
     Bytes parameter_bytes;
-    for (const std::uint32_t p : op.parameters) {
-      parameter_bytes += size_of(model.parameters[p].elements, model.parameters[p].dtype, op.name);
+    // What only moves data (an embedding's look-up) reads of its parameters as much as it writes.
+    for (std::size_t i = 0; work.kind != WorkKind::copy && i < op.parameters.size(); ++i) {
+      const Parameter& parameter = model.parameters[op.parameters[i]];
+      parameter_bytes += size_of(parameter.elements, parameter.dtype, op.name);
     }
-    // A kernel that gathers from a table (an embedding) does not read all of its parameters. What it
-    // does read is then taken for parameters and stays as it is.
     parameter_bytes = std::min(parameter_bytes, work.bytes);
     work.flops = Flops(rescale(work.flops.value, old, batch, op.name));
     work.bytes = parameter_bytes + Bytes(rescale((work.bytes - parameter_bytes).value, old, batch, op.name));

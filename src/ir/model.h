@@ -39,7 +39,12 @@ std::string_view name_of(Split split);
 enum class Exchange : std::uint8_t { none, dispatch, combine };
 
 // What an operator's backward pass reads of its forward pass; it decides which activations stay in memory.
-enum class Saves : std::uint8_t { nothing, inputs, output };
+enum class Saves : std::uint8_t {
+  nothing,
+  inputs,
+  output,
+  mask  // the last result alone: where a dropout let through
+};
 
 struct Operator {
   std::string name;                    // unique in the model
@@ -90,9 +95,13 @@ struct Block {
 struct ModelFacts {
   std::string
       family;  // "gpt", "llama", "bert", "t5", "vit", "mixtral", "deepseek", "dlrm"; empty: read from a graph
-  std::int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, feed_forward = 0, vocabulary = 0;
+  std::int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0;
+  std::int64_t feed_forward = 0;  // of layers without experts; 0: there are none
+  std::int64_t vocabulary = 0;
   std::int64_t sequence = 0;  // tokens per sample
   std::int64_t experts = 0, active_experts = 0;
+  std::int64_t expert_feed_forward = 0,
+               shared_feed_forward = 0;  // of one expert; of all shared ones together
   // The experts of a token are in so many of so many equal groups of experts (ir/expert_routing.h).
   std::int64_t expert_groups = 1, active_expert_groups = 1;
   DType dispatch_dtype = DType::unknown;  // of tokens on their way to experts where the plan computes in fp8

@@ -91,6 +91,16 @@ TEST(Model, RescalingTheBatchKeepsParameterTraffic) {
   EXPECT_THROW(rescale_batch(model, INT64_MAX / 2), Error);
 }
 
+TEST(Model, RescalingTheBatchLooksUpMoreRowsOfATable) {
+  Model model = small_model();
+  // Indices and rows of a table: 16 bytes of indices, 64 read of its 128 bytes, 64 written.
+  Operator& gather = model.operators[1];
+  gather.type = "Gather";
+  gather.forward = {WorkKind::copy, DType::fp32, Flops(), Bytes(144), {}};
+  rescale_batch(model, 6);
+  EXPECT_EQ(gather.forward.bytes, Bytes(3 * 144));
+}
+
 TEST(Model, ValidationNamesWhatIsWrong) {
   EXPECT_EQ(model_error(small_model()), "");
   Model dangling = small_model();

@@ -71,6 +71,12 @@ TEST(TransformerMemory, ALayerKeepsWhatTheFormulasSay) {
   }
 }
 
+// Attention and MLP that read the same input keep it once, and no sum between them.
+TEST(TransformerMemory, AParallelResidualKeepsOneTensorLess) {
+  const Model model = transformer_of("unfused\nparallel_residual: true");
+  EXPECT_NEAR(kept_by_layer(model, plan_of(8, false, Recompute::selective)), 8 + 24 / 8.0, 1e-9);
+}
+
 // Flash attention never writes the scores: what selective recompute would free is not there. Beside 34 s b h
 // it keeps the softmax's statistics, 4 bytes per token and head, in the operator's own buffers (not counted).
 TEST(TransformerMemory, FlashAttentionKeepsNoScores) {
@@ -137,7 +143,7 @@ TEST(TransformerMemory, AdviceNamesWhatFits) {
               ElementsAre(StartsWith("plan.recompute full: "), StartsWith("plan.offload activations: ")));
   EXPECT_THAT(
       advice(20),
-      ElementsAre("plan.micro_batch 1 and plan.recompute full and plan.offload optimizer: 17.77 GiB"));
+      ElementsAre("plan.micro_batch 1 and plan.recompute full and plan.offload optimizer: 17.75 GiB"));
   EXPECT_THAT(advice(5), IsEmpty());  // nothing helps
 }
 

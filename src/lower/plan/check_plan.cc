@@ -38,13 +38,12 @@ void check_tensor(const Plan& plan, const ModelFacts& facts, const std::string& 
                 {"plan.tensor"});
   }
   require_divisor("plan.tensor", plan.tensor, "hidden size", facts.hidden, ranks, where);
-  if (facts.experts > 0) {
-    // Experts are divided over the expert-tensor ranks.
-    require_divisor("plan.expert_tensor", plan.experts_tensor(), "feed-forward size", facts.feed_forward,
-                    ranks, where);
-  } else {
-    require_divisor("plan.tensor", plan.tensor, "feed-forward size", facts.feed_forward, ranks, where);
-  }
+  require_divisor("plan.tensor", plan.tensor, "feed-forward size", facts.feed_forward, ranks, where);
+  // Shared experts see every token and are divided as a layer without experts is.
+  require_divisor("plan.tensor", plan.tensor, "the shared experts' feed-forward size",
+                  facts.shared_feed_forward, ranks, where);
+  require_divisor(plan.expert_tensor > 0 ? "plan.expert_tensor" : "plan.tensor", plan.experts_tensor(),
+                  "the experts' feed-forward size", facts.expert_feed_forward, ranks, where);
 }
 
 void check_sequence(const Plan& plan, const ModelFacts& facts, const std::string& where) {

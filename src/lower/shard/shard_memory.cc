@@ -23,6 +23,8 @@ void mark_saved(const Model& model, const Block& block, const Layout& layout, co
       for (const std::uint32_t t : op.inputs) saved.push_back(layout.owner[t]);
     } else if (op.saves == Saves::output) {
       for (const std::uint32_t t : op.outputs) saved.push_back(layout.owner[t]);
+    } else if (op.saves == Saves::mask) {
+      saved.push_back(layout.owner[op.outputs.back()]);
     }
   }
 }

@@ -182,7 +182,7 @@ TensorId unfused_core(DescribedBuilder& b, const ModelDescription& d, const std:
     Operator& dropout = b.add(scope + ".dropout", "Dropout", {weights}, {dropped, mask});
     dropout.forward.kind = WorkKind::vector;
     dropout.forward.flops = Flops(elements);
-    mark_core(dropout, d, Saves::output);
+    mark_core(dropout, d, Saves::mask);
     weights = dropped;
   }
   const TensorId y = b.tensor(scope + ".context", {b.batch(), queries, d.heads * core.value_dim});

@@ -213,7 +213,7 @@ TensorId DescribedBuilder::dropout(std::string_view name, TensorId x) {
   Operator& op = add(name, "Dropout", {x}, {y, mask});
   op.forward.kind = WorkKind::vector;
   op.forward.flops = Flops(elements_of(y));
-  op.saves = Saves::output;
+  op.saves = Saves::mask;
   return y;
 }
 
@@ -232,7 +232,7 @@ TensorId DescribedBuilder::residual(std::string_view scope, TensorId x, TensorId
   op.forward.kind = WorkKind::vector;
   op.forward.flops = Flops(checked_multiply(elements_of(y), 1 + (bias ? 1 : 0) + (dropped ? 1 : 0), op.name));
   // An addition passes gradients on as they are; only a mask has to be remembered.
-  op.saves = dropped ? Saves::output : Saves::nothing;
+  op.saves = dropped ? Saves::mask : Saves::nothing;
   return y;
 }
 

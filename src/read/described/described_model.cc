@@ -52,7 +52,11 @@ ModelFacts facts_of(const ModelDescription& d, std::int64_t sequence) {
   facts.hidden = d.hidden;
   facts.heads = d.heads;
   facts.kv_heads = d.kv_heads;
-  facts.feed_forward = d.feed_forward;
+  bool dense = d.decoder_layers > 0;
+  for (std::int64_t i = 0; i < d.layers && !dense; ++i) dense = !has_experts(d, i);
+  facts.feed_forward = dense ? d.feed_forward : 0;
+  facts.expert_feed_forward = d.experts.feed_forward;
+  facts.shared_feed_forward = d.experts.shared_feed_forward;
   facts.vocabulary = d.vocabulary;
   facts.sequence = sequence;
   facts.experts = d.experts.count;
