@@ -66,11 +66,11 @@ function(armilla_module_tests name)
                    HEADERS <filesystem> <fstream> <functional> <map> <set> <string> <vector> <fmt/format.h>
                            <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>
                            ${PROJECT_SOURCE_DIR}/src/base/equal_testing.h)
-  target_link_libraries(${target} PRIVATE armilla_${name} armilla_warnings GTest::gmock_main ${ARG_LIBRARIES})
+  target_link_libraries(${target} PRIVATE armilla_${name} armilla_testing armilla_warnings GTest::gmock_main
+                                          ${ARG_LIBRARIES})
   foreach(used IN LISTS ARG_USES)
     target_link_libraries(${target} PRIVATE armilla_${used})
   endforeach()
-  target_compile_definitions(${target} PRIVATE ARMILLA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   # Every EXPECT has a dozen temporaries, and to poison each as it leaves its scope takes a third of the time to compile
   # a test. The library itself is compiled with this check.
   if(ARMILLA_SANITIZE)

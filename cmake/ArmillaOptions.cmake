@@ -30,7 +30,7 @@ if(PROJECT_IS_TOP_LEVEL)
 endif()
 
 # Where they are installed: mold links each of the fifteen sanitized programs in a second, and ccache keeps what g++ has
-# compiled, from clone to clone at the same path. It must be told to trust precompiled headers. (Those of clang hold the
+# compiled, from clone to clone, wherever they lie. It must be told to trust precompiled headers. (Those of clang hold the
 # time at which they were made.)
 if(ARMILLA_FAST_BUILD)
   find_program(ARMILLA_CCACHE ccache)
@@ -38,8 +38,9 @@ if(ARMILLA_FAST_BUILD)
   mark_as_advanced(ARMILLA_CCACHE ARMILLA_MOLD)
   if(ARMILLA_CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+                                    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
                                     ${ARMILLA_CCACHE})
-    add_compile_options(-fpch-preprocess)
+    add_compile_options(-fpch-preprocess -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
   endif()
   if(ARMILLA_MOLD)
     add_link_options(-fuse-ld=mold)

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "base/source_path_testing.h"
+
 namespace armilla {
 
 struct Oracle {
@@ -20,7 +22,7 @@ struct Oracle {
 
 // The extract called `name` ("astra1", "scalesim.csv"), then the whole where it is here.
 inline std::vector<Oracle> oracles(const std::string& name) {
-  const std::filesystem::path source = ARMILLA_SOURCE_DIR;
+  const std::filesystem::path source = source_path("");
   std::vector<Oracle> found = {{source / "tests/reference" / name, false}};
   if (const std::filesystem::path whole = source / "../shared/oracles" / name; std::filesystem::exists(whole))
     found.push_back({whole, true});

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "base/oracle_testing.h"
+#include "base/source_path_testing.h"
 #include "cli/run_main.h"
 
 namespace armilla {
@@ -20,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kExpected = fs::path(ARMILLA_SOURCE_DIR) / "tests/malformed/expected.txt";
+const fs::path kExpected = source_path("tests/malformed/expected.txt");
 
 // "case backend" -> what is expected of it, without the line end.
 std::map<std::string, std::string> read_expected() {

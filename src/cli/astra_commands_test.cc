@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/source_path_testing.h"
 #include "cli/cli_testing.h"
 
 namespace armilla {
@@ -18,8 +19,8 @@ class AstraCommands : public InEmptyFolder {
  protected:
   void SetUp() override {
     InEmptyFolder::SetUp();
-    fs::copy(ARMILLA_SOURCE_DIR "/examples/astra1", ".");
-    fs::copy(ARMILLA_SOURCE_DIR "/examples/astra2", ".");
+    fs::copy(source_path("examples/astra1"), ".");
+    fs::copy(source_path("examples/astra2"), ".");
   }
 
   static Outcome astra2(const std::vector<std::string>& more) {

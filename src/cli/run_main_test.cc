@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/source_path_testing.h"
 #include "cli/cli_testing.h"
 
 namespace armilla {
@@ -26,7 +27,7 @@ class Cli : public InEmptyFolder {
 };
 
 TEST_F(Cli, EveryExampleOfEveryHelpTextRuns) {
-  std::filesystem::copy(ARMILLA_SOURCE_DIR "/examples", "examples", std::filesystem::copy_options::recursive);
+  std::filesystem::copy(source_path("examples"), "examples", std::filesystem::copy_options::recursive);
   for (const CommandInfo& info : commands()) {
     EXPECT_FALSE(info.examples.empty()) << info.name;
     const Outcome help = run({std::string(info.name), "--help"});

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/mapped_file.h"
+#include "base/source_path_testing.h"
 #include "zoo/zoo.h"
 
 namespace armilla {
@@ -21,14 +22,13 @@ TEST(Embedded, IsSortedByPath) {
 TEST(Embedded, HoldsTheFilesOfTheRepositoryByteForByte) {
   std::set<std::string> expected;
   for (const char* folder : {"models", "machines"})
-    for (const auto& entry :
-         std::filesystem::recursive_directory_iterator(std::string(ARMILLA_SOURCE_DIR "/") + folder))
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(source_path(folder)))
       if (entry.path().extension() == ".onnx" || entry.path().extension() == ".yaml")
-        expected.insert(std::filesystem::relative(entry.path(), ARMILLA_SOURCE_DIR));
+        expected.insert(std::filesystem::relative(entry.path(), source_path("")));
   std::set<std::string> found;
   for (const EmbeddedFile& file : embedded_files()) {
     found.insert(std::string(file.path));
-    const MappedFile original(std::string(ARMILLA_SOURCE_DIR "/") + std::string(file.path));
+    const MappedFile original(source_path(std::string(file.path)));
     EXPECT_TRUE(std::ranges::equal(file.bytes, original.bytes())) << file.path;
   }
   EXPECT_EQ(found, expected);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error_testing.h"
+#include "base/source_path_testing.h"
 #include "cost/systolic/read_buffer.h"
 #include "cost/systolic/scalesim_oracle_testing.h"
 
@@ -22,7 +23,7 @@ void expect_traffic(const SystolicTraffic& ours, const SystolicTraffic& theirs, 
 // What SCALE-Sim v2 and v3 reported for small layers: all dataflows and modes, buffers too small, strides
 // that leave a rest.
 TEST(SystolicMemory, EqualsScaleSimsReports) {
-  const std::vector<OracleRow> rows = read_oracle(ARMILLA_SOURCE_DIR "/tests/data/scalesim_reports.csv");
+  const std::vector<OracleRow> rows = read_oracle(source_path("tests/data/scalesim_reports.csv"));
   ASSERT_GE(rows.size(), 90u);
   for (const OracleRow& row : rows) {
     std::string line;

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error_testing.h"
+#include "base/source_path_testing.h"
 #include "cost/systolic/scalesim_oracle_testing.h"
 
 namespace armilla {
@@ -79,13 +80,13 @@ Work product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count 
 }
 
 TEST(Systolic, EqualsScaleSimOnTheSample) {
-  const auto [rows, complete] = compare(ARMILLA_SOURCE_DIR "/tests/reference/scalesim.csv");
+  const auto [rows, complete] = compare(source_path("tests/reference/scalesim.csv"));
   EXPECT_EQ(rows, 50);
   EXPECT_EQ(complete, 5);
 }
 
 TEST(Systolic, EqualsScaleSimOnEveryRow) {
-  const std::string path = ARMILLA_SOURCE_DIR "/../shared/oracles/scalesim.csv";
+  const std::string path = source_path("../shared/oracles/scalesim.csv");
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "the oracles folder is not here";
   const auto [rows, complete] = compare(path);
   EXPECT_GE(rows, 3000);

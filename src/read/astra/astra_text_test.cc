@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/error_testing.h"
 #include "base/oracle_testing.h"
+#include "base/source_path_testing.h"
 
 namespace armilla {
 namespace {
@@ -250,8 +251,7 @@ void expect_cuts_refused(const std::string& text) {
 
 TEST(AstraText, CutAtEveryByteItEndsInAWorkloadOrAnError) {
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(ARMILLA_SOURCE_DIR) /
-                                                               "tests/fuzz/astra_text")) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_path("tests/fuzz/astra_text"))) {
     SCOPED_TRACE(entry.path());
     const std::string text = content_of(entry.path());
     EXPECT_EQ(refused(text), "no error");

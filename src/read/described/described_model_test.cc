@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error_testing.h"
+#include "base/source_path_testing.h"
 #include "zoo/embedded.h"
 #include "zoo/zoo.h"
 
@@ -246,7 +247,7 @@ TEST(DescribedModel, RefusesOptionsThatDoNotSuit) {
 TEST(DescribedModel, IsToldFromGraphsByName) {
   EXPECT_TRUE(is_described("megatron-1.7b"));
   EXPECT_FALSE(is_described("bert-large"));
-  EXPECT_TRUE(is_described(ARMILLA_SOURCE_DIR "/models/llama2-7b.yaml"));
+  EXPECT_TRUE(is_described(source_path("models/llama2-7b.yaml")));
   EXPECT_EQ(error_of([] { is_described("megatron-1.8b"); }),
             "megatron-1.8b: is neither a file nor a model of the zoo\n  hint: did you mean 'megatron-1.7b'?");
 }

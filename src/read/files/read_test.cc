@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/source_path_testing.h"
 
 namespace armilla {
 namespace {
@@ -20,7 +21,7 @@ TEST(ReadModel, ZooNameOrPath) {
   const Model zoo = read_model("resnet18", {});
   EXPECT_EQ(zoo.name, "resnet18");
   EXPECT_EQ(totals(zoo).parameters, 11689512);
-  const std::string path = std::string(ARMILLA_SOURCE_DIR) + "/models/resnet18.onnx";
+  const std::string path = source_path("models/resnet18.onnx");
   const Model file = read_model(path, {});
   EXPECT_EQ(file.source, path);
   EXPECT_EQ(dump_model(file), dump_model(zoo));
@@ -30,9 +31,10 @@ TEST(ReadModel, NeitherOfThem) {
   EXPECT_EQ(error_of("resnet51"),
             "resnet51: is neither a file nor a model of the zoo\n  hint: did you mean 'resnet50'?");
   EXPECT_EQ(error_of("absent.onnx"), "absent.onnx: cannot open the file: No such file or directory");
-  EXPECT_EQ(error_of(ARMILLA_SOURCE_DIR "/src/base"), ARMILLA_SOURCE_DIR
-            "/src/base: is a folder without a config.json, so no model\n"
-            "  hint: a model's folder is one that was downloaded from Hugging Face");
+  EXPECT_EQ(error_of(source_path("src/base")),
+            source_path("src/base") +
+                ": is a folder without a config.json, so no model\n"
+                "  hint: a model's folder is one that was downloaded from Hugging Face");
   EXPECT_EQ(error_of("-"),
             "-: standard input is not read\n  hint: name a file; one that is called '-' is ./-");
 }

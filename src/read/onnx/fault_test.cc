@@ -5,13 +5,14 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/source_path_testing.h"
 #include "read/onnx/builder.h"
 #include "read/read.h"
 
 namespace armilla {
 namespace {
 
-const std::string kRoot = ARMILLA_SOURCE_DIR;
+const std::string kRoot = source_path("");
 
 std::string onnx_error(const std::string& bytes, const ModelOptions& options = {}) {
   try {

@@ -8,6 +8,7 @@
 
 #include "base/error_testing.h"
 #include "base/mapped_file.h"
+#include "base/source_path_testing.h"
 #include "read/onnx/builder.h"
 #include "read/read.h"
 
@@ -20,7 +21,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-const std::string kModels = ARMILLA_SOURCE_DIR;
+const std::string kModels = source_path("");
 
 Model read_data(const std::string& name, const ModelOptions& options = {}) {
   const std::string path = kModels + "/tests/data/onnx/" + name + ".onnx";

@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "base/error_testing.h"
+#include "base/source_path_testing.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
@@ -318,7 +319,7 @@ TEST(StudyYaml, JobsAreForThoseWhoTakeThem) {
 }
 
 TEST(StudyYaml, TheExampleIsRead) {
-  const Study study = read_study(Config::read(ARMILLA_SOURCE_DIR "/examples/resnet50-dgx-a100.yaml"));
+  const Study study = read_study(Config::read(source_path("examples/resnet50-dgx-a100.yaml")));
   EXPECT_EQ(study.model.name, "resnet50");
   EXPECT_EQ(study.request.ranks, 64);
   EXPECT_EQ(study.request.precision, DType::fp16);
@@ -326,7 +327,7 @@ TEST(StudyYaml, TheExampleIsRead) {
 
 TEST(StudyYaml, TheFuzzCorpusIsReadOrRefused) {
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(ARMILLA_SOURCE_DIR "/tests/fuzz/study")) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_path("tests/fuzz/study"))) {
     std::ifstream file(entry.path(), std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     SCOPED_TRACE(entry.path());
@@ -371,7 +372,7 @@ class StudySchema : public testing::Test {
     return sorted(names);
   }
 
-  Config schema_ = Config::read(ARMILLA_SOURCE_DIR "/docs/formats/study.schema.json");
+  Config schema_ = Config::read(source_path("docs/formats/study.schema.json"));
 };
 
 TEST_F(StudySchema, ItsKeysAreTheReaders) {

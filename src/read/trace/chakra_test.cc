@@ -12,6 +12,7 @@
 #include "base/error_testing.h"
 #include "base/folder_testing.h"
 #include "base/oracle_testing.h"
+#include "base/source_path_testing.h"
 #include "read/files/gzip.h"
 #include "read/trace/chakra_testing.h"
 
@@ -224,8 +225,7 @@ TEST(ReadChakra, EveryCutAndEveryFlipIsATraceOrAnError) {
 
 TEST(ReadChakra, TheFuzzersCorpusIsRead) {
   int files = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::filesystem::path(ARMILLA_SOURCE_DIR) / "tests/fuzz/chakra")) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_path("tests/fuzz/chakra"))) {
     EXPECT_GT(read_chakra_file(entry.path().string()).size(), 0U) << entry.path();
     ++files;
   }

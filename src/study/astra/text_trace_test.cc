@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/mapped_file.h"
+#include "base/source_path_testing.h"
 #include "read/astra.h"
 #include "sim/simulate.h"
 #include "trace/graph.h"
@@ -40,7 +41,7 @@ Graph graph_of(const TextChakra& chakra) {
 }
 
 TEST(TextTraces, TakeAsLongAsTheTextRun) {
-  const std::filesystem::path folder = std::filesystem::path(ARMILLA_SOURCE_DIR) / "tests/fuzz/astra_text";
+  const std::filesystem::path folder = source_path("tests/fuzz/astra_text");
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     SCOPED_TRACE(entry.path());

@@ -1,4 +1,5 @@
 #include "study/translate.h"
+#include "base/source_path_testing.h"
 #include "ir/derived/layer_table.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ TextWorkload translated(const std::string& name, const std::string& compute) {
 
 // ASTRA-sim's own ResNet-50 workload: 54 layers whose weight gradients are 4 bytes per weight.
 TEST(Translate, ResNet50HasTheGradientSizesOfAstraSimsWorkload) {
-  std::ifstream file(ARMILLA_SOURCE_DIR "/tests/data/astra1/resnet50_gradient_bytes.csv");
+  std::ifstream file(source_path("tests/data/astra1/resnet50_gradient_bytes.csv"));
   ASSERT_TRUE(file.is_open());
   std::map<std::int64_t, int> expected, given;
   std::string line;
@@ -48,7 +49,7 @@ TEST(Translate, CyclesAreThoseOfTheArrayOrNanoseconds) {
 // Whatever is trained is exchanged: under every policy with gradients, with all of them and but for biases
 // and norms; a tied table once.
 TEST(Translate, GradientsAreThoseOfAllParameters) {
-  for (const auto& entry : std::filesystem::directory_iterator(ARMILLA_SOURCE_DIR "/models")) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_path("models"))) {
     if (entry.path().extension() == ".md") continue;
     SCOPED_TRACE(entry.path().filename().string());
     const Model model = read_model(entry.path().string(), {{}, 1});

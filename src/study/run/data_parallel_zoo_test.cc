@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/source_path_testing.h"
 #include "read/study.h"
 #include "study/run.h"
 
@@ -23,7 +24,7 @@ struct Before {
 };
 
 std::vector<Before> figures_before() {
-  std::ifstream file(ARMILLA_SOURCE_DIR "/tests/data/plain_data_parallel.csv");
+  std::ifstream file(source_path("tests/data/plain_data_parallel.csv"));
   std::vector<Before> rows;
   std::string line;
   std::getline(file, line);

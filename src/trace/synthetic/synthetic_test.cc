@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error_testing.h"
+#include "base/source_path_testing.h"
 #include "read/trace.h"
 #include "trace/graph.h"
 
@@ -16,7 +17,7 @@ std::vector<ChakraTrace> made(const std::string& text, bool as_chakra = false) {
 }
 
 TEST(SyntheticTest, ReproducesThePeersFiles) {
-  const std::string oracles = ARMILLA_SOURCE_DIR "/tests/reference/chakra/generator/";
+  const std::string oracles = source_path("tests/reference/chakra/generator/");
   std::size_t compared = 0;
   for (const SyntheticInfo& info : synthetic_patterns()) {
     const std::string name(info.name);

@@ -10,6 +10,7 @@
 
 #include "base/error_testing.h"
 #include "base/oracle_testing.h"
+#include "base/source_path_testing.h"
 #include "read/astra.h"
 #include "trace/text/text_graph_testing.h"
 #include "write/trace.h"
@@ -151,7 +152,7 @@ double microseconds_of(const ChakraTrace& trace) {
 }
 
 TEST(TextChakra, EveryPolicyTakesAsLongAsItsGraph) {
-  const std::filesystem::path folder = std::filesystem::path(ARMILLA_SOURCE_DIR) / "tests/fuzz/astra_text";
+  const std::filesystem::path folder = source_path("tests/fuzz/astra_text");
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     SCOPED_TRACE(entry.path());

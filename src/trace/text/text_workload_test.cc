@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/error_testing.h"
+#include "base/source_path_testing.h"
 
 namespace armilla {
 namespace {
@@ -258,7 +259,7 @@ std::vector<OracleLayer> oracle_layers(const std::filesystem::path& path) {
 
 TEST(LowerToText, ResNet50HasTheSizesOfAstraSimsOwnWorkload) {
   const std::vector<OracleLayer> layers =
-      oracle_layers(ARMILLA_SOURCE_DIR "/tests/reference/astra1/resnet50_layers.csv");
+      oracle_layers(source_path("tests/reference/astra1/resnet50_layers.csv"));
   ASSERT_THAT(layers, SizeIs(54));
   // A chain of the oracle's layers, each with a batch norm's scale and shift, which its workload leaves out.
   Model model;

@@ -1,4 +1,5 @@
 #include "write/report/documented_keys_testing.h"
+#include "base/source_path_testing.h"
 
 #include <fstream>
 #include <stdexcept>
@@ -31,7 +32,7 @@ std::set<std::string> keys_of(const Json& document) {
 }
 
 std::set<std::string> documented_keys(const std::string& page) {
-  std::ifstream file(std::string(ARMILLA_SOURCE_DIR) + "/" + page);
+  std::ifstream file(source_path(page));
   if (!file) throw std::runtime_error(page + " is missing");
   std::set<std::string> keys;
   for (std::string line; std::getline(file, line);) {
