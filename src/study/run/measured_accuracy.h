@@ -10,8 +10,8 @@ namespace armilla {
 // How far off predictions of the measured steps on a device are: shares, bias signed.
 struct MeasuredAccuracy {
   std::string_view device, width;
-  bool experts;                           // mixtures of experts
-  std::int64_t rows, fewest, most;        // of steps; of devices
+  bool experts;                     // mixtures of experts
+  std::int64_t rows, fewest, most;  // of steps; of devices
   double mape, bias, p90;
 };
 
