@@ -19,6 +19,7 @@
 #include "ir/result.h"
 #include "ir/study.h"
 #include "lower/hybrid.h"
+#include "read/profile.h"
 #include "read/read.h"
 #include "read/study.h"
 #include "sim/simulate.h"

@@ -1,21 +1,28 @@
 #!/usr/bin/env python3
-"""Writes the pages and pictures under docs/ that the program makes itself.
+"""Writes the pages and pictures under docs/ that the program makes itself, and the table of its accuracy.
 
     docs/reference/components.md   armilla list --markdown
     docs/reference/cli.md          the help of every command
     docs/images/run.svg            the report of the README's main job, as a terminal shows it
     docs/images/timeline.svg       the timeline of an example
+    docs/accuracy.md, its picture  armilla validate on the measurements in tests/reference
+    src/study/run/measured_accuracy.h   the same by device and precision, which reports quote
 
     generate_reference.py --program PROGRAM            write them
     generate_reference.py --program PROGRAM --check    print what differs from them, exit 1 if anything does
 """
 
 import argparse
+import csv
 import difflib
 import functools
+import io
 import json
+import math
 import os
 import pathlib
+import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -100,9 +107,64 @@ KINDS = {"training": "Steps of training", "memory": "Peaks of memory", "collecti
 def validation(program):
     """What `armilla validate` says of the measurements in the repository, and the plot."""
     with tempfile.TemporaryDirectory() as folder:
-        found, plot = pathlib.Path(folder) / "found.json", pathlib.Path(folder) / "plot.svg"
-        program.output("validate", *MEASUREMENTS, "--json", str(found), "--svg", str(plot), "--quiet")
-        return json.loads(found.read_text(encoding="utf-8")), plot.read_text(encoding="utf-8")
+        found, plot, rows = (pathlib.Path(folder) / name for name in ("found.json", "plot.svg", "rows.csv"))
+        program.output("validate", *MEASUREMENTS, "--json", str(found), "--svg", str(plot), "--csv", str(rows), "--quiet")
+        return json.loads(found.read_text(encoding="utf-8")), plot.read_text(encoding="utf-8"), rows.read_text(encoding="utf-8")
+
+
+WIDTHS = {"bf16": "16 bits", "fp16": "16 bits", "fp8": "fp8", "fp4": "fp4"}
+
+
+def measured_device(machine):
+    """The device of "dgx-a100" or "dgx-a100 with a100-40gb-sxm"."""
+    if " with " in machine:
+        return machine.split(" with ")[1]
+    text = (ROOT / "machines" / "clusters" / f"{machine}.yaml").read_text(encoding="utf-8")
+    return re.search(r"^device: *(\S+)", text, re.MULTILINE).group(1)
+
+
+def measured_accuracy(program):
+    """The errors of all measured steps on a device in a precision, for reports of runs like them."""
+    groups = {}
+    for row in csv.DictReader(io.StringIO(validation(program)[2])):
+        study = re.fullmatch(r".* on (.*?): (tp .*), .*? x .*?, (\w+).*", row["study"])
+        if "training.csv" not in row["where"] or study is None or not row["error"]:
+            continue
+        degrees = re.findall(r"(?:tp|pp|dp|cp) (\d+)", study.group(2))
+        key = (measured_device(study.group(1)), WIDTHS.get(study.group(3), "32 bits"), row["set"].endswith("MoE"))
+        groups.setdefault(key, []).append((float(row["error"]), math.prod(map(int, degrees))))
+    lines = []
+    for (device, width, experts), rows in sorted(groups.items()):
+        errors = sorted(error for error, _ in rows)
+        absolute = sorted(map(abs, errors))
+        p90 = absolute[min(len(absolute) - 1, round(0.9 * (len(absolute) - 1)))]
+        ranks = [count for _, count in rows]
+        lines.append(f'    MeasuredAccuracy{{"{device}", "{width}", {str(experts).lower()}, {len(rows)}, {min(ranks)}, {max(ranks)}, '
+                     f"{sum(absolute) / len(absolute):.3f}, {statistics.median(errors):.3f}, {p90:.3f}}},\n")
+    return f"""// Written by tools/generate_reference.py from the errors behind docs/accuracy.md; do not edit.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace armilla {{
+
+// How far off predictions of the measured steps on a device are: shares, bias signed.
+struct MeasuredAccuracy {{
+  std::string_view device, width;
+  bool experts;                     // mixtures of experts
+  std::int64_t rows, fewest, most;  // of steps; of devices
+  double mape, bias, p90;
+}};
+
+// clang-format off
+inline constexpr std::array kMeasuredAccuracy = {{
+{"".join(lines)}}};
+// clang-format on
+
+}}  // namespace armilla
+"""
 
 
 def accuracy_row(figures):
@@ -119,7 +181,7 @@ def accuracy_row(figures):
 
 
 def accuracy(program):
-    found, _ = validation(program)
+    found = validation(program)[0]
     text = (f"{ORIGIN}# Accuracy\n\nHow far predictions are off published measurements: {sum(t['rows'] for t in found['totals'])} rows of "
             "[tests/reference/measurements](../tests/reference/measurements), which name their sources, by one rule for all "
             "([validation](validation.md)) and one set of parameters for every device and fabric ([rates](models/kernels.md)).\n\n"
@@ -156,7 +218,7 @@ def accuracy_plot(program):
 
 
 def differences(path, written, now):
-    name = str(path.relative_to(ROOT))
+    name = str(path.resolve().relative_to(ROOT))
     return list(difflib.unified_diff(written.splitlines(True), now.splitlines(True), name, "the program's"))
 
 
@@ -177,7 +239,8 @@ def check(program):
 
 
 PAGES = {"reference/components.md": components, "reference/cli.md": command_line, "images/timeline.svg": timeline,
-         "accuracy.md": accuracy, "images/accuracy.svg": accuracy_plot}
+         "accuracy.md": accuracy, "images/accuracy.svg": accuracy_plot,
+         "../src/study/run/measured_accuracy.h": measured_accuracy}
 PICTURES = {"images/run.svg": report}
 
 

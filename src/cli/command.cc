@@ -92,6 +92,14 @@ constexpr std::array kValidateExamples = {
     Example{"validate examples/measurements.csv", "predict measured steps, and say how far off"},
     Example{"validate examples/measurements.csv --csv errors.csv --svg errors.svg", "row by row, and a plot"},
 };
+constexpr std::array kCalibrateExamples = {
+    Example{"calibrate examples/llama3-70b-fsdp.yaml --measured 4.5s -o my-cluster.yaml",
+            "a machine on which the step takes as long as yours"},
+};
+constexpr std::array kProfileExamples = {
+    Example{"profile import times.db examples/nccl-tests.txt --device h100-sxm",
+            "measured times of collectives into a database"},
+};
 constexpr std::array kListExamples = {
     Example{"list", "everything that can be named"},
     Example{"list machines", "one family"},
@@ -129,6 +137,10 @@ constexpr std::array kCommands = {
     CommandInfo{"zoo", "list, show and fetch models", kZooExamples, make_zoo_command},
     CommandInfo{"events", "list every distinct computation and communication of a job, with its count",
                 kEventsExamples, make_events_command},
+    CommandInfo{"profile", "keep measured times of events in a database", kProfileExamples,
+                make_profile_command},
+    CommandInfo{"calibrate", "scale a machine's factors to measured steps of your own", kCalibrateExamples,
+                make_calibrate_command},
     CommandInfo{"validate", "predict tables of measurements and say how far off", kValidateExamples,
                 make_validate_command},
     CommandInfo{"astra2", "run Chakra traces with the files and flags of ASTRA-sim 2.x", kAstra2Examples,

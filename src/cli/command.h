@@ -60,6 +60,7 @@ std::span<const CommandInfo> commands();
 // The factories, in cmd_<verb>.cc.
 std::unique_ptr<Command> make_astra1_command();
 std::unique_ptr<Command> make_astra2_command();
+std::unique_ptr<Command> make_calibrate_command();
 std::unique_ptr<Command> make_check_command();
 std::unique_ptr<Command> make_collective_command();
 std::unique_ptr<Command> make_completion_command();
@@ -67,6 +68,7 @@ std::unique_ptr<Command> make_events_command();
 std::unique_ptr<Command> make_layers_command();
 std::unique_ptr<Command> make_list_command();
 std::unique_ptr<Command> make_net_command();
+std::unique_ptr<Command> make_profile_command();
 std::unique_ptr<Command> make_run_command();
 std::unique_ptr<Command> make_scalesim_command();
 std::unique_ptr<Command> make_search_command();

@@ -22,6 +22,8 @@ class CostModel {
   // Whether matrix products can be computed in that floating type: fp32 always (the vector units can), others
   // where the device has a rate for them. Integers are computed by any unit.
   virtual bool computes_in(DType) const { return true; }
+  // Whether `work` is outside the range of shapes that the model's rates were fitted in.
+  virtual bool extrapolates(const Work&) const { return false; }
   // Cycles for models that count them (systolic), 0 for the others.
   virtual std::int64_t cycles(const Work&) const { return 0; }
 };

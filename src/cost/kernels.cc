@@ -36,6 +36,10 @@ bool is_attention(Kernel kernel) {
          kernel == Kernel::flash_2_backward;
 }
 
+bool is_flash_2(Kernel kernel) {
+  return kernel == Kernel::flash_2 || kernel == Kernel::flash_2_backward;
+}
+
 double area_efficiency(const MatrixRates& rates, double area) {
   constexpr double kLarge = 256 * 128, kMiddle = 128 * 128, kSmall = 128 * 64;
   if (area >= kLarge) return rates.efficiency;
@@ -69,6 +73,19 @@ class Kernels final : public CostModel {
       seconds += std::max(products, memory_seconds(work)) + cast_seconds(work);
     }
     return std::min(from_seconds(seconds), kEndOfTime);
+  }
+
+  // Rates of the roofline have no range.
+  bool extrapolates(const Work& work) const override {
+    if (!device_.kernels || work.kind == WorkKind::none) return false;
+    if (work.kind != WorkKind::matrix || work.gemms.empty())
+      return !device_.kernels->memory.range.holds(static_cast<double>(work.bytes.value));
+    if (is_attention(work.kernel))
+      return !attention_rates(work).range.holds(static_cast<double>(work.flops.value));
+    const MatrixRates* matrix = matrix_rates(work.dtype);
+    return matrix != nullptr && std::any_of(work.gemms.begin(), work.gemms.end(), [&](const Gemm& gemm) {
+             return !matrix->range.holds(2 * static_cast<double>(gemm.macs()));
+           });
   }
 
  private:
@@ -137,12 +154,23 @@ class Kernels final : public CostModel {
            in_seconds(device_.kernels->launch);
   }
 
+  // Of the rates: fp16 has those of bf16, and so has what nobody has measured.
+  DType attention_type(const Work& work) const {
+    const DType dtype = work.dtype == DType::fp16 ? DType::bf16 : work.dtype;
+    return is_flash_2(work.kernel) || !device_.kernels->attention.contains(dtype) ? DType::bf16 : dtype;
+  }
+  AttentionRates attention_rates(const Work& work) const {
+    const KernelRates& rates = *device_.kernels;
+    if (is_flash_2(work.kernel) && rates.flash_2) return *rates.flash_2;
+    const auto found = rates.attention.find(attention_type(work));
+    return found == rates.attention.end() ? AttentionRates{} : found->second;
+  }
+
   double attention_seconds(const Work& work) const {
     constexpr std::int64_t kQueries = 128, kPadding = 32, kFullHead = 128;
     constexpr double kSmallHead = 0.4;
     const KernelRates& rates = *device_.kernels;
     const Gemm& first = work.gemms.front();
-    const bool by_flash_2 = work.kernel == Kernel::flash_2 || work.kernel == Kernel::flash_2_backward;
     const bool backward =
         work.kernel == Kernel::attention_backward || work.kernel == Kernel::flash_2_backward;
     // Of the scores: queries x keys x head forward; its gradient is queries x head x keys.
@@ -152,11 +180,8 @@ class Kernels final : public CostModel {
     const double of_head = std::pow(size / static_cast<double>(kFullHead), kSmallHead) *
                            static_cast<double>(head) / static_cast<double>(padded);
     const auto tasks = static_cast<double>(first.count * ceil_divide(first.m, kQueries));
-    DType dtype = work.dtype == DType::fp16 ? DType::bf16 : work.dtype;
-    if (by_flash_2 || !rates.attention.contains(dtype)) dtype = DType::bf16;
-    const auto found = rates.attention.find(dtype);
-    AttentionRates attention = found == rates.attention.end() ? AttentionRates{} : found->second;
-    if (by_flash_2 && rates.flash_2) attention = *rates.flash_2;
+    const AttentionRates attention = attention_rates(work);
+    const DType dtype = attention_type(work);
     const double share = (backward ? attention.backward : attention.forward) * of_head * sustained();
     const double rate =
         matrix_rate(device_,

@@ -130,5 +130,28 @@ TEST(Kernels, ADeviceWithoutRatesIsARoofline) {
     EXPECT_EQ(cost->time(work), roofline_time(device, work));
 }
 
+TEST(Kernels, OutsideTheRangeOfItsFitAKernelIsExtrapolated) {
+  Device device = device_with_rates();
+  Work norm;
+  norm.kind = WorkKind::vector;
+  norm.bytes = Bytes(1000);
+  Work attention = product(128, 128, 128);
+  attention.kernel = Kernel::attention;
+  for (const Work& work : {product(64, 64, 64), norm, attention})
+    EXPECT_FALSE(burst(device)->extrapolates(work)) << "no range is known";
+  KernelRates& rates = *device.kernels;
+  rates.matrix[DType::bf16].range = {2.0 * 64 * 64 * 64, 2.0 * 512 * 512 * 512};
+  rates.memory.range = {2000, 3000};
+  rates.attention[DType::bf16].range = {0, 100};
+  const auto cost = burst(device);
+  EXPECT_FALSE(cost->extrapolates(product(64, 64, 64)));
+  EXPECT_FALSE(cost->extrapolates(product(512, 512, 512, DType::fp16))) << "fp16 has the rates of bf16";
+  EXPECT_TRUE(cost->extrapolates(product(64, 64, 63)));
+  EXPECT_TRUE(cost->extrapolates(product(512, 512, 513)));
+  EXPECT_TRUE(cost->extrapolates(norm));
+  EXPECT_TRUE(cost->extrapolates(attention));
+  EXPECT_FALSE(cost->extrapolates(Work{})) << "nothing is done";
+}
+
 }  // namespace
 }  // namespace armilla

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -23,18 +24,27 @@
 
 namespace armilla {
 
+// What a fit was made from: the least and the most flops (of memory-bound kernels: bytes) of one kernel.
+struct FittedRange {
+  double least = 0, most = std::numeric_limits<double>::infinity();
+  bool holds(double amount) const { return least <= amount && amount <= most; }
+};
+
 // Rates of kernels by class and shape, fitted to measurements; what they mean: cost/kernels.h.
 struct MatrixRates {
   double efficiency = 1;             // of the peak, of large tiles
   double ramp = 0;                   // of the inner size, to fill and drain the pipeline
   double tile_128 = 1, tile_64 = 1;  // of the efficiency, with smaller tiles
+  FittedRange range{};               // of one product
 };
 struct AttentionRates {
   double forward = 1, backward = 1;  // of the peak
   double ramp = 0;                   // tasks per processor at which it is half as fast
+  FittedRange range{};
 };
 struct MemoryRates {  // of the memory's bandwidth, by kernel
   double efficiency = 1, norm = 1, norm_backward = 1, activation = 1, rotary = 1, permute = 1, loss = 1;
+  FittedRange range{};
 };
 struct KernelRates {
   std::int64_t processors = 1;  // that blocks of threads are dealt to

@@ -45,7 +45,7 @@ struct Study {
   CollectiveOptions collectives;
   WhatIf what_if;
   TrainingGoal training;
-  Profile profile;
+  Profile profile;  // of a database only its name, until the study is prepared
 };
 
 // One of several jobs that shared the machine.
@@ -56,6 +56,22 @@ struct JobOutcome {
   Time start;
   Time alone;   // its iteration on the same devices without the others
   Time shared;  // and with them
+};
+
+// Where the times of kernels come from, as shares of the computing time of all ranks: measured (by a profile),
+// interpolated between measured neighbours, or the compute model's. They add up to 1, or are all 0.
+struct ComputeShares {
+  double measured = 0, interpolated = 0, modelled = 0;
+  double extrapolated = 0;  // of all, among those modelled: outside the range that the model was fitted in
+};
+
+// The set of published measurements (docs/accuracy.md) that is most like a run, and how far off predictions of it
+// are. Errors are shares: 0.05 is 5 %.
+struct LikeMeasured {
+  std::string set;
+  std::int64_t rows = 0;
+  double mape = 0, bias = 0, p90 = 0;
+  std::vector<std::string> differences;  // of the run from the set: what makes the figures less than certain
 };
 
 struct Run {
@@ -70,6 +86,8 @@ struct Run {
   // Of a device's matrix arithmetic under the compute model, at the plan's precision; the mean over all
   // ranks.
   FlopRate peak_rate;
+  ComputeShares shares;
+  std::optional<LikeMeasured> like;  // nothing measured is on such a device
   Result result;
   std::int64_t iterations = 1;  // simulated in a row: several where nothing separates them (pipedream-2bw)
   Time simulated;  // time of all of them, where there are several: the result is one of the steady state

@@ -9,12 +9,30 @@
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/units.h"
 #include "ir/tensor.h"
 
 namespace armilla {
+
+// Which kernel computes it, where cost models tell kernels apart (cost/kernels.h).
+enum class Kernel : std::uint8_t {
+  any,
+  attention,  // fused: scores never reach memory
+  attention_backward,
+  flash_2,  // likewise, by FlashAttention-2 (KernelRates::flash_2)
+  flash_2_backward,
+  weight_gradient,  // of a matrix product
+  norm,
+  norm_backward,
+  activation,
+  rotary,   // positions
+  permute,  // tokens to their experts and back
+  loss,     // cross entropy
+};
+std::string_view name_of(Kernel kernel);  // "any", "attention", "attention backward" ...
 
 struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;
@@ -32,22 +50,6 @@ enum class WorkKind : std::uint8_t {
   copy,    // moves bytes only
 };
 
-// Which kernel computes it, where cost models tell kernels apart (cost/kernels.h).
-enum class Kernel : std::uint8_t {
-  any,
-  attention,  // fused: scores never reach memory
-  attention_backward,
-  flash_2,  // likewise, by FlashAttention-2 (KernelRates::flash_2)
-  flash_2_backward,
-  weight_gradient,  // of a matrix product
-  norm,
-  norm_backward,
-  activation,
-  rotary,   // positions
-  permute,  // tokens to their experts and back
-  loss,     // cross entropy
-};
-
 struct Work {
   WorkKind kind = WorkKind::none;
   DType dtype = DType::fp32;       // what the arithmetic is done in
@@ -55,6 +57,7 @@ struct Work {
   Bytes bytes;                     // device memory read and written
   std::vector<Gemm> gemms;         // only for WorkKind::matrix
   std::optional<Time> measured{};  // on the machine's usual device, where a profile says (ir/profile.h)
+  bool interpolated = false;       // `measured` lies between measured neighbours
   Kernel kernel = Kernel::any;
 
   friend bool operator==(const Work&, const Work&) = default;

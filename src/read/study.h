@@ -1,4 +1,4 @@
-// Readers of Armilla's own configuration: studies, machines and devices, and tables of measured times.
+// Readers of Armilla's own configuration: studies, machines and devices.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,6 @@
 #include "base/config.h"
 #include "ir/jobs.h"
 #include "ir/machine.h"
-#include "ir/profile.h"
 #include "ir/study.h"
 
 namespace armilla {
@@ -55,7 +54,7 @@ std::string name_or_path(const Config& config);
 //   network      likewise
 //   collectives  algorithms (a name, or a list with one per dimension), the same per kind under the kind's
 //                name, decomposition, chunks, active_chunks, order, charge_reductions
-//   profile      a file of measured times (below)
+//   profile      a file of measured times (read/profile.h), or a database of them (study/profile.h)
 //   what_if      slow ranks and links, jitter, failures (read/study/what_if_yaml.h)
 //   training     tokens or samples that the whole training reads, such as 15T
 //
@@ -78,14 +77,5 @@ Study read_machine_study(const Config& config);
 // Of a study with `jobs` instead of `model` and `plan`: a list of {name, model, plan, devices: "0-63",
 // start}; the other sections are shared by all.
 JobsStudy read_jobs(const Config& config);
-
-// Measured times of computations: the CSV that `armilla events` writes, with times of one's own in the column
-// `time_s` (docs/formats/events.md). Passed over: rows without a time, those whose `source` is "modelled" or
-// "given", and communications.
-
-// Throws Error with file:line for missing and unknown columns, a phase, type or number that is none, a
-// negative time, and a computation that is there twice with different times.
-Profile parse_profile(std::string_view text, const std::string& name);
-Profile read_profile(const std::string& path);
 
 }  // namespace armilla

@@ -7,6 +7,7 @@
 
 #include "ir/derived/events.h"
 #include "ir/derived/layer_table.h"
+#include "ir/profile.h"
 #include "ir/study.h"
 #include "write/text_table.h"
 
@@ -36,6 +37,10 @@ std::string write_layers_json(const LayerTable& table);
 std::string write_events_text(const EventTable& table, const TextStyle& style);
 std::string write_events_csv(const EventTable& table);
 std::string write_events_json(const EventTable& table);
+
+// Measured times of events (ir/profile.h) as read_profile reads them: CSV, and JSON of the same schema.
+std::string write_profile_csv(const Profile& profile);
+std::string write_profile_json(const Profile& profile);
 
 // A run's deviations from the ideal machine (ir/what_if.h) in words, for every report that shows them.
 

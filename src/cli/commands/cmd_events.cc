@@ -15,6 +15,8 @@ class EventsCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
     study_.declare(app);
+    app.add_flag("--missing", missing_, "only events that have no measured time (--profile) yet")
+        ->group("Output");
     app.add_option("--json", json_, "write the events to FILE (docs/formats/events.md)")
         ->type_name("FILE")
         ->group("Output");
@@ -26,7 +28,8 @@ class EventsCommand final : public Command {
     const Run run = study_.speaking_of_flags(
         [&] { return run_study(prepare_study(read_study(study_.configuration("armilla events")))); });
     const Study& study = run.study;
-    const EventTable table = list_events(run, *make_cost_model(study.compute, study.machine.device));
+    const EventTable all = list_events(run, *make_cost_model(study.compute, study.machine.device));
+    const EventTable table = missing_ ? missing_events(all) : all;
     std::vector<NamedContents> files;
     if (!json_.empty()) files.push_back({json_, write_events_json(table)});
     if (!csv_.empty()) files.push_back({csv_, write_events_csv(table)});
@@ -38,7 +41,7 @@ class EventsCommand final : public Command {
  private:
   StudyFlags study_;
   std::string json_, csv_;
-  bool quiet_ = false;
+  bool missing_ = false, quiet_ = false;
 };
 
 }  // namespace

@@ -99,8 +99,9 @@ constexpr std::array kStudyFlags = {
               "how the CPU issues kernels: eager or compiled (default: eager on GPUs)"},
     StudyFlag{"--compute", "compute", "MODEL",
               "compute model, such as roofline or systolic:rows=128,dataflow=os (default kernels)"},
-    StudyFlag{"--profile", "profile", "FILE",
-              "measured times of computations (armilla events --csv writes such a file)"},
+    StudyFlag{
+        "--profile", "profile", "FILE",
+        "measured times of computations: a table (armilla events --csv) or a database (armilla profile)"},
     StudyFlag{"--network", "network", "MODEL", "network model (default analytical)"},
     StudyFlag{"--decomposition", "collectives.decomposition", "NAME", "bandwidth-aware, baseline or flat"},
     StudyFlag{"--chunks", "collectives.chunks", "N", "pieces of a collective (default: by its size)"},

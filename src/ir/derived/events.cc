@@ -8,12 +8,26 @@ std::string_view name_of(TimeSource source) {
       return "modelled";
     case TimeSource::measured:
       return "measured";
+    case TimeSource::interpolated:
+      return "interpolated";
     case TimeSource::given:
       return "given";
     case TimeSource::simulated:
       return "simulated";
   }
   return "?";
+}
+
+EventTable missing_events(const EventTable& table) {
+  EventTable missing{{}, {}, table.device};
+  for (const JobEvent& event : table.computations) {
+    if (event.source == TimeSource::modelled || event.source == TimeSource::interpolated)
+      missing.computations.push_back(event);
+  }
+  for (const JobEvent& event : table.communications) {
+    if (!event.profiled) missing.communications.push_back(event);
+  }
+  return missing;
 }
 
 std::int64_t occurrences(const EventTable& table) {

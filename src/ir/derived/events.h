@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,7 +20,7 @@
 namespace armilla {
 
 // Where a time comes from.
-enum class TimeSource : std::uint8_t { modelled, measured, given, simulated };
+enum class TimeSource : std::uint8_t { modelled, measured, interpolated, given, simulated };
 std::string_view name_of(TimeSource source);
 
 struct JobEvent {  // Event is the queue's (event/event_queue.h)
@@ -34,11 +35,16 @@ struct JobEvent {  // Event is the queue's (event/event_queue.h)
   std::int64_t count = 0;   // over all ranks and micro-batches; every member of a group counts
   Time time;                // of one; of communications, the mean of those simulated
   TimeSource source = TimeSource::simulated;
+  std::optional<Time> profiled{};  // of communications: what the profile has, which is not what was simulated
 };
 
 struct EventTable {
   std::vector<JobEvent> computations, communications;  // the longest in total first
+  std::string device{};                                // the machine's usual one
 };
+
+// What remains to be measured: computations without a measured time, communications that no profile has.
+EventTable missing_events(const EventTable& table);
 
 std::int64_t occurrences(const EventTable& table);
 double redundancy_factor(const EventTable& table);

@@ -66,6 +66,7 @@ TEST(FileFormat, TellsArmillasOwnFilesApart) {
       {"machine", "name: x\ndevice: h100-sxm\ndimensions:\n- kind: ring\n"},
       {"device", "memory: 80GB\nmemory_bandwidth: 2TB/s\nvector_rate: 19TFLOP/s\n"},
       {"profile", "event,name,phase,shapes,type,flops,bytes,time_s\n"},
+      {"profile", R"({"schema": "armilla.events/1"})"},
       {"result", R"({"schema": "armilla.run/1"})"},
       {"yaml", "- 1\n- 2\n"},
       {"yaml", "colour: red\n"},

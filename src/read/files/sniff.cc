@@ -123,6 +123,7 @@ Kind sniff_json(std::string_view text) {
   const Outline o = outline_json(text);
   if (o.form == Outline::Form::list) return kind_of_list(o);
   const OutlineKey* const schema = o.find("schema");
+  if (schema != nullptr && schema->text.starts_with("armilla.events/")) return Kind::profile;
   if (schema != nullptr && schema->text.starts_with("armilla.")) return Kind::armilla_result;
   if (o.has("traceEvents") || has_all(o, {"schemaVersion", "deviceProperties"}))
     return has_any(o, {"deviceProperties", "distributedInfo", "schemaVersion", "trace_id"})

@@ -89,6 +89,19 @@ double read_number(const Config& config, std::string_view key) {
   return number;
 }
 
+FittedRange read_range(const Config& config) {
+  const auto range = config.find("range");
+  if (!range) return {};
+  const std::vector<Config> ends = range->items();
+  if (ends.size() != 2)
+    throw Error(range->where(), "expected the least and the most, such as [5.4e8, 1.7e14]");
+  const FittedRange found{parse_real(ends[0].text(), ends[0].where()),
+                          parse_real(ends[1].text(), ends[1].where())};
+  if (!(found.least >= 0) || !(found.least < found.most))
+    throw Error(range->where(), "the least must be at least 0 and less than the most");
+  return found;
+}
+
 template <class Rates, class Read>
 std::map<DType, Rates> read_by_type(const Config& config, std::string_view key, const Read& read) {
   std::map<DType, Rates> rates;
@@ -112,14 +125,15 @@ KernelRates read_kernel_rates(const Config& config) {
   rates.launch = config.at("launch").time();
   rates.matrix = read_by_type<MatrixRates>(config, "matrix", [](const Config& c) {
     return MatrixRates{read_share(c, "efficiency", 1), read_number(c, "ramp"), read_share(c, "tile_128", 1),
-                       read_share(c, "tile_64", 1)};
+                       read_share(c, "tile_64", 1), read_range(c)};
   });
   rates.attention = read_by_type<AttentionRates>(config, "attention", [](const Config& c) {
-    return AttentionRates{read_share(c, "forward", 1), read_share(c, "backward", 1), read_number(c, "ramp")};
+    return AttentionRates{read_share(c, "forward", 1), read_share(c, "backward", 1), read_number(c, "ramp"),
+                          read_range(c)};
   });
   if (const auto flash = config.find("flash_2")) {
     rates.flash_2 = AttentionRates{read_share(*flash, "forward", 1), read_share(*flash, "backward", 1),
-                                   read_number(*flash, "ramp")};
+                                   read_number(*flash, "ramp"), read_range(*flash)};
     flash->reject_unknown_keys();
   }
   if (const auto memory = config.find("memory")) {
@@ -130,7 +144,8 @@ KernelRates read_kernel_rates(const Config& config) {
                     read_share(*memory, "activation", usual),
                     read_share(*memory, "rotary", usual),
                     read_share(*memory, "permute", usual),
-                    read_share(*memory, "loss", usual)};
+                    read_share(*memory, "loss", usual),
+                    read_range(*memory)};
     memory->reject_unknown_keys();
   }
   rates.sustained = read_share(config, "sustained", 1);

@@ -81,6 +81,26 @@ TEST(DeviceYaml, RefusesWhatMakesNoSense) {
       "d.yaml:6:1: launch_overhed: unknown key 'launch_overhed'\n  hint: did you mean 'launch_overhead'?");
 }
 
+TEST(DeviceYaml, ReadsTheRangesOfFits) {
+  const std::string rates =
+      "kernels: {processors: 4, launch: 1us, matrix: {fp16: {efficiency: 0.5, range: [5e8, 1.5e14]}}, "
+      "memory: {}}\n";
+  const Device device = read_device(Config::parse(kDevice + rates, "d.yaml"));
+  const FittedRange& range = device.kernels->matrix.at(DType::fp16).range;
+  EXPECT_EQ(range.least, 5e8);
+  EXPECT_EQ(range.most, 1.5e14);
+  EXPECT_TRUE(range.holds(1e9));
+  EXPECT_FALSE(range.holds(1e15));
+  EXPECT_TRUE(device.kernels->memory.range.holds(1e300)) << "nothing is said";
+  for (const std::string wrong : {"[5e8]", "[2, 1]", "[-1, 1]", "[1, x]"}) {
+    EXPECT_NE(error_of([&] {
+                read_device(Config::parse(kDevice + replaced(rates, "[5e8, 1.5e14]", wrong), "d.yaml"));
+              }).find("d.yaml:9:"),
+              std::string::npos)
+        << wrong;
+  }
+}
+
 TEST(MachineYaml, ReadsDimensions) {
   const Machine machine = read_machine(Config::parse(kMachine, "m.yaml"));
   EXPECT_EQ(machine.name, "pair");

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "ir/derived/rank_ranges.h"
 #include "read/file_format.h"
+#include "read/profile.h"
 #include "read/read.h"
 #include "read/scalesim.h"
 #include "read/study/choice_yaml.h"
@@ -131,7 +132,11 @@ Study read_shared(const Config& config) {
 
 void read_job(const Config& config, Study& study) {
   study.model = read_model_source(config.at("model"));
-  if (const auto profile = config.find("profile")) study.profile = read_profile(name_or_path(*profile));
+  if (const auto profile = config.find("profile")) {
+    const std::string path = name_or_path(*profile);
+    // Only whole studies know databases.
+    study.profile = sniff_file(path) == FileKind::sqlite ? Profile{path} : read_profile(path);
+  }
   // A plan replaces the request; where the ranks were given has to survive it.
   const std::string ranks_where = study.request.ranks_where;
   if (const auto plan = config.find("plan")) study.request = read_plan(*plan);

@@ -11,6 +11,7 @@
 #include "collective/verify.h"
 #include "read/astra.h"
 #include "read/outline.h"
+#include "read/profile.h"
 #include "read/roce.h"
 #include "read/scalesim.h"
 #include "read/study.h"
@@ -19,6 +20,7 @@
 #include "study/astra/check_astra.h"
 #include "study/astra/trace_input.h"
 #include "study/check/check_study.h"
+#include "study/profile.h"
 #include "zoo/namesake.h"
 #include "zoo/zoo.h"
 
@@ -115,10 +117,15 @@ std::string check_groups(const std::string& path, std::int64_t ranks) {
   return fmt::format("file of {}", plural(static_cast<std::int64_t>(groups.size()), "communicator group"));
 }
 
-std::string check_profile(const std::string& path) {
-  const Profile profile = read_profile(path);
-  return fmt::format("table of {} with a measured time",
-                     plural(static_cast<std::int64_t>(profile.computations.size()), "computation"));
+std::string check_profile(const std::string& path, FileKind kind) {
+  const bool database = kind == FileKind::sqlite;
+  const Profile profile = database ? read_profile_database(path) : read_profile(path);
+  const auto communications = static_cast<std::int64_t>(profile.communications.size());
+  std::string text =
+      fmt::format("{} of {}", database ? "profile database" : "table",
+                  plural(static_cast<std::int64_t>(profile.computations.size()), "computation"));
+  if (communications > 0) text += " and " + plural(communications, "communication");
+  return text + " with a measured time";
 }
 
 // Each kind of file by the reader that a run would use.
@@ -129,7 +136,8 @@ std::string check_file(const std::string& path, FileKind kind, const CheckOption
     case FileKind::device:
       return fmt::format("device '{}'", read_device(Config::read(path)).name);
     case FileKind::profile:
-      return check_profile(path);
+    case FileKind::sqlite:
+      return check_profile(path, kind);
     case FileKind::chakra:
     case FileKind::chakra_json:
       return check_trace(path);

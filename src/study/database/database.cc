@@ -45,22 +45,25 @@ std::string Statement::text(int column) const {
              : std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(handle_.get(), column)));
 }
 
-Database::Database(const std::string& path, const DatabaseForm& form) : path_(path), what_(form.what) {
+Database::Database(const std::string& path, const DatabaseForm& form, DatabaseUse use)
+    : path_(path), what_(form.what) {
   if (path.empty() || path == "-")
     throw Error(path, fmt::format("is no file, and a {} is one", form.what), "name a file, such as plans.db");
   sqlite3* database = nullptr;
   // The name as it is, not as an address: "file:..." would be one.
   const std::string name = path.front() == '/' ? path : "./" + path;
+  const bool writes = use == DatabaseUse::writing;
   const int code =
-      sqlite3_open_v2(name.c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+      sqlite3_open_v2(name.c_str(), &database,
+                      writes ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY, nullptr);
   handle_.reset(database);
   check(code);
   sqlite3_extended_result_codes(database, 0);
-  if (sqlite3_db_readonly(database, "main") == 1) throw Error(path, "cannot be written");
-  execute("PRAGMA locking_mode = EXCLUSIVE");
+  if (writes && sqlite3_db_readonly(database, "main") == 1) throw Error(path, "cannot be written");
+  if (writes) execute("PRAGMA locking_mode = EXCLUSIVE");
   const std::int64_t application = number_of("PRAGMA application_id");
   const std::int64_t version = number_of("PRAGMA user_version");
-  is_new_ = application == 0 && number_of("SELECT count(*) FROM sqlite_master") == 0;
+  is_new_ = writes && application == 0 && number_of("SELECT count(*) FROM sqlite_master") == 0;
   if (!is_new_ && application != form.application) {
     throw Error(path, fmt::format("is a database, but no {}", form.what), "name another file");
   }
@@ -70,10 +73,13 @@ Database::Database(const std::string& path, const DatabaseForm& form) : path_(pa
                             version, form.version),
                 "name another file, or use the version of Armilla that wrote it");
   }
-  // Closed before anything else: an open statement is a transaction.
-  const std::string journal = text_of("PRAGMA journal_mode = WAL");
-  if (journal != "wal") throw Error(path, "cannot have a write-ahead log", "name a file on a local disk");
-  execute("PRAGMA synchronous = NORMAL");
+  if (!writes) return;
+  if (form.log) {
+    // Closed before anything else: an open statement is a transaction.
+    const std::string journal = text_of("PRAGMA journal_mode = WAL");
+    if (journal != "wal") throw Error(path, "cannot have a write-ahead log", "name a file on a local disk");
+    execute("PRAGMA synchronous = NORMAL");
+  }
   if (!is_new_) return;
   execute(fmt::format("BEGIN EXCLUSIVE; {} PRAGMA application_id = {}; PRAGMA user_version = {}; COMMIT",
                       form.tables, form.application, form.version));

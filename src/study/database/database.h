@@ -24,7 +24,10 @@ struct DatabaseForm {
   std::int32_t application = 0;
   std::int32_t version = 0;
   std::string_view tables;  // SQL that makes them
+  bool log = true;  // changes go to a write-ahead log; else to the file, with a journal that undoes them
 };
+
+enum class DatabaseUse : std::uint8_t { writing, reading };
 
 class Database;
 
@@ -53,8 +56,10 @@ class Statement {
 
 class Database {
  public:
-  // Opens the file at `path`, or makes it. Throws Error: in use, another's, another form's, damaged, not writable.
-  Database(const std::string& path, const DatabaseForm& form);
+  // Opens the file at `path`, or makes it. Only to read: others may read it, too, and it must be there (and have
+  // no log, which readers would have to write). Throws Error: in use, another's, another form's, damaged, not
+  // writable.
+  Database(const std::string& path, const DatabaseForm& form, DatabaseUse use = DatabaseUse::writing);
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 

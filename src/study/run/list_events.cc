@@ -81,6 +81,7 @@ class Lister {
       table_.computations.push_back(std::move(event));
     }
     for (auto& [key, event] : communications_) finish(key, std::move(event));
+    table_.device = run_.study.machine.device.name;
     for (auto* events : {&table_.computations, &table_.communications}) {
       std::stable_sort(events->begin(), events->end(), [](const JobEvent& a, const JobEvent& b) {
         return in_seconds(a.time) * static_cast<double>(a.count) >
@@ -129,6 +130,7 @@ class Lister {
       event.time = kind == NodeKind::compute ? time_of(event.work, cost_, cost_)
                                              : Time(static_cast<std::int64_t>(payload));
       event.source = kind != NodeKind::compute ? TimeSource::given
+                     : event.work.interpolated ? TimeSource::interpolated
                      : event.work.measured     ? TimeSource::measured
                                                : TimeSource::modelled;
     }
@@ -235,7 +237,17 @@ class Lister {
     }
     event.count = messages.count / run_.iterations;
     if (messages.timed > 0) event.time = from_seconds(messages.seconds / messages.timed);
+    event.profiled = profiled({event.name, bytes, reach.ranks, event.inter_node});
     table_.communications.push_back(std::move(event));
+  }
+
+  std::optional<Time> profiled(const CommunicationKey& key) const {
+    for (const MeasuredCommunication& communication : run_.study.profile.communications) {
+      const std::string& device = communication.measured.device;
+      if (communication.key == key && (device.empty() || device == run_.study.machine.device.name))
+        return communication.measured.time;
+    }
+    return std::nullopt;
   }
 
   const Run& run_;

@@ -8,6 +8,7 @@
 #include "ir/derived/rank_ranges.h"
 #include "lower/plan.h"
 #include "read/read.h"
+#include "study/profile.h"
 
 namespace armilla {
 namespace {
@@ -49,6 +50,9 @@ void check_what_if(const WhatIf& what_if, const Machine& machine, std::int64_t r
 // settings both.
 Study prepare_study(Study study) {
   validate_machine(study.machine);
+  Profile& profile = study.profile;
+  if (profile.computations.empty() && !profile.file.empty() && is_database(profile.file))
+    profile = read_profile_database(profile.file);
   settle_default_precision(study);
   const std::int64_t devices = rank_count(study.machine);
   // The outermost dimension counts nodes, so larger jobs come in whole nodes.

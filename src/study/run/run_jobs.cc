@@ -27,9 +27,9 @@ std::int64_t count_of(const std::vector<RankRange>& ranges) {
 // Gives every job its devices: those it names, or the lowest that no job has taken or named.
 // Named devices are set aside before any job takes free ones, so that the order of jobs does not matter for
 // them.
-class Placement {
+class JobPlacement {
  public:
-  explicit Placement(const JobsStudy& study) : machine_(study.shared.machine) {
+  explicit JobPlacement(const JobsStudy& study) : machine_(study.shared.machine) {
     for (const JobRequest& job : study.jobs) {
       for (const RankRange& range : job.devices) named_.push_back(range);
     }
@@ -171,7 +171,7 @@ LoweredJobs lower_jobs(const JobsStudy& study, const CostModel& cost) {
   run.study = study.shared;
   run.workload = fmt::format("{} job{}", study.jobs.size(), study.jobs.size() == 1 ? "" : "s");
   run.peak_rate = cost.peak(run.study.plan.precision);
-  Placement placement(study);
+  JobPlacement placement(study);
   std::int64_t devices = 1;
   for (const JobRequest& job : study.jobs) {
     // Each job is lowered as if it had the machine to itself; sharing shows in the simulation of the merged

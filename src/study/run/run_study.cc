@@ -15,10 +15,12 @@
 #include "lower/plan.h"
 #include "lower/sharded_model.h"
 #include "read/read.h"
-#include "study/run/apply_profile.h"
+#include "study/profile/apply_profile.h"
 #include "study/run/attained_links.h"
 #include "study/run/balance_stages.h"
 #include "study/run/chunk_note.h"
+#include "study/run/compute_shares.h"
+#include "study/run/like_measured.h"
 #include "study/run/memory_limits.h"
 #include "study/run/steady_state.h"
 
@@ -135,8 +137,8 @@ void explain_utilization(Run& run) {
 void use_profile(Run& run) {
   const Profile& profile = run.study.profile;
   if (profile.file.empty()) return;
-  const ProfileUse use = apply_profile(profile, run.model, run.graph);
-  (use.measured > 0 ? run.notes : run.warnings).push_back(describe(use, profile));
+  const ProfileUse use = apply_profile(profile, run.study.machine.device, run.model, run.graph);
+  (use.measured + use.interpolated > 0 ? run.notes : run.warnings).push_back(describe(use, profile));
 }
 
 LoweredJob lower_job(const Run& run, std::int64_t iterations, Written written = Written::whole) {
@@ -155,7 +157,8 @@ void set_job(Run& run, std::int64_t iterations, LoweredJob& job) {
 
 LoweredJob lower_measured_job(const Run& run, std::int64_t iterations) {
   LoweredJob job = lower_job(run, iterations);
-  if (!run.study.profile.file.empty()) apply_profile(run.study.profile, run.model, job.graph);
+  const Study& study = run.study;
+  if (!study.profile.file.empty()) apply_profile(study.profile, study.machine.device, run.model, job.graph);
   return job;
 }
 
@@ -264,6 +267,8 @@ Run run_study(const Study& study, const SimulationOptions& options) {
   } else {
     run.result = simulate(run.graph, run.study, *cost, options);
   }
+  run.shares = compute_shares(run.graph, *cost);
+  run.like = like_measured(run.study.plan, run.model.facts, run.study.machine.device);
   if (study.what_if.changes_simulation()) run.ideal = ideal_iteration(run, *cost, options);
   if (study.what_if.failures.mtbf_of_node > 0) {
     run.goodput = goodput(study.what_if.failures, study.plan.ranks, in_seconds(run.result.iteration),

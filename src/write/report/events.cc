@@ -41,6 +41,10 @@ std::string_view dtype_text(const JobEvent& event) {
   return event.kind == NodeKind::compute ? name_of(event.work.dtype) : "";
 }
 
+std::string_view kernel_text(const JobEvent& event) {
+  return event.kind == NodeKind::compute ? name_of(event.work.kernel) : "";
+}
+
 std::string computation_section(const EventTable& table, const TextStyle& style) {
   TextTable rows{{{"computation", false, kNameWidth},
                   {"phase", false, SIZE_MAX, 2},
@@ -78,13 +82,24 @@ std::string communication_section(const EventTable& table, const TextStyle& styl
   return rows.rows.empty() ? "" : '\n' + to_text(rows, 2, style);
 }
 
-Json computation_json(const JobEvent& event) {
+Json products_json(const Work& work) {
   Json products = Json::array();
-  for (const Gemm& gemm : event.work.gemms)
+  for (const Gemm& gemm : work.gemms)
     products.push_back({{"m", gemm.m}, {"n", gemm.n}, {"k", gemm.k}, {"count", gemm.count}});
-  return {{"name", event.name},        {"phase", name_of(event.phase)},   {"products", products},
-          {"type", dtype_text(event)}, {"flops", event.work.flops.value}, {"bytes", event.work.bytes.value},
-          {"count", event.count},      {"time_s", seconds(event.time)},   {"source", name_of(event.source)}};
+  return products;
+}
+
+Json computation_json(const JobEvent& event) {
+  return {{"name", event.name},
+          {"phase", name_of(event.phase)},
+          {"products", products_json(event.work)},
+          {"type", dtype_text(event)},
+          {"flops", event.work.flops.value},
+          {"bytes", event.work.bytes.value},
+          {"count", event.count},
+          {"kernel", kernel_text(event)},
+          {"time_s", seconds(event.time)},
+          {"source", name_of(event.source)}};
 }
 
 Json communication_json(const JobEvent& event) {
@@ -115,21 +130,28 @@ std::string write_events_text(const EventTable& table, const TextStyle& style) {
   if (measured > 0)
     text +=
         fmt::format("{} of the computations ha{} a measured time\n", measured, measured == 1 ? "s" : "ve");
+  const auto profiled = std::count_if(table.communications.begin(), table.communications.end(),
+                                      [](const JobEvent& event) { return event.profiled.has_value(); });
+  if (profiled > 0)
+    text += fmt::format("{} of the communications ha{} a measured time, and {} simulated\n", profiled,
+                        profiled == 1 ? "s" : "ve", profiled == 1 ? "is" : "are");
   return text;
 }
 
 std::string write_events_csv(const EventTable& table) {
   Csv csv({"event", "name", "phase", "shapes", "type", "flops", "bytes", "ranks", "inter_node", "dimensions",
-           "count", "time_s", "source"});
+           "count", "device", "kernel", "time_s", "source"});
   for (const JobEvent& event : table.computations) {
     csv.cell("computation").cell(event.name).cell(name_of(event.phase)).cell(shapes_text(event.work));
     csv.cell(dtype_text(event)).cell(event.work.flops.value).cell(event.work.bytes).cell(std::int64_t{1});
-    csv.cell("false").cell("").cell(event.count).cell(event.time).cell(name_of(event.source)).end_record();
+    csv.cell("false").cell("").cell(event.count).cell(table.device).cell(kernel_text(event));
+    csv.cell(event.time).cell(name_of(event.source)).end_record();
   }
   for (const JobEvent& event : table.communications) {
     csv.cell("communication").cell(event.name).cell("").cell("").cell("").cell(std::int64_t{0});
     csv.cell(event.bytes).cell(event.group_size).cell(event.inter_node ? "true" : "false");
-    csv.cell(event.spans).cell(event.count).cell(event.time).cell(name_of(event.source)).end_record();
+    csv.cell(event.spans).cell(event.count).cell(table.device).cell("");
+    csv.cell(event.time).cell(name_of(event.source)).end_record();
   }
   return csv.text();
 }
@@ -139,9 +161,61 @@ std::string write_events_json(const EventTable& table) {
   for (const JobEvent& event : table.computations) computations.push_back(computation_json(event));
   for (const JobEvent& event : table.communications) communications.push_back(communication_json(event));
   return to_text(Json{{"schema", "armilla.events/1"},
+                      {"device", table.device},
                       {"occurrences", occurrences(table)},
                       {"distinct", table.computations.size() + table.communications.size()},
                       {"redundancy", finite(redundancy_factor(table))},
+                      {"computations", computations},
+                      {"communications", communications}});
+}
+
+std::string write_profile_csv(const Profile& profile) {
+  Csv csv({"event", "name", "phase", "shapes", "type", "flops", "bytes", "ranks", "inter_node", "device",
+           "repeats", "spread_s", "time_s", "source"});
+  const auto measurement = [&](const Measured& measured) {
+    csv.cell(measured.device).cell(measured.repeats).cell(measured.spread).cell(measured.time);
+    csv.cell(name_of(TimeSource::measured)).end_record();
+  };
+  for (const auto& [key, measured] : profile.computations) {
+    csv.cell("computation").cell(key.name).cell(name_of(key.phase)).cell(key.shapes).cell(key.type);
+    csv.cell(key.flops).cell(key.bytes).cell(std::int64_t{1}).cell("false");
+    measurement(measured);
+  }
+  for (const auto& [key, measured] : profile.communications) {
+    csv.cell("communication").cell(key.name).cell("").cell("").cell("").cell(std::int64_t{0});
+    csv.cell(key.bytes).cell(key.ranks).cell(key.inter_node ? "true" : "false");
+    measurement(measured);
+  }
+  return csv.text();
+}
+
+std::string write_profile_json(const Profile& profile) {
+  Json computations = Json::array(), communications = Json::array();
+  const auto add = [](Json event, const Measured& measured) {
+    event["device"] = measured.device;
+    event["repeats"] = measured.repeats;
+    event["spread_s"] = seconds(measured.spread);
+    event["time_s"] = seconds(measured.time);
+    event["source"] = name_of(TimeSource::measured);
+    return event;
+  };
+  for (const auto& [key, measured] : profile.computations) {
+    Work work;
+    work.gemms = shapes_from(key.shapes).value_or(std::vector<Gemm>());
+    computations.push_back(add({{"name", key.name},
+                                {"phase", name_of(key.phase)},
+                                {"products", products_json(work)},
+                                {"type", key.type},
+                                {"flops", key.flops},
+                                {"bytes", key.bytes}},
+                               measured));
+  }
+  for (const auto& [key, measured] : profile.communications)
+    communications.push_back(
+        add({{"name", key.name}, {"bytes", key.bytes}, {"ranks", key.ranks}, {"inter_node", key.inter_node}},
+            measured));
+  return to_text(Json{{"schema", "armilla.events/1"},
+                      {"distinct", profile.computations.size() + profile.communications.size()},
                       {"computations", computations},
                       {"communications", communications}});
 }

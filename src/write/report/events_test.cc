@@ -31,6 +31,7 @@ EventTable small_table() {
   reduce.count = 200;
   reduce.time = microseconds(7);
   table.communications = {reduce};
+  table.device = "a100";
   return table;
 }
 
@@ -63,11 +64,12 @@ TEST(Events, TextSaysHowManyTimesAreMeasured) {
 }
 
 TEST(Events, CsvHasARecordPerEvent) {
-  EXPECT_EQ(
-      write_events_csv(small_table()),
-      "event,name,phase,shapes,type,flops,bytes,ranks,inter_node,dimensions,count,time_s,source\n"
-      "computation,attention.qkv,forward,\"2x3x4, 5 x 2x3x4\",bf16,48,2048,1,false,,1000,0.000003,modelled\n"
-      "communication,all-reduce,,,,0,4096,16,true,nvlink+rail,200,0.000007,simulated\n");
+  EXPECT_EQ(write_events_csv(small_table()),
+            "event,name,phase,shapes,type,flops,bytes,ranks,inter_node,dimensions,count,device,kernel,"
+            "time_s,source\n"
+            "computation,attention.qkv,forward,\"2x3x4, 5 x "
+            "2x3x4\",bf16,48,2048,1,false,,1000,a100,any,0.000003,modelled\n"
+            "communication,all-reduce,,,,0,4096,16,true,nvlink+rail,200,a100,,0.000007,simulated\n");
 }
 
 TEST(Events, JsonHasTheDocumentedKeys) {

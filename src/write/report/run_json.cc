@@ -101,6 +101,13 @@ Json metrics_json(const Run& run) {
       {"host_fraction", finite(host_fraction(run))}};
 }
 
+Json shares_json(const ComputeShares& shares) {
+  return {{"measured", finite(shares.measured)},
+          {"interpolated", finite(shares.interpolated)},
+          {"modelled", finite(shares.modelled)},
+          {"extrapolated", finite(shares.extrapolated)}};
+}
+
 // A class stands for all ranks that behave alike (folding): its figures are one rank's, `ranks` says how
 // many.
 Json roles_json(const Run& run) {
@@ -136,6 +143,11 @@ Json stages_json(const Run& run) {
                       {"peak_bytes", stage.peak.value}});
   }
   return stages;
+}
+
+Json accuracy_json(const LikeMeasured& like) {
+  return {{"set", like.set},           {"rows", like.rows},       {"mape", finite(like.mape)},
+          {"bias", finite(like.bias)}, {"p90", finite(like.p90)}, {"differences", like.differences}};
 }
 
 Json goodput_json(const Goodput& goodput) {
@@ -394,6 +406,7 @@ Json run_json(const Run& run) {
                    {"iterations", run.iterations},
                    {"ranks", run.result.ranks},
                    {"metrics", of_model(run, metrics_json, run)},
+                   {"compute_sources", of_model(run, shares_json, run.shares)},
                    {"memory", of_model(run, memory_json, run.memory)},
                    {"memory_roles", role_memory_json(run)},
                    {"memory_over_time", memory_timeline_json(run)},
@@ -419,6 +432,7 @@ Json run_json(const Run& run) {
   if (!run.jobs.empty()) document["jobs"] = jobs_json(run);
   if (run.ideal || !what_if_settings(run).empty()) document["what_if"] = what_if_json(run);
   if (const auto training = training_time(run)) document["training"] = training_json(*training);
+  if (run.like) document["accuracy"] = accuracy_json(*run.like);
   if (run.goodput) document["goodput"] = goodput_json(*run.goodput);
   return document;
 }

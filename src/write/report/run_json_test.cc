@@ -73,6 +73,7 @@ TEST(RunJson, EveryKeyIsDocumentedAndEveryDocumentedKeyExists) {
   const std::uint32_t send = run.graph.programs[0].add(NodeKind::send, Phase::forward, 0, 0, 0, {});
   run.result.classes[0].others = {{microseconds(1), microseconds(2), send}};
   run.goodput = Goodput();
+  run.like = LikeMeasured();
   run.jobs = {{"a", "mlp", "0-3", 4, Time(0), Time(1), Time(2)}};
   const std::set<std::string> emitted = keys_of(Json::parse(write_run_json(run)));
   EXPECT_EQ(emitted, documented_keys("docs/formats/run_json.md"));

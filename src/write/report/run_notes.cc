@@ -16,12 +16,30 @@ void add_new(std::vector<std::string>& sentences, const std::vector<std::string>
   }
 }
 
+std::string accuracy_note(const LikeMeasured& like) {
+  constexpr double kPercent = 100;
+  std::string text = fmt::format(
+      "how far off: predictions of {} published step{} of {} are {:.1f} % off on average, bias {:+.1f} %, 90 "
+      "% of "
+      "them within {:.1f} % (docs/accuracy.md)",
+      like.rows, like.rows == 1 ? "" : "s", like.set, kPercent * like.mape, kPercent * like.bias,
+      kPercent * like.p90);
+  if (!like.differences.empty())
+    text += fmt::format("; but this run is {}", fmt::join(like.differences, ", "));
+  return text;
+}
+
 }  // namespace
 
 std::vector<std::string> all_notes(const Run& run) {
   std::vector<std::string> notes;
   add_new(notes, run.notes);
   add_new(notes, run.model.notes);
+  if (run.like) {
+    // What is measured says more than which figures nobody has looked up.
+    add_new(notes, {accuracy_note(*run.like)});
+    return notes;
+  }
   const Machine& machine = run.study.machine;
   if (!machine.unverified.empty())
     add_new(notes, {fmt::format("unverified figures of machine {}: {}", machine.name,

@@ -291,6 +291,23 @@ std::string bars(const Run& run, const std::vector<Group>& rows, const TextStyle
          '\n';
 }
 
+// Worth a line where not all of it is the compute model's, or some of it is beyond what that was fitted to.
+std::string sources_text(const ComputeShares& shares, std::size_t width) {
+  constexpr double kLeastShown = 0.0005;
+  if (shares.measured + shares.interpolated < kLeastShown && shares.extrapolated < kLeastShown) return {};
+  std::string text = "computing time: ";
+  if (shares.measured + shares.interpolated >= kLeastShown)
+    text +=
+        fmt::format("{} measured, {} interpolated, ", percent(shares.measured), percent(shares.interpolated));
+  text += fmt::format("{} modelled", percent(shares.modelled));
+  if (shares.extrapolated >= kLeastShown)
+    text += fmt::format(
+        ", of all {} extrapolated: outside the range of the measurements that the rates were "
+        "fitted to",
+        percent(shares.extrapolated));
+  return wrap(text, "  ", width);
+}
+
 // The role whose ranks differ most, where one row stands for ranks that differ: jitter, many other devices.
 std::string spread_text(const Run& run, const StageTable& table, const std::vector<Group>& groups,
                         std::size_t width) {
@@ -345,6 +362,7 @@ std::string time_section(const Run& run, const TextStyle& style) {
                                 percent(host_fraction(run)), to_text(*run.study.plan.issue_time)),
                     "  ", style.width);
   }
+  section += sources_text(run.shares, style.width);
   return section + spread_text(run, table, groups, style.width);
 }
 

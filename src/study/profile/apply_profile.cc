@@ -1,4 +1,4 @@
-#include "study/run/apply_profile.h"
+#include "study/profile/apply_profile.h"
 
 #include <fmt/format.h>
 
@@ -6,20 +6,20 @@
 #include <set>
 #include <tuple>
 
+#include "study/profile/profile_times.h"
 #include "study/run/event_names.h"
 
 namespace armilla {
 
-ProfileUse apply_profile(const Profile& profile, const Model& model, Graph& graph) {
-  std::map<ComputationKey, Time> times;
-  for (const MeasuredComputation& computation : profile.computations)
-    times.emplace(computation.key, computation.time);
+ProfileUse apply_profile(const Profile& profile, const Device& device, const Model& model, Graph& graph) {
+  const ProfileTimes times(profile, device);
   const EventNames names(model, graph);
   // Equal work may have different names and phases and so different measured times: a node's work is split by
   // them where the profile has a time.
   using Node = std::tuple<std::uint32_t, Phase, std::uint64_t>;  // name in the graph, phase, work
   std::map<Node, std::uint64_t> work_of;
-  std::set<ComputationKey> measured, modelled;
+  std::set<ComputationKey> measured, interpolated, modelled;
+  std::set<const ComputationKey*> used;
   for (Program& program : graph.programs) {
     for (std::uint32_t node = 0; node < program.size(); ++node) {
       if (program.kind[node] != NodeKind::compute) continue;
@@ -29,35 +29,43 @@ ProfileUse apply_profile(const Profile& profile, const Model& model, Graph& grap
       if (fresh) {
         ComputationKey key =
             key_of(std::string(names.of(program, node)), program.phase[node], graph.works[old]);
-        const auto time = times.find(key);
-        if (time != times.end()) {
+        const auto time = times.find(key, graph.works[old]);
+        if (time) {
           found->second = graph.works.size();
           Work work = graph.works[old];
-          work.measured = time->second;
+          work.measured = time->time;
+          work.interpolated = time->interpolated;
           graph.works.push_back(std::move(work));
+          if (time->key != nullptr) used.insert(time->key);
         }
-        (time != times.end() ? measured : modelled).insert(std::move(key));
+        (!time ? modelled : time->interpolated ? interpolated : measured).insert(std::move(key));
       }
       program.payload[node] = found->second;
     }
   }
   ProfileUse use;
   use.measured = static_cast<std::int64_t>(measured.size());
+  use.interpolated = static_cast<std::int64_t>(interpolated.size());
   use.modelled = static_cast<std::int64_t>(modelled.size());
   // Entries for computations that this job does not have may come from another plan; they are reported, not
   // refused.
-  use.unused = static_cast<std::int64_t>(times.size()) - use.measured;
+  use.unused = times.size() - static_cast<std::int64_t>(used.size());
+  use.elsewhere = times.elsewhere();
   return use;
 }
 
 std::string describe(const ProfileUse& use, const Profile& profile) {
   std::string text = fmt::format("{}: measured times of {} of {} distinct computations", profile.file,
-                                 use.measured, use.measured + use.modelled);
+                                 use.measured, use.measured + use.interpolated + use.modelled);
+  if (use.interpolated > 0) text += fmt::format(", {} interpolated between measured ones", use.interpolated);
   if (use.modelled > 0)
     text += fmt::format(", the other{} modelled",
                         use.modelled == 1 ? " is" : fmt::format(" {} are", use.modelled));
   if (use.unused > 0)
     text += fmt::format("; {} of the profile do{} not occur here", use.unused, use.unused == 1 ? "es" : "");
+  if (use.elsewhere > 0)
+    text +=
+        fmt::format("; {} {} measured on other devices", use.elsewhere, use.elsewhere == 1 ? "is" : "are");
   return text;
 }
 

@@ -1,4 +1,4 @@
-#include "read/study.h"
+#include "read/profile.h"
 
 #include <gtest/gtest.h>
 
@@ -22,8 +22,8 @@ TEST(ProfileCsv, ReadsMeasuredComputations) {
   ASSERT_EQ(profile.computations.size(), 2U);
   Work work{WorkKind::matrix, DType::bf16, Flops(480), Bytes(99), {{4, 5, 6, 2, true}, {1, 2, 3, 1, true}}};
   EXPECT_EQ(profile.computations[0].key, key_of("qkv", Phase::input_gradient, work));
-  EXPECT_EQ(profile.computations[0].time, Time(1'234'567));
-  EXPECT_EQ(profile.computations[1].time, microseconds(2));
+  EXPECT_EQ(profile.computations[0].measured.time, Time(1'234'567));
+  EXPECT_EQ(profile.computations[1].measured.time, microseconds(2));
 }
 
 TEST(ProfileCsv, WhatIsNotMeasuredIsPassedOver) {

@@ -1,0 +1,78 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/output_file.h"
+#include "base/units_text.h"
+#include "cli/command.h"
+#include "read/study.h"
+#include "study/calibrate.h"
+#include "study/run.h"
+
+namespace armilla {
+namespace {
+
+class CalibrateCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("studies", studies_, "study files, all of one machine")->type_name("STUDY")->required();
+    app.add_option("--measured", measured_,
+                   "what a step of the study took, such as 1.23s: one for each study")
+        ->type_name("TIME")
+        ->allow_extra_args(false)
+        ->required();
+    app.add_option("--output,-o", output_, "write the machine with the factors to FILE")
+        ->type_name("FILE")
+        ->required();
+  }
+
+  void execute(const Session& session) override {
+    if (measured_.size() != studies_.size())
+      throw Error("--measured", fmt::format("{} times for {} studies", measured_.size(), studies_.size()),
+                  "give one for each study, in the same order");
+    std::vector<MeasuredStudy> steps;
+    for (std::size_t i = 0; i < studies_.size(); ++i) {
+      const std::string where = "--measured " + measured_[i];
+      Config config = Config::read(studies_[i]);
+      Study study = prepare_study(read_study(config));
+      steps.push_back(
+          {studies_[i], std::move(config), std::move(study), parse_time(measured_[i], where), where});
+    }
+    const Calibration found = calibrate(steps, *session.meter);
+    write_file(output_, found.machine);
+    const Session people = for_people(session, {output_});
+    people.out << text(found, people.style());
+  }
+
+ private:
+  static std::string change(Time predicted, Time measured) {
+    return fmt::format("{:+.1f}", 100 * (in_seconds(predicted) / in_seconds(measured) - 1));
+  }
+
+  std::string text(const Calibration& found, const TextStyle& style) const {
+    TextTable table{{{"step", false}, {"measured"}, {"before"}, {"%"}, {"after"}, {"%"}}, {}};
+    for (const CalibratedStep& step : found.steps)
+      table.rows.push_back({step.name, to_text(step.measured), to_text(step.before),
+                            change(step.before, step.measured), to_text(step.after),
+                            change(step.after, step.measured)});
+    std::string text = to_text(table, 0, style) + '\n';
+    for (const CalibratedFactor& factor : found.factors)
+      text += wrap(fmt::format("{}: {:.4g} instead of {:.4g} (x {:.3f})", factor.key, factor.after,
+                               factor.before, factor.after / factor.before),
+                   "", style.width);
+    for (const std::string& note : found.notes) text += wrap(note, "", style.width);
+    return text + fmt::format("{}: the machine with these factors\n", output_);
+  }
+
+  std::vector<std::string> studies_, measured_;
+  std::string output_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_calibrate_command() {
+  return std::make_unique<CalibrateCommand>();
+}
+
+}  // namespace armilla

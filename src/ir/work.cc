@@ -1,0 +1,35 @@
+#include "ir/work.h"
+
+namespace armilla {
+
+std::string_view name_of(Kernel kernel) {
+  switch (kernel) {
+    case Kernel::any:
+      return "any";
+    case Kernel::attention:
+      return "attention";
+    case Kernel::attention_backward:
+      return "attention backward";
+    case Kernel::flash_2:
+      return "flash-2";
+    case Kernel::flash_2_backward:
+      return "flash-2 backward";
+    case Kernel::weight_gradient:
+      return "weight gradient";
+    case Kernel::norm:
+      return "norm";
+    case Kernel::norm_backward:
+      return "norm backward";
+    case Kernel::activation:
+      return "activation";
+    case Kernel::rotary:
+      return "rotary";
+    case Kernel::permute:
+      return "permute";
+    case Kernel::loss:
+      return "loss";
+  }
+  return "?";
+}
+
+}  // namespace armilla

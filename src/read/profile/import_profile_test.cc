@@ -1,0 +1,115 @@
+#include <gtest/gtest.h>
+
+#include "base/error_testing.h"
+#include "read/profile.h"
+
+namespace armilla {
+namespace {
+
+const std::string kRanks =
+    "#  Rank  0 Group  0 Pid  1 on  a device  0 [0x10] NVIDIA A100-SXM4-80GB\n"
+    "#  Rank  1 Group  0 Pid  1 on  b device  0 [0x10] NVIDIA A100-SXM4-80GB\n";
+const std::string kColumnsLine =
+    "#       size         count      type   redop    root     time   algbw   busbw #wrong     time\n";
+
+TEST(ImportNcclTests, TakesTheTimeOutOfPlaceAndWhoTookPart) {
+  const std::string text =
+      "# Collective test starting: reduce_scatter_perf\n" + kRanks + kColumnsLine +
+      "        (B)    (elements)                               (us)  (GB/s)\n"
+      "           0             0     float     sum      -1     9.00    0.00    0.00 0 8\n"
+      "     1048576        262144     float     sum      -1    24.59    1.00    2.00 0 9.9\n"
+      "     1048576        262144     float     sum      -1    30.00    1.00    2.00 0 9.9\n"
+      "# Avg bus bandwidth    : 2\n";
+  const Profile profile = parse_nccl_tests(text, "n.txt");
+  ASSERT_EQ(profile.communications.size(), 1U);
+  const auto& [key, measured] = profile.communications.front();
+  EXPECT_EQ(key, (CommunicationKey{"reduce-scatter", 1048576, 2, true}));
+  EXPECT_EQ(measured.time, Time(24'590'000));
+  EXPECT_EQ(measured.device, "NVIDIA A100-SXM4-80GB");
+}
+
+TEST(ImportNcclTests, WhichCollectiveItIsMustBeKnown) {
+  const std::string text = kRanks + kColumnsLine + "8 2 float sum -1 24.59 0 0 0\n";
+  EXPECT_EQ(error_of([&] { parse_nccl_tests(text, "n.txt"); }),
+            "n.txt:4: which collective this is of is not said\n  hint: add --collective all-reduce");
+  EXPECT_EQ(parse_nccl_tests(text, "n.txt", "all-reduce").communications.front().key.name, "all-reduce");
+  EXPECT_NE(error_of([&] { parse_nccl_tests(text, "n.txt", "all-reduced"); }).find("unknown communication"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { parse_nccl_tests(kRanks + kColumnsLine, "n.txt"); }).find("has no times"),
+            std::string::npos);
+}
+
+std::string trace_of(const std::string& events) {
+  return R"({"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}], "traceEvents": [)" + events +
+         "]}";
+}
+const std::string kCall =
+    R"({"ph": "X", "cat": "cpu_op", "name": "aten::addmm", "dur": 900, "args": {"External id": 7, )"
+    R"("Input Dims": [[64], [32, 16], [16, 64], []], )"
+    R"("Input type": ["c10::BFloat16", "c10::BFloat16", "c10::BFloat16", ""]}})";
+
+TEST(ImportTorchProfile, ProductsTakeAsLongAsTheirKernels) {
+  const std::string kernels =
+      R"(,{"cat": "kernel", "name": "gemm", "dur": 10, "args": {"External id": 7}},)"
+      R"({"cat": "kernel", "name": "splitk", "dur": 2.5, "args": {"External id": 7}},)"
+      R"({"cat": "kernel", "name": "other", "dur": 99, "args": {"External id": 8}})";
+  const Profile profile = parse_torch_profile(trace_of(kCall + kernels), "t.json");
+  ASSERT_EQ(profile.computations.size(), 1U);
+  const auto& [key, measured] = profile.computations.front();
+  EXPECT_EQ(key, product_key({32, 64, 16, 1}, DType::bf16));
+  EXPECT_EQ(measured.time, Time(12'500'000));
+  EXPECT_EQ(measured.repeats, 1);
+  EXPECT_EQ(measured.device, "NVIDIA H100 80GB HBM3");
+}
+
+TEST(ImportTorchProfile, WithoutKernelsTheCpuComputed) {
+  const Profile profile = parse_torch_profile(trace_of(kCall + "," + kCall), "t.json");
+  EXPECT_EQ(profile.computations.front().measured.time, Time(900'000'000));
+  EXPECT_EQ(profile.computations.front().measured.repeats, 2);
+}
+
+TEST(ImportTorchProfile, TakesCollectivesWithTheirSizes) {
+  const std::string kernel =
+      R"({"cat": "kernel", "name": "ncclDevKernel_AllGather", "dur": 40, "args": {"Collective name": )"
+      R"("_allgather_base", "In msg nelems": 512, "Out msg nelems": 4096, "Group size": 8, "dtype": "BFloat16"}})";
+  const Profile profile = parse_torch_profile(trace_of(kernel), "t.json");
+  ASSERT_EQ(profile.communications.size(), 1U);
+  EXPECT_EQ(profile.communications.front().key, (CommunicationKey{"all-gather", 8192, 8, false}));
+  EXPECT_EQ(profile.communications.front().measured.time, microseconds(40));
+}
+
+TEST(ImportTorchProfile, SaysWhatIsMissing) {
+  EXPECT_EQ(error_of([] { parse_torch_profile(trace_of(""), "t.json"); }),
+            "t.json: has neither matrix products with shapes nor collectives\n"
+            "  hint: take the trace with torch.profiler.profile(record_shapes=True)");
+  EXPECT_EQ(error_of([] { parse_torch_profile("{", "t.json"); }), "t.json: is broken JSON");
+  EXPECT_NE(error_of([] { parse_torch_profile("[]", "t.json"); }).find("traceEvents"), std::string::npos);
+}
+
+TEST(ProfileJson, ReadsMeasuredEvents) {
+  const Profile profile = parse_profile_json(
+      R"({"schema": "armilla.events/1", "device": "x", "computations": [
+        {"name": "qkv", "phase": "forward", "products": [{"m": 1, "n": 2, "k": 3, "count": 4}], "type": "bf16",
+         "flops": 48, "bytes": 9, "time_s": 1e-6, "source": "measured", "repeats": 20, "spread_s": 1e-8},
+        {"name": "norm", "phase": "forward", "products": [], "type": "bf16", "flops": 1, "bytes": 9,
+         "time_s": 1e-6, "source": "modelled"}],
+       "communications": [{"name": "send", "bytes": 64, "ranks": 2, "inter_node": true, "time_s": 2e-6,
+         "source": "measured", "device": "y"}]})",
+      "p.json");
+  ASSERT_EQ(profile.computations.size(), 1U);
+  EXPECT_EQ(profile.computations[0].key, (ComputationKey{"qkv", Phase::forward, "4 x 1x2x3", "bf16", 48, 9}));
+  EXPECT_EQ(profile.computations[0].measured, (Measured{microseconds(1), Time(10'000), 20, "x"}));
+  ASSERT_EQ(profile.communications.size(), 1U);
+  EXPECT_EQ(profile.communications[0].measured, (Measured{microseconds(2), {}, 0, "y"}));
+  EXPECT_EQ(error_of([] {
+              parse_profile_json(R"({"schema": "armilla.events/1", "computations": [{"time_s": 1}]})",
+                                 "p.json");
+            }),
+            "p.json.computations[0]: unknown phase ''\n  hint: known: forward, input gradient, weight "
+            "gradient, gradient exchange, optimizer, other");
+  EXPECT_NE(error_of([] { parse_profile_json("{}", "p.json"); }).find("is no list of events"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace armilla

@@ -1,0 +1,123 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/units_text.h"
+#include "ir/collective.h"
+#include "read/profile.h"
+#include "read/profile/profile_fields.h"
+
+namespace armilla {
+namespace {
+
+// What nccl-tests calls its programs, without "_perf".
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kPrograms = {
+    {{"all_reduce", "all-reduce"},
+     {"reduce_scatter", "reduce-scatter"},
+     {"all_gather", "all-gather"},
+     {"alltoall", "all-to-all"},
+     {"all_to_all", "all-to-all"},
+     {"broadcast", "broadcast"},
+     {"sendrecv", "send"},
+     {"reduce", "reduce"}}};
+
+std::string collective_named_in(std::string_view text) {
+  for (const auto& [program, collective] : kPrograms) {
+    if (text.find(program) != text.npos) return std::string(collective);
+  }
+  return {};
+}
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream stream(line);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+class NcclTests {
+ public:
+  NcclTests(const std::string& name, const std::string& collective)
+      : name_(name), collective_(collective), builder_(name) {}
+
+  Profile read(std::string_view text) {
+    std::istringstream lines{std::string(text)};
+    std::int64_t number = 0;
+    for (std::string line; std::getline(lines, line);) {
+      const std::string where = fmt::format("{}:{}", name_, ++number);
+      if (line.starts_with('#')) {
+        read_comment(line);
+      } else {
+        read_result(words_of(line), where);
+      }
+    }
+    Profile profile = builder_.take();
+    if (profile.communications.empty())
+      throw Error(name_, "has no times of nccl-tests",
+                  "give the whole output, from '# nThread' to '# Avg bus bandwidth'");
+    return profile;
+  }
+
+ private:
+  void read_comment(const std::string& line) {
+    const std::vector<std::string> words = words_of(line);
+    if (line.find("Collective test starting:") != line.npos) {
+      collective_ = collective_named_in(line);
+    } else if (words.size() > 2 && words[1] == "Rank") {
+      // "# Rank 0 Group 0 Pid 1 on HOST device 0 [0x10] NVIDIA A100-SXM4-80GB"
+      const auto on = std::find(words.begin(), words.end(), "on");
+      if (on == words.end() || on + 1 == words.end()) return;
+      ++ranks_;
+      hosts_.insert(*(on + 1));
+      const std::size_t bracket = line.find("] ");
+      if (bracket != line.npos) device_ = line.substr(bracket + 2);
+      while (!device_.empty() && (device_.back() == ' ' || device_.back() == '\r')) device_.pop_back();
+    } else if (const auto size = std::find(words.begin(), words.end(), "size"); size != words.end()) {
+      // "# size count type redop root time algbw ...": which of them there are differs by version.
+      const auto time = std::find(size, words.end(), "time");
+      if (time != words.end()) time_column_ = static_cast<std::size_t>(time - size);
+    }
+  }
+
+  void read_result(const std::vector<std::string>& words, const std::string& where) {
+    const auto is_number = [](const std::string& word) {
+      return !word.empty() && word.find_first_not_of("0123456789") == word.npos;
+    };
+    if (!time_column_ || words.size() <= *time_column_ || !is_number(words.front())) return;
+    if (collective_.empty())
+      throw Error(where, "which collective this is of is not said", "add --collective all-reduce");
+    if (ranks_ < 1) throw Error(where, "no line says which ranks take part", "expected '# Rank 0 ...'");
+    const std::int64_t bytes = parse_count(words.front(), where + ": size");
+    constexpr double kMicro = 1e-6;
+    const std::string& text = words[*time_column_];
+    const Time time = duration_from(parse_real(text, where + ": time") * kMicro, text, where + ": time");
+    if (bytes < 1) return;
+    // A run may give a size several times; the first counts.
+    if (!sizes_.insert({collective_, bytes}).second) return;
+    builder_.add(CommunicationKey{collective_, bytes, collective_ == "send" ? 2 : ranks_, hosts_.size() > 1},
+                 Measured{time, {}, 0, device_}, where);
+  }
+
+  const std::string& name_;
+  std::string collective_, device_;
+  ProfileBuilder builder_;
+  std::int64_t ranks_ = 0;
+  std::set<std::string> hosts_;
+  std::set<std::pair<std::string, std::int64_t>> sizes_;
+  std::optional<std::size_t> time_column_;
+};
+
+}  // namespace
+
+Profile parse_nccl_tests(std::string_view text, const std::string& name, const std::string& collective) {
+  return NcclTests(name, collective).read(text);
+}
+
+}  // namespace armilla

@@ -1,0 +1,202 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+#include "ir/collective.h"
+#include "read/profile.h"
+#include "read/profile/profile_fields.h"
+
+namespace armilla {
+namespace {
+
+using TraceJson = nlohmann::json;
+using Sizes = std::vector<std::int64_t>;
+
+constexpr double kMicro = 1e-6;
+
+std::optional<DType> torch_type(const std::string& name) {
+  constexpr std::array<std::pair<std::string_view, DType>, 11> kTypes = {{{"float", DType::fp32},
+                                                                          {"Float", DType::fp32},
+                                                                          {"double", DType::fp64},
+                                                                          {"Double", DType::fp64},
+                                                                          {"c10::BFloat16", DType::bf16},
+                                                                          {"BFloat16", DType::bf16},
+                                                                          {"c10::Half", DType::fp16},
+                                                                          {"Half", DType::fp16},
+                                                                          {"Long", DType::int64},
+                                                                          {"Int", DType::int32},
+                                                                          {"Byte", DType::int8}}};
+  for (const auto& [text, dtype] : kTypes) {
+    if (name == text) return dtype;
+  }
+  return std::nullopt;
+}
+
+std::optional<CollectiveKind> torch_collective(const std::string& name) {
+  constexpr std::array<std::pair<std::string_view, CollectiveKind>, 9> kNames = {
+      {{"allreduce", CollectiveKind::all_reduce},
+       {"_allgather_base", CollectiveKind::all_gather},
+       {"all_gather", CollectiveKind::all_gather},
+       {"allgather", CollectiveKind::all_gather},
+       {"_reduce_scatter_base", CollectiveKind::reduce_scatter},
+       {"reduce_scatter", CollectiveKind::reduce_scatter},
+       {"all_to_allv", CollectiveKind::all_to_all},
+       {"all_to_all", CollectiveKind::all_to_all},
+       {"broadcast", CollectiveKind::broadcast}}};
+  for (const auto& [text, kind] : kNames) {
+    if (name == text) return kind;
+  }
+  return std::nullopt;
+}
+
+// Whatever is not there or of another kind is as good as empty: traces of many versions are read.
+std::string trace_text(const TraceJson& object, const char* key) {
+  return object.contains(key) && object.at(key).is_string() ? object.at(key).get<std::string>() : "";
+}
+double trace_number(const TraceJson& object, const char* key) {
+  return object.contains(key) && object.at(key).is_number() ? object.at(key).get<double>() : 0;
+}
+
+struct ProductOperands {
+  std::string_view name;
+  std::size_t first;  // which input is the left operand
+};
+constexpr std::array kProductOperands = {ProductOperands{"aten::mm", 0}, ProductOperands{"aten::addmm", 1},
+                                         ProductOperands{"aten::bmm", 0},
+                                         ProductOperands{"aten::baddbmm", 1}};
+
+// The product of a call; nothing for other operators and where shapes were not recorded.
+std::optional<ComputationKey> product_of(const TraceJson& event) {
+  const std::string name = trace_text(event, "name");
+  const auto operands = std::find_if(kProductOperands.begin(), kProductOperands.end(),
+                                     [&](const ProductOperands& o) { return o.name == name; });
+  if (operands == kProductOperands.end() || !event.contains("args")) return std::nullopt;
+  const TraceJson& arguments = event.at("args");
+  const char* const types_key = arguments.contains("Input type") ? "Input type" : "Input Types";
+  if (!arguments.contains("Input Dims") || !arguments.contains(types_key)) return std::nullopt;
+  const TraceJson &dims = arguments.at("Input Dims"), &types = arguments.at(types_key);
+  const std::size_t left = operands->first;
+  if (!dims.is_array() || dims.size() < left + 2 || !types.is_array() || types.size() <= left ||
+      !types[left].is_string())
+    return std::nullopt;
+  const auto sizes = [](const TraceJson& value) {
+    Sizes result;
+    if (!value.is_array()) return result;
+    for (const TraceJson& size : value)
+      result.push_back(size.is_number_integer() ? size.get<std::int64_t>() : 0);
+    return result;
+  };
+  const Sizes a = sizes(dims[left]), b = sizes(dims[left + 1]);
+  const std::optional<DType> dtype = torch_type(types[left].get<std::string>());
+  if (!dtype || a.size() != b.size() || a.size() < 2 || a.size() > 3) return std::nullopt;
+  Gemm gemm{a[a.size() - 2], b.back(), a.back(), a.size() == 3 ? a.front() : 1};
+  if (std::min({gemm.m, gemm.n, gemm.k, gemm.count}) < 1) return std::nullopt;
+  return product_key(gemm, *dtype);
+}
+
+// Of a kernel of NCCL, or of gloo's and NCCL's call where the trace has no kernels.
+std::optional<CommunicationKey> collective_of(const TraceJson& event) {
+  if (!event.contains("args")) return std::nullopt;
+  const TraceJson& arguments = event.at("args");
+  const auto kind = torch_collective(trace_text(arguments, "Collective name"));
+  const auto dtype = torch_type(trace_text(arguments, "dtype"));
+  const double ranks = trace_number(arguments, "Group size");
+  if (!kind || !dtype || ranks < 2) return std::nullopt;
+  const double elements = *kind == CollectiveKind::all_gather ? trace_number(arguments, "Out msg nelems")
+                                                              : trace_number(arguments, "In msg nelems");
+  constexpr double kBitsPerByte = 8;
+  const auto bytes = static_cast<std::int64_t>(elements * bits_of(*dtype) / kBitsPerByte);
+  if (bytes < 1) return std::nullopt;
+  // Ranks of a node are numbered in a row; which of them share one the trace does not tell.
+  return CommunicationKey{std::string(name_of(*kind)), bytes, static_cast<std::int64_t>(ranks), false};
+}
+
+Measured summary_of(std::vector<double> seconds, const std::string& device, const std::string& where) {
+  std::sort(seconds.begin(), seconds.end());
+  const auto quantile = [&](std::size_t quarter) { return seconds[(seconds.size() - 1) * quarter / 4]; };
+  return {duration_from(quantile(2), "a median", where),
+          duration_from(quantile(3) - quantile(1), "a spread", where),
+          static_cast<std::int64_t>(seconds.size()), device};
+}
+
+class TorchProfile {
+ public:
+  TorchProfile(std::string_view text, const std::string& name)
+      : document_(TraceJson::parse(text, nullptr, false)), name_(name) {
+    if (document_.is_discarded()) throw Error(name, "is broken JSON");
+    if (!document_.is_object() || !document_.contains("traceEvents") ||
+        !document_.at("traceEvents").is_array())
+      throw Error(name, "is no trace of PyTorch's profiler", "expected the key 'traceEvents'");
+  }
+
+  Profile read() {
+    const TraceJson& events = document_.at("traceEvents");
+    for (const TraceJson& event : events) {
+      if (event.is_object() && trace_text(event, "cat") == "kernel") add_kernel(event);
+    }
+    for (const TraceJson& event : events) {
+      if (event.is_object() && trace_text(event, "cat") == "cpu_op") add_call(event);
+    }
+    const std::string device = device_name();
+    ProfileBuilder builder(name_);
+    for (auto& [key, seconds] : products_)
+      builder.add(key, summary_of(std::move(seconds), device, name_), name_);
+    for (auto& [key, seconds] : collectives_)
+      builder.add(key, summary_of(std::move(seconds), device, name_), name_);
+    Profile profile = builder.take();
+    if (profile.computations.empty() && profile.communications.empty())
+      throw Error(name_, "has neither matrix products with shapes nor collectives",
+                  "take the trace with torch.profiler.profile(record_shapes=True)");
+    return profile;
+  }
+
+ private:
+  void add_kernel(const TraceJson& event) {
+    has_kernels_ = true;
+    if (event.contains("args"))
+      kernels_[trace_number(event.at("args"), "External id")] += trace_number(event, "dur") * kMicro;
+    if (const auto key = collective_of(event))
+      collectives_[*key].push_back(trace_number(event, "dur") * kMicro);
+  }
+
+  // Asynchronous launches say nothing of the time: where there are kernels, theirs counts.
+  void add_call(const TraceJson& event) {
+    const auto key = product_of(event);
+    if (!key) return;
+    if (!has_kernels_) {
+      products_[*key].push_back(trace_number(event, "dur") * kMicro);
+      return;
+    }
+    const auto kernel = kernels_.find(trace_number(event.at("args"), "External id"));
+    if (kernel != kernels_.end()) products_[*key].push_back(kernel->second);
+  }
+
+  std::string device_name() const {
+    if (!document_.contains("deviceProperties")) return {};
+    const TraceJson& devices = document_.at("deviceProperties");
+    return devices.is_array() && !devices.empty() && devices.front().is_object()
+               ? trace_text(devices.front(), "name")
+               : "";
+  }
+
+  TraceJson document_;
+  std::string name_;
+  bool has_kernels_ = false;
+  std::map<double, double> kernels_;  // by external id
+  std::map<ComputationKey, std::vector<double>> products_;
+  std::map<CommunicationKey, std::vector<double>> collectives_;
+};
+
+}  // namespace
+
+Profile parse_torch_profile(std::string_view text, const std::string& name) {
+  return TorchProfile(text, name).read();
+}
+
+}  // namespace armilla

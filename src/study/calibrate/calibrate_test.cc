@@ -1,0 +1,105 @@
+#include "study/calibrate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error_testing.h"
+#include "read/study.h"
+#include "study/run.h"
+
+namespace armilla {
+namespace {
+
+// Enough work per operator that the host stays ahead; tensor parallelism is not hidden.
+std::string study_text(const std::string& plan, const std::string& machine = "dgx-h100") {
+  return "model: gpt2-345m\nmachine: " + machine + "\nplan: {host: compiled, " + plan + "}\n";
+}
+const std::string kComputing = "ranks: 1, batch: 8, micro_batches: 1, recompute: full";
+const std::string kTalking = "ranks: 8, tensor: 8, batch: 8, micro_batches: 1";
+
+MeasuredStudy step_of(const std::string& text, Time measured) {
+  const Config config = Config::parse(text, "study.yaml");
+  return {"study.yaml", config, prepare_study(read_study(config)), measured, "--measured"};
+}
+
+Time predicted(Study study, double compute, double links) {
+  study.machine.device.kernels->sustained *= compute;
+  for (Dimension& dimension : study.machine.dimensions) dimension.efficiency *= links;
+  return run_study(study).result.iteration;
+}
+
+// What a cluster with those factors would have measured.
+MeasuredStudy step_with(const std::string& plan, double compute, double links) {
+  MeasuredStudy step = step_of(study_text(plan), {});
+  step.measured = predicted(step.study, compute, links);
+  return step;
+}
+
+TEST(Calibrate, OneStepScalesComputation) {
+  const Calibration found = calibrate({step_with(kComputing, 0.8, 1)});
+  EXPECT_NEAR(found.compute, 0.8, 0.005);
+  EXPECT_EQ(found.communication, 1);
+  ASSERT_EQ(found.factors.size(), 1U);
+  EXPECT_EQ(found.factors[0].key, "device.kernels.sustained");
+  EXPECT_NEAR(in_seconds(found.steps[0].after) / in_seconds(found.steps[0].measured), 1, 0.001);
+}
+
+TEST(Calibrate, TwoStepsTellComputationFromCommunication) {
+  const Calibration found = calibrate({step_with(kComputing, 0.85, 0.5), step_with(kTalking, 0.85, 0.5)});
+  EXPECT_NEAR(found.compute, 0.85, 0.02);
+  EXPECT_NEAR(found.communication, 0.5, 0.05);
+  // Twice the same step does not.
+  const Calibration same = calibrate({step_with(kTalking, 0.85, 0.5), step_with(kTalking, 0.85, 0.5)});
+  EXPECT_EQ(same.communication, 1);
+  EXPECT_EQ(same.notes.size(), 1U);
+}
+
+TEST(Calibrate, TheMachineThatIsWrittenHasTheFactors) {
+  const MeasuredStudy step = step_with(kComputing, 0.8, 1);
+  const Calibration found = calibrate({step});
+  const Machine machine = read_machine(Config::parse(found.machine, "machine.yaml"));
+  EXPECT_EQ(machine.name, "dgx-h100 calibrated");
+  EXPECT_EQ(machine.device.name, step.study.machine.device.name);
+  EXPECT_NEAR(machine.device.kernels->sustained, 0.8 * step.study.machine.device.kernels->sustained, 0.005);
+  EXPECT_NE(machine.source.find("Calibrated by armilla calibrate"), std::string::npos);
+  EXPECT_EQ(machine.dimensions.size(), load_machine("dgx-h100", "test").dimensions.size());
+  EXPECT_EQ(machine.device.source, load_machine("dgx-h100", "test").device.source);
+}
+
+TEST(Calibrate, NonsenseIsRefused) {
+  const auto refusal = [](std::vector<MeasuredStudy> steps) { return error_of([&] { calibrate(steps); }); };
+  MeasuredStudy step = step_of(study_text(kComputing), Time(1));
+  EXPECT_NE(refusal({step}).find("even with products at the peak"), std::string::npos);
+  step.measured = Time(3'600'000'000'000'000);
+  EXPECT_NE(refusal({step}).find("at a tenth of the rate"), std::string::npos);
+  step.measured = Time(0);
+  EXPECT_NE(refusal({step}).find("more than no time"), std::string::npos);
+  EXPECT_NE(
+      refusal({step_with(kComputing, 1, 1), step_of(study_text(kComputing, "dgx-a100"), microseconds(9))})
+          .find("all steps that calibrate a machine are of that machine"),
+      std::string::npos);
+  // The CPU issues kernels slower than one sample computes.
+  MeasuredStudy waiting = step_of(
+      "model: gpt2-345m\nmachine: dgx-h100\nplan: {ranks: 1, batch: 1, micro_batches: 1, issue_time: 5ms}\n",
+      {});
+  waiting.measured = run_study(waiting.study).result.iteration;
+  EXPECT_NE(refusal({waiting}).find("does not depend on how fast products are"), std::string::npos);
+}
+
+TEST(YamlText, ReadsAsTheSame) {
+  const std::string text =
+      "a: {b: [1, \"x: y\", {c: d}], e: \"\", f: []}\n\"odd key\": 'it''s \"so\"'\nlong: >-\n  one\n  two\n";
+  const Config config = Config::parse(text, "t.yaml");
+  const std::string written = yaml_text(config);
+  EXPECT_EQ(yaml_text(Config::parse(written, "t.yaml")), written);
+  const Config again = Config::parse(written, "t.yaml");
+  EXPECT_EQ(again.at("a").at("b").items()[1].text(), "x: y");
+  EXPECT_EQ(again.at("a").at("b").items()[2].at("c").text(), "d");
+  EXPECT_EQ(again.at("odd key").text(), "it's \"so\"");
+  EXPECT_EQ(again.at("long").text(), "one two");
+  EXPECT_EQ(again.at("a").at("e").text(), "");
+}
+
+}  // namespace
+}  // namespace armilla

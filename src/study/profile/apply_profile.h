@@ -1,0 +1,26 @@
+// Puts the times of a profile (ir/profile.h) into a lowered graph.
+#pragma once
+
+#include <string>
+
+#include "ir/graph.h"
+#include "ir/machine.h"
+#include "ir/model.h"
+#include "ir/profile.h"
+
+namespace armilla {
+
+struct ProfileUse {
+  std::int64_t measured = 0, interpolated = 0, modelled = 0;  // distinct computations of the graph
+  std::int64_t unused = 0;     // of the profile on this device: they do not occur in the graph
+  std::int64_t elsewhere = 0;  // of the profile: measured on other devices
+};
+
+// `graph` was lowered from `model` for a machine whose usual device is `device`. Cost: O(nodes), and as
+// ProfileTimes::find per distinct name and work.
+ProfileUse apply_profile(const Profile& profile, const Device& device, const Model& model, Graph& graph);
+
+// "times.csv: measured times of 12 of 14 distinct computations, the other 2 are modelled".
+std::string describe(const ProfileUse& use, const Profile& profile);
+
+}  // namespace armilla

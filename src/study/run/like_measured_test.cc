@@ -1,0 +1,45 @@
+#include "study/run/like_measured.h"
+
+#include <gtest/gtest.h>
+
+namespace armilla {
+namespace {
+
+Device device_called(const std::string& name) {
+  Device device;
+  device.name = name;
+  return device;
+}
+
+Plan plan_of(std::int64_t ranks, DType precision) {
+  Plan plan;
+  plan.ranks = ranks;
+  plan.precision = precision;
+  return plan;
+}
+
+TEST(LikeMeasured, TheDeviceMustBeTheSame) {
+  EXPECT_FALSE(like_measured(plan_of(8, DType::bf16), {}, device_called("abacus")));
+  const auto like = like_measured(plan_of(64, DType::fp16), {}, device_called("h100-sxm"));
+  ASSERT_TRUE(like);
+  EXPECT_EQ(like->set, "dense models on h100-sxm in 16 bits");
+  EXPECT_GT(like->rows, 1);
+  EXPECT_GT(like->mape, 0);
+  EXPECT_GE(like->p90, like->mape);
+  EXPECT_TRUE(like->differences.empty());
+}
+
+TEST(LikeMeasured, WhatDiffersIsSaid) {
+  ModelFacts experts;
+  experts.experts = 8;
+  EXPECT_EQ(like_measured(plan_of(64, DType::bf16), experts, device_called("h100-sxm"))->set,
+            "mixtures of experts on h100-sxm in 16 bits");
+  // Dense models only, and few devices.
+  const auto like = like_measured(plan_of(1 << 20, DType::fp8), experts, device_called("v100-32gb-sxm2"));
+  ASSERT_TRUE(like);
+  EXPECT_EQ(like->differences, (std::vector<std::string>{"a mixture of experts", "in fp8",
+                                                         "on 1048576 devices instead of 1 to 8"}));
+}
+
+}  // namespace
+}  // namespace armilla
