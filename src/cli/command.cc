@@ -31,6 +31,13 @@ constexpr std::array kSearchExamples = {
         "plans.svg",
         "what each knob is worth, and a plot"},
 };
+constexpr std::array kSweepExamples = {
+    Example{"sweep examples/sweeps/llama3-network.yaml --save sweep.db --csv sweep.csv",
+            "a grid of studies, into a database and a table"},
+    Example{"sweep examples/sweeps/llama3-network.yaml --svg sweep.svg --plot tokens_per_s --over "
+            "machine.dimensions[1].bandwidth",
+            "and a line for every combination of the other keys"},
+};
 constexpr std::array kAstra1Examples = {
     Example{"astra1 --workload-configuration examples/astra1/mlp.txt --system-configuration "
             "examples/astra1/system.txt --network-configuration examples/astra1/ring8.json --num-passes 2",
@@ -115,6 +122,8 @@ constexpr std::array kCommands = {
                 make_run_command},
     CommandInfo{"search", "find the best of all plans that a job could run under", kSearchExamples,
                 make_search_command},
+    CommandInfo{"sweep", "simulate a grid or a list of studies into one database", kSweepExamples,
+                make_sweep_command},
     CommandInfo{"layers", "show a model layer by layer, with its costs on a compute model", kLayersExamples,
                 make_layers_command},
     CommandInfo{"collective", "time collectives on a machine, over sizes and algorithms", kCollectiveExamples,

@@ -71,6 +71,7 @@ std::unique_ptr<Command> make_run_command();
 std::unique_ptr<Command> make_scalesim_command();
 std::unique_ptr<Command> make_search_command();
 std::unique_ptr<Command> make_show_command();
+std::unique_ptr<Command> make_sweep_command();
 std::unique_ptr<Command> make_translate_command();
 std::unique_ptr<Command> make_validate_command();
 std::unique_ptr<Command> make_zoo_command();

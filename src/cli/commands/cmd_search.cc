@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
-#include <csignal>
 #include <optional>
 
 #include "base/error.h"
@@ -11,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/flags/output_flags.h"
 #include "cli/flags/study_flags.h"
+#include "cli/interrupt.h"
 #include "read/study.h"
 #include "study/run.h"
 #include "study/search.h"
@@ -20,20 +20,6 @@ namespace armilla {
 namespace {
 
 constexpr std::array<std::string_view, 4> kObjectives = {"time", "throughput", "cost", "memory"};
-
-// Set by Ctrl-C: the search ends with what it has found.
-volatile std::sig_atomic_t interrupted = 0;
-
-class CatchInterrupt {
- public:
-  CatchInterrupt() : before_(std::signal(SIGINT, [](int) { interrupted = 1; })) { interrupted = 0; }
-  ~CatchInterrupt() { std::signal(SIGINT, before_); }
-  CatchInterrupt(const CatchInterrupt&) = delete;
-  CatchInterrupt& operator=(const CatchInterrupt&) = delete;
-
- private:
-  void (*before_)(int);
-};
 
 class SearchCommand final : public Command {
  public:
@@ -97,7 +83,7 @@ class SearchCommand final : public Command {
     request.version = ARMILLA_VERSION;
     request.progress = session.meter;
     const CatchInterrupt interrupt;
-    request.stopped = [] { return interrupted != 0; };
+    request.stopped = CatchInterrupt::happened;
 
     std::optional<Run> best;
     SearchResult result = study_.speaking_of_flags([&] {
