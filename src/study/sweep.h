@@ -6,7 +6,6 @@
 // as well, and stops no other. The outcome of each is written as soon as it is there.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "base/config.h"
 #include "base/progress.h"
 #include "ir/sweep.h"
+#include "study/spread.h"
 
 namespace armilla {
 
@@ -21,7 +21,6 @@ struct SweepRequest {
   std::string file;                // docs/formats/sweep.md
   std::vector<Override> settings;  // of all runs
   std::string database;            // made where it is not there yet
-  std::int64_t jobs = 0;           // runs at once; 0: as many as the machine has cores
   bool retry = false;              // run again what failed
   std::string version;             // of the program
   std::function<bool()> stopped;   // asked often, from any thread: runs under way are given up; empty: never
@@ -32,7 +31,7 @@ struct SweepRequest {
 std::vector<std::string> sweep_keys(const SweepRequest& request);
 
 // Throws Error for a file that is no sweep, for a database that cannot be used, and where every run is refused for the
-// same reason. A sweep that is stopped is an answer (SweepResult::complete).
-SweepResult run_sweep(const SweepRequest& request);
+// same reason. A sweep that is stopped is an answer (SweepResult::complete). The crew's leader calls this, and its runners.
+SweepResult run_sweep(const SweepRequest& request, Crew& crew);
 
 }  // namespace armilla

@@ -39,7 +39,8 @@ class SearchCommand final : public Command {
     app.add_flag("--explain", explain_, "simulate the best plan with each knob changed")->group("Search");
     app.add_flag("--brute-force", brute_force_, "simulate every plan that is legal and fits, without bounds")
         ->group("Search");
-    app.add_option("--threads", threads_, "simulations at once (default: one per core)")
+    app.add_option("--threads", threads_,
+                   "simulations at once (default: one per core; under mpirun, one per rank)")
         ->type_name("N")
         ->group("Search");
     app.add_option("--json", json_, "write what was found to FILE (docs/formats/search_json.md)")
@@ -78,6 +79,8 @@ class SearchCommand final : public Command {
     if (resume_ && save_.empty())
       throw Error("--resume", "there is nothing to go on with",
                   "--save FILE names what an earlier search has saved");
+    Crew crew = Crew::of_job(request.threads);
+    if (crew.follows()) return crew.follow();
     request.save = save_;
     request.resume = resume_;
     request.version = ARMILLA_VERSION;
@@ -92,7 +95,7 @@ class SearchCommand final : public Command {
       request.read = [&](const std::vector<Override>& settings) {
         return read_study(study_.configuration("armilla search", settings));
       };
-      SearchResult found = search_plans(request);
+      SearchResult found = search_plans(request, crew);
       if (!json_.empty() && !found.ranking.empty())
         best = run_study(prepare_study(request.read(settings_of(found, found.ranking.front()))));
       return found;

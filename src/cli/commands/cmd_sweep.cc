@@ -24,7 +24,9 @@ class SweepCommand final : public Command {
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false)
         ->group("Sweep");
-    app.add_option("--jobs", jobs_, "runs at once (default: one per core)")->type_name("N")->group("Sweep");
+    app.add_option("--jobs", jobs_, "runs at once (default: one per core; under mpirun, one per rank)")
+        ->type_name("N")
+        ->group("Sweep");
     app.add_flag("--retry", retry_, "run again what failed before")->group("Sweep");
     app.add_option(
            "--save", save_,
@@ -49,15 +51,18 @@ class SweepCommand final : public Command {
   }
 
   void execute(const Session& session) override {
+    std::int64_t jobs = 0;
+    if (!jobs_.empty()) {
+      jobs = parse_count(jobs_, "--jobs " + jobs_);
+      if (jobs < 1 || jobs > 4096)
+        throw Error("--jobs " + jobs_, "is not a number of runs at once", "expected 1 to 4096");
+    }
+    Crew crew = Crew::of_job(jobs);
+    if (crew.follows()) return crew.follow();
     SweepRequest request;
     request.file = file_;
     request.settings.assign(settings_.begin(), settings_.end());
     request.database = save_.empty() ? std::filesystem::path(file_).stem().string() + ".db" : save_;
-    if (!jobs_.empty()) {
-      request.jobs = parse_count(jobs_, "--jobs " + jobs_);
-      if (request.jobs < 1 || request.jobs > 4096)
-        throw Error("--jobs " + jobs_, "is not a number of runs at once", "expected 1 to 4096");
-    }
     if (svg_.empty() && (plot_.column != SweepPlot().column || !plot_.over.empty()))
       throw Error(plot_.over.empty() ? "--plot" : "--over", "there is no plot", "--svg FILE makes one");
     request.retry = retry_;
@@ -66,7 +71,7 @@ class SweepCommand final : public Command {
     const CatchInterrupt interrupt;
     request.stopped = CatchInterrupt::happened;
     if (!svg_.empty()) check_sweep_plot(sweep_keys(request), plot_);
-    const SweepResult result = run_sweep(request);
+    const SweepResult result = run_sweep(request, crew);
     std::vector<NamedContents> files;
     if (!json_.empty()) files.push_back({json_, write_sweep_json(result)});
     if (!csv_.empty()) files.push_back({csv_, write_sweep_csv(result)});

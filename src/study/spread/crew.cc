@@ -1,47 +1,50 @@
-#include "study/spread/crew.h"
+#include <cstdlib>
 
-#include <algorithm>
-#include <exception>
-#include <mutex>
-#include <thread>
-#include <vector>
+#include "study/spread.h"
+#include "study/spread/ranks.h"
 
 namespace armilla {
+namespace {
 
-std::int64_t thread_count(std::int64_t asked) {
-  const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
-  return asked > 0 ? asked : std::max<std::int64_t>(cores, 1);
+std::int64_t number_in(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? 0 : std::strtoll(text, nullptr, 10);
 }
 
-void share_out(const Piecework& work, std::int64_t threads) {
-  std::mutex mutex;  // of what is shared: `over`, `failed`, and the calls of `next` and `finish`
-  bool over = false;
-  std::exception_ptr failed;
-  const auto take = [&]() -> std::optional<std::int64_t> {
-    const std::lock_guard lock(mutex);
-    if (over) return std::nullopt;
-    const std::optional<std::int64_t> piece = work.next();
-    over = !piece;
-    return piece;
-  };
-  const auto labour = [&] {
-    try {
-      while (const std::optional<std::int64_t> piece = take()) {
-        std::string outcome = work.perform(*piece);
-        const std::lock_guard lock(mutex);
-        work.finish(*piece, std::move(outcome));
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      over = true;
-      if (!failed) failed = std::current_exception();
-    }
-  };
-  std::vector<std::thread> others;
-  for (std::int64_t t = 1; t < threads; ++t) others.emplace_back(labour);
-  labour();
-  for (std::thread& other : others) other.join();
-  if (failed) std::rethrow_exception(failed);
+// Open MPI's own mpirun, and srun where it speaks PMIx.
+bool is_started_by_mpi() {
+  return number_in("OMPI_COMM_WORLD_SIZE") > 1 ||
+         (std::getenv("PMIX_RANK") != nullptr && number_in("SLURM_NTASKS") > 1);
+}
+
+}  // namespace
+
+Crew::Crew(std::int64_t jobs) : jobs_(thread_count(jobs)) {}
+Crew::Crew(std::int64_t jobs, std::unique_ptr<Ranks> ranks) : jobs_(jobs), ranks_(std::move(ranks)) {}
+Crew::~Crew() = default;
+
+Crew Crew::of_job(std::int64_t jobs) {
+  if (!is_started_by_mpi()) return Crew(jobs);
+  const std::int64_t seats = jobs > 0 ? jobs : 1;
+  return {seats, std::make_unique<Ranks>(seats)};
+}
+
+bool Crew::follows() const {
+  return ranks_ && ranks_->follows();
+}
+void Crew::follow() {
+  ranks_->follow();
+}
+bool Crew::serves() const {
+  return ranks_ && ranks_->serves();
+}
+void Crew::serve(const std::function<std::string(std::int64_t)>& perform) {
+  ranks_->serve(perform);
+}
+
+void Crew::share_out(const Piecework& work) {
+  if (ranks_) return ranks_->share_out(work);
+  share_among_threads(work, jobs_);
 }
 
 }  // namespace armilla

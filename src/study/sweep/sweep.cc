@@ -11,7 +11,6 @@
 #include "read/study.h"
 #include "study/database/inputs.h"
 #include "study/run.h"
-#include "study/spread/crew.h"
 #include "study/sweep/sweep_database.h"
 #include "study/sweep/sweep_file.h"
 
@@ -55,13 +54,28 @@ Run simulate_study(const Config& config, Progress& progress) {
                             : run_study(prepare_study(read_study(config)), options);
 }
 
+// One run of a sweep, by whoever is to do it: figures or a message, and how long it took; nothing, where it was given up.
+std::string perform_run(const SweepFile& file, std::size_t i, const std::function<bool()>& stopped) {
+  const Clock::time_point begin = Clock::now();
+  Outcome outcome = Outcome::object();
+  try {
+    Patience patience(stopped);
+    outcome["figures"] = headline_of(simulate_study(file.config_of(i), patience));  // NaN becomes null
+  } catch (const Error& error) {
+    outcome["message"] = text_of(error);
+  } catch (const std::bad_alloc&) {
+    outcome["message"] = "not enough memory for this run";
+  } catch (const GivenUp&) {
+    return "{}";
+  }
+  outcome["elapsed_s"] = since(begin);
+  return outcome.dump(-1, ' ', false, Outcome::error_handler_t::replace);
+}
+
 class Sweep {
  public:
-  explicit Sweep(const SweepRequest& request)
-      : request_(request),
-        file_(request.file, request.settings),
-        reader_(request.version),
-        database_(request.database) {}
+  Sweep(const SweepRequest& request, const SweepFile& file, Crew& crew)
+      : request_(request), file_(file), crew_(crew), reader_(request.version), database_(request.database) {}
 
   SweepResult run() {
     const Clock::time_point begin = Clock::now();
@@ -99,7 +113,7 @@ class Sweep {
     work.finish = [&](std::int64_t, const std::string&) {
       request_.progress->update(static_cast<double>(++read) / static_cast<double>(size));
     };
-    share_out(work, thread_count(request_.jobs));
+    share_among_threads(work, crew_.jobs());
     const bool all_refused = result_.count(SweepState::failed) == size;
     if (all_refused && is_one_mistake()) throw Error("", result_.runs.front().message, hint_);
   }
@@ -165,31 +179,19 @@ class Sweep {
       return static_cast<std::int64_t>(open_[next++]);
     };
     work.perform = [&](std::int64_t i) {
-      return perform(static_cast<std::size_t>(i)).dump(-1, ' ', false, Outcome::error_handler_t::replace);
+      return perform_run(file_, static_cast<std::size_t>(i), request_.stopped);
     };
     work.finish = [&](std::int64_t i, const std::string& text) {
       take(static_cast<std::size_t>(i), Outcome::parse(text));
       request_.progress->update(static_cast<double>(++finished) / static_cast<double>(open_.size()));
     };
-    share_out(work, thread_count(request_.jobs));
-  }
-
-  Outcome perform(std::size_t i) const {
-    const Clock::time_point begin = Clock::now();
-    Outcome outcome = Outcome::object();
-    try {
-      Patience patience(request_.stopped);
-      const std::vector<double> figures = headline_of(simulate_study(file_.config_of(i), patience));
-      outcome["figures"] = figures;  // NaN becomes null
-    } catch (const Error& error) {
-      outcome["message"] = text_of(error);
-    } catch (const std::bad_alloc&) {
-      outcome["message"] = "not enough memory for this run";
-    } catch (const GivenUp&) {
-      return outcome;
-    }
-    outcome["elapsed_s"] = since(begin);
-    return outcome;
+    work.give_up = [&](std::int64_t i, const std::string& how) {
+      SweepRun& run = result_.runs[static_cast<std::size_t>(i)];
+      run.state = SweepState::failed;
+      run.message = fmt::format("{} processes died of this run: {}", kMostDeaths, how);
+      keep(static_cast<std::size_t>(i));
+    };
+    crew_.share_out(work);
   }
 
   void take(std::size_t i, const Outcome& outcome) {
@@ -221,7 +223,8 @@ class Sweep {
   }
 
   const SweepRequest& request_;
-  SweepFile file_;
+  const SweepFile& file_;
+  Crew& crew_;
   InputReader reader_;
   SweepDatabase database_;
   SweepResult result_;
@@ -237,8 +240,13 @@ std::vector<std::string> sweep_keys(const SweepRequest& request) {
   return SweepFile(request.file, request.settings).keys();
 }
 
-SweepResult run_sweep(const SweepRequest& request) {
-  return Sweep(request).run();
+SweepResult run_sweep(const SweepRequest& request, Crew& crew) {
+  const SweepFile file(request.file, request.settings);
+  if (crew.serves()) {
+    crew.serve(
+        [&](std::int64_t i) { return perform_run(file, static_cast<std::size_t>(i), request.stopped); });
+  }
+  return Sweep(request, file, crew).run();
 }
 
 }  // namespace armilla

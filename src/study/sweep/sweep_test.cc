@@ -48,7 +48,11 @@ class SweepTest : public testing::Test {
     request.version = "1.2.3";
     return request;
   }
-  SweepResult run(std::string_view text) { return run_sweep(request_of(text)); }
+  static SweepResult run(const SweepRequest& request, std::int64_t jobs = 2) {
+    Crew crew(jobs);
+    return run_sweep(request, crew);
+  }
+  SweepResult run(std::string_view text) { return run(request_of(text)); }
   std::string refusal(std::string_view text) {
     std::string error = error_of([&] { run(text); });
     // Where tests have their files is nobody's business.
@@ -123,7 +127,7 @@ TEST_F(SweepTest, WhatIsKnownIsNotRunAgain) {
   // The same under another version.
   SweepRequest newer = request_of(text);
   newer.version = "1.2.4";
-  EXPECT_EQ(run_sweep(newer).known(), 0);
+  EXPECT_EQ(run(newer).known(), 0);
 }
 
 TEST_F(SweepTest, ARunIsItsContentsNotItsName) {
@@ -151,7 +155,7 @@ TEST_F(SweepTest, RefusedRunsStopNoOther) {
   EXPECT_EQ(again.runs[1].message, result.runs[1].message);
   SweepRequest retried = request_of(text);
   retried.retry = true;
-  EXPECT_EQ(run_sweep(retried).known(), 2);
+  EXPECT_EQ(run(retried).known(), 2);
 }
 
 TEST_F(SweepTest, EqualRunsAreRunOnce) {
@@ -164,10 +168,9 @@ TEST_F(SweepTest, EqualRunsAreRunOnce) {
 TEST_F(SweepTest, StoppedSweepsGoOn) {
   const std::string text = std::string(kSmallStudy) + "vary: {plan.tensor: 1..8, plan.zero: [0, 1]}\n";
   SweepRequest request = request_of(text);
-  request.jobs = 1;
   std::atomic<int> asked = 0;
   request.stopped = [&] { return ++asked > 60; };
-  const SweepResult part = run_sweep(request);
+  const SweepResult part = run(request, 1);
   EXPECT_FALSE(part.complete());
   const SweepResult whole = run(text);
   EXPECT_TRUE(whole.complete());
@@ -212,8 +215,7 @@ TEST_F(SweepTest, OneMistakeIsOneError) {
               HasSubstr("unknown key 'tenzor'\n  hint: did you mean 'tensor'?"));
   SweepRequest request = request_of(std::string(kSmallStudy) + "vary: {plan.tensor: [1, 2]}\n");
   request.settings = {"plan.tensor=4"};
-  EXPECT_THAT(error_of([&] { run_sweep(request); }),
-              HasSubstr("--set plan.tensor=4: 'plan.tensor' varies in"));
+  EXPECT_THAT(error_of([&] { run(request); }), HasSubstr("--set plan.tensor=4: 'plan.tensor' varies in"));
 }
 
 TEST_F(SweepTest, BadDatabasesAreRefused) {
