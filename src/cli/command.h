@@ -68,6 +68,7 @@ std::unique_ptr<Command> make_layers_command();
 std::unique_ptr<Command> make_list_command();
 std::unique_ptr<Command> make_net_command();
 std::unique_ptr<Command> make_run_command();
+std::unique_ptr<Command> make_scale_command();
 std::unique_ptr<Command> make_scalesim_command();
 std::unique_ptr<Command> make_search_command();
 std::unique_ptr<Command> make_show_command();
