@@ -5,6 +5,7 @@
     docs/reference/cli.md          the help of every command
     docs/images/run.svg            the report of the README's main job, as a terminal shows it
     docs/images/timeline.svg       the timeline of an example
+    docs/images/sweep.svg          a plot of the runs of another
     docs/accuracy.md, its picture  armilla validate on the measurements in tests/reference
     src/study/run/measured_accuracy.h   the same by device and precision, which reports quote
 
@@ -34,6 +35,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 ORIGIN = "<!-- Written by tools/generate_reference.py; do not edit. -->\n\n"
 TIMELINE = "vgg16-ethernet.yaml"
+SWEEP = "sweeps/llama3-network.yaml"
 MAIN_JOB = ["run", "resnet50", "--machine", "dgx-a100", "--ranks", "64", "--batch", "256"]
 
 
@@ -92,6 +94,14 @@ def timeline(program):
         program.output("run", str(ROOT / "examples" / TIMELINE), "--csv", folder, "--quiet")
         text = (pathlib.Path(folder) / "timeline.csv").read_text(encoding="utf-8")
     return timeline_svg.svg(text, f"One rank of examples/{TIMELINE}")
+
+
+def sweep(program):
+    with tempfile.TemporaryDirectory() as folder:
+        plot = pathlib.Path(folder) / "sweep.svg"
+        program.output("sweep", str(ROOT / "examples" / SWEEP), "--save", str(plot.with_suffix(".db")), "--svg", str(plot), "--plot",
+                       "tokens_per_s", "--over", "machine.dimensions[1].bandwidth", "--quiet")
+        return plot.read_text(encoding="utf-8")
 
 
 def report(program):
@@ -239,7 +249,7 @@ def check(program):
 
 
 PAGES = {"reference/components.md": components, "reference/cli.md": command_line, "images/timeline.svg": timeline,
-         "accuracy.md": accuracy, "images/accuracy.svg": accuracy_plot,
+         "images/sweep.svg": sweep, "accuracy.md": accuracy, "images/accuracy.svg": accuracy_plot,
          "../src/study/run/measured_accuracy.h": measured_accuracy}
 PICTURES = {"images/run.svg": report}
 

@@ -4,18 +4,21 @@
 #
 #   tools/setup.sh            Debian 12, as root or with sudo
 #   tools/setup.sh --tests    installs what the tests need as well
+#   tools/setup.sh --cluster  installs what sweeps and searches on many machines need as well (docs/cluster.md)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 sections=(build)
-case ${1:-} in
-  '') ;;
-  --tests) sections+=(test) ;;
-  *)
-    echo "usage: tools/setup.sh [--tests]" >&2
-    exit 2
-    ;;
-esac
+for argument in "$@"; do
+  case $argument in
+    --tests) sections+=(cluster test) ;;
+    --cluster) sections+=(cluster) ;;
+    *)
+      echo "usage: tools/setup.sh [--tests] [--cluster]" >&2
+      exit 2
+      ;;
+  esac
+done
 
 tools/install_packages.sh "${sections[@]}"
 tools/build.sh release

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-tools/install_packages.sh build test
+tools/install_packages.sh build cluster test
 tools/build.sh test
 echo "testing"
 log=build/test/ctest.log

@@ -27,12 +27,19 @@ namespace {
 
 using Kind = YamlValue::Kind;
 
+// "dims[0].size" is "dims.0.size".
 std::vector<std::string> split_path(const std::string& path) {
   std::vector<std::string> keys;
+  const auto add = [&](std::string key) {
+    const std::size_t open = key.find('[');
+    if (open == std::string::npos || open == 0 || key.back() != ']') return keys.push_back(std::move(key));
+    keys.push_back(key.substr(0, open));
+    keys.push_back(key.substr(open + 1, key.size() - open - 2));
+  };
   std::size_t begin = 0;
   for (std::size_t dot; (dot = path.find('.', begin)) != std::string::npos; begin = dot + 1)
-    keys.push_back(path.substr(begin, dot - begin));
-  keys.push_back(path.substr(begin));
+    add(path.substr(begin, dot - begin));
+  add(path.substr(begin));
   return keys;
 }
 
@@ -44,6 +51,29 @@ void set_origin(YamlValue& value, const std::string& origin) {
 void set_file(YamlValue& value, const std::string& file) {
   value.file = file;
   for (YamlValue& item : value.items) set_file(item, file);
+}
+
+std::string in_quotes(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '\n') {
+      result += "\\n";
+      continue;
+    }
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + '"';
+}
+
+std::string yaml_of(const YamlValue& value) {
+  if (value.kind == Kind::null) return "null";
+  if (value.kind == Kind::scalar) return in_quotes(value.scalar);
+  const bool map = value.kind == Kind::map;
+  std::string text;
+  for (const YamlValue& item : value.items)
+    text += (text.empty() ? "" : ", ") + (map ? in_quotes(item.key) + ": " : "") + yaml_of(item);
+  return (map ? "{" : "[") + text + (map ? "}" : "]");
 }
 
 bool has_origin(const YamlValue& value) {
@@ -58,8 +88,7 @@ std::string folder_of(const std::string& file) {
 // The document that a single value stands for in its place.
 void expand_value(YamlValue& value, const std::string& path, const std::string& file, const Expand& expand) {
   if (value.kind != Kind::scalar || !expand) return;
-  const std::string folder =
-      value.origin.empty() ? folder_of(value.file.empty() ? file : value.file) : std::string();
+  const std::string folder = folder_of(value.origin.empty() && value.file.empty() ? file : value.file);
   std::optional<NamedText> text;
   // An expander knows the key's path only; the place in a file or flag is added here.
   try {
@@ -156,6 +185,7 @@ void apply_override(YamlValue& root, const Override& override, const std::string
   value.key_line = node->key_line;
   value.key_column = node->key_column;
   set_origin(value, where);
+  set_file(value, override.file);
   *node = std::move(value);
 }
 
@@ -201,8 +231,7 @@ const std::string& Config::file() const {
 }
 
 std::string Config::folder() const {
-  if (!value_->origin.empty()) return {};
-  return folder_of(value_->file.empty() ? document_->file : value_->file);
+  return folder_of(value_->origin.empty() && value_->file.empty() ? document_->file : value_->file);
 }
 
 bool Config::is_override() const {
@@ -290,6 +319,10 @@ void Config::reject_unknown_keys() const {
 std::string Config::text() const {
   if (!is_scalar()) expected("a single value");
   return value_->scalar;
+}
+
+std::string Config::yaml() const {
+  return yaml_of(*value_);
 }
 
 bool Config::boolean() const {

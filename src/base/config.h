@@ -21,15 +21,16 @@ namespace armilla {
 
 struct YamlValue;
 
-// "key.path=value" (lists by index or by the items' `name`: "dims.0.size=8", "dims.rail.size=8"); the value
-// is YAML.
+// "key.path=value" (lists by index or by the items' `name`: "dims.0.size=8", "dims[0].size=8", "dims.rail.size=8");
+// the value is YAML.
 struct Override {
-  Override(std::string setting_, std::string where_ = {})
-      : setting(std::move(setting_)), where(std::move(where_)) {}
+  Override(std::string setting_, std::string where_ = {}, std::string file_ = {})
+      : setting(std::move(setting_)), where(std::move(where_)), file(std::move(file_)) {}
   Override(const char* setting_) : setting(setting_) {}
 
   std::string setting;
   std::string where;  // what errors call it ("--ranks 12"); empty: "--set SETTING"
+  std::string file;   // that it stands in, where it stands in one: relative paths are relative to its folder
 };
 
 // A document and what messages call it.
@@ -54,7 +55,7 @@ class Config {
   std::string where() const;        // "study.yaml:3:5: machine.dims.0", "--set machine.dims.0=x"
   const std::string& file() const;  // the name given to `parse`
   // What a relative path in this value is relative to: the folder of the file it stands in ("" or with the
-  // final slash), nothing for an override.
+  // final slash), nothing for an override that stands in none.
   std::string folder() const;
   // Whether an override set this value; whether one set some value below it.
   bool is_override() const;
@@ -76,6 +77,7 @@ class Config {
   void reject_unknown_keys() const;
 
   std::string text() const;  // any scalar, as written
+  std::string yaml() const;  // any value, in one line that reads back as the same
   bool boolean() const;      // true or false
   std::int64_t count(std::int64_t lowest = 1, std::int64_t highest = INT64_MAX) const;
   double fraction() const;  // 0 to 1, or a percentage

@@ -122,6 +122,17 @@ TEST(Config, OverridesReplaceAndAdd) {
   EXPECT_EQ(config.at("nothing").at("x").count(), 1);
   EXPECT_EQ(config.at("list").items().size(), 2U);
   EXPECT_EQ(Config::parse("", "empty.yaml", {"a.b=1"}).at("a").at("b").count(), 1);
+  const Config brackets = Config::parse(kText, "f.yaml", {"dims[1].size=32"});
+  EXPECT_EQ(brackets.at("dims").items().at(1).at("size").count(), 32);
+  EXPECT_EQ(parse_error(kText, {"dims[2].size=1"}),
+            "--set dims[2].size=1: the list has no item 2\n  hint: its items are 0 to 1");
+}
+
+TEST(Config, ValuesAsOneLineOfYaml) {
+  const std::string text =
+      Config::parse("a:\n  b: [1, 'x \"y\\z', ~]\n  c: |\n    two\n    lines\n  d: {}\n", "f.yaml").yaml();
+  EXPECT_EQ(text, R"({"a": {"b": ["1", "x \"y\\z", null], "c": "two\nlines\n", "d": {}}})");
+  EXPECT_EQ(Config::parse(text, "f.yaml").yaml(), text);
 }
 
 TEST(Config, OverriddenValuesAreLocatedAtTheirFlag) {
@@ -183,6 +194,9 @@ TEST(Config, FoldersOfFilesAndOverrides) {
   EXPECT_EQ(Config::parse("a: 1", "/f.yaml").at("a").folder(), "/");
   EXPECT_EQ(Config::parse("a: 1", "f.yaml").at("a").folder(), "");
   EXPECT_EQ(Config::parse("a: 1", "some/where/f.yaml", {"a=2"}).at("a").folder(), "");
+  EXPECT_EQ(
+      Config::parse("a: 1", "f.yaml", {{"a=2", "elsewhere/g.yaml:3:1", "elsewhere/g.yaml"}}).at("a").folder(),
+      "elsewhere/");
 }
 
 TEST(Config, ReadsFiles) {

@@ -31,6 +31,18 @@ constexpr std::array kSearchExamples = {
         "plans.svg",
         "what each knob is worth, and a plot"},
 };
+constexpr std::array kSweepExamples = {
+    Example{"sweep examples/sweeps/llama3-network.yaml --save sweep.db --csv sweep.csv",
+            "a grid of studies, into a database and a table"},
+    Example{"sweep examples/sweeps/llama3-network.yaml --svg sweep.svg --plot tokens_per_s --over "
+            "machine.dimensions[1].bandwidth",
+            "and a line for every combination of the other keys"},
+};
+constexpr std::array kScaleExamples = {
+    Example{"scale bert-large --machine dgx-a100 --ranks 8..32 --global-batch 256 --precision bf16 "
+            "--recompute none",
+            "what more GPUs are worth, with the best plan for each number"},
+};
 constexpr std::array kAstra1Examples = {
     Example{"astra1 --workload-configuration examples/astra1/mlp.txt --system-configuration "
             "examples/astra1/system.txt --network-configuration examples/astra1/ring8.json --num-passes 2",
@@ -123,6 +135,10 @@ constexpr std::array kCommands = {
                 make_run_command},
     CommandInfo{"search", "find the best of all plans that a job could run under", kSearchExamples,
                 make_search_command},
+    CommandInfo{"sweep", "simulate a grid or a list of studies into one database", kSweepExamples,
+                make_sweep_command},
+    CommandInfo{"scale", "find the best plan at every size of a machine, and what more devices are worth",
+                kScaleExamples, make_scale_command},
     CommandInfo{"layers", "show a model layer by layer, with its costs on a compute model", kLayersExamples,
                 make_layers_command},
     CommandInfo{"collective", "time collectives on a machine, over sizes and algorithms", kCollectiveExamples,

@@ -17,6 +17,7 @@
 #include "base/progress.h"
 #include "ir/search.h"
 #include "ir/study.h"
+#include "study/spread.h"
 
 namespace armilla {
 
@@ -37,7 +38,7 @@ struct SearchRequest {
   bool resume = false;
   // What tells this study from others in the file: settings_text of it, and the version of the program.
   std::string asked{}, version{};
-  std::function<bool()> stopped;  // asked before every simulation; empty: never
+  std::function<bool()> stopped;  // asked before every plan; empty: never
   Progress* progress = &no_progress();
 };
 
@@ -52,6 +53,8 @@ std::string settings_text(const Config& config);
 // Throws Error where the study itself is wrong or the space is empty. That nothing fits is an answer
 // (SearchResult::nearest).
 SearchResult search_plans(const SearchRequest& request);
+// The same with a crew of one's own (SearchRequest::threads has no say): its leader calls this, and its runners.
+SearchResult search_plans(const SearchRequest& request, Crew& crew);
 
 // The settings that make a plan of the result out of the study: what `armilla run` takes with --set.
 std::vector<Override> settings_of(const SearchResult& result, const PlanOutcome& plan);

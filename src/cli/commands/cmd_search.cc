@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
-#include <csignal>
 #include <optional>
 
 #include "base/error.h"
@@ -11,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/flags/output_flags.h"
 #include "cli/flags/study_flags.h"
+#include "cli/interrupt.h"
 #include "read/study.h"
 #include "study/run.h"
 #include "study/search.h"
@@ -20,20 +20,6 @@ namespace armilla {
 namespace {
 
 constexpr std::array<std::string_view, 4> kObjectives = {"time", "throughput", "cost", "memory"};
-
-// Set by Ctrl-C: the search ends with what it has found.
-volatile std::sig_atomic_t interrupted = 0;
-
-class CatchInterrupt {
- public:
-  CatchInterrupt() : before_(std::signal(SIGINT, [](int) { interrupted = 1; })) { interrupted = 0; }
-  ~CatchInterrupt() { std::signal(SIGINT, before_); }
-  CatchInterrupt(const CatchInterrupt&) = delete;
-  CatchInterrupt& operator=(const CatchInterrupt&) = delete;
-
- private:
-  void (*before_)(int);
-};
 
 class SearchCommand final : public Command {
  public:
@@ -53,7 +39,8 @@ class SearchCommand final : public Command {
     app.add_flag("--explain", explain_, "simulate the best plan with each knob changed")->group("Search");
     app.add_flag("--brute-force", brute_force_, "simulate every plan that is legal and fits, without bounds")
         ->group("Search");
-    app.add_option("--threads", threads_, "simulations at once (default: one per core)")
+    app.add_option("--threads", threads_,
+                   "simulations at once (default: one per core; under mpirun, one per rank)")
         ->type_name("N")
         ->group("Search");
     app.add_option("--json", json_, "write what was found to FILE (docs/formats/search_json.md)")
@@ -92,12 +79,14 @@ class SearchCommand final : public Command {
     if (resume_ && save_.empty())
       throw Error("--resume", "there is nothing to go on with",
                   "--save FILE names what an earlier search has saved");
+    Crew crew = Crew::of_job(request.threads);
+    if (crew.follows()) return crew.follow();
     request.save = save_;
     request.resume = resume_;
     request.version = ARMILLA_VERSION;
     request.progress = session.meter;
     const CatchInterrupt interrupt;
-    request.stopped = [] { return interrupted != 0; };
+    request.stopped = CatchInterrupt::happened;
 
     std::optional<Run> best;
     SearchResult result = study_.speaking_of_flags([&] {
@@ -106,7 +95,7 @@ class SearchCommand final : public Command {
       request.read = [&](const std::vector<Override>& settings) {
         return read_study(study_.configuration("armilla search", settings));
       };
-      SearchResult found = search_plans(request);
+      SearchResult found = search_plans(request, crew);
       if (!json_.empty() && !found.ranking.empty())
         best = run_study(prepare_study(request.read(settings_of(found, found.ranking.front()))));
       return found;

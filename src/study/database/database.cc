@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <limits>
+
 #include "base/error.h"
 
 namespace armilla {
@@ -25,6 +28,12 @@ Statement& Statement::set(int parameter, std::string_view value) {
   return *this;
 }
 
+Statement& Statement::set(int parameter, double value) {
+  database_.check(std::isnan(value) ? sqlite3_bind_null(handle_.get(), parameter + 1)
+                                    : sqlite3_bind_double(handle_.get(), parameter + 1, value));
+  return *this;
+}
+
 bool Statement::next() {
   const int code = sqlite3_step(handle_.get());
   if (code == SQLITE_ROW) return true;
@@ -43,6 +52,12 @@ std::string Statement::text(int column) const {
   return text == nullptr
              ? std::string()
              : std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(handle_.get(), column)));
+}
+
+double Statement::real(int column) const {
+  return sqlite3_column_type(handle_.get(), column) == SQLITE_NULL
+             ? std::numeric_limits<double>::quiet_NaN()
+             : sqlite3_column_double(handle_.get(), column);
 }
 
 Database::Database(const std::string& path, const DatabaseForm& form, DatabaseUse use)

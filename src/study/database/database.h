@@ -38,6 +38,7 @@ class Statement {
 
   Statement& set(int parameter, std::int64_t value);
   Statement& set(int parameter, std::string_view value);
+  Statement& set(int parameter, double value);  // NULL where it is no number
   // Whether there is another row.
   bool next();
   // For statements without rows: executes it, and makes it ready for other parameters.
@@ -45,6 +46,7 @@ class Statement {
 
   std::int64_t number(int column) const { return sqlite3_column_int64(handle_.get(), column); }
   std::string text(int column) const;
+  double real(int column) const;  // NaN for NULL
 
  private:
   struct Close {

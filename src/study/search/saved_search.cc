@@ -3,18 +3,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <vector>
 
 #include "base/error.h"
-#include "event/state_digest.h"
 #include "ir/machine.h"
 #include "ir/model.h"
 #include "read/read.h"
+#include "study/database/inputs.h"
 
 namespace armilla {
 namespace {
@@ -37,30 +34,6 @@ const std::string& checked_path(const SearchRequest& request) {
                 "add --resume, or name another file");
   }
   return request.save;
-}
-
-void append_settings(const Config& config, const std::string& path, std::vector<std::string>& lines) {
-  if (config.is_map()) {
-    for (const std::string& key : config.keys())
-      append_settings(config.at(key), path.empty() ? key : path + "." + key, lines);
-  } else if (config.is_list()) {
-    std::size_t index = 0;
-    for (const Config& item : config.items())
-      append_settings(item, fmt::format("{}.{}", path, index++), lines);
-  } else {
-    lines.push_back(fmt::format("{}: {}", path, config.is_scalar() ? config.text() : ""));
-  }
-}
-
-std::string digest_text(const std::string& text) {
-  Digest digest;
-  for (const char c : text) digest = digest_of(digest.low, digest.high, c);
-  return fmt::format("{:016x}{:016x}", digest.low, digest.high);
-}
-
-std::string contents_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 // All that outcomes depend on beside what the user set.
@@ -89,13 +62,6 @@ std::string difference(const std::string& saved, const std::string& now) {
 }
 
 }  // namespace
-
-std::string settings_text(const Config& config) {
-  std::vector<std::string> lines;
-  append_settings(config, "", lines);
-  std::sort(lines.begin(), lines.end());
-  return fmt::format("{}\n", fmt::join(lines, "\n"));
-}
 
 SavedSearch::SavedSearch(const SearchRequest& request, const SearchSpace& space)
     : database_(checked_path(request), kForm),

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
+#include <map>
 #include <memory>
-#include <mutex>
+#include <nlohmann/json.hpp>
 #include <set>
-#include <thread>
 #include <tuple>
 #include <unordered_set>
 
@@ -17,39 +16,126 @@
 #include "study/search/evaluate.h"
 #include "study/search/saved_search.h"
 #include "study/search/space.h"
+#include "study/spread.h"
 
 namespace armilla {
 namespace {
 
-// A legal plan that may be among the best.
+using Outcome = nlohmann::json;
+
+// A legal plan that may be among the best. There are many of these: what they say again is worked out again.
 struct Candidate {
   std::size_t base = 0;
   std::int64_t point = 0;
   Time bound{};
   Bytes memory{};  // where the search goes by it
+  std::int64_t ranks = 0, samples = 0;
   double least_score = 0;
 };
 
-double score_of(SearchObjective objective, Time iteration, Bytes memory, const Plan& plan) {
+// One that was simulated.
+struct Simulated {
+  Candidate candidate;
+  Time iteration, compute, exposed_communication;
+  MemoryUse memory;
+};
+
+double score_of(SearchObjective objective, Time iteration, Bytes memory, const Candidate& plan) {
   const double seconds = in_seconds(iteration);
   switch (objective) {
     case SearchObjective::time:
       return static_cast<double>(iteration.value);
     case SearchObjective::throughput:
-      return seconds / static_cast<double>(plan.global_batch());
+      return seconds / static_cast<double>(plan.samples);
     case SearchObjective::cost:
-      return seconds * static_cast<double>(plan.ranks) / static_cast<double>(plan.global_batch());
+      return seconds * static_cast<double>(plan.ranks) / static_cast<double>(plan.samples);
     case SearchObjective::memory:
       return static_cast<double>(memory.value);
   }
   return 0;
 }
 
-class Search {
+// What the message of an Error is about, short enough to count by.
+std::string reason_of(const Error& error) {
+  if (error.keys.empty()) return "not legal";
+  return error.keys.front();
+}
+
+Outcome memory_json(const MemoryUse& use) {
+  Outcome json = Outcome::array();
+  for (const Bytes bytes :
+       {use.weights, use.gradients, use.optimizer, use.activations, use.communication_buffers, use.temporary,
+        use.fragmentation, use.capacity, use.framework})
+    json.push_back(bytes.value);
+  return json;
+}
+MemoryUse memory_in(const Outcome& json) {
+  const auto part = [&](std::size_t i) { return Bytes(json.at(i).get<std::int64_t>()); };
+  return {part(0), part(1), part(2), part(3), part(4), part(5), part(6), part(7), part(8)};
+}
+
+// The plans of a space, one by one: what runners need to know of it.
+class PlanRoom {
  public:
-  explicit Search(const SearchRequest& request) : request_(request), space_(request) {
+  explicit PlanRoom(const SearchRequest& request) : space_(request), memory_share_(request.memory_share) {
     for (const SearchBase& base : space_.bases())
       evaluators_.push_back(std::make_unique<PlanEvaluator>(base.study));
+    if (space_.bases().size() > kMostBases)
+      throw Error("machine", "too many combinations of machines and ranks", "list fewer");
+  }
+
+  const SearchSpace& space() const { return space_; }
+  PlanEvaluator& evaluator(std::size_t base) { return *evaluators_[base]; }
+  PlanPrepared prepare(std::size_t base, std::int64_t point) {
+    return evaluators_[base]->prepare(space_.request_of(base, point));
+  }
+
+  bool fits(const MemoryUse& memory) const {
+    return static_cast<double>(memory.needed().value) <=
+           memory_share_ * static_cast<double>(memory.capacity.value);
+  }
+
+  // The number of a plan as a piece of work; of one whose time is known, for its memory alone.
+  static std::int64_t piece_of(std::size_t base, std::int64_t point, bool memory_alone) {
+    return (static_cast<std::int64_t>(base) << (kPointBits + 1)) |
+           (memory_alone ? std::int64_t{1} << kPointBits : 0) | point;
+  }
+  // What comes of it: its memory; its times, where it fits and they were asked for; or why it is refused.
+  std::string perform(std::int64_t piece) {
+    const auto base = static_cast<std::size_t>(piece >> (kPointBits + 1));
+    const bool memory_alone = (piece >> kPointBits & 1) != 0;
+    const std::int64_t point = piece & ((std::int64_t{1} << kPointBits) - 1);
+    Outcome outcome = Outcome::object();
+    try {
+      const PlanPrepared plan = prepare(base, point);
+      const MemoryUse memory = evaluators_[base]->memory(plan);
+      outcome["memory"] = memory_json(memory);
+      if (fits(memory) && !memory_alone) {
+        const PlanOutcome times = evaluators_[base]->simulate(plan);
+        outcome["iteration"] = times.iteration.value;
+        outcome["compute"] = times.compute.value;
+        outcome["exposed"] = times.exposed_communication.value;
+      }
+    } catch (const Error& error) {
+      outcome["reason"] = reason_of(error);
+      outcome["message"] = error.message;
+    }
+    return outcome.dump(-1, ' ', false, Outcome::error_handler_t::replace);
+  }
+
+ private:
+  static constexpr int kPointBits = 41;  // of space.h's kMostPoints, and one more
+  static constexpr std::size_t kMostBases = 1 << 20;
+
+  SearchSpace space_;
+  double memory_share_;
+  std::vector<std::unique_ptr<PlanEvaluator>> evaluators_;  // per base
+};
+
+class Search {
+ public:
+  Search(const SearchRequest& request, PlanRoom& plans, Crew& crew)
+      : request_(request), plans_(plans), space_(plans.space()), crew_(crew) {
     result_.objective = request.objective;
     result_.axes = space_.axes();
     result_.space.points = space_.points();
@@ -72,12 +158,6 @@ class Search {
     refusal.plans += plans;
     if (refusal.example.empty()) refusal.example = example;
     result_.space.refused += plans;
-  }
-
-  // What the message of an Error is about, short enough to count by.
-  static std::string reason_of(const Error& error) {
-    if (error.keys.empty()) return "not legal";
-    return error.keys.front();
   }
 
   void list_candidates() {
@@ -104,13 +184,15 @@ class Search {
   void consider(std::size_t base, std::int64_t point, const PlanRequest& request,
                 std::unordered_set<std::string>& known) {
     try {
-      PlanEvaluator& evaluator = *evaluators_[base];
+      PlanEvaluator& evaluator = plans_.evaluator(base);
       const PlanPrepared plan = evaluator.prepare(request);
       if (!known.insert(fmt::format("{} {}", base, text_of(plan.study.plan))).second) {
         refuse("equal", 1, "");
         return;
       }
       Candidate candidate{base, point, evaluator.bound(plan)};
+      candidate.ranks = plan.study.plan.ranks;
+      candidate.samples = plan.study.plan.global_batch();
       if (request_.deadline && candidate.bound > *request_.deadline) {
         refuse("deadline", 1, "");
         return;
@@ -118,30 +200,24 @@ class Search {
       // Else memory is looked at when it is the plan's turn: most never come to that.
       if (request_.front || request_.objective == SearchObjective::memory) {
         const MemoryUse memory = evaluator.memory(plan);
-        if (!fits(candidate, plan, memory)) return;
+        if (!fits(candidate, memory)) return;
         candidate.memory = memory.needed();
       }
-      candidate.least_score =
-          score_of(request_.objective, candidate.bound, candidate.memory, plan.study.plan);
+      candidate.least_score = score_of(request_.objective, candidate.bound, candidate.memory, candidate);
       candidates_.push_back(candidate);
     } catch (const Error& error) {
       refuse(reason_of(error), 1, error.message);
     }
   }
 
-  bool fits(const Candidate& candidate, const PlanPrepared& plan, const MemoryUse& memory) {
-    const double allowed = request_.memory_share * static_cast<double>(memory.capacity.value);
-    if (static_cast<double>(memory.needed().value) <= allowed) return true;
+  bool fits(const Candidate& candidate, const MemoryUse& memory) {
+    if (plans_.fits(memory)) return true;
     refuse("memory", 1, fmt::format("needs {}, of {}", to_text(memory.needed()), to_text(memory.capacity)));
-    const auto place = std::tuple(memory.needed(), candidate.base, candidate.point);
-    if (result_.nearest && place >= nearest_) return false;
-    nearest_ = place;
-    PlanOutcome& nearest = result_.nearest.emplace();
-    nearest.plan = plan.study.plan;
-    nearest.machine = plan.study.machine.name;
-    nearest.memory = memory;
-    nearest.bound = candidate.bound;
-    nearest.values = space_.values_of(candidate.base, candidate.point);
+    const auto place = [](const Simulated& plan) {
+      return std::tuple(plan.memory.needed(), plan.candidate.base, plan.candidate.point);
+    };
+    const Simulated plan{candidate, {}, {}, {}, memory};
+    if (!nearest_ || place(plan) < place(*nearest_)) nearest_ = plan;
     return false;
   }
 
@@ -158,119 +234,57 @@ class Search {
     return candidate.least_score > *best_.rbegin();
   }
 
-  void note(const PlanOutcome& outcome) {
-    best_.insert(score_of(request_.objective, outcome.iteration, outcome.memory.needed(), outcome.plan));
+  void note(const Simulated& plan) {
+    best_.insert(score_of(request_.objective, plan.iteration, plan.memory.needed(), plan.candidate));
     if (best_.size() > static_cast<std::size_t>(request_.top)) best_.erase(std::prev(best_.end()));
     // The front: least time by memory, falling.
-    const Bytes memory = outcome.memory.needed();
+    const Bytes memory = plan.memory.needed();
     const auto after = front_.upper_bound(memory);
-    if (after != front_.begin() && std::prev(after)->second <= outcome.iteration) return;
-    auto at = front_.insert_or_assign(memory, outcome.iteration).first;
-    for (++at; at != front_.end() && at->second >= outcome.iteration;) at = front_.erase(at);
-  }
-
-  // With everything that is known of it before, whether it fits or not.
-  PlanOutcome simulate(const Candidate& candidate, const PlanPrepared& plan, const MemoryUse& memory) {
-    PlanOutcome outcome = evaluators_[candidate.base]->simulate(plan);
-    complete(outcome, candidate, memory);
-    return outcome;
-  }
-  void complete(PlanOutcome& outcome, const Candidate& candidate, const MemoryUse& memory) const {
-    outcome.memory = memory;
-    outcome.bound = candidate.bound;
-    outcome.values = space_.values_of(candidate.base, candidate.point);
-  }
-
-  // Throws Error for a plan that is refused, also when it was before.
-  PlanOutcome look_up_or_simulate(const Candidate& candidate, const PlanPrepared& plan,
-                                  const MemoryUse& memory) {
-    if (!saved_) return simulate(candidate, plan, memory);
-    {
-      const std::lock_guard lock(mutex_);
-      if (const SavedOutcome* const saved = saved_->find(candidate.base, candidate.point)) {
-        if (saved->is_refused()) throw Error("", saved->message, {}, {saved->reason});
-        ++result_.space.resumed;
-        PlanOutcome outcome;
-        outcome.plan = plan.study.plan;
-        outcome.machine = plan.study.machine.name;
-        outcome.iteration = saved->iteration;
-        outcome.compute = saved->compute;
-        outcome.exposed_communication = saved->exposed_communication;
-        complete(outcome, candidate, memory);
-        return outcome;
-      }
-    }
-    const auto save = [&](const SavedOutcome& outcome) {
-      const std::lock_guard lock(mutex_);
-      std::string settings;
-      const std::vector<std::string> values = space_.values_of(candidate.base, candidate.point);
-      for (std::size_t axis = 0; axis < values.size(); ++axis)
-        settings += fmt::format("{}{}={}", axis > 0 ? " " : "", space_.axes()[axis].key, values[axis]);
-      saved_->add(candidate.base, candidate.point, outcome, settings);
-    };
-    try {
-      PlanOutcome outcome = simulate(candidate, plan, memory);
-      save({outcome.iteration, outcome.compute, outcome.exposed_communication, {}, {}});
-      return outcome;
-    } catch (const Error& error) {
-      save({{}, {}, {}, reason_of(error), error.message});
-      throw;
-    }
+    if (after != front_.begin() && std::prev(after)->second <= plan.iteration) return;
+    auto at = front_.insert_or_assign(memory, plan.iteration).first;
+    for (++at; at != front_.end() && at->second >= plan.iteration;) at = front_.erase(at);
   }
 
   void simulate_candidates() {
     request_.progress->begin("simulating plans");
-    const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
-    const std::int64_t threads = std::max<std::int64_t>(request_.threads > 0 ? request_.threads : cores, 1);
     std::size_t next = 0;
-    std::exception_ptr failed;
-    const auto work = [&] {
-      for (;;) {
-        std::size_t mine = 0;
-        {
-          const std::lock_guard lock(mutex_);
-          if (failed || (request_.stopped && request_.stopped())) {
-            if (next < candidates_.size()) result_.complete = false;
-            return;
-          }
-          for (; next < candidates_.size() && is_beaten(candidates_[next]); ++next) ++result_.space.bounded;
-          if (next == candidates_.size()) return;
-          mine = next++;
-          request_.progress->update(static_cast<double>(next) / static_cast<double>(candidates_.size()));
+    std::map<std::int64_t, std::size_t> under_way;  // pieces, and the candidates that they are
+    Piecework work;
+    work.next = [&]() -> std::optional<std::int64_t> {
+      for (; next < candidates_.size(); ++next) {
+        if (request_.stopped && request_.stopped()) {
+          result_.complete = false;
+          return std::nullopt;
         }
-        const Candidate& candidate = candidates_[mine];
-        try {
-          PlanEvaluator& evaluator = *evaluators_[candidate.base];
-          const PlanPrepared plan = evaluator.prepare(space_.request_of(candidate.base, candidate.point));
-          const MemoryUse memory = evaluator.memory(plan);
-          {
-            const std::lock_guard lock(mutex_);
-            if (!fits(candidate, plan, memory)) continue;
-          }
-          PlanOutcome outcome = look_up_or_simulate(candidate, plan, memory);
-          const std::lock_guard lock(mutex_);
-          if (request_.deadline && outcome.iteration > *request_.deadline) {
-            refuse("deadline", 1, "");
-            continue;
-          }
-          ++result_.space.simulated;
-          note(outcome);
-          points_.emplace_back(candidate.base, candidate.point);
-          result_.simulated.push_back(std::move(outcome));
-        } catch (const Error& error) {
-          const std::lock_guard lock(mutex_);
-          refuse(reason_of(error), 1, error.message);
-        } catch (...) {
-          const std::lock_guard lock(mutex_);
-          failed = std::current_exception();
+        const Candidate& candidate = candidates_[next];
+        if (is_beaten(candidate)) {
+          ++result_.space.bounded;
+          continue;
         }
+        const SavedOutcome* const saved = saved_ ? saved_->find(candidate.base, candidate.point) : nullptr;
+        if (saved && saved->is_refused()) {
+          refuse(saved->reason, 1, saved->message);
+          continue;
+        }
+        request_.progress->update(static_cast<double>(next) / static_cast<double>(candidates_.size()));
+        const std::int64_t piece = PlanRoom::piece_of(candidate.base, candidate.point, saved != nullptr);
+        under_way.emplace(piece, next++);
+        return piece;
       }
+      return std::nullopt;
     };
-    std::vector<std::thread> others;
-    for (std::int64_t t = 1; t < threads; ++t) others.emplace_back(work);
-    work();
-    for (std::thread& other : others) other.join();
-    if (failed) std::rethrow_exception(failed);
+    work.perform = [&](std::int64_t piece) { return plans_.perform(piece); };
+    work.finish = [&](std::int64_t piece, const std::string& text) {
+      const auto at = under_way.find(piece);
+      const Candidate candidate = candidates_[at->second];
+      under_way.erase(at);
+      take(candidate, Outcome::parse(text));
+    };
+    work.give_up = [&](std::int64_t piece, const std::string& how) {
+      under_way.erase(piece);
+      refuse("died", 1, fmt::format("{} processes died of it: {}", kMostDeaths, how));
+    };
+    crew_.share_out(work);
     if (!result_.complete) {
       const std::int64_t left =
           result_.space.points - result_.space.refused - result_.space.bounded - result_.space.simulated;
@@ -278,26 +292,77 @@ class Search {
     }
   }
 
+  // What came of a candidate.
+  void take(const Candidate& candidate, const Outcome& outcome) {
+    if (outcome.contains("reason")) {
+      const SavedOutcome refused{{}, {}, {}, outcome.at("reason"), outcome.at("message")};
+      save(candidate, refused);
+      return refuse(refused.reason, 1, refused.message);
+    }
+    const MemoryUse memory = memory_in(outcome.at("memory"));
+    if (!fits(candidate, memory)) return;
+    Simulated plan{candidate, {}, {}, {}, memory};
+    if (outcome.contains("iteration")) {
+      plan.iteration = Time(outcome.at("iteration"));
+      plan.compute = Time(outcome.at("compute"));
+      plan.exposed_communication = Time(outcome.at("exposed"));
+      save(candidate, {plan.iteration, plan.compute, plan.exposed_communication, {}, {}});
+    } else {
+      const SavedOutcome& saved = *saved_->find(candidate.base, candidate.point);
+      plan.iteration = saved.iteration;
+      plan.compute = saved.compute;
+      plan.exposed_communication = saved.exposed_communication;
+      ++result_.space.resumed;
+    }
+    if (request_.deadline && plan.iteration > *request_.deadline) return refuse("deadline", 1, "");
+    ++result_.space.simulated;
+    note(plan);
+    simulated_.push_back(plan);
+  }
+
+  void save(const Candidate& candidate, const SavedOutcome& outcome) {
+    if (!saved_) return;
+    std::string settings;
+    const std::vector<std::string> values = space_.values_of(candidate.base, candidate.point);
+    for (std::size_t axis = 0; axis < values.size(); ++axis)
+      settings += fmt::format("{}{}={}", axis > 0 ? " " : "", space_.axes()[axis].key, values[axis]);
+    saved_->add(candidate.base, candidate.point, outcome, settings);
+  }
+
+  // With everything that there is to say of it.
+  PlanOutcome outcome_of(const Simulated& plan) {
+    const PlanPrepared prepared = plans_.prepare(plan.candidate.base, plan.candidate.point);
+    PlanOutcome outcome;
+    outcome.values = space_.values_of(plan.candidate.base, plan.candidate.point);
+    outcome.plan = prepared.study.plan;
+    outcome.machine = prepared.study.machine.name;
+    outcome.iteration = plan.iteration;
+    outcome.bound = plan.candidate.bound;
+    outcome.memory = plan.memory;
+    outcome.compute = plan.compute;
+    outcome.exposed_communication = plan.exposed_communication;
+    return outcome;
+  }
+
   // Equally good plans go by memory, then by the order of the space.
   void finish() {
-    std::vector<std::size_t> order(result_.simulated.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    const auto key = [&](std::size_t i) {
-      const PlanOutcome& plan = result_.simulated[i];
-      return std::tuple(score_of(request_.objective, plan.iteration, plan.memory.needed(), plan.plan),
-                        plan.iteration, plan.memory.needed(), points_[i]);
+    const auto key = [&](const Simulated& plan) {
+      return std::tuple(score_of(request_.objective, plan.iteration, plan.memory.needed(), plan.candidate),
+                        plan.iteration, plan.memory.needed(), plan.candidate.base, plan.candidate.point);
     };
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
-    std::vector<PlanOutcome> sorted;
-    for (const std::size_t i : order) sorted.push_back(std::move(result_.simulated[i]));
-    result_.simulated = std::move(sorted);
+    std::sort(simulated_.begin(), simulated_.end(),
+              [&](const Simulated& a, const Simulated& b) { return key(a) < key(b); });
+    for (const Simulated& plan : simulated_) result_.simulated.push_back(outcome_of(plan));
     const auto top = std::min<std::size_t>(result_.simulated.size(), static_cast<std::size_t>(request_.top));
     result_.ranking.assign(result_.simulated.begin(),
                            result_.simulated.begin() + static_cast<std::ptrdiff_t>(top));
     list_front();
-    if (result_.simulated.empty()) return;
-    result_.nearest.reset();
-    if (request_.explain) list_neighbours(points_[order.front()]);
+    if (simulated_.empty()) {
+      if (nearest_) result_.nearest = outcome_of(*nearest_);
+      return;
+    }
+    const Candidate& best = simulated_.front().candidate;
+    if (request_.explain) list_neighbours({best.base, best.point});
   }
 
   void list_front() {
@@ -321,11 +386,14 @@ class Search {
         if (value == own) continue;
         Neighbour neighbour{base.axes[axis].key, base.axes[axis].values[value]};
         try {
-          PlanEvaluator& evaluator = *evaluators_[best.first];
-          const Candidate other{best.first, space_.changed(best.first, best.second, axis, value)};
-          const PlanPrepared plan = evaluator.prepare(space_.request_of(other.base, other.point));
-          neighbour.outcome = simulate(other, plan, evaluator.memory(plan));
-          neighbour.outcome->bound = evaluator.bound(plan);
+          PlanEvaluator& evaluator = plans_.evaluator(best.first);
+          const std::int64_t point = space_.changed(best.first, best.second, axis, value);
+          const PlanPrepared plan = plans_.prepare(best.first, point);
+          PlanOutcome outcome = evaluator.simulate(plan);
+          outcome.values = space_.values_of(best.first, point);
+          outcome.memory = evaluator.memory(plan);
+          outcome.bound = evaluator.bound(plan);
+          neighbour.outcome = std::move(outcome);
         } catch (const Error& error) {
           neighbour.refusal = error.message;
         }
@@ -335,23 +403,30 @@ class Search {
   }
 
   const SearchRequest& request_;
-  SearchSpace space_;
+  PlanRoom& plans_;
+  const SearchSpace& space_;
+  Crew& crew_;
   std::optional<SavedSearch> saved_;
-  std::vector<std::unique_ptr<PlanEvaluator>> evaluators_;  // per base
   std::vector<Candidate> candidates_;
   SearchResult result_;
-  std::mutex mutex_;  // of what workers share: all below, result_, and `next` of simulate_candidates
-  std::multiset<double> best_;                                // scores of the best so far, at most `top`
-  std::map<Bytes, Time> front_;                               // of memory and time so far
-  std::tuple<Bytes, std::size_t, std::int64_t> nearest_;      // where result_.nearest stands
-  std::vector<std::pair<std::size_t, std::int64_t>> points_;  // of result_.simulated, as they came
+  std::multiset<double> best_;        // scores of the best so far, at most `top`
+  std::map<Bytes, Time> front_;       // of memory and time so far
+  std::optional<Simulated> nearest_;  // of what does not fit: what needs least
+  std::vector<Simulated> simulated_;  // as they came
 };
 
 }  // namespace
 
 SearchResult search_plans(const SearchRequest& request) {
+  Crew crew(request.threads);
+  return search_plans(request, crew);
+}
+
+SearchResult search_plans(const SearchRequest& request, Crew& crew) {
   if (request.top < 1) throw Error("--top", "must be at least 1");
-  return Search(request).run();
+  PlanRoom plans(request);
+  if (crew.serves()) crew.serve([&](std::int64_t piece) { return plans.perform(piece); });
+  return Search(request, plans, crew).run();
 }
 
 std::vector<Override> settings_of(const SearchResult& result, const PlanOutcome& plan) {

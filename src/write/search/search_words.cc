@@ -52,6 +52,7 @@ std::string reason_text(const std::string& reason) {
   if (reason == "equal") return "the same as another plan";
   if (reason == "memory") return "does not fit";
   if (reason == "deadline") return "beyond the deadline";
+  if (reason == "died") return "killed the process that simulated it";
   if (reason == "not looked at") return "not looked at: the search was interrupted";
   if (reason == "not legal") return reason;
   return fmt::format("{} does not go with the rest", short_key(reason));

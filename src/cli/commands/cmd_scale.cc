@@ -1,0 +1,82 @@
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/output_file.h"
+#include "base/units_text.h"
+#include "cli/command.h"
+#include "cli/flags/study_flags.h"
+#include "cli/interrupt.h"
+#include "read/study.h"
+#include "study/scale.h"
+#include "write/scale.h"
+
+namespace armilla {
+namespace {
+
+class ScaleCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    study_.declare(app);
+    app.add_flag("--weak", weak_, "a global batch in proportion to the ranks (default: the same)")
+        ->group("Scaling");
+    app.add_option("--threads", threads_, "simulations at once (default: one per core)")
+        ->type_name("N")
+        ->group("Scaling");
+    app.add_option("--json", json_, "write what was found to FILE (docs/formats/scale_json.md)")
+        ->type_name("FILE")
+        ->group("Output");
+    app.add_option("--csv", csv_, "write a line for every size to FILE")->type_name("FILE")->group("Output");
+    app.add_option("--svg", svg_, "plot samples per second over the ranks to FILE")
+        ->type_name("FILE")
+        ->group("Output");
+    app.add_flag("--quiet", quiet_, "print nothing but errors")->group("Output");
+  }
+
+  void execute(const Session& session) override {
+    ScaleRequest request;
+    request.weak = weak_;
+    if (!threads_.empty()) {
+      request.search.threads = parse_count(threads_, "--threads " + threads_);
+      if (request.search.threads < 1 || request.search.threads > 4096)
+        throw Error("--threads " + threads_, "is not a number of threads", "expected 1 to 4096");
+    }
+    request.search.progress = session.meter;
+    const CatchInterrupt interrupt;
+    request.search.stopped = CatchInterrupt::happened;
+    const ScaleResult result = study_.speaking_of_flags([&] {
+      const Config config = study_.configuration("armilla scale");
+      request.search.axes = search_axes(config);
+      const auto plan = config.find("plan");
+      const auto batch = plan ? plan->find("global_batch") : std::nullopt;
+      if (!batch)
+        throw Error("armilla scale", "--global-batch is missing",
+                    "sizes are compared at a batch of all ranks together");
+      request.global_batch = batch->count();
+      request.search.read = [&](const std::vector<Override>& settings) {
+        return read_study(study_.configuration("armilla scale", settings));
+      };
+      return scale_plans(request);
+    });
+    std::vector<NamedContents> files;
+    if (!json_.empty()) files.push_back({json_, write_scale_json(result)});
+    if (!csv_.empty()) files.push_back({csv_, write_scale_csv(result)});
+    if (!svg_.empty()) files.push_back({svg_, write_scale_svg(result)});
+    write_files(files);
+    const Session people = for_people(session, {json_, csv_, svg_});
+    if (!quiet_) people.out << write_scale_text(result, people.style());
+    if (!result.complete) throw Error("armilla scale", "was interrupted: not every size was searched");
+  }
+
+ private:
+  StudyFlags study_;
+  std::string threads_, json_, csv_, svg_;
+  bool weak_ = false, quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_scale_command() {
+  return std::make_unique<ScaleCommand>();
+}
+
+}  // namespace armilla

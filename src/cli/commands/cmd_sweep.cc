@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/output_file.h"
+#include "base/units_text.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "study/sweep.h"
+#include "write/sweep.h"
+
+namespace armilla {
+namespace {
+
+class SweepCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("sweep", file_, "what to vary in which study (docs/formats/sweep.md)")
+        ->type_name("SWEEP")
+        ->required();
+    app.add_option("--set", settings_, "any key of the study, in all runs")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false)
+        ->group("Sweep");
+    app.add_option("--jobs", jobs_, "runs at once (default: one per core; under mpirun, one per rank)")
+        ->type_name("N")
+        ->group("Sweep");
+    app.add_flag("--retry", retry_, "run again what failed before")->group("Sweep");
+    app.add_option(
+           "--save", save_,
+           "database of all runs (docs/formats/sweep_database.md; default: the sweep's name with .db)")
+        ->type_name("FILE")
+        ->group("Output");
+    app.add_option("--json", json_, "write every run to FILE (docs/formats/sweep_json.md)")
+        ->type_name("FILE")
+        ->group("Output");
+    app.add_option("--csv", csv_, "write a line for every run to FILE")->type_name("FILE")->group("Output");
+    app.add_option("--svg", svg_, "plot a column over one key, or over two, to FILE")
+        ->type_name("FILE")
+        ->group("Output");
+    app.add_option("--plot", plot_.column, "that column (default iteration_time_s)")
+        ->type_name("COLUMN")
+        ->group("Output");
+    app.add_option("--over", plot_.over, "that key, or those two (default: the first that vary)")
+        ->type_name("KEY[,KEY]")
+        ->delimiter(',')
+        ->group("Output");
+    app.add_flag("--quiet", quiet_, "print nothing but errors")->group("Output");
+  }
+
+  void execute(const Session& session) override {
+    std::int64_t jobs = 0;
+    if (!jobs_.empty()) {
+      jobs = parse_count(jobs_, "--jobs " + jobs_);
+      if (jobs < 1 || jobs > 4096)
+        throw Error("--jobs " + jobs_, "is not a number of runs at once", "expected 1 to 4096");
+    }
+    Crew crew = Crew::of_job(jobs);
+    if (crew.follows()) return crew.follow();
+    SweepRequest request;
+    request.file = file_;
+    request.settings.assign(settings_.begin(), settings_.end());
+    request.database = save_.empty() ? std::filesystem::path(file_).stem().string() + ".db" : save_;
+    if (svg_.empty() && (plot_.column != SweepPlot().column || !plot_.over.empty()))
+      throw Error(plot_.over.empty() ? "--plot" : "--over", "there is no plot", "--svg FILE makes one");
+    request.retry = retry_;
+    request.version = ARMILLA_VERSION;
+    request.progress = session.meter;
+    const CatchInterrupt interrupt;
+    request.stopped = CatchInterrupt::happened;
+    if (!svg_.empty()) check_sweep_plot(sweep_keys(request), plot_);
+    const SweepResult result = run_sweep(request, crew);
+    std::vector<NamedContents> files;
+    if (!json_.empty()) files.push_back({json_, write_sweep_json(result)});
+    if (!csv_.empty()) files.push_back({csv_, write_sweep_csv(result)});
+    if (!svg_.empty() && result.count(SweepState::done) > 0)
+      files.push_back({svg_, write_sweep_svg(result, plot_)});
+    write_files(files);
+    const Session people = for_people(session, {json_, csv_, svg_});
+    if (!quiet_) people.out << write_sweep_text(result, people.style());
+    if (!result.complete()) {
+      throw Error("armilla sweep",
+                  fmt::format("was interrupted: {} of {} runs are there",
+                              result.runs.size() - open_of(result), result.runs.size()),
+                  "the same command goes on");
+    }
+    if (result.count(SweepState::done) == 0)
+      throw Error("armilla sweep", "every run failed", "the messages above say why");
+  }
+
+ private:
+  static std::size_t open_of(const SweepResult& result) {
+    return static_cast<std::size_t>(result.count(SweepState::open));
+  }
+
+  std::string file_, jobs_, save_, json_, csv_, svg_;
+  std::vector<std::string> settings_;
+  SweepPlot plot_;
+  bool retry_ = false, quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_sweep_command() {
+  return std::make_unique<SweepCommand>();
+}
+
+}  // namespace armilla

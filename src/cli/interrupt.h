@@ -1,0 +1,31 @@
+// Ctrl-C while something long runs: it ends with what it has found. A second one ends the program at once.
+#pragma once
+
+#include <atomic>
+#include <csignal>
+
+namespace armilla {
+
+class CatchInterrupt {
+ public:
+  CatchInterrupt() : before_(std::signal(SIGINT, note)) { interrupted() = false; }
+  ~CatchInterrupt() { std::signal(SIGINT, before_); }
+  CatchInterrupt(const CatchInterrupt&) = delete;
+  CatchInterrupt& operator=(const CatchInterrupt&) = delete;
+
+  static bool happened() { return interrupted(); }
+
+ private:
+  static std::atomic<bool>& interrupted() {
+    static std::atomic<bool> value = false;
+    return value;
+  }
+  static void note(int) {
+    interrupted() = true;
+    std::signal(SIGINT, SIG_DFL);
+  }
+
+  void (*before_)(int);
+};
+
+}  // namespace armilla

@@ -1,0 +1,94 @@
+#include "study/scale.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "base/units_text.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::string_view kRanks = "plan.ranks";
+
+std::string refusal_of(const SearchResult& result) {
+  if (!result.nearest) return "no plan is legal";
+  return fmt::format("no plan fits: the nearest needs {} of {}", to_text(result.nearest->memory.needed()),
+                     to_text(result.nearest->memory.capacity));
+}
+
+// The search of one size.
+SearchRequest at_size(const ScaleRequest& request, const ScalePoint& point) {
+  SearchRequest search = request.search;
+  std::erase_if(search.axes, [](const SearchAxis& axis) { return axis.key == kRanks; });
+  search.top = 1;
+  const auto read = search.read;
+  const std::vector<Override> size = {fmt::format("{}={}", kRanks, point.ranks),
+                                      fmt::format("plan.global_batch={}", point.global_batch)};
+  search.read = [read, size](const std::vector<Override>& settings) {
+    std::vector<Override> all = size;
+    all.insert(all.end(), settings.begin(), settings.end());
+    return read(all);
+  };
+  return search;
+}
+
+std::vector<std::int64_t> sizes_of(const SearchRequest& search) {
+  std::vector<std::int64_t> sizes;
+  for (const SearchAxis& axis : search.axes) {
+    if (axis.key != kRanks) continue;
+    for (const std::string& value : axis.values) sizes.push_back(parse_count(value, axis.where));
+  }
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  if (sizes.size() < 2)
+    throw Error("--ranks", "names no two sizes", "give a range or a list, such as 64..1024 or 64,96,128");
+  return sizes;
+}
+
+}  // namespace
+
+ScaleResult scale_plans(const ScaleRequest& request) {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::vector<std::int64_t> sizes = sizes_of(request.search);
+  ScaleResult result;
+  result.weak = request.weak;
+  for (const std::int64_t ranks : sizes) {
+    ScalePoint point{ranks, request.global_batch, {}, {}, {}, {}};
+    if (request.weak) {
+      if (request.global_batch * ranks % sizes.front() != 0) {
+        throw Error("--global-batch", fmt::format("{} samples of {} ranks are no whole number of {} ranks",
+                                                  request.global_batch, sizes.front(), ranks));
+      }
+      point.global_batch = request.global_batch * ranks / sizes.front();
+    }
+    if (request.search.stopped && request.search.stopped()) break;
+    const SearchResult found = search_plans(at_size(request, point));
+    if (!found.complete) break;  // half a search says nothing of the best
+    point.space = found.space;
+    if (found.ranking.empty()) {
+      point.refusal = refusal_of(found);
+    } else {
+      point.best = found.ranking.front();
+      point.settings = {fmt::format("{}={}", kRanks, ranks),
+                        fmt::format("plan.global_batch={}", point.global_batch)};
+      for (const Override& setting : settings_of(found, *point.best))
+        point.settings.push_back(setting.setting);
+    }
+    result.points.push_back(std::move(point));
+  }
+  result.complete = result.points.size() == sizes.size();
+  if (std::none_of(result.points.begin(), result.points.end(),
+                   [](const ScalePoint& p) { return p.best.has_value(); })) {
+    throw Error("armilla scale",
+                result.points.empty() ? "was interrupted before the first size was searched"
+                                      : "no size has a plan that can be run: " + result.points.back().refusal,
+                result.points.empty() ? "" : "try --zero any, --recompute any, --offload any or more ranks");
+  }
+  result.elapsed_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return result;
+}
+
+}  // namespace armilla

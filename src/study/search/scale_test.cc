@@ -1,0 +1,75 @@
+#include "study/scale.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error_testing.h"
+#include "read/study.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::string_view kScaled =
+    "model: {name: gpt2-345m, layers: 4, sequence: 128}\nmachine: dgx-a100\n"
+    "plan: {ranks: RANKS, global_batch: 24, precision: fp16, tensor: [1, 2], pipeline: [1, 2], "
+    "virtual_stages: 1,"
+    " micro_batch: [1, 2], zero: 1, recompute: none}\n";
+
+ScaleRequest request_of(const std::string& ranks, bool weak) {
+  std::string text(kScaled);
+  text.replace(text.find("RANKS"), 5, ranks);
+  ScaleRequest request;
+  request.weak = weak;
+  request.global_batch = 24;
+  request.search.axes = search_axes(Config::parse(text, "study.yaml"));
+  request.search.read = [text](const std::vector<Override>& settings) {
+    return read_study(Config::parse(text, "study.yaml", settings, expand_machine));
+  };
+  return request;
+}
+
+// At every size what a search of that size alone finds.
+TEST(Scale, EverySizeHasItsBestPlan) {
+  for (const bool weak : {false, true}) {
+    const ScaleResult result = scale_plans(request_of("[4, 8, 24]", weak));
+    ASSERT_EQ(result.points.size(), 3U);
+    EXPECT_TRUE(result.complete);
+    for (const ScalePoint& point : result.points) {
+      ScaleRequest alone = request_of(std::to_string(point.ranks), false);
+      const auto read = alone.search.read;
+      alone.search.read = [&](std::vector<Override> settings) {
+        settings.emplace_back("plan.global_batch=" + std::to_string(point.global_batch));
+        return read(settings);
+      };
+      const SearchResult found = search_plans(alone.search);
+      ASSERT_TRUE(point.best.has_value()) << point.ranks << " ranks: " << point.refusal;
+      ASSERT_FALSE(found.ranking.empty()) << point.ranks;
+      EXPECT_EQ(point.best->iteration, found.ranking.front().iteration) << point.ranks;
+      EXPECT_EQ(point.global_batch, weak ? 6 * point.ranks : 24);
+    }
+    EXPECT_EQ(result.speedup(result.points[0]), 1);
+    EXPECT_DOUBLE_EQ(result.efficiency(result.points[1]), result.speedup(result.points[1]) / 2);
+  }
+}
+
+TEST(Scale, WhatCannotBeIsRefused) {
+  const auto refusal = [](const std::string& ranks, bool weak) {
+    return error_of([&] { scale_plans(request_of(ranks, weak)); });
+  };
+  EXPECT_THAT(refusal("8", false), testing::HasSubstr("--ranks: names no two sizes"));
+  EXPECT_THAT(refusal("[5, 8]", true),
+              testing::HasSubstr("24 samples of 5 ranks are no whole number of 8 ranks"));
+}
+
+TEST(Scale, AnInterruptedOneHasTheSizesSoFar) {
+  ScaleRequest request = request_of("[4, 8]", false);
+  request.search.threads = 1;
+  int asked = 0;
+  request.search.stopped = [&] { return ++asked > 12; };
+  const ScaleResult result = scale_plans(request);
+  EXPECT_FALSE(result.complete);
+  EXPECT_EQ(result.points.size(), 1U);
+}
+
+}  // namespace
+}  // namespace armilla

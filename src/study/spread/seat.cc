@@ -1,0 +1,140 @@
+#include "study/spread/seat.h"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <system_error>
+
+namespace armilla {
+namespace {
+
+// The longest outcome. (What a socket takes at once is bounded: 200 KiB where nobody has changed it.)
+constexpr std::size_t kLongestMessage = 128 * 1024;
+
+[[noreturn]] void fail(const char* call) {
+  throw std::system_error(errno, std::generic_category(), call);
+}
+
+void send_news(int socket, Seat::News news, std::string_view text) {
+  std::string message(1, static_cast<char>(news));
+  message += text.substr(0, kLongestMessage - 1);
+  while (::send(socket, message.data(), message.size(), MSG_NOSIGNAL) < 0) {
+    if (errno != EINTR) ::_exit(1);  // nobody is there any more
+  }
+}
+
+// Ends with the process that forked this one.
+void end_with(pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);
+}
+
+}  // namespace
+
+Seat::Seat() {
+  std::array<int, 2> pair{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) fail("socketpair");
+  // What is waiting to be written would be written by every child.
+  std::fflush(nullptr);
+  const pid_t parent = ::getpid();
+  keeper_ = ::fork();
+  if (keeper_ < 0) fail("fork");
+  if (keeper_ > 0) {
+    ::close(pair[1]);
+    socket_ = pair[0];
+    return;
+  }
+  end_with(parent);
+  ::close(pair[0]);
+  socket_ = pair[1];
+  keep();
+}
+
+Seat::~Seat() {
+  if (serves_ || keeper_ == 0) return;
+  ::close(socket_);
+  // A runner under way may go on for long: it ends with its keeper.
+  ::kill(keeper_, SIGKILL);
+  ::waitpid(keeper_, nullptr, 0);
+}
+
+void Seat::abandon() {
+  ::close(socket_);
+  keeper_ = 0;
+}
+
+// Returns in the runner.
+void Seat::keep() {
+  for (;;) {
+    // A runner is made when there is something to do for it.
+    char byte = 0;
+    const ssize_t waiting = ::recv(socket_, &byte, 1, MSG_PEEK);
+    if (waiting < 0 && errno == EINTR) continue;
+    if (waiting <= 0) ::_exit(0);
+    const pid_t keeper = ::getpid();
+    const pid_t runner = ::fork();
+    if (runner < 0) ::_exit(1);
+    if (runner == 0) {
+      end_with(keeper);
+      // Ctrl-C is for the leader to understand.
+      ::signal(SIGINT, SIG_IGN);
+      serves_ = true;
+      return;
+    }
+    int status = 0;
+    while (::waitpid(runner, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (WIFEXITED(status)) {
+      if (WEXITSTATUS(status) == 0) ::_exit(0);
+      send_news(socket_, News::absence,
+                fmt::format("the process that was to do it ended with exit code {}", WEXITSTATUS(status)));
+      ::_exit(1);
+    }
+    send_news(socket_, News::death,
+              fmt::format("signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status))));
+  }
+}
+
+void Seat::serve(const std::function<std::string(std::int64_t)>& perform) {
+  for (;;) {
+    std::int64_t piece = 0;
+    const ssize_t size = ::recv(socket_, &piece, sizeof piece, 0);
+    if (size < 0 && errno == EINTR) continue;
+    if (size != sizeof piece) ::_exit(0);
+    try {
+      send_news(socket_, News::outcome, perform(piece));
+    } catch (const std::exception& error) {
+      send_news(socket_, News::fault, error.what());
+    }
+  }
+}
+
+void Seat::give(std::int64_t piece) const {
+  // A keeper that has gone has said so: that message is on its way.
+  while (::send(socket_, &piece, sizeof piece, MSG_NOSIGNAL) < 0 && errno == EINTR) {
+  }
+}
+
+std::optional<Seat::Message> Seat::look() {
+  if (absent_) return std::nullopt;
+  std::string buffer(kLongestMessage, '\0');
+  const ssize_t size = ::recv(socket_, buffer.data(), buffer.size(), MSG_DONTWAIT);
+  if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return std::nullopt;
+  Message message{News::absence, "the process that was to do it is gone"};
+  if (size > 0) {
+    message.news = static_cast<News>(buffer.front());
+    message.text = buffer.substr(1, static_cast<std::size_t>(size) - 1);
+  }
+  absent_ = message.news == News::absence;
+  return message;
+}
+
+}  // namespace armilla

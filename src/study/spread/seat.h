@@ -1,0 +1,56 @@
+// A place at which pieces are done by a process of its own: a keeper, and the runner that it forks and, should that
+// die, forks again. Linux: both end when the process above them does, however that ends.
+//
+// The three share a pair of sockets that keep messages whole: a piece goes down as its number; up comes the
+// outcome, that the runner died, or that it cannot work at all.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace armilla {
+
+class Seat {
+ public:
+  enum class News : std::uint8_t {
+    outcome,  // of the piece
+    death,    // of who had it; the text says how
+    fault,    // what `perform` threw
+    absence   // nobody will do anything here any more: the exit code of a runner that could not begin
+  };
+  struct Message {
+    News news = News::outcome;
+    std::string text;
+  };
+
+  // Forks the keeper. In the runner, this returns as well: with `serves`.
+  Seat();
+  ~Seat();
+  Seat(const Seat&) = delete;
+  Seat& operator=(const Seat&) = delete;
+
+  bool serves() const { return serves_; }
+  // Of the runner: pieces until there are no more, then the process ends.
+  [[noreturn]] void serve(const std::function<std::string(std::int64_t)>& perform);
+
+  // To be forgotten by a process that was forked while it had this one.
+  void abandon();
+
+  void give(std::int64_t piece) const;
+  // What has come up, without waiting.
+  std::optional<Message> look();
+
+ private:
+  void keep();
+
+  int socket_ = -1;  // of the runner its own end, else that of who gives pieces
+  pid_t keeper_ = 0;
+  bool serves_ = false;
+  bool absent_ = false;
+};
+
+}  // namespace armilla

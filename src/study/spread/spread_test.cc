@@ -1,0 +1,100 @@
+#include "study/spread.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "study/spread/seat.h"
+
+namespace armilla {
+namespace {
+
+TEST(Threads, EveryPieceIsDoneOnce) {
+  for (const std::int64_t threads : {1, 4}) {
+    std::vector<int> done(1000);
+    std::int64_t next = 0;
+    Piecework work;
+    work.next = [&]() -> std::optional<std::int64_t> {
+      return next < 1000 ? std::optional(next++) : std::nullopt;
+    };
+    work.perform = [](std::int64_t piece) { return std::to_string(piece * piece); };
+    work.finish = [&](std::int64_t piece, const std::string& outcome) {
+      EXPECT_EQ(outcome, std::to_string(piece * piece));
+      ++done[static_cast<std::size_t>(piece)];
+    };
+    Crew(threads).share_out(work);
+    EXPECT_EQ(done, std::vector<int>(1000, 1)) << threads << " threads";
+  }
+}
+
+TEST(Threads, AnExceptionEndsTheWork) {
+  std::int64_t next = 0;
+  Piecework work;
+  work.next = [&]() -> std::optional<std::int64_t> { return next++; };
+  work.perform = [](std::int64_t piece) -> std::string {
+    if (piece >= 10) throw std::runtime_error("ten");
+    return {};
+  };
+  work.finish = [](std::int64_t, const std::string&) {};
+  EXPECT_THROW(share_among_threads(work, 3), std::runtime_error);
+  EXPECT_LE(next, 13);
+}
+
+Seat::Message news_of(Seat& seat) {
+  for (int i = 0; i < 100'000; ++i) {
+    if (std::optional<Seat::Message> message = seat.look()) return *message;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  ADD_FAILURE() << "no news for 10 s";
+  return {};
+}
+
+// What a runner of these tests does with a piece.
+std::string odd_job(std::int64_t piece) {
+  if (piece == 1) ::raise(SIGKILL);
+  if (piece == 2) ::_exit(7);
+  if (piece == 3) throw std::runtime_error("three");
+  return std::to_string(piece) + " by " + std::to_string(::getpid());
+}
+
+TEST(Seats, ADeadRunnerHasASuccessor) {
+  Seat seat;
+  if (seat.serves()) seat.serve(odd_job);
+  seat.give(10);
+  const Seat::Message first = news_of(seat);
+  EXPECT_EQ(first.news, Seat::News::outcome);
+  EXPECT_THAT(first.text, testing::StartsWith("10 by "));
+  seat.give(1);
+  const Seat::Message death = news_of(seat);
+  EXPECT_EQ(death.news, Seat::News::death);
+  EXPECT_EQ(death.text, "signal 9 (Killed)");
+  seat.give(10);
+  const Seat::Message second = news_of(seat);
+  EXPECT_EQ(second.news, Seat::News::outcome);
+  EXPECT_THAT(second.text, testing::StartsWith("10 by "));
+  EXPECT_NE(first.text, second.text);
+}
+
+TEST(Seats, WhatIsThrownIsToldAndARunnerThatEndsIsGone) {
+  Seat seat;
+  if (seat.serves()) seat.serve(odd_job);
+  seat.give(3);
+  const Seat::Message fault = news_of(seat);
+  EXPECT_EQ(fault.news, Seat::News::fault);
+  EXPECT_EQ(fault.text, "three");
+  seat.give(2);
+  const Seat::Message absence = news_of(seat);
+  EXPECT_EQ(absence.news, Seat::News::absence);
+  EXPECT_EQ(absence.text, "the process that was to do it ended with exit code 7");
+  EXPECT_FALSE(seat.look());
+}
+
+}  // namespace
+}  // namespace armilla

@@ -1,0 +1,252 @@
+#include "study/sweep.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "ir/derived/headline.h"
+#include "read/study.h"
+#include "study/database/inputs.h"
+#include "study/run.h"
+#include "study/sweep/sweep_database.h"
+#include "study/sweep/sweep_file.h"
+
+namespace armilla {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Outcome = nlohmann::json;
+
+double since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+std::string text_of(const Error& error) {
+  return error.where.empty() ? error.message : fmt::format("{}: {}", error.where, error.message);
+}
+
+// A run that is given up.
+struct GivenUp {};
+
+// The simulator says often how far it is, which is where a run can be given up.
+class Patience final : public Progress {
+ public:
+  explicit Patience(const std::function<bool()>& stopped) : stopped_(stopped) {}
+  void begin(std::string_view) override { look(); }
+  void update(double) override { look(); }
+
+ private:
+  void look() const {
+    if (stopped_ && stopped_()) throw GivenUp{};
+  }
+  const std::function<bool()>& stopped_;
+};
+
+// As `armilla run`, but for what only a report of the run would need.
+Run simulate_study(const Config& config, Progress& progress) {
+  SimulationOptions options;
+  options.intervals = options.every_interval = false;
+  options.progress = &progress;
+  return config.has("jobs") ? run_jobs(read_jobs(config), options)
+                            : run_study(prepare_study(read_study(config)), options);
+}
+
+// One run of a sweep, by whoever is to do it: figures or a message, and how long it took; nothing, where it was given up.
+std::string perform_run(const SweepFile& file, std::size_t i, const std::function<bool()>& stopped) {
+  const Clock::time_point begin = Clock::now();
+  Outcome outcome = Outcome::object();
+  try {
+    Patience patience(stopped);
+    outcome["figures"] = headline_of(simulate_study(file.config_of(i), patience));  // NaN becomes null
+  } catch (const Error& error) {
+    outcome["message"] = text_of(error);
+  } catch (const std::bad_alloc&) {
+    outcome["message"] = "not enough memory for this run";
+  } catch (const GivenUp&) {
+    return "{}";
+  }
+  outcome["elapsed_s"] = since(begin);
+  return outcome.dump(-1, ' ', false, Outcome::error_handler_t::replace);
+}
+
+class Sweep {
+ public:
+  Sweep(const SweepRequest& request, const SweepFile& file, Crew& crew)
+      : request_(request), file_(file), crew_(crew), reader_(request.version), database_(request.database) {}
+
+  SweepResult run() {
+    const Clock::time_point begin = Clock::now();
+    result_.study = file_.study();
+    result_.keys = file_.keys();
+    result_.runs.resize(file_.size());
+    settings_.resize(file_.size());
+    for (std::size_t i = 0; i < file_.size(); ++i) result_.runs[i].values = file_.values_of(i);
+    read_runs();
+    look_up_runs();
+    simulate_runs();
+    copy_equal_runs();
+    database_.make_view();
+    result_.elapsed_seconds = since(begin);
+    return std::move(result_);
+  }
+
+ private:
+  bool stopped() const { return request_.stopped && request_.stopped(); }
+
+  // The hash of every run; what is refused here needs no simulation.
+  void read_runs() {
+    request_.progress->begin("reading the studies");
+    std::int64_t next = 0, read = 0;
+    const auto size = static_cast<std::int64_t>(file_.size());
+    Piecework work;
+    work.next = [&]() -> std::optional<std::int64_t> {
+      return next < size && !stopped() ? std::optional(next++) : std::nullopt;
+    };
+    // Of what several threads do, each has runs of its own.
+    work.perform = [&](std::int64_t i) {
+      read_run(static_cast<std::size_t>(i));
+      return std::string();
+    };
+    work.finish = [&](std::int64_t, const std::string&) {
+      request_.progress->update(static_cast<double>(++read) / static_cast<double>(size));
+    };
+    share_among_threads(work, crew_.jobs());
+    const bool all_refused = result_.count(SweepState::failed) == size;
+    if (all_refused && is_one_mistake()) throw Error("", result_.runs.front().message, hint_);
+  }
+
+  bool is_one_mistake() const {
+    for (const SweepRun& run : result_.runs) {
+      if (run.message != result_.runs.front().message) return false;
+    }
+    return true;
+  }
+
+  void read_run(std::size_t i) {
+    SweepRun& run = result_.runs[i];
+    try {
+      const Config config = file_.config_of(i);
+      const RunInputs inputs = reader_.inputs_of(config);
+      run.hash = inputs.hash;
+      settings_[i] = inputs.settings;
+    } catch (const Error& error) {
+      run.state = SweepState::failed;
+      run.message = text_of(error);
+      if (i == 0) hint_ = error.hint;
+      for (std::size_t key = 0; key < file_.keys().size(); ++key)
+        settings_[i] += fmt::format("{}: {}\n", file_.keys()[key], run.values[key]);
+      run.hash = reader_.inputs_of_refused(settings_[i], run.message).hash;
+    }
+  }
+
+  // What is in the database already, what was refused while it was read, and runs that are the same as others.
+  void look_up_runs() {
+    for (std::size_t i = 0; i < result_.runs.size(); ++i) {
+      SweepRun& run = result_.runs[i];
+      if (run.hash.empty()) continue;  // not read before the sweep was stopped
+      if (!first_with_.emplace(run.hash, i).second) continue;
+      if (run.state == SweepState::failed) {
+        keep(i);
+      } else if (database_.find(run)) {
+        if (request_.retry && run.state == SweepState::failed) {
+          run.known = false;
+          run.state = SweepState::open;
+          run.message.clear();
+          open_.push_back(i);
+        } else {
+          database_.add_values(run, file_.keys());
+        }
+      } else {
+        open_.push_back(i);
+      }
+    }
+  }
+
+  void keep(std::size_t i) {
+    database_.add(result_.runs[i], settings_[i], request_.version);
+    database_.add_values(result_.runs[i], file_.keys());
+  }
+
+  void simulate_runs() {
+    request_.progress->begin("simulating");
+    std::size_t next = 0, finished = 0;
+    Piecework work;
+    work.next = [&]() -> std::optional<std::int64_t> {
+      if (next == open_.size() || stopped()) return std::nullopt;
+      return static_cast<std::int64_t>(open_[next++]);
+    };
+    work.perform = [&](std::int64_t i) {
+      return perform_run(file_, static_cast<std::size_t>(i), request_.stopped);
+    };
+    work.finish = [&](std::int64_t i, const std::string& text) {
+      take(static_cast<std::size_t>(i), Outcome::parse(text));
+      request_.progress->update(static_cast<double>(++finished) / static_cast<double>(open_.size()));
+    };
+    work.give_up = [&](std::int64_t i, const std::string& how) {
+      SweepRun& run = result_.runs[static_cast<std::size_t>(i)];
+      run.state = SweepState::failed;
+      run.message = fmt::format("{} processes died of this run: {}", kMostDeaths, how);
+      keep(static_cast<std::size_t>(i));
+    };
+    crew_.share_out(work);
+  }
+
+  void take(std::size_t i, const Outcome& outcome) {
+    if (outcome.empty()) return;
+    SweepRun& run = result_.runs[i];
+    run.elapsed_seconds = outcome.at("elapsed_s");
+    if (outcome.contains("message")) {
+      run.state = SweepState::failed;
+      run.message = outcome.at("message");
+    } else {
+      run.state = SweepState::done;
+      for (const Outcome& figure : outcome.at("figures"))
+        run.figures.push_back(figure.is_null() ? std::numeric_limits<double>::quiet_NaN()
+                                               : figure.get<double>());
+    }
+    keep(i);
+  }
+
+  void copy_equal_runs() {
+    for (std::size_t i = 0; i < result_.runs.size(); ++i) {
+      SweepRun& run = result_.runs[i];
+      const auto first = first_with_.find(run.hash);
+      if (first == first_with_.end() || first->second == i) continue;
+      std::vector<std::string> values = std::move(run.values);
+      run = result_.runs[first->second];
+      run.values = std::move(values);
+      run.known = run.state != SweepState::open;
+    }
+  }
+
+  const SweepRequest& request_;
+  const SweepFile& file_;
+  Crew& crew_;
+  InputReader reader_;
+  SweepDatabase database_;
+  SweepResult result_;
+  std::vector<std::string> settings_;              // of the study of every run
+  std::map<std::string, std::size_t> first_with_;  // by hash
+  std::vector<std::size_t> open_;                  // to be simulated, in this order
+  std::string hint_;                               // of the refusal of the first run
+};
+
+}  // namespace
+
+std::vector<std::string> sweep_keys(const SweepRequest& request) {
+  return SweepFile(request.file, request.settings).keys();
+}
+
+SweepResult run_sweep(const SweepRequest& request, Crew& crew) {
+  const SweepFile file(request.file, request.settings);
+  if (crew.serves()) {
+    crew.serve(
+        [&](std::int64_t i) { return perform_run(file, static_cast<std::size_t>(i), request.stopped); });
+  }
+  return Sweep(request, file, crew).run();
+}
+
+}  // namespace armilla

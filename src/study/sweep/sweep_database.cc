@@ -1,0 +1,113 @@
+#include "study/sweep/sweep_database.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "ir/derived/headline.h"
+
+namespace armilla {
+namespace {
+
+std::string columns(const std::string& after) {
+  std::string text;
+  for (const HeadlineFigure& figure : headline_figures())
+    text += fmt::format(fmt::runtime(after), fmt::arg("name", figure.name),
+                        fmt::arg("type", figure.whole ? "INTEGER" : "REAL"));
+  return text;
+}
+
+const std::string& tables_of_sweeps() {
+  static const std::string text =
+      "CREATE TABLE run (id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, armilla TEXT NOT NULL,"
+      " finished TEXT NOT NULL, elapsed_s REAL NOT NULL, state TEXT NOT NULL, message TEXT NOT NULL" +
+      columns(", {name} {type}") +
+      ", settings TEXT NOT NULL);"
+      "CREATE TABLE value (run INTEGER NOT NULL REFERENCES run(id), key TEXT NOT NULL, value TEXT NOT NULL,"
+      " PRIMARY KEY (run, key)) WITHOUT ROWID;";
+  return text;
+}
+
+DatabaseForm form_of_sweeps() {
+  return {.what = "database of sweeps",
+          .application = 0x41726d57,  // "ArmW"
+          .version = 1,
+          .tables = tables_of_sweeps()};
+}
+
+std::string now() {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
+}
+
+std::string in_sql_quotes(const std::string& text, char quote) {
+  std::string result(1, quote);
+  for (const char c : text) {
+    result += c;
+    if (c == quote) result += c;
+  }
+  return result + quote;
+}
+
+}  // namespace
+
+SweepDatabase::SweepDatabase(const std::string& path)
+    : database_(path, form_of_sweeps()),
+      find_(database_, "SELECT state, message, elapsed_s" + columns(", {name}") + " FROM run WHERE hash = ?"),
+      add_(database_, "INSERT INTO run (hash, armilla, finished, elapsed_s, state, message, settings" +
+                          columns(", {name}") + ") VALUES (?, ?, ?, ?, ?, ?, ?" + columns(", ?") +
+                          ") ON CONFLICT (hash) DO UPDATE SET finished = excluded.finished, elapsed_s = "
+                          "excluded.elapsed_s, state = excluded.state, message = excluded.message" +
+                          columns(", {name} = excluded.{name}")),
+      add_value_(database_, "INSERT OR REPLACE INTO value SELECT id, ?, ? FROM run WHERE hash = ?") {}
+
+bool SweepDatabase::find(SweepRun& run) {
+  find_.set(0, run.hash);
+  const bool known = find_.next();
+  if (known) {
+    run.known = true;
+    run.state = find_.text(0) == name_of(SweepState::done) ? SweepState::done : SweepState::failed;
+    run.message = find_.text(1);
+    run.elapsed_seconds = find_.real(2);
+    run.figures.clear();
+    if (run.state == SweepState::done) {
+      for (std::size_t i = 0; i < headline_figures().size(); ++i)
+        run.figures.push_back(find_.real(3 + static_cast<int>(i)));
+    }
+  }
+  find_.run();
+  return known;
+}
+
+void SweepDatabase::add(const SweepRun& run, const std::string& settings, const std::string& version) {
+  add_.set(0, run.hash).set(1, version).set(2, now()).set(3, run.elapsed_seconds);
+  add_.set(4, name_of(run.state)).set(5, run.message).set(6, settings);
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  for (std::size_t i = 0; i < headline_figures().size(); ++i)
+    add_.set(7 + static_cast<int>(i), run.figures.empty() ? none : run.figures[i]);
+  add_.run();
+}
+
+void SweepDatabase::add_values(const SweepRun& run, const std::vector<std::string>& keys) {
+  for (std::size_t key = 0; key < keys.size(); ++key) {
+    if (run.values[key].empty()) continue;
+    add_value_.set(0, keys[key]).set(1, run.values[key]).set(2, run.hash).run();
+  }
+}
+
+void SweepDatabase::make_view() {
+  std::string view = "BEGIN; DROP VIEW IF EXISTS sweep; CREATE VIEW sweep AS SELECT id";
+  {
+    Statement keys(database_, "SELECT DISTINCT key FROM value ORDER BY key");
+    while (keys.next()) {
+      const std::string key = keys.text(0);
+      view += fmt::format(", (SELECT value FROM value WHERE run = id AND key = {}) AS {}",
+                          in_sql_quotes(key, '\''), in_sql_quotes(key, '"'));
+    }
+  }
+  view += ", state, message" + columns(", {name}") + ", elapsed_s, finished, armilla FROM run; COMMIT";
+  database_.execute(view);
+}
+
+}  // namespace armilla

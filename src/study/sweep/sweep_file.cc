@@ -1,0 +1,199 @@
+#include "study/sweep/sweep_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/units_text.h"
+#include "read/study.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::size_t kMostRuns = 1'000'000;
+constexpr std::string_view kStudy = "study";
+
+std::string path_from(const std::string& folder, const std::string& path) {
+  return path.starts_with('/') ? path : folder + path;
+}
+
+// Keys above others first, so that what is set below a key stays.
+std::size_t depth_of(const std::string& key) {
+  return key == kStudy ? 0
+                       : 1 + static_cast<std::size_t>(std::count(key.begin(), key.end(), '.') +
+                                                      std::count(key.begin(), key.end(), '['));
+}
+
+std::string shown(const Config& value) {
+  return value.is_scalar() ? value.text() : value.yaml();
+}
+
+// "1..64": powers of two, and the end.
+bool is_range(const Config& value) {
+  return value.is_scalar() && value.text().find("..") != std::string::npos;
+}
+std::vector<std::string> range_of(const Config& value) {
+  const std::string text = value.text();
+  const std::size_t dots = text.find("..");
+  const std::int64_t from = parse_count(text.substr(0, dots), value.where());
+  const std::int64_t to = parse_count(text.substr(dots + 2), value.where());
+  if (from < 1 || to < from) {
+    throw Error(value.where(), fmt::format("'{}' is not a range", text),
+                "a range goes up from at least 1, such as 1..8");
+  }
+  std::vector<std::string> numbers;
+  for (std::int64_t n = from; n < to; n *= 2) {
+    numbers.push_back(std::to_string(n));
+    if (n > to / 2) break;
+  }
+  numbers.push_back(std::to_string(to));
+  return numbers;
+}
+
+}  // namespace
+
+SweepFile::SweepFile(const std::string& path, std::vector<Override> settings)
+    : path_(path), settings_(std::move(settings)) {
+  const Config file = Config::read(path);
+  if (!file.is_map()) {
+    throw Error(file.where(), "is no sweep: it has no keys",
+                "a sweep has 'study' and 'vary' (docs/formats/sweep.md)");
+  }
+  if (!file.has(kStudy) && file.has("model") && file.has("machine")) {
+    throw Error(file.where(), "is a study, and not a sweep of one",
+                "put it under 'study' and what is to vary under 'vary' (docs/formats/sweep.md)");
+  }
+  const Config study = file.at(kStudy);
+  inline_ = study.is_map();
+  study_name_ = inline_ ? path : path_from(study.folder(), study.text());
+  if (const auto runs = file.find("runs")) {
+    const std::vector<Config> items = runs->items();
+    if (items.empty()) throw Error(runs->where(), "the list is empty", "give at least one run");
+    for (const Config& run : items) read_run(run);
+  }
+  if (const auto vary = file.find("vary")) {
+    for (const auto& [key, values] : vary->entries()) read_axis(key, values);
+  }
+  file.reject_unknown_keys();
+  if (keys_.empty()) {
+    throw Error(file.where(), "has nothing to vary",
+                "'vary' lists values of keys, 'runs' single runs (docs/formats/sweep.md)");
+  }
+  check_settings();
+  if (list_.empty()) list_.emplace_back();
+  size_ = list_.size();
+  for (const Axis& axis : grid_) {
+    size_ *= axis.values.size();
+    if (size_ > kMostRuns) {
+      throw Error(file.where(), fmt::format("is a sweep of more than {} runs", with_separators(kMostRuns)),
+                  "leave values out; 'armilla search' finds the best plan of large spaces");
+    }
+  }
+  // A study that is not there is no matter of the single run.
+  const bool varied = std::find(keys_.begin(), keys_.end(), kStudy) != keys_.end();
+  if (!inline_ && !varied) Config::read(study_name_);
+}
+
+void SweepFile::add_key(const std::string& key) {
+  if (std::find(keys_.begin(), keys_.end(), key) == keys_.end()) keys_.push_back(key);
+}
+
+void SweepFile::read_axis(const std::string& key, const Config& values) {
+  if (std::find(keys_.begin(), keys_.end(), key) != keys_.end()) {
+    throw Error(values.where(), fmt::format("'{}' is set by 'runs', too", key),
+                "give its values in one of them");
+  }
+  Axis axis{key, {}};
+  if (is_range(values)) {
+    for (const std::string& number : range_of(values))
+      axis.values.push_back({number, number, values.where()});
+  } else {
+    if (!values.is_list()) {
+      throw Error(values.where(), "is a single value, and nothing that varies",
+                  "give a list, such as [1, 2, 4], or a range of powers of two, such as 1..8");
+    }
+    for (const Config& value : values.items())
+      axis.values.push_back({shown(value), value.yaml(), value.where()});
+  }
+  if (axis.values.empty()) throw Error(values.where(), "the list is empty", "give at least one value");
+  add_key(key);
+  grid_.push_back(std::move(axis));
+}
+
+void SweepFile::read_run(const Config& run) {
+  std::vector<Setting>& settings = list_.emplace_back();
+  for (const auto& [key, value] : run.entries()) {
+    settings.emplace_back(key, Value{shown(value), value.yaml(), value.where()});
+    add_key(key);
+  }
+}
+
+void SweepFile::check_settings() const {
+  for (const Override& setting : settings_) {
+    const std::string key = setting.setting.substr(0, setting.setting.find('='));
+    if (std::find(keys_.begin(), keys_.end(), key) == keys_.end()) continue;
+    throw Error(setting.where.empty() ? "--set " + setting.setting : setting.where,
+                fmt::format("'{}' varies in {}", key, path_), "take it out of one of them");
+  }
+}
+
+// A run's number has the number in the list first; the last key of the grid changes first.
+std::vector<SweepFile::Setting> SweepFile::settings_of(std::size_t run) const {
+  std::vector<Setting> settings(grid_.size());
+  for (std::size_t axis = grid_.size(); axis-- > 0;) {
+    const std::vector<Value>& values = grid_[axis].values;
+    settings[axis] = {grid_[axis].key, values[run % values.size()]};
+    run /= values.size();
+  }
+  settings.insert(settings.begin(), list_[run].begin(), list_[run].end());
+  return settings;
+}
+
+std::vector<std::string> SweepFile::values_of(std::size_t run) const {
+  std::vector<std::string> values(keys_.size());
+  for (const auto& [key, value] : settings_of(run)) {
+    const auto at = std::find(keys_.begin(), keys_.end(), key) - keys_.begin();
+    values[static_cast<std::size_t>(at)] = value.text;
+  }
+  return values;
+}
+
+Config SweepFile::config_of(std::size_t run) const {
+  std::vector<Setting> settings = settings_of(run);
+  std::stable_sort(settings.begin(), settings.end(),
+                   [](const Setting& a, const Setting& b) { return depth_of(a.first) < depth_of(b.first); });
+  std::string study = study_name_;
+  bool from_file = !inline_;
+  std::vector<Override> overrides = settings_;
+  for (const auto& [key, value] : settings) {
+    if (key != kStudy) {
+      overrides.emplace_back(key + "=" + value.yaml, value.where, path_);
+      continue;
+    }
+    const Config named = Config::parse("", "", {{"study=" + value.yaml, value.where, path_}}).at(kStudy);
+    study = path_from(named.folder(), named.text());
+    from_file = true;
+  }
+  if (from_file) return Config::read(study, overrides, expand_machine);
+  // The study is a part of this file: its keys begin with "study." here, which no reader of a study knows.
+  const std::string prefix = std::string(kStudy) + ".";
+  for (Override& setting : overrides) {
+    if (setting.where.empty()) setting.where = "--set " + setting.setting;
+    setting.setting = prefix + setting.setting;
+  }
+  const auto expand = [&](const std::string& path, const std::string& value,
+                          const std::string& folder) -> std::optional<NamedText> {
+    if (!path.starts_with(prefix)) return std::nullopt;
+    const std::string key = path.substr(prefix.size());
+    try {
+      return expand_machine(key, value, folder);
+    } catch (const Error& error) {
+      if (error.where != key) throw;
+      throw Error(path, error.message, error.hint);  // the place in the file is added where this is called
+    }
+  };
+  return Config::read(path_, overrides, expand).at(kStudy);
+}
+
+}  // namespace armilla

@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+#include "base/units_text.h"
+#include "ir/derived/headline.h"
+#include "write/format/csv.h"
+#include "write/format/json_text.h"
+#include "write/report/run_json.h"
+#include "write/scale.h"
+#include "write/sweep.h"
+
+namespace armilla {
+
+std::string write_scale_text(const ScaleResult& result, const TextStyle& style) {
+  TextTable table;
+  for (const char* const name : {"ranks", "batch", "tp", "pp", "dp", "vpp", "micro-batch", "zero",
+                                 "recompute", "iteration", "samples/s", "speedup", "efficiency", "memory"})
+    table.columns.push_back({name});
+  std::string refusals;
+  for (const ScalePoint& point : result.points) {
+    std::vector<std::string> row = {with_separators(point.ranks), with_separators(point.global_batch)};
+    if (!point.best) {
+      row.resize(table.columns.size());
+      row[9] = "none";
+      refusals +=
+          wrap(point.refusal, fmt::format("  {} {}: ", point.ranks, point.ranks == 1 ? "rank" : "ranks"),
+               style.width);
+    } else {
+      const PlanOutcome& best = *point.best;
+      for (const std::int64_t degree :
+           {best.plan.tensor, best.plan.pipeline, best.plan.data(), best.plan.virtual_stages,
+            best.plan.micro_batch(), static_cast<std::int64_t>(best.plan.zero_stage)})
+        row.push_back(std::to_string(degree));
+      row.emplace_back(name_of(best.plan.recompute));
+      row.push_back(to_text(best.iteration));
+      row.push_back(fmt::format("{:.4g}", best.samples_per_second()));
+      row.push_back(fmt::format("{:.2f}", result.speedup(point)));
+      row.push_back(fmt::format("{:.1f} %", 100 * result.efficiency(point)));
+      row.push_back(to_text(best.memory.needed()));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  std::string text =
+      fmt::format("{} scaling, with the best plan at every size\n\n", result.weak ? "Weak" : "Strong") +
+      to_text(table, 0, style);
+  return refusals.empty() ? text : text + "\n" + refusals;
+}
+
+std::string write_scale_json(const ScaleResult& result) {
+  Json points = Json::array();
+  for (const ScalePoint& point : result.points) {
+    Json json = {{"ranks", point.ranks}, {"global_batch", point.global_batch}};
+    if (point.best) {
+      json["plan"] = plan_json(point.best->plan);
+      json["settings"] = point.settings;
+      json["iteration_time_s"] = seconds(point.best->iteration);
+      json["samples_per_s"] = point.best->samples_per_second();
+      json["compute_s"] = seconds(point.best->compute);
+      json["exposed_communication_s"] = seconds(point.best->exposed_communication);
+      json["memory_peak_bytes"] = point.best->memory.needed().value;
+      json["speedup"] = result.speedup(point);
+      json["efficiency"] = result.efficiency(point);
+    }
+    json["refusal"] = point.best ? Json(nullptr) : Json(point.refusal);
+    json["space"] = {{"points", point.space.points},
+                     {"refused", point.space.refused},
+                     {"bounded", point.space.bounded},
+                     {"simulated", point.space.simulated}};
+    points.push_back(std::move(json));
+  }
+  return to_text(Json{{"schema", "armilla.scale/1"},
+                      {"scaling", result.weak ? "weak" : "strong"},
+                      {"complete", result.complete},
+                      {"elapsed_s", result.elapsed_seconds},
+                      {"points", points}});
+}
+
+std::string write_scale_csv(const ScaleResult& result) {
+  Csv csv({"ranks", "global_batch", "iteration_time_s", "samples_per_s", "speedup", "efficiency",
+           "memory_peak_bytes", "settings", "refusal"});
+  for (const ScalePoint& point : result.points) {
+    csv.cell(point.ranks).cell(point.global_batch);
+    if (point.best) {
+      csv.cell(point.best->iteration).cell(point.best->samples_per_second()).cell(result.speedup(point));
+      csv.cell(result.efficiency(point)).cell(point.best->memory.needed());
+    } else {
+      for (int i = 0; i < 5; ++i) csv.cell(std::string_view());
+    }
+    csv.cell(fmt::format("{}", fmt::join(point.settings, " "))).cell(point.refusal);
+    csv.end_record();
+  }
+  return csv.text();
+}
+
+// Two lines of a sweep's plot.
+std::string write_scale_svg(const ScaleResult& result) {
+  SweepResult curves;
+  curves.keys = {"curve", "plan.ranks"};
+  const auto add = [&](const char* curve, std::int64_t ranks, double rate) {
+    SweepRun run;
+    run.values = {curve, std::to_string(ranks)};
+    run.state = SweepState::done;
+    for (const HeadlineFigure& figure : headline_figures())
+      run.figures.push_back(figure.name == "samples_per_s" ? rate : std::nan(""));
+    curves.runs.push_back(std::move(run));
+  };
+  const ScalePoint& base = result.base();
+  const double each = base.best->samples_per_second() / static_cast<double>(base.ranks);
+  for (const ScalePoint& point : result.points) {
+    if (point.best) add("best plan", point.ranks, point.best->samples_per_second());
+    if (point.ranks >= base.ranks) add("ideal", point.ranks, each * static_cast<double>(point.ranks));
+  }
+  return write_sweep_svg(curves, {"samples_per_s", {"plan.ranks"}});
+}
+
+}  // namespace armilla

@@ -1,0 +1,127 @@
+#include "write/sweep.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error_testing.h"
+#include "ir/derived/headline.h"
+
+namespace armilla {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::size_t figure_number(std::string_view name) {
+  const auto figures = headline_figures();
+  return static_cast<std::size_t>(
+      std::find_if(figures.begin(), figures.end(), [&](const auto& f) { return f.name == name; }) -
+      figures.begin());
+}
+
+SweepRun finished(std::vector<std::string> values, double seconds) {
+  SweepRun run;
+  run.values = std::move(values);
+  run.state = SweepState::done;
+  run.figures.assign(headline_figures().size(), std::nan(""));
+  run.figures[figure_number("iteration_time_s")] = seconds;
+  run.figures[figure_number("memory_needed_bytes")] = 1 << 30;
+  run.hash = "0123456789abcdef0123456789abcdef";
+  return run;
+}
+
+// Two bandwidths, three degrees; one run refused.
+SweepResult small_sweep() {
+  SweepResult result;
+  result.study = "study.yaml";
+  result.keys = {"machine.dimensions[0].bandwidth", "plan.tensor"};
+  for (const char* const bandwidth : {"100GB/s", "25GB/s"}) {
+    for (const char* const tensor : {"1", "2", "4"})
+      result.runs.push_back(finished({bandwidth, tensor}, 0.5));
+  }
+  SweepRun& failed = result.runs[4];
+  failed.state = SweepState::failed;
+  failed.figures.clear();
+  failed.message = "plan.tensor: does not divide <the> heads";
+  result.runs[1].known = true;
+  return result;
+}
+
+TEST(SweepReport, TableShowsFailuresByReason) {
+  const std::string text = write_sweep_text(small_sweep(), {});
+  EXPECT_THAT(text, HasSubstr("500.0 ms"));
+  EXPECT_THAT(text, HasSubstr("6 runs: 5 done, 1 failed; 1 of them known from before\n"));
+  EXPECT_THAT(text, HasSubstr("  failed: plan.tensor: does not divide <the> heads (1 run)\n"));
+}
+
+TEST(SweepReport, LongTablesAreCut) {
+  SweepResult result = small_sweep();
+  for (int i = 0; i < 60; ++i) result.runs.push_back(finished({"1GB/s", std::to_string(i)}, 1));
+  EXPECT_THAT(write_sweep_text(result, {}), HasSubstr("... and 16 more\n"));
+}
+
+TEST(SweepReport, JsonHasEveryRun) {
+  const auto json = nlohmann::json::parse(write_sweep_json(small_sweep()));
+  EXPECT_EQ(json["schema"], "armilla.sweep/1");
+  EXPECT_EQ(json["runs"].size(), 6U);
+  EXPECT_EQ(json["runs"][0]["values"]["plan.tensor"], "1");
+  EXPECT_EQ(json["runs"][0]["figures"]["iteration_time_s"], 0.5);
+  EXPECT_EQ(json["runs"][0]["figures"]["memory_needed_bytes"], 1 << 30);
+  EXPECT_EQ(json["runs"][0]["figures"]["mfu"], nullptr);
+  EXPECT_EQ(json["runs"][4]["figures"], nullptr);
+  EXPECT_EQ(json["runs"][4]["state"], "failed");
+  EXPECT_EQ(json["failed"], 1);
+}
+
+TEST(SweepReport, CsvHasALineForEveryRun) {
+  const std::string csv = write_sweep_csv(small_sweep());
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 7);
+  EXPECT_THAT(csv, testing::StartsWith(
+                       "machine.dimensions[0].bandwidth,plan.tensor,state,message,iteration_time_s,"));
+  EXPECT_THAT(csv, HasSubstr("\n25GB/s,2,failed,plan.tensor: does not divide <the> heads,,"));
+  EXPECT_THAT(csv, HasSubstr("\n100GB/s,1,done,,0.5,"));
+}
+
+TEST(SweepPlots, OneKeyIsLines) {
+  SweepPlot plot;
+  plot.over = {"machine.dimensions[0].bandwidth"};
+  const std::string svg = write_sweep_svg(small_sweep(), plot);
+  // 25 GB/s stands left of 100 GB/s, whatever the order of the sweep; the refused run has no point.
+  EXPECT_LT(svg.find(">25GB/s<"), svg.find(">100GB/s<"));
+  EXPECT_THAT(svg, HasSubstr("plan.tensor 4</text>"));
+  std::size_t circles = 0;
+  for (std::size_t at = 0; (at = svg.find("<circle", at)) != std::string::npos; ++at) ++circles;
+  EXPECT_EQ(circles, 5U);
+}
+
+TEST(SweepPlots, TwoKeysAreAHeatMap) {
+  const std::string svg = write_sweep_svg(small_sweep(), {});
+  EXPECT_THAT(svg, HasSubstr(">failed</text>"));
+  EXPECT_THAT(svg, HasSubstr(">0.5</text>"));
+  EXPECT_THAT(svg, Not(HasSubstr("<polyline")));
+}
+
+TEST(SweepPlots, WhatCannotBeDrawnIsRefused) {
+  const SweepResult sweep = small_sweep();
+  const auto refusal = [&](const SweepResult& result, const SweepPlot& plot) {
+    return error_of([&] { write_sweep_svg(result, plot); });
+  };
+  EXPECT_THAT(refusal(sweep, {"tokens", {}}), HasSubstr("--plot tokens: is no column of a sweep"));
+  EXPECT_THAT(
+      refusal(sweep, {"mfu", {"plan.tensr"}}),
+      HasSubstr(
+          "--over plan.tensr: is no key that varies in this sweep\n  hint: did you mean 'plan.tensor'?"));
+  EXPECT_THAT(refusal(sweep, {"mfu", {"plan.tensor", "plan.tensor"}}), HasSubstr("names the same key twice"));
+  EXPECT_THAT(refusal(sweep, {"mfu", {}}), HasSubstr("no run has this column"));
+  SweepResult wide = sweep;
+  for (int i = 0; i < 30; ++i) wide.runs.push_back(finished({"1GB/s", std::to_string(i)}, 1));
+  EXPECT_THAT(refusal(wide, {"iteration_time_s", {"machine.dimensions[0].bandwidth"}}),
+              HasSubstr("would have 30 lines"));
+}
+
+}  // namespace
+}  // namespace armilla
