@@ -4,17 +4,25 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace armilla {
 
-// Both directions alike. Nodes count from 0.
+// Both directions alike, but where the way back is said to differ. Nodes count from 0.
 struct GraphLink {
   std::int64_t a = 0, b = 0;
   std::int64_t bits_per_second = 0;  // > 0
   std::int64_t delay_ns = 0;         // >= 0
   double loss = 0;                   // of packets, 0 <= loss < 1
+
+  struct Back {
+    std::int64_t bits_per_second = 0;
+    std::int64_t delay_ns = 0;
+    double loss = 0;
+  };
+  std::optional<Back> back{};  // from b to a, where that differs
 };
 
 struct NetworkGraph {
@@ -86,7 +94,10 @@ struct RoceSettings {
   bool ecn = true;                                    // ENABLE_QCN
   std::map<std::int64_t, EcnThresholds> ecn_of_rate;  // KMIN_MAP, KMAX_MAP, PMAX_MAP: by bits per second
   std::int64_t buffer = 16 << 20;                     // BUFFER_SIZE, bytes
-  double loss = 0;              // ERROR_RATE_PER_LINK, of links without a loss of their own
+  bool buffer_is_shared = false;  // `buffer` lies beyond the reserves and the headroom of ports
+  bool whole_ns =
+      true;         // a frame takes whole nanoseconds on a link, as in ns-3; else they are so on the average
+  double loss = 0;  // ERROR_RATE_PER_LINK, of links without a loss of their own
   std::int64_t nic_pauses = 0;  // NIC_TOTAL_PAUSE_TIME: so many pauses of 10 us by every NIC
   std::uint64_t seed = 1;
 

@@ -13,7 +13,6 @@
 namespace armilla {
 namespace {
 
-constexpr std::int64_t kMostPackets = 1'000'000'000;
 constexpr double kEventsPerSecond = 1e7;  // of one core, roughly
 
 std::string in_words(double seconds) {
@@ -81,6 +80,28 @@ void add_slow_downs(const PacketOutcome& outcome, TrafficResult& result) {
 }
 
 }  // namespace
+
+void set_roce(RoceSettings& settings, const ParameterValues& values) {
+  if (values.is_set("cc")) {
+    constexpr std::array kControls = {
+        std::pair("none", CongestionControl::none),   std::pair("dcqcn", CongestionControl::dcqcn),
+        std::pair("hpcc", CongestionControl::hpcc),   std::pair("timely", CongestionControl::timely),
+        std::pair("dctcp", CongestionControl::dctcp), std::pair("swift", CongestionControl::swift)};
+    for (const auto& [name, control] : kControls) {
+      if (values.choice("cc") == name) settings.congestion_control = control;
+    }
+    if (settings.congestion_control == CongestionControl::hpcc) settings.window = true;
+  }
+  if (values.is_set("recovery")) {
+    const std::string& recovery = values.choice("recovery");
+    settings.recovery = recovery == "selective"   ? LossRecovery::selective
+                        : recovery == "go-back-0" ? LossRecovery::go_back_0
+                                                  : LossRecovery::go_back_n;
+  }
+  if (values.is_set("timeout")) settings.retransmit_timeout_ns = values.time("timeout").value / 1000;
+  if (values.is_set("timely-timestamps"))
+    settings.timely_without_timestamps = !values.boolean("timely-timestamps");
+}
 
 PacketOutcome simulate_packets(const FlowJob& job) {
   check_size(job);
