@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 #include "network/flow.h"
 #include "network/flow/max_min.h"
@@ -15,6 +16,7 @@ std::vector<double> capacities_of(const Ways& ways, double factor) {
   return capacities;
 }
 
+// Messages from one device to another keep their order, as on a connection of a collective library.
 // Rates change only between rounds, once for all that began or ended in one.
 class FlowNetwork final : public Network, public EventHandler, public RoundObserver {
  public:
@@ -38,6 +40,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
     Flight& flight = flights_[number];
     flight = {};
     flight.message = message;
+    flight.connection = connection_of(message);
     flight.event = queue_.now();
     for (const std::uint32_t link : way)
       flight.event = later(flight.event, ways_.links()[link].figures.latency);
@@ -50,21 +53,19 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
     Flight& flight = flights_[number];
     const Time now = queue_.now();
     if (flight.state == State::closed || flight.event != now) return;  // it was to be done later, and is not
-    if (flight.state == State::waiting && flight.message.bytes > Bytes(0)) {
-      flight.state = State::flowing;
-      flight.left = static_cast<double>(flight.message.bytes.value);
-      flight.since = now;
-      flight.event = flight.done = kEndOfTime;
-      rates_.add(number);
-      changed_ = true;
-    } else if (flight.state == State::waiting) {
-      deliver(number);
+    if (flight.state == State::waiting) {
+      Connection& connection = connections_[flight.connection];
+      if (connection.flowing == kNone) {
+        begin(number);
+      } else {
+        flight.event = kEndOfTime;
+        (connection.first == kNone ? connection.first : flights_[connection.last].next) = number;
+        connection.last = number;
+      }
     } else if (flight.done > now) {  // it slowed down since
       expect(number);
     } else {
-      rates_.remove(number);
-      changed_ = true;
-      deliver(number);
+      end(number);
     }
   }
 
@@ -91,16 +92,65 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   std::int64_t messages() const override { return messages_; }
 
  private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
   enum class State : std::uint8_t { waiting, flowing, closed };
   struct Flight {
     Message message;
-    double left = 0;  // bytes, at `since`
+    std::uint32_t connection = 0;
+    std::uint32_t next = kNone;  // that waits for the connection behind it
+    double left = 0;             // bytes, at `since`
     double rate = 0;  // bytes per second, from then on
     Time since;
     Time done;   // at this rate
     Time event;  // when the network looks at it again, not after `done`
     State state = State::waiting;
   };
+
+  // From one device to another: its messages flow one after the other.
+  struct Connection {
+    std::uint32_t flowing = kNone;
+    std::uint32_t first = kNone, last = kNone;  // of those whose latency is over
+  };
+
+  std::uint32_t connection_of(const Message& message) {
+    const auto ends = static_cast<std::uint64_t>(static_cast<std::uint32_t>(message.source)) << 32 |
+                      static_cast<std::uint32_t>(message.destination);
+    const auto [found, fresh] =
+        connection_numbers_.try_emplace(ends, static_cast<std::uint32_t>(connections_.size()));
+    if (fresh) connections_.emplace_back();
+    return found->second;
+  }
+
+  void begin(std::uint32_t number) {
+    Flight& flight = flights_[number];
+    connections_[flight.connection].flowing = number;
+    flight.state = State::flowing;
+    flight.left = static_cast<double>(flight.message.bytes.value);
+    flight.since = queue_.now();
+    if (flight.message.bytes == Bytes(0)) {
+      flight.done = queue_.now();
+      expect(number);
+      return;
+    }
+    flight.event = flight.done = kEndOfTime;
+    rates_.add(number);
+    changed_ = true;
+  }
+
+  void end(std::uint32_t number) {
+    const Flight& flight = flights_[number];
+    Connection& connection = connections_[flight.connection];
+    if (flight.message.bytes > Bytes(0)) {
+      rates_.remove(number);
+      changed_ = true;
+    }
+    connection.flowing = kNone;
+    if (const std::uint32_t next = connection.first; next != kNone) {
+      connection.first = flights_[next].next;
+      begin(next);
+    }
+    deliver(number);
+  }
 
   void add_up(std::span<const std::uint32_t> way, Bytes bytes, std::int64_t times) {
     messages_ += times;
@@ -131,6 +181,8 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   Ways ways_;
   double factor_;
   MaxMin rates_;
+  std::unordered_map<std::uint64_t, std::uint32_t> connection_numbers_;  // by the two ends
+  std::vector<Connection> connections_;
   std::vector<Flight> flights_;  // by their number among the rates
   std::vector<NetworkSums::Carried> carried_;
   std::int64_t messages_ = 0;
