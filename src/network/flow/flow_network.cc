@@ -99,7 +99,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
     std::uint32_t connection = 0;
     std::uint32_t next = kNone;  // that waits for the connection behind it
     double left = 0;             // bytes, at `since`
-    double rate = 0;  // bytes per second, from then on
+    double rate = 0;             // bytes per second, from then on
     Time since;
     Time done;   // at this rate
     Time event;  // when the network looks at it again, not after `done`
