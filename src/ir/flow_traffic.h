@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/interconnect.h"
+
 namespace armilla {
 
 // Both directions alike, but where the way back is said to differ. Nodes count from 0.
@@ -31,6 +33,10 @@ struct NetworkGraph {
 
   std::int64_t nodes() const { return static_cast<std::int64_t>(is_switch.size()); }
 };
+
+// A machine's links, as the packet network takes them: times in whole nanoseconds, rates in bits per second. Network
+// interfaces are switches there.
+NetworkGraph network_graph(const Interconnect& graph);
 
 struct TrafficFlow {
   std::int64_t source = 0, destination = 0;  // hosts, different
@@ -110,6 +116,8 @@ struct FlowJob {
   NetworkGraph graph;
   std::vector<TrafficFlow> flows;
   RoceSettings settings;
+  bool usual_settings =
+      false;  // those that suit the graph and the congestion control (network/packet.h) go before
 };
 
 }  // namespace armilla

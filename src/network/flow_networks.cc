@@ -21,6 +21,7 @@ constexpr std::array kPacketParameters = {
 
 TrafficResult run_packet(FlowJob job, const ParameterValues& values) {
   set_roce(job.settings, values);
+  if (job.usual_settings) use_usual_settings(job.settings, job.graph);
   return packet_traffic(job);
 }
 

@@ -55,6 +55,8 @@ void Ways::slow_down(const SlowLinks& slow) {
     LinkFigures& figures = links_[link].figures;
     figures.bandwidth.value *= slow.bandwidth;
     figures.latency = from_seconds(in_seconds(figures.latency) * slow.latency);
+    Cable& cable = graph_.cables[link / 2];
+    (link % 2 == 0 ? cable.there : cable.back) = figures;
   }
 }
 

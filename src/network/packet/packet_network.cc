@@ -12,84 +12,6 @@
 namespace armilla {
 namespace {
 
-constexpr double kGigabit = 1e9;
-
-std::int64_t bits_per_second(Bandwidth bandwidth) {
-  return std::max<std::int64_t>(1, std::llround(std::min(bandwidth.value * 8, 1e18)));
-}
-std::int64_t in_ns(Time time) {
-  return (time.value + 500) / 1000;
-}
-
-NetworkGraph graph_of(const Ways& ways) {
-  NetworkGraph graph;
-  for (std::uint32_t node = 0; node < ways.graph().nodes.size(); ++node)
-    graph.is_switch.push_back(!ways.is_device(node));
-  for (std::size_t link = 0; link < ways.links().size(); link += 2) {
-    const auto figures = [&](std::size_t directed) {
-      const LinkFigures& one = ways.links()[directed].figures;
-      return GraphLink::Back{bits_per_second(one.bandwidth), in_ns(one.latency), one.loss};
-    };
-    const GraphLink::Back there = figures(link), back = figures(link + 1);
-    graph.links.push_back({ways.links()[link].from, ways.links()[link].to, there.bits_per_second,
-                           there.delay_ns, there.loss, back});
-  }
-  return graph;
-}
-
-// The settings that the authors of HPCC evaluated each algorithm with (Li et al., SIGCOMM 2019, section 5.1, and run.py of
-// their simulator), which grow with the speed of links. What one host adds to its rate goes by the slowest link of a host.
-RoceSettings settings_for(const NetworkGraph& graph, const ParameterValues& values) {
-  RoceSettings settings;
-  set_roce(settings, values);
-  const CongestionControl control = settings.congestion_control;
-  double slowest = 1e300;
-  for (const GraphLink& link : graph.links) {
-    if (graph.is_switch[static_cast<std::size_t>(link.a)] &&
-        graph.is_switch[static_cast<std::size_t>(link.b)])
-      continue;
-    slowest = std::min({slowest, static_cast<double>(link.bits_per_second),
-                        static_cast<double>(link.back->bits_per_second)});
-  }
-  const double speed = slowest / kGigabit;
-  settings.window = settings.window_follows_rate =
-      control == CongestionControl::hpcc || control == CongestionControl::dctcp;
-  settings.global_window = false;
-  settings.increase_interval_us = 300;
-  settings.alpha_interval_us = 1;
-  settings.gain = control == CongestionControl::dctcp ? 1.0 / 16 : 1.0 / 256;
-  settings.dctcp_step = 615e6;
-  settings.increase_stages = 0;
-  settings.telemetry_unit = std::max<std::int64_t>(1, std::llround(speed / 25));
-  switch (control) {
-    case CongestionControl::hpcc:
-      settings.rate_step = 0.4e6 * speed;
-      break;
-    case CongestionControl::timely:
-    case CongestionControl::swift:
-      settings.rate_step = 1e6 * speed;
-      settings.rate_leap = 5e6 * speed;
-      break;
-    default:
-      settings.rate_step = 0.2e6 * speed;
-      settings.rate_leap = 2e6 * speed;
-  }
-  settings.payload = values.bytes("payload").value;
-  settings.buffer = values.bytes("buffer").value;
-  settings.seed = static_cast<std::uint64_t>(values.count("seed"));
-  settings.buffer_is_shared = true;
-  settings.whole_ns = false;
-  for (const GraphLink& link : graph.links) {
-    for (const std::int64_t rate : {link.bits_per_second, link.back->bits_per_second}) {
-      const auto kilobytes = static_cast<std::int64_t>(static_cast<double>(rate) / kGigabit * 1000);
-      settings.ecn_of_rate[rate] = control == CongestionControl::dctcp
-                                       ? EcnThresholds{3 * kilobytes, 3 * kilobytes, 1}
-                                       : EcnThresholds{4 * kilobytes, 16 * kilobytes, 0.2};
-    }
-  }
-  return settings;
-}
-
 FlowJob job_of(const Ways& ways, const ParameterValues& values) {
   constexpr std::int64_t kLargestPayload = 65'000, kLargestBuffer = std::int64_t{4000} << 20;
   FlowJob job;
@@ -103,8 +25,12 @@ FlowJob job_of(const Ways& ways, const ParameterValues& values) {
   check("payload", 64, kLargestPayload);
   check("buffer", 1 << 14, kLargestBuffer);
   check("seed", 1, INT64_MAX);
-  job.graph = graph_of(ways);
-  job.settings = settings_for(job.graph, values);
+  job.graph = network_graph(ways.graph());
+  set_roce(job.settings, values);
+  use_usual_settings(job.settings, job.graph);
+  job.settings.payload = values.bytes("payload").value;
+  job.settings.buffer = values.bytes("buffer").value;
+  job.settings.seed = static_cast<std::uint64_t>(values.count("seed"));
   return job;
 }
 

@@ -219,8 +219,9 @@ std::vector<Dimension> read_dimensions(const Config& config) {
 
 // The links and the dimensions: either may come without the other.
 void read_interconnect(const Config& config, Machine& machine) {
-  const auto topology = config.find("topology"), nodes = config.find("nodes");
+  const auto topology = config.find("topology"), nodes = config.find("nodes"), cables = config.find("links");
   if (topology && nodes) throw Error(nodes->where(), "is given beside 'topology'", "give one of them");
+  if (cables && !nodes) throw Error(cables->where(), "is given without 'nodes', which they join");
   if (!topology && !nodes) {
     machine.dimensions = read_dimensions(config.at("dimensions"));
     return;

@@ -51,7 +51,7 @@ std::string line_text(const Line& line) {
   return text + ", " + to_text(line.there.latency);
 }
 
-std::string quoted(std::string_view name) {
+std::string dot_quoted(std::string_view name) {
   std::string text = "\"";
   for (const char c : name) {
     if (c == '"' || c == '\\') text += '\\';
@@ -95,11 +95,11 @@ std::string write_interconnect_dot(const Interconnect& graph) {
   std::string text = "graph {\n\tlayout=neato; overlap=false;\n";
   const auto out = std::back_inserter(text);
   for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
-    fmt::format_to(out, "\t{} [label={} shape={}];\n", node, quoted(graph.nodes[node].name),
+    fmt::format_to(out, "\t{} [label={} shape={}];\n", node, dot_quoted(graph.nodes[node].name),
                    dot_shape(graph.nodes[node].kind));
   }
   for (const Line& line : lines_of(graph))
-    fmt::format_to(out, "\t{} -- {} [label={}];\n", line.a, line.b, quoted(line_text(line)));
+    fmt::format_to(out, "\t{} -- {} [label={}];\n", line.a, line.b, dot_quoted(line_text(line)));
   return text + "}\n";
 }
 
