@@ -88,7 +88,8 @@ TEST(NetworkAgreement, OnAWholeJob) {
 }
 
 TEST(NetworkAgreement, ARunIsReproducible) {
-  const std::string machine = "topology: rail-pods:gpus=4,nodes=2,pods=2,spines=2,oversubscription=2";
+  const std::string machine =
+      "topology: {kind: rail-pods, gpus: 4, nodes: 2, pods: 2, spines: 2, oversubscription: 2}";
   for (const std::string network : {"flow", "packet"}) {
     const auto one = collective_on(machine, network, CollectiveKind::all_reduce, 3'000'000);
     const auto again = collective_on(machine, network, CollectiveKind::all_reduce, 3'000'000);
