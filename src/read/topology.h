@@ -26,6 +26,8 @@ struct TopologyInfo {
   MachineLinks (*make)(const ParameterValues& values);
 };
 std::span<const TopologyInfo> topologies();
+// Whether the text, up to its parameters, is one of their names: units such as GB/s make no path of it.
+bool names_topology(std::string_view text);
 
 // Throws Error for an unknown topology, unknown parameters, bad values, and more than a million nodes.
 MachineLinks make_topology(const ComponentChoice& choice);

@@ -68,15 +68,13 @@ TrafficResult run_roce(const NetRequest& request) {
 
 // A machine, a topology by its parameters, or a topology file.
 Interconnect links_named(const std::string& name) {
-  if (is_path(name)) {
+  if (is_path(name) && !names_topology(name)) {
     return sniff_file(name) == FileKind::machine ? links_of(load_machine(name, name))
                                                  : read_topology_file(name).graph;
   }
-  const ComponentChoice choice = parse_component(name, name);
-  const auto is = [&](const TopologyInfo& topology) { return topology.name == choice.name; };
-  if (std::ranges::none_of(topologies(), is)) return links_of(load_machine(name, "armilla net"));
+  if (!names_topology(name)) return links_of(load_machine(name, "armilla net"));
   Machine machine;
-  MachineLinks made = make_topology(choice);
+  MachineLinks made = make_topology(parse_component(name, name));
   machine.graph = std::move(made.graph);
   machine.dimensions = std::move(made.dimensions);
   return links_of(machine);

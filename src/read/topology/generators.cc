@@ -293,6 +293,11 @@ std::span<const TopologyInfo> topologies() {
   return kTopologies;
 }
 
+bool names_topology(std::string_view text) {
+  const std::string_view name = text.substr(0, text.find(':'));
+  return std::ranges::find(topologies(), name, &TopologyInfo::name) != topologies().end();
+}
+
 MachineLinks make_topology(const ComponentChoice& choice) {
   const TopologyInfo& info = find_component("topology", topologies(), choice.name, choice.where);
   return info.make(ParameterValues(info.name, info.parameters, choice.parameters));

@@ -138,9 +138,9 @@ MachineLinks read_links(const Config& nodes, const Config& links) {
 
 MachineLinks read_topology(const Config& config) {
   if (config.is_scalar()) {
-    const std::string text = name_or_path(config);
-    return is_path(config.text()) ? read_topology_file(text)
-                                  : make_topology(parse_component(config.text(), config.where()));
+    const std::string text = config.text();
+    return is_path(text) && !names_topology(text) ? read_topology_file(name_or_path(config))
+                                                  : make_topology(parse_component(text, config.where()));
   }
   ComponentChoice choice;
   choice.where = config.at("kind").where();

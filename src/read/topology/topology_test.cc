@@ -135,6 +135,13 @@ TEST(MachineLinks, AreReadNodeByNode) {
   EXPECT_NE(dump_machine(read).find("cable 4 5 dimension 0"), std::string::npos);
 }
 
+TEST(MachineLinks, AUnitInATopologyMakesNoPathOfIt) {
+  const Machine read = machine("topology: 'rail-pods:gpus=2,nodes=2,pcie=64GB/s'\n");
+  EXPECT_EQ(read.graph.devices(), 4);
+  EXPECT_EQ(read.graph.nodes[4].kind, NetworkNodeKind::nic);
+  EXPECT_EQ(refusal("topology: ./nowhere/topology.txt\n").substr(0, 9), "./nowhere");
+}
+
 TEST(MachineLinks, MayHaveDimensionsOfTheirOwn) {
   const Machine read = machine(std::string(kTwoLeaves) +
                                "dimensions:\n"
