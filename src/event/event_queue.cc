@@ -34,6 +34,16 @@ bool EventQueue::advance(Time end) {
   return true;
 }
 
+Time EventQueue::next_time() const {
+  if (next_ < buckets_[0].size()) return now_;
+  const std::uint64_t others = occupied_ & ~std::uint64_t{1};
+  if (others == 0) return kEndOfTime;
+  Time earliest = kEndOfTime;
+  for (const Event& event : buckets_[static_cast<std::size_t>(std::countr_zero(others))])
+    earliest = std::min(earliest, event.time);
+  return earliest;
+}
+
 // Handlers may append events for this very moment while the loop runs.
 void EventQueue::handle_until(std::size_t stop) {
   while (next_ < stop) {

@@ -63,6 +63,9 @@ class EventQueue {
   bool empty() const { return next_ == buckets_[0].size() && occupied_ <= 1; }
   std::int64_t handled() const { return handled_; }
 
+  // Of the earliest event that has not been handled, kEndOfTime if there is none. O(events of its bucket).
+  Time next_time() const;
+
   // Calls `visit(event)` for every event that has not been handled, in no order that means anything.
   template <class Visit>
   void for_each_pending(const Visit& visit) const {

@@ -4,17 +4,27 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "ir/interconnect.h"
+
 namespace armilla {
 
-// Both directions alike. Nodes count from 0.
+// Both directions alike, but where the way back is said to differ. Nodes count from 0.
 struct GraphLink {
   std::int64_t a = 0, b = 0;
   std::int64_t bits_per_second = 0;  // > 0
   std::int64_t delay_ns = 0;         // >= 0
   double loss = 0;                   // of packets, 0 <= loss < 1
+
+  struct Back {
+    std::int64_t bits_per_second = 0;
+    std::int64_t delay_ns = 0;
+    double loss = 0;
+  };
+  std::optional<Back> back{};  // from b to a, where that differs
 };
 
 struct NetworkGraph {
@@ -23,6 +33,10 @@ struct NetworkGraph {
 
   std::int64_t nodes() const { return static_cast<std::int64_t>(is_switch.size()); }
 };
+
+// A machine's links, as the packet network takes them: times in whole nanoseconds, rates in bits per second. Network
+// interfaces are switches there.
+NetworkGraph network_graph(const Interconnect& graph);
 
 struct TrafficFlow {
   std::int64_t source = 0, destination = 0;  // hosts, different
@@ -86,7 +100,10 @@ struct RoceSettings {
   bool ecn = true;                                    // ENABLE_QCN
   std::map<std::int64_t, EcnThresholds> ecn_of_rate;  // KMIN_MAP, KMAX_MAP, PMAX_MAP: by bits per second
   std::int64_t buffer = 16 << 20;                     // BUFFER_SIZE, bytes
-  double loss = 0;              // ERROR_RATE_PER_LINK, of links without a loss of their own
+  bool buffer_is_shared = false;  // `buffer` lies beyond the reserves and the headroom of ports
+  bool whole_ns =
+      true;         // a frame takes whole nanoseconds on a link, as in ns-3; else they are so on the average
+  double loss = 0;  // ERROR_RATE_PER_LINK, of links without a loss of their own
   std::int64_t nic_pauses = 0;  // NIC_TOTAL_PAUSE_TIME: so many pauses of 10 us by every NIC
   std::uint64_t seed = 1;
 
@@ -99,6 +116,8 @@ struct FlowJob {
   NetworkGraph graph;
   std::vector<TrafficFlow> flows;
   RoceSettings settings;
+  bool usual_settings =
+      false;  // those that suit the graph and the congestion control (network/packet.h) go before
 };
 
 }  // namespace armilla

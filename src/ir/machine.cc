@@ -87,6 +87,13 @@ void validate_machine(const Machine& machine) {
     if (dimension.latency < Time(0)) throw Error(place, "has a negative latency");
   }
   if (rank_count(machine) > INT32_MAX) throw Error(where, "has more than 2147483647 devices");
+  if (!machine.graph.empty()) {
+    validate_interconnect(machine.graph, where);
+    if (machine.graph.devices() < rank_count(machine)) {
+      throw Error(where, fmt::format("its dimensions have {} devices, its links join {}", rank_count(machine),
+                                     machine.graph.devices()));
+    }
+  }
   const Device& device = machine.device;
   if (!(device.vector_rate.value > 0) || !(device.memory_bandwidth.value > 0)) {
     throw Error(fmt::format("{}, device '{}'", where, device.name),
@@ -94,11 +101,66 @@ void validate_machine(const Machine& machine) {
   }
 }
 
+Interconnect links_of(const Machine& machine) {
+  if (!machine.graph.empty()) return machine.graph;
+  Interconnect graph;
+  graph.devices_forward = true;
+  const std::int64_t ranks = rank_count(machine);
+  for (std::int64_t rank = 0; rank < ranks; ++rank)
+    graph.nodes.push_back({NetworkNodeKind::device, fmt::format("rank {}", rank)});
+  std::int64_t stride = 1;
+  for (std::uint32_t d = 0; d < machine.dimensions.size(); ++d) {
+    const Dimension& dimension = machine.dimensions[d];
+    const std::int64_t size = dimension.size;
+    const LinkFigures figures = {dimension.bandwidth, dimension.latency, 0};
+    const auto add = [&](std::int64_t a, std::int64_t b) {
+      graph.cables.push_back(
+          {static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(b), figures, figures, d});
+    };
+    const auto with = [&](std::int64_t rank, std::int64_t coordinate) {
+      return rank + (coordinate - rank / stride % size) * stride;
+    };
+    const auto switches = static_cast<std::int64_t>(graph.nodes.size());
+    for (std::int64_t rank = 0; rank < ranks && size > 1; ++rank) {
+      const std::int64_t here = rank / stride % size;
+      switch (dimension.kind) {
+        case DimensionKind::ring:
+          add(rank, with(rank, (here + 1) % size));
+          break;
+        case DimensionKind::switched:
+          if (here == 0) {
+            graph.nodes.push_back(
+                {NetworkNodeKind::switched,
+                 fmt::format("switch {}", static_cast<std::int64_t>(graph.nodes.size()) - ranks)});
+          }
+          add(rank, switches + rank / (stride * size) * stride + rank % stride);
+          break;
+        case DimensionKind::fully_connected:
+          for (std::int64_t i = 0; here == 0 && i < size; ++i) {
+            for (std::int64_t j = i + 1; j < size; ++j) add(with(rank, i), with(rank, j));
+          }
+          break;
+      }
+    }
+    stride *= size;
+  }
+  return graph;
+}
+
 std::string dump_machine(const Machine& machine) {
   std::string text = fmt::format("machine {} device {}\n", machine.name, machine.device.name);
   for (const Dimension& d : machine.dimensions) {
     text += fmt::format("dimension {} {} {} bandwidth {} B/s latency {} ps\n", d.name, name_of(d.kind),
                         d.size, d.bandwidth.value, d.latency.value);
+  }
+  for (const InterconnectNode& node : machine.graph.nodes)
+    text += fmt::format("node {} {}\n", node.name, name_of(node.kind));
+  const auto figures = [](const LinkFigures& link) {
+    return fmt::format("{} B/s {} ps loss {}", link.bandwidth.value, link.latency.value, link.loss);
+  };
+  for (const Cable& cable : machine.graph.cables) {
+    text += fmt::format("cable {} {} dimension {} there {} back {}\n", cable.a, cable.b, cable.dimension,
+                        figures(cable.there), figures(cable.back));
   }
   return text;
 }

@@ -7,7 +7,7 @@
 //   FullyConnected  each rank has one link to every other rank of its group
 //   Switch          each rank has one link to the switch; the switch itself is non-blocking
 // Latency is per hop: a Ring message hops from neighbour to neighbour the shorter way, FullyConnected is one
-// hop, Switch two.
+// hop, Switch two. A machine may also have an explicit graph of links (ir/interconnect.h).
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@
 
 #include "base/units.h"
 #include "ir/collective.h"
+#include "ir/interconnect.h"
 #include "ir/tensor.h"
 
 namespace armilla {
@@ -122,6 +123,9 @@ struct Machine {
   std::string source;
   std::vector<std::string> unverified;
   bool elastic = false;  // the last dimension takes any size: a building block, not one finished cluster
+  // The links one by one, where they are no hierarchy; empty: those of the dimensions. Has at least as many devices
+  // as the dimensions, which then say how collectives are planned.
+  Interconnect graph{};
 };
 
 std::int64_t rank_count(const Machine& machine);
@@ -136,6 +140,15 @@ const Device& device_of(const Machine& machine, std::int64_t rank);
 Machine with_ranks(const Machine& machine, std::int64_t ranks, bool elastic, const std::string& where);
 
 void validate_machine(const Machine& machine);
+
+// The machine's links as a graph: its own, or that of its dimensions. There the cables of dimension d stand behind
+// those of the dimensions before, in this order, and no dimension of size 1 has any:
+//   Ring            per rank: to the next
+//   Switch          per rank: to the switch of its group; the groups' switches are nodes in the order of their
+//                   first ranks
+//   FullyConnected  per group in the order of first ranks: 0-1, 0-2, ... 1-2, ...
+// Devices of a hierarchy forward.
+Interconnect links_of(const Machine& machine);
 std::string dump_machine(const Machine& machine);
 
 }  // namespace armilla

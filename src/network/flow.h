@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "ir/flow_traffic.h"
 #include "ir/traffic.h"
+#include "network/network.h"
 
 namespace armilla {
 
@@ -30,5 +33,8 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing = 
 
 // The same as a report.
 TrafficResult flow_traffic(const FlowJob& job, const FlowSharing& sharing = {});
+
+// The network of whole jobs: every message is a flow that waits for the latencies of its way (network/ways.h), then moves its bytes.
+std::unique_ptr<Network> make_flow_network(const NetworkSetup& setup, const ParameterValues& values);
 
 }  // namespace armilla

@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::array kPacketParameters = {
     ParameterInfo{"cc", ParameterType::choice, "", "congestion control; else the file's",
-                  "none|dcqcn|hpcc|timely|dctcp|swift"},
+                  kCongestionControls},
     ParameterInfo{"recovery", ParameterType::choice, "",
-                  "what hosts send again after a loss; else the file's", "go-back-n|go-back-0|selective"},
+                  "what hosts send again after a loss; else the file's", kLossRecoveries},
     ParameterInfo{"timeout", ParameterType::time, "",
                   "without progress after a loss until a host sends again"},
     ParameterInfo{"timely-timestamps", ParameterType::boolean, "",
@@ -20,26 +20,8 @@ constexpr std::array kPacketParameters = {
 };
 
 TrafficResult run_packet(FlowJob job, const ParameterValues& values) {
-  RoceSettings& settings = job.settings;
-  if (values.is_set("cc")) {
-    constexpr std::array kControls = {
-        std::pair("none", CongestionControl::none),   std::pair("dcqcn", CongestionControl::dcqcn),
-        std::pair("hpcc", CongestionControl::hpcc),   std::pair("timely", CongestionControl::timely),
-        std::pair("dctcp", CongestionControl::dctcp), std::pair("swift", CongestionControl::swift)};
-    for (const auto& [name, control] : kControls) {
-      if (values.choice("cc") == name) settings.congestion_control = control;
-    }
-    if (settings.congestion_control == CongestionControl::hpcc) settings.window = true;
-  }
-  if (values.is_set("recovery")) {
-    const std::string& recovery = values.choice("recovery");
-    settings.recovery = recovery == "selective"   ? LossRecovery::selective
-                        : recovery == "go-back-0" ? LossRecovery::go_back_0
-                                                  : LossRecovery::go_back_n;
-  }
-  if (values.is_set("timeout")) settings.retransmit_timeout_ns = values.time("timeout").value / 1000;
-  if (values.is_set("timely-timestamps"))
-    settings.timely_without_timestamps = !values.boolean("timely-timestamps");
+  set_roce(job.settings, values);
+  if (job.usual_settings) use_usual_settings(job.settings, job.graph);
   return packet_traffic(job);
 }
 

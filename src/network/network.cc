@@ -5,6 +5,9 @@
 
 #include "network/analytical.h"
 #include "network/astra_network.h"
+#include "network/flow.h"
+#include "network/packet.h"
+#include "network/ways.h"
 
 namespace armilla {
 namespace {
@@ -14,6 +17,28 @@ constexpr std::array kAnalyticalParameters = {
                   "how a message passes a node between two links: as its first byte arrives, or once it is "
                   "there as a whole (as ASTRA-sim's congestion-aware backend)",
                   "cut-through|store-and-forward"},
+};
+
+constexpr std::array kFlowParameters = {
+    ParameterInfo{"bandwidth-factor", ParameterType::fraction, "1",
+                  "of the links' bandwidth that payload gets"},
+    ParameterInfo{"routing", ParameterType::choice, "ecmp", kRoutingHelp, kRoutings},
+};
+
+constexpr std::array kPacketNetworkParameters = {
+    ParameterInfo{"cc", ParameterType::choice, "dcqcn", "congestion control of the devices",
+                  kCongestionControls},
+    ParameterInfo{"recovery", ParameterType::choice, "go-back-n", "what devices send again after a loss",
+                  kLossRecoveries},
+    ParameterInfo{"timeout", ParameterType::time, "",
+                  "without progress after a loss until a device sends again; else 67 ms"},
+    ParameterInfo{"timely-timestamps", ParameterType::boolean, "",
+                  "false: TIMELY as ASTRA-sim's ns-3 has it, whose packets carry no time"},
+    ParameterInfo{"payload", ParameterType::bytes, "4096B", "of a packet"},
+    ParameterInfo{"buffer", ParameterType::bytes, "32MiB",
+                  "of a switch, that its ports share, beyond what each has for itself"},
+    ParameterInfo{"routing", ParameterType::choice, "ecmp", kRoutingHelp, kRoutings},
+    ParameterInfo{"seed", ParameterType::count, "1", "of marks and losses"},
 };
 
 constexpr std::array kNetworks = {
@@ -30,6 +55,17 @@ constexpr std::array kNetworks = {
                 {},
                 {.independent_delays = true, .meets_on_links_only = true},
                 make_analytical_unshared},
+    NetworkInfo{"flow",
+                "messages as fluids at max-min fair rates, over any graph of links (as SimGrid's CM02)",
+                kFlowParameters,
+                {},
+                make_flow_network},
+    NetworkInfo{"packet",
+                "Ethernet with RoCE v2, packet by packet, over any graph of links: congestion control, PFC, "
+                "ECN, losses (as HPCC's and ASTRA-sim's ns-3)",
+                kPacketNetworkParameters,
+                {},
+                make_packet_network},
     NetworkInfo{"astra1",
                 "ASTRA-sim 1.0's: a time of its own for every message, truncated after every term",
                 {},
@@ -46,7 +82,7 @@ constexpr std::array kNetworks = {
                 {},
                 make_astra2_aware},
 };
-constexpr std::size_t kNativeNetworks = 2;
+constexpr std::size_t kNativeNetworks = 4;
 
 }  // namespace
 

@@ -4,10 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string_view>
 #include <vector>
 
 #include "ir/flow_traffic.h"
 #include "ir/traffic.h"
+#include "network/network.h"
 
 namespace armilla {
 
@@ -51,5 +54,20 @@ PacketOutcome simulate_packets(const FlowJob& job);
 
 // The same as a report.
 TrafficResult packet_traffic(const FlowJob& job);
+
+// Values of the parameters of that name, and what `set_roce` reads of them: cc, recovery, timeout, timely-timestamps.
+inline constexpr std::string_view kCongestionControls = "none|dcqcn|hpcc|timely|dctcp|swift";
+inline constexpr std::string_view kLossRecoveries = "go-back-n|go-back-0|selective";
+void set_roce(RoceSettings& settings, const ParameterValues& values);
+
+// The settings that the authors of HPCC evaluated each algorithm with (Li et al., SIGCOMM 2019, and run.py of their
+// simulator), which grow with the speed of links: what a host adds to its rate goes by the slowest link of a host. Packets
+// of 4096 bytes, 32 MiB shared by the ports of a switch. For the congestion control in `settings`.
+void use_usual_settings(RoceSettings& settings, const NetworkGraph& graph);
+
+// The network of whole jobs: a queue pair for each two devices that exchange messages, over the ways of network/ways.h.
+// A message goes over its way from device to device; a device in between takes it as a whole before it passes it on.
+// NICs of the graph forward as switches do. A message has arrived when its receiver has all of it.
+std::unique_ptr<Network> make_packet_network(const NetworkSetup& setup, const ParameterValues& values);
 
 }  // namespace armilla

@@ -9,6 +9,7 @@
 #include "network/network.h"
 #include "read/read.h"
 #include "read/study.h"
+#include "read/topology.h"
 #include "study/trace_formats.h"
 #include "trace/synthetic.h"
 #include "write/write.h"
@@ -64,6 +65,10 @@ std::vector<CatalogueEntry> network_models() {
   return components(networks());
 }
 
+std::vector<CatalogueEntry> machine_topologies() {
+  return components(topologies());
+}
+
 std::vector<CatalogueEntry> synthetic() {
   return components(synthetic_patterns());
 }
@@ -96,6 +101,7 @@ constexpr CatalogueFamily kFamilies[] = {
     {"machines", "machine", "clusters of any size", machines},
     {"devices", "device", "accelerators", devices},
     {"compute", "compute model", "models of compute time, for --compute", compute_models},
+    {"topologies", "topology", "graphs of links, for a machine's topology", machine_topologies},
     {"networks", "network model", "models of the network, for --network", network_models},
     {"algorithms", "collective algorithm", "collective algorithms, for --algorithm", algorithms},
     {"schedules", "pipeline schedule", "orders of micro-batches in a pipeline, for --schedule", schedules},

@@ -10,8 +10,10 @@
 #include "base/units_text.h"
 #include "cli/command.h"
 #include "cli/commands/catalogue.h"
+#include "ir/derived/interconnect_figures.h"
 #include "read/file_format.h"
 #include "read/study.h"
+#include "write/machine.h"
 #include "write/text_table.h"
 #include "zoo/zoo.h"
 
@@ -55,6 +57,24 @@ void show_device(const Session& session, const Device& device) {
   source(session, device.source);
 }
 
+void show_links(const Session& session, const Interconnect& graph) {
+  const InterconnectFigures figures = figures_of(graph);
+  line(session, "links",
+       fmt::format("{} between {} devices, {}{} switches", with_separators(figures.cables),
+                   with_separators(figures.devices),
+                   figures.nics > 0 ? with_separators(figures.nics) + " network interfaces, " : "",
+                   with_separators(figures.switches)));
+  line(session, "diameter",
+       fmt::format("{}{} links between two devices", figures.diameter_is_exact ? "" : "at least ",
+                   figures.diameter));
+  line(session, "bisection",
+       fmt::format("{} from the first half of the devices to the others, {} each", to_text(figures.bisection),
+                   to_text(Bandwidth(figures.bisection.value /
+                                     static_cast<double>(std::max<std::int64_t>(1, figures.devices / 2))))));
+  if (figures.oversubscription > 0)
+    line(session, "oversubscription", fmt::format("{:.3g} at the worst switch", figures.oversubscription));
+}
+
 void show_machine(const Session& session, const Machine& machine) {
   const auto mark = [&](const std::string& dimension, std::string_view field) {
     const bool doubtful = std::find(machine.unverified.begin(), machine.unverified.end(),
@@ -71,6 +91,7 @@ void show_machine(const Session& session, const Machine& machine) {
                      mark(dimension.name, "latency")));
   }
   line(session, "devices", fmt::format("{} of {}", rank_count(machine), machine.device.name));
+  if (!machine.graph.empty()) show_links(session, machine.graph);
   source(session, machine.source);
   session.out << '\n';
   show_device(session, machine.device);
@@ -85,9 +106,16 @@ class ShowCommand final : public Command {
         ->type_name("NAME|FILE")
         ->required();
     app.add_flag("--yaml", yaml_, "print the description of a machine or device, to copy and change");
+    app.add_flag("--dot", dot_, "print the links of a machine as a drawing for Graphviz");
+    app.add_flag("--svg", svg_, "print the links of a machine as a drawing for browsers");
   }
 
   void execute(const Session& session) override {
+    if (dot_ || svg_) {
+      const Interconnect graph = links_of(load_machine(name_, "armilla show"));
+      session.out << (dot_ ? write_interconnect_dot(graph) : write_interconnect_svg(graph));
+      return;
+    }
     if (yaml_) {
       session.out << yaml();
       return;
@@ -189,7 +217,7 @@ class ShowCommand final : public Command {
   }
 
   std::string name_;
-  bool yaml_ = false;
+  bool yaml_ = false, dot_ = false, svg_ = false;
 };
 
 }  // namespace

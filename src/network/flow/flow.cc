@@ -40,8 +40,9 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
 
   std::vector<double> capacities;
   for (const GraphLink& link : graph.links) {
-    capacities.insert(capacities.end(), 2,
-                      static_cast<double>(link.bits_per_second) * sharing.bandwidth_factor);
+    const std::int64_t back = link.back ? link.back->bits_per_second : link.bits_per_second;
+    for (const std::int64_t bits : {link.bits_per_second, back})
+      capacities.push_back(static_cast<double>(bits) * sharing.bandwidth_factor);
   }
   std::vector<std::uint32_t> begin = {0};
   std::vector<MaxMin::Use> uses;
@@ -68,8 +69,9 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
         } else {
           known->share += share;
         }
-        if (!back) latency_ns += static_cast<double>(graph.links[port / 2].delay_ns);
         const GraphLink& link = graph.links[port / 2];
+        if (!back)
+          latency_ns += static_cast<double>(port % 2 == 1 && link.back ? link.back->delay_ns : link.delay_ns);
         node = static_cast<std::uint32_t>(port % 2 == 0 ? link.b : link.a);
       }
     }

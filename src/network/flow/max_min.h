@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace armilla {
@@ -23,6 +24,14 @@ class MaxMin {
   // Of all flows that will ever be: flow f uses uses[begin[f]] to uses[begin[f + 1] - 1], no link twice. Weights > 0.
   MaxMin(std::vector<double> capacities, std::vector<std::uint32_t> begin, std::vector<Use> uses,
          std::vector<double> weights);
+
+  // None yet: flows are opened.
+  explicit MaxMin(std::vector<double> capacities) : MaxMin(std::move(capacities), {0}, {}, {}) {}
+
+  // One more flow of weight 1, which is not there yet: its number, that of a closed one or a new one. O(its links).
+  std::uint32_t open(std::span<const std::uint32_t> links);
+  // Forgets a flow that is not there (any more).
+  void close(std::uint32_t flow);
 
   void add(std::uint32_t flow);
   void remove(std::uint32_t flow);
@@ -63,7 +72,8 @@ class MaxMin {
   std::vector<Link> links_;
   std::vector<Flow> flows_;
   std::vector<Use> uses_;
-  std::vector<std::uint32_t> place_;  // per use, in its link's members
+  std::vector<std::uint32_t> place_;                // per use, in its link's members
+  std::vector<std::vector<std::uint32_t>> closed_;  // flows, by how many links they use
   std::vector<std::uint32_t> changed_;
   std::vector<std::uint32_t> part_links_, part_flows_;
   std::vector<Level> levels_;

@@ -63,6 +63,16 @@ class EventWheel {
     return true;
   }
 
+  // Of the next event; INT64_MAX if there is none.
+  std::int64_t next_time() const {
+    const std::size_t here = static_cast<std::size_t>(now_) & kMask;
+    if (const std::size_t slot = find(here); slot < kSlots)
+      return now_ + static_cast<std::int64_t>(slot - here);
+    if (const std::size_t slot = find(0); slot < here)
+      return now_ + static_cast<std::int64_t>(slot + kSlots - here);
+    return far_.empty() ? INT64_MAX : far_.front().time;
+  }
+
   // The event just taken had been called off.
   void forget() { --handled_; }
 
@@ -119,19 +129,8 @@ class EventWheel {
   }
 
   bool advance(std::int64_t end) {
-    const std::size_t here = static_cast<std::size_t>(now_) & kMask;
-    std::size_t slot = find(here);
-    std::int64_t time = 0;
-    if (slot < kSlots) {
-      time = now_ + static_cast<std::int64_t>(slot - here);
-    } else if ((slot = find(0)) < here) {
-      time = now_ + static_cast<std::int64_t>(slot + kSlots - here);
-    } else if (!far_.empty()) {
-      time = far_.front().time;
-    } else {
-      return false;
-    }
-    if (time > end) return false;
+    const std::int64_t time = next_time();
+    if (time > end || time == INT64_MAX) return false;
     now_ = time;
     while (!far_.empty() && far_.front().time < now_ + kSlots) {
       append(far_.front().time, far_.front().event);

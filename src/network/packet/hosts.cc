@@ -37,8 +37,11 @@ void PacketSimulation::serve_host(std::uint32_t index) {
   }
   if (first_finished != kNone) {
     std::uint32_t kept = first_finished;
-    for (std::uint32_t i = first_finished + 1; i < count; ++i) {
-      if (nic.turns[i].finished) continue;
+    for (std::uint32_t i = first_finished; i < count; ++i) {
+      if (nic.turns[i].finished) {
+        flows_[nic.turns[i].flow].turn = kNone;
+        continue;
+      }
       if (i == chosen) chosen = kept;
       flows_[nic.turns[i].flow].turn = kept;
       nic.turns[kept++] = nic.turns[i];
@@ -52,9 +55,9 @@ void PacketSimulation::serve_host(std::uint32_t index) {
     transmit(index, packet);
     Flow& flow = flows_[number];
     flow.last_size = packets_[packet].size;
-    flow.next_send_ns =
-        now + (settings_.pace && flow.rate != flow.line_rate ? transmission_ns(flow.last_size, flow.rate)
-                                                             : port.transmission_ns[flow.last_size]);
+    flow.next_send_ns = settings_.pace && flow.rate != flow.line_rate
+                            ? now + transmission_ns(flow.last_size, flow.rate)
+                            : port.free_ns;
     refresh(number);
     return;
   }
@@ -85,7 +88,8 @@ std::uint32_t PacketSimulation::next_data(std::uint32_t index) {
   data.priority = flow.priority;
   data.sequence = sequence;
   data.payload = static_cast<std::uint16_t>(payload);
-  data.size = static_cast<std::uint32_t>(payload) + header_;
+  data.size = (mail_.empty() ? static_cast<std::uint32_t>(payload) : wire_payload(index, sequence, payload)) +
+              header_;
   data.hop = flow.way_there + 1;
   data.sent_ns = events_.now();
   data.asks = std::exchange(flow.ask, false);
@@ -156,6 +160,7 @@ void PacketSimulation::receive_data(std::uint32_t number) {
   } else {
     reply = answer.asks;
   }
+  if (!mail_.empty()) note_arrivals(index);
   if (!reply) {
     free_packet(number);
     return;
@@ -189,7 +194,7 @@ void PacketSimulation::receive_acknowledgement(std::uint32_t number) {
   const std::uint64_t before = flow.acknowledged;
   flow.acknowledged = std::max(flow.acknowledged, sequence);
   // Without this a window would count what is under way below zero, and stay full.
-  if (flow.window != 0 || packet.asks) flow.next = std::max(flow.next, flow.acknowledged);
+  if (flow.window != 0 || packet.asks || !mail_.empty()) flow.next = std::max(flow.next, flow.acknowledged);
   if (flow.acknowledged >= flow.size) finish(index);
   if (!selective_.empty()) {
     Selective& repeat = selective_[index];
@@ -232,9 +237,9 @@ void PacketSimulation::control(std::uint32_t index, const Packet& packet) {
     if (!state.started) {
       state.alpha = 1;
       state.marked_for_alpha = false;
-      schedule(events_.now() + settings_.alpha_interval_us * 1000, kAlpha, index);
+      schedule(events_.now() + settings_.alpha_interval_us * 1000, kAlpha, index, flow.life);
       // A nanosecond later than alpha's.
-      schedule(events_.now() + settings_.decrease_interval_us * 1000 + 1, kDecrease, index);
+      schedule(events_.now() + settings_.decrease_interval_us * 1000 + 1, kDecrease, index, flow.life);
       state.target = flow.rate;
       state.started = true;
     }
@@ -261,6 +266,7 @@ void PacketSimulation::change_rate(std::uint32_t index, std::int64_t rate) {
 void PacketSimulation::finish(std::uint32_t index) {
   Flow& flow = flows_[index];
   flow.finished = true;
+  if (!mail_.empty()) return;
   outcome_.flows[index].fct_ns = events_.now() - flow.start_ns;
   // The receiver forgets the flow: what still arrives is out of order to it.
   flow.expected = flow.last_nack = 0;

@@ -13,7 +13,6 @@
 namespace armilla {
 namespace {
 
-constexpr std::int64_t kMostPackets = 1'000'000'000;
 constexpr double kEventsPerSecond = 1e7;  // of one core, roughly
 
 std::string in_words(double seconds) {
@@ -38,6 +37,12 @@ void check_size(const FlowJob& job) {
       "--network flow takes a time that does not depend on the bytes; a larger PACKET_PAYLOAD_SIZE makes "
       "fewer "
       "packets");
+}
+
+constexpr double kGigabit = 1e9;
+
+std::int64_t bits_back(const GraphLink& link) {
+  return link.back ? link.back->bits_per_second : link.bits_per_second;
 }
 
 std::string name_of(CongestionControl control) {
@@ -81,6 +86,75 @@ void add_slow_downs(const PacketOutcome& outcome, TrafficResult& result) {
 }
 
 }  // namespace
+
+void set_roce(RoceSettings& settings, const ParameterValues& values) {
+  if (values.is_set("cc")) {
+    constexpr std::array kControls = {
+        std::pair("none", CongestionControl::none),   std::pair("dcqcn", CongestionControl::dcqcn),
+        std::pair("hpcc", CongestionControl::hpcc),   std::pair("timely", CongestionControl::timely),
+        std::pair("dctcp", CongestionControl::dctcp), std::pair("swift", CongestionControl::swift)};
+    for (const auto& [name, control] : kControls) {
+      if (values.choice("cc") == name) settings.congestion_control = control;
+    }
+    if (settings.congestion_control == CongestionControl::hpcc) settings.window = true;
+  }
+  if (values.is_set("recovery")) {
+    const std::string& recovery = values.choice("recovery");
+    settings.recovery = recovery == "selective"   ? LossRecovery::selective
+                        : recovery == "go-back-0" ? LossRecovery::go_back_0
+                                                  : LossRecovery::go_back_n;
+  }
+  if (values.is_set("timeout")) settings.retransmit_timeout_ns = values.time("timeout").value / 1000;
+  if (values.is_set("timely-timestamps"))
+    settings.timely_without_timestamps = !values.boolean("timely-timestamps");
+}
+
+void use_usual_settings(RoceSettings& settings, const NetworkGraph& graph) {
+  const CongestionControl control = settings.congestion_control;
+  double slowest = 1e300;
+  for (const GraphLink& link : graph.links) {
+    if (graph.is_switch[static_cast<std::size_t>(link.a)] &&
+        graph.is_switch[static_cast<std::size_t>(link.b)])
+      continue;
+    slowest =
+        std::min({slowest, static_cast<double>(link.bits_per_second), static_cast<double>(bits_back(link))});
+  }
+  const double speed = slowest / kGigabit;
+  settings.window = settings.window_follows_rate =
+      control == CongestionControl::hpcc || control == CongestionControl::dctcp;
+  settings.global_window = false;
+  settings.increase_interval_us = 300;
+  settings.alpha_interval_us = 1;
+  settings.gain = control == CongestionControl::dctcp ? 1.0 / 16 : 1.0 / 256;
+  settings.dctcp_step = 615e6;
+  settings.increase_stages = 0;
+  settings.telemetry_unit = std::max<std::int64_t>(1, std::llround(speed / 25));
+  switch (control) {
+    case CongestionControl::hpcc:
+      settings.rate_step = 0.4e6 * speed;
+      break;
+    case CongestionControl::timely:
+    case CongestionControl::swift:
+      settings.rate_step = 1e6 * speed;
+      settings.rate_leap = 5e6 * speed;
+      break;
+    default:
+      settings.rate_step = 0.2e6 * speed;
+      settings.rate_leap = 2e6 * speed;
+  }
+  settings.payload = 4096;
+  settings.buffer = 32 << 20;
+  settings.buffer_is_shared = true;
+  settings.whole_ns = false;
+  for (const GraphLink& link : graph.links) {
+    for (const std::int64_t rate : {link.bits_per_second, bits_back(link)}) {
+      const auto kilobytes = static_cast<std::int64_t>(static_cast<double>(rate) / kGigabit * 1000);
+      settings.ecn_of_rate[rate] = control == CongestionControl::dctcp
+                                       ? EcnThresholds{3 * kilobytes, 3 * kilobytes, 1}
+                                       : EcnThresholds{4 * kilobytes, 16 * kilobytes, 0.2};
+    }
+  }
+}
 
 PacketOutcome simulate_packets(const FlowJob& job) {
   check_size(job);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/error.h"
@@ -26,7 +27,7 @@ PacketSimulation::PacketSimulation(const FlowJob& job)
     : job_(job),
       settings_(job.settings),
       routes_(job.graph, job.settings.payload, ends_of(job.flows)),
-      largest_(routes_.largest()),
+      largest_(job.flows.empty() ? Routes::Largest{} : routes_.largest()),
       marking_(job.settings.seed, first_marking_stream(job.graph)) {
   build();
 }
@@ -58,22 +59,29 @@ void PacketSimulation::build() {
   std::vector<std::vector<std::uint32_t>> of_node(graph.is_switch.size());
   for (std::uint32_t link = 0; link < graph.links.size(); ++link) {
     const GraphLink& cable = graph.links[link];
-    if (rate_classes.try_emplace(cable.bits_per_second, rate_classes.size()).second) {
-      std::vector<std::uint32_t>& table = transmission_.emplace_back();
+    const GraphLink::Back there = {cable.bits_per_second, cable.delay_ns, cable.loss};
+    const GraphLink::Back back = cable.back.value_or(there);
+    for (const std::int64_t rate : {there.bits_per_second, back.bits_per_second}) {
+      if (!rate_classes.try_emplace(rate, rate_classes.size()).second) continue;
+      std::vector<std::int64_t>& table = transmission_.emplace_back();
       const auto largest = static_cast<std::uint32_t>(settings_.payload) + header_ + 64;
       for (std::uint32_t bytes = 0; bytes <= largest; ++bytes) {
-        table.push_back(static_cast<std::uint32_t>(transmission_ns(bytes, cable.bits_per_second)));
+        table.push_back(settings_.whole_ns ? transmission_ns(bytes, rate) * 1000
+                                           : std::llround(bytes * 8e12 / static_cast<double>(rate)));
       }
     }
-    if (cable.loss > 0) losses_.emplace_back(settings_.seed, kExplicitStreams + 50);
+    if (there.loss > 0 || back.loss > 0) losses_.emplace_back(settings_.seed, kExplicitStreams + 50);
     for (const std::uint32_t end : {0U, 1U}) {
+      const GraphLink::Back& figures = end == 0 ? there : back;
       Port& port = ports_[2 * link + end];
       port.node = static_cast<std::uint32_t>(end == 0 ? cable.a : cable.b);
       port.at_switch = graph.is_switch[port.node];
-      port.rate = cable.bits_per_second;
-      port.delay_ns = cable.delay_ns;
-      port.loss = cable.loss > 0 ? cable.loss : settings_.loss;
-      port.loss_stream = cable.loss > 0 ? static_cast<std::uint32_t>(losses_.size() - 1) : 0;
+      port.rate = figures.bits_per_second;
+      port.delay_ns = figures.delay_ns;
+      // Losses are drawn where packets arrive: of what comes the other way.
+      const double loss = end == 0 ? back.loss : there.loss;
+      port.loss = loss > 0 ? loss : settings_.loss;
+      port.loss_stream = loss > 0 ? static_cast<std::uint32_t>(losses_.size() - 1) : 0;
       of_node[port.node].push_back(2 * link + end);
       if (!port.at_switch) {
         port.nic = static_cast<std::uint32_t>(nics_.size());
@@ -82,7 +90,7 @@ void PacketSimulation::build() {
     }
   }
 
-  for (Port& port : ports_) port.transmission_ns = transmission_[rate_classes.at(port.rate)].data();
+  for (Port& port : ports_) port.transmission_ps = transmission_[rate_classes.at(port.rate)].data();
 
   std::int64_t nic_rate = 0;
   for (std::uint32_t node = 0; node < graph.is_switch.size() && nic_rate == 0; ++node) {
@@ -99,7 +107,7 @@ void PacketSimulation::build() {
         port.ecn = found->second;
       }
       const auto headroom = static_cast<WideProduct>(port.rate) * port.delay_ns / 8 / 1'000'000'000 * 3;
-      if (headroom > settings_.buffer) {
+      if (headroom > (settings_.buffer_is_shared ? UINT32_MAX : settings_.buffer)) {
         throw Error(
             job_.where,
             fmt::format("a link of switch {} with {} bit/s and {} ns needs {} bytes of headroom, and its "
@@ -113,6 +121,7 @@ void PacketSimulation::build() {
         --port.threshold_shift;
       kept += port.headroom_limit + kReserve;
     }
+    if (settings_.buffer_is_shared) kept = 0;
     if (kept >= settings_.buffer) {
       throw Error(
           job_.where,
@@ -186,6 +195,46 @@ void PacketSimulation::build() {
   for (std::uint32_t index = 0; index < flows_.size(); ++index)
     schedule(job_.flows[index].start_ns, kDue, index);
   if (settings_.link_down_ns > 0) schedule(settings_.link_down_ns, kLinkDown, 0);
+}
+
+// Of the pair alone, as Routes reckon it.
+std::uint32_t PacketSimulation::connect(std::span<const std::uint32_t> way) {
+  const auto index = static_cast<std::uint32_t>(flows_.size());
+  Flow& flow = flows_.emplace_back();
+  mail_.emplace_back();
+  flow.way_there = static_cast<std::uint32_t>(paths_.size());
+  paths_.insert(paths_.end(), way.begin(), way.end());
+  flow.way_back = static_cast<std::uint32_t>(paths_.size());
+  std::int64_t slowest = INT64_MAX;
+  for (auto port = way.rbegin(); port != way.rend(); ++port) {
+    paths_.push_back(*port ^ 1);
+    slowest = std::min(slowest, ports_[*port].rate);
+    flow.round_trip_ns += ports_[*port].delay_ns + ports_[*port ^ 1].delay_ns +
+                          ports_[*port].transmission_ps[settings_.payload] / 1000;
+  }
+  flow.hops = static_cast<std::uint32_t>(way.size());
+  const CongestionControl algorithm = settings_.congestion_control;
+  if (algorithm == CongestionControl::hpcc && way.size() > kTelemetryHops + 1) {
+    throw Error(job_.where,
+                fmt::format("a way passes {} switches, and packets of HPCC have room for the figures of {}",
+                            way.size() - 1, kTelemetryHops),
+                "choose another congestion control");
+  }
+  if (has_window_) {
+    const PairFigures pair = {flow.round_trip_ns, slowest, static_cast<std::int64_t>(way.size())};
+    flow.window = std::max(pair.bandwidth_delay_bytes(), settings_.payload);
+  }
+  flow.priority = 3;
+  flow.finished = true;
+  flow.turn = kNone;
+  flow.port = way.front();
+  if (algorithm == CongestionControl::dcqcn) dcqcn_.emplace_back();
+  if (algorithm == CongestionControl::hpcc) hpcc_.emplace_back();
+  if (algorithm == CongestionControl::timely) timely_.emplace_back();
+  if (algorithm == CongestionControl::dctcp) dctcp_.emplace_back();
+  if (algorithm == CongestionControl::swift) swift_.emplace_back();
+  if (settings_.recovery == LossRecovery::selective) selective_.emplace_back();
+  return index;
 }
 
 void PacketSimulation::find_ways(std::uint32_t index) {

@@ -75,23 +75,26 @@ void PacketSimulation::handle(const WheelEvent& event) {
       serve(event.subject);
       break;
     }
+    case kPost:
+      begin_message(event.subject);
+      break;
     case kAlpha: {
-      if (flows_[event.subject].finished) {
+      if (flows_[event.subject].finished || event.stamp != flows_[event.subject].life) {
         events_.forget();
         break;
       }
       DcqcnState& state = dcqcn_[event.subject];
       state.alpha = (1 - settings_.gain) * state.alpha + (state.marked_for_alpha ? settings_.gain : 0);
       state.marked_for_alpha = false;
-      schedule(events_.now() + settings_.alpha_interval_us * 1000, kAlpha, event.subject);
+      schedule(events_.now() + settings_.alpha_interval_us * 1000, kAlpha, event.subject, event.stamp);
       break;
     }
     case kDecrease: {
-      if (flows_[event.subject].finished) {
+      if (flows_[event.subject].finished || event.stamp != flows_[event.subject].life) {
         events_.forget();
         break;
       }
-      schedule(events_.now() + settings_.decrease_interval_us * 1000, kDecrease, event.subject);
+      schedule(events_.now() + settings_.decrease_interval_us * 1000, kDecrease, event.subject, event.stamp);
       DcqcnState& state = dcqcn_[event.subject];
       if (!state.marked_for_decrease) break;
       state.decrease(flows_[event.subject], settings_);
@@ -144,7 +147,12 @@ void PacketSimulation::transmit(std::uint32_t index, std::uint32_t packet) {
   port.busy = true;
   ++outcome_.frames;
   Packet& leaving = packets_[packet];
-  const std::int64_t sent = events_.now() + port.transmission_ns[leaving.size];
+  const std::int64_t takes_ps = port.transmission_ps[leaving.size];
+  const std::int64_t sent = events_.now() + (takes_ps + port.carry_ps) / 1000;
+  port.carry_ps = (takes_ps + port.carry_ps) % 1000;
+  port.free_ns = sent;
+  port.carried_bytes += leaving.size;
+  port.busy_ps += takes_ps;
   leaving.port = index ^ 1;
   schedule(sent, kSent, index);
   schedule(sent + port.delay_ns, kArrived, packet);

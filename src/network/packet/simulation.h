@@ -1,6 +1,6 @@
 // The packet simulation: ports, queue pairs and packets, and the events that move them. `network/packet.h` says what it
 // models. simulation.cc moves events and packets, hosts.cc, switches.cc and failures.cc say what those do, set_up.cc builds
-// them; congestion.h and event_wheel.h are its parts. Nothing is allocated per packet once the pools have
+// them; messages.cc does connections; congestion.h and event_wheel.h are its parts. Nothing is allocated per packet once the pools have
 // grown to what is under way at one time.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "network/packet.h"
@@ -24,6 +25,29 @@ class PacketSimulation {
   explicit PacketSimulation(const FlowJob& job);
 
   PacketOutcome run();
+
+  // Instead of flows known beforehand: connections (queue pairs) that messages are posted to while time goes on. A
+  // connection that has nothing to send, or to hear of, starts anew with its next message, at line rate.
+
+  // `way`: the ports that packets leave by, from a host to a host; acknowledgements take it back.
+  std::uint32_t connect(std::span<const std::uint32_t> way);
+  // Not before what has been played.
+  void post(std::uint32_t connection, std::int64_t bytes, std::uint64_t message, std::int64_t at_ns);
+  // Plays until something arrives as a whole, at most until `end_ns`; returns whether it did.
+  bool play_until(std::int64_t end_ns);
+  // What arrived at now_ns(), in order; forgets it.
+  std::vector<std::uint64_t> take_arrived() { return std::exchange(arrived_, {}); }
+  std::int64_t now_ns() const { return events_.now(); }
+  // Of what comes next; INT64_MAX: nothing moves any more.
+  std::int64_t next_ns() const { return pending_ > 0 ? events_.next_time() : INT64_MAX; }
+  // Why nothing moves though messages are under way. Throws Error.
+  [[noreturn]] void explain_standstill() const;
+
+  // By port: all that it sent, with headers, and for how long.
+  struct Carried {
+    std::int64_t bytes = 0, busy_ps = 0;
+  };
+  Carried carried(std::uint32_t port) const { return {ports_[port].carried_bytes, ports_[port].busy_ps}; }
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
@@ -42,6 +66,7 @@ class PacketSimulation {
     kNicMayPause,
     kLinkDown,
     kPauseOver,
+    kPost,
     kAlpha,
     kDecrease,
     kIncrease
@@ -87,8 +112,11 @@ class PacketSimulation {
     std::uint8_t waiting = 0;  // of switches, bit per priority: packets wait
     std::uint8_t last_served = 0;
     std::uint8_t threshold_shift = 3;  // the share of the free buffer beyond which it pauses: 2^-shift
-    const std::uint32_t* transmission_ns = nullptr;  // by size
+    const std::int64_t* transmission_ps = nullptr;  // by size
     std::int64_t delay_ns = 0;
+    std::int64_t carry_ps = 0;  // of the last transmission, beyond whole nanoseconds
+    std::int64_t free_ns = 0;   // the end of the last transmission
+    std::int64_t carried_bytes = 0, busy_ps = 0;
     double loss = 0;
     Queue acknowledgements;  // of hosts
     std::uint64_t sent_bytes = 0;
@@ -137,6 +165,7 @@ class PacketSimulation {
     bool started = false, finished = false, timer = false;
     bool ask = false;  // with the next packet whether the one before was lost, or its acknowledgement
     std::uint32_t increase_stamp = 0;
+    std::uint32_t life = 0;  // of a connection: how often it has started anew; of flows 0
     std::int64_t start_ns = 0;
     // The receiver
     std::uint64_t expected = 0, last_nack = 0;
@@ -175,7 +204,23 @@ class PacketSimulation {
     }
   };
 
+  // What a connection carries. Sequence numbers of a message begin at a multiple of the payload, so that packets never
+  // span two messages; its last packet is shorter on the wire than in them.
+  struct Mail {
+    struct Message {
+      std::uint64_t end = 0, bytes_end = 0;  // in sequence numbers
+      std::uint64_t number = 0;
+    };
+    std::vector<Message> messages;
+    std::size_t posted = 0, arrived = 0;  // of them
+    std::uint64_t end = 0;                // of all messages ever
+  };
+
   void build();
+  void begin_message(std::uint32_t connection);
+  void restart(std::uint32_t connection);
+  void note_arrivals(std::uint32_t connection);
+  std::uint32_t wire_payload(std::uint32_t connection, std::uint64_t sequence, std::uint64_t payload) const;
   void start_flow(std::uint32_t flow);
   void find_ways(std::uint32_t flow);
 
@@ -238,7 +283,9 @@ class PacketSimulation {
   std::vector<Packet> packets_;
   std::vector<Telemetry> telemetry_;  // per packet, under HPCC
   std::uint32_t free_packets_ = kNone;
-  std::vector<std::vector<std::uint32_t>> transmission_;  // ns by class of rate and size
+  std::vector<std::vector<std::int64_t>> transmission_;  // ps by class of rate and size
+  std::vector<Mail> mail_;                               // per flow, where flows are connections
+  std::vector<std::uint64_t> arrived_;                   // messages
   std::vector<std::uint32_t> failed_;
   Routes routes_;
   Routes::Largest largest_;

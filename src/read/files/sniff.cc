@@ -96,7 +96,8 @@ Kind kind_of_keys(const Outline& o) {
   if (o.has("family") || has_all(o, {"layers", "hidden"})) return Kind::description;
   if (o.has("plan") || (o.has("jobs") && !o.has("on")) || (o.has("model") && !o.has("added_tokens")))
     return Kind::study;
-  if (o.has("dimensions")) return Kind::machine;
+  if (o.has("dimensions") || (o.has("device") && has_any(o, {"topology", "nodes", "links"})))
+    return Kind::machine;
   if (has_any(o, {"memory_bandwidth", "vector_rate", "matrix_rate"})) return Kind::device;
   if (o.has("machine")) return Kind::study;
   return Kind::yaml;

@@ -10,12 +10,14 @@
 #include "base/units_text.h"
 #include "ir/derived/rank_ranges.h"
 #include "read/study/mapping_yaml.h"
+#include "read/topology.h"
 #include "zoo/zoo.h"
 
 namespace armilla {
 namespace {
 
-constexpr const char* kMachineKeys = "a machine has the keys 'device' and 'dimensions'";
+constexpr const char* kMachineKeys =
+    "a machine has the keys 'device' and 'dimensions', 'topology', or 'nodes' and 'links'";
 
 std::string read_name(const Config& config) {
   const auto name = config.find("name");
@@ -230,6 +232,32 @@ std::vector<Dimension> read_dimensions(const Config& config) {
   return dimensions;
 }
 
+// The links and the dimensions: either may come without the other.
+void read_interconnect(const Config& config, Machine& machine) {
+  const auto topology = config.find("topology"), nodes = config.find("nodes"), cables = config.find("links");
+  if (topology && nodes) throw Error(nodes->where(), "is given beside 'topology'", "give one of them");
+  if (cables && !nodes) throw Error(cables->where(), "is given without 'nodes', which they join");
+  if (!topology && !nodes) {
+    machine.dimensions = read_dimensions(config.at("dimensions"));
+    return;
+  }
+  MachineLinks links = topology ? read_topology(*topology) : read_links(*nodes, config.at("links"));
+  const bool own = config.has("dimensions");
+  machine.graph = std::move(links.graph);
+  machine.dimensions = own ? read_dimensions(config.at("dimensions")) : std::move(links.dimensions);
+  const std::string where = topology ? topology->where() : nodes->where();
+  if (own && machine.graph.empty())
+    throw Error(config.at("dimensions").where(), "is given beside a topology that has dimensions of its own");
+  if (config.has("elastic"))
+    throw Error(config.at("elastic").where(), "an explicit topology has the size that it has",
+                "change the topology's parameters");
+  for (const Cable& cable : machine.graph.cables) {
+    if (cable.dimension >= machine.dimensions.size())
+      throw Error(where, fmt::format("links belong to dimension {}, and there are {}", cable.dimension,
+                                     machine.dimensions.size()));
+  }
+}
+
 }  // namespace
 
 Device read_device(const Config& config) {
@@ -280,7 +308,8 @@ Device read_device(const Config& config) {
 
 Machine read_machine(const Config& config) {
   require_mapping(config, "a machine", kMachineKeys);
-  if (!config.has("dimensions") && (config.has("memory_bandwidth") || config.has("model"))) {
+  const bool has_links = config.has("dimensions") || config.has("topology") || config.has("nodes");
+  if (!has_links && (config.has("memory_bandwidth") || config.has("model"))) {
     throw Error(config.where(),
                 config.has("model") ? "is a study, not a machine" : "is a device, not a machine",
                 kMachineKeys);
@@ -289,7 +318,7 @@ Machine read_machine(const Config& config) {
   machine.name = read_name(config);
   machine.description = read_text(config, "description");
   machine.device = read_device_or_name(config.at("device"));
-  machine.dimensions = read_dimensions(config.at("dimensions"));
+  read_interconnect(config, machine);
   if (const auto elastic = config.find("elastic")) machine.elastic = elastic->boolean();
   if (const auto devices = config.find("devices"))
     machine.others = read_other_devices(*devices, machine.elastic ? 0 : rank_count(machine));
@@ -302,12 +331,14 @@ Machine read_machine(const Config& config) {
   machine.unverified = read_unverified(config, figures);
   if (config.has_overrides()) {
     machine.name += kChanged;
-    const std::vector<Config> items = config.at("dimensions").items();
+    const auto given = config.find("dimensions");
+    const std::vector<Config> items = given ? given->items() : std::vector<Config>{};
     drop_overrides(machine.unverified, [&](const std::string& figure) {
       const std::size_t dot = figure.rfind('.');
       const auto dimension =
           std::find_if(machine.dimensions.begin(), machine.dimensions.end(),
                        [&](const Dimension& one) { return one.name == figure.substr(0, dot); });
+      if (items.empty()) return std::optional<Config>();
       return items[static_cast<std::size_t>(dimension - machine.dimensions.begin())].find(
           figure.substr(dot + 1));
     });

@@ -5,10 +5,14 @@
 
 namespace armilla {
 
-// Where CollectiveOptions::measured asks for it, the bandwidths of the machine's dimensions become those that
-// are attained (Dimension::efficiency, which is 1 then).
+// Where CollectiveOptions::measured asks for it, the bandwidths of the machine's dimensions, and of the links that belong
+// to them, become those that are attained (Dimension::efficiency, which is 1 then).
 inline void attain_links(Study& study) {
   if (!study.collectives.measured) return;
+  for (Cable& cable : study.machine.graph.cables) {
+    cable.there.bandwidth.value *= study.machine.dimensions[cable.dimension].efficiency;
+    cable.back.bandwidth.value *= study.machine.dimensions[cable.dimension].efficiency;
+  }
   for (Dimension& dimension : study.machine.dimensions) {
     dimension.bandwidth.value *= dimension.efficiency;
     dimension.efficiency = 1;

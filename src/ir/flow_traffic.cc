@@ -1,0 +1,28 @@
+#include "ir/flow_traffic.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace armilla {
+namespace {
+
+GraphLink::Back link_figures(const LinkFigures& figures) {
+  constexpr double kMost = 1e18;
+  return {std::max<std::int64_t>(1, std::llround(std::min(figures.bandwidth.value * 8, kMost))),
+          (figures.latency.value + 500) / 1000, figures.loss};
+}
+
+}  // namespace
+
+NetworkGraph network_graph(const Interconnect& graph) {
+  NetworkGraph network;
+  for (const InterconnectNode& node : graph.nodes)
+    network.is_switch.push_back(node.kind != NetworkNodeKind::device);
+  for (const Cable& cable : graph.cables) {
+    const GraphLink::Back there = link_figures(cable.there), back = link_figures(cable.back);
+    network.links.push_back({cable.a, cable.b, there.bits_per_second, there.delay_ns, there.loss, back});
+  }
+  return network;
+}
+
+}  // namespace armilla

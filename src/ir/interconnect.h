@@ -1,0 +1,51 @@
+// Interconnect: the links of a machine as an explicit graph of devices, network interfaces and switches. A machine
+// that has one runs over it on the networks that take any graph (flow, packet); its dimensions are then how
+// collectives are planned, and what the analytical network sees.
+//
+// Node r < devices is the device of rank r. Between two nodes may lie any number of cables; each is two directed
+// links, with figures of their own: link 2c leads from a to b of cable c, link 2c + 1 back.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+
+namespace armilla {
+
+enum class NetworkNodeKind : std::uint8_t { device, nic, switched };
+std::string_view name_of(NetworkNodeKind kind);  // "device", "nic", "switch"
+
+struct InterconnectNode {
+  NetworkNodeKind kind = NetworkNodeKind::switched;
+  std::string name;  // "gpu3", "leaf0"
+};
+
+struct LinkFigures {
+  Bandwidth bandwidth;
+  Time latency;
+  double loss = 0;  // of packets, 0 <= loss < 1
+};
+
+struct Cable {
+  std::uint32_t a = 0, b = 0;   // nodes
+  LinkFigures there, back;      // from a to b, and from b to a
+  std::uint32_t dimension = 0;  // of the machine, that it belongs to: for reports and what-if
+};
+
+struct Interconnect {
+  std::vector<InterconnectNode> nodes;
+  std::vector<Cable> cables;
+  bool devices_forward = false;  // what is for others may pass through a device
+
+  bool empty() const { return nodes.empty(); }
+  std::int64_t devices() const;
+};
+
+// Throws Error (`where`: of the machine) for devices behind other nodes, cables from nowhere or of a node with itself, no
+// bandwidth, and devices that no way leads to (the first is named).
+void validate_interconnect(const Interconnect& graph, const std::string& where);
+
+}  // namespace armilla

@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "network/packet/simulation.h"
+
+namespace armilla {
+
+void PacketSimulation::post(std::uint32_t connection, std::int64_t bytes, std::uint64_t message,
+                            std::int64_t at_ns) {
+  Mail& mail = mail_[connection];
+  if (mail.arrived == mail.messages.size()) {
+    mail.messages.clear();
+    mail.posted = mail.arrived = 0;
+  }
+  // What takes no bytes is told of, too.
+  const auto least = static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 1));
+  const auto largest = static_cast<std::uint64_t>(settings_.payload);
+  const std::uint64_t begin = mail.end;
+  mail.end += (least + largest - 1) / largest * largest;
+  mail.messages.push_back({mail.end, begin + least, message});
+  schedule(at_ns, kPost, connection);
+}
+
+bool PacketSimulation::play_until(std::int64_t end_ns) {
+  WheelEvent event;
+  while (arrived_.empty() && pending_ > 0 && events_.next(end_ns, event)) handle(event);
+  return !arrived_.empty();
+}
+
+void PacketSimulation::begin_message(std::uint32_t connection) {
+  Flow& flow = flows_[connection];
+  Mail& mail = mail_[connection];
+  flow.size = mail.messages[mail.posted++].end;
+  if (!selective_.empty()) {
+    const std::size_t words = (flow.size / static_cast<std::uint64_t>(settings_.payload) + 64) / 64;
+    selective_[connection].arrived.resize(words);
+    selective_[connection].known.resize(words);
+  }
+  if (flow.finished) restart(connection);
+  refresh(connection);
+  serve(flow.port);
+}
+
+void PacketSimulation::restart(std::uint32_t connection) {
+  Flow& flow = flows_[connection];
+  flow.finished = false;
+  flow.started = true;
+  ++flow.life;
+  ++flow.increase_stamp;
+  flow.retries = 0;
+  flow.next = std::max(flow.next, flow.acknowledged);
+  flow.start_ns = flow.next_send_ns = events_.now();
+  flow.rate = flow.line_rate = ports_[flow.port].rate;
+  if (!dcqcn_.empty()) {
+    dcqcn_[connection] = {};
+    dcqcn_[connection].target = flow.rate;
+  }
+  if (!hpcc_.empty()) {
+    hpcc_[connection] = {};
+    hpcc_[connection].rate = flow.rate;
+    for (HpccState::PerHop& hop : hpcc_[connection].per_hop) hop.rate = flow.rate;
+  }
+  if (!timely_.empty()) {
+    timely_[connection] = {};
+    timely_[connection].rate = flow.rate;
+  }
+  if (!dctcp_.empty()) dctcp_[connection] = {};
+  if (!swift_.empty()) swift_[connection] = {};
+  if (flow.turn == kNone) join_nic(connection);
+}
+
+void PacketSimulation::note_arrivals(std::uint32_t connection) {
+  Mail& mail = mail_[connection];
+  while (mail.arrived < mail.posted && mail.messages[mail.arrived].end <= flows_[connection].expected)
+    arrived_.push_back(mail.messages[mail.arrived++].number);
+}
+
+// What has arrived and was forgotten is sent again in full packets.
+std::uint32_t PacketSimulation::wire_payload(std::uint32_t connection, std::uint64_t sequence,
+                                             std::uint64_t payload) const {
+  const std::vector<Mail::Message>& messages = mail_[connection].messages;
+  const auto message = std::ranges::upper_bound(messages, sequence, {}, &Mail::Message::end);
+  if (message == messages.end() || sequence >= message->bytes_end) return static_cast<std::uint32_t>(payload);
+  return static_cast<std::uint32_t>(std::min(payload, message->bytes_end - sequence));
+}
+
+void PacketSimulation::explain_standstill() const {
+  explain_deadlock();
+  for (std::uint32_t connection = 0; connection < flows_.size(); ++connection) {
+    const Mail& mail = mail_[connection];
+    if (mail.arrived == mail.messages.size()) continue;
+    throw Error(
+        job_.where,
+        fmt::format("after {} ns host {} gave up sending to host {}: {} packets were lost on links and "
+                    "{} dropped by full buffers",
+                    events_.now(), ports_[paths_[flows_[connection].way_there]].node,
+                    ports_[paths_[flows_[connection].way_back]].node, outcome_.lost_packets,
+                    outcome_.dropped_packets),
+        "a larger buffer, or links that lose less");
+  }
+  throw Error(job_.where, fmt::format("nothing moves any more after {} ns", events_.now()));
+}
+
+}  // namespace armilla

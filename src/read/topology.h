@@ -1,0 +1,48 @@
+// Interconnects of machines (ir/interconnect.h): made from a few parameters, written down link by link, or read from
+// other simulators' files.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/config.h"
+#include "base/registry.h"
+#include "ir/interconnect.h"
+#include "ir/machine.h"
+
+namespace armilla {
+
+struct MachineLinks {
+  Interconnect graph;                 // empty: that of the dimensions
+  std::vector<Dimension> dimensions;  // that collectives are planned by
+};
+
+struct TopologyInfo {
+  std::string_view name;
+  std::string_view help;
+  std::span<const ParameterInfo> parameters;
+  MachineLinks (*make)(const ParameterValues& values);
+};
+std::span<const TopologyInfo> topologies();
+// Whether the text, up to its parameters, is one of their names: units such as GB/s make no path of it.
+bool names_topology(std::string_view text);
+
+// Throws Error for an unknown topology, unknown parameters, bad values, and more than a million nodes.
+MachineLinks make_topology(const ComponentChoice& choice);
+
+// `topology:` of a machine: a path, "fat-tree:k=8", or {kind: fat-tree, k: 8}.
+MachineLinks read_topology(const Config& config);
+
+// `nodes:` and `links:` of a machine (docs/formats/machine.md). One dimension holds all devices.
+MachineLinks read_links(const Config& nodes, const Config& links);
+
+// HPCC's and SimAI's ns-3 topology.txt, and htsim's .topo, told apart by their first line. Throws Error with file:line.
+MachineLinks read_topology_file(const std::string& path);
+
+// All devices in one dimension, a Switch: each with the bandwidth of its widest link (the least of all devices), and
+// half the latency of the longest of the shortest ways from the first device.
+Dimension one_dimension(const Interconnect& graph, const std::string& name);
+
+}  // namespace armilla

@@ -1,0 +1,259 @@
+#include "read/topology.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/error_testing.h"
+#include "base/folder_testing.h"
+#include "ir/derived/interconnect_figures.h"
+#include "read/study.h"
+
+namespace armilla {
+namespace {
+
+MachineLinks made(const std::string& text) {
+  return make_topology(parse_component(text, "test"));
+}
+
+InterconnectFigures figures(const std::string& text) {
+  const MachineLinks links = made(text);
+  Machine machine;
+  machine.dimensions = links.dimensions;
+  machine.graph = links.graph;
+  if (!machine.graph.empty()) validate_interconnect(machine.graph, text);
+  return figures_of(links_of(machine));
+}
+
+TEST(Topologies, HaveTheFiguresOfTheirPapers) {
+  const InterconnectFigures fat_tree = figures("fat-tree:k=8,bandwidth=100Gbps");
+  EXPECT_EQ(fat_tree.devices, 128);
+  EXPECT_EQ(fat_tree.switches, 32 + 32 + 16);
+  EXPECT_EQ(fat_tree.cables, 3 * 128);
+  EXPECT_EQ(fat_tree.diameter, 6);
+  EXPECT_NEAR(fat_tree.bisection.value, 64 * 12.5e9, 1);
+  EXPECT_NEAR(fat_tree.oversubscription, 1, 1e-12);
+
+  const InterconnectFigures leaf_spine =
+      figures("leaf-spine:leaves=4,hosts=8,spines=4,oversubscription=2,bandwidth=100Gbps");
+  EXPECT_EQ(leaf_spine.devices, 32);
+  EXPECT_EQ(leaf_spine.switches, 8);
+  EXPECT_NEAR(leaf_spine.oversubscription, 2, 1e-12);
+  EXPECT_NEAR(leaf_spine.bisection.value, 8 * 12.5e9, 1);
+  EXPECT_EQ(leaf_spine.diameter, 4);
+
+  // a = 4, p = 2, h = 2: 9 groups, 72 devices; 5 links between any two.
+  const InterconnectFigures dragonfly = figures("dragonfly:bandwidth=100Gbps");
+  EXPECT_EQ(dragonfly.devices, 72);
+  EXPECT_EQ(dragonfly.switches, 36);
+  EXPECT_EQ(dragonfly.cables, 72 + 9 * 6 + 36);
+  EXPECT_EQ(dragonfly.diameter, 5);
+
+  const InterconnectFigures rails = figures("rail-pods:nodes=4,pods=2,spines=4,bandwidth=400Gbps");
+  EXPECT_EQ(rails.devices, 64);
+  EXPECT_EQ(rails.switches, 8 + 16 + 4);
+  EXPECT_EQ(rails.diameter, 4);
+  EXPECT_NEAR(rails.oversubscription, 1, 1e-12);
+  EXPECT_NEAR(rails.bisection.value, 32 * 50e9, 1);
+  EXPECT_EQ(figures("rail-pods:nodes=4,pcie=64GB/s").nics, 32);
+
+  EXPECT_EQ(figures("torus:x=4,y=4,z=4").diameter, 6);
+  EXPECT_EQ(figures("mesh:x=4,y=4,z=4").diameter, 9);
+  EXPECT_EQ(figures("mesh:x=4,y=4,z=4").cables, 3 * 3 * 16);
+  EXPECT_EQ(figures("fully-connected:size=5").cables, 10);
+}
+
+// No two devices of a dragonfly's groups have more than one link, and no router too many.
+TEST(Topologies, DragonflyUsesEveryGlobalLinkOnce) {
+  const MachineLinks links = made("dragonfly:routers=4,hosts=2,global=2");
+  std::vector<int> ports(links.graph.nodes.size());
+  for (const Cable& cable : links.graph.cables) {
+    ++ports[cable.a];
+    ++ports[cable.b];
+  }
+  for (std::size_t router = 72; router < ports.size(); ++router) EXPECT_EQ(ports[router], 2 + 3 + 2);
+}
+
+TEST(Topologies, TellHowCollectivesArePlanned) {
+  const MachineLinks rails = made("rail-pods:gpus=8,nodes=4,pods=2");
+  ASSERT_EQ(rails.dimensions.size(), 2U);
+  EXPECT_EQ(rails.dimensions[0].size, 8);
+  EXPECT_EQ(rails.dimensions[1].size, 8);
+  EXPECT_EQ(rails.dimensions[1].latency, microseconds(1));  // half of four links
+  const MachineLinks fat_tree = made("fat-tree:k=4,latency=1us");
+  ASSERT_EQ(fat_tree.dimensions.size(), 1U);
+  EXPECT_EQ(fat_tree.dimensions[0].size, 16);
+  EXPECT_EQ(fat_tree.dimensions[0].latency, microseconds(3));  // half of six links
+  EXPECT_EQ(fat_tree.dimensions[0].bandwidth, gigabytes_per_second(50));
+}
+
+TEST(Topologies, SayWhatIsWrong) {
+  EXPECT_EQ(error_of([] { made("fat-tree:k=5"); }),
+            "test: k: 5 ports cannot be halved\n  hint: an even number");
+  EXPECT_EQ(error_of([] { made("fat-tree:k=2000"); }),
+            "topology: has more than 1000000 nodes\n  hint: make it smaller");
+  EXPECT_EQ(
+      error_of([] { made("dragonfly:groups=10"); }),
+      "test: groups: 10 groups, and 4 routers with 2 global links each reach 8 others\n  hint: at most 9");
+  EXPECT_EQ(error_of([] { made("fat-tre"); }).substr(0, 5), "test:");
+}
+
+Machine machine(const std::string& text) {
+  return read_machine(Config::parse("device: h100-sxm\n" + text, "m.yaml", {}));
+}
+std::string refusal(const std::string& text) {
+  return error_of([&] { machine(text); });
+}
+
+constexpr const char* kTwoLeaves =
+    "nodes:\n"
+    "  - {name: leaf, kind: switch, count: 2}\n"
+    "  - {name: gpu, kind: device, count: 4}\n"
+    "links:\n"
+    "  - {from: 'gpu[0-1]', to: leaf0, bandwidth: 50GB/s, latency: 1us}\n"
+    "  - {from: [gpu2, gpu3], to: leaf1, bandwidth: 25GB/s, latency: 1us, loss: 1%}\n"
+    "  - {from: leaf0, to: leaf1, bandwidth: 100GB/s, latency: 2us, back: {bandwidth: 10GB/s}}\n";
+
+TEST(MachineLinks, AreReadNodeByNode) {
+  const Machine read = machine(kTwoLeaves);
+  const Interconnect& graph = read.graph;
+  ASSERT_EQ(graph.nodes.size(), 6U);
+  EXPECT_EQ(graph.nodes[0].name, "gpu0");
+  EXPECT_EQ(graph.nodes[5].name, "leaf1");
+  ASSERT_EQ(graph.cables.size(), 5U);
+  EXPECT_EQ(graph.cables[1].a, 1U);
+  EXPECT_EQ(graph.cables[1].b, 4U);
+  EXPECT_EQ(graph.cables[2].there.loss, 0.01);
+  EXPECT_EQ(graph.cables[4].there.bandwidth, gigabytes_per_second(100));
+  EXPECT_EQ(graph.cables[4].back.bandwidth, gigabytes_per_second(10));
+  EXPECT_EQ(graph.cables[4].back.latency, microseconds(2));
+  // As collectives see it.
+  ASSERT_EQ(read.dimensions.size(), 1U);
+  EXPECT_EQ(read.dimensions[0].size, 4);
+  EXPECT_EQ(read.dimensions[0].bandwidth, gigabytes_per_second(25));
+  EXPECT_EQ(read.dimensions[0].latency, microseconds(2));
+  EXPECT_NE(dump_machine(read).find("cable 4 5 dimension 0"), std::string::npos);
+}
+
+TEST(MachineLinks, AUnitInATopologyMakesNoPathOfIt) {
+  const Machine read = machine("topology: 'rail-pods:gpus=2,nodes=2,pcie=64GB/s'\n");
+  EXPECT_EQ(read.graph.devices(), 4);
+  EXPECT_EQ(read.graph.nodes[4].kind, NetworkNodeKind::nic);
+  EXPECT_EQ(refusal("topology: ./nowhere/topology.txt\n").substr(0, 9), "./nowhere");
+}
+
+TEST(MachineLinks, MayHaveDimensionsOfTheirOwn) {
+  const Machine read = machine(std::string(kTwoLeaves) +
+                               "dimensions:\n"
+                               "  - {name: leaf, kind: Switch, size: 2, bandwidth: 50GB/s, latency: 1us}\n"
+                               "  - {name: pair, kind: Switch, size: 2, bandwidth: 10GB/s, latency: 2us}\n");
+  EXPECT_EQ(read.dimensions.size(), 2U);
+  EXPECT_EQ(rank_count(read), 4);
+}
+
+TEST(MachineLinks, SayWhatIsWrongAndWhere) {
+  const auto links = [](const std::string& one) {
+    return "nodes:\n  - {name: gpu, kind: device, count: 2}\n  - {name: s, kind: switch}\nlinks:\n  - " +
+           one + "\n";
+  };
+  EXPECT_EQ(refusal(links("{from: 'gpu[0-1]', to: t, bandwidth: 1GB/s, latency: 1us}")),
+            "m.yaml:6:28: links.0.to: there is no node 't'\n  hint: 'nodes' lists them");
+  EXPECT_EQ(
+      refusal(links("{from: gpu0, to: s, bandwidth: 1GB/s, latency: 1us}")),
+      "m.yaml:3:3: nodes: no way leads from 'gpu0' to 'gpu1'\n  hint: devices do not forward: join them over "
+      "switches");
+  EXPECT_EQ(refusal(links("{from: s, to: s, bandwidth: 1GB/s, latency: 1us}")),
+            "m.yaml:6:5: links.0: joins 's' with itself");
+  EXPECT_EQ(refusal(links("{from: 'gpu[0-1]', to: s, bandwidth: 0GB/s, latency: 1us}")).substr(0, 10),
+            "m.yaml:6:4");
+  EXPECT_EQ(refusal(std::string(kTwoLeaves) + "topology: fat-tree\n"),
+            "m.yaml:3:3: nodes: is given beside 'topology'\n  hint: give one of them");
+  EXPECT_EQ(
+      refusal("topology: fat-tree\nelastic: true\n"),
+      "m.yaml:3:10: elastic: an explicit topology has the size that it has\n  hint: change the topology's "
+      "parameters");
+  EXPECT_EQ(
+      refusal("topology: {kind: fat-tree, k: 4}\ndimensions: [{kind: Switch, size: 32, bandwidth: 1GB/s, "
+              "latency: 1us}]\n"),
+      "machine 'm': its dimensions have 32 devices, its links join 16");
+}
+
+class TopologyFile : public testing::Test {
+ protected:
+  void TearDown() override { std::filesystem::remove(path_); }
+  MachineLinks read(const std::string& text) {
+    std::ofstream(path_) << text;
+    return read_topology_file(path_.string());
+  }
+
+  const std::filesystem::path path_ = path_for_test("topology");
+};
+
+TEST_F(TopologyFile, OfHpcc) {
+  const MachineLinks links =
+      read("5 1 4\n0\n0 1 100Gbps 1000ns 0\n0 2 100Gbps 1us 0\n3 0 25Gbps 1us 0.5\n0 4 25Gbps 1us 0\n");
+  EXPECT_EQ(links.graph.devices(), 4);
+  EXPECT_EQ(links.graph.nodes[0].name, "host1");
+  EXPECT_EQ(links.graph.nodes[4].name, "switch0");
+  EXPECT_EQ(links.graph.cables[0].a, 4U);
+  EXPECT_EQ(links.graph.cables[0].b, 0U);
+  EXPECT_EQ(links.graph.cables[2].there.loss, 0.5);
+  EXPECT_EQ(links.dimensions[0].bandwidth, Bandwidth(25e9 / 8));
+}
+
+// Two servers of two GPUs with an NVSwitch each, and one switch for all.
+TEST_F(TopologyFile, OfSimai) {
+  const MachineLinks links = read(
+      "7 2 2 1 8 H100\n4 5 6\n"
+      "0 4 2880Gbps 0.000025ms 0\n1 4 2880Gbps 0.000025ms 0\n2 5 2880Gbps 0.000025ms 0\n3 5 2880Gbps "
+      "0.000025ms 0\n"
+      "0 6 200Gbps 0.0005ms 0\n1 6 200Gbps 0.0005ms 0\n2 6 200Gbps 0.0005ms 0\n3 6 200Gbps 0.0005ms 0\n");
+  EXPECT_EQ(links.graph.devices(), 4);
+  ASSERT_EQ(links.dimensions.size(), 2U);
+  EXPECT_EQ(links.dimensions[0].size, 2);
+  EXPECT_EQ(links.dimensions[0].bandwidth, gigabytes_per_second(360));
+  EXPECT_EQ(links.dimensions[0].latency, nanoseconds(25));
+  EXPECT_EQ(links.dimensions[1].size, 2);
+  EXPECT_EQ(links.dimensions[1].bandwidth, gigabytes_per_second(25));
+  EXPECT_EQ(links.graph.cables[0].dimension, 0U);
+  EXPECT_EQ(links.graph.cables[4].dimension, 1U);
+}
+
+TEST_F(TopologyFile, OfHtsim) {
+  const MachineLinks tree = read(
+      "# comment\nNodes 128\nTiers 3\nPodsize 16\nTier 0\nDownlink_speed_Gbps 100\nRadix_Up 4\nRadix_Down 4\n"
+      "Downlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 100\nRadix_Up 4\nRadix_Down "
+      "4\nDownlink_Latency_ns "
+      "1000\nTier 2\nDownlink_speed_Gbps 100\nRadix_Down 8\nDownlink_Latency_ns 1000\n");
+  const InterconnectFigures figures = figures_of(tree.graph);
+  EXPECT_EQ(figures.devices, 128);
+  EXPECT_EQ(figures.switches, 32 + 32 + 16);
+  EXPECT_EQ(figures.cables, 3 * 128);
+  EXPECT_EQ(figures.diameter, 6);
+  EXPECT_NEAR(figures.bisection.value, 64 * 12.5e9, 1);
+
+  const MachineLinks thin = read(
+      "Nodes 32\nTiers 2\nPodsize 32\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 8\nRadix_Up 2\n"
+      "Downlink_Latency_ns 1000\nSwitch_Latency_ns 300\nOversubscribed 4\nTier 1\nDownlink_speed_Gbps 100\n"
+      "Radix_Down 4\nDownlink_Latency_ns 1000\n");
+  EXPECT_NEAR(figures_of(thin.graph).oversubscription, 4, 1e-12);
+  // Up and down again: four links, and the latency of the leaf switch on the way up and on the way down.
+  EXPECT_EQ(thin.dimensions[0].latency, nanoseconds(4600) / 2);
+}
+
+TEST_F(TopologyFile, SaysWhatIsWrongAndWhere) {
+  const auto says = [&](const std::string& text) {
+    const std::string message = error_of([&] { read(text); });
+    return message.substr(path_.string().size());
+  };
+  EXPECT_EQ(says("3 1 2\n0\n0 1 1Gbps 1us 0\n0 3 1Gbps 1us 0\n"),
+            ":4: the second node of link 2 of 2: 3 is out of range\n  hint: from 0 to 2");
+  EXPECT_EQ(
+      says("3 1 1\n0\n0 1 1Gbps 1us 0\n"),
+      ": no way leads from 'host1' to 'host2'\n  hint: devices do not forward: join them over switches");
+  EXPECT_EQ(says("Nodes 3\nPods 4\n"), ":2: unknown key 'pods'");
+  EXPECT_EQ(says("Nodes 16\n"), ": says neither Nodes nor Tiers\n  hint: as htsim's .topo files do");
+}
+
+}  // namespace
+}  // namespace armilla

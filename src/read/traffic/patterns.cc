@@ -1,0 +1,171 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <random>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "read/roce.h"
+#include "read/traffic/roce_words.h"
+#include "read/traffic_patterns.h"
+#include "zoo/zoo.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::int64_t kMostFlows = 100'000'000;
+constexpr ParameterInfo kFlowBytes = {"bytes", ParameterType::bytes, "1MB", "of every flow"};
+constexpr ParameterInfo kPatternSeed = {"seed", ParameterType::count, "1", "of the random numbers"};
+
+std::int64_t flow_bytes(const ParameterValues& values) {
+  const std::int64_t bytes = values.bytes("bytes").value;
+  if (bytes < 1) throw Error(values.where("bytes"), "a flow has at least a byte");
+  return bytes;
+}
+
+constexpr std::array kIncastParameters = {
+    ParameterInfo{"senders", ParameterType::count, "16", "hosts that send to host 0 at once"}, kFlowBytes};
+std::vector<TrafficFlow> make_incast(const ParameterValues& values, std::int64_t hosts) {
+  const std::int64_t senders = values.count("senders");
+  if (senders < 1 || senders >= hosts) {
+    throw Error(values.where("senders"),
+                fmt::format("{} senders, and there are {} hosts beside the receiver", senders, hosts - 1));
+  }
+  std::vector<TrafficFlow> flows;
+  for (std::int64_t from = 1; from <= senders; ++from) flows.push_back({from, 0, flow_bytes(values)});
+  return flows;
+}
+
+constexpr std::array kPermutationParameters = {kPatternSeed, kFlowBytes};
+// One cycle through all hosts (Sattolo 1986), so that nobody sends to itself.
+std::vector<TrafficFlow> make_permutation(const ParameterValues& values, std::int64_t hosts) {
+  std::mt19937_64 random(static_cast<std::uint64_t>(values.count("seed")));
+  std::vector<std::int64_t> to(static_cast<std::size_t>(hosts));
+  std::iota(to.begin(), to.end(), std::int64_t{0});
+  for (std::size_t i = to.size(); i-- > 1;) std::swap(to[i], to[random() % i]);
+  std::vector<TrafficFlow> flows;
+  for (std::int64_t from = 0; from < hosts; ++from)
+    flows.push_back({from, to[static_cast<std::size_t>(from)], flow_bytes(values)});
+  return flows;
+}
+
+constexpr std::array kAllToAllParameters = {
+    ParameterInfo{"hosts", ParameterType::count, "", "that take part, the first ones; else all"}, kFlowBytes};
+std::vector<TrafficFlow> make_all_to_all(const ParameterValues& values, std::int64_t hosts) {
+  const std::int64_t part = values.is_set("hosts") ? values.count("hosts") : hosts;
+  if (part < 2 || part > hosts)
+    throw Error(values.where("hosts"), fmt::format("{} of {} hosts", part, hosts), "from 2 to all");
+  if (part > 10'000)
+    throw Error(values.where("hosts"), fmt::format("{} flows", part * (part - 1)), "at most 10000 hosts");
+  std::vector<TrafficFlow> flows;
+  for (std::int64_t step = 1; step < part; ++step) {
+    for (std::int64_t from = 0; from < part; ++from)
+      flows.push_back({from, (from + step) % part, flow_bytes(values)});
+  }
+  return flows;
+}
+
+constexpr std::array kRingParameters = {
+    ParameterInfo{"distance", ParameterType::count, "1", "hosts further that each sends to"}, kFlowBytes};
+std::vector<TrafficFlow> make_shift(const ParameterValues& values, std::int64_t hosts) {
+  const std::int64_t distance = values.count("distance");
+  if (distance % hosts == 0) throw Error(values.where("distance"), "every host would send to itself");
+  std::vector<TrafficFlow> flows;
+  for (std::int64_t from = 0; from < hosts; ++from)
+    flows.push_back({from, (from + distance) % hosts, flow_bytes(values)});
+  return flows;
+}
+
+constexpr std::array kTrafficPatterns = {
+    TrafficPattern{"incast", "many hosts send to one", kIncastParameters, make_incast},
+    TrafficPattern{"permutation", "every host sends to another one, at random, and hears from one",
+                   kPermutationParameters, make_permutation},
+    TrafficPattern{"all-to-all", "every host sends to every other one", kAllToAllParameters, make_all_to_all},
+    TrafficPattern{"shift", "every host sends to the one that is so much further, as in a step of a ring",
+                   kRingParameters, make_shift},
+};
+
+// "Nodes N", "Connections C", then per flow "A->B id I start PS size BYTES", its keys in any order.
+std::vector<TrafficFlow> parse_connections(std::string_view text, const std::string& name,
+                                           std::int64_t hosts) {
+  RoceWords words(text, name);
+  std::vector<TrafficFlow> flows;
+  while (const auto next = words.next()) {
+    const std::string word(*next);
+    if (word.starts_with('#')) {
+      words.skip_line();
+      continue;
+    }
+    if (word == "Nodes" || word == "Connections") {
+      words.whole(word, 1, kMostFlows, true);
+      continue;
+    }
+    const std::size_t arrow = word.find("->");
+    if (arrow == std::string::npos)
+      words.fail(fmt::format("'{:.60}' is no flow", word), "such as 0->1 id 1 start 0 size 1000000");
+    TrafficFlow flow;
+    const auto end = [&](const std::string& digits) {
+      RoceWords one(digits, words.where());
+      const std::optional<std::string_view> number = one.next();
+      if (!number || number->find_first_not_of("0123456789") != std::string_view::npos ||
+          number->size() > 9 || std::stoll(std::string(*number)) >= hosts)
+        words.fail(fmt::format("'{:.60}' is none of the {} hosts", digits, hosts), "they count from 0");
+      return std::stoll(std::string(*number));
+    };
+    flow.source = end(word.substr(0, arrow));
+    flow.destination = end(word.substr(arrow + 2));
+    if (flow.source == flow.destination)
+      words.fail(fmt::format("a flow from host {} to itself", flow.source));
+    while (const auto key = words.next(true)) {
+      if (*key == "start") {
+        flow.start_ns = words.whole("start", 0, std::int64_t{1} << 53, true) / 1000;
+      } else if (*key == "size") {
+        flow.bytes = words.whole("size", 1, std::int64_t{1} << 50, true);
+      } else if (*key == "id" || *key == "prio" || *key == "priority") {
+        words.word(*key, true);
+      } else {
+        words.fail(fmt::format("'{:.60}' of a flow is not known", *key), "flows have id, start and size");
+      }
+    }
+    if (flow.bytes == 0) words.fail("a flow has no size");
+    flows.push_back(flow);
+  }
+  return flows;
+}
+
+}  // namespace
+
+std::span<const TrafficPattern> traffic_patterns() {
+  return kTrafficPatterns;
+}
+
+std::vector<TrafficFlow> read_traffic_flows(const std::string& text, const std::string& where,
+                                            const NetworkGraph& graph) {
+  const std::int64_t hosts = std::count(graph.is_switch.begin(), graph.is_switch.end(), false);
+  if (hosts < 2) throw Error(where, "there are no two hosts");
+  if (is_path(text)) {
+    const MappedFile file(text);
+    const std::string_view contents(file.bytes().data(), file.bytes().size());
+    RoceWords head(contents, text);
+    const auto first = head.next();
+    const bool counts = first && first->find_first_not_of("0123456789") == std::string_view::npos;
+    std::vector<TrafficFlow> flows =
+        counts ? parse_roce_flows(contents, text, graph) : parse_connections(contents, text, hosts);
+    if (flows.empty()) throw Error(text, "has no flows");
+    return flows;
+  }
+  std::string full = text;
+  if (const std::size_t colon = text.find(':');
+      colon != std::string::npos && colon + 1 < text.size() &&
+      text.find_first_not_of("0123456789", colon + 1) == std::string::npos) {
+    const TrafficPattern& row = find_component("traffic", traffic_patterns(), text.substr(0, colon), where);
+    full = fmt::format("{}:{}={}", row.name, row.parameters.front().name, text.substr(colon + 1));
+  }
+  const ComponentChoice choice = parse_component(full, where);
+  const TrafficPattern& row = find_component("traffic", traffic_patterns(), choice.name, where);
+  return row.make(ParameterValues(row.name, row.parameters, choice.parameters), hosts);
+}
+
+}  // namespace armilla

@@ -1,0 +1,66 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+
+#include "base/error_testing.h"
+#include "base/folder_testing.h"
+#include "read/traffic_patterns.h"
+
+namespace armilla {
+namespace {
+
+NetworkGraph hosts(std::size_t count) {
+  NetworkGraph graph;
+  graph.is_switch.assign(count, false);
+  graph.is_switch.push_back(true);
+  return graph;
+}
+std::vector<TrafficFlow> flows(const std::string& text, std::size_t count = 8) {
+  return read_traffic_flows(text, "--traffic " + text, hosts(count));
+}
+
+TEST(TrafficPatterns, SendFromWhomToWhom) {
+  const std::vector<TrafficFlow> incast = flows("incast:5");
+  ASSERT_EQ(incast.size(), 5U);
+  for (const TrafficFlow& flow : incast) {
+    EXPECT_EQ(flow.destination, 0);
+    EXPECT_EQ(flow.bytes, 1'000'000);
+  }
+  EXPECT_EQ(flows("all-to-all:bytes=5kB").size(), 56U);
+  EXPECT_EQ(flows("all-to-all:4").size(), 12U);
+  EXPECT_EQ(flows("shift:distance=3")[6].destination, 1);
+  for (const std::int64_t seed : {1, 2, 3}) {
+    std::set<std::int64_t> to;
+    for (const TrafficFlow& flow : flows("permutation:" + std::to_string(seed), 50)) {
+      EXPECT_NE(flow.source, flow.destination);
+      to.insert(flow.destination);
+    }
+    EXPECT_EQ(to.size(), 50U);
+  }
+}
+
+TEST(TrafficPatterns, SayWhatIsWrong) {
+  EXPECT_EQ(error_of([] { flows("incast:8"); }),
+            "--traffic incast:8: senders: 8 senders, and there are 7 hosts beside the receiver");
+  EXPECT_EQ(error_of([] { flows("incats:8"); }).substr(0, 18), "--traffic incats:8");
+  EXPECT_EQ(error_of([] { flows("shift:16"); }),
+            "--traffic shift:16: distance: every host would send to itself");
+}
+
+TEST(TrafficPatterns, ReadHtsimsConnections) {
+  const std::filesystem::path path = path_for_test("connections.cm");
+  std::ofstream(path) << "Nodes 8\nConnections 2\n0->7 id 1 start 2000000 size 4000\n3->2 size 5 start 0\n";
+  const std::vector<TrafficFlow> read = flows(path.string());
+  ASSERT_EQ(read.size(), 2U);
+  EXPECT_EQ(read[0].destination, 7);
+  EXPECT_EQ(read[0].start_ns, 2000);
+  EXPECT_EQ(read[1].bytes, 5);
+  std::ofstream(path) << "Nodes 8\n0->8 size 5\n";
+  EXPECT_EQ(error_of([&] { flows(path.string()); }),
+            path.string() + ":2: '8' is none of the 8 hosts\n  hint: they count from 0");
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace armilla

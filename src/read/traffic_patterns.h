@@ -1,0 +1,30 @@
+// Flows between the hosts of a graph: patterns by name, and the files of other simulators.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/registry.h"
+#include "ir/flow_traffic.h"
+
+namespace armilla {
+
+struct TrafficPattern {
+  std::string_view name;
+  std::string_view help;
+  std::span<const ParameterInfo> parameters;
+  // Between hosts 0 to hosts - 1; at least 2.
+  std::vector<TrafficFlow> (*make)(const ParameterValues& values, std::int64_t hosts);
+};
+std::span<const TrafficPattern> traffic_patterns();
+
+// "incast:senders=16,bytes=1MB"; a number alone, as in "incast:16", is the pattern's first parameter. Or the path of a flow.txt
+// of HPCC's ns-3 or of a connection matrix of htsim ("Nodes 16", "Connections 2", "0->1 id 1 start 0 size 1000"), whose times
+// are in picoseconds. Hosts of `graph` come before its switches. Throws Error.
+std::vector<TrafficFlow> read_traffic_flows(const std::string& text, const std::string& where,
+                                            const NetworkGraph& graph);
+
+}  // namespace armilla
