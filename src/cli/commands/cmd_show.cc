@@ -81,7 +81,11 @@ void show_machine(const Session& session, const Machine& machine) {
                                     fmt::format("{}.{}", dimension, field)) != machine.unverified.end();
     return doubtful ? " (unverified)" : "";
   };
-  session.out << wrap(machine.description, fmt::format("machine {}: ", machine.name), session.width);
+  if (machine.description.empty()) {
+    session.out << fmt::format("machine {}\n", machine.name);
+  } else {
+    session.out << wrap(machine.description, fmt::format("machine {}: ", machine.name), session.width);
+  }
   for (std::size_t d = 0; d < machine.dimensions.size(); ++d) {
     const Dimension& dimension = machine.dimensions[d];
     line(session, fmt::format("dimension {}: {}", d, dimension.name),

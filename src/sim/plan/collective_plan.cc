@@ -98,8 +98,8 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
     const bool flat_list = options.decomposition == Decomposition::flat && wish.size() > 1;
     if (flat_list || (wish.size() > 1 && wish.size() != dimensions && dimensions > 0)) {
       throw Error(where,
-                  fmt::format("names {} algorithms for {} dimensions{}", wish.size(), dimensions,
-                              flat_list ? " taken as one" : ""),
+                  fmt::format("names {} algorithms for {} dimension{}{}", wish.size(), dimensions,
+                              dimensions == 1 ? "" : "s", flat_list ? " taken as one" : ""),
                   flat_list ? "name one" : "name one for all dimensions, or one for each");
     }
     std::vector<Algorithm>& chosen = algorithms_[kind];
