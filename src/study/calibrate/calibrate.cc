@@ -124,17 +124,19 @@ class Calibrator {
     }
   }
 
-  // A search in one direction: the loss of a monotone prediction has one minimum.
-  Point fit_compute() {
-    Point point;
-    double step = 0.4;
+  struct Direction {
+    double compute, communication;
+  };
+
+  // A search by steps in these directions, halved where none of them is better.
+  Point descend(Point point, std::span<const Direction> directions, double finest) {
     double best = loss(point);
-    constexpr double kFinest = 1e-4;
-    while (step > kFinest) {
+    for (double step = 0.4; step > finest;) {
       bool better = false;
-      for (const double direction : {step, -step}) {
-        Point tried{std::clamp(point.compute + direction, least_.compute, most_.compute),
-                    point.communication};
+      for (const Direction& direction : directions) {
+        const Point tried{std::clamp(point.compute + step * direction.compute, least_.compute, most_.compute),
+                          std::clamp(point.communication + step * direction.communication,
+                                     least_.communication, most_.communication)};
         const double value = loss(tried);
         if (value >= best) continue;
         best = value;
@@ -145,6 +147,12 @@ class Calibrator {
       if (!better) step /= 2;
     }
     return point;
+  }
+
+  // The loss of a monotone prediction has one minimum.
+  Point fit_compute() {
+    constexpr std::array kDirections = {Direction{1, 0}, Direction{-1, 0}};
+    return descend({}, kDirections, 1e-4);
   }
 
   // Whether the steps tell the two factors apart, by how each changes with either.
@@ -178,27 +186,11 @@ class Calibrator {
       notes.push_back(std::move(why));
       return point;
     }
-    constexpr double kFinest = 1e-3;
     // Along the valley where slower computation makes up for faster communication, too.
-    constexpr std::array<std::array<double, 2>, 8> kDirections = {
-        {{1, 0}, {-1, 0}, {0, 1}, {0, -1}, {1, -1}, {-1, 1}, {1, 1}, {-1, -1}}};
-    double best = loss(point);
-    for (double step = 0.4; step > kFinest;) {
-      bool better = false;
-      for (const auto& [compute, communication] : kDirections) {
-        const Point tried{std::clamp(point.compute + step * compute, least_.compute, most_.compute),
-                          std::clamp(point.communication + step * communication, least_.communication,
-                                     most_.communication)};
-        const double value = loss(tried);
-        if (value >= best) continue;
-        best = value;
-        point = tried;
-        better = true;
-        break;
-      }
-      if (!better) step /= 2;
-    }
-    return point;
+    constexpr std::array kDirections = {Direction{1, 0},  Direction{-1, 0}, Direction{0, 1},
+                                        Direction{0, -1}, Direction{1, -1}, Direction{-1, 1},
+                                        Direction{1, 1},  Direction{-1, -1}};
+    return descend(point, kDirections, 1e-3);
   }
 
   void check_fit(const std::vector<CalibratedStep>& steps) const {
