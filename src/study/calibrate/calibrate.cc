@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/units_text.h"
@@ -57,7 +57,7 @@ class Calibrator {
     Calibration result;
     const std::vector<Time> before = predict({});
     check_bounds();
-    Point best = fit_compute();
+    Point best = fit({}, false);
     if (steps_.size() > 1) best = fit_both(best, result.notes);
     const std::vector<Time> after = predict(best);
     for (std::size_t i = 0; i < steps_.size(); ++i)
@@ -87,20 +87,23 @@ class Calibrator {
     return times;
   }
 
-  double loss(const Point& point) {
+  // Logarithms of predicted over measured times.
+  std::vector<double> errors_at(const Point& point) {
+    std::vector<double> errors;
     const std::vector<Time> times = predict(point);
-    double sum = 0;
-    for (std::size_t i = 0; i < times.size(); ++i) {
-      const double error = std::log(in_seconds(times[i]) / in_seconds(steps_[i].measured));
-      sum += error * error;
-    }
-    return sum;
+    for (std::size_t i = 0; i < times.size(); ++i)
+      errors.push_back(std::log(in_seconds(times[i]) / in_seconds(steps_[i].measured)));
+    return errors;
+  }
+
+  static double squares(const std::vector<double>& values) {
+    return std::inner_product(values.begin(), values.end(), values.begin(), 0.0);
   }
 
   void check_bounds() {
     const std::vector<Time> fastest = predict(most_),
                             slowest = predict({least_.compute, most_.communication}),
-                            all_slowest = predict(least_);
+                            all_slowest = steps_.size() > 1 ? predict(least_) : slowest;
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       const MeasuredStudy& step = steps_[i];
       const double effect = in_seconds(slowest[i]) / in_seconds(fastest[i]) - 1;
@@ -115,64 +118,87 @@ class Calibrator {
             fmt::format("{} takes {} even with products at the peak of {} and all of its links' bandwidth",
                         step.name, to_text(fastest[i]), step.study.machine.device.name),
             "is the time of this study, and of one step?");
-      const Time longest = steps_.size() > 1 ? all_slowest[i] : slowest[i];
-      if (step.measured > longest)
-        throw Error(
-            step.where,
-            fmt::format("{} takes {} with products at a tenth of the rate", step.name, to_text(longest)),
-            "what makes it slower is not how fast products are: is the time of this study?");
+      if (step.measured > all_slowest[i])
+        throw Error(step.where,
+                    fmt::format("{} takes {} with products at a tenth of the rate", step.name,
+                                to_text(all_slowest[i])),
+                    "what makes it slower is not how fast products are: is the time of this study?");
     }
   }
 
-  struct Direction {
-    double compute, communication;
+  // How the errors at a point change with either factor.
+  struct Slopes {
+    std::vector<double> compute, communication;
+    double cc = 0, cm = 0, mm = 0;  // their products
   };
 
-  // A search by steps in these directions, halved where none of them is better.
-  Point descend(Point point, std::span<const Direction> directions, double finest) {
-    double best = loss(point);
-    for (double step = 0.4; step > finest;) {
-      bool better = false;
-      for (const Direction& direction : directions) {
-        const Point tried{std::clamp(point.compute + step * direction.compute, least_.compute, most_.compute),
-                          std::clamp(point.communication + step * direction.communication,
-                                     least_.communication, most_.communication)};
-        const double value = loss(tried);
-        if (value >= best) continue;
-        best = value;
-        point = tried;
-        better = true;
-        break;
+  // Over `reach`, towards less of the error where the bounds leave room; of computation only unless `both`.
+  Slopes slopes_at(const Point& point, const std::vector<double>& errors, double reach, bool both) {
+    const bool too_slow = std::accumulate(errors.begin(), errors.end(), 0.0) > 0;
+    const auto slopes = [&](double Point::*factor) {
+      const bool up =
+          point.*factor + reach <= most_.*factor && (too_slow || point.*factor - reach < least_.*factor);
+      const double nudge = up ? reach : -reach;
+      Point nudged = point;
+      nudged.*factor += nudge;
+      std::vector<double> found = errors_at(nudged);
+      for (std::size_t i = 0; i < found.size(); ++i) found[i] = (found[i] - errors[i]) / nudge;
+      return found;
+    };
+    Slopes result{slopes(&Point::compute), std::vector<double>(errors.size())};
+    if (both) result.communication = slopes(&Point::communication);
+    result.cc = squares(result.compute);
+    result.mm = squares(result.communication);
+    result.cm =
+        std::inner_product(result.compute.begin(), result.compute.end(), result.communication.begin(), 0.0);
+    return result;
+  }
+
+  // Gauss and Newton's steps towards the least sum of squared errors. The time of a step is a sum of terms that a
+  // factor divides, but for what is hidden behind something else: so slopes are taken over no less than the last
+  // step went, which sees beyond such an edge, and over a quarter where that was no better.
+  Point fit(Point point, bool both) {
+    constexpr double kFinest = 1e-4;
+    constexpr int kMostSteps = 40;
+    std::vector<double> errors = errors_at(point);
+    double reach = 0.2;
+    for (int step = 0; step < kMostSteps && reach > kFinest; ++step) {
+      const Slopes slopes = slopes_at(point, errors, reach, both);
+      const double c = std::inner_product(errors.begin(), errors.end(), slopes.compute.begin(), 0.0);
+      const double m = std::inner_product(errors.begin(), errors.end(), slopes.communication.begin(), 0.0);
+      const double determinant = slopes.cc * slopes.mm - slopes.cm * slopes.cm;
+      Point change;
+      if (both && determinant > 0) {
+        change = {(slopes.cm * m - slopes.mm * c) / determinant,
+                  (slopes.cm * c - slopes.cc * m) / determinant};
+      } else if (slopes.cc > 0) {
+        change.compute = -c / slopes.cc;
       }
-      if (!better) step /= 2;
+      const Point tried{
+          std::clamp(point.compute + change.compute, least_.compute, most_.compute),
+          std::clamp(point.communication + change.communication, least_.communication, most_.communication)};
+      std::vector<double> there = errors_at(tried);
+      if (squares(there) >= squares(errors)) {
+        reach /= 4;
+        continue;
+      }
+      reach = std::min(reach, std::max(std::abs(tried.compute - point.compute),
+                                       std::abs(tried.communication - point.communication)));
+      point = tried;
+      errors = std::move(there);
     }
     return point;
   }
 
-  // The loss of a monotone prediction has one minimum.
-  Point fit_compute() {
-    constexpr std::array kDirections = {Direction{1, 0}, Direction{-1, 0}};
-    return descend({}, kDirections, 1e-4);
-  }
-
   // Whether the steps tell the two factors apart, by how each changes with either.
   bool tell_apart(const Point& at, std::string& why) {
-    constexpr double kNudge = 0.2, kLeastAngle = 0.01;
-    const std::vector<Time> here = predict(at), compute = predict({at.compute - kNudge, at.communication}),
-                            communication = predict({at.compute, at.communication - kNudge});
-    double aa = 0, ab = 0, bb = 0;
-    for (std::size_t i = 0; i < steps_.size(); ++i) {
-      const double a = std::log(in_seconds(compute[i]) / in_seconds(here[i])) / kNudge;
-      const double b = std::log(in_seconds(communication[i]) / in_seconds(here[i])) / kNudge;
-      aa += a * a;
-      ab += a * b;
-      bb += b * b;
-    }
-    if (bb < kLeastEffect * kLeastEffect) {
+    constexpr double kReach = 0.2, kLeastAngle = 0.01;
+    const Slopes slopes = slopes_at(at, errors_at(at), kReach, true);
+    if (slopes.mm < kLeastEffect * kLeastEffect) {
       why = "communication is left as it is: it is hidden behind computation in these steps";
       return false;
     }
-    if (aa * bb - ab * ab < kLeastAngle * aa * bb) {
+    if (slopes.cc * slopes.mm - slopes.cm * slopes.cm < kLeastAngle * slopes.cc * slopes.mm) {
       why =
           "communication is left as it is: the steps have too similar shares of it to tell it from "
           "computation";
@@ -181,16 +207,12 @@ class Calibrator {
     return true;
   }
 
-  Point fit_both(Point point, std::vector<std::string>& notes) {
+  Point fit_both(const Point& point, std::vector<std::string>& notes) {
     if (std::string why; !tell_apart(point, why)) {
       notes.push_back(std::move(why));
       return point;
     }
-    // Along the valley where slower computation makes up for faster communication, too.
-    constexpr std::array kDirections = {Direction{1, 0},  Direction{-1, 0}, Direction{0, 1},
-                                        Direction{0, -1}, Direction{1, -1}, Direction{-1, 1},
-                                        Direction{1, 1},  Direction{-1, -1}};
-    return descend(point, kDirections, 1e-3);
+    return fit(point, true);
   }
 
   void check_fit(const std::vector<CalibratedStep>& steps) const {
