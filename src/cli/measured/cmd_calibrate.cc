@@ -9,6 +9,7 @@
 #include "read/study.h"
 #include "study/calibrate.h"
 #include "study/run.h"
+#include "write/text_table.h"
 
 namespace armilla {
 namespace {
@@ -47,7 +48,7 @@ class CalibrateCommand final : public Command {
 
  private:
   static std::string change(Time predicted, Time measured) {
-    return fmt::format("{:+.1f}", 100 * (in_seconds(predicted) / in_seconds(measured) - 1));
+    return signed_percent_digits(in_seconds(predicted) / in_seconds(measured) - 1);
   }
 
   std::string text(const Calibration& found, const TextStyle& style) const {

@@ -12,6 +12,7 @@
 #include "cost/cost.h"
 #include "read/study.h"
 #include "study/run.h"
+#include "write/text_table.h"
 
 namespace armilla {
 namespace {
@@ -35,10 +36,6 @@ double& compute_share(Study& study) {
 // The factor that makes a share 1.
 double largest(double share) {
   return -std::log(share);
-}
-
-std::string percent_more(Time predicted, Time measured) {
-  return fmt::format("{:+.1f} %", 100 * (in_seconds(predicted) / in_seconds(measured) - 1));
 }
 
 class Calibrator {
@@ -224,7 +221,7 @@ class Calibrator {
             steps_[i].where,
             fmt::format(
                 "the steps contradict each other: with what fits them all best, {} would take {} ({})",
-                steps[i].name, to_text(steps[i].after), percent_more(steps[i].after, steps[i].measured)),
+                steps[i].name, to_text(steps[i].after), signed_percent(ratio - 1)),
             "is every time of its study, and of one step?");
     }
   }

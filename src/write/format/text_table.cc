@@ -1,6 +1,9 @@
 #include "write/text_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 namespace armilla {
 namespace {
@@ -43,6 +46,24 @@ void trim_end(std::string& line) {
 }
 
 }  // namespace
+
+std::string percent_digits(double share) {
+  return std::isfinite(share) ? fmt::format("{:.1f}", 100 * share) : "unknown";
+}
+
+std::string percent(double share) {
+  return std::isfinite(share) ? percent_digits(share) + " %" : "unknown";
+}
+
+std::string signed_percent_digits(double share) {
+  if (!std::isfinite(share)) return "unknown";
+  const std::string text = fmt::format("{:+.1f}", 100 * share);
+  return text == "+0.0" || text == "-0.0" ? "0.0" : text;
+}
+
+std::string signed_percent(double share) {
+  return std::isfinite(share) ? signed_percent_digits(share) + " %" : "unknown";
+}
 
 std::string paint(std::string_view text, Ink ink, bool colour) {
   if (!colour || ink == Ink::plain || text.empty()) return std::string(text);

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+
 namespace armilla {
 namespace {
 
@@ -70,6 +72,15 @@ TEST(Wrap, BreaksBetweenWordsAndIndents) {
   // A word longer than the line stays whole.
   const std::string path(150, 'p');
   EXPECT_EQ(wrap("see " + path, "  "), "  see\n  " + path + "\n");
+}
+
+TEST(TextTable, PercentagesHaveOneDigitAndNoNegativeZero) {
+  EXPECT_EQ(percent(0.1234), "12.3 %");
+  EXPECT_EQ(percent_digits(std::numeric_limits<double>::infinity()), "unknown");
+  EXPECT_EQ(signed_percent(0.051), "+5.1 %");
+  EXPECT_EQ(signed_percent(-0.0004), "0.0 %");
+  EXPECT_EQ(signed_percent_digits(-0.0006), "-0.1");
+  EXPECT_EQ(signed_percent(std::numeric_limits<double>::quiet_NaN()), "unknown");
 }
 
 }  // namespace

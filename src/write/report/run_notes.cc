@@ -17,13 +17,11 @@ void add_new(std::vector<std::string>& sentences, const std::vector<std::string>
 }
 
 std::string accuracy_note(const LikeMeasured& like) {
-  constexpr double kPercent = 100;
   std::string text = fmt::format(
-      "how far off: predictions of {} published step{} of {} are {:.1f} % off on average, bias {:+.1f} %, 90 "
-      "% of "
-      "them within {:.1f} % (docs/accuracy.md)",
-      like.rows, like.rows == 1 ? "" : "s", like.set, kPercent * like.mape, kPercent * like.bias,
-      kPercent * like.p90);
+      "how far off: predictions of {} published step{} of {} are {} off on average, bias {}, 90 % of them "
+      "within {} (docs/accuracy.md)",
+      like.rows, like.rows == 1 ? "" : "s", like.set, percent(like.mape), signed_percent(like.bias),
+      percent(like.p90));
   if (!like.differences.empty())
     text += fmt::format("; but this run is {}", fmt::join(like.differences, ", "));
   return text;

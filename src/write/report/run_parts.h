@@ -31,13 +31,6 @@ inline double ratio(Bytes part, Bytes whole) {
   return ratio(static_cast<double>(part.value), static_cast<double>(whole.value));
 }
 
-inline std::string percent(double fraction) {
-  return std::isfinite(fraction) ? fmt::format("{:.1f} %", 100 * fraction) : "unknown";
-}
-inline std::string percent_digits(double fraction) {  // of a column that says "%"
-  return std::isfinite(fraction) ? fmt::format("{:.1f}", 100 * fraction) : "unknown";
-}
-
 // A part's title, and beside it, or below where the line is too short, what is to be known about its figures.
 std::string heading(std::string_view text, const TextStyle& style, std::string_view remark = {});
 

@@ -13,10 +13,6 @@ std::string count_of(std::int64_t count, std::string_view one, std::string_view 
   return fmt::format("{} {}", with_separators(count), count == 1 ? one : many);
 }
 
-std::string percent(double share) {
-  return fmt::format("{:.1f} %", 100 * share);
-}
-
 double share_of(Time part, Time whole) {
   return whole > Time(0) ? in_seconds(part) / in_seconds(whole) : 0;
 }
@@ -75,8 +71,7 @@ std::string ranking_text(const SearchResult& result, const TextStyle& style) {
     row.push_back(to_text(plan.memory.needed()));
     row.push_back(percent(share_of(plan.compute, plan.iteration)));
     row.push_back(percent(share_of(plan.exposed_communication, plan.iteration)));
-    row.push_back(
-        i == 0 ? "" : fmt::format("{:+.1f} %", 100 * (in_seconds(plan.iteration) / in_seconds(best) - 1)));
+    row.push_back(i == 0 ? "" : signed_percent(in_seconds(plan.iteration) / in_seconds(best) - 1));
     table.rows.push_back(std::move(row));
   }
   return to_text(table, 0, style);
@@ -107,14 +102,13 @@ std::string neighbours_text(const SearchResult& result, const TextStyle& style) 
       continue;
     }
     const PlanOutcome& other = *neighbour.outcome;
-    table.rows.push_back(
-        {name, to_text(other.iteration),
-         fmt::format("{:+.1f} %", 100 * (in_seconds(other.iteration) / in_seconds(best.iteration) - 1)),
-         signed_time(other.compute, best.compute),
-         signed_time(other.exposed_communication, best.exposed_communication),
-         signed_time(idle(other), idle(best)),
-         other.memory.fits() ? to_text(other.memory.needed())
-                             : to_text(other.memory.needed()) + ", does not fit"});
+    table.rows.push_back({name, to_text(other.iteration),
+                          signed_percent(in_seconds(other.iteration) / in_seconds(best.iteration) - 1),
+                          signed_time(other.compute, best.compute),
+                          signed_time(other.exposed_communication, best.exposed_communication),
+                          signed_time(idle(other), idle(best)),
+                          other.memory.fits() ? to_text(other.memory.needed())
+                                              : to_text(other.memory.needed()) + ", does not fit"});
   }
   return "\nThe best plan with one thing changed:\n" + to_text(table, 0, style);
 }

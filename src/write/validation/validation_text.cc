@@ -9,25 +9,18 @@
 namespace armilla {
 namespace {
 
-std::string in_percent(double share) {
-  return fmt::format("{:.1f}", 100 * share);
-}
-std::string signed_percent(double share) {
-  return fmt::format("{:+.1f}", 100 * share);
-}
-
 void add_row(TextTable& table, const ValidatedSet& set) {
   const ErrorSummary& e = set.errors;
   const bool any = e.count > 0, ranked = set.ranking.groups > 0;
   const std::string rows = e.count == set.rows
                                ? with_separators(set.rows)
                                : fmt::format("{} of {}", with_separators(e.count), with_separators(set.rows));
-  table.rows.push_back({set.name, rows, any ? in_percent(e.mape) : "", any ? in_percent(e.median) : "",
-                        any ? signed_percent(e.bias) : "", any ? in_percent(e.p90) : "",
-                        any ? in_percent(e.largest) : "",
-                        set.constant.count > 0 ? in_percent(set.constant.mape) : "",
+  table.rows.push_back({set.name, rows, any ? percent_digits(e.mape) : "",
+                        any ? percent_digits(e.median) : "", any ? signed_percent_digits(e.bias) : "",
+                        any ? percent_digits(e.p90) : "", any ? percent_digits(e.largest) : "",
+                        set.constant.count > 0 ? percent_digits(set.constant.mape) : "",
                         ranked ? fmt::format("{:.2f}", set.ranking.spearman) : "",
-                        ranked ? in_percent(set.ranking.regret) : ""});
+                        ranked ? percent_digits(set.ranking.regret) : ""});
 }
 
 constexpr std::size_t kSetWidth = 40;
@@ -60,7 +53,7 @@ std::string value_text(const ValidatedRow& row, double value) {
 std::string miss_text(const ValidatedRow& row, const TextStyle& style) {
   const Measurement& m = row.measured;
   return wrap(fmt::format("{} {}: {} %, {} predicted, {} measured; {}{}{}", m.where, m.id,
-                          signed_percent(row.error()), value_text(row, *row.predicted),
+                          signed_percent_digits(row.error()), value_text(row, *row.predicted),
                           value_text(row, m.value), row.study, row.likely.empty() ? "" : "; ", row.likely),
               "  ", style.width);
 }
