@@ -46,8 +46,22 @@ struct TrafficFlow {
   int port = 100;    // of the destination: a part of what ECMP hashes
 };
 
-// Congestion control of the hosts, named as CC_MODE numbers them.
-enum class CongestionControl : std::uint8_t { none, dcqcn, hpcc, timely, dctcp, swift };
+// Congestion control of the hosts, named as CC_MODE numbers them; the last three are those of TCP.
+enum class CongestionControl : std::uint8_t {
+  none,
+  dcqcn,
+  hpcc,
+  timely,
+  dctcp,
+  swift,
+  tcp_newreno,
+  tcp_cubic,
+  tcp_dctcp
+};
+// Whether hosts speak TCP, over switches that drop what they have no room for; else RoCE v2.
+inline bool is_tcp(CongestionControl control) {
+  return control >= CongestionControl::tcp_newreno;
+}
 
 enum class LossRecovery : std::uint8_t { go_back_n, go_back_0, selective };
 
@@ -95,6 +109,10 @@ struct RoceSettings {
   // Without progress for so long after a loss a host sends again from the first byte not acknowledged. 4.096 us x 2^14,
   // InfiniBand's local ACK timeout with the exponent that NCCL used; 0: never, as ns-3.
   std::int64_t retransmit_timeout_ns = 67'108'864;
+
+  // TCP: segments sent before the first acknowledgement (RFC 6928), and how long a receiver waits for a second one before
+  // it acknowledges the first (Linux: 40 ms; ns-3: 200 ms)
+  std::int64_t initial_window = 10, delayed_ack_ns = 40'000'000;
 
   // Switches
   bool ecn = true;                                    // ENABLE_QCN

@@ -213,7 +213,8 @@ TEST(NetworksAgree, OnWhatAnIncastTakesAtLeast) {
   };
   EXPECT_NEAR(last_us("analytical"), least_us, 0.01);
   EXPECT_NEAR(last_us("flow"), least_us, 0.01);
-  for (const char* control : {"none", "dcqcn", "hpcc", "timely", "dctcp", "swift"}) {
+  for (const char* control :
+       {"none", "dcqcn", "hpcc", "timely", "dctcp", "swift", "tcp-newreno", "tcp-cubic", "tcp-dctcp"}) {
     const double packet = last_us(std::string("packet:cc=") + control);
     EXPECT_GT(packet, least_us) << control;
     EXPECT_LT(packet, least_us * (std::string_view(control) == "timely" ? 4 : 2)) << control;
@@ -270,7 +271,8 @@ TEST(NetworksAgree, OnAnIncastUnderCongestionControl) {
 }
 
 TEST(NetworksAgree, ThatAConnectionKeepsItsOrder) {
-  for (const char* network : {"analytical", "flow", "packet", "packet:recovery=selective"}) {
+  for (const char* network :
+       {"analytical", "flow", "packet", "packet:recovery=selective", "packet:cc=tcp-cubic"}) {
     std::vector<Sent> sent;
     for (std::int64_t i = 0; i < 20; ++i)
       sent.push_back({{0, 1, Bytes(100'000 - 4999 * i)}, nanoseconds(100 * i)});
@@ -287,8 +289,10 @@ TEST(PacketNetwork, RepeatsWhatIsLost) {
     for (std::int64_t i = 0; i < 5; ++i)
       sent.push_back({{from, (from + 1) % 4, Bytes(300'000)}, microseconds(20 * i)});
   }
-  for (const char* recovery : {"go-back-n", "go-back-0", "selective"}) {
-    const std::string network = std::string("packet:timeout=100us,cc=none,recovery=") + recovery;
+  for (const char* recovery :
+       {"cc=none,recovery=go-back-n", "cc=none,recovery=go-back-0", "cc=none,recovery=selective",
+        "cc=tcp-newreno", "cc=tcp-cubic", "cc=tcp-dctcp"}) {
+    const std::string network = std::string("packet:timeout=100us,") + recovery;
     const Seen without = play(star_machine(4), network, sent),
                with = play(star_machine(4, 0.005), network, sent);
     EXPECT_GT(*std::ranges::min_element(with.arrivals), Time(0)) << recovery;

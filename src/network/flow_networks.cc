@@ -42,7 +42,7 @@ TrafficResult run_fluid(FlowJob job, const ParameterValues& values) {
 }
 
 constexpr std::array kFlowNetworks = {
-    FlowNetwork{"packet", "Ethernet with RoCE v2, packet by packet, as HPCC's and ASTRA-sim's ns-3",
+    FlowNetwork{"packet", "Ethernet with RoCE v2 or TCP, packet by packet, as HPCC's and ASTRA-sim's ns-3",
                 kPacketParameters, run_packet},
     FlowNetwork{"flow", "flows as fluids at max-min fair rates, as SimGrid's CM02", kFluidParameters,
                 run_fluid},

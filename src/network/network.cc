@@ -28,13 +28,16 @@ constexpr std::array kFlowParameters = {
 constexpr std::array kPacketNetworkParameters = {
     ParameterInfo{"cc", ParameterType::choice, "dcqcn", "congestion control of the devices",
                   kCongestionControls},
-    ParameterInfo{"recovery", ParameterType::choice, "go-back-n", "what devices send again after a loss",
-                  kLossRecoveries},
+    ParameterInfo{
+        "recovery", ParameterType::choice, "",
+        "what devices send again after a loss; else go-back-n, and selective where packets of a message "
+        "take several ways",
+        kLossRecoveries},
     ParameterInfo{"timeout", ParameterType::time, "",
-                  "without progress after a loss until a device sends again; else 67 ms"},
+                  "without progress after a loss until a device sends again; else 67 ms, with TCP 200 ms"},
     ParameterInfo{"timely-timestamps", ParameterType::boolean, "",
                   "false: TIMELY as ASTRA-sim's ns-3 has it, whose packets carry no time"},
-    ParameterInfo{"payload", ParameterType::bytes, "4096B", "of a packet"},
+    ParameterInfo{"payload", ParameterType::bytes, "", "of a packet; else 4096B, with TCP 1448B"},
     ParameterInfo{"buffer", ParameterType::bytes, "32MiB",
                   "of a switch, that its ports share, beyond what each has for itself"},
     ParameterInfo{"routing", ParameterType::choice, "ecmp", kRoutingHelp, kRoutings},
@@ -60,12 +63,13 @@ constexpr std::array kNetworks = {
                 kFlowParameters,
                 {},
                 make_flow_network},
-    NetworkInfo{"packet",
-                "Ethernet with RoCE v2, packet by packet, over any graph of links: congestion control, PFC, "
-                "ECN, losses (as HPCC's and ASTRA-sim's ns-3)",
-                kPacketNetworkParameters,
-                {},
-                make_packet_network},
+    NetworkInfo{
+        "packet",
+        "Ethernet with RoCE v2 or TCP, packet by packet, over any graph of links: congestion control, PFC, "
+        "ECN, losses (as HPCC's and ASTRA-sim's ns-3)",
+        kPacketNetworkParameters,
+        {},
+        make_packet_network},
     NetworkInfo{"astra1",
                 "ASTRA-sim 1.0's: a time of its own for every message, truncated after every term",
                 {},

@@ -56,7 +56,8 @@ PacketOutcome simulate_packets(const FlowJob& job);
 TrafficResult packet_traffic(const FlowJob& job);
 
 // Values of the parameters of that name, and what `set_roce` reads of them: cc, recovery, timeout, timely-timestamps.
-inline constexpr std::string_view kCongestionControls = "none|dcqcn|hpcc|timely|dctcp|swift";
+inline constexpr std::string_view kCongestionControls =
+    "none|dcqcn|hpcc|timely|dctcp|swift|tcp-newreno|tcp-cubic|tcp-dctcp";
 inline constexpr std::string_view kLossRecoveries = "go-back-n|go-back-0|selective";
 void set_roce(RoceSettings& settings, const ParameterValues& values);
 

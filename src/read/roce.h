@@ -7,7 +7,7 @@
 // seconds.
 //
 // Beyond ns-3's keys (docs/models/packet.md): SEED, RECOVERY (go-back-n, go-back-0, selective), RETRANSMIT_TIMEOUT (us, 0:
-// never), TIMELY_TIMESTAMPS (0: as ASTRA-sim's ns-3, whose packets carry none), CC_MODE swift.
+// never), TIMELY_TIMESTAMPS (0: as ASTRA-sim's ns-3, whose packets carry none), CC_MODE swift and tcp-...
 #pragma once
 
 #include <string>

@@ -213,4 +213,114 @@ void SwiftState::acknowledged(RateState& sender, std::int64_t now_ns, std::int64
   sender.rate = bounded(rate, sender, settings);
 }
 
+// ---- TCP
+
+void TcpState::begin(const RoceSettings& settings) {
+  *this = {};
+  window = static_cast<double>(settings.initial_window * settings.payload);
+}
+
+void TcpState::acknowledged(std::int64_t now_ns, std::int64_t round_trip_ns, double bytes,
+                            std::uint64_t sequence, std::uint64_t next, const RoceSettings& settings) {
+  const auto payload = static_cast<double>(settings.payload);
+  if (window < threshold) {
+    if (settings.congestion_control == CongestionControl::tcp_cubic) {
+      look_at_round(now_ns, round_trip_ns, payload);
+      if (sequence > round_.end) round_ = {next, now_ns, now_ns, INT64_MAX, 0};
+    }
+    window += std::min(bytes, payload);
+  } else if (settings.congestion_control == CongestionControl::tcp_cubic) {
+    grow_cubic(now_ns, round_trip_ns, bytes, payload);
+  } else {
+    window += payload * payload / window;
+  }
+}
+
+// Slow start ends where acknowledgements come for as long as a round trip takes, or round trips have become longer.
+void TcpState::look_at_round(std::int64_t now_ns, std::int64_t round_trip_ns, double payload) {
+  constexpr double kLeastSegments = 16;
+  constexpr std::int64_t kLongestGap = 2'000'000, kLeastDelay = 4'000'000;  // ns
+  constexpr int kSamples = 8;
+  shortest_ns_ = std::min(shortest_ns_, round_trip_ns);
+  if (window < kLeastSegments * payload) return;
+  bool full = false;
+  if (now_ns - round_.last_ns <= kLongestGap) {
+    round_.last_ns = now_ns;
+    full = now_ns - round_.start_ns > shortest_ns_;
+  }
+  if (round_.samples < kSamples) {
+    round_.shortest_ns = std::min(round_.shortest_ns, round_trip_ns);
+    ++round_.samples;
+  } else {
+    full = full || round_.shortest_ns > shortest_ns_ + std::max(shortest_ns_ / 8, kLeastDelay);
+  }
+  if (full) threshold = window;
+}
+
+// RFC 9438, sections 4.2 to 4.5.
+void TcpState::grow_cubic(std::int64_t now_ns, std::int64_t round_trip_ns, double bytes, double payload) {
+  constexpr double kScale = 0.4, kBeta = 0.7, kFriendly = 3 * (1 - kBeta) / (1 + kBeta);
+  const double segments = window / payload, acknowledged = bytes / payload;
+  if (epoch_ns_ < 0) {
+    epoch_ns_ = now_ns;
+    epoch_window_ = estimate_ = segments;
+    largest_ = std::max(largest_, segments);
+    origin_s_ = std::cbrt((largest_ - segments) / kScale);
+  }
+  const auto at = [&](double seconds) {
+    const double since = seconds - origin_s_;
+    return kScale * since * since * since + largest_;
+  };
+  const double seconds = static_cast<double>(now_ns - epoch_ns_) * 1e-9;
+  estimate_ += (estimate_ < largest_ ? kFriendly : 1) * acknowledged / segments;
+  double grown = 0;  // segments
+  if (at(seconds) < estimate_) {
+    grown = std::max(0.0, estimate_ - segments);
+  } else {
+    const double target =
+        std::clamp(at(seconds + static_cast<double>(round_trip_ns) * 1e-9), segments, 1.5 * segments);
+    grown = (target - segments) / segments * acknowledged;
+  }
+  // Who left slow start and has not lost anything yet looks for more, as Linux does: a twentieth per round trip.
+  if (!reduced_) grown = std::max(grown, acknowledged / 20);
+  window += grown * payload;
+}
+
+double TcpState::reduced(double under_way, const RoceSettings& settings) {
+  constexpr double kBeta = 0.7;
+  const auto payload = static_cast<double>(settings.payload);
+  if (settings.congestion_control != CongestionControl::tcp_cubic)
+    return std::max(under_way / 2, 2 * payload);
+  // Fast convergence: who is reduced before it has come as far as last time makes room for others.
+  const double segments = window / payload;
+  reduced_ = true;
+  largest_ = segments < largest_ ? segments * (1 + kBeta) / 2 : segments;
+  epoch_ns_ = -1;
+  return std::max(under_way * kBeta, 2 * payload);
+}
+
+void TcpState::lost(double under_way, const RoceSettings& settings) {
+  window = threshold = reduced(under_way, settings);
+}
+
+void TcpState::timed_out(double under_way, const RoceSettings& settings) {
+  threshold = reduced(under_way, settings);
+  window = static_cast<double>(settings.payload);
+}
+
+void TcpState::told_of_marks(std::uint64_t sequence, std::uint64_t next, double bytes, bool mark,
+                             const RoceSettings& settings) {
+  if (settings.congestion_control != CongestionControl::tcp_dctcp) return;
+  bytes_ += bytes;
+  marked_ += mark ? bytes : 0;
+  if (sequence > window_end_) {
+    if (bytes_ > 0) alpha_ = (1 - settings.gain) * alpha_ + settings.gain * marked_ / bytes_;
+    bytes_ = marked_ = 0;
+    window_end_ = next;
+  }
+  if (!mark || sequence <= reduced_until_) return;
+  window = threshold = std::max(window * (1 - alpha_ / 2), 2 * static_cast<double>(settings.payload));
+  reduced_until_ = next;
+}
+
 }  // namespace armilla

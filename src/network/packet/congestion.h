@@ -6,6 +6,8 @@
 //   TIMELY  Mittal et al., SIGCOMM 2015
 //   DCTCP   Alizadeh et al., SIGCOMM 2010, on rates
 //   Swift   Kumar et al., SIGCOMM 2020, on rates
+//
+// TCP's algorithms have windows: NewReno (RFC 5681), CUBIC (RFC 9438), DCTCP (RFC 8257).
 #pragma once
 
 #include <array>
@@ -88,6 +90,47 @@ struct SwiftState {
 
   void acknowledged(RateState& sender, std::int64_t now_ns, std::int64_t bytes, std::int64_t round_trip_ns,
                     std::int64_t hops, const RoceSettings& settings);
+};
+
+// The window of a TCP connection, in bytes. `payload` is the size of its segments, `under_way` what has been sent and
+// neither acknowledged nor taken for lost.
+struct TcpState {
+  double window = 0;
+  double threshold = 1e300;  // slow start ends here
+
+  void begin(const RoceSettings& settings);
+  // New data of so many bytes was acknowledged, up to `sequence`, outside a recovery; `next` is what will be sent next.
+  void acknowledged(std::int64_t now_ns, std::int64_t round_trip_ns, double bytes, std::uint64_t sequence,
+                    std::uint64_t next, const RoceSettings& settings);
+  // Data was acknowledged up to `sequence`, and whether it had been marked.
+  void told_of_marks(std::uint64_t sequence, std::uint64_t next, double bytes, bool mark,
+                     const RoceSettings& settings);
+  // A recovery begins.
+  void lost(double under_way, const RoceSettings& settings);
+  void timed_out(double under_way, const RoceSettings& settings);
+
+ private:
+  double reduced(double under_way, const RoceSettings& settings);
+  void grow_cubic(std::int64_t now_ns, std::int64_t round_trip_ns, double bytes, double payload);
+
+  // HyStart (Ha and Rhee, Computer Networks 55(9), 2011): of the round trip under way
+  struct Round {
+    std::uint64_t end = 0;
+    std::int64_t start_ns = 0, last_ns = 0, shortest_ns = INT64_MAX;
+    int samples = 0;
+  };
+  void look_at_round(std::int64_t now_ns, std::int64_t round_trip_ns, double payload);
+  Round round_;
+  std::int64_t shortest_ns_ = INT64_MAX;
+
+  // CUBIC, in segments
+  bool reduced_ = false;        // ever
+  double largest_ = 0;          // when it was last reduced
+  std::int64_t epoch_ns_ = -1;  // when it began to grow again
+  double epoch_window_ = 0, estimate_ = 0, origin_s_ = 0;
+  // DCTCP
+  double alpha_ = 1, bytes_ = 0, marked_ = 0;
+  std::uint64_t window_end_ = 0, reduced_until_ = 0;
 };
 
 }  // namespace armilla

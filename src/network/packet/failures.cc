@@ -45,7 +45,9 @@ void PacketSimulation::timeout(std::uint32_t index) {
     if (++flow.retries > kRetries) return;  // given up, as a NIC does
     ++outcome_.timeouts;
     flow.ask = true;
-    if (selective_.empty()) {
+    if (!tcp_.empty()) {
+      tcp_timeout(index);
+    } else if (selective_.empty()) {
       flow.next = flow.acknowledged;
     } else {
       selective_[index].resend = flow.acknowledged / static_cast<std::uint64_t>(settings_.payload);
@@ -54,7 +56,9 @@ void PacketSimulation::timeout(std::uint32_t index) {
   }
   flow.timer = true;
   flow.timer_mark = flow.acknowledged;
-  schedule(events_.now() + settings_.retransmit_timeout_ns, kTimeout, index);
+  // TCP waits twice as long each time (RFC 6298).
+  schedule(events_.now() + (settings_.retransmit_timeout_ns << (tcp_.empty() ? 0 : flow.retries)), kTimeout,
+           index);
   refresh(index);
   serve(flow.port);
 }

@@ -74,13 +74,23 @@ std::uint32_t PacketSimulation::next_data(std::uint32_t index) {
   Flow& flow = flows_[index];
   const auto largest = static_cast<std::uint64_t>(settings_.payload);
   std::uint64_t sequence = flow.next;
-  if (!selective_.empty() && selective_[index].recovering) {
+  bool opens = false;
+  if (!tcp_.empty()) {
+    Tcp& tcp = tcp_[index];
+    opens = !tcp.open;
+    if (opens) {
+      tcp.asked = true;
+    } else {
+      ++tcp.under_way;
+      if (tcp_find_lost(index)) sequence = selective_[index].resend++ * largest;
+    }
+  } else if (!selective_.empty() && selective_[index].recovering) {
     Selective& repeat = selective_[index];
     sequence = repeat.resend * largest;
     ++repeat.resend;
     repeat.find_lost();
   }
-  const std::uint64_t payload = std::min(largest, flow.size - sequence);
+  const std::uint64_t payload = opens ? 0 : std::min(largest, flow.size - sequence);
   const std::uint32_t packet = new_packet();
   Packet& data = packets_[packet];
   data.flow = index;
@@ -88,7 +98,8 @@ std::uint32_t PacketSimulation::next_data(std::uint32_t index) {
   data.priority = flow.priority;
   data.sequence = sequence;
   data.payload = static_cast<std::uint16_t>(payload);
-  data.size = (mail_.empty() ? static_cast<std::uint32_t>(payload) : wire_payload(index, sequence, payload)) +
+  data.size = (mail_.empty() || opens ? static_cast<std::uint32_t>(payload)
+                                      : wire_payload(index, sequence, payload)) +
               header_;
   data.hop = flow.way_there + 1;
   data.sent_ns = events_.now();
@@ -128,9 +139,13 @@ void PacketSimulation::receive_data(std::uint32_t number) {
     }
   }
 
-  Packet& answer = packets_[number];
+  if (!tcp_.empty()) {
+    tcp_receive_data(number);
+    return;
+  }
+  Packet& data = packets_[number];
   bool reply = false, missing = false;
-  const std::uint64_t arrived = answer.sequence;
+  const std::uint64_t arrived = data.sequence;
   const auto chunk = static_cast<std::uint64_t>(settings_.chunk);
   if (!selective_.empty() && !flow.finished) {
     Selective& repeat = selective_[index];
@@ -145,9 +160,9 @@ void PacketSimulation::receive_data(std::uint32_t number) {
       missing = true;
     }
     reply = true;
-    answer.repeat = arrived;
+    data.repeat = arrived;
   } else if (arrived == flow.expected) {
-    flow.expected += answer.payload;
+    flow.expected += data.payload;
     reply = flow.expected >= static_cast<std::uint64_t>(settings_.ack_interval) ||
             (chunk != 0 && flow.expected % chunk == 0);
   } else if (arrived > flow.expected) {
@@ -158,14 +173,21 @@ void PacketSimulation::receive_data(std::uint32_t number) {
       reply = missing = true;
     }
   } else {
-    reply = answer.asks;
+    reply = data.asks;
   }
   if (!mail_.empty()) note_arrivals(index);
   if (!reply) {
     free_packet(number);
     return;
   }
-  // The packet itself becomes its answer and takes what switches wrote into it back.
+  answer(number, missing);
+}
+
+// The packet itself becomes its answer and takes what switches wrote into it back.
+void PacketSimulation::answer(std::uint32_t number, bool missing) {
+  Packet& answer = packets_[number];
+  const Flow& flow = flows_[answer.flow];
+  const std::uint32_t exit = paths_[flow.way_back];
   answer.kind = missing ? PacketKind::nack : PacketKind::ack;
   answer.echo = answer.marked;
   answer.marked = false;
@@ -184,6 +206,10 @@ void PacketSimulation::receive_acknowledgement(std::uint32_t number) {
   outcome_.acknowledgements.delivered += packet.size;
   if (flow.finished) {
     free_packet(number);
+    return;
+  }
+  if (!tcp_.empty()) {
+    tcp_receive_acknowledgement(number);
     return;
   }
   std::uint64_t sequence = packet.sequence;

@@ -51,6 +51,7 @@ void PacketSimulation::restart(std::uint32_t connection) {
   ++flow.increase_stamp;
   flow.retries = 0;
   flow.next = std::max(flow.next, flow.acknowledged);
+  const std::int64_t silent_ns = events_.now() - flow.next_send_ns;
   flow.start_ns = flow.next_send_ns = events_.now();
   flow.rate = flow.line_rate = ports_[flow.port].rate;
   if (!dcqcn_.empty()) {
@@ -68,6 +69,15 @@ void PacketSimulation::restart(std::uint32_t connection) {
   }
   if (!dctcp_.empty()) dctcp_[connection] = {};
   if (!swift_.empty()) swift_[connection] = {};
+  if (!tcp_.empty()) {
+    // What nobody awaits any more is not under way. A window is forgotten after a while of silence (RFC 2861).
+    Tcp& tcp = tcp_[connection];
+    tcp.under_way = 0;
+    tcp.lost_below = selective_[connection].resend =
+        flow.acknowledged / static_cast<std::uint64_t>(settings_.payload);
+    if (silent_ns > settings_.retransmit_timeout_ns)
+      tcp.window = std::min(tcp.window, static_cast<double>(settings_.initial_window * settings_.payload));
+  }
   if (flow.turn == kNone) join_nic(connection);
 }
 

@@ -59,6 +59,12 @@ std::string name_of(CongestionControl control) {
       return "DCTCP";
     case CongestionControl::swift:
       return "Swift";
+    case CongestionControl::tcp_newreno:
+      return "NewReno";
+    case CongestionControl::tcp_cubic:
+      return "CUBIC";
+    case CongestionControl::tcp_dctcp:
+      return "DCTCP";
   }
   return {};
 }
@@ -89,10 +95,15 @@ void add_slow_downs(const PacketOutcome& outcome, TrafficResult& result) {
 
 void set_roce(RoceSettings& settings, const ParameterValues& values) {
   if (values.is_set("cc")) {
-    constexpr std::array kControls = {
-        std::pair("none", CongestionControl::none),   std::pair("dcqcn", CongestionControl::dcqcn),
-        std::pair("hpcc", CongestionControl::hpcc),   std::pair("timely", CongestionControl::timely),
-        std::pair("dctcp", CongestionControl::dctcp), std::pair("swift", CongestionControl::swift)};
+    constexpr std::array kControls = {std::pair("none", CongestionControl::none),
+                                      std::pair("dcqcn", CongestionControl::dcqcn),
+                                      std::pair("hpcc", CongestionControl::hpcc),
+                                      std::pair("timely", CongestionControl::timely),
+                                      std::pair("dctcp", CongestionControl::dctcp),
+                                      std::pair("swift", CongestionControl::swift),
+                                      std::pair("tcp-newreno", CongestionControl::tcp_newreno),
+                                      std::pair("tcp-cubic", CongestionControl::tcp_cubic),
+                                      std::pair("tcp-dctcp", CongestionControl::tcp_dctcp)};
     for (const auto& [name, control] : kControls) {
       if (values.choice("cc") == name) settings.congestion_control = control;
     }
@@ -103,6 +114,11 @@ void set_roce(RoceSettings& settings, const ParameterValues& values) {
     settings.recovery = recovery == "selective"   ? LossRecovery::selective
                         : recovery == "go-back-0" ? LossRecovery::go_back_0
                                                   : LossRecovery::go_back_n;
+  }
+  if (is_tcp(settings.congestion_control)) {
+    if (values.is_set("recovery"))
+      throw Error(values.where("recovery"), "TCP has a recovery of its own", "omit recovery");
+    settings.retransmit_timeout_ns = 200'000'000;  // the least of Linux
   }
   if (values.is_set("timeout")) settings.retransmit_timeout_ns = values.time("timeout").value / 1000;
   if (values.is_set("timely-timestamps"))
@@ -125,7 +141,9 @@ void use_usual_settings(RoceSettings& settings, const NetworkGraph& graph) {
   settings.global_window = false;
   settings.increase_interval_us = 300;
   settings.alpha_interval_us = 1;
-  settings.gain = control == CongestionControl::dctcp ? 1.0 / 16 : 1.0 / 256;
+  const bool of_dctcp = control == CongestionControl::dctcp || control == CongestionControl::tcp_dctcp;
+  settings.gain = of_dctcp ? 1.0 / 16 : 1.0 / 256;
+  settings.ecn = !is_tcp(control) || of_dctcp;
   settings.dctcp_step = 615e6;
   settings.increase_stages = 0;
   settings.telemetry_unit = std::max<std::int64_t>(1, std::llround(speed / 25));
@@ -142,16 +160,15 @@ void use_usual_settings(RoceSettings& settings, const NetworkGraph& graph) {
       settings.rate_step = 0.2e6 * speed;
       settings.rate_leap = 2e6 * speed;
   }
-  settings.payload = 4096;
+  settings.payload = is_tcp(control) ? 1448 : 4096;
   settings.buffer = 32 << 20;
   settings.buffer_is_shared = true;
   settings.whole_ns = false;
   for (const GraphLink& link : graph.links) {
     for (const std::int64_t rate : {link.bits_per_second, bits_back(link)}) {
       const auto kilobytes = static_cast<std::int64_t>(static_cast<double>(rate) / kGigabit * 1000);
-      settings.ecn_of_rate[rate] = control == CongestionControl::dctcp
-                                       ? EcnThresholds{3 * kilobytes, 3 * kilobytes, 1}
-                                       : EcnThresholds{4 * kilobytes, 16 * kilobytes, 0.2};
+      settings.ecn_of_rate[rate] = of_dctcp ? EcnThresholds{3 * kilobytes, 3 * kilobytes, 1}
+                                            : EcnThresholds{4 * kilobytes, 16 * kilobytes, 0.2};
     }
   }
 }
@@ -165,7 +182,8 @@ TrafficResult packet_traffic(const FlowJob& job) {
   const PacketOutcome outcome = simulate_packets(job);
   TrafficResult result;
   const std::int64_t switches = std::count(job.graph.is_switch.begin(), job.graph.is_switch.end(), true);
-  result.title = fmt::format("{} flows over RoCE with {}: {} hosts, {} switches, {} links", job.flows.size(),
+  result.title = fmt::format("{} flows over {} with {}: {} hosts, {} switches, {} links", job.flows.size(),
+                             is_tcp(job.settings.congestion_control) ? "TCP" : "RoCE",
                              name_of(job.settings.congestion_control), job.graph.nodes() - switches, switches,
                              job.graph.links.size());
   FlowsResult flows;

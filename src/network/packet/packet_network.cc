@@ -17,6 +17,7 @@ FlowJob job_of(const Ways& ways, const ParameterValues& values) {
   FlowJob job;
   job.where = "network packet";
   const auto check = [&](std::string_view name, std::int64_t least, std::int64_t most) {
+    if (!values.is_set(name)) return;
     const std::int64_t value = name == "seed" ? values.count(name) : values.bytes(name).value;
     if (value < least || value > most)
       throw Error(values.where(name), fmt::format("{} is out of range", value),
@@ -28,7 +29,7 @@ FlowJob job_of(const Ways& ways, const ParameterValues& values) {
   job.graph = network_graph(ways.graph());
   set_roce(job.settings, values);
   use_usual_settings(job.settings, job.graph);
-  job.settings.payload = values.bytes("payload").value;
+  if (values.is_set("payload")) job.settings.payload = values.bytes("payload").value;
   job.settings.buffer = values.bytes("buffer").value;
   job.settings.seed = static_cast<std::uint64_t>(values.count("seed"));
   return job;

@@ -164,7 +164,7 @@ FlowJob random_job(std::mt19937& random) {
         {source, destination, between(1, 200'000), between(0, 50'000), static_cast<int>(between(1, 7))});
   }
   RoceSettings& settings = job.settings;
-  settings.congestion_control = static_cast<CongestionControl>(between(0, 5));
+  settings.congestion_control = static_cast<CongestionControl>(between(0, 8));
   settings.recovery = static_cast<LossRecovery>(between(0, 2));
   settings.window = settings.congestion_control == CongestionControl::hpcc || between(0, 1) == 0;
   settings.window_follows_rate = between(0, 1) == 0;

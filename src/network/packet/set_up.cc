@@ -38,13 +38,16 @@ void PacketSimulation::build() {
   telemetry_size_ = algorithm == CongestionControl::hpcc                                              ? 42
                     : algorithm == CongestionControl::timely || algorithm == CongestionControl::swift ? 8
                                                                                                       : 0;
-  header_ = kDataHeader + telemetry_size_;
-  acknowledgement_size_ =
-      std::max(kSmallestFrame - 34 + 22, kLinkAndIp + kAcknowledgementHeader + telemetry_size_);
+  header_ = is_tcp(algorithm) ? kLinkAndIp + kTcpHeader : kDataHeader + telemetry_size_;
+  acknowledgement_size_ = is_tcp(algorithm) ? kLinkAndIp + kTcpHeader
+                                            : std::max(kSmallestFrame - 34 + 22,
+                                                       kLinkAndIp + kAcknowledgementHeader + telemetry_size_);
   ack_priority_ = settings_.acks_first ? 0 : 3;
   // Swift is an algorithm of windows.
-  has_window_ = settings_.window || algorithm == CongestionControl::swift;
+  has_window_ = (settings_.window && !is_tcp(algorithm)) || algorithm == CongestionControl::swift;
   window_follows_rate_ = settings_.window_follows_rate || algorithm == CongestionControl::swift;
+
+  keeps_losses_ = settings_.recovery == LossRecovery::selective || is_tcp(algorithm);
 
   // Whole chunks are acknowledged: with less than one under way a flow would wait for ever.
   if (settings_.recovery == LossRecovery::go_back_0) {
@@ -106,6 +109,7 @@ void PacketSimulation::build() {
       if (const auto found = settings_.ecn_of_rate.find(port.rate); found != settings_.ecn_of_rate.end()) {
         port.ecn = found->second;
       }
+      if (is_tcp(algorithm)) continue;  // without priority flow control nothing is kept for it
       const auto headroom = static_cast<WideProduct>(port.rate) * port.delay_ns / 8 / 1'000'000'000 * 3;
       if (headroom > (settings_.buffer_is_shared ? UINT32_MAX : settings_.buffer)) {
         throw Error(
@@ -156,8 +160,13 @@ void PacketSimulation::build() {
     case CongestionControl::swift:
       swift_.resize(flows_.size());
       break;
+    case CongestionControl::tcp_newreno:
+    case CongestionControl::tcp_cubic:
+    case CongestionControl::tcp_dctcp:
+      tcp_.resize(flows_.size());
+      break;
   }
-  if (settings_.recovery == LossRecovery::selective) selective_.resize(flows_.size());
+  if (keeps_losses_) selective_.resize(flows_.size());
   const std::vector<FlowAddress> addresses = addresses_of(job_.flows);
   for (std::uint32_t index = 0; index < flows_.size(); ++index) {
     const TrafficFlow& asked = job_.flows[index];
@@ -233,7 +242,11 @@ std::uint32_t PacketSimulation::connect(std::span<const std::uint32_t> way) {
   if (algorithm == CongestionControl::timely) timely_.emplace_back();
   if (algorithm == CongestionControl::dctcp) dctcp_.emplace_back();
   if (algorithm == CongestionControl::swift) swift_.emplace_back();
-  if (settings_.recovery == LossRecovery::selective) selective_.emplace_back();
+  if (is_tcp(algorithm)) {
+    tcp_.emplace_back().begin(settings_);
+    tcp_.back().open = true;  // since the job began
+  }
+  if (keeps_losses_) selective_.emplace_back();
   return index;
 }
 

@@ -78,6 +78,9 @@ void PacketSimulation::handle(const WheelEvent& event) {
     case kPost:
       begin_message(event.subject);
       break;
+    case kAnswer:
+      tcp_answer_late(event.subject);
+      break;
     case kAlpha: {
       if (flows_[event.subject].finished || event.stamp != flows_[event.subject].life) {
         events_.forget();
@@ -138,6 +141,7 @@ void PacketSimulation::start_flow(std::uint32_t index) {
     selective_[index].arrived.assign(words, 0);
     selective_[index].known.assign(words, 0);
   }
+  if (!tcp_.empty()) tcp_[index].begin(settings_);
   join_nic(index);
   serve(flow.port);
 }

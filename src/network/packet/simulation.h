@@ -1,6 +1,6 @@
 // The packet simulation: ports, queue pairs and packets, and the events that move them. `network/packet.h` says what it
 // models. simulation.cc moves events and packets, hosts.cc, switches.cc and failures.cc say what those do, set_up.cc builds
-// them; messages.cc does connections; congestion.h and event_wheel.h are its parts. Nothing is allocated per packet once the pools have
+// them; tcp.cc is the transport of hosts that speak TCP; messages.cc does connections; congestion.h and event_wheel.h are its parts. Nothing is allocated per packet once the pools have
 // grown to what is under way at one time.
 #pragma once
 
@@ -67,6 +67,7 @@ class PacketSimulation {
     kLinkDown,
     kPauseOver,
     kPost,
+    kAnswer,
     kAlpha,
     kDecrease,
     kIncrease
@@ -193,15 +194,30 @@ class PacketSimulation {
   struct Selective {
     std::vector<std::uint64_t> arrived;  // bit per packet
     std::vector<std::uint64_t> known;    // the same, as far as the sender has been told
-    std::uint64_t highest_known = 0;     // below it, what is not known is taken for lost
-    bool recovering = false;             // `resend` is to be sent again
-    std::uint64_t resend = 0;            // everything lost before it has been sent again
-    std::uint64_t recover_until = 0;     // what is lost beyond begins a new recovery
+    std::uint64_t highest_arrived = 0;
+    std::uint64_t highest_known = 0;  // below it, what is not known is taken for lost
+    bool recovering = false;          // `resend` is to be sent again
+    std::uint64_t resend = 0;         // everything lost before it has been sent again
+    std::uint64_t recover_until = 0;  // what is lost beyond begins a new recovery
 
+    bool knows(std::uint64_t packet) const { return (known[packet / 64] >> (packet % 64) & 1) != 0; }
     void find_lost() {
-      while (resend < highest_known && (known[resend / 64] >> (resend % 64) & 1) != 0) ++resend;
+      while (resend < highest_known && knows(resend)) ++resend;
       recovering = resend < highest_known;
     }
+  };
+
+  // TCP, besides what Selective keeps of losses. A segment is lost when the third one behind it has arrived (RFC 6675), or
+  // when the timer runs out.
+  struct Tcp : TcpState {
+    bool asked = false, open = false;  // the sender has sent its SYN, and had the answer
+    bool recovering = false;           // until all that had been sent when the loss was noticed is there
+    std::int64_t under_way = 0;        // segments sent and neither acknowledged nor lost
+    std::uint64_t lost_below = 0;      // what is before it and not known to have arrived is lost
+    // The receiver
+    std::int32_t unanswered = 0;  // segments in order
+    bool marked = false;          // the last one was
+    bool will_answer = false;     // the timer of delayed acknowledgements runs
   };
 
   // What a connection carries. Sequence numbers of a message begin at a multiple of the payload, so that packets never
@@ -244,6 +260,14 @@ class PacketSimulation {
   void forward(std::uint32_t packet);
   void receive_data(std::uint32_t packet);
   void receive_acknowledgement(std::uint32_t packet);
+  void answer(std::uint32_t packet, bool missing);
+
+  bool tcp_may_send(std::uint32_t flow) const;
+  bool tcp_find_lost(std::uint32_t flow);
+  void tcp_receive_data(std::uint32_t packet);
+  void tcp_receive_acknowledgement(std::uint32_t packet);
+  void tcp_answer_late(std::uint32_t flow);
+  void tcp_timeout(std::uint32_t flow);
   void finish(std::uint32_t flow);
   void control(std::uint32_t flow, const Packet& packet);
   void change_rate(std::uint32_t flow, std::int64_t rate);
@@ -261,6 +285,7 @@ class PacketSimulation {
   std::uint32_t header_ = 0, acknowledgement_size_ = 0, telemetry_size_ = 0;
   int ack_priority_ = 3;
   bool has_window_ = false, window_follows_rate_ = false;
+  bool keeps_losses_ = false;  // by packet
   std::uint64_t least_window_ = 1;
   bool hashed_ = false;  // a link failed: packets find their way hop by hop
 
@@ -279,6 +304,7 @@ class PacketSimulation {
   std::vector<DctcpState> dctcp_;
   std::vector<SwiftState> swift_;
   std::vector<Selective> selective_;
+  std::vector<Tcp> tcp_;
   std::vector<std::uint32_t> paths_;
   std::vector<Packet> packets_;
   std::vector<Telemetry> telemetry_;  // per packet, under HPCC
@@ -340,8 +366,10 @@ inline void PacketSimulation::refresh(std::uint32_t index) {
   const Flow& flow = flows_[index];
   Turn& turn = nics_[ports_[flow.port].nic].turns[flow.turn];
   turn.next_send_ns = flow.next_send_ns;
-  turn.ready = (flow.next < flow.size && !flow.window_full(window_follows_rate_, least_window_)) ||
-               (!selective_.empty() && selective_[index].recovering);
+  turn.ready = !tcp_.empty()
+                   ? tcp_may_send(index)
+                   : (flow.next < flow.size && !flow.window_full(window_follows_rate_, least_window_)) ||
+                         (!selective_.empty() && selective_[index].recovering);
   turn.finished = flow.acknowledged >= flow.size;
 }
 

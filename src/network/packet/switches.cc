@@ -31,11 +31,15 @@ void PacketSimulation::leave_switch(std::uint32_t index, std::uint32_t number, s
     Switch& here = switches_[port.node];
     Shares& in = shares_[came_by][queue];
     Shares& out = shares_[index][queue];
-    const std::uint32_t from_headroom = std::min(in.headroom, size);
-    const std::uint32_t shared = in.arrived > kReserve ? in.arrived - kReserve : 0;
-    here.shared_used -= std::min(size - from_headroom, shared);
-    in.headroom -= from_headroom;
-    in.arrived -= size - from_headroom;
+    if (tcp_.empty()) {
+      const std::uint32_t from_headroom = std::min(in.headroom, size);
+      const std::uint32_t shared = in.arrived > kReserve ? in.arrived - kReserve : 0;
+      here.shared_used -= std::min(size - from_headroom, shared);
+      in.headroom -= from_headroom;
+      in.arrived -= size - from_headroom;
+    } else {
+      here.shared_used -= size;
+    }
     out.leaving -= size;
     if (settings_.ecn) {
       bool mark = out.leaving > port.ecn.maximum;
@@ -105,7 +109,18 @@ void PacketSimulation::forward(std::uint32_t number) {
     exit = paths_[packet.hop++];
   }
   const std::uint8_t queue = packet.priority;
-  if (queue != 0) {
+  if (queue != 0 && !tcp_.empty()) {
+    // No pauses: what finds no room is dropped. A port may hold as much as is free (Choudhury and Hahne, IEEE/ACM
+    // Transactions on Networking 6(2), 1998).
+    Switch& here = switches_[ports_[entry].node];
+    Shares& out = shares_[exit][queue];
+    if (out.leaving + packet.size > here.buffer_left - here.shared_used) {
+      drop(number, false);
+      return;
+    }
+    here.shared_used += packet.size;
+    out.leaving += packet.size;
+  } else if (queue != 0) {
     const Port& port = ports_[entry];
     Switch& here = switches_[port.node];
     Shares& in = shares_[entry][queue];

@@ -55,9 +55,15 @@ CongestionControl congestion_control(RoceWords& words) {
     CongestionControl control;
   };
   constexpr std::array kModes = {
-      Mode{"1", "dcqcn", CongestionControl::dcqcn},   Mode{"3", "hpcc", CongestionControl::hpcc},
-      Mode{"7", "timely", CongestionControl::timely}, Mode{"8", "dctcp", CongestionControl::dctcp},
-      Mode{"12", "none", CongestionControl::none},    Mode{"swift", "swift", CongestionControl::swift},
+      Mode{"1", "dcqcn", CongestionControl::dcqcn},
+      Mode{"3", "hpcc", CongestionControl::hpcc},
+      Mode{"7", "timely", CongestionControl::timely},
+      Mode{"8", "dctcp", CongestionControl::dctcp},
+      Mode{"12", "none", CongestionControl::none},
+      Mode{"swift", "swift", CongestionControl::swift},
+      Mode{"tcp-newreno", "tcp-newreno", CongestionControl::tcp_newreno},
+      Mode{"tcp-cubic", "tcp-cubic", CongestionControl::tcp_cubic},
+      Mode{"tcp-dctcp", "tcp-dctcp", CongestionControl::tcp_dctcp},
   };
   for (const Mode& mode : kModes) {
     if (text == mode.number || text == mode.name) return mode.control;
@@ -69,7 +75,7 @@ CongestionControl congestion_control(RoceWords& words) {
     return CongestionControl::none;
   }
   words.fail(fmt::format("CC_MODE: '{}' is unknown", text),
-             "1 DCQCN, 3 HPCC, 7 TIMELY, 8 DCTCP, 12 none, swift");
+             "1 DCQCN, 3 HPCC, 7 TIMELY, 8 DCTCP, 12 none, swift, tcp-newreno, tcp-cubic, tcp-dctcp");
 }
 
 void ignore(RoceWords&, RoceConfig&) {}

@@ -102,9 +102,9 @@ TEST_F(RoceConfigFile, TakesKeysAsNs3Does) {
 TEST_F(RoceConfigFile, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(refusal("CC_MOD 1\n"), "config.txt:3: unknown key 'CC_MOD'\n  hint: did you mean 'CC_MODE'?");
   EXPECT_EQ(refusal("CC_MODE\n"), "config.txt:3: CC_MODE is missing");
-  EXPECT_EQ(
-      refusal("CC_MODE fast\n"),
-      "config.txt:3: CC_MODE: 'fast' is unknown\n  hint: 1 DCQCN, 3 HPCC, 7 TIMELY, 8 DCTCP, 12 none, swift");
+  EXPECT_EQ(refusal("CC_MODE fast\n"),
+            "config.txt:3: CC_MODE: 'fast' is unknown\n  hint: 1 DCQCN, 3 HPCC, 7 TIMELY, 8 DCTCP, 12 none, "
+            "swift, tcp-newreno, tcp-cubic, tcp-dctcp");
   EXPECT_EQ(refusal("ENABLE_QCN 1\n"),
             "config.txt: KMIN_MAP has no entry for links of 100000000000 bit/s\n  hint: add one, or turn "
             "marking off "
