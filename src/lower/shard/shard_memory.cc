@@ -64,6 +64,25 @@ std::vector<std::uint32_t> saved_tensors(const Model& model, const Block& block,
   return saved;
 }
 
+// Kernels of PyTorch's own, one per operation, which keep or hold more than fused ones.
+bool runs_operator_by_operator(const Plan& plan) {
+  return plan.framework == Framework::pytorch && plan.host != Host::compiled;
+}
+
+// A gated activation in two kernels keeps what lies between them: silu(gate) beside gate and up.
+Bytes kept_between_kernels(const Model& model, const Block& block, const Layout& layout, const Plan& plan) {
+  Bytes sum;
+  if (!runs_operator_by_operator(plan)) return sum;
+  for (std::uint32_t i = block.first; i < block.end; ++i) {
+    const Operator& op = model.operators[i];
+    if (op.forward.kernel != Kernel::activation || op.inputs.empty() || op.outputs.empty()) continue;
+    const Bytes in = local_bytes(model, layout, op.inputs[0], false, activation_dtype(plan));
+    const Bytes out = local_bytes(model, layout, op.outputs[0], false, activation_dtype(plan));
+    if (out < in) sum += out;
+  }
+  return sum;
+}
+
 }  // namespace
 
 bool can_recompute(const Block& block) {
@@ -130,6 +149,8 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
         counted[t] = true;
       }
     }
+    const bool whole = recompute == Recompute::full && can_recompute(blocks[b]);
+    (whole ? memory[b].restored : memory[b].saved) += kept_between_kernels(model, blocks[b], layout, plan);
     if (recompute == Recompute::none || !can_recompute(blocks[b])) continue;
     // What recompute brings back for the backward pass of one block at a time: a temporary, not kept between
     // passes.
@@ -154,6 +175,9 @@ Bytes largest_working_set(const Model& model, const Block& block, const Layout& 
     Bytes sum;
     for (const std::uint32_t t : op.inputs) sum += local_bytes(model, layout, t, gathered, floats);
     for (const std::uint32_t t : op.outputs) sum += local_bytes(model, layout, t, gathered, floats);
+    // The logits in fp32 beside the probabilities, or the gradients of both.
+    if (op.forward.kernel == Kernel::loss && runs_operator_by_operator(plan))
+      sum += local_bytes(model, layout, op.outputs.back(), gathered, floats);
     largest = std::max(largest, sum);
   }
   return largest;
@@ -206,7 +230,7 @@ std::vector<WeightGroup> weight_groups(const Model& model, const Block& block, c
   return groups;
 }
 
-Bytes buffer_bytes(const Model& model, const Block& block, const Layout& layout) {
+Bytes buffer_bytes(const Model& model, const Block& block, const Layout& layout, const Plan& plan) {
   Bytes sum;
   std::vector<std::uint32_t> seen;
   for (std::uint32_t i = block.first; i < block.end; ++i) {
@@ -215,7 +239,10 @@ Bytes buffer_bytes(const Model& model, const Block& block, const Layout& layout)
       const Parameter& parameter = model.parameters[p];
       if (parameter.trainable || std::find(seen.begin(), seen.end(), p) != seen.end()) continue;
       seen.push_back(p);
-      sum += size_of(local_elements(model, layout, op, parameter), parameter.dtype, parameter.name);
+      const bool as_weight = parameter.frozen && bits_of(parameter.dtype) >= bits_of(DType::bf16) &&
+                             plan.weight_dtype != DType::unknown;
+      sum += size_of(local_elements(model, layout, op, parameter),
+                     as_weight ? plan.weight_dtype : parameter.dtype, parameter.name);
     }
   }
   return sum;
