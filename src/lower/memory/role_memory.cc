@@ -81,6 +81,8 @@ std::int64_t bucket_buffers(const RoleParts& parts, const Plan& plan) {
     if (parts.copies_gradients) return all;
     return plan.framework == Framework::pytorch ? narrow : 0;
   }
+  // Whole gradients are there anyway, and exchanged when the activations are gone.
+  if (plan.no_sync && plan.micro_batches > 1) return 0;
   std::int64_t first = 0, second = 0;
   for (const WeightBucket& bucket : parts.weights.buckets) {
     if (shards(bucket, plan) == 1) continue;

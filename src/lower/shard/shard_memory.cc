@@ -134,7 +134,8 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     std::vector<std::uint32_t> gathered;
     for (const Entry& entry : entries(model, layout, blocks[b].first, blocks[b].end, floats)) {
-      if (keeps_gathered(entry)) gathered.push_back(entry.tensor);
+      const bool held = layout.degrees.holds_gathered && entry.conversion == Conversion::enter && entry.forward;
+      if (held || keeps_gathered(entry)) gathered.push_back(entry.tensor);
     }
     const auto bytes_of = [&](std::uint32_t t) {
       const bool whole = std::find(gathered.begin(), gathered.end(), t) != gathered.end();
@@ -164,6 +165,18 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
   return memory;
 }
 
+namespace {
+
+// Beside the fp32 probabilities, which are kept: the logits and their gradient, which a fused kernel makes of
+// the probabilities where they are. Operator by operator the logits in fp32 and a gradient of these.
+Bytes loss_working_set(const Model& model, const Operator& op, const Layout& layout, const Plan& plan) {
+  const Bytes logits = local_bytes(model, layout, op.inputs.front(), false, activation_dtype(plan));
+  if (!runs_operator_by_operator(plan)) return logits * 2;
+  return logits + local_bytes(model, layout, op.outputs.back(), false, activation_dtype(plan)) * 2;
+}
+
+}  // namespace
+
 // Inputs and outputs of one operator at once, the least a kernel needs.
 Bytes largest_working_set(const Model& model, const Block& block, const Layout& layout, const Plan& plan) {
   const DType floats = activation_dtype(plan);
@@ -175,9 +188,7 @@ Bytes largest_working_set(const Model& model, const Block& block, const Layout& 
     Bytes sum;
     for (const std::uint32_t t : op.inputs) sum += local_bytes(model, layout, t, gathered, floats);
     for (const std::uint32_t t : op.outputs) sum += local_bytes(model, layout, t, gathered, floats);
-    // The logits in fp32 beside the probabilities, or the gradients of both.
-    if (op.forward.kernel == Kernel::loss && runs_operator_by_operator(plan))
-      sum += local_bytes(model, layout, op.outputs.back(), gathered, floats);
+    if (op.forward.kernel == Kernel::loss) sum = loss_working_set(model, op, layout, plan);
     largest = std::max(largest, sum);
   }
   return largest;

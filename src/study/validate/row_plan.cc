@@ -77,6 +77,14 @@ std::vector<std::int64_t> stages_by_cost(const MeasuredPlan& row, std::int64_t l
     const bool is_over = passed * row.pipeline > part * (layers * layer + head);
     if (is_over && stage + 1 < blocks.size()) ++stage;
   }
+  // It leaves the last stages without layers where the head is dear; here each has a block at least.
+  for (std::size_t late = blocks.size(); --late > 0;) {
+    for (std::size_t early = late; blocks[late] == 0 && early-- > 0;) {
+      if (blocks[early] <= (early == 0 ? 2 : 1)) continue;
+      --blocks[early];
+      ++blocks[late];
+    }
+  }
   return blocks;
 }
 
