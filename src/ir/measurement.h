@@ -30,7 +30,8 @@ struct MeasuredStep {
 
 struct MeasuredPeak {
   MeasuredPlan plan;
-  std::string scope;  // of which ranks: "last rank ..." or else the largest
+  std::string scope;      // of which ranks: "last rank ..." or else the largest
+  bool reserved = false;  // by the allocator, what it loses included; else allocated
 };
 
 struct MeasuredCollective {

@@ -22,6 +22,9 @@ struct Parameter {
   Shape shape;
   std::int64_t elements = 0;
   bool trainable = true;  // false: running statistics and other buffers that need memory but no gradient
+  // Not trainable, but a weight (of what an adapter is trained for): in the plan's weight type unless `dtype`
+  // is narrower.
+  bool frozen = false;
 };
 
 // How tensor parallelism divides an operator (Shoeybi et al. 2019).

@@ -78,6 +78,16 @@ std::string_view name_of(ExpertDispatch dispatch) {
   return "?";
 }
 
+std::string_view name_of(Framework framework) {
+  switch (framework) {
+    case Framework::megatron:
+      return "megatron";
+    case Framework::pytorch:
+      return "pytorch";
+  }
+  return "?";
+}
+
 std::string_view name_of(Host host) {
   switch (host) {
     case Host::automatic:

@@ -69,6 +69,13 @@ std::string_view name_of(Host host);
 // PyTorch's eager mode: fitted to vTrain's measurements of small models on A100 (docs/models/kernels.md).
 inline constexpr Time kEagerIssue = Time(80'000'000);
 
+// Whose kernels and buffers a step runs with (docs/models/memory.md).
+enum class Framework : std::uint8_t {
+  megatron,  // Megatron-Core: fused kernels, gathered inputs are gathered again in the backward pass
+  pytorch    // autograd keeps what every operator reads; DistributedDataParallel or FSDP2 around it
+};
+std::string_view name_of(Framework framework);
+
 enum class Axis : std::uint8_t { tensor, context, data, pipeline };
 std::string_view name_of(Axis axis);
 
@@ -112,11 +119,15 @@ struct Plan {
   bool prefetch = true;            // ZeRO-3: the next block is gathered while this one computes
   bool reshard = true;             // ZeRO-3: gathered weights are freed after the forward pass
   std::int64_t hybrid_shard = 0;   // ZeRO within groups of so many replicas, copies across them; 0: over all
+  // ZeRO-2 and 3: gradients are reduced after the last micro-batch alone and whole until then (FSDP's no_sync).
+  bool no_sync = false;
   Optimizer optimizer = Optimizer::momentum;
+  DType state_dtype = DType::fp32;  // of the optimizer's states; narrower: of weights without a master copy
   bool offload_optimizer = false, offload_activations = false;  // to the CPU's memory
   bool accumulation_fusion =
       true;  // weight gradients are added to the accumulated ones by the matrix product
 
+  Framework framework = Framework::megatron;
   Host host = Host::automatic;     // decided by prepare_study (study/run.h)
   std::optional<Time> issue_time;  // of an operator where the host is eager; none: the device's
 

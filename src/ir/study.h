@@ -27,6 +27,7 @@ struct ModelSource {
   std::map<std::string, std::int64_t> dimensions;  // values of symbolic dimensions
   std::int64_t sequence = 0;                       // tokens per sample; 0: the model's own
   std::int64_t layers = 0;                         // of a model by description; 0: the model's own
+  std::int64_t lora_rank = 0;                      // likewise: of adapters, the rest being frozen; 0: none
 };
 
 // What the whole training reads: one of the two, or neither (ir/derived/training.h).

@@ -21,7 +21,8 @@ struct ModelOptions {
   // Tokens per sample; 0: the description's own. In a graph it is the symbolic dimension that is called
   // sequence.
   std::int64_t sequence = 0;
-  std::int64_t layers = 0;  // of a model by description; 0: the description's own
+  std::int64_t layers = 0;     // of a model by description; 0: the description's own
+  std::int64_t lora_rank = 0;  // likewise
 };
 
 struct ModelFormat {

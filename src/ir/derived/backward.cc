@@ -81,7 +81,7 @@ Work weight_gradient(const Operator& op, const Work& forward, Bytes output_bytes
   }
   // An operator whose input needs no gradient (an embedding, a norm on the raw input) still produces that of
   // its parameters.
-  if (op.needs_input_gradient || op.parameters.empty()) return {};
+  if (op.needs_input_gradient || op.parameters.empty() || !trainable) return {};
   Work work = forward;
   work.bytes = forward.bytes + output_bytes;
   return work;

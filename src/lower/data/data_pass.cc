@@ -223,6 +223,7 @@ void DataPass::after_backward(const BlockPlace& place, bool last, std::vector<st
     if (plan_.zero_stage >= 2) {
       if (!own || --bucket.left > 0) continue;
       bucket.left = bucket.weights.blocks.size();
+      if (plan_.no_sync && !last) continue;
       exchange(bucket, last, plan_.overlap ? nullptr : &entry);
     } else if (plan_.overlap && bucket.left_of_last == 0) {
       // ZeRO-0 and 1 accumulate whole gradients: the exchange starts with the last micro-batch, as soon as

@@ -42,16 +42,24 @@ std::int64_t shards(const WeightBucket& bucket, const Plan& plan) {
 
 void add_states(const RoleParts& parts, const Plan& plan, RoleMemory& memory) {
   // Weights narrower than fp32 have an fp32 master copy in the optimizer's state (Micikevicius et al. 2018).
-  const bool narrow = bits_of(weight_type(plan)) < 32;
-  const std::int64_t state = 4 * (state_words(plan.optimizer) + (narrow ? 1 : 0));
+  // States of a narrower type are of an optimizer that works on the weights as they are.
+  constexpr std::int64_t kBitsPerByte = 8;
+  const bool whole = bits_of(plan.state_dtype) == 32;
+  // FSDP's shards are of the master weights: the narrow copy is there while it is gathered only.
+  const bool masters = whole && bits_of(weight_type(plan)) < 32;
+  const bool gathers_narrow = masters && plan.zero_stage == 3 && plan.framework == Framework::pytorch;
+  const std::int64_t state = bits_of(plan.state_dtype) / kBitsPerByte * state_words(plan.optimizer) +
+                             (masters ? size_of(1, DType::fp32, kWhere).value : 0);
   const std::int64_t versions = schedule_of(plan).weight_versions;
   std::int64_t weights = 0, gradients = 0, optimizer = 0;
   for (const WeightBucket& bucket : parts.weights.buckets) {
     const std::int64_t ways = shards(bucket, plan);
     // ZeRO-1 shards the optimizer's states, ZeRO-2 gradients as well, ZeRO-3 weights, too (Rajbhandari et al.
     // 2020, figure 1).
-    weights = add(weights, rounded_up(bucket.weights.value, plan.zero_stage == 3 ? ways : 1));
-    gradients = add(gradients, rounded_up(bucket.gradients.value, plan.zero_stage >= 2 ? ways : 1));
+    if (!gathers_narrow || ways == 1)
+      weights = add(weights, rounded_up(bucket.weights.value, plan.zero_stage == 3 ? ways : 1));
+    const bool whole_gradients = plan.zero_stage < 2 || (plan.no_sync && plan.micro_batches > 1);
+    gradients = add(gradients, rounded_up(bucket.gradients.value, whole_gradients ? 1 : ways));
     optimizer = add(optimizer, checked_multiply(rounded_up(bucket.elements, ways), state, kWhere));
   }
   memory.use.weights = Bytes(add(checked_multiply(weights, versions, kWhere), parts.buffers));
@@ -61,11 +69,20 @@ void add_states(const RoleParts& parts, const Plan& plan, RoleMemory& memory) {
 
 // ZeRO-2 and 3: two of the largest, one is filled while the other is exchanged.
 std::int64_t bucket_buffers(const RoleParts& parts, const Plan& plan) {
-  std::int64_t all = 0;
-  for (const WeightBucket& bucket : parts.weights.buckets) all = add(all, bucket.gradients.value);
-  // DDP's buckets are copies of the gradients (gradient_as_bucket_view = false), there only with more than
-  // one replica.
-  if (plan.zero_stage < 2) return parts.copies_gradients && plan.data() > 1 ? all : 0;
+  std::int64_t all = 0, narrow = 0;
+  for (const WeightBucket& bucket : parts.weights.buckets) {
+    all = add(all, bucket.gradients.value);
+    narrow = add(narrow, bucket.weights.value);
+  }
+  // DDP's buckets are copies of the gradients as autograd makes them (gradient_as_bucket_view = false), there
+  // only with more than one replica. Accumulation in a wider type has its own array beside them.
+  if (plan.zero_stage < 2) {
+    if (plan.data() == 1) return 0;
+    if (parts.copies_gradients) return all;
+    return plan.framework == Framework::pytorch ? narrow : 0;
+  }
+  // Whole gradients are there anyway, and exchanged when the activations are gone.
+  if (plan.no_sync && plan.micro_batches > 1) return 0;
   std::int64_t first = 0, second = 0;
   for (const WeightBucket& bucket : parts.weights.buckets) {
     if (shards(bucket, plan) == 1) continue;

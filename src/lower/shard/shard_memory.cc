@@ -64,6 +64,25 @@ std::vector<std::uint32_t> saved_tensors(const Model& model, const Block& block,
   return saved;
 }
 
+// Kernels of PyTorch's own, one per operation, which keep or hold more than fused ones.
+bool runs_operator_by_operator(const Plan& plan) {
+  return plan.framework == Framework::pytorch && plan.host != Host::compiled;
+}
+
+// A gated activation in two kernels keeps what lies between them: silu(gate) beside gate and up.
+Bytes kept_between_kernels(const Model& model, const Block& block, const Layout& layout, const Plan& plan) {
+  Bytes sum;
+  if (!runs_operator_by_operator(plan)) return sum;
+  for (std::uint32_t i = block.first; i < block.end; ++i) {
+    const Operator& op = model.operators[i];
+    if (op.forward.kernel != Kernel::activation || op.inputs.empty() || op.outputs.empty()) continue;
+    const Bytes in = local_bytes(model, layout, op.inputs[0], false, activation_dtype(plan));
+    const Bytes out = local_bytes(model, layout, op.outputs[0], false, activation_dtype(plan));
+    if (out < in) sum += out;
+  }
+  return sum;
+}
+
 }  // namespace
 
 bool can_recompute(const Block& block) {
@@ -115,7 +134,8 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     std::vector<std::uint32_t> gathered;
     for (const Entry& entry : entries(model, layout, blocks[b].first, blocks[b].end, floats)) {
-      if (keeps_gathered(entry)) gathered.push_back(entry.tensor);
+      const bool held = layout.degrees.holds_gathered && entry.conversion == Conversion::enter && entry.forward;
+      if (held || keeps_gathered(entry)) gathered.push_back(entry.tensor);
     }
     const auto bytes_of = [&](std::uint32_t t) {
       const bool whole = std::find(gathered.begin(), gathered.end(), t) != gathered.end();
@@ -130,6 +150,8 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
         counted[t] = true;
       }
     }
+    const bool whole = recompute == Recompute::full && can_recompute(blocks[b]);
+    (whole ? memory[b].restored : memory[b].saved) += kept_between_kernels(model, blocks[b], layout, plan);
     if (recompute == Recompute::none || !can_recompute(blocks[b])) continue;
     // What recompute brings back for the backward pass of one block at a time: a temporary, not kept between
     // passes.
@@ -143,6 +165,18 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
   return memory;
 }
 
+namespace {
+
+// Beside the fp32 probabilities, which are kept: the logits and their gradient, which a fused kernel makes of
+// the probabilities where they are. Operator by operator the logits in fp32 and a gradient of these.
+Bytes loss_working_set(const Model& model, const Operator& op, const Layout& layout, const Plan& plan) {
+  const Bytes logits = local_bytes(model, layout, op.inputs.front(), false, activation_dtype(plan));
+  if (!runs_operator_by_operator(plan)) return logits * 2;
+  return logits + local_bytes(model, layout, op.outputs.back(), false, activation_dtype(plan)) * 2;
+}
+
+}  // namespace
+
 // Inputs and outputs of one operator at once, the least a kernel needs.
 Bytes largest_working_set(const Model& model, const Block& block, const Layout& layout, const Plan& plan) {
   const DType floats = activation_dtype(plan);
@@ -154,6 +188,7 @@ Bytes largest_working_set(const Model& model, const Block& block, const Layout& 
     Bytes sum;
     for (const std::uint32_t t : op.inputs) sum += local_bytes(model, layout, t, gathered, floats);
     for (const std::uint32_t t : op.outputs) sum += local_bytes(model, layout, t, gathered, floats);
+    if (op.forward.kernel == Kernel::loss) sum = loss_working_set(model, op, layout, plan);
     largest = std::max(largest, sum);
   }
   return largest;
@@ -206,7 +241,7 @@ std::vector<WeightGroup> weight_groups(const Model& model, const Block& block, c
   return groups;
 }
 
-Bytes buffer_bytes(const Model& model, const Block& block, const Layout& layout) {
+Bytes buffer_bytes(const Model& model, const Block& block, const Layout& layout, const Plan& plan) {
   Bytes sum;
   std::vector<std::uint32_t> seen;
   for (std::uint32_t i = block.first; i < block.end; ++i) {
@@ -215,7 +250,10 @@ Bytes buffer_bytes(const Model& model, const Block& block, const Layout& layout)
       const Parameter& parameter = model.parameters[p];
       if (parameter.trainable || std::find(seen.begin(), seen.end(), p) != seen.end()) continue;
       seen.push_back(p);
-      sum += size_of(local_elements(model, layout, op, parameter), parameter.dtype, parameter.name);
+      const bool as_weight = parameter.frozen && bits_of(parameter.dtype) >= bits_of(DType::bf16) &&
+                             plan.weight_dtype != DType::unknown;
+      sum += size_of(local_elements(model, layout, op, parameter),
+                     as_weight ? plan.weight_dtype : parameter.dtype, parameter.name);
     }
   }
   return sum;

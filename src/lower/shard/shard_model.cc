@@ -84,6 +84,9 @@ Degrees degrees_of(const Model& model, const Plan& plan, std::int64_t position) 
   degrees.expert = plan.expert;
   degrees.expert_tensor = plan.experts_tensor();
   degrees.sequence_parallel = plan.sequence_parallel && plan.tensor > 1;
+  // PyTorch's collectives keep their buffers until the host has seen the device done with them
+  // (Tensor.record_stream): without stages, for whose messages it waits, the host is a whole pass ahead.
+  degrees.holds_gathered = plan.framework == Framework::pytorch && plan.pipeline == 1;
   degrees.all_to_all_context = plan.context > 1 && plan.context_method == ContextMethod::all_to_all;
   // The rank with most tokens counts for all: a group is as slow as its slowest member.
   if (plan.context > 1) degrees.sequence = largest_part(model.facts.sequence, plan.context);
@@ -197,7 +200,7 @@ class ModelSharder {
     shape.forward = std::move(passes.forward);
     shape.backward = std::move(passes.backward);
     shape.weights = std::move(weights);
-    shape.buffers = buffer_bytes(model_, block, layout_);
+    shape.buffers = buffer_bytes(model_, block, layout_, plan_);
     shape.input = boundaries_[b];
     shape.output = boundaries_[b + 1];
     shape.saved = memory.saved;
@@ -240,13 +243,14 @@ ShardedModel shard_model(const Model& model, const Plan& plan, std::int64_t expe
 }
 
 std::string division_of(const Plan& plan) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", plan.tensor, plan.context,
-                     plan.expert, plan.expert_tensor, plan.sequence_parallel, plan.overlap_tensor,
-                     name_of(plan.context_method), name_of(plan.expert_load), plan.expert_skew,
-                     name_of(plan.expert_dispatch), name_of(plan.dispatch_dtype), plan.seed,
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", plan.tensor,
+                     plan.context, plan.expert, plan.expert_tensor, plan.sequence_parallel,
+                     plan.overlap_tensor, name_of(plan.context_method), name_of(plan.expert_load),
+                     plan.expert_skew, name_of(plan.expert_dispatch), name_of(plan.dispatch_dtype), plan.seed,
                      name_of(plan.precision), name_of(plan.weight_dtype), name_of(plan.gradient_dtype),
                      name_of(plan.parameter_dtype), plan.accumulation_fusion, name_of(plan.recompute),
-                     plan.is_plain_data_parallel(), schedule_of(plan).overlaps_passes);
+                     plan.is_plain_data_parallel(), schedule_of(plan).overlaps_passes,
+                     name_of(plan.framework), name_of(plan.host), plan.pipeline == 1);
 }
 
 }  // namespace armilla

@@ -68,7 +68,11 @@ ParameterId DescribedBuilder::parameter_of(std::string_view owner, std::string_v
   const auto id = static_cast<ParameterId>(model_.parameters.size());
   std::string full = fmt::format("{}.{}", owner, name);
   const std::int64_t elements = element_count(shape, full);
-  model_.parameters.push_back({std::move(full), DType::bf16, std::move(shape), elements, true});
+  // Beside adapters nothing else is trained.
+  const DType base = description_.adapters.base_dtype;
+  const bool narrow = adapts() && base != DType::unknown && shape.size() > 1;
+  model_.parameters.push_back(
+      {std::move(full), narrow ? base : DType::bf16, std::move(shape), elements, !adapts(), adapts()});
   return id;
 }
 
@@ -155,7 +159,57 @@ std::vector<TensorId> DescribedBuilder::products(std::string_view name, TensorId
   op.weight_is_operand = true;
   op.split = options.split;
   op.ways = options.ways;
+  if (adapts()) {
+    // A frozen weight's backward pass needs no input.
+    op.saves = Saves::nothing;
+    if (options.tied == nullptr && options.output != DType::fp32)
+      adapt(name, x, names, outs, options, results);
+  }
   return results;
+}
+
+// One adapter for each of the weights that the product joins, as PEFT has them: B (A x), A of {rank, in}.
+void DescribedBuilder::adapt(std::string_view name, TensorId x, const std::vector<std::string_view>& names,
+                             const std::vector<std::int64_t>& outs, const ProductOptions& options,
+                             std::vector<TensorId>& results) {
+  const std::int64_t rank = description_.adapters.rank, in = shape_of(x).back(), rows = elements_of(x) / in;
+  const std::int64_t joined = static_cast<std::int64_t>(outs.size()) * options.side_by_side;
+  const std::int64_t ranks = checked_multiply(joined, rank, named(name));
+  // A adapter of a row-parallel product is divided like it in A, one of a column-parallel product in B.
+  const bool by_rows = options.split == Split::row;
+  const std::string down_name = fmt::format("{}.lora_a", name), up_name = fmt::format("{}.lora_b", name);
+  const TensorId low = tensor(down_name, with_width(shape_of(x), ranks));
+  const auto trained = [&](const std::string& of, Shape shape) {
+    const ParameterId id = parameter(of + ".weight", std::move(shape));
+    model_.parameters[id].trainable = true;
+    model_.parameters[id].frozen = false;
+    model_.parameters[id].dtype = DType::bf16;
+    return id;
+  };
+  Operator& down = add(down_name, "MatMul", {x}, {low}, {trained(down_name, {ranks, in})});
+  set_matrix_work(down, {{rows, ranks, in, 1, true}});
+  down.weight_is_operand = true;
+  down.split = by_rows ? Split::row : Split::tokens;
+  down.ways = by_rows ? options.ways : 0;
+  std::vector<TensorId> added;
+  std::vector<Gemm> gemms;
+  std::int64_t width = 0;
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    added.push_back(tensor(fmt::format("{}.lora_b", names[i]), shape_of(results[i])));
+    gemms.push_back({rows, outs[i] / options.side_by_side, rank, options.side_by_side, true});
+    width += outs[i];
+  }
+  Operator& up = add(up_name, "MatMul", {low}, added, {trained(up_name, {width, rank})});
+  set_matrix_work(up, std::move(gemms));
+  up.weight_is_operand = true;
+  up.split = by_rows ? Split::tokens : options.split;
+  up.ways = by_rows ? 0 : options.ways;
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    const Split split = options.split == Split::column ? Split::features : Split::tokens;
+    results[i] =
+        elementwise({fmt::format("{}.lora_add", names[i]), "Add", 1, split, options.ways, Saves::nothing},
+                    {results[i], added[i]}, Shape(shape_of(results[i])));
+  }
 }
 
 TensorId DescribedBuilder::expert_product(std::string_view name, TensorId x, std::int64_t experts,

@@ -28,6 +28,7 @@ struct ProductOptions {
   bool bias = false;
   const ParameterId* tied = nullptr;  // the weight of another operator, of shape {out, in}
   DType output = DType::bf16;
+  std::int64_t side_by_side = 1;  // weights in each result: 2 for gate and up
 };
 
 struct Elementwise {
@@ -87,6 +88,11 @@ class DescribedBuilder {
   Model take();
 
  private:
+  // What a low-rank adapter adds to each of `results`, the results of the product of `x`.
+  void adapt(std::string_view name, TensorId x, const std::vector<std::string_view>& names,
+             const std::vector<std::int64_t>& outs, const ProductOptions& options,
+             std::vector<TensorId>& results);
+  bool adapts() const { return description_.adapters.rank > 0; }
   std::string named(std::string_view name) const;
   Bytes bytes_of(TensorId tensor) const;
 

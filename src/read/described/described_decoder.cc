@@ -1,4 +1,4 @@
-// Decoders of the gpt, llama, mixtral and deepseek families.
+// Decoders of the gpt, llama, mixtral, deepseek and hybrid families.
 #include <fmt/format.h>
 
 #include <string>
@@ -27,6 +27,19 @@ TensorId add_layer(DescribedBuilder& b, const ModelDescription& d, TensorId x, b
   const TensorId input = b.norm("mlp.norm", d.parallel_residual ? x : middle);
   if (experts) return b.residual("mlp", add_experts(b, d, input), middle, false);
   return b.residual("mlp", add_mlp(b, d, input), middle, d.mlp_bias);
+}
+
+// A hybrid's layer is one part with its norm and its residual.
+TensorId add_part(DescribedBuilder& b, const ModelDescription& d, TensorId x, char letter) {
+  if (letter == 'M') return b.residual("ssm", add_state_space(b, d, b.norm("ssm.norm_in", x)), x, false);
+  if (letter == '*') {
+    const TensorId normed = b.norm("attention.norm", x);
+    return b.residual("attention", add_attention(b, d, "attention", normed, normed, true), x,
+                      d.projection_bias);
+  }
+  const TensorId normed = b.norm("mlp.norm", x);
+  if (letter == 'E') return b.residual("mlp", add_experts(b, d, normed), x, false);
+  return b.residual("mlp", add_mlp(b, d, normed), x, d.mlp_bias);
 }
 
 TensorId add_embedding(DescribedBuilder& b, const ModelDescription& d, Shared& shared) {
@@ -74,6 +87,12 @@ void build_decoder(DescribedBuilder& b, const ModelDescription& d) {
   shared.labels = b.input("labels", {b.batch(), b.sequence()}, DType::int64);
   TensorId x = add_embedding(b, d, shared);
   for (std::int64_t i = 0; i < d.layers; ++i) {
+    if (d.family == Family::hybrid) {
+      const char letter = layer_letter(d, i);
+      b.open_block(fmt::format("layers.{}", i), BlockKind::decoder, std::string(1, letter));
+      x = add_part(b, d, x, letter);
+      continue;
+    }
     // Layers come in two kinds at most, so a model of any depth has two shapes to divide and to price.
     const bool experts = has_experts(d, i);
     b.open_block(fmt::format("layers.{}", i), BlockKind::decoder, experts ? "experts" : "dense");

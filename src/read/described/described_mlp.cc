@@ -9,7 +9,7 @@ TensorId add_shared_experts(DescribedBuilder& b, const ModelDescription& d, Tens
   const bool gated = is_gated(d.activation);
   // Shared experts see every token and take no part in the exchange: an MLP beside the routed ones.
   const TensorId up = b.product(gated ? "mlp.shared.gate_up" : "mlp.shared.fc1", x, gated ? 2 * width : width,
-                                {Split::column, 0, false, nullptr});
+                                {Split::column, 0, false, nullptr, DType::bf16, gated ? 2 : 1});
   const TensorId active = b.activation("mlp.shared.activation", up, width);
   const TensorId y = b.product(gated ? "mlp.shared.down" : "mlp.shared.fc2", active, d.hidden,
                                {Split::row, 0, false, nullptr});
@@ -22,8 +22,13 @@ TensorId add_shared_experts(DescribedBuilder& b, const ModelDescription& d, Tens
 
 }  // namespace
 
+char layer_letter(const ModelDescription& description, std::int64_t index) {
+  return description.pattern[static_cast<std::size_t>(index) % description.pattern.size()];
+}
+
 bool has_experts(const ModelDescription& description, std::int64_t index) {
   const Experts& experts = description.experts;
+  if (description.family == Family::hybrid) return layer_letter(description, index) == 'E';
   // Counted from 1: with `every` 2 the layers 1, 3, 5 ... have experts, as Qwen's decoder_sparse_step counts.
   return experts.count > 0 && index >= experts.dense_first && (index + 1) % experts.every == 0;
 }
@@ -33,7 +38,7 @@ TensorId add_mlp(DescribedBuilder& b, const ModelDescription& d, TensorId x) {
   // Gate and up are one product of double width, as Megatron-LM fuses them.
   const TensorId up =
       b.product(gated ? "mlp.gate_up" : "mlp.fc1", x, gated ? 2 * d.feed_forward : d.feed_forward,
-                {Split::column, 0, d.mlp_bias, nullptr});
+                {Split::column, 0, d.mlp_bias, nullptr, DType::bf16, gated ? 2 : 1});
   const TensorId active = b.activation("mlp.activation", up, d.feed_forward);
   return b.product(gated ? "mlp.down" : "mlp.fc2", active, d.hidden, {Split::row, 0, false, nullptr});
 }

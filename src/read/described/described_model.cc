@@ -93,6 +93,7 @@ Model build_model(const ModelDescription& d, std::int64_t batch, std::int64_t se
     case Family::llama:
     case Family::mixtral:
     case Family::deepseek:
+    case Family::hybrid:
       build_decoder(builder, d);
       break;
     case Family::bert:
@@ -131,6 +132,10 @@ Model build_described_model(const ModelDescription& description, const ModelOpti
                   "leave the number away");
     d.layers = options.layers;
   }
+  if (options.lora_rank > 0) d.adapters.rank = options.lora_rank;
+  if (d.adapters.rank > 0 && d.family == Family::dlrm)
+    throw Error(d.place("adapters"), fmt::format("the model {} has no projections to adapt", d.name),
+                "leave the adapters away");
   const std::int64_t sequence = chosen_sequence(d, options.sequence), batch = chosen_batch(options);
   try {
     // Sizes that overflow are found operator by operator, under names the user never gave. A second build

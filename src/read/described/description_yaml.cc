@@ -56,10 +56,49 @@ void read_experts(const Config& config, ModelDescription& d) {
   config.reject_unknown_keys();
 }
 
-void read_layers(DescriptionFields& fields, ModelDescription& d) {
-  fields.required(d.layers, "layers", "layers", kMostLayers);
+void read_state_space(const Config& config, ModelDescription& d) {
+  DescriptionFields fields(config, d);
+  StateSpace& s = d.state_space;
+  fields.required(s.inner, "state_space.inner", "inner", kMostWidth);
+  fields.required(s.state, "state_space.state", "state", kMostWidth);
+  fields.count(s.convolution, "state_space.convolution", "convolution", 1, 1 << 10);
+  fields.count(s.heads, "state_space.heads", "heads", 1, kMostHeads);
+  if (s.heads > 0) {
+    fields.count(s.groups, "state_space.groups", "groups", 1, kMostHeads);
+  } else {
+    fields.required(s.rank, "state_space.rank", "rank", kMostWidth);
+    fields.flag(s.norms, "state_space.norms", "norms");
+  }
+  config.reject_unknown_keys();
+}
+
+void read_pattern(const Config& config, DescriptionFields& fields, ModelDescription& d) {
+  const auto pattern = fields.find("pattern");
+  if (!pattern)
+    throw Error(config.where(), "the key 'pattern' is missing",
+                "one letter for every layer: M state space, * attention, - MLP, E experts");
+  d.places.emplace("pattern", pattern->where());
+  d.pattern = pattern->text();
+  const std::size_t odd = d.pattern.find_first_not_of("M*-E");
+  if (d.pattern.empty() || odd != std::string::npos)
+    throw Error(pattern->where(),
+                d.pattern.empty() ? "the pattern is empty"
+                                  : fmt::format("unknown letter '{}'", d.pattern.substr(odd, 1)),
+                "known: M state space, * attention, - MLP, E experts");
+  d.layers = static_cast<std::int64_t>(d.pattern.size());
+  fields.count(d.layers, "layers", "layers", 1, kMostLayers);
+  if (const auto space = fields.find("state_space")) read_state_space(*space, d);
+}
+
+void read_layers(const Config& config, DescriptionFields& fields, ModelDescription& d) {
+  const bool hybrid = d.family == Family::hybrid;
+  if (hybrid) {
+    read_pattern(config, fields, d);
+  } else {
+    fields.required(d.layers, "layers", "layers", kMostLayers);
+  }
   fields.required(d.hidden, "hidden", "hidden", kMostWidth);
-  fields.required(d.heads, "heads", "heads", kMostHeads);
+  fields.count(d.heads, "heads", "heads", 1, kMostHeads, !hybrid);
   fields.count(d.kv_heads, "kv_heads", "kv_heads", 1, kMostHeads);
   fields.count(d.head_dim, "head_dim", "head_dim", 1, kMostHeads);
   read_word(fields, "norm", d.norm, {"layernorm", "rmsnorm"});
@@ -113,6 +152,14 @@ void read_decoder(const Config& config, DescriptionFields& fields, ModelDescript
   }
 }
 
+void read_adapters(const Config& config, ModelDescription& d) {
+  DescriptionFields fields(config, d);
+  fields.required(d.adapters.rank, "adapters.rank", "rank", kMostWidth);
+  if (const auto type = fields.find("base_type"))
+    d.adapters.base_dtype = *dtype_from_name(type->choice({"fp8", "fp4"}) == 0 ? "fp8" : "fp4");
+  config.reject_unknown_keys();
+}
+
 void read_dlrm(DescriptionFields& fields, ModelDescription& d) {
   Recommendation& r = d.recommendation;
   fields.required(r.dense_features, "dense_features", "dense_features", kMostWidth);
@@ -125,10 +172,10 @@ void read_dlrm(DescriptionFields& fields, ModelDescription& d) {
 
 void read_family(const Config& config, DescriptionFields& fields, ModelDescription& d) {
   if (d.family == Family::dlrm) return read_dlrm(fields, d);
-  read_layers(fields, d);
+  read_layers(config, fields, d);
   // Models whose every layer has experts have no other feed-forward size.
   const auto highest = kMostWidth;
-  if (d.family == Family::mixtral || d.family == Family::deepseek) {
+  if (d.family == Family::mixtral || d.family == Family::deepseek || d.family == Family::hybrid) {
     fields.count(d.feed_forward, "feed_forward", "feed_forward", 1, highest);
   } else if (is_gated(d.activation) || d.family == Family::t5) {
     fields.required(d.feed_forward, "feed_forward", "feed_forward", highest);
@@ -176,8 +223,10 @@ ModelDescription read_model_description(const Config& config) {
   d.source = read_text(config, "source");
   DescriptionFields fields(config, d);
   read_family(config, fields, d);
+  if (const auto adapters = fields.find("adapters")) read_adapters(*adapters, d);
   config.reject_unknown_keys();
   complete_description(d);
+  if (d.family == Family::hybrid) return d;
   // The last layer with experts.
   const std::int64_t last = d.layers / d.experts.every * d.experts.every;
   if (d.experts.count > 0 && last <= d.experts.dense_first) {

@@ -82,4 +82,11 @@ void read_t5(HuggingfaceSource& s);
 void read_mt5(HuggingfaceSource& s);
 void read_vit(HuggingfaceSource& s);
 
+// read/described/huggingface_state_space.cc
+void read_mamba(HuggingfaceSource& s);
+void read_falcon_mamba(HuggingfaceSource& s);
+void read_mamba2(HuggingfaceSource& s);
+void read_jamba(HuggingfaceSource& s);
+void read_nemotron_h(HuggingfaceSource& s);
+
 }  // namespace armilla

@@ -253,8 +253,10 @@ TEST(Huggingface, WhatIsMissingOrWrongIsNamed) {
   EXPECT_EQ(
       error_in(R"({"model_type": "lama"})"),
       "some-model/config.json:1:16: model_type: unknown model_type 'lama'\n"
-      "  hint: did you mean 'llama'? (known: bert, deepseek_v2, deepseek_v3, gpt2, gpt_neox, llama, mistral, "
-      "mixtral, mt5, qwen2, qwen2_moe, qwen3, qwen3_moe, t5, vit)");
+      "  hint: did you mean 'llama'? (known: bert, deepseek_v2, deepseek_v3, falcon_mamba, gpt2, gpt_neox, "
+      "jamba, llama, mamba, mamba2, mistral, mixtral, mt5, nemotron_h, qwen2, qwen2_moe, qwen3, qwen3_moe, "
+      "t5, "
+      "vit)");
   EXPECT_EQ(error_in(replaced("\"hidden_size\": 4096", "\"hidden_size\": null")),
             "some-model/config.json:5:18: hidden_size: is null\n"
             "  hint: give a number, or leave the key out for 4096");

@@ -10,8 +10,8 @@
 namespace armilla {
 namespace {
 
-constexpr std::array<std::string_view, 8> kFamilies = {"gpt",  "llama", "mixtral", "deepseek",
-                                                       "bert", "t5",    "vit",     "dlrm"};
+constexpr std::array<std::string_view, 9> kFamilies = {"gpt", "llama", "mixtral", "deepseek", "bert",
+                                                       "t5",  "vit",   "hybrid",  "dlrm"};
 
 // "16 or 20": the divisors of `whole` on either side of `near`.
 std::string nearest_divisors(std::int64_t whole, std::int64_t near) {
@@ -82,6 +82,24 @@ void complete_experts(ModelDescription& d) {
                 fmt::format("nearest legal: {}", d.layers));
 }
 
+// What the letters of the pattern ask for is there, and divides.
+void complete_pattern(const ModelDescription& d) {
+  const StateSpace& s = d.state_space;
+  const auto needs = [&](char letter, bool given, std::string_view key) {
+    if (d.pattern.find(letter) == std::string::npos || given) return;
+    throw Error(d.place("pattern"), fmt::format("'{}' stands for layers that need {}", letter, key),
+                fmt::format("give {}", key));
+  };
+  needs('M', s.inner > 0, "state_space");
+  needs('*', d.heads > 0, "heads");
+  needs('-', d.feed_forward > 0, "feed_forward");
+  needs('E', d.experts.count > 0, "experts");
+  if (s.heads == 0) return;
+  if (s.inner % s.heads != 0) does_not_divide(d, "state_space.heads", s.heads, "state_space.inner", s.inner);
+  if (s.heads % s.groups != 0)
+    does_not_divide(d, "state_space.groups", s.groups, "state_space.heads", s.heads);
+}
+
 void complete_vision(ModelDescription& d) {
   if (d.image % d.patch != 0) does_not_divide(d, "patch", d.patch, "image", d.image);
   // A patch grid and the class token.
@@ -146,6 +164,10 @@ ModelDescription family_defaults(Family family) {
       d.tied_embeddings = d.dropout = true;
       d.relative_buckets = 32;
       break;
+    case Family::hybrid:
+      d.norm = Norm::rmsnorm;
+      d.activation = Activation::swiglu;
+      break;
     case Family::dlrm:
       break;
   }
@@ -160,7 +182,8 @@ ModelDescription family_defaults(Family family) {
 void complete_description(ModelDescription& d) {
   // A recommendation model has neither heads nor sequence: the checks below would divide by zero.
   if (d.family == Family::dlrm) return complete_recommendation(d);
-  complete_attention(d);
+  if (d.family == Family::hybrid) complete_pattern(d);
+  if (d.family != Family::hybrid || d.heads > 0) complete_attention(d);
   complete_experts(d);
   if (d.family == Family::vit) return complete_vision(d);
   if (d.max_positions == 0) d.max_positions = d.sequence;

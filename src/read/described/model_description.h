@@ -10,6 +10,8 @@
 //   bert      Devlin et al. 2019: post-norm encoder
 //   vit       Dosovitskiy et al. 2021: pre-norm encoder of patches
 //   t5        Raffel et al. 2020: encoder and decoder, relative positions
+//   hybrid    layers of one part each, by a pattern: state-space (Gu and Dao 2023; Dao and Gu 2024), attention,
+//             MLP, experts; Mamba, Jamba (Lieber et al. 2024), Nemotron-H (NVIDIA 2025)
 //   dlrm      Naumov et al. 2019: embedding bags, two MLPs, dot-product interaction
 // Not described: weights' values, tokenizers, dropout rates, generation.
 #pragma once
@@ -27,7 +29,7 @@
 
 namespace armilla {
 
-enum class Family : std::uint8_t { gpt, llama, mixtral, deepseek, bert, t5, vit, dlrm };
+enum class Family : std::uint8_t { gpt, llama, mixtral, deepseek, bert, t5, vit, hybrid, dlrm };
 enum class Positions : std::uint8_t { none, learned, rotary, relative };
 enum class Norm : std::uint8_t { layernorm, rmsnorm };
 enum class Activation : std::uint8_t { gelu, relu, swiglu, geglu };
@@ -55,6 +57,22 @@ struct Experts {
   // The experts of a token are in `active_groups` of `groups` equal groups (ir/expert_routing.h).
   std::int64_t groups = 1, active_groups = 1;
   DType dispatch = DType::unknown;  // of tokens on their way to experts where a plan computes in fp8
+};
+
+struct StateSpace {
+  std::int64_t inner = 0;  // channels between the projections
+  std::int64_t state = 0;  // of a channel (Mamba) or of a channel of a head (Mamba-2)
+  std::int64_t convolution = 4;
+  std::int64_t rank = 0;    // Mamba: of the step size; 0 in Mamba-2
+  std::int64_t heads = 0;   // Mamba-2; 0 in Mamba
+  std::int64_t groups = 1;  // Mamba-2: of heads with the same B and C
+  bool norms = false;       // Mamba: step, B and C are normalised (Jamba)
+};
+
+// Low-rank adapters beside every projection of the layers (Hu et al. 2021); all else is frozen.
+struct Adapters {
+  std::int64_t rank = 0;              // 0: none
+  DType base_dtype = DType::unknown;  // of the frozen weights where it is narrower than the plan's (QLoRA)
 };
 
 struct Recommendation {
@@ -91,6 +109,10 @@ struct ModelDescription {
   bool pooler = false, mlm_head = false, nsp_head = false;  // bert
   std::optional<LatentAttention> latent;
   Experts experts;
+  // hybrid: of every layer M state space, * attention, - MLP, E experts, over and over.
+  std::string pattern;
+  StateSpace state_space;
+  Adapters adapters;
   Recommendation recommendation;
   std::vector<std::string> notes;  // what the reader assumed
 

@@ -48,6 +48,8 @@ const ModelFormat& suited(const ModelFormat& format, const std::string& name, co
     throw Error(name, fmt::format("is a graph: it cannot be given {} layers", options.layers),
                 "only models by description can");
   }
+  if (options.lora_rank > 0 && !format.described)
+    throw Error(name, "is a graph: it cannot be given adapters", "only models by description can");
   return format;
 }
 
@@ -105,7 +107,8 @@ Model read_model(const std::string& name_or_path, const ModelOptions& options) {
 }
 
 Model read_model(const ModelSource& source, std::int64_t micro_batch) {
-  const ModelOptions options{source.dimensions, micro_batch, source.sequence, source.layers};
+  const ModelOptions options{source.dimensions, micro_batch, source.sequence, source.layers,
+                             source.lora_rank};
   if (source.text.empty()) return read_model(source.name, options);
   return read_described_yaml({source.text.data(), source.text.size()}, source.name, options);
 }

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -68,11 +70,13 @@ class WireReader {
     expect(sizeof(T) == 4 ? Type::fixed32 : Type::fixed64);
     return load<T>(take(sizeof(T)));
   }
+  // Fixed fields are little-endian whatever the host is.
   template <class T>
   static T load(const char* from) {
-    T value;
-    std::memcpy(&value, from, sizeof value);
-    return value;
+    std::array<char, sizeof(T)> bytes;
+    std::memcpy(bytes.data(), from, bytes.size());
+    if constexpr (std::endian::native == std::endian::big) std::reverse(bytes.begin(), bytes.end());
+    return std::bit_cast<T>(bytes);
   }
 
   // A repeated field, packed or not: calls `each` for every element of this occurrence.

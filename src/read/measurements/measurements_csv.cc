@@ -99,7 +99,8 @@ void read_step(const Fields& f, Measurement& row) {
   row.value = f.measured("step_time_s");
 }
 void read_peak(const Fields& f, Measurement& row) {
-  row.what = MeasuredPeak{plan_of(f), f.text("rank_scope")};
+  row.what =
+      MeasuredPeak{plan_of(f), f.text("rank_scope"), f.text("measure").find("reserved") != std::string::npos};
   row.value = f.measured("peak_GiB") * kGiB;
 }
 void read_collective(const Fields& f, Measurement& row) {

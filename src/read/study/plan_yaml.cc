@@ -145,6 +145,7 @@ void read_data(const Config& config, PlanRequest& request) {
   set_bucket(config, "first_bucket", plan.first_bucket);
   set(config, "overlap", plan.overlap);
   set(config, "overlap_parameters", plan.overlap_parameters);
+  set(config, "no_sync", plan.no_sync);
   if (const auto zero = config.find("zero")) plan.zero_stage = static_cast<int>(zero->count(0, 3));
   set(config, "prefetch", plan.prefetch);
   set(config, "reshard", plan.reshard);
@@ -160,9 +161,12 @@ void read_types(const Config& config, PlanRequest& request) {
   set(config, "weight_type", request.plan.weight_dtype);
   set(config, "gradient_type", request.plan.gradient_dtype);
   set(config, "parameter_type", request.plan.parameter_dtype);
+  set(config, "state_type", request.plan.state_dtype);
 }
 
 void read_host(const Config& config, Plan& plan) {
+  if (const auto framework = config.find("framework"))
+    plan.framework = read_choice(*framework, {Framework::megatron, Framework::pytorch});
   if (const auto host = config.find("host"))
     plan.host = read_choice(*host, {Host::automatic, Host::compiled, Host::eager});
   const auto issue = config.find("issue_time");

@@ -36,6 +36,7 @@ ModelSource read_model_source(const Config& config) {
   }
   if (const auto sequence = config.find("sequence")) model.sequence = sequence->count(1, INT32_MAX);
   if (const auto layers = config.find("layers")) model.layers = layers->count(1, INT32_MAX);
+  if (const auto rank = config.find("lora_rank")) model.lora_rank = rank->count(1, INT32_MAX);
   config.reject_unknown_keys();
   return model;
 }

@@ -68,7 +68,8 @@ std::string contents_of(const std::string& path) {
 }
 
 std::string InputReader::model_digest(const ModelSource& source) {
-  std::string key = fmt::format("{}\n{}\n{} {}", source.name, source.text, source.sequence, source.layers);
+  std::string key = fmt::format("{}\n{}\n{} {} {}", source.name, source.text, source.sequence, source.layers,
+                                source.lora_rank);
   for (const auto& [name, size] : source.dimensions) key += fmt::format("\n{} {}", name, size);
   {
     const std::lock_guard lock(mutex_);

@@ -44,6 +44,37 @@ bool has_experts(const ZooModel& model) {
                      std::string_view::npos;
 }
 
+// The value of one of Megatron-LM's arguments, which its own tests are published with: "num-experts=8; ...".
+std::string argument(const MeasuredPlan& row, std::string_view name) {
+  const std::string key = fmt::format(" {}=", name);
+  const std::size_t at = row.notes.find(key);
+  if (at == std::string::npos) return {};
+  const std::size_t first = at + key.size();
+  return row.notes.substr(first, row.notes.find(';', first) - first);
+}
+
+std::int64_t count_of(const std::string& text) {
+  const bool digits =
+      !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
+  return digits ? std::stoll(text) : 0;
+}
+
+// What the arguments say about the model, beyond the columns.
+std::string described_by_arguments(const MeasuredPlan& row) {
+  std::string text;
+  if (const std::int64_t experts = count_of(argument(row, "num-experts")); experts > 0) {
+    const std::int64_t own = count_of(argument(row, "moe-ffn-hidden-size"));
+    text += fmt::format("experts: {{count: {}, active: {}, feed_forward: {}}}\n", experts,
+                        std::max<std::int64_t>(1, count_of(argument(row, "moe-router-topk"))),
+                        own > 0 ? own : row.feed_forward);
+  }
+  if (argument(row, "disable-bias-linear") == "True") text += "bias: false\n";
+  if (argument(row, "normalization") == "RMSNorm") text += "norm: rmsnorm\n";
+  if (argument(row, "swiglu") == "True") text += "activation: swiglu\n";
+  if (argument(row, "attention-backend") == "unfused") text += "attention: unfused\n";
+  return text;
+}
+
 struct MlpShape {
   bool gated = false, tied = false;
 };
@@ -62,11 +93,11 @@ MlpShape nearest_shape(const MeasuredPlan& row) {
     const bool gated = row.feed_forward != 4 * row.hidden;
     return {gated, !gated};
   }
-  // The usual two first; figures are rounded.
+  // The usual two first; figures are rounded. Of the others the gated one: small models of today tie.
   constexpr double kRounding = 0.01;
   MlpShape nearest;
   double least = std::numeric_limits<double>::infinity();
-  for (const MlpShape shape : {MlpShape{false, true}, {true, false}, {false, false}, {true, true}}) {
+  for (const MlpShape shape : {MlpShape{false, true}, {true, false}, {true, true}, {false, false}}) {
     const double apart = std::abs(parameters_of(row, shape) / row.parameters - 1);
     const bool is_usual = shape.gated != shape.tied;
     if (apart + (is_usual ? 0 : kRounding) < least) {
@@ -79,15 +110,17 @@ MlpShape nearest_shape(const MeasuredPlan& row) {
 
 std::string description_of(const MeasuredPlan& row) {
   constexpr std::int64_t kPadding = 128;
-  const MlpShape shape = nearest_shape(row);
+  MlpShape shape = nearest_shape(row);
+  if (argument(row, "untie-embeddings-and-output-weights") == "True") shape.tied = false;
   const std::int64_t unit = kPadding * row.tensor;
   const std::int64_t padded = (row.vocabulary + unit - 1) / unit * unit;
   return fmt::format(
-      "name: {}\nfamily: {}\nlayers: {}\nhidden: {}\nheads: {}\nkv_heads: {}\nfeed_forward: {}\n"
-      "vocabulary: {}\npadded_vocabulary: {}\nsequence: {}\ntied_embeddings: {}\n",
-      squashed(row.model).empty() ? "model" : squashed(row.model), shape.gated ? "llama" : "gpt", row.layers,
-      row.hidden, row.heads, row.kv_heads, row.feed_forward, row.vocabulary, padded, row.sequence,
-      shape.tied);
+             "name: {}\nfamily: {}\nlayers: {}\nhidden: {}\nheads: {}\nkv_heads: {}\nfeed_forward: {}\n"
+             "vocabulary: {}\npadded_vocabulary: {}\nsequence: {}\ntied_embeddings: {}\n",
+             squashed(row.model).empty() ? "model" : squashed(row.model), shape.gated ? "llama" : "gpt",
+             row.layers, row.hidden, row.heads, row.kv_heads, row.feed_forward, row.vocabulary, padded,
+             row.sequence, shape.tied) +
+         described_by_arguments(row);
 }
 
 }  // namespace
@@ -110,6 +143,33 @@ bool begins_with_name(std::string_view name, std::string_view known) {
   return squashed(name).starts_with(squashed(known));
 }
 
+namespace {
+
+// Models with few layers are made of one with many: how many of them are without experts is what gives the
+// published number of parameters.
+void choose_dense_layers(const MeasuredPlan& row, const ZooModel& namesake, ModelSource& source) {
+  constexpr std::string_view kKey = "dense_first: ";
+  const auto file = find_embedded(namesake.file);
+  if (!file || row.layers == 0 || row.parameters == 0) return;
+  const std::string text(file->bytes.data(), file->bytes.size());
+  const std::size_t at = text.find(kKey);
+  if (at == std::string::npos) return;
+  const std::size_t first = at + kKey.size(), end = text.find_first_not_of("0123456789", first);
+  double least = std::numeric_limits<double>::infinity();
+  const std::int64_t most = std::min(count_of(text.substr(first, end - first)), row.layers - 1);
+  for (std::int64_t dense = most; dense >= 0; --dense) {
+    ModelSource one = source;
+    one.text = text.substr(0, first) + std::to_string(dense) + text.substr(end);
+    const auto parameters = static_cast<double>(totals(read_model(one, 1)).parameters);
+    const double apart = std::abs(parameters / row.parameters - 1);
+    if (apart >= least) continue;
+    least = apart;
+    source.text = one.text;
+  }
+}
+
+}  // namespace
+
 ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
   MeasuredPlan row = given;
   const ZooModel* namesake = find_namesake(row.model);
@@ -118,12 +178,13 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
   if (namesake != nullptr && (has_experts(*namesake) || row.hidden == 0)) {
     source.name = namesake->name;
     source.layers = row.layers;
+    choose_dense_layers(row, *namesake, source);
     return source;
   }
   if (row.layers == 0 || row.hidden == 0 || row.heads == 0 || row.sequence == 0)
     throw Error(where, fmt::format("model '{:.60}' is neither described nor known", row.model),
                 "give layers, hidden, heads and seq_len, or a name of the zoo (armilla list models)");
-  if (row.expert > 1)
+  if (row.expert > 1 && argument(row, "num-experts").empty())
     throw Error(where, fmt::format("experts of model '{:.60}' are not known", row.model),
                 "models with experts must be in the zoo (armilla list models)");
   if (row.hidden % row.heads != 0)
@@ -134,6 +195,7 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
   if (row.vocabulary == 0) row.vocabulary = kUsualVocabulary;
   source.name = row.model.empty() ? "model" : row.model;
   source.text = description_of(row);
+  if (!argument(row, "attention-backend").empty()) return source;
   if (is_early_megatron(row)) {
     source.text += "attention: unfused\n";
   } else if (is_plain_pytorch(row)) {

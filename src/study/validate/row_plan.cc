@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "study/validate/row_model.h"
 
 namespace armilla {
 namespace {
@@ -61,6 +62,32 @@ void shard(const MeasuredPlan& row, PlanRequest& request, const std::string& whe
   plan.hybrid_shard = subgroup;
 }
 
+// Stages by the cost of the matrices in their blocks, each up to the block that passes its part of the whole,
+// as nanotron cuts (its models' get_block_compute_costs). Blocks are the embedding, the layers and the head.
+std::vector<std::int64_t> stages_by_cost(const MeasuredPlan& row, std::int64_t layers) {
+  const std::int64_t layer = 4 * row.hidden * row.hidden + 3 * row.feed_forward * row.hidden;
+  const std::int64_t head = row.vocabulary * row.hidden;
+  std::vector<std::int64_t> blocks(static_cast<std::size_t>(row.pipeline));
+  std::int64_t passed = 0;
+  std::size_t stage = 0;
+  for (std::int64_t block = 0; block < layers + 2; ++block) {
+    passed += block == 0 ? 0 : block <= layers ? layer : head;
+    ++blocks[stage];
+    const std::int64_t part = static_cast<std::int64_t>(stage) + 1;
+    const bool is_over = passed * row.pipeline > part * (layers * layer + head);
+    if (is_over && stage + 1 < blocks.size()) ++stage;
+  }
+  // It leaves the last stages without layers where the head is dear; here each has a block at least.
+  for (std::size_t late = blocks.size(); --late > 0;) {
+    for (std::size_t early = late; blocks[late] == 0 && early-- > 0;) {
+      if (blocks[early] <= (early == 0 ? 2 : 1)) continue;
+      --blocks[early];
+      ++blocks[late];
+    }
+  }
+  return blocks;
+}
+
 Recompute recompute_of(const std::string& text) {
   if (text.starts_with("full")) return Recompute::full;
   if (text.starts_with("selective")) return Recompute::selective;
@@ -105,6 +132,11 @@ PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::
   }
   if (row.pipeline == 1) plan.virtual_stages = 1;
   plan.recompute = recompute_of(row.recompute);
+  if (is_plain_pytorch(row)) plan.framework = Framework::pytorch;
+  // FSDP2's way to accumulate: set_requires_gradient_sync is on for the last micro-batch alone.
+  plan.no_sync = names(row, "fsdp2") || row.zero == "fsdp2";
+  if (names(row, "bf16 params")) plan.state_dtype = DType::bf16;
+  if (names(row, "nanotron") && row.pipeline > 1) plan.stage_blocks = stages_by_cost(row, layers);
   shard(row, request, where);
   return request;
 }

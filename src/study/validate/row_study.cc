@@ -151,7 +151,8 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
   study.request = request_of(row, layers_of(study.model, row), where);
   if (is_early_megatron(row)) study.request.plan.overlap = false;
   // Its weight gradients go through autograd, which adds them up.
-  if (names(row, "deepspeed")) study.request.plan.accumulation_fusion = false;
+  if (names(row, "deepspeed") || names(row, "no-gradient-accumulation-fusion=true"))
+    study.request.plan.accumulation_fusion = false;
   // Its recipes of dense models overlap tensor parallelism (tp_comm_overlap with user buffers).
   if (names(row, "nemo") && row.tensor > 1 && row.expert <= 1 && study.request.plan.sequence_parallel)
     study.request.plan.overlap_tensor = true;

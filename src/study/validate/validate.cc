@@ -169,7 +169,8 @@ class Validator {
         return one.program == run.graph.program_of.back();
       });
     const MemoryUse& use = role->use;
-    row.predicted = static_cast<double>(use.peak().value);
+    const Bytes lost = peak.reserved ? Bytes(0) : use.fragmentation;
+    row.predicted = static_cast<double>(use.peak().value - lost.value);
     row.study =
         fmt::format("{} on {}: {}", run.model.name, run.study.machine.name, describe_plan(run.study.plan));
     row.likely =
