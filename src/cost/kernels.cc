@@ -70,7 +70,8 @@ class Kernels final : public CostModel {
       if (matrix == nullptr) return roofline_time(device_, work);
       double products = 0;
       for (const Gemm& gemm : work.gemms) products += product_seconds(gemm, *matrix, work.dtype);
-      seconds += std::max(products, memory_seconds(work)) + cast_seconds(work);
+      const double unhidden = unhidden_seconds(work);
+      seconds += std::max(products + unhidden, memory_seconds(work)) + cast_seconds(work);
     }
     return std::min(from_seconds(seconds), kEndOfTime);
   }
@@ -141,11 +142,30 @@ class Kernels final : public CostModel {
     return best;
   }
 
-  // Operands of fp8 and narrower products are written in bf16 before, and cast, with their transpose for the
-  // backward pass (Transformer Engine): each element is read in 2 bytes and written twice in 1. Of every
-  // product but the weight's gradient, whose operands were cast before, one operand is new.
+  // Traffic that no product hides: the sums of weight gradients, written once a tile is done (their reads are not in
+  // the way), and all of groups, each of which is a kernel too short to be loaded behind another's arithmetic. fp16
+  // adds up in fp16 (Megatron-LM's default), everything else in fp32.
+  double unhidden_seconds(const Work& work) const {
+    constexpr double kBits = 8, kOutput = 2;
+    const bool of_weight = work.kernel == Kernel::weight_gradient;
+    const double sum = of_weight && work.dtype != DType::fp16 ? kAccumulatorBytes : kOutput;
+    double bytes = 0;
+    for (const Gemm& gemm : work.gemms) {
+      const auto count = static_cast<double>(gemm.count);
+      const bool grouped = gemm.count > 1 && (of_weight || gemm.batch_in_m);
+      if (of_weight || grouped) bytes += count * static_cast<double>(gemm.m * gemm.n) * sum;
+      if (grouped)
+        bytes += count * static_cast<double>((gemm.m + gemm.n) * gemm.k) * bits_of(work.dtype) / kBits;
+    }
+    return bytes / bandwidth(device_.kernels->memory.efficiency);
+  }
+
+  // Operands of fp8 and narrower products are cast, with their transpose for the backward pass (Transformer Engine):
+  // each element is read in 2 bytes and written twice in 1, but for half of the forward ones, which norms write so
+  // themselves: 3 bytes on average. Of every product but the weight's gradient, whose operands were cast before, one
+  // operand is new.
   double cast_seconds(const Work& work) const {
-    constexpr double kBytes = 4;
+    constexpr double kBytes = 3;
     if (work.dtype != DType::fp8 && work.dtype != DType::fp4) return 0;
     if (work.kernel == Kernel::weight_gradient) return 0;
     double elements = 0;

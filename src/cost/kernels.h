@@ -7,6 +7,8 @@
 //   t = waves x 2 x tile x (k / splits + ramp) x SM / rate(tile)  (the ramp fills and drains the pipeline)
 //   split-K (2, 4, 8) where one wave has room for it: partial sums are written and read in fp32
 //   never faster than the operands can be moved
+//   Weight gradients write their sums when a tile is done: t grows by 4 bytes (fp16: 2) an element over the bandwidth.
+//   Groups (experts) are kernels of their own, which hide nothing of what they move: arithmetic and traffic add up.
 //   Sizes that are no multiple of 8 elements are loaded in narrower pieces (kAlignment).
 // Attention (flash): t = flops / (peak x efficiency) x (1 + ramp x SM / tasks), a task being 128 queries of a
 //   head; head sizes are padded to multiples of 32 (Dao 2023, FlashAttention-2), small ones are slower.

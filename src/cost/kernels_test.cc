@@ -72,12 +72,33 @@ TEST(Kernels, SizesThatAreNoMultiplesOfEightAreSlower) {
 }
 
 TEST(Kernels, NarrowOperandsAreCastBefore) {
-  const auto cost = burst(device_with_rates());
+  Device device = device_with_rates();
   Work work = product(2560, 1280, 4096, DType::fp8);
-  const double with_cast = time_in_us(*cost, work);
+  const double with_cast = time_in_us(*burst(device), work);
+  device.kernels->matrix[DType::bf16].efficiency = 1;  // as fast as fp8 is, and not cast
+  work.dtype = DType::bf16;
+  const double cast = 3.0 * 2560 * 4096 / 0.8e12 * 1e6 + 5;  // and a launch
+  EXPECT_NEAR(with_cast - time_in_us(*burst(device), work), cast, 1e-3);
+}
+
+TEST(Kernels, SumsOfWeightGradientsAreWrittenAfterTheProducts) {
+  const auto cost = burst(device_with_rates());
+  Work work = product(2560, 1280, 4096);
+  const double alone = time_in_us(*cost, work);
   work.kernel = Kernel::weight_gradient;
-  const double cast = 4.0 * 2560 * 4096 / 0.8e12 * 1e6 + 5;  // and a launch
-  EXPECT_NEAR(with_cast - time_in_us(*cost, work), cast, 1e-3);
+  EXPECT_NEAR(time_in_us(*cost, work) - alone, 4.0 * 2560 * 1280 / 0.8e12 * 1e6, 1e-3);
+  work.dtype = DType::fp16;
+  EXPECT_NEAR(time_in_us(*cost, work) - alone, 2.0 * 2560 * 1280 / 0.8e12 * 1e6, 1e-3);
+}
+
+TEST(Kernels, GroupsDoNotHideWhatTheyMove) {
+  const auto cost = burst(device_with_rates());
+  Work work = product(2560, 1280, 4096);
+  work.gemms.front() = {256, 1280, 4096, 10, false};  // of one batch: one kernel
+  const double batched = time_in_us(*cost, work);
+  work.gemms.front().batch_in_m = true;  // tokens of ten experts
+  const double bytes = 2.0 * 10 * (256.0 * 4096 + 1280.0 * 4096 + 256.0 * 1280);
+  EXPECT_NEAR(time_in_us(*cost, work) - batched, bytes / 0.8e12 * 1e6, 1e-3);
 }
 
 TEST(Kernels, AttentionHasItsOwnRates) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <mutex>
+#include <regex>
 #include <string_view>
 
 #include "base/error.h"
@@ -101,6 +101,16 @@ Dimension data_center_network(std::int64_t slices) {
   return plain_switch("dcn", slices, Bandwidth(kRate), Time(kMicroseconds * 1'000'000));
 }
 
+// A device's part of the NICs that the notes count in a node ("4x Omni-Path 100 Gb/s HCAs/node"), or 0.
+double shared_bandwidth(const RowMachine& row) {
+  constexpr double kGigabit = 1e9 / 8;
+  static const std::regex kNics(R"((\d+)x [^;\d]*(\d+) Gb/s [^;]*node)");
+  std::smatch nics;
+  if (row.devices_per_node < 1 || row.notes.find("Gb/s") == std::string::npos) return 0;
+  if (!std::regex_search(row.notes, nics, kNics)) return 0;
+  return std::stod(nics[1]) * std::stod(nics[2]) * kGigabit / static_cast<double>(row.devices_per_node);
+}
+
 void shape(Machine& machine, const RowMachine& row) {
   std::vector<Dimension>& dimensions = machine.dimensions;
   const bool is_torus = std::all_of(dimensions.begin(), dimensions.end(), [](const Dimension& dimension) {
@@ -119,7 +129,8 @@ void shape(Machine& machine, const RowMachine& row) {
       is_rack || row.devices_per_node == 0 ? dimensions.front().size : row.devices_per_node;
   dimensions.front().size = largest_divisor(row.devices, most);
   if (dimensions.size() > 1) dimensions.back().size = row.devices / dimensions.front().size;
-  if (row.inter_bandwidth > 0) dimensions.back().bandwidth = Bandwidth(row.inter_bandwidth);
+  const double inter = row.inter_bandwidth > 0 ? row.inter_bandwidth : shared_bandwidth(row);
+  if (inter > 0) dimensions.back().bandwidth = Bandwidth(inter);
 }
 
 }  // namespace

@@ -133,10 +133,25 @@ bool is_early_megatron(const MeasuredPlan& row) {
   return row.precision == "fp16" || names(row, "deepspeed");
 }
 
+bool is_megatron(const MeasuredPlan& row) {
+  return names(row, "megatron") || names(row, "nemo/");
+}
+
 bool is_plain_pytorch(const MeasuredPlan& row) {
   constexpr std::array<std::string_view, 5> kNames = {"pytorch fsdp", "nanotron", "torchtitan", "llm-foundry",
                                                       "kempnerforge"};
   return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view name) { return names(row, name); });
+}
+
+std::int64_t number_after(std::string_view text, std::string_view word) {
+  const std::size_t at = text.find(word);
+  std::int64_t number = 0;
+  if (at == std::string_view::npos) return 0;
+  for (const char c : text.substr(at + word.size())) {
+    if (!std::isdigit(static_cast<unsigned char>(c))) break;
+    number = number * 10 + (c - '0');
+  }
+  return number;
 }
 
 bool begins_with_name(std::string_view name, std::string_view known) {

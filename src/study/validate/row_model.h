@@ -1,7 +1,9 @@
 // The model of a measured row.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "ir/measurement.h"
 #include "ir/study.h"
@@ -14,11 +16,16 @@ ModelSource model_of(const MeasuredPlan& row, const std::string& where);
 // Megatron and Megatron-DeepSpeed before 2023, told by fp16 or by name: attention is not fused, and gradients
 // are exchanged after the backward pass.
 bool is_early_megatron(const MeasuredPlan& row);
+// Megatron-LM and what is built on it (Megatron-DeepSpeed, Megatron-Core, NeMo), told by name.
+bool is_megatron(const MeasuredPlan& row);
 // PyTorch's own parallelism, told by name: attention is FlashAttention-2.
 bool is_plain_pytorch(const MeasuredPlan& row);
 
 // Whether the row speaks of a framework, named in lower case.
 bool names(const MeasuredPlan& row, std::string_view framework);
+
+// The number right behind the first `word`, or 0.
+std::int64_t number_after(std::string_view text, std::string_view word);
 
 // Whether `name` begins with the words of `known`, written in whatever way.
 bool begins_with_name(std::string_view name, std::string_view known);

@@ -30,19 +30,6 @@ DType precision_of(const std::string& text, const std::string& where) {
   throw Error(where, fmt::format("unknown precision '{:.60}'", text), "for example bf16, fp16 or FP8");
 }
 
-// The number behind "within", or 0.
-std::int64_t subgroup_in(std::string_view text) {
-  constexpr std::string_view kWord = "within ";
-  const std::size_t at = text.find(kWord);
-  std::int64_t number = 0;
-  if (at == std::string_view::npos) return 0;
-  for (const char c : text.substr(at + kWord.size())) {
-    if (!std::isdigit(static_cast<unsigned char>(c))) break;
-    number = number * 10 + (c - '0');
-  }
-  return number;
-}
-
 void shard(const MeasuredPlan& row, PlanRequest& request, const std::string& where) {
   Plan& plan = request.plan;
   const std::string zero = lower_case(row.zero);
@@ -56,7 +43,7 @@ void shard(const MeasuredPlan& row, PlanRequest& request, const std::string& whe
     throw Error(where, fmt::format("unknown ZeRO stage '{:.60}'", row.zero), "expected 0 to 3 or fsdp");
   plan.zero_stage = zero.front() - '0';
   const std::int64_t replicas = request.data.value_or(1);
-  std::int64_t subgroup = subgroup_in(zero);
+  std::int64_t subgroup = number_after(zero, "within ");
   if (zero.find("within slice") != std::string::npos) subgroup = row.devices_per_node;
   if (subgroup == 0 || subgroup >= replicas) return;
   plan.hybrid_shard = subgroup;
@@ -88,7 +75,11 @@ std::vector<std::int64_t> stages_by_cost(const MeasuredPlan& row, std::int64_t l
   return blocks;
 }
 
-Recompute recompute_of(const std::string& text) {
+// MaxText's custom remat keeps some named tensors of a block (its input, perhaps projections) and makes the rest
+// again, the MLP with it: nearer to all of the block than to the attention core alone.
+Recompute recompute_of(const MeasuredPlan& row) {
+  const std::string& text = row.recompute;
+  if (text.starts_with("selective") && names(row, "remat custom")) return Recompute::full;
   if (text.starts_with("full")) return Recompute::full;
   if (text.starts_with("selective")) return Recompute::selective;
   return Recompute::none;
@@ -131,7 +122,7 @@ PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::
     }
   }
   if (row.pipeline == 1) plan.virtual_stages = 1;
-  plan.recompute = recompute_of(row.recompute);
+  plan.recompute = recompute_of(row);
   if (is_plain_pytorch(row)) plan.framework = Framework::pytorch;
   // FSDP2's way to accumulate: set_requires_gradient_sync is on for the last micro-batch alone.
   plan.no_sync = names(row, "fsdp2") || row.zero == "fsdp2";

@@ -21,18 +21,6 @@ std::int64_t layers_of(const ModelSource& source, const MeasuredPlan& row) {
   return row.layers > 0 ? row.layers : read_model(source, 1).facts.layers;
 }
 
-// The first number behind `word`, or 0.
-std::int64_t number_after(std::string_view text, std::string_view word) {
-  const std::size_t at = text.find(word);
-  std::int64_t number = 0;
-  if (at == std::string_view::npos) return 0;
-  for (const char c : text.substr(at + word.size())) {
-    if (!std::isdigit(static_cast<unsigned char>(c))) break;
-    number = number * 10 + (c - '0');
-  }
-  return number;
-}
-
 // Of the first operand: "bf16xbf16->fp32", "f8e4m3fnxf8e4m3fn->bf16", "bfloat16", "mxfp8".
 DType operand_type(const std::string& text, const std::string& where) {
   constexpr std::array<std::pair<std::string_view, DType>, 9> kWords = {{{"bf", DType::bf16},
@@ -62,6 +50,8 @@ Work product(const MeasuredKernel& k, DType dtype, std::int64_t count) {
   work.gemms = {{k.m, k.n, k.k, count}};
   work.flops = Flops(2 * work.gemms.front().macs());
   const DType out = k.dtype.ends_with("32") ? DType::fp32 : DType::bf16;
+  // Sums wider than the operands are those of weight gradients.
+  if (out == DType::fp32 && bits_of(dtype) < bits_of(out)) work.kernel = Kernel::weight_gradient;
   work.bytes = Bytes(count * (bytes_of(dtype, k.m * k.k + k.n * k.k) + bytes_of(out, k.m * k.n)));
   return work;
 }
@@ -146,16 +136,21 @@ Study measured_study() {
 
 Study study_of(const MeasuredPlan& row, const std::string& where) {
   Study study = measured_study();
-  study.machine = machine_of({row.device, row.devices, row.devices_per_node, row.inter_bandwidth}, where);
+  study.machine =
+      machine_of({row.device, row.devices, row.devices_per_node, row.inter_bandwidth, row.notes}, where);
   study.model = model_of(row, where);
   study.request = request_of(row, layers_of(study.model, row), where);
   if (is_early_megatron(row)) study.request.plan.overlap = false;
-  // Its weight gradients go through autograd, which adds them up.
-  if (names(row, "deepspeed") || names(row, "no-gradient-accumulation-fusion=true"))
+  // Weight gradients that go through autograd are added up in a pass of their own.
+  if (names(row, "deepspeed") || names(row, "internevo") || is_plain_pytorch(row) ||
+      names(row, "no-gradient-accumulation-fusion=true"))
     study.request.plan.accumulation_fusion = false;
   // Its recipes of dense models overlap tensor parallelism (tp_comm_overlap with user buffers).
   if (names(row, "nemo") && row.tensor > 1 && row.expert <= 1 && study.request.plan.sequence_parallel)
     study.request.plan.overlap_tensor = true;
+  // Fewer layers of Python between its kernels than in plain PyTorch: fitted to vTrain's small models.
+  constexpr Time kMegatronIssue = Time(70'000'000);
+  if (is_megatron(row)) study.request.plan.issue_time = kMegatronIssue;
   if (is_compiled(row)) study.request.plan.host = Host::compiled;
   return prepare_study(std::move(study));
 }
@@ -167,6 +162,14 @@ Study study_of(const MeasuredCollective& row, const std::string& where) {
     throw Error(where, fmt::format("{} devices in {} nodes", row.devices, nodes));
   study.machine = machine_of({row.system, row.devices, row.devices / nodes, 0}, where);
   study.request.ranks = row.devices;
+  // A message between two devices sets up no rings: it starts as the quickest protocol, moves bytes as the widest.
+  if (row.kind == "send_recv") {
+    for (Dimension& dimension : study.machine.dimensions) {
+      if (dimension.protocols.empty()) continue;
+      dimension.protocols.front().share = 1;
+      dimension.protocols.resize(1);
+    }
+  }
   return study;
 }
 

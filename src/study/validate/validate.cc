@@ -117,30 +117,14 @@ class Validator {
   void predict(const MeasuredStep& step, ValidatedRow& row) {
     const MeasuredPlan& plan = step.plan;
     row.set = fmt::format("{} {} {}", family_of(row.measured), plan.device, lower_case(plan.precision));
-    Study study = study_of(plan, row.measured.where);
-    const std::int64_t micro_batches = study.plan.micro_batches, fewest = fewest_micro_batches(study.plan);
-    const bool repeats = micro_batches > 2 * fewest;
-    if (repeats) shorten(study.plan, fewest);
-    Run run = lowered(plan, study);
+    Run run = lowered(plan, study_of(plan, row.measured.where));
     const ModelFacts& facts = run.model.facts;
     if (facts.experts > 0) row.set += " MoE";
     row.group = fmt::format("{} {} {} {} {} {}", row.set, plan.model, plan.layers, plan.sequence,
                             plan.devices, plan.global_batch);
     play(run);
-    double seconds = in_seconds(run.result.iteration), work = hardware_flops(run);
-    if (repeats) {
-      study = run.study;
-      shorten(study.plan, 2 * fewest);
-      Run longer = lower_bare_study(study, *make_cost_model(study.compute, study.machine.device));
-      play(longer);
-      const double times = static_cast<double>(micro_batches - fewest) / static_cast<double>(fewest);
-      seconds += times * (in_seconds(longer.result.iteration) - seconds);
-      work += times * (hardware_flops(longer) - work);
-      run.study.plan.micro_batches = micro_batches;
-      run.study.plan.batch = run.study.plan.batch / fewest * micro_batches;
-    }
-    row.predicted = seconds;
-    row.work = work / static_cast<double>(run.study.plan.ranks);
+    row.predicted = in_seconds(run.result.iteration);
+    row.work = hardware_flops(run) / static_cast<double>(run.study.plan.ranks);
     row.study =
         fmt::format("{} on {}: {}", run.model.name, run.study.machine.name, describe_plan(run.study.plan));
     row.likely = spent_on(run);
@@ -232,29 +216,20 @@ class Validator {
     return static_cast<double>(use.needed().value) <= kError * static_cast<double>(use.capacity.value);
   }
 
-  // From so many micro-batches on every further one adds the same to the step: the pipeline is full.
-  static std::int64_t fewest_micro_batches(const Plan& plan) {
-    return std::max<std::int64_t>(2, plan.pipeline);
-  }
-  static void shorten(Plan& plan, std::int64_t micro_batches) {
-    plan.batch = plan.micro_batch() * micro_batches;
-    plan.micro_batches = micro_batches;
-  }
-
   // The study without its simulation. Recomputation that nobody published is the least that fits.
   static Run lowered(const MeasuredPlan& plan, Study study) {
     const auto cost = make_cost_model(study.compute, study.machine.device);
-    Run run = lower_bare_study(study, *cost);
+    Run run = lower_bare_study(study, *cost, no_progress(), Written::loops);
     if (!plan.recompute.empty()) return run;
     for (const Recompute more : {Recompute::selective, Recompute::full}) {
       if (fits_nearly(run.memory)) return run;
       study.request.plan.recompute = study.plan.recompute = more;
-      run = lower_bare_study(study, *cost);
+      run = lower_bare_study(study, *cost, no_progress(), Written::loops);
     }
     if (fits_nearly(run.memory)) return run;
     // Something else of the plan saves memory, and recomputation is as likely without.
     study.request.plan.recompute = study.plan.recompute = Recompute::none;
-    return lower_bare_study(study, *cost);
+    return lower_bare_study(study, *cost, no_progress(), Written::loops);
   }
 
   const std::string& device_name(const std::string& name, const std::string& where) {
