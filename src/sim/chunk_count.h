@@ -62,7 +62,6 @@ ChunkEstimate estimate_chunks(std::span<const ChunkLoads> ways, std::int64_t chu
 std::vector<std::uint32_t> share_out(std::span<const ChunkLoads> ways, std::int64_t chunks);
 
 inline constexpr std::int64_t kFewestChunks = 4;
-// A multiple of the number of ways.
 std::int64_t choose_chunks(std::span<const ChunkLoads> ways, std::int64_t active);
 
 }  // namespace armilla

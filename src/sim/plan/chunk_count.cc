@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
+#include <limits>
+#include <map>
 #include <vector>
 
 #include "network/topology.h"
@@ -180,12 +181,14 @@ namespace {
 // A dimension's part in the estimate: means over the chunks.
 struct DimensionLoad {
   double busy = 0, chain = 0, latency = 0;
-  double late = 0, filled = 0;  // what a chunk spends elsewhere: in latencies, with bytes
+  // What a chunk spends elsewhere, in latencies and with bytes: of the way that spends least there.
+  double late = std::numeric_limits<double>::infinity(), filled = 0;
 };
 
 // What a chunk of `weight` in all adds to the estimate of dimension d.
 void add_way(DimensionLoad& sum, const ChunkLoads& phases, std::uint32_t d, double weight, double delayed,
              bool waits_elsewhere) {
+  double late = 0, filled = 0;
   std::size_t first = phases.size(), last = 0;
   for (std::size_t p = 0; p < phases.size(); ++p) {
     if (phases[p].dimension != d) continue;
@@ -198,9 +201,12 @@ void add_way(DimensionLoad& sum, const ChunkLoads& phases, std::uint32_t d, doub
   for (std::size_t p = 0; p < phases.size(); ++p) {
     const bool between = p > first && p < last;
     if (phases[p].dimension == d || (between && !waits_elsewhere)) continue;
-    sum.late += weight * phases[p].latency;
-    sum.filled += weight * delayed * phases[p].busy;
+    late += phases[p].latency;
+    filled += delayed * phases[p].busy;
   }
+  if (late + filled >= sum.late + sum.filled) return;
+  sum.late = late;
+  sum.filled = filled;
 }
 
 }  // namespace
@@ -215,9 +221,11 @@ ChunkEstimate estimate_chunks(std::span<const ChunkLoads> ways, std::int64_t chu
   ChunkEstimate estimate;
   for (const PhaseLoad& phase : ways.front()) {
     DimensionLoad load;
-    for (std::size_t w = 0; w < ways.size(); ++w)
-      add_way(load, ways[w], phase.dimension, weights[w], delayed / n, chunks <= active);
-    const double in_turns = n / together * (load.latency + load.chain / n);
+    for (std::size_t w = 0; w < ways.size(); ++w) {
+      if (weights[w] > 0)
+        add_way(load, ways[w], phase.dimension, weights[w], delayed / n, chunks <= active);
+    }
+    const double in_turns = std::ceil(n / together) * (load.latency + load.chain / n);
     const double more = std::max(load.busy, in_turns), less = std::min(load.busy, in_turns);
     double own = more > 0 ? more * std::pow(1 + std::pow(less / more, kOrder), 1 / kOrder) : 0;
     own += (load.chain - load.busy) / n;
@@ -262,13 +270,16 @@ std::int64_t choose_chunks(std::span<const ChunkLoads> ways, std::int64_t active
   constexpr std::int64_t kMost = 256;
   constexpr double kAsGood = 1.01;
   const auto number = static_cast<std::int64_t>(ways.size());
-  const std::int64_t fewest = number * std::max<std::int64_t>(1, (kFewestChunks + number - 1) / number);
-  double least = estimate_chunks(ways, fewest, active).total;
-  for (std::int64_t chunks = 2 * fewest; chunks <= kMost; chunks *= 2)
-    least = std::min(least, estimate_chunks(ways, chunks, active).total);
-  std::int64_t chunks = fewest;
-  while (2 * chunks <= kMost && estimate_chunks(ways, chunks, active).total > kAsGood * least) chunks *= 2;
-  return chunks;
+  std::map<std::int64_t, double> times;
+  for (const std::int64_t first : {kFewestChunks, number}) {
+    for (std::int64_t chunks = first; chunks <= kMost; chunks *= 2) {
+      if (chunks >= kFewestChunks) times.emplace(chunks, estimate_chunks(ways, chunks, active).total);
+    }
+  }
+  const auto least = std::ranges::min_element(times, {}, [](const auto& entry) { return entry.second; });
+  return std::ranges::find_if(times, [&](const auto& entry) {
+           return entry.second <= kAsGood * least->second;
+         })->first;
 }
 
 }  // namespace armilla
