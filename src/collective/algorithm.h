@@ -30,6 +30,7 @@ struct AlgorithmInfo {
   std::span<const CollectiveKind> kinds;  // that it can perform
   // Complexity of a schedule's size in ranks is stated in each source.
   Schedule (*make)(const ScheduleRequest& request, const ParameterValues& values);
+  bool in_switch = false;  // its messages begin and end at the switch of a Switch
 };
 std::span<const AlgorithmInfo> collective_algorithms();
 std::vector<std::string_view> algorithms_that_perform(CollectiveKind kind);
@@ -46,6 +47,7 @@ class Algorithm {
   Algorithm(std::string_view text, const std::string& where);
   std::string_view name() const { return info_->name; }
   bool performs(CollectiveKind kind) const;
+  bool in_switch() const { return info_->in_switch; }
   // Throws Error when the algorithm does not perform the kind, or for numbers that make no sense.
   Schedule schedule(const ScheduleRequest& request) const;
 

@@ -11,9 +11,11 @@ struct Level {
   Bytes bytes;  // left of the buffer once it has been scattered over the levels below
 };
 
-std::vector<Level> levels_of(Bytes bytes, std::span<const std::int64_t> sizes) {
+std::vector<Level> levels_of(Bytes bytes, std::span<const std::int64_t> sizes,
+                             std::span<const std::uint32_t> order) {
   std::vector<Level> levels;
-  for (std::size_t d = 0; d < sizes.size(); ++d) {
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::size_t d = order.empty() ? i : order[i];
     if (sizes[d] < 1) throw Error("collective", "a dimension has no ranks", "sizes must be at least 1");
     if (sizes[d] == 1) continue;
     levels.push_back({static_cast<std::uint32_t>(d), sizes[d], bytes});
@@ -36,12 +38,12 @@ std::vector<CollectivePhase> bandwidth_aware_all_reduce(const std::vector<Level>
 }  // namespace
 
 std::vector<CollectivePhase> decompose(CollectiveKind kind, Bytes bytes, std::span<const std::int64_t> sizes,
-                                       Decomposition decomposition) {
+                                       Decomposition decomposition, std::span<const std::uint32_t> order) {
   if (decomposition == Decomposition::flat)
     throw Error("collective", "a flat collective has no phases", "use its algorithm on the whole group");
-  const std::vector<Level> levels = levels_of(bytes, sizes);
+  const std::vector<Level> levels = levels_of(bytes, sizes, order);
   if (levels.empty()) return {};
-  if (kind == CollectiveKind::all_reduce && decomposition == Decomposition::bandwidth_aware)
+  if (kind == CollectiveKind::all_reduce && decomposition != Decomposition::baseline)
     return bandwidth_aware_all_reduce(levels);
 
   const bool shrinks = kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::all_gather;

@@ -3,13 +3,17 @@
 //   all-reduce, bandwidth aware  reduce-scatter on dims 0..last-1, all-reduce on the last, all-gather back
 //                                down: the bytes shrink by each dimension's size on the way up (ASTRA-sim's
 //                                localBWAware; BlueConnect, Cho et al. 2019)
+//   all-reduce, multi-axis       as bandwidth aware, in the order of the dimensions that is given; so reduce-scatter and
+//                                all-gather. Chunks in the rotations of a torus's axes load all of them at once
+//                                (as Themis orders phases, Rashidi et al., ISCA 2022; all axes of a TPU: Austin et
+//                                al., "How to Scale Your Model", 2025)
 //   all-reduce, baseline         an all-reduce of all bytes on each dimension
 //   reduce-scatter, all-to-all   dimensions ascending; all-gather descending
 //   reduce                       ascending, in the lines that contain the root's lower coordinates; broadcast
 //                                descending
 //   barrier                      ascending, of nothing
 //
-// After a reduce-scatter the member with coordinates (c0, c1, ...) holds the piece whose number has c0 as its
+// After a reduce-scatter in ascending order the member with coordinates (c0, c1, ...) holds the piece whose number has c0 as its
 // most significant digit, then c1: the digits of its rank reversed. The all-gather starts from there. An
 // all-to-all regroups the blocks it holds by the destination's next coordinate between two phases, at no
 // cost.
@@ -31,9 +35,10 @@ struct CollectivePhase {
   bool only_root_lines = false;  // only members whose lower coordinates all equal the root's take part
 };
 
-// `sizes` of the dimensions, innermost first; those of size 1 get no phase. Throws Error for a size below 1
-// and for Decomposition::flat.
+// `sizes` of the dimensions, innermost first; those of size 1 get no phase. `order`: all dimensions, in that in which an
+// all-reduce or reduce-scatter takes them and an all-gather takes them backwards; empty: ascending, as all others take
+// them. Throws Error for a size below 1 and for Decomposition::flat.
 std::vector<CollectivePhase> decompose(CollectiveKind kind, Bytes bytes, std::span<const std::int64_t> sizes,
-                                       Decomposition decomposition);
+                                       Decomposition decomposition, std::span<const std::uint32_t> order = {});
 
 }  // namespace armilla

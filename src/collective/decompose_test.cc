@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/error.h"
@@ -304,6 +306,27 @@ TEST_P(ComposedTest, BroadcastFromEveryRoot) {
   }
 }
 
+// An all-gather in the same order brings back what a reduce-scatter has left.
+TEST_P(ComposedTest, EveryOrderOfDimensionsPerforms) {
+  std::vector<std::uint32_t> order(grid.dimensions());
+  std::iota(order.begin(), order.end(), 0U);
+  Sizes sizes;
+  for (std::size_t d = 0; d < grid.dimensions(); ++d) sizes.push_back(grid.size(d));
+  do {
+    const auto in_order = [&](CollectiveKind kind) {
+      return decompose(kind, Bytes(grid.ranks() * kPiece), sizes, std::get<1>(GetParam()), order);
+    };
+    PhasePlayer reduced = player();
+    reduced.play(in_order(CollectiveKind::all_reduce));
+    for (const Buffer& buffer : reduced.buffers) expect_whole_sum(buffer, grid);
+    PhasePlayer scattered = player();
+    scattered.play(in_order(CollectiveKind::reduce_scatter));
+    for (const Buffer& buffer : scattered.buffers) EXPECT_EQ(buffer.size(), 1u);
+    scattered.play(in_order(CollectiveKind::all_gather));
+    for (const Buffer& buffer : scattered.buffers) expect_whole_sum(buffer, grid);
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
 // Blocks go along each dimension to the member that has their destination's coordinate; every member of a
 // line gets the same share, as the one-dimensional collective has it.
 TEST_P(ComposedTest, AllToAll) {
@@ -358,7 +381,8 @@ TEST_P(ComposedTest, BarrierLetsEveryoneHearOfEveryone) {
 
 INSTANTIATE_TEST_SUITE_P(Grids, ComposedTest,
                          testing::Combine(testing::ValuesIn(grids()),
-                                          testing::Values(Decomposition::bandwidth_aware,
+                                          testing::Values(Decomposition::multi_axis,
+                                                          Decomposition::bandwidth_aware,
                                                           Decomposition::baseline)));
 
 }  // namespace

@@ -2,6 +2,9 @@
 // here knows a network. The runner (sim/) executes them, the verifier (collective/verify.h) proves that they
 // perform the collective.
 //
+// Where switches reduce and multicast, a step's messages may end or begin there (Leg): those to the switch carry what it
+// is to add up, or nothing, to tell their receivers that it has what was sent before them; those from it what it holds.
+//
 // A member works through its steps in order. On entering a step it starts the step's sends, at most `window`
 // of them in flight; the step is complete when `receives` messages addressed to it have arrived, all sends
 // are started and, under a window, delivered. Members whose steps look alike from where they stand share a
@@ -37,10 +40,12 @@ struct Step {
   std::int32_t receives = 0;
   std::int32_t window = 0;  // 0: no limit
   Bytes reduced;            // received bytes that are combined with local ones once the step is complete
+  Leg leg = Leg::whole;     // of its messages
 };
 
 // For verification only: what a transfer carries. A block is one of Schedule::pieces of the buffer, or for
-// all-to-all source * n + destination. `reduce` adds it to the receiver's block, otherwise it replaces it.
+// all-to-all source * n + destination. `reduce` adds it to the receiver's block, otherwise it replaces it; to a switch,
+// every message adds.
 struct Payload {
   std::vector<std::int32_t> blocks;
   bool reduce = false;
@@ -55,7 +60,7 @@ struct RankSchedule {
 struct Schedule {
   std::int32_t ranks = 0;
   Addressing addressing = Addressing::absolute;
-  std::int32_t pieces = 0;  // a buffer is cut into; 0: one per rank
+  std::int32_t pieces = 0;  // a buffer is cut into; 0: one per rank; of what is scattered, a multiple of the ranks
   std::vector<RankSchedule> roles;
   std::vector<std::uint32_t> role_of;  // per member; empty: all members have role 0
 

@@ -45,6 +45,8 @@ std::string_view name_of(CollectiveLimit limit) {
   switch (limit) {
     case CollectiveLimit::bandwidth:
       return "bandwidth";
+    case CollectiveLimit::algorithm:
+      return "algorithm";
     case CollectiveLimit::latency:
       return "latency";
     case CollectiveLimit::pipelining:
@@ -61,6 +63,8 @@ std::string where_of(const CollectiveOptions& options, CollectiveKind kind) {
 
 std::string_view name_of(Decomposition decomposition) {
   switch (decomposition) {
+    case Decomposition::multi_axis:
+      return "multi-axis";
     case Decomposition::bandwidth_aware:
       return "bandwidth-aware";
     case Decomposition::baseline:

@@ -35,29 +35,37 @@ std::optional<CollectiveKind> collective_from_name(std::string_view name);
 enum class ChunkOrder : std::uint8_t { lifo, fifo, priority };
 std::string_view name_of(ChunkOrder order);
 
-// How a collective over several dimensions is decomposed (all-reduce only; the others have one order that
-// works).
+// How a collective over several dimensions is decomposed.
 enum class Decomposition : std::uint8_t {
+  multi_axis,       // as bandwidth_aware, but chunks take Rings in different orders, so that all work at once
   bandwidth_aware,  // reduce-scatter upwards, all-reduce on the last dimension, all-gather downwards
   baseline,         // a whole all-reduce on each dimension in turn
   flat,             // one algorithm over all ranks, dimensions ignored
 };
+// Of a kind other than all-reduce, all but `flat` take the dimensions in one order; under `multi_axis` all-gather and
+// reduce-scatter take Rings in several, too.
 std::string_view name_of(Decomposition decomposition);
 
-// What keeps a collective from being faster (estimated, sim/chunk_count.h): its busiest links, the latencies
-// of its steps, or that its phases on different dimensions overlap too little.
-enum class CollectiveLimit : std::uint8_t { bandwidth, latency, pipelining };
+// What keeps a collective from being faster: that no algorithm could do with less of the links (bandwidth); that its
+// busiest link is never idle, although another algorithm could load the links better (algorithm); else (estimated,
+// sim/chunk_count.h) the latencies of its steps, or that its phases on different dimensions overlap too little.
+enum class CollectiveLimit : std::uint8_t { bandwidth, algorithm, latency, pipelining };
 std::string_view name_of(CollectiveLimit limit);
+
+// Which part of the way between two ranks of a Switch a message takes: switches that reduce and multicast begin and end
+// messages themselves.
+enum class Leg : std::uint8_t { whole, to_switch, from_switch };
 
 struct CollectiveOptions {
   // Algorithm per dimension, innermost first ("ring", "direct", "direct:window=4" ...). One entry serves all
-  // dimensions; empty: the natural one of each dimension (Ring: ring, FullyConnected: direct, Switch:
-  // halving-doubling when its size is a power of two, else ring).
+  // dimensions; empty: the natural one of each dimension (Ring: bidirectional-ring, FullyConnected: direct, Switch:
+  // halving-doubling when its size is a power of two, else ring; where the switch reduces and that is faster, the
+  // dimension's `in_switch`).
   std::vector<std::string> algorithms;
   std::map<CollectiveKind, std::vector<std::string>> algorithms_by_kind;  // overrides `algorithms`
   std::string algorithms_where = "collectives.algorithms";                // where `algorithms` stand
   std::map<CollectiveKind, std::string> where_by_kind;                    // and the others
-  Decomposition decomposition = Decomposition::bandwidth_aware;
+  Decomposition decomposition = Decomposition::multi_axis;
   // Pieces a collective is cut into, which overlap across dimensions; none: by its size (sim/chunk_count.h).
   std::optional<std::int64_t> chunks;
   std::int64_t active_chunks = 4;  // chunks a rank works on at once per communicator and dimension

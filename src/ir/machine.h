@@ -106,6 +106,9 @@ struct Dimension {
   Time latency;
   double efficiency = 1;  // of the bandwidth, attained by the collective library
   std::vector<CollectiveProtocol> protocols{};
+  // Switches that reduce and multicast: the algorithm that has them do so ("nvls", "sharp"), used where it is faster,
+  // and what it takes beyond its schedule.
+  std::optional<CollectiveProtocol> in_switch{};
 };
 
 // Ranks first .. last have another device than the machine's usual one.

@@ -39,6 +39,7 @@ struct Message {
   std::uint32_t target = kNobody;            // the event queue's handler that is told of the arrival,
   std::uint32_t copies = 1;    // links carry it so many times: it stands for those of other ranks
   std::uint64_t argument = 0;  // what the handler is told
+  Leg leg = Leg::whole;        // in its dimension, a Switch
 };
 
 // What a message is, whatever rank of a class sends it: equal for messages that ranks of a class send at the
@@ -75,6 +76,8 @@ struct NetworkPromises {
   // Messages go the way network/topology.h says, and delay each other only on links that they share. What
   // folding relies on.
   bool meets_on_links_only = false;
+  // Messages may end and begin at a switch (Message::leg).
+  bool knows_legs = false;
 };
 
 // What a network is made for.

@@ -55,6 +55,12 @@ Position Topology::start(const Message& message) const {
     at.here = coordinate(message.source, at.dimension);
     at.there = coordinate(message.destination, at.dimension);
     at.hops_left = hops(dimensions_[at.dimension], at.here, at.there);
+    if (message.leg == Leg::whole) return at;
+    at.hops_left = 1;
+    if (message.leg == Leg::to_switch) return at;
+    at.rank = message.destination;
+    at.here = at.there;
+    at.at_switch = true;
     return at;
   }
   for (std::uint32_t d = 0; d < dimensions(); ++d) {

@@ -9,6 +9,8 @@
 //   T(N) = max over d of  [ smooth max(W_d, N / a (L_d + B_d / N)) + (B_d - W_d) / N
 //                      + sum of (l_p + (1 + (a - 1) / 4) w_p / N) elsewhere ]
 //
+// (where chunks take the dimensions in different orders, every term is the mean over the chunks)
+//
 // with a no more than N, W, L and B the sums over the phases on d, and `elsewhere` the phases before the
 // first and after the last one on d; over all those of other dimensions where N is no more than a, for then
 // all chunks are elsewhere at once. The smooth maximum is that of the norm of order 8: where both are alike,
@@ -25,6 +27,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "collective/schedule.h"
 #include "ir/collective.h"
@@ -38,7 +41,11 @@ struct PhaseLoad {
   double latency = 0;  // l: of the longest chain of messages
   double chain = 0;    // b: their bytes over the bandwidth
   double busy = 0;     // w: of the busiest link
+  bool operator==(const PhaseLoad&) const = default;
 };
+
+// The phases of a chunk, in their order.
+using ChunkLoads = std::vector<PhaseLoad>;
 
 // O(steps and messages of one member) for symmetric schedules, of all members for others.
 PhaseLoad phase_load(const Schedule& schedule, std::uint32_t number, const Dimension& dimension);
@@ -47,9 +54,14 @@ struct ChunkEstimate {
   double total = 0;
   CollectiveLimit delay = CollectiveLimit::latency;  // what costs most beside the bytes of the busiest link
 };
-ChunkEstimate estimate_chunks(std::span<const PhaseLoad> phases, std::int64_t chunks, std::int64_t active);
+// `ways`: the loads of the call for each of the orders that its chunks may take the dimensions in, at least one.
+ChunkEstimate estimate_chunks(std::span<const ChunkLoads> ways, std::int64_t chunks, std::int64_t active);
+
+// Which way each of `chunks` takes: the one that leaves the busiest dimension least to do after it, of equal ones the
+// first (Themis's greedy choice, Rashidi et al., ISCA 2022, of loads known beforehand).
+std::vector<std::uint32_t> share_out(std::span<const ChunkLoads> ways, std::int64_t chunks);
 
 inline constexpr std::int64_t kFewestChunks = 4;
-std::int64_t choose_chunks(std::span<const PhaseLoad> phases, std::int64_t active);
+std::int64_t choose_chunks(std::span<const ChunkLoads> ways, std::int64_t active);
 
 }  // namespace armilla

@@ -5,12 +5,14 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "collective/algorithm.h"
+#include "collective/decompose.h"
 #include "ir/graph.h"
 #include "ir/machine.h"
 #include "ir/result.h"
@@ -56,23 +58,28 @@ struct GroupShape {
 class CollectivePlanner {
  public:
   // Throws Error when the algorithms named by the options do not exist or do not fit the machine's
-  // dimensions.
-  CollectivePlanner(const Machine& machine, const CollectiveOptions& options);
+  // dimensions. `legs`: whether the network knows messages that end or begin at switches.
+  CollectivePlanner(const Machine& machine, const CollectiveOptions& options, bool legs = true);
 
   const GroupLayout& layout(const Graph& graph, std::uint32_t family, std::int32_t group);
   // As the options say, else by size; at most one per byte.
   std::int64_t chunks(const CollectiveCall& call, std::uint32_t shape);
-  // How many of its chunks can take different ways: trees alternate between two. At most 2.
-  std::int64_t sides(const CollectiveCall& call) const;
+  // Calls of one kind and root have the same peers in a group, whatever their size, if this is equal.
+  std::int64_t size_class(const CollectiveCall& call) const;
+  // Plans with all the peers that a call of its size class may have in a group.
+  std::vector<const CollectivePlan*> possible_plans(const CollectiveCall& call, std::uint32_t shape);
   // Numbers shapes from 0.
   std::uint32_t shape(const GroupShape& shape);
   const CollectivePlan& plan(const CollectiveCall& call, std::uint32_t shape, std::int64_t chunk);
   const CollectivePlan& plan(const CollectiveCall& call, const GroupLayout& layout, std::int64_t chunk) {
     return plan(call, layout.shape, chunk);
   }
+  // How many chunks take each plan, in the order of their first.
+  std::vector<std::pair<const CollectivePlan*, std::int64_t>> plans(const CollectiveCall& call,
+                                                                    std::uint32_t shape);
 
   // "reduce-scatter direct on nvlink, all-reduce ring on rail, all-gather direct on nvlink"
-  std::string describe(const CollectivePlan& plan) const;
+  std::string describe(const CollectiveCall& call, std::uint32_t shape);
   // What was used in place of a general wish that cannot perform a kind, one sentence each; of the plans made
   // so far.
   const std::set<std::string>& substitutions() const { return substitutions_; }
@@ -85,22 +92,49 @@ class CollectivePlanner {
   double messages_per_member(const CollectiveCall& call, std::uint32_t shape);
   // Least time in which the busiest link could carry all chunks of the call, from the first member's point of
   // view.
-  Time link_limit(const CollectiveCall& call, const GroupLayout& layout);
+  Time busiest_link(const CollectiveCall& call, const GroupLayout& layout);
+  // Least time in which the group's links could carry what any algorithm has to send (sim/plan/link_limit.h).
+  Time link_limit(const CollectiveCall& call, const GroupLayout& layout) const;
   // Chunks, what delays the call beside bandwidth and the number of chunks that would help, into a record.
   void describe_chunks(const CollectiveCall& call, std::uint32_t shape, CollectiveRecord& record);
 
  private:
-  const Algorithm& algorithm(CollectiveKind kind, std::uint32_t dimension) const;
+  // Of one dimension: that of the options, or the natural one; and the one that has the switch reduce, where it could
+  // be used and is faster for some sizes.
+  struct Choice {
+    Algorithm usual;
+    std::optional<Algorithm> in_switch{};
+  };
+  const Algorithm& algorithm(CollectiveKind kind, std::uint32_t dimension, bool in_switch) const;
   const Schedule& schedule(const Algorithm& algorithm, const ScheduleRequest& request);
   Bytes chunk_bytes(const CollectiveCall& call, std::int64_t chunk, std::int64_t count) const;
-  std::vector<PhaseLoad> phase_loads(const CollectiveCall& call, std::uint32_t shape);
-  CollectivePlan make_plan(const CollectiveCall& call, const GroupShape& shape, Bytes bytes,
-                           std::int64_t chunk);
-  Time measure_link_limit(const CollectiveCall& call, const GroupLayout& layout);
+  // How a chunk goes: the order of dimensions, and, of those that go alike, which of two trees or directions.
+  struct Way {
+    std::uint32_t order = 0, turn = 0;
+    auto operator<=>(const Way&) const = default;
+  };
+  std::uint32_t turns(const CollectiveCall& call) const;
+  // The orders of dimensions that its chunks take.
+  std::vector<std::vector<std::uint32_t>> orders(CollectiveKind kind, const GroupShape& shape) const;
+  // By order.
+  std::vector<ChunkLoads> phase_loads(const CollectiveCall& call, std::uint32_t shape);
+  const std::vector<Way>& ways(const CollectiveCall& call, std::uint32_t shape);
+  const CollectivePlan& plan(const CollectiveCall& call, std::uint32_t shape, Bytes bytes, const Way& way);
+  CollectivePlan make_plan(const CollectiveCall& call, std::uint32_t shape, Bytes bytes, const Way& way);
+  // Dimensions, by bit, whose switches reduce in it.
+  std::uint32_t in_switches(const CollectiveCall& call, std::uint32_t shape);
+  bool in_switch_is_faster(const CollectivePhase& phase, std::int64_t size, std::int32_t root);
+  double seconds_beyond(const PlannedPhase& phase, double& launch) const;
+  Time measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout);
   Time measure_overhead(const CollectiveCall& call, std::uint32_t shape);
 
-  using PlanKey =
-      std::tuple<std::uint32_t, CollectiveKind, std::int64_t, std::int32_t, std::int64_t, ExpertRouting>;
+  // Of a call among a shape: shape, kind, bytes, root, routing.
+  using ShapeKey = std::tuple<std::uint32_t, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>;
+  static ShapeKey key_of(const CollectiveCall& call, std::uint32_t shape) {
+    return {shape, call.kind, call.bytes.value, call.root, call.routing};
+  }
+  // And the dimensions whose switches reduce, for a chunk of it.
+  using PlanKey = std::tuple<ShapeKey, Way, std::uint32_t>;
   using CallKey = std::tuple<const void*, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>;
   using ScheduleKey =
       std::tuple<const Algorithm*, CollectiveKind, std::int32_t, std::int64_t, std::int32_t, std::int32_t>;
@@ -108,7 +142,7 @@ class CollectivePlanner {
   const Machine& machine_;
   const CollectiveOptions& options_;
   // Per kind, one algorithm per dimension, and last the one for flat groups.
-  std::map<CollectiveKind, std::vector<Algorithm>> algorithms_;
+  std::map<CollectiveKind, std::vector<Choice>> algorithms_;
   std::map<std::pair<CollectiveKind, std::uint32_t>, std::string_view>
       replaced_;  // the wish, by kind and dimension
   std::set<std::string> substitutions_;
@@ -116,11 +150,12 @@ class CollectivePlanner {
   std::map<GroupShape, std::uint32_t> shape_numbers_;
   std::vector<GroupShape> shapes_;
   std::map<PlanKey, CollectivePlan> plans_;
-  std::map<CallKey, Time> link_limits_;
-  std::map<std::tuple<std::uint32_t, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>, std::int64_t>
-      chunk_counts_;
-  std::map<std::tuple<std::uint32_t, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>, Time>
-      overheads_;
+  std::map<CallKey, Time> busiest_links_;
+  std::map<ShapeKey, std::int64_t> chunk_counts_;
+  std::map<ShapeKey, std::vector<Way>> ways_;
+  std::map<ShapeKey, std::uint32_t> in_switches_;
+  std::map<ShapeKey, Time> overheads_;
+  bool chooses_by_size_ = false;  // some algorithm is chosen by size
   std::map<ScheduleKey, Schedule> schedules_;
 };
 

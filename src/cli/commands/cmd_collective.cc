@@ -142,17 +142,20 @@ class CollectiveCommand final : public Command {
     const double seconds = in_seconds(time);
     const bool moves = seconds > 0 && call.bytes > Bytes(0);
     const double rate = moves ? static_cast<double>(call.bytes.value) / seconds : 0;
-    const double share = moves ? in_seconds(record.link_limit) / seconds : 0;
+    const auto share = [&](Time limit) {
+      return !moves                ? std::string()
+             : limit > Time(0) ? fmt::format("{:.1f} %", 100 * in_seconds(limit) / seconds)
+                               : std::string("unknown");
+    };
     return {call.kind == CollectiveKind::barrier ? "" : row.size,
             row.algorithm,
             to_text(time),
             moves ? to_text(Bandwidth(rate)) : "",
             moves ? to_text(Bandwidth(rate * bus_factor(call.kind, record.group_size))) : "",
-            !moves      ? ""
-            : share > 0 ? fmt::format("{:.1f} %", 100 * share)
-                        : "unknown",
+            share(record.link_limit),
+            share(record.busiest_link),
             fmt::format("{}", record.chunks),
-            moves && share > 0 ? std::string(name_of(record.limit)) : ""};
+            moves && record.busiest_link > Time(0) ? std::string(name_of(record.limit)) : ""};
   }
 
   std::string report(const std::vector<Row>& rows, const TextStyle& style) const {
@@ -170,7 +173,8 @@ class CollectiveCommand final : public Command {
                      {"time"},
                      {"bandwidth", true, SIZE_MAX, 2},
                      {"bus bandwidth", true, SIZE_MAX, 1},
-                     {"of link limit", true, SIZE_MAX, 3},
+                     {"of link limit", true, SIZE_MAX, 4},
+                     {"busiest link", true, SIZE_MAX, 3},
                      {"chunks", true, SIZE_MAX, 5},
                      {"limited by", false, SIZE_MAX, 4}};
     for (const Row& row : rows) {

@@ -62,7 +62,7 @@ constexpr std::pair<std::string_view, std::string_view> kFlagValues[] = {{"--mac
 constexpr std::pair<std::string_view, std::string_view> kFlagWords[] = {
     {"--precision", "fp32 tf32 bf16 fp16 fp8"},
     {"--optimizer", "sgd momentum adam"},
-    {"--decomposition", "bandwidth-aware baseline flat"},
+    {"--decomposition", "multi-axis bandwidth-aware baseline flat"},
     {"--chunk-order", "fifo lifo priority"},
     {"--policy", "DATA MODEL HYBRID_DATA_MODEL HYBRID_MODEL_DATA"},
     {"--to", "astra-text csv json"},

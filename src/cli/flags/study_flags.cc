@@ -103,7 +103,7 @@ constexpr std::array kStudyFlags = {
         "--profile", "profile", "FILE",
         "measured times of computations: a table (armilla events --csv) or a database (armilla profile)"},
     StudyFlag{"--network", "network", "MODEL", "network model (default analytical)"},
-    StudyFlag{"--decomposition", "collectives.decomposition", "NAME", "bandwidth-aware, baseline or flat"},
+    StudyFlag{"--decomposition", "collectives.decomposition", "NAME", "multi-axis, bandwidth-aware, baseline or flat"},
     StudyFlag{"--chunks", "collectives.chunks", "N", "pieces of a collective (default: by its size)"},
     StudyFlag{"--active-chunks", "collectives.active_chunks", "N",
               "chunks at once per rank and dimension (default 4)"},

@@ -20,8 +20,9 @@ struct AlgorithmCase {
 
 std::vector<AlgorithmCase> all_cases() {
   std::vector<AlgorithmCase> cases;
-  for (const std::string text : {"ring", "ring:direction=counter-clockwise", "direct", "direct:window=1",
-                                 "direct:window=3", "halving-doubling", "double-binary-tree"}) {
+  for (const std::string text :
+       {"ring", "ring:direction=counter-clockwise", "bidirectional-ring", "direct", "direct:window=1",
+        "direct:window=3", "halving-doubling", "double-binary-tree", "nvls", "sharp", "multicast"}) {
     for (const CollectiveKind kind : kCollectiveKinds)
       if (Algorithm(text, "test").performs(kind)) cases.push_back({text, kind});
   }
@@ -92,6 +93,7 @@ TEST_P(EveryAlgorithm, CompactFormDescribesTheSameMessages) {
           EXPECT_EQ(a.steps[s].receives, b.steps[s].receives);
           EXPECT_EQ(a.steps[s].window, b.steps[s].window);
           EXPECT_EQ(a.steps[s].reduced, b.steps[s].reduced);
+          EXPECT_EQ(a.steps[s].leg, b.steps[s].leg);
         }
         for (std::size_t i = 0; i < a.sends.size(); ++i) {
           EXPECT_EQ(compact.peer(member, a.sends[i]), whole.peer(member, b.sends[i]));
@@ -133,10 +135,11 @@ std::string error_of(const std::string& text, const ScheduleRequest& request) {
 TEST(AlgorithmTest, RefusesKindsItCannotPerform) {
   EXPECT_EQ(error_of("double-binary-tree", {CollectiveKind::all_gather, 8, Bytes(100)}),
             "--algorithm: 'double-binary-tree' does not perform all-gather\n"
-            "  hint: use one of ring, direct, halving-doubling");
+            "  hint: use one of ring, bidirectional-ring, direct, halving-doubling, nvls, sharp, multicast");
   EXPECT_FALSE(Algorithm("double-binary-tree", "").performs(CollectiveKind::all_to_all));
   EXPECT_EQ(algorithms_that_perform(CollectiveKind::broadcast),
-            (std::vector<std::string_view>{"ring", "direct", "halving-doubling", "double-binary-tree"}));
+            (std::vector<std::string_view>{"ring", "bidirectional-ring", "direct", "halving-doubling",
+                                           "double-binary-tree", "sharp", "multicast"}));
 }
 
 TEST(AlgorithmTest, RefusesNamesAndParametersThatDoNotExist) {

@@ -6,8 +6,12 @@
 namespace armilla {
 
 AlgorithmInfo ring_algorithm();
+AlgorithmInfo bidirectional_ring_algorithm();
 AlgorithmInfo direct_algorithm();
 AlgorithmInfo halving_doubling_algorithm();
 AlgorithmInfo double_binary_tree_algorithm();
+AlgorithmInfo nvls_algorithm();
+AlgorithmInfo sharp_algorithm();
+AlgorithmInfo multicast_algorithm();
 
 }  // namespace armilla

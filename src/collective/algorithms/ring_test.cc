@@ -81,5 +81,54 @@ TEST(RingSizeTest, LargeRingsShareOneRole) {
   EXPECT_EQ(schedule_of("ring", CollectiveKind::broadcast, 4096, 1 << 20, 17).roles.size(), 3u);
 }
 
+class BidirectionalRingTest : public RingTest {
+ protected:
+  const std::int64_t steps = n / 2;
+  // Of a ring of even size two halves each.
+  const std::int64_t whole = n % 2 == 0 ? 2 * ceil_divide(kBytes, 2 * n) : block;
+
+  Schedule both_ways(CollectiveKind kind, std::int32_t chunk = 0) const {
+    return Algorithm("bidirectional-ring", "test").schedule({kind, n, Bytes(kBytes), 0, chunk, false});
+  }
+  // What a member sends up or down the ring.
+  std::int64_t one_way(const Schedule& schedule, std::int32_t peer) const {
+    std::int64_t bytes = 0;
+    for (const Transfer& transfer : schedule.roles.front().sends)
+      bytes += transfer.peer == peer ? transfer.bytes.value : 0;
+    return bytes;
+  }
+};
+
+TEST_P(BidirectionalRingTest, ReducesAndGathersInHalfTheStepsOverBothLinks) {
+  for (const CollectiveKind kind : {CollectiveKind::reduce_scatter, CollectiveKind::all_gather}) {
+    const Schedule ring = both_ways(kind);
+    // An even ring's far block comes half from either side; between two ranks there is one link.
+    const std::int64_t halves = n % 2 == 0 && n > 2 ? 1 : 0;
+    EXPECT_EQ(finish_time(ring), steps * (kAlpha + kBeta * whole) - halves * kBeta * whole / 2);
+    EXPECT_EQ(one_way(ring, 1), n == 2 ? whole : (n - 1) * whole / 2);
+    EXPECT_EQ(one_way(ring, n - 1), one_way(ring, 1));
+    EXPECT_EQ(total_bytes(ring), std::int64_t{n} * (n - 1) * whole);
+  }
+  EXPECT_EQ(finish_time(both_ways(CollectiveKind::all_reduce)),
+            2 * finish_time(both_ways(CollectiveKind::all_gather)));
+}
+
+TEST_P(BidirectionalRingTest, AllToAllGoesTheShorterWay) {
+  const Schedule even = both_ways(CollectiveKind::all_to_all), odd = both_ways(CollectiveKind::all_to_all, 1);
+  // Of all pairs together n^2 / 4 hops each way, over two chunks of an even ring.
+  const std::int64_t hops = std::int64_t{n} * n / 4;
+  EXPECT_EQ(one_way(even, 1) + one_way(odd, n == 2 ? 1 : n - 1), 2 * one_way(even, 1));
+  if (n > 2) {
+    EXPECT_EQ(one_way(even, 1) + one_way(odd, 1), n % 2 == 0 ? hops * block : (n * n - 1) / 4 * block);
+  }
+  EXPECT_EQ(even.roles.front().steps.size(), static_cast<std::size_t>(steps));
+}
+
+TEST_P(BidirectionalRingTest, BarrierGoesHalfwayAround) {
+  EXPECT_EQ(finish_time(both_ways(CollectiveKind::barrier)), steps * kAlpha);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, BidirectionalRingTest, testing::Values(2, 3, 4, 7, 8, 16, 33, 64));
+
 }  // namespace
 }  // namespace armilla

@@ -31,6 +31,11 @@ class RoleBuilder {
     const auto sends = static_cast<std::uint32_t>(role_.sends.size());
     role_.steps.push_back({sends, sends, receives, window, reduced});
   }
+  // Whose messages begin or end at the switch.
+  void begin_leg(Leg leg, std::int32_t receives, std::int32_t window = 0) {
+    begin_step(receives, {}, window);
+    role_.steps.back().leg = leg;
+  }
   // Index of the step begun last; in lockstep algorithms also the receiver's.
   std::int32_t step() const { return static_cast<std::int32_t>(role_.steps.size()) - 1; }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <unordered_map>
 
 #include "collective/algorithms/schedule_builder.h"
@@ -23,6 +24,13 @@ struct Delivery {
   bool reduce = false;
   std::vector<std::pair<std::int32_t, ValueId>> blocks;
   Members heard_of;  // in a barrier: whom the sender had heard of, directly or not
+  std::int32_t sent_up = 0;  // how often the sender had given the switch something
+};
+
+// What a switch holds of a block: a value, and which of whose contributions, by their number.
+struct Held {
+  ValueId value = kNothing;
+  std::vector<std::pair<std::int32_t, std::int32_t>> given;
 };
 
 class ScheduleVerifier {
@@ -44,11 +52,15 @@ class ScheduleVerifier {
     bool entered = false;
     Buffer buffer;
     Members heard_of;
+    std::int32_t sent_up = 0, is_up = 0;             // how often it gave the switch something; that it knows arrived
+    std::map<std::int32_t, std::int32_t> others_up;  // of others, that it was told of
     std::vector<std::vector<Delivery>> inbox;        // per step
     std::vector<std::vector<std::int32_t>> senders;  // per step, of all messages that will ever come
   };
 
   std::int32_t pieces() const { return schedule_.pieces == 0 ? n_ : schedule_.pieces; }
+  // Pieces of one member, of what is scattered.
+  std::int32_t share() const { return std::max(1, pieces() / n_); }
   bool is_all_to_all() const { return request_.kind == CollectiveKind::all_to_all; }
   bool is_barrier() const { return request_.kind == CollectiveKind::barrier; }
   std::int64_t block_count() const { return is_all_to_all() ? std::int64_t{n_} * n_ : pieces(); }
@@ -63,6 +75,8 @@ class ScheduleVerifier {
   void place_contributions();
   void execute();
   void enter_step(std::int32_t member);
+  void give(std::int32_t member, const Delivery& delivery);
+  ValueId ask(std::int32_t member, std::int32_t block) const;
   void complete_step(std::int32_t member);
   void merge(Member& state, std::int32_t member, const Delivery& delivery);
   [[noreturn]] void report_circle() const;
@@ -75,6 +89,7 @@ class ScheduleVerifier {
   std::vector<Member> members_;
   std::deque<std::int32_t> ready_;
   TokenPool values_;
+  std::unordered_map<std::int32_t, Held> switch_;  // by block
   // Which completion of a step (their number, from 1) last did so to a block.
   struct Touched {
     std::int64_t replaced = 0, reduced = 0;
@@ -94,7 +109,7 @@ void ScheduleVerifier::check_form() const {
   if (schedule_.pieces < 0) violation("the buffer is cut into {} pieces", schedule_.pieces);
   const bool scattered =
       request_.kind == CollectiveKind::reduce_scatter || request_.kind == CollectiveKind::all_gather;
-  if (scattered && n_ > 1 && pieces() != n_)
+  if (scattered && n_ > 1 && pieces() % n_ != 0)
     violation("{} pieces cannot be scattered over {} ranks", pieces(), n_);
   if (schedule_.role_of.empty() ? schedule_.roles.empty()
                                 : schedule_.role_of.size() != static_cast<std::size_t>(n_))
@@ -187,7 +202,7 @@ void ScheduleVerifier::place_contributions() {
         for (std::int32_t block = 0; block < pieces() && member == request_.root; ++block) put(block);
         break;
       case CollectiveKind::all_gather:
-        put(member);
+        for (std::int32_t i = 0; i < share(); ++i) put(member * share() + i);
         break;
       case CollectiveKind::all_to_all:
         for (std::int32_t to = 0; to < n_; ++to) put(member * n_ + to);
@@ -229,11 +244,20 @@ void ScheduleVerifier::enter_step(std::int32_t member) {
     if (is_barrier()) delivery.heard_of = state.heard_of;
     delivery.blocks.reserve(role.payloads[i].blocks.size());
     for (const std::int32_t block : role.payloads[i].blocks) {
+      if (step.leg == Leg::from_switch) {
+        delivery.blocks.emplace_back(block, ask(member, block));
+        continue;
+      }
       const auto held = state.buffer.find(block);
       if (held == state.buffer.end())
         violation("member {}, step {}: sends block {} to member {} without holding it", member, state.step,
                   block, peer);
       delivery.blocks.emplace_back(block, held->second);
+    }
+    if (step.leg == Leg::to_switch) {
+      if (!delivery.blocks.empty()) ++state.sent_up;
+      give(member, delivery);
+      delivery = {member, Bytes(0), false, {}, std::move(delivery.heard_of), state.sent_up};
     }
     Member& receiver = members_[static_cast<std::size_t>(peer)];
     receiver.inbox[static_cast<std::size_t>(role.sends[i].step)].push_back(std::move(delivery));
@@ -241,12 +265,49 @@ void ScheduleVerifier::enter_step(std::int32_t member) {
   }
 }
 
+// The switch adds what is sent to it, or lets it stand for what it held.
+void ScheduleVerifier::give(std::int32_t member, const Delivery& delivery) {
+  for (const auto& [block, value] : delivery.blocks) {
+    Held& held = switch_[block];
+    if (delivery.reduce && !held.given.empty()) {
+      Members both = values_[held.value].contributions;
+      if (const std::int32_t twice = both.first_in_both(values_[value].contributions); twice >= 0)
+        violation("member {} adds the contribution of member {} to block {} of the switch twice", member, twice, block);
+      both.add(values_[value].contributions);
+      held.value = values_.add(-1, std::move(both));
+    } else {
+      held = {value, {}};
+    }
+    held.given.emplace_back(member, members_[static_cast<std::size_t>(member)].sent_up);
+  }
+}
+
+// Who asks has to know that all of it has reached the switch.
+ValueId ScheduleVerifier::ask(std::int32_t member, std::int32_t block) const {
+  const Member& state = members_[static_cast<std::size_t>(member)];
+  const auto found = switch_.find(block);
+  if (found == switch_.end()) violation("member {} asks the switch for block {}, which it lacks", member, block);
+  for (const auto& [giver, number] : found->second.given) {
+    const auto told = state.others_up.find(giver);
+    const std::int32_t known = giver == member ? state.is_up : told == state.others_up.end() ? 0 : told->second;
+    if (known < number)
+      violation("member {} asks the switch for block {} without knowing that member {}'s has arrived", member, block,
+                giver);
+  }
+  return found->second.value;
+}
+
 void ScheduleVerifier::complete_step(std::int32_t member) {
   Member& state = members_[static_cast<std::size_t>(member)];
+  if (schedule_.of(member).steps[state.step].window > 0) state.is_up = state.sent_up;
   Bytes combined;
   ++completion_;
   for (const Delivery& delivery : state.inbox[state.step]) {
     merge(state, member, delivery);
+    if (delivery.sent_up > 0) {
+      std::int32_t& known = state.others_up[delivery.source];
+      known = std::max(known, delivery.sent_up);
+    }
     if (delivery.reduce) combined += delivery.bytes;
   }
   const Bytes stated = schedule_.of(member).steps[state.step].reduced;
@@ -341,13 +402,14 @@ void ScheduleVerifier::check_meaning() const {
         if (member == request_.root) demand_all(everyone);
         break;
       case CollectiveKind::reduce_scatter:
-        demand(member, member, everyone);
+        for (std::int32_t i = 0; i < share(); ++i) demand(member, member * share() + i, everyone);
         break;
       case CollectiveKind::broadcast:
         demand_all(Members::only(n_, request_.root));
         break;
       case CollectiveKind::all_gather:
-        for (std::int32_t block = 0; block < n_; ++block) demand(member, block, Members::only(n_, block));
+        for (std::int32_t block = 0; block < n_ * share(); ++block)
+          demand(member, block, Members::only(n_, block / share()));
         break;
       case CollectiveKind::all_to_all:
         for (std::int32_t source = 0; source < n_; ++source)

@@ -237,6 +237,8 @@ TEST(VerifyTest, FindsEverySingleMutation) {
             if (reduces) poorer.reduced -= bytes;
             erase_send(member(dropped, index), i);
             expect_broken(request, dropped, "dropped");
+            // A word that something is in a switch carries nothing.
+            if (schedule.of(from).payloads[i].blocks.empty()) continue;
 
             Schedule flipped = schedule;
             member(flipped, index).payloads[i].reduce = !reduces;

@@ -156,13 +156,16 @@ KernelRates read_kernel_rates(const Config& config) {
   return rates;
 }
 
+CollectiveProtocol read_protocol(const Config& config) {
+  const CollectiveProtocol protocol = {config.at("name").text(), config.at("launch").time(),
+                                       config.at("step").time(), read_share(config, "share", 1)};
+  config.reject_unknown_keys();
+  return protocol;
+}
+
 std::vector<CollectiveProtocol> read_protocols(const Config& config) {
   std::vector<CollectiveProtocol> protocols;
-  for (const Config& item : config.items()) {
-    protocols.push_back({item.at("name").text(), item.at("launch").time(), item.at("step").time(),
-                         read_share(item, "share", 1)});
-    item.reject_unknown_keys();
-  }
+  for (const Config& item : config.items()) protocols.push_back(read_protocol(item));
   return protocols;
 }
 
@@ -207,6 +210,11 @@ Dimension read_dimension(const Config& config, std::size_t index) {
   dimension.latency = config.at("latency").time();
   read_efficiency(config, "efficiency", dimension.efficiency);
   if (const auto protocols = config.find("protocols")) dimension.protocols = read_protocols(*protocols);
+  if (const auto in_switch = config.find("in_switch")) {
+    if (dimension.kind != DimensionKind::switched)
+      throw Error(in_switch->where(), "the dimension has no switch", "its kind is to be Switch");
+    dimension.in_switch = read_protocol(*in_switch);
+  }
   config.reject_unknown_keys();
   return dimension;
 }

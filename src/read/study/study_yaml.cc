@@ -87,7 +87,8 @@ CollectiveOptions read_collectives(const Config& config) {
   }
   if (const auto decomposition = config.find("decomposition")) {
     options.decomposition = read_choice(
-        *decomposition, {Decomposition::bandwidth_aware, Decomposition::baseline, Decomposition::flat});
+        *decomposition, {Decomposition::multi_axis, Decomposition::bandwidth_aware, Decomposition::baseline,
+                         Decomposition::flat});
   }
   if (const auto chunks = config.find("chunks")) options.chunks = chunks->count(1, kMostChunks);
   if (const auto chunks = config.find("active_chunks")) options.active_chunks = chunks->count(1, kMostChunks);

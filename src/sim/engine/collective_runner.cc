@@ -246,7 +246,7 @@ void CollectiveRunner::send_within_window(Part& part) {
       argument = event(RunnerEvent::windowed, 0, slot);
     }
     context_.network.send(
-        {part.real, part.last_to, transfer.bytes, phase.dimension, number, target_, 1, argument});
+        {part.real, part.last_to, transfer.bytes, phase.dimension, number, target_, 1, argument, step.leg});
   }
 }
 

@@ -17,12 +17,12 @@
 namespace armilla {
 namespace {
 
-// By the share of its links' limit that the call reached.
+// By the shares of the links' and the algorithm's limits that the call reached.
 CollectiveLimit limit_of(const CollectiveRecord& record, CollectiveLimit delay) {
   constexpr double kNearLimit = 0.8;
-  const bool near =
-      in_seconds(record.link_limit) >= kNearLimit * in_seconds(record.finished - record.started);
-  return near ? CollectiveLimit::bandwidth : delay;
+  const double near = kNearLimit * in_seconds(record.finished - record.started);
+  if (in_seconds(record.link_limit) >= near) return CollectiveLimit::bandwidth;
+  return in_seconds(record.busiest_link) >= near ? CollectiveLimit::algorithm : delay;
 }
 
 void describe_collectives(Result& result, const Graph& graph, CollectivePlanner& planner,
@@ -40,8 +40,9 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
       const GroupLayout& layout =
           planner.layout(graph, call.family, graph.families[call.family].group_of[rank]);
       facts.group_size = static_cast<std::int64_t>(layout.ranks.size());
-      facts.algorithm = planner.describe(planner.plan(call, layout, 0));
+      facts.algorithm = planner.describe(call, layout.shape);
       facts.link_limit = planner.link_limit(call, layout);
+      facts.busiest_link = planner.busiest_link(call, layout);
       if (call.custom < 0) planner.describe_chunks(call, layout.shape, facts);
     }
     record.group_size = facts.group_size;
@@ -52,6 +53,7 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
     const Time own = record.finished - record.started;
     const Time most = promises.independent_delays || own == Time(0) ? kEndOfTime : own;
     record.link_limit = std::min(facts.link_limit, most);
+    record.busiest_link = std::min(facts.busiest_link, most);
     record.limit = limit_of(record, facts.limit);
   }
 }
@@ -127,7 +129,7 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   check_ranks(rank_count(machine), graph);
   check_what_if(study.what_if, machine);
   check_recorded(options.record_ranks, graph);
-  CollectivePlanner planner(machine, study.collectives);
+  CollectivePlanner planner(machine, study.collectives, promises_of(study.network).knows_legs);
   options.progress->begin("looking for ranks that fare alike");
   const std::vector<Issued> issued = issued_by(graph);
   const RankClasses classes = choose_classes(graph, issued, study, options, planner);

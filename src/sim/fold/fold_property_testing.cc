@@ -199,14 +199,22 @@ void RandomJobs::make_choices() {
                                     "direct:window=2",
                                     "halving-doubling",
                                     "double-binary-tree",
-                                    "ring:direction=counter-clockwise"};
+                                    "ring:direction=counter-clockwise",
+                                    "bidirectional-ring",
+                                    "sharp",
+                                    "nvls",
+                                    "multicast"};
   const std::size_t dimensions = study.machine.dimensions.size();
-  study.collectives.decomposition = static_cast<Decomposition>(one_in(3) ? pick(3) : 0);
-  if (lone_ && !one_in(8)) study.collectives.decomposition = Decomposition::bandwidth_aware;
+  study.collectives.decomposition = static_cast<Decomposition>(one_in(3) ? pick(4) : 0);
+  if (lone_ && !one_in(8)) study.collectives.decomposition = static_cast<Decomposition>(pick(2));
   const bool flat = study.collectives.decomposition == Decomposition::flat;
   if (one_in(2)) {
     for (std::size_t d = 0; d < (flat ? 1 : dimensions); ++d)
-      study.collectives.algorithms.emplace_back(algorithms[pick(6)]);
+      study.collectives.algorithms.emplace_back(algorithms[pick(std::size(algorithms))]);
+  }
+  for (Dimension& dimension : study.machine.dimensions) {
+    if (dimension.kind == DimensionKind::switched && one_in(3))
+      dimension.in_switch = CollectiveProtocol{one_in(2) ? "sharp" : "nvls", Time(0), Time(0), 1};
   }
   study.collectives.chunks = 1 + pick(4);
   study.collectives.active_chunks = 1 + pick(3);

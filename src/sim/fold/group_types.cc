@@ -7,7 +7,7 @@
 namespace armilla {
 namespace {
 
-// Calls of one kind, root and number of sides (trees alternate) have the same peers whatever their size.
+// Calls of one kind, root and class of sizes have the same peers.
 using CallSort = std::tuple<CollectiveKind, std::int32_t, std::int64_t, bool>;
 using CallSet = std::map<CallSort, std::uint32_t>;  // with one such call
 
@@ -22,7 +22,7 @@ class TypeTable {
         if (item.kind != NodeKind::collective) continue;
         const auto id = static_cast<std::uint32_t>(item.payload);
         const CollectiveCall& call = graph.collectives[id];
-        const CallSort sort{call.kind, call.root, planner.sides(call), call.custom >= 0};
+        const CallSort sort{call.kind, call.root, planner.size_class(call), call.custom >= 0};
         by_family[call.family].try_emplace(sort, id);
       }
       std::vector<std::int64_t>& sets = set_of_.emplace_back(graph.families.size(), -1);
@@ -62,9 +62,8 @@ class TypeTable {
         type.is_custom = true;
         continue;
       }
-      for (std::int64_t chunk = 0; chunk < planner_.sides(call); ++chunk) {
-        for (const PlannedPhase& phase : planner_.plan(call, planner_.shape(shape), chunk).phases)
-          add_phase(type, phase);
+      for (const CollectivePlan* const plan : planner_.possible_plans(call, planner_.shape(shape))) {
+        for (const PlannedPhase& phase : plan->phases) add_phase(type, phase);
       }
     }
     for (const GroupWay& way : type.ways) type.is_routed = type.is_routed || is_routed(way, shape);

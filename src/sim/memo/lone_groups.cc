@@ -53,7 +53,7 @@ class Finder {
     const CollectiveCall& call = graph_.collectives[call_id];
     Dimensions& dimensions = found->second;
     if (call.custom >= 0) return dimensions = kAll;
-    // Chunks differ in size and, of trees, in their side.
+    // Chunks differ in size and in their order only.
     for (const PlannedPhase& phase : planner_.plan(call, shape, 0).phases)
       dimensions |= phase.dimension == kAllDimensions ? kAll : bit(phase.dimension);
     return dimensions;

@@ -107,20 +107,22 @@ std::optional<LonePlay> LonePlays::play(std::uint32_t call_id, std::uint32_t gro
 
 // False where that would be too much to remember.
 bool LonePlays::remember_sent(const CollectiveCall& call, const GroupMembers& group, LonePlay& play) {
-  std::map<const CollectivePlan*, std::int64_t> plans;
-  for (std::int64_t chunk = 0; chunk < planner_.chunks(call, group.layouts.front()->shape); ++chunk)
-    ++plans[&planner_.plan(call, *group.layouts.front(), chunk)];
+  const auto plans = planner_.plans(call, group.layouts.front()->shape);
   for (std::size_t m = 0; m < group.real.size(); ++m) {
     const GroupLayout& layout = *group.layouts[m];
     const std::int32_t rank = group.real[m];
-    std::map<std::tuple<std::int32_t, std::uint32_t, std::int64_t>, std::int64_t> sent;
+    std::map<std::tuple<std::int32_t, std::uint32_t, std::int64_t, Leg>, std::int64_t> sent;
     for (const auto& [plan, times] : plans) {
       for (const PlannedPhase& phase : plan->phases) {
         if (!takes_part(*plan, phase, layout, rank)) continue;
         const std::int32_t here = position_in(phase, layout, rank);
-        for (const Transfer& transfer : phase.schedule->of(here).sends) {
-          const std::int32_t to = rank_at(phase, layout, rank, here, phase.schedule->peer(here, transfer));
-          sent[{layout.flat_position(to), phase.dimension, transfer.bytes.value}] += times;
+        const RankSchedule& role = phase.schedule->of(here);
+        for (const Step& step : role.steps) {
+          for (std::uint32_t s = step.first_send; s < step.end_send; ++s) {
+            const Transfer& transfer = role.sends[s];
+            const std::int32_t to = rank_at(phase, layout, rank, here, phase.schedule->peer(here, transfer));
+            sent[{layout.flat_position(to), phase.dimension, transfer.bytes.value, step.leg}] += times;
+          }
         }
       }
     }
@@ -128,7 +130,7 @@ bool LonePlays::remember_sent(const CollectiveCall& call, const GroupMembers& gr
     if (remembered_ > kMostRemembered) return false;
     for (const auto& [message, times] : sent)
       play.members[m].sent.push_back(
-          {std::get<0>(message), std::get<1>(message), Bytes(std::get<2>(message)), times});
+          {std::get<0>(message), std::get<1>(message), Bytes(std::get<2>(message)), times, std::get<3>(message)});
   }
   return true;
 }

@@ -31,6 +31,7 @@ struct LonePlay {
     std::uint32_t dimension = 0;
     Bytes bytes;
     std::int64_t times = 0;
+    Leg leg = Leg::whole;
   };
   struct Member {
     std::vector<ChunkInterval> phases;  // in order of their ends

@@ -185,7 +185,12 @@ void MemoisedCollectives::count_messages() const {
           const GroupLayout& layout = *group.layouts[m];
           for (const LonePlay::Sent& sent : play->members[m].sent) {
             const std::int32_t to = layout.ranks[static_cast<std::size_t>(sent.to)];
-            context_.network.count({group.real[m], to, sent.bytes, sent.dimension}, times * sent.times);
+            context_.network.count({.source = group.real[m],
+                                    .destination = to,
+                                    .bytes = sent.bytes,
+                                    .dimension = sent.dimension,
+                                    .leg = sent.leg},
+                                   times * sent.times);
           }
         }
       }

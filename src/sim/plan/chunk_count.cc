@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
+#include <limits>
+#include <map>
 #include <vector>
 
 #include "network/topology.h"
@@ -14,30 +15,43 @@ double seconds_of(Bytes bytes, const Dimension& dimension) {
   return static_cast<double>(bytes.value) / dimension.bandwidth.value;
 }
 
-// What the messages of one step keep the busiest of a member's links busy for. Where all do the same, links
-// carry what passes through as well.
-double step_time(const RankSchedule& role, const Step& step, const Schedule& schedule,
-                 const Dimension& dimension) {
-  double sum = 0, most = 0;
+// A member's links that a message keeps busy: up and down a ring, or to and from a switch.
+struct Directions {
+  double first = 0, second = 0;
+  double most() const { return std::max(first, second); }
+};
+
+// What the messages of one step keep a member's links busy for. Where all do the same, links carry what passes through
+// as well.
+Directions step_load(const RankSchedule& role, const Step& step, const Schedule& schedule,
+                     const Dimension& dimension) {
+  Directions load;
+  double most = 0;
   for (std::uint32_t s = step.first_send; s < step.end_send; ++s) {
     const Transfer& transfer = role.sends[s];
-    const std::int64_t crossed =
-        passes_others(dimension) ? hops(dimension, 0, schedule.peer(0, transfer)) : 1;
-    const double time = seconds_of(transfer.bytes, dimension) * static_cast<double>(crossed);
-    sum += time;
+    const double time = seconds_of(transfer.bytes, dimension);
     most = std::max(most, time);
+    if (passes_others(dimension)) {
+      const std::int32_t peer = schedule.peer(0, transfer);
+      const bool backwards = schedule.addressing == Addressing::shift && 2 * peer > schedule.ranks;
+      (backwards ? load.second : load.first) += time * static_cast<double>(hops(dimension, 0, peer));
+    } else {
+      if (step.leg != Leg::from_switch) load.first += time;
+      if (step.leg != Leg::to_switch) load.second += time;
+    }
   }
-  if (links_every_pair(dimension)) return most;
-  // Both directions of a Ring share what goes to many.
-  const bool both = passes_others(dimension) && step.end_send - step.first_send > 1;
-  return both ? sum / 2 : sum;
+  return links_every_pair(dimension) ? Directions{most, most} : load;
+}
+
+std::int32_t hops_of(const Step& step, const Dimension& dimension, std::int32_t here, std::int32_t there) {
+  return step.leg == Leg::whole ? hops(dimension, here, there) : 1;
 }
 
 double step_latency(const RankSchedule& role, const Step& step, const Schedule& schedule,
                     const Dimension& dimension) {
   std::int32_t farthest = 0;
   for (std::uint32_t s = step.first_send; s < step.end_send; ++s)
-    farthest = std::max(farthest, hops(dimension, 0, schedule.peer(0, role.sends[s])));
+    farthest = std::max(farthest, hops_of(step, dimension, 0, schedule.peer(0, role.sends[s])));
   const std::int64_t sends = step.end_send - step.first_send;
   const std::int64_t rounds = step.window > 0 ? (sends + step.window - 1) / step.window : 1;
   return in_seconds(dimension.latency) * static_cast<double>(farthest * rounds);
@@ -46,11 +60,15 @@ double step_latency(const RankSchedule& role, const Step& step, const Schedule& 
 PhaseLoad symmetric_load(const Schedule& schedule, const Dimension& dimension) {
   PhaseLoad load;
   const RankSchedule& role = schedule.roles.front();
+  Directions busy;
   for (const Step& step : role.steps) {
     load.latency += step_latency(role, step, schedule, dimension);
-    load.chain += step_time(role, step, schedule, dimension);
+    const Directions own = step_load(role, step, schedule, dimension);
+    load.chain += own.most();
+    busy.first += own.first;
+    busy.second += own.second;
   }
-  load.busy = load.chain;
+  load.busy = busy.most();
   return load;
 }
 
@@ -97,21 +115,26 @@ class Chain {
   void send(std::size_t m, std::size_t step, double now, std::vector<std::size_t>& open,
             const std::vector<std::size_t>& entered) {
     const Step& sends = role(m).steps[step];
-    double leaves = now;
+    double leaves = now, done = now;
     for (std::uint32_t s = sends.first_send; s < sends.end_send; ++s) {
       const Transfer& transfer = role(m).sends[s];
       const auto peer = static_cast<std::size_t>(schedule_.peer(static_cast<std::int32_t>(m), transfer));
-      if (with_bytes_) leaves += seconds_of(transfer.bytes, dimension_);
-      const double arrives = leaves + in_seconds(dimension_.latency) *
-                                          static_cast<double>(hops(dimension_, static_cast<std::int32_t>(m),
-                                                                   static_cast<std::int32_t>(peer)));
+      const double sending = with_bytes_ ? seconds_of(transfer.bytes, dimension_) : 0;
+      // Of the sender's link nothing is taken by what a switch sends.
+      const bool by_switch = sends.leg == Leg::from_switch;
+      if (!by_switch) leaves += sending;
+      const double arrives =
+          leaves + (by_switch ? sending : 0) +
+          in_seconds(dimension_.latency) *
+              hops_of(sends, dimension_, static_cast<std::int32_t>(m), static_cast<std::int32_t>(peer));
+      done = std::max(done, sends.window > 0 ? arrives : leaves);
       const std::size_t at = first_[peer] + static_cast<std::size_t>(transfer.step);
       ready_[at] = std::max(ready_[at], arrives);
       if (--waiting_[at] == 0 && entered[peer] == static_cast<std::size_t>(transfer.step))
         open.push_back(peer);
     }
     double& own = ready_[first_[m] + step];
-    own = std::max(own, leaves);
+    own = std::max(own, done);
   }
 
   const Schedule& schedule_;
@@ -129,10 +152,14 @@ PhaseLoad asymmetric_load(const Schedule& schedule, const Dimension& dimension) 
   std::vector<double> received(static_cast<std::size_t>(schedule.ranks));
   for (std::int32_t m = 0; m < schedule.ranks; ++m) {
     double sent = 0;
-    for (const Transfer& transfer : schedule.of(m).sends) {
-      const double time = seconds_of(transfer.bytes, dimension);
-      sent += time;
-      received[static_cast<std::size_t>(schedule.peer(m, transfer))] += time;
+    const RankSchedule& role = schedule.of(m);
+    for (const Step& step : role.steps) {
+      for (std::uint32_t s = step.first_send; s < step.end_send; ++s) {
+        const double time = seconds_of(role.sends[s].bytes, dimension);
+        if (step.leg != Leg::from_switch) sent += time;
+        if (step.leg != Leg::to_switch)
+          received[static_cast<std::size_t>(schedule.peer(m, role.sends[s]))] += time;
+      }
     }
     load.busy = std::max(load.busy, sent);
   }
@@ -149,52 +176,110 @@ PhaseLoad phase_load(const Schedule& schedule, std::uint32_t number, const Dimen
   return load;
 }
 
-ChunkEstimate estimate_chunks(std::span<const PhaseLoad> phases, std::int64_t chunks, std::int64_t active) {
+namespace {
+
+// A dimension's part in the estimate: means over the chunks.
+struct DimensionLoad {
+  double busy = 0, chain = 0, latency = 0;
+  // What a chunk spends elsewhere, in latencies and with bytes: of the way that spends least there.
+  double late = std::numeric_limits<double>::infinity(), filled = 0;
+};
+
+// What a chunk of `weight` in all adds to the estimate of dimension d.
+void add_way(DimensionLoad& sum, const ChunkLoads& phases, std::uint32_t d, double weight, double delayed,
+             bool waits_elsewhere) {
+  double late = 0, filled = 0;
+  std::size_t first = phases.size(), last = 0;
+  for (std::size_t p = 0; p < phases.size(); ++p) {
+    if (phases[p].dimension != d) continue;
+    sum.busy += weight * phases[p].busy;
+    sum.chain += weight * phases[p].chain;
+    sum.latency += weight * phases[p].latency;
+    first = std::min(first, p);
+    last = p;
+  }
+  for (std::size_t p = 0; p < phases.size(); ++p) {
+    const bool between = p > first && p < last;
+    if (phases[p].dimension == d || (between && !waits_elsewhere)) continue;
+    late += phases[p].latency;
+    filled += delayed * phases[p].busy;
+  }
+  if (late + filled >= sum.late + sum.filled) return;
+  sum.late = late;
+  sum.filled = filled;
+}
+
+}  // namespace
+
+ChunkEstimate estimate_chunks(std::span<const ChunkLoads> ways, std::int64_t chunks, std::int64_t active) {
   constexpr double kOrder = 8, kDelay = 0.25;  // fitted, as the header says
   const auto n = static_cast<double>(chunks);
   const auto together = static_cast<double>(std::min(chunks, active));
   const double delayed = 1 + kDelay * (together - 1);
+  std::vector<double> weights(ways.size());
+  for (const std::uint32_t way : share_out(ways, chunks)) weights[way] += 1 / n;
   ChunkEstimate estimate;
-  for (const PhaseLoad& phase : phases) {
-    double busy = 0, chain = 0, latency = 0;
-    double late = 0, filled = 0;  // what a chunk spends elsewhere: in latencies, with bytes
-    std::size_t first = phases.size(), last = 0;
-    for (std::size_t p = 0; p < phases.size(); ++p) {
-      if (phases[p].dimension != phase.dimension) continue;
-      busy += phases[p].busy;
-      chain += phases[p].chain;
-      latency += phases[p].latency;
-      first = std::min(first, p);
-      last = p;
+  for (const PhaseLoad& phase : ways.front()) {
+    DimensionLoad load;
+    for (std::size_t w = 0; w < ways.size(); ++w) {
+      if (weights[w] > 0)
+        add_way(load, ways[w], phase.dimension, weights[w], delayed / n, chunks <= active);
     }
-    for (std::size_t p = 0; p < phases.size(); ++p) {
-      const bool between = p > first && p < last;
-      if (phases[p].dimension == phase.dimension || (between && chunks > active)) continue;
-      late += phases[p].latency;
-      filled += delayed * phases[p].busy / n;
-    }
-    const double in_turns = n / together * (latency + chain / n);
-    const double more = std::max(busy, in_turns), less = std::min(busy, in_turns);
+    const double in_turns = std::ceil(n / together) * (load.latency + load.chain / n);
+    const double more = std::max(load.busy, in_turns), less = std::min(load.busy, in_turns);
     double own = more > 0 ? more * std::pow(1 + std::pow(less / more, kOrder), 1 / kOrder) : 0;
-    own += (chain - busy) / n;
-    if (own + late + filled <= estimate.total) continue;
-    estimate.total = own + late + filled;
-    late += n / together * latency;
-    filled += (chain - busy) / n;
+    own += (load.chain - load.busy) / n;
+    if (own + load.late + load.filled <= estimate.total) continue;
+    estimate.total = own + load.late + load.filled;
+    const double late = load.late + n / together * load.latency;
+    const double filled = load.filled + (load.chain - load.busy) / n;
     estimate.delay = late > filled ? CollectiveLimit::latency : CollectiveLimit::pipelining;
   }
   return estimate;
 }
 
-std::int64_t choose_chunks(std::span<const PhaseLoad> phases, std::int64_t active) {
+std::vector<std::uint32_t> share_out(std::span<const ChunkLoads> ways, std::int64_t chunks) {
+  if (ways.size() == 1) return std::vector<std::uint32_t>(static_cast<std::size_t>(chunks));
+  std::uint32_t dimensions = 0;
+  for (const PhaseLoad& phase : ways.front()) dimensions = std::max(dimensions, phase.dimension + 1);
+  std::vector<std::vector<double>> adds;
+  for (const ChunkLoads& phases : ways) {
+    std::vector<double>& by_dimension = adds.emplace_back(dimensions);
+    for (const PhaseLoad& phase : phases) by_dimension[phase.dimension] += phase.busy;
+  }
+  std::vector<double> sums(dimensions);
+  std::vector<std::uint32_t> taken;
+  while (static_cast<std::int64_t>(taken.size()) < chunks) {
+    double least = 0;
+    std::uint32_t best = 0;
+    for (std::uint32_t w = 0; w < adds.size(); ++w) {
+      double most = 0;
+      for (std::uint32_t d = 0; d < dimensions; ++d) most = std::max(most, sums[d] + adds[w][d]);
+      // Sums of the same loads in other orders differ in their last digits.
+      if (w > 0 && most >= least * (1 - 1e-9)) continue;
+      least = most;
+      best = w;
+    }
+    for (std::uint32_t d = 0; d < dimensions; ++d) sums[d] += adds[best][d];
+    taken.push_back(best);
+  }
+  return taken;
+}
+
+std::int64_t choose_chunks(std::span<const ChunkLoads> ways, std::int64_t active) {
   constexpr std::int64_t kMost = 256;
   constexpr double kAsGood = 1.01;
-  double least = estimate_chunks(phases, kFewestChunks, active).total;
-  for (std::int64_t chunks = 2 * kFewestChunks; chunks <= kMost; chunks *= 2)
-    least = std::min(least, estimate_chunks(phases, chunks, active).total);
-  std::int64_t chunks = kFewestChunks;
-  while (chunks < kMost && estimate_chunks(phases, chunks, active).total > kAsGood * least) chunks *= 2;
-  return chunks;
+  const auto number = static_cast<std::int64_t>(ways.size());
+  std::map<std::int64_t, double> times;
+  for (const std::int64_t first : {kFewestChunks, number}) {
+    for (std::int64_t chunks = first; chunks <= kMost; chunks *= 2) {
+      if (chunks >= kFewestChunks) times.emplace(chunks, estimate_chunks(ways, chunks, active).total);
+    }
+  }
+  const auto least = std::ranges::min_element(times, {}, [](const auto& entry) { return entry.second; });
+  return std::ranges::find_if(times, [&](const auto& entry) {
+           return entry.second <= kAsGood * least->second;
+         })->first;
 }
 
 }  // namespace armilla

@@ -60,9 +60,9 @@ TEST(ChunkCount, LoadsOfOtherSchedulesFollowTheLongestChain) {
 
 TEST(ChunkCount, LargeCallsOverSeveralDimensionsTakeMany) {
   const auto loads = [](double bytes) {
-    return std::array{PhaseLoad{0, 6e-6, bytes * 2e-12, bytes * 2e-12},
-                      PhaseLoad{1, 30e-6, bytes * 4e-12, bytes * 4e-12},
-                      PhaseLoad{0, 6e-6, bytes * 2e-12, bytes * 2e-12}};
+    return std::array{ChunkLoads{PhaseLoad{0, 6e-6, bytes * 2e-12, bytes * 2e-12},
+                                 PhaseLoad{1, 30e-6, bytes * 4e-12, bytes * 4e-12},
+                                 PhaseLoad{0, 6e-6, bytes * 2e-12, bytes * 2e-12}}};
   };
   EXPECT_EQ(choose_chunks(loads(1e3), 4), kFewestChunks);
   EXPECT_GT(choose_chunks(loads(1e10), 4), 32);
@@ -75,6 +75,41 @@ TEST(ChunkCount, LargeCallsOverSeveralDimensionsTakeMany) {
   EXPECT_EQ(estimate_chunks(loads(1e3), 4, 4).delay, CollectiveLimit::latency);
   EXPECT_EQ(estimate_chunks(loads(1e10), 4, 4).delay, CollectiveLimit::pipelining);
   EXPECT_EQ(estimate_chunks(loads(1e6), 4096, 4).delay, CollectiveLimit::latency);
+}
+
+TEST(ChunkCount, BothDirectionsAndBothLegsCountByThemselves) {
+  const double beta = 1e-11 * 1e9;
+  const PhaseLoad ring =
+      load("bidirectional-ring", CollectiveKind::all_reduce, dimension(DimensionKind::ring, 8));
+  EXPECT_NEAR(ring.latency, 8e-6, 1e-12);
+  EXPECT_NEAR(ring.busy, 7.0 / 8 * beta, 1e-9);
+  const PhaseLoad sharp = load("sharp", CollectiveKind::all_reduce, dimension(DimensionKind::switched, 8));
+  EXPECT_NEAR(sharp.latency, 2e-6, 1e-12);
+  EXPECT_NEAR(sharp.busy, beta, 1e-9);
+  EXPECT_NEAR(sharp.chain, 2 * beta, 1e-9);
+  const PhaseLoad multicast =
+      load("multicast", CollectiveKind::broadcast, dimension(DimensionKind::switched, 8));
+  EXPECT_NEAR(multicast.latency, 2e-6, 1e-12);
+  EXPECT_NEAR(multicast.busy, beta, 1e-9);
+  EXPECT_NEAR(multicast.chain, 2 * beta, 1e-9);
+}
+
+// Of a torus of 4 x 16 most chunks begin on the short axis, whose share of the work is smaller.
+TEST(ChunkCount, ChunksAreSharedOutSoThatAxesAreBusyAlike) {
+  const auto way = [](std::uint32_t first, double a, std::uint32_t second, double b) {
+    return ChunkLoads{PhaseLoad{first, 0, a, a}, PhaseLoad{second, 0, b, b}};
+  };
+  const std::array ways = {way(0, 3.0 / 4, 1, 15.0 / 16 / 4), way(1, 15.0 / 16, 0, 3.0 / 4 / 16)};
+  const std::vector<std::uint32_t> taken = share_out(ways, 64);
+  double x = 0, y = 0;
+  for (const std::uint32_t w : taken) {
+    x += w == 0 ? 3.0 / 4 : 3.0 / 4 / 16;
+    y += w == 0 ? 15.0 / 16 / 4 : 15.0 / 16;
+  }
+  EXPECT_NEAR(x / y, 1, 0.05);
+  EXPECT_EQ(taken, share_out(ways, 64));
+  const std::array equal = {way(0, 1, 1, 0.25), way(1, 1, 0, 0.25)};
+  EXPECT_EQ(share_out(equal, 4), (std::vector<std::uint32_t>{0, 1, 0, 1}));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "collective/decompose.h"
 #include "network/topology.h"
+#include "sim/plan/link_limit.h"
 
 namespace armilla {
 namespace {
@@ -21,7 +22,7 @@ bool is_power_of_two(std::int64_t n) {
 // What a dimension does best when the user has no wish.
 std::string_view natural_algorithm(CollectiveKind kind, const Dimension& dimension) {
   if (links_every_pair(dimension)) return "direct";
-  if (passes_others(dimension)) return "ring";
+  if (passes_others(dimension)) return "bidirectional-ring";
   if (kind == CollectiveKind::all_to_all) return "direct";
   return is_power_of_two(dimension.size) ? "halving-doubling" : "ring";
 }
@@ -62,6 +63,18 @@ void require(const Algorithm& algorithm, CollectiveKind kind, const std::string&
               fmt::format("algorithms that can: {}", fmt::join(algorithms_that_perform(kind), ", ")));
 }
 
+// Likewise unless there is a switch for an algorithm that needs one.
+void require_switch(const Algorithm& algorithm, bool has_switch, bool legs, const std::string& where) {
+  if (!algorithm.in_switch() || (has_switch && legs)) return;
+  throw Error(where,
+              legs ? fmt::format("algorithm '{}' runs in the switch of a Switch, and there is none",
+                                 algorithm.name())
+                   : fmt::format("algorithm '{}' runs in switches, and the network has none that reduce",
+                                 algorithm.name()),
+              legs ? "name another algorithm for dimensions of other kinds and for flat collectives"
+                   : "choose an analytical network, or another algorithm");
+}
+
 }  // namespace
 
 bool takes_part(const CollectivePlan& plan, const PlannedPhase& phase, const GroupLayout& layout,
@@ -78,7 +91,7 @@ std::int32_t position_in(const PlannedPhase& phase, const GroupLayout& layout, s
                                            : layout.position(rank, phase.dimension);
 }
 
-CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOptions& options)
+CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOptions& options, bool legs)
     : machine_(machine), options_(options) {
   constexpr std::int64_t kMostChunks = 1 << 16;
   if (options.chunks && (*options.chunks < 1 || *options.chunks > kMostChunks)) {
@@ -102,27 +115,32 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
                               dimensions == 1 ? "" : "s", flat_list ? " taken as one" : ""),
                   flat_list ? "name one" : "name one for all dimensions, or one for each");
     }
-    std::vector<Algorithm>& chosen = algorithms_[kind];
-    for (std::size_t d = 0; d < dimensions; ++d) {
-      const Dimension& dimension = machine.dimensions[d];
-      const std::string text =
-          wish.empty() ? std::string(natural_algorithm(kind, dimension)) : wish[wish.size() == 1 ? 0 : d];
-      chosen.emplace_back(text, where);
-      // A general wish cannot suit every kind; where it does not apply, it is replaced, and said to be.
-      if (!specific && !chosen.back().performs(kind)) {
-        replaced_[{kind, static_cast<std::uint32_t>(d)}] = chosen.back().name();
-        chosen.back() = Algorithm(natural_algorithm(kind, dimension), where);
+    std::vector<Choice>& chosen = algorithms_[kind];
+    // A general wish cannot suit every kind and dimension; where it does not apply, it is replaced, and said to be.
+    const auto choose = [&](const std::string& text, std::uint32_t number, std::string_view natural,
+                            bool has_switch) {
+      Algorithm wished(text, where);
+      if (!specific && (!wished.performs(kind) || (wished.in_switch() && !(has_switch && legs)))) {
+        replaced_[{kind, number}] = wished.name();
+        wished = Algorithm(natural, where);
       }
-      require(chosen.back(), kind, where);
+      require(wished, kind, where);
+      require_switch(wished, has_switch, legs, where);
+      chosen.push_back({std::move(wished)});
+    };
+    for (std::uint32_t d = 0; d < dimensions; ++d) {
+      const Dimension& dimension = machine.dimensions[d];
+      const std::string_view natural = natural_algorithm(kind, dimension);
+      const bool has_switch = dimension.kind == DimensionKind::switched;
+      choose(wish.empty() ? std::string(natural) : wish[wish.size() == 1 ? 0 : d], d, natural, has_switch);
+      if (!wish.empty() || !dimension.in_switch || !legs) continue;
+      Algorithm in_switch(dimension.in_switch->name, machine.name);
+      require_switch(in_switch, has_switch && in_switch.in_switch(), legs, machine.name);
+      if (!in_switch.performs(kind)) continue;
+      chosen.back().in_switch = std::move(in_switch);
+      chooses_by_size_ = true;
     }
-    const bool has_wish = !wish.empty();
-    Algorithm flat(has_wish ? wish.front() : "ring", where);
-    if (!specific && !flat.performs(kind)) {
-      replaced_[{kind, kAllDimensions}] = flat.name();
-      flat = Algorithm("ring", where);
-    }
-    chosen.push_back(std::move(flat));
-    require(chosen.back(), kind, where);
+    choose(wish.empty() ? "ring" : wish.front(), kAllDimensions, "ring", false);
   }
 }
 
@@ -144,8 +162,7 @@ std::uint32_t CollectivePlanner::shape(const GroupShape& shape) {
 
 std::int64_t CollectivePlanner::chunks(const CollectiveCall& call, std::uint32_t shape) {
   if (options_.chunks) return std::clamp<std::int64_t>(call.bytes.value, 1, *options_.chunks);
-  const auto [found, fresh] =
-      chunk_counts_.try_emplace({shape, call.kind, call.bytes.value, call.root, call.routing});
+  const auto [found, fresh] = chunk_counts_.try_emplace(key_of(call, shape));
   if (fresh) {
     found->second = std::clamp<std::int64_t>(call.bytes.value, 1,
                                              choose_chunks(phase_loads(call, shape), options_.active_chunks));
@@ -153,29 +170,76 @@ std::int64_t CollectivePlanner::chunks(const CollectiveCall& call, std::uint32_t
   return found->second;
 }
 
-std::int64_t CollectivePlanner::sides(const CollectiveCall& call) const {
-  return std::clamp<std::int64_t>(call.bytes.value, 1,
-                                  std::min<std::int64_t>(2, options_.chunks.value_or(2)));
+std::uint32_t CollectivePlanner::turns(const CollectiveCall& call) const {
+  return call.bytes > Bytes(1) && options_.chunks.value_or(2) > 1 ? 2 : 1;
+}
+
+std::int64_t CollectivePlanner::size_class(const CollectiveCall& call) const {
+  return chooses_by_size_ ? call.bytes.value : turns(call);
+}
+
+std::vector<const CollectivePlan*> CollectivePlanner::possible_plans(const CollectiveCall& call,
+                                                                     std::uint32_t shape) {
+  std::vector<const CollectivePlan*> possible;
+  const Bytes bytes = chunk_bytes(call, 0, chunks(call, shape));
+  for (std::uint32_t order = 0; order < orders(call.kind, shapes_[shape]).size(); ++order) {
+    for (std::uint32_t turn = 0; turn < turns(call); ++turn)
+      possible.push_back(&plan(call, shape, bytes, {order, turn}));
+  }
+  return possible;
+}
+
+// Those of the Rings are rotated. Other kinds of collectives load all links alike in any order, or have one that works.
+std::vector<std::vector<std::uint32_t>> CollectivePlanner::orders(CollectiveKind kind,
+                                                                  const GroupShape& shape) const {
+  std::vector<std::uint32_t> order(shape.sizes.size()), rings;
+  for (std::uint32_t d = 0; d < order.size(); ++d) {
+    order[d] = d;
+    if (shape.sizes[d] > 1 && passes_others(machine_.dimensions[d])) rings.push_back(d);
+  }
+  std::vector<std::vector<std::uint32_t>> found = {order};
+  const bool rotates = kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter ||
+                       kind == CollectiveKind::all_gather;
+  if (!rotates || options_.decomposition != Decomposition::multi_axis) return found;
+  for (std::size_t shift = 1; shift < rings.size(); ++shift) {
+    for (std::size_t i = 0; i < rings.size(); ++i) order[rings[i]] = rings[(i + shift) % rings.size()];
+    found.push_back(order);
+  }
+  return found;
 }
 
 // None of flat algorithms, whose messages cross several dimensions.
-std::vector<PhaseLoad> CollectivePlanner::phase_loads(const CollectiveCall& call, std::uint32_t shape) {
-  std::vector<PhaseLoad> loads;
-  const CollectivePlan whole = make_plan(call, shapes_[shape], call.bytes, 0);
-  for (const PlannedPhase& phase : whole.phases) {
-    if (phase.dimension == kAllDimensions) return {};
-    loads.push_back(phase_load(*phase.schedule, phase.dimension, machine_.dimensions[phase.dimension]));
+std::vector<ChunkLoads> CollectivePlanner::phase_loads(const CollectiveCall& call, std::uint32_t shape) {
+  std::vector<ChunkLoads> loads(orders(call.kind, shapes_[shape]).size());
+  for (std::uint32_t order = 0; order < loads.size(); ++order) {
+    for (const PlannedPhase& phase : make_plan(call, shape, call.bytes, {order, 0}).phases) {
+      if (phase.dimension == kAllDimensions) return {{}};
+      loads[order].push_back(
+          phase_load(*phase.schedule, phase.dimension, machine_.dimensions[phase.dimension]));
+    }
   }
   return loads;
+}
+
+const std::vector<CollectivePlanner::Way>& CollectivePlanner::ways(const CollectiveCall& call,
+                                                                   std::uint32_t shape) {
+  const auto [found, fresh] = ways_.try_emplace(key_of(call, shape));
+  if (!fresh) return found->second;
+  std::vector<std::uint32_t> turns;
+  for (const std::uint32_t order : share_out(phase_loads(call, shape), chunks(call, shape))) {
+    turns.resize(std::max<std::size_t>(turns.size(), order + 1));
+    found->second.push_back({order, turns[order]++ % 2});
+  }
+  return found->second;
 }
 
 void CollectivePlanner::describe_chunks(const CollectiveCall& call, std::uint32_t shape,
                                         CollectiveRecord& record) {
   constexpr double kMuchFaster = 0.9;
   record.chunks = chunks(call, shape);
-  const std::vector<PhaseLoad> loads = phase_loads(call, shape);
+  const std::vector<ChunkLoads> loads = phase_loads(call, shape);
   record.limit = CollectiveLimit::latency;
-  if (loads.empty()) return;
+  if (loads.front().empty()) return;
   const ChunkEstimate own = estimate_chunks(loads, record.chunks, options_.active_chunks);
   record.limit = own.delay;
   const std::int64_t better = choose_chunks(loads, options_.active_chunks);
@@ -188,9 +252,11 @@ Bytes CollectivePlanner::chunk_bytes(const CollectiveCall& call, std::int64_t ch
   return Bytes(call.bytes.value / count + (chunk < call.bytes.value % count ? 1 : 0));
 }
 
-const Algorithm& CollectivePlanner::algorithm(CollectiveKind kind, std::uint32_t dimension) const {
-  const std::vector<Algorithm>& chosen = algorithms_.at(kind);
-  return dimension == kAllDimensions ? chosen.back() : chosen[dimension];
+const Algorithm& CollectivePlanner::algorithm(CollectiveKind kind, std::uint32_t dimension,
+                                              bool in_switch) const {
+  const std::vector<Choice>& chosen = algorithms_.at(kind);
+  const Choice& choice = dimension == kAllDimensions ? chosen.back() : chosen[dimension];
+  return in_switch ? *choice.in_switch : choice.usual;
 }
 
 const Schedule& CollectivePlanner::schedule(const Algorithm& algorithm, const ScheduleRequest& request) {
@@ -201,12 +267,14 @@ const Schedule& CollectivePlanner::schedule(const Algorithm& algorithm, const Sc
   return schedules_.emplace(key, algorithm.schedule(request)).first->second;
 }
 
-CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, const GroupShape& shape, Bytes bytes,
-                                            std::int64_t chunk) {
+CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, std::uint32_t shape_number,
+                                            Bytes bytes, const Way& way) {
+  const GroupShape& shape = shapes_[shape_number];
   if (call.root < 0 || call.root >= shape.ranks) {
     throw Error("collective", fmt::format("{} over {} ranks has no member {} to be its root",
                                           name_of(call.kind), shape.ranks, call.root));
   }
+  const std::uint32_t in_switch = in_switches(call, shape_number);
   CollectivePlan plan;
   // Members of a grid come in rank order: the root's number in mixed radix.
   std::int64_t rest = call.root;
@@ -216,9 +284,10 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, const Gr
   }
   const auto add = [&](std::uint32_t dimension, const CollectivePhase& phase, std::int64_t size,
                        std::int32_t root) {
-    const Algorithm& chosen = algorithm(phase.kind, dimension);
-    const ScheduleRequest request{phase.kind, static_cast<std::int32_t>(size),  phase.bytes,
-                                  root,       static_cast<std::int32_t>(chunk), false};
+    const bool by_switch = dimension != kAllDimensions && (in_switch >> dimension & 1) != 0;
+    const Algorithm& chosen = algorithm(phase.kind, dimension, by_switch);
+    const ScheduleRequest request{phase.kind, static_cast<std::int32_t>(size),     phase.bytes,
+                                  root,       static_cast<std::int32_t>(way.turn), false};
     const Schedule& made = schedule(chosen, request);
     const auto wished = replaced_.find({phase.kind, dimension});
     if (wished != replaced_.end()) {
@@ -233,7 +302,9 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, const Gr
     add(kAllDimensions, {0, call.kind, bytes, false}, shape.ranks, call.root);
     return plan;
   }
-  std::vector<CollectivePhase> phases = decompose(call.kind, bytes, shape.sizes, options_.decomposition);
+  const std::vector<std::vector<std::uint32_t>> possible = orders(call.kind, shape);
+  std::vector<CollectivePhase> phases =
+      decompose(call.kind, bytes, shape.sizes, options_.decomposition, possible[way.order]);
   if (call.routing.experts > 0) route_tokens(phases, call.routing, shape);
   for (const CollectivePhase& phase : phases) {
     add(phase.dimension, phase, shape.sizes[phase.dimension], plan.root[phase.dimension]);
@@ -243,19 +314,74 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, const Gr
 
 const CollectivePlan& CollectivePlanner::plan(const CollectiveCall& call, std::uint32_t shape,
                                               std::int64_t chunk) {
-  const Bytes bytes = chunk_bytes(call, chunk, chunks(call, shape));
-  const std::int64_t side = chunk % 2;  // trees alternate (ScheduleRequest::chunk)
-  const PlanKey key{shape, call.kind, bytes.value, call.root, side, call.routing};
-  const auto found = plans_.find(key);
-  if (found != plans_.end()) return found->second;
-  return plans_.emplace(key, make_plan(call, shapes_[shape], bytes, side)).first->second;
+  const Way way = ways(call, shape)[static_cast<std::size_t>(chunk)];
+  return plan(call, shape, chunk_bytes(call, chunk, chunks(call, shape)), way);
 }
 
-std::string CollectivePlanner::describe(const CollectivePlan& plan) const {
+const CollectivePlan& CollectivePlanner::plan(const CollectiveCall& call, std::uint32_t shape, Bytes bytes,
+                                              const Way& way) {
+  const PlanKey key{{shape, call.kind, bytes.value, call.root, call.routing}, way, in_switches(call, shape)};
+  const auto found = plans_.find(key);
+  if (found != plans_.end()) return found->second;
+  return plans_.emplace(key, make_plan(call, shape, bytes, way)).first->second;
+}
+
+std::vector<std::pair<const CollectivePlan*, std::int64_t>> CollectivePlanner::plans(
+    const CollectiveCall& call, std::uint32_t shape) {
+  std::vector<std::pair<const CollectivePlan*, std::int64_t>> found;
+  for (std::int64_t chunk = 0; chunk < chunks(call, shape); ++chunk) {
+    const CollectivePlan* const own = &plan(call, shape, chunk);
+    const auto known = std::ranges::find(found, own, [](const auto& entry) { return entry.first; });
+    known == found.end() ? static_cast<void>(found.emplace_back(own, 1)) : static_cast<void>(++known->second);
+  }
+  return found;
+}
+
+// Of the whole call, so that all chunks of it go alike.
+std::uint32_t CollectivePlanner::in_switches(const CollectiveCall& call, std::uint32_t shape_number) {
+  const GroupShape& shape = shapes_[shape_number];
+  if (!chooses_by_size_ || options_.decomposition == Decomposition::flat || shape.sizes.empty()) return 0;
+  const auto [found, fresh] = in_switches_.try_emplace(key_of(call, shape_number));
+  if (!fresh) return found->second;
+  std::vector<CollectivePhase> phases = decompose(
+      call.kind, call.bytes, shape.sizes, options_.decomposition, orders(call.kind, shape).front());
+  for (const CollectivePhase& phase : phases) {
+    const bool could = algorithms_.at(phase.kind)[phase.dimension].in_switch.has_value();
+    if (could && in_switch_is_faster(phase, shape.sizes[phase.dimension], 0))
+      found->second |= std::uint32_t{1} << phase.dimension;
+  }
+  return found->second;
+}
+
+// As NCCL chooses: by the time that either is expected to take, here of all bytes in as many chunks as are best.
+bool CollectivePlanner::in_switch_is_faster(const CollectivePhase& phase, std::int64_t size,
+                                            std::int32_t root) {
+  double least = std::numeric_limits<double>::infinity();
+  bool faster = false;
+  for (const bool by_switch : {false, true}) {
+    const Algorithm& chosen = algorithm(phase.kind, phase.dimension, by_switch);
+    const Schedule& made =
+        schedule(chosen, {phase.kind, static_cast<std::int32_t>(size), phase.bytes, root, 0, false});
+    const ChunkLoads loads = {phase_load(made, phase.dimension, machine_.dimensions[phase.dimension])};
+    const std::span<const ChunkLoads> ways(&loads, 1);
+    const PlannedPhase planned{phase.dimension, phase.kind, false, false, &made, chosen.name()};
+    double launch = 0;
+    const double beyond = options_.measured ? seconds_beyond(planned, launch) : 0;
+    const std::int64_t count = options_.chunks.value_or(choose_chunks(ways, options_.active_chunks));
+    const double seconds = estimate_chunks(ways, count, options_.active_chunks).total + launch + beyond;
+    if (seconds >= least) continue;
+    least = seconds;
+    faster = by_switch;
+  }
+  return faster;
+}
+
+std::string CollectivePlanner::describe(const CollectiveCall& call, std::uint32_t shape) {
+  const CollectivePlan& first = plan(call, shape, 0);
   std::string text;
-  for (const PlannedPhase& phase : plan.phases) {
+  for (const PlannedPhase& phase : first.phases) {
     if (!text.empty()) text += ", ";
-    if (plan.phases.size() > 1) text += fmt::format("{} ", name_of(phase.kind));
+    if (first.phases.size() > 1) text += fmt::format("{} ", name_of(phase.kind));
     text += phase.algorithm;
     if (phase.dimension != kAllDimensions) {
       text += fmt::format(" on {}", machine_.dimensions[phase.dimension].name);
@@ -263,13 +389,15 @@ std::string CollectivePlanner::describe(const CollectivePlan& plan) const {
       text += " over all dimensions";
     }
   }
+  std::set<std::uint32_t> taken;
+  for (const Way& way : ways(call, shape)) taken.insert(way.order);
+  if (taken.size() > 1) text += fmt::format("; chunks in {} orders", taken.size());
   return text;
 }
 
 Time CollectivePlanner::overhead(const CollectiveCall& call, std::uint32_t shape) {
   if (!options_.measured || call.custom >= 0 || call.kind == CollectiveKind::barrier) return Time(0);
-  const auto [found, fresh] =
-      overheads_.try_emplace({shape, call.kind, call.bytes.value, call.root, call.routing});
+  const auto [found, fresh] = overheads_.try_emplace(key_of(call, shape));
   if (fresh) found->second = measure_overhead(call, shape);
   return found->second;
 }
@@ -282,61 +410,81 @@ double library_steps(CollectiveKind kind, std::int32_t ranks) {
   return std::min(2 * ring, 4 * std::log2(static_cast<double>(ranks)));
 }
 
+// What the fastest protocol for a phase costs beyond its schedule and its launch.
+double CollectivePlanner::seconds_beyond(const PlannedPhase& phase, double& launch) const {
+  const Dimension& dimension = machine_.dimensions[phase.dimension];
+  const bool by_switch = dimension.in_switch && phase.algorithm == dimension.in_switch->name;
+  const std::span<const CollectiveProtocol> protocols =
+      by_switch ? std::span(&*dimension.in_switch, 1) : std::span(dimension.protocols);
+  if (protocols.empty()) return 0;
+  const RankSchedule& member = phase.schedule->of(0);
+  double bytes = 0;
+  for (const Step& step : member.steps) {
+    for (std::uint32_t s = step.first_send; s < step.end_send; ++s)
+      bytes += step.leg == Leg::from_switch ? 0 : static_cast<double>(member.sends[s].bytes.value);
+  }
+  if (phase.algorithm == "bidirectional-ring") bytes /= 2;
+  double least = std::numeric_limits<double>::infinity();
+  for (const CollectiveProtocol& protocol : protocols) {
+    const double beyond =
+        in_seconds(protocol.step) * (by_switch ? 1 : library_steps(phase.kind, phase.schedule->ranks)) +
+        bytes * (1 / protocol.share - 1) / dimension.bandwidth.value;
+    if (in_seconds(protocol.launch) + beyond >= least) continue;
+    least = in_seconds(protocol.launch) + beyond;
+    launch = in_seconds(protocol.launch);
+  }
+  return least - launch;
+}
+
 Time CollectivePlanner::measure_overhead(const CollectiveCall& call, std::uint32_t shape) {
   double launch = 0, rest = 0;
-  for (const PlannedPhase& phase : make_plan(call, shapes_[shape], call.bytes, 0).phases) {
+  for (const PlannedPhase& phase : make_plan(call, shape, call.bytes, {}).phases) {
     if (phase.dimension == kAllDimensions) continue;
-    const Dimension& dimension = machine_.dimensions[phase.dimension];
-    const RankSchedule& member = phase.schedule->of(0);
-    double bytes = 0;
-    for (const Transfer& transfer : member.sends) bytes += static_cast<double>(transfer.bytes.value);
-    double least = std::numeric_limits<double>::infinity(), own_launch = 0;
-    for (const CollectiveProtocol& protocol : dimension.protocols) {
-      const double beyond = in_seconds(protocol.step) * library_steps(phase.kind, phase.schedule->ranks) +
-                            bytes * (1 / protocol.share - 1) / dimension.bandwidth.value;
-      if (in_seconds(protocol.launch) + beyond >= least) continue;
-      least = in_seconds(protocol.launch) + beyond;
-      own_launch = in_seconds(protocol.launch);
-    }
-    if (dimension.protocols.empty()) continue;
+    double own_launch = 0;
+    rest += seconds_beyond(phase, own_launch);
     // One kernel does all phases.
     launch = std::max(launch, own_launch);
-    rest += least - own_launch;
   }
   return from_seconds(launch + rest);
 }
 
 double CollectivePlanner::messages_per_member(const CollectiveCall& call, std::uint32_t shape) {
   double total = 0;
-  const std::int64_t count = chunks(call, shape);
-  for (std::int64_t side = 0; side < std::min<std::int64_t>(2, count); ++side) {
-    double per_chunk = 0;
-    for (const PlannedPhase& phase : plan(call, shape, side).phases) {
+  for (const auto& [plan, times] : plans(call, shape)) {
+    for (const PlannedPhase& phase : plan->phases) {
       const Schedule& schedule = *phase.schedule;
       const std::int32_t members = schedule.is_symmetric() ? 1 : schedule.ranks;
       double sends = 0;
       for (std::int32_t m = 0; m < members; ++m) sends += static_cast<double>(schedule.of(m).sends.size());
-      per_chunk += sends / members;
+      total += sends / members * static_cast<double>(times);
     }
-    total += per_chunk * static_cast<double>((count + 1 - side) / 2);
   }
   return total;
 }
 
-Time CollectivePlanner::link_limit(const CollectiveCall& call, const GroupLayout& layout) {
+Time CollectivePlanner::link_limit(const CollectiveCall& call, const GroupLayout& layout) const {
+  std::uint32_t reducing = 0;
+  for (std::uint32_t d = 0; d < machine_.dimensions.size(); ++d) {
+    if (machine_.dimensions[d].in_switch || algorithms_.at(call.kind)[d].usual.in_switch())
+      reducing |= std::uint32_t{1} << d;
+  }
+  return least_time_on_links(call, layout, machine_, reducing);
+}
+
+Time CollectivePlanner::busiest_link(const CollectiveCall& call, const GroupLayout& layout) {
   const CallKey key{&layout, call.kind, call.bytes.value, call.root, call.routing};
-  const auto [found, fresh] = link_limits_.try_emplace(key);
-  if (fresh) found->second = measure_link_limit(call, layout);
+  const auto [found, fresh] = busiest_links_.try_emplace(key);
+  if (fresh) found->second = measure_busiest_link(call, layout);
   return found->second;
 }
 
-Time CollectivePlanner::measure_link_limit(const CollectiveCall& call, const GroupLayout& layout) {
+Time CollectivePlanner::measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout) {
   // Every transfer is routed; beyond this the limit is not worth the wait and stays unknown.
   constexpr double kMostTransfers = 2e7;
   double transfers = 0;
-  const std::int64_t count = chunks(call, layout.shape);
-  for (std::int64_t chunk = 0; chunk < count; ++chunk) {
-    for (const PlannedPhase& phase : plan(call, layout, chunk).phases)
+  const auto all = plans(call, layout.shape);
+  for (const auto& [plan, times] : all) {
+    for (const PlannedPhase& phase : plan->phases)
       transfers += static_cast<double>(phase.schedule->ranks) *
                    static_cast<double>(phase.schedule->of(0).sends.size());
     if (transfers > kMostTransfers) return Time(0);
@@ -345,8 +493,8 @@ Time CollectivePlanner::measure_link_limit(const CollectiveCall& call, const Gro
   std::map<std::tuple<std::uint32_t, std::int32_t, std::int32_t>, Bytes>
       carried;  // by (dimension, owner, number)
   const std::int32_t first = layout.ranks.front();
-  for (std::int64_t chunk = 0; chunk < count; ++chunk) {
-    for (const PlannedPhase& phase : plan(call, layout, chunk).phases) {
+  for (const auto& [plan, times] : all) {
+    for (const PlannedPhase& phase : plan->phases) {
       const bool flat = phase.dimension == kAllDimensions;
       const bool symmetric =
           !flat && looks_alike_from_everywhere(*phase.schedule, machine_.dimensions[phase.dimension]);
@@ -354,16 +502,21 @@ Time CollectivePlanner::measure_link_limit(const CollectiveCall& call, const Gro
       const std::int32_t here = position_in(phase, layout, first);
       for (std::int32_t position = 0; position < members; ++position) {
         const auto at_position = [&](std::int32_t p) { return rank_at(phase, layout, first, here, p); };
-        for (const Transfer& transfer : phase.schedule->of(position).sends) {
-          const Message message{at_position(position), at_position(phase.schedule->peer(position, transfer)),
-                                transfer.bytes, phase.dimension};
-          Position at = topology.start(message);
-          while (at.hops_left > 0) {
-            const LinkId link = topology.advance(message, at);
-            // Where all members do the same, the links a message crosses carry as much of the others as this
-            // one's own do of it.
-            Bytes& sum = carried[{link.dimension, symmetric ? 0 : link.owner, link.number}];
-            sum = saturating_add(sum, transfer.bytes);
+        const RankSchedule& role = phase.schedule->of(position);
+        for (const Step& step : role.steps) {
+          for (std::uint32_t s = step.first_send; s < step.end_send; ++s) {
+            const Transfer& transfer = role.sends[s];
+            Message message{at_position(position), at_position(phase.schedule->peer(position, transfer)),
+                            saturating_multiply(transfer.bytes, times), phase.dimension};
+            message.leg = step.leg;
+            Position at = topology.start(message);
+            while (at.hops_left > 0) {
+              const LinkId link = topology.advance(message, at);
+              // Where all members do the same, the links a message crosses carry as much of the others as this
+              // one's own do of it.
+              Bytes& sum = carried[{link.dimension, symmetric ? 0 : link.owner, link.number}];
+              sum = saturating_add(sum, message.bytes);
+            }
           }
         }
       }

@@ -23,11 +23,16 @@ double send_rate(const Machine& machine) {
 }
 
 // Whether an all-reduce is surely a reduce-scatter followed by an all-gather.
-bool reduces_in_two_halves(const CollectiveOptions& options) {
-  constexpr std::array<std::string_view, 3> kHalves = {"ring", "direct", "halving-doubling"};
+bool reduces_in_two_halves(const CollectiveOptions& options, const Machine& machine) {
+  constexpr std::array<std::string_view, 4> kHalves = {"ring", "bidirectional-ring", "direct",
+                                                       "halving-doubling"};
   const auto found = options.algorithms_by_kind.find(CollectiveKind::all_reduce);
   const std::vector<std::string>& names =
       found == options.algorithms_by_kind.end() ? options.algorithms : found->second;
+  if (names.empty()) {
+    return std::none_of(machine.dimensions.begin(), machine.dimensions.end(),
+                        [](const Dimension& dimension) { return dimension.in_switch.has_value(); });
+  }
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
     return std::any_of(kHalves.begin(), kHalves.end(),
                        [&](std::string_view half) { return name.substr(0, name.find(':')) == half; });
@@ -46,7 +51,7 @@ StagePaths::StagePaths(const Study& study, const ShardedModel& model, const Cost
       plan_(study.plan),
       // Networks that let messages pass each other could carry any number of bytes at once.
       rate_(study.network.name == "analytical" ? send_rate(study.machine) : 0),
-      two_halves_(reduces_in_two_halves(study.collectives)),
+      two_halves_(reduces_in_two_halves(study.collectives, study.machine)),
       sums_only_(schedule_of(study.plan).overlaps_passes),
       weights_apart_(schedule_of(study.plan).passes > 2) {
   work_times_.reserve(model.works.size());

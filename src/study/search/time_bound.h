@@ -7,7 +7,7 @@
 //   beta = bytes that a rank itself sends / all bandwidth that it can send with
 //
 // (for groups of n: (n-1)/n of the whole for reduce-scatter, all-gather and all-to-all, twice that for an all-reduce by
-// ring, direct or halving-doubling, once by other algorithms; 0 for whatever else). A slot begins after the
+// rings, direct or halving-doubling, once by other algorithms and where switches may reduce; 0 for whatever else). A slot begins after the
 // slot before it has computed, so no path through it is shorter in a run. A rank with stages S computes
 // m(s) micro-batches of each (all m, or those of its chain), and its first computation follows a forward pass
 // through all stages before the first of S; after its last backward pass, gradients go through all stages before that

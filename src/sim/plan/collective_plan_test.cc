@@ -1,0 +1,191 @@
+#include "sim/collective_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error_testing.h"
+#include "sim/plan/link_limit.h"
+#include "sim/simulate.h"
+
+namespace armilla {
+namespace {
+
+class NoCost : public CostModel {
+ public:
+  Time time(const Work&) const override { return Time(0); }
+  FlopRate peak(DType) const override { return teraflops(1); }
+};
+
+Machine machine_of(std::vector<Dimension> dimensions) {
+  Machine machine;
+  machine.name = "test";
+  machine.dimensions = std::move(dimensions);
+  machine.device.memory_bandwidth = gigabytes_per_second(1000);
+  return machine;
+}
+
+Dimension dimension(const char* name, DimensionKind kind, std::int64_t size, double gigabytes = 50) {
+  return {name, kind, size, gigabytes_per_second(gigabytes), microseconds(1)};
+}
+
+Machine torus(std::initializer_list<std::int64_t> sizes, double gigabytes = 50) {
+  std::vector<Dimension> dimensions;
+  const char* const names[] = {"x", "y", "z", "w"};
+  for (const std::int64_t size : sizes)
+    dimensions.push_back(dimension(names[dimensions.size()], DimensionKind::ring, size, gigabytes));
+  return machine_of(std::move(dimensions));
+}
+
+CollectiveCall call_of(CollectiveKind kind, std::int64_t bytes) {
+  CollectiveCall call;
+  call.kind = kind;
+  call.bytes = Bytes(bytes);
+  return call;
+}
+
+Graph graph_of(const Machine& machine, const CollectiveCall& call) {
+  Graph graph;
+  graph.ranks = rank_count(machine);
+  graph.program_of.resize(static_cast<std::size_t>(graph.ranks));
+  graph.collectives = {call};
+  graph.families = {world_family(graph.ranks)};
+  graph.programs.emplace_back().add(NodeKind::collective, Phase::other, graph.names.add("c"), -1, 0, {});
+  return graph;
+}
+
+Result run(const Machine& machine, const CollectiveCall& call, const CollectiveOptions& options = {},
+           const SimulationOptions& simulation = {}) {
+  Study study;
+  study.machine = machine;
+  study.collectives = options;
+  return simulate(graph_of(machine, call), study, NoCost(), simulation);
+}
+
+Time bound_of(const Machine& machine, const CollectiveCall& call) {
+  const Graph graph = graph_of(machine, call);
+  return least_time_on_links(call, lay_out(graph.families[0].groups[0], machine), machine, 0);
+}
+
+constexpr std::int64_t kGibibyte = std::int64_t{1} << 30;
+
+// 2 x 63/64 x 1 GiB over six links of 50 GB/s are 7.05 ms.
+TEST(MultiAxis, ATorusAllReducesOverAllItsLinks) {
+  const Machine machine = torus({4, 4, 4});
+  const CollectiveCall call = call_of(CollectiveKind::all_reduce, kGibibyte);
+  EXPECT_NEAR(in_seconds(bound_of(machine, call)), 2 * 63.0 / 64 * kGibibyte / 300e9, 1e-9);
+  const double all = in_seconds(run(machine, call).iteration);
+  EXPECT_LT(all, 8e-3);
+  EXPECT_GE(all, in_seconds(bound_of(machine, call)));
+  CollectiveOptions in_turn;
+  in_turn.decomposition = Decomposition::bandwidth_aware;
+  EXPECT_GT(in_seconds(run(machine, call, in_turn).iteration), 16e-3);
+  in_turn.algorithms = {"ring"};
+  EXPECT_GT(in_seconds(run(machine, call, in_turn).iteration), 32e-3);
+}
+
+TEST(MultiAxis, ReducesAndGathersLikewise) {
+  for (const auto& sizes : {std::initializer_list<std::int64_t>{4, 4, 4}, {4, 8}, {4, 4, 16}, {3, 5}}) {
+    const Machine machine = torus(sizes);
+    for (const CollectiveKind kind :
+         {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter, CollectiveKind::all_gather}) {
+      const CollectiveCall call = call_of(kind, kGibibyte);
+      const double bound = in_seconds(bound_of(machine, call));
+      const double time = in_seconds(run(machine, call).iteration);
+      EXPECT_GE(time, bound) << name_of(kind);
+      EXPECT_LT(time, 1.15 * bound) << name_of(kind) << " on " << sizes.size() << " axes of " << *sizes.begin();
+    }
+  }
+}
+
+// No algorithm beats the bound, whatever the machine; and every way to play a call takes the same time.
+TEST(MultiAxis, NothingIsFasterThanTheLinksAndAllWaysOfPlayingAgree) {
+  const std::vector<Machine> machines = {
+      torus({4, 4}),
+      torus({2, 4, 3}),
+      torus({5}),
+      machine_of({dimension("s", DimensionKind::switched, 4, 400), dimension("x", DimensionKind::ring, 3),
+                  dimension("y", DimensionKind::ring, 4)}),
+      machine_of({dimension("f", DimensionKind::fully_connected, 4), dimension("x", DimensionKind::ring, 2),
+                  dimension("y", DimensionKind::ring, 3)}),
+      machine_of({dimension("s", DimensionKind::switched, 8)})};
+  for (const Machine& machine : machines) {
+    for (const CollectiveKind kind : kCollectiveKinds) {
+      for (const std::int64_t bytes : {std::int64_t{1}, std::int64_t{100'003}, std::int64_t{50'000'000}}) {
+        const CollectiveCall call = call_of(kind, bytes);
+        const Result folded = run(machine, call);
+        EXPECT_GE(folded.iteration, bound_of(machine, call)) << name_of(kind) << ' ' << bytes;
+        const SimulationOptions alone{.fold = false, .every_message = true};
+        EXPECT_EQ(folded.iteration, run(machine, call, {}, alone).iteration) << name_of(kind) << ' ' << bytes;
+      }
+    }
+  }
+}
+
+TEST(MultiAxis, AnAlgorithmThatLeavesLinksIdleIsNamedAsTheLimit) {
+  const Machine machine = torus({4, 4, 4});
+  const CollectiveCall call = call_of(CollectiveKind::all_reduce, kGibibyte);
+  const Result all = run(machine, call);
+  EXPECT_EQ(all.collectives[0].algorithm,
+            "reduce-scatter bidirectional-ring on x, reduce-scatter bidirectional-ring on y, all-reduce "
+            "bidirectional-ring on z, all-gather bidirectional-ring on y, all-gather bidirectional-ring on x; "
+            "chunks in 3 orders");
+  EXPECT_EQ(all.collectives[0].limit, CollectiveLimit::bandwidth);
+  CollectiveOptions one;
+  one.algorithms = {"ring"};
+  one.decomposition = Decomposition::bandwidth_aware;
+  const Result turn = run(machine, call, one);
+  EXPECT_EQ(turn.collectives[0].limit, CollectiveLimit::algorithm);
+  EXPECT_LT(turn.collectives[0].link_limit.value, turn.collectives[0].busiest_link.value / 4);
+}
+
+class InSwitch : public testing::Test {
+ protected:
+  Machine machine = machine_of({dimension("nvswitch", DimensionKind::switched, 8, 400)});
+  InSwitch() { machine.dimensions[0].in_switch = CollectiveProtocol{"nvls", microseconds(20), Time(0), 1}; }
+
+  CollectiveOptions with(const char* algorithm) const {
+    CollectiveOptions options;
+    options.algorithms = {algorithm};
+    return options;
+  }
+};
+
+TEST_F(InSwitch, IsChosenWhereItIsFaster) {
+  const CollectiveCall large = call_of(CollectiveKind::all_reduce, kGibibyte);
+  const Result chosen = run(machine, large);
+  EXPECT_EQ(chosen.collectives[0].algorithm, "nvls on nvswitch");
+  // (1 + 1/8) GiB go up, and what it takes beyond.
+  const double least = 9.0 / 8 * kGibibyte / 400e9 + 20e-6;
+  EXPECT_GE(in_seconds(chosen.iteration), least);
+  EXPECT_LT(in_seconds(chosen.iteration), 1.05 * least);
+  EXPECT_LT(chosen.iteration, run(machine, large, with("halving-doubling")).iteration);
+  EXPECT_EQ(run(machine, call_of(CollectiveKind::all_reduce, 1000)).collectives[0].algorithm, "halving-doubling on nvswitch");
+  EXPECT_EQ(run(machine, call_of(CollectiveKind::all_to_all, kGibibyte)).collectives[0].algorithm, "direct on nvswitch");
+}
+
+TEST_F(InSwitch, IsFoldedExactly) {
+  for (const char* const algorithm : {"nvls", "sharp"}) {
+    for (const CollectiveKind kind : kCollectiveKinds) {
+      const CollectiveCall call = call_of(kind, 10'000'019);
+      const Result folded = run(machine, call, with(algorithm));
+      const Result alone = run(machine, call, with(algorithm), {.fold = false, .every_message = true});
+      EXPECT_EQ(folded.iteration, alone.iteration) << algorithm << ' ' << name_of(kind);
+    }
+  }
+}
+
+TEST_F(InSwitch, NeedsASwitch) {
+  machine.dimensions[0].kind = DimensionKind::ring;
+  machine.dimensions[0].in_switch.reset();
+  CollectiveOptions options;
+  options.algorithms_by_kind[CollectiveKind::all_reduce] = {"sharp"};
+  EXPECT_EQ(error_of([&] { CollectivePlanner(machine, options); }),
+            "collectives.all-reduce: algorithm 'sharp' runs in the switch of a Switch, and there is none\n"
+            "  hint: name another algorithm for dimensions of other kinds and for flat collectives");
+  machine.dimensions[0].kind = DimensionKind::switched;
+  EXPECT_EQ(error_of([&] { CollectivePlanner(machine, options, false); }),
+            "collectives.all-reduce: algorithm 'sharp' runs in switches, and the network has none that reduce\n"
+            "  hint: choose an analytical network, or another algorithm");
+}
+
+}  // namespace
+}  // namespace armilla
