@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "lower/expert_exchange.h"
+#include "lower/fused_slots.h"
 #include "lower/jobs/job_loops.h"
 #include "lower/jobs/job_tables.h"
 #include "lower/pipeline/stage_program.h"
@@ -103,9 +104,16 @@ void note_offload(LoweredJob& job, const Plan& plan, Bandwidth host_bandwidth) {
                   kHostBandwidth.value / 1e9));
 }
 
-LoweredJob lower_whole(std::vector<ShardedModel> sharded, const Plan& plan, std::int64_t iterations,
-                       Bandwidth host_bandwidth) {
+// A job and, by program, what is said of its slots.
+struct Lowered {
   LoweredJob job;
+  std::vector<StageProgram> programs;
+};
+
+Lowered lower_whole(std::vector<ShardedModel> sharded, const Plan& plan, std::int64_t iterations,
+                    Bandwidth host_bandwidth, const Fusion& fusion) {
+  Lowered lowered;
+  LoweredJob& job = lowered.job;
   job.sharded = std::move(sharded);
   const auto positions = static_cast<std::int64_t>(job.sharded.size());
   job.stages = cut_stages(job.sharded[0], plan, "plan");
@@ -114,7 +122,7 @@ LoweredJob lower_whole(std::vector<ShardedModel> sharded, const Plan& plan, std:
   note_offload(job, plan, host_bandwidth);
 
   const Bandwidth host = host_bandwidth.value > 0 ? host_bandwidth : kHostBandwidth;
-  StageJob stage_job{plan, job.order, job.stages, iterations, host, {}};
+  StageJob stage_job{plan, job.order, job.stages, iterations, host, {}, fusion};
   stage_job.holders = tied_holders(job.sharded[0], stage_job);
   Graph& graph = job.graph;
   graph.ranks = plan.ranks;
@@ -150,13 +158,14 @@ LoweredJob lower_whole(std::vector<ShardedModel> sharded, const Plan& plan, std:
     program.role = role_name(plan, job.roles[r], positions > 1);
     if (plan.host == Host::eager) program.issue_time = plan.issue_time.value_or(kEagerIssue);
     reserve(program, most[r]);
-    job.slot_nodes.push_back(emit_stage_program(job.sharded[position], stage_job, chunks[r],
-                                                job.roles[r].pipeline_rank, templates[position], tables,
-                                                program));
+    lowered.programs.push_back(emit_stage_program(job.sharded[position], stage_job, chunks[r],
+                                                  job.roles[r].pipeline_rank, templates[position], tables,
+                                                  program));
+    job.slot_nodes.push_back(lowered.programs.back().slots);
   }
   graph.program_of = programs_by_rank(plan, positions);
   validate_graph(graph);
-  return job;
+  return lowered;
 }
 
 // The same plan with fewer micro-batches.
@@ -167,10 +176,8 @@ Plan shortened(const Plan& plan, std::int64_t micro_batches) {
   return shorter;
 }
 
-}  // namespace
-
-LoweredJob lower_sharded(std::vector<ShardedModel> sharded, const Plan& plan, std::int64_t iterations,
-                         Bandwidth host_bandwidth, Written written) {
+Lowered lower_in_loops(std::vector<ShardedModel> sharded, const Plan& plan, std::int64_t iterations,
+                       Bandwidth host_bandwidth, Written written, const Fusion& fusion) {
   validate_plan(plan, "plan");
   const bool may_loop = written == Written::loops && schedule_of(plan).flushes && iterations == 1;
   const std::int64_t round = may_loop ? round_of(plan) : 1;
@@ -179,13 +186,34 @@ LoweredJob lower_sharded(std::vector<ShardedModel> sharded, const Plan& plan, st
   while (may_loop && micro_batches < plan.micro_batches) {
     const Plan shorter = shortened(plan, micro_batches);
     if (has_rounds(pipeline_order(shorter, 1, "plan"), shorter)) {
-      LoweredJob job = lower_whole(std::move(sharded), shorter, 1, host_bandwidth);
-      if (close_loops(job, shorter, (plan.micro_batches - micro_batches) / round)) return job;
-      sharded = std::move(job.sharded);
+      Lowered lowered = lower_whole(std::move(sharded), shorter, 1, host_bandwidth, fusion);
+      if (close_loops(lowered.job, shorter, (plan.micro_batches - micro_batches) / round)) return lowered;
+      sharded = std::move(lowered.job.sharded);
     }
     micro_batches += std::max(round, micro_batches / (2 * round) * round);
   }
-  return lower_whole(std::move(sharded), plan, iterations, host_bandwidth);
+  return lower_whole(std::move(sharded), plan, iterations, host_bandwidth, fusion);
+}
+
+}  // namespace
+
+LoweredJob lower_sharded(std::vector<ShardedModel> sharded, const Plan& plan, std::int64_t iterations,
+                         Bandwidth host_bandwidth, Written written) {
+  return lower_in_loops(std::move(sharded), plan, iterations, host_bandwidth, written, {}).job;
+}
+
+FusedJob lower_fused(const ShardedModel& model, const Plan& plan, const Fusion& fusion,
+                     Bandwidth host_bandwidth) {
+  Lowered lowered = lower_in_loops({model}, plan, 1, host_bandwidth, Written::loops, fusion);
+  FusedJob job;
+  job.graph = std::move(lowered.job.graph);
+  for (std::size_t p = 0; p < lowered.programs.size(); ++p) {
+    const StageProgram& program = lowered.programs[p];
+    Time& waits = job.waits.emplace_back();
+    for (const auto& [node, time] : program.fused) waits += time * job.graph.programs[p].times(node);
+    job.host_is_ahead = job.host_is_ahead && program.host_is_ahead;
+  }
+  return job;
 }
 
 LoweredJob lower_hybrid(const Model& model, const Plan& plan, std::int64_t iterations,

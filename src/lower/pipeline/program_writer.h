@@ -28,12 +28,11 @@ class ProgramWriter {
   explicit ProgramWriter(Program& program) : program_(program) {}
 
   std::uint32_t compute(const NodeLabel& label, std::uint32_t work, std::span<const std::uint32_t> waits) {
-    scratch_.assign(waits.begin(), waits.end());
-    for (const std::uint32_t last : last_) {
-      if (std::find(waits.begin(), waits.end(), last) == waits.end()) scratch_.push_back(last);
-    }
-    last_.assign(1, program_.add(NodeKind::compute, label.phase, label.name, label.layer, work, scratch_));
-    return last_.front();
+    return add_to_chain(NodeKind::compute, label, work, waits);
+  }
+  // A computation of known length.
+  std::uint32_t occupy(const NodeLabel& label, Time duration, std::span<const std::uint32_t> waits) {
+    return add_to_chain(NodeKind::delay, label, static_cast<std::uint64_t>(duration.value), waits);
   }
   // `chains` chains of computations follow those so far; `use` says which one goes on, `join` makes them one
   // again.
@@ -77,6 +76,16 @@ class ProgramWriter {
   std::uint32_t size() const { return program_.size(); }
 
  private:
+  std::uint32_t add_to_chain(NodeKind kind, const NodeLabel& label, std::uint64_t payload,
+                             std::span<const std::uint32_t> waits) {
+    scratch_.assign(waits.begin(), waits.end());
+    for (const std::uint32_t last : last_) {
+      if (std::find(waits.begin(), waits.end(), last) == waits.end()) scratch_.push_back(last);
+    }
+    last_.assign(1, program_.add(kind, label.phase, label.name, label.layer, payload, scratch_));
+    return last_.front();
+  }
+
   Program& program_;
   std::vector<std::uint32_t> last_;  // ascending
   std::vector<std::vector<std::uint32_t>> chains_;

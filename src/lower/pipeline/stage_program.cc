@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/checked.h"
 #include "lower/data/data_pass.h"
 #include "lower/pipeline/program_writer.h"
 #include "lower/pipeline/stage_transfer.h"
@@ -25,6 +26,7 @@ struct SlotPass {
 struct Cursor {
   const PipelineSlot* slot = nullptr;
   std::vector<SlotPass> passes;
+  const SlotTime* whole = nullptr;  // of a slot that is fused: it has no passes
   std::size_t pass = 0, step = 0;
   bool begun = false;                // the pass
   std::vector<std::uint32_t> entry;  // communications that the pass waits for
@@ -68,18 +70,21 @@ class StageEmitter {
     slots_left_.assign(iterations, 0);
     for (const PipelineSlot& slot : slots_) ++slots_left_[iteration_of(slot)];
     if (plan_.offload_activations) prepare_offload();
+    if (!job.fusion.slots.empty()) choose_fused();
   }
 
-  std::vector<NodeRange> emit() {
-    std::vector<NodeRange> ranges;
-    ranges.reserve(slots_.size());
+  StageProgram emit() {
+    StageProgram made;
+    made.slots.reserve(slots_.size());
     data_.start();
+    HostLead lead(plan_, writer_.size());
     for (std::size_t first = 0; first < slots_.size();) {
       std::size_t end = first + 1;
       while (end < slots_.size() && slots_[end].beside_previous) ++end;
       const std::uint32_t begin = writer_.size();
       emit_group(first, end);
-      ranges.insert(ranges.end(), end - first, NodeRange{begin, writer_.size()});
+      made.slots.insert(made.slots.end(), end - first, NodeRange{begin, writer_.size()});
+      if (!fused_.empty()) note_fused(first, begin, made, lead);
       // Slots of one iteration may end among those of the next (asynchronous schedules): the data-parallel
       // end comes with an iteration's own last slot.
       for (std::size_t s = first; s < end; ++s) {
@@ -89,10 +94,73 @@ class StageEmitter {
       }
       first = end;
     }
-    return ranges;
+    if (!fused_.empty() && !made.slots.empty()) lead.issue(writer_.size() - made.slots.back().end);
+    made.host_is_ahead = lead.is_ahead();
+    return made;
   }
 
  private:
+  // How far the CPU is ahead of the device, at least: the device has computed for so long before a slot begins, and
+  // has waited besides.
+  class HostLead {
+   public:
+    HostLead(const Plan& plan, std::int64_t before)
+        : issue_time_(plan.host == Host::eager ? plan.issue_time.value_or(kEagerIssue) : Time(0)),
+          issued_(before) {}
+    // The first slot need not be issued before it begins, for it is never fused.
+    void slot(std::int64_t nodes, Time compute) {
+      if (is_first_) issued_ += nodes;
+      if (!is_first_) issue(nodes);
+      is_first_ = false;
+      // In loops the same slots come again, and must not use the lead up.
+      is_ahead_ = is_ahead_ && compute >= saturating_multiply(issue_time_, nodes);
+      computed_ += compute;
+    }
+    void issue(std::int64_t nodes) {
+      issued_ += nodes;
+      is_ahead_ = is_ahead_ && computed_ >= saturating_multiply(issue_time_, issued_);
+    }
+    bool is_ahead() const { return is_ahead_; }
+
+   private:
+    Time issue_time_, computed_;
+    std::int64_t issued_ = 0;
+    bool is_first_ = true, is_ahead_ = true;
+  };
+
+  // First forward passes gather parameters, last backward passes send gradients off: these are written out, and so
+  // is what runs beside such exchanges where it might meet them.
+  void choose_fused() {
+    fused_.assign(slots_.size(), true);
+    std::map<std::pair<std::int32_t, PipelineAction>, std::pair<std::size_t, std::size_t>> ends;
+    for (std::size_t s = 0; s < slots_.size(); ++s)
+      ends.try_emplace({slots_[s].chunk, slots_[s].action}, s, s).first->second.second = s;
+    std::size_t last_first = 0, first_last = slots_.size();
+    for (const auto& [kind, slots] : ends) {
+      const bool forward = kind.second == PipelineAction::forward;
+      const std::size_t slot = forward ? slots.first : slots.second;
+      fused_[slot] = false;
+      if (forward) {
+        last_first = std::max(last_first, slot);
+      } else {
+        first_last = std::min(first_last, slot);
+      }
+    }
+    if (job_.fusion.beside_exchanges) return;
+    for (std::size_t s = 0; s < slots_.size(); ++s) fused_[s] = fused_[s] && s > last_first && s < first_last;
+  }
+
+  const SlotTime& time_of(const PipelineSlot& slot) const {
+    return job_.fusion.slots.at({chunk_of(slot).shapes, slot.action});
+  }
+
+  void note_fused(std::size_t slot, std::uint32_t begin, StageProgram& made, HostLead& lead) {
+    constexpr std::int64_t kMessages = 2;
+    const SlotTime& time = time_of(slots_[slot]);
+    if (fused_[slot]) made.fused.emplace_back(cursors_.front().ids.front(), time.duration - time.compute);
+    lead.slot(fused_[slot] ? time.nodes + kMessages : std::int64_t{writer_.size()} - begin, time.compute);
+  }
+
   std::size_t iteration_of(const PipelineSlot& slot) const {
     return static_cast<std::size_t>(slot.micro_batch / plan_.micro_batches);
   }
@@ -186,6 +254,8 @@ class StageEmitter {
       left_over_.erase(own);
     }
     cursor.sent = kNoNode;
+    const auto number = static_cast<std::size_t>(&slot - slots_.data());
+    cursor.whole = !fused_.empty() && fused_[number] ? &time_of(slot) : nullptr;
     list_passes(cursor);
     // Steps are counted to compare shares of progress, not numbers: the two passes differ in length.
     cursor.steps = cursor.steps_done = 0;
@@ -207,6 +277,7 @@ class StageEmitter {
     const RoleChunk& chunk = chunk_of(slot);
     const auto blocks = static_cast<std::int32_t>(chunk.shapes.size());
     const bool forward = slot.action == PipelineAction::forward;
+    if (cursor.whole != nullptr) return;
     for (std::int32_t i = 0; i < blocks; ++i) {
       // Backward passes go through the chunk's blocks in reverse.
       const std::int32_t block = forward ? i : blocks - 1 - i;
@@ -247,6 +318,11 @@ class StageEmitter {
   // Appends the rest of the slot, or with `one` its computations up to the next that waits for communication,
   // and the communications around them: then it is another's turn.
   void advance(Cursor& cursor, bool one) {
+    if (cursor.whole != nullptr) {
+      const NodeLabel label{Phase::forward, 0, chunk_of(*cursor.slot).layers.front()};
+      cursor.ids.assign(1, writer_.occupy(label, cursor.whole->duration, cursor.entry));
+      cursor.entry.clear();
+    }
     bool computed = false;
     for (; cursor.pass < cursor.passes.size(); ++cursor.pass) {
       const SlotPass& pass = cursor.passes[cursor.pass];
@@ -416,6 +492,7 @@ class StageEmitter {
   const std::vector<PipelineSlot>& slots_;
   ProgramWriter writer_;
   DataPass data_;
+  std::vector<bool> fused_;                                // per slot; empty: none is
   std::vector<std::vector<bool>> forwards_seen_;           // [chunk][iteration]
   std::vector<std::vector<std::int64_t>> backwards_left_;  // [chunk][iteration]
   std::vector<std::int64_t> slots_left_;                   // per iteration
@@ -470,9 +547,9 @@ std::int64_t most_nodes(const std::vector<RoleChunk>& chunks, const StageJob& jo
   return nodes;
 }
 
-std::vector<NodeRange> emit_stage_program(const ShardedModel& model, const StageJob& job,
-                                          const std::vector<RoleChunk>& chunks, std::int64_t pipeline_rank,
-                                          TemplateCache& templates, JobTables& tables, Program& program) {
+StageProgram emit_stage_program(const ShardedModel& model, const StageJob& job,
+                                const std::vector<RoleChunk>& chunks, std::int64_t pipeline_rank,
+                                TemplateCache& templates, JobTables& tables, Program& program) {
   return StageEmitter(model, job, chunks, pipeline_rank, templates, tables, program).emit();
 }
 

@@ -18,10 +18,12 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
 #include "lower/data/weight_buckets.h"
+#include "lower/fused_slots.h"
 #include "lower/hybrid.h"
 #include "lower/jobs/job_tables.h"
 #include "lower/pipeline/pass_template.h"
@@ -37,6 +39,15 @@ struct StageJob {
   Bandwidth host_bandwidth;
   // Per tied number, the pipeline ranks that hold the weight.
   std::vector<std::vector<std::int64_t>> holders;
+  Fusion fusion;
+};
+
+// Of an emitted program.
+struct StageProgram {
+  std::vector<NodeRange> slots;  // the nodes of each
+  // Delays that stand for slots, and the time of each in which nothing is computed.
+  std::vector<std::pair<std::uint32_t, Time>> fused;
+  bool host_is_ahead = true;  // lower/fused_slots.h
 };
 
 std::vector<RoleChunk> role_chunks(const ShardedModel& model, const StageJob& job,
@@ -46,9 +57,9 @@ std::vector<RoleChunk> role_chunks(const ShardedModel& model, const StageJob& jo
 std::int64_t most_nodes(const std::vector<RoleChunk>& chunks, const StageJob& job, std::int64_t pipeline_rank,
                         TemplateCache& templates);
 
-// Fills `program`; returns the nodes of every slot.
-std::vector<NodeRange> emit_stage_program(const ShardedModel& model, const StageJob& job,
-                                          const std::vector<RoleChunk>& chunks, std::int64_t pipeline_rank,
-                                          TemplateCache& templates, JobTables& tables, Program& program);
+// Fills `program`.
+StageProgram emit_stage_program(const ShardedModel& model, const StageJob& job,
+                                const std::vector<RoleChunk>& chunks, std::int64_t pipeline_rank,
+                                TemplateCache& templates, JobTables& tables, Program& program);
 
 }  // namespace armilla

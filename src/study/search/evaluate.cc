@@ -4,13 +4,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
+#include "ir/issued.h"
 #include "lower/expert_exchange.h"
 #include "lower/memory.h"
 #include "lower/plan.h"
 #include "read/read.h"
 #include "sim/simulate.h"
+#include "sim/undisturbed.h"
 #include "study/run.h"
 #include "study/run/attained_links.h"
 #include "study/run/balance_stages.h"
@@ -28,6 +31,47 @@ bool is_uniform(const Study& study) {
 // The pipeline's order depends on nothing else of a plan.
 std::string order_key(const Plan& plan) {
   return fmt::format("{} {} {} {}", plan.schedule, plan.pipeline, plan.virtual_stages, plan.micro_batches);
+}
+
+// What decides which ranks are in the groups of a slot.
+std::string place_key(const Plan& plan) {
+  std::string key;
+  // Groups of the innermost axis are the same whatever lies further out.
+  for (const Axis axis : plan.order) {
+    const std::int64_t degree = axis == Axis::tensor     ? plan.tensor
+                                : axis == Axis::context  ? plan.context
+                                : axis == Axis::pipeline ? plan.pipeline
+                                                         : plan.data();
+    key += fmt::format("{} {} ", name_of(axis), degree);
+    if (axis == Axis::tensor && plan.context == 1 && plan.expert == 1) break;
+  }
+  return key;
+}
+
+std::set<std::string> names_of_families(const Graph& slot) {
+  std::set<std::string> names;
+  for (const Issued& program : issued_by(slot)) {
+    for (const IssuedItem& item : program.items) {
+      if (item.kind == NodeKind::collective)
+        names.insert(slot.families[slot.collectives[item.payload].family].name);
+    }
+  }
+  return names;
+}
+
+PlanOutcome outcome_of(const Study& study, const Result& result) {
+  PlanOutcome outcome;
+  outcome.plan = study.plan;
+  outcome.machine = study.machine.name;
+  outcome.iteration = result.iteration;
+  for (const RankClass& ranks : result.classes) {
+    const auto key = [](Time compute, Time exposed) { return std::pair(compute, exposed); };
+    if (key(ranks.compute, ranks.exposed_communication) < key(outcome.compute, outcome.exposed_communication))
+      continue;
+    outcome.compute = ranks.compute;
+    outcome.exposed_communication = ranks.exposed_communication;
+  }
+  return outcome;
 }
 
 }  // namespace
@@ -102,28 +146,75 @@ MemoryUse PlanEvaluator::memory(const PlanPrepared& plan) {
                      study.plan, study.machine.device);
 }
 
-PlanOutcome PlanEvaluator::simulate(const PlanPrepared& plan) const {
+std::optional<SlotTime> PlanEvaluator::slot_time(const PlanPrepared& plan, const SlotKind& kind) {
   const Study& study = plan.study;
-  PlanOutcome outcome;
-  outcome.plan = study.plan;
-  outcome.machine = study.machine.name;
+  const std::tuple key(plan.sharded.get(), place_key(study.plan), kind);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = slot_times_.find(key); known != slot_times_.end()) return known->second;
+  }
+  std::optional<SlotTime> time;
+  if (const std::optional<Graph> slot = lone_slot(*plan.sharded, study.plan, kind)) {
+    const Result result = armilla::simulate(*slot, study, *cost_, {.intervals = false});
+    const RankClass& all = result.classes.front();
+    // While it does not compute it communicates, and all ranks are in step.
+    if (result.classes.size() == 1 && all.compute + all.exposed_communication == all.finish &&
+        is_undisturbed(*slot, study, names_of_families(*slot), Beside::everything))
+      time = SlotTime{all.finish, all.compute, std::int64_t{slot->programs.front().size()}};
+  }
+  const std::lock_guard lock(mutex_);
+  return slot_times_.emplace(key, time).first->second;
+}
+
+// Empty where the plan has no such slots.
+Fusion PlanEvaluator::fusion_of(const PlanPrepared& plan) {
+  Fusion fusion;
+  for (SlotKind& kind : slot_kinds(*plan.sharded, plan.study.plan)) {
+    const std::optional<SlotTime> time = slot_time(plan, kind);
+    if (!time) return {};
+    fusion.slots.emplace(std::move(kind), *time);
+  }
+  return fusion;
+}
+
+std::optional<PlanOutcome> PlanEvaluator::simulate_slots(const PlanPrepared& plan) {
+  const Study& study = plan.study;
+  if (!plan.sharded || !study.profile.file.empty() || study.what_if.changes_simulation()) return std::nullopt;
+  Fusion fusion = fusion_of(plan);
+  if (fusion.slots.empty()) return std::nullopt;
+  const std::set<std::string> families =
+      names_of_families(*lone_slot(*plan.sharded, study.plan, fusion.slots.begin()->first));
+  fusion.beside_exchanges = true;
+  FusedJob job = lower_fused(*plan.sharded, study.plan, fusion, study.machine.device.host_bandwidth);
+  if (!job.host_is_ahead) return std::nullopt;
+  if (!is_undisturbed(job.graph, study, families, Beside::everything)) {
+    if (!is_undisturbed(job.graph, study, families, Beside::messages)) return std::nullopt;
+    fusion.beside_exchanges = false;
+    job = lower_fused(*plan.sharded, study.plan, fusion, study.machine.device.host_bandwidth);
+    if (!job.host_is_ahead) return std::nullopt;
+  }
+  Result result = armilla::simulate(job.graph, study, *cost_, {.intervals = false});
+  for (RankClass& ranks : result.classes) {
+    ranks.compute -= job.waits[ranks.program];
+    ranks.exposed_communication += job.waits[ranks.program];
+  }
+  return outcome_of(study, result);
+}
+
+PlanOutcome PlanEvaluator::simulate(const PlanPrepared& plan) {
+  const std::optional<PlanOutcome> outcome = simulate_slots(plan);
+  return outcome ? *outcome : simulate_nodes(plan);
+}
+
+PlanOutcome PlanEvaluator::simulate_nodes(const PlanPrepared& plan) const {
+  const Study& study = plan.study;
   SimulationOptions options;
   options.intervals = false;
-  Result result;
-  if (plan.sharded && schedule_of(study.plan).flushes && study.profile.file.empty()) {
-    LoweredJob job =
-        lower_sharded({*plan.sharded}, study.plan, 1, study.machine.device.host_bandwidth, Written::loops);
-    result = armilla::simulate(job.graph, study, *cost_, options);
-  } else {
-    result = run_study(study, options).result;
-  }
-  outcome.iteration = result.iteration;
-  for (const RankClass& ranks : result.classes) {
-    if (ranks.compute < outcome.compute) continue;
-    outcome.compute = ranks.compute;
-    outcome.exposed_communication = ranks.exposed_communication;
-  }
-  return outcome;
+  if (!plan.sharded || !schedule_of(study.plan).flushes || !study.profile.file.empty())
+    return outcome_of(study, run_study(study, options).result);
+  const LoweredJob job =
+      lower_sharded({*plan.sharded}, study.plan, 1, study.machine.device.host_bandwidth, Written::loops);
+  return outcome_of(study, armilla::simulate(job.graph, study, *cost_, options));
 }
 
 std::string text_of(const Plan& plan) {

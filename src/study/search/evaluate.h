@@ -7,11 +7,13 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "cost/cost.h"
 #include "ir/search.h"
 #include "ir/study.h"
+#include "lower/fused_slots.h"
 #include "lower/hybrid.h"
 #include "lower/sharded_model.h"
 #include "study/search/time_bound.h"
@@ -38,12 +40,19 @@ class PlanEvaluator {
   Time bound(const PlanPrepared& plan);        // on the iteration
   MemoryUse memory(const PlanPrepared& plan);  // of the rank that needs most
   // Iteration and how it divides. Throws Error for what only the simulation refuses.
-  PlanOutcome simulate(const PlanPrepared& plan) const;
+  PlanOutcome simulate(const PlanPrepared& plan);
+  // The two ways to it: with slots of the pipeline as one node each (lower/fused_slots.h), nothing where these are not
+  // known to be the same whenever they are done; and node by node.
+  std::optional<PlanOutcome> simulate_slots(const PlanPrepared& plan);
+  PlanOutcome simulate_nodes(const PlanPrepared& plan) const;
 
  private:
   std::shared_ptr<const Model> model_of(const Plan& plan);
   std::shared_ptr<const ShardedModel> sharded_of(const Plan& plan, const Model& model);
   std::shared_ptr<const PipelineOrder> order_of(const Plan& plan);
+  // Nothing where the slot is not the same whenever it is done.
+  std::optional<SlotTime> slot_time(const PlanPrepared& plan, const SlotKind& kind);
+  Fusion fusion_of(const PlanPrepared& plan);
 
   const Study& base_;
   std::unique_ptr<CostModel> cost_;
@@ -52,6 +61,8 @@ class PlanEvaluator {
   std::map<std::string, std::shared_ptr<const ShardedModel>> sharded_;
   std::map<std::pair<const ShardedModel*, std::string>, StagePaths> paths_;  // and by schedule
   std::map<std::string, std::shared_ptr<const PipelineOrder>> orders_;
+  // By divided model, what places its groups, and kind of slot.
+  std::map<std::tuple<const ShardedModel*, std::string, SlotKind>, std::optional<SlotTime>> slot_times_;
 };
 
 // Everything that tells plans apart, without what has no effect at degrees of 1: equal for plans that run alike.

@@ -1,0 +1,68 @@
+// Slots of a pipeline as one node each: what a rank does between two messages of its stages, where that takes the
+// same time whenever it is done.
+//
+// A slot's passes begin when the computations before them and all that they wait for are done, and end with their last
+// computation and communication, which the next slot and what is sent on wait for (lower/pipeline/stage_program.h).
+// So slots follow each other without overlap, and a slot that meets nothing else on its links lasts as long as it does alone
+// (`lone_slot`, simulated once for all plans that have it). In its place stands one delay of that length on the
+// device. Written as before are the slots that others depend on in part: the first forward pass of each chunk (parameters
+// are gathered before it) and the last backward passes (gradients leave as they are made).
+//
+// Not fused: DualPipe's pairs, what never flushes, ZeRO-2 and -3, offloaded activations and ring attention, whose slots do
+// exchange something in between.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/units.h"
+#include "ir/graph.h"
+#include "ir/plan.h"
+#include "lower/hybrid.h"
+#include "lower/pipeline_schedule.h"
+#include "lower/sharded_model.h"
+
+namespace armilla {
+
+struct SlotKind {
+  std::vector<std::uint32_t> shapes;  // of the blocks of the stage
+  PipelineAction action = PipelineAction::forward;
+  auto operator<=>(const SlotKind&) const = default;
+};
+
+struct SlotTime {
+  Time duration;           // from the begin of the slot to the end of all that it does
+  Time compute;            // of it; else the rank waits for communication
+  std::int64_t nodes = 0;  // that the slot would be
+};
+
+struct Fusion {
+  std::map<SlotKind, SlotTime> slots;  // of all kinds of the plan
+  // Also slots beside which gradients or parameters may be exchanged: where these take other links.
+  bool beside_exchanges = false;
+};
+
+// Of the plan, each once; none where its slots are no such stretches.
+std::vector<SlotKind> slot_kinds(const ShardedModel& model, const Plan& plan);
+
+// The plan's ranks, all of them doing the slot once and nothing else. Nothing where part of the slot does not wait for
+// what the slot waits for, or sends messages of its own.
+std::optional<Graph> lone_slot(const ShardedModel& model, const Plan& plan, const SlotKind& kind);
+
+// A job with fused slots, in loops where it has any (lower/jobs/job_loops.h).
+struct FusedJob {
+  Graph graph;
+  // Per program: the time in which its delays compute nothing, over all of the iteration.
+  std::vector<Time> waits;
+  // Whether the CPU, where it issues nodes one by one (Plan::host), has surely issued all of a slot before the slot begins.
+  // Else the job may take longer than its graph.
+  bool host_is_ahead = true;
+};
+// `fusion` must have all of slot_kinds.
+FusedJob lower_fused(const ShardedModel& model, const Plan& plan, const Fusion& fusion,
+                     Bandwidth host_bandwidth);
+
+}  // namespace armilla

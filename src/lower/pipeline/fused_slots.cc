@@ -1,0 +1,108 @@
+#include "lower/fused_slots.h"
+
+#include <algorithm>
+#include <set>
+
+#include "lower/pipeline/stage_program.h"
+
+namespace armilla {
+namespace {
+
+// Nothing of the pass begins before the computations and communications before it are done, and it has no messages.
+bool waits_for_entry(const PassTemplate& pass) {
+  bool entered = false;  // by a computation, which all later ones follow
+  return std::ranges::all_of(pass.steps, [&](const TemplateStep& step) {
+    if (step.kind == NodeKind::compute) {
+      entered = entered || step.enters;
+      return entered;
+    }
+    return step.kind == NodeKind::collective && (step.enters || step.first_wait < step.end_of_waits);
+  });
+}
+
+std::vector<const PassTemplate*> passes_of(const BlockTemplates& block, PipelineAction action) {
+  switch (action) {
+    case PipelineAction::forward:
+      return {&block.forward};
+    case PipelineAction::backward:
+      return {&block.recompute, &block.backward};
+    case PipelineAction::input_gradient:
+      return {&block.recompute, &block.input_gradients};
+    case PipelineAction::weight_gradient:
+      return {&block.weight_gradients};
+  }
+  return {};
+}
+
+// What a chunk of these blocks does in a slot of its own between others, so that it is neither the first nor the last.
+std::vector<PipelineSlot> slots_around(PipelineAction action) {
+  std::vector<PipelineSlot> slots = {{PipelineAction::forward, 0, 0}, {PipelineAction::forward, 1, 0}};
+  if (action == PipelineAction::forward) return slots;
+  slots.push_back({action, 1, 0});
+  slots.push_back({action, 0, 0});
+  return slots;
+}
+
+}  // namespace
+
+std::vector<SlotKind> slot_kinds(const ShardedModel& model, const Plan& plan) {
+  const PipelineScheduleInfo& schedule = schedule_of(plan);
+  constexpr std::int64_t kFewest = 4;  // micro-batches: below, most slots are first or last
+  if (!schedule.flushes || schedule.overlaps_passes || schedule.chains != 1 || plan.zero_stage >= 2 ||
+      plan.offload_activations || !model.uneven.empty() || plan.micro_batches < kFewest)
+    return {};
+  const StageCut stages = cut_stages(model, plan, "plan");
+  std::set<SlotKind> kinds;
+  for (std::int64_t stage = 0; stage < static_cast<std::int64_t>(stages.first.size()); ++stage) {
+    const std::vector<std::uint32_t> shapes = stage_shapes(model, plan, stages, stage);
+    if (shapes.empty()) return {};
+    kinds.insert({shapes, PipelineAction::forward});
+    // Schedules with weight gradients of their own may have whole backward passes as well.
+    kinds.insert({shapes, PipelineAction::backward});
+    if (schedule.passes == 2) continue;
+    kinds.insert({shapes, PipelineAction::input_gradient});
+    kinds.insert({shapes, PipelineAction::weight_gradient});
+  }
+  return {kinds.begin(), kinds.end()};
+}
+
+std::optional<Graph> lone_slot(const ShardedModel& model, const Plan& plan, const SlotKind& kind) {
+  PipelineOrder order;
+  order.chunks = {{PipelineChunk{}}};
+  order.slots = {slots_around(kind.action)};
+  const auto blocks = static_cast<std::int64_t>(model.blocks.size());
+  const StageCut stages{{0}, {blocks}};
+  const StageJob job{plan, order, stages, 1, kHostBandwidth, {}, {}};
+  Graph graph;
+  graph.ranks = plan.ranks;
+  graph.layers = {"slot"};
+  JobTables tables(graph, plan);
+  TemplateCache templates(model, plan, tables);
+  for (const std::uint32_t shape : kind.shapes) {
+    const BlockTemplates& block = templates.of(shape);
+    for (const PassTemplate* const pass : passes_of(block, kind.action)) {
+      if (!waits_for_entry(*pass)) return std::nullopt;
+    }
+  }
+  RoleChunk chunk;
+  chunk.shapes = kind.shapes;
+  chunk.layers.assign(kind.shapes.size(), 0);
+  Program all;
+  const NodeRange range = emit_stage_program(model, job, {chunk}, 0, templates, tables, all)
+                              .slots[kind.action == PipelineAction::forward ? 1 : 2];
+  Program& program = graph.programs.emplace_back();
+  program.role = "slot";
+  std::vector<std::uint32_t> within;
+  for (std::uint32_t node = range.first; node < range.end; ++node) {
+    within.clear();
+    for (const std::uint32_t before : all.dependences(node)) {
+      if (before >= range.first) within.push_back(before - range.first);
+    }
+    program.add(all.kind[node], all.phase[node], all.name[node], 0, all.payload[node], within);
+  }
+  if (program.size() == 0) return std::nullopt;
+  graph.program_of.assign(static_cast<std::size_t>(plan.ranks), 0);
+  return graph;
+}
+
+}  // namespace armilla

@@ -1,0 +1,75 @@
+#include "sim/undisturbed.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "network/topology.h"
+#include "sim/fold/rank_colours.h"
+#include "sim/memo/lone_groups.h"
+
+namespace armilla {
+namespace {
+
+// Whether the ranks of any group differ in their coordinate in a dimension whose links are passed on.
+bool passes_in(const GroupFamily& family, const Machine& machine) {
+  std::int64_t stride = 1;
+  for (const Dimension& dimension : machine.dimensions) {
+    const auto coordinate = [&](std::int32_t rank) { return rank / stride % dimension.size; };
+    const auto spans = [&](const std::vector<std::int32_t>& group) {
+      return std::ranges::any_of(group,
+                                 [&](auto rank) { return coordinate(rank) != coordinate(group.front()); });
+    };
+    if (passes_others(dimension) && std::ranges::any_of(family.groups, spans)) return true;
+    stride *= dimension.size;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool is_undisturbed(const Graph& graph, const Study& study, const std::set<std::string>& families,
+                    Beside beside) {
+  if (!may_fold(study)) return false;
+  CollectivePlanner planner(study.machine, study.collectives);
+  std::vector<Issued> issued = issued_by(graph);
+  const RankClasses classes = fold_ranks({graph, issued, study.machine, study.what_if}, planner);
+  std::vector<bool> seen(graph.programs.size());
+  for (const std::int32_t rank : classes.real) {
+    const std::uint32_t program = graph.program_of[static_cast<std::size_t>(rank)];
+    if (seen[program]) return false;
+    seen[program] = true;
+  }
+  // Its members then are in step, and reach what they do together at one time.
+  const auto is_of_one_program = [&](std::uint32_t family) {
+    return std::ranges::all_of(graph.families[family].groups, [&](const std::vector<std::int32_t>& group) {
+      return std::ranges::all_of(group, [&](std::int32_t rank) {
+        return graph.program_of[static_cast<std::size_t>(rank)] ==
+               graph.program_of[static_cast<std::size_t>(group.front())];
+      });
+    });
+  };
+  const auto is_asked_for = [&](std::uint32_t family) {
+    return families.contains(graph.families[family].name);
+  };
+  if (beside == Beside::messages) {
+    std::vector<bool> is_left_out;
+    for (std::uint32_t family = 0; family < graph.families.size(); ++family)
+      is_left_out.push_back(!is_asked_for(family) && is_of_one_program(family));
+    for (Issued& program : issued) {
+      std::erase_if(program.items, [&](const IssuedItem& item) {
+        return item.kind == NodeKind::collective && is_left_out[graph.collectives[item.payload].family];
+      });
+    }
+  }
+  const LoneGroups lone(graph, issued, study.machine, study.what_if, classes, planner);
+  for (std::uint32_t family = 0; family < classes.families.size(); ++family) {
+    if (!is_asked_for(family)) continue;
+    if (beside == Beside::messages && passes_in(graph.families[family], study.machine)) return false;
+    for (std::size_t group = 0; group < classes.families[family].groups.size(); ++group) {
+      if (!lone.contains(family, static_cast<std::int32_t>(group))) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace armilla

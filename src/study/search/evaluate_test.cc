@@ -1,0 +1,104 @@
+// Plans with slots as one node each take what they take node by node, to the picosecond.
+#include "study/search/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "base/error.h"
+#include "base/folder_testing.h"
+#include "read/study.h"
+
+namespace armilla {
+namespace {
+
+class EvaluateTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = path_for_test("evaluate");
+    std::filesystem::create_directories(folder_);
+    write("gpt.yaml", "family: gpt\nlayers: 8\nhidden: 64\nheads: 4\nvocabulary: 512\nsequence: 64\n");
+    write("wide.yaml", "family: gpt\nlayers: 8\nhidden: 8192\nheads: 64\nvocabulary: 4096\nsequence: 2048\n");
+    write("llama.yaml",
+          "family: llama\nlayers: 9\nhidden: 1024\nheads: 8\nkv_heads: 4\nfeed_forward: 2048\nvocabulary: "
+          "512\nsequence: 512\n");
+    write("moe.yaml",
+          "family: mixtral\nlayers: 4\nhidden: 64\nheads: 4\nkv_heads: 2\nvocabulary: 512\nsequence: "
+          "64\nexperts: {count: 4, active: 2, feed_forward: 96}\n");
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string random_study(std::mt19937& random) const {
+    const auto one_of = [&](std::initializer_list<std::string> choices) {
+      return choices.begin()[std::uniform_int_distribution<std::size_t>(0, choices.size() - 1)(random)];
+    };
+    const std::string schedule = one_of({"gpipe", "1f1b", "1f1b", "interleaved", "zb-h1", "zb-v"});
+    std::string text =
+        "model: " + (folder_ / (one_of({"gpt", "wide", "llama", "moe"}) + ".yaml")).string() +
+        "\nmachine: " + one_of({"dgx-a100", "dgx-h100", "tpu-v4", "tpu-v5p"}) + "\nnetwork: " +
+        one_of({"analytical", "analytical:switching=store-and-forward", "analytical-unshared"}) +
+        "\nplan:\n  ranks: " + one_of({"4", "8", "16", "32"}) +
+        "\n  tensor: " + one_of({"1", "2", "4", "8"}) + "\n  pipeline: " + one_of({"1", "2", "4"}) +
+        "\n  context: " + one_of({"1", "1", "1", "2"}) + "\n  schedule: " + schedule +
+        "\n  micro_batch: " + one_of({"1", "2"}) + "\n  micro_batches: " + one_of({"4", "8", "16", "40"}) +
+        "\n  zero: " + one_of({"0", "1", "1", "2"}) +
+        "\n  recompute: " + one_of({"none", "selective", "full"}) +
+        "\n  sequence_parallel: " + one_of({"true", "false"}) +
+        "\n  overlap_tensor: " + one_of({"true", "false"}) +
+        "\n  overlap: " + one_of({"true", "true", "false"}) +
+        "\n  overlap_pipeline: " + one_of({"true", "true", "false"}) +
+        "\n  overlap_parameters: " + one_of({"true", "false"}) +
+        "\n  context_method: " + one_of({"ring", "all-to-all"}) +
+        one_of({"", "\n  order: pipeline-tensor-context-data", "\n  order: tensor-data-context-pipeline"}) +
+        one_of({"\n", "\n  host: compiled\n", "\n  host: compiled\n", "\n  issue_time: 3us\n"});
+    if (schedule == "interleaved") text += "  virtual_stages: 2\n";
+    return text;
+  }
+
+  std::filesystem::path folder_;
+
+ private:
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << "name: small\nsource: test\n" << text;
+  }
+};
+
+TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
+  std::int64_t compared = 0, in_slots = 0, exchanging = 0, on_a_host = 0;
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    std::mt19937 random(seed);
+    const std::string text = random_study(random);
+    SCOPED_TRACE(text);
+    Study study;
+    std::optional<PlanOutcome> slots;
+    PlanOutcome nodes;
+    try {
+      study = read_study(Config::parse(text, "study.yaml", {}));
+      PlanEvaluator evaluator(study);
+      const PlanPrepared plan = evaluator.prepare(study.request);
+      ++compared;
+      slots = evaluator.simulate_slots(plan);
+      if (!slots) continue;
+      nodes = evaluator.simulate_nodes(plan);
+    } catch (const Error&) {
+      continue;  // not every combination is legal; what is refused is tested elsewhere
+    }
+    ++in_slots;
+    exchanging += slots->plan.data() > 1 ? 1 : 0;
+    on_a_host += slots->plan.host == Host::eager ? 1 : 0;
+    ASSERT_EQ(slots->iteration, nodes.iteration);
+    ASSERT_EQ(slots->compute, nodes.compute);
+    ASSERT_EQ(slots->exposed_communication, nodes.exposed_communication);
+  }
+  // Else the loop would have compared nothing.
+  EXPECT_GT(compared, 100);
+  EXPECT_GT(in_slots, 40);
+  EXPECT_GT(exchanging, 15);
+  EXPECT_GT(on_a_host, 4);
+}
+
+}  // namespace
+}  // namespace armilla
