@@ -45,8 +45,9 @@ enum class Decomposition : std::uint8_t {
 std::string_view name_of(Decomposition decomposition);
 
 // What keeps a collective from being faster (estimated, sim/chunk_count.h): its busiest links, the latencies
-// of its steps, or that its phases on different dimensions overlap too little.
-enum class CollectiveLimit : std::uint8_t { bandwidth, latency, pipelining };
+// of its steps, that its phases on different dimensions overlap too little, or links of a graph that its
+// messages share with each other on their ways.
+enum class CollectiveLimit : std::uint8_t { bandwidth, latency, pipelining, sharing };
 std::string_view name_of(CollectiveLimit limit);
 
 struct CollectiveOptions {

@@ -169,18 +169,19 @@ std::vector<PhaseLoad> CollectivePlanner::phase_loads(const CollectiveCall& call
   return loads;
 }
 
-void CollectivePlanner::describe_chunks(const CollectiveCall& call, std::uint32_t shape,
+Time CollectivePlanner::describe_chunks(const CollectiveCall& call, std::uint32_t shape,
                                         CollectiveRecord& record) {
   constexpr double kMuchFaster = 0.9;
   record.chunks = chunks(call, shape);
   const std::vector<PhaseLoad> loads = phase_loads(call, shape);
   record.limit = CollectiveLimit::latency;
-  if (loads.empty()) return;
+  if (loads.empty()) return Time(0);
   const ChunkEstimate own = estimate_chunks(loads, record.chunks, options_.active_chunks);
   record.limit = own.delay;
   const std::int64_t better = choose_chunks(loads, options_.active_chunks);
   if (estimate_chunks(loads, better, options_.active_chunks).total < kMuchFaster * own.total)
     record.better_chunks = better;
+  return later(from_seconds(own.total), overhead(call, shape));
 }
 
 Bytes CollectivePlanner::chunk_bytes(const CollectiveCall& call, std::int64_t chunk,
@@ -306,19 +307,26 @@ Time CollectivePlanner::measure_overhead(const CollectiveCall& call, std::uint32
   return from_seconds(launch + rest);
 }
 
-double CollectivePlanner::messages_per_member(const CollectiveCall& call, std::uint32_t shape) {
-  double total = 0;
+MemberTraffic CollectivePlanner::traffic_per_member(const CollectiveCall& call, std::uint32_t shape) {
+  MemberTraffic total;
   const std::int64_t count = chunks(call, shape);
   for (std::int64_t side = 0; side < std::min<std::int64_t>(2, count); ++side) {
-    double per_chunk = 0;
+    MemberTraffic per_chunk;
     for (const PlannedPhase& phase : plan(call, shape, side).phases) {
       const Schedule& schedule = *phase.schedule;
       const std::int32_t members = schedule.is_symmetric() ? 1 : schedule.ranks;
-      double sends = 0;
-      for (std::int32_t m = 0; m < members; ++m) sends += static_cast<double>(schedule.of(m).sends.size());
-      per_chunk += sends / members;
+      MemberTraffic sent;
+      for (std::int32_t m = 0; m < members; ++m) {
+        sent.messages += static_cast<double>(schedule.of(m).sends.size());
+        for (const Transfer& transfer : schedule.of(m).sends)
+          sent.bytes += static_cast<double>(transfer.bytes.value);
+      }
+      per_chunk.messages += sent.messages / members;
+      per_chunk.bytes += sent.bytes / members;
     }
-    total += per_chunk * static_cast<double>((count + 1 - side) / 2);
+    const auto chunks_of_side = static_cast<double>((count + 1 - side) / 2);
+    total.messages += per_chunk.messages * chunks_of_side;
+    total.bytes += per_chunk.bytes * chunks_of_side;
   }
   return total;
 }
