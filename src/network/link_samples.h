@@ -21,8 +21,6 @@ class LinkSampler {
   explicit LinkSampler(const NetworkGraph& graph)
       : graph_(graph), series_(2 * graph.links.size()), queues_(series_.size()) {}
 
-  // From `start` on a frame of so many bytes.
-  void carries(std::uint32_t link, std::int64_t start_ns, double bytes) { at(link, start_ns).bytes += bytes; }
   // Bytes evenly between two moments.
   void carries(std::uint32_t link, double start_ns, double end_ns, double bytes);
   // From now on so many bytes wait.

@@ -153,7 +153,8 @@ void PacketSimulation::transmit(std::uint32_t index, std::uint32_t packet) {
   port.free_ns = sent;
   port.carried_bytes += leaving.size;
   port.busy_ps += takes_ps;
-  if (sampler_) sampler_->carries(index, events_.now(), leaving.size);
+  if (sampler_)
+    sampler_->carries(index, static_cast<double>(events_.now()), static_cast<double>(sent), leaving.size);
   leaving.port = index ^ 1;
   schedule(sent, kSent, index);
   schedule(sent + port.delay_ns, kArrived, packet);

@@ -348,7 +348,7 @@ TEST(LinkSamples, AddUpToWhatWasCarried) {
     EXPECT_NEAR(bytes / 14e6, network == "flow" ? 1 : 1.01, 0.012) << network;
     EXPECT_EQ(queue > 1e5, network == "packet");
     for (const LinkSamples& link : result.samples.links) {
-      for (const double share : link.utilisation) EXPECT_LE(share, 1.1) << link.from;
+      for (const double share : link.utilisation) EXPECT_LE(share, 1.01) << link.from;
     }
   }
 }
