@@ -51,6 +51,8 @@ std::string_view name_of(CollectiveLimit limit) {
       return "latency";
     case CollectiveLimit::pipelining:
       return "pipelining";
+    case CollectiveLimit::sharing:
+      return "shared links";
   }
   return "?";
 }

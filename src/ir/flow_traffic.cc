@@ -16,8 +16,10 @@ GraphLink::Back link_figures(const LinkFigures& figures) {
 
 NetworkGraph network_graph(const Interconnect& graph) {
   NetworkGraph network;
-  for (const InterconnectNode& node : graph.nodes)
+  for (const InterconnectNode& node : graph.nodes) {
     network.is_switch.push_back(node.kind != NetworkNodeKind::device);
+    network.names.push_back(node.name);
+  }
   for (const Cable& cable : graph.cables) {
     const GraphLink::Back there = link_figures(cable.there), back = link_figures(cable.back);
     network.links.push_back({cable.a, cable.b, there.bits_per_second, there.delay_ns, there.loss, back});

@@ -30,6 +30,7 @@ struct GraphLink {
 struct NetworkGraph {
   std::vector<bool> is_switch;  // per node; the others are hosts
   std::vector<GraphLink> links;
+  std::vector<std::string> names{};  // per node; empty: they have none
 
   std::int64_t nodes() const { return static_cast<std::int64_t>(is_switch.size()); }
 };
@@ -129,6 +130,16 @@ struct RoceSettings {
   std::int64_t link_down_ns = 0, link_down_a = 0, link_down_b = 0;
 };
 
+// What a flow does with several ways.
+enum class WayChoice : std::uint8_t {
+  first,     // the first one
+  spread,    // a packet each, in turn; a fluid takes all at once
+  adaptive,  // for each packet, or each fluid, the one that is least in demand for its length
+};
+
+// Ways from a host to a host, each the ports by which packets leave (network/routes.h).
+using FlowWays = std::vector<std::vector<std::uint32_t>>;
+
 struct FlowJob {
   std::string where;  // the file, for messages
   NetworkGraph graph;
@@ -136,6 +147,9 @@ struct FlowJob {
   RoceSettings settings;
   bool usual_settings =
       false;  // those that suit the graph and the congestion control (network/packet.h) go before
+  std::vector<FlowWays> ways{};  // per flow; empty: one of the shortest each, which ns-3's ECMP hashes
+  WayChoice choice = WayChoice::first;
+  bool sampled = false;  // keep what links do over time (ir/traffic.h)
 };
 
 }  // namespace armilla

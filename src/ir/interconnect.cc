@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
+#include "base/suggest.h"
 
 namespace armilla {
 namespace {
@@ -54,6 +56,59 @@ std::string_view name_of(NetworkNodeKind kind) {
 
 std::int64_t Interconnect::devices() const {
   return std::ranges::count(nodes, NetworkNodeKind::device, &InterconnectNode::kind);
+}
+
+std::vector<std::uint32_t> cables_between(const Interconnect& graph, const DamagedLink& link) {
+  std::map<std::string_view, std::uint32_t> numbers;
+  std::vector<std::string> names;
+  for (std::uint32_t node = 0; node < graph.nodes.size(); ++node) {
+    numbers.emplace(graph.nodes[node].name, node);
+    names.push_back(graph.nodes[node].name);
+  }
+  // Names may have dashes of their own.
+  const std::string_view text = link.between;
+  std::string_view unknown = text;
+  std::vector<std::uint32_t> found;
+  bool joined = false;
+  for (std::size_t dash = text.find('-'); dash != std::string_view::npos; dash = text.find('-', dash + 1)) {
+    const auto a = numbers.find(text.substr(0, dash)), b = numbers.find(text.substr(dash + 1));
+    if (a == numbers.end() || b == numbers.end()) {
+      unknown = a == numbers.end() ? text.substr(0, dash) : text.substr(dash + 1);
+      continue;
+    }
+    joined = true;
+    for (std::uint32_t cable = 0; cable < graph.cables.size(); ++cable) {
+      const Cable& one = graph.cables[cable];
+      if ((one.a == a->second && one.b == b->second) || (one.a == b->second && one.b == a->second))
+        found.push_back(cable);
+    }
+  }
+  if (!found.empty()) return found;
+  if (joined) throw Error(link.where, fmt::format("no link joins the nodes of '{:.80}'", text));
+  throw Error(link.where,
+              unknown == text ? fmt::format("'{:.80}' does not name two nodes", text)
+                              : fmt::format("there is no node '{:.60}'", unknown),
+              unknown == text ? "such as leaf0-spine1" : suggest(unknown, names));
+}
+
+Interconnect with_damage(Interconnect graph, std::span<const DamagedLink> damage) {
+  std::vector<bool> failed(graph.cables.size());
+  for (const DamagedLink& link : damage) {
+    for (const std::uint32_t cable : cables_between(graph, link)) {
+      if (link.bandwidth == 0) failed[cable] = true;
+      graph.cables[cable].there.bandwidth.value *= link.bandwidth;
+      graph.cables[cable].back.bandwidth.value *= link.bandwidth;
+    }
+  }
+  std::uint32_t cable = 0;
+  std::erase_if(graph.cables, [&](const Cable&) { return bool{failed[cable++]}; });
+  if (cable == graph.cables.size()) return graph;
+  try {
+    validate_interconnect(graph, damage.front().where);
+  } catch (const Error& error) {
+    throw Error(error.where, error.message + " any more", "the failed links cut the machine apart");
+  }
+  return graph;
 }
 
 void validate_interconnect(const Interconnect& graph, const std::string& where) {

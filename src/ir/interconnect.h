@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,21 @@ struct Interconnect {
   bool empty() const { return nodes.empty(); }
   std::int64_t devices() const;
 };
+
+// Every cable between two nodes carries less, or is gone.
+struct DamagedLink {
+  std::string between;   // "leaf0-spine1": their names
+  double bandwidth = 0;  // times; 0: failed
+  std::string where;     // where it was given
+};
+
+// What the two names of "leaf0-spine1" are, and which cables lie between them. Throws Error for names that are none ("did you
+// mean"), and for nodes that no cable joins.
+std::vector<std::uint32_t> cables_between(const Interconnect& graph, const DamagedLink& link);
+
+// The graph with its links damaged; failed cables are not in it, and those behind them count one less. Throws Error as above,
+// and, naming two of them, where devices are cut off from each other.
+Interconnect with_damage(Interconnect graph, std::span<const DamagedLink> damage);
 
 // Throws Error (`where`: of the machine) for devices behind other nodes, cables from nowhere or of a node with itself, no
 // bandwidth, and devices that no way leads to (the first is named).

@@ -31,6 +31,18 @@ struct FlowResult {
   bool finished = false;
 };
 
+// A directed link over time, per interval of TrafficSamples.
+struct LinkSamples {
+  std::string from, to;              // names of its ends
+  std::vector<double> utilisation;   // of its bandwidth
+  std::vector<double> queue_bytes;   // the most that waited for it; of packets
+  std::vector<double> paused_share;  // of the time that PFC kept it silent; of packets
+};
+struct TrafficSamples {
+  double interval_s = 0;
+  std::vector<LinkSamples> links;  // that carried something, the busiest first
+};
+
 // Of flows.
 struct FlowsResult {
   std::vector<FlowResult> flows;  // in the order given
@@ -38,6 +50,7 @@ struct FlowsResult {
   std::int64_t packets =
       0;  // sent over links, acknowledgements and PFC frames included: over three links counts three
   std::int64_t events = 0;
+  TrafficSamples samples{};  // where they were asked for
 };
 
 struct TrafficResult {

@@ -54,9 +54,12 @@ struct Failures {
 struct WhatIf {
   std::vector<SlowRanks> ranks;
   std::vector<SlowLinks> links;
+  std::vector<DamagedLink> damage;  // of the machine's graph
   Jitter jitter;
   Failures failures;
-  bool changes_simulation() const { return !ranks.empty() || !links.empty() || jitter.deviation > 0; }
+  bool changes_simulation() const {
+    return !ranks.empty() || !links.empty() || !damage.empty() || jitter.deviation > 0;
+  }
 };
 
 }  // namespace armilla

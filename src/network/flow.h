@@ -25,6 +25,7 @@ struct FlowSharingOutcome {
   std::int64_t events = 0;           // starts and completions
   std::int64_t rates = 0;            // that were worked out
   std::int64_t end_ps = 0;
+  TrafficSamples samples;  // where the job is sampled
 };
 
 // A flow waits for the delays of its way, then moves its bytes. Ways are those of the packet network. Throws Error where
@@ -34,7 +35,7 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing = 
 // The same as a report.
 TrafficResult flow_traffic(const FlowJob& job, const FlowSharing& sharing = {});
 
-// The network of whole jobs: every message is a flow that waits for the latencies of its way (network/ways.h), then moves its bytes.
+// The network of whole jobs: every message is a flow that waits for the latencies of its way (network/routing/ways.h), then moves its bytes.
 std::unique_ptr<Network> make_flow_network(const NetworkSetup& setup, const ParameterValues& values);
 
 }  // namespace armilla

@@ -1,14 +1,26 @@
 #include "network/flow_networks.h"
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
+#include "base/error.h"
 #include "network/flow.h"
 #include "network/packet.h"
+#include "network/routing/ways.h"
+#include "network/routings.h"
 
 namespace armilla {
 namespace {
 
+constexpr ParameterInfo kFlowRouting = {
+    "routing", ParameterType::choice, "",
+    "which ways flows take over a machine or a topology (armilla list routings); else ns-3's ECMP, and "
+    "dimension-order where devices forward",
+    kRoutings};
+
 constexpr std::array kPacketParameters = {
+    kFlowRouting,
     ParameterInfo{"cc", ParameterType::choice, "", "congestion control; else the file's",
                   kCongestionControls},
     ParameterInfo{"recovery", ParameterType::choice, "",
@@ -20,12 +32,13 @@ constexpr std::array kPacketParameters = {
 };
 
 TrafficResult run_packet(FlowJob job, const ParameterValues& values) {
-  set_roce(job.settings, values);
+  set_roce(job, values);
   if (job.usual_settings) use_usual_settings(job.settings, job.graph);
   return packet_traffic(job);
 }
 
 constexpr std::array kFluidParameters = {
+    kFlowRouting,
     ParameterInfo{"bandwidth-factor", ParameterType::fraction, "1",
                   "of the links' bandwidth that payload gets"},
     ParameterInfo{"latency-factor", ParameterType::count, "1", "times the links' delays"},
@@ -39,6 +52,29 @@ TrafficResult run_fluid(FlowJob job, const ParameterValues& values) {
   return flow_traffic(
       job, {values.fraction("bandwidth-factor"), static_cast<double>(values.count("latency-factor")),
             values.fraction("cross-traffic"), values.boolean("weigh-by-latency")});
+}
+
+// Cable C + r, of C, joins device r with its router, which takes the device's place.
+Interconnect with_routers(Interconnect graph) {
+  const auto devices = static_cast<std::uint32_t>(graph.devices());
+  const auto first = static_cast<std::uint32_t>(graph.nodes.size());
+  std::vector<LinkFigures> out(devices), in(devices);
+  const auto move_end = [&](std::uint32_t& end, const LinkFigures& leaving, const LinkFigures& coming) {
+    if (end >= devices) return;
+    out[end].bandwidth.value += leaving.bandwidth.value;
+    in[end].bandwidth.value += coming.bandwidth.value;
+    end += first;
+  };
+  for (Cable& cable : graph.cables) {
+    move_end(cable.a, cable.there, cable.back);
+    move_end(cable.b, cable.back, cable.there);
+  }
+  for (std::uint32_t device = 0; device < devices; ++device) {
+    graph.nodes.push_back({NetworkNodeKind::switched, graph.nodes[device].name + " router"});
+    graph.cables.push_back({device, first + device, out[device], in[device], 0});
+  }
+  graph.devices_forward = false;
+  return graph;
 }
 
 constexpr std::array kFlowNetworks = {
@@ -56,7 +92,41 @@ std::span<const FlowNetwork> flow_networks() {
 
 TrafficResult run_flows(const ComponentChoice& network, FlowJob job) {
   const FlowNetwork& row = find_component("network for flows", flow_networks(), network.name, network.where);
-  return row.run(std::move(job), ParameterValues(row.name, row.parameters, network.parameters));
+  const ParameterValues values(row.name, row.parameters, network.parameters);
+  if (values.is_set("routing"))
+    throw Error(values.where("routing"), "the file's flows go where ns-3's ECMP hashes them",
+                "give a topology with --traffic");
+  return row.run(std::move(job), values);
+}
+
+TrafficResult run_flows(const ComponentChoice& network, const Machine& machine,
+                        std::span<const DamagedLink> damage, FlowJob job) {
+  const FlowNetwork& row = find_component("network for flows", flow_networks(), network.name, network.where);
+  const ParameterValues values(row.name, row.parameters, network.parameters);
+  const bool chosen = values.is_set("routing");
+  Ways ways(machine, {}, chosen ? values.choice("routing") : "dimension-order", damage);
+  const Interconnect& graph = ways.graph();
+  job.graph = network_graph(graph.devices_forward ? with_routers(graph) : graph);
+  // Links between devices have flow control, and nobody that marks: a host's own link is the wider one.
+  if (graph.devices_forward) job.settings.congestion_control = CongestionControl::none;
+  if (chosen || graph.devices_forward) {
+    const auto cables = static_cast<std::uint32_t>(graph.cables.size());
+    for (const TrafficFlow& flow : job.flows) {
+      Message message;
+      message.source = static_cast<std::int32_t>(flow.source);
+      message.destination = static_cast<std::int32_t>(flow.destination);
+      FlowWays& found = job.ways.emplace_back();
+      for (Ways::Way way : ways.ways(message)) {
+        if (graph.devices_forward) {
+          way.insert(way.begin(), 2 * (cables + static_cast<std::uint32_t>(flow.source)));
+          way.push_back(2 * (cables + static_cast<std::uint32_t>(flow.destination)) + 1);
+        }
+        found.push_back(std::move(way));
+      }
+    }
+    job.choice = ways.routing().choice;
+  }
+  return row.run(std::move(job), values);
 }
 
 }  // namespace armilla

@@ -1,13 +1,16 @@
 #include "network/network.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
+#include "base/error.h"
 #include "network/analytical.h"
 #include "network/astra_network.h"
 #include "network/flow.h"
 #include "network/packet.h"
-#include "network/ways.h"
+#include "network/routings.h"
 
 namespace armilla {
 namespace {
@@ -100,6 +103,11 @@ NetworkPromises promises_of(const ComponentChoice& network) {
 
 std::unique_ptr<Network> make_network(const ComponentChoice& choice, const NetworkSetup& setup) {
   const NetworkInfo& info = find_component<NetworkInfo>("network", networks(), choice.name, choice.where);
+  if (!setup.damage.empty() && info.promises.meets_on_links_only) {
+    throw Error(setup.damage.front().where,
+                fmt::format("network '{}' knows the dimensions of a machine, not its links", info.name),
+                "choose flow or packet");
+  }
   return info.make(setup, ParameterValues(info.name, info.parameters, choice.parameters));
 }
 

@@ -80,6 +80,11 @@ struct NetworkPromises {
   bool knows_legs = false;
 };
 
+// What will be sent, as foreseen: of all simulated ranks. 0: nothing is.
+struct Foreseen {
+  double messages = 0, bytes = 0;
+};
+
 // What a network is made for.
 struct NetworkSetup {
   const Machine& machine;
@@ -88,8 +93,11 @@ struct NetworkSetup {
   // Per rank, the one whose links stand for its own (sim/fold/rank_classes.h); empty: every rank for itself.
   std::span<const std::int32_t> stands_for = {};
   std::span<const SlowLinks> slow_links = {};
+  std::span<const DamagedLink> damage = {};
   // The machine in ASTRA-sim's own numbers, for its networks.
   std::span<const StreamDimension> stream_dimensions = {};
+  // Networks refuse what nobody would wait for.
+  Foreseen foreseen = {};
 };
 
 class Network {
@@ -133,7 +141,8 @@ std::span<const NetworkInfo> networks();
 // Of a native network. Throws Error for an unknown one.
 NetworkPromises promises_of(const ComponentChoice& network);
 
-// Throws Error for an unknown network, unknown parameters or bad values.
+// Throws Error for an unknown network, unknown parameters or bad values, and for damaged links on a network that knows
+// dimensions only.
 std::unique_ptr<Network> make_network(const ComponentChoice& choice, const NetworkSetup& setup);
 // What the profile runs on.
 std::unique_ptr<Network> make_astra_network(Semantics semantics, const NetworkSetup& setup);

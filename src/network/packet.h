@@ -46,6 +46,7 @@ struct PacketOutcome {
   std::int64_t events = 0;
   std::int64_t longest_round_trip_ns = 0, window_bytes = 0;  // on the idle network, of all pairs
   PacketBytes data, acknowledgements;
+  TrafficSamples samples;  // where the job is sampled
 };
 
 // Throws Error for networks and settings that make no sense, flows that have no way, more packets than anyone would
@@ -59,14 +60,15 @@ TrafficResult packet_traffic(const FlowJob& job);
 inline constexpr std::string_view kCongestionControls =
     "none|dcqcn|hpcc|timely|dctcp|swift|tcp-newreno|tcp-cubic|tcp-dctcp";
 inline constexpr std::string_view kLossRecoveries = "go-back-n|go-back-0|selective";
-void set_roce(RoceSettings& settings, const ParameterValues& values);
+// Packets that take several ways come in any order: selective, and no other, where `recovery` is not given.
+void set_roce(FlowJob& job, const ParameterValues& values);
 
 // The settings that the authors of HPCC evaluated each algorithm with (Li et al., SIGCOMM 2019, and run.py of their
 // simulator), which grow with the speed of links: what a host adds to its rate goes by the slowest link of a host. Packets
 // of 4096 bytes, 32 MiB shared by the ports of a switch. For the congestion control in `settings`.
 void use_usual_settings(RoceSettings& settings, const NetworkGraph& graph);
 
-// The network of whole jobs: a queue pair for each two devices that exchange messages, over the ways of network/ways.h.
+// The network of whole jobs: a queue pair for each two devices that exchange messages, over the ways of network/routing/ways.h.
 // A message goes over its way from device to device; a device in between takes it as a whole before it passes it on.
 // NICs of the graph forward as switches do. A message has arrived when its receiver has all of it.
 std::unique_ptr<Network> make_packet_network(const NetworkSetup& setup, const ParameterValues& values);

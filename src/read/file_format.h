@@ -44,8 +44,9 @@ enum class FileKind : std::uint8_t {
   // SCALE-Sim.
   scalesim_topology,
   scalesim_config,
-  // Traffic on a network.
+  // Traffic on a network, and networks.
   booksim_config,
+  infragraph,
   // Only known by name.
   astra_log,
   ns3_topology,

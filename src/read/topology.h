@@ -38,7 +38,11 @@ MachineLinks read_topology(const Config& config);
 // `nodes:` and `links:` of a machine (docs/formats/machine.md). One dimension holds all devices.
 MachineLinks read_links(const Config& nodes, const Config& links);
 
-// HPCC's and SimAI's ns-3 topology.txt, and htsim's .topo, told apart by their first line. Throws Error with file:line.
+// "leaf0-spine1": the link failed; "leaf0-spine1=0.5": it carries that share of its bandwidth. Throws Error.
+DamagedLink parse_damage(const std::string& text, const std::string& where);
+
+// HPCC's and SimAI's ns-3 topology.txt, htsim's .topo, InfraGraph, a configuration of BookSim, and the network files of
+// ASTRA-sim 1.0 and 2, told apart by what is in them. Throws Error with file:line.
 MachineLinks read_topology_file(const std::string& path);
 
 // All devices in one dimension, a Switch: each with the bandwidth of its widest link (the least of all devices), and

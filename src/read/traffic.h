@@ -11,7 +11,8 @@ namespace armilla {
 
 struct BooksimConfig {
   FlitStudy study;
-  std::vector<std::string> notes;  // what stands in the file and has no effect
+  std::int64_t channel_bits = 128;  // of a flit: channel_width, which no cycle depends on
+  std::vector<std::string> notes;   // what stands in the file and has no effect
 };
 
 // A configuration of BookSim 2 ("topology = mesh; k = 8; // ..."), with its defaults for keys that are missing. Throws

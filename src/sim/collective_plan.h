@@ -55,6 +55,11 @@ struct GroupShape {
   auto operator<=>(const GroupShape&) const = default;
 };
 
+// What a member of a group sends in a call.
+struct MemberTraffic {
+  double messages = 0, bytes = 0;
+};
+
 class CollectivePlanner {
  public:
   // Throws Error when the algorithms named by the options do not exist or do not fit the machine's
@@ -88,15 +93,16 @@ class CollectivePlanner {
   // unless CollectiveOptions::measured.
   Time overhead(const CollectiveCall& call, std::uint32_t shape);
 
-  // How many messages a member sends in a call, on average over the group.
-  double messages_per_member(const CollectiveCall& call, std::uint32_t shape);
+  // On average over the group.
+  MemberTraffic traffic_per_member(const CollectiveCall& call, std::uint32_t shape);
   // Least time in which the busiest link could carry all chunks of the call, from the first member's point of
   // view.
   Time busiest_link(const CollectiveCall& call, const GroupLayout& layout);
   // Least time in which the group's links could carry what any algorithm has to send (sim/plan/link_limit.h).
   Time link_limit(const CollectiveCall& call, const GroupLayout& layout) const;
-  // Chunks, what delays the call beside bandwidth and the number of chunks that would help, into a record.
-  void describe_chunks(const CollectiveCall& call, std::uint32_t shape, CollectiveRecord& record);
+  // Chunks, what delays the call beside bandwidth and the number of chunks that would help, into a record. Returns how long
+  // the call takes alone on its dimensions, about; 0: not known.
+  Time describe_chunks(const CollectiveCall& call, std::uint32_t shape, CollectiveRecord& record);
 
  private:
   // Of one dimension: that of the options, or the natural one; and the one that has the switch reduce, where it could

@@ -41,14 +41,15 @@ struct TraceTrack {
   std::vector<TraceSlice> slices;  // in time order
 };
 
-// A quantity in bytes that changes over time.
+// A quantity that changes over time.
 struct TraceCounter {
   struct Sample {
     Time at;
-    std::int64_t bytes = 0;  // from then on
+    std::int64_t value = 0;  // from then on
   };
   std::string name;
   std::vector<Sample> samples;  // in time order
+  bool in_bytes = true;         // else a plain number
 };
 
 struct TraceProcess {

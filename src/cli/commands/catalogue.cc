@@ -7,6 +7,7 @@
 #include "cost/cost.h"
 #include "lower/pipeline_schedule.h"
 #include "network/network.h"
+#include "network/routings.h"
 #include "read/read.h"
 #include "read/study.h"
 #include "read/topology.h"
@@ -69,6 +70,13 @@ std::vector<CatalogueEntry> machine_topologies() {
   return components(topologies());
 }
 
+std::vector<CatalogueEntry> message_routings() {
+  std::vector<CatalogueEntry> entries;
+  for (const RoutingInfo& routing : routings())
+    entries.push_back({std::string(routing.name), std::string(routing.help), {}});
+  return entries;
+}
+
 std::vector<CatalogueEntry> synthetic() {
   return components(synthetic_patterns());
 }
@@ -103,6 +111,8 @@ constexpr CatalogueFamily kFamilies[] = {
     {"compute", "compute model", "models of compute time, for --compute", compute_models},
     {"topologies", "topology", "graphs of links, for a machine's topology", machine_topologies},
     {"networks", "network model", "models of the network, for --network", network_models},
+    {"routings", "routing",
+     "ways of messages over a graph, for flow:routing= and packet:routing=", message_routings},
     {"algorithms", "collective algorithm", "collective algorithms, for --algorithm", algorithms},
     {"schedules", "pipeline schedule", "orders of micro-batches in a pipeline, for --schedule", schedules},
     {"synthetic", "synthetic pattern", "patterns of traces, for translate --synthetic", synthetic},

@@ -30,7 +30,15 @@ struct NetRequest {
   std::optional<std::int64_t> seed;  // instead of the file's
   std::string network;               // what flows run on; empty: the default
   std::string traffic;               // over the file's links; empty: the file has its own
+  std::vector<DamagedLink> damage;   // of these
+  bool sampled = false;              // what links do over time is asked for
 };
+
+ComponentChoice network_of(const NetRequest& request) {
+  const std::string name =
+      request.network.empty() ? std::string(flow_networks().front().name) : request.network;
+  return parse_component(name, "--network " + name);
+}
 
 TrafficResult run_booksim(const NetRequest& request) {
   BooksimConfig config = read_booksim(request.file);
@@ -59,41 +67,38 @@ TrafficResult run_roce(const NetRequest& request) {
     if (*request.seed == 0) throw Error("--seed 0", "must be above 0");
     input.job.settings.seed = static_cast<std::uint64_t>(*request.seed);
   }
-  const std::string network =
-      request.network.empty() ? std::string(flow_networks().front().name) : request.network;
-  TrafficResult result = run_flows(parse_component(network, "--network " + network), std::move(input.job));
+  input.job.sampled = request.sampled;
+  TrafficResult result = run_flows(network_of(request), std::move(input.job));
   result.notes.insert(result.notes.begin(), input.notes.begin(), input.notes.end());
   return result;
 }
 
 // A machine, a topology by its parameters, or a topology file.
-Interconnect links_named(const std::string& name) {
-  if (is_path(name) && !names_topology(name)) {
-    return sniff_file(name) == FileKind::machine ? links_of(load_machine(name, name))
-                                                 : read_topology_file(name).graph;
-  }
-  if (!names_topology(name)) return links_of(load_machine(name, "armilla net"));
+Machine machine_named(const std::string& name) {
+  const bool path = is_path(name) && !names_topology(name);
+  if (path ? sniff_file(name) == FileKind::machine : !names_topology(name))
+    return load_machine(name, path ? name : "armilla net");
   Machine machine;
-  MachineLinks made = make_topology(parse_component(name, name));
+  MachineLinks made = path ? read_topology_file(name) : make_topology(parse_component(name, name));
   machine.graph = std::move(made.graph);
   machine.dimensions = std::move(made.dimensions);
-  return links_of(machine);
+  return machine;
 }
 
 TrafficResult run_traffic(const NetRequest& request) {
+  const Machine machine = machine_named(request.file);
   FlowJob job;
   job.where = request.file;
-  job.graph = network_graph(links_named(request.file));
-  job.flows = read_traffic_flows(request.traffic, "--traffic " + request.traffic, job.graph);
+  job.flows =
+      read_traffic_flows(request.traffic, "--traffic " + request.traffic, network_graph(links_of(machine)));
   job.usual_settings = true;
+  job.sampled = request.sampled;
   job.settings.congestion_control = CongestionControl::dcqcn;
   if (request.seed) {
     if (*request.seed == 0) throw Error("--seed 0", "must be above 0");
     job.settings.seed = static_cast<std::uint64_t>(*request.seed);
   }
-  const std::string network =
-      request.network.empty() ? std::string(flow_networks().front().name) : request.network;
-  return run_flows(parse_component(network, "--network " + network), std::move(job));
+  return run_flows(network_of(request), machine, request.damage, std::move(job));
 }
 
 struct NetInput {
@@ -129,27 +134,58 @@ class NetCommand final : public Command {
         ->type_name("PATTERN|FILE");
     app.add_option("--network", request_.network, "what flows run on, instead of packet (docs/net.md)")
         ->type_name("NETWORK");
+    app.add_option("--fail-link", failed_,
+                   "with --traffic: links that fail, or carry a share: leaf0-spine1,leaf0-spine2=0.5")
+        ->type_name("A-B[=SHARE],...")
+        ->delimiter(',');
     app.add_option("--seed", seed_, "of all that is random, instead of the file's")->type_name("N");
     app.add_option("--json", json_, "write the figures to FILE (docs/formats/traffic_json.md)")
+        ->type_name("FILE")
+        ->group("Output");
+    app.add_option("--csv", csv_, "write a table of the flows to FILE")->type_name("FILE")->group("Output");
+    app.add_flag("--over-time", over_time_,
+                 "what links do over time: utilisation, queues and PFC pauses, in the report and in --json")
+        ->group("Output");
+    app.add_option("--links-csv", links_csv_, "write the same as a table to FILE")
+        ->type_name("FILE")
+        ->group("Output");
+    app.add_option("--svg", svg_, "draw it to FILE")->type_name("FILE")->group("Output");
+    app.add_option("--trace", trace_, "write it as counters for ui.perfetto.dev to FILE")
         ->type_name("FILE")
         ->group("Output");
     app.add_flag("--quiet", quiet_, "print nothing but errors")->group("Output");
   }
 
   void execute(const Session& session) override {
+    for (const std::string& text : failed_)
+      request_.damage.push_back(parse_damage(text, "--fail-link " + text));
+    if (!request_.damage.empty() && request_.traffic.empty())
+      throw Error("--fail-link " + failed_.front(), "needs --traffic over a topology",
+                  "a config.txt of ns-3 has LINK_DOWN");
     if (!seed_.empty()) request_.seed = parse_count(seed_, "--seed " + seed_);
+    request_.sampled = over_time_ || !links_csv_.empty() || !svg_.empty() || !trace_.empty();
     const TrafficResult result =
         request_.traffic.empty() ? input_of(request_.file).run(request_) : run_traffic(request_);
     std::vector<NamedContents> files;
     if (!json_.empty()) files.push_back({json_, write_traffic_json(result)});
+    const FlowsResult* flows = std::get_if<FlowsResult>(&result.outcome);
+    if (flows == nullptr && (request_.sampled || !csv_.empty()))
+      throw Error(request_.file, "is traffic by rate, whose report has all figures that there are",
+                  "--json writes them; --csv, --over-time, --links-csv, --svg and --trace are for flows");
+    if (!csv_.empty()) files.push_back({csv_, write_flows_csv(*flows)});
+    if (!links_csv_.empty()) files.push_back({links_csv_, write_link_samples_csv(flows->samples)});
+    if (!svg_.empty()) files.push_back({svg_, write_link_samples_svg(flows->samples, result.title)});
+    if (!trace_.empty()) files.push_back({trace_, write_link_samples_perfetto(flows->samples)});
     write_files(files);
-    const Session people = for_people(session, {json_});
+    const Session people = for_people(session, {json_, csv_, links_csv_, svg_, trace_});
     if (!quiet_) people.out << write_traffic_text(result, people.style());
   }
 
  private:
   NetRequest request_;
-  std::string seed_, json_;
+  std::vector<std::string> failed_;
+  std::string seed_, json_, csv_, links_csv_, svg_, trace_;
+  bool over_time_ = false;
   bool quiet_ = false;
 };
 

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/error.h"
 #include "base/units_text.h"
+#include "network/flow/fluid_ways.h"
 #include "network/flow/max_min.h"
+#include "network/link_samples.h"
 #include "network/routes.h"
 
 namespace armilla {
@@ -30,58 +33,97 @@ struct Expected {
   }
 };
 
+// Per flow the way there and the way back, as ECMP hashes them.
+std::vector<FlowWays> hashed_ways(const FlowJob& job) {
+  const std::vector<std::uint32_t> ends = ends_of(job.flows);
+  const Routes routes(job.graph, job.settings.payload, ends);
+  std::vector<FlowWays> ways;
+  for (const FlowAddress& address : addresses_of(job.flows)) {
+    // There, and back.
+    FlowWays& both = ways.emplace_back(2);
+    for (const bool back : {false, true}) {
+      const FlowAddress from = back ? address.back() : address;
+      for (std::uint32_t node = from.source; node != from.destination;) {
+        const std::uint32_t port = next_port(job.graph, routes, node, from);
+        if (port == kNoPort) {
+          throw Error(job.where,
+                      fmt::format("no way leads from host {} to host {}", from.source, from.destination),
+                      "hosts do not forward: every way goes over switches");
+        }
+        both[back ? 1 : 0].push_back(port);
+        const GraphLink& link = job.graph.links[port / 2];
+        node = static_cast<std::uint32_t>(port % 2 == 0 ? link.b : link.a);
+      }
+    }
+  }
+  return ways;
+}
+
+// A fluid and the acknowledgements on its way back.
+std::vector<MaxMin::Use> with_cross_traffic(std::vector<MaxMin::Use> uses, std::span<const MaxMin::Use> back,
+                                            double share) {
+  for (const MaxMin::Use& use : back) {
+    const auto known = std::ranges::find(uses, use.link, &MaxMin::Use::link);
+    if (known == uses.end()) {
+      uses.push_back({use.link, use.share * share});
+    } else {
+      known->share += use.share * share;
+    }
+  }
+  return uses;
+}
+
 }  // namespace
 
 FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
   const NetworkGraph& graph = job.graph;
-  const std::vector<std::uint32_t> ends = ends_of(job.flows);
-  const Routes routes(graph, job.settings.payload, ends);
-  const std::vector<FlowAddress> addresses = addresses_of(job.flows);
-
   std::vector<double> capacities;
   for (const GraphLink& link : graph.links) {
     const std::int64_t back = link.back ? link.back->bits_per_second : link.bits_per_second;
     for (const std::int64_t bits : {link.bits_per_second, back})
       capacities.push_back(static_cast<double>(bits) * sharing.bandwidth_factor);
   }
-  std::vector<std::uint32_t> begin = {0};
-  std::vector<MaxMin::Use> uses;
-  std::vector<double> weights;
-  std::vector<std::int64_t> moving_ps;  // when each flow begins to move
-  for (std::size_t i = 0; i < job.flows.size(); ++i) {
-    double latency_ns = 0;
-    for (const bool back : {false, true}) {
-      if (back && sharing.cross_traffic == 0) continue;
-      const FlowAddress address = back ? addresses[i].back() : addresses[i];
-      for (std::uint32_t node = address.source; node != address.destination;) {
-        const std::uint32_t port = next_port(graph, routes, node, address);
-        if (port == kNoPort) {
-          throw Error(
-              job.where,
-              fmt::format("no way leads from host {} to host {}", address.source, address.destination),
-              "hosts do not forward: every way goes over switches");
-        }
-        const double share = back ? sharing.cross_traffic : 1;
-        const auto known = std::find_if(uses.begin() + begin.back(), uses.end(),
-                                        [&](const MaxMin::Use& use) { return use.link == port; });
-        if (known == uses.end()) {
-          uses.push_back({port, share});
-        } else {
-          known->share += share;
-        }
-        const GraphLink& link = graph.links[port / 2];
-        if (!back)
-          latency_ns += static_cast<double>(port % 2 == 1 && link.back ? link.back->delay_ns : link.delay_ns);
-        node = static_cast<std::uint32_t>(port % 2 == 0 ? link.b : link.a);
-      }
+  MaxMin rates(std::move(capacities));
+
+  const auto delay_ns = [&](std::span<const MaxMin::Use> uses) {
+    double sum = 0;
+    for (const MaxMin::Use& use : uses) {
+      const GraphLink& link = graph.links[use.link / 2];
+      sum += use.share *
+             static_cast<double>(use.link % 2 == 1 && link.back ? link.back->delay_ns : link.delay_ns);
     }
-    begin.push_back(static_cast<std::uint32_t>(uses.size()));
-    latency_ns *= sharing.latency_factor;
-    weights.push_back(sharing.weigh_by_latency ? 1 / std::max(1e-3, latency_ns) : 1);
-    moving_ps.push_back(job.flows[i].start_ns * 1000 + std::llround(latency_ns * 1000));
+    return sum;
+  };
+  const bool hashed = job.ways.empty(), adaptive = job.choice == WayChoice::adaptive;
+  const std::vector<FlowWays> both = hashed ? hashed_ways(job) : std::vector<FlowWays>{};
+  std::vector<std::uint32_t> number_of(job.flows.size());  // among the rates
+  std::vector<std::uint32_t> flow_at;
+  const auto open = [&](std::uint32_t flow) {
+    double weight = 1;
+    std::vector<MaxMin::Use> there, back;
+    if (hashed) {
+      there = choose_ways(std::span(both[flow]).first(1), WayChoice::first, rates);
+      back = choose_ways(std::span(both[flow]).last(1), WayChoice::first, rates);
+    } else {
+      there = choose_ways(job.ways[flow], job.choice, rates);
+      for (const MaxMin::Use& use : there) back.push_back({use.link ^ 1, use.share});
+    }
+    const double latency_ns = delay_ns(there) * sharing.latency_factor;
+    if (sharing.weigh_by_latency) weight = 1 / std::max(1e-3, latency_ns);
+    if (sharing.cross_traffic > 0) there = with_cross_traffic(std::move(there), back, sharing.cross_traffic);
+    number_of[flow] = rates.open(there, weight);
+    flow_at.push_back(flow);
+    return latency_ns;
+  };
+  // When each flow begins to move. One that chooses its way does so then, after the delays of the shortest.
+  std::vector<std::int64_t> moving_ps;
+  for (std::uint32_t flow = 0; flow < job.flows.size(); ++flow) {
+    const double latency_ns =
+        adaptive ? delay_ns(choose_ways(job.ways[flow], WayChoice::first, rates)) * sharing.latency_factor
+                 : open(flow);
+    moving_ps.push_back(job.flows[flow].start_ns * 1000 + std::llround(latency_ns * 1000));
   }
 
-  MaxMin rates(std::move(capacities), std::move(begin), std::move(uses), std::move(weights));
   FlowSharingOutcome outcome;
   outcome.fct_ps.assign(job.flows.size(), -1);
   std::vector<std::uint32_t> coming(job.flows.size());
@@ -89,7 +131,23 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
   std::stable_sort(coming.begin(), coming.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return moving_ps[a] < moving_ps[b]; });
 
+  std::optional<LinkSampler> sampler;
+  if (job.sampled) sampler.emplace(graph);
   std::vector<Fluid> fluids(job.flows.size());
+  // At its rate until now.
+  const auto carry = [&](std::uint32_t flow, std::int64_t now_ps) {
+    Fluid& fluid = fluids[flow];
+    const double bits =
+        std::min(fluid.left, fluid.rate * static_cast<double>(now_ps - fluid.since_ps) * 1e-12);
+    if (sampler) {
+      for (const MaxMin::Use& use : rates.uses(number_of[flow]))
+        sampler->carries(use.link, static_cast<double>(fluid.since_ps) * 1e-3,
+                         static_cast<double>(now_ps) * 1e-3, bits / 8 * use.share);
+    }
+    fluid.left =
+        std::max(0.0, fluid.left - fluid.rate * static_cast<double>(now_ps - fluid.since_ps) * 1e-12);
+    fluid.since_ps = now_ps;
+  };
   std::vector<Expected> expected;
   const std::int64_t stop_ps =
       job.settings.stop_ns < INT64_MAX / 1000 ? job.settings.stop_ns * 1000 : INT64_MAX;
@@ -117,8 +175,9 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
         continue;
       }
       fluid.flowing = false;
+      carry(flow, now);
       outcome.fct_ps[flow] = now - job.flows[flow].start_ns * 1000;
-      rates.remove(flow);
+      rates.remove(number_of[flow]);
       ++outcome.events;
       changed = true;
     }
@@ -127,18 +186,19 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
       fluids[flow].flowing = true;
       fluids[flow].left = static_cast<double>(job.flows[flow].bytes) * 8;
       fluids[flow].since_ps = now;
-      rates.add(flow);
+      if (adaptive) open(flow);
+      rates.add(number_of[flow]);
       ++outcome.events;
       changed = true;
     }
     if (!changed) continue;
-    for (const std::uint32_t flow : rates.solve()) {
+    for (const std::uint32_t number : rates.solve()) {
+      const std::uint32_t flow = flow_at[number];
       Fluid& fluid = fluids[flow];
       ++outcome.rates;
-      const double rate = rates.rate(flow);
+      const double rate = rates.rate(number);
       if (rate == fluid.rate) continue;
-      fluid.left = std::max(0.0, fluid.left - fluid.rate * static_cast<double>(now - fluid.since_ps) * 1e-12);
-      fluid.since_ps = now;
+      carry(flow, now);
       fluid.rate = rate;
       const double takes_ps = fluid.left / rate * 1e12;
       const std::int64_t done_ps =
@@ -149,6 +209,10 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
     }
   }
   outcome.end_ps = now;
+  for (std::uint32_t flow = 0; flow < fluids.size(); ++flow) {
+    if (fluids[flow].flowing) carry(flow, now);
+  }
+  if (sampler) outcome.samples = sampler->samples((now + 999) / 1000);
   return outcome;
 }
 
@@ -168,6 +232,7 @@ TrafficResult flow_traffic(const FlowJob& job, const FlowSharing& sharing) {
                            fct_ps >= 0});
   }
   flows.events = outcome.events;
+  flows.samples = outcome.samples;
   result.outcome = std::move(flows);
   result.facts.emplace_back("rates", fmt::format("{} worked out", with_separators(outcome.rates)));
   if (job.settings.loss > 0 || job.settings.link_down_ns > 0) {

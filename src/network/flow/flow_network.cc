@@ -3,15 +3,16 @@
 #include <unordered_map>
 
 #include "network/flow.h"
+#include "network/flow/fluid_ways.h"
 #include "network/flow/max_min.h"
-#include "network/ways.h"
+#include "network/routing/ways.h"
 
 namespace armilla {
 namespace {
 
 std::vector<double> capacities_of(const Ways& ways, double factor) {
   std::vector<double> capacities;
-  for (const Ways::Link& link : ways.links())
+  for (const DirectedLink& link : ways.links())
     capacities.push_back(link.figures.bandwidth.value * factor);  // bytes per second
   return capacities;
 }
@@ -22,7 +23,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
  public:
   FlowNetwork(const NetworkSetup& setup, const ParameterValues& values)
       : queue_(setup.queue),
-        ways_(setup.machine, setup.slow_links, values.choice("routing")),
+        ways_(setup.machine, setup.slow_links, values.choice("routing"), setup.damage),
         factor_(values.fraction("bandwidth-factor")),
         rates_(capacities_of(ways_, factor_)),
         carried_(ways_.links().size()),
@@ -33,17 +34,15 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   FlowNetwork& operator=(const FlowNetwork&) = delete;
 
   Time send(const Message& message) override {
-    const std::span<const std::uint32_t> way = ways_.way(message);
-    add_up(way, message.bytes, 1);
-    const std::uint32_t number = rates_.open(way);
+    const std::vector<MaxMin::Use> uses = choose_ways(ways_.ways(message), ways_.routing().choice, rates_);
+    add_up(uses, message.bytes, 1);
+    const std::uint32_t number = rates_.open(uses);
     if (number >= flights_.size()) flights_.resize(number + 1);
     Flight& flight = flights_[number];
     flight = {};
     flight.message = message;
     flight.connection = connection_of(message);
-    flight.event = queue_.now();
-    for (const std::uint32_t link : way)
-      flight.event = later(flight.event, ways_.links()[link].figures.latency);
+    flight.event = later(queue_.now(), latency_of(uses));
     queue_.schedule(flight.event, target_, number);
     return kEndOfTime;
   }
@@ -86,7 +85,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   }
 
   void count(const Message& message, std::int64_t times) override {
-    add_up(ways_.way(message), message.bytes, times);
+    add_up(choose_ways(ways_.ways(message), ways_.routing().choice, rates_), message.bytes, times);
   }
   std::vector<LinkUse> links() const override { return ways_.used(carried_); }
   std::int64_t messages() const override { return messages_; }
@@ -152,11 +151,28 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
     deliver(number);
   }
 
-  void add_up(std::span<const std::uint32_t> way, Bytes bytes, std::int64_t times) {
+  // Of the way, or of all ways on the average, as each carries its share.
+  Time latency_of(std::span<const MaxMin::Use> uses) const {
+    Time sum;
+    double shared = 0;
+    for (const MaxMin::Use& use : uses) {
+      const Time latency = ways_.links()[use.link].figures.latency;
+      if (use.share == 1) {
+        sum = later(sum, latency);
+      } else {
+        shared += use.share * in_seconds(latency);
+      }
+    }
+    return later(sum, from_seconds(shared));
+  }
+
+  void add_up(std::span<const MaxMin::Use> uses, Bytes whole, std::int64_t times) {
     messages_ += times;
-    for (const std::uint32_t link : way) {
-      NetworkSums::Carried& sum = carried_[link];
-      const Bandwidth bandwidth = ways_.links()[link].figures.bandwidth;
+    for (const MaxMin::Use& use : uses) {
+      NetworkSums::Carried& sum = carried_[use.link];
+      const Bandwidth bandwidth = ways_.links()[use.link].figures.bandwidth;
+      const Bytes bytes =
+          use.share == 1 ? whole : Bytes(std::llround(static_cast<double>(whole.value) * use.share));
       sum.busy = later(sum.busy, saturating_multiply(time_to_move(bytes, bandwidth), times));
       sum.bytes = saturating_add(sum.bytes, saturating_multiply(bytes, times));
     }

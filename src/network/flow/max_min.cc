@@ -15,23 +15,22 @@ MaxMin::MaxMin(std::vector<double> capacities, std::vector<std::uint32_t> begin,
   }
 }
 
-std::uint32_t MaxMin::open(std::span<const std::uint32_t> links) {
-  if (closed_.size() <= links.size()) closed_.resize(links.size() + 1);
-  std::vector<std::uint32_t>& closed = closed_[links.size()];
+std::uint32_t MaxMin::open(std::span<const Use> uses, double weight) {
+  if (closed_.size() <= uses.size()) closed_.resize(uses.size() + 1);
+  std::vector<std::uint32_t>& closed = closed_[uses.size()];
   std::uint32_t flow = static_cast<std::uint32_t>(flows_.size());
   if (closed.empty()) {
     Flow& fresh = flows_.emplace_back();
-    fresh.weight = 1;
     fresh.begin = static_cast<std::uint32_t>(uses_.size());
-    fresh.end = fresh.begin + static_cast<std::uint32_t>(links.size());
+    fresh.end = fresh.begin + static_cast<std::uint32_t>(uses.size());
     uses_.resize(fresh.end);
     place_.resize(fresh.end);
   } else {
     flow = closed.back();
     closed.pop_back();
   }
-  std::uint32_t use = flows_[flow].begin;
-  for (const std::uint32_t link : links) uses_[use++] = {link, 1};
+  flows_[flow].weight = weight;
+  std::ranges::copy(uses, uses_.begin() + flows_[flow].begin);
   return flow;
 }
 

@@ -28,8 +28,8 @@ class MaxMin {
   // None yet: flows are opened.
   explicit MaxMin(std::vector<double> capacities) : MaxMin(std::move(capacities), {0}, {}, {}) {}
 
-  // One more flow of weight 1, which is not there yet: its number, that of a closed one or a new one. O(its links).
-  std::uint32_t open(std::span<const std::uint32_t> links);
+  // One more flow, which is not there yet and uses no link twice: its number, that of a closed one or a new one.
+  std::uint32_t open(std::span<const Use> uses, double weight = 1);
   // Forgets a flow that is not there (any more).
   void close(std::uint32_t flow);
 
@@ -40,6 +40,11 @@ class MaxMin {
   std::span<const std::uint32_t> solve();
 
   double rate(std::uint32_t flow) const { return flows_[flow].rate; }
+  std::span<const Use> uses(std::uint32_t flow) const {
+    return std::span(uses_).subspan(flows_[flow].begin, flows_[flow].end - flows_[flow].begin);
+  }
+  std::size_t flows_on(std::uint32_t link) const { return links_[link].members.size(); }
+  double capacity(std::uint32_t link) const { return links_[link].capacity; }
 
  private:
   struct Member {

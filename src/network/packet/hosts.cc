@@ -70,6 +70,20 @@ void PacketSimulation::serve_host(std::uint32_t index) {
   }
 }
 
+// By the queue of the first switch's port to each way: what its host could be told.
+std::uint32_t PacketSimulation::choose_way(Flow& flow) const {
+  if (flow.ways == 1) return flow.way_there;
+  const std::span<const Stretch> ways = std::span(ways_).subspan(flow.first_way, flow.ways);
+  if (job_.choice == WayChoice::spread) return ways[flow.packets_spread++ % flow.ways].begin;
+  return std::ranges::min_element(ways, {},
+                                  [&](const Stretch& way) {
+                                    const std::int64_t queued =
+                                        way.length > 1 ? ports_[paths_[way.begin + 1]].queued : 0;
+                                    return (queued + settings_.payload) * way.length;
+                                  })
+      ->begin;
+}
+
 std::uint32_t PacketSimulation::next_data(std::uint32_t index) {
   Flow& flow = flows_[index];
   const auto largest = static_cast<std::uint64_t>(settings_.payload);
@@ -101,7 +115,7 @@ std::uint32_t PacketSimulation::next_data(std::uint32_t index) {
   data.size = (mail_.empty() || opens ? static_cast<std::uint32_t>(payload)
                                       : wire_payload(index, sequence, payload)) +
               header_;
-  data.hop = flow.way_there + 1;
+  data.hop = choose_way(flow) + 1;
   data.sent_ns = events_.now();
   data.asks = std::exchange(flow.ask, false);
   if (!hpcc_.empty()) telemetry_[packet].count = 0;
@@ -157,7 +171,7 @@ void PacketSimulation::receive_data(std::uint32_t number) {
       while (next * largest < flow.size && (repeat.arrived[next / 64] >> (next % 64) & 1) != 0) ++next;
       flow.expected = std::min(next * largest, flow.size);
     } else if (arrived > flow.expected) {
-      missing = true;
+      missing = flow.ways == 1;
     }
     reply = true;
     data.repeat = arrived;
@@ -233,7 +247,7 @@ void PacketSimulation::receive_acknowledgement(std::uint32_t number) {
       repeat.recover_until = (flow.highest + largest - 1) / largest;
     }
     repeat.resend = std::max(repeat.resend, first);
-    repeat.find_lost();
+    if (flow.ways == 1 || repeat.recovering) repeat.find_lost();
   } else if (packet.kind == PacketKind::nack) {
     flow.next = flow.acknowledged;
   }

@@ -22,21 +22,12 @@ std::string in_words(double seconds) {
                              : fmt::format("{:.0f} days", seconds / 86400);
 }
 
-// Refuses what nobody would wait for.
-void check_size(const FlowJob& job) {
+double packets_of(const FlowJob& job) {
   double packets = 0;
   for (const TrafficFlow& flow : job.flows) {
     packets += std::ceil(static_cast<double>(flow.bytes) / static_cast<double>(job.settings.payload));
   }
-  if (packets <= static_cast<double>(kMostPackets)) return;
-  // A packet and its acknowledgement over three links, two events each.
-  throw Error(
-      job.where,
-      fmt::format("the flows are {:.2g} packets, which would take about {} (at most {:.0e} are simulated)",
-                  packets, in_words(packets * 12 / kEventsPerSecond), static_cast<double>(kMostPackets)),
-      "--network flow takes a time that does not depend on the bytes; a larger PACKET_PAYLOAD_SIZE makes "
-      "fewer "
-      "packets");
+  return packets;
 }
 
 constexpr double kGigabit = 1e9;
@@ -93,7 +84,21 @@ void add_slow_downs(const PacketOutcome& outcome, TrafficResult& result) {
 
 }  // namespace
 
-void set_roce(RoceSettings& settings, const ParameterValues& values) {
+void check_packets(const std::string& where, std::string_view what, std::string_view payload,
+                   double packets) {
+  if (packets <= static_cast<double>(kMostPackets)) return;
+  // A packet and its acknowledgement over three links, two events each.
+  throw Error(
+      where,
+      fmt::format("the {} are {:.2g} packets, which would take about {} (at most {:.0e} are simulated)", what,
+                  packets, in_words(packets * 12 / kEventsPerSecond), static_cast<double>(kMostPackets)),
+      fmt::format("--network flow takes a time that does not depend on the bytes; a larger {} makes fewer "
+                  "packets",
+                  payload));
+}
+
+void set_roce(FlowJob& job, const ParameterValues& values) {
+  RoceSettings& settings = job.settings;
   if (values.is_set("cc")) {
     constexpr std::array kControls = {std::pair("none", CongestionControl::none),
                                       std::pair("dcqcn", CongestionControl::dcqcn),
@@ -119,6 +124,13 @@ void set_roce(RoceSettings& settings, const ParameterValues& values) {
     if (values.is_set("recovery"))
       throw Error(values.where("recovery"), "TCP has a recovery of its own", "omit recovery");
     settings.retransmit_timeout_ns = 200'000'000;  // the least of Linux
+  } else if (job.choice != WayChoice::first) {
+    if (values.is_set("recovery") && settings.recovery != LossRecovery::selective)
+      throw Error(values.where("recovery"),
+                  fmt::format("'{}' repeats what comes in another order, as packets on several ways do",
+                              values.choice("recovery")),
+                  "selective, or a routing with one way");
+    settings.recovery = LossRecovery::selective;
   }
   if (values.is_set("timeout")) settings.retransmit_timeout_ns = values.time("timeout").value / 1000;
   if (values.is_set("timely-timestamps"))
@@ -174,7 +186,7 @@ void use_usual_settings(RoceSettings& settings, const NetworkGraph& graph) {
 }
 
 PacketOutcome simulate_packets(const FlowJob& job) {
-  check_size(job);
+  check_packets(job.where, "flows", job.usual_settings ? "payload" : "PACKET_PAYLOAD_SIZE", packets_of(job));
   return PacketSimulation(job).run();
 }
 
@@ -198,6 +210,7 @@ TrafficResult packet_traffic(const FlowJob& job) {
   flows.pfc_resumes = outcome.resumes;
   flows.packets = outcome.frames;
   flows.events = outcome.events;
+  flows.samples = outcome.samples;
   result.outcome = std::move(flows);
 
   add_slow_downs(outcome, result);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <ranges>
 
 #include "base/error.h"
 
@@ -29,6 +30,7 @@ PacketSimulation::PacketSimulation(const FlowJob& job)
       routes_(job.graph, job.settings.payload, ends_of(job.flows)),
       largest_(job.flows.empty() ? Routes::Largest{} : routes_.largest()),
       marking_(job.settings.seed, first_marking_stream(job.graph)) {
+  if (job.sampled) sampler_.emplace(job.graph);
   build();
 }
 
@@ -110,7 +112,10 @@ void PacketSimulation::build() {
         port.ecn = found->second;
       }
       if (is_tcp(algorithm)) continue;  // without priority flow control nothing is kept for it
-      const auto headroom = static_cast<WideProduct>(port.rate) * port.delay_ns / 8 / 1'000'000'000 * 3;
+      auto headroom = static_cast<WideProduct>(port.rate) * port.delay_ns / 8 / 1'000'000'000 * 3;
+      // The frames that the pause and its answer wait for, however short the link.
+      if (settings_.buffer_is_shared)
+        headroom = std::max<WideProduct>(headroom, 3 * (settings_.payload + header_));
       if (headroom > (settings_.buffer_is_shared ? UINT32_MAX : settings_.buffer)) {
         throw Error(
             job_.where,
@@ -206,29 +211,43 @@ void PacketSimulation::build() {
   if (settings_.link_down_ns > 0) schedule(settings_.link_down_ns, kLinkDown, 0);
 }
 
-// Of the pair alone, as Routes reckon it.
-std::uint32_t PacketSimulation::connect(std::span<const std::uint32_t> way) {
+// The first one is the flow's own, there and back.
+void PacketSimulation::add_ways(Flow& flow, std::span<const std::vector<std::uint32_t>> ways) {
+  flow.first_way = static_cast<std::uint32_t>(ways_.size());
+  flow.ways = 0;
+  for (const std::vector<std::uint32_t>& way : ways) {
+    if (way.front() != ways.front().front()) continue;
+    if (settings_.congestion_control == CongestionControl::hpcc && way.size() > kTelemetryHops + 1) {
+      throw Error(job_.where,
+                  fmt::format("a way passes {} switches, and packets of HPCC have room for the figures of {}",
+                              way.size() - 1, kTelemetryHops),
+                  "choose another congestion control");
+    }
+    ways_.push_back({static_cast<std::uint32_t>(paths_.size()), static_cast<std::uint32_t>(way.size())});
+    paths_.insert(paths_.end(), way.begin(), way.end());
+    ++flow.ways;
+  }
+  flow.way_there = ways_[flow.first_way].begin;
+  flow.way_back = static_cast<std::uint32_t>(paths_.size());
+  for (const std::uint32_t port : std::views::reverse(ways.front())) paths_.push_back(port ^ 1);
+}
+
+// Round trip and window are those of the longest way alone, as Routes reckon them.
+std::uint32_t PacketSimulation::connect(std::span<const std::vector<std::uint32_t>> ways) {
   const auto index = static_cast<std::uint32_t>(flows_.size());
   Flow& flow = flows_.emplace_back();
   mail_.emplace_back();
-  flow.way_there = static_cast<std::uint32_t>(paths_.size());
-  paths_.insert(paths_.end(), way.begin(), way.end());
-  flow.way_back = static_cast<std::uint32_t>(paths_.size());
+  add_ways(flow, ways);
+  const std::vector<std::uint32_t>& way =
+      *std::ranges::max_element(ways, {}, &std::vector<std::uint32_t>::size);
   std::int64_t slowest = INT64_MAX;
-  for (auto port = way.rbegin(); port != way.rend(); ++port) {
-    paths_.push_back(*port ^ 1);
-    slowest = std::min(slowest, ports_[*port].rate);
-    flow.round_trip_ns += ports_[*port].delay_ns + ports_[*port ^ 1].delay_ns +
-                          ports_[*port].transmission_ps[settings_.payload] / 1000;
+  for (const std::uint32_t port : way) {
+    slowest = std::min(slowest, ports_[port].rate);
+    flow.round_trip_ns += ports_[port].delay_ns + ports_[port ^ 1].delay_ns +
+                          ports_[port].transmission_ps[settings_.payload] / 1000;
   }
   flow.hops = static_cast<std::uint32_t>(way.size());
   const CongestionControl algorithm = settings_.congestion_control;
-  if (algorithm == CongestionControl::hpcc && way.size() > kTelemetryHops + 1) {
-    throw Error(job_.where,
-                fmt::format("a way passes {} switches, and packets of HPCC have room for the figures of {}",
-                            way.size() - 1, kTelemetryHops),
-                "choose another congestion control");
-  }
   if (has_window_) {
     const PairFigures pair = {flow.round_trip_ns, slowest, static_cast<std::int64_t>(way.size())};
     flow.window = std::max(pair.bandwidth_delay_bytes(), settings_.payload);
@@ -236,7 +255,7 @@ std::uint32_t PacketSimulation::connect(std::span<const std::uint32_t> way) {
   flow.priority = 3;
   flow.finished = true;
   flow.turn = kNone;
-  flow.port = way.front();
+  flow.port = paths_[flow.way_there];
   if (algorithm == CongestionControl::dcqcn) dcqcn_.emplace_back();
   if (algorithm == CongestionControl::hpcc) hpcc_.emplace_back();
   if (algorithm == CongestionControl::timely) timely_.emplace_back();
@@ -252,6 +271,10 @@ std::uint32_t PacketSimulation::connect(std::span<const std::uint32_t> way) {
 
 void PacketSimulation::find_ways(std::uint32_t index) {
   Flow& flow = flows_[index];
+  if (!job_.ways.empty()) {
+    add_ways(flow, job_.ways[index]);
+    return;
+  }
   for (const bool back : {false, true}) {
     const FlowAddress address = back ? flow.address.back() : flow.address;
     (back ? flow.way_back : flow.way_there) = static_cast<std::uint32_t>(paths_.size());

@@ -11,6 +11,7 @@ PacketOutcome PacketSimulation::run() {
   outcome_.events = events_.handled();
   sum_pauses();
   if (pending_ == 0) explain_deadlock();
+  if (sampler_) outcome_.samples = sampler_->samples(events_.now());
   count_in_flight();
   return std::move(outcome_);
 }
@@ -70,8 +71,7 @@ void PacketSimulation::handle(const WheelEvent& event) {
       if ((port.paused >> event.stamp & 1) == 0 ||
           port.paused_since_ns[event.stamp] > events_.now() - longest_pause_ns(port.rate))
         break;
-      port.paused &= static_cast<std::uint8_t>(~(1U << event.stamp));
-      port.paused_ns += events_.now() - port.paused_since_ns[event.stamp];
+      end_pause(event.subject, event.stamp);
       serve(event.subject);
       break;
     }
@@ -157,6 +157,8 @@ void PacketSimulation::transmit(std::uint32_t index, std::uint32_t packet) {
   port.free_ns = sent;
   port.carried_bytes += leaving.size;
   port.busy_ps += takes_ps;
+  if (sampler_)
+    sampler_->carries(index, static_cast<double>(events_.now()), static_cast<double>(sent), leaving.size);
   leaving.port = index ^ 1;
   schedule(sent, kSent, index);
   schedule(sent + port.delay_ns, kArrived, packet);
@@ -197,8 +199,7 @@ void PacketSimulation::arrive(std::uint32_t number) {
         port.paused |= bit;
       } else {
         ++outcome_.resumes;
-        if ((port.paused & bit) != 0) port.paused_ns += events_.now() - port.paused_since_ns[priority];
-        port.paused &= static_cast<std::uint8_t>(~bit);
+        if ((port.paused & bit) != 0) end_pause(index, priority);
         serve(index);
       }
       break;
@@ -221,13 +222,22 @@ void PacketSimulation::arrive(std::uint32_t number) {
   }
 }
 
+void PacketSimulation::end_pause(std::uint32_t index, std::size_t priority) {
+  Port& port = ports_[index];
+  port.paused &= static_cast<std::uint8_t>(~(1U << priority));
+  port.paused_ns += events_.now() - port.paused_since_ns[priority];
+  if (sampler_) sampler_->paused(index, port.paused_since_ns[priority], events_.now());
+}
+
 void PacketSimulation::sum_pauses() {
   for (std::uint32_t index = 0; index < ports_.size(); ++index) {
     const Port& port = ports_[index];
-    std::int64_t paused_ns = port.paused_ns;
+    const std::uint8_t still_paused = port.paused;
     for (std::size_t priority = 0; priority < kPriorities; ++priority) {
-      if ((port.paused >> priority & 1) != 0) paused_ns += events_.now() - port.paused_since_ns[priority];
+      if ((still_paused >> priority & 1) != 0) end_pause(index, priority);
     }
+    const std::int64_t paused_ns = port.paused_ns;
+    ports_[index].paused = still_paused;
     outcome_.paused_ns += paused_ns;
     const Port& peer = ports_[index ^ 1];
     const PacketOutcome::Pause pause = {paused_ns, port.node, peer.node};

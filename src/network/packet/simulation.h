@@ -7,10 +7,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "network/link_samples.h"
 #include "network/packet.h"
 #include "network/packet/congestion.h"
 #include "network/packet/event_wheel.h"
@@ -19,6 +23,10 @@
 #include "network/routes.h"
 
 namespace armilla {
+
+// Throws Error, with an estimate of the time, for more packets than anyone would wait for: those of `what`, whose size is set
+// by `payload`.
+void check_packets(const std::string& where, std::string_view what, std::string_view payload, double packets);
 
 class PacketSimulation {
  public:
@@ -29,8 +37,9 @@ class PacketSimulation {
   // Instead of flows known beforehand: connections (queue pairs) that messages are posted to while time goes on. A
   // connection that has nothing to send, or to hear of, starts anew with its next message, at line rate.
 
-  // `way`: the ports that packets leave by, from a host to a host; acknowledgements take it back.
-  std::uint32_t connect(std::span<const std::uint32_t> way);
+  // Each way: the ports that packets leave by, from a host to a host; all leave by the same. Acknowledgements take the first
+  // one back. Of several the job's choice is made packet by packet, and nothing is taken for lost because it is late.
+  std::uint32_t connect(std::span<const std::vector<std::uint32_t>> ways);
   // Not before what has been played.
   void post(std::uint32_t connection, std::int64_t bytes, std::uint64_t message, std::int64_t at_ns);
   // Plays until something arrives as a whole, at most until `end_ns`; returns whether it did.
@@ -161,6 +170,8 @@ class PacketSimulation {
     std::uint32_t turn = 0;                     // there
     std::uint32_t last_size = 0;                // on the wire
     std::uint32_t way_there = 0, way_back = 0;  // into paths_
+    std::uint32_t first_way = 0, ways = 1;      // into ways_, where there are several
+    std::uint32_t packets_spread = 0;
     FlowAddress address;
     std::uint8_t priority = 0;
     bool started = false, finished = false, timer = false;
@@ -239,6 +250,8 @@ class PacketSimulation {
   std::uint32_t wire_payload(std::uint32_t connection, std::uint64_t sequence, std::uint64_t payload) const;
   void start_flow(std::uint32_t flow);
   void find_ways(std::uint32_t flow);
+  void add_ways(Flow& flow, std::span<const std::vector<std::uint32_t>> ways);
+  std::uint32_t choose_way(Flow& flow) const;
 
   std::uint32_t new_packet();
   void free_packet(std::uint32_t packet);
@@ -276,6 +289,7 @@ class PacketSimulation {
   void pause_peer(std::uint32_t port, int priority, bool pause);
   std::uint32_t threshold(const Port& port) const;
   void link_down();
+  void end_pause(std::uint32_t port, std::size_t priority);
   void sum_pauses();
   void count_in_flight();
   void explain_deadlock() const;
@@ -306,6 +320,10 @@ class PacketSimulation {
   std::vector<Selective> selective_;
   std::vector<Tcp> tcp_;
   std::vector<std::uint32_t> paths_;
+  struct Stretch {
+    std::uint32_t begin = 0, length = 0;  // in paths_
+  };
+  std::vector<Stretch> ways_;
   std::vector<Packet> packets_;
   std::vector<Telemetry> telemetry_;  // per packet, under HPCC
   std::uint32_t free_packets_ = kNone;
@@ -317,6 +335,7 @@ class PacketSimulation {
   Routes::Largest largest_;
   FirstDraws marking_;
   std::vector<RandomStream> losses_;
+  std::optional<LinkSampler> sampler_;  // where the job is to be sampled
   PacketOutcome outcome_;
 };
 

@@ -20,6 +20,7 @@ void PacketSimulation::serve_switch(std::uint32_t index) {
   const std::uint32_t packet = take(waiting);
   if (waiting.head == kNone) port.waiting &= static_cast<std::uint8_t>(~(1U << queue));
   port.queued -= packets_[packet].size;
+  if (sampler_) sampler_->waits(index, events_.now(), port.queued);
   leave_switch(index, packet, static_cast<std::uint8_t>(queue));
   transmit(index, packet);
 }
@@ -150,6 +151,7 @@ void PacketSimulation::forward(std::uint32_t number) {
   Port& out = ports_[exit];
   out.waiting |= static_cast<std::uint8_t>(1U << queue);
   out.queued += packets_[number].size;
+  if (sampler_) sampler_->waits(exit, events_.now(), out.queued);
   outcome_.longest_queue = std::max<std::int64_t>(outcome_.longest_queue, out.queued);
   serve(exit);
 }

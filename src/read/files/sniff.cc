@@ -90,6 +90,7 @@ Kind kind_of_keys(const Outline& o) {
   if (o.has("npus_count") || has_all(o, {"topology", "bandwidth"})) return Kind::astra2_network;
   if (has_any(o, {"memory-type", "remote-mem-latency", "remote-mem-bw"})) return Kind::astra2_memory;
   if (o.has("logical-dims")) return Kind::ns3_topology;
+  if (has_all(o, {"devices", "instances", "edges"})) return Kind::infragraph;
   if (o.has("model_type") || o.has("architectures") || has_all(o, {"hidden_size", "num_hidden_layers"}) ||
       has_all(o, {"n_embd", "n_layer"}))
     return Kind::huggingface;

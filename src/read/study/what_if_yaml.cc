@@ -7,6 +7,7 @@
 #include "base/suggest.h"
 #include "base/units_text.h"
 #include "ir/derived/rank_ranges.h"
+#include "read/topology.h"
 
 namespace armilla {
 namespace {
@@ -105,6 +106,10 @@ WhatIf read_what_if(const Config& config, const Machine& machine) {
   WhatIf what_if;
   if (const auto ranks = config.find("ranks")) read_slow_ranks(*ranks, what_if);
   if (const auto links = config.find("links")) read_slow_links(*links, machine, what_if);
+  if (const auto failed = config.find("failed_links")) {
+    for (const Config& link : failed->items())
+      what_if.damage.push_back(parse_damage(link.text(), link.where()));
+  }
   if (const auto jitter = config.find("jitter")) what_if.jitter = read_jitter(*jitter);
   if (const auto failures = config.find("failures")) what_if.failures = read_failures(*failures);
   config.reject_unknown_keys();

@@ -117,6 +117,14 @@ MachineLinks read_links(const Config& nodes, const Config& links) {
       read_figures(*back, cable.back, false);
       back->reject_unknown_keys();
     }
+    if (const auto derate = item.find("derate")) {
+      const double share = derate->fraction();
+      if (!(share > 0)) throw Error(derate->where(), "a link that carries nothing", "failed: true");
+      cable.there.bandwidth.value *= share;
+      cable.back.bandwidth.value *= share;
+    }
+    const auto failed = item.find("failed");
+    const bool is_gone = failed && failed->boolean();
     if (const auto dimension = item.find("dimension"))
       cable.dimension = static_cast<std::uint32_t>(dimension->count(0, 15));
     item.reject_unknown_keys();
@@ -125,6 +133,7 @@ MachineLinks read_links(const Config& nodes, const Config& links) {
         if (a == b) throw Error(item.where(), fmt::format("joins '{}' with itself", graph.nodes[a].name));
         if (static_cast<std::int64_t>(graph.cables.size()) >= 16 * kMostWritten)
           throw Error(item.where(), fmt::format("more than {} links", 16 * kMostWritten));
+        if (is_gone) continue;
         cable.a = a;
         cable.b = b;
         graph.cables.push_back(cable);
@@ -134,6 +143,15 @@ MachineLinks read_links(const Config& nodes, const Config& links) {
   validate_interconnect(graph, nodes.where());
   Dimension dimension = one_dimension(graph, "fabric");
   return {std::move(graph), {std::move(dimension)}};
+}
+
+DamagedLink parse_damage(const std::string& text, const std::string& where) {
+  const std::size_t equals = text.rfind('=');
+  if (equals == std::string::npos) return {text, 0, where};
+  const double share = parse_real(text.substr(equals + 1), where);
+  if (!(share >= 0 && share <= 1))
+    throw Error(where, fmt::format("a share of {} of a link", share), "from 0, where it failed, to 1");
+  return {text.substr(0, equals), share, where};
 }
 
 MachineLinks read_topology(const Config& config) {

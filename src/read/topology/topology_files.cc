@@ -5,7 +5,9 @@
 
 #include "base/mapped_file.h"
 #include "base/text.h"
+#include "read/file_format.h"
 #include "read/topology.h"
+#include "read/topology/importers.h"
 #include "read/traffic/roce_words.h"
 
 namespace armilla {
@@ -244,6 +246,17 @@ MachineLinks read_htsim(RoceWords& words, const std::string& path) {
 
 MachineLinks read_topology_file(const std::string& path) {
   const MappedFile file(path);
+  switch (sniff(file.bytes())) {
+    case FileKind::infragraph:
+      return read_infragraph(path);
+    case FileKind::booksim_config:
+      return read_booksim_links(path);
+    case FileKind::astra1_network:
+    case FileKind::astra2_network:
+      return read_astra_links(path, sniff(file.bytes()) == FileKind::astra2_network);
+    default:
+      break;
+  }
   const std::string_view text(file.bytes().data(), file.bytes().size());
   RoceWords head(text, path);
   std::size_t numbers = 0;

@@ -241,6 +241,118 @@ TEST_F(TopologyFile, OfHtsim) {
   EXPECT_EQ(thin.dimensions[0].latency, nanoseconds(4600) / 2);
 }
 
+// Two hosts of two accelerators behind a switch and two interfaces, below one switch with a port for each.
+constexpr const char* kInfragraph =
+    "name: small\n"
+    "devices:\n"
+    "- name: server\n"
+    "  components:\n"
+    "  - {name: npu, count: 2, choice: npu}\n"
+    "  - {name: nvlsw, count: 1, choice: custom}\n"
+    "  - {name: card, count: 2, choice: device}\n"
+    "  links: [{name: nvlink, physical: {bandwidth: {choice: gigabytes_per_second, gigabytes_per_second: "
+    "450}}},\n"
+    "          {name: pcie}]\n"
+    "  edges:\n"
+    "  - {ep1: {component: npu}, ep2: {component: nvlsw}, scheme: many2many, link: nvlink}\n"
+    "  - {ep1: {component: 'npu[0:2]'}, ep2: {device: 'card[0:2]', component: 'nic[0]'}, scheme: one2one, "
+    "link: pcie}\n"
+    "- name: card\n"
+    "  components: [{name: nic, count: 1, choice: nic}]\n"
+    "  links: []\n"
+    "  edges: []\n"
+    "- name: switch\n"
+    "  components: [{name: asic, count: 1, choice: cpu}, {name: port, count: 4, choice: port}]\n"
+    "  links: [{name: ic}]\n"
+    "  edges: [{ep1: {component: asic}, ep2: {component: port}, scheme: many2many, link: ic}]\n"
+    "instances: [{name: host, device: server, count: 2}, {name: leaf, device: switch, count: 1}]\n"
+    "links:\n"
+    "- name: eth\n"
+    "  physical: {bandwidth: {choice: gigabits_per_second, gigabits_per_second: 400},\n"
+    "             latency: {choice: ns, ns: 600}}\n"
+    "edges:\n"
+    "- {ep1: {instance: host, component: 'npu[0]'}, ep2: {instance: 'leaf[0]', component: 'port[0:2]'}, "
+    "scheme: one2one, "
+    "link: eth}\n"
+    "- {ep1: {instance: 'host[1]', component: npu}, ep2: {instance: leaf, component: 'port[2:]'}, scheme: "
+    "one2one, link: "
+    "eth}\n";
+
+TEST_F(TopologyFile, OfInfragraph) {
+  const MachineLinks links = read(kInfragraph);
+  const Interconnect& graph = links.graph;
+  EXPECT_EQ(graph.devices(), 4);
+  EXPECT_EQ(graph.nodes[3].name, "host.1.npu.1");
+  const InterconnectFigures figures = figures_of(graph);
+  EXPECT_EQ(figures.nics, 4);
+  EXPECT_EQ(figures.switches, 2 + 5);
+  EXPECT_EQ(figures.cables, 2 * (2 + 2) + 4 + 4);
+  const auto cable = [&](const std::string& a, const std::string& b) {
+    for (const Cable& one : graph.cables) {
+      if (graph.nodes[one.a].name == a && graph.nodes[one.b].name == b) return one.there;
+    }
+    ADD_FAILURE() << a << " and " << b << " are not joined";
+    return LinkFigures{};
+  };
+  EXPECT_EQ(cable("host.0.npu.1", "host.0.nvlsw.0").bandwidth, gigabytes_per_second(450));
+  // Nothing is said of it: as wide as the widest.
+  EXPECT_EQ(cable("host.1.npu.1", "host.1.card.1.nic.0").bandwidth, gigabytes_per_second(450));
+  EXPECT_EQ(cable("host.1.npu.0", "leaf.0.port.2").bandwidth, gigabytes_per_second(50));
+  EXPECT_EQ(cable("host.1.npu.0", "leaf.0.port.2").latency, nanoseconds(600));
+  cable("host.1.npu.0", "leaf.0.port.1");
+}
+
+TEST_F(TopologyFile, OfInfragraphSaysWhatIsWrongAndWhere) {
+  const auto says = [&](const std::string& from, const std::string& to) {
+    std::string text = kInfragraph;
+    text.replace(text.find(from), from.size(), to);
+    const std::string message = error_of([&] { read(text); });
+    return message.substr(path_.string().size());
+  };
+  EXPECT_EQ(says("device: server, count", "device: servr, count"),
+            ":20:33: instances[0].device: there is no device 'servr'\n  hint: 'devices' lists them");
+  EXPECT_EQ(says("'port[2:]'", "'port[2:9]'").substr(0, 30), "");
+  EXPECT_EQ(says("'port[2:]'", "'port[1:]'").substr(0, 30), "");
+  EXPECT_EQ(says("link: pcie}", "link: pci}").substr(0, 30), "");
+  EXPECT_EQ(says("gigabits_per_second, gigabits_per_second: 400",
+                 "gigatransfers_per_second, gigatransfers_per_second: 8")
+                .substr(0, 30),
+            "");
+}
+
+TEST_F(TopologyFile, OfBooksim) {
+  const MachineLinks torus = read("topology = torus;\nk = 8;\nn = 2;\nrouting_function = dim_order;\n");
+  EXPECT_TRUE(torus.graph.empty());
+  ASSERT_EQ(torus.dimensions.size(), 2U);
+  EXPECT_EQ(torus.dimensions[1].size, 8);
+  // A router takes 1 + 1 + 1 + 1 - 1 cycles, a folded link 2 + 1; a flit of 128 bits a cycle of a nanosecond.
+  EXPECT_EQ(torus.dimensions[0].latency, nanoseconds(6));
+  EXPECT_EQ(torus.dimensions[0].bandwidth, gigabytes_per_second(16));
+
+  const MachineLinks tree =
+      read("topology = fattree;\nk = 4;\nn = 3;\nrouting_function = nca;\nchannel_width = 256;\n");
+  const InterconnectFigures figures = figures_of(tree.graph);
+  EXPECT_EQ(figures.devices, 64);
+  EXPECT_EQ(figures.switches, 3 * 16);
+  EXPECT_EQ(figures.cables, 64 + 2 * 64);
+  EXPECT_EQ(figures.diameter, 6);
+  EXPECT_EQ(figures.bisection, gigabytes_per_second(32 * 32));
+  EXPECT_EQ(
+      figures_of(read("topology = dragonflynew;\nk = 2;\nn = 1;\nrouting_function = min;\n").graph).devices,
+      72);
+}
+
+TEST_F(TopologyFile, OfAstraSim) {
+  const MachineLinks second = read(
+      "topology: [ Ring, Switch ]\nnpus_count: [ 4, 2 ]\nbandwidth: [ 100.0, 50.0 ]\nlatency: [ 500.0, 700.0 "
+      "]\n");
+  ASSERT_EQ(second.dimensions.size(), 2U);
+  EXPECT_EQ(second.dimensions[0].kind, DimensionKind::ring);
+  EXPECT_EQ(second.dimensions[1].size, 2);
+  EXPECT_EQ(second.dimensions[1].bandwidth, Bandwidth(50.0 * (1 << 30)));
+  EXPECT_EQ(second.dimensions[1].latency, nanoseconds(700));
+}
+
 TEST_F(TopologyFile, SaysWhatIsWrongAndWhere) {
   const auto says = [&](const std::string& text) {
     const std::string message = error_of([&] { read(text); });

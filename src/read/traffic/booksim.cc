@@ -243,6 +243,7 @@ class BooksimReader {
         whole("seed", 0, std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max());
     traffic(study.traffic);
     config.notes = rest();
+    config.channel_bits = whole("channel_width", 128, 1, 1 << 20);
     return config;
   }
 

@@ -34,10 +34,19 @@ void order_records(Result& result) {
 }  // namespace
 
 NativeRun::NativeRun(const NativePlay& play)
+    : NativeRun(play,
+                effort_of(play.graph, play.issued, play.classes, play.planner, play.options.max_messages)) {}
+
+NativeRun::NativeRun(const NativePlay& play, Effort effort)
     : order_(shares_memory(play.options.remote_memory) ? OrderRule::rounds_by_number : OrderRule::rounds,
              play.classes.simulated(), queue_),
-      network_(make_network(play.study.network, {play.study.machine, queue_, *this, play.classes.stands_for,
-                                                 play.study.what_if.links})),
+      network_(make_network(play.study.network, {.machine = play.study.machine,
+                                                 .queue = queue_,
+                                                 .labels = *this,
+                                                 .stands_for = play.classes.stands_for,
+                                                 .slow_links = play.study.what_if.links,
+                                                 .damage = play.study.what_if.damage,
+                                                 .foreseen = {effort.all_messages, effort.all_bytes}})),
       context_{play.graph, play.classes, queue_, order_, *network_},
       groups_(play.graph, play.classes, play.planner),
       recorder_(play.graph, play.classes, play.options.intervals, play.options.record_ranks),
@@ -47,8 +56,7 @@ NativeRun::NativeRun(const NativePlay& play)
       runner_(context_, play.study, play.planner, groups_, custom_, walker_),
       memoised_(context_, choose_lone_groups(play), LonePlays(play), groups_, runner_, walker_),
       memories_(context_, play.options.remote_memory),
-      progress_(*play.options.progress,
-                effort_of(play.graph, play.issued, play.classes, play.planner, play.options.max_messages)),
+      progress_(*play.options.progress, std::move(effort)),
       walker_(context_, {memoised_, messenger_, memories_, times_, recorder_, progress_}, false),
       time_fold_(play, {queue_, *network_, walker_, recorder_, messenger_, runner_, memoised_}) {
   recorder_.look_at(play.options.window);

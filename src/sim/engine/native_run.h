@@ -59,6 +59,7 @@ class NativeRun final : MessageLabels, RoundObserver {
   Result result();
 
  private:
+  NativeRun(const NativePlay& play, Effort effort);
   void round_over() override;
   MessageLabel label(const Message& message) const override;
   Digest describe(std::uint32_t target, std::uint64_t argument) const override {

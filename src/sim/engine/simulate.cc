@@ -17,12 +17,16 @@
 namespace armilla {
 namespace {
 
-// By the shares of the links' and the algorithm's limits that the call reached.
-CollectiveLimit limit_of(const CollectiveRecord& record, CollectiveLimit delay) {
-  constexpr double kNearLimit = 0.8;
-  const double near = kNearLimit * in_seconds(record.finished - record.started);
-  if (in_seconds(record.link_limit) >= near) return CollectiveLimit::bandwidth;
-  return in_seconds(record.busiest_link) >= near ? CollectiveLimit::algorithm : delay;
+// By the shares of the links' and the algorithm's limits that the call reached. `alone`: how long it takes on its
+// dimensions, about, where links of a graph have it meet itself.
+CollectiveLimit limit_of(const CollectiveRecord& record, CollectiveLimit delay, Time alone,
+                         const NetworkPromises& promises) {
+  constexpr double kNear = 0.8;
+  const double took = in_seconds(record.finished - record.started);
+  if (in_seconds(record.link_limit) >= kNear * took) return CollectiveLimit::bandwidth;
+  if (in_seconds(record.busiest_link) >= kNear * took) return CollectiveLimit::algorithm;
+  const bool held_up = alone > Time(0) && in_seconds(alone) < kNear * took;
+  return held_up && !promises.meets_on_links_only ? CollectiveLimit::sharing : delay;
 }
 
 void describe_collectives(Result& result, const Graph& graph, CollectivePlanner& planner,
@@ -30,10 +34,11 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
   std::vector<std::int32_t> first(graph.programs.size(), -1);  // rank, by program
   for (std::size_t rank = graph.program_of.size(); rank-- > 0;)
     first[graph.program_of[rank]] = static_cast<std::int32_t>(rank);
-  std::map<std::pair<std::uint32_t, std::uint32_t>, CollectiveRecord> known;  // by program and call
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<CollectiveRecord, Time>>
+      known;  // by program and call; with the time that it takes alone
   for (CollectiveRecord& record : result.collectives) {
     const auto [found, fresh] = known.try_emplace({record.program, record.call});
-    CollectiveRecord& facts = found->second;
+    auto& [facts, alone] = found->second;
     if (fresh) {
       const CollectiveCall& call = graph.collectives[record.call];
       const auto rank = static_cast<std::size_t>(first[record.program]);
@@ -43,7 +48,7 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
       facts.algorithm = planner.describe(call, layout.shape);
       facts.link_limit = planner.link_limit(call, layout);
       facts.busiest_link = planner.busiest_link(call, layout);
-      if (call.custom < 0) planner.describe_chunks(call, layout.shape, facts);
+      if (call.custom < 0) alone = planner.describe_chunks(call, layout.shape, facts);
     }
     record.group_size = facts.group_size;
     record.algorithm = facts.algorithm;
@@ -54,7 +59,7 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
     const Time most = promises.independent_delays || own == Time(0) ? kEndOfTime : own;
     record.link_limit = std::min(facts.link_limit, most);
     record.busiest_link = std::min(facts.busiest_link, most);
-    record.limit = limit_of(record, facts.limit);
+    record.limit = limit_of(record, facts.limit, alone, promises);
   }
 }
 
@@ -170,8 +175,11 @@ class AstraRun {
       : machine_(machine_of(system)),
         classes_(astra_classes(graph, system, order)),
         order_(order, classes_.simulated(), queue_),
-        network_(make_astra_network(system.semantics,
-                                    {machine_, queue_, labels_, classes_.stands_for, {}, system.dimensions})),
+        network_(make_astra_network(system.semantics, {.machine = machine_,
+                                                       .queue = queue_,
+                                                       .labels = labels_,
+                                                       .stands_for = classes_.stands_for,
+                                                       .stream_dimensions = system.dimensions})),
         context_{graph, classes_, queue_, order_, *network_},
         recorder_(graph, classes_, options.intervals, {}, Counting::astra_sim),
         messenger_(context_, system.rendezvous),

@@ -233,18 +233,19 @@ const std::vector<CollectivePlanner::Way>& CollectivePlanner::ways(const Collect
   return found->second;
 }
 
-void CollectivePlanner::describe_chunks(const CollectiveCall& call, std::uint32_t shape,
+Time CollectivePlanner::describe_chunks(const CollectiveCall& call, std::uint32_t shape,
                                         CollectiveRecord& record) {
   constexpr double kMuchFaster = 0.9;
   record.chunks = chunks(call, shape);
   const std::vector<ChunkLoads> loads = phase_loads(call, shape);
   record.limit = CollectiveLimit::latency;
-  if (loads.front().empty()) return;
+  if (loads.front().empty()) return Time(0);
   const ChunkEstimate own = estimate_chunks(loads, record.chunks, options_.active_chunks);
   record.limit = own.delay;
   const std::int64_t better = choose_chunks(loads, options_.active_chunks);
   if (estimate_chunks(loads, better, options_.active_chunks).total < kMuchFaster * own.total)
     record.better_chunks = better;
+  return later(from_seconds(own.total), overhead(call, shape));
 }
 
 Bytes CollectivePlanner::chunk_bytes(const CollectiveCall& call, std::int64_t chunk,
@@ -448,15 +449,20 @@ Time CollectivePlanner::measure_overhead(const CollectiveCall& call, std::uint32
   return from_seconds(launch + rest);
 }
 
-double CollectivePlanner::messages_per_member(const CollectiveCall& call, std::uint32_t shape) {
-  double total = 0;
+MemberTraffic CollectivePlanner::traffic_per_member(const CollectiveCall& call, std::uint32_t shape) {
+  MemberTraffic total;
   for (const auto& [plan, times] : plans(call, shape)) {
     for (const PlannedPhase& phase : plan->phases) {
       const Schedule& schedule = *phase.schedule;
       const std::int32_t members = schedule.is_symmetric() ? 1 : schedule.ranks;
-      double sends = 0;
-      for (std::int32_t m = 0; m < members; ++m) sends += static_cast<double>(schedule.of(m).sends.size());
-      total += sends / members * static_cast<double>(times);
+      MemberTraffic sent;
+      for (std::int32_t m = 0; m < members; ++m) {
+        sent.messages += static_cast<double>(schedule.of(m).sends.size());
+        for (const Transfer& transfer : schedule.of(m).sends)
+          sent.bytes += static_cast<double>(transfer.bytes.value);
+      }
+      total.messages += sent.messages / members * static_cast<double>(times);
+      total.bytes += sent.bytes / members * static_cast<double>(times);
     }
   }
   return total;

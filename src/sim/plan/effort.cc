@@ -14,31 +14,38 @@
 namespace armilla {
 namespace {
 
-double messages_per_member(const CustomCollective& custom) {
-  double sends = 0;
+MemberTraffic traffic_per_member(const CustomCollective& custom, Bytes call) {
+  MemberTraffic sent;
+  const auto members = static_cast<double>(std::max<std::size_t>(custom.members.size(), 1));
   for (const CustomProgram& member : custom.members) {
-    sends += static_cast<double>(std::ranges::count_if(
-        member.nodes, [](const CustomNode& node) { return node.kind == CustomNode::Kind::send; }));
+    for (const CustomNode& node : member.nodes) {
+      if (node.kind != CustomNode::Kind::send) continue;
+      sent.messages += 1 / members;
+      sent.bytes += static_cast<double>(bytes_of(node, call).value) / members;
+    }
   }
-  return custom.members.empty() ? 0 : sends / static_cast<double>(custom.members.size());
+  return sent;
 }
 
-// Of `ranks`; `messages_of(rank, call)` are those of one member. Throws Error for more than `most` in all.
-template <class Ranks, class MessagesOf>
+// Of `ranks`; `traffic_of(rank, call)` is what one member sends. Throws Error for more than `most` in all.
+template <class Ranks, class TrafficOf>
 Effort sum_up(const Graph& graph, std::span<const Issued> issued, const Ranks& ranks, double most,
-              const MessagesOf& messages_of) {
+              const TrafficOf& traffic_of) {
   Effort effort;
   effort.messages.resize(graph.collectives.size());
   for (const std::int64_t rank : ranks) {
     const std::uint32_t program = graph.program_of[static_cast<std::size_t>(rank)];
     effort.nodes += graph.programs[program].length();
     for (const IssuedItem& item : issued[program].items) {
-      double messages = item.kind == NodeKind::send ? 1 : 0;
+      MemberTraffic sent;
+      if (item.kind == NodeKind::send)
+        sent = {1, static_cast<double>(graph.transfers[item.payload].bytes.value)};
       if (item.kind == NodeKind::collective) {
-        messages = messages_of(rank, static_cast<std::uint32_t>(item.payload));
-        effort.messages[item.payload] = messages;
+        sent = traffic_of(rank, static_cast<std::uint32_t>(item.payload));
+        effort.messages[item.payload] = sent.messages;
       }
-      effort.all_messages += messages * static_cast<double>(item.count);
+      effort.all_messages += sent.messages * static_cast<double>(item.count);
+      effort.all_bytes += sent.bytes * static_cast<double>(item.count);
     }
   }
   if (effort.all_messages <= most) return effort;
@@ -52,16 +59,16 @@ Effort sum_up(const Graph& graph, std::span<const Issued> issued, const Ranks& r
 
 Effort effort_of(const Graph& graph, std::span<const Issued> issued, const RankClasses& classes,
                  CollectivePlanner& planner, double most_messages) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, double> known;  // by call and shape
+  std::map<std::pair<std::uint32_t, std::uint32_t>, MemberTraffic> known;  // by call and shape
   return sum_up(graph, issued, classes.real, most_messages, [&](std::int64_t rank, std::uint32_t id) {
     const CollectiveCall& call = graph.collectives[id];
     const std::int32_t group = graph.families[call.family].group_of[static_cast<std::size_t>(rank)];
     const std::uint32_t shape = planner.layout(graph, call.family, group).shape;
     const auto [found, fresh] = known.try_emplace({id, shape});
     if (fresh) {
-      found->second = call.custom >= 0
-                          ? messages_per_member(graph.custom[static_cast<std::size_t>(call.custom)])
-                          : planner.messages_per_member(call, shape);
+      found->second = call.custom >= 0 ? traffic_per_member(
+                                             graph.custom[static_cast<std::size_t>(call.custom)], call.bytes)
+                                       : planner.traffic_per_member(call, shape);
     }
     return found->second;
   });
@@ -91,7 +98,9 @@ Effort effort_of(const Graph& graph, std::span<const Issued> issued, const Syste
       messages.back() += chunks * std::max(phase.sends, 2);
   }
   return sum_up(graph, issued, std::views::iota(std::int64_t{0}, ranks), most_messages,
-                [&](std::int64_t, std::uint32_t id) { return messages[id]; });
+                [&](std::int64_t, std::uint32_t id) {
+                  return MemberTraffic{messages[id], 0};
+                });
 }
 
 }  // namespace armilla

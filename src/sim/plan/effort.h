@@ -15,15 +15,15 @@
 namespace armilla {
 
 struct Effort {
-  std::vector<double> messages;        // of one member, by call
-  double all_messages = 0, nodes = 0;  // of all simulated ranks
+  std::vector<double> messages;                       // of one member, by call
+  double all_messages = 0, all_bytes = 0, nodes = 0;  // of all simulated ranks
 };
 
 // Of the ranks of `classes`. O(simulated ranks x calls).
 Effort effort_of(const Graph& graph, std::span<const Issued> issued, const RankClasses& classes,
                  CollectivePlanner& planner, double most_messages);
 
-// Under ASTRA-sim's rules, when only the first `ranks` are played; also a budget for memory: all chunks of a
+// Under ASTRA-sim's rules (without bytes), when only the first `ranks` are played; also a budget for memory: all chunks of a
 // collective exist at once there.
 Effort effort_of(const Graph& graph, std::span<const Issued> issued, const SystemLayer& system,
                  std::int64_t ranks, double most_messages);

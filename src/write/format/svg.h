@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,14 @@ inline std::string svg_text(std::string_view text) {
     }
   }
   return safe;
+}
+
+// From pale to dark with a share of 0 to 1: a scale of one hue (Brewer's "Blues"), readable without colours.
+inline std::string svg_blue(double share) {
+  const auto mix = [&](int pale, int dark) {
+    return static_cast<int>(std::lround(pale + share * (dark - pale)));
+  };
+  return fmt::format("#{:02x}{:02x}{:02x}", mix(247, 8), mix(251, 48), mix(255, 107));
 }
 
 // White, of so many pixels, in small sans-serif letters.

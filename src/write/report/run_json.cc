@@ -316,6 +316,8 @@ Json what_if_json(const Run& run) {
                           {"latency", slow.latency}});
   }
   Json document = {{"settings", what_if_settings(run)}, {"ranks", slow_ranks}, {"links", slow_links}};
+  for (const DamagedLink& link : what_if.damage)
+    document["failed_links"].push_back({{"between", link.between}, {"bandwidth", link.bandwidth}});
   if (what_if.jitter.deviation > 0)
     document["jitter"] = {{"deviation", what_if.jitter.deviation}, {"seed", what_if.jitter.seed}};
   if (run.ideal) {

@@ -85,6 +85,11 @@ std::vector<std::string> what_if_settings(const Run& run) {
         return describe_links(run, slow, ranges);
       },
       texts);
+  for (const DamagedLink& link : what_if.damage) {
+    texts.push_back(link.bandwidth == 0 ? fmt::format("the link {} failed", link.between)
+                                        : fmt::format("the link {} has {:.4g} times its bandwidth",
+                                                      link.between, link.bandwidth));
+  }
   if (what_if.jitter.deviation > 0) {
     texts.push_back(
         fmt::format("the time of every computation scatters by {:.4g} % around its mean (seed {})",

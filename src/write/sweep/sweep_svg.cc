@@ -234,13 +234,8 @@ class SweepPlotter {
     return svg_document(kAround + kPlotWidth + legend, height, svg + "</g>\n");
   }
 
-  // From pale to dark with the value: a scale of one hue (Brewer's "Blues"), readable without colours.
   std::string colour_of(double value) const {
-    const double share = most_ > least_ ? (value - least_) / (most_ - least_) : 0.5;
-    const auto mix = [&](int pale, int dark) {
-      return static_cast<int>(std::lround(pale + share * (dark - pale)));
-    };
-    return fmt::format("#{:02x}{:02x}{:02x}", mix(247, 8), mix(251, 48), mix(255, 107));
+    return svg_blue(most_ > least_ ? (value - least_) / (most_ - least_) : 0.5);
   }
 
   std::string heat_maps() const {

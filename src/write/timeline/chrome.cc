@@ -69,8 +69,9 @@ class ChromeWriter {
     }
     for (const TraceCounter& counter : process.counters) {
       for (const TraceCounter::Sample& sample : counter.samples) {
-        event(R"({{"ph":"C","pid":{},"ts":{},"name":{},"args":{{"bytes":{}}}}})", pid,
-              microseconds_text(sample.at), json_string(counter.name), sample.bytes);
+        event(R"({{"ph":"C","pid":{},"ts":{},"name":{},"args":{{"{}":{}}}}})", pid,
+              microseconds_text(sample.at), json_string(counter.name), counter.in_bytes ? "bytes" : "value",
+              sample.value);
       }
     }
   }

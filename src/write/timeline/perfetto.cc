@@ -62,8 +62,9 @@ constexpr std::uint32_t kSequence = 1;
 constexpr std::uint32_t kIncrementalStateCleared = 1, kNeedsIncrementalState = 2;
 // TrackEvent.Type: TYPE_SLICE_BEGIN, TYPE_SLICE_END and TYPE_COUNTER.
 constexpr std::int32_t kSliceBegin = 1, kSliceEnd = 2, kCounter = 4;
-// CounterDescriptor.UNIT_SIZE_BYTES, and TrackDescriptor.ChildTracksOrdering's EXPLICIT.
-constexpr std::int32_t kBytes = 3;
+// CounterDescriptor.UNIT_COUNT and UNIT_SIZE_BYTES, and TrackDescriptor.ChildTracksOrdering's EXPLICIT.
+constexpr std::int32_t kCount = 2, kBytes = 3;
+enum class Holds : std::uint8_t { slices, bytes, numbers };  // of a track
 constexpr std::int32_t kExplicitOrdering = 3;
 
 // Interned: names are written once, events refer to them by number. This makes most of the difference in size
@@ -153,7 +154,7 @@ class PerfettoWriter {
       std::int32_t position = 0;
       for (const TraceTrack& track : process.tracks) {
         // Numbers of tracks only have to be unique.
-        write_track(track.name, next_uuid, parent, position++, false);
+        write_track(track.name, next_uuid, parent, position++, Holds::slices);
         for (const TraceSlice& slice : track.slices) {
           events.push_back({in_nanoseconds(slice.start), next_uuid, kSliceBegin, &slice, 0});
           events.push_back({in_nanoseconds(slice.end), next_uuid, kSliceEnd, nullptr, 0});
@@ -161,9 +162,10 @@ class PerfettoWriter {
         ++next_uuid;
       }
       for (const TraceCounter& counter : process.counters) {
-        write_track(counter.name, next_uuid, parent, position++, true);
+        write_track(counter.name, next_uuid, parent, position++,
+                    counter.in_bytes ? Holds::bytes : Holds::numbers);
         for (const TraceCounter::Sample& sample : counter.samples)
-          events.push_back({in_nanoseconds(sample.at), next_uuid, kCounter, nullptr, sample.bytes});
+          events.push_back({in_nanoseconds(sample.at), next_uuid, kCounter, nullptr, sample.value});
         ++next_uuid;
       }
     }
@@ -186,14 +188,16 @@ class PerfettoWriter {
   }
 
   void write_track(const std::string& name, std::uint64_t uuid, std::uint64_t parent, std::int32_t position,
-                   bool counts) {
+                   Holds holds) {
     PacketBuilder packet(trace_, TraceField::packet);
     packet.add_uint32(PacketField::sequence_id, kSequence);
     TrackBuilder descriptor(packet, PacketField::track_descriptor);
     descriptor.add_uint64(TrackField::uuid, uuid);
     descriptor.add_string(TrackField::name, name);
     descriptor.add_uint64(TrackField::parent_uuid, parent);
-    if (counts) CounterBuilder(descriptor, TrackField::counter).add_enum(CounterField::unit, kBytes);
+    if (holds != Holds::slices)
+      CounterBuilder(descriptor, TrackField::counter)
+          .add_enum(CounterField::unit, holds == Holds::bytes ? kBytes : kCount);
     descriptor.add_int32(TrackField::rank, position);
   }
 
@@ -236,9 +240,12 @@ class PerfettoWriter {
 
 }  // namespace
 
-std::string write_perfetto(const Run& run, const TimelineSelection& selection) {
-  const Timeline timeline = make_timeline(run, selection);
+std::string write_perfetto(const Timeline& timeline) {
   return PerfettoWriter(timeline).write();
+}
+
+std::string write_perfetto(const Run& run, const TimelineSelection& selection) {
+  return write_perfetto(make_timeline(run, selection));
 }
 
 }  // namespace armilla

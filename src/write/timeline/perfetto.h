@@ -16,6 +16,7 @@
 
 namespace armilla {
 
+std::string write_perfetto(const Timeline& timeline);
 std::string write_perfetto(const Run& run, const TimelineSelection& selection = {});
 
 }  // namespace armilla

@@ -255,7 +255,7 @@ class ProcessBuilder {
       return memory.program == ranks_.program;
     });
     if (role == run_.roles.end()) return;
-    TraceCounter counter{"memory", {}};
+    TraceCounter counter{"memory", {}, true};
     for (const MemorySample& sample : memory_over_time(run_, ranks_, *role, SIZE_MAX)) {
       if (sample.at > context_.selection.until) break;
       const bool before = sample.at <= context_.selection.from;

@@ -72,7 +72,7 @@ TEST(Timeline, ACounterTellsTheMemory) {
     const Timeline timeline = make_timeline(run, selection);
     EXPECT_EQ(timeline.processes.at(0).counters.at(0).name, "memory");
     for (const TraceCounter::Sample& sample : timeline.processes[0].counters[0].samples)
-      result.emplace_back(sample.at, sample.bytes);
+      result.emplace_back(sample.at, sample.value);
     return result;
   };
   EXPECT_THAT(samples({}), ElementsAre(std::pair(first.start, 932), std::pair(first.end, 832)));

@@ -27,6 +27,15 @@ void add_outcome(Json& json, const FlowsResult& traffic) {
   json["pfc"] = {{"pauses", traffic.pfc_pauses}, {"resumes", traffic.pfc_resumes}};
   json["packets"] = traffic.packets;
   json["events"] = traffic.events;
+  if (traffic.samples.links.empty()) return;
+  Json links = Json::array();
+  for (const LinkSamples& link : traffic.samples.links)
+    links.push_back({{"from", link.from},
+                     {"to", link.to},
+                     {"utilisation", link.utilisation},
+                     {"queue_bytes", link.queue_bytes},
+                     {"paused_share", link.paused_share}});
+  json["samples"] = {{"interval_s", traffic.samples.interval_s}, {"links", std::move(links)}};
 }
 
 }  // namespace

@@ -36,6 +36,14 @@ TrafficResult of_flows() {
   return result;
 }
 
+TrafficResult over_time() {
+  TrafficResult result = of_flows();
+  std::get<FlowsResult>(result.outcome).samples = {
+      1e-6,
+      {{"leaf0", "gpu<1>", {0.5, 1}, {0, 2048}, {0, 0}}, {"gpu0", "leaf0", {0.25, 0}, {0, 0}, {0, 0.5}}}};
+  return result;
+}
+
 TEST(TrafficReport, ShowsTrafficByRate) {
   EXPECT_EQ(write_traffic_text(by_rate(), {}),
             "8x8 mesh\n"
@@ -58,9 +66,43 @@ TEST(TrafficReport, ShowsFlows) {
             "  simulated   1,234 packets, 56,789 events\n");
 }
 
+TEST(TrafficReport, ShowsLinksOverTime) {
+  const std::string text = write_traffic_text(over_time(), {});
+  EXPECT_EQ(text.substr(text.find("  busiest")),
+            "  busiest links    utilisation  at most  longest queue  paused\n"
+            "  leaf0 -> gpu<1>       75.0 %  100.0 %      2.000 KiB   0.0 %\n"
+            "  gpu0 -> leaf0         12.5 %   25.0 %            0 B  25.0 %\n");
+}
+
+TEST(TrafficReport, WritesTables) {
+  EXPECT_EQ(write_flows_csv(std::get<FlowsResult>(of_flows().outcome)),
+            "source,destination,bytes,start_s,fct_s\n0,1,1000,0,2e-06\n1,2,1000,1e-06,4e-06\n2,3,1000,0,\n");
+  EXPECT_EQ(write_link_samples_csv(std::get<FlowsResult>(over_time().outcome).samples),
+            "time_s,from,to,utilisation,queue_bytes,paused_share\n"
+            "0,leaf0,gpu<1>,0.5,0,0\n1e-06,leaf0,gpu<1>,1,2048,0\n"
+            "0,gpu0,leaf0,0.25,0,0\n1e-06,gpu0,leaf0,0,0,0.5\n");
+}
+
+TEST(TrafficReport, DrawsLinksOverTime) {
+  const TrafficSamples samples = std::get<FlowsResult>(over_time().outcome).samples;
+  const std::string svg = write_link_samples_svg(samples, "a & b");
+  EXPECT_NE(svg.find("a &amp; b"), svg.npos);
+  EXPECT_NE(svg.find(">leaf0 - gpu&lt;1&gt;<"), svg.npos);
+  std::size_t cells = 0;
+  for (std::size_t at = svg.find("fill=\"#"); at != svg.npos; at = svg.find("fill=\"#", at + 1)) ++cells;
+  EXPECT_EQ(cells, 5U);  // three full intervals, one queue, one pause
+  EXPECT_EQ(write_link_samples_svg({}, "nothing").find("<g"), svg.npos);
+}
+
+TEST(TrafficReport, CountsLinksOverTimeForPerfetto) {
+  const std::string trace = write_link_samples_perfetto(std::get<FlowsResult>(over_time().outcome).samples);
+  for (const std::string name : {"leaf0 - gpu<1>", "utilisation, %", "queue", "paused by PFC, %"})
+    EXPECT_NE(trace.find(name), trace.npos) << name;
+}
+
 TEST(TrafficReport, DocumentsEveryKey) {
   std::set<std::string> keys = keys_of(Json::parse(write_traffic_json(by_rate())));
-  for (const std::string& key : keys_of(Json::parse(write_traffic_json(of_flows())))) keys.insert(key);
+  for (const std::string& key : keys_of(Json::parse(write_traffic_json(over_time())))) keys.insert(key);
   EXPECT_EQ(keys, documented_keys("docs/formats/traffic_json.md"));
 }
 

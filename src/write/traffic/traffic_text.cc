@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <span>
 
 #include "base/units_text.h"
 #include "write/traffic.h"
@@ -48,6 +50,24 @@ Facts outcome_facts(const FlowsResult& traffic) {
   return facts;
 }
 
+// The busiest of those that were watched.
+std::string links_table(const TrafficSamples& samples, const TextStyle& style) {
+  constexpr std::size_t kMost = 5;
+  TextTable table;
+  table.columns = {{"busiest links", false}, {"utilisation"}, {"at most"}, {"longest queue"}, {"paused"}};
+  const auto percent = [](double share) { return fmt::format("{:.1f} %", 100 * share); };
+  const auto mean = [](const std::vector<double>& values) {
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  };
+  for (const LinkSamples& link : std::span(samples.links).first(std::min(kMost, samples.links.size()))) {
+    table.rows.push_back({fmt::format("{} -> {}", link.from, link.to), percent(mean(link.utilisation)),
+                          percent(*std::ranges::max_element(link.utilisation)),
+                          to_text(Bytes(std::llround(*std::ranges::max_element(link.queue_bytes)))),
+                          percent(mean(link.paused_share))});
+  }
+  return to_text(table, 2, style);
+}
+
 }  // namespace
 
 std::string write_traffic_text(const TrafficResult& result, const TextStyle& style) {
@@ -58,6 +78,8 @@ std::string write_traffic_text(const TrafficResult& result, const TextStyle& sty
   std::string text = paint(printable(result.title), Ink::bold, style.colour) + '\n';
   for (const auto& [name, value] : facts)
     text += wrap(value, fmt::format("  {:<{}}  ", name, width), style.width);
+  if (const auto* flows = std::get_if<FlowsResult>(&result.outcome); flows && !flows->samples.links.empty())
+    text += links_table(flows->samples, style);
   for (const std::string& note : result.notes) text += wrap(note, "note: ", style.width);
   return text;
 }

@@ -1,4 +1,4 @@
-#include "network/ways.h"
+#include "network/routing/ways.h"
 
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ TEST(Ways, OverDimensionsAreThoseOfTheTopology) {
       for (const std::uint32_t number : ways.way(message)) {
         ASSERT_GT(at.hops_left, 0);
         const LinkId id = topology.advance(message, at);
-        const Ways::Link& link = ways.links()[number];
+        const DirectedLink& link = ways.links()[number];
         EXPECT_EQ(link.dimension, id.dimension);
         EXPECT_EQ(link.from, node) << "from " << source << " to " << destination;
         node = link.to;

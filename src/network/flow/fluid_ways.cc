@@ -1,0 +1,42 @@
+#include "network/flow/fluid_ways.h"
+
+#include <algorithm>
+
+namespace armilla {
+namespace {
+
+double demand(const std::vector<std::uint32_t>& way, const MaxMin& rates) {
+  double load = 0;
+  for (const std::uint32_t link : way)
+    load = std::max(load, static_cast<double>(rates.flows_on(link) + 1) / rates.capacity(link));
+  return load * static_cast<double>(way.size());
+}
+
+}  // namespace
+
+std::vector<MaxMin::Use> choose_ways(std::span<const std::vector<std::uint32_t>> ways, WayChoice choice,
+                                     const MaxMin& rates) {
+  if (choice == WayChoice::first) ways = ways.first(1);
+  if (choice == WayChoice::adaptive) {
+    std::vector<double> demands;
+    for (const std::vector<std::uint32_t>& way : ways) demands.push_back(demand(way, rates));
+    const auto least = static_cast<std::size_t>(std::ranges::min_element(demands) - demands.begin());
+    ways = ways.subspan(least, 1);
+  }
+  std::vector<MaxMin::Use> uses;
+  const double share = 1 / static_cast<double>(ways.size());
+  for (const std::vector<std::uint32_t>& way : ways) {
+    for (const std::uint32_t link : way) {
+      const auto known = std::ranges::find(uses, link, &MaxMin::Use::link);
+      if (known == uses.end()) {
+        uses.push_back({link, share});
+      } else {
+        known->share += share;
+        if (known->share > 1 - 1e-9) known->share = 1;  // of all of them
+      }
+    }
+  }
+  return uses;
+}
+
+}  // namespace armilla

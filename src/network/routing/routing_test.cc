@@ -1,0 +1,357 @@
+// Routings: which ways there are, and what networks make of several.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+#include "base/error_testing.h"
+#include "network/flow_networks.h"
+#include "network/packet.h"
+#include "network/routing/ways.h"
+#include "network/routings.h"
+
+namespace armilla {
+namespace {
+
+const LinkFigures kOne = {gigabytes_per_second(1), nanoseconds(100), 0};
+
+Machine machine_of(std::int64_t devices, std::int64_t switches) {
+  Machine machine;
+  machine.dimensions = {
+      {"fabric", DimensionKind::switched, devices, gigabytes_per_second(1), nanoseconds(100)}};
+  for (std::int64_t i = 0; i < devices; ++i)
+    machine.graph.nodes.push_back({NetworkNodeKind::device, "d" + std::to_string(i)});
+  for (std::int64_t i = 0; i < switches; ++i)
+    machine.graph.nodes.push_back({NetworkNodeKind::switched, "s" + std::to_string(i)});
+  return machine;
+}
+
+void join(Machine& machine, std::uint32_t a, std::uint32_t b, std::uint32_t dimension = 0) {
+  machine.graph.cables.push_back({a, b, kOne, kOne, dimension});
+}
+
+// Four devices on each of `leaves` switches, below `spines`.
+Machine leaf_spine(std::uint32_t leaves, std::uint32_t spines) {
+  Machine machine = machine_of(4 * leaves, leaves + spines);
+  for (std::uint32_t device = 0; device < 4 * leaves; ++device)
+    join(machine, device, 4 * leaves + device / 4);
+  for (std::uint32_t leaf = 0; leaf < leaves; ++leaf) {
+    for (std::uint32_t spine = 0; spine < spines; ++spine)
+      join(machine, 4 * leaves + leaf, 5 * leaves + spine);
+  }
+  return machine;
+}
+
+// Switches in a circle with a device each, and a few links across it.
+Machine random_circle(std::mt19937& random) {
+  const auto below = [&](std::uint32_t most) { return static_cast<std::uint32_t>(random() % most); };
+  const std::uint32_t size = 4 + below(12);
+  Machine machine = machine_of(size, size);
+  for (std::uint32_t i = 0; i < size; ++i) {
+    join(machine, i, size + i);
+    join(machine, size + i, size + (i + 1) % size);
+  }
+  for (std::uint32_t i = 0; i < size / 4; ++i) {
+    const std::uint32_t a = below(size), b = below(size);
+    if (a != b) join(machine, size + a, size + b);
+  }
+  return machine;
+}
+
+Message message(std::uint32_t source, std::uint32_t destination) {
+  return {static_cast<std::int32_t>(source), static_cast<std::int32_t>(destination), Bytes(1)};
+}
+
+// From end to end, link after link, no node twice, over nothing that does not forward.
+void expect_way(const Ways& ways, const Ways::Way& way, std::uint32_t source, std::uint32_t destination) {
+  std::set<std::uint32_t> seen = {source};
+  std::uint32_t node = source;
+  for (const std::uint32_t link : way) {
+    EXPECT_EQ(ways.links()[link].from, node);
+    EXPECT_TRUE(node == source || ways.graph().devices_forward || !ways.is_device(node));
+    node = ways.links()[link].to;
+    EXPECT_TRUE(seen.insert(node).second) << "twice over " << ways.graph().nodes[node].name;
+  }
+  EXPECT_EQ(node, destination);
+}
+
+// Whether packets that hold a buffer and wait for the next one can wait in a circle.
+bool may_deadlock(const std::set<std::pair<std::uint32_t, std::uint32_t>>& waits) {
+  std::map<std::uint32_t, std::vector<std::uint32_t>> next;
+  std::map<std::uint32_t, int> before;
+  for (const auto& [from, to] : waits) {
+    next[from].push_back(to);
+    before[from];
+    ++before[to];
+  }
+  std::vector<std::uint32_t> free;
+  for (const auto& [link, count] : before) {
+    if (count == 0) free.push_back(link);
+  }
+  std::size_t taken = 0;
+  for (; taken < free.size(); ++taken) {
+    for (const std::uint32_t link : next[free[taken]]) {
+      if (--before[link] == 0) free.push_back(link);
+    }
+  }
+  return taken < before.size();
+}
+
+TEST(Routings, AreThoseOfTheParameter) {
+  std::string names;
+  for (const Ways::Routing& routing : Ways::kRoutingTable)
+    names += (names.empty() ? "" : "|") + std::string(routing.name);
+  EXPECT_EQ(names, kRoutings);
+}
+
+TEST(Routings, LeadFromEndToEnd) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 20; ++round) {
+    const Machine machine = random_circle(random);
+    const auto devices = static_cast<std::uint32_t>(machine.graph.devices());
+    Ways shortest(machine, {}, "first");
+    for (const Ways::Routing& routing : Ways::kRoutingTable) {
+      Ways ways(machine, {}, routing.name);
+      for (std::uint32_t from = 0; from < devices; ++from) {
+        for (std::uint32_t to = 0; to < devices; ++to) {
+          if (from == to) continue;
+          const std::size_t least = shortest.way(message(from, to)).size();
+          const std::span<const Ways::Way> found = ways.ways(message(from, to));
+          ASSERT_FALSE(found.empty());
+          ASSERT_LE(found.size(), Ways::kMostWays);
+          for (const Ways::Way& way : found) {
+            expect_way(ways, way, from, to);
+            ASSERT_GE(way.size(), least);
+          }
+          if (routing.name == "ugal" || routing.choice == WayChoice::first) {
+            EXPECT_TRUE(found.front().size() == least || routing.name == "up-down") << routing.name;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Routings, UpAndDownNeverWaitsInACircle) {
+  std::mt19937 random(11);
+  int circles = 0;
+  for (int round = 0; round < 20; ++round) {
+    const Machine machine = random_circle(random);
+    for (const std::string_view routing : {"up-down", "ecmp"}) {
+      Ways ways(machine, {}, routing);
+      std::set<std::pair<std::uint32_t, std::uint32_t>> waits;
+      for (std::int64_t from = 0; from < machine.graph.devices(); ++from) {
+        for (std::int64_t to = 0; to < machine.graph.devices(); ++to) {
+          if (from == to) continue;
+          const auto way =
+              ways.way(message(static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to)));
+          for (std::size_t i = 1; i < way.size(); ++i) waits.emplace(way[i - 1], way[i]);
+        }
+      }
+      if (routing == "up-down") {
+        EXPECT_FALSE(may_deadlock(waits));
+      } else {
+        circles += may_deadlock(waits) ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(circles, 10);  // what the others do
+}
+
+// A mesh of 3 x 4 devices that forward: first along x, then along y.
+TEST(Routings, DimensionOrderCrossesOneAfterTheOther) {
+  Machine machine = machine_of(12, 0);
+  machine.dimensions = {{"x", DimensionKind::ring, 3, gigabytes_per_second(1), nanoseconds(100)},
+                        {"y", DimensionKind::ring, 4, gigabytes_per_second(1), nanoseconds(100)}};
+  machine.graph.devices_forward = true;
+  for (std::uint32_t device = 0; device < 12; ++device) {
+    if (device % 3 < 2) join(machine, device, device + 1, 0);
+    if (device < 9) join(machine, device, device + 3, 1);
+  }
+  Ways ways(machine, {}, "dimension-order");
+  for (std::uint32_t from = 0; from < 12; ++from) {
+    for (std::uint32_t to = 0; to < 12; ++to) {
+      if (from == to) continue;
+      const auto way = ways.way(message(from, to));
+      const auto distance = [](std::uint32_t a, std::uint32_t b) { return a > b ? a - b : b - a; };
+      EXPECT_EQ(way.size(), distance(from % 3, to % 3) + distance(from / 3, to / 3));
+      EXPECT_TRUE(
+          std::ranges::is_sorted(way, {}, [&](std::uint32_t link) { return ways.links()[link].dimension; }));
+    }
+  }
+  machine.graph.devices_forward = false;
+  Ways cut(machine, {}, "dimension-order");
+  EXPECT_EQ(
+      error_of([&] { cut.way(message(0, 4)); }),
+      "network: no way leads from 'd0' to 'd4'\n  hint: in dimension order it leads over devices, which "
+      "do not forward here");
+}
+
+TEST(Routings, SprayTakesAllShortestWays) {
+  Ways ways(leaf_spine(3, 5), {}, "spray");
+  EXPECT_EQ(ways.ways(message(0, 1)).size(), 1U);
+  std::set<std::uint32_t> spines;
+  for (const Ways::Way& way : ways.ways(message(0, 4))) {
+    EXPECT_EQ(way.size(), 4U);
+    spines.insert(ways.links()[way[1]].to);
+  }
+  EXPECT_EQ(spines.size(), 5U);
+  Ways many(leaf_spine(2, 40), {}, "spray");
+  EXPECT_EQ(many.ways(message(0, 4)).size(), Ways::kMostWays);
+}
+
+TEST(Routings, DetoursLeadOverMany) {
+  Ways ways(leaf_spine(8, 2), {}, "ugal");
+  std::set<std::uint32_t> leaves;
+  for (const Ways::Way& way : ways.ways(message(0, 4))) {
+    for (const std::uint32_t link : way) leaves.insert(ways.links()[link].to);
+  }
+  EXPECT_GE(leaves.size(), 8U);
+}
+
+TEST(DamagedLinks, AreGoneAroundOrSaidToBeMissing) {
+  const Machine machine = leaf_spine(2, 2);
+  const std::vector<DamagedLink> one = {{"s0-s2", 0, "test"}};
+  Ways ways(machine, {}, "ecmp", one);
+  for (std::uint32_t from = 0; from < 4; ++from) {
+    for (std::uint32_t to = 4; to < 8; ++to) EXPECT_EQ(ways.links()[ways.way(message(from, to))[1]].to, 11U);
+  }
+  const std::vector<DamagedLink> half = {{"s2-s0", 0.5, "test"}};
+  Ways slow(machine, {}, "spray", half);
+  ASSERT_EQ(slow.ways(message(0, 4)).size(), 1U);  // the wider of two
+  EXPECT_EQ(slow.links()[slow.way(message(0, 4))[1]].to, 11U);
+
+  const std::vector<DamagedLink> both = {{"s0-s2", 0, "test"}, {"s0-s3", 0, "test"}};
+  EXPECT_EQ(error_of([&] { Ways(machine, {}, "ecmp", both); }),
+            "test: no way leads from 'd0' to 'd4' any more\n  hint: the failed links cut the machine apart");
+  const std::vector<DamagedLink> wrong = {{"s0-s9", 0, "test"}};
+  EXPECT_EQ(error_of([&] { Ways(machine, {}, "ecmp", wrong); }),
+            "test: there is no node 's9'\n  hint: did you mean 's0'?");
+  const std::vector<DamagedLink> apart = {{"s0-s1", 0, "test"}};
+  EXPECT_EQ(error_of([&] { Ways(machine, {}, "ecmp", apart); }), "test: no link joins the nodes of 's0-s1'");
+  const std::vector<DamagedLink> nothing = {{"s0", 0, "test"}};
+  EXPECT_EQ(error_of([&] { Ways(machine, {}, "ecmp", nothing); }),
+            "test: 's0' does not name two nodes\n  hint: such as leaf0-spine1");
+}
+
+// Rings of a hierarchy: a failed link leaves the way around, over devices.
+TEST(DamagedLinks, OfARingLeaveTheOtherWay) {
+  Machine machine;
+  machine.dimensions = {{"ring", DimensionKind::ring, 6, gigabytes_per_second(1), nanoseconds(1)}};
+  Ways whole(machine, {}, "ecmp");
+  EXPECT_EQ(whole.way(message(0, 1)).size(), 1U);
+  const std::vector<DamagedLink> one = {{"rank 0-rank 1", 0, "test"}};
+  Ways ways(machine, {}, "ecmp", one);
+  EXPECT_EQ(ways.way(message(0, 1)).size(), 5U);
+  const std::vector<DamagedLink> half = {{"rank 0-rank 1", 0.5, "test"}};
+  Ways slow(machine, {}, "ecmp", half);
+  EXPECT_EQ(slow.links()[slow.way(message(0, 1)).front()].figures.bandwidth, gigabytes_per_second(0.5));
+}
+
+FlowsResult run(const Machine& machine, const std::string& network, std::vector<TrafficFlow> flows,
+                bool sampled = false) {
+  FlowJob job;
+  job.where = "test";
+  job.flows = std::move(flows);
+  job.usual_settings = true;
+  job.sampled = sampled;
+  job.settings.congestion_control = CongestionControl::dcqcn;
+  return std::get<FlowsResult>(
+      run_flows(parse_component(network, "test"), machine, {}, std::move(job)).outcome);
+}
+
+double last_of(const FlowsResult& result) {
+  double last = 0;
+  for (const FlowResult& flow : result.flows) {
+    EXPECT_TRUE(flow.finished);
+    last = std::max(last, flow.fct_s);
+  }
+  return last;
+}
+
+// Four devices of a leaf send to those of another over two spines: what the spines carry is 2 GB/s, whatever the
+// hash says.
+TEST(Routings, SpreadFluidsAndPacketsEvenly) {
+  const Machine machine = leaf_spine(2, 2);
+  std::vector<TrafficFlow> flows;
+  for (std::int64_t i = 0; i < 4; ++i) flows.push_back({i, 4 + i, 4'000'000});
+  const double bound = 16e6 / 2e9;
+  for (const std::string routing : {"spray", "adaptive"}) {
+    EXPECT_NEAR(last_of(run(machine, "flow:routing=" + routing, flows)), bound, 1e-6) << routing;
+    EXPECT_NEAR(last_of(run(machine, "packet:cc=none,routing=" + routing, flows)) / bound, 1.02, 0.02)
+        << routing;
+  }
+  EXPECT_NEAR(last_of(run(machine, "flow:routing=first", flows)), 2 * bound, 1e-6);
+  EXPECT_NEAR(last_of(run(machine, "packet:cc=none,routing=first", flows)) / (2 * bound), 1.02, 0.02);
+}
+
+// All devices of a leaf send to the next leaf of a circle of switches: half of it goes the long way with UGAL.
+TEST(Routings, UgalTakesDetoursWhereTheyPay) {
+  Machine machine = machine_of(16, 4);
+  for (std::uint32_t device = 0; device < 16; ++device) join(machine, device, 16 + device / 4);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    for (std::uint32_t k = i + 1; k < 4; ++k) join(machine, 16 + i, 16 + k);
+  }
+  std::vector<TrafficFlow> flows;
+  for (std::int64_t i = 0; i < 4; ++i) flows.push_back({i, 4 + i, 4'000'000});
+  const double straight = last_of(run(machine, "flow:routing=ecmp", flows));
+  EXPECT_NEAR(straight, 16e6 / 1e9, 1e-6);
+  EXPECT_LT(last_of(run(machine, "flow:routing=ugal", flows)), 0.6 * straight);
+  const double packets = last_of(run(machine, "packet:cc=none,routing=ecmp", flows));
+  EXPECT_LT(last_of(run(machine, "packet:cc=none,routing=ugal", flows)), 0.6 * packets);
+  // Where nothing is in the way it costs nothing.
+  EXPECT_EQ(last_of(run(machine, "flow:routing=ugal", {{0, 4, 4'000'000}})),
+            last_of(run(machine, "flow:routing=ecmp", {{0, 4, 4'000'000}})));
+}
+
+TEST(Routings, ForwardingDevicesHaveRouters) {
+  Machine torus;
+  torus.dimensions = {{"x", DimensionKind::ring, 4, gigabytes_per_second(1), nanoseconds(100)},
+                      {"y", DimensionKind::ring, 4, gigabytes_per_second(1), nanoseconds(100)}};
+  // Two hops, and through routers without delay.
+  EXPECT_NEAR(last_of(run(torus, "flow", {{0, 5, 1'000'000}})), 1e-3 + 2e-7, 1e-9);
+  EXPECT_NEAR(last_of(run(torus, "packet", {{0, 5, 1'000'000}})), 1e-3, 0.03e-3);
+  // A ring of a dimension carries a shift by two with every link full in one direction.
+  std::vector<TrafficFlow> shift;
+  for (std::int64_t i = 0; i < 16; ++i) shift.push_back({i, i / 4 * 4 + (i + 2) % 4, 1'000'000});
+  EXPECT_NEAR(last_of(run(torus, "flow", shift)), 2e-3, 1e-6);
+}
+
+TEST(Routings, SeveralWaysNeedSelectiveRepeat) {
+  EXPECT_EQ(error_of([&] {
+              run(leaf_spine(2, 2), "packet:routing=spray,recovery=go-back-n", {{0, 4, 1'000'000}});
+            }),
+            "test: recovery: 'go-back-n' repeats what comes in another order, as packets on several ways do\n"
+            "  hint: selective, or a routing with one way");
+}
+
+// Samples hold all that links carried, and no link carries more than it can.
+TEST(LinkSamples, AddUpToWhatWasCarried) {
+  const Machine machine = leaf_spine(2, 2);
+  std::vector<TrafficFlow> flows;
+  for (std::int64_t i = 1; i < 8; ++i) flows.push_back({i, 0, 2'000'000, 1000 * i});
+  for (const std::string network : {"flow", "packet"}) {
+    const FlowsResult result = run(machine, network, flows, true);
+    ASSERT_FALSE(result.samples.links.empty());
+    const LinkSamples& busiest = result.samples.links.front();
+    EXPECT_EQ(busiest.from + " " + busiest.to, "s0 d0");
+    double bytes = 0, queue = 0;
+    for (std::size_t i = 0; i < busiest.utilisation.size(); ++i) {
+      bytes += busiest.utilisation[i] * result.samples.interval_s * 1e9;
+      queue = std::max(queue, busiest.queue_bytes[i]);
+    }
+    EXPECT_LE(busiest.utilisation.size(), 256U);
+    EXPECT_GE(busiest.utilisation.size(), 64U);
+    // Headers of packets; the last interval is cut short.
+    EXPECT_NEAR(bytes / 14e6, network == "flow" ? 1 : 1.01, 0.012) << network;
+    EXPECT_EQ(queue > 1e5, network == "packet");
+    for (const LinkSamples& link : result.samples.links) {
+      for (const double share : link.utilisation) EXPECT_LE(share, 1.01) << link.from;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace armilla

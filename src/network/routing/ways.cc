@@ -1,0 +1,307 @@
+#include "network/routing/ways.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "network/routings.h"
+
+namespace armilla {
+namespace {
+
+std::uint64_t pair_key(std::uint32_t source, std::uint32_t destination) {
+  return std::uint64_t{source} << 32 | destination;
+}
+
+// Ways that come to a node twice go on from there at once.
+void cut_loops(const LinkGraph& graph, std::vector<std::uint32_t>& way) {
+  for (std::size_t i = 0; i < way.size(); ++i) {
+    for (std::size_t k = way.size(); k-- > i;) {
+      if (graph.links[way[k]].to != graph.links[way[i]].from) continue;
+      way.erase(way.begin() + static_cast<std::ptrdiff_t>(i),
+                way.begin() + static_cast<std::ptrdiff_t>(k) + 1);
+      break;
+    }
+  }
+}
+
+Interconnect damaged_links_of(const Machine& machine, std::span<const DamagedLink> damage) {
+  return damage.empty() ? links_of(machine) : with_damage(links_of(machine), damage);
+}
+
+bool any_failed(std::span<const DamagedLink> damage) {
+  return std::ranges::any_of(damage, [](const DamagedLink& link) { return link.bandwidth == 0; });
+}
+
+}  // namespace
+
+constexpr std::array<Ways::Routing, 8> Ways::kRoutingTable = {{
+    {"ecmp", "a shortest way for each pair of devices, by a hash of both at every node", true,
+     WayChoice::first, &Ways::hashed},
+    {"first", "the first of the shortest ways", true, WayChoice::first, &Ways::first},
+    {"dimension-order", "dimension after dimension, in each a shortest way", true, WayChoice::first,
+     &Ways::in_dimension_order},
+    {"up-down", "up towards a root, then down: nothing can wait in a circle (Autonet, 1991)", false,
+     WayChoice::first, &Ways::up_and_down},
+    {"spray", "packet after packet over the shortest ways, at most 16; a fluid over all at once", false,
+     WayChoice::spread, &Ways::all_shortest},
+    {"adaptive", "for each packet, or fluid, the least loaded of the shortest ways, at most 16", false,
+     WayChoice::adaptive, &Ways::all_shortest},
+    {"valiant", "over nodes at random, at most 16 for each pair: packet after packet (Valiant, 1982)", false,
+     WayChoice::spread, &Ways::detours},
+    {"ugal",
+     "for each packet, or fluid, the shortest way or one over a node at random, whichever has less load "
+     "times length (Singh, 2005)",
+     false, WayChoice::adaptive, &Ways::shortest_and_detours},
+}};
+
+std::vector<RoutingInfo> routings() {
+  std::vector<RoutingInfo> infos;
+  for (const Ways::Routing& routing : Ways::kRoutingTable) infos.push_back({routing.name, routing.help});
+  return infos;
+}
+
+Ways::Ways(const Machine& machine, std::span<const SlowLinks> slow, std::string_view routing,
+           std::span<const DamagedLink> damage)
+    : topology_(machine),
+      routing_(*std::ranges::find(kRoutingTable, routing, &Routing::name)),
+      in_dimensions_(machine.graph.empty() && routing_.dimensional && !any_failed(damage)),
+      graph_(damaged_links_of(machine, damage)) {
+  for (const Dimension& dimension : machine.dimensions) dimensions_.push_back(dimension.name);
+  for (std::uint32_t d = 0; machine.graph.empty() && d < topology_.dimensions(); ++d) {
+    const auto first = std::ranges::lower_bound(graph().cables, d, {}, &Cable::dimension);
+    first_cable_.push_back(static_cast<std::uint32_t>(first - graph().cables.begin()));
+  }
+  for (std::uint32_t node = 0; node < graph().nodes.size(); ++node) {
+    if (graph_.forwards(node) && graph().nodes[node].kind != NetworkNodeKind::nic) pivots_.push_back(node);
+  }
+  for (const SlowLinks& links : slow) slow_down(links);
+}
+
+// The links that touch the ranks' devices, both ways; of a hierarchy in its own numbering those that a rank owns.
+void Ways::slow_down(const SlowLinks& slow) {
+  std::vector<bool> chosen(links().size());
+  const std::int64_t last = std::min(slow.ranks.last, topology_.ranks() - 1);
+  for (std::int64_t rank = std::max<std::int64_t>(slow.ranks.first, 0); rank <= last; ++rank) {
+    if (in_dimensions_ && topology_.dimension(slow.dimension).size > 1) {
+      for (std::int32_t number = 0; number < topology_.links_per_rank(slow.dimension); ++number)
+        chosen[number_of({slow.dimension, static_cast<std::int32_t>(rank), number})] = true;
+    } else if (!in_dimensions_) {
+      for (const std::uint32_t link : graph_.leaving[static_cast<std::size_t>(rank)]) {
+        if (links()[link].dimension == slow.dimension) chosen[link] = chosen[link ^ 1] = true;
+      }
+    }
+  }
+  for (std::size_t link = 0; link < links().size(); ++link) {
+    if (!chosen[link]) continue;
+    LinkFigures& figures = graph_.links[link].figures;
+    figures.bandwidth.value *= slow.bandwidth;
+    figures.latency = from_seconds(in_seconds(figures.latency) * slow.latency);
+    Cable& cable = graph_.graph.cables[link / 2];
+    (link % 2 == 0 ? cable.there : cable.back) = figures;
+  }
+}
+
+// In the order of links_of (ir/machine.h).
+std::uint32_t Ways::number_of(const LinkId& id) const {
+  const Dimension& dimension = topology_.dimension(id.dimension);
+  const std::uint32_t first = first_cable_[id.dimension];
+  const std::int64_t size = dimension.size, owner = id.owner;
+  std::int64_t stride = 1;
+  for (std::uint32_t d = 0; d < id.dimension; ++d) stride *= topology_.dimension(d).size;
+  const std::int64_t here = owner / stride % size;
+  switch (dimension.kind) {
+    case DimensionKind::switched:
+      return 2 * (first + static_cast<std::uint32_t>(owner)) + static_cast<std::uint32_t>(id.number);
+    case DimensionKind::ring: {
+      if (id.number == 0) return 2 * (first + static_cast<std::uint32_t>(owner));
+      const std::int64_t previous = owner + (here == 0 ? size - 1 : -1) * stride;
+      return 2 * (first + static_cast<std::uint32_t>(previous)) + 1;
+    }
+    case DimensionKind::fully_connected: {
+      const std::int64_t there = (here + id.number + 1) % size;
+      const std::int64_t low = std::min(here, there), high = std::max(here, there);
+      const std::int64_t group = owner / (stride * size) * stride + owner % stride;
+      const std::int64_t pair = low * (2 * size - low - 1) / 2 + (high - low - 1);
+      return 2 * (first + static_cast<std::uint32_t>(group * (size * (size - 1) / 2) + pair)) +
+             (here < there ? 0 : 1);
+    }
+  }
+  return 0;
+}
+
+std::string Ways::link_name(std::uint32_t number) const {
+  const DirectedLink& link = links()[number];
+  const std::string& from = graph().nodes[link.from].name;
+  const std::string& to = graph().nodes[link.to].name;
+  return link.dimension < dimensions_.size()
+             ? fmt::format("{} -> {} ({})", from, to, dimensions_[link.dimension])
+             : fmt::format("{} -> {}", from, to);
+}
+
+std::span<const Ways::Way> Ways::ways(const Message& message) {
+  const auto source = static_cast<std::uint32_t>(message.source);
+  const auto destination = static_cast<std::uint32_t>(message.destination);
+  std::vector<Way>& found = known_[pair_key(source, destination)];
+  if (found.empty()) {
+    if (in_dimensions_) {
+      found.push_back(over_dimensions(message));
+    } else {
+      found = (this->*routing_.find)(source, destination);
+    }
+  }
+  return found;
+}
+
+void Ways::fail(std::uint32_t source, std::uint32_t destination, const std::string& why) const {
+  throw Error("network",
+              fmt::format("no way leads from '{}' to '{}'", graph().nodes[source].name,
+                          graph().nodes[destination].name),
+              why);
+}
+
+Ways::Way Ways::over_dimensions(const Message& message) const {
+  Way way;
+  Position at = topology_.start(message);
+  while (at.hops_left > 0) way.push_back(number_of(topology_.advance(message, at)));
+  return way;
+}
+
+// Over the links of one dimension at a time, from device to device.
+std::vector<Ways::Way> Ways::in_dimension_order(std::uint32_t source, std::uint32_t destination) {
+  Way way;
+  std::vector<std::uint32_t> next;
+  std::int64_t stride = 1;
+  std::uint32_t here = source;
+  for (std::uint32_t d = 0; d < topology_.dimensions(); ++d) {
+    const std::int64_t size = topology_.dimension(d).size;
+    const std::int64_t own = here / stride % size, other = destination / stride % size;
+    const auto there = static_cast<std::uint32_t>(here + (other - own) * stride);
+    stride *= size;
+    if (there == here) continue;
+    if (there != destination && !graph_.forwards(there))
+      fail(source, destination, "in dimension order it leads over devices, which do not forward here");
+    const std::vector<Reached> reached = search_towards(graph_, there, d);
+    if (reached[here].distance < 0)
+      fail(source, destination, fmt::format("links of dimension '{}' are missing", dimensions_[d]));
+    for (const double width = reached[here].width; here != there; here = links()[way.back()].to) {
+      next_links(graph_, reached, here, there, width, next, d);
+      way.push_back(next.front());
+    }
+  }
+  return {std::move(way)};
+}
+
+const std::vector<Reached>& Ways::towards(std::uint32_t node) {
+  const auto [found, fresh] = reached_.try_emplace(node);
+  if (fresh) found->second = search_towards(graph_, node);
+  return found->second;
+}
+
+Ways::Way Ways::shortest(std::uint32_t source, std::uint32_t destination, std::optional<std::uint64_t> key) {
+  const std::vector<Reached>& reached = towards(destination);
+  if (reached[source].distance < 0) fail(source, destination);
+  const double width = reached[source].width;
+  Way way;
+  std::vector<std::uint32_t> equal;
+  for (std::uint32_t node = source; node != destination; node = links()[way.back()].to) {
+    next_links(graph_, reached, node, destination, width, equal);
+    const std::size_t chosen =
+        key && equal.size() > 1
+            ? static_cast<std::size_t>(scrambled(*key + 0x9e3779b97f4a7c15U * (node + 1)) % equal.size())
+            : 0;
+    way.push_back(equal[chosen]);
+  }
+  return way;
+}
+
+std::vector<Ways::Way> Ways::hashed(std::uint32_t source, std::uint32_t destination) {
+  return {shortest(source, destination, pair_key(source, destination))};
+}
+
+std::vector<Ways::Way> Ways::first(std::uint32_t source, std::uint32_t destination) {
+  return {shortest(source, destination, std::nullopt)};
+}
+
+std::vector<Ways::Way> Ways::up_and_down(std::uint32_t source, std::uint32_t destination) {
+  if (!up_down_) up_down_.emplace(graph_);
+  Way way;
+  if (!up_down_->find(source, destination, pair_key(source, destination), way)) fail(source, destination);
+  return {std::move(way)};
+}
+
+// All of them where they are few, in order; else as many as may be, at random.
+std::vector<Ways::Way> Ways::all_shortest(std::uint32_t source, std::uint32_t destination) {
+  const std::vector<Reached>& reached = towards(destination);
+  if (reached[source].distance < 0) fail(source, destination);
+  const double width = reached[source].width;
+  std::vector<Way> found;
+  std::vector<Way> begun = {{}};  // the next one last
+  std::vector<std::uint32_t> equal;
+  while (!begun.empty() && found.size() <= kMostWays) {
+    Way way = std::move(begun.back());
+    begun.pop_back();
+    const std::uint32_t here = way.empty() ? source : links()[way.back()].to;
+    if (here == destination) {
+      found.push_back(std::move(way));
+      continue;
+    }
+    next_links(graph_, reached, here, destination, width, equal);
+    for (auto link = equal.rbegin(); link != equal.rend(); ++link) {
+      begun.push_back(way);
+      begun.back().push_back(*link);
+    }
+  }
+  if (found.size() <= kMostWays) return found;
+  found.clear();
+  std::uint64_t key = pair_key(source, destination);
+  for (std::size_t tries = 0; tries < 4 * kMostWays && found.size() < kMostWays; ++tries) {
+    Way way = shortest(source, destination, key);
+    if (std::ranges::find(found, way) == found.end()) found.push_back(std::move(way));
+    key = scrambled(key + tries + 1);
+  }
+  return found;
+}
+
+void Ways::add_detours(std::uint32_t source, std::uint32_t destination, std::vector<Way>& ways) {
+  std::uint64_t key = pair_key(source, destination);
+  for (std::size_t tries = 0; tries < 4 * kMostWays && ways.size() < kMostWays && !pivots_.empty(); ++tries) {
+    key = scrambled(key + 0x9e3779b97f4a7c15U);
+    const std::uint32_t pivot = pivots_[key % pivots_.size()];
+    if (pivot == source || pivot == destination) continue;
+    if (towards(pivot)[source].distance < 0 || towards(destination)[pivot].distance < 0) continue;
+    Way way = shortest(source, pivot, key);
+    const Way rest = shortest(pivot, destination, key + 1);
+    way.insert(way.end(), rest.begin(), rest.end());
+    cut_loops(graph_, way);
+    if (std::ranges::find(ways, way) == ways.end()) ways.push_back(std::move(way));
+  }
+}
+
+std::vector<Ways::Way> Ways::detours(std::uint32_t source, std::uint32_t destination) {
+  std::vector<Way> ways;
+  add_detours(source, destination, ways);
+  return ways.empty() ? hashed(source, destination) : ways;
+}
+
+std::vector<Ways::Way> Ways::shortest_and_detours(std::uint32_t source, std::uint32_t destination) {
+  std::vector<Way> ways = hashed(source, destination);
+  add_detours(source, destination, ways);
+  return ways;
+}
+
+std::vector<LinkUse> Ways::used(std::span<const NetworkSums::Carried> carried) const {
+  std::vector<LinkUse> uses;
+  for (std::uint32_t link = 0; link < carried.size(); ++link) {
+    if (carried[link].bytes == Bytes(0)) continue;
+    uses.push_back({link_name(link), links()[link].dimension, 1, carried[link].bytes, carried[link].busy,
+                    links()[link].figures.bandwidth});
+  }
+  std::stable_sort(uses.begin(), uses.end(),
+                   [](const LinkUse& a, const LinkUse& b) { return a.busy > b.busy; });
+  return uses;
+}
+
+}  // namespace armilla

@@ -1,0 +1,93 @@
+// The directed links of a machine, whatever it is made of, and the ways of messages over them: for networks that take
+// any graph.
+//
+// Shortest ways over an explicit graph (ir/interconnect.h) are the widest shortest paths (Guerin, Orda, Williams, INFOCOM 1997;
+// RFC 2676): those of the fewest links, and among them those whose narrowest link is the widest. A routing, a row of a
+// table, says which ways there are between two devices, and what a network does with several. Over a hierarchy of
+// dimensions the ways of "first", "ecmp" and "dimension-order" are those of network/topology.h: dimension after dimension.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/flow_traffic.h"
+#include "ir/interconnect.h"
+#include "ir/machine.h"
+#include "ir/what_if.h"
+#include "network/network.h"
+#include "network/routing/link_graph.h"
+#include "network/routing/up_down.h"
+#include "network/topology.h"
+
+namespace armilla {
+
+class Ways {
+ public:
+  using Way = std::vector<std::uint32_t>;  // links, in the order in which they are crossed
+  struct Routing {
+    std::string_view name, help;
+    bool dimensional;  // over a hierarchy: dimension after dimension
+    WayChoice choice;  // of a message, or a packet, among the ways
+    std::vector<Way> (Ways::*find)(std::uint32_t source, std::uint32_t destination);
+  };
+  static const std::array<Routing, 8> kRoutingTable;
+
+  // `routing`: one of the table's names. Links of a graph that touch a slow rank's device in the dimension are slow; damaged ones
+  // carry less or are not there. Throws Error for damage that cuts devices off.
+  Ways(const Machine& machine, std::span<const SlowLinks> slow, std::string_view routing,
+       std::span<const DamagedLink> damage = {});
+  Ways(const Ways&) = delete;
+  Ways& operator=(const Ways&) = delete;
+
+  const Interconnect& graph() const { return graph_.graph; }
+  const std::vector<DirectedLink>& links() const { return graph_.links; }
+  bool is_device(std::uint32_t node) const { return graph_.is_device(node); }
+  std::string link_name(std::uint32_t link) const;  // "gpu0 -> leaf3 (rail)"
+  const Routing& routing() const { return routing_; }
+
+  // All that the message may take, at least one, at most kMostWays; shortest ways before detours.
+  // Worked out once for each pair of ends, and valid until the next call. Throws Error where no way leads.
+  static constexpr std::size_t kMostWays = 16;
+  std::span<const Way> ways(const Message& message);
+  // The first of them.
+  std::span<const std::uint32_t> way(const Message& message) { return ways(message).front(); }
+
+  // What the links carried, the busiest first; `carried` per directed link.
+  std::vector<LinkUse> used(std::span<const NetworkSums::Carried> carried) const;
+
+ private:
+  std::uint32_t number_of(const LinkId& id) const;
+  void slow_down(const SlowLinks& slow);
+  const std::vector<Reached>& towards(std::uint32_t node);
+  Way over_dimensions(const Message& message) const;
+  // By the hash `key` among equal ones; nothing: always the first. Throws Error where no way leads.
+  Way shortest(std::uint32_t source, std::uint32_t destination, std::optional<std::uint64_t> key);
+  void add_detours(std::uint32_t source, std::uint32_t destination, std::vector<Way>& ways);
+  std::vector<Way> hashed(std::uint32_t source, std::uint32_t destination);
+  std::vector<Way> first(std::uint32_t source, std::uint32_t destination);
+  std::vector<Way> in_dimension_order(std::uint32_t source, std::uint32_t destination);
+  std::vector<Way> up_and_down(std::uint32_t source, std::uint32_t destination);
+  std::vector<Way> all_shortest(std::uint32_t source, std::uint32_t destination);
+  std::vector<Way> detours(std::uint32_t source, std::uint32_t destination);
+  std::vector<Way> shortest_and_detours(std::uint32_t source, std::uint32_t destination);
+  [[noreturn]] void fail(std::uint32_t source, std::uint32_t destination, const std::string& why = {}) const;
+
+  Topology topology_;
+  const Routing& routing_;
+  bool in_dimensions_;                   // ways are those of topology_
+  std::vector<std::string> dimensions_;  // names
+  LinkGraph graph_;
+  std::vector<std::uint32_t> first_cable_;                           // per dimension, of hierarchies
+  std::vector<std::uint32_t> pivots_;                                // nodes that detours may lead over
+  std::unordered_map<std::uint32_t, std::vector<Reached>> reached_;  // by destination
+  std::optional<UpDown> up_down_;                                    // once it is asked for
+  std::unordered_map<std::uint64_t, std::vector<Way>> known_;        // by the two ends
+};
+
+}  // namespace armilla
