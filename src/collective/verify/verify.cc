@@ -31,6 +31,8 @@ struct Delivery {
 struct Held {
   ValueId value = kNothing;
   std::vector<std::pair<std::int32_t, std::int32_t>> given;
+  std::int32_t replaced_by = -1;     // who gave it to be copied; -1: it is a sum
+  std::vector<std::int32_t> readers;  // of the sum, each once
 };
 
 class ScheduleVerifier {
@@ -76,7 +78,7 @@ class ScheduleVerifier {
   void execute();
   void enter_step(std::int32_t member);
   void give(std::int32_t member, const Delivery& delivery);
-  ValueId ask(std::int32_t member, std::int32_t block) const;
+  ValueId ask(std::int32_t member, std::int32_t block);
   void complete_step(std::int32_t member);
   void merge(Member& state, std::int32_t member, const Delivery& delivery);
   [[noreturn]] void report_circle() const;
@@ -276,14 +278,16 @@ void ScheduleVerifier::give(std::int32_t member, const Delivery& delivery) {
       both.add(values_[value].contributions);
       held.value = values_.add(-1, std::move(both));
     } else {
-      held = {value, {}};
+      if (!delivery.reduce && held.replaced_by >= 0 && held.replaced_by != member)
+        violation("members {} and {} both give the switch block {}", held.replaced_by, member, block);
+      held = {value, {}, delivery.reduce ? -1 : member, {}};
     }
     held.given.emplace_back(member, members_[static_cast<std::size_t>(member)].sent_up);
   }
 }
 
-// Who asks has to know that all of it has reached the switch.
-ValueId ScheduleVerifier::ask(std::int32_t member, std::int32_t block) const {
+// Who asks has to know that all of it has reached the switch. A sum is not kept there to be copied.
+ValueId ScheduleVerifier::ask(std::int32_t member, std::int32_t block) {
   const Member& state = members_[static_cast<std::size_t>(member)];
   const auto found = switch_.find(block);
   if (found == switch_.end()) violation("member {} asks the switch for block {}, which it lacks", member, block);
@@ -294,7 +298,11 @@ ValueId ScheduleVerifier::ask(std::int32_t member, std::int32_t block) const {
       violation("member {} asks the switch for block {} without knowing that member {}'s has arrived", member, block,
                 giver);
   }
-  return found->second.value;
+  Held& held = found->second;
+  if (held.replaced_by < 0 && std::ranges::find(held.readers, member) != held.readers.end())
+    violation("member {} asks the switch for the sum of block {} twice", member, block);
+  if (held.replaced_by < 0) held.readers.push_back(member);
+  return held.value;
 }
 
 void ScheduleVerifier::complete_step(std::int32_t member) {

@@ -87,7 +87,7 @@ void expect_equal(const RandomJob& job, const Result& folded, const Result& play
 // evaluated or message by message, equal to the picosecond for every rank and link.
 TEST(FoldProperty, ShortCutsChangeNothing) {
   int folded_jobs = 0, evaluated_jobs = 0, both = 0, finished = 0;
-  for (std::uint32_t seed = 0; seed < 3000; ++seed) {
+  for (std::uint32_t seed = 0; seed < 3600; ++seed) {
     SCOPED_TRACE(seed);
     const RandomJob job = RandomJobs(seed).make();
     const std::optional<Result> played = outcome(job, false, true), folded = outcome(job, true, true);

@@ -354,16 +354,20 @@ std::uint32_t CollectivePlanner::in_switches(const CollectiveCall& call, std::ui
   return found->second;
 }
 
-// As NCCL chooses: by the time that either is expected to take, here of all bytes in as many chunks as are best.
+// As NCCL chooses: by the time that either is expected to take, here of all bytes in as many chunks as are best. Where
+// the busiest link carries no less, as of reduce-scatter and all-gather, there is nothing to gain (NCCL's model, too, has
+// NVLS below the ring there); but a barrier carries nothing.
 bool CollectivePlanner::in_switch_is_faster(const CollectivePhase& phase, std::int64_t size,
                                             std::int32_t root) {
-  double least = std::numeric_limits<double>::infinity();
+  double least = std::numeric_limits<double>::infinity(), busy = least;
   bool faster = false;
   for (const bool by_switch : {false, true}) {
     const Algorithm& chosen = algorithm(phase.kind, phase.dimension, by_switch);
     const Schedule& made =
         schedule(chosen, {phase.kind, static_cast<std::int32_t>(size), phase.bytes, root, 0, false});
     const ChunkLoads loads = {phase_load(made, phase.dimension, machine_.dimensions[phase.dimension])};
+    if (by_switch && phase.kind != CollectiveKind::barrier && loads.front().busy >= busy) return false;
+    busy = loads.front().busy;
     const std::span<const ChunkLoads> ways(&loads, 1);
     const PlannedPhase planned{phase.dimension, phase.kind, false, false, &made, chosen.name()};
     double launch = 0;

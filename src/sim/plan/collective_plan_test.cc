@@ -156,7 +156,8 @@ TEST_F(InSwitch, IsChosenWhereItIsFaster) {
   // (1 + 1/8) GiB go up, and what it takes beyond.
   const double least = 9.0 / 8 * kGibibyte / 400e9 + 20e-6;
   EXPECT_GE(in_seconds(chosen.iteration), least);
-  EXPECT_LT(in_seconds(chosen.iteration), 1.05 * least);
+  // A chunk's share waits for what comes down before it goes up again.
+  EXPECT_LT(in_seconds(chosen.iteration), 1.15 * least);
   EXPECT_LT(chosen.iteration, run(machine, large, with("halving-doubling")).iteration);
   EXPECT_EQ(run(machine, call_of(CollectiveKind::all_reduce, 1000)).collectives[0].algorithm, "halving-doubling on nvswitch");
   EXPECT_EQ(run(machine, call_of(CollectiveKind::all_to_all, kGibibyte)).collectives[0].algorithm, "direct on nvswitch");
