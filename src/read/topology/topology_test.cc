@@ -310,14 +310,17 @@ TEST_F(TopologyFile, OfInfragraphSaysWhatIsWrongAndWhere) {
     return message.substr(path_.string().size());
   };
   EXPECT_EQ(says("device: server, count", "device: servr, count"),
-            ":20:33: instances[0].device: there is no device 'servr'\n  hint: 'devices' lists them");
-  EXPECT_EQ(says("'port[2:]'", "'port[2:9]'").substr(0, 30), "");
-  EXPECT_EQ(says("'port[2:]'", "'port[1:]'").substr(0, 30), "");
-  EXPECT_EQ(says("link: pcie}", "link: pci}").substr(0, 30), "");
+            ":21:34: instances.0.device: there is no device 'servr'\n  hint: 'devices' lists them");
+  EXPECT_EQ(says("'port[2:]'", "'port[2:9]'"),
+            ":28:81: edges.1.ep2.component: there are 4 of 'port'\n  hint: they count from 0");
+  EXPECT_EQ(says("'port[2:]'", "'port[1:]'"),
+            ":28:3: edges.1: joins 2 ends with 3, one by one\n  hint: as many on both sides, or many2many");
+  EXPECT_EQ(says("link: pcie}", "link: pci}"),
+            ":12:108: devices.0.edges.1.link: there is no link 'pci'\n  hint: 'links' lists them");
   EXPECT_EQ(says("gigabits_per_second, gigabits_per_second: 400",
-                 "gigatransfers_per_second, gigatransfers_per_second: 8")
-                .substr(0, 30),
-            "");
+                 "gigatransfers_per_second, gigatransfers_per_second: 8"),
+            ":24:25: links.0.physical.bandwidth: 'gigatransfers_per_second' says nothing of how many lanes there "
+            "are\n  hint: gigabits_per_second or gigabytes_per_second");
 }
 
 TEST_F(TopologyFile, OfBooksim) {
