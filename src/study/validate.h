@@ -16,11 +16,12 @@
 //            the whole batch of a replica. Recomputation that is not published: the least that fits,
 //            within 25 % (none, selective, full), or none where not even that fits. Experts are not
 //            tensor-parallel. FSDP is ZeRO-3. Early Megatron (fp16, or DeepSpeed by name) has unfused attention
-//            and does not overlap the exchange of gradients; DeepSpeed, InternEvo and
-//            plain PyTorch add up weight gradients in a pass of their own; Megatron's host needs 70 us per
-//            operator; MaxText's custom remat is full recomputation; attention of PyTorch FSDP, torchtitan, nanotron, llm-foundry and KempnerForge is
-//            FlashAttention-2; NeMo overlaps the tensor parallelism of dense models with sequence parallelism. The host is eager, except where the row speaks of
-//            TPUs, JAX, torch.compile or CUDA graphs.
+//            and does not overlap the exchange of gradients; DeepSpeed, InternEvo and plain PyTorch add up
+//            weight gradients in a pass of their own; Megatron's host needs 70 us per operator; MaxText's custom
+//            remat is full recomputation; attention of PyTorch FSDP, torchtitan, nanotron, llm-foundry and
+//            KempnerForge is FlashAttention-2; NeMo overlaps the tensor parallelism of dense models with sequence
+//            parallelism. The host is eager, except where the row speaks of TPUs, JAX, torch.compile or CUDA
+//            graphs.
 #pragma once
 
 #include <vector>

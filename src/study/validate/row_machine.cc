@@ -104,10 +104,14 @@ Dimension data_center_network(std::int64_t slices) {
 // A device's part of the NICs that the notes count in a node ("4x Omni-Path 100 Gb/s HCAs/node"), or 0.
 double shared_bandwidth(const RowMachine& row) {
   constexpr double kGigabit = 1e9 / 8;
-  static const std::regex kNics(R"((\d+)x [^;\d]*(\d+) Gb/s [^;]*node)");
+  constexpr std::size_t kLongest = 200;
+  static const std::regex kNics(R"((\d{1,4})x \D*(\d{1,4}) Gb/s .*node.*)");
+  const std::size_t unit = row.notes.find(" Gb/s");
+  if (row.devices_per_node < 1 || unit == std::string::npos) return 0;
+  const std::size_t begin = row.notes.find_last_of(";,", unit) + 1;  // 0 where there is none
+  const std::string fact = row.notes.substr(begin, std::min(row.notes.find(';', unit) - begin, kLongest));
   std::smatch nics;
-  if (row.devices_per_node < 1 || row.notes.find("Gb/s") == std::string::npos) return 0;
-  if (!std::regex_search(row.notes, nics, kNics)) return 0;
+  if (!std::regex_search(fact, nics, kNics)) return 0;
   return std::stod(nics[1]) * std::stod(nics[2]) * kGigabit / static_cast<double>(row.devices_per_node);
 }
 

@@ -47,7 +47,8 @@ Work product(const MeasuredKernel& k, DType dtype, std::int64_t count) {
   Work work;
   work.kind = WorkKind::matrix;
   work.dtype = dtype;
-  work.gemms = {{k.m, k.n, k.k, count}};
+  // Groups are kernels of their own, a batch is one.
+  work.gemms = {{k.m, k.n, k.k, count, k.operation == "grouped_gemm"}};
   work.flops = Flops(2 * work.gemms.front().macs());
   const DType out = k.dtype.ends_with("32") ? DType::fp32 : DType::bf16;
   // Sums wider than the operands are those of weight gradients.
