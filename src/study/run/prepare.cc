@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "ir/derived/rank_ranges.h"
 #include "lower/plan.h"
 #include "read/read.h"
 #include "study/profile.h"
+#include "study/run/prepare.h"
 
 namespace armilla {
 namespace {
@@ -49,6 +51,11 @@ void check_what_if(const WhatIf& what_if, const Machine& machine, std::int64_t r
 // The order matters: the plan needs the machine's devices, an elastic machine the plan's ranks, and what-if
 // settings both.
 Study prepare_study(Study study) {
+  const bool described = is_described(study.model);
+  return prepare_study(std::move(study), described);
+}
+
+Study prepare_study(Study study, bool described) {
   validate_machine(study.machine);
   Profile& profile = study.profile;
   if (profile.computations.empty() && !profile.file.empty() && is_database(profile.file))
@@ -58,8 +65,7 @@ Study prepare_study(Study study) {
   // The outermost dimension counts nodes, so larger jobs come in whole nodes.
   const std::int64_t nodes =
       study.machine.dimensions.empty() ? devices : study.machine.dimensions.back().size;
-  study.plan =
-      resolve_plan(study.request, devices, study.machine.elastic, is_described(study.model), devices / nodes);
+  study.plan = resolve_plan(study.request, devices, study.machine.elastic, described, devices / nodes);
   study.machine =
       with_ranks(study.machine, study.plan.ranks, study.machine.elastic, study.request.ranks_where);
   cut_devices(study.machine, study.plan.ranks);

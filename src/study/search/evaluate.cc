@@ -17,6 +17,7 @@
 #include "study/run.h"
 #include "study/run/attained_links.h"
 #include "study/run/balance_stages.h"
+#include "study/run/prepare.h"
 
 namespace armilla {
 namespace {
@@ -77,7 +78,9 @@ PlanOutcome outcome_of(const Study& study, const Result& result) {
 }  // namespace
 
 PlanEvaluator::PlanEvaluator(const Study& base)
-    : base_(base), cost_(make_cost_model(base.compute, base.machine.device)) {}
+    : base_(base),
+      described_(is_described(base.model)),
+      cost_(make_cost_model(base.compute, base.machine.device)) {}
 
 PlanEvaluator::~PlanEvaluator() = default;
 
@@ -113,7 +116,7 @@ PlanPrepared PlanEvaluator::prepare(const PlanRequest& request) {
   PlanPrepared made;
   made.study = base_;
   made.study.request = request;
-  made.study = prepare_study(std::move(made.study));
+  made.study = prepare_study(std::move(made.study), described_);
   Study& study = made.study;
   validate_plan(study.plan, kWhere);
   check_precision(study, *cost_);
@@ -130,7 +133,10 @@ PlanPrepared PlanEvaluator::prepare(const PlanRequest& request) {
 Time PlanEvaluator::bound(const PlanPrepared& plan) {
   if (!plan.sharded) return {};
   const Study& study = plan.study;
-  const std::shared_ptr<const PipelineOrder> order = order_of(study.plan);
+  // Which rank has which stages does not depend on the number of micro-batches; twice the ranks suit every schedule.
+  Plan few = study.plan;
+  few.micro_batches = std::min(few.micro_batches, 2 * few.pipeline);
+  const std::shared_ptr<const PipelineOrder> order = order_of(few);
   const StageCut stages = cut_stages(*plan.sharded, study.plan, kWhere);
   const std::lock_guard lock(mutex_);
   const std::pair key(plan.sharded.get(), study.plan.schedule);

@@ -55,6 +55,7 @@ class PlanEvaluator {
   Fusion fusion_of(const PlanPrepared& plan);
 
   const Study& base_;
+  bool described_;  // its model
   std::unique_ptr<CostModel> cost_;
   std::mutex mutex_;                                             // of the tables below
   std::map<std::int64_t, std::shared_ptr<const Model>> models_;  // by micro-batch
