@@ -1,6 +1,8 @@
 // Memory of a transformer under PyTorch's kernels and wrappers, against Megatron's and by hand.
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "lower/memory.h"
 #include "lower/plan.h"
 #include "read/read.h"
@@ -11,11 +13,13 @@ namespace {
 constexpr std::int64_t kLlamaHidden = 1024, kLlamaFeedForward = 4096, kLlamaVocabulary = 32768,
                        kLlamaTokens = 2048, kLlamaLayers = 4;
 
-Model small_llama() {
-  return read_described_yaml(
+Model small_llama(std::int64_t lora_rank = 0) {
+  const std::string text =
       "family: llama\nlayers: 4\nhidden: 1024\nheads: 8\nfeed_forward: 4096\nvocabulary: 32768\n"
-      "sequence: 2048\n",
-      "m", {});
+      "sequence: 2048\n";
+  ModelOptions options;
+  options.lora_rank = lora_rank;
+  return read_described_yaml(text, "m", options);
 }
 
 Plan plan_under(Framework framework, Host host) {
@@ -119,13 +123,8 @@ TEST(PytorchMemory, WithoutStagesGatheredInputsAreHeld) {
 
 // Adapters' gradients and states alone; the frozen weights once.
 TEST(PytorchMemory, FrozenWeightsHaveNeitherGradientsNorStates) {
-  ModelOptions options;
   const auto memory = [&](std::int64_t rank) {
-    options.lora_rank = rank;
-    const Model model = read_described_yaml(
-        "family: llama\nlayers: 4\nhidden: 1024\nheads: 8\nfeed_forward: 4096\nvocabulary: 32768\n"
-        "sequence: 2048\n",
-        "m", options);
+    const Model model = small_llama(rank);
     const Plan plan = plan_under(Framework::megatron, Host::compiled);
     return hybrid_memory(lower_hybrid(model, plan), plan, Device()).front().use;
   };
