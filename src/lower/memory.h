@@ -18,9 +18,11 @@ namespace armilla {
 // Memory of every role of a hybrid-parallel job.
 //
 //   weights      parameters of the role's blocks in the plan's weight type; ZeRO-3: the shard
-//   gradients    in the plan's gradient type; ZeRO-2 and 3: the shard
+//   gradients    in the plan's gradient type; ZeRO-2 and 3: the shard; whole with Plan::no_sync and more
+//                than one micro-batch
 //   optimizer    master weights (where weights are narrower than fp32) and state_words x 4 bytes per
-//                parameter; ZeRO-1 to 3: the shard (Rajbhandari et al. 2020, section 3.1 and figure 1)
+//                parameter; ZeRO-1 to 3: the shard (Rajbhandari et al. 2020, section 3.1 and figure 1). In a
+//                narrower Plan::state_dtype: states alone, of its size
 //   activations  BlockShape::saved, from a block's forward pass to the end of its last backward pass, in the
 //                order of the schedule (lower/memory/activation_walk.h); Korthikanti et al. 2022, equations 1
 //                to 6 and table 2 for transformers. Offloaded: those of the block at work and of one more,
@@ -35,6 +37,7 @@ namespace armilla {
 //                the peak
 // The peak is that of the walk over the order, not a sum of peaks: activations and temporary are those of the
 // moment when their sum is largest. Blocks of a slot come and go one by one.
+// What differs by Plan::framework and host: docs/models/memory.md, "Frameworks".
 // DualPipe holds two copies of the weights, 2BW two versions.
 // NOT modelled: output gradients between B and W of zero-bubble schedules (activations stay whole until W
 // instead), parameter buffers' padding.

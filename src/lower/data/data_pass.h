@@ -6,7 +6,8 @@
 //            Plan::overlap_parameters at the start of the iteration, before the forward pass of the bucket's
 //            blocks (what the iteration before has left to do, as Megatron-LM's overlap-param-gather), else
 //            at its end
-//   ZeRO 2   as 1, reduce-scattered after every micro-batch: whole gradients are not kept
+//   ZeRO 2   as 1, reduce-scattered after every micro-batch: whole gradients are not kept. With Plan::no_sync
+//            (here and in ZeRO 3) after the last one alone
 //   ZeRO 3   weights of every block gathered before its forward pass and, when resharded, before its backward
 //            pass, one block ahead (Plan::prefetch); gradients reduce-scattered after its backward pass
 //            (FSDP, Zhao et al. 2023). Gathers have a communicator of their own ("data gather"). //

@@ -175,7 +175,7 @@ void DescribedBuilder::adapt(std::string_view name, TensorId x, const std::vecto
   const std::int64_t rank = description_.adapters.rank, in = shape_of(x).back(), rows = elements_of(x) / in;
   const std::int64_t joined = static_cast<std::int64_t>(outs.size()) * options.side_by_side;
   const std::int64_t ranks = checked_multiply(joined, rank, named(name));
-  // A adapter of a row-parallel product is divided like it in A, one of a column-parallel product in B.
+  // An adapter of a row-parallel product is divided like it in A, one of a column-parallel product in B.
   const bool by_rows = options.split == Split::row;
   const std::string down_name = fmt::format("{}.lora_a", name), up_name = fmt::format("{}.lora_b", name);
   const TensorId low = tensor(down_name, with_width(shape_of(x), ranks));

@@ -99,7 +99,7 @@ TEST(StateSpace, PatternsAreChecked) {
   EXPECT_EQ(error("pattern: M\n"),
             "m:5:10: pattern: 'M' stands for layers that need state_space\n  hint: give state_space");
   EXPECT_EQ(error("pattern: M\nstate_space: {inner: 128, state: 16, heads: 3}\n"),
-            "m:6:49: state_space.heads: state_space.heads 3 does not divide state_space.inner 128\n"
+            "m:6:45: state_space.heads: state_space.heads 3 does not divide state_space.inner 128\n"
             "  hint: nearest legal: 2 or 4");
 }
 
