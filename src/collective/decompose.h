@@ -39,6 +39,7 @@ struct CollectivePhase {
 // all-reduce or reduce-scatter takes them and an all-gather takes them backwards; empty: ascending, as all others take
 // them. Throws Error for a size below 1 and for Decomposition::flat.
 std::vector<CollectivePhase> decompose(CollectiveKind kind, Bytes bytes, std::span<const std::int64_t> sizes,
-                                       Decomposition decomposition, std::span<const std::uint32_t> order = {});
+                                       Decomposition decomposition,
+                                       std::span<const std::uint32_t> order = {});
 
 }  // namespace armilla

@@ -60,7 +60,8 @@ struct RankSchedule {
 struct Schedule {
   std::int32_t ranks = 0;
   Addressing addressing = Addressing::absolute;
-  std::int32_t pieces = 0;  // a buffer is cut into; 0: one per rank; of what is scattered, a multiple of the ranks
+  std::int32_t pieces =
+      0;  // a buffer is cut into; 0: one per rank; of what is scattered, a multiple of the ranks
   std::vector<RankSchedule> roles;
   std::vector<std::uint32_t> role_of;  // per member; empty: all members have role 0
 

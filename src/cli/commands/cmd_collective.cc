@@ -143,7 +143,7 @@ class CollectiveCommand final : public Command {
     const bool moves = seconds > 0 && call.bytes > Bytes(0);
     const double rate = moves ? static_cast<double>(call.bytes.value) / seconds : 0;
     const auto share = [&](Time limit) {
-      return !moves                ? std::string()
+      return !moves            ? std::string()
              : limit > Time(0) ? fmt::format("{:.1f} %", 100 * in_seconds(limit) / seconds)
                                : std::string("unknown");
     };

@@ -48,10 +48,14 @@ void check_request(const AlgorithmInfo& info, const ScheduleRequest& request, co
 }  // namespace
 
 std::span<const AlgorithmInfo> collective_algorithms() {
-  static const std::array kTable = {
-      ring_algorithm(),           bidirectional_ring_algorithm(), direct_algorithm(),
-      halving_doubling_algorithm(), double_binary_tree_algorithm(), nvls_algorithm(),
-      sharp_algorithm(),          multicast_algorithm()};
+  static const std::array kTable = {ring_algorithm(),
+                                    bidirectional_ring_algorithm(),
+                                    direct_algorithm(),
+                                    halving_doubling_algorithm(),
+                                    double_binary_tree_algorithm(),
+                                    nvls_algorithm(),
+                                    sharp_algorithm(),
+                                    multicast_algorithm()};
   return kTable;
 }
 

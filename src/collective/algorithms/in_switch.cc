@@ -88,20 +88,20 @@ Schedule reduce_in_switch(const ScheduleRequest& request) {
     return std::min(2, wrap(std::int64_t{member} - request.root, request.ranks));
   };
   const auto data = [] { return Payload{{0}, true}; };
-  return schedule_by_role(
-      request, Addressing::absolute, 1, place_of, [&](RoleBuilder& role, std::int32_t member) {
-        const std::int32_t place = place_of(member);
-        if (place != 1) {
-          role.begin_leg(Leg::to_switch, 0);
-          role.send(asks, 0, request.bytes, data);
-          if (place == 0) role.begin_step(2);
-          return;
-        }
-        role.begin_leg(Leg::to_switch, request.ranks - 1, 1);
-        role.send(request.root, 1, request.bytes, data);
-        role.begin_leg(Leg::from_switch, 0);
-        role.send(request.root, 1, request.bytes, [] { return Payload{{0}, false}; });
-      });
+  return schedule_by_role(request, Addressing::absolute, 1, place_of,
+                          [&](RoleBuilder& role, std::int32_t member) {
+                            const std::int32_t place = place_of(member);
+                            if (place != 1) {
+                              role.begin_leg(Leg::to_switch, 0);
+                              role.send(asks, 0, request.bytes, data);
+                              if (place == 0) role.begin_step(2);
+                              return;
+                            }
+                            role.begin_leg(Leg::to_switch, request.ranks - 1, 1);
+                            role.send(request.root, 1, request.bytes, data);
+                            role.begin_leg(Leg::from_switch, 0);
+                            role.send(request.root, 1, request.bytes, [] { return Payload{{0}, false}; });
+                          });
 }
 
 // What all members do alike; `scatters`: an all-reduce goes by pieces of one member each.
@@ -117,8 +117,7 @@ Schedule make_in_switch(const ScheduleRequest& request, bool scatters) {
                               if (whole) {
                                 send_up(role, n, 1, request.bytes);
                                 role.begin_leg(Leg::from_switch, 1);
-                                role.send(1, role.step(), request.bytes,
-                                          [] { return Payload{{0}, false}; });
+                                role.send(1, role.step(), request.bytes, [] { return Payload{{0}, false}; });
                                 return;
                               }
                               if (request.kind != CollectiveKind::all_gather) {
@@ -148,18 +147,21 @@ Schedule make_nvls(const ScheduleRequest& request, const ParameterValues&) {
 }  // namespace
 
 AlgorithmInfo nvls_algorithm() {
-  return {"nvls", "NVSwitch adds up and multicasts, each rank for its share; for Switches", {},
-          kNvlsKinds, make_nvls, true};
+  return {"nvls",    "NVSwitch adds up and multicasts, each rank for its share; for Switches",
+          {},        kNvlsKinds,
+          make_nvls, true};
 }
 
 AlgorithmInfo sharp_algorithm() {
-  return {"sharp", "the switch adds up what all send once, and multicasts it; for Switches", {},
-          kSharpKinds, make_sharp, true};
+  return {"sharp",    "the switch adds up what all send once, and multicasts it; for Switches",
+          {},         kSharpKinds,
+          make_sharp, true};
 }
 
 AlgorithmInfo multicast_algorithm() {
-  return {"multicast", "the switch copies what is sent to it once; for Switches", {},
-          kMulticastKinds, make_sharp, true};
+  return {"multicast", "the switch copies what is sent to it once; for Switches",
+          {},          kMulticastKinds,
+          make_sharp,  true};
 }
 
 }  // namespace armilla

@@ -258,8 +258,11 @@ AlgorithmInfo ring_algorithm() {
 }
 
 AlgorithmInfo bidirectional_ring_algorithm() {
-  return {"bidirectional-ring", "both ways round at once, each block the shorter one; for Rings", {},
-          kCollectiveKinds, make_bidirectional_ring};
+  return {"bidirectional-ring",
+          "both ways round at once, each block the shorter one; for Rings",
+          {},
+          kCollectiveKinds,
+          make_bidirectional_ring};
 }
 
 }  // namespace armilla

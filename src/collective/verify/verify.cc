@@ -23,7 +23,7 @@ struct Delivery {
   Bytes bytes;
   bool reduce = false;
   std::vector<std::pair<std::int32_t, ValueId>> blocks;
-  Members heard_of;  // in a barrier: whom the sender had heard of, directly or not
+  Members heard_of;          // in a barrier: whom the sender had heard of, directly or not
   std::int32_t sent_up = 0;  // how often the sender had given the switch something
 };
 
@@ -31,7 +31,7 @@ struct Delivery {
 struct Held {
   ValueId value = kNothing;
   std::vector<std::pair<std::int32_t, std::int32_t>> given;
-  std::int32_t replaced_by = -1;     // who gave it to be copied; -1: it is a sum
+  std::int32_t replaced_by = -1;      // who gave it to be copied; -1: it is a sum
   std::vector<std::int32_t> readers;  // of the sum, each once
 };
 
@@ -54,7 +54,7 @@ class ScheduleVerifier {
     bool entered = false;
     Buffer buffer;
     Members heard_of;
-    std::int32_t sent_up = 0, is_up = 0;             // how often it gave the switch something; that it knows arrived
+    std::int32_t sent_up = 0, is_up = 0;  // how often it gave the switch something; that it knows arrived
     std::map<std::int32_t, std::int32_t> others_up;  // of others, that it was told of
     std::vector<std::vector<Delivery>> inbox;        // per step
     std::vector<std::vector<std::int32_t>> senders;  // per step, of all messages that will ever come
@@ -274,7 +274,8 @@ void ScheduleVerifier::give(std::int32_t member, const Delivery& delivery) {
     if (delivery.reduce && !held.given.empty()) {
       Members both = values_[held.value].contributions;
       if (const std::int32_t twice = both.first_in_both(values_[value].contributions); twice >= 0)
-        violation("member {} adds the contribution of member {} to block {} of the switch twice", member, twice, block);
+        violation("member {} adds the contribution of member {} to block {} of the switch twice", member,
+                  twice, block);
       both.add(values_[value].contributions);
       held.value = values_.add(-1, std::move(both));
     } else {
@@ -290,13 +291,16 @@ void ScheduleVerifier::give(std::int32_t member, const Delivery& delivery) {
 ValueId ScheduleVerifier::ask(std::int32_t member, std::int32_t block) {
   const Member& state = members_[static_cast<std::size_t>(member)];
   const auto found = switch_.find(block);
-  if (found == switch_.end()) violation("member {} asks the switch for block {}, which it lacks", member, block);
+  if (found == switch_.end())
+    violation("member {} asks the switch for block {}, which it lacks", member, block);
   for (const auto& [giver, number] : found->second.given) {
     const auto told = state.others_up.find(giver);
-    const std::int32_t known = giver == member ? state.is_up : told == state.others_up.end() ? 0 : told->second;
+    const std::int32_t known = giver == member                 ? state.is_up
+                               : told == state.others_up.end() ? 0
+                                                               : told->second;
     if (known < number)
-      violation("member {} asks the switch for block {} without knowing that member {}'s has arrived", member, block,
-                giver);
+      violation("member {} asks the switch for block {} without knowing that member {}'s has arrived", member,
+                block, giver);
   }
   Held& held = found->second;
   if (held.replaced_by < 0 && std::ranges::find(held.readers, member) != held.readers.end())

@@ -86,9 +86,9 @@ CollectiveOptions read_collectives(const Config& config) {
     options.where_by_kind[kind] = algorithms->where();
   }
   if (const auto decomposition = config.find("decomposition")) {
-    options.decomposition = read_choice(
-        *decomposition, {Decomposition::multi_axis, Decomposition::bandwidth_aware, Decomposition::baseline,
-                         Decomposition::flat});
+    options.decomposition =
+        read_choice(*decomposition, {Decomposition::multi_axis, Decomposition::bandwidth_aware,
+                                     Decomposition::baseline, Decomposition::flat});
   }
   if (const auto chunks = config.find("chunks")) options.chunks = chunks->count(1, kMostChunks);
   if (const auto chunks = config.find("active_chunks")) options.active_chunks = chunks->count(1, kMostChunks);

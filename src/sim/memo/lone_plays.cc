@@ -129,8 +129,8 @@ bool LonePlays::remember_sent(const CollectiveCall& call, const GroupMembers& gr
     remembered_ += sent.size();
     if (remembered_ > kMostRemembered) return false;
     for (const auto& [message, times] : sent)
-      play.members[m].sent.push_back(
-          {std::get<0>(message), std::get<1>(message), Bytes(std::get<2>(message)), times, std::get<3>(message)});
+      play.members[m].sent.push_back({std::get<0>(message), std::get<1>(message), Bytes(std::get<2>(message)),
+                                      times, std::get<3>(message)});
   }
   return true;
 }

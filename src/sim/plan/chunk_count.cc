@@ -222,8 +222,7 @@ ChunkEstimate estimate_chunks(std::span<const ChunkLoads> ways, std::int64_t chu
   for (const PhaseLoad& phase : ways.front()) {
     DimensionLoad load;
     for (std::size_t w = 0; w < ways.size(); ++w) {
-      if (weights[w] > 0)
-        add_way(load, ways[w], phase.dimension, weights[w], delayed / n, chunks <= active);
+      if (weights[w] > 0) add_way(load, ways[w], phase.dimension, weights[w], delayed / n, chunks <= active);
     }
     const double in_turns = std::ceil(n / together) * (load.latency + load.chain / n);
     const double more = std::max(load.busy, in_turns), less = std::min(load.busy, in_turns);
@@ -277,9 +276,9 @@ std::int64_t choose_chunks(std::span<const ChunkLoads> ways, std::int64_t active
     }
   }
   const auto least = std::ranges::min_element(times, {}, [](const auto& entry) { return entry.second; });
-  return std::ranges::find_if(times, [&](const auto& entry) {
-           return entry.second <= kAsGood * least->second;
-         })->first;
+  return std::ranges::find_if(times,
+                              [&](const auto& entry) { return entry.second <= kAsGood * least->second; })
+      ->first;
 }
 
 }  // namespace armilla

@@ -66,13 +66,13 @@ void require(const Algorithm& algorithm, CollectiveKind kind, const std::string&
 // Likewise unless there is a switch for an algorithm that needs one.
 void require_switch(const Algorithm& algorithm, bool has_switch, bool legs, const std::string& where) {
   if (!algorithm.in_switch() || (has_switch && legs)) return;
-  throw Error(where,
-              legs ? fmt::format("algorithm '{}' runs in the switch of a Switch, and there is none",
-                                 algorithm.name())
-                   : fmt::format("algorithm '{}' runs in switches, and the network has none that reduce",
-                                 algorithm.name()),
-              legs ? "name another algorithm for dimensions of other kinds and for flat collectives"
-                   : "choose an analytical network, or another algorithm");
+  throw Error(
+      where,
+      legs ? fmt::format("algorithm '{}' runs in the switch of a Switch, and there is none", algorithm.name())
+           : fmt::format("algorithm '{}' runs in switches, and the network has none that reduce",
+                         algorithm.name()),
+      legs ? "name another algorithm for dimensions of other kinds and for flat collectives"
+           : "choose an analytical network, or another algorithm");
 }
 
 }  // namespace
@@ -344,8 +344,8 @@ std::uint32_t CollectivePlanner::in_switches(const CollectiveCall& call, std::ui
   if (!chooses_by_size_ || options_.decomposition == Decomposition::flat || shape.sizes.empty()) return 0;
   const auto [found, fresh] = in_switches_.try_emplace(key_of(call, shape_number));
   if (!fresh) return found->second;
-  std::vector<CollectivePhase> phases = decompose(
-      call.kind, call.bytes, shape.sizes, options_.decomposition, orders(call.kind, shape).front());
+  std::vector<CollectivePhase> phases =
+      decompose(call.kind, call.bytes, shape.sizes, options_.decomposition, orders(call.kind, shape).front());
   for (const CollectivePhase& phase : phases) {
     const bool could = algorithms_.at(phase.kind)[phase.dimension].in_switch.has_value();
     if (could && in_switch_is_faster(phase, shape.sizes[phase.dimension], 0))
