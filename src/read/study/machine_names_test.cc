@@ -42,7 +42,7 @@ TEST(MachineNames, SeveralAreNamed) {
   EXPECT_EQ(error_of([] { load_machine("tpu-v5", "--machine tpu-v5"); }),
             "--machine tpu-v5: unknown machine 'tpu-v5'\n  hint: did you mean 'tpu-v5e' or 'tpu-v5p'?");
   EXPECT_EQ(error_of([] { load_device("h100", "--device h100"); }),
-            "--device h100: unknown device 'h100'\n  hint: did you mean 'h100-96gb-sxm' or 'h100-pcie' or "
+            "--device h100: unknown device 'h100'\n  hint: did you mean 'h100-96gb-sxm', 'h100-pcie' or "
             "'h100-sxm'?");
   EXPECT_EQ(error_of([] { load_machine("h20-96gb", "--machine h20-96gb"); }),
             "--machine h20-96gb: 'h20-96gb' is a device, and no machine of that kind is compiled in\n"
