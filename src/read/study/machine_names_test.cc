@@ -19,7 +19,7 @@ using testing::IsEmpty;
 TEST(MachineNames, AWordOfTheNameIsEnough) {
   EXPECT_THAT(machines_meant("h100"), ElementsAre("dgx-h100"));
   EXPECT_THAT(machines_meant("DGX H100"), ElementsAre("dgx-h100"));
-  EXPECT_THAT(devices_meant("h100"), ElementsAre("h100-pcie", "h100-sxm"));
+  EXPECT_THAT(devices_meant("h100"), ElementsAre("h100-96gb-sxm", "h100-pcie", "h100-sxm"));
   EXPECT_THAT(devices_meant("a100-sxm"), ElementsAre("a100-40gb-sxm", "a100-80gb-sxm"));
   EXPECT_THAT(devices_meant("b200"), ElementsAre("b200-hgx"));
   EXPECT_THAT(machines_meant("tpu"), ElementsAre("tpu-7x", "tpu-v4", "tpu-v5e", "tpu-v5p", "tpu-v6e"));
@@ -42,7 +42,8 @@ TEST(MachineNames, SeveralAreNamed) {
   EXPECT_EQ(error_of([] { load_machine("tpu-v5", "--machine tpu-v5"); }),
             "--machine tpu-v5: unknown machine 'tpu-v5'\n  hint: did you mean 'tpu-v5e' or 'tpu-v5p'?");
   EXPECT_EQ(error_of([] { load_device("h100", "--device h100"); }),
-            "--device h100: unknown device 'h100'\n  hint: did you mean 'h100-pcie' or 'h100-sxm'?");
+            "--device h100: unknown device 'h100'\n  hint: did you mean 'h100-96gb-sxm', 'h100-pcie' or "
+            "'h100-sxm'?");
   EXPECT_EQ(error_of([] { load_machine("h20-96gb", "--machine h20-96gb"); }),
             "--machine h20-96gb: 'h20-96gb' is a device, and no machine of that kind is compiled in\n"
             "  hint: give another machine that device: --machine dgx-h100 --set machine.device=h20-96gb");
