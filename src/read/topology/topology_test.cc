@@ -317,10 +317,11 @@ TEST_F(TopologyFile, OfInfragraphSaysWhatIsWrongAndWhere) {
             ":28:3: edges.1: joins 2 ends with 3, one by one\n  hint: as many on both sides, or many2many");
   EXPECT_EQ(says("link: pcie}", "link: pci}"),
             ":12:108: devices.0.edges.1.link: there is no link 'pci'\n  hint: 'links' lists them");
-  EXPECT_EQ(says("gigabits_per_second, gigabits_per_second: 400",
-                 "gigatransfers_per_second, gigatransfers_per_second: 8"),
-            ":24:25: links.0.physical.bandwidth: 'gigatransfers_per_second' says nothing of how many lanes there "
-            "are\n  hint: gigabits_per_second or gigabytes_per_second");
+  EXPECT_EQ(
+      says("gigabits_per_second, gigabits_per_second: 400",
+           "gigatransfers_per_second, gigatransfers_per_second: 8"),
+      ":24:25: links.0.physical.bandwidth: 'gigatransfers_per_second' says nothing of how many lanes there "
+      "are\n  hint: gigabits_per_second or gigabytes_per_second");
 }
 
 TEST_F(TopologyFile, OfBooksim) {
