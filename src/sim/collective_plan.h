@@ -26,7 +26,6 @@ struct PlannedPhase {
   std::uint32_t dimension = 0;  // of the machine, or kAllDimensions for a flat algorithm over the whole group
   CollectiveKind kind = CollectiveKind::all_reduce;
   bool only_root_lines = false;
-  bool windowed = false;  // some step limits its messages in flight
   const Schedule* schedule = nullptr;
   std::string_view algorithm;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/checked.h"
@@ -26,7 +27,7 @@ struct SlotPass {
 struct Cursor {
   const PipelineSlot* slot = nullptr;
   std::vector<SlotPass> passes;
-  const SlotTime* whole = nullptr;  // of a slot that is fused: it has no passes
+  std::optional<Time> fused;  // how long a slot takes that is one node: it has no passes
   std::size_t pass = 0, step = 0;
   bool begun = false;                // the pass
   std::vector<std::uint32_t> entry;  // communications that the pass waits for
@@ -255,7 +256,8 @@ class StageEmitter {
     }
     cursor.sent = kNoNode;
     const auto number = static_cast<std::size_t>(&slot - slots_.data());
-    cursor.whole = !fused_.empty() && fused_[number] ? &time_of(slot) : nullptr;
+    cursor.fused.reset();
+    if (!fused_.empty() && fused_[number]) cursor.fused = time_of(slot).duration;
     list_passes(cursor);
     // Steps are counted to compare shares of progress, not numbers: the two passes differ in length.
     cursor.steps = cursor.steps_done = 0;
@@ -277,7 +279,7 @@ class StageEmitter {
     const RoleChunk& chunk = chunk_of(slot);
     const auto blocks = static_cast<std::int32_t>(chunk.shapes.size());
     const bool forward = slot.action == PipelineAction::forward;
-    if (cursor.whole != nullptr) return;
+    if (cursor.fused) return;
     for (std::int32_t i = 0; i < blocks; ++i) {
       // Backward passes go through the chunk's blocks in reverse.
       const std::int32_t block = forward ? i : blocks - 1 - i;
@@ -318,9 +320,9 @@ class StageEmitter {
   // Appends the rest of the slot, or with `one` its computations up to the next that waits for communication,
   // and the communications around them: then it is another's turn.
   void advance(Cursor& cursor, bool one) {
-    if (cursor.whole != nullptr) {
+    if (cursor.fused) {
       const NodeLabel label{Phase::forward, 0, chunk_of(*cursor.slot).layers.front()};
-      cursor.ids.assign(1, writer_.occupy(label, cursor.whole->duration, cursor.entry));
+      cursor.ids.assign(1, writer_.occupy(label, *cursor.fused, cursor.entry));
       cursor.entry.clear();
     }
     bool computed = false;

@@ -234,7 +234,7 @@ void CollectiveRunner::send_within_window(Part& part) {
     if (peer != part.last_peer) find_peer(part, peer);
     const std::uint32_t place = place_of(part.phase, static_cast<std::uint32_t>(transfer.step));
     std::uint64_t argument = event(RunnerEvent::message, place, part.last_part);
-    if (phase.windowed) {
+    if (step.window > 0) {
       auto slot = static_cast<std::uint32_t>(windowed_.size());
       if (free_windowed_.empty()) {
         windowed_.emplace_back();
@@ -332,11 +332,8 @@ void CollectiveRunner::windowed_arrived(std::uint32_t slot) {
   const Windowed message = windowed_[slot];
   free_windowed_.push_back(slot);
   Part& sender = parts_[message.from];
-  if (sender.state == State::active && sender.phase == message.place >> kStepBits &&
-      sender.schedule->steps[sender.step].window > 0) {
-    --sender.in_flight;
-    note(sender);
-  }
+  --sender.in_flight;
+  note(sender);
   receive(parts_[message.to], message.place);
 }
 

@@ -27,14 +27,6 @@ std::string_view natural_algorithm(CollectiveKind kind, const Dimension& dimensi
   return is_power_of_two(dimension.size) ? "halving-doubling" : "ring";
 }
 
-bool has_window(const Schedule& schedule) {
-  for (const RankSchedule& role : schedule.roles) {
-    if (std::any_of(role.steps.begin(), role.steps.end(), [](const Step& step) { return step.window > 0; }))
-      return true;
-  }
-  return false;
-}
-
 // Whether every member loads its links as every other does. Exchanges that pass others do not: on a Ring half
 // of the members go up, half down.
 bool looks_alike_from_everywhere(const Schedule& schedule, const Dimension& dimension) {
@@ -295,8 +287,7 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, std::uin
       substitutions_.insert(fmt::format("algorithm '{}' cannot perform {}: '{}' is used instead",
                                         wished->second, name_of(phase.kind), chosen.name()));
     }
-    plan.phases.push_back(
-        {dimension, phase.kind, phase.only_root_lines, has_window(made), &made, chosen.name()});
+    plan.phases.push_back({dimension, phase.kind, phase.only_root_lines, &made, chosen.name()});
   };
   if (shape.ranks < 2) return plan;
   if (options_.decomposition == Decomposition::flat || shape.sizes.empty()) {
@@ -369,7 +360,7 @@ bool CollectivePlanner::in_switch_is_faster(const CollectivePhase& phase, std::i
     if (by_switch && phase.kind != CollectiveKind::barrier && loads.front().busy >= busy) return false;
     busy = loads.front().busy;
     const std::span<const ChunkLoads> ways(&loads, 1);
-    const PlannedPhase planned{phase.dimension, phase.kind, false, false, &made, chosen.name()};
+    const PlannedPhase planned{phase.dimension, phase.kind, false, &made, chosen.name()};
     double launch = 0;
     const double beyond = options_.measured ? seconds_beyond(planned, launch) : 0;
     const std::int64_t count = options_.chunks.value_or(choose_chunks(ways, options_.active_chunks));

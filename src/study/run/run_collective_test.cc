@@ -111,7 +111,8 @@ TEST(RunCollective, TheShareOfTheLinksLimitSaysWhatLimits) {
         .limit;
   };
   EXPECT_EQ(one(1024), CollectiveLimit::latency);
-  EXPECT_EQ(one(1 << 30), CollectiveLimit::bandwidth);
+  // A ring one way round leaves half of the links idle.
+  EXPECT_EQ(one(1 << 30), CollectiveLimit::algorithm);
 }
 
 // What the library takes beyond a schedule on links that carry what it attains of them.

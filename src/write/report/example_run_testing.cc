@@ -133,9 +133,9 @@ Run example_run() {
   result.class_of = {0, 0, 0, 0};
   const std::string algorithm = "reduce-scatter direct, all-reduce ring, all-gather direct";
   result.collectives = {{0, 3, 0, 4, algorithm, picoseconds(4'000'400), nanoseconds(4'100),
-                         nanoseconds(9'000), nanoseconds(1'225)},
+                         nanoseconds(9'000), nanoseconds(1'225), nanoseconds(1'225)},
                         {0, 6, 1, 4, algorithm, nanoseconds(6'500), nanoseconds(7'000), nanoseconds(10'000),
-                         nanoseconds(1'500)}};
+                         nanoseconds(1'500), nanoseconds(1'500)}};
   result.links = {
       {"rank 0 -> rank 2 (rail)", 1, 4, Bytes(832), nanoseconds(4'280), gigabytes_per_second(25)},
       {"rank 0 -> switch (nvlink)", 0, 8, Bytes(1664), nanoseconds(1'070), gigabytes_per_second(300)}};

@@ -67,6 +67,7 @@ TEST(RunJson, EveryKeyIsDocumentedAndEveryDocumentedKeyExists) {
   run.study.what_if.ranks = {{{3, 3}, 1.2, "a"}};
   run.study.what_if.links = {{1, {0, 1}, 0.5, 1, "b"}};
   run.study.what_if.jitter = {0.05, 3};
+  run.study.what_if.damage = {{"leaf0-spine1", 0.5, "c"}};
   run.ideal = microseconds(10);
   run.study.training.samples = 1e6;
   run.graph.transfers = {{1, 0, Bytes(64), PeerKind::position, 0}};

@@ -358,9 +358,12 @@ std::string time_section(const Run& run, const TextStyle& style) {
                     "  ", style.width);
   }
   if (constexpr double kShown = 0.0005; host_fraction(run) >= kShown) {
-    section += wrap(fmt::format("waiting for the CPU to issue kernels {} of the time, one operator every {}",
-                                percent(host_fraction(run)), to_text(*run.study.plan.issue_time)),
-                    "  ", style.width);
+    std::string waits =
+        fmt::format("waiting for the CPU to issue kernels {} of the time", percent(host_fraction(run)));
+    // Of several jobs each has its own.
+    if (const std::optional<Time> issue = run.study.plan.issue_time)
+      waits += fmt::format(", one operator every {}", to_text(*issue));
+    section += wrap(waits, "  ", style.width);
   }
   section += sources_text(run.shares, style.width);
   return section + spread_text(run, table, groups, style.width);
