@@ -2,7 +2,7 @@
 // operator.
 //
 // Descriptions come from YAML (docs/formats/model_description.md; the zoo's are models/*.yaml) or from a
-// Hugging Face config.json (read/described/huggingface.h). Families set what the numbers leave open:
+// Hugging Face config.json (read/described/huggingface/huggingface.h). Families set what the numbers leave open:
 //   gpt       Radford et al. 2019, Brown et al. 2020: pre-norm decoder, learned positions, GELU, biases
 //   llama     Touvron et al. 2023: pre-norm decoder, rotary positions, RMSNorm, SwiGLU, grouped queries
 //   mixtral   Jiang et al. 2024: llama with experts (Shazeer et al. 2017)

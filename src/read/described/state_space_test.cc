@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/error_testing.h"
-#include "read/described/huggingface.h"
+#include "read/described/huggingface/huggingface.h"
 #include "read/read.h"
 
 namespace armilla {

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "base/units_text.h"
-#include "read/described/huggingface_source.h"
+#include "read/described/huggingface/huggingface_source.h"
 
 namespace armilla {
 namespace {

@@ -1,4 +1,4 @@
-#include "read/described/huggingface_class.h"
+#include "read/described/huggingface/huggingface_class.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

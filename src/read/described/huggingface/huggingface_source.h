@@ -1,4 +1,4 @@
-// What the readers of Hugging Face configurations (read/described/huggingface.h) share: values, their
+// What the readers of Hugging Face configurations (read/described/huggingface/huggingface.h) share: values, their
 // absence, and the keys that every family has.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "read/described/description_fields.h"
-#include "read/described/huggingface_class.h"
+#include "read/described/huggingface/huggingface_class.h"
 
 namespace armilla {
 
@@ -76,13 +76,13 @@ struct DecoderSizes {
 };
 void read_common(HuggingfaceSource& s, const DecoderSizes& sizes);
 
-// read/described/huggingface_encoders.cc
+// read/described/huggingface/huggingface_encoders.cc
 void read_bert(HuggingfaceSource& s);
 void read_t5(HuggingfaceSource& s);
 void read_mt5(HuggingfaceSource& s);
 void read_vit(HuggingfaceSource& s);
 
-// read/described/huggingface_state_space.cc
+// read/described/huggingface/huggingface_state_space.cc
 void read_mamba(HuggingfaceSource& s);
 void read_falcon_mamba(HuggingfaceSource& s);
 void read_mamba2(HuggingfaceSource& s);

@@ -1,4 +1,4 @@
-#include "read/described/huggingface.h"
+#include "read/described/huggingface/huggingface.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "read/described/huggingface.h"
+#include "read/described/huggingface/huggingface.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +11,7 @@
 #include "base/suggest.h"
 #include "base/units_text.h"
 #include "read/described/described_model.h"
-#include "read/described/huggingface_source.h"
+#include "read/described/huggingface/huggingface_source.h"
 #include "read/study/mapping_yaml.h"
 
 namespace armilla {
