@@ -107,7 +107,7 @@ WhatIf read_what_if(const Config& config, const Machine& machine) {
   if (const auto ranks = config.find("ranks")) read_slow_ranks(*ranks, what_if);
   if (const auto links = config.find("links")) read_slow_links(*links, machine, what_if);
   if (const auto failed = config.find("failed_links")) {
-    for (const Config& link : failed->items())
+    for (const Config& link : failed->is_list() ? failed->items() : std::vector{*failed})
       what_if.damage.push_back(parse_damage(link.text(), link.where()));
   }
   if (const auto jitter = config.find("jitter")) what_if.jitter = read_jitter(*jitter);

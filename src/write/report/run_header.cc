@@ -114,8 +114,12 @@ std::string component_text(const ComponentChoice& choice) {
 std::string model_text(const Model& model, std::size_t width) {
   const ModelTotals sum = totals(model);
   const std::int64_t tokens = model.facts.sequence;
-  return wrap(fmt::format("{} ({}), {} forward{} for {}{}", counted(sum.parameters, "parameter"),
-                          to_text(sum.parameter_bytes), to_text(visible_forward_flops(model)),
+  std::int64_t frozen = 0;
+  for (const Parameter& parameter : model.parameters) frozen += parameter.frozen ? parameter.elements : 0;
+  return wrap(fmt::format("{} ({}){}, {} forward{} for {}{}", counted(sum.parameters, "parameter"),
+                          to_text(sum.parameter_bytes),
+                          frozen > 0 ? fmt::format(" trained, {} frozen", with_separators(frozen)) : "",
+                          to_text(visible_forward_flops(model)),
                           has_hidden_scores(model) ? " (causal half)" : "", counted(model.batch, "sample"),
                           tokens > 0 ? fmt::format(" of {}", counted(tokens, "token")) : ""),
               "  model    ", width);
