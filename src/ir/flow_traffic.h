@@ -73,7 +73,7 @@ struct EcnThresholds {
   double probability = 0;
 };
 
-// What hosts and switches do; the names in the comments are the keys of ns-3's config.txt.
+// What hosts and switches do, of RoCE v2 or of TCP; the names in the comments are the keys of ns-3's config.txt.
 struct RoceSettings {
   CongestionControl congestion_control = CongestionControl::none;  // CC_MODE
   std::int64_t payload = 1000;                                     // PACKET_PAYLOAD_SIZE, bytes
