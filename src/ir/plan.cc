@@ -100,6 +100,10 @@ std::string_view name_of(Host host) {
   return "?";
 }
 
+Time issue_time_of(const Plan& plan) {
+  return plan.issue_time.value_or(plan.host == Host::eager ? kEagerIssue : Time(0));
+}
+
 std::string_view name_of(ExpertLoad load) {
   switch (load) {
     case ExpertLoad::uniform:

@@ -62,8 +62,9 @@ std::string_view name_of(ExpertDispatch dispatch);
 // How the framework on the CPU issues kernels: none starts before it has been issued.
 enum class Host : std::uint8_t {
   automatic,  // eager where the device has an issue time (Device::issue_time), else compiled
-  compiled,   // the step is one program for the device (XLA, CUDA graphs): the CPU is ahead always
-  eager       // operator by operator, as PyTorch does: Plan::issue_time each
+  compiled,  // kernels are fused, and a step is one program for the device (XLA, CUDA graphs), so that the CPU is ahead
+             // always; torch.compile without CUDA graphs still issues what is left: Plan::issue_time, if any
+  eager  // operator by operator, as PyTorch does: Plan::issue_time each
 };
 std::string_view name_of(Host host);
 // PyTorch's eager mode: fitted to vTrain's measurements of small models on A100 (docs/models/kernels.md).
@@ -128,8 +129,9 @@ struct Plan {
       true;  // weight gradients are added to the accumulated ones by the matrix product
 
   Framework framework = Framework::megatron;
-  Host host = Host::automatic;     // decided by prepare_study (study/run.h)
-  std::optional<Time> issue_time;  // of an operator where the host is eager; none: the device's
+  Host host = Host::automatic;  // decided by prepare_study (study/run.h)
+  std::optional<Time>
+      issue_time;  // of an operator; none: the device's where the host is eager, 0 where compiled
 
   Recompute recompute = Recompute::none;
   std::int64_t recompute_blocks = 0;
@@ -147,6 +149,9 @@ struct Plan {
            !offload_optimizer && !offload_activations;
   }
 };
+
+// What the CPU needs for an operator under a plan whose host is decided; 0: it is ahead always.
+Time issue_time_of(const Plan& plan);
 
 // What the user said of a plan; a degree left out is derived from the others (lower/plan.h).
 struct PlanRequest {

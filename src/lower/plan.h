@@ -30,7 +30,8 @@ namespace armilla {
 //   precision       unknown: bf16 for models by description, fp32 for the others
 //   weight_dtype    as precision; bf16 where that is fp8 or fp4, fp32 for tf32. At least fp32 for graphs under
 //                   plain data parallelism, as PyTorch's autocast leaves them
-//   gradient_dtype  fp32 for bf16 and fp8 models by description (Megatron accumulates in fp32), else as weights
+//   gradient_dtype  fp32 for bf16 and fp8 models by description (Megatron accumulates in fp32) unless autograd's
+//                   parameters are narrow (framework pytorch, state_dtype), else as weights
 //   optimizer       adam for models by description, momentum for the others
 // Sources of the rules: Megatron-Core's argument checks (arguments.py) and the papers named in ir/plan.h.
 

@@ -156,7 +156,7 @@ Lowered lower_whole(std::vector<ShardedModel> sharded, const Plan& plan, std::in
     const auto position = static_cast<std::size_t>(job.roles[r].expert_position);
     Program& program = graph.programs.emplace_back();
     program.role = role_name(plan, job.roles[r], positions > 1);
-    if (plan.host == Host::eager) program.issue_time = plan.issue_time.value_or(kEagerIssue);
+    program.issue_time = issue_time_of(plan);
     reserve(program, most[r]);
     lowered.programs.push_back(emit_stage_program(job.sharded[position], stage_job, chunks[r],
                                                   job.roles[r].pipeline_rank, templates[position], tables,

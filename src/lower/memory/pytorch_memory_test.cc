@@ -47,7 +47,6 @@ TEST(PytorchMemory, AnEagerGatedActivationKeepsOneTensorMore) {
   const Bytes fused = shape_under(plan_under(Framework::megatron, Host::eager), 1).saved;
   EXPECT_EQ(shape_under(plan_under(Framework::pytorch, Host::eager), 1).saved,
             fused + Bytes(2 * kLlamaTokens * kLlamaFeedForward));
-  EXPECT_EQ(shape_under(plan_under(Framework::pytorch, Host::compiled), 1).saved, fused);
   // Recomputed with the rest of the block.
   Plan plan = plan_under(Framework::pytorch, Host::eager);
   const Bytes without = shape_under(plan_under(Framework::megatron, Host::eager), 1).working;
@@ -56,15 +55,33 @@ TEST(PytorchMemory, AnEagerGatedActivationKeepsOneTensorMore) {
   EXPECT_GE(shape_under(plan, 1).working, without + Bytes(2 * kLlamaTokens * kLlamaFeedForward));
 }
 
-// Probabilities are kept, 4 bytes; beside them 4 bytes of a fused loss, 10 of PyTorch's operators.
-TEST(PytorchMemory, AnEagerLossHoldsTheLogitsInFp32) {
+// Probabilities are kept, 4 bytes; beside them 4 bytes of a fused loss, 8 of PyTorch's operators. A compiled loss keeps
+// the logits, 2 bytes, and holds their gradient.
+TEST(PytorchMemory, AnEagerLossHoldsTwoGradientsInFp32) {
   const std::int64_t logits = kLlamaTokens * kLlamaVocabulary;
-  EXPECT_EQ(shape_under(plan_under(Framework::megatron, Host::eager), kLlamaLayers + 1).working,
-            Bytes(4 * logits));
-  EXPECT_EQ(shape_under(plan_under(Framework::pytorch, Host::compiled), kLlamaLayers + 1).working,
-            Bytes(4 * logits));
-  EXPECT_EQ(shape_under(plan_under(Framework::pytorch, Host::eager), kLlamaLayers + 1).working,
-            Bytes(10 * logits));
+  const auto head = [](Framework framework, Host host) {
+    return shape_under(plan_under(framework, host), kLlamaLayers + 1);
+  };
+  const Bytes fused = head(Framework::megatron, Host::eager).saved;
+  EXPECT_EQ(head(Framework::megatron, Host::eager).working, Bytes(4 * logits));
+  EXPECT_EQ(head(Framework::pytorch, Host::eager).working, Bytes(8 * logits));
+  EXPECT_EQ(head(Framework::pytorch, Host::eager).saved, fused);
+  // At work is the product that makes them.
+  EXPECT_EQ(head(Framework::pytorch, Host::compiled).working,
+            Bytes(2 * logits + 2 * kLlamaTokens * kLlamaHidden));
+  // Nor are the tokens' losses kept, or what the last norm makes.
+  EXPECT_EQ(head(Framework::pytorch, Host::compiled).saved,
+            fused - Bytes(2 * logits) - Bytes((2 * kLlamaHidden + 4) * kLlamaTokens));
+}
+
+// Between a layer's norms and products, and between its activation and the last product.
+TEST(PytorchMemory, CompiledLayersMakeNormsAndActivationsAgain) {
+  const Bytes kept = shape_under(plan_under(Framework::megatron, Host::eager), 1).saved;
+  EXPECT_EQ(shape_under(plan_under(Framework::pytorch, Host::compiled), 1).saved,
+            kept - Bytes(2 * kLlamaTokens * (2 * kLlamaHidden + kLlamaFeedForward)));
+  Plan plan = plan_under(Framework::pytorch, Host::compiled);
+  plan.recompute = Recompute::full;
+  EXPECT_EQ(shape_under(plan, 1).saved, Bytes(2 * kLlamaTokens * kLlamaHidden));
 }
 
 TEST(PytorchMemory, DistributedDataParallelHasBucketsOfItsOwn) {
@@ -110,15 +127,23 @@ TEST(PytorchMemory, GradientsThatAreReducedLateAreWhole) {
 
 // With sequence parallelism, what two products read: whole instead of a share.
 TEST(PytorchMemory, WithoutStagesGatheredInputsAreHeld) {
-  Plan plan = plan_under(Framework::megatron, Host::compiled);
+  Plan plan = plan_under(Framework::megatron, Host::eager);
   plan.ranks = plan.tensor = 4;
   plan.sequence_parallel = true;
   const Bytes shared = shape_under(plan, 1).saved;
+  const Bytes held(2 * 2 * kLlamaTokens * kLlamaHidden * 3 / 4);
+  const Bytes activation(2 * kLlamaTokens * kLlamaFeedForward / 4);
   plan.framework = Framework::pytorch;
-  EXPECT_EQ(shape_under(plan, 1).saved, shared + Bytes(2 * 2 * kLlamaTokens * kLlamaHidden * 3 / 4));
+  EXPECT_EQ(shape_under(plan, 1).saved, shared + activation + held);
   plan.pipeline = 2;
   plan.ranks = 8;
-  EXPECT_EQ(shape_under(plan, 1).saved, shared);
+  EXPECT_EQ(shape_under(plan, 1).saved, shared + activation);
+  // Compiled kernels make norms again, but nothing that was gathered.
+  plan.host = Host::compiled;
+  EXPECT_EQ(shape_under(plan, 1).saved, shared - activation - Bytes(2 * 2 * kLlamaTokens * kLlamaHidden / 4));
+  plan.pipeline = 1;
+  plan.ranks = 4;
+  EXPECT_EQ(shape_under(plan, 1).saved, shared - activation + held);
 }
 
 // Adapters' gradients and states alone; the frozen weights once.

@@ -105,9 +105,7 @@ class StageEmitter {
   // has waited besides.
   class HostLead {
    public:
-    HostLead(const Plan& plan, std::int64_t before)
-        : issue_time_(plan.host == Host::eager ? plan.issue_time.value_or(kEagerIssue) : Time(0)),
-          issued_(before) {}
+    HostLead(const Plan& plan, std::int64_t before) : issue_time_(issue_time_of(plan)), issued_(before) {}
     // The first slot need not be issued before it begins, for it is never fused.
     void slot(std::int64_t nodes, Time compute) {
       if (is_first_) issued_ += nodes;

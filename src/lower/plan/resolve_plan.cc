@@ -323,8 +323,11 @@ void resolve_types(const PlanRequest& request, bool described, Plan& plan) {
   }
   if (plan.gradient_dtype == DType::unknown) {
     // Megatron-LM accumulates and reduces gradients of bf16 weights in fp32
-    // (accumulate_allreduce_grads_in_fp32).
-    const bool accumulates = described && (narrow || plan.precision == DType::bf16);
+    // (accumulate_allreduce_grads_in_fp32). Autograd's gradients have the type of their parameters, which are
+    // narrow where the optimizer has no master copy of them.
+    const bool narrow_parameters =
+        plan.framework == Framework::pytorch && bits_of(plan.state_dtype) < bits_of(DType::fp32);
+    const bool accumulates = described && (narrow || plan.precision == DType::bf16) && !narrow_parameters;
     plan.gradient_dtype = accumulates ? DType::fp32 : plan.weight_dtype;
   }
   if (plan.parameter_dtype == DType::unknown) plan.parameter_dtype = plan.weight_dtype;

@@ -13,12 +13,15 @@ constexpr std::uint32_t kNone = UINT32_MAX;
 
 // The tensors that a block's backward pass reads and the operators `counts` of them leave to it.
 template <class Counts>
-void mark_saved(const Model& model, const Block& block, const Layout& layout, const Counts& counts,
-                std::vector<std::uint32_t>& saved) {
+void mark_saved(const Model& model, const Block& block, const Layout& layout, bool fuses,
+                const Counts& counts, std::vector<std::uint32_t>& saved) {
   for (std::uint32_t i = block.first; i < block.end; ++i) {
     const Operator& op = model.operators[i];
     if (op.is_view || !counts(op)) continue;
-    if (op.saves == Saves::inputs) {
+    if (fuses && op.forward.kernel == Kernel::loss) {
+      // The probabilities are made of the logits again.
+      saved.push_back(layout.owner[op.inputs.front()]);
+    } else if (op.saves == Saves::inputs) {
       // A view has no memory of its own: what is kept is its owner's.
       for (const std::uint32_t t : op.inputs) saved.push_back(layout.owner[t]);
     } else if (op.saves == Saves::output) {
@@ -30,14 +33,14 @@ void mark_saved(const Model& model, const Block& block, const Layout& layout, co
 }
 
 std::vector<std::uint32_t> saved_tensors(const Model& model, const Block& block, const Layout& layout,
-                                         Recompute recompute) {
+                                         bool fuses, Recompute recompute) {
   std::vector<std::uint32_t> saved;
   if (recompute == Recompute::none || !can_recompute(block)) {
     mark_saved(
-        model, block, layout, [](const Operator&) { return true; }, saved);
+        model, block, layout, fuses, [](const Operator&) { return true; }, saved);
   } else if (recompute == Recompute::selective) {
     mark_saved(
-        model, block, layout, [](const Operator& op) { return !op.core_attention; }, saved);
+        model, block, layout, fuses, [](const Operator& op) { return !op.core_attention; }, saved);
     // Core attention is computed again from queries, keys and values, so these are kept although no operator
     // outside of the core may save them.
     for (std::uint32_t i = block.first; i < block.end; ++i) {
@@ -67,6 +70,22 @@ std::vector<std::uint32_t> saved_tensors(const Model& model, const Block& block,
 // Kernels of PyTorch's own, one per operation, which keep or hold more than fused ones.
 bool runs_operator_by_operator(const Plan& plan) {
   return plan.framework == Framework::pytorch && plan.host != Host::compiled;
+}
+
+// torch.compile's: results of norms and activations, which cost little, are made again from what these keep (Inductor's
+// min-cut partitioner).
+bool fuses_kernels(const Plan& plan) {
+  return plan.framework == Framework::pytorch && plan.host == Host::compiled;
+}
+
+std::vector<bool> made_again(const Model& model, const Layout& layout, const Plan& plan) {
+  std::vector<bool> found(model.tensors.size());
+  if (!fuses_kernels(plan)) return found;
+  for (const Operator& op : model.operators) {
+    if (op.forward.kernel != Kernel::norm && op.forward.kernel != Kernel::activation) continue;
+    for (const std::uint32_t t : op.outputs) found[layout.owner[t]] = true;
+  }
+  return found;
 }
 
 // A gated activation in two kernels keeps what lies between them: silu(gate) beside gate and up.
@@ -128,6 +147,8 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
   // A tensor that several blocks keep is charged once: to the first reader outside of the maker's block that
   // keeps it, and to its maker only where no one else does. At a stage border it is the reader's, who
   // received it.
+  const bool fuses = fuses_kernels(plan);
+  const std::vector<bool> cheap = made_again(model, layout, plan);
   std::vector<bool> counted(model.tensors.size());
   std::vector<std::pair<std::uint32_t, Bytes>> own;  // kept by the block that made them
   std::vector<BlockMemory> memory(blocks.size());
@@ -142,8 +163,13 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
       const bool whole = std::find(gathered.begin(), gathered.end(), t) != gathered.end();
       return local_bytes(model, layout, t, whole, floats);
     };
-    const std::vector<std::uint32_t> kept = saved_tensors(model, blocks[b], layout, recompute);
+    // What was gathered of it is no kernel's to make.
+    const auto is_made_again = [&](std::uint32_t t) {
+      return cheap[t] && made[t] == b && std::find(gathered.begin(), gathered.end(), t) == gathered.end();
+    };
+    const std::vector<std::uint32_t> kept = saved_tensors(model, blocks[b], layout, fuses, recompute);
     for (const std::uint32_t t : kept) {
+      if (is_made_again(t)) continue;
       if (made[t] == b) {
         own.emplace_back(t, bytes_of(t));
       } else if (!counted[t]) {
@@ -156,7 +182,8 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
     if (recompute == Recompute::none || !can_recompute(blocks[b])) continue;
     // What recompute brings back for the backward pass of one block at a time: a temporary, not kept between
     // passes.
-    for (const std::uint32_t t : saved_tensors(model, blocks[b], layout, Recompute::none)) {
+    for (const std::uint32_t t : saved_tensors(model, blocks[b], layout, fuses, Recompute::none)) {
+      if (is_made_again(t)) continue;
       if (!std::binary_search(kept.begin(), kept.end(), t)) memory[b].restored += bytes_of(t);
     }
   }
@@ -169,11 +196,14 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
 namespace {
 
 // Beside the fp32 probabilities, which are kept: the logits and their gradient, which a fused kernel makes of
-// the probabilities where they are. Operator by operator the logits in fp32 and a gradient of these.
+// the probabilities where they are. Operator by operator two gradients in fp32, of the probabilities and of what they
+// were made from (the logits themselves are gone by then). A compiled loss keeps the logits: beside them is their
+// gradient.
 Bytes loss_working_set(const Model& model, const Operator& op, const Layout& layout, const Plan& plan) {
   const Bytes logits = local_bytes(model, layout, op.inputs.front(), false, activation_dtype(plan));
+  if (fuses_kernels(plan)) return logits;
   if (!runs_operator_by_operator(plan)) return logits * 2;
-  return logits + local_bytes(model, layout, op.outputs.back(), false, activation_dtype(plan)) * 2;
+  return local_bytes(model, layout, op.outputs.back(), false, activation_dtype(plan)) * 2;
 }
 
 }  // namespace

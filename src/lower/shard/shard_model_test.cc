@@ -28,6 +28,45 @@ std::vector<Work> computations(const ShardedModel& sharded, bool backward) {
   return works;
 }
 
+// The last of the forward pass is the loss, the first of the backward pass its gradient. Vocabulary-parallel ranks have
+// their share of the logits.
+TEST(ShardModel, LossesMoveWhatTheFrameworksKernelsDo) {
+  struct Case {
+    Framework framework;
+    Host host;
+    std::int64_t forward, backward;  // bytes per logit of bf16
+  };
+  const Model model = zoo_model("llama2-7b");
+  for (const Case& c : {Case{Framework::pytorch, Host::eager, 2 + 4 + 8, 4 + 12 + 4 + 2},
+                        Case{Framework::pytorch, Host::compiled, 2, 4}}) {
+    for (const std::int64_t tensor : {1, 4}) {
+      Plan plan = plan_of(tensor);
+      plan.tensor = tensor;
+      plan.precision = DType::bf16;
+      plan.framework = c.framework;
+      plan.host = c.host;
+      std::vector<Work> losses;
+      const ShardedModel sharded = shard_model(model, plan, 0, "plan");
+      for (const auto* pass : {&sharded.shapes[sharded.blocks.back().shape].forward.steps,
+                               &sharded.shapes[sharded.blocks.back().shape].backward.steps}) {
+        for (const PassStep& step : *pass) {
+          if (step.kind == NodeKind::compute && sharded.names.at(step.name).find("loss") != std::string::npos)
+            losses.push_back(sharded.works[step.work]);
+        }
+      }
+      ASSERT_EQ(losses.size(), 2U);
+      std::int64_t logits = 0;
+      for (const Operator& op : model.operators) {
+        if (op.forward.kernel == Kernel::loss)
+          logits = element_count(model.tensors[op.inputs.front()].shape, "");
+      }
+      EXPECT_EQ(losses[0].bytes, Bytes(logits / tensor * c.forward));
+      EXPECT_EQ(losses[1].bytes, Bytes(logits / tensor * c.backward));
+      EXPECT_EQ(losses[0].kernel, Kernel::norm);
+    }
+  }
+}
+
 TEST(ShardModel, OneRankDoesTheUnshardedModelsWork) {
   for (const std::string name : {"gpt2-345m", "mixtral-8x7b", "t5-large", "deepseek-v3", "vit-l-16"}) {
     const Model model = zoo_model(name);

@@ -90,9 +90,9 @@ TEST(Prepare, TheHostIsAsTheDeviceHasItUnlessThePlanSays) {
   EXPECT_EQ(plan("dgx-a100", ", host: compiled").host, Host::compiled);
   EXPECT_EQ(plan("tpu-v4", ", host: eager").issue_time, kEagerIssue);
   EXPECT_EQ(plan("tpu-v4", ", issue_time: 5us").host, Host::eager);
-  EXPECT_EQ(error("model: resnet50\nmachine: dgx-a100\nplan: {host: compiled, issue_time: 5us}\n"),
-            "s.yaml:3:36: plan.issue_time: has no effect: the host is ahead of a compiled step always\n"
-            "  hint: plan.issue_time needs plan.host eager");
+  // Fused kernels, issued one by one.
+  EXPECT_EQ(issue_time_of(plan("dgx-a100", ", host: compiled")), Time(0));
+  EXPECT_EQ(issue_time_of(plan("dgx-a100", ", host: compiled, issue_time: 60us")), microseconds(60));
 }
 
 }  // namespace

@@ -186,8 +186,7 @@ Time least_iteration(const Study& study, StagePaths& paths, const StageCut& stag
       computations += times[stage]->computations * passes;
     }
     least = std::max(least, std::max(first + work + last, first + work + weights));
-    if (study.plan.host == Host::eager)
-      least = std::max(least, saturating_multiply(study.plan.issue_time.value_or(kEagerIssue), computations));
+    least = std::max(least, saturating_multiply(issue_time_of(study.plan), computations));
   }
   return least;
 }

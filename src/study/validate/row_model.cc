@@ -138,8 +138,8 @@ bool is_megatron(const MeasuredPlan& row) {
 }
 
 bool is_plain_pytorch(const MeasuredPlan& row) {
-  constexpr std::array<std::string_view, 5> kNames = {"pytorch fsdp", "nanotron", "torchtitan", "llm-foundry",
-                                                      "kempnerforge"};
+  constexpr std::array<std::string_view, 6> kNames = {"pytorch fsdp", "plain pytorch", "nanotron",
+                                                      "torchtitan",   "llm-foundry",   "kempnerforge"};
   return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view name) { return names(row, name); });
 }
 
@@ -213,7 +213,7 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
   if (!argument(row, "attention-backend").empty()) return source;
   if (is_early_megatron(row)) {
     source.text += "attention: unfused\n";
-  } else if (is_plain_pytorch(row)) {
+  } else if (is_plain_pytorch(row) && !names(row, "cudnn attention")) {
     source.text += "attention: flash-2\n";
   }
   return source;

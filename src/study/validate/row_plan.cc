@@ -126,7 +126,8 @@ PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::
   if (is_plain_pytorch(row)) plan.framework = Framework::pytorch;
   // FSDP2's way to accumulate: set_requires_gradient_sync is on for the last micro-batch alone.
   plan.no_sync = names(row, "fsdp2") || row.zero == "fsdp2";
-  if (names(row, "bf16 params")) plan.state_dtype = DType::bf16;
+  // With a wider reduction they are those of FSDP2's mixed precision, made of fp32 shards.
+  if (names(row, "bf16 params") && !names(row, "fp32 reduce")) plan.state_dtype = DType::bf16;
   if (names(row, "nanotron") && row.pipeline > 1) plan.stage_blocks = stages_by_cost(row, layers);
   shard(row, request, where);
   return request;

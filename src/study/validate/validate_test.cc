@@ -116,6 +116,22 @@ TEST(RowStudy, FrameworksAreToldByName) {
   EXPECT_EQ(study_of(row, "x.csv:2").plan.recompute, Recompute::selective);
 }
 
+TEST(RowStudy, HostsAreToldByWhatCompiles) {
+  MeasuredPlan row = small_row();
+  row.notes = "plain PyTorch, torch.compile, bf16 params";
+  const Plan fused = study_of(row, "x.csv:2").plan;
+  EXPECT_EQ(fused.host, Host::compiled);
+  EXPECT_EQ(issue_time_of(fused), microseconds(60));
+  EXPECT_EQ(fused.framework, Framework::pytorch);
+  EXPECT_EQ(fused.gradient_dtype, DType::bf16) << "as its parameters";
+  row.notes = "plain PyTorch, torch.compile with CUDA graphs, bf16 params with fp32 reduce";
+  const Plan graphs = study_of(row, "x.csv:2").plan;
+  EXPECT_EQ(graphs.host, Host::compiled);
+  EXPECT_EQ(issue_time_of(graphs), Time(0));
+  EXPECT_EQ(graphs.state_dtype, DType::fp32) << "FSDP2's mixed precision";
+  EXPECT_EQ(graphs.gradient_dtype, DType::fp32);
+}
+
 TEST(RowStudy, MessagesOfTwoDevicesSetUpNoRings) {
   MeasuredCollective row{"DGX-A100 NVLink3", "send_recv", 2, 1, 1 << 26};
   const std::vector<CollectiveProtocol> protocols = study_of(row, "x.csv:2").machine.dimensions[0].protocols;
