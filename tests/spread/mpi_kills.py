@@ -185,10 +185,10 @@ def deadly_run(program, folder):
 study:
   model: gpt2-345m
   machine: dgx-a100
-  plan: {ranks: 512, global_batch: 8192, micro_batch: 1}
+  plan: {ranks: 512, global_batch: 65536, micro_batch: 1}
 vary: {what_if.jitter.deviation: [0, 0.05]}
 """)
-    limited = ["bash", "-c", 'ulimit -t 5; exec "$@"', "limited", program]
+    limited = ["bash", "-c", 'ulimit -t 3; exec "$@"', "limited", program]
     job = start(*limited, "sweep", sweep, "--quiet", "--save", folder / "deadly.db", "--json", folder / "deadly.json")
     require(wait(job) == 0, f"a sweep of which one run dies ends with exit code {job.returncode}")
     found, _ = sweep_answer(folder / "deadly.json")

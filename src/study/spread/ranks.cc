@@ -15,9 +15,10 @@
 namespace armilla {
 namespace {
 
-// To a follower: a seat and a piece for it; nothing: it is over. From one: a seat, and the news of it.
+// To a follower: a seat and a piece for it; nothing: it is over. From one: a seat, and the news of its piece.
 struct Order {
   std::int64_t seat = 0, piece = 0;
+  Seat::News news = Seat::News::outcome;
 };
 
 std::string text_of(const Order& order) {
@@ -107,7 +108,7 @@ class Leader {
     while (const auto letter = post_.look()) {
       const Order order = order_in(letter->second);
       hear(place_of(letter->first, order.seat),
-           {static_cast<Seat::News>(order.piece), letter->second.substr(sizeof order)});
+           {order.news, order.piece, letter->second.substr(sizeof order)});
       something = true;
     }
     return something;
@@ -118,13 +119,15 @@ class Leader {
   }
 
   void hear(Place& place, Seat::Message message) {
+    // Of a runner that died with an outcome sent: its successor has what was given since.
+    if (message.news == Seat::News::death && place.piece != message.piece) return;
     const std::optional<std::int64_t> piece = std::exchange(place.piece, std::nullopt);
     switch (message.news) {
       case Seat::News::outcome:
-        return work_.finish(piece.value(), std::move(message.text));
+        return work_.finish(message.piece, std::move(message.text));
       case Seat::News::death:
-        if (++deaths_[piece.value()] < kMostDeaths) return again_.push_front(*piece);
-        return work_.give_up(*piece, message.text);
+        if (++deaths_[message.piece] < kMostDeaths) return again_.push_front(message.piece);
+        return work_.give_up(message.piece, message.text);
       case Seat::News::absence:
         place.usable = false;
         absence_ = message.text;
@@ -174,7 +177,7 @@ void Ranks::follow() {
     }
     for (std::size_t seat = 0; seat < seats_.size(); ++seat) {
       while (const std::optional<Seat::Message> message = seats_[seat]->look()) {
-        const Order news{static_cast<std::int64_t>(seat), static_cast<std::int64_t>(message->news)};
+        const Order news{static_cast<std::int64_t>(seat), message->piece, message->news};
         post_->send(0, text_of(news) + message->text);
         something = true;
       }

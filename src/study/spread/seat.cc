@@ -1,16 +1,19 @@
 #include "study/spread/seat.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <system_error>
 
 namespace armilla {
@@ -19,13 +22,19 @@ namespace {
 // The longest outcome. (What a socket takes at once is bounded: 200 KiB where nobody has changed it.)
 constexpr std::size_t kLongestMessage = 128 * 1024;
 
+constexpr std::int64_t kNoPiece = -1;
+
 [[noreturn]] void fail(const char* call) {
   throw std::system_error(errno, std::generic_category(), call);
 }
 
-void send_news(int socket, Seat::News news, std::string_view text) {
-  std::string message(1, static_cast<char>(news));
-  message += text.substr(0, kLongestMessage - 1);
+// A message is its kind, its piece and its text.
+constexpr std::size_t kHead = 1 + sizeof(std::int64_t);
+
+void send_news(int socket, Seat::News news, std::int64_t piece, std::string_view text) {
+  std::string message(kHead, static_cast<char>(news));
+  std::memcpy(&message[1], &piece, sizeof piece);
+  message += text.substr(0, kLongestMessage - kHead);
   while (::send(socket, message.data(), message.size(), MSG_NOSIGNAL) < 0) {
     if (errno != EINTR) ::_exit(1);  // nobody is there any more
   }
@@ -55,6 +64,9 @@ Seat::Seat() {
   end_with(parent);
   ::close(pair[0]);
   socket_ = pair[1];
+  void* shared = ::mmap(nullptr, sizeof *at_work_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) ::_exit(1);
+  at_work_ = new (shared) std::atomic<std::int64_t>(kNoPiece);
   keep();
 }
 
@@ -94,26 +106,37 @@ void Seat::keep() {
     }
     if (WIFEXITED(status)) {
       if (WEXITSTATUS(status) == 0) ::_exit(0);
-      send_news(socket_, News::absence,
+      send_news(socket_, News::absence, kNoPiece,
                 fmt::format("the process that was to do it ended with exit code {}", WEXITSTATUS(status)));
       ::_exit(1);
     }
-    send_news(socket_, News::death,
+    const std::int64_t piece = at_work_->exchange(kNoPiece);
+    // Not taken yet: the next runner will.
+    std::int64_t first = kNoPiece;
+    if (::recv(socket_, &first, sizeof first, MSG_PEEK | MSG_DONTWAIT) == sizeof first && first == piece)
+      continue;
+    if (piece == kNoPiece) continue;
+    send_news(socket_, News::death, piece,
               fmt::format("signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status))));
   }
 }
 
 void Seat::serve(const std::function<std::string(std::int64_t)>& perform) {
   for (;;) {
+    // First what the keeper is to know, then the piece: a runner that is killed between the two loses nothing.
     std::int64_t piece = 0;
-    const ssize_t size = ::recv(socket_, &piece, sizeof piece, 0);
+    ssize_t size = ::recv(socket_, &piece, sizeof piece, MSG_PEEK);
     if (size < 0 && errno == EINTR) continue;
     if (size != sizeof piece) ::_exit(0);
+    at_work_->store(piece);
+    do size = ::recv(socket_, &piece, sizeof piece, 0);
+    while (size < 0 && errno == EINTR);
     try {
-      send_news(socket_, News::outcome, perform(piece));
+      send_news(socket_, News::outcome, piece, perform(piece));
     } catch (const std::exception& error) {
-      send_news(socket_, News::fault, error.what());
+      send_news(socket_, News::fault, piece, error.what());
     }
+    at_work_->store(kNoPiece);
   }
 }
 
@@ -128,10 +151,11 @@ std::optional<Seat::Message> Seat::look() {
   std::string buffer(kLongestMessage, '\0');
   const ssize_t size = ::recv(socket_, buffer.data(), buffer.size(), MSG_DONTWAIT);
   if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return std::nullopt;
-  Message message{News::absence, "the process that was to do it is gone"};
-  if (size > 0) {
+  Message message{News::absence, kNoPiece, "the process that was to do it is gone"};
+  if (static_cast<std::size_t>(std::max<ssize_t>(0, size)) >= kHead) {
     message.news = static_cast<News>(buffer.front());
-    message.text = buffer.substr(1, static_cast<std::size_t>(size) - 1);
+    std::memcpy(&message.piece, &buffer[1], sizeof message.piece);
+    message.text = buffer.substr(kHead, static_cast<std::size_t>(size) - kHead);
   }
   absent_ = message.news == News::absence;
   return message;

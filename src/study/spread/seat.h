@@ -2,11 +2,15 @@
 // die, forks again. Linux: both end when the process above them does, however that ends.
 //
 // The three share a pair of sockets that keep messages whole: a piece goes down as its number; up comes the
-// outcome, that the runner died, or that it cannot work at all.
+// outcome, that the runner died, or that it cannot work at all. Messages say of which piece they are, since a runner
+// may die after it has sent an outcome, while who gives pieces has given the next one: that one is still to be done,
+// and the death is of the piece before. A runner says in memory that it shares with its keeper which piece it has; one
+// that dies without a piece is followed by another, and nobody hears of it.
 #pragma once
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -24,6 +28,7 @@ class Seat {
   };
   struct Message {
     News news = News::outcome;
+    std::int64_t piece = 0;  // of an outcome, a death or a fault
     std::string text;
   };
 
@@ -47,6 +52,8 @@ class Seat {
  private:
   void keep();
 
+  std::atomic<std::int64_t>* at_work_ =
+      nullptr;       // shared by keeper and runners: the piece that is being done
   int socket_ = -1;  // of the runner its own end, else that of who gives pieces
   pid_t keeper_ = 0;
   bool serves_ = false;

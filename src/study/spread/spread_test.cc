@@ -74,12 +74,40 @@ TEST(Seats, ADeadRunnerHasASuccessor) {
   seat.give(1);
   const Seat::Message death = news_of(seat);
   EXPECT_EQ(death.news, Seat::News::death);
+  EXPECT_EQ(death.piece, 1);
   EXPECT_EQ(death.text, "signal 9 (Killed)");
   seat.give(10);
   const Seat::Message second = news_of(seat);
   EXPECT_EQ(second.news, Seat::News::outcome);
   EXPECT_THAT(second.text, testing::StartsWith("10 by "));
   EXPECT_NE(first.text, second.text);
+}
+
+pid_t runner_in(const std::string& outcome) {
+  return static_cast<pid_t>(std::stol(outcome.substr(outcome.find("by ") + 3)));
+}
+
+// A runner that is killed between two pieces, before or after the second was given, has lost neither.
+TEST(Seats, ARunnerThatDiesIdleLosesNothing) {
+  Seat seat;
+  if (seat.serves()) seat.serve(odd_job);
+  for (std::int64_t piece = 100; piece < 160; piece += 2) {
+    seat.give(piece);
+    const Seat::Message first = news_of(seat);
+    ASSERT_EQ(first.news, Seat::News::outcome);
+    EXPECT_EQ(first.piece, piece);
+    ::kill(runner_in(first.text), SIGKILL);
+    seat.give(piece + 1);
+    Seat::Message second = news_of(seat);
+    // Killed after its outcome was sent and before it had said that it is idle, or else with the second piece.
+    if (second.news == Seat::News::death) {
+      if (second.piece == piece + 1) seat.give(piece + 1);
+      second = news_of(seat);
+    }
+    EXPECT_EQ(second.news, Seat::News::outcome);
+    EXPECT_EQ(second.piece, piece + 1);
+    EXPECT_THAT(second.text, testing::StartsWith(std::to_string(piece + 1) + " by "));
+  }
 }
 
 TEST(Seats, WhatIsThrownIsToldAndARunnerThatEndsIsGone) {
