@@ -15,6 +15,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/units.h"
@@ -55,12 +56,12 @@ class EventQueue {
   // `time` must not be before now().
   void schedule(Time time, std::uint32_t target, std::uint64_t argument) {
     const std::size_t bucket = bucket_of(time);
-    buckets_[bucket].push_back({time, argument, target});
+    buckets_[bucket].add({time, argument, target});
     occupied_ |= std::uint64_t{1} << bucket;
   }
 
   Time now() const { return now_; }
-  bool empty() const { return next_ == buckets_[0].size() && occupied_ <= 1; }
+  bool empty() const { return next_ == buckets_[0].size && occupied_ <= 1; }
   std::int64_t handled() const { return handled_; }
 
   // Of the earliest event that has not been handled, kEndOfTime if there is none. O(events of its bucket).
@@ -69,9 +70,9 @@ class EventQueue {
   // Calls `visit(event)` for every event that has not been handled, in no order that means anything.
   template <class Visit>
   void for_each_pending(const Visit& visit) const {
-    for (std::size_t i = next_; i < buckets_[0].size(); ++i) visit(buckets_[0][i]);
+    for (const Event& event : buckets_[0].all().subspan(next_)) visit(event);
     for (std::size_t bucket = 1; bucket < buckets_.size(); ++bucket) {
-      for (const Event& event : buckets_[bucket]) visit(event);
+      for (const Event& event : buckets_[bucket].all()) visit(event);
     }
   }
 
@@ -80,15 +81,28 @@ class EventQueue {
   bool run(Time end = kEndOfTime);
 
  private:
+  // As a vector, but that growing is out of line: whoever schedules has a few instructions of it in its own code.
+  struct Bucket {
+    std::size_t size = 0;
+    std::vector<Event> events;  // room; those from `size` on mean nothing
+    void add(const Event& event) {
+      if (size == events.size()) [[unlikely]]
+        grow();
+      events[size++] = event;
+    }
+    void grow();
+    std::span<const Event> all() const { return std::span(events).first(size); }
+  };
+
   std::size_t bucket_of(Time time) const {
     return static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(time.value ^ now_.value)));
   }
   bool advance(Time end);
   void handle_until(std::size_t stop);
 
-  std::array<std::vector<Event>, 64> buckets_;  // times are not negative: their highest bit is never set
-  std::uint64_t occupied_ = 0;                  // a bit per bucket that may hold events
-  std::vector<Event> scratch_;
+  std::array<Bucket, 64> buckets_;  // times are not negative: their highest bit is never set
+  std::uint64_t occupied_ = 0;      // a bit per bucket that may hold events
+  Bucket scratch_;
   std::vector<EventHandler*> handlers_;
   std::vector<RoundObserver*> observers_;
   std::size_t next_ = 0;  // first event of bucket 0 that is not handled yet
