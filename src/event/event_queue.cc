@@ -5,13 +5,19 @@
 namespace armilla {
 
 void EventQueue::Bucket::grow() {
-  events.resize(std::max<std::size_t>(8, events.size() * 2));
+  const std::size_t events = size();
+  const std::size_t more = std::max<std::size_t>(8, events * 2);
+  auto larger = std::make_unique_for_overwrite<Event[]>(more);
+  std::copy(room.get(), end, larger.get());
+  room = std::move(larger);
+  end = room.get() + events;
+  limit = room.get() + more;
 }
 
 // Moves the earliest non-empty bucket down: its smallest time becomes now, and every event of it lands in a
 // lower bucket.
 bool EventQueue::advance(Time end) {
-  buckets_[0].size = 0;
+  buckets_[0].clear();
   next_ = 0;
   occupied_ &= ~std::uint64_t{1};
   if (occupied_ == 0) return false;
@@ -31,12 +37,12 @@ bool EventQueue::advance(Time end) {
   }
   std::swap(scratch_, bucket);
   for (const Event& event : scratch_.all()) schedule(event.time, event.target, event.argument);
-  scratch_.size = 0;
+  scratch_.clear();
   return true;
 }
 
 Time EventQueue::next_time() const {
-  if (next_ < buckets_[0].size) return now_;
+  if (next_ < buckets_[0].size()) return now_;
   const std::uint64_t others = occupied_ & ~std::uint64_t{1};
   if (others == 0) return kEndOfTime;
   Time earliest = kEndOfTime;
@@ -48,7 +54,7 @@ Time EventQueue::next_time() const {
 // Handlers may append events for this very moment while the loop runs.
 void EventQueue::handle_until(std::size_t stop) {
   while (next_ < stop) {
-    const Event event = buckets_[0].events[next_++];
+    const Event event = buckets_[0].room[next_++];
     ++handled_;
     handlers_[event.target]->handle(event.argument);
   }
@@ -56,8 +62,8 @@ void EventQueue::handle_until(std::size_t stop) {
 
 bool EventQueue::run(Time end) {
   do {
-    while (next_ < buckets_[0].size) {
-      handle_until(buckets_[0].size);
+    while (next_ < buckets_[0].size()) {
+      handle_until(buckets_[0].size());
       for (RoundObserver* const observer : observers_) observer->round_over();
     }
   } while (advance(end));

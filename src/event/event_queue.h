@@ -15,6 +15,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -56,12 +57,12 @@ class EventQueue {
   // `time` must not be before now().
   void schedule(Time time, std::uint32_t target, std::uint64_t argument) {
     const std::size_t bucket = bucket_of(time);
-    buckets_[bucket].add({time, argument, target});
+    buckets_[bucket].add(time, target, argument);
     occupied_ |= std::uint64_t{1} << bucket;
   }
 
   Time now() const { return now_; }
-  bool empty() const { return next_ == buckets_[0].size && occupied_ <= 1; }
+  bool empty() const { return next_ == buckets_[0].size() && occupied_ <= 1; }
   std::int64_t handled() const { return handled_; }
 
   // Of the earliest event that has not been handled, kEndOfTime if there is none. O(events of its bucket).
@@ -83,15 +84,24 @@ class EventQueue {
  private:
   // As a vector, but that growing is out of line: whoever schedules has a few instructions of it in its own code.
   struct Bucket {
-    std::size_t size = 0;
-    std::vector<Event> events;  // room; those from `size` on mean nothing
-    void add(const Event& event) {
-      if (size == events.size()) [[unlikely]]
+    std::unique_ptr<Event[]> room;
+    Event* end = nullptr;  // of the events in it
+    Event* limit = nullptr;
+
+    // Field by field: copied as a whole, an event would be read in pieces wider than it was written, which stalls the
+    // processor.
+    void add(Time time, std::uint32_t target, std::uint64_t argument) {
+      if (end == limit) [[unlikely]]
         grow();
-      events[size++] = event;
+      end->time = time;
+      end->argument = argument;
+      end->target = target;
+      ++end;
     }
     void grow();
-    std::span<const Event> all() const { return std::span(events).first(size); }
+    void clear() { end = room.get(); }
+    std::size_t size() const { return static_cast<std::size_t>(end - room.get()); }
+    std::span<const Event> all() const { return {room.get(), end}; }
   };
 
   std::size_t bucket_of(Time time) const {
