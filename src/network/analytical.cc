@@ -1,7 +1,6 @@
 #include "network/analytical.h"
 
 #include <algorithm>
-#include <bit>
 #include <tuple>
 
 #include "network/link_table.h"
@@ -84,15 +83,17 @@ struct SharedFlight {
 class Analytical final : public EventHandler, public AnalyticalBase, public RoundObserver {
  public:
   Analytical(const NetworkSetup& setup, bool stores)
-      : AnalyticalBase(setup), target_(queue_.add_handler(*this)), stores_(stores) {
+      : AnalyticalBase(setup),
+        target_(queue_.add_handler(*this)),
+        first_links_(topology_.ranks()),
+        stores_(stores) {
     queue_.add_observer(*this);
-    first_ways_.resize(std::min(std::bit_ceil(static_cast<std::size_t>(topology_.ranks())), kMostFirstWays));
   }
 
   // Over a single link a message is an event of its receiver.
   Time send(const Message& message) override {
     ++messages_;
-    const FirstWay& way = first_way(message);
+    const FirstLink& way = first_links_.of(message, [&] { return first_link(message); });
     Crossing crossing;
     crossing.link = way.link;
     crossing.speed = way.speed;
@@ -173,31 +174,16 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
   }
 
  private:
-  // The first link of the way that a source's latest message took: most take the one of the message before.
-  struct FirstWay {
-    std::int32_t source = -1, destination = -1;
-    std::uint32_t dimension = 0;
-    Leg leg = Leg::whole;
+  struct FirstLink {
     Link* link = nullptr;
     const LinkSpeed* speed = nullptr;
     Position beyond;
   };
-  static constexpr std::size_t kMostFirstWays = 4096;
 
-  const FirstWay& first_way(const Message& message) {
-    FirstWay& way = first_ways_[static_cast<std::size_t>(message.source) & (first_ways_.size() - 1)];
-    if (way.source == message.source && way.destination == message.destination &&
-        way.dimension == message.dimension && way.leg == message.leg)
-      return way;
-    way.source = message.source;
-    way.destination = message.destination;
-    way.dimension = message.dimension;
-    way.leg = message.leg;
-    way.beyond = topology_.start(message);
-    const LinkId id = topology_.advance(message, way.beyond);
-    way.link = &links_.at(id);
-    way.speed = &links_.speed(id);
-    return way;
+  FirstLink first_link(const Message& message) {
+    Position at = topology_.start(message);
+    const LinkId id = topology_.advance(message, at);
+    return {&links_.at(id), &links_.speed(id), at};
   }
 
   std::uint32_t new_slot() {
@@ -260,7 +246,7 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
   std::uint32_t target_;
   std::vector<SharedFlight> flights_;  // addressed by event arguments
   std::vector<std::uint32_t> free_;
-  std::vector<FirstWay> first_ways_;     // by the last bits of the source
+  LatestWays<FirstLink> first_links_;
   bool stores_;                          // whole messages, at every node between
   std::vector<std::uint32_t> reaching_;  // flights at the near end of their link
   std::uint32_t round_ = 1;
