@@ -98,10 +98,6 @@ void Order::insert(Agenda& agenda, Time time, std::uint32_t target, std::uint64_
 }
 
 void Order::take_up_next(Agenda& agenda) {
-  if (agenda.head == agenda.others.size()) {
-    agenda.next.time = kNever;
-    return;
-  }
   agenda.next = agenda.others[agenda.head++];
   if (agenda.head == agenda.others.size()) {
     agenda.others.clear();
@@ -121,7 +117,8 @@ void Order::handle(std::uint64_t rank) {
   running_.first.next = agenda.next.first.next;
   running_.last = agenda.next.last;
   running_rank_ = static_cast<std::int32_t>(rank);
-  take_up_next(agenda);
+  agenda.next.time = kNever;
+  if (!agenda.others.empty()) take_up_next(agenda);
   target.handle(argument);
   // Only now: the callback may have added to this moment.
   std::uint32_t next = running_.first.next;
