@@ -4,14 +4,15 @@
 
 namespace armilla {
 
-void EventQueue::Bucket::grow() {
-  const std::size_t events = size();
-  const std::size_t more = std::max<std::size_t>(8, events * 2);
-  auto larger = std::make_unique_for_overwrite<Event[]>(more);
-  std::copy(room.get(), end, larger.get());
-  room = std::move(larger);
-  end = room.get() + events;
-  limit = room.get() + more;
+void EventQueue::schedule_in_more_room(Time time, std::uint32_t target, std::uint64_t argument) {
+  Bucket& bucket = buckets_[bucket_of(time)];
+  const std::size_t events = bucket.size(), room = std::max<std::size_t>(8, events * 2);
+  auto larger = std::make_unique_for_overwrite<Event[]>(room);
+  std::copy(bucket.room.get(), bucket.end, larger.get());
+  bucket.room = std::move(larger);
+  bucket.end = bucket.room.get() + events;
+  bucket.limit = bucket.room.get() + room;
+  schedule(time, target, argument);
 }
 
 // Moves the earliest non-empty bucket down: its smallest time becomes now, and every event of it lands in a
@@ -54,8 +55,8 @@ Time EventQueue::next_time() const {
 // Handlers may append events for this very moment while the loop runs.
 void EventQueue::handle_until(std::size_t stop) {
   while (next_ < stop) {
-    const Event event = buckets_[0].room[next_++];
     ++handled_;
+    const Event& event = buckets_[0].room[next_++];
     handlers_[event.target]->handle(event.argument);
   }
 }

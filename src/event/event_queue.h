@@ -56,9 +56,19 @@ class EventQueue {
 
   // `time` must not be before now().
   void schedule(Time time, std::uint32_t target, std::uint64_t argument) {
-    const std::size_t bucket = bucket_of(time);
-    buckets_[bucket].add(time, target, argument);
-    occupied_ |= std::uint64_t{1} << bucket;
+    const std::size_t number = bucket_of(time);
+    Bucket& bucket = buckets_[number];
+    if (bucket.end == bucket.limit) [[unlikely]] {
+      schedule_in_more_room(time, target, argument);
+      return;
+    }
+    occupied_ |= std::uint64_t{1} << number;
+    // Field by field: copied as a whole, the event would be read in pieces wider than it was written, which stalls the
+    // processor.
+    bucket.end->time = time;
+    bucket.end->argument = argument;
+    bucket.end->target = target;
+    ++bucket.end;
   }
 
   Time now() const { return now_; }
@@ -82,23 +92,12 @@ class EventQueue {
   bool run(Time end = kEndOfTime);
 
  private:
-  // As a vector, but that growing is out of line: whoever schedules has a few instructions of it in its own code.
+  // As a vector, but that growing is the last thing that scheduling does: whoever schedules keeps nothing beyond the
+  // call, and has a few instructions of its own.
   struct Bucket {
     std::unique_ptr<Event[]> room;
     Event* end = nullptr;  // of the events in it
     Event* limit = nullptr;
-
-    // Field by field: copied as a whole, an event would be read in pieces wider than it was written, which stalls the
-    // processor.
-    void add(Time time, std::uint32_t target, std::uint64_t argument) {
-      if (end == limit) [[unlikely]]
-        grow();
-      end->time = time;
-      end->argument = argument;
-      end->target = target;
-      ++end;
-    }
-    void grow();
     void clear() { end = room.get(); }
     std::size_t size() const { return static_cast<std::size_t>(end - room.get()); }
     std::span<const Event> all() const { return {room.get(), end}; }
@@ -107,6 +106,7 @@ class EventQueue {
   std::size_t bucket_of(Time time) const {
     return static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(time.value ^ now_.value)));
   }
+  void schedule_in_more_room(Time time, std::uint32_t target, std::uint64_t argument);
   bool advance(Time end);
   void handle_until(std::size_t stop);
 
