@@ -51,7 +51,6 @@ void Order::append(Moment& moment, std::uint32_t target, std::uint64_t argument)
 }
 
 void Order::put_on_agenda(std::int32_t rank, Time time, std::uint32_t target, std::uint64_t argument) {
-  if (is_watched()) watch(time, kOwn);
   if (time == running_.time && rank == running_rank_) {
     append(running_, target, argument);
     return;

@@ -48,6 +48,7 @@ class Order final : public EventHandler {
     if (in_rounds_) {
       queue_.schedule(time, target, argument);
     } else {
+      if (is_watched()) watch(time, kOwn);
       put_on_agenda(rank, time, target, argument);
     }
   }
