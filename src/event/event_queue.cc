@@ -7,9 +7,9 @@ namespace armilla {
 void EventQueue::schedule_in_more_room(Time time, std::uint32_t target, std::uint64_t argument) {
   Bucket& bucket = buckets_[bucket_of(time)];
   const std::size_t events = bucket.size(), room = std::max<std::size_t>(8, events * 2);
-  auto larger = std::make_unique_for_overwrite<Event[]>(room);
-  std::copy(bucket.room.get(), bucket.end, larger.get());
-  bucket.room = std::move(larger);
+  auto* const larger = static_cast<Event*>(::operator new(room * sizeof(Event)));
+  std::uninitialized_copy(bucket.room.get(), bucket.end, larger);
+  bucket.room.reset(larger);
   bucket.end = bucket.room.get() + events;
   bucket.limit = bucket.room.get() + room;
   schedule(time, target, argument);
@@ -56,7 +56,7 @@ Time EventQueue::next_time() const {
 void EventQueue::handle_until(std::size_t stop) {
   while (next_ < stop) {
     ++handled_;
-    const Event& event = buckets_[0].room[next_++];
+    const Event& event = buckets_[0].room.get()[next_++];
     handlers_[event.target]->handle(event.argument);
   }
 }

@@ -16,6 +16,7 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 #include <vector>
 
@@ -95,8 +96,11 @@ class EventQueue {
   // As a vector, but that growing is the last thing that scheduling does: whoever schedules keeps nothing beyond the
   // call, and has a few instructions of its own.
   struct Bucket {
-    std::unique_ptr<Event[]> room;
-    Event* end = nullptr;  // of the events in it
+    struct Release {
+      void operator()(Event* events) const { ::operator delete(events); }
+    };
+    std::unique_ptr<Event, Release> room;  // what is not used of it is not touched
+    Event* end = nullptr;                  // of the events in it
     Event* limit = nullptr;
     void clear() { end = room.get(); }
     std::size_t size() const { return static_cast<std::size_t>(end - room.get()); }

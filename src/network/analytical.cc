@@ -90,25 +90,24 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
     queue_.add_observer(*this);
   }
 
-  // Over a single link a message is an event of its receiver.
+  // Over a single link a message is an event of its receiver. Another is copied last: read right after it was written, in
+  // other pieces, it would stall the processor.
   Time send(const Message& message) override {
     ++messages_;
-    const FirstLink& way = first_links_.of(message, [&] { return first_link(message); });
-    Crossing crossing;
-    crossing.link = way.link;
-    crossing.speed = way.speed;
-    crossing.service = time_on(*way.speed, message.bytes);
-    crossing.head = crossing.tail = queue_.now();
-    cross(crossing, message.bytes);
+    const FirstLink& way =
+        first_links_.of(message, [&](FirstLink& found) { find_first_link(message, found); });
     if (way.beyond.hops_left == 0) {
+      Crossing crossing;
+      begin(crossing, way, message.bytes);
       queue_.schedule(crossing.tail, message.target, message.argument);
     } else {
       const std::uint32_t slot = new_slot();
       SharedFlight& flight = flights_[slot];
+      begin(flight.crossing, way, message.bytes);
+      Position at = way.beyond;
+      wait_for_next(slot, message, at);
+      flight.at = at;
       flight.message = message;
-      flight.at = way.beyond;
-      flight.crossing = crossing;
-      wait_for_next(slot);
     }
     return kEndOfTime;
   }
@@ -154,7 +153,7 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
       SharedFlight& flight = flights_[slot];
       cross(flight.crossing, flight.message.bytes);
       if (!flight.is_last) {
-        wait_for_next(slot);
+        wait_for_next(slot, flight.message, flight.at);
         continue;
       }
       // The receiver may send, and the pool grow.
@@ -180,10 +179,19 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
     Position beyond;
   };
 
-  FirstLink first_link(const Message& message) {
-    Position at = topology_.start(message);
-    const LinkId id = topology_.advance(message, at);
-    return {&links_.at(id), &links_.speed(id), at};
+  void find_first_link(const Message& message, FirstLink& found) {
+    found.beyond = topology_.start(message);
+    const LinkId id = topology_.advance(message, found.beyond);
+    found.link = &links_.at(id);
+    found.speed = &links_.speed(id);
+  }
+
+  void begin(Crossing& crossing, const FirstLink& way, Bytes bytes) {
+    crossing.link = way.link;
+    crossing.speed = way.speed;
+    crossing.service = time_on(*way.speed, bytes);
+    crossing.head = crossing.tail = queue_.now();
+    cross(crossing, bytes);
   }
 
   std::uint32_t new_slot() {
@@ -228,15 +236,15 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
   // A last hop needs no event of its own when the link turns out to be free: it is reserved at the moment of
   // arrival. All messages of a link come through here with the same latency, so that they are served in the
   // order in which they reached it.
-  void wait_for_next(std::uint32_t slot) {
+  void wait_for_next(std::uint32_t slot, const Message& message, Position& at) {
     SharedFlight& flight = flights_[slot];
     Crossing& crossing = flight.crossing;
-    const LinkId id = topology_.advance(flight.message, flight.at);
+    const LinkId id = topology_.advance(message, at);
     const LinkSpeed& speed = links_.speed(id);
     crossing.link = &links_.at(id);
-    if (speed.bandwidth != crossing.speed->bandwidth) crossing.service = time_on(speed, flight.message.bytes);
+    if (speed.bandwidth != crossing.speed->bandwidth) crossing.service = time_on(speed, message.bytes);
     crossing.speed = &speed;
-    flight.is_last = flight.at.hops_left == 0;
+    flight.is_last = at.hops_left == 0;
     Time time = crossing.tail;
     if (flight.is_last)
       time = later(std::max(later(crossing.head, crossing.service), crossing.tail), speed.latency);

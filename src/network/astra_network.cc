@@ -130,7 +130,7 @@ class AstraUnaware final : public AstraNetwork {
       : AstraNetwork(semantics, setup), ways_(topology_.ranks()) {}
 
   Time send(const Message& message) override {
-    const Way way = ways_.of(message, [&] { return way_of(message); });
+    const Way& way = ways_.of(message, [&](Way& found) { found = way_of(message); });
     count_sent(message, way.level);
     Level& level = levels_[way.level];
     level.bytes =
@@ -192,7 +192,8 @@ class AstraAware final : public EventHandler, public AstraNetwork {
   }
 
   Time send(const Message& message) override {
-    const FirstLink& first = first_links_.of(message, [&] { return first_link(message); });
+    const FirstLink& first =
+        first_links_.of(message, [&](FirstLink& found) { find_first_link(message, found); });
     count_sent(message, first.level);
     if (first.crossing.at.hops_left == 0 && !links_[first.crossing.link].busy) {
       transmit(first.crossing, message, message.target, message.argument);
@@ -207,7 +208,7 @@ class AstraAware final : public EventHandler, public AstraNetwork {
     if (argument & kLinkFree) {
       become_free(number);
     } else {
-      flights_[number].crossing = next_link(flights_[number].message, flights_[number].crossing.at);
+      move_on(flights_[number].message, flights_[number].crossing);
       cross(number);
     }
   }
@@ -234,14 +235,17 @@ class AstraAware final : public EventHandler, public AstraNetwork {
     bool busy = false;
   };
 
-  Crossing next_link(const Message& message, Position at) const {
-    const LinkId id = topology_.advance(message, at);
-    return {first_link_[id.dimension] +
-                static_cast<std::uint32_t>(id.owner * topology_.links_per_rank(id.dimension) + id.number),
-            id.dimension, at};
+  // To the next link.
+  void move_on(const Message& message, Crossing& crossing) const {
+    const LinkId id = topology_.advance(message, crossing.at);
+    crossing.dimension = id.dimension;
+    crossing.link = first_link_[id.dimension] +
+                    static_cast<std::uint32_t>(id.owner * topology_.links_per_rank(id.dimension) + id.number);
   }
-  FirstLink first_link(const Message& message) const {
-    return {next_link(message, topology_.start(message)), level_of(message)};
+  void find_first_link(const Message& message, FirstLink& found) const {
+    found.level = level_of(message);
+    found.crossing.at = topology_.start(message);
+    move_on(message, found.crossing);
   }
 
   std::uint32_t new_flight(const Flight& flight) {

@@ -54,14 +54,18 @@ class LatestWays {
   explicit LatestWays(std::int64_t ranks)
       : ways_(std::min(std::bit_ceil(static_cast<std::size_t>(ranks)), kMost)) {}
 
-  // `find()` finds out about a message with other ends, dimension or leg than the one before.
+  // `find(found)` finds out about a message with other ends, dimension or leg than the one before.
   template <class Find>
   const Found& of(const Message& message, const Find& find) {
     Way& way = ways_[static_cast<std::size_t>(message.source) & (ways_.size() - 1)];
     if (way.source == message.source && way.destination == message.destination &&
         way.dimension == message.dimension && way.leg == message.leg) [[likely]]
       return way.found;
-    way = {message.source, message.destination, message.dimension, message.leg, find()};
+    way.source = message.source;
+    way.destination = message.destination;
+    way.dimension = message.dimension;
+    way.leg = message.leg;
+    find(way.found);
     return way.found;
   }
 
