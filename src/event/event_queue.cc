@@ -4,6 +4,17 @@
 
 namespace armilla {
 
+void EventQueue::schedule_in_more_room(Time time, std::uint32_t target, std::uint64_t argument) {
+  Bucket& bucket = buckets_[bucket_of(time)];
+  const std::size_t events = bucket.size(), room = std::max<std::size_t>(8, events * 2);
+  auto* const larger = static_cast<Event*>(::operator new(room * sizeof(Event)));
+  std::uninitialized_copy(bucket.room.get(), bucket.end, larger);
+  bucket.room.reset(larger);
+  bucket.end = bucket.room.get() + events;
+  bucket.limit = bucket.room.get() + room;
+  schedule(time, target, argument);
+}
+
 // Moves the earliest non-empty bucket down: its smallest time becomes now, and every event of it lands in a
 // lower bucket.
 bool EventQueue::advance(Time end) {
@@ -11,9 +22,10 @@ bool EventQueue::advance(Time end) {
   next_ = 0;
   occupied_ &= ~std::uint64_t{1};
   if (occupied_ == 0) return false;
-  std::vector<Event>& bucket = buckets_[static_cast<std::size_t>(std::countr_zero(occupied_))];
-  Time earliest = bucket.front().time, latest = earliest;
-  for (const Event& event : bucket) {
+  Bucket& bucket = buckets_[static_cast<std::size_t>(std::countr_zero(occupied_))];
+  const std::span<const Event> events = bucket.all();
+  Time earliest = events.front().time, latest = earliest;
+  for (const Event& event : events) {
     earliest = std::min(earliest, event.time);
     latest = std::max(latest, event.time);
   }
@@ -21,15 +33,11 @@ bool EventQueue::advance(Time end) {
   now_ = earliest;
   occupied_ &= occupied_ - 1;
   if (earliest == latest) {  // as where many ranks keep step
-    buckets_[0].swap(bucket);
+    std::swap(buckets_[0], bucket);
     return true;
   }
-  scratch_.swap(bucket);
-  for (const Event& event : scratch_) {
-    const std::size_t lower = bucket_of(event.time);
-    buckets_[lower].push_back(event);
-    occupied_ |= std::uint64_t{1} << lower;
-  }
+  std::swap(scratch_, bucket);
+  for (const Event& event : scratch_.all()) schedule(event.time, event.target, event.argument);
   scratch_.clear();
   return true;
 }
@@ -39,7 +47,7 @@ Time EventQueue::next_time() const {
   const std::uint64_t others = occupied_ & ~std::uint64_t{1};
   if (others == 0) return kEndOfTime;
   Time earliest = kEndOfTime;
-  for (const Event& event : buckets_[static_cast<std::size_t>(std::countr_zero(others))])
+  for (const Event& event : buckets_[static_cast<std::size_t>(std::countr_zero(others))].all())
     earliest = std::min(earliest, event.time);
   return earliest;
 }
@@ -47,8 +55,8 @@ Time EventQueue::next_time() const {
 // Handlers may append events for this very moment while the loop runs.
 void EventQueue::handle_until(std::size_t stop) {
   while (next_ < stop) {
-    const Event event = buckets_[0][next_++];
     ++handled_;
+    const Event& event = buckets_[0].room.get()[next_++];
     handlers_[event.target]->handle(event.argument);
   }
 }

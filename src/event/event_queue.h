@@ -15,6 +15,9 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <memory>
+#include <new>
+#include <span>
 #include <vector>
 
 #include "base/units.h"
@@ -54,9 +57,19 @@ class EventQueue {
 
   // `time` must not be before now().
   void schedule(Time time, std::uint32_t target, std::uint64_t argument) {
-    const std::size_t bucket = bucket_of(time);
-    buckets_[bucket].push_back({time, argument, target});
-    occupied_ |= std::uint64_t{1} << bucket;
+    const std::size_t number = bucket_of(time);
+    Bucket& bucket = buckets_[number];
+    if (bucket.end == bucket.limit) [[unlikely]] {
+      schedule_in_more_room(time, target, argument);
+      return;
+    }
+    occupied_ |= std::uint64_t{1} << number;
+    // Field by field: copied as a whole, the event would be read in pieces wider than it was written, which stalls the
+    // processor.
+    bucket.end->time = time;
+    bucket.end->argument = argument;
+    bucket.end->target = target;
+    ++bucket.end;
   }
 
   Time now() const { return now_; }
@@ -69,9 +82,9 @@ class EventQueue {
   // Calls `visit(event)` for every event that has not been handled, in no order that means anything.
   template <class Visit>
   void for_each_pending(const Visit& visit) const {
-    for (std::size_t i = next_; i < buckets_[0].size(); ++i) visit(buckets_[0][i]);
+    for (const Event& event : buckets_[0].all().subspan(next_)) visit(event);
     for (std::size_t bucket = 1; bucket < buckets_.size(); ++bucket) {
-      for (const Event& event : buckets_[bucket]) visit(event);
+      for (const Event& event : buckets_[bucket].all()) visit(event);
     }
   }
 
@@ -80,15 +93,30 @@ class EventQueue {
   bool run(Time end = kEndOfTime);
 
  private:
+  // As a vector, but that growing is the last thing that scheduling does: whoever schedules keeps nothing beyond the
+  // call, and has a few instructions of its own.
+  struct Bucket {
+    struct Release {
+      void operator()(Event* events) const { ::operator delete(events); }
+    };
+    std::unique_ptr<Event, Release> room;  // what is not used of it is not touched
+    Event* end = nullptr;                  // of the events in it
+    Event* limit = nullptr;
+    void clear() { end = room.get(); }
+    std::size_t size() const { return static_cast<std::size_t>(end - room.get()); }
+    std::span<const Event> all() const { return {room.get(), end}; }
+  };
+
   std::size_t bucket_of(Time time) const {
     return static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(time.value ^ now_.value)));
   }
+  void schedule_in_more_room(Time time, std::uint32_t target, std::uint64_t argument);
   bool advance(Time end);
   void handle_until(std::size_t stop);
 
-  std::array<std::vector<Event>, 64> buckets_;  // times are not negative: their highest bit is never set
-  std::uint64_t occupied_ = 0;                  // a bit per bucket that may hold events
-  std::vector<Event> scratch_;
+  std::array<Bucket, 64> buckets_;  // times are not negative: their highest bit is never set
+  std::uint64_t occupied_ = 0;      // a bit per bucket that may hold events
+  Bucket scratch_;
   std::vector<EventHandler*> handlers_;
   std::vector<RoundObserver*> observers_;
   std::size_t next_ = 0;  // first event of bucket 0 that is not handled yet

@@ -64,53 +64,57 @@ class AnalyticalBase : public Network {
   Time last_time_;
 };
 
-struct SharedFlight {
-  enum class State : std::uint8_t {
-    underway,  // the event is its last byte at a node in between
-    arriving,  // the event is its last byte at the destination if the last link is free for it
-    arrived,
-  };
-  Message message;
-  Position at;                       // beyond `link`
-  Link* link = nullptr;              // the next to cross
+// A message at the near end of a link that it is about to cross.
+struct Crossing {
+  Link* link = nullptr;
   const LinkSpeed* speed = nullptr;  // of it
   Time service;                      // bytes / bandwidth there
-  Time head, tail;                   // first and last byte at its near end
-  State state = State::underway;
+  Time head, tail;  // first and last byte at the near end; once it is crossed, at the far end
 };
 
-class Analytical final : public AnalyticalBase, public EventHandler, public RoundObserver {
+// A message with links still to cross.
+struct SharedFlight {
+  Message message;
+  Position at;  // beyond the link
+  Crossing crossing;
+  bool is_last = false;  // its link: the event is its last byte at the destination if the link is free for it
+};
+
+class Analytical final : public EventHandler, public AnalyticalBase, public RoundObserver {
  public:
   Analytical(const NetworkSetup& setup, bool stores)
-      : AnalyticalBase(setup), target_(queue_.add_handler(*this)), stores_(stores) {
+      : AnalyticalBase(setup),
+        target_(queue_.add_handler(*this)),
+        first_links_(topology_.ranks()),
+        stores_(stores) {
     queue_.add_observer(*this);
   }
 
-  // The message is copied last: read right after it was written, in other pieces, it would stall the
-  // processor.
+  // Over a single link a message is an event of its receiver. Another is copied last: read right after it was written, in
+  // other pieces, it would stall the processor.
   Time send(const Message& message) override {
     ++messages_;
-    const std::uint32_t slot = new_slot();
-    SharedFlight& flight = flights_[slot];
-    Position at = topology_.start(message);
-    flight.speed = nullptr;
-    flight.head = flight.tail = queue_.now();
-    approach(flight, message, at);
-    cross(flight, message);
-    wait_for_next(slot, message, at);
-    flight.at = at;
-    flight.message = message;
+    const FirstLink& way =
+        first_links_.of(message, [&](FirstLink& found) { find_first_link(message, found); });
+    if (way.beyond.hops_left == 0) {
+      Crossing crossing;
+      begin(crossing, way, message.bytes);
+      queue_.schedule(crossing.tail, message.target, message.argument);
+    } else {
+      const std::uint32_t slot = new_slot();
+      SharedFlight& flight = flights_[slot];
+      begin(flight.crossing, way, message.bytes);
+      Position at = way.beyond;
+      wait_for_next(slot, message, at);
+      flight.at = at;
+      flight.message = message;
+    }
     return kEndOfTime;
   }
 
   void handle(std::uint64_t argument) override {
     const auto slot = static_cast<std::uint32_t>(argument);
-    SharedFlight& flight = flights_[slot];
-    if (flight.state == SharedFlight::State::arrived) {
-      deliver(slot);
-      return;
-    }
-    Link& link = *flight.link;
+    Link& link = *flights_[slot].crossing.link;
     if (link.round != round_) {
       link.round = round_;
       link.meeting = 0;
@@ -119,7 +123,8 @@ class Analytical final : public AnalyticalBase, public EventHandler, public Roun
     reaching_.push_back(slot);
   }
 
-  // What is under way, and the links; of flights everything but what follows from the rest.
+  // What is under way, and the links; of flights everything but what follows from the rest. Those on their last link, once
+  // they have it, are events of their receivers.
   bool add_state(StateDigest& state) const override {
     const Time now = queue_.now();
     Time floor = now;
@@ -129,12 +134,12 @@ class Analytical final : public AnalyticalBase, public EventHandler, public Roun
       if (is_free[slot]) continue;
       const SharedFlight& flight = flights_[slot];
       const Message& message = flight.message;
-      if (flight.state != SharedFlight::State::arrived) floor = std::min(floor, flight.head);
       const Digest told = labels_.describe(message.target, message.argument);
+      floor = std::min(floor, flight.crossing.head);
       state.add('f', message.source, message.destination, message.bytes.value, message.dimension,
-                labels_.label(message).parts[2], told.low, told.high, static_cast<int>(flight.state),
-                flight.at.rank, flight.at.dimension, flight.at.hops_left, flight.at.at_switch,
-                flight.head.value - now.value, flight.tail.value - now.value);
+                labels_.label(message).parts[2], told.low, told.high, flight.is_last, flight.at.rank,
+                flight.at.dimension, flight.at.hops_left, flight.at.at_switch,
+                flight.crossing.head.value - now.value, flight.crossing.tail.value - now.value);
     }
     links_.add_state(state, floor, now);
     return true;
@@ -146,12 +151,20 @@ class Analytical final : public AnalyticalBase, public EventHandler, public Roun
     if (any_meet_) order_those_that_meet();
     for (const std::uint32_t slot : reaching_) {
       SharedFlight& flight = flights_[slot];
-      const bool was_arriving = flight.state == SharedFlight::State::arriving;
-      cross(flight, flight.message);
-      if (was_arriving && flight.tail == queue_.now()) {
-        deliver(slot);
-      } else {
+      cross(flight.crossing, flight.message.bytes);
+      if (!flight.is_last) {
         wait_for_next(slot, flight.message, flight.at);
+        continue;
+      }
+      // The receiver may send, and the pool grow.
+      const Time arrival = flight.crossing.tail;
+      const std::uint32_t target = flight.message.target;
+      const std::uint64_t told = flight.message.argument;
+      free_.push_back(slot);
+      if (arrival == queue_.now()) {
+        queue_.handler(target).handle(told);
+      } else {
+        queue_.schedule(arrival, target, told);
       }
     }
     reaching_.clear();
@@ -160,6 +173,27 @@ class Analytical final : public AnalyticalBase, public EventHandler, public Roun
   }
 
  private:
+  struct FirstLink {
+    Link* link = nullptr;
+    const LinkSpeed* speed = nullptr;
+    Position beyond;
+  };
+
+  void find_first_link(const Message& message, FirstLink& found) {
+    found.beyond = topology_.start(message);
+    const LinkId id = topology_.advance(message, found.beyond);
+    found.link = &links_.at(id);
+    found.speed = &links_.speed(id);
+  }
+
+  void begin(Crossing& crossing, const FirstLink& way, Bytes bytes) {
+    crossing.link = way.link;
+    crossing.speed = way.speed;
+    crossing.service = time_on(*way.speed, bytes);
+    crossing.head = crossing.tail = queue_.now();
+    cross(crossing, bytes);
+  }
+
   std::uint32_t new_slot() {
     if (free_.empty()) {
       flights_.emplace_back();
@@ -170,21 +204,10 @@ class Analytical final : public AnalyticalBase, public EventHandler, public Roun
     return slot;
   }
 
-  // The receiver may send, and the pool grow.
-  void deliver(std::uint32_t slot) {
-    const Message& message = flights_[slot].message;
-    const std::uint32_t target = message.target;
-    const std::uint64_t argument = message.argument;
-    free_.push_back(slot);
-    queue_.handler(target).handle(argument);
-  }
-
-  void wake(std::uint32_t slot, Time time) { queue_.schedule(time, target_, slot); }
-
   // Those alone at their link commute with all others.
   void order_those_that_meet() {
     const auto meeting = std::partition(reaching_.begin(), reaching_.end(), [&](std::uint32_t slot) {
-      return flights_[slot].link->meeting == 1;
+      return flights_[slot].crossing.link->meeting == 1;
     });
     using Key = std::tuple<MessageLabel, std::int32_t, std::int32_t>;
     std::vector<std::pair<Key, std::uint32_t>> keyed;
@@ -197,27 +220,17 @@ class Analytical final : public AnalyticalBase, public EventHandler, public Roun
     std::transform(keyed.begin(), keyed.end(), meeting, [](const auto& entry) { return entry.second; });
   }
 
-  // Looks up the next link.
-  void approach(SharedFlight& flight, const Message& message, Position& at) {
-    const LinkId id = topology_.advance(message, at);
-    const LinkSpeed& speed = links_.speed(id);
-    flight.link = &links_.at(id);
-    if (flight.speed == nullptr || speed.bandwidth != flight.speed->bandwidth)
-      flight.service = time_on(speed, message.bytes);
-    flight.speed = &speed;
-  }
-
   // Reserves the link, at the earliest from the moment the first byte is there.
-  void cross(SharedFlight& flight, const Message& message) {
-    Link& link = *flight.link;
-    const Time latency = flight.speed->latency;
-    const Time begin = std::max(flight.head, link.free);
-    const Time end = std::max(later(begin, flight.service), flight.tail);
+  void cross(Crossing& crossing, Bytes bytes) {
+    Link& link = *crossing.link;
+    const Time latency = crossing.speed->latency;
+    const Time begin = std::max(crossing.head, link.free);
+    const Time end = std::max(later(begin, crossing.service), crossing.tail);
     link.free = end;
-    link.busy = later(link.busy, flight.service);
-    link.bytes = saturating_add(link.bytes, message.bytes);
-    flight.tail = later(end, latency);
-    flight.head = stores_ ? flight.tail : later(begin, latency);
+    link.busy = later(link.busy, crossing.service);
+    link.bytes = saturating_add(link.bytes, bytes);
+    crossing.tail = later(end, latency);
+    crossing.head = stores_ ? crossing.tail : later(begin, latency);
   }
 
   // A last hop needs no event of its own when the link turns out to be free: it is reserved at the moment of
@@ -225,25 +238,23 @@ class Analytical final : public AnalyticalBase, public EventHandler, public Roun
   // order in which they reached it.
   void wait_for_next(std::uint32_t slot, const Message& message, Position& at) {
     SharedFlight& flight = flights_[slot];
-    if (at.hops_left == 0) {
-      flight.state = SharedFlight::State::arrived;
-      wake(slot, flight.tail);
-      return;
-    }
-    approach(flight, message, at);
-    if (at.hops_left == 0) {
-      flight.state = SharedFlight::State::arriving;
-      const Time end = std::max(later(flight.head, flight.service), flight.tail);
-      wake(slot, later(end, flight.speed->latency));
-    } else {
-      flight.state = SharedFlight::State::underway;
-      wake(slot, flight.tail);
-    }
+    Crossing& crossing = flight.crossing;
+    const LinkId id = topology_.advance(message, at);
+    const LinkSpeed& speed = links_.speed(id);
+    crossing.link = &links_.at(id);
+    if (speed.bandwidth != crossing.speed->bandwidth) crossing.service = time_on(speed, message.bytes);
+    crossing.speed = &speed;
+    flight.is_last = at.hops_left == 0;
+    Time time = crossing.tail;
+    if (flight.is_last)
+      time = later(std::max(later(crossing.head, crossing.service), crossing.tail), speed.latency);
+    queue_.schedule(time, target_, slot);
   }
 
   std::uint32_t target_;
   std::vector<SharedFlight> flights_;  // addressed by event arguments
   std::vector<std::uint32_t> free_;
+  LatestWays<FirstLink> first_links_;
   bool stores_;                          // whole messages, at every node between
   std::vector<std::uint32_t> reaching_;  // flights at the near end of their link
   std::uint32_t round_ = 1;

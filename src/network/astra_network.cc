@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "network/topology.h"
 
@@ -72,7 +73,9 @@ class AstraNetwork : public Network {
   }
 
   void count(const Message& message, std::int64_t times) override {
-    Level& level = levels_[count_sent(message, times)];
+    const std::uint32_t d = level_of(message);
+    count_sent(message, d, times);
+    Level& level = levels_[d];
     level.bytes = saturating_add(level.bytes, saturating_multiply(message.bytes, times));
   }
 
@@ -80,16 +83,17 @@ class AstraNetwork : public Network {
   struct Level {
     StreamDimension dimension;
     double bytes_per_ns = 0;
-    Bytes last_bytes{};  // of the message timed last, over so many hops, and its time
+    // Of the message timed last: bytes, hops, when it arrives and when it has left.
+    Bytes last_bytes{-1};
     std::int64_t last_hops = 0;
-    Time last_time{};
+    Time last_arrival{}, last_departure{};
     Bytes bytes{};  // carried by all links
   };
 
   // The dimension that a message is charged for.
-  std::uint32_t level_of(std::int32_t source, std::int32_t destination) const {
+  std::uint32_t level_of(const Message& message) const {
     const auto differ = [&](std::uint32_t d) {
-      return topology_.coordinate(source, d) != topology_.coordinate(destination, d);
+      return topology_.coordinate(message.source, d) != topology_.coordinate(message.destination, d);
     };
     std::uint32_t d = 0;
     if (levels_.size() == 1) return d;
@@ -101,14 +105,12 @@ class AstraNetwork : public Network {
     return d;
   }
 
-  std::uint32_t count_sent(const Message& message, std::int64_t times = 1) {
+  void count_sent(const Message& message, std::uint32_t d, std::int64_t times = 1) {
     messages_ += times;
-    const std::uint32_t d = level_of(message.source, message.destination);
     if (message.source == 0) {
       sent_by_first_rank_[d] =
           saturating_add(sent_by_first_rank_[d], saturating_multiply(message.bytes, times));
     }
-    return d;
   }
 
   EventQueue& queue_;
@@ -124,27 +126,38 @@ class AstraNetwork : public Network {
 
 class AstraUnaware final : public AstraNetwork {
  public:
-  using AstraNetwork::AstraNetwork;
+  AstraUnaware(Semantics semantics, const NetworkSetup& setup)
+      : AstraNetwork(semantics, setup), ways_(topology_.ranks()) {}
 
   Time send(const Message& message) override {
-    const std::uint32_t d = count_sent(message);
-    Level& level = levels_[d];
+    const Way& way = ways_.of(message, [&](Way& found) { found = way_of(message); });
+    count_sent(message, way.level);
+    Level& level = levels_[way.level];
     level.bytes =
         saturating_add(level.bytes, message.copies == 1 ? message.bytes
                                                         : saturating_multiply(message.bytes, message.copies));
-    const std::int64_t crossed = hops(topology_.dimension(d), topology_.coordinate(message.source, d),
-                                      topology_.coordinate(message.destination, d));
-    if (crossed != level.last_hops || message.bytes != level.last_bytes) {
-      level.last_hops = crossed;
+    if (way.hops != level.last_hops || message.bytes != level.last_bytes) {
+      level.last_hops = way.hops;
       level.last_bytes = message.bytes;
-      level.last_time = time_of(level, crossed, message.bytes);
+      level.last_arrival = time_of(level, way.hops, message.bytes);
     }
-    const Time arrival = later(queue_.now(), level.last_time);
+    const Time arrival = later(queue_.now(), level.last_arrival);
     if (message.target != kNobody) queue_.schedule(arrival, message.target, message.argument);
     return arrival;
   }
 
  private:
+  struct Way {
+    std::uint32_t level = 0;
+    std::int32_t hops = 0;  // in its dimension
+  };
+
+  Way way_of(const Message& message) const {
+    const std::uint32_t d = level_of(message);
+    return {d, hops(topology_.dimension(d), topology_.coordinate(message.source, d),
+                    topology_.coordinate(message.destination, d))};
+  }
+
   Time time_of(const Level& level, std::int64_t crossed, Bytes bytes) const {
     const StreamDimension& dimension = level.dimension;
     const auto size = static_cast<double>(bytes.value);
@@ -159,14 +172,18 @@ class AstraUnaware final : public AstraNetwork {
           ns, (dimension.memory_latency_ns + size / dimension.memory_bandwidth) * dimension.memory_scale);
     return ns < static_cast<double>(kEndOfTime.value / 1000) ? Time(std::llround(ns * 1000)) : kEndOfTime;
   }
+
+  LatestWays<Way> ways_;
 };
 
 // A link has two events per message, its arrival at the other end and, after it, the moment the link is free
-// again, in that order.
-class AstraAware final : public AstraNetwork, public EventHandler {
+// again, in that order. The arrival over the last link is an event of the receiver.
+class AstraAware final : public EventHandler, public AstraNetwork {
  public:
   explicit AstraAware(const NetworkSetup& setup)
-      : AstraNetwork(Semantics::astra2_aware, setup), target_(queue_.add_handler(*this)) {
+      : AstraNetwork(Semantics::astra2_aware, setup),
+        target_(queue_.add_handler(*this)),
+        first_links_(topology_.ranks()) {
     for (std::uint32_t d = 0; d < topology_.dimensions(); ++d) {
       first_link_.push_back(static_cast<std::uint32_t>(links_.size()));
       links_.resize(links_.size() +
@@ -175,19 +192,24 @@ class AstraAware final : public AstraNetwork, public EventHandler {
   }
 
   Time send(const Message& message) override {
-    count_sent(message);
-    const std::uint32_t slot = new_flight();
-    flights_[slot].message = message;
-    flights_[slot].at = topology_.start(message);
-    cross(slot);
+    const FirstLink& first =
+        first_links_.of(message, [&](FirstLink& found) { find_first_link(message, found); });
+    count_sent(message, first.level);
+    if (first.crossing.at.hops_left == 0 && !links_[first.crossing.link].busy) {
+      transmit(first.crossing, message, message.target, message.argument);
+    } else {
+      cross(new_flight({message, first.crossing}));
+    }
     return kEndOfTime;
   }
 
   void handle(std::uint64_t argument) override {
+    const auto number = static_cast<std::uint32_t>(argument);
     if (argument & kLinkFree) {
-      become_free(static_cast<std::uint32_t>(argument));
+      become_free(number);
     } else {
-      arrive(static_cast<std::uint32_t>(argument));
+      move_on(flights_[number].message, flights_[number].crossing);
+      cross(number);
     }
   }
 
@@ -195,10 +217,17 @@ class AstraAware final : public AstraNetwork, public EventHandler {
   static constexpr std::uint64_t kLinkFree = std::uint64_t{1} << 32;
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
+  struct Crossing {
+    std::uint32_t link = 0, dimension = 0;
+    Position at;  // beyond the link
+  };
+  struct FirstLink {
+    Crossing crossing;
+    std::uint32_t level = 0;  // of the whole way
+  };
   struct Flight {
     Message message;
-    Position at;              // beyond the link it is on or waits for
-    std::uint32_t level = 0;  // of that link
+    Crossing crossing;  // of the link it is on or waits for
     std::uint32_t next = kNone;
   };
   struct Link {
@@ -206,42 +235,63 @@ class AstraAware final : public AstraNetwork, public EventHandler {
     bool busy = false;
   };
 
-  std::uint32_t new_flight() {
+  // To the next link.
+  void move_on(const Message& message, Crossing& crossing) const {
+    const LinkId id = topology_.advance(message, crossing.at);
+    crossing.dimension = id.dimension;
+    crossing.link = first_link_[id.dimension] +
+                    static_cast<std::uint32_t>(id.owner * topology_.links_per_rank(id.dimension) + id.number);
+  }
+  void find_first_link(const Message& message, FirstLink& found) const {
+    found.level = level_of(message);
+    found.crossing.at = topology_.start(message);
+    move_on(message, found.crossing);
+  }
+
+  std::uint32_t new_flight(const Flight& flight) {
     if (free_flight_ == kNone) {
-      flights_.emplace_back();
+      flights_.push_back(flight);
       return static_cast<std::uint32_t>(flights_.size() - 1);
     }
-    const std::uint32_t slot = free_flight_;
-    free_flight_ = flights_[slot].next;
-    flights_[slot].next = kNone;
+    const std::uint32_t slot = std::exchange(free_flight_, flights_[free_flight_].next);
+    flights_[slot] = flight;
     return slot;
   }
 
   void cross(std::uint32_t slot) {
-    Flight& flight = flights_[slot];
-    const LinkId way = topology_.advance(flight.message, flight.at);
-    flight.level = way.dimension;
-    const std::uint32_t id =
-        first_link_[way.dimension] +
-        static_cast<std::uint32_t>(way.owner * topology_.links_per_rank(way.dimension) + way.number);
-    Link& link = links_[id];
+    Link& link = links_[flights_[slot].crossing.link];
     if (!link.busy) {
-      transmit(id, slot);
+      begin(slot);
       return;
     }
     (link.first_waiting == kNone ? link.first_waiting : flights_[link.last_waiting].next) = slot;
     link.last_waiting = slot;
   }
 
-  void transmit(std::uint32_t id, std::uint32_t slot) {
-    links_[id].busy = true;
-    Level& level = levels_[flights_[slot].level];
-    const Bytes bytes = flights_[slot].message.bytes;
-    const double serialization = static_cast<double>(bytes.value) / level.bytes_per_ns;
-    level.bytes = saturating_add(level.bytes, bytes);
-    queue_.schedule(later(queue_.now(), whole_nanoseconds(level.dimension.latency_ns + serialization)),
-                    target_, slot);
-    queue_.schedule(later(queue_.now(), whole_nanoseconds(serialization)), target_, kLinkFree | id);
+  // Its link is free.
+  void begin(std::uint32_t slot) {
+    Flight& flight = flights_[slot];
+    if (flight.crossing.at.hops_left > 0) {
+      transmit(flight.crossing, flight.message, target_, slot);
+    } else {
+      transmit(flight.crossing, flight.message, flight.message.target, flight.message.argument);
+      flight.next = std::exchange(free_flight_, slot);
+    }
+  }
+
+  void transmit(const Crossing& crossing, const Message& message, std::uint32_t target,
+                std::uint64_t argument) {
+    links_[crossing.link].busy = true;
+    Level& level = levels_[crossing.dimension];
+    level.bytes = saturating_add(level.bytes, message.bytes);
+    if (message.bytes != level.last_bytes) {
+      level.last_bytes = message.bytes;
+      const double serialization = static_cast<double>(message.bytes.value) / level.bytes_per_ns;
+      level.last_arrival = whole_nanoseconds(level.dimension.latency_ns + serialization);
+      level.last_departure = whole_nanoseconds(serialization);
+    }
+    queue_.schedule(later(queue_.now(), level.last_arrival), target, argument);
+    queue_.schedule(later(queue_.now(), level.last_departure), target_, kLinkFree | crossing.link);
   }
 
   void become_free(std::uint32_t id) {
@@ -249,24 +299,12 @@ class AstraAware final : public AstraNetwork, public EventHandler {
     link.busy = false;
     if (link.first_waiting == kNone) return;
     const std::uint32_t slot = link.first_waiting;
-    link.first_waiting = flights_[slot].next;
-    flights_[slot].next = kNone;
-    transmit(id, slot);
-  }
-
-  void arrive(std::uint32_t slot) {
-    if (flights_[slot].at.hops_left > 0) {
-      cross(slot);
-      return;
-    }
-    const std::uint32_t target = flights_[slot].message.target;
-    const std::uint64_t argument = flights_[slot].message.argument;
-    flights_[slot].next = free_flight_;
-    free_flight_ = slot;
-    queue_.handler(target).handle(argument);
+    link.first_waiting = std::exchange(flights_[slot].next, kNone);
+    begin(slot);
   }
 
   std::uint32_t target_;
+  LatestWays<FirstLink> first_links_;
   std::vector<std::uint32_t> first_link_;  // per dimension
   std::vector<Link> links_;
   std::vector<Flight> flights_;

@@ -8,6 +8,8 @@
 // what messages meet on their way; a new kind answers these questions and its steps in `Topology::advance`.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -42,6 +44,41 @@ struct Position {
   std::int32_t here = 0, there = 0;  // coordinates in it, now and at the destination
   std::int32_t hops_left = 0;        // links to the destination; a Ring counts its hops
   bool at_switch = false;
+};
+
+// What was found out about the way of a source's latest message: most messages take the way of the one before, and need
+// not ask again.
+template <class Found>
+class LatestWays {
+ public:
+  explicit LatestWays(std::int64_t ranks)
+      : ways_(std::min(std::bit_ceil(static_cast<std::size_t>(ranks)), kMost)) {}
+
+  // `find(found)` finds out about a message with other ends, dimension or leg than the one before.
+  template <class Find>
+  const Found& of(const Message& message, const Find& find) {
+    Way& way = ways_[static_cast<std::size_t>(message.source) & (ways_.size() - 1)];
+    if (way.source == message.source && way.destination == message.destination &&
+        way.dimension == message.dimension && way.leg == message.leg) [[likely]]
+      return way.found;
+    way.source = message.source;
+    way.destination = message.destination;
+    way.dimension = message.dimension;
+    way.leg = message.leg;
+    find(way.found);
+    return way.found;
+  }
+
+ private:
+  static constexpr std::size_t kMost = 4096;
+
+  struct Way {
+    std::int32_t source = -1, destination = -1;
+    std::uint32_t dimension = 0;
+    Leg leg = Leg::whole;
+    Found found = {};
+  };
+  std::vector<Way> ways_;  // by the last bits of the source
 };
 
 class Topology {

@@ -47,9 +47,10 @@ std::string described(const ChakraTrace& trace, const ChakraAttribute& attribute
 }
 
 ChakraAttribute& begin_attribute(ChakraTrace& trace, std::string_view name, unsigned field) {
-  trace.first_attribute.back() += 1;
-  return trace.attribute.emplace_back(
+  ChakraAttribute& added = trace.attribute.emplace_back(
       ChakraAttribute{trace.strings.add(name), 0, static_cast<std::uint8_t>(field), 0, 0});
+  trace.first_attribute.back() = trace.end_of(trace.attribute);
+  return added;
 }
 
 unsigned field_of(ChakraValueKind kind, bool list) {
@@ -143,6 +144,10 @@ void ChakraTrace::clear() {
   strings = StringTable();
 }
 
+void ChakraTrace::refuse_size() const {
+  throw Error(source, "more dependences or attributes than 32 bits can count", "split the trace");
+}
+
 std::size_t ChakraTrace::add_node(std::uint64_t node_id, ChakraNodeType node_type, std::string_view node_name,
                                   std::uint64_t duration) {
   id.push_back(node_id);
@@ -150,9 +155,9 @@ std::size_t ChakraTrace::add_node(std::uint64_t node_id, ChakraNodeType node_typ
   type.push_back(node_type);
   start_micros.push_back(0);
   duration_micros.push_back(duration);
-  first_data_dependence.push_back(data_dependence.size());
-  first_control_dependence.push_back(control_dependence.size());
-  first_attribute.push_back(attribute.size());
+  first_data_dependence.push_back(end_of(data_dependence));
+  first_control_dependence.push_back(end_of(control_dependence));
+  first_attribute.push_back(end_of(attribute));
   inputs.push_back(0);
   outputs.push_back(0);
   return id.size() - 1;
@@ -160,12 +165,12 @@ std::size_t ChakraTrace::add_node(std::uint64_t node_id, ChakraNodeType node_typ
 
 void ChakraTrace::add_data_dependence(std::uint64_t of) {
   data_dependence.push_back(of);
-  first_data_dependence.back() += 1;
+  first_data_dependence.back() = end_of(data_dependence);
 }
 
 void ChakraTrace::add_control_dependence(std::uint64_t of) {
   control_dependence.push_back(of);
-  first_control_dependence.back() += 1;
+  first_control_dependence.back() = end_of(control_dependence);
 }
 
 void ChakraTrace::add_integer(std::string_view attribute_name, ChakraValueKind kind, std::int64_t value) {
@@ -215,7 +220,7 @@ std::size_t ChakraTrace::copy_node(const ChakraTrace& from, std::size_t node) {
   for (const std::uint64_t of : from.control_dependences(node)) add_control_dependence(of);
   for (const ChakraAttribute& original : from.attributes(node))
     attribute.push_back(copied(*this, from, original));
-  first_attribute.back() = attribute.size();
+  first_attribute.back() = end_of(attribute);
   inputs[copy] = copied_io(*this, from, from.inputs[node]);
   outputs[copy] = copied_io(*this, from, from.outputs[node]);
   return copy;

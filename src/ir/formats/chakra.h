@@ -101,9 +101,12 @@ struct ChakraTrace {
   std::vector<std::uint32_t> name;  // into strings
   std::vector<ChakraNodeType> type;
   std::vector<std::uint64_t> start_micros, duration_micros;
-  std::vector<std::uint64_t> first_data_dependence = {0}, data_dependence;  // CSR, ids
-  std::vector<std::uint64_t> first_control_dependence = {0}, control_dependence;
-  std::vector<std::uint64_t> first_attribute = {0};
+  // CSR: what belongs to node i stands from first[i] to first[i + 1].
+  std::vector<std::uint32_t> first_data_dependence = {0};
+  std::vector<std::uint64_t> data_dependence;  // ids
+  std::vector<std::uint32_t> first_control_dependence = {0};
+  std::vector<std::uint64_t> control_dependence;  // likewise
+  std::vector<std::uint32_t> first_attribute = {0};
   std::vector<ChakraAttribute> attribute;
   std::vector<std::uint32_t> inputs, outputs;  // into ios
   std::vector<ChakraIo> ios = {{}};            // 0: none
@@ -125,6 +128,12 @@ struct ChakraTrace {
   std::span<const ChakraAttribute> attributes(std::size_t node) const {
     return std::span(attribute).subspan(first_attribute[node],
                                         first_attribute[node + 1] - first_attribute[node]);
+  }
+  // Of one of these columns, as an index. Throws Error for more entries than 32 bits can count.
+  template <class Entry>
+  std::uint32_t end_of(const std::vector<Entry>& column) const {
+    if (column.size() > UINT32_MAX) refuse_size();
+    return static_cast<std::uint32_t>(column.size());
   }
   // Back to an empty trace, which keeps the memory of its columns for the next one.
   void clear();
@@ -148,6 +157,9 @@ struct ChakraTrace {
 
   // Appends a copy of a node of another trace, with its dependences and attributes; returns its index.
   std::size_t copy_node(const ChakraTrace& from, std::size_t node);
+
+ private:
+  [[noreturn]] void refuse_size() const;
 };
 
 // Whether both would be written as the same file: `source`, `schema` and the numbers of strings are ignored.

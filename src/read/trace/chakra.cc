@@ -145,9 +145,9 @@ class Parser {
     trace_.duration_micros.push_back(duration);
     trace_.inputs.push_back(inputs);
     trace_.outputs.push_back(outputs);
-    trace_.first_data_dependence.push_back(trace_.data_dependence.size());
-    trace_.first_control_dependence.push_back(trace_.control_dependence.size());
-    trace_.first_attribute.push_back(trace_.attribute.size());
+    trace_.first_data_dependence.push_back(trace_.end_of(trace_.data_dependence));
+    trace_.first_control_dependence.push_back(trace_.end_of(trace_.control_dependence));
+    trace_.first_attribute.push_back(trace_.end_of(trace_.attribute));
   }
 
  private:

@@ -158,7 +158,7 @@ class ObjectReader {
         trace_.outputs.back() = io(value, key);
       } else if (key == "attr") {
         attributes(value, trace_.attribute);
-        trace_.first_attribute.back() = trace_.attribute.size();
+        trace_.first_attribute.back() = trace_.end_of(trace_.attribute);
       } else {
         constexpr std::array<std::string_view, 10> kKeys = {
             "id",     "name",    "type", "ctrlDeps", "dataDeps", "startTimeMicros", "durationMicros",

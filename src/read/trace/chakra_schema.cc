@@ -355,7 +355,7 @@ class OldNodeParser {
     if (name == kCommType && number && !found.is_list())
       found.value = std::bit_cast<std::uint64_t>(comm_type(found.value, message));
     trace_.attribute.push_back(found);
-    trace_.first_attribute.back() += 1;
+    trace_.first_attribute.back() = trace_.end_of(trace_.attribute);
   }
 
   ChakraAttribute parsed(std::string_view message) {

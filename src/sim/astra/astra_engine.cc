@@ -1,6 +1,7 @@
 #include "sim/astra/astra_engine.h"
 
 #include <algorithm>
+#include <memory>
 
 namespace armilla {
 
@@ -95,6 +96,7 @@ void AstraEngine::make_chunk(std::uint32_t instance_id, std::vector<AstraPhase> 
   std::fill_n(streams_.begin() + chunk.first_stream, members, AstraStream{});
   for (std::uint32_t m = 0; m < members; ++m) {
     AstraStream& stream = streams_[chunk.first_stream + m];
+    stream.id = chunk.first_stream + m;
     stream.chunk = &chunk;
     stream.mailbox = chunk.mail.open.data() + m * static_cast<std::size_t>(chunk.slots);
     stream.rank = context_.classes.real_rank(ranks[m]);
@@ -129,9 +131,9 @@ void AstraEngine::enter_phase(std::uint32_t id) {
   stream.current = &phase;
   stream.state = StreamState::waiting;
   stream.ready = context_.queue.now();
-  stream.step = stream.crossing = 0;
   stream.step_times = stream.crossing_times = 0;
   stream.crossed = stream.received = stream.unanswered = 0;
+  stream.last_peer = AstraStream::kNobodyYet;
   if (chunk.queues.empty()) {
     stream.queue = static_cast<std::uint32_t>(phase.queue_level);
     stream.reversed = phase.share == QueueShare::second;
@@ -190,8 +192,10 @@ void AstraEngine::begin(std::uint32_t id) {
     return;
   }
   stream.role = &phase.schedule->of(stream.here);
-  for (std::int32_t i = 0; i < stream.role->at_begin; ++i) cross(id);
-  go_on(id);
+  stream.step = stream.role->steps.data();
+  stream.crossing = stream.role->crossings.data();
+  for (std::int32_t i = 0; i < stream.role->at_begin; ++i) cross(stream);
+  go_on(stream);
 }
 
 // The stream has done its part of the current phase.
@@ -301,10 +305,10 @@ void AstraEngine::handle(std::uint64_t argument) {
   const std::int32_t slot = slot_of_event(argument);
   switch (event_of(argument)) {
     case AstraEvent::message:
-      if (mail_.arrives(id, phase_of_event(argument), slot)) received(id, slot);
+      if (mail_.arrives(id, phase_of_event(argument), slot)) received(streams_[id], slot);
       return;
     case AstraEvent::late_receive:
-      received(id, slot);
+      received(streams_[id], slot);
       return;
     case AstraEvent::handshake:
       mail_.handshake_arrives(id);
@@ -314,10 +318,10 @@ void AstraEngine::handle(std::uint64_t argument) {
       return;
     case AstraEvent::bundle:
       ++streams_[id].crossed;
-      go_on(id);
+      go_on(streams_[id]);
       return;
     case AstraEvent::bundle_to_reduce:
-      reduce(id, slot);
+      reduce(streams_[id], slot);
       return;
     case AstraEvent::custom_done:
       advance(id);
@@ -326,17 +330,17 @@ void AstraEngine::handle(std::uint64_t argument) {
 }
 
 // The next packet crosses between the rank's memory and its network endpoint. Communicators have a fixed delay.
-void AstraEngine::cross(std::uint32_t id) {
-  AstraStream& stream = streams_[id];
+void AstraEngine::cross(AstraStream& stream) {
   const AstraPhase& phase = phase_of(stream);
-  const std::uint32_t row = stream.crossing;
-  const AstraCrossing& crossing = stream.role->crossings[row];
+  const AstraCrossing& crossing = *stream.crossing;
+  const std::vector<AstraCrossing>& all = stream.role->crossings;
+  const auto row = static_cast<std::int32_t>(&crossing - all.data());
   if (++stream.crossing_times == crossing.times) {
     stream.crossing_times = 0;
-    if (++stream.crossing == stream.role->crossings.size()) stream.crossing = 0;
+    if (++stream.crossing == std::to_address(all.end())) stream.crossing = all.data();
   }
   const std::uint64_t argument = pack(crossing.is_reduced ? AstraEvent::bundle_to_reduce : AstraEvent::bundle,
-                                      id, stream.phase, static_cast<std::int32_t>(row));
+                                      stream.id, stream.phase, row);
   if (buses_ && !phase.local) {
     const std::int64_t bytes = phase.schedule->alike ? phase.each : crossing.bytes;
     buses_->cross(stream.rank, crossing.to_endpoint, bytes, crossing.is_reduced, crossing.returned, argument);
@@ -363,75 +367,77 @@ Time AstraEngine::reduction_time(std::int64_t bytes) {
 }
 
 // A packet of that row has crossed, and is now reduced, too.
-void AstraEngine::reduce(std::uint32_t id, std::int32_t row) {
-  const AstraStream& stream = streams_[id];
+void AstraEngine::reduce(const AstraStream& stream, std::int32_t row) {
   const AstraPhase& phase = phase_of(stream);
   const std::int64_t bytes =
       phase.schedule->alike ? phase.each : stream.role->crossings[static_cast<std::size_t>(row)].reduced;
   context_.order.schedule(stream.rank, later(context_.queue.now(), reduction_time(bytes)), target_,
-                          pack(AstraEvent::bundle, id, stream.phase, row));
+                          pack(AstraEvent::bundle, stream.id, stream.phase, row));
 }
 
-void AstraEngine::received(std::uint32_t id, std::int32_t slot) {
-  AstraStream& stream = streams_[id];
+void AstraEngine::received(AstraStream& stream, std::int32_t slot) {
   if (stream.rank == 0) {
-    const AstraChunk& chunk = *stream.chunk;
-    messages_[id].time =
-        later(messages_[id].time, context_.queue.now() - chunk.posted[static_cast<std::size_t>(slot)]);
-    ++messages_[id].count;
+    Messages& messages = messages_[stream.id];
+    messages.time =
+        later(messages.time, context_.queue.now() - stream.chunk->posted[static_cast<std::size_t>(slot)]);
+    ++messages.count;
   }
   ++stream.received;
-  if (++stream.unanswered < stream.role->crossings[stream.crossing].receives) return;
+  if (++stream.unanswered < stream.crossing->receives) return;
   stream.unanswered = 0;
-  cross(id);
+  cross(stream);
 }
 
 // Takes the steps that are due.
-void AstraEngine::go_on(std::uint32_t id) {
-  AstraStream& stream = streams_[id];
+void AstraEngine::go_on(AstraStream& stream) {
   const AstraRole& role = *stream.role;
-  while (stream.step < role.steps.size()) {
-    const AstraStep& step = role.steps[stream.step];
+  const AstraTransfer* const transfers = role.transfers.data();
+  while (stream.step != std::to_address(role.steps.end())) {
+    const AstraStep& step = *stream.step;
     if (stream.crossed < step.crossings || stream.received < step.received) return;
     stream.crossed -= step.crossings;
     if (++stream.step_times == step.times) {
       stream.step_times = 0;
       ++stream.step;
     }
-    for (std::uint32_t i = step.first_send; i < step.first_receive; ++i) send(id, role.transfers[i]);
-    for (std::uint32_t i = step.first_receive; i < step.end_receive; ++i) post(id, role.transfers[i]);
+    for (std::uint32_t i = step.first_send; i < step.first_receive; ++i) send(stream, transfers[i]);
+    for (std::uint32_t i = step.first_receive; i < step.end_receive; ++i) post(stream, transfers[i]);
   }
-  if (stream.crossed == role.crossings_at_end) advance(id);
+  if (stream.crossed == role.crossings_at_end) advance(stream.id);
 }
 
-void AstraEngine::send(std::uint32_t id, const AstraTransfer& transfer) {
-  const AstraStream& stream = streams_[id];
+void AstraEngine::send(AstraStream& stream, const AstraTransfer& transfer) {
   const AstraPhase& phase = phase_of(stream);
   const std::int64_t bytes = phase.schedule->alike ? phase.each : transfer.bytes;
-  const std::int32_t position = position_of(stream, transfer);
-  if (!context_.order.is_watched()) {
+  if (transfer.peer != stream.last_peer) find_peer(stream, transfer);
+  if (!mail_.is_direct(transfer.handshakes)) {
     mail_.transmit(
-        {id, stream_at(stream, position), transfer.slot, bytes, transfer.sender_slot, transfer.handshakes});
+        {stream.id, stream.last_stream, transfer.slot, bytes, transfer.sender_slot, transfer.handshakes});
     return;
   }
-  // The one rank hears what it sends, as from a neighbour.
-  const std::int32_t destination = rank_at(stream, position);
   const Time arrival =
-      context_.network.send({stream.rank, destination, Bytes(bytes), kAllDimensions, 0, target_, 1,
-                             pack(AstraEvent::message, id, stream.phase, transfer.slot)});
-  context_.order.watch(arrival, destination);
+      context_.network.send({stream.rank, stream.last_to, Bytes(bytes), kAllDimensions, 0, target_, 1,
+                             pack(AstraEvent::message, stream.last_stream, stream.phase, transfer.slot)});
+  if (context_.order.is_watched()) context_.order.watch(arrival, stream.last_to);
+}
+
+// Where the order is watched, the one rank hears what it sends, as from a neighbour.
+void AstraEngine::find_peer(AstraStream& stream, const AstraTransfer& transfer) const {
+  const std::int32_t position = position_of(stream, transfer);
+  stream.last_peer = transfer.peer;
+  stream.last_to = rank_at(stream, position);
+  stream.last_stream = context_.order.is_watched() ? stream.id : stream_at(stream, position);
 }
 
 // Only a handshake has to know from whom.
-void AstraEngine::post(std::uint32_t id, const AstraTransfer& transfer) {
+void AstraEngine::post(AstraStream& stream, const AstraTransfer& transfer) {
   if (!system_.rendezvous || !transfer.handshakes) {
-    mail_.post_now(id, transfer.slot);
+    mail_.post_now(stream, transfer.slot);
     return;
   }
-  const AstraStream& stream = streams_[id];
   const std::int64_t bytes = phase_of(stream).schedule->alike ? phase_of(stream).each : transfer.bytes;
-  mail_.post(
-      {stream_at(stream, position_of(stream, transfer)), id, transfer.slot, bytes, transfer.sender_slot});
+  mail_.post({stream_at(stream, position_of(stream, transfer)), stream.id, transfer.slot, bytes,
+              transfer.sender_slot});
 }
 
 }  // namespace armilla

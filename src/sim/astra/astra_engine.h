@@ -42,7 +42,7 @@
 
 namespace armilla {
 
-class AstraEngine final : public CollectiveExecutor, public EventHandler {
+class AstraEngine final : public EventHandler, public CollectiveExecutor {
  public:
   // Where the order is watched, rank 0 stands for all: the graph must pass `can_fold` (sim/fold/astra_fold.h).
   AstraEngine(const RunContext& context, const SystemLayer& system, CustomRunner& custom,
@@ -85,14 +85,15 @@ class AstraEngine final : public CollectiveExecutor, public EventHandler {
 
   // What they do in a phase (sim/astra/astra_schedule.h).
   static const AstraPhase& phase_of(const AstraStream& stream) { return *stream.current; }
-  void cross(std::uint32_t id);
-  void reduce(std::uint32_t id, std::int32_t row);
-  void received(std::uint32_t id, std::int32_t slot);
-  void go_on(std::uint32_t id);
-  void send(std::uint32_t id, const AstraTransfer& transfer);
-  void post(std::uint32_t id, const AstraTransfer& transfer);
+  void cross(AstraStream& stream);
+  void reduce(const AstraStream& stream, std::int32_t row);
+  void received(AstraStream& stream, std::int32_t slot);
+  void go_on(AstraStream& stream);
+  void send(AstraStream& stream, const AstraTransfer& transfer);
+  void post(AstraStream& stream, const AstraTransfer& transfer);
   Time reduction_time(std::int64_t bytes);
 
+  void find_peer(AstraStream& stream, const AstraTransfer& transfer) const;
   std::uint32_t stream_at(const AstraStream& stream, std::int32_t position) const;
   std::int32_t rank_at(const AstraStream& stream, std::int32_t position) const;
   std::int32_t position_of(const AstraStream& stream, const AstraTransfer& transfer) const;

@@ -118,33 +118,21 @@ void AstraMail::post(const AstraMessage& message) {
     schedule_at(arrival, pack(AstraEvent::late_handshake, keep_handshake(message), 0, 0));
 }
 
-void AstraMail::post_now(std::uint32_t id, std::int32_t slot) {
-  const AstraStream& stream = streams_[id];
-  AstraChunk& chunk = *stream.chunk;
-  if (stream.rank == 0) {
-    chunk.posted.resize(static_cast<std::size_t>(chunk.slots));
-    chunk.posted[static_cast<std::size_t>(slot)] = context_.queue.now();
-  }
-  if (matches_) {
-    if (const auto arrival = meets_message(chunk.mail, place_of(id, slot)))
-      schedule_at(*arrival, pack(AstraEvent::late_receive, id, stream.phase, slot));
-    return;
-  }
-  if (stream.mailbox[slot]++ < 0) schedule_now(pack(AstraEvent::late_receive, id, stream.phase, slot));
+void AstraMail::note_posted(AstraChunk& chunk, std::int32_t slot) const {
+  chunk.posted.resize(static_cast<std::size_t>(chunk.slots));
+  chunk.posted[static_cast<std::size_t>(slot)] = context_.queue.now();
 }
 
-bool AstraMail::arrives(std::uint32_t id, std::uint8_t phase, std::int32_t slot) {
+void AstraMail::match(std::uint32_t id, std::int32_t slot) {
   const AstraStream& stream = streams_[id];
-  if (stream.state == StreamState::running && stream.phase == phase) return stream.mailbox[slot]-- > 0;
-  AstraChunk& chunk = *stream.chunk;
-  chunk.early[std::uint64_t{id - chunk.first_stream} << 8 | phase].push_back(slot);
-  return false;
+  if (const auto arrival = meets_message(stream.chunk->mail, place_of(id, slot)))
+    schedule_at(*arrival, pack(AstraEvent::late_receive, id, stream.phase, slot));
 }
 
 void AstraMail::begin(std::uint32_t id) {
   const AstraStream& stream = streams_[id];
   AstraChunk& chunk = *stream.chunk;
-  const auto early = chunk.early.find(std::uint64_t{id - chunk.first_stream} << 8 | stream.phase);
+  const auto early = chunk.early.find(early_key(id, stream.phase));
   if (early == chunk.early.end()) return;
   for (const std::int32_t slot : early->second) {
     // Handshakes are told apart by the sign.
@@ -168,13 +156,12 @@ void AstraMail::handshake_arrives(std::uint32_t handshake) {
   const AstraMessage message = handshakes_[handshake];
   free_handshakes_.push_back(handshake);
   const std::uint8_t phase = streams_[message.to].phase;
-  post_now(message.to, message.slot);
+  post_now(streams_[message.to], message.slot);
   if (matches_) return;
   const AstraStream& sender = streams_[message.from];
   AstraChunk& chunk = *sender.chunk;
   if (sender.state != StreamState::running || sender.phase != phase) {
-    chunk.early[std::uint64_t{message.from - chunk.first_stream} << 8 | phase].push_back(-1 -
-                                                                                         message.sender_slot);
+    chunk.early[early_key(message.from, phase)].push_back(-1 - message.sender_slot);
     return;
   }
   if (box(chunk.handshakes, message.from, message.sender_slot)-- > 0) transmit_now(message);

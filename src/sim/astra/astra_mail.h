@@ -42,13 +42,27 @@ class AstraMail {
 
   // The sender sends.
   void transmit(const AstraMessage& message);
+  // Whether a message is one for the network and nothing else: it need not pass here.
+  bool is_direct(bool handshakes) const { return !matches_ && !(system_.rendezvous && handshakes); }
   // The receiver waits for the message, and says so to its sender.
   void post(const AstraMessage& message);
   // It waits for it.
-  void post_now(std::uint32_t id, std::int32_t slot);
+  void post_now(AstraStream& stream, std::int32_t slot) {
+    if (stream.rank == 0) note_posted(*stream.chunk, slot);
+    if (matches_) {
+      match(stream.id, slot);
+    } else if (stream.mailbox[slot]++ < 0) {
+      schedule_now(pack(AstraEvent::late_receive, stream.id, stream.phase, slot));
+    }
+  }
 
   // Events. Whether a message that arrives is received now.
-  bool arrives(std::uint32_t id, std::uint8_t phase, std::int32_t slot);
+  bool arrives(std::uint32_t id, std::uint8_t phase, std::int32_t slot) {
+    const AstraStream& stream = streams_[id];
+    if (stream.state == StreamState::running && stream.phase == phase) return stream.mailbox[slot]-- > 0;
+    streams_[id].chunk->early[early_key(id, phase)].push_back(slot);
+    return false;
+  }
   void handshake_arrives(std::uint32_t handshake);
   void late_handshake(std::uint32_t handshake);
 
@@ -58,11 +72,16 @@ class AstraMail {
     return static_cast<std::size_t>(id - chunk.first_stream) * static_cast<std::size_t>(chunk.slots) +
            static_cast<std::size_t>(slot);
   }
+  std::uint64_t early_key(std::uint32_t id, std::uint8_t phase) const {
+    return std::uint64_t{id - streams_[id].chunk->first_stream} << 8 | phase;
+  }
   std::int32_t& box(Boxes& boxes, std::uint32_t id, std::int32_t slot) {
     return boxes.open[place_of(id, slot)];
   }
   static bool meets_receive(Boxes& boxes, std::size_t place, Time arrival);
   static std::optional<Time> meets_message(Boxes& boxes, std::size_t place);
+  void note_posted(AstraChunk& chunk, std::int32_t slot) const;
+  void match(std::uint32_t id, std::int32_t slot);
   Message on_network(const AstraMessage& message, std::uint64_t argument) const;
   void schedule_now(std::uint64_t argument);
   void schedule_at(Time time, std::uint64_t argument);

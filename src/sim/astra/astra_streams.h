@@ -17,26 +17,33 @@ enum class StreamState : std::uint8_t { absent, waiting, running, done };
 
 struct AstraChunk;
 
-// A chunk on one rank.
+// A chunk on one rank. What every message needs comes first.
 struct AstraStream {
-  AstraChunk* chunk = nullptr;
-  const AstraPhase* current = nullptr;  // phase
-  std::int32_t* mailbox = nullptr;      // its part of the chunk's
-  std::int32_t rank = 0;
-  std::int32_t here = 0;   // its position in the current phase's line of ranks
-  std::uint32_t base = 0;  // the first stream of its group
-  std::int32_t priority = 0;
+  static constexpr std::int32_t kNobodyYet = INT32_MIN;
+
   StreamState state = StreamState::absent;
   std::uint8_t phase = 0;
   bool reversed = false;  // anticlockwise
   bool idle = false;      // in the current phase
+  std::int32_t rank = 0;
+  std::int32_t* mailbox = nullptr;  // its part of the chunk's
   // Where it stands in its role: the next step and packet, and how often those rows have been done.
   const AstraRole* role = nullptr;
-  std::uint32_t step = 0, crossing = 0;
+  const AstraPhase* current = nullptr;  // phase
+  const AstraStep* step = nullptr;
+  const AstraCrossing* crossing = nullptr;
   std::int32_t step_times = 0, crossing_times = 0;
   std::int32_t crossed = 0;     // packets, since the last step
   std::int32_t received = 0;    // messages
   std::int32_t unanswered = 0;  // of them, since the last packet
+  // To whom it sent last in this phase: as AstraTransfer::peer names it, rank and stream.
+  std::int32_t last_peer = kNobodyYet, last_to = 0;
+  std::uint32_t last_stream = 0;
+  std::uint32_t id = 0;
+  AstraChunk* chunk = nullptr;
+  std::int32_t here = 0;   // its position in the current phase's line of ranks
+  std::uint32_t base = 0;  // the first stream of its group
+  std::int32_t priority = 0;
   std::uint32_t queue = 0;
   Time ready, start;
 };

@@ -34,7 +34,7 @@ CollectiveRunner::CollectiveRunner(const RunContext& context, const Study& study
       target_(context.queue.add_handler(*this)),
       scheduler_(context.classes.real.size(), options_.active_chunks, options_.order),
       instances_(context.graph, context.classes),
-      first_note_(context.classes.real.size(), kNone) {
+      first_noted_(context.classes.real.size(), kNone) {
   for (const std::int32_t rank : context.classes.real)
     memory_bandwidths_.push_back(device_of(study.machine, rank).memory_bandwidth);
 }
@@ -167,10 +167,10 @@ void CollectiveRunner::enter_phase(std::uint32_t id) {
 // Where the member stands in its current phase.
 void CollectiveRunner::locate(Part& part) const {
   const ChunkRun& run = run_of(part);
-  const PlannedPhase& phase = run.plan->phases[part.phase];
-  part.here = position_in(phase, *run.group->layouts[id_of(part) - run.first_part], part.real);
-  part.schedule = &phase.schedule->of(part.here);
-  part.last_peer = -1;
+  part.planned = &run.plan->phases[part.phase];
+  part.here = position_in(*part.planned, *run.group->layouts[id_of(part) - run.first_part], part.real);
+  part.schedule = &part.planned->schedule->of(part.here);
+  part.last_peer = kNobodyYet;
 }
 
 // A chunk that is started may be through at once, and its next phase wait in another queue.
@@ -224,14 +224,11 @@ void CollectiveRunner::enter_step(Part& part) {
 
 void CollectiveRunner::send_within_window(Part& part) {
   const Step& step = part.schedule->steps[part.step];
-  if (part.next_send == step.end_send) return;
-  const PlannedPhase& phase = run_of(part).plan->phases[part.phase];
   while (part.next_send < step.end_send && (step.window == 0 || part.in_flight < step.window)) {
     const std::uint32_t number = part.next_send++;
     const Transfer& transfer = part.schedule->sends[number];
     ++part.in_flight;
-    const std::int32_t peer = phase.schedule->peer(part.here, transfer);
-    if (peer != part.last_peer) find_peer(part, peer);
+    if (transfer.peer != part.last_peer) find_peer(part, transfer);
     const std::uint32_t place = place_of(part.phase, static_cast<std::uint32_t>(transfer.step));
     std::uint64_t argument = event(RunnerEvent::message, place, part.last_part);
     if (step.window > 0) {
@@ -245,17 +242,18 @@ void CollectiveRunner::send_within_window(Part& part) {
       windowed_[slot] = {id_of(part), part.last_part, place};
       argument = event(RunnerEvent::windowed, 0, slot);
     }
-    context_.network.send(
-        {part.real, part.last_to, transfer.bytes, phase.dimension, number, target_, 1, argument, step.leg});
+    context_.network.send({part.real, part.last_to, transfer.bytes, part.planned->dimension, number, target_,
+                           1, argument, step.leg});
   }
 }
 
-// Who stands at the position `peer` of its line.
-void CollectiveRunner::find_peer(Part& part, std::int32_t peer) const {
+// Who receives it, in its line of ranks.
+void CollectiveRunner::find_peer(Part& part, const Transfer& transfer) const {
   const ChunkRun& run = run_of(part);
   const GroupLayout& layout = *run.group->layouts[id_of(part) - run.first_part];
-  part.last_peer = peer;
-  part.last_to = rank_at(run.plan->phases[part.phase], layout, part.real, part.here, peer);
+  const std::int32_t position = part.planned->schedule->peer(part.here, transfer);
+  part.last_peer = transfer.peer;
+  part.last_to = rank_at(*part.planned, layout, part.real, part.here, position);
   const std::int32_t simulated = context_.classes.simulated_rank(part.last_to);
   const std::int32_t member = run.group->family->member_of[static_cast<std::size_t>(simulated)];
   part.last_part = run.first_part + static_cast<std::uint32_t>(member);
@@ -349,28 +347,22 @@ void CollectiveRunner::receive(Part& part, std::uint32_t place) {
 void CollectiveRunner::note(Part& part) {
   if (part.noted) return;
   part.noted = true;
-  std::uint32_t& first = first_note_[static_cast<std::size_t>(part.rank)];
-  notes_.push_back({id_of(part), first});
-  first = static_cast<std::uint32_t>(notes_.size() - 1);
-  context_.order.mark(part.rank);
+  part.next_noted = std::exchange(first_noted_[static_cast<std::size_t>(part.rank)], id_of(part));
+  context_.order.mark(part.rank, TurnPart::runner);
 }
 
 void CollectiveRunner::take_turn(std::int32_t rank) {
-  std::uint32_t& first = first_note_[static_cast<std::size_t>(rank)];
-  if (first == kNone) return;
-  turn_.clear();
-  for (; first != kNone; first = notes_[first].next) turn_.push_back(notes_[first].part);
-  acted_on_ += turn_.size();
-  if (acted_on_ == notes_.size()) {
-    notes_.clear();
-    acted_on_ = 0;
-  }
-  if (turn_.size() > 1) {
+  std::uint32_t next = std::exchange(first_noted_[static_cast<std::size_t>(rank)], kNone);
+  if (parts_[next].next_noted == kNone) {
+    act(next);
+  } else {
+    turn_.clear();
+    for (; next != kNone; next = parts_[next].next_noted) turn_.push_back(next);
     std::sort(turn_.begin(), turn_.end(),
               [&](std::uint32_t a, std::uint32_t b) { return goes_first(parts_[a], parts_[b]); });
+    for (const std::uint32_t part : turn_) act(part);
   }
-  for (const std::uint32_t part : turn_) act(part);
-  fill_slots(rank);
+  if (refill_) fill_slots(rank);
 }
 
 void CollectiveRunner::act(std::uint32_t id) {
@@ -388,7 +380,7 @@ void CollectiveRunner::act(std::uint32_t id) {
       complete_steps(id);
       return;
     case State::active:
-      send_within_window(part);
+      if (part.schedule->steps[part.step].window > 0) send_within_window(part);
       complete_steps(id);
       return;
     case State::not_issued:
@@ -503,7 +495,6 @@ bool CollectiveRunner::start_oldest_waiting() {
     found = true;
     act(waiting);
     fill_slots(rank);
-    context_.order.mark(rank);
   }
   return found;
 }

@@ -25,7 +25,7 @@
 
 namespace armilla {
 
-class CollectiveRunner final : public CollectiveExecutor, public EventHandler {
+class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
  public:
   CollectiveRunner(const RunContext& context, const Study& study, CollectivePlanner& planner,
                    GroupTable& groups, CustomRunner& custom, CollectiveClient& client);
@@ -59,6 +59,7 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler {
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
+  static constexpr std::int32_t kNobodyYet = INT32_MIN;
   enum class State : std::uint8_t { not_issued, waiting, active, reducing, reduced, done };
 
   struct ChunkRun {
@@ -70,7 +71,7 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler {
     std::uint32_t members_left = 0;
   };
 
-  // A member's part of a chunk.
+  // A member's part of a chunk. What every message needs comes first.
   struct Part {
     State state = State::not_issued;
     bool holds_slot = false;  // of the scheduler, in the current phase
@@ -80,13 +81,15 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler {
     std::int32_t receives_left = 0;
     std::uint32_t step = 0;
     std::uint32_t next_send = 0;
-    std::int32_t in_flight = 0;              // sends of a step with a window
-    const RankSchedule* schedule = nullptr;  // of the current phase, for where it stands
-    std::int32_t here = 0;                   // its position in the current phase's line of ranks
+    std::uint32_t next_noted = kNone;        // of its rank
+    const PlannedPhase* planned = nullptr;   // the current phase,
+    const RankSchedule* schedule = nullptr;  // and its schedule for where it stands
     std::int32_t rank = 0, real = 0;         // simulated rank, and whom it stands for
-    // To whom it sent last in this phase: position, rank and part.
-    std::int32_t last_peer = -1, last_to = 0;
+    // To whom it sent last in this phase: as Transfer::peer names it, rank and part.
+    std::int32_t last_peer = kNobodyYet, last_to = 0;
     std::uint32_t last_part = 0;
+    std::int32_t in_flight = 0;  // sends of a step with a window
+    std::int32_t here = 0;       // its position in the current phase's line of ranks
     std::uint32_t run = 0;
     std::int32_t priority = 0;
     std::uint64_t sequence = 0;  // of the collective, among those that the rank issued
@@ -97,12 +100,6 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler {
   // A message of a step with a window: its arrival concerns the sender, too.
   struct Windowed {
     std::uint32_t from = 0, to = 0, place = 0;
-  };
-
-  // A member that something happened to; those of one rank are a list.
-  struct Note {
-    std::uint32_t part = 0;
-    std::uint32_t next = 0;  // into notes_, or kNone
   };
 
   Digest describe_part(std::uint32_t id) const;
@@ -130,7 +127,7 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler {
   void start_phase(std::uint32_t id, bool holds_slot);
   void enter_step(Part& part);
   void send_within_window(Part& part);
-  void find_peer(Part& part, std::int32_t peer) const;
+  void find_peer(Part& part, const Transfer& transfer) const;
   void complete_steps(std::uint32_t id);
   void finish_phase(std::uint32_t id);
   void finish_chunk(std::uint32_t id);
@@ -138,6 +135,7 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler {
   void windowed_arrived(std::uint32_t slot);
   void receive(Part& part, std::uint32_t place);
   void note(Part& part);
+  // Among those of a rank.
   bool goes_first(const Part& a, const Part& b) const {
     return a.sequence != b.sequence ? a.sequence < b.sequence : run_of(a).chunk < run_of(b).chunk;
   }
@@ -161,10 +159,8 @@ class CollectiveRunner final : public CollectiveExecutor, public EventHandler {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> free_parts_;  // first, how many
   std::vector<Windowed> windowed_;
   std::vector<std::uint32_t> free_windowed_;
-  std::vector<Note> notes_;                // of this round
-  std::size_t acted_on_ = 0;               // of them
-  std::vector<std::uint32_t> first_note_;  // per simulated rank
-  std::vector<std::uint32_t> turn_;        // the parts being acted on
+  std::vector<std::uint32_t> first_noted_;  // part, per simulated rank
+  std::vector<std::uint32_t> turn_;         // the parts being acted on
   bool refill_ = false;  // a slot became free or a chunk came to wait since slots were last filled
 };
 

@@ -118,7 +118,7 @@ void CustomRunner::make_ready(std::uint32_t id, std::int32_t m, std::uint32_t n)
       context_.classes.simulated_rank((*instances_[id].ranks)[static_cast<std::size_t>(m)]);
   const std::uint64_t started = instances_[id].members[static_cast<std::size_t>(m)].started;
   waiting_[static_cast<std::size_t>(rank)].push_back({started, id, n, m});
-  context_.order.mark(rank);
+  context_.order.mark(rank, TurnPart::custom);
 }
 
 void CustomRunner::take_turn(std::int32_t rank) {

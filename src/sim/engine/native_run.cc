@@ -95,10 +95,10 @@ void NativeRun::round_over() {
   rounds_ = round_time_ == queue_.now() ? rounds_ + 1 : 1;
   round_time_ = queue_.now();
   order_.take_turns([&](std::int32_t rank) {
-    memoised_.take_turn(rank);
-    runner_.take_turn(rank);
-    custom_.take_turn(rank);
-    walker_.take_turn(rank);
+    if (order_.is_marked(rank, TurnPart::memoised)) memoised_.take_turn(rank);
+    if (order_.is_marked(rank, TurnPart::runner)) runner_.take_turn(rank);
+    if (order_.is_marked(rank, TurnPart::custom)) custom_.take_turn(rank);
+    if (order_.is_marked(rank, TurnPart::walker)) walker_.take_turn(rank);
   });
   memoised_.round_over();
   time_fold_.round_over();

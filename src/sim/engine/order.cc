@@ -51,13 +51,16 @@ void Order::append(Moment& moment, std::uint32_t target, std::uint64_t argument)
 }
 
 void Order::put_on_agenda(std::int32_t rank, Time time, std::uint32_t target, std::uint64_t argument) {
-  if (is_watched()) watch(time, kOwn);
+  if (time == running_.time && rank == running_rank_) {
+    append(running_, target, argument);
+    return;
+  }
   Agenda& agenda = agendas_[static_cast<std::size_t>(rank)];
-  if (agenda.has_next && agenda.next.time == time) {
+  if (agenda.next.time == time) {
     append(agenda.next, target, argument);
     return;
   }
-  if (agenda.has_next) {
+  if (agenda.next.time != kNever) {
     insert(agenda, time, target, argument);
     return;
   }
@@ -68,7 +71,6 @@ void Order::put_on_agenda(std::int32_t rank, Time time, std::uint32_t target, st
   agenda.next.first.target = target;
   agenda.next.first.next = kNone;
   agenda.next.last = kNone;
-  agenda.has_next = true;
   queue_.schedule(time, target_, static_cast<std::uint32_t>(rank));
 }
 
@@ -94,22 +96,7 @@ void Order::insert(Agenda& agenda, Time time, std::uint32_t target, std::uint64_
   queue_.schedule(time, target_, static_cast<std::uint64_t>(&agenda - agendas_.data()));
 }
 
-void Order::handle(std::uint64_t rank) {
-  Agenda& agenda = agendas_[rank];
-  Entry entry = agenda.next.first;
-  queue_.handler(entry.target).handle(entry.argument);
-  // Only now: the callback may have added to this moment.
-  std::uint32_t next = agenda.next.first.next;
-  while (next != kNone) {
-    const std::uint32_t current = next;
-    entry = entries_[current];
-    queue_.handler(entry.target).handle(entry.argument);
-    next = entries_[current].next;
-    entries_[current].next = free_;
-    free_ = current;
-  }
-  agenda.has_next = agenda.head < agenda.others.size();
-  if (!agenda.has_next) return;
+void Order::take_up_next(Agenda& agenda) {
   agenda.next = agenda.others[agenda.head++];
   if (agenda.head == agenda.others.size()) {
     agenda.others.clear();
@@ -119,6 +106,30 @@ void Order::handle(std::uint64_t rank) {
                         agenda.others.begin() + static_cast<std::ptrdiff_t>(agenda.head));
     agenda.head = 0;
   }
+}
+
+void Order::handle(std::uint64_t rank) {
+  Agenda& agenda = agendas_[rank];
+  const std::uint64_t argument = agenda.next.first.argument;
+  EventHandler& target = queue_.handler(agenda.next.first.target);
+  running_.time = agenda.next.time;
+  running_.first.next = agenda.next.first.next;
+  running_.last = agenda.next.last;
+  running_rank_ = static_cast<std::int32_t>(rank);
+  agenda.next.time = kNever;
+  if (!agenda.others.empty()) take_up_next(agenda);
+  target.handle(argument);
+  // Only now: the callback may have added to this moment.
+  std::uint32_t next = running_.first.next;
+  while (next != kNone) {
+    const std::uint32_t current = next;
+    const Entry entry = entries_[current];
+    queue_.handler(entry.target).handle(entry.argument);
+    next = entries_[current].next;
+    entries_[current].next = free_;
+    free_ = current;
+  }
+  running_.time = kNever;
 }
 
 }  // namespace armilla

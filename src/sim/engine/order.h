@@ -32,6 +32,9 @@ namespace armilla {
 
 enum class OrderRule : std::uint8_t { rounds, rounds_by_number, scheduling, watched };
 
+// Whom a turn concerns, in this order (sim/engine/native_run.h).
+enum class TurnPart : std::uint8_t { memoised = 1, runner = 2, custom = 4, walker = 8 };
+
 class Order final : public EventHandler {
  public:
   Order(OrderRule rule, std::int32_t ranks, EventQueue& queue);
@@ -45,16 +48,19 @@ class Order final : public EventHandler {
     if (in_rounds_) {
       queue_.schedule(time, target, argument);
     } else {
+      if (is_watched()) watch(time, kOwn);
       put_on_agenda(rank, time, target, argument);
     }
   }
 
-  // In rounds: something happened to the rank, which is to take a turn.
-  void mark(std::int32_t rank) {
+  // In rounds: something happened to the rank, which is to take a turn; to `part` of what it is made of.
+  void mark(std::int32_t rank, TurnPart part) {
     std::uint8_t& marked = marked_[static_cast<std::size_t>(rank)];
-    if (marked != 0) return;
-    marked = 1;
-    turns_.push_back(rank);
+    if (marked == 0) turns_.push_back(rank);
+    marked |= static_cast<std::uint8_t>(part);
+  }
+  bool is_marked(std::int32_t rank, TurnPart part) const {
+    return (marked_[static_cast<std::size_t>(rank)] & static_cast<std::uint8_t>(part)) != 0;
   }
   // Calls `take_turn(rank)` for every marked rank. What a rank marks during its own turn is part of it.
   template <class TakeTurn>
@@ -82,6 +88,7 @@ class Order final : public EventHandler {
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
+  static constexpr Time kNever = Time(-1);
 
   struct Entry {
     std::uint64_t argument = 0;
@@ -89,13 +96,12 @@ class Order final : public EventHandler {
     std::uint32_t next = kNone;  // of the same moment, into entries_
   };
   struct Moment {
-    Time time;
+    Time time = kNever;
     Entry first;
     std::uint32_t last = kNone;  // into entries_; kNone: the first is the only one
   };
   struct Agenda {
     Moment next;  // the earliest, when there is any: kept here, where it is found without another look-up
-    bool has_next = false;
     std::size_t head = 0;
     std::vector<Moment> others;  // later ones, ascending; those before `head` have become `next`
   };
@@ -108,6 +114,7 @@ class Order final : public EventHandler {
   void put_on_agenda(std::int32_t rank, Time time, std::uint32_t target, std::uint64_t argument);
   std::uint32_t new_entry(const Entry& entry);
   void append(Moment& moment, std::uint32_t target, std::uint64_t argument);
+  static void take_up_next(Agenda& agenda);
   void insert(Agenda& agenda, Time time, std::uint32_t target, std::uint64_t argument);
 
   OrderRule rule_;
@@ -117,6 +124,8 @@ class Order final : public EventHandler {
   std::vector<std::uint8_t> marked_;  // in rounds, per rank
   std::vector<std::int32_t> turns_;   // of this round
   std::vector<Agenda> agendas_;       // by scheduling, per rank
+  Moment running_;                    // of that rank; kNever between moments
+  std::int32_t running_rank_ = -1;
   std::vector<Entry> entries_;
   std::uint32_t free_ = kNone;
   std::unordered_map<std::int64_t, Watched> watched_;  // by the moment of the event

@@ -385,7 +385,7 @@ void RankWalker::finished(std::int32_t r, std::uint32_t node) {
 
 void RankWalker::act(std::int32_t rank) {
   if (context_.order.in_rounds()) {
-    context_.order.mark(rank);
+    context_.order.mark(rank, TurnPart::walker);
   } else {
     issue_ready(rank);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 namespace armilla {
 
@@ -16,7 +17,7 @@ Recorder::Recorder(const Graph& graph, const RankClasses& classes, bool interval
       states_(classes_.size()),
       first_(classes_.size()),
       chosen_(classes_.size()),
-      issued_(classes_.size()) {
+      begun_(classes_.size()) {
   std::vector<bool> represented(graph.programs.size());
   for (std::size_t rank = 0; rank < classes_.size(); ++rank) {
     classes_[rank].representative = classes.real[rank];
@@ -69,10 +70,22 @@ void Recorder::change(std::int32_t rank, std::uint32_t written, Time now, std::i
 
 void Recorder::node_started(std::int32_t rank, std::uint32_t node, std::uint32_t written, Time now) {
   change(rank, written, now, 1);
-  if (!records(rank)) return;
-  std::vector<Time>& issued = issued_[static_cast<std::size_t>(rank)];
-  if (node >= issued.size()) issued.resize(std::max<std::size_t>(node + std::size_t{1}, issued.size() * 2));
-  issued[node] = now;
+  if (records(rank)) begun_[static_cast<std::size_t>(rank)].begin(node, now);
+}
+
+void Recorder::Begun::begin(std::uint32_t node, Time now) {
+  if (place(node) >= times.size()) times.resize(place(node) + 1, kNotYet);
+  times[place(node)] = now;
+}
+
+Time Recorder::Begun::end(std::uint32_t node) {
+  const Time began = std::exchange(times[place(node)], kOver);
+  for (; head < times.size() && times[head] == kOver; ++head) ++first;
+  if (head == times.size() || (head >= 64 && 2 * head >= times.size())) {
+    times.erase(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(head));
+    head = 0;
+  }
+  return began;
 }
 
 void Recorder::node_finished(std::int32_t rank, std::uint32_t node, std::uint32_t written, Time now) {
@@ -80,7 +93,7 @@ void Recorder::node_finished(std::int32_t rank, std::uint32_t node, std::uint32_
   if (!records(rank)) return;
   RankClass& ranks = classes_[static_cast<std::size_t>(rank)];
   const Program& program = graph_.programs[ranks.program];
-  const Time issued = issued_[static_cast<std::size_t>(rank)][node];
+  const Time issued = begun_[static_cast<std::size_t>(rank)].end(node);
   const Interval interval{issued, now, written};
   if (program.kind[written] != NodeKind::collective) {
     if (!intervals_) return;

@@ -50,7 +50,7 @@ class Recorder {
   // When nodes under way began. `place` tells where a rank's node stands (RankWalker).
   void add_issue(StateDigest& state, std::int32_t rank, std::uint32_t node, std::int64_t place,
                  Time now) const {
-    if (records(rank)) state.add('r', 0, rank, place, now.value - issue_time(rank, node).value);
+    if (records(rank)) state.add('r', 0, rank, place, now.value - begun_at(rank, node).value);
   }
   template <class Place>
   void add_starts(StateDigest& state, Time now, const Place& place) const {
@@ -71,6 +71,10 @@ class Recorder {
     std::int32_t held = 0;           // that wait for the host only
     Time since;                      // the last change
   };
+  Time begun_at(std::int32_t rank, std::uint32_t node) const {
+    const Begun& begun = begun_[static_cast<std::size_t>(rank)];
+    return begun.times[begun.place(node)];
+  }
   // Accounts the time since the rank's last change to what it was doing.
   State& at(std::int32_t rank, Time now);
   void change(std::int32_t rank, std::uint32_t written, Time now, std::int32_t by);
@@ -81,10 +85,17 @@ class Recorder {
     return first_[static_cast<std::size_t>(rank)] || chosen_[static_cast<std::size_t>(rank)];
   }
 
-  Time issue_time(std::int32_t rank, std::uint32_t node) const {
-    const std::vector<Time>& issued = issued_[static_cast<std::size_t>(rank)];
-    return node < issued.size() ? issued[node] : Time(0);
-  }
+  // When a rank's nodes began, from the first on that is not over.
+  struct Begun {
+    static constexpr Time kNotYet = Time(-1), kOver = Time(-2);
+    std::uint32_t first = 0;  // all nodes before it are over
+    std::size_t head = 0;     // its place
+    std::vector<Time> times;  // those before `head` mean nothing
+
+    std::size_t place(std::uint32_t node) const { return head + (node - first); }
+    void begin(std::uint32_t node, Time now);
+    Time end(std::uint32_t node);  // returns when it began
+  };
 
   const Graph& graph_;
   const RankClasses& ranks_;
@@ -95,7 +106,7 @@ class Recorder {
   std::vector<State> states_;
   std::vector<bool> first_;                          // of its program
   std::vector<bool> chosen_;                         // by the user
-  std::vector<std::vector<Time>> issued_;            // of the recorded ranks, by node, as far as needed
+  std::vector<Begun> begun_;                         // of the recorded ranks
   std::unordered_map<std::uint64_t, Time> started_;  // of collectives under way on a first rank, by `key`
   std::vector<CollectiveRecord> collectives_;
   Repetition repeated_;

@@ -107,7 +107,7 @@ void MemoisedCollectives::handle(std::uint64_t id) {
       context_.classes.families[performance.family].groups[performance.group].members;
   for (std::uint32_t m = 0; m < ranks.size(); ++m) {
     over_[static_cast<std::size_t>(ranks[m])].emplace_back(static_cast<std::uint32_t>(id), m);
-    context_.order.mark(ranks[m]);
+    context_.order.mark(ranks[m], TurnPart::memoised);
   }
 }
 

@@ -142,13 +142,14 @@ class Readers {
       return std::move(trace);
     }));
   }
-  // Calls `use` with the trace of the file that was begun first. Throws what its reader threw.
+  // Calls `use` with the trace of the file that was begun first. Throws what its reader threw. `keeps`: there are files
+  // yet to be begun, which can use its memory.
   template <class Use>
-  void use_next(Use&& use) {
+  void use_next(bool keeps, Use&& use) {
     std::unique_ptr<ChakraTrace> trace = reading_.front().get();
     reading_.pop_front();
     use(*trace);
-    free_.push_back(std::move(trace));
+    if (keeps) free_.push_back(std::move(trace));
   }
 
  private:
@@ -167,7 +168,7 @@ void for_each_trace(const std::vector<SharedFile>& files, Use&& use) {
     std::size_t begun = 0;
     for (const SharedFile& file : files) {
       for (; begun < files.size() && readers.has_room(); ++begun) readers.begin(files[begun].path);
-      readers.use_next([&](const ChakraTrace& trace) { use(file, trace); });
+      readers.use_next(begun < files.size(), [&](const ChakraTrace& trace) { use(file, trace); });
     }
   }
 #ifdef __GLIBC__

@@ -132,12 +132,12 @@ ChakraTrace empty_like(const ChakraTrace& trace) {
 
 // Keeps those dependences of the last node for which `wanted` holds.
 template <class Wanted>
-void filter_last(std::vector<std::uint64_t>& first, std::vector<std::uint64_t>& dependences,
+void filter_last(std::vector<std::uint32_t>& first, std::vector<std::uint64_t>& dependences,
                  Wanted&& wanted) {
   const auto begin = dependences.begin() + static_cast<std::ptrdiff_t>(first[first.size() - 2]);
   dependences.erase(std::remove_if(begin, dependences.end(), [&](std::uint64_t id) { return !wanted(id); }),
                     dependences.end());
-  first.back() = dependences.size();
+  first.back() = static_cast<std::uint32_t>(dependences.size());
 }
 
 ChakraTrace kept(const ChakraTrace& trace, std::size_t begin, std::size_t end) {

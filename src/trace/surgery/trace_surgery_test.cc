@@ -133,7 +133,7 @@ TEST(KeepIterationsTest, FindsRepetitionsAndCutsDependences) {
   const ChakraTrace kept = keep_iterations(std::span(&trace, 1), 2, 3, "")[0];
   EXPECT_EQ(kept.id, (std::vector<std::uint64_t>{30, 40, 50, 60, 70, 80}));
   EXPECT_EQ(kept.data_dependence, (std::vector<std::uint64_t>{30, 40, 50, 60, 70}));
-  EXPECT_EQ(kept.first_data_dependence, (std::vector<std::uint64_t>{0, 0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(kept.first_data_dependence, (std::vector<std::uint32_t>{0, 0, 1, 2, 3, 4, 5}));
 }
 
 // Readers keep a name again where they did not see that they have it.

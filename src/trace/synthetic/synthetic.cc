@@ -101,14 +101,14 @@ void add_all_types(ChakraTrace& trace) {
   const auto scalar = [&](std::string_view name, Kind kind, std::uint64_t value, bool documented) {
     const std::uint32_t text = trace.strings.add(name);
     trace.attribute.push_back({text, documented ? text : 0, static_cast<std::uint8_t>(kind), 0, value});
-    trace.first_attribute.back() = trace.attribute.size();
+    trace.first_attribute.back() = trace.end_of(trace.attribute);
   };
   const auto list = [&](std::string_view name, Kind kind, std::span<const std::uint64_t> values) {
     trace.attribute.push_back({trace.strings.add(name), 0,
                                static_cast<std::uint8_t>(static_cast<int>(kind) + 1),
                                static_cast<std::uint32_t>(values.size()), trace.list_values.size()});
     trace.list_values.insert(trace.list_values.end(), values.begin(), values.end());
-    trace.first_attribute.back() = trace.attribute.size();
+    trace.first_attribute.back() = trace.end_of(trace.attribute);
   };
   const auto numbers = [&](const std::string& name, Kind kind, std::int64_t value, std::int64_t second,
                            std::int64_t third, bool documented) {

@@ -147,7 +147,7 @@ struct Tensors {
     attribute.value = trace.list_values.size();
     for (const std::string& text : texts) trace.list_values.push_back(trace.strings.add(text));
     trace.attribute.push_back(attribute);
-    trace.first_attribute.back() = trace.attribute.size();
+    trace.first_attribute.back() = trace.end_of(trace.attribute);
   }
 };
 
