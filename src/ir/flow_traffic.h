@@ -2,10 +2,13 @@
 // and switches behave. What HPCC's and ns-3's config.txt, topology.txt and flow.txt say, as data.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/interconnect.h"
@@ -47,7 +50,10 @@ struct TrafficFlow {
   int port = 100;    // of the destination: a part of what ECMP hashes
 };
 
-// Congestion control of the hosts, named as CC_MODE numbers them; the last three are those of TCP.
+// What hosts speak: a family of algorithms that share their packets, their recovery from losses and what they expect of
+// switches (network/packet/transport.h).
+enum class TransportFamily : std::uint8_t { roce, tcp };
+
 enum class CongestionControl : std::uint8_t {
   none,
   dcqcn,
@@ -59,9 +65,33 @@ enum class CongestionControl : std::uint8_t {
   tcp_cubic,
   tcp_dctcp
 };
-// Whether hosts speak TCP, over switches that drop what they have no room for; else RoCE v2.
-inline bool is_tcp(CongestionControl control) {
-  return control >= CongestionControl::tcp_newreno;
+
+struct CongestionControlRow {
+  CongestionControl control;
+  TransportFamily family;
+  std::string_view name, title;  // as users write it, and in reports
+  std::string_view mode;         // ns-3's CC_MODE, where it has one
+};
+
+// In the order of the enumeration.
+inline constexpr std::array kCongestionControls = {
+    CongestionControlRow{CongestionControl::none, TransportFamily::roce, "none", "no congestion control",
+                         "12"},
+    CongestionControlRow{CongestionControl::dcqcn, TransportFamily::roce, "dcqcn", "DCQCN", "1"},
+    CongestionControlRow{CongestionControl::hpcc, TransportFamily::roce, "hpcc", "HPCC", "3"},
+    CongestionControlRow{CongestionControl::timely, TransportFamily::roce, "timely", "TIMELY", "7"},
+    CongestionControlRow{CongestionControl::dctcp, TransportFamily::roce, "dctcp", "DCTCP", "8"},
+    CongestionControlRow{CongestionControl::swift, TransportFamily::roce, "swift", "Swift", {}},
+    CongestionControlRow{CongestionControl::tcp_newreno, TransportFamily::tcp, "tcp-newreno", "NewReno", {}},
+    CongestionControlRow{CongestionControl::tcp_cubic, TransportFamily::tcp, "tcp-cubic", "CUBIC", {}},
+    CongestionControlRow{CongestionControl::tcp_dctcp, TransportFamily::tcp, "tcp-dctcp", "DCTCP", {}},
+};
+
+inline constexpr const CongestionControlRow& row_of(CongestionControl control) {
+  return kCongestionControls[static_cast<std::size_t>(control)];
+}
+inline constexpr TransportFamily family_of(CongestionControl control) {
+  return row_of(control).family;
 }
 
 enum class LossRecovery : std::uint8_t { go_back_n, go_back_0, selective };
@@ -73,8 +103,8 @@ struct EcnThresholds {
   double probability = 0;
 };
 
-// What hosts and switches do, of RoCE v2 or of TCP; the names in the comments are the keys of ns-3's config.txt.
-struct RoceSettings {
+// What hosts and switches of the packet network do, whatever hosts speak; the names in the comments are the keys of ns-3's config.txt.
+struct PacketSettings {
   CongestionControl congestion_control = CongestionControl::none;  // CC_MODE
   std::int64_t payload = 1000;                                     // PACKET_PAYLOAD_SIZE, bytes
   std::int64_t stop_ns = INT64_MAX;                                // SIMULATOR_STOP_TIME
@@ -144,7 +174,7 @@ struct FlowJob {
   std::string where;  // the file, for messages
   NetworkGraph graph;
   std::vector<TrafficFlow> flows;
-  RoceSettings settings;
+  PacketSettings settings;
   bool usual_settings =
       false;  // those that suit the graph and the congestion control (network/packet.h) go before
   std::vector<FlowWays> ways{};  // per flow; empty: one of the shortest each, which ns-3's ECMP hashes

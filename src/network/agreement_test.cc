@@ -235,7 +235,7 @@ TEST(NetworksAgree, OnAnIncastUnderCongestionControl) {
                              Control{"dctcp", CongestionControl::dctcp, 20e6, 200e6},
                              Control{"swift", CongestionControl::swift, 100e6, 500e6}}) {
     FlowJob job = star_job(9);
-    RoceSettings& settings = job.settings;
+    PacketSettings& settings = job.settings;
     settings.congestion_control = one.control;
     settings.payload = 4096;
     settings.window = settings.window_follows_rate =

@@ -22,7 +22,7 @@ constexpr ParameterInfo kFlowRouting = {
 constexpr std::array kPacketParameters = {
     kFlowRouting,
     ParameterInfo{"cc", ParameterType::choice, "", "congestion control; else the file's",
-                  kCongestionControls},
+                  kCongestionControlNames},
     ParameterInfo{"recovery", ParameterType::choice, "",
                   "what hosts send again after a loss; else the file's", kLossRecoveries},
     ParameterInfo{"timeout", ParameterType::time, "",
@@ -32,7 +32,7 @@ constexpr std::array kPacketParameters = {
 };
 
 TrafficResult run_packet(FlowJob job, const ParameterValues& values) {
-  set_roce(job, values);
+  set_transport(job, values);
   if (job.usual_settings) use_usual_settings(job.settings, job.graph);
   return packet_traffic(job);
 }

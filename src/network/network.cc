@@ -30,7 +30,7 @@ constexpr std::array kFlowParameters = {
 
 constexpr std::array kPacketNetworkParameters = {
     ParameterInfo{"cc", ParameterType::choice, "dcqcn", "congestion control of the devices",
-                  kCongestionControls},
+                  kCongestionControlNames},
     ParameterInfo{
         "recovery", ParameterType::choice, "",
         "what devices send again after a loss; else go-back-n, and selective where packets of a message "

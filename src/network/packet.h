@@ -57,17 +57,17 @@ PacketOutcome simulate_packets(const FlowJob& job);
 // The same as a report.
 TrafficResult packet_traffic(const FlowJob& job);
 
-// Values of the parameters of that name, and what `set_roce` reads of them: cc, recovery, timeout, timely-timestamps.
-inline constexpr std::string_view kCongestionControls =
+// Values of the parameters of that name, and what `set_transport` reads of them: cc, recovery, timeout, timely-timestamps.
+inline constexpr std::string_view kCongestionControlNames =
     "none|dcqcn|hpcc|timely|dctcp|swift|tcp-newreno|tcp-cubic|tcp-dctcp";
 inline constexpr std::string_view kLossRecoveries = "go-back-n|go-back-0|selective";
 // Packets that take several ways come in any order: selective, and no other, where `recovery` is not given.
-void set_roce(FlowJob& job, const ParameterValues& values);
+void set_transport(FlowJob& job, const ParameterValues& values);
 
 // The settings that the authors of HPCC evaluated each algorithm with (Li et al., SIGCOMM 2019, and run.py of their
 // simulator), which grow with the speed of links: what a host adds to its rate goes by the slowest link of a host. Packets
 // of 4096 bytes, 32 MiB shared by the ports of a switch. For the congestion control in `settings`.
-void use_usual_settings(RoceSettings& settings, const NetworkGraph& graph);
+void use_usual_settings(PacketSettings& settings, const NetworkGraph& graph);
 
 // The network of whole jobs: a queue pair for each two devices that exchange messages, over the ways of network/routing/ways.h.
 // A message goes over its way from device to device; a device in between takes it as a whole before it passes it on.

@@ -1,5 +1,3 @@
-#include "network/packet/simulation.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "network/packet/transport.h"
 
 namespace armilla {
 
@@ -45,20 +44,13 @@ void PacketSimulation::timeout(std::uint32_t index) {
     if (++flow.retries > kRetries) return;  // given up, as a NIC does
     ++outcome_.timeouts;
     flow.ask = true;
-    if (!tcp_.empty()) {
-      tcp_timeout(index);
-    } else if (selective_.empty()) {
-      flow.next = flow.acknowledged;
-    } else {
-      selective_[index].resend = flow.acknowledged / static_cast<std::uint64_t>(settings_.payload);
-      selective_[index].recovering = true;
-    }
+    transport_->timed_out(index);
   }
   flow.timer = true;
   flow.timer_mark = flow.acknowledged;
-  // TCP waits twice as long each time (RFC 6298).
-  schedule(events_.now() + (settings_.retransmit_timeout_ns << (tcp_.empty() ? 0 : flow.retries)), kTimeout,
-           index);
+  schedule(
+      events_.now() + (settings_.retransmit_timeout_ns << (transport_->traits.backs_off ? flow.retries : 0)),
+      kTimeout, index);
   refresh(index);
   serve(flow.port);
 }

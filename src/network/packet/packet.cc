@@ -32,32 +32,18 @@ double packets_of(const FlowJob& job) {
 
 constexpr double kGigabit = 1e9;
 
+// The names of all rows, in their order.
+constexpr bool names_all(std::string_view names) {
+  for (const CongestionControlRow& row : kCongestionControls) {
+    if (!names.starts_with(row.name)) return false;
+    names.remove_prefix(std::min(row.name.size() + 1, names.size()));
+  }
+  return names.empty();
+}
+static_assert(names_all(kCongestionControlNames));
+
 std::int64_t bits_back(const GraphLink& link) {
   return link.back ? link.back->bits_per_second : link.bits_per_second;
-}
-
-std::string name_of(CongestionControl control) {
-  switch (control) {
-    case CongestionControl::none:
-      return "no congestion control";
-    case CongestionControl::dcqcn:
-      return "DCQCN";
-    case CongestionControl::hpcc:
-      return "HPCC";
-    case CongestionControl::timely:
-      return "TIMELY";
-    case CongestionControl::dctcp:
-      return "DCTCP";
-    case CongestionControl::swift:
-      return "Swift";
-    case CongestionControl::tcp_newreno:
-      return "NewReno";
-    case CongestionControl::tcp_cubic:
-      return "CUBIC";
-    case CongestionControl::tcp_dctcp:
-      return "DCTCP";
-  }
-  return {};
 }
 
 std::string time_text(std::int64_t ns) {
@@ -97,20 +83,11 @@ void check_packets(const std::string& where, std::string_view what, std::string_
                   payload));
 }
 
-void set_roce(FlowJob& job, const ParameterValues& values) {
-  RoceSettings& settings = job.settings;
+void set_transport(FlowJob& job, const ParameterValues& values) {
+  PacketSettings& settings = job.settings;
   if (values.is_set("cc")) {
-    constexpr std::array kControls = {std::pair("none", CongestionControl::none),
-                                      std::pair("dcqcn", CongestionControl::dcqcn),
-                                      std::pair("hpcc", CongestionControl::hpcc),
-                                      std::pair("timely", CongestionControl::timely),
-                                      std::pair("dctcp", CongestionControl::dctcp),
-                                      std::pair("swift", CongestionControl::swift),
-                                      std::pair("tcp-newreno", CongestionControl::tcp_newreno),
-                                      std::pair("tcp-cubic", CongestionControl::tcp_cubic),
-                                      std::pair("tcp-dctcp", CongestionControl::tcp_dctcp)};
-    for (const auto& [name, control] : kControls) {
-      if (values.choice("cc") == name) settings.congestion_control = control;
+    for (const CongestionControlRow& row : kCongestionControls) {
+      if (values.choice("cc") == row.name) settings.congestion_control = row.control;
     }
     if (settings.congestion_control == CongestionControl::hpcc) settings.window = true;
   }
@@ -120,7 +97,7 @@ void set_roce(FlowJob& job, const ParameterValues& values) {
                         : recovery == "go-back-0" ? LossRecovery::go_back_0
                                                   : LossRecovery::go_back_n;
   }
-  if (is_tcp(settings.congestion_control)) {
+  if (family_of(settings.congestion_control) == TransportFamily::tcp) {
     if (values.is_set("recovery"))
       throw Error(values.where("recovery"), "TCP has a recovery of its own", "omit recovery");
     settings.retransmit_timeout_ns = 200'000'000;  // the least of Linux
@@ -137,7 +114,7 @@ void set_roce(FlowJob& job, const ParameterValues& values) {
     settings.timely_without_timestamps = !values.boolean("timely-timestamps");
 }
 
-void use_usual_settings(RoceSettings& settings, const NetworkGraph& graph) {
+void use_usual_settings(PacketSettings& settings, const NetworkGraph& graph) {
   const CongestionControl control = settings.congestion_control;
   double slowest = 1e300;
   for (const GraphLink& link : graph.links) {
@@ -155,7 +132,8 @@ void use_usual_settings(RoceSettings& settings, const NetworkGraph& graph) {
   settings.alpha_interval_us = 1;
   const bool of_dctcp = control == CongestionControl::dctcp || control == CongestionControl::tcp_dctcp;
   settings.gain = of_dctcp ? 1.0 / 16 : 1.0 / 256;
-  settings.ecn = !is_tcp(control) || of_dctcp;
+  const bool tcp = family_of(control) == TransportFamily::tcp;
+  settings.ecn = !tcp || of_dctcp;
   settings.dctcp_step = 615e6;
   settings.increase_stages = 0;
   settings.telemetry_unit = std::max<std::int64_t>(1, std::llround(speed / 25));
@@ -172,7 +150,7 @@ void use_usual_settings(RoceSettings& settings, const NetworkGraph& graph) {
       settings.rate_step = 0.2e6 * speed;
       settings.rate_leap = 2e6 * speed;
   }
-  settings.payload = is_tcp(control) ? 1448 : 4096;
+  settings.payload = tcp ? 1448 : 4096;
   settings.buffer = 32 << 20;
   settings.buffer_is_shared = true;
   settings.whole_ns = false;
@@ -194,10 +172,10 @@ TrafficResult packet_traffic(const FlowJob& job) {
   const PacketOutcome outcome = simulate_packets(job);
   TrafficResult result;
   const std::int64_t switches = std::count(job.graph.is_switch.begin(), job.graph.is_switch.end(), true);
+  const CongestionControlRow& control = row_of(job.settings.congestion_control);
   result.title = fmt::format("{} flows over {} with {}: {} hosts, {} switches, {} links", job.flows.size(),
-                             is_tcp(job.settings.congestion_control) ? "TCP" : "RoCE",
-                             name_of(job.settings.congestion_control), job.graph.nodes() - switches, switches,
-                             job.graph.links.size());
+                             control.family == TransportFamily::tcp ? "TCP" : "RoCE", control.title,
+                             job.graph.nodes() - switches, switches, job.graph.links.size());
   FlowsResult flows;
   for (std::size_t i = 0; i < job.flows.size(); ++i) {
     const TrafficFlow& asked = job.flows[i];

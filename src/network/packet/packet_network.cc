@@ -28,7 +28,7 @@ FlowJob job_of(const Ways& ways, const ParameterValues& values, const Foreseen& 
   check("seed", 1, INT64_MAX);
   job.choice = ways.routing().choice;
   job.graph = network_graph(ways.graph());
-  set_roce(job, values);
+  set_transport(job, values);
   use_usual_settings(job.settings, job.graph);
   if (values.is_set("payload")) job.settings.payload = values.bytes("payload").value;
   job.settings.buffer = values.bytes("buffer").value;

@@ -163,7 +163,7 @@ FlowJob random_job(std::mt19937& random) {
     job.flows.push_back(
         {source, destination, between(1, 200'000), between(0, 50'000), static_cast<int>(between(1, 7))});
   }
-  RoceSettings& settings = job.settings;
+  PacketSettings& settings = job.settings;
   settings.congestion_control = static_cast<CongestionControl>(between(0, 8));
   settings.recovery = static_cast<LossRecovery>(between(0, 2));
   settings.window = settings.congestion_control == CongestionControl::hpcc || between(0, 1) == 0;

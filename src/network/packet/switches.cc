@@ -32,7 +32,7 @@ void PacketSimulation::leave_switch(std::uint32_t index, std::uint32_t number, s
     Switch& here = switches_[port.node];
     Shares& in = shares_[came_by][queue];
     Shares& out = shares_[index][queue];
-    if (tcp_.empty()) {
+    if (discipline_ == SwitchDiscipline::pause) {
       const std::uint32_t from_headroom = std::min(in.headroom, size);
       const std::uint32_t shared = in.arrived > kReserve ? in.arrived - kReserve : 0;
       here.shared_used -= std::min(size - from_headroom, shared);
@@ -64,7 +64,7 @@ void PacketSimulation::leave_switch(std::uint32_t index, std::uint32_t number, s
       }
     }
   }
-  if (!hpcc_.empty() && packets_[number].kind == PacketKind::data) {
+  if (has_telemetry_ && packets_[number].kind == PacketKind::data) {
     Telemetry& told = telemetry_[number];
     const auto unit = static_cast<std::uint64_t>(settings_.telemetry_unit);
     told.hops[told.count++ % kTelemetryHops] = {
@@ -110,7 +110,7 @@ void PacketSimulation::forward(std::uint32_t number) {
     exit = paths_[packet.hop++];
   }
   const std::uint8_t queue = packet.priority;
-  if (queue != 0 && !tcp_.empty()) {
+  if (queue != 0 && discipline_ == SwitchDiscipline::drop) {
     // No pauses: what finds no room is dropped. A port may hold as much as is free (Choudhury and Hahne, IEEE/ACM
     // Transactions on Networking 6(2), 1998).
     Switch& here = switches_[ports_[entry].node];
