@@ -52,7 +52,7 @@ struct TrafficFlow {
 
 // What hosts speak: a family of algorithms that share their packets, their recovery from losses and what they expect of
 // switches (network/packet/transport.h).
-enum class TransportFamily : std::uint8_t { roce, tcp };
+enum class TransportFamily : std::uint8_t { roce, tcp, ndp, eqds };
 
 enum class CongestionControl : std::uint8_t {
   none,
@@ -63,7 +63,9 @@ enum class CongestionControl : std::uint8_t {
   swift,
   tcp_newreno,
   tcp_cubic,
-  tcp_dctcp
+  tcp_dctcp,
+  ndp,
+  eqds
 };
 
 struct CongestionControlRow {
@@ -85,6 +87,8 @@ inline constexpr std::array kCongestionControls = {
     CongestionControlRow{CongestionControl::tcp_newreno, TransportFamily::tcp, "tcp-newreno", "NewReno", {}},
     CongestionControlRow{CongestionControl::tcp_cubic, TransportFamily::tcp, "tcp-cubic", "CUBIC", {}},
     CongestionControlRow{CongestionControl::tcp_dctcp, TransportFamily::tcp, "tcp-dctcp", "DCTCP", {}},
+    CongestionControlRow{CongestionControl::ndp, TransportFamily::ndp, "ndp", "NDP", {}},
+    CongestionControlRow{CongestionControl::eqds, TransportFamily::eqds, "eqds", "EQDS", {}},
 };
 
 inline constexpr const CongestionControlRow& row_of(CongestionControl control) {
@@ -92,6 +96,10 @@ inline constexpr const CongestionControlRow& row_of(CongestionControl control) {
 }
 inline constexpr TransportFamily family_of(CongestionControl control) {
   return row_of(control).family;
+}
+// Whether receivers pull what they are sent, over switches that cut packets they have no room for, and over all ways.
+inline constexpr bool is_pulled(CongestionControl control) {
+  return family_of(control) >= TransportFamily::ndp;
 }
 
 enum class LossRecovery : std::uint8_t { go_back_n, go_back_0, selective };
@@ -144,6 +152,11 @@ struct PacketSettings {
   // TCP: segments sent before the first acknowledgement (RFC 6928), and how long a receiver waits for a second one before
   // it acknowledges the first (Linux: 40 ms; ns-3: 200 ms)
   std::int64_t initial_window = 10, delayed_ack_ns = 40'000'000;
+
+  // NDP and EQDS: names of paths that a flow's packets take in turn, which switches hash; packets that a sender sends before it
+  // is pulled, and is ahead of its pulls at most (0: a quarter more than its way's bandwidth-delay product); packets of data
+  // that a port holds until switches cut what comes
+  std::int64_t paths = 256, pull_window = 0, trim_queue = 50;
 
   // Switches
   bool ecn = true;                                    // ENABLE_QCN

@@ -36,15 +36,32 @@ constexpr std::array kPacketNetworkParameters = {
         "what devices send again after a loss; else go-back-n, and selective where packets of a message "
         "take several ways",
         kLossRecoveries},
-    ParameterInfo{"timeout", ParameterType::time, "",
-                  "without progress after a loss until a device sends again; else 67 ms, with TCP 200 ms"},
+    ParameterInfo{
+        "timeout", ParameterType::time, "",
+        "without progress after a loss until a device sends again; else 67 ms, with TCP 200 ms, with "
+        "ndp and eqds 1 ms"},
     ParameterInfo{"timely-timestamps", ParameterType::boolean, "",
                   "false: TIMELY as ASTRA-sim's ns-3 has it, whose packets carry no time"},
+    ParameterInfo{
+        "paths", ParameterType::count, "",
+        "with ndp and eqds: names of paths that packets of a flow take in turn, which switches hash; "
+        "else 256"},
+    ParameterInfo{
+        "window", ParameterType::count, "",
+        "with ndp and eqds: packets that a sender sends before it is pulled; else a quarter more than "
+        "its way holds"},
+    ParameterInfo{
+        "trim-queue", ParameterType::count, "",
+        "with ndp and eqds: packets of data that a port holds until it cuts what comes to its headers; "
+        "else 50"},
     ParameterInfo{"payload", ParameterType::bytes, "", "of a packet; else 4096B, with TCP 1448B"},
     ParameterInfo{"buffer", ParameterType::bytes, "32MiB",
                   "of a switch, that its ports share, beyond what each has for itself"},
-    ParameterInfo{"routing", ParameterType::choice, "ecmp", kRoutingHelp, kRoutings},
-    ParameterInfo{"seed", ParameterType::count, "1", "of marks and losses"},
+    ParameterInfo{
+        "routing", ParameterType::choice, "",
+        "which ways messages take over a graph: armilla list routings; else ecmp, with ndp and eqds spray",
+        kRoutings},
+    ParameterInfo{"seed", ParameterType::count, "1", "of marks, losses, trims and names of paths"},
 };
 
 constexpr std::array kNetworks = {

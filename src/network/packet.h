@@ -21,7 +21,7 @@ struct PacketFlowOutcome {
       0;  // the same of a flow alone at line speed, as the peers reckon it: for slow-downs
 };
 
-// Every byte that a host sent, with its headers, was delivered, dropped, or is still on its way.
+// Every byte that a host sent, with its headers, was delivered, dropped (or cut off), or is still on its way.
 struct PacketBytes {
   std::int64_t sent = 0, delivered = 0, dropped = 0, in_flight = 0;
 };
@@ -34,6 +34,7 @@ struct PacketOutcome {
   std::int64_t repeated_packets = 0;
   std::int64_t dropped_packets = 0;  // by full buffers
   std::int64_t lost_packets = 0;     // on links: errors, a failed link
+  std::int64_t trimmed_packets = 0;  // cut to their headers by full queues
   std::int64_t marked_packets = 0;   // by ECN
   std::int64_t timeouts = 0;
   std::int64_t longest_queue = 0;  // bytes at one port of a switch
@@ -57,12 +58,15 @@ PacketOutcome simulate_packets(const FlowJob& job);
 // The same as a report.
 TrafficResult packet_traffic(const FlowJob& job);
 
-// Values of the parameters of that name, and what `set_transport` reads of them: cc, recovery, timeout, timely-timestamps.
+// Values of the parameters of that name, and what `set_transport` reads of them: cc, recovery, timeout, timely-timestamps,
+// paths, window, trim-queue.
 inline constexpr std::string_view kCongestionControlNames =
-    "none|dcqcn|hpcc|timely|dctcp|swift|tcp-newreno|tcp-cubic|tcp-dctcp";
+    "none|dcqcn|hpcc|timely|dctcp|swift|tcp-newreno|tcp-cubic|tcp-dctcp|ndp|eqds";
 inline constexpr std::string_view kLossRecoveries = "go-back-n|go-back-0|selective";
 // Packets that take several ways come in any order: selective, and no other, where `recovery` is not given.
 void set_transport(FlowJob& job, const ParameterValues& values);
+// Whether the parameter `cc` chooses a transport that takes all ways unless told otherwise.
+bool sprays(const ParameterValues& values);
 
 // The settings that the authors of HPCC evaluated each algorithm with (Li et al., SIGCOMM 2019, and run.py of their
 // simulator), which grow with the speed of links: what a host adds to its rate goes by the slowest link of a host. Packets

@@ -12,10 +12,8 @@ namespace armilla {
 void PacketSimulation::drop(std::uint32_t number, bool on_link) {
   const Packet& packet = packets_[number];
   ++(on_link ? outcome_.lost_packets : outcome_.dropped_packets);
-  if (packet.kind == PacketKind::data) outcome_.data.dropped += packet.size;
-  if (packet.kind == PacketKind::ack || packet.kind == PacketKind::nack)
-    outcome_.acknowledgements.dropped += packet.size;
-  if (packet.kind != PacketKind::pause && packet.kind != PacketKind::resume) {
+  if (PacketBytes* bytes = account_of(packet)) {
+    bytes->dropped += packet.size;
     // A host's timer runs from its last progress. It can only fire after a loss, and so begins with one.
     Flow& flow = flows_[packet.flow];
     if (settings_.retransmit_timeout_ns > 0 && !flow.timer && !flow.finished) {

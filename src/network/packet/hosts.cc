@@ -99,12 +99,12 @@ std::uint32_t PacketSimulation::next_data(std::uint32_t index) {
   data.flow = index;
   data.kind = PacketKind::data;
   data.priority = flow.priority;
+  data.asks = std::exchange(flow.ask, false);
   transport_->next_data(index, data);
   data.size = (mail_.empty() ? data.payload : wire_payload(index, data.sequence, data.payload)) +
               transport_->traits.header;
-  data.hop = choose_way(flow) + 1;
+  data.hop = transport_->choose_way(index, data) + 1;
   data.sent_ns = events_.now();
-  data.asks = std::exchange(flow.ask, false);
   if (has_telemetry_) telemetry_[packet].count = 0;
   if (data.sequence == flow.next) flow.next += data.payload;
   ++outcome_.data_packets;
@@ -121,7 +121,7 @@ void PacketSimulation::receive_data(std::uint32_t number) {
   Packet& packet = packets_[number];
   const std::uint32_t index = packet.flow;
   Flow& flow = flows_[index];
-  outcome_.data.delivered += packet.size;
+  account_of(packet)->delivered += packet.size;
 
   const std::uint32_t exit = paths_[flow.way_back];
   Nic& nic = nics_[ports_[exit].nic];
@@ -153,7 +153,7 @@ void PacketSimulation::answer(std::uint32_t number, PacketKind kind) {
   answer.marked = false;
   answer.sequence = flow.expected;
   answer.size = transport_->traits.control;
-  answer.hop = flow.way_back + 1;
+  answer.hop = transport_->way_back(answer) + 1;
   outcome_.acknowledgements.sent += answer.size;
   append(ports_[exit].acknowledgements, number);
   serve(exit);

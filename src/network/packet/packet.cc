@@ -83,6 +83,12 @@ void check_packets(const std::string& where, std::string_view what, std::string_
                   payload));
 }
 
+bool sprays(const ParameterValues& values) {
+  return std::ranges::any_of(kCongestionControls, [&](const CongestionControlRow& row) {
+    return is_pulled(row.control) && values.is_set("cc") && values.choice("cc") == row.name;
+  });
+}
+
 void set_transport(FlowJob& job, const ParameterValues& values) {
   PacketSettings& settings = job.settings;
   if (values.is_set("cc")) {
@@ -101,6 +107,12 @@ void set_transport(FlowJob& job, const ParameterValues& values) {
     if (values.is_set("recovery"))
       throw Error(values.where("recovery"), "TCP has a recovery of its own", "omit recovery");
     settings.retransmit_timeout_ns = 200'000'000;  // the least of Linux
+  } else if (is_pulled(settings.congestion_control)) {
+    if (values.is_set("recovery"))
+      throw Error(values.where("recovery"),
+                  fmt::format("{} has a recovery of its own", row_of(settings.congestion_control).title),
+                  "omit recovery");
+    settings.retransmit_timeout_ns = 1'000'000;
   } else if (job.choice != WayChoice::first) {
     if (values.is_set("recovery") && settings.recovery != LossRecovery::selective)
       throw Error(values.where("recovery"),
@@ -108,6 +120,24 @@ void set_transport(FlowJob& job, const ParameterValues& values) {
                               values.choice("recovery")),
                   "selective, or a routing with one way");
     settings.recovery = LossRecovery::selective;
+  }
+  struct Count {
+    std::string_view name;
+    std::int64_t least, most, PacketSettings::*setting;
+  };
+  for (const Count& count : {Count{"paths", 1, 65'535, &PacketSettings::paths},
+                             Count{"window", 1, 1'000'000, &PacketSettings::pull_window},
+                             Count{"trim-queue", 1, 1'000'000, &PacketSettings::trim_queue}}) {
+    if (!values.is_set(count.name)) continue;
+    if (!is_pulled(settings.congestion_control))
+      throw Error(values.where(count.name), "has a meaning with ndp and eqds only",
+                  fmt::format("omit it, or choose one of them as cc instead of {}",
+                              row_of(settings.congestion_control).name));
+    const std::int64_t value = values.count(count.name);
+    if (value < count.least || value > count.most)
+      throw Error(values.where(count.name), fmt::format("{} is out of range", value),
+                  fmt::format("from {} to {}", count.least, count.most));
+    settings.*count.setting = value;
   }
   if (values.is_set("timeout")) settings.retransmit_timeout_ns = values.time("timeout").value / 1000;
   if (values.is_set("timely-timestamps"))
@@ -133,7 +163,7 @@ void use_usual_settings(PacketSettings& settings, const NetworkGraph& graph) {
   const bool of_dctcp = control == CongestionControl::dctcp || control == CongestionControl::tcp_dctcp;
   settings.gain = of_dctcp ? 1.0 / 16 : 1.0 / 256;
   const bool tcp = family_of(control) == TransportFamily::tcp;
-  settings.ecn = !tcp || of_dctcp;
+  settings.ecn = family_of(control) == TransportFamily::roce || of_dctcp;
   settings.dctcp_step = 615e6;
   settings.increase_stages = 0;
   settings.telemetry_unit = std::max<std::int64_t>(1, std::llround(speed / 25));
@@ -173,8 +203,9 @@ TrafficResult packet_traffic(const FlowJob& job) {
   TrafficResult result;
   const std::int64_t switches = std::count(job.graph.is_switch.begin(), job.graph.is_switch.end(), true);
   const CongestionControlRow& control = row_of(job.settings.congestion_control);
+  constexpr std::array kMedia = {"RoCE", "TCP", "Ethernet", "Ethernet"};  // by TransportFamily
   result.title = fmt::format("{} flows over {} with {}: {} hosts, {} switches, {} links", job.flows.size(),
-                             control.family == TransportFamily::tcp ? "TCP" : "RoCE", control.title,
+                             kMedia[static_cast<std::size_t>(control.family)], control.title,
                              job.graph.nodes() - switches, switches, job.graph.links.size());
   FlowsResult flows;
   for (std::size_t i = 0; i < job.flows.size(); ++i) {
@@ -203,6 +234,9 @@ TrafficResult packet_traffic(const FlowJob& job) {
       "lost",
       fmt::format("{} on links, {} in full buffers, {} timeouts", with_separators(outcome.lost_packets),
                   with_separators(outcome.dropped_packets), with_separators(outcome.timeouts)));
+  if (is_pulled(job.settings.congestion_control))
+    result.facts.emplace_back("trimmed", fmt::format("{} packets cut to their headers by full queues",
+                                                     with_separators(outcome.trimmed_packets)));
   result.facts.emplace_back("longest queue",
                             fmt::format("{} bytes at one port", with_separators(outcome.longest_queue)));
   if (outcome.longest_pause.ns > 0) {

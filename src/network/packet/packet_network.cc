@@ -38,13 +38,18 @@ FlowJob job_of(const Ways& ways, const ParameterValues& values, const Foreseen& 
   return job;
 }
 
+std::string_view routing_of(const ParameterValues& values) {
+  if (values.is_set("routing")) return values.choice("routing");
+  return sprays(values) ? "spray" : "ecmp";
+}
+
 // The packets have a clock of their own. It goes ahead of the run's to the next moment at which anything else can happen,
 // or to the next arrival, whichever comes first: what is sent then finds the packets where they are at that moment.
 class PacketNetwork final : public Network, public EventHandler {
  public:
   PacketNetwork(const NetworkSetup& setup, const ParameterValues& values)
       : queue_(setup.queue),
-        ways_(setup.machine, setup.slow_links, values.choice("routing"), setup.damage),
+        ways_(setup.machine, setup.slow_links, routing_of(values), setup.damage),
         job_(job_of(ways_, values, setup.foreseen)),
         packets_(job_),
         counted_(ways_.links().size()),

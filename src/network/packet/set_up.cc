@@ -26,7 +26,8 @@ std::uint64_t first_marking_stream(const NetworkGraph& graph) {
 PacketSimulation::~PacketSimulation() = default;
 
 std::unique_ptr<PacketSimulation::Transport> PacketSimulation::make_transport(PacketSimulation& simulation) {
-  constexpr std::array kMakers = {make_roce, make_tcp};  // in the order of TransportFamily
+  constexpr std::array kMakers = {make_roce, make_tcp, make_ndp,
+                                  make_eqds};  // in the order of TransportFamily
   return kMakers[static_cast<std::size_t>(family_of(simulation.settings_.congestion_control))](simulation);
 }
 
@@ -47,6 +48,8 @@ void PacketSimulation::build() {
   discipline_ = traits.discipline;
   has_telemetry_ = traits.telemetry;
   ack_priority_ = settings_.acks_first ? 0 : 3;
+  trim_limit_ = settings_.trim_queue * (settings_.payload + traits.header);
+  coins_ = settings_.seed;
 
   ports_.resize(2 * graph.links.size());
   shares_.resize(ports_.size());
@@ -194,6 +197,9 @@ void PacketSimulation::add_ways(Flow& flow, std::span<const std::vector<std::uin
     ways_.push_back({static_cast<std::uint32_t>(paths_.size()), static_cast<std::uint32_t>(way.size())});
     paths_.insert(paths_.end(), way.begin(), way.end());
     ++flow.ways;
+    if (!transport_->traits.sprays) continue;
+    ways_.back().back = static_cast<std::uint32_t>(paths_.size());
+    for (const std::uint32_t port : std::views::reverse(way)) paths_.push_back(port ^ 1);
   }
   flow.way_there = ways_[flow.first_way].begin;
   flow.way_back = static_cast<std::uint32_t>(paths_.size());
@@ -233,9 +239,8 @@ void PacketSimulation::find_ways(std::uint32_t index) {
     add_ways(flow, job_.ways[index]);
     return;
   }
-  for (const bool back : {false, true}) {
-    const FlowAddress address = back ? flow.address.back() : flow.address;
-    (back ? flow.way_back : flow.way_there) = static_cast<std::uint32_t>(paths_.size());
+  const auto follow = [&](const FlowAddress& address) {
+    const auto begin = static_cast<std::uint32_t>(paths_.size());
     for (std::uint32_t node = address.source; node != address.destination;) {
       const std::uint32_t port = next_port(job_.graph, routes_, node, address);
       if (port == kNoPort) {
@@ -248,6 +253,23 @@ void PacketSimulation::find_ways(std::uint32_t index) {
       paths_.push_back(port);
       node = ports_[port ^ 1].node;
     }
+    return begin;
+  };
+  flow.way_there = follow(flow.address);
+  flow.way_back = follow(flow.address.back());
+  if (!transport_->traits.sprays) return;
+  // The names of paths are source ports. All leave by the first one's NIC.
+  flow.first_way = static_cast<std::uint32_t>(ways_.size());
+  flow.ways = static_cast<std::uint32_t>(settings_.paths);
+  for (std::uint32_t name = 0; name < flow.ways; ++name) {
+    FlowAddress address = flow.address;
+    address.source_port = static_cast<std::uint16_t>(address.source_port + name);
+    const std::uint32_t there = follow(address);
+    const auto length = static_cast<std::uint32_t>(paths_.size()) - there;
+    const std::uint32_t back = follow(address.back());
+    const bool same_nics = paths_[there] == paths_[flow.way_there] && paths_[back] == paths_[flow.way_back];
+    ways_.push_back(same_nics ? Stretch{there, length, back}
+                              : Stretch{flow.way_there, flow.way_back - flow.way_there, flow.way_back});
   }
 }
 

@@ -90,8 +90,8 @@ void PacketSimulation::start_flow(std::uint32_t index) {
   flow.start_ns = flow.next_send_ns = events_.now();
   flow.port = paths_[flow.way_there];
   flow.rate = flow.line_rate = ports_[flow.port].rate;
-  transport_->extend(index);
   transport_->begin(index);
+  transport_->extend(index);
   join_nic(index);
   serve(flow.port);
 }
@@ -99,6 +99,7 @@ void PacketSimulation::start_flow(std::uint32_t index) {
 void PacketSimulation::transmit(std::uint32_t index, std::uint32_t packet) {
   Port& port = ports_[index];
   port.busy = true;
+  port.sending = packet;
   ++outcome_.frames;
   Packet& leaving = packets_[packet];
   const std::int64_t takes_ps = port.transmission_ps[leaving.size];
@@ -155,6 +156,7 @@ void PacketSimulation::arrive(std::uint32_t number) {
       break;
     }
     case PacketKind::data:
+    case PacketKind::request:
       if (port.at_switch) {
         forward(number);
       } else {
@@ -163,6 +165,7 @@ void PacketSimulation::arrive(std::uint32_t number) {
       break;
     case PacketKind::ack:
     case PacketKind::nack:
+    case PacketKind::pull:
       if (port.at_switch) {
         forward(number);
       } else {
@@ -201,10 +204,7 @@ void PacketSimulation::sum_pauses() {
 // In queues, and on links: what has yet to arrive. Ends the simulation.
 void PacketSimulation::count_in_flight() {
   const auto count = [&](const Packet& packet) {
-    if (packet.kind == PacketKind::data) outcome_.data.in_flight += packet.size;
-    if (packet.kind == PacketKind::ack || packet.kind == PacketKind::nack) {
-      outcome_.acknowledgements.in_flight += packet.size;
-    }
+    if (PacketBytes* bytes = account_of(packet)) bytes->in_flight += packet.size;
   };
   const auto count_queue = [&](const Queue& queue) {
     for (std::uint32_t packet = queue.head; packet != kNone; packet = packets_[packet].next)

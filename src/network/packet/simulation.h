@@ -68,13 +68,19 @@ class PacketSimulation {
   class Transport;
   class Roce;
   class Tcp;
+  class Pulled;
+  class Ndp;
+  class Eqds;
   struct Selective;
   static std::unique_ptr<Transport> make_transport(PacketSimulation& simulation);
   static std::unique_ptr<Transport> make_roce(PacketSimulation& simulation);
   static std::unique_ptr<Transport> make_tcp(PacketSimulation& simulation);
+  static std::unique_ptr<Transport> make_ndp(PacketSimulation& simulation);
+  static std::unique_ptr<Transport> make_eqds(PacketSimulation& simulation);
 
-  // What switches do with what they have no room for: they keep it from coming by PFC, or drop it.
-  enum class SwitchDiscipline : std::uint8_t { pause, drop };
+  // What switches do about what they have no room for: they keep it from coming by PFC, drop it, or cut it down to its
+  // headers, which go before data.
+  enum class SwitchDiscipline : std::uint8_t { pause, drop, trim };
 
   // Kinds of events. Those from kTimer on are the transport's; from kIdleTimers on they move nothing by themselves.
   enum : std::uint32_t {
@@ -94,23 +100,26 @@ class PacketSimulation {
     kIdleTimers
   };
 
-  enum class PacketKind : std::uint8_t { data, ack, nack, pause, resume };
+  enum class PacketKind : std::uint8_t { data, ack, nack, pull, request, pause, resume };
 
   struct alignas(64) Packet {
     std::uint32_t next = kNone;  // in the queue that it waits in
     std::uint32_t flow = 0;      // of pause and resume: unused
     std::uint64_t sequence = 0;  // of data: its first byte; of acknowledgements: the next byte awaited
-    std::uint64_t repeat = 0;    // of a NACK under selective repeat: the byte that arrived instead
+    std::uint64_t repeat = 0;    // of acknowledgements: what arrived, or did not, out of order; by transport
+    std::uint64_t pull = 0;      // up to where the sender was pulled, or, in data, wants to be
     std::int64_t sent_ns = 0;    // of data and what answers it: when the data left
     std::uint32_t port = 0;      // where it arrives next, then where it arrived
     std::uint32_t hop = 0;       // into paths_: the port that it leaves by next
     std::uint32_t size = 0;      // bytes on the wire
     std::uint16_t payload = 0;   // of data
+    std::uint16_t path = 0;      // by name, of transports that spray
     PacketKind kind = PacketKind::data;
     std::uint8_t priority = 0;
-    bool marked = false;  // by a switch
-    bool echo = false;    // of acknowledgements: the data had been marked
-    bool asks = false;    // to be answered even if it arrived before; of the answer: that it was
+    bool marked = false;   // by a switch
+    bool echo = false;     // of acknowledgements: the data had been marked
+    bool trimmed = false;  // data whose payload a switch cut off
+    bool asks = false;     // to be answered even if it arrived before; of the answer: that it was
   };
 
   struct Queue {
@@ -136,8 +145,9 @@ class PacketSimulation {
     std::uint8_t threshold_shift = 3;  // the share of the free buffer beyond which it pauses: 2^-shift
     const std::int64_t* transmission_ps = nullptr;  // by size
     std::int64_t delay_ns = 0;
-    std::int64_t carry_ps = 0;  // of the last transmission, beyond whole nanoseconds
-    std::int64_t free_ns = 0;   // the end of the last transmission
+    std::uint32_t sending = kNone;  // of a port that is busy: the packet
+    std::int64_t carry_ps = 0;      // of the last transmission, beyond whole nanoseconds
+    std::int64_t free_ns = 0;       // the end of the last transmission
     std::int64_t carried_bytes = 0, busy_ps = 0;
     double loss = 0;
     Queue acknowledgements;  // of hosts
@@ -239,6 +249,12 @@ class PacketSimulation {
   void append(Queue& queue, std::uint32_t packet);
   std::uint32_t take(Queue& queue);
 
+  // Where its bytes are counted; nullptr: nowhere.
+  PacketBytes* account_of(const Packet& packet) {
+    if (packet.kind == PacketKind::data) return &outcome_.data;
+    return packet.kind < PacketKind::pause ? &outcome_.acknowledgements : nullptr;
+  }
+
   void handle(const WheelEvent& event);
   void schedule(std::int64_t time, std::uint32_t kind, std::uint32_t subject, std::uint32_t stamp = 0);
   void transmit(std::uint32_t port, std::uint32_t packet);
@@ -252,6 +268,8 @@ class PacketSimulation {
 
   void arrive(std::uint32_t packet);
   void forward(std::uint32_t packet);
+  bool trim(std::uint32_t packet, std::uint32_t exit);
+  bool throw_coin();
   void receive_data(std::uint32_t packet);
   void receive_acknowledgement(std::uint32_t packet);
   void answer(std::uint32_t packet, PacketKind kind);
@@ -271,6 +289,8 @@ class PacketSimulation {
   const PacketSettings& settings_;
   int ack_priority_ = 3;
   bool hashed_ = false;  // a link failed: packets find their way hop by hop
+  // A way per name of a path, as switches hash them; else `ways_` has each way once.
+  bool ways_are_hashed() const { return job_.ways.empty() && mail_.empty(); }
 
   EventWheel events_;
   std::int64_t pending_ = 0;  // events but timers of congestion control, which move nothing by themselves
@@ -287,6 +307,7 @@ class PacketSimulation {
   std::vector<std::uint32_t> paths_;
   struct Stretch {
     std::uint32_t begin = 0, length = 0;  // in paths_
+    std::uint32_t back = 0;               // there, where the transport sprays
   };
   std::vector<Stretch> ways_;
   std::vector<Packet> packets_;
@@ -300,6 +321,8 @@ class PacketSimulation {
   Routes::Largest largest_;
   FirstDraws marking_;
   std::vector<RandomStream> losses_;
+  std::int64_t trim_limit_ = 0;         // bytes of data at a port
+  std::uint64_t coins_ = 0;             // thrown for who is trimmed
   std::optional<LinkSampler> sampler_;  // where the job is to be sampled
   PacketOutcome outcome_;
 };
@@ -340,6 +363,13 @@ inline void PacketSimulation::schedule(std::int64_t time, std::uint32_t kind, st
                                        std::uint32_t stamp) {
   if (kind < kIdleTimers) ++pending_;
   events_.schedule(time, kind, subject, stamp);
+}
+// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+inline bool PacketSimulation::throw_coin() {
+  std::uint64_t bits = coins_ += 0x9e3779b97f4a7c15U;
+  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9U;
+  bits = (bits ^ bits >> 27) * 0x94d049bb133111ebU;
+  return bits >> 63 != 0;
 }
 inline std::uint32_t PacketSimulation::threshold(const Port& port) const {
   const Switch& here = switches_[port.node];
