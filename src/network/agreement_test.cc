@@ -316,7 +316,8 @@ TEST(PacketNetwork, RefusesParametersThatMakeNoSense) {
   EXPECT_EQ(refusal("packet:payload=70KB"), "test: payload: 70000 is out of range\n  hint: from 64 to 65000");
   EXPECT_EQ(refusal("packet:cc=fast").substr(0, 5), "test:");
   EXPECT_EQ(refusal("packet:paths=4"),
-            "test: paths: has a meaning with ndp and eqds only\n  hint: omit it, or choose one of them as cc instead "
+            "test: paths: has a meaning with ndp and eqds only\n  hint: omit it, or choose one of them as cc "
+            "instead "
             "of dcqcn");
   EXPECT_EQ(refusal("packet:cc=ndp,trim-queue=0"), "test: trim-queue: '0' must be at least 1");
   EXPECT_EQ(refusal("packet:cc=eqds,recovery=selective"),

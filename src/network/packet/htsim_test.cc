@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <random>
 
 #include "network/packet.h"
 #include "network/packet/packet_testing.h"
@@ -10,7 +8,8 @@
 namespace armilla {
 namespace {
 
-// k pods of k/2 edge and k/2 aggregation switches; (k/2)^2 core switches.
+// Flows as htsim's (Handley et al., github.com/Broadcom/csg-htsim), on fat trees of three tiers: k pods of k/2 edge and k/2
+// aggregation switches, (k/2)^2 core switches.
 NetworkGraph htsim_fat_tree(std::int64_t k, std::int64_t rate, std::int64_t delay_ns) {
   const std::int64_t half = k / 2, hosts = k * half * half, edges = k * half;
   NetworkGraph graph;
@@ -49,14 +48,6 @@ std::vector<std::pair<std::int64_t, std::int64_t>> htsim_pairs(const OracleRow& 
       const std::vector<std::string> parts = split(flow.substr(0, flow.find(':')), '_');
       pairs.emplace_back(std::stoll(parts[1]), std::stoll(parts[2]));
     }
-    if (pairs.empty()) {
-      std::vector<std::int64_t> to(static_cast<std::size_t>(nodes));
-      for (std::int64_t i = 0; i < nodes; ++i) to[static_cast<std::size_t>(i)] = i;
-      std::mt19937 random(3);
-      std::shuffle(to.begin(), to.end(), random);
-      for (std::int64_t i = 0; i < nodes; ++i)
-        if (to[static_cast<std::size_t>(i)] != i) pairs.emplace_back(i, to[static_cast<std::size_t>(i)]);
-    }
     std::ranges::sort(pairs);
   }
   return pairs;
@@ -76,59 +67,74 @@ FlowJob htsim_job(const OracleRow& row) {
   settings.ecn = false;
   settings.whole_ns = false;
   settings.global_window = false;
-  settings.paths = 128;
   settings.buffer = 32 << 20;
-  const std::int64_t queue = std::stoll(row.at("queue_pkts")) * mtu;
-  if (row.at("protocol") == "ndp") {
+  settings.paths = 128;
+  settings.payload = mtu;  // and headers beyond, but of EQDS
+  const std::string& protocol = row.at("protocol");
+  if (protocol == "ndp") {
     settings.congestion_control = CongestionControl::ndp;
-    settings.payload = mtu;  // and headers beyond
     settings.pull_window = 40;
-  } else if (row.at("protocol").starts_with("roce")) {
-    settings.payload = mtu;
-  } else if (row.at("protocol") == "hpcc") {
-    settings.payload = mtu;
-    settings.congestion_control = CongestionControl::hpcc;
-    settings.window = settings.window_follows_rate = true;
-    settings.increase_stages = 5;
-    settings.telemetry_unit = 1;
-    settings.rate_per_hop = false;
-    settings.rate_step = static_cast<double>(mtu) * 8 / 12e-6;
-  } else {
+  } else if (protocol == "eqds") {
     settings.congestion_control = CongestionControl::eqds;
     settings.payload = mtu - kHeader;
     settings.pull_window = 50;
+  } else if (protocol == "hpcc") {
+    settings.congestion_control = CongestionControl::hpcc;
+    settings.window = settings.window_follows_rate = true;
+    settings.increase_stages = 0;
+    settings.telemetry_unit = 4;
+    settings.rate_step = 40e6;
   }
-  settings.trim_queue = queue / (settings.payload + kHeader);
+  settings.trim_queue = std::stoll(row.at("queue_pkts")) * mtu / (settings.payload + kHeader);
   return job;
 }
 
-TEST(Htsim, Prints) {
+// What of a row can be compared: docs/models/packet.md has the reasons.
+struct Usable {
+  bool mean = false, longest = false;
+};
+Usable usable(const OracleRow& row) {
+  const std::string &name = row.at("case"), &protocol = row.at("protocol");
+  const bool alone = name.starts_with("single");
+  if (protocol == "swift") return {};  // tells no completion
+  if (protocol == "hpcc") return {alone, alone};
+  if (protocol.starts_with("roce")) return {alone, alone || name.starts_with("incast")};
+  if (name.starts_with("perm128")) return {};  // who sent to whom was not written down
+  return {!(name == "a2a64_20k"), !(name == "perm16_2MB" && protocol == "eqds")};
+}
+
+TEST(Htsim, AgreesWithinThreePercent) {
   for (const Oracle& oracle : oracles("network/htsim.csv")) {
-    if (!oracle.whole) continue;
+    int means = 0, longests = 0;
     for (const OracleRow& row : read_oracle(oracle.path)) {
-      const std::string& protocol = row.at("protocol");
-      if (protocol=="swift") continue;
-      for (std::uint64_t seed = 1; seed <= 1; ++seed) {
-        FlowJob job = htsim_job(row);
-        job.settings.seed = seed;
-        const PacketOutcome outcome = simulate_packets(job);
-        double last = 0, first = 1e300, sum = 0;
-        for (const PacketFlowOutcome& flow : outcome.flows) {
-          const double us = static_cast<double>(flow.fct_ns) / 1000;
-          last = std::max(last, us);
-          first = std::min(first, us);
-          sum += us;
-        }
-        const double mean = sum / static_cast<double>(outcome.flows.size());
-        std::printf(
-            "%-16s %s min %8.2f/%8.2f mean %8.2f/%8.2f %+.2f%% max %8.2f/%8.2f %+.2f%% trimmed %ld again %ld "
-            "(%s) events %ld\n",
-            row.at("case").c_str(), protocol.c_str(), first, std::stod(row.at("finish_min_us")), mean,
-            std::stod(row.at("finish_mean_us")), 100 * (mean / std::stod(row.at("finish_mean_us")) - 1), last,
-            std::stod(row.at("finish_max_us")), 100 * (last / std::stod(row.at("finish_max_us")) - 1),
-            outcome.trimmed_packets, outcome.repeated_packets, row.at("rtx").c_str(), outcome.events);
+      const Usable compared = usable(row);
+      if (!compared.mean && !compared.longest) continue;
+      SCOPED_TRACE(row.at("case") + " " + row.at("protocol"));
+      const PacketOutcome outcome = simulate_packets(htsim_job(row));
+      double longest = 0, sum = 0;
+      for (const PacketFlowOutcome& flow : outcome.flows) {
+        ASSERT_GE(flow.fct_ns, 0);
+        longest = std::max(longest, static_cast<double>(flow.fct_ns) / 1000);
+        sum += static_cast<double>(flow.fct_ns) / 1000;
+      }
+      const double mean = sum / static_cast<double>(outcome.flows.size());
+      const double htsim_mean = std::stod(row.at("finish_mean_us")),
+                   htsim_longest = std::stod(row.at("finish_max_us"));
+      if (compared.mean) {
+        EXPECT_NEAR(mean, htsim_mean, 0.03 * htsim_mean);
+      }
+      if (compared.longest) {
+        EXPECT_NEAR(longest, htsim_longest, 0.03 * htsim_longest);
+      }
+      means += compared.mean ? 1 : 0;
+      longests += compared.longest ? 1 : 0;
+      // An incast into one port leaves nothing to chance but who is trimmed.
+      if (row.at("protocol") == "ndp" && row.at("case").starts_with("incast")) {
+        EXPECT_EQ(outcome.trimmed_packets, std::stoll(row.at("rtx")));
       }
     }
+    EXPECT_GE(means, oracle.whole ? 13 : 8);
+    EXPECT_GE(longests, oracle.whole ? 19 : 9);
   }
 }
 
