@@ -25,6 +25,8 @@ constexpr std::array kPacketParameters = {
                   kCongestionControlNames},
     ParameterInfo{"recovery", ParameterType::choice, "",
                   "what hosts send again after a loss; else the file's", kLossRecoveries},
+    ParameterInfo{"payload", ParameterType::bytes, "",
+                  "of a packet; else the file's, or 4096B and with TCP 1448B"},
     ParameterInfo{"timeout", ParameterType::time, "",
                   "without progress after a loss until a host sends again"},
     ParameterInfo{"timely-timestamps", ParameterType::boolean, "",
@@ -45,7 +47,6 @@ constexpr std::array kPacketParameters = {
 
 TrafficResult run_packet(FlowJob job, const ParameterValues& values) {
   set_transport(job, values);
-  if (job.usual_settings) use_usual_settings(job.settings, job.graph);
   return packet_traffic(job);
 }
 

@@ -59,11 +59,12 @@ PacketOutcome simulate_packets(const FlowJob& job);
 TrafficResult packet_traffic(const FlowJob& job);
 
 // Values of the parameters of that name, and what `set_transport` reads of them: cc, recovery, timeout, timely-timestamps,
-// paths, window, trim-queue.
+// paths, window, trim-queue, payload.
 inline constexpr std::string_view kCongestionControlNames =
     "none|dcqcn|hpcc|timely|dctcp|swift|tcp-newreno|tcp-cubic|tcp-dctcp|ndp|eqds";
 inline constexpr std::string_view kLossRecoveries = "go-back-n|go-back-0|selective";
-// Packets that take several ways come in any order: selective, and no other, where `recovery` is not given.
+// Packets that take several ways come in any order: selective, and no other, where `recovery` is not given. The job's usual
+// settings, where it asks for them, go before what it has, and what is given before those.
 void set_transport(FlowJob& job, const ParameterValues& values);
 // Whether the parameter `cc` chooses a transport that takes all ways unless told otherwise.
 bool sprays(const ParameterValues& values);

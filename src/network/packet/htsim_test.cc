@@ -100,7 +100,8 @@ Usable usable(const OracleRow& row) {
   if (protocol == "hpcc") return {alone, alone};
   if (protocol.starts_with("roce")) return {alone, alone || name.starts_with("incast")};
   if (name.starts_with("perm128")) return {};  // who sent to whom was not written down
-  return {!(name == "a2a64_20k"), !(name == "perm16_2MB" && protocol == "eqds")};
+  const bool crossing = name.starts_with("perm16") || name.starts_with("shift8");
+  return {name != "a2a64_20k", !(crossing && protocol == "eqds")};
 }
 
 TEST(Htsim, AgreesWithinThreePercent) {
@@ -134,7 +135,7 @@ TEST(Htsim, AgreesWithinThreePercent) {
       }
     }
     EXPECT_GE(means, oracle.whole ? 13 : 8);
-    EXPECT_GE(longests, oracle.whole ? 19 : 9);
+    EXPECT_GE(longests, oracle.whole ? 18 : 8);
   }
 }
 

@@ -142,6 +142,14 @@ void set_transport(FlowJob& job, const ParameterValues& values) {
   if (values.is_set("timeout")) settings.retransmit_timeout_ns = values.time("timeout").value / 1000;
   if (values.is_set("timely-timestamps"))
     settings.timely_without_timestamps = !values.boolean("timely-timestamps");
+  if (job.usual_settings) use_usual_settings(settings, job.graph);
+  if (values.is_set("payload")) {
+    constexpr std::int64_t kLeast = 64, kMost = 65'000;
+    settings.payload = values.bytes("payload").value;
+    if (settings.payload < kLeast || settings.payload > kMost)
+      throw Error(values.where("payload"), fmt::format("{} is out of range", settings.payload),
+                  fmt::format("from {} to {}", kLeast, kMost));
+  }
 }
 
 void use_usual_settings(PacketSettings& settings, const NetworkGraph& graph) {

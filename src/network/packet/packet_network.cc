@@ -13,7 +13,7 @@ namespace armilla {
 namespace {
 
 FlowJob job_of(const Ways& ways, const ParameterValues& values, const Foreseen& foreseen) {
-  constexpr std::int64_t kLargestPayload = 65'000, kLargestBuffer = std::int64_t{4000} << 20;
+  constexpr std::int64_t kLargestBuffer = std::int64_t{4000} << 20;
   FlowJob job;
   job.where = "network packet";
   const auto check = [&](std::string_view name, std::int64_t least, std::int64_t most) {
@@ -23,14 +23,12 @@ FlowJob job_of(const Ways& ways, const ParameterValues& values, const Foreseen& 
       throw Error(values.where(name), fmt::format("{} is out of range", value),
                   fmt::format("from {} to {}", least, most));
   };
-  check("payload", 64, kLargestPayload);
   check("buffer", 1 << 14, kLargestBuffer);
   check("seed", 1, INT64_MAX);
   job.choice = ways.routing().choice;
   job.graph = network_graph(ways.graph());
+  job.usual_settings = true;
   set_transport(job, values);
-  use_usual_settings(job.settings, job.graph);
-  if (values.is_set("payload")) job.settings.payload = values.bytes("payload").value;
   job.settings.buffer = values.bytes("buffer").value;
   job.settings.seed = static_cast<std::uint64_t>(values.count("seed"));
   check_packets(job.where, "messages", "payload",

@@ -48,7 +48,6 @@ std::int64_t PacketSimulation::Pulled::window(const Flow& flow) const {
 // Switches know nothing of each other's ways: names are hashed to them at random, several to one.
 std::uint32_t PacketSimulation::Pulled::way_of(std::uint32_t index, std::uint32_t path) const {
   const Flow& flow = sim_.flows_[index];
-  if (sim_.ways_are_hashed()) return flow.first_way + path;
   std::uint64_t hash = (settings_.seed << 32 ^ index) * 0x9e3779b97f4a7c15U + path;
   hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9U;
   hash = (hash ^ hash >> 27) * 0x94d049bb133111ebU;

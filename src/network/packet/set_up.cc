@@ -182,12 +182,13 @@ void PacketSimulation::build() {
   if (settings_.link_down_ns > 0) schedule(settings_.link_down_ns, kLinkDown, 0);
 }
 
-// The first one is the flow's own, there and back.
+// The first one is the flow's own, there and back; what leaves by another NIC, or comes back by one, is none of its.
 void PacketSimulation::add_ways(Flow& flow, std::span<const std::vector<std::uint32_t>> ways) {
   flow.first_way = static_cast<std::uint32_t>(ways_.size());
   flow.ways = 0;
   for (const std::vector<std::uint32_t>& way : ways) {
     if (way.front() != ways.front().front()) continue;
+    if (transport_->traits.sprays && way.back() != ways.front().back()) continue;
     if (has_telemetry_ && way.size() > kTelemetryHops + 1) {
       throw Error(job_.where,
                   fmt::format("a way passes {} switches, and packets of HPCC have room for the figures of {}",
@@ -239,38 +240,47 @@ void PacketSimulation::find_ways(std::uint32_t index) {
     add_ways(flow, job_.ways[index]);
     return;
   }
-  const auto follow = [&](const FlowAddress& address) {
-    const auto begin = static_cast<std::uint32_t>(paths_.size());
+  if (transport_->traits.sprays) {
+    std::vector<std::vector<std::uint32_t>> ways;
+    std::vector<std::uint32_t> way;
+    find_shortest(flow.address.source, flow.address.destination, way, ways);
+    if (ways.empty()) no_way(flow);
+    add_ways(flow, ways);
+    return;
+  }
+  for (const bool back : {false, true}) {
+    const FlowAddress address = back ? flow.address.back() : flow.address;
+    (back ? flow.way_back : flow.way_there) = static_cast<std::uint32_t>(paths_.size());
     for (std::uint32_t node = address.source; node != address.destination;) {
       const std::uint32_t port = next_port(job_.graph, routes_, node, address);
-      if (port == kNoPort) {
-        throw Error(
-            job_.where,
-            fmt::format("no way leads from host {} to host {} after the link between {} and {} failed",
-                        flow.address.source, flow.address.destination, settings_.link_down_a,
-                        settings_.link_down_b));
-      }
+      if (port == kNoPort) no_way(flow);
       paths_.push_back(port);
       node = ports_[port ^ 1].node;
     }
-    return begin;
-  };
-  flow.way_there = follow(flow.address);
-  flow.way_back = follow(flow.address.back());
-  if (!transport_->traits.sprays) return;
-  // The names of paths are source ports. All leave by the first one's NIC.
-  flow.first_way = static_cast<std::uint32_t>(ways_.size());
-  flow.ways = static_cast<std::uint32_t>(settings_.paths);
-  for (std::uint32_t name = 0; name < flow.ways; ++name) {
-    FlowAddress address = flow.address;
-    address.source_port = static_cast<std::uint16_t>(address.source_port + name);
-    const std::uint32_t there = follow(address);
-    const auto length = static_cast<std::uint32_t>(paths_.size()) - there;
-    const std::uint32_t back = follow(address.back());
-    const bool same_nics = paths_[there] == paths_[flow.way_there] && paths_[back] == paths_[flow.way_back];
-    ways_.push_back(same_nics ? Stretch{there, length, back}
-                              : Stretch{flow.way_there, flow.way_back - flow.way_there, flow.way_back});
   }
+}
+
+// All of them, but for very many.
+void PacketSimulation::find_shortest(std::uint32_t node, std::uint32_t host, std::vector<std::uint32_t>& way,
+                                     std::vector<std::vector<std::uint32_t>>& ways) const {
+  constexpr std::size_t kMost = 256;
+  if (node == host) {
+    ways.push_back(way);
+    return;
+  }
+  for (const std::uint32_t port : routes_.next_ports(node, host)) {
+    if (ways.size() == kMost) return;
+    way.push_back(port);
+    find_shortest(ports_[port ^ 1].node, host, way, ways);
+    way.pop_back();
+  }
+}
+
+void PacketSimulation::no_way(const Flow& flow) const {
+  throw Error(job_.where,
+              fmt::format("no way leads from host {} to host {} after the link between {} and {} failed",
+                          flow.address.source, flow.address.destination, settings_.link_down_a,
+                          settings_.link_down_b));
 }
 
 }  // namespace armilla

@@ -241,6 +241,9 @@ class PacketSimulation {
   std::uint32_t wire_payload(std::uint32_t connection, std::uint64_t sequence, std::uint64_t payload) const;
   void start_flow(std::uint32_t flow);
   void find_ways(std::uint32_t flow);
+  void find_shortest(std::uint32_t node, std::uint32_t host, std::vector<std::uint32_t>& way,
+                     std::vector<std::vector<std::uint32_t>>& ways) const;
+  [[noreturn]] void no_way(const Flow& flow) const;
   void add_ways(Flow& flow, std::span<const std::vector<std::uint32_t>> ways);
   std::uint32_t choose_way(Flow& flow) const;
 
@@ -289,8 +292,6 @@ class PacketSimulation {
   const PacketSettings& settings_;
   int ack_priority_ = 3;
   bool hashed_ = false;  // a link failed: packets find their way hop by hop
-  // A way per name of a path, as switches hash them; else `ways_` has each way once.
-  bool ways_are_hashed() const { return job_.ways.empty() && mail_.empty(); }
 
   EventWheel events_;
   std::int64_t pending_ = 0;  // events but timers of congestion control, which move nothing by themselves
