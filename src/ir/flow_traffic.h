@@ -154,7 +154,7 @@ struct PacketSettings {
   std::int64_t initial_window = 10, delayed_ack_ns = 40'000'000;
 
   // NDP and EQDS: names of paths that a flow's packets take in turn, which switches hash; packets that a sender sends before it
-  // is pulled, and is ahead of its pulls at most (0: a quarter more than its way's bandwidth-delay product); packets of data
+  // is pulled, and is ahead of its pulls at most (0: a quarter more than its host's link takes in a round trip); packets of data
   // that a port holds until switches cut what comes
   std::int64_t paths = 256, pull_window = 0, trim_queue = 50;
 

@@ -38,7 +38,7 @@ constexpr std::array kPacketParameters = {
     ParameterInfo{
         "window", ParameterType::count, "",
         "with ndp and eqds: packets that a sender sends before it is pulled; else a quarter more than "
-        "its way holds"},
+        "its link takes in a round trip"},
     ParameterInfo{
         "trim-queue", ParameterType::count, "",
         "with ndp and eqds: packets of data that a port holds until it cuts what comes to its headers; "
@@ -91,7 +91,8 @@ Interconnect with_routers(Interconnect graph) {
 }
 
 constexpr std::array kFlowNetworks = {
-    FlowNetwork{"packet", "Ethernet with RoCE v2 or TCP, packet by packet, as HPCC's and ASTRA-sim's ns-3",
+    FlowNetwork{"packet",
+                "Ethernet with RoCE v2, TCP, NDP or EQDS, packet by packet, as HPCC's and ASTRA-sim's ns-3",
                 kPacketParameters, run_packet, sprays},
     FlowNetwork{"flow", "flows as fluids at max-min fair rates, as SimGrid's CM02", kFluidParameters,
                 run_fluid, nullptr},

@@ -49,7 +49,7 @@ constexpr std::array kPacketNetworkParameters = {
     ParameterInfo{
         "window", ParameterType::count, "",
         "with ndp and eqds: packets that a sender sends before it is pulled; else a quarter more than "
-        "its way holds"},
+        "its link takes in a round trip"},
     ParameterInfo{
         "trim-queue", ParameterType::count, "",
         "with ndp and eqds: packets of data that a port holds until it cuts what comes to its headers; "
@@ -83,13 +83,13 @@ constexpr std::array kNetworks = {
                 kFlowParameters,
                 {},
                 make_flow_network},
-    NetworkInfo{
-        "packet",
-        "Ethernet with RoCE v2 or TCP, packet by packet, over any graph of links: congestion control, PFC, "
-        "ECN, losses (as HPCC's and ASTRA-sim's ns-3)",
-        kPacketNetworkParameters,
-        {},
-        make_packet_network},
+    NetworkInfo{"packet",
+                "Ethernet with RoCE v2, TCP, NDP or EQDS, packet by packet, over any graph of links: "
+                "congestion control, PFC, "
+                "ECN, losses (as HPCC's and ASTRA-sim's ns-3)",
+                kPacketNetworkParameters,
+                {},
+                make_packet_network},
     NetworkInfo{"astra1",
                 "ASTRA-sim 1.0's: a time of its own for every message, truncated after every term",
                 {},

@@ -16,7 +16,6 @@ class PacketSimulation::Eqds final : public Pulled {
                {.header = kPulledHeader,
                 .control = kPulledHeader,
                 .discipline = SwitchDiscipline::trim,
-                .windows = true,
                 .sprays = true},
                static_cast<double>(units(simulation.settings_.payload + kPulledHeader) * kUnit +
                                    kPulledHeader + kBetweenFrames) *

@@ -14,7 +14,6 @@ class PacketSimulation::Ndp final : public Pulled {
                {.header = kPulledHeader,
                 .control = kPulledHeader,
                 .discipline = SwitchDiscipline::trim,
-                .windows = true,
                 .sprays = true},
                static_cast<double>(simulation.settings_.payload + kPulledHeader) / kPullRate) {}
 

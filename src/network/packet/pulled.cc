@@ -37,10 +37,13 @@ std::uint64_t PacketSimulation::Pulled::Pieces::take_lost() {
   return packet;
 }
 
+// Ways together may be as wide as the host's own link, whatever each is.
 std::int64_t PacketSimulation::Pulled::window(const Flow& flow) const {
-  constexpr std::int64_t kLeast = 8;
+  constexpr double kLeast = 8, kMore = 1.25;
   if (settings_.pull_window > 0) return settings_.pull_window;
-  return std::max(kLeast, (flow.window + flow.window / 4) / settings_.payload + 1);
+  const double bytes = static_cast<double>(flow.round_trip_ns) * static_cast<double>(flow.line_rate) / 8e9;
+  return static_cast<std::int64_t>(
+      std::max(kLeast, std::ceil(kMore * bytes / static_cast<double>(settings_.payload))));
 }
 
 // ---- Ways
