@@ -2,10 +2,13 @@
 // and switches behave. What HPCC's and ns-3's config.txt, topology.txt and flow.txt say, as data.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/interconnect.h"
@@ -47,7 +50,10 @@ struct TrafficFlow {
   int port = 100;    // of the destination: a part of what ECMP hashes
 };
 
-// Congestion control of the hosts, named as CC_MODE numbers them; the last three are those of TCP.
+// What hosts speak: a family of algorithms that share their packets, their recovery from losses and what they expect of
+// switches (network/packet/transport.h).
+enum class TransportFamily : std::uint8_t { roce, tcp, ndp, eqds };
+
 enum class CongestionControl : std::uint8_t {
   none,
   dcqcn,
@@ -57,11 +63,43 @@ enum class CongestionControl : std::uint8_t {
   swift,
   tcp_newreno,
   tcp_cubic,
-  tcp_dctcp
+  tcp_dctcp,
+  ndp,
+  eqds
 };
-// Whether hosts speak TCP, over switches that drop what they have no room for; else RoCE v2.
-inline bool is_tcp(CongestionControl control) {
-  return control >= CongestionControl::tcp_newreno;
+
+struct CongestionControlRow {
+  CongestionControl control;
+  TransportFamily family;
+  std::string_view name, title;  // as users write it, and in reports
+  std::string_view mode;         // ns-3's CC_MODE, where it has one
+};
+
+// In the order of the enumeration.
+inline constexpr std::array kCongestionControls = {
+    CongestionControlRow{CongestionControl::none, TransportFamily::roce, "none", "no congestion control",
+                         "12"},
+    CongestionControlRow{CongestionControl::dcqcn, TransportFamily::roce, "dcqcn", "DCQCN", "1"},
+    CongestionControlRow{CongestionControl::hpcc, TransportFamily::roce, "hpcc", "HPCC", "3"},
+    CongestionControlRow{CongestionControl::timely, TransportFamily::roce, "timely", "TIMELY", "7"},
+    CongestionControlRow{CongestionControl::dctcp, TransportFamily::roce, "dctcp", "DCTCP", "8"},
+    CongestionControlRow{CongestionControl::swift, TransportFamily::roce, "swift", "Swift", {}},
+    CongestionControlRow{CongestionControl::tcp_newreno, TransportFamily::tcp, "tcp-newreno", "NewReno", {}},
+    CongestionControlRow{CongestionControl::tcp_cubic, TransportFamily::tcp, "tcp-cubic", "CUBIC", {}},
+    CongestionControlRow{CongestionControl::tcp_dctcp, TransportFamily::tcp, "tcp-dctcp", "DCTCP", {}},
+    CongestionControlRow{CongestionControl::ndp, TransportFamily::ndp, "ndp", "NDP", {}},
+    CongestionControlRow{CongestionControl::eqds, TransportFamily::eqds, "eqds", "EQDS", {}},
+};
+
+inline constexpr const CongestionControlRow& row_of(CongestionControl control) {
+  return kCongestionControls[static_cast<std::size_t>(control)];
+}
+inline constexpr TransportFamily family_of(CongestionControl control) {
+  return row_of(control).family;
+}
+// Whether receivers pull what they are sent, over switches that cut packets they have no room for, and over all ways.
+inline constexpr bool is_pulled(CongestionControl control) {
+  return family_of(control) >= TransportFamily::ndp;
 }
 
 enum class LossRecovery : std::uint8_t { go_back_n, go_back_0, selective };
@@ -73,8 +111,8 @@ struct EcnThresholds {
   double probability = 0;
 };
 
-// What hosts and switches do, of RoCE v2 or of TCP; the names in the comments are the keys of ns-3's config.txt.
-struct RoceSettings {
+// What hosts and switches of the packet network do, whatever hosts speak; the names in the comments are the keys of ns-3's config.txt.
+struct PacketSettings {
   CongestionControl congestion_control = CongestionControl::none;  // CC_MODE
   std::int64_t payload = 1000;                                     // PACKET_PAYLOAD_SIZE, bytes
   std::int64_t stop_ns = INT64_MAX;                                // SIMULATOR_STOP_TIME
@@ -115,6 +153,11 @@ struct RoceSettings {
   // it acknowledges the first (Linux: 40 ms; ns-3: 200 ms)
   std::int64_t initial_window = 10, delayed_ack_ns = 40'000'000;
 
+  // NDP and EQDS: names of paths that a flow's packets take in turn, which switches hash; packets that a sender sends before it
+  // is pulled, and is ahead of its pulls at most (0: a quarter more than its host's link takes in a round trip); packets of data
+  // that a port holds until switches cut what comes
+  std::int64_t paths = 256, pull_window = 0, trim_queue = 50;
+
   // Switches
   bool ecn = true;                                    // ENABLE_QCN
   std::map<std::int64_t, EcnThresholds> ecn_of_rate;  // KMIN_MAP, KMAX_MAP, PMAX_MAP: by bits per second
@@ -144,7 +187,7 @@ struct FlowJob {
   std::string where;  // the file, for messages
   NetworkGraph graph;
   std::vector<TrafficFlow> flows;
-  RoceSettings settings;
+  PacketSettings settings;
   bool usual_settings =
       false;  // those that suit the graph and the congestion control (network/packet.h) go before
   std::vector<FlowWays> ways{};  // per flow; empty: one of the shortest each, which ns-3's ECMP hashes

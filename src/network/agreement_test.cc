@@ -213,8 +213,8 @@ TEST(NetworksAgree, OnWhatAnIncastTakesAtLeast) {
   };
   EXPECT_NEAR(last_us("analytical"), least_us, 0.01);
   EXPECT_NEAR(last_us("flow"), least_us, 0.01);
-  for (const char* control :
-       {"none", "dcqcn", "hpcc", "timely", "dctcp", "swift", "tcp-newreno", "tcp-cubic", "tcp-dctcp"}) {
+  for (const char* control : {"none", "dcqcn", "hpcc", "timely", "dctcp", "swift", "tcp-newreno", "tcp-cubic",
+                              "tcp-dctcp", "ndp", "eqds"}) {
     const double packet = last_us(std::string("packet:cc=") + control);
     EXPECT_GT(packet, least_us) << control;
     EXPECT_LT(packet, least_us * (std::string_view(control) == "timely" ? 4 : 2)) << control;
@@ -235,7 +235,7 @@ TEST(NetworksAgree, OnAnIncastUnderCongestionControl) {
                              Control{"dctcp", CongestionControl::dctcp, 20e6, 200e6},
                              Control{"swift", CongestionControl::swift, 100e6, 500e6}}) {
     FlowJob job = star_job(9);
-    RoceSettings& settings = job.settings;
+    PacketSettings& settings = job.settings;
     settings.congestion_control = one.control;
     settings.payload = 4096;
     settings.window = settings.window_follows_rate =
@@ -271,8 +271,8 @@ TEST(NetworksAgree, OnAnIncastUnderCongestionControl) {
 }
 
 TEST(NetworksAgree, ThatAConnectionKeepsItsOrder) {
-  for (const char* network :
-       {"analytical", "flow", "packet", "packet:recovery=selective", "packet:cc=tcp-cubic"}) {
+  for (const char* network : {"analytical", "flow", "packet", "packet:recovery=selective",
+                              "packet:cc=tcp-cubic", "packet:cc=ndp", "packet:cc=eqds"}) {
     std::vector<Sent> sent;
     for (std::int64_t i = 0; i < 20; ++i)
       sent.push_back({{0, 1, Bytes(100'000 - 4999 * i)}, nanoseconds(100 * i)});
@@ -291,7 +291,7 @@ TEST(PacketNetwork, RepeatsWhatIsLost) {
   }
   for (const char* recovery :
        {"cc=none,recovery=go-back-n", "cc=none,recovery=go-back-0", "cc=none,recovery=selective",
-        "cc=tcp-newreno", "cc=tcp-cubic", "cc=tcp-dctcp"}) {
+        "cc=tcp-newreno", "cc=tcp-cubic", "cc=tcp-dctcp", "cc=ndp", "cc=eqds"}) {
     const std::string network = std::string("packet:timeout=100us,") + recovery;
     const Seen without = play(star_machine(4), network, sent),
                with = play(star_machine(4, 0.005), network, sent);
@@ -315,6 +315,13 @@ TEST(PacketNetwork, RefusesParametersThatMakeNoSense) {
   };
   EXPECT_EQ(refusal("packet:payload=70KB"), "test: payload: 70000 is out of range\n  hint: from 64 to 65000");
   EXPECT_EQ(refusal("packet:cc=fast").substr(0, 5), "test:");
+  EXPECT_EQ(refusal("packet:paths=4"),
+            "test: paths: has a meaning with ndp and eqds only\n  hint: omit it, or choose one of them as cc "
+            "instead "
+            "of dcqcn");
+  EXPECT_EQ(refusal("packet:cc=ndp,trim-queue=0"), "test: trim-queue: '0' must be at least 1");
+  EXPECT_EQ(refusal("packet:cc=eqds,recovery=selective"),
+            "test: recovery: EQDS has a recovery of its own\n  hint: omit recovery");
   EXPECT_EQ(refusal("flow:routing=somehow").substr(0, 5), "test:");
 }
 

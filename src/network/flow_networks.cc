@@ -16,24 +16,37 @@ namespace {
 constexpr ParameterInfo kFlowRouting = {
     "routing", ParameterType::choice, "",
     "which ways flows take over a machine or a topology (armilla list routings); else ns-3's ECMP, and "
-    "dimension-order where devices forward",
+    "dimension-order where devices forward; with cc ndp and eqds spray",
     kRoutings};
 
 constexpr std::array kPacketParameters = {
     kFlowRouting,
     ParameterInfo{"cc", ParameterType::choice, "", "congestion control; else the file's",
-                  kCongestionControls},
+                  kCongestionControlNames},
     ParameterInfo{"recovery", ParameterType::choice, "",
                   "what hosts send again after a loss; else the file's", kLossRecoveries},
+    ParameterInfo{"payload", ParameterType::bytes, "",
+                  "of a packet; else the file's, or 4096B and with TCP 1448B"},
     ParameterInfo{"timeout", ParameterType::time, "",
                   "without progress after a loss until a host sends again"},
     ParameterInfo{"timely-timestamps", ParameterType::boolean, "",
                   "false: TIMELY as ASTRA-sim's ns-3 has it, whose packets carry no time"},
+    ParameterInfo{
+        "paths", ParameterType::count, "",
+        "with ndp and eqds: names of paths that packets of a flow take in turn, which switches hash; "
+        "else 256"},
+    ParameterInfo{
+        "window", ParameterType::count, "",
+        "with ndp and eqds: packets that a sender sends before it is pulled; else a quarter more than "
+        "its link takes in a round trip"},
+    ParameterInfo{
+        "trim-queue", ParameterType::count, "",
+        "with ndp and eqds: packets of data that a port holds until it cuts what comes to its headers; "
+        "else 50"},
 };
 
 TrafficResult run_packet(FlowJob job, const ParameterValues& values) {
-  set_roce(job, values);
-  if (job.usual_settings) use_usual_settings(job.settings, job.graph);
+  set_transport(job, values);
   return packet_traffic(job);
 }
 
@@ -78,10 +91,11 @@ Interconnect with_routers(Interconnect graph) {
 }
 
 constexpr std::array kFlowNetworks = {
-    FlowNetwork{"packet", "Ethernet with RoCE v2 or TCP, packet by packet, as HPCC's and ASTRA-sim's ns-3",
-                kPacketParameters, run_packet},
+    FlowNetwork{"packet",
+                "Ethernet with RoCE v2, TCP, NDP or EQDS, packet by packet, as HPCC's and ASTRA-sim's ns-3",
+                kPacketParameters, run_packet, sprays},
     FlowNetwork{"flow", "flows as fluids at max-min fair rates, as SimGrid's CM02", kFluidParameters,
-                run_fluid},
+                run_fluid, nullptr},
 };
 
 }  // namespace
@@ -103,8 +117,13 @@ TrafficResult run_flows(const ComponentChoice& network, const Machine& machine,
                         std::span<const DamagedLink> damage, FlowJob job) {
   const FlowNetwork& row = find_component("network for flows", flow_networks(), network.name, network.where);
   const ParameterValues values(row.name, row.parameters, network.parameters);
-  const bool chosen = values.is_set("routing");
-  Ways ways(machine, {}, chosen ? values.choice("routing") : "dimension-order", damage);
+  const bool sprays = row.sprays != nullptr && row.sprays(values);
+  const bool chosen = values.is_set("routing") || sprays;
+  Ways ways(machine, {},
+            values.is_set("routing") ? values.choice("routing")
+            : sprays                 ? "spray"
+                                     : "dimension-order",
+            damage);
   const Interconnect& graph = ways.graph();
   job.graph = network_graph(graph.devices_forward ? with_routers(graph) : graph);
   // Links between devices have flow control, and nobody that marks: a host's own link is the wider one.

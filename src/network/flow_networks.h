@@ -16,6 +16,8 @@ struct FlowNetwork {
   std::span<const ParameterInfo> parameters;
   // Settings that were given as parameters go before the job's own.
   TrafficResult (*run)(FlowJob job, const ParameterValues& values);
+  // Whether flows take all ways where no routing is given; nullptr: never.
+  bool (*sprays)(const ParameterValues& values) = nullptr;
 };
 
 std::span<const FlowNetwork> flow_networks();  // the first one is the default

@@ -30,21 +30,38 @@ constexpr std::array kFlowParameters = {
 
 constexpr std::array kPacketNetworkParameters = {
     ParameterInfo{"cc", ParameterType::choice, "dcqcn", "congestion control of the devices",
-                  kCongestionControls},
+                  kCongestionControlNames},
     ParameterInfo{
         "recovery", ParameterType::choice, "",
         "what devices send again after a loss; else go-back-n, and selective where packets of a message "
         "take several ways",
         kLossRecoveries},
-    ParameterInfo{"timeout", ParameterType::time, "",
-                  "without progress after a loss until a device sends again; else 67 ms, with TCP 200 ms"},
+    ParameterInfo{
+        "timeout", ParameterType::time, "",
+        "without progress after a loss until a device sends again; else 67 ms, with TCP 200 ms, with "
+        "ndp and eqds 1 ms"},
     ParameterInfo{"timely-timestamps", ParameterType::boolean, "",
                   "false: TIMELY as ASTRA-sim's ns-3 has it, whose packets carry no time"},
+    ParameterInfo{
+        "paths", ParameterType::count, "",
+        "with ndp and eqds: names of paths that packets of a flow take in turn, which switches hash; "
+        "else 256"},
+    ParameterInfo{
+        "window", ParameterType::count, "",
+        "with ndp and eqds: packets that a sender sends before it is pulled; else a quarter more than "
+        "its link takes in a round trip"},
+    ParameterInfo{
+        "trim-queue", ParameterType::count, "",
+        "with ndp and eqds: packets of data that a port holds until it cuts what comes to its headers; "
+        "else 50"},
     ParameterInfo{"payload", ParameterType::bytes, "", "of a packet; else 4096B, with TCP 1448B"},
     ParameterInfo{"buffer", ParameterType::bytes, "32MiB",
                   "of a switch, that its ports share, beyond what each has for itself"},
-    ParameterInfo{"routing", ParameterType::choice, "ecmp", kRoutingHelp, kRoutings},
-    ParameterInfo{"seed", ParameterType::count, "1", "of marks and losses"},
+    ParameterInfo{
+        "routing", ParameterType::choice, "",
+        "which ways messages take over a graph: armilla list routings; else ecmp, with ndp and eqds spray",
+        kRoutings},
+    ParameterInfo{"seed", ParameterType::count, "1", "of marks, losses, trims and names of paths"},
 };
 
 constexpr std::array kNetworks = {
@@ -66,13 +83,13 @@ constexpr std::array kNetworks = {
                 kFlowParameters,
                 {},
                 make_flow_network},
-    NetworkInfo{
-        "packet",
-        "Ethernet with RoCE v2 or TCP, packet by packet, over any graph of links: congestion control, PFC, "
-        "ECN, losses (as HPCC's and ASTRA-sim's ns-3)",
-        kPacketNetworkParameters,
-        {},
-        make_packet_network},
+    NetworkInfo{"packet",
+                "Ethernet with RoCE v2, TCP, NDP or EQDS, packet by packet, over any graph of links: "
+                "congestion control, PFC, "
+                "ECN, losses (as HPCC's and ASTRA-sim's ns-3)",
+                kPacketNetworkParameters,
+                {},
+                make_packet_network},
     NetworkInfo{"astra1",
                 "ASTRA-sim 1.0's: a time of its own for every message, truncated after every term",
                 {},

@@ -1,4 +1,4 @@
-// Flows over Ethernet with RoCE v2 or TCP, packet by packet: hosts that pace, window and repeat as their congestion control
+// Flows over Ethernet with RoCE v2, TCP, NDP or EQDS, packet by packet: hosts that pace, window, pull and repeat as their congestion control
 // says; switches with shared buffers, priority flow control (IEEE 802.1Qbb) and ECN marking. RoCE is that of the
 // HPCC authors' ns-3 (Li et al., SIGCOMM 2019) to the nanosecond, TCP near ns-3's (packet/tcp.cc); docs/models/packet.md
 // has the equations.
@@ -21,7 +21,7 @@ struct PacketFlowOutcome {
       0;  // the same of a flow alone at line speed, as the peers reckon it: for slow-downs
 };
 
-// Every byte that a host sent, with its headers, was delivered, dropped, or is still on its way.
+// Every byte that a host sent, with its headers, was delivered, dropped (or cut off), or is still on its way.
 struct PacketBytes {
   std::int64_t sent = 0, delivered = 0, dropped = 0, in_flight = 0;
 };
@@ -34,6 +34,7 @@ struct PacketOutcome {
   std::int64_t repeated_packets = 0;
   std::int64_t dropped_packets = 0;  // by full buffers
   std::int64_t lost_packets = 0;     // on links: errors, a failed link
+  std::int64_t trimmed_packets = 0;  // cut to their headers by full queues
   std::int64_t marked_packets = 0;   // by ECN
   std::int64_t timeouts = 0;
   std::int64_t longest_queue = 0;  // bytes at one port of a switch
@@ -57,17 +58,21 @@ PacketOutcome simulate_packets(const FlowJob& job);
 // The same as a report.
 TrafficResult packet_traffic(const FlowJob& job);
 
-// Values of the parameters of that name, and what `set_roce` reads of them: cc, recovery, timeout, timely-timestamps.
-inline constexpr std::string_view kCongestionControls =
-    "none|dcqcn|hpcc|timely|dctcp|swift|tcp-newreno|tcp-cubic|tcp-dctcp";
+// Values of the parameters of that name, and what `set_transport` reads of them: cc, recovery, timeout, timely-timestamps,
+// paths, window, trim-queue, payload.
+inline constexpr std::string_view kCongestionControlNames =
+    "none|dcqcn|hpcc|timely|dctcp|swift|tcp-newreno|tcp-cubic|tcp-dctcp|ndp|eqds";
 inline constexpr std::string_view kLossRecoveries = "go-back-n|go-back-0|selective";
-// Packets that take several ways come in any order: selective, and no other, where `recovery` is not given.
-void set_roce(FlowJob& job, const ParameterValues& values);
+// Packets that take several ways come in any order: selective, and no other, where `recovery` is not given. The job's usual
+// settings, where it asks for them, go before what it has, and what is given before those.
+void set_transport(FlowJob& job, const ParameterValues& values);
+// Whether the parameter `cc` chooses a transport that takes all ways unless told otherwise.
+bool sprays(const ParameterValues& values);
 
 // The settings that the authors of HPCC evaluated each algorithm with (Li et al., SIGCOMM 2019, and run.py of their
 // simulator), which grow with the speed of links: what a host adds to its rate goes by the slowest link of a host. Packets
 // of 4096 bytes, 32 MiB shared by the ports of a switch. For the congestion control in `settings`.
-void use_usual_settings(RoceSettings& settings, const NetworkGraph& graph);
+void use_usual_settings(PacketSettings& settings, const NetworkGraph& graph);
 
 // The network of whole jobs: a queue pair for each two devices that exchange messages, over the ways of network/routing/ways.h.
 // A message goes over its way from device to device; a device in between takes it as a whole before it passes it on.

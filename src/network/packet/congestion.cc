@@ -10,7 +10,7 @@ std::int64_t whole(double rate) {
   return static_cast<std::int64_t>(rate);
 }
 
-std::int64_t bounded(double rate, const RateState& sender, const RoceSettings& settings) {
+std::int64_t bounded(double rate, const RateState& sender, const PacketSettings& settings) {
   if (!(rate < static_cast<double>(sender.line_rate))) return sender.line_rate;
   return std::max(whole(rate), whole(settings.min_rate));
 }
@@ -19,14 +19,14 @@ std::int64_t bounded(double rate, const RateState& sender, const RoceSettings& s
 
 // ---- DCQCN
 
-void DcqcnState::decrease(RateState& sender, const RoceSettings& settings) {
+void DcqcnState::decrease(RateState& sender, const PacketSettings& settings) {
   if (settings.clamp_target || stage != 0) target = sender.rate;
   sender.rate = std::max(whole(settings.min_rate), whole(static_cast<double>(sender.rate) * (1 - alpha / 2)));
   stage = 0;
   marked_for_decrease = false;
 }
 
-void DcqcnState::increase(RateState& sender, const RoceSettings& settings) {
+void DcqcnState::increase(RateState& sender, const PacketSettings& settings) {
   if (stage >= settings.fast_recoveries) {
     target += whole(stage == settings.fast_recoveries ? settings.rate_step : settings.rate_leap);
     target = std::min(target, sender.line_rate);
@@ -38,7 +38,7 @@ void DcqcnState::increase(RateState& sender, const RoceSettings& settings) {
 // ---- HPCC
 
 std::int64_t HpccState::acknowledged(const RateState& sender, std::uint64_t sequence, const Telemetry& told,
-                                     const RoceSettings& settings) {
+                                     const PacketSettings& settings) {
   const bool whole_round_trip = sequence > next_update;
   if (!whole_round_trip && !settings.fast_react) return -1;
   if (next_update == 0) {
@@ -130,7 +130,7 @@ std::int64_t HpccState::acknowledged(const RateState& sender, std::uint64_t sequ
 // ---- TIMELY
 
 void TimelyState::acknowledged(RateState& sender, std::uint64_t sequence, std::int64_t round_trip_ns,
-                               const RoceSettings& settings) {
+                               const PacketSettings& settings) {
   constexpr double kWeight = 0.875, kDecrease = 0.8;
   constexpr std::int64_t kLow = 50'000, kHigh = 500'000, kShortest = 20'000;  // ns
   if (sequence <= next_update) return;
@@ -162,7 +162,7 @@ void TimelyState::acknowledged(RateState& sender, std::uint64_t sequence, std::i
 // ---- DCTCP
 
 void DctcpState::acknowledged(RateState& sender, std::uint64_t sequence, bool mark,
-                              const RoceSettings& settings) {
+                              const PacketSettings& settings) {
   marked += mark ? 1 : 0;
   const bool whole_window = sequence > next_update;
   if (whole_window) {
@@ -191,7 +191,7 @@ void DctcpState::acknowledged(RateState& sender, std::uint64_t sequence, bool ma
 // ---- Swift
 
 void SwiftState::acknowledged(RateState& sender, std::int64_t now_ns, std::int64_t bytes,
-                              std::int64_t round_trip_ns, std::int64_t hops, const RoceSettings& settings) {
+                              std::int64_t round_trip_ns, std::int64_t hops, const PacketSettings& settings) {
   // Target delay: base, a share per hop, and what flows with small windows may add (equation 2 of the paper); windows
   // and rates are the same thing over the round trip of the idle network.
   constexpr double kBeta = 0.8, kMostDecrease = 0.5, kPerHop = 1'000, kRange = 4.0;
@@ -215,13 +215,13 @@ void SwiftState::acknowledged(RateState& sender, std::int64_t now_ns, std::int64
 
 // ---- TCP
 
-void TcpState::begin(const RoceSettings& settings) {
+void TcpState::begin(const PacketSettings& settings) {
   *this = {};
   window = static_cast<double>(settings.initial_window * settings.payload);
 }
 
 void TcpState::acknowledged(std::int64_t now_ns, std::int64_t round_trip_ns, double bytes,
-                            std::uint64_t sequence, std::uint64_t next, const RoceSettings& settings) {
+                            std::uint64_t sequence, std::uint64_t next, const PacketSettings& settings) {
   const auto payload = static_cast<double>(settings.payload);
   if (window < threshold) {
     if (settings.congestion_control == CongestionControl::tcp_cubic) {
@@ -286,7 +286,7 @@ void TcpState::grow_cubic(std::int64_t now_ns, std::int64_t round_trip_ns, doubl
   window += grown * payload;
 }
 
-double TcpState::reduced(double under_way, const RoceSettings& settings) {
+double TcpState::reduced(double under_way, const PacketSettings& settings) {
   constexpr double kBeta = 0.7;
   const auto payload = static_cast<double>(settings.payload);
   if (settings.congestion_control != CongestionControl::tcp_cubic)
@@ -299,17 +299,17 @@ double TcpState::reduced(double under_way, const RoceSettings& settings) {
   return std::max(under_way * kBeta, 2 * payload);
 }
 
-void TcpState::lost(double under_way, const RoceSettings& settings) {
+void TcpState::lost(double under_way, const PacketSettings& settings) {
   window = threshold = reduced(under_way, settings);
 }
 
-void TcpState::timed_out(double under_way, const RoceSettings& settings) {
+void TcpState::timed_out(double under_way, const PacketSettings& settings) {
   threshold = reduced(under_way, settings);
   window = static_cast<double>(settings.payload);
 }
 
 void TcpState::told_of_marks(std::uint64_t sequence, std::uint64_t next, double bytes, bool mark,
-                             const RoceSettings& settings) {
+                             const PacketSettings& settings) {
   if (settings.congestion_control != CongestionControl::tcp_dctcp) return;
   bytes_ += bytes;
   marked_ += mark ? bytes : 0;

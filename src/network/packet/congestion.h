@@ -47,8 +47,8 @@ struct DcqcnState {
   bool marked_for_alpha = false, marked_for_decrease = false, started = false;
   std::int64_t stage = 0;
 
-  void decrease(RateState& sender, const RoceSettings& settings);  // when its timer finds a mark
-  void increase(RateState& sender, const RoceSettings& settings);
+  void decrease(RateState& sender, const PacketSettings& settings);  // when its timer finds a mark
+  void increase(RateState& sender, const PacketSettings& settings);
 };
 
 struct HpccState {
@@ -64,7 +64,7 @@ struct HpccState {
 
   // Returns the new rate, or -1 for no change.
   std::int64_t acknowledged(const RateState& sender, std::uint64_t sequence, const Telemetry& told,
-                            const RoceSettings& settings);
+                            const PacketSettings& settings);
 };
 
 struct TimelyState {
@@ -73,7 +73,7 @@ struct TimelyState {
   double difference_ns = 0;
 
   void acknowledged(RateState& sender, std::uint64_t sequence, std::int64_t round_trip_ns,
-                    const RoceSettings& settings);
+                    const PacketSettings& settings);
 };
 
 struct DctcpState {
@@ -82,14 +82,14 @@ struct DctcpState {
   double alpha = 1;
   std::int64_t marked = 0, batch = 0;  // packets
 
-  void acknowledged(RateState& sender, std::uint64_t sequence, bool mark, const RoceSettings& settings);
+  void acknowledged(RateState& sender, std::uint64_t sequence, bool mark, const PacketSettings& settings);
 };
 
 struct SwiftState {
   std::int64_t last_decrease_ns = INT64_MIN / 2;
 
   void acknowledged(RateState& sender, std::int64_t now_ns, std::int64_t bytes, std::int64_t round_trip_ns,
-                    std::int64_t hops, const RoceSettings& settings);
+                    std::int64_t hops, const PacketSettings& settings);
 };
 
 // The window of a TCP connection, in bytes. `payload` is the size of its segments, `under_way` what has been sent and
@@ -98,19 +98,19 @@ struct TcpState {
   double window = 0;
   double threshold = 1e300;  // slow start ends here
 
-  void begin(const RoceSettings& settings);
+  void begin(const PacketSettings& settings);
   // New data of so many bytes was acknowledged, up to `sequence`, outside a recovery; `next` is what will be sent next.
   void acknowledged(std::int64_t now_ns, std::int64_t round_trip_ns, double bytes, std::uint64_t sequence,
-                    std::uint64_t next, const RoceSettings& settings);
+                    std::uint64_t next, const PacketSettings& settings);
   // Data was acknowledged up to `sequence`, and whether it had been marked.
   void told_of_marks(std::uint64_t sequence, std::uint64_t next, double bytes, bool mark,
-                     const RoceSettings& settings);
+                     const PacketSettings& settings);
   // A recovery begins.
-  void lost(double under_way, const RoceSettings& settings);
-  void timed_out(double under_way, const RoceSettings& settings);
+  void lost(double under_way, const PacketSettings& settings);
+  void timed_out(double under_way, const PacketSettings& settings);
 
  private:
-  double reduced(double under_way, const RoceSettings& settings);
+  double reduced(double under_way, const PacketSettings& settings);
   void grow_cubic(std::int64_t now_ns, std::int64_t round_trip_ns, double bytes, double payload);
 
   // HyStart (Ha and Rhee, Computer Networks 55(9), 2011): of the round trip under way

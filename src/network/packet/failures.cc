@@ -1,5 +1,3 @@
-#include "network/packet/simulation.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,16 +5,15 @@
 #include <utility>
 
 #include "base/error.h"
+#include "network/packet/transport.h"
 
 namespace armilla {
 
 void PacketSimulation::drop(std::uint32_t number, bool on_link) {
   const Packet& packet = packets_[number];
   ++(on_link ? outcome_.lost_packets : outcome_.dropped_packets);
-  if (packet.kind == PacketKind::data) outcome_.data.dropped += packet.size;
-  if (packet.kind == PacketKind::ack || packet.kind == PacketKind::nack)
-    outcome_.acknowledgements.dropped += packet.size;
-  if (packet.kind != PacketKind::pause && packet.kind != PacketKind::resume) {
+  if (PacketBytes* bytes = account_of(packet)) {
+    bytes->dropped += packet.size;
     // A host's timer runs from its last progress. It can only fire after a loss, and so begins with one.
     Flow& flow = flows_[packet.flow];
     if (settings_.retransmit_timeout_ns > 0 && !flow.timer && !flow.finished) {
@@ -45,20 +42,13 @@ void PacketSimulation::timeout(std::uint32_t index) {
     if (++flow.retries > kRetries) return;  // given up, as a NIC does
     ++outcome_.timeouts;
     flow.ask = true;
-    if (!tcp_.empty()) {
-      tcp_timeout(index);
-    } else if (selective_.empty()) {
-      flow.next = flow.acknowledged;
-    } else {
-      selective_[index].resend = flow.acknowledged / static_cast<std::uint64_t>(settings_.payload);
-      selective_[index].recovering = true;
-    }
+    transport_->timed_out(index);
   }
   flow.timer = true;
   flow.timer_mark = flow.acknowledged;
-  // TCP waits twice as long each time (RFC 6298).
-  schedule(events_.now() + (settings_.retransmit_timeout_ns << (tcp_.empty() ? 0 : flow.retries)), kTimeout,
-           index);
+  schedule(
+      events_.now() + (settings_.retransmit_timeout_ns << (transport_->traits.backs_off ? flow.retries : 0)),
+      kTimeout, index);
   refresh(index);
   serve(flow.port);
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "network/packet/simulation.h"
+#include "network/packet/transport.h"
 
 namespace armilla {
 
@@ -33,11 +33,7 @@ void PacketSimulation::begin_message(std::uint32_t connection) {
   Flow& flow = flows_[connection];
   Mail& mail = mail_[connection];
   flow.size = mail.messages[mail.posted++].end;
-  if (!selective_.empty()) {
-    const std::size_t words = (flow.size / static_cast<std::uint64_t>(settings_.payload) + 64) / 64;
-    selective_[connection].arrived.resize(words);
-    selective_[connection].known.resize(words);
-  }
+  transport_->extend(connection);
   if (flow.finished) restart(connection);
   refresh(connection);
   serve(flow.port);
@@ -54,30 +50,7 @@ void PacketSimulation::restart(std::uint32_t connection) {
   const std::int64_t silent_ns = events_.now() - flow.next_send_ns;
   flow.start_ns = flow.next_send_ns = events_.now();
   flow.rate = flow.line_rate = ports_[flow.port].rate;
-  if (!dcqcn_.empty()) {
-    dcqcn_[connection] = {};
-    dcqcn_[connection].target = flow.rate;
-  }
-  if (!hpcc_.empty()) {
-    hpcc_[connection] = {};
-    hpcc_[connection].rate = flow.rate;
-    for (HpccState::PerHop& hop : hpcc_[connection].per_hop) hop.rate = flow.rate;
-  }
-  if (!timely_.empty()) {
-    timely_[connection] = {};
-    timely_[connection].rate = flow.rate;
-  }
-  if (!dctcp_.empty()) dctcp_[connection] = {};
-  if (!swift_.empty()) swift_[connection] = {};
-  if (!tcp_.empty()) {
-    // What nobody awaits any more is not under way. A window is forgotten after a while of silence (RFC 2861).
-    Tcp& tcp = tcp_[connection];
-    tcp.under_way = 0;
-    tcp.lost_below = selective_[connection].resend =
-        flow.acknowledged / static_cast<std::uint64_t>(settings_.payload);
-    if (silent_ns > settings_.retransmit_timeout_ns)
-      tcp.window = std::min(tcp.window, static_cast<double>(settings_.initial_window * settings_.payload));
-  }
+  transport_->begin_again(connection, silent_ns);
   if (flow.turn == kNone) join_nic(connection);
 }
 

@@ -32,32 +32,18 @@ double packets_of(const FlowJob& job) {
 
 constexpr double kGigabit = 1e9;
 
+// The names of all rows, in their order.
+constexpr bool names_all(std::string_view names) {
+  for (const CongestionControlRow& row : kCongestionControls) {
+    if (!names.starts_with(row.name)) return false;
+    names.remove_prefix(std::min(row.name.size() + 1, names.size()));
+  }
+  return names.empty();
+}
+static_assert(names_all(kCongestionControlNames));
+
 std::int64_t bits_back(const GraphLink& link) {
   return link.back ? link.back->bits_per_second : link.bits_per_second;
-}
-
-std::string name_of(CongestionControl control) {
-  switch (control) {
-    case CongestionControl::none:
-      return "no congestion control";
-    case CongestionControl::dcqcn:
-      return "DCQCN";
-    case CongestionControl::hpcc:
-      return "HPCC";
-    case CongestionControl::timely:
-      return "TIMELY";
-    case CongestionControl::dctcp:
-      return "DCTCP";
-    case CongestionControl::swift:
-      return "Swift";
-    case CongestionControl::tcp_newreno:
-      return "NewReno";
-    case CongestionControl::tcp_cubic:
-      return "CUBIC";
-    case CongestionControl::tcp_dctcp:
-      return "DCTCP";
-  }
-  return {};
 }
 
 std::string time_text(std::int64_t ns) {
@@ -97,20 +83,17 @@ void check_packets(const std::string& where, std::string_view what, std::string_
                   payload));
 }
 
-void set_roce(FlowJob& job, const ParameterValues& values) {
-  RoceSettings& settings = job.settings;
+bool sprays(const ParameterValues& values) {
+  return std::ranges::any_of(kCongestionControls, [&](const CongestionControlRow& row) {
+    return is_pulled(row.control) && values.is_set("cc") && values.choice("cc") == row.name;
+  });
+}
+
+void set_transport(FlowJob& job, const ParameterValues& values) {
+  PacketSettings& settings = job.settings;
   if (values.is_set("cc")) {
-    constexpr std::array kControls = {std::pair("none", CongestionControl::none),
-                                      std::pair("dcqcn", CongestionControl::dcqcn),
-                                      std::pair("hpcc", CongestionControl::hpcc),
-                                      std::pair("timely", CongestionControl::timely),
-                                      std::pair("dctcp", CongestionControl::dctcp),
-                                      std::pair("swift", CongestionControl::swift),
-                                      std::pair("tcp-newreno", CongestionControl::tcp_newreno),
-                                      std::pair("tcp-cubic", CongestionControl::tcp_cubic),
-                                      std::pair("tcp-dctcp", CongestionControl::tcp_dctcp)};
-    for (const auto& [name, control] : kControls) {
-      if (values.choice("cc") == name) settings.congestion_control = control;
+    for (const CongestionControlRow& row : kCongestionControls) {
+      if (values.choice("cc") == row.name) settings.congestion_control = row.control;
     }
     if (settings.congestion_control == CongestionControl::hpcc) settings.window = true;
   }
@@ -120,10 +103,16 @@ void set_roce(FlowJob& job, const ParameterValues& values) {
                         : recovery == "go-back-0" ? LossRecovery::go_back_0
                                                   : LossRecovery::go_back_n;
   }
-  if (is_tcp(settings.congestion_control)) {
+  if (family_of(settings.congestion_control) == TransportFamily::tcp) {
     if (values.is_set("recovery"))
       throw Error(values.where("recovery"), "TCP has a recovery of its own", "omit recovery");
     settings.retransmit_timeout_ns = 200'000'000;  // the least of Linux
+  } else if (is_pulled(settings.congestion_control)) {
+    if (values.is_set("recovery"))
+      throw Error(values.where("recovery"),
+                  fmt::format("{} has a recovery of its own", row_of(settings.congestion_control).title),
+                  "omit recovery");
+    settings.retransmit_timeout_ns = 1'000'000;
   } else if (job.choice != WayChoice::first) {
     if (values.is_set("recovery") && settings.recovery != LossRecovery::selective)
       throw Error(values.where("recovery"),
@@ -132,12 +121,38 @@ void set_roce(FlowJob& job, const ParameterValues& values) {
                   "selective, or a routing with one way");
     settings.recovery = LossRecovery::selective;
   }
+  struct Count {
+    std::string_view name;
+    std::int64_t least, most, PacketSettings::*setting;
+  };
+  for (const Count& count : {Count{"paths", 1, 65'535, &PacketSettings::paths},
+                             Count{"window", 1, 1'000'000, &PacketSettings::pull_window},
+                             Count{"trim-queue", 1, 1'000'000, &PacketSettings::trim_queue}}) {
+    if (!values.is_set(count.name)) continue;
+    if (!is_pulled(settings.congestion_control))
+      throw Error(values.where(count.name), "has a meaning with ndp and eqds only",
+                  fmt::format("omit it, or choose one of them as cc instead of {}",
+                              row_of(settings.congestion_control).name));
+    const std::int64_t value = values.count(count.name);
+    if (value < count.least || value > count.most)
+      throw Error(values.where(count.name), fmt::format("{} is out of range", value),
+                  fmt::format("from {} to {}", count.least, count.most));
+    settings.*count.setting = value;
+  }
   if (values.is_set("timeout")) settings.retransmit_timeout_ns = values.time("timeout").value / 1000;
   if (values.is_set("timely-timestamps"))
     settings.timely_without_timestamps = !values.boolean("timely-timestamps");
+  if (job.usual_settings) use_usual_settings(settings, job.graph);
+  if (values.is_set("payload")) {
+    constexpr std::int64_t kLeast = 64, kMost = 65'000;
+    settings.payload = values.bytes("payload").value;
+    if (settings.payload < kLeast || settings.payload > kMost)
+      throw Error(values.where("payload"), fmt::format("{} is out of range", settings.payload),
+                  fmt::format("from {} to {}", kLeast, kMost));
+  }
 }
 
-void use_usual_settings(RoceSettings& settings, const NetworkGraph& graph) {
+void use_usual_settings(PacketSettings& settings, const NetworkGraph& graph) {
   const CongestionControl control = settings.congestion_control;
   double slowest = 1e300;
   for (const GraphLink& link : graph.links) {
@@ -155,7 +170,8 @@ void use_usual_settings(RoceSettings& settings, const NetworkGraph& graph) {
   settings.alpha_interval_us = 1;
   const bool of_dctcp = control == CongestionControl::dctcp || control == CongestionControl::tcp_dctcp;
   settings.gain = of_dctcp ? 1.0 / 16 : 1.0 / 256;
-  settings.ecn = !is_tcp(control) || of_dctcp;
+  const bool tcp = family_of(control) == TransportFamily::tcp;
+  settings.ecn = family_of(control) == TransportFamily::roce || of_dctcp;
   settings.dctcp_step = 615e6;
   settings.increase_stages = 0;
   settings.telemetry_unit = std::max<std::int64_t>(1, std::llround(speed / 25));
@@ -172,7 +188,7 @@ void use_usual_settings(RoceSettings& settings, const NetworkGraph& graph) {
       settings.rate_step = 0.2e6 * speed;
       settings.rate_leap = 2e6 * speed;
   }
-  settings.payload = is_tcp(control) ? 1448 : 4096;
+  settings.payload = tcp ? 1448 : 4096;
   settings.buffer = 32 << 20;
   settings.buffer_is_shared = true;
   settings.whole_ns = false;
@@ -194,10 +210,11 @@ TrafficResult packet_traffic(const FlowJob& job) {
   const PacketOutcome outcome = simulate_packets(job);
   TrafficResult result;
   const std::int64_t switches = std::count(job.graph.is_switch.begin(), job.graph.is_switch.end(), true);
+  const CongestionControlRow& control = row_of(job.settings.congestion_control);
+  constexpr std::array kMedia = {"RoCE", "TCP", "Ethernet", "Ethernet"};  // by TransportFamily
   result.title = fmt::format("{} flows over {} with {}: {} hosts, {} switches, {} links", job.flows.size(),
-                             is_tcp(job.settings.congestion_control) ? "TCP" : "RoCE",
-                             name_of(job.settings.congestion_control), job.graph.nodes() - switches, switches,
-                             job.graph.links.size());
+                             kMedia[static_cast<std::size_t>(control.family)], control.title,
+                             job.graph.nodes() - switches, switches, job.graph.links.size());
   FlowsResult flows;
   for (std::size_t i = 0; i < job.flows.size(); ++i) {
     const TrafficFlow& asked = job.flows[i];
@@ -225,6 +242,9 @@ TrafficResult packet_traffic(const FlowJob& job) {
       "lost",
       fmt::format("{} on links, {} in full buffers, {} timeouts", with_separators(outcome.lost_packets),
                   with_separators(outcome.dropped_packets), with_separators(outcome.timeouts)));
+  if (is_pulled(job.settings.congestion_control))
+    result.facts.emplace_back("trimmed", fmt::format("{} packets cut to their headers by full queues",
+                                                     with_separators(outcome.trimmed_packets)));
   result.facts.emplace_back("longest queue",
                             fmt::format("{} bytes at one port", with_separators(outcome.longest_queue)));
   if (outcome.longest_pause.ns > 0) {

@@ -13,7 +13,7 @@ namespace armilla {
 namespace {
 
 FlowJob job_of(const Ways& ways, const ParameterValues& values, const Foreseen& foreseen) {
-  constexpr std::int64_t kLargestPayload = 65'000, kLargestBuffer = std::int64_t{4000} << 20;
+  constexpr std::int64_t kLargestBuffer = std::int64_t{4000} << 20;
   FlowJob job;
   job.where = "network packet";
   const auto check = [&](std::string_view name, std::int64_t least, std::int64_t most) {
@@ -23,19 +23,22 @@ FlowJob job_of(const Ways& ways, const ParameterValues& values, const Foreseen& 
       throw Error(values.where(name), fmt::format("{} is out of range", value),
                   fmt::format("from {} to {}", least, most));
   };
-  check("payload", 64, kLargestPayload);
   check("buffer", 1 << 14, kLargestBuffer);
   check("seed", 1, INT64_MAX);
   job.choice = ways.routing().choice;
   job.graph = network_graph(ways.graph());
-  set_roce(job, values);
-  use_usual_settings(job.settings, job.graph);
-  if (values.is_set("payload")) job.settings.payload = values.bytes("payload").value;
+  job.usual_settings = true;
+  set_transport(job, values);
   job.settings.buffer = values.bytes("buffer").value;
   job.settings.seed = static_cast<std::uint64_t>(values.count("seed"));
   check_packets(job.where, "messages", "payload",
                 std::max(foreseen.messages, foreseen.bytes / static_cast<double>(job.settings.payload)));
   return job;
+}
+
+std::string_view routing_of(const ParameterValues& values) {
+  if (values.is_set("routing")) return values.choice("routing");
+  return sprays(values) ? "spray" : "ecmp";
 }
 
 // The packets have a clock of their own. It goes ahead of the run's to the next moment at which anything else can happen,
@@ -44,7 +47,7 @@ class PacketNetwork final : public Network, public EventHandler {
  public:
   PacketNetwork(const NetworkSetup& setup, const ParameterValues& values)
       : queue_(setup.queue),
-        ways_(setup.machine, setup.slow_links, values.choice("routing"), setup.damage),
+        ways_(setup.machine, setup.slow_links, routing_of(values), setup.damage),
         job_(job_of(ways_, values, setup.foreseen)),
         packets_(job_),
         counted_(ways_.links().size()),

@@ -163,8 +163,8 @@ FlowJob random_job(std::mt19937& random) {
     job.flows.push_back(
         {source, destination, between(1, 200'000), between(0, 50'000), static_cast<int>(between(1, 7))});
   }
-  RoceSettings& settings = job.settings;
-  settings.congestion_control = static_cast<CongestionControl>(between(0, 8));
+  PacketSettings& settings = job.settings;
+  settings.congestion_control = static_cast<CongestionControl>(between(0, 10));
   settings.recovery = static_cast<LossRecovery>(between(0, 2));
   settings.window = settings.congestion_control == CongestionControl::hpcc || between(0, 1) == 0;
   settings.window_follows_rate = between(0, 1) == 0;
@@ -172,6 +172,9 @@ FlowJob random_job(std::mt19937& random) {
   settings.acks_first = between(0, 1) == 0;
   settings.min_rate = 1e8;
   settings.buffer = 1 << 20;
+  settings.paths = between(1, 20);
+  settings.pull_window = between(0, 30);
+  settings.trim_queue = between(1, 20);
   for (std::int64_t rate = 1; rate <= 4; ++rate)
     settings.ecn_of_rate[rate * 25'000'000'000] = {20'000, 200'000, 0.2};
   return job;
@@ -180,7 +183,7 @@ FlowJob random_job(std::mt19937& random) {
 // Every byte sent is delivered, dropped and counted, or on its way, whenever one looks; the three are counted apart.
 TEST(Packet, ConservesBytes) {
   std::mt19937 random(1);
-  std::int64_t lost = 0, in_flight = 0;
+  std::int64_t lost = 0, in_flight = 0, trimmed = 0;
   for (int round = 0; round < 300; ++round) {
     FlowJob job = random_job(random);
     if (round % 2 == 1)
@@ -191,6 +194,7 @@ TEST(Packet, ConservesBytes) {
       in_flight += bytes.in_flight;
     }
     lost += outcome.lost_packets;
+    trimmed += outcome.trimmed_packets;
     if (round % 2 == 1) continue;
     EXPECT_EQ(outcome.data.in_flight, 0);
     for (const PacketFlowOutcome& flow : outcome.flows) {
@@ -199,6 +203,7 @@ TEST(Packet, ConservesBytes) {
     }
   }
   EXPECT_GT(lost, 100);
+  EXPECT_GT(trimmed, 100);
   EXPECT_GT(in_flight, 0);
 }
 

@@ -104,7 +104,7 @@ inline FlowJob ns3_job(const OracleRow& row) {
   const auto number = [&](const char* column) { return std::stod(row.at(column)); };
   const auto whole = [&](const char* column) { return std::stoll(row.at(column)); };
   const auto rate = [&](const char* column) { return std::stod(row.at(column)) * 1e6; };  // "20Mb/s"
-  RoceSettings& settings = job.settings;
+  PacketSettings& settings = job.settings;
   switch (whole("CC_MODE")) {
     case 1:
       settings.congestion_control = CongestionControl::dcqcn;

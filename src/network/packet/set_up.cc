@@ -1,5 +1,3 @@
-#include "network/packet/simulation.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <ranges>
 
 #include "base/error.h"
+#include "network/packet/transport.h"
 
 namespace armilla {
 namespace {
@@ -24,6 +23,14 @@ std::uint64_t first_marking_stream(const NetworkGraph& graph) {
 
 }  // namespace
 
+PacketSimulation::~PacketSimulation() = default;
+
+std::unique_ptr<PacketSimulation::Transport> PacketSimulation::make_transport(PacketSimulation& simulation) {
+  constexpr std::array kMakers = {make_roce, make_tcp, make_ndp,
+                                  make_eqds};  // in the order of TransportFamily
+  return kMakers[static_cast<std::size_t>(family_of(simulation.settings_.congestion_control))](simulation);
+}
+
 PacketSimulation::PacketSimulation(const FlowJob& job)
     : job_(job),
       settings_(job.settings),
@@ -36,25 +43,13 @@ PacketSimulation::PacketSimulation(const FlowJob& job)
 
 void PacketSimulation::build() {
   const NetworkGraph& graph = job_.graph;
-  const CongestionControl algorithm = settings_.congestion_control;
-  telemetry_size_ = algorithm == CongestionControl::hpcc                                              ? 42
-                    : algorithm == CongestionControl::timely || algorithm == CongestionControl::swift ? 8
-                                                                                                      : 0;
-  header_ = is_tcp(algorithm) ? kLinkAndIp + kTcpHeader : kDataHeader + telemetry_size_;
-  acknowledgement_size_ = is_tcp(algorithm) ? kLinkAndIp + kTcpHeader
-                                            : std::max(kSmallestFrame - 34 + 22,
-                                                       kLinkAndIp + kAcknowledgementHeader + telemetry_size_);
+  transport_ = make_transport(*this);
+  const Transport::Traits& traits = transport_->traits;
+  discipline_ = traits.discipline;
+  has_telemetry_ = traits.telemetry;
   ack_priority_ = settings_.acks_first ? 0 : 3;
-  // Swift is an algorithm of windows.
-  has_window_ = (settings_.window && !is_tcp(algorithm)) || algorithm == CongestionControl::swift;
-  window_follows_rate_ = settings_.window_follows_rate || algorithm == CongestionControl::swift;
-
-  keeps_losses_ = settings_.recovery == LossRecovery::selective || is_tcp(algorithm);
-
-  // Whole chunks are acknowledged: with less than one under way a flow would wait for ever.
-  if (settings_.recovery == LossRecovery::go_back_0) {
-    least_window_ = static_cast<std::uint64_t>(settings_.chunk + settings_.payload);
-  }
+  trim_limit_ = settings_.trim_queue * (settings_.payload + traits.header);
+  coins_ = settings_.seed;
 
   ports_.resize(2 * graph.links.size());
   shares_.resize(ports_.size());
@@ -69,7 +64,7 @@ void PacketSimulation::build() {
     for (const std::int64_t rate : {there.bits_per_second, back.bits_per_second}) {
       if (!rate_classes.try_emplace(rate, rate_classes.size()).second) continue;
       std::vector<std::int64_t>& table = transmission_.emplace_back();
-      const auto largest = static_cast<std::uint32_t>(settings_.payload) + header_ + 64;
+      const auto largest = static_cast<std::uint32_t>(settings_.payload) + traits.header + 64;
       for (std::uint32_t bytes = 0; bytes <= largest; ++bytes) {
         table.push_back(settings_.whole_ns ? transmission_ns(bytes, rate) * 1000
                                            : std::llround(bytes * 8e12 / static_cast<double>(rate)));
@@ -111,11 +106,11 @@ void PacketSimulation::build() {
       if (const auto found = settings_.ecn_of_rate.find(port.rate); found != settings_.ecn_of_rate.end()) {
         port.ecn = found->second;
       }
-      if (is_tcp(algorithm)) continue;  // without priority flow control nothing is kept for it
+      if (discipline_ != SwitchDiscipline::pause) continue;  // without PFC nothing is kept for it
       auto headroom = static_cast<WideProduct>(port.rate) * port.delay_ns / 8 / 1'000'000'000 * 3;
       // The frames that the pause and its answer wait for, however short the link.
       if (settings_.buffer_is_shared)
-        headroom = std::max<WideProduct>(headroom, 3 * (settings_.payload + header_));
+        headroom = std::max<WideProduct>(headroom, 3 * (settings_.payload + traits.header));
       if (headroom > (settings_.buffer_is_shared ? UINT32_MAX : settings_.buffer)) {
         throw Error(
             job_.where,
@@ -147,31 +142,6 @@ void PacketSimulation::build() {
   outcome_.window_bytes = largest_.bandwidth_delay_bytes;
   flows_.resize(job_.flows.size());
   outcome_.flows.resize(job_.flows.size());
-  switch (algorithm) {
-    case CongestionControl::none:
-      break;
-    case CongestionControl::dcqcn:
-      dcqcn_.resize(flows_.size());
-      break;
-    case CongestionControl::hpcc:
-      hpcc_.resize(flows_.size());
-      break;
-    case CongestionControl::timely:
-      timely_.resize(flows_.size());
-      break;
-    case CongestionControl::dctcp:
-      dctcp_.resize(flows_.size());
-      break;
-    case CongestionControl::swift:
-      swift_.resize(flows_.size());
-      break;
-    case CongestionControl::tcp_newreno:
-    case CongestionControl::tcp_cubic:
-    case CongestionControl::tcp_dctcp:
-      tcp_.resize(flows_.size());
-      break;
-  }
-  if (keeps_losses_) selective_.resize(flows_.size());
   const std::vector<FlowAddress> addresses = addresses_of(job_.flows);
   for (std::uint32_t index = 0; index < flows_.size(); ++index) {
     const TrafficFlow& asked = job_.flows[index];
@@ -186,7 +156,7 @@ void PacketSimulation::build() {
           fmt::format("no way leads from host {} to host {}", flow.address.source, flow.address.destination),
           "hosts do not forward: every way goes over switches");
     }
-    if (algorithm == CongestionControl::hpcc && pair.hops > kTelemetryHops + 1) {
+    if (has_telemetry_ && pair.hops > kTelemetryHops + 1) {
       throw Error(
           job_.where,
           fmt::format("the way from host {} to host {} passes {} switches, and packets of HPCC have room "
@@ -195,10 +165,11 @@ void PacketSimulation::build() {
           "choose another congestion control");
     }
     flow.round_trip_ns = settings_.global_window ? largest_.round_trip_ns : pair.round_trip_ns;
-    if (has_window_) {
+    if (traits.windows) {
       flow.window = settings_.global_window ? largest_.bandwidth_delay_bytes : pair.bandwidth_delay_bytes();
     }
     flow.hops = static_cast<std::uint32_t>(pair.hops);
+    transport_->add_flow(false);
     // As the peers reckon it: the pair's round trip, and every byte at the slowest link's rate, with 48 of headers.
     const std::int64_t count = (asked.bytes - 1) / settings_.payload + 1;
     outcome_.flows[index].alone_ns =
@@ -211,13 +182,14 @@ void PacketSimulation::build() {
   if (settings_.link_down_ns > 0) schedule(settings_.link_down_ns, kLinkDown, 0);
 }
 
-// The first one is the flow's own, there and back.
+// The first one is the flow's own, there and back; what leaves by another NIC, or comes back by one, is none of its.
 void PacketSimulation::add_ways(Flow& flow, std::span<const std::vector<std::uint32_t>> ways) {
   flow.first_way = static_cast<std::uint32_t>(ways_.size());
   flow.ways = 0;
   for (const std::vector<std::uint32_t>& way : ways) {
     if (way.front() != ways.front().front()) continue;
-    if (settings_.congestion_control == CongestionControl::hpcc && way.size() > kTelemetryHops + 1) {
+    if (transport_->traits.sprays && way.back() != ways.front().back()) continue;
+    if (has_telemetry_ && way.size() > kTelemetryHops + 1) {
       throw Error(job_.where,
                   fmt::format("a way passes {} switches, and packets of HPCC have room for the figures of {}",
                               way.size() - 1, kTelemetryHops),
@@ -226,6 +198,9 @@ void PacketSimulation::add_ways(Flow& flow, std::span<const std::vector<std::uin
     ways_.push_back({static_cast<std::uint32_t>(paths_.size()), static_cast<std::uint32_t>(way.size())});
     paths_.insert(paths_.end(), way.begin(), way.end());
     ++flow.ways;
+    if (!transport_->traits.sprays) continue;
+    ways_.back().back = static_cast<std::uint32_t>(paths_.size());
+    for (const std::uint32_t port : std::views::reverse(way)) paths_.push_back(port ^ 1);
   }
   flow.way_there = ways_[flow.first_way].begin;
   flow.way_back = static_cast<std::uint32_t>(paths_.size());
@@ -247,8 +222,7 @@ std::uint32_t PacketSimulation::connect(std::span<const std::vector<std::uint32_
                           ports_[port].transmission_ps[settings_.payload] / 1000;
   }
   flow.hops = static_cast<std::uint32_t>(way.size());
-  const CongestionControl algorithm = settings_.congestion_control;
-  if (has_window_) {
+  if (transport_->traits.windows) {
     const PairFigures pair = {flow.round_trip_ns, slowest, static_cast<std::int64_t>(way.size())};
     flow.window = std::max(pair.bandwidth_delay_bytes(), settings_.payload);
   }
@@ -256,16 +230,7 @@ std::uint32_t PacketSimulation::connect(std::span<const std::vector<std::uint32_
   flow.finished = true;
   flow.turn = kNone;
   flow.port = paths_[flow.way_there];
-  if (algorithm == CongestionControl::dcqcn) dcqcn_.emplace_back();
-  if (algorithm == CongestionControl::hpcc) hpcc_.emplace_back();
-  if (algorithm == CongestionControl::timely) timely_.emplace_back();
-  if (algorithm == CongestionControl::dctcp) dctcp_.emplace_back();
-  if (algorithm == CongestionControl::swift) swift_.emplace_back();
-  if (is_tcp(algorithm)) {
-    tcp_.emplace_back().begin(settings_);
-    tcp_.back().open = true;  // since the job began
-  }
-  if (keeps_losses_) selective_.emplace_back();
+  transport_->add_flow(true);
   return index;
 }
 
@@ -275,22 +240,47 @@ void PacketSimulation::find_ways(std::uint32_t index) {
     add_ways(flow, job_.ways[index]);
     return;
   }
+  if (transport_->traits.sprays) {
+    std::vector<std::vector<std::uint32_t>> ways;
+    std::vector<std::uint32_t> way;
+    find_shortest(flow.address.source, flow.address.destination, way, ways);
+    if (ways.empty()) no_way(flow);
+    add_ways(flow, ways);
+    return;
+  }
   for (const bool back : {false, true}) {
     const FlowAddress address = back ? flow.address.back() : flow.address;
     (back ? flow.way_back : flow.way_there) = static_cast<std::uint32_t>(paths_.size());
     for (std::uint32_t node = address.source; node != address.destination;) {
       const std::uint32_t port = next_port(job_.graph, routes_, node, address);
-      if (port == kNoPort) {
-        throw Error(
-            job_.where,
-            fmt::format("no way leads from host {} to host {} after the link between {} and {} failed",
-                        flow.address.source, flow.address.destination, settings_.link_down_a,
-                        settings_.link_down_b));
-      }
+      if (port == kNoPort) no_way(flow);
       paths_.push_back(port);
       node = ports_[port ^ 1].node;
     }
   }
+}
+
+// All of them, but for very many.
+void PacketSimulation::find_shortest(std::uint32_t node, std::uint32_t host, std::vector<std::uint32_t>& way,
+                                     std::vector<std::vector<std::uint32_t>>& ways) const {
+  constexpr std::size_t kMost = 256;
+  if (node == host) {
+    ways.push_back(way);
+    return;
+  }
+  for (const std::uint32_t port : routes_.next_ports(node, host)) {
+    if (ways.size() == kMost) return;
+    way.push_back(port);
+    find_shortest(ports_[port ^ 1].node, host, way, ways);
+    way.pop_back();
+  }
+}
+
+void PacketSimulation::no_way(const Flow& flow) const {
+  throw Error(job_.where,
+              fmt::format("no way leads from host {} to host {} after the link between {} and {} failed",
+                          flow.address.source, flow.address.destination, settings_.link_down_a,
+                          settings_.link_down_b));
 }
 
 }  // namespace armilla

@@ -1,6 +1,6 @@
-#include "network/packet/simulation.h"
-
 #include <utility>
+
+#include "network/packet/transport.h"
 
 namespace armilla {
 
@@ -17,7 +17,7 @@ PacketOutcome PacketSimulation::run() {
 }
 
 void PacketSimulation::handle(const WheelEvent& event) {
-  if (event.kind < kAlpha) --pending_;
+  if (event.kind < kIdleTimers) --pending_;
   switch (event.kind) {
     case kSent:
       ports_[event.subject].busy = false;
@@ -78,48 +78,8 @@ void PacketSimulation::handle(const WheelEvent& event) {
     case kPost:
       begin_message(event.subject);
       break;
-    case kAnswer:
-      tcp_answer_late(event.subject);
-      break;
-    case kAlpha: {
-      if (flows_[event.subject].finished || event.stamp != flows_[event.subject].life) {
-        events_.forget();
-        break;
-      }
-      DcqcnState& state = dcqcn_[event.subject];
-      state.alpha = (1 - settings_.gain) * state.alpha + (state.marked_for_alpha ? settings_.gain : 0);
-      state.marked_for_alpha = false;
-      schedule(events_.now() + settings_.alpha_interval_us * 1000, kAlpha, event.subject, event.stamp);
-      break;
-    }
-    case kDecrease: {
-      if (flows_[event.subject].finished || event.stamp != flows_[event.subject].life) {
-        events_.forget();
-        break;
-      }
-      schedule(events_.now() + settings_.decrease_interval_us * 1000, kDecrease, event.subject, event.stamp);
-      DcqcnState& state = dcqcn_[event.subject];
-      if (!state.marked_for_decrease) break;
-      state.decrease(flows_[event.subject], settings_);
-      refresh(event.subject);
-      schedule(events_.now() + settings_.increase_interval_us * 1000, kIncrease, event.subject,
-               ++flows_[event.subject].increase_stamp);
-      break;
-    }
-    case kIncrease: {
-      Flow& flow = flows_[event.subject];
-      if (flow.finished || event.stamp != flow.increase_stamp) {
-        events_.forget();
-        break;
-      }
-      schedule(events_.now() + settings_.increase_interval_us * 1000, kIncrease, event.subject,
-               ++flow.increase_stamp);
-      dcqcn_[event.subject].increase(flow, settings_);
-      refresh(event.subject);
-      break;
-    }
     default:
-      break;
+      transport_->timer(event);
   }
 }
 
@@ -130,18 +90,8 @@ void PacketSimulation::start_flow(std::uint32_t index) {
   flow.start_ns = flow.next_send_ns = events_.now();
   flow.port = paths_[flow.way_there];
   flow.rate = flow.line_rate = ports_[flow.port].rate;
-  if (!dcqcn_.empty()) dcqcn_[index].target = flow.rate;
-  if (!hpcc_.empty()) {
-    hpcc_[index].rate = flow.rate;
-    for (HpccState::PerHop& hop : hpcc_[index].per_hop) hop.rate = flow.rate;
-  }
-  if (!timely_.empty()) timely_[index].rate = flow.rate;
-  if (!selective_.empty()) {
-    const std::size_t words = (flow.size / static_cast<std::uint64_t>(settings_.payload) + 64) / 64;
-    selective_[index].arrived.assign(words, 0);
-    selective_[index].known.assign(words, 0);
-  }
-  if (!tcp_.empty()) tcp_[index].begin(settings_);
+  transport_->begin(index);
+  transport_->extend(index);
   join_nic(index);
   serve(flow.port);
 }
@@ -149,6 +99,7 @@ void PacketSimulation::start_flow(std::uint32_t index) {
 void PacketSimulation::transmit(std::uint32_t index, std::uint32_t packet) {
   Port& port = ports_[index];
   port.busy = true;
+  port.sending = packet;
   ++outcome_.frames;
   Packet& leaving = packets_[packet];
   const std::int64_t takes_ps = port.transmission_ps[leaving.size];
@@ -205,6 +156,7 @@ void PacketSimulation::arrive(std::uint32_t number) {
       break;
     }
     case PacketKind::data:
+    case PacketKind::request:
       if (port.at_switch) {
         forward(number);
       } else {
@@ -213,6 +165,7 @@ void PacketSimulation::arrive(std::uint32_t number) {
       break;
     case PacketKind::ack:
     case PacketKind::nack:
+    case PacketKind::pull:
       if (port.at_switch) {
         forward(number);
       } else {
@@ -251,10 +204,7 @@ void PacketSimulation::sum_pauses() {
 // In queues, and on links: what has yet to arrive. Ends the simulation.
 void PacketSimulation::count_in_flight() {
   const auto count = [&](const Packet& packet) {
-    if (packet.kind == PacketKind::data) outcome_.data.in_flight += packet.size;
-    if (packet.kind == PacketKind::ack || packet.kind == PacketKind::nack) {
-      outcome_.acknowledgements.in_flight += packet.size;
-    }
+    if (PacketBytes* bytes = account_of(packet)) bytes->in_flight += packet.size;
   };
   const auto count_queue = [&](const Queue& queue) {
     for (std::uint32_t packet = queue.head; packet != kNone; packet = packets_[packet].next)

@@ -1,12 +1,13 @@
 // The packet simulation: ports, queue pairs and packets, and the events that move them. `network/packet.h` says what it
 // models. simulation.cc moves events and packets, hosts.cc, switches.cc and failures.cc say what those do, set_up.cc builds
-// them; tcp.cc is the transport of hosts that speak TCP; messages.cc does connections; congestion.h and event_wheel.h are its parts. Nothing is allocated per packet once the pools have
-// grown to what is under way at one time.
+// them; messages.cc does connections; transport.h is what hosts speak; congestion.h and event_wheel.h are its parts.
+// Nothing is allocated per packet once the pools have grown to what is under way at one time.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,6 +32,7 @@ void check_packets(const std::string& where, std::string_view what, std::string_
 class PacketSimulation {
  public:
   explicit PacketSimulation(const FlowJob& job);
+  ~PacketSimulation();
 
   PacketOutcome run();
 
@@ -62,7 +64,25 @@ class PacketSimulation {
   static constexpr std::uint32_t kNone = UINT32_MAX;
   static constexpr int kPriorities = 8;
 
-  // Kinds of events. Those from kAlpha on are timers of congestion control.
+  // What hosts speak, and its kinds: transport.h.
+  class Transport;
+  class Roce;
+  class Tcp;
+  class Pulled;
+  class Ndp;
+  class Eqds;
+  struct Selective;
+  static std::unique_ptr<Transport> make_transport(PacketSimulation& simulation);
+  static std::unique_ptr<Transport> make_roce(PacketSimulation& simulation);
+  static std::unique_ptr<Transport> make_tcp(PacketSimulation& simulation);
+  static std::unique_ptr<Transport> make_ndp(PacketSimulation& simulation);
+  static std::unique_ptr<Transport> make_eqds(PacketSimulation& simulation);
+
+  // What switches do about what they have no room for: they keep it from coming by PFC, drop it, or cut it down to its
+  // headers, which go before data.
+  enum class SwitchDiscipline : std::uint8_t { pause, drop, trim };
+
+  // Kinds of events. Those from kTimer on are the transport's; from kIdleTimers on they move nothing by themselves.
   enum : std::uint32_t {
     kDue,
     kInstall,
@@ -76,29 +96,30 @@ class PacketSimulation {
     kLinkDown,
     kPauseOver,
     kPost,
-    kAnswer,
-    kAlpha,
-    kDecrease,
-    kIncrease
+    kTimer,
+    kIdleTimers
   };
 
-  enum class PacketKind : std::uint8_t { data, ack, nack, pause, resume };
+  enum class PacketKind : std::uint8_t { data, ack, nack, pull, request, pause, resume };
 
   struct alignas(64) Packet {
     std::uint32_t next = kNone;  // in the queue that it waits in
     std::uint32_t flow = 0;      // of pause and resume: unused
     std::uint64_t sequence = 0;  // of data: its first byte; of acknowledgements: the next byte awaited
-    std::uint64_t repeat = 0;    // of a NACK under selective repeat: the byte that arrived instead
+    std::uint64_t repeat = 0;    // of acknowledgements: what arrived, or did not, out of order; by transport
+    std::uint64_t pull = 0;      // up to where the sender was pulled, or, in data, wants to be
     std::int64_t sent_ns = 0;    // of data and what answers it: when the data left
     std::uint32_t port = 0;      // where it arrives next, then where it arrived
     std::uint32_t hop = 0;       // into paths_: the port that it leaves by next
     std::uint32_t size = 0;      // bytes on the wire
     std::uint16_t payload = 0;   // of data
+    std::uint16_t path = 0;      // by name, of transports that spray
     PacketKind kind = PacketKind::data;
     std::uint8_t priority = 0;
-    bool marked = false;  // by a switch
-    bool echo = false;    // of acknowledgements: the data had been marked
-    bool asks = false;    // to be answered even if it arrived before; of the answer: that it was
+    bool marked = false;   // by a switch
+    bool echo = false;     // of acknowledgements: the data had been marked
+    bool trimmed = false;  // data whose payload a switch cut off
+    bool asks = false;     // to be answered even if it arrived before; of the answer: that it was
   };
 
   struct Queue {
@@ -124,8 +145,9 @@ class PacketSimulation {
     std::uint8_t threshold_shift = 3;  // the share of the free buffer beyond which it pauses: 2^-shift
     const std::int64_t* transmission_ps = nullptr;  // by size
     std::int64_t delay_ns = 0;
-    std::int64_t carry_ps = 0;  // of the last transmission, beyond whole nanoseconds
-    std::int64_t free_ns = 0;   // the end of the last transmission
+    std::uint32_t sending = kNone;  // of a port that is busy: the packet
+    std::int64_t carry_ps = 0;      // of the last transmission, beyond whole nanoseconds
+    std::int64_t free_ns = 0;       // the end of the last transmission
     std::int64_t carried_bytes = 0, busy_ps = 0;
     double loss = 0;
     Queue acknowledgements;  // of hosts
@@ -200,37 +222,6 @@ class PacketSimulation {
     }
   };
 
-  // Selective repeat (IRN, Mittal et al., SIGCOMM 2018): what arrived out of order, and what the sender knows of it. In
-  // packets of the flow.
-  struct Selective {
-    std::vector<std::uint64_t> arrived;  // bit per packet
-    std::vector<std::uint64_t> known;    // the same, as far as the sender has been told
-    std::uint64_t highest_arrived = 0;
-    std::uint64_t highest_known = 0;  // below it, what is not known is taken for lost
-    bool recovering = false;          // `resend` is to be sent again
-    std::uint64_t resend = 0;         // everything lost before it has been sent again
-    std::uint64_t recover_until = 0;  // what is lost beyond begins a new recovery
-
-    bool knows(std::uint64_t packet) const { return (known[packet / 64] >> (packet % 64) & 1) != 0; }
-    void find_lost() {
-      while (resend < highest_known && knows(resend)) ++resend;
-      recovering = resend < highest_known;
-    }
-  };
-
-  // TCP, besides what Selective keeps of losses. A segment is lost when the third one behind it has arrived (RFC 6675), or
-  // when the timer runs out.
-  struct Tcp : TcpState {
-    bool asked = false, open = false;  // the sender has sent its SYN, and had the answer
-    bool recovering = false;           // until all that had been sent when the loss was noticed is there
-    std::int64_t under_way = 0;        // segments sent and neither acknowledged nor lost
-    std::uint64_t lost_below = 0;      // what is before it and not known to have arrived is lost
-    // The receiver
-    std::int32_t unanswered = 0;  // segments in order
-    bool marked = false;          // the last one was
-    bool will_answer = false;     // the timer of delayed acknowledgements runs
-  };
-
   // What a connection carries. Sequence numbers of a message begin at a multiple of the payload, so that packets never
   // span two messages; its last packet is shorter on the wire than in them.
   struct Mail {
@@ -250,6 +241,9 @@ class PacketSimulation {
   std::uint32_t wire_payload(std::uint32_t connection, std::uint64_t sequence, std::uint64_t payload) const;
   void start_flow(std::uint32_t flow);
   void find_ways(std::uint32_t flow);
+  void find_shortest(std::uint32_t node, std::uint32_t host, std::vector<std::uint32_t>& way,
+                     std::vector<std::vector<std::uint32_t>>& ways) const;
+  [[noreturn]] void no_way(const Flow& flow) const;
   void add_ways(Flow& flow, std::span<const std::vector<std::uint32_t>> ways);
   std::uint32_t choose_way(Flow& flow) const;
 
@@ -257,6 +251,12 @@ class PacketSimulation {
   void free_packet(std::uint32_t packet);
   void append(Queue& queue, std::uint32_t packet);
   std::uint32_t take(Queue& queue);
+
+  // Where its bytes are counted; nullptr: nowhere.
+  PacketBytes* account_of(const Packet& packet) {
+    if (packet.kind == PacketKind::data) return &outcome_.data;
+    return packet.kind < PacketKind::pause ? &outcome_.acknowledgements : nullptr;
+  }
 
   void handle(const WheelEvent& event);
   void schedule(std::int64_t time, std::uint32_t kind, std::uint32_t subject, std::uint32_t stamp = 0);
@@ -266,24 +266,18 @@ class PacketSimulation {
   void serve_switch(std::uint32_t port);
   void leave_switch(std::uint32_t port, std::uint32_t packet, std::uint8_t queue);
   void join_nic(std::uint32_t flow);
-  void refresh(std::uint32_t flow);
+  void refresh(std::uint32_t flow);  // whenever what decides about sending has changed
   std::uint32_t next_data(std::uint32_t flow);
 
   void arrive(std::uint32_t packet);
   void forward(std::uint32_t packet);
+  bool trim(std::uint32_t packet, std::uint32_t exit);
+  bool throw_coin();
   void receive_data(std::uint32_t packet);
   void receive_acknowledgement(std::uint32_t packet);
-  void answer(std::uint32_t packet, bool missing);
+  void answer(std::uint32_t packet, PacketKind kind);
 
-  bool tcp_may_send(std::uint32_t flow) const;
-  bool tcp_find_lost(std::uint32_t flow);
-  void tcp_receive_data(std::uint32_t packet);
-  void tcp_receive_acknowledgement(std::uint32_t packet);
-  void tcp_answer_late(std::uint32_t flow);
-  void tcp_timeout(std::uint32_t flow);
   void finish(std::uint32_t flow);
-  void control(std::uint32_t flow, const Packet& packet);
-  void change_rate(std::uint32_t flow, std::int64_t rate);
   void drop(std::uint32_t packet, bool on_link);
   void timeout(std::uint32_t flow);
   void pause_peer(std::uint32_t port, int priority, bool pause);
@@ -295,12 +289,8 @@ class PacketSimulation {
   void explain_deadlock() const;
 
   const FlowJob& job_;
-  const RoceSettings& settings_;
-  std::uint32_t header_ = 0, acknowledgement_size_ = 0, telemetry_size_ = 0;
+  const PacketSettings& settings_;
   int ack_priority_ = 3;
-  bool has_window_ = false, window_follows_rate_ = false;
-  bool keeps_losses_ = false;  // by packet
-  std::uint64_t least_window_ = 1;
   bool hashed_ = false;  // a link failed: packets find their way hop by hop
 
   EventWheel events_;
@@ -312,20 +302,17 @@ class PacketSimulation {
   std::vector<Nic> nics_;
   std::vector<Switch> switches_;  // per node
   std::vector<Flow> flows_;
-  std::vector<DcqcnState> dcqcn_;  // per flow, those of the algorithm in use
-  std::vector<HpccState> hpcc_;
-  std::vector<TimelyState> timely_;
-  std::vector<DctcpState> dctcp_;
-  std::vector<SwiftState> swift_;
-  std::vector<Selective> selective_;
-  std::vector<Tcp> tcp_;
+  std::unique_ptr<Transport> transport_;
+  SwitchDiscipline discipline_ = SwitchDiscipline::pause;  // the transport's
+  bool has_telemetry_ = false;                             // the same
   std::vector<std::uint32_t> paths_;
   struct Stretch {
     std::uint32_t begin = 0, length = 0;  // in paths_
+    std::uint32_t back = 0;               // there, where the transport sprays
   };
   std::vector<Stretch> ways_;
   std::vector<Packet> packets_;
-  std::vector<Telemetry> telemetry_;  // per packet, under HPCC
+  std::vector<Telemetry> telemetry_;  // per packet, where there is any
   std::uint32_t free_packets_ = kNone;
   std::vector<std::vector<std::int64_t>> transmission_;  // ps by class of rate and size
   std::vector<Mail> mail_;                               // per flow, where flows are connections
@@ -335,6 +322,8 @@ class PacketSimulation {
   Routes::Largest largest_;
   FirstDraws marking_;
   std::vector<RandomStream> losses_;
+  std::int64_t trim_limit_ = 0;         // bytes of data at a port
+  std::uint64_t coins_ = 0;             // thrown for who is trimmed
   std::optional<LinkSampler> sampler_;  // where the job is to be sampled
   PacketOutcome outcome_;
 };
@@ -347,7 +336,7 @@ inline std::uint32_t PacketSimulation::new_packet() {
     return packet;
   }
   packets_.emplace_back();
-  if (!hpcc_.empty()) telemetry_.emplace_back();
+  if (has_telemetry_) telemetry_.emplace_back();
   return static_cast<std::uint32_t>(packets_.size() - 1);
 }
 inline void PacketSimulation::free_packet(std::uint32_t packet) {
@@ -373,23 +362,18 @@ inline std::uint32_t PacketSimulation::take(Queue& queue) {
 
 inline void PacketSimulation::schedule(std::int64_t time, std::uint32_t kind, std::uint32_t subject,
                                        std::uint32_t stamp) {
-  if (kind < kAlpha) ++pending_;
+  if (kind < kIdleTimers) ++pending_;
   events_.schedule(time, kind, subject, stamp);
+}
+// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+inline bool PacketSimulation::throw_coin() {
+  std::uint64_t bits = coins_ += 0x9e3779b97f4a7c15U;
+  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9U;
+  bits = (bits ^ bits >> 27) * 0x94d049bb133111ebU;
+  return bits >> 63 != 0;
 }
 inline std::uint32_t PacketSimulation::threshold(const Port& port) const {
   const Switch& here = switches_[port.node];
   return (here.buffer_left - here.shared_used) >> port.threshold_shift;
 }
-// To be called whenever what decides about sending has changed.
-inline void PacketSimulation::refresh(std::uint32_t index) {
-  const Flow& flow = flows_[index];
-  Turn& turn = nics_[ports_[flow.port].nic].turns[flow.turn];
-  turn.next_send_ns = flow.next_send_ns;
-  turn.ready = !tcp_.empty()
-                   ? tcp_may_send(index)
-                   : (flow.next < flow.size && !flow.window_full(window_follows_rate_, least_window_)) ||
-                         (!selective_.empty() && selective_[index].recovering);
-  turn.finished = flow.acknowledged >= flow.size;
-}
-
 }  // namespace armilla

@@ -1,7 +1,8 @@
-#include "network/packet/simulation.h"
-
 #include <algorithm>
 #include <bit>
+#include <utility>
+
+#include "network/packet/transport.h"
 
 namespace armilla {
 
@@ -28,17 +29,18 @@ void PacketSimulation::serve_switch(std::uint32_t index) {
 void PacketSimulation::leave_switch(std::uint32_t index, std::uint32_t number, std::uint8_t queue) {
   Port& port = ports_[index];
   const std::uint32_t size = packets_[number].size, came_by = packets_[number].port;
+  if (queue == 0 && discipline_ == SwitchDiscipline::trim) shares_[index][queue].leaving -= size;
   if (queue != 0) {
     Switch& here = switches_[port.node];
     Shares& in = shares_[came_by][queue];
     Shares& out = shares_[index][queue];
-    if (tcp_.empty()) {
+    if (discipline_ == SwitchDiscipline::pause) {
       const std::uint32_t from_headroom = std::min(in.headroom, size);
       const std::uint32_t shared = in.arrived > kReserve ? in.arrived - kReserve : 0;
       here.shared_used -= std::min(size - from_headroom, shared);
       in.headroom -= from_headroom;
       in.arrived -= size - from_headroom;
-    } else {
+    } else if (discipline_ == SwitchDiscipline::drop) {
       here.shared_used -= size;
     }
     out.leaving -= size;
@@ -64,7 +66,7 @@ void PacketSimulation::leave_switch(std::uint32_t index, std::uint32_t number, s
       }
     }
   }
-  if (!hpcc_.empty() && packets_[number].kind == PacketKind::data) {
+  if (has_telemetry_ && packets_[number].kind == PacketKind::data) {
     Telemetry& told = telemetry_[number];
     const auto unit = static_cast<std::uint64_t>(settings_.telemetry_unit);
     told.hops[told.count++ % kTelemetryHops] = {
@@ -94,13 +96,50 @@ void PacketSimulation::pause_peer(std::uint32_t index, int priority, bool pause)
   serve(index);
 }
 
+// Of packets that go to a port whose data has no room for another one, the last one there or the one that comes loses its
+// payload, by a coin (Handley et al., SIGCOMM 2017). What then is at hand goes on in `number`; false: not even that had room.
+bool PacketSimulation::trim(std::uint32_t number, std::uint32_t exit) {
+  Packet& packet = packets_[number];
+  Port& port = ports_[exit];
+  if (packet.priority != 0) {
+    Shares& data = shares_[exit][packet.priority];
+    const Packet* sending = port.busy ? &packets_[port.sending] : nullptr;
+    const std::uint32_t sent = sending != nullptr && sending->priority != 0 ? sending->size : 0;
+    if (static_cast<std::int64_t>(data.leaving) + sent + packet.size <= trim_limit_) {
+      data.leaving += packet.size;
+      return true;
+    }
+    if (data.queue.head != kNone && throw_coin()) {
+      Packet& last = packets_[data.queue.tail];
+      data.leaving += packet.size - last.size;
+      port.queued += packet.size - last.size;
+      std::swap(last, packet);
+      last.next = kNone;
+    }
+    ++outcome_.trimmed_packets;
+    const std::uint32_t headers = transport_->traits.control;
+    outcome_.data.dropped += packet.size - headers;
+    packet.size = headers;
+    packet.priority = 0;
+    packet.trimmed = true;
+  }
+  Shares& headers = shares_[exit][0];
+  if (static_cast<std::int64_t>(headers.leaving) + packet.size > 2 * trim_limit_) {
+    drop(number, false);
+    return false;
+  }
+  headers.leaving += packet.size;
+  return true;
+}
+
 void PacketSimulation::forward(std::uint32_t number) {
   Packet& packet = packets_[number];
   const std::uint32_t entry = packet.port;
-  const bool back = packet.kind != PacketKind::data;
+  const bool back = packet.kind != PacketKind::data && packet.kind != PacketKind::request;
   std::uint32_t exit = 0;
   if (hashed_) {
-    const FlowAddress& flow = flows_[packet.flow].address;
+    FlowAddress flow = flows_[packet.flow].address;
+    flow.source_port = static_cast<std::uint16_t>(flow.source_port + packet.path);
     exit = next_port(job_.graph, routes_, ports_[entry].node, back ? flow.back() : flow);
     if (exit == kNoPort) {
       drop(number, true);
@@ -109,8 +148,11 @@ void PacketSimulation::forward(std::uint32_t number) {
   } else {
     exit = paths_[packet.hop++];
   }
-  const std::uint8_t queue = packet.priority;
-  if (queue != 0 && !tcp_.empty()) {
+  std::uint8_t queue = packet.priority;
+  if (discipline_ == SwitchDiscipline::trim) {
+    if (!trim(number, exit)) return;
+    queue = packet.priority;
+  } else if (queue != 0 && discipline_ == SwitchDiscipline::drop) {
     // No pauses: what finds no room is dropped. A port may hold as much as is free (Choudhury and Hahne, IEEE/ACM
     // Transactions on Networking 6(2), 1998).
     Switch& here = switches_[ports_[entry].node];

@@ -8,6 +8,10 @@ namespace armilla {
 // Sizes on the wire: PPP 2, IP 20, UDP 8, sequence and priority 6; acknowledgements fill a frame of 60 bytes at least.
 inline constexpr std::uint32_t kDataHeader = 36, kSmallestFrame = 60, kPauseFrame = 31;
 inline constexpr std::uint32_t kLinkAndIp = 22, kAcknowledgementHeader = 12;
+inline constexpr std::uint32_t kTelemetry = 42, kTimeStamp = 8;  // HPCC's, TIMELY's and Swift's
+// NDP and EQDS: all headers, of data, and of a packet that has none or was cut; and the share of a link that pulls are for.
+inline constexpr std::uint32_t kPulledHeader = 64;
+inline constexpr double kPullRate = 0.99;
 inline constexpr std::uint32_t kTcpHeader = 32;                              // with time stamps (RFC 7323)
 inline constexpr std::uint32_t kReserve = 4096, kResumeOffset = 3072;        // bytes, per port and priority
 inline constexpr std::int64_t kNackInterval = 500'000;                       // ns

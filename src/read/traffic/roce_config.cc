@@ -16,7 +16,7 @@ namespace {
 
 // What of the file is not a setting yet.
 struct RoceConfig {
-  RoceSettings settings;
+  PacketSettings settings;
   std::string topology, flows;
   std::string topology_where, flows_where;
   std::map<std::int64_t, std::int64_t> ecn_minimum, ecn_maximum;
@@ -50,23 +50,8 @@ std::int64_t microseconds(RoceWords& words, std::string_view what) {
 
 CongestionControl congestion_control(RoceWords& words) {
   const std::string_view text = words.word("CC_MODE", true);
-  struct Mode {
-    std::string_view number, name;
-    CongestionControl control;
-  };
-  constexpr std::array kModes = {
-      Mode{"1", "dcqcn", CongestionControl::dcqcn},
-      Mode{"3", "hpcc", CongestionControl::hpcc},
-      Mode{"7", "timely", CongestionControl::timely},
-      Mode{"8", "dctcp", CongestionControl::dctcp},
-      Mode{"12", "none", CongestionControl::none},
-      Mode{"swift", "swift", CongestionControl::swift},
-      Mode{"tcp-newreno", "tcp-newreno", CongestionControl::tcp_newreno},
-      Mode{"tcp-cubic", "tcp-cubic", CongestionControl::tcp_cubic},
-      Mode{"tcp-dctcp", "tcp-dctcp", CongestionControl::tcp_dctcp},
-  };
-  for (const Mode& mode : kModes) {
-    if (text == mode.number || text == mode.name) return mode.control;
+  for (const CongestionControlRow& row : kCongestionControls) {
+    if (text == row.name || (text == row.mode && !text.empty())) return row.control;
   }
   if (text == "10")
     words.fail("CC_MODE 10, HPCC-PINT, is not modelled", "CC_MODE 3 is HPCC with whole telemetry");
@@ -74,8 +59,11 @@ CongestionControl congestion_control(RoceWords& words) {
   if (!text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; })) {
     return CongestionControl::none;
   }
-  words.fail(fmt::format("CC_MODE: '{}' is unknown", text),
-             "1 DCQCN, 3 HPCC, 7 TIMELY, 8 DCTCP, 12 none, swift, tcp-newreno, tcp-cubic, tcp-dctcp");
+  std::string hint = "1 DCQCN, 3 HPCC, 7 TIMELY, 8 DCTCP, 12 none";
+  for (const CongestionControlRow& row : kCongestionControls) {
+    if (row.mode.empty()) hint += fmt::format(", {}", row.name);
+  }
+  words.fail(fmt::format("CC_MODE: '{}' is unknown", text), hint);
 }
 
 void ignore(RoceWords&, RoceConfig&) {}
@@ -304,7 +292,7 @@ RoceInput read_roce_config(const std::string& path) {
   input.job.flows = parse_roce_flows(contents(flows_file), flows, input.job.graph);
   set_thresholds(config, input.job.graph);
   input.job.settings = config.settings;
-  const RoceSettings& settings = input.job.settings;
+  const PacketSettings& settings = input.job.settings;
   if (settings.recovery == LossRecovery::go_back_0 && settings.chunk == 0) {
     throw Error(path, "going back to the start of a chunk needs an L2_CHUNK_SIZE above 0");
   }

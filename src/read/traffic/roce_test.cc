@@ -86,7 +86,7 @@ TEST_F(RoceConfigFile, TakesKeysAsNs3Does) {
       read(std::string(kEcn) +
            "CC_MODE 3 {HPCC}\nRATE_AI 20Mb/s\nBUFFER_SIZE 32 {MB}\nSIMULATOR_STOP_TIME 40000000000000.00\n"
            "LINK_DOWN 5 0 2\nRP_TIMER 300.9\nFUTURE_KEY 1 2 3\n");
-  const RoceSettings& settings = input.job.settings;
+  const PacketSettings& settings = input.job.settings;
   EXPECT_EQ(settings.congestion_control, CongestionControl::hpcc);
   EXPECT_EQ(settings.rate_step, 20e6);
   EXPECT_EQ(settings.buffer, 32 << 20);

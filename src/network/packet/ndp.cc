@@ -1,0 +1,109 @@
+// NDP (Handley et al., "Re-architecting datacenter networks and stacks for low latency and high performance", SIGCOMM
+// 2017): a sender sends a window at line rate; then every packet that arrives, whole or cut, lets its receiver pull one.
+#include <algorithm>
+#include <utility>
+
+#include "network/packet/pulled.h"
+
+namespace armilla {
+
+class PacketSimulation::Ndp final : public Pulled {
+ public:
+  explicit Ndp(PacketSimulation& simulation)
+      : Pulled(simulation,
+               {.header = kPulledHeader,
+                .control = kPulledHeader,
+                .discipline = SwitchDiscipline::trim,
+                .sprays = true},
+               static_cast<double>(simulation.settings_.payload + kPulledHeader) / kPullRate) {}
+
+  void add_flow(bool open) override {
+    Pulled::add_flow(open);
+    ends_.emplace_back();
+  }
+  void begin(std::uint32_t index) override { ends_[index].credit = window(sim_.flows_[index]); }
+  void begin_again(std::uint32_t index, std::int64_t) override { begin(index); }
+
+  bool may_send(std::uint32_t index) const override {
+    const Flow& flow = sim_.flows_[index];
+    return ends_[index].credit > 0 && (pieces_[index].losses > 0 || flow.next < flow.size);
+  }
+
+  void next_data(std::uint32_t index, Packet& data) override {
+    const Flow& flow = sim_.flows_[index];
+    --ends_[index].credit;
+    data.sequence = pieces_[index].losses > 0 ? pieces_[index].take_lost() * payload() : flow.next;
+    data.payload = static_cast<std::uint16_t>(std::min(payload(), flow.size - data.sequence));
+  }
+
+  void receive_data(std::uint32_t number) override {
+    Packet& data = sim_.packets_[number];
+    const std::uint32_t index = data.flow;
+    const Flow& flow = sim_.flows_[index];
+    if (flow.finished && sim_.mail_.empty()) {
+      sim_.free_packet(number);
+      return;
+    }
+    Ends& ends = ends_[index];
+    data.repeat = data.sequence / payload();
+    const bool cut = data.trimmed;
+    if (!cut) note_data(index, data);
+    if (pull_at_once(index)) {
+      ++ends.pulled;
+    } else {
+      ++ends.waiting;
+      stand_in_line(index, 0);
+    }
+    // Nothing is left to be pulled, until the sender has more.
+    if (flow.expected >= flow.size) ends.pulled += std::exchange(ends.waiting, 0U);
+    reply(number, cut ? PacketKind::nack : PacketKind::ack, ends.pulled);
+  }
+
+  void receive_acknowledgement(std::uint32_t number) override {
+    const Packet packet = sim_.packets_[number];
+    sim_.free_packet(number);
+    const std::uint32_t index = packet.flow;
+    Ends& ends = ends_[index];
+    note_acknowledged(index, packet.sequence);
+    if (packet.kind == PacketKind::ack) pieces_[index].learn(packet.repeat);
+    if (packet.kind == PacketKind::nack) pieces_[index].lose(packet.repeat);
+    if (packet.pull > ends.had) {
+      ends.credit += static_cast<std::int64_t>(packet.pull - ends.had);
+      ends.had = packet.pull;
+    }
+    sim_.refresh(index);
+    sim_.serve(sim_.flows_[index].port);
+  }
+
+  void timed_out(std::uint32_t index) override {
+    const Flow& flow = sim_.flows_[index];
+    lose_all(index);
+    ends_[index].credit = std::max(ends_[index].credit, window(flow));
+  }
+
+ private:
+  struct Ends {
+    // The sender
+    std::int64_t credit = 0;  // packets
+    std::uint64_t had = 0;    // of all pulls
+    // The receiver
+    std::uint64_t pulled = 0, waiting = 0;  // pulls sent, and those that wait to be
+  };
+
+  bool pull(std::uint32_t index, std::size_t line) override {
+    Ends& ends = ends_[index];
+    if (ends.waiting == 0) return false;
+    ++ends.pulled;
+    if (--ends.waiting > 0) stand_in_line(index, line);
+    send_control(index, PacketKind::pull, ends.pulled);
+    return true;
+  }
+
+  std::vector<Ends> ends_;
+};
+
+std::unique_ptr<PacketSimulation::Transport> PacketSimulation::make_ndp(PacketSimulation& simulation) {
+  return std::make_unique<Ndp>(simulation);
+}
+
+}  // namespace armilla

@@ -1,0 +1,210 @@
+#include "network/packet/pulled.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace armilla {
+
+void PacketSimulation::Pulled::Pieces::grow(std::size_t words) {
+  arrived.resize(words);
+  known.resize(words);
+  lost.resize(words);
+}
+
+bool PacketSimulation::Pulled::Pieces::lose(std::uint64_t packet) {
+  if (Selective::has(known, packet) || Selective::has(lost, packet)) return false;
+  Selective::set(lost, packet);
+  first_lost = losses++ == 0 ? packet : std::min(first_lost, packet);
+  return true;
+}
+
+void PacketSimulation::Pulled::Pieces::learn(std::uint64_t packet) {
+  Selective::set(known, packet);
+  const std::uint64_t bit = std::uint64_t{1} << (packet % 64);
+  if ((lost[packet / 64] & bit) == 0) return;
+  lost[packet / 64] &= ~bit;
+  --losses;
+}
+
+std::uint64_t PacketSimulation::Pulled::Pieces::take_lost() {
+  std::uint64_t word = first_lost / 64;
+  while (lost[word] == 0) ++word;
+  const std::uint64_t packet = word * 64 + static_cast<std::uint64_t>(std::countr_zero(lost[word]));
+  lost[word] &= lost[word] - 1;
+  first_lost = packet;
+  --losses;
+  return packet;
+}
+
+// Ways together may be as wide as the host's own link, whatever each is.
+std::int64_t PacketSimulation::Pulled::window(const Flow& flow) const {
+  constexpr double kLeast = 8, kMore = 1.25;
+  if (settings_.pull_window > 0) return settings_.pull_window;
+  const double bytes = static_cast<double>(flow.round_trip_ns) * static_cast<double>(flow.line_rate) / 8e9;
+  return static_cast<std::int64_t>(
+      std::max(kLeast, std::ceil(kMore * bytes / static_cast<double>(settings_.payload))));
+}
+
+// ---- Ways
+
+// Switches know nothing of each other's ways: names are hashed to them at random, several to one.
+std::uint32_t PacketSimulation::Pulled::way_of(std::uint32_t index, std::uint32_t path) const {
+  const Flow& flow = sim_.flows_[index];
+  std::uint64_t hash = (settings_.seed << 32 ^ index) * 0x9e3779b97f4a7c15U + path;
+  hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9U;
+  hash = (hash ^ hash >> 27) * 0x94d049bb133111ebU;
+  return flow.first_way + static_cast<std::uint32_t>((hash ^ hash >> 31) % flow.ways);
+}
+
+std::uint32_t PacketSimulation::Pulled::choose_way(std::uint32_t index, Packet& packet) {
+  Flow& flow = sim_.flows_[index];
+  if (flow.ways == 1 || sim_.job_.choice == WayChoice::adaptive) return Transport::choose_way(index, packet);
+  const auto paths = static_cast<std::uint32_t>(settings_.paths);
+  std::uint32_t& next = paths_[index].next_there;
+  while (!shunned_.empty() && shunned_[std::size_t{index} * paths + next] != 0) {
+    shunned_[std::size_t{index} * paths + next] = 0;
+    next = (next + 1) % paths;
+  }
+  packet.path = static_cast<std::uint16_t>(next);
+  next = (next + 1) % paths;
+  return sim_.ways_[way_of(index, packet.path)].begin;
+}
+
+std::uint32_t PacketSimulation::Pulled::way_back(const Packet& packet) const {
+  const Flow& flow = sim_.flows_[packet.flow];
+  if (flow.ways == 1 || sim_.job_.choice == WayChoice::adaptive) return flow.way_back;
+  return sim_.ways_[way_of(packet.flow, packet.path)].back;
+}
+
+// ---- Packets
+
+bool PacketSimulation::Pulled::note_data(std::uint32_t index, const Packet& data) {
+  Flow& flow = sim_.flows_[index];
+  Pieces& pieces = pieces_[index];
+  const std::uint64_t place = data.sequence / payload();
+  if (Selective::has(pieces.arrived, place)) return false;
+  Selective::set(pieces.arrived, place);
+  if (data.sequence == flow.expected) {
+    std::uint64_t next = place + 1;
+    while (next * payload() < flow.size && Selective::has(pieces.arrived, next)) ++next;
+    flow.expected = std::min(next * payload(), flow.size);
+  }
+  if (!sim_.mail_.empty()) sim_.note_arrivals(index);
+  return true;
+}
+
+void PacketSimulation::Pulled::note_acknowledged(std::uint32_t index, std::uint64_t sequence) {
+  Flow& flow = sim_.flows_[index];
+  const std::uint64_t end = (sequence + payload() - 1) / payload();
+  for (std::uint64_t packet = flow.acknowledged / payload(); packet < end; ++packet)
+    pieces_[index].learn(packet);
+  flow.acknowledged = std::max(flow.acknowledged, sequence);
+  if (flow.acknowledged >= flow.size) sim_.finish(index);
+}
+
+std::int64_t PacketSimulation::Pulled::lose_all(std::uint32_t index) {
+  const Flow& flow = sim_.flows_[index];
+  std::int64_t news = 0;
+  for (std::uint64_t packet = flow.acknowledged / payload(); packet * payload() < flow.next; ++packet)
+    news += pieces_[index].lose(packet) ? 1 : 0;
+  return news;
+}
+
+void PacketSimulation::Pulled::reply(std::uint32_t number, PacketKind kind, std::uint64_t pull) {
+  Packet& packet = sim_.packets_[number];
+  packet.priority = 0;
+  packet.trimmed = false;
+  packet.pull = pull;
+  sim_.answer(number, kind);
+}
+
+void PacketSimulation::Pulled::send_control(std::uint32_t index, PacketKind kind, std::uint64_t pull) {
+  const Flow& flow = sim_.flows_[index];
+  const bool back = kind != PacketKind::request;
+  const std::uint32_t number = sim_.new_packet();
+  Packet& packet = sim_.packets_[number];
+  packet.flow = index;
+  packet.kind = kind;
+  packet.priority = 0;
+  packet.size = traits.control;
+  packet.sequence = flow.expected;
+  packet.pull = pull;
+  if (back) {
+    std::uint32_t& next = paths_[index].next_back;
+    packet.path = static_cast<std::uint16_t>(next);
+    next = (next + 1) % static_cast<std::uint32_t>(settings_.paths);
+    packet.hop = way_back(packet) + 1;
+  } else {
+    packet.hop = choose_way(index, packet) + 1;
+  }
+  sim_.outcome_.acknowledgements.sent += packet.size;
+  const std::uint32_t exit = sim_.paths_[back ? flow.way_back : flow.way_there];
+  sim_.append(sim_.ports_[exit].acknowledgements, number);
+  sim_.serve(exit);
+}
+
+// ---- Pulls
+
+std::uint32_t PacketSimulation::Pulled::nic_of_receiver(std::uint32_t index) {
+  if (pacers_.empty()) {
+    pacers_.resize(sim_.nics_.size());
+    for (const Port& port : sim_.ports_) {
+      if (!port.at_switch)
+        pacers_[port.nic].interval_ps = std::llround(interval_bytes_ * 8e12 / static_cast<double>(port.rate));
+    }
+  }
+  return sim_.ports_[sim_.paths_[sim_.flows_[index].way_back]].nic;
+}
+
+bool PacketSimulation::Pulled::pull_at_once(std::uint32_t index) {
+  Pacer& pacer = pacers_[nic_of_receiver(index)];
+  const std::int64_t now_ps = sim_.events_.now() * 1000;
+  if (pacer.ticks || now_ps < pacer.free_ps) return false;
+  pacer.free_ps = now_ps + pacer.interval_ps;
+  return true;
+}
+
+void PacketSimulation::Pulled::stand_in_line(std::uint32_t index, std::size_t line) {
+  Place& place = places_[index];
+  if (place.waits[line]) return;
+  place.waits[line] = true;
+  place.next[line] = kNone;
+  const std::uint32_t nic = nic_of_receiver(index);
+  Pacer& pacer = pacers_[nic];
+  Pacer::Line& here = pacer.lines[line];
+  (here.head == kNone ? here.head : places_[here.tail].next[line]) = index;
+  here.tail = index;
+  if (!pacer.ticks) tick_later(nic);
+}
+
+void PacketSimulation::Pulled::tick_later(std::uint32_t nic) {
+  Pacer& pacer = pacers_[nic];
+  pacer.ticks = true;
+  sim_.schedule(std::max(sim_.events_.now(), (pacer.free_ps + 999) / 1000), kTimer, nic);
+}
+
+void PacketSimulation::Pulled::timer(const WheelEvent& event) {
+  const std::uint32_t nic = event.subject;
+  const std::int64_t now_ps = sim_.events_.now() * 1000;
+  for (std::size_t line = 0; line < kLines;) {
+    const std::uint32_t index = pacers_[nic].lines[line].head;
+    if (index == kNone) {
+      ++line;
+      continue;
+    }
+    pacers_[nic].lines[line].head = places_[index].next[line];
+    places_[index].waits[line] = false;
+    if (!pull(index, line)) continue;
+    Pacer& pacer = pacers_[nic];
+    // Not later for times that are whole nanoseconds here.
+    pacer.free_ps = (now_ps - pacer.free_ps < 1000 ? pacer.free_ps : now_ps) + pacer.interval_ps;
+    break;
+  }
+  Pacer& pacer = pacers_[nic];
+  pacer.ticks = false;
+  if (std::ranges::any_of(pacer.lines, [](const Pacer::Line& line) { return line.head != kNone; }))
+    tick_later(nic);
+}
+
+}  // namespace armilla

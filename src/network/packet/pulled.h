@@ -1,0 +1,100 @@
+// What NDP and EQDS have in common: switches cut packets that they have no room for down to their headers, which go on
+// first, so that a receiver learns of everything that was sent; a receiver paces its senders by pulls, one NIC's as fast as
+// its link takes data; packets take all ways of their flow, by as many names as it tells apart (`paths`), which switches
+// hash to a way each.
+#pragma once
+
+#include "network/packet/transport.h"
+
+namespace armilla {
+
+class PacketSimulation::Pulled : public Transport {
+ public:
+  std::uint32_t choose_way(std::uint32_t flow, Packet& packet) final;
+  std::uint32_t way_back(const Packet& packet) const final;
+  void timer(const WheelEvent& event) final;
+
+ protected:
+  // Of a flow, bits per packet.
+  struct Pieces {
+    std::vector<std::uint64_t> arrived;  // as the receiver knows
+    std::vector<std::uint64_t> known;    // the same, as far as the sender has been told
+    std::vector<std::uint64_t> lost;     // to be sent again
+    std::uint64_t first_lost = 0;        // none is before it
+    std::int64_t losses = 0;
+
+    void grow(std::size_t words);
+    // Returns whether it was news.
+    bool lose(std::uint64_t packet);
+    void learn(std::uint64_t packet);
+    std::uint64_t take_lost();
+  };
+
+  // The lines of flows that wait for a NIC's pulls; those before go first.
+  static constexpr std::size_t kLines = 3;
+
+  // Pulls of a NIC are as far apart as so many bytes on its link.
+  Pulled(PacketSimulation& simulation, const Traits& its_traits, double interval_bytes)
+      : Transport(simulation, its_traits), interval_bytes_(interval_bytes) {}
+
+  void add_flow(bool) override {
+    pieces_.emplace_back();
+    places_.emplace_back();
+    paths_.emplace_back();
+  }
+  void extend(std::uint32_t flow) override { pieces_[flow].grow(words(flow)); }
+  std::int64_t wire_bytes() const { return settings_.payload + traits.header; }
+  // Packets that a sender may send before the first pull: more than there can be under way at once.
+  std::int64_t window(const Flow& flow) const;
+
+  // The receiver's: marks data as arrived, returns whether it was news.
+  bool note_data(std::uint32_t flow, const Packet& data);
+  // The sender's: all before the acknowledgement's sequence has arrived. May finish the flow.
+  void note_acknowledged(std::uint32_t flow, std::uint64_t sequence);
+  // Everything sent that is not known to have arrived is lost; returns how many packets that are news.
+  std::int64_t lose_all(std::uint32_t flow);
+
+  void reply(std::uint32_t packet, PacketKind kind, std::uint64_t pull);
+  // A packet of the flow without data: pulls to its source, requests to its destination.
+  void send_control(std::uint32_t flow, PacketKind kind, std::uint64_t pull);
+
+  // Nobody is in line at the NIC of the flow's receiver, and its next pull may go: the caller sends it.
+  bool pull_at_once(std::uint32_t flow);
+  // Where it is not yet.
+  void stand_in_line(std::uint32_t flow, std::size_t line);
+  // It is the flow's turn, and it is in that line no longer: sends a pull and stands in line again, if it wants. Returns
+  // whether it sent one.
+  virtual bool pull(std::uint32_t flow, std::size_t line) = 0;
+
+  std::vector<Pieces> pieces_;
+  std::vector<bool> shunned_;  // per flow and path: to be skipped once; empty: none ever
+
+ private:
+  struct Place {  // of a flow in the lines
+    std::array<std::uint32_t, kLines> next = {kNone, kNone, kNone};
+    std::array<bool, kLines> waits = {};
+  };
+  struct Pacer {
+    struct Line {
+      std::uint32_t head = kNone, tail = kNone;
+    };
+    std::array<Line, kLines> lines;
+    std::int64_t interval_ps = 0;
+    std::int64_t free_ps = 0;  // when the next pull may go
+    bool ticks = false;        // an event will look who is next
+  };
+  struct Paths {
+    std::uint32_t next_there = 0, next_back = 0;
+  };
+
+  std::uint32_t way_of(std::uint32_t flow, std::uint32_t path) const;
+  std::uint32_t nic_of_receiver(std::uint32_t flow);
+  void tick_later(std::uint32_t nic);
+
+  const double interval_bytes_;
+  std::vector<Place> places_;
+  std::vector<Paths> paths_;
+  std::vector<Pacer> pacers_;  // per NIC
+};
+
+}  // namespace armilla

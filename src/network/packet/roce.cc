@@ -1,0 +1,293 @@
+// RoCE v2: queue pairs that keep to a rate, a window or both; every packet in order is acknowledged; go-back-N, go-back-0
+// or selective repeat (IRN, Mittal et al., SIGCOMM 2018).
+#include <algorithm>
+
+#include "network/packet/transport.h"
+
+namespace armilla {
+
+class PacketSimulation::Roce final : public Transport {
+ public:
+  explicit Roce(PacketSimulation& simulation)
+      : Transport(simulation, traits_of(simulation.settings_)),
+        algorithm_(settings_.congestion_control),
+        selective_(settings_.recovery == LossRecovery::selective),
+        // Swift is an algorithm of windows.
+        window_follows_rate_(settings_.window_follows_rate || algorithm_ == CongestionControl::swift),
+        // Whole chunks are acknowledged: with less than one under way a flow would wait for ever.
+        least_window_(settings_.recovery == LossRecovery::go_back_0
+                          ? static_cast<std::uint64_t>(settings_.chunk + settings_.payload)
+                          : 1) {}
+
+  void add_flow(bool) override {
+    switch (algorithm_) {
+      case CongestionControl::dcqcn:
+        dcqcn_.emplace_back();
+        break;
+      case CongestionControl::hpcc:
+        hpcc_.emplace_back();
+        break;
+      case CongestionControl::timely:
+        timely_.emplace_back();
+        break;
+      case CongestionControl::dctcp:
+        dctcp_.emplace_back();
+        break;
+      case CongestionControl::swift:
+        swift_.emplace_back();
+        break;
+      default:
+        break;
+    }
+    if (selective_) repeats_.emplace_back();
+  }
+
+  void extend(std::uint32_t index) override {
+    if (selective_) repeats_[index].grow(words(index));
+  }
+
+  void begin(std::uint32_t index) override {
+    const std::int64_t rate = sim_.flows_[index].rate;
+    switch (algorithm_) {
+      case CongestionControl::dcqcn:
+        dcqcn_[index] = {};
+        dcqcn_[index].target = rate;
+        break;
+      case CongestionControl::hpcc:
+        hpcc_[index] = {};
+        hpcc_[index].rate = rate;
+        for (HpccState::PerHop& hop : hpcc_[index].per_hop) hop.rate = rate;
+        break;
+      case CongestionControl::timely:
+        timely_[index] = {};
+        timely_[index].rate = rate;
+        break;
+      case CongestionControl::dctcp:
+        dctcp_[index] = {};
+        break;
+      case CongestionControl::swift:
+        swift_[index] = {};
+        break;
+      default:
+        break;
+    }
+  }
+  void begin_again(std::uint32_t index, std::int64_t) override { begin(index); }
+
+  bool may_send(std::uint32_t index) const override {
+    const Flow& flow = sim_.flows_[index];
+    return (flow.next < flow.size && !flow.window_full(window_follows_rate_, least_window_)) ||
+           (selective_ && repeats_[index].recovering);
+  }
+
+  void next_data(std::uint32_t index, Packet& data) override {
+    const Flow& flow = sim_.flows_[index];
+    data.sequence = flow.next;
+    if (selective_ && repeats_[index].recovering) {
+      Selective& repeat = repeats_[index];
+      data.sequence = repeat.resend * payload();
+      ++repeat.resend;
+      repeat.find_lost();
+    }
+    data.payload = static_cast<std::uint16_t>(std::min(payload(), flow.size - data.sequence));
+  }
+
+  void receive_data(std::uint32_t number) override {
+    Packet& data = sim_.packets_[number];
+    const std::uint32_t index = data.flow;
+    Flow& flow = sim_.flows_[index];
+    bool reply = false, missing = false;
+    const std::uint64_t arrived = data.sequence;
+    const auto chunk = static_cast<std::uint64_t>(settings_.chunk);
+    if (selective_ && !flow.finished) {
+      Selective& repeat = repeats_[index];
+      const std::uint64_t place = arrived / payload();
+      Selective::set(repeat.arrived, place);
+      if (arrived == flow.expected) {
+        flow.expected = repeat.expected(place, payload(), flow.size);
+      } else if (arrived > flow.expected) {
+        missing = flow.ways == 1;
+      }
+      reply = true;
+      data.repeat = arrived;
+    } else if (arrived == flow.expected) {
+      flow.expected += data.payload;
+      reply = flow.expected >= static_cast<std::uint64_t>(settings_.ack_interval) ||
+              (chunk != 0 && flow.expected % chunk == 0);
+    } else if (arrived > flow.expected) {
+      if (sim_.events_.now() >= flow.next_nack_ns || flow.last_nack != flow.expected) {
+        flow.next_nack_ns = sim_.events_.now() + kNackInterval;
+        flow.last_nack = flow.expected;
+        if (settings_.recovery == LossRecovery::go_back_0) flow.expected = flow.expected / chunk * chunk;
+        reply = missing = true;
+      }
+    } else {
+      reply = data.asks;
+    }
+    if (!sim_.mail_.empty()) sim_.note_arrivals(index);
+    if (reply) {
+      sim_.answer(number, missing ? PacketKind::nack : PacketKind::ack);
+    } else {
+      sim_.free_packet(number);
+    }
+  }
+
+  void receive_acknowledgement(std::uint32_t number) override {
+    const Packet packet = sim_.packets_[number];
+    const std::uint32_t index = packet.flow;
+    Flow& flow = sim_.flows_[index];
+    std::uint64_t sequence = packet.sequence;
+    if (settings_.recovery == LossRecovery::go_back_0 && sequence < flow.size) {
+      const auto chunk = static_cast<std::uint64_t>(settings_.chunk);
+      sequence = sequence / chunk * chunk;
+    }
+    const std::uint64_t before = flow.acknowledged;
+    flow.acknowledged = std::max(flow.acknowledged, sequence);
+    // Without this a window would count what is under way below zero, and stay full.
+    if (flow.window != 0 || packet.asks || !sim_.mail_.empty())
+      flow.next = std::max(flow.next, flow.acknowledged);
+    if (flow.acknowledged >= flow.size) sim_.finish(index);
+    if (selective_) {
+      Selective& repeat = repeats_[index];
+      const std::uint64_t place = packet.repeat / payload(), first = flow.acknowledged / payload();
+      Selective::set(repeat.known, place);
+      repeat.highest_known = std::max(repeat.highest_known, place);
+      if (packet.kind == PacketKind::nack && first >= repeat.recover_until) {
+        repeat.resend = first;
+        repeat.recover_until = (flow.highest + payload() - 1) / payload();
+      }
+      repeat.resend = std::max(repeat.resend, first);
+      if (flow.ways == 1 || repeat.recovering) repeat.find_lost();
+    } else if (packet.kind == PacketKind::nack) {
+      flow.next = flow.acknowledged;
+    }
+    if (!flow.finished) control(index, packet, number, flow.acknowledged - before);
+    sim_.free_packet(number);
+    sim_.refresh(index);
+    sim_.serve(flow.port);
+  }
+
+  void timed_out(std::uint32_t index) override {
+    Flow& flow = sim_.flows_[index];
+    if (selective_) {
+      repeats_[index].resend = flow.acknowledged / payload();
+      repeats_[index].recovering = true;
+    } else {
+      flow.next = flow.acknowledged;
+    }
+  }
+
+  void timer(const WheelEvent& event) override {
+    Flow& flow = sim_.flows_[event.subject];
+    DcqcnState& state = dcqcn_[event.subject];
+    const bool old = event.kind == kIncrease ? event.stamp != flow.increase_stamp : event.stamp != flow.life;
+    if (flow.finished || old) {
+      sim_.events_.forget();
+      return;
+    }
+    switch (event.kind) {
+      case kAlpha:
+        state.alpha = (1 - settings_.gain) * state.alpha + (state.marked_for_alpha ? settings_.gain : 0);
+        state.marked_for_alpha = false;
+        sim_.schedule(after(settings_.alpha_interval_us), kAlpha, event.subject, event.stamp);
+        break;
+      case kDecrease:
+        sim_.schedule(after(settings_.decrease_interval_us), kDecrease, event.subject, event.stamp);
+        if (!state.marked_for_decrease) break;
+        state.decrease(flow, settings_);
+        sim_.refresh(event.subject);
+        sim_.schedule(after(settings_.increase_interval_us), kIncrease, event.subject, ++flow.increase_stamp);
+        break;
+      default:
+        sim_.schedule(after(settings_.increase_interval_us), kIncrease, event.subject, ++flow.increase_stamp);
+        state.increase(flow, settings_);
+        sim_.refresh(event.subject);
+        break;
+    }
+  }
+
+ private:
+  enum : std::uint32_t { kAlpha = kIdleTimers, kDecrease, kIncrease };
+
+  static Traits traits_of(const PacketSettings& settings) {
+    const CongestionControl algorithm = settings.congestion_control;
+    const bool telemetry = algorithm == CongestionControl::hpcc;
+    const bool timed = algorithm == CongestionControl::timely || algorithm == CongestionControl::swift;
+    const std::uint32_t more = telemetry ? kTelemetry : timed ? kTimeStamp : 0;
+    return {.header = kDataHeader + more,
+            .control = std::max(kSmallestFrame - 34 + 22, kLinkAndIp + kAcknowledgementHeader + more),
+            .telemetry = telemetry,
+            .windows = settings.window || algorithm == CongestionControl::swift};
+  }
+
+  std::int64_t after(std::int64_t us) const { return sim_.events_.now() + us * 1000; }
+
+  // The mark of the data packet comes back in its acknowledgement, which is a CNP at once.
+  void control(std::uint32_t index, const Packet& packet, std::uint32_t number, std::uint64_t bytes) {
+    Flow& flow = sim_.flows_[index];
+    const std::int64_t now = sim_.events_.now();
+    switch (algorithm_) {
+      case CongestionControl::dcqcn: {
+        if (!packet.echo) break;
+        DcqcnState& state = dcqcn_[index];
+        state.marked_for_alpha = state.marked_for_decrease = true;
+        if (state.started) break;
+        state.alpha = 1;
+        state.marked_for_alpha = false;
+        sim_.schedule(after(settings_.alpha_interval_us), kAlpha, index, flow.life);
+        // A nanosecond later than alpha's.
+        sim_.schedule(after(settings_.decrease_interval_us) + 1, kDecrease, index, flow.life);
+        state.target = flow.rate;
+        state.started = true;
+        break;
+      }
+      case CongestionControl::hpcc: {
+        const std::int64_t rate =
+            hpcc_[index].acknowledged(flow, packet.sequence, sim_.telemetry_[number], settings_);
+        if (rate >= 0) change_rate(index, rate);
+        break;
+      }
+      case CongestionControl::timely:
+        timely_[index].acknowledged(flow, packet.sequence,
+                                    now - (settings_.timely_without_timestamps ? 0 : packet.sent_ns),
+                                    settings_);
+        break;
+      case CongestionControl::dctcp:
+        dctcp_[index].acknowledged(flow, packet.sequence, packet.echo, settings_);
+        break;
+      case CongestionControl::swift:
+        swift_[index].acknowledged(flow, now, static_cast<std::int64_t>(bytes), now - packet.sent_ns,
+                                   flow.hops, settings_);
+        break;
+      default:
+        break;
+    }
+  }
+
+  void change_rate(std::uint32_t index, std::int64_t rate) {
+    Flow& flow = sim_.flows_[index];
+    flow.next_send_ns += transmission_ns(flow.last_size, rate) - transmission_ns(flow.last_size, flow.rate);
+    Nic& nic = sim_.nics_[sim_.ports_[flow.port].nic];
+    if (nic.wake_ns >= 0 && flow.next_send_ns < nic.wake_ns) {
+      nic.wake_ns = std::max(flow.next_send_ns, sim_.events_.now());
+      sim_.schedule(nic.wake_ns, kWake, flow.port, ++nic.wake_stamp);
+    }
+    flow.rate = rate;
+  }
+
+  const CongestionControl algorithm_;
+  const bool selective_, window_follows_rate_;
+  const std::uint64_t least_window_;
+  std::vector<DcqcnState> dcqcn_;  // per flow, those of the algorithm in use
+  std::vector<HpccState> hpcc_;
+  std::vector<TimelyState> timely_;
+  std::vector<DctcpState> dctcp_;
+  std::vector<SwiftState> swift_;
+  std::vector<Selective> repeats_;
+};
+
+std::unique_ptr<PacketSimulation::Transport> PacketSimulation::make_roce(PacketSimulation& simulation) {
+  return std::make_unique<Roce>(simulation);
+}
+
+}  // namespace armilla

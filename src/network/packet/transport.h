@@ -1,0 +1,93 @@
+// What hosts do to bring the bytes of flows over: one class per family of transports (ir/flow_traffic.h), each in a source
+// of its own. A transport decides what is sent next and what an arrival means; the simulation moves packets. Flows count as
+// in PacketSimulation::flows_.
+#pragma once
+
+#include "network/packet/simulation.h"
+
+namespace armilla {
+
+class PacketSimulation::Transport {
+ public:
+  // What it puts on the wire, and expects of switches.
+  struct Traits {
+    std::uint32_t header = 0, control = 0;  // bytes: of data, and of a whole packet without any
+    SwitchDiscipline discipline = SwitchDiscipline::pause;
+    bool telemetry = false;  // switches write into its data packets
+    bool windows = false;    // a flow has the window of its way's bandwidth-delay product
+    bool sprays = false;     // over all of a flow's ways, there and back
+    bool backs_off = false;  // waits twice as long for each timeout in a row
+  };
+
+  Transport(PacketSimulation& simulation, const Traits& its_traits)
+      : traits(its_traits), sim_(simulation), settings_(simulation.settings_) {}
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+  virtual ~Transport() = default;
+
+  // One more flow. `open`: a connection that hosts have had since before the job.
+  virtual void add_flow(bool open) = 0;
+  // The flow's size is known, or has grown.
+  virtual void extend(std::uint32_t flow) = 0;
+  virtual void begin(std::uint32_t flow) = 0;
+  // A connection had nothing to do for so long, and has again.
+  virtual void begin_again(std::uint32_t flow, std::int64_t silent_ns) = 0;
+
+  virtual bool may_send(std::uint32_t flow) const = 0;
+  // The next data of a flow that may send: fills in sequence and payload.
+  virtual void next_data(std::uint32_t flow, Packet& data) = 0;
+  // The first port of the way that the packet takes, and of the one that its answer takes; into paths_.
+  virtual std::uint32_t choose_way(std::uint32_t flow, Packet&) { return sim_.choose_way(sim_.flows_[flow]); }
+  virtual std::uint32_t way_back(const Packet& packet) const { return sim_.flows_[packet.flow].way_back; }
+  // Both take the packet over. What hosts sent to each other for other reasons than data counts as acknowledgements.
+  virtual void receive_data(std::uint32_t packet) = 0;
+  virtual void receive_acknowledgement(std::uint32_t packet) = 0;
+  // Nothing has come for a while after a loss: what is to be sent again?
+  virtual void timed_out(std::uint32_t flow) = 0;
+  // An event of a kind from kTimer on.
+  virtual void timer(const WheelEvent& event) = 0;
+
+  const Traits traits;
+
+ protected:
+  std::uint64_t payload() const { return static_cast<std::uint64_t>(settings_.payload); }
+  // For a bit per packet.
+  std::size_t words(std::uint32_t flow) const { return (sim_.flows_[flow].size / payload() + 64) / 64; }
+
+  PacketSimulation& sim_;
+  const PacketSettings& settings_;
+};
+
+// What arrived out of order, and what the sender knows of it. In packets of the flow.
+struct PacketSimulation::Selective {
+  std::vector<std::uint64_t> arrived;  // bit per packet
+  std::vector<std::uint64_t> known;    // the same, as far as the sender has been told
+  std::uint64_t highest_arrived = 0;
+  std::uint64_t highest_known = 0;  // below it, what is not known is taken for lost
+  bool recovering = false;          // `resend` is to be sent again
+  std::uint64_t resend = 0;         // everything lost before it has been sent again
+  std::uint64_t recover_until = 0;  // what is lost beyond begins a new recovery
+
+  static bool has(const std::vector<std::uint64_t>& bits, std::uint64_t packet) {
+    return (bits[packet / 64] >> (packet % 64) & 1) != 0;
+  }
+  static void set(std::vector<std::uint64_t>& bits, std::uint64_t packet) {
+    bits[packet / 64] |= std::uint64_t{1} << (packet % 64);
+  }
+  bool knows(std::uint64_t packet) const { return has(known, packet); }
+  void grow(std::size_t words) {
+    arrived.resize(words);
+    known.resize(words);
+  }
+  // The first byte that has not arrived, of a flow of so many, once all before `next` has.
+  std::uint64_t expected(std::uint64_t next, std::uint64_t payload, std::uint64_t size) const {
+    while (next * payload < size && has(arrived, next)) ++next;
+    return std::min(next * payload, size);
+  }
+  void find_lost() {
+    while (resend < highest_known && knows(resend)) ++resend;
+    recovering = resend < highest_known;
+  }
+};
+
+}  // namespace armilla
