@@ -23,7 +23,7 @@ struct FlitPacket {
   std::int64_t entered = 0;  // cycle in which its head left the node
   std::uint32_t hops = 0;    // routers that its tail has left
   bool measured = false;     // the owner's own
-  std::uint32_t message = 0;  // likewise
+  std::uint32_t message = 0, way = 0;  // likewise
   std::uint32_t step = 0;      // the next one of its way, where ways are given
   // The next route.
   std::uint32_t port = 0;  // output, of all

@@ -132,6 +132,7 @@ class MessageFlits final : public Network, public OwnClock {
         ways_(setup.machine, setup.slow_links, values.choice("routing"), setup.damage),
         settings_(ways_, values),
         graph_(ways_, settings_.fabric),
+        packets_before_(ways_.links().size()),
         carried_(ways_.links().size()) {
     check_effort(settings_, graph_, setup.foreseen);
     choose_buffers(settings_, values, graph_);
@@ -199,10 +200,6 @@ class MessageFlits final : public Network, public OwnClock {
     std::uint32_t flight = 0, way = 0;
     std::int64_t bytes = 0;  // that are left; of the last packet perhaps none
     std::int64_t packets = 0;
-  };
-  struct Interface {
-    std::deque<Waiting> packets;
-    std::int64_t bytes = 0;
   };
   struct Sums {
     Bytes bytes;
@@ -282,7 +279,9 @@ class MessageFlits final : public Network, public OwnClock {
   void receive() {
     for (const FlitEngine::Arrival& arrival : engine_->receive()) {
       if (!arrival.tail) continue;
-      const std::uint32_t flight = engine_->packet(arrival.packet).message;
+      const FlitPacket& packet = engine_->packet(arrival.packet);
+      const std::uint32_t flight = packet.message;
+      if (ways_.routing().choice == WayChoice::adaptive) load(known_ways_[packet.way].links, -1);
       engine_->forget(arrival.packet);
       if (--flights_[flight].packets_left == 0) arrived_.push_back(flight);
     }
@@ -304,7 +303,7 @@ class MessageFlits final : public Network, public OwnClock {
   void begin(std::uint32_t flight) {
     const Message& message = flights_[flight].message;
     Alternatives& found = alternatives_of(message);
-    if (found.count == 1) {
+    if (ways_.routing().choice == WayChoice::first) {
       wait_at({flight, found.begin, message.bytes.value, flights_[flight].packets_left});
       return;
     }
@@ -323,31 +322,39 @@ class MessageFlits final : public Network, public OwnClock {
     if (!fresh) return found->second;
     found->second.begin = static_cast<std::uint32_t>(known_ways_.size());
     for (const Ways::Way& way : ways_.ways(message)) known_ways_.push_back({way, graph_.add(way)});
-    const auto count = static_cast<std::uint32_t>(known_ways_.size()) - found->second.begin;
-    found->second.count = ways_.routing().choice == WayChoice::first ? 1 : count;
+    found->second.count = static_cast<std::uint32_t>(known_ways_.size()) - found->second.begin;
     return found->second;
   }
 
-  // The least loaded way is that whose interface has least to send, for its length.
-  std::uint32_t choose(Alternatives& found) const {
+  // The least loaded way is that on whose slowest link the packets that have it before them take least, times its length.
+  std::uint32_t choose(Alternatives& found) {
     if (ways_.routing().choice == WayChoice::spread) return found.begin + found.packets_spread++ % found.count;
-    const auto load = [&](const KnownWay& way) {
-      return (interfaces_[way.entry.node].bytes + bytes_of_packet()) * static_cast<std::int64_t>(way.links.size());
+    const auto wait = [&](const KnownWay& way) {
+      double longest = 0;
+      for (const std::uint32_t link : way.links)
+        longest = std::max(longest, static_cast<double>(packets_before_[link] + 1) /
+                                        ways_.links()[link].figures.bandwidth.value);
+      return longest * static_cast<double>(way.links.size());
     };
     const auto ways = std::span(known_ways_).subspan(found.begin, found.count);
-    return found.begin + static_cast<std::uint32_t>(std::ranges::min_element(ways, {}, load) - ways.begin());
+    const auto best = std::ranges::min_element(ways, {}, wait);
+    load(best->links, 1);
+    return found.begin + static_cast<std::uint32_t>(best - ways.begin());
+  }
+
+  void load(std::span<const std::uint32_t> way, std::int64_t packets) {
+    for (const std::uint32_t link : way) packets_before_[link] += packets;
   }
 
   void wait_at(const Waiting& packets) {
     const std::uint32_t node = known_ways_[packets.way].entry.node;
-    interfaces_[node].packets.push_back(packets);
-    interfaces_[node].bytes += packets.bytes;
+    interfaces_[node].push_back(packets);
     waiting_[node / 64] |= std::uint64_t{1} << node % 64;
   }
 
   void send_packet(std::uint32_t node) {
-    Interface& interface = interfaces_[node];
-    Waiting& first = interface.packets.front();
+    std::deque<Waiting>& packets = interfaces_[node];
+    Waiting& first = packets.front();
     const KnownWay& way = known_ways_[first.way];
     const std::int64_t bytes = std::min(first.bytes, bytes_of_packet());
     FlitPacket packet;
@@ -356,14 +363,14 @@ class MessageFlits final : public Network, public OwnClock {
     packet.flits = static_cast<std::uint32_t>(flits_of(bytes));
     packet.created = engine_->now();
     packet.message = first.flight;
+    packet.way = first.way;
     packet.step = way.entry.step;
     engine_->send(node, packet);
     add_up(way.links, Bytes(bytes), 1);
     first.bytes -= bytes;
-    interface.bytes -= bytes;
     if (--first.packets > 0) return;
-    interface.packets.pop_front();
-    if (interface.packets.empty()) waiting_[node / 64] &= ~(std::uint64_t{1} << node % 64);
+    packets.pop_front();
+    if (packets.empty()) waiting_[node / 64] &= ~(std::uint64_t{1} << node % 64);
   }
 
   void add_up(std::span<const std::uint32_t> way, Bytes bytes, std::int64_t times) {
@@ -394,7 +401,8 @@ class MessageFlits final : public Network, public OwnClock {
   std::optional<FlitEngine> engine_;
   std::unordered_map<std::uint64_t, Alternatives> known_;  // by source and destination
   std::vector<KnownWay> known_ways_;
-  std::vector<Interface> interfaces_;
+  std::vector<std::deque<Waiting>> interfaces_;
+  std::vector<std::int64_t> packets_before_;  // of links: that will cross it and are not there; for adaptive routings
   std::vector<std::uint64_t> waiting_;  // interfaces with packets, one bit each
   std::deque<Start> starts_;            // sent, in the order of their cycles
   std::vector<Flight> flights_;
