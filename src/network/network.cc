@@ -60,7 +60,7 @@ constexpr std::array kFlitParameters = {
                   "cycles of a router, which a link's latency holds; else 2, of Garnet's 1"},
     ParameterInfo{"vcs", ParameterType::count, "",
                   "virtual channels of each input; else 4, or as many as the ways take to be free of "
-                  "deadlock; of Garnet's as many as keep the longest link busy"},
+                  "deadlock; of Garnet's for eight round trips of the longest link"},
     ParameterInfo{"buffer", ParameterType::count, "",
                   "flits of each virtual channel; else as many as keep the longest link busy"},
     ParameterInfo{"clock", ParameterType::frequency, "",

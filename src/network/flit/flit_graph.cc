@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/units_text.h"
 
 namespace armilla {
 namespace {
@@ -63,7 +62,7 @@ void FlitGraph::connect(const FlitFabric& fabric) {
       fail("loses packets, and flits are never lost", "--network packet repeats what is lost");
     double period = fabric.flit_bytes / one.figures.bandwidth.value * 1e12 / fabric.cycle_ps;
     if (period < 1 - 1e-9)
-      fail(fmt::format("carries {} flits in a cycle, and routers pass one", to_text(one.figures.bandwidth)),
+      fail(fmt::format("moves {:.4g} flits in a cycle of the clock, and a router passes one", 1 / period),
            "a faster clock, or wider flits");
     if (fabric.whole_periods) period = std::ceil(period - 1e-9);
     period = std::max(period, 1.0);

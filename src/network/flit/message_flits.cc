@@ -15,6 +15,7 @@
 #include "network/flit/flit_engine.h"
 #include "network/flit/flit_graph.h"
 #include "network/own_clock.h"
+#include "network/rough_time.h"
 #include "network/routing/ways.h"
 
 namespace armilla {
@@ -82,13 +83,15 @@ FlitSettings::FlitSettings(Ways& ways, const ParameterValues& values) {
   fabric = fabric_of(ways, values, flit_bytes, delay);
 }
 
-// Virtual channels and buffers: where they are not given, as many as keep the longest link busy.
+// Virtual channels and buffers: where they are not given, as many as keep the longest link busy. Of Garnet's, whose packets hold a
+// channel until the credit of their tail is back, n times the round trip's keep it n / (n + 1) busy when flits of all of them
+// take turns.
 void choose_buffers(FlitSettings& settings, const ParameterValues& values, const FlitGraph& graph) {
-  constexpr std::int64_t kMostVcs = 4096, kDeepest = 32768;
+  constexpr std::int64_t kMostVcs = 4096, kDeepest = 32768, kRoundTrips = 8;
   FlitRouter& router = settings.router;
   const std::int64_t layers = graph.layers(), round_trip = graph.longest_round_trip();
   const std::int64_t needed =
-      router.one_step ? layers * (round_trip / settings.packet_flits + 2) : std::max<std::int64_t>(4, layers);
+      router.one_step ? layers * (kRoundTrips * round_trip / settings.packet_flits + 2) : std::max<std::int64_t>(4, layers);
   const std::int64_t deep = router.one_step ? settings.packet_flits : round_trip + settings.packet_flits;
   if (!values.is_set("vcs") && needed > kMostVcs)
     throw Error("network flit", fmt::format("{} virtual channels would keep its longest link busy", needed),
@@ -118,7 +121,7 @@ void check_effort(const FlitSettings& settings, const FlitGraph& graph, const Fo
   throw Error("network flit",
               fmt::format("the messages are {:.2g} flits, which would pass {:.2g} routers and take about {} (at "
                           "most {:.0e} are simulated)",
-                          flits, hops, to_text(from_seconds(hops / kFlitHopsPerSecond)), kMostFlitHops),
+                          flits, hops, rough_time(hops / kFlitHopsPerSecond), kMostFlitHops),
               "--network flow takes a time that does not depend on the bytes; a larger flit-width makes fewer "
               "flits");
 }
