@@ -138,7 +138,9 @@ std::unique_ptr<Network> make_network(const ComponentChoice& choice, const Netwo
   return info.make(setup, ParameterValues(info.name, info.parameters, choice.parameters));
 }
 
-std::unique_ptr<Network> make_astra_network(Semantics semantics, const NetworkSetup& setup) {
+std::unique_ptr<Network> make_astra_network(Semantics semantics, const ComponentChoice& instead,
+                                            const NetworkSetup& setup) {
+  if (!instead.name.empty()) return make_counted(semantics, make_network(instead, setup), setup);
   const NetworkInfo& info = *std::ranges::find(kNetworks, name_of(semantics), &NetworkInfo::name);
   return info.make(setup, ParameterValues(info.name, info.parameters, {}));
 }

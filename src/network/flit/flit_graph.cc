@@ -174,14 +174,16 @@ VcRange FlitGraph::vcs_of(std::uint32_t layer) const {
 
 FlitGraph::Entry FlitGraph::add(std::span<const std::uint32_t> way) {
   const Entry entry = {interface_of(way.front()), static_cast<std::uint32_t>(network_.steps.size())};
+  const VcRange all = {0, static_cast<std::uint16_t>(virtual_channels_ - 1)};
+  const bool ends_free = one_packet_each_ || way.size() == 1;
   visit_layers(way, [&](std::uint32_t link, std::uint32_t layer) {
-    network_.steps.push_back({output_of(link), vcs_of(layer)});
+    const bool last = network_.steps.size() - entry.step + 1 == way.size();
+    network_.steps.push_back({output_of(link), last && ends_free ? all : vcs_of(layer)});
   });
   const std::uint32_t back = way.back() ^ 1;
   const std::uint32_t device = ways_.links()[back].from;
   const std::uint32_t links = (network_.first_port[device + 1] - network_.first_port[device]) / 2;
-  network_.steps.push_back(
-      {output_of(back) + links, {0, static_cast<std::uint16_t>(virtual_channels_ - 1)}});
+  network_.steps.push_back({output_of(back) + links, all});
   return entry;
 }
 

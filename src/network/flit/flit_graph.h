@@ -37,7 +37,11 @@ class FlitGraph {
   double mean_links() const { return mean_links_; }  // of ways
   // Most flits that a link moves in its round trip: what a buffer must hold to keep it busy.
   std::int64_t longest_round_trip() const { return longest_round_trip_; }
-  void divide(std::int64_t virtual_channels) { virtual_channels_ = virtual_channels; }
+  // On the last link of a way, where nothing but its device is ahead, a packet may use all layers if it has its channel to itself.
+  void divide(std::int64_t virtual_channels, bool one_packet_each) {
+    virtual_channels_ = virtual_channels;
+    one_packet_each_ = one_packet_each;
+  }
 
   struct Entry {
     std::uint32_t node = 0, step = 0;  // an interface, and the first of the network's steps
@@ -61,6 +65,7 @@ class FlitGraph {
   std::vector<std::uint32_t> place_;            // of a directed link among those that leave its node
   std::vector<std::uint32_t> first_interface_;  // per device
   std::vector<std::uint64_t> order_;            // per directed link
+  bool one_packet_each_ = false;
   bool by_dimension_ = true;                    // all ways cross dimension after dimension
   std::uint32_t layers_ = 1;
   double mean_links_ = 1;

@@ -139,7 +139,7 @@ class MessageFlits final : public Network, public OwnClock {
         carried_(ways_.links().size()) {
     check_effort(settings_, graph_, setup.foreseen);
     choose_buffers(settings_, values, graph_);
-    graph_.divide(settings_.router.virtual_channels);
+    graph_.divide(settings_.router.virtual_channels, settings_.router.atomic_vcs);
     engine_.emplace(graph_.network(), settings_.router, random_);
     interfaces_.resize(graph_.network().nodes);
     waiting_.resize((graph_.network().nodes + 63) / 64);
@@ -179,6 +179,21 @@ class MessageFlits final : public Network, public OwnClock {
     return ways_.used(carried);
   }
   std::int64_t messages() const override { return messages_; }
+  std::vector<std::string> notes() const override {
+    const FlitRouter& router = settings_.router;
+    const auto plural = [](std::int64_t count, std::string_view what) {
+      return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+    };
+    return {fmt::format(
+        "network flit: {}routers of {} at {}, {} of {}; packets of up to {} of {}{}; every rank is simulated, as "
+        "flits meet in routers, not on links alone",
+        router.one_step ? "Garnet's " : "", plural(settings_.fabric.pipeline, "cycle"),
+        to_text(Frequency(1e12 / settings_.fabric.cycle_ps)), plural(router.virtual_channels, "virtual channel"),
+        plural(router.buffer, "flit"), plural(settings_.packet_flits, "flit"), to_text(Bytes(settings_.flit_bytes)),
+        settings_.payload_bytes < static_cast<double>(settings_.flit_bytes)
+            ? fmt::format(", {:.4g} bytes of each payload", settings_.payload_bytes)
+            : "")};
+  }
 
  private:
   struct Flight {
