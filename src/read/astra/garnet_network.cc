@@ -152,9 +152,9 @@ class GarnetReader {
     if (rings % 2 != 0) {
       hop.bytes_per_ns *= static_cast<double>(rings) / static_cast<double>(2 * pairs);
       warnings_.push_back(fmt::format(
-          "{}: rings that go one way each come in pairs here: {} of {} {} links' width",
-          word_at(words_, key, path_).where, pairs == 1 ? "one pair" : fmt::format("{} pairs", pairs), rings,
-          rings == 1 ? "link, each way with half that" : "rings, sharing their"));
+          "{}: {} cannot go both ways alike: here {} each way, of {}/{} of the links' width",
+          word_at(words_, key, path_).where, rings == 1 ? "1 ring" : fmt::format("{} rings", rings),
+          pairs == 1 ? "1 goes" : fmt::format("{} go", pairs), rings, 2 * pairs));
     }
     check_cables(pairs, key);
     const std::uint32_t dimension = add_dimension(DimensionKind::ring, size, hop, 2 * pairs);
