@@ -109,6 +109,7 @@ struct Result {
   Repetition repeated;
   std::vector<std::string>
       warnings;  // what the user should not overlook: an unused network, an unfinished rank
+  std::vector<std::string> notes;  // what the network chose for itself
 };
 
 }  // namespace armilla

@@ -8,83 +8,12 @@
 #include "base/error_testing.h"
 #include "network/flow.h"
 #include "network/network.h"
+#include "network/network_testing.h"
 #include "network/packet.h"
 #include "network/packet/packet_testing.h"
 
 namespace armilla {
 namespace {
-
-struct Sent {
-  Message message;
-  Time at;
-};
-
-struct Seen {
-  std::vector<Time> arrivals;
-  std::vector<LinkUse> links;
-};
-
-// Sends messages at their times and notes when each arrives.
-class AgreementBench : public MessageLabels, public EventHandler {
- public:
-  AgreementBench(const Machine& machine, const std::string& network)
-      : target_(queue_.add_handler(*this)),
-        network_(make_network(parse_component(network, "test"), {machine, queue_, *this})) {}
-
-  Seen play(std::vector<Sent> sent) {
-    sent_ = std::move(sent);
-    seen_.arrivals.assign(sent_.size(), Time(-1));
-    for (std::size_t i = 0; i < sent_.size(); ++i) queue_.schedule(sent_[i].at, target_, i);
-    EXPECT_TRUE(queue_.run());
-    seen_.links = network_->links();
-    return seen_;
-  }
-  void handle(std::uint64_t argument) override {
-    if (argument < sent_.size()) {
-      Message message = sent_[argument].message;
-      message.target = target_;
-      message.argument = sent_.size() + argument;
-      network_->send(message);
-    } else {
-      EXPECT_EQ(seen_.arrivals[argument - sent_.size()], Time(-1)) << "arrived twice";
-      seen_.arrivals[argument - sent_.size()] = queue_.now();
-    }
-  }
-
- private:
-  EventQueue queue_;
-  std::uint32_t target_;
-  std::unique_ptr<Network> network_;
-  std::vector<Sent> sent_;
-  Seen seen_;
-};
-
-Seen play(const Machine& machine, const std::string& network, const std::vector<Sent>& sent) {
-  return AgreementBench(machine, network).play(sent);
-}
-
-Machine machine_with(DimensionKind kind, std::int64_t size) {
-  Machine machine;
-  machine.dimensions = {{"net", kind, size, gigabytes_per_second(12.5), nanoseconds(700)}};
-  return machine;
-}
-
-// The star of packet_testing.h as a machine.
-Machine star_machine(std::int64_t hosts, double loss = 0) {
-  Machine machine;
-  machine.dimensions = {
-      {"net", DimensionKind::switched, hosts, gigabytes_per_second(12.5), nanoseconds(1000)}};
-  machine.graph = links_of(machine);
-  machine.graph.devices_forward = false;
-  for (Cable& cable : machine.graph.cables) cable.there.loss = cable.back.loss = loss;
-  return machine;
-}
-
-std::int64_t sum_of_bytes(const std::vector<LinkUse>& links) {
-  std::int64_t sum = 0;
-  for (const LinkUse& link : links) sum += link.bytes.value;
-  return sum;
-}
 
 // Headers of 36 bytes for every 4096, and a packet more for each link but the first.
 double packets_alone_ns(std::int64_t bytes, std::int64_t hops, double latency_ns) {
@@ -106,6 +35,10 @@ TEST(NetworksAgree, OnALoneMessage) {
       const Time alone = play(machine, "analytical", sent).arrivals[0];
       EXPECT_EQ(play(machine, "analytical-unshared", sent).arrivals[0], alone);
       EXPECT_EQ(play(machine, "flow", sent).arrivals[0], alone);
+      // Flits are whole, latencies whole cycles of 20.48 ns, and there are two routers and interfaces more.
+      const Time flits = play(machine, "flit", sent).arrivals[0];
+      EXPECT_GT(flits, alone);
+      EXPECT_LT(flits, alone + nanoseconds(7 * 21));
       const double packets = static_cast<double>(play(machine, "packet", sent).arrivals[0].value) / 1000 - 50;
       const double expected = packets_alone_ns(bytes, hops, 700);
       EXPECT_NEAR(packets, expected, 2);
@@ -125,6 +58,12 @@ TEST(NetworksAgree, OnAStepOfARing) {
                packet = play(machine, "packet", sent);
     EXPECT_EQ(flow.arrivals, analytical.arrivals);
     EXPECT_EQ(sum_of_bytes(flow.links), sum_of_bytes(analytical.links));
+    for (const char* router : {"pipelined", "garnet"}) {
+      const std::string network = std::string("flit:router=") + router;
+      const Seen flit = play(machine, network, sent);
+      EXPECT_EQ(flit.arrivals, std::vector<Time>(8, play(machine, network, {sent.front()}).arrivals[0]));
+      EXPECT_EQ(sum_of_bytes(flit.links), sum_of_bytes(analytical.links));
+    }
     for (const Time arrival : packet.arrivals) {
       // At a switch the acknowledgements, 48 bytes for every 4132 of data, share the links with what others send.
       const bool is_switch = kind == DimensionKind::switched;
@@ -155,6 +94,7 @@ TEST(NetworksAgree, NoByteIsLostOrMadeUp) {
       std::ranges::count(sent, Bytes(0), [](const Sent& one) { return one.message.bytes; });
   EXPECT_EQ(sum_of_bytes(play(machine, "analytical", sent).links), 2 * bytes);
   EXPECT_EQ(sum_of_bytes(play(machine, "flow", sent).links), 2 * bytes);
+  EXPECT_EQ(sum_of_bytes(play(machine, "flit", sent).links), 2 * bytes);
   // A run ends when the last message is there, and the last acknowledgements are still under way.
   const std::int64_t sum = sum_of_bytes(play(machine, "packet:cc=none,buffer=1GB", sent).links);
   const std::int64_t all = 2 * (bytes + zero + packets * (36 + 48));
@@ -213,6 +153,11 @@ TEST(NetworksAgree, OnWhatAnIncastTakesAtLeast) {
   };
   EXPECT_NEAR(last_us("analytical"), least_us, 0.01);
   EXPECT_NEAR(last_us("flow"), least_us, 0.01);
+  // Garnet's packets hold a virtual channel for a round trip after their last flit.
+  EXPECT_GT(last_us("flit"), least_us);
+  EXPECT_LT(last_us("flit"), 1.001 * least_us);
+  EXPECT_GT(last_us("flit:router=garnet"), least_us);
+  EXPECT_LT(last_us("flit:router=garnet"), 1.15 * least_us);
   for (const char* control : {"none", "dcqcn", "hpcc", "timely", "dctcp", "swift", "tcp-newreno", "tcp-cubic",
                               "tcp-dctcp", "ndp", "eqds"}) {
     const double packet = last_us(std::string("packet:cc=") + control);
@@ -272,7 +217,7 @@ TEST(NetworksAgree, OnAnIncastUnderCongestionControl) {
 
 TEST(NetworksAgree, ThatAConnectionKeepsItsOrder) {
   for (const char* network : {"analytical", "flow", "packet", "packet:recovery=selective",
-                              "packet:cc=tcp-cubic", "packet:cc=ndp", "packet:cc=eqds"}) {
+                              "packet:cc=tcp-cubic", "packet:cc=ndp", "packet:cc=eqds", "flit"}) {
     std::vector<Sent> sent;
     for (std::int64_t i = 0; i < 20; ++i)
       sent.push_back({{0, 1, Bytes(100'000 - 4999 * i)}, nanoseconds(100 * i)});

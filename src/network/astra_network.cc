@@ -176,6 +176,26 @@ class AstraUnaware final : public AstraNetwork {
   LatestWays<Way> ways_;
 };
 
+class AstraCounted final : public AstraNetwork {
+ public:
+  AstraCounted(Semantics semantics, std::unique_ptr<Network> network, const NetworkSetup& setup)
+      : AstraNetwork(semantics, setup), network_(std::move(network)) {}
+
+  Time send(const Message& message) override {
+    count_sent(message);
+    return network_->send(message);
+  }
+  void count(const Message& message, std::int64_t times) override {
+    count_sent(message, times);
+    network_->count(message, times);
+  }
+  std::vector<LinkUse> links() const override { return network_->links(); }
+  std::vector<std::string> notes() const override { return network_->notes(); }
+
+ private:
+  std::unique_ptr<Network> network_;
+};
+
 // A link has two events per message, its arrival at the other end and, after it, the moment the link is free
 // again, in that order. The arrival over the last link is an event of the receiver.
 class AstraAware final : public EventHandler, public AstraNetwork {
@@ -323,6 +343,11 @@ std::unique_ptr<Network> make_astra2_unaware(const NetworkSetup& setup, const Pa
 
 std::unique_ptr<Network> make_astra2_aware(const NetworkSetup& setup, const ParameterValues&) {
   return std::make_unique<AstraAware>(setup);
+}
+
+std::unique_ptr<Network> make_counted(Semantics semantics, std::unique_ptr<Network> network,
+                                      const NetworkSetup& setup) {
+  return std::make_unique<AstraCounted>(semantics, std::move(network), setup);
 }
 
 double astra1_bandwidth(const StreamDimension& dimension) {

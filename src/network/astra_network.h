@@ -23,6 +23,10 @@ std::unique_ptr<Network> make_astra1(const NetworkSetup& setup, const ParameterV
 std::unique_ptr<Network> make_astra2_unaware(const NetworkSetup& setup, const ParameterValues& values);
 std::unique_ptr<Network> make_astra2_aware(const NetworkSetup& setup, const ParameterValues& values);
 
+// Another network, with what rank 0 sends counted as ASTRA-sim does.
+std::unique_ptr<Network> make_counted(Semantics semantics, std::unique_ptr<Network> network,
+                                      const NetworkSetup& setup);
+
 // Of all of a rank's links in a dimension, as 1.0's Themis counts them, in GB/s.
 double astra1_bandwidth(const StreamDimension& dimension);
 

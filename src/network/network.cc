@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "network/analytical.h"
 #include "network/astra_network.h"
+#include "network/flit.h"
 #include "network/flow.h"
 #include "network/packet.h"
 #include "network/routings.h"
@@ -64,6 +65,26 @@ constexpr std::array kPacketNetworkParameters = {
     ParameterInfo{"seed", ParameterType::count, "1", "of marks, losses, trims and names of paths"},
 };
 
+constexpr std::array kFlitParameters = {
+    ParameterInfo{"flit-width", ParameterType::bytes, "256B", "of a flit: what a router passes in a cycle"},
+    ParameterInfo{"packet", ParameterType::bytes, "4096B", "the longest packet, in whole flits"},
+    ParameterInfo{"payload", ParameterType::fraction, "1", "of flits, the rest being headers"},
+    ParameterInfo{"router", ParameterType::choice, "pipelined",
+                  "BookSim's pipeline, whose switch is allocated by islip after the virtual channel, or "
+                  "Garnet's, which does both in one cycle for packets that have a virtual channel each",
+                  "pipelined|garnet"},
+    ParameterInfo{"router-latency", ParameterType::count, "",
+                  "cycles of a router, which a link's latency holds; else 2, of Garnet's 1"},
+    ParameterInfo{"vcs", ParameterType::count, "",
+                  "virtual channels of each input; else 4, or as many as the ways take to be free of "
+                  "deadlock; of Garnet's for eight round trips of the longest link"},
+    ParameterInfo{"buffer", ParameterType::count, "",
+                  "flits of each virtual channel; else as many as keep the longest link busy"},
+    ParameterInfo{"clock", ParameterType::frequency, "",
+                  "of the routers; else that at which the fastest link moves a flit in a cycle"},
+    ParameterInfo{"routing", ParameterType::choice, "ecmp", kRoutingHelp, kRoutings},
+};
+
 constexpr std::array kNetworks = {
     NetworkInfo{"analytical",
                 "latency per hop and size/bandwidth once; links serve messages first come, first served, cut "
@@ -90,6 +111,12 @@ constexpr std::array kNetworks = {
                 kPacketNetworkParameters,
                 {},
                 make_packet_network},
+    NetworkInfo{"flit",
+                "routers with virtual channels and credits, flit by flit and cycle by cycle, over any graph "
+                "of links (as BookSim and Garnet)",
+                kFlitParameters,
+                {},
+                make_flit_network},
     NetworkInfo{"astra1",
                 "ASTRA-sim 1.0's: a time of its own for every message, truncated after every term",
                 {},
@@ -106,7 +133,7 @@ constexpr std::array kNetworks = {
                 {},
                 make_astra2_aware},
 };
-constexpr std::size_t kNativeNetworks = 4;
+constexpr std::size_t kNativeNetworks = 5;
 
 }  // namespace
 
@@ -123,12 +150,14 @@ std::unique_ptr<Network> make_network(const ComponentChoice& choice, const Netwo
   if (!setup.damage.empty() && info.promises.meets_on_links_only) {
     throw Error(setup.damage.front().where,
                 fmt::format("network '{}' knows the dimensions of a machine, not its links", info.name),
-                "choose flow or packet");
+                "choose flow, packet or flit");
   }
   return info.make(setup, ParameterValues(info.name, info.parameters, choice.parameters));
 }
 
-std::unique_ptr<Network> make_astra_network(Semantics semantics, const NetworkSetup& setup) {
+std::unique_ptr<Network> make_astra_network(Semantics semantics, const ComponentChoice& instead,
+                                            const NetworkSetup& setup) {
+  if (!instead.name.empty()) return make_counted(semantics, make_network(instead, setup), setup);
   const NetworkInfo& info = *std::ranges::find(kNetworks, name_of(semantics), &NetworkInfo::name);
   return info.make(setup, ParameterValues(info.name, info.parameters, {}));
 }

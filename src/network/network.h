@@ -125,6 +125,8 @@ class Network {
   // Links that carried something, the busiest first.
   virtual std::vector<LinkUse> links() const = 0;
   virtual std::int64_t messages() const = 0;
+  // What it chose for itself, a sentence each.
+  virtual std::vector<std::string> notes() const { return {}; }
   // What rank 0 sent, per dimension; empty where that is not counted.
   virtual std::vector<Bytes> sent_by_first_rank() const { return {}; }
 };
@@ -144,7 +146,8 @@ NetworkPromises promises_of(const ComponentChoice& network);
 // Throws Error for an unknown network, unknown parameters or bad values, and for damaged links on a network that knows
 // dimensions only.
 std::unique_ptr<Network> make_network(const ComponentChoice& choice, const NetworkSetup& setup);
-// What the profile runs on.
-std::unique_ptr<Network> make_astra_network(Semantics semantics, const NetworkSetup& setup);
+// What the profile runs on: a native network that takes its place, or, without a name, its own.
+std::unique_ptr<Network> make_astra_network(Semantics semantics, const ComponentChoice& instead,
+                                            const NetworkSetup& setup);
 
 }  // namespace armilla

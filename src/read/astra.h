@@ -27,7 +27,8 @@ namespace armilla {
 // the ns-3 branch, too) and the final branch. Only the tutorials' take a network file without topology-name
 // ("Hierarchical"), dimensions-count, latencies or memory, and the key gap-denominator of the system file:
 // such files choose their release themselves, with a warning, unless the settings name one.
-// Not read: files of the Garnet and ns-3 backends.
+// Files of the Garnet backend (read/astra/garnet_network.h) are told by their keys: their links and the network flit with
+// their settings are set, too. Not read: files of the ns-3 backend.
 
 struct Astra1Settings {
   std::string system, network;  // paths
@@ -42,8 +43,8 @@ struct Astra1Settings {
 // Throws Error.
 SystemLayer read_astra1_config(const Astra1Settings& settings, std::vector<std::string>& warnings);
 // Each file alone; the system's lists may have one entry for each of `system.dimensions`.
-std::vector<StreamDimension> read_astra1_network(const Astra1Settings& settings,
-                                                 std::vector<std::string>& warnings);
+void read_astra1_network(const Astra1Settings& settings, SystemLayer& system,
+                         std::vector<std::string>& warnings);
 void read_astra1_system(const Astra1Settings& settings, SystemLayer& system,
                         std::vector<std::string>& warnings);
 

@@ -47,6 +47,7 @@ struct Astra1Request {
   double compute_scale = 1, comm_scale = 1;
   bool native = false;
   bool simai = false;  // trace/text.h
+  ComponentChoice network;  // instead of ASTRA-sim's, or of what its files choose; no name: as they say
 };
 
 struct Astra1Run {

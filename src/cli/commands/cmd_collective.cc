@@ -36,6 +36,7 @@ class CollectiveCommand final : public Command {
     app.add_option("--algorithm", algorithms_,
                    "algorithms to compare; each for all dimensions, or 'A;B', innermost first")
         ->type_name("NAME,...");
+    app.add_option("--network", network_, "network model (default analytical)")->type_name("MODEL");
     app.add_option("--set", settings_, "any other key of a study file, such as collectives.chunks=8")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
@@ -130,6 +131,7 @@ class CollectiveCommand final : public Command {
       overrides.emplace_back("collectives.algorithms=" + yaml_list(by_dimension),
                              fmt::format("--algorithm {}", algorithm));
     }
+    if (!network_.empty()) overrides.emplace_back("network=" + yaml_scalar(network_), "--network " + network_);
     overrides.insert(overrides.end(), settings_.begin(), settings_.end());
     return Config::parse("", "command line", overrides, expand_machine);
   }
@@ -217,7 +219,7 @@ class CollectiveCommand final : public Command {
     return text;
   }
 
-  std::string kind_, machine_, ranks_;
+  std::string kind_, machine_, ranks_, network_;
   std::vector<std::string> sizes_, algorithms_, settings_;
   OutputFlags output_;
 };

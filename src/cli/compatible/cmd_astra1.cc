@@ -80,6 +80,10 @@ class Astra1Command final : public Command {
     app.add_option("--profile", profile_, "whose rules: ASTRA-sim's, or Armilla's own for the same inputs")
         ->type_name("astra|native")
         ->capture_default_str();
+    app.add_option("--network", network_,
+                   "a network of Armilla's (armilla list networks) instead of the one of the files; their Garnet "
+                   "keys choose flit, with their settings")
+        ->type_name("MODEL");
     app.add_option("--release", release_,
                    "rules of 1.0's final branch or of its tutorials and ns-3 branch (default: final, unless "
                    "only the tutorials read the files)")
@@ -113,6 +117,7 @@ class Astra1Command final : public Command {
   Astra1Request request() const {
     Astra1Request request = request_;
     request.native = parse_choice(profile_, kAstra1Profiles, "--profile") == 1;
+    if (!network_.empty()) request.network = parse_component(network_, "--network " + network_);
     if (!release_.empty())
       request.settings.tutorial_release = parse_choice(release_, kReleases, "--release") == 1;
     if (blocking_input_gradient_ && request.settings.tutorial_release == false)
@@ -140,7 +145,7 @@ class Astra1Command final : public Command {
   }
 
   Astra1Request request_;
-  std::string path_, report_name_ = "unnamed run", profile_ = "astra", release_, rendezvous_ = "false";
+  std::string path_, report_name_ = "unnamed run", profile_ = "astra", network_, release_, rendezvous_ = "false";
   bool blocking_input_gradient_ = false;
   std::string passes_ = "1", queues_ = "1", comm_scale_ = "1", compute_scale_ = "1", injection_scale_ = "1";
   std::string rows_ = "1", row_ = "0";

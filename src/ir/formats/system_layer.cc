@@ -80,6 +80,7 @@ Machine machine_of(const SystemLayer& system) {
     dimension.latency = from_seconds(latency_per_hop(from) * 1e-9);
     machine.dimensions.push_back(std::move(dimension));
   }
+  machine.graph = system.links;
   validate_machine(machine);
   return machine;
 }

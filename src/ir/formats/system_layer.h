@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/registry.h"
 #include "ir/collective.h"
 #include "ir/machine.h"
 
@@ -57,6 +58,8 @@ struct StreamDimension {
 struct SystemLayer {
   Semantics semantics = Semantics::astra2_unaware;
   std::vector<StreamDimension> dimensions;  // innermost first
+  Interconnect links;       // one by one, where the file says more than its dimensions; empty: theirs
+  ComponentChoice network;  // a native one under ASTRA-sim's rules; no name: that of the profile
 
   // ASTRA-sim 1.0's transformer policies split a dimension in which the model-parallel group ends:
   // collectives then see it as two, of split_first and size / split_first ranks. -1: no split.

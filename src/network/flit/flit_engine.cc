@@ -36,9 +36,12 @@ FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, Lag
       simple_traversal_(router.traversal_delay == 1 && router.speedup == 1),
       by_ready_(router.switch_allocator == FlitAllocator::islip && router.allocator_iterations == 1 &&
                 most_ports(network) <= 64 && router.virtual_channels <= 64 && !router.speculative &&
-                !router.hold_switch && router.switch_allocation_delay == 1),
+                !router.hold_switch && router.switch_allocation_delay == 1 && !router.one_step),
       chance_(std::any_of(network.routes.begin(), network.routes.end(),
                           [](const RouteEntry& entry) { return entry.choices > 0; })),
+      paced_(std::any_of(
+          network.outputs.begin(), network.outputs.begin() + network.ports(),
+          [](const FlitChannel& channel) { return channel.period != FlitChannel::kCycle; })),
       rechecked_(router.speculative || router.switch_allocation_delay > 1),
       vc_allocator_(router.vc_allocator, router.allocator_iterations,
                     router_sides(network, router.virtual_channels), random),
@@ -57,13 +60,16 @@ FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, Lag
   for (std::uint32_t output = 0; output < senders; ++output) {
     const FlitChannel& channel = network.outputs[output];
     if (channel.input != kNoPort) {
-      const std::int64_t delay = output < ports ? router.credit_delay : 0;
+      const std::int64_t delay = output < ports || router.one_step ? router.credit_delay : 0;
       credit_ways_[channel.input] = {output * vcs_, channel.latency + 1 + static_cast<std::uint32_t>(delay)};
     }
-    flit_ways_[output] = {channel.input == kNoPort ? kToNode | output * vcs_ : channel.input * vcs_,
-                          channel.latency + 1};
-    longest = std::max(longest, channel.latency);
+    const bool waits = router.one_step && channel.input != kNoPort;
+    const std::uint32_t cycles = channel.latency + channel.whole_period() +
+                                 (waits ? static_cast<std::uint32_t>(router.routing_delay) : 0);
+    flit_ways_[output] = {channel.input == kNoPort ? kToNode | output * vcs_ : channel.input * vcs_, cycles};
+    longest = std::max(longest, cycles);
   }
+  if (paced_) channel_free_.resize(ports);
   output_free_.resize(ports);
   credit_free_.resize(ports);
   switch_offset_.resize(ports);
@@ -90,6 +96,14 @@ FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, Lag
     wanted_outputs_.resize(network.routers);
     grants_.reserve(64);
   }
+  if (router.one_step) {
+    input_words_ = (vcs_ + 63) / 64;
+    waiting_vcs_.resize(static_cast<std::size_t>(ports) * input_words_);
+    waiting_.resize(network.routers);
+    input_turn_.resize(ports);
+    asking_.assign(most_ports(network), kNone);
+    granted_.assign(most_ports(network), kNone);
+  }
   busy_.resize((network.routers + 63) / 64);
   sending_.resize((network.nodes + 63) / 64);
   const std::uint32_t most = most_ports(network);
@@ -105,7 +119,9 @@ FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, Lag
   flit_wheel_.resize(std::bit_ceil(horizon));
   credit_wheel_.resize(flit_wheel_.size());
   wheel_mask_ = flit_wheel_.size() - 1;
-  patience_ = static_cast<std::int64_t>(horizon) + 1000 +
+  std::uint32_t slowest = 1;
+  for (const FlitChannel& channel : network.outputs) slowest = std::max(slowest, channel.whole_period());
+  patience_ = static_cast<std::int64_t>(horizon) + 1000 + slowest +
               4 * (router.routing_delay + router.vc_allocation_delay + router.switch_allocation_delay);
 }
 
@@ -175,14 +191,36 @@ void FlitEngine::step() {
       const auto router =
           static_cast<std::uint32_t>(64 * word) + static_cast<std::uint32_t>(std::countr_zero(left));
       for (std::int64_t step = 0; step < router_.speedup; ++step) router_step(router, step);
-      const Router& r = routers_[router];
-      if (r.routing.count + r.vc_allocation.count + r.hold.count + r.switch_allocation.count == 0 &&
-          (!by_ready_ || wanted_outputs_[router] == 0))
-        busy_[word] &= ~(std::uint64_t{1} << router % 64);
+      if (!works(router)) busy_[word] &= ~(std::uint64_t{1} << router % 64);
     }
   }
   if (now_ - last_move_ > patience_) watch_for_deadlock();
   ++now_;
+}
+
+bool FlitEngine::works(std::uint32_t router) const {
+  if (router_.one_step) return waiting_[router] > 0;
+  const Router& r = routers_[router];
+  return r.routing.count + r.vc_allocation.count + r.hold.count + r.switch_allocation.count > 0 ||
+         (by_ready_ && wanted_outputs_[router] != 0);
+}
+
+bool FlitEngine::any_busy() const {
+  const auto any = [](std::uint64_t word) { return word != 0; };
+  return std::any_of(busy_.begin(), busy_.end(), any) || std::any_of(sending_.begin(), sending_.end(), any);
+}
+
+void FlitEngine::skip_until(std::int64_t end) {
+  if (now_ >= end || any_busy()) return;
+  const std::int64_t begin = now_;
+  const auto nothing = [&] {
+    const std::size_t slot = static_cast<std::size_t>(now_) & wheel_mask_;
+    return flit_wheel_[slot].empty() && credit_wheel_[slot].empty();
+  };
+  while (now_ < end && now_ - begin <= static_cast<std::int64_t>(wheel_mask_) && nothing()) ++now_;
+  if (now_ - begin <= static_cast<std::int64_t>(wheel_mask_)) return;
+  watch_for_deadlock();
+  now_ = end;
 }
 
 // One flit per cycle. The head takes the next free virtual channel that has room, in turn.
@@ -208,7 +246,8 @@ void FlitEngine::node_sends(std::uint32_t number) {
   if (vc.credits == 0) return;
   const FlitChannel& channel = network_.outputs[output];
   if (head) {
-    if (router_.routing_delay == 0) set_route(network_.router_of_port[channel.input], channel.input, packet);
+    if (router_.routing_delay == 0 || router_.one_step)
+      set_route(network_.router_of_port[channel.input], channel.input, packet);
     vc.holder = number;
     vc.tail_sent = false;
     node.last_vc = node.vc;
@@ -216,8 +255,9 @@ void FlitEngine::node_sends(std::uint32_t number) {
   }
   const bool tail = ++node.sent == packet.flits;
   --vc.credits;
-  flit_wheel_[static_cast<std::size_t>(now_ + channel.latency + 1) & wheel_mask_].push_back(
-      {channel.input * vcs_ + node.vc, flit(node.packet, head, tail)});
+  const FlitWay way = flit_ways_[output];
+  flit_wheel_[static_cast<std::size_t>(now_ + way.cycles) & wheel_mask_].push_back(
+      {way.first_target + node.vc, flit(node.packet, head, tail)});
   ++flits_inside_;
   last_move_ = now_;
   if (tail) {
@@ -229,6 +269,12 @@ void FlitEngine::node_sends(std::uint32_t number) {
 }
 
 void FlitEngine::set_route(std::uint32_t router, std::uint32_t input_port, FlitPacket& packet) {
+  if (network_.rule == RouteRule::given) {
+    const FlitStep& step = network_.steps[packet.step++];
+    packet.port = step.port;
+    packet.vcs = step.vcs;
+    return;
+  }
   const RouteEntry& entry = network_.route(router, packet.destination);
   const std::uint32_t input = input_port - network_.first_port[router];
   std::uint32_t port = entry.port;
@@ -249,6 +295,8 @@ void FlitEngine::set_route(std::uint32_t router, std::uint32_t input_port, FlitP
       if (input < network_.node_ports) packet.phase = 0;
       packet.phase |= entry.phase;
       break;
+    case RouteRule::given:
+      break;
   }
   packet.port = network_.first_port[router] + port;
   packet.vcs = vc_range(network_.rule, entry.ejects, packet.phase, vcs_);
@@ -257,6 +305,10 @@ void FlitEngine::set_route(std::uint32_t router, std::uint32_t input_port, FlitP
 void FlitEngine::router_step(std::uint32_t router, std::int64_t step) {
   Router& r = routers_[router];
   if (r.arrivals > 0) accept_arrivals(router);
+  if (router_.one_step) {
+    allocate_in_one_step(router);
+    return;
+  }
   if (r.routing.batch == 0 && r.routing.count > 0) {
     r.routing.batch = r.routing.count;
     r.routing.due = now_ + router_.routing_delay - 1;
@@ -288,9 +340,10 @@ void FlitEngine::accept_arrivals(std::uint32_t router) {
     std::uint32_t place = vc.first + vc.count++;
     if (place >= buffer_) place -= buffer_;
     flits_[static_cast<std::size_t>(number) * buffer_ + place] = begin[i].flit;
+    if (router_.one_step && vc.count == 1) wait_in_input(number, true);
     if (vc.state == State::idle) {
       begin_packet(router, number);
-    } else if (vc.state == State::active && vc.count == 1) {
+    } else if (vc.state == State::active && vc.count == 1 && !router_.one_step) {
       if (by_ready_) {
         vc.order = order(i, 0, true);
         if (outputs_[vc.output_vc].credits > 0) set_ready(number, true);
@@ -306,7 +359,7 @@ void FlitEngine::accept_arrivals(std::uint32_t router) {
 void FlitEngine::begin_packet(std::uint32_t router, std::uint32_t number) {
   Router& r = routers_[router];
   InputVc& vc = inputs_[number];
-  if (router_.routing_delay > 0) {
+  if (router_.routing_delay > 0 && !router_.one_step) {
     vc.state = State::routing;
     push(r.routing, routing_list_, router, number);
     return;
@@ -315,6 +368,7 @@ void FlitEngine::begin_packet(std::uint32_t router, std::uint32_t number) {
   vc.port = packet.port;
   vc.vcs = packet.vcs;
   vc.state = State::vc_allocation;
+  if (router_.one_step) return;
   if (router_.speculative) push(r.switch_allocation, switch_list_, router, number);
   push(r.vc_allocation, vc_list_, router, number);
 }
@@ -381,9 +435,15 @@ void FlitEngine::set_ready(std::uint32_t number, bool ready) {
 // One request for each pair of ports: the VCs of an input take turns.
 void FlitEngine::grant_ready(std::uint32_t router) {
   const std::uint32_t base = network_.first_port[router], ports = network_.first_port[router + 1] - base;
-  std::uint64_t matched = switch_allocator_.match_words(router, wanted_outputs_[router],
-                                                        wanting_inputs_.data() + base, switch_match_.data());
   grants_.clear();
+  std::uint64_t wanted = wanted_outputs_[router];
+  for (std::uint64_t left = paced_ ? wanted : 0; left != 0; left &= left - 1) {
+    const auto output = static_cast<std::uint32_t>(std::countr_zero(left));
+    if (!takes_flit(base + output)) wanted &= ~(std::uint64_t{1} << output);
+  }
+  if (wanted == 0) return;
+  std::uint64_t matched =
+      switch_allocator_.match_words(router, wanted, wanting_inputs_.data() + base, switch_match_.data());
   for (; matched != 0; matched &= matched - 1) {
     const auto input = static_cast<std::uint32_t>(std::countr_zero(matched));
     const std::uint64_t vcs = ready_vcs_[matrix_first_[router] + input * ports + switch_match_[input]];
@@ -431,6 +491,7 @@ void FlitEngine::evaluate_switch(std::uint32_t router) {
           hope = hope || (outputs_[candidate].holder == kNone && outputs_[candidate].credits > 0);
         if (!hope) continue;
       }
+      if (!takes_flit(output)) continue;
       const std::uint32_t input = port_of_[number];
       if (held_by_input_[input] != kNone || held_by_output_[output] != kNone) continue;
       // One request for each pair of ports: the VCs of an input take turns.
@@ -595,7 +656,7 @@ void FlitEngine::move_flit(std::uint32_t router, std::uint32_t number, std::int6
   if (tail) ++packets_[moved >> 2].hops;
   ++flit_hops_;
   last_move_ = now_;
-  if ((moved & kHead) != 0 && router_.routing_delay == 0) {
+  if ((moved & kHead) != 0 && (router_.routing_delay == 0 || router_.one_step)) {
     const FlitChannel& channel = network_.outputs[output];
     if (channel.input != kNoPort)
       set_route(network_.router_of_port[channel.input], channel.input, packets_[moved >> 2]);
@@ -612,10 +673,20 @@ void FlitEngine::move_flit(std::uint32_t router, std::uint32_t number, std::int6
     sent = std::max(leaving(routers_[router], step), output_free_[output]);
     output_free_[output] = sent + 1;
   }
+  if (paced_)
+    channel_free_[output] =
+        std::max(channel_free_[output], sent * FlitChannel::kCycle) + network_.outputs[output].period;
   const FlitWay way = flit_ways_[output];
   flit_wheel_[static_cast<std::size_t>(sent + way.cycles) & wheel_mask_].push_back(
       {way.first_target + (output_vc - output * vcs_), moved});
   return_credit(input, number - input * vcs_);
+  if (router_.one_step) {
+    if (vc.count == 0) wait_in_input(number, false);
+    if (!tail) return;
+    vc.state = State::idle;
+    if (vc.count > 0) begin_packet(router, number);
+    return;
+  }
   if (by_ready_) {
     if (tail || vc.count == 0 || target.credits == 0) set_ready(number, false);
     if (!tail) return;
@@ -624,6 +695,75 @@ void FlitEngine::move_flit(std::uint32_t router, std::uint32_t number, std::int6
     return;
   }
   after_move(router, number, tail, held_vc_[input] == number - input * vcs_);
+}
+
+void FlitEngine::wait_in_input(std::uint32_t number, bool waits) {
+  const std::uint32_t port = port_of_[number], which = number - port * vcs_;
+  waiting_vcs_[static_cast<std::size_t>(port) * input_words_ + which / 64] ^= std::uint64_t{1} << which % 64;
+  waits ? ++waiting_[network_.router_of_port[port]] : --waiting_[network_.router_of_port[port]];
+}
+
+// The lowest that is free of those that its route may use.
+std::uint32_t FlitEngine::free_vc(const InputVc& head) const {
+  const std::uint32_t first = head.port * vcs_;
+  for (std::uint32_t vc = first + head.vcs.first; vc <= first + head.vcs.last; ++vc) {
+    if (outputs_[vc].holder == kNone && outputs_[vc].credits > 0) return vc;
+  }
+  return kNone;
+}
+
+// The input's next VC in turn whose first flit finds room.
+std::uint32_t FlitEngine::next_that_may_go(std::uint32_t input) const {
+  const std::uint64_t* const words = waiting_vcs_.data() + static_cast<std::size_t>(input) * input_words_;
+  const std::uint32_t turn = switch_offset_[input];
+  const auto first_of = [&](std::uint32_t word, std::uint64_t bits) {
+    for (; bits != 0; bits &= bits - 1) {
+      const std::uint32_t number =
+          input * vcs_ + 64 * word + static_cast<std::uint32_t>(std::countr_zero(bits));
+      const InputVc& vc = inputs_[number];
+      const bool active = vc.state == State::active;
+      const std::uint32_t output = active ? port_of_[vc.output_vc] : vc.port;
+      if (!takes_flit(output)) continue;
+      if (active ? outputs_[vc.output_vc].credits > 0 : free_vc(vc) != kNone) return number;
+    }
+    return kNone;
+  };
+  const std::uint64_t before = (std::uint64_t{1} << turn % 64) - 1;
+  std::uint32_t found = first_of(turn / 64, words[turn / 64] & ~before);
+  for (std::uint32_t word = turn / 64 + 1; word < input_words_ && found == kNone; ++word)
+    found = first_of(word, words[word]);
+  for (std::uint32_t word = 0; word < turn / 64 && found == kNone; ++word) found = first_of(word, words[word]);
+  return found != kNone ? found : first_of(turn / 64, words[turn / 64] & before);
+}
+
+// Every input puts forward one VC, every output takes one input, both in turn; turns move with what is granted.
+void FlitEngine::allocate_in_one_step(std::uint32_t router) {
+  const std::uint32_t base = network_.first_port[router], ports = network_.first_port[router + 1] - base;
+  for (std::uint32_t input = 0; input < ports; ++input) {
+    const std::uint32_t number = asking_[input] = next_that_may_go(base + input);
+    if (number == kNone) continue;
+    const InputVc& vc = inputs_[number];
+    const std::uint32_t output = (vc.state == State::active ? port_of_[vc.output_vc] : vc.port) - base;
+    const std::uint32_t turn = input_turn_[base + output];
+    const auto distance = [&](std::uint32_t one) { return one >= turn ? one - turn : one + ports - turn; };
+    if (granted_[output] == kNone || distance(input) < distance(granted_[output])) granted_[output] = input;
+  }
+  for (std::uint32_t output = 0; output < ports; ++output) {
+    const std::uint32_t input = granted_[output];
+    if (input == kNone) continue;
+    granted_[output] = kNone;
+    input_turn_[base + output] = input + 1 == ports ? 0 : input + 1;
+    const std::uint32_t number = asking_[input], which = number - (base + input) * vcs_;
+    switch_offset_[base + input] = which + 1 == vcs_ ? 0 : which + 1;
+    InputVc& vc = inputs_[number];
+    if (vc.state != State::active) {
+      vc.output_vc = free_vc(vc);
+      vc.state = State::active;
+      outputs_[vc.output_vc].holder = number;
+      outputs_[vc.output_vc].tail_sent = false;
+    }
+    move_flit(router, number, 0);
+  }
 }
 
 // What the input VC does next.
@@ -676,13 +816,16 @@ std::string FlitEngine::cycle_of_waiting() const {
   }
   if (at == kNone) return {};
   std::string text;
+  const auto end_name = [&](std::uint32_t node) {
+    return network_.node_names.empty() ? std::to_string(node) : network_.node_names[node];
+  };
   const auto begin = std::find(way.begin(), way.end(), at);
   for (auto one = begin; one != way.end(); ++one) {
     const InputVc& vc = inputs_[*one];
     text += fmt::format("{} (VC {}", network_.input_name(port_of_[*one]), *one % vcs_);
     if (vc.count > 0) {
       const FlitPacket& packet = packets_[flits_[static_cast<std::size_t>(*one) * buffer_ + vc.first] >> 2];
-      text += fmt::format(", a packet from {} to {}", packet.source, packet.destination);
+      text += fmt::format(", a packet from {} to {}", end_name(packet.source), end_name(packet.destination));
     }
     text += "), ";
   }

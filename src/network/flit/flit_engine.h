@@ -23,6 +23,8 @@ struct FlitPacket {
   std::int64_t entered = 0;  // cycle in which its head left the node
   std::uint32_t hops = 0;    // routers that its tail has left
   bool measured = false;     // the owner's own
+  std::uint32_t message = 0, way = 0;  // likewise
+  std::uint32_t step = 0;      // the next one of its way, where ways are given
   // The next route.
   std::uint32_t port = 0;  // output, of all
   VcRange vcs;
@@ -51,6 +53,8 @@ class FlitEngine {
   void forget(std::uint32_t number) { free_packets_.push_back(number); }
   // The rest of the cycle: nodes send, routers work. Throws Error when packets wait for each other in a cycle.
   void step();
+  // In front of `receive`: goes on to the next cycle in which anything can happen unless a node sends, `end` at most.
+  void skip_until(std::int64_t end);
 
   std::int64_t flit_hops() const { return flit_hops_; }
   std::int64_t flits_inside() const { return flits_inside_; }            // between their nodes
@@ -118,6 +122,9 @@ class FlitEngine {
   void evaluate_vcs(std::uint32_t router);
   void evaluate_hold(std::uint32_t router);
   void evaluate_switch(std::uint32_t router);
+  void allocate_in_one_step(std::uint32_t router);
+  std::uint32_t next_that_may_go(std::uint32_t input_port) const;
+  std::uint32_t free_vc(const InputVc& head) const;
   void grant_ready(std::uint32_t router);
   void move_granted(std::uint32_t router, std::int64_t step);
   void set_ready(std::uint32_t number, bool ready);
@@ -135,6 +142,13 @@ class FlitEngine {
   void release_hold(std::uint32_t input_port);
   std::int64_t leaving(Router& router, std::int64_t step) const;
   void return_credit(std::uint32_t input_port, std::uint32_t vc);
+  void wait_in_input(std::uint32_t vc, bool waits);
+  // Whether the channel takes a flit that is granted the switch now.
+  bool takes_flit(std::uint32_t output) const {
+    return !paced_ || channel_free_[output] / FlitChannel::kCycle <= now_ + 1;
+  }
+  bool works(std::uint32_t router) const;
+  bool any_busy() const;
   void credit_arrives(std::uint32_t output_vc);
   void push(Stage& stage, std::vector<std::uint32_t>& list, std::uint32_t router, std::uint32_t vc) {
     list[list_first_[router] + stage.count++] = vc;
@@ -151,6 +165,7 @@ class FlitEngine {
   bool simple_traversal_;  // a flit that is granted leaves with the next cycle
   bool by_ready_;   // the switch looks at who is ready alone: nothing speculates, is held or takes long
   bool chance_;     // some way is chosen by chance
+  bool paced_;      // some channel takes longer than a cycle for a flit
   bool rechecked_;  // a grant of the switch may be void by the time it is used
   FlitAllocators vc_allocator_, switch_allocator_;
 
@@ -169,6 +184,7 @@ class FlitEngine {
   };
   std::vector<FlitWay> flit_ways_;
   std::vector<std::int64_t> output_free_, credit_free_;  // the next cycle in which a port can send one
+  std::vector<std::int64_t> channel_free_;  // where paced_: when it can be given the next flit, in 1/65536 cycles
   std::vector<std::uint32_t> switch_offset_;             // of an input port: the VC that is preferred
   std::vector<std::uint32_t> held_by_input_, held_by_output_, held_vc_;  // of ports, where the switch is held
   std::vector<Router> routers_;
@@ -187,6 +203,12 @@ class FlitEngine {
   std::vector<std::vector<Flying>> flit_wheel_;
   std::vector<std::vector<std::uint32_t>> credit_wheel_;  // output VCs
   std::vector<Arrival> arrived_;
+
+  // In one step: input VCs with flits, a bit each, [port * input_words_]; how many of a router; the turns of outputs; and who
+  // asks and is granted in an allocation.
+  std::uint32_t input_words_ = 0;
+  std::vector<std::uint64_t> waiting_vcs_;
+  std::vector<std::uint32_t> waiting_, input_turn_, asking_, granted_;
 
   // Of one allocation.
   std::vector<FlitAllocators::Request> requests_;

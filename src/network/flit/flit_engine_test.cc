@@ -7,6 +7,7 @@
 
 #include "base/error_testing.h"
 #include "network/flit.h"
+#include "network/flit/slow_garnet_testing.h"
 #include "network/flit/slow_routers_testing.h"
 
 namespace armilla {
@@ -130,11 +131,32 @@ class RandomCase {
     router.speedup = from(1, 4) == 1 ? 2 : 1;
     router.speculative = from(0, 1) == 1;
     router.atomic_vcs = from(0, 1) == 1;
+    // Slow links, where each flit that is granted the switch is sent in the next cycle.
+    if (router.speedup == 1 && router.traversal_delay == 1 && from(0, 1) == 1) {
+      for (std::uint32_t output = 0; output < network.ports(); ++output)
+        network.outputs[output].period = static_cast<std::uint32_t>(from(4, 14)) * FlitChannel::kCycle / 4;
+    }
     long time = 0;
     for (int i = 0; i < 60; ++i) {
       time += from(0, 3);
       packets.push_back({from(0, static_cast<int>(network.nodes) - 1),
                          from(0, static_cast<int>(network.nodes) - 1), from(1, 6), time});
+    }
+  }
+
+  // Atomic virtual channels, both allocations in one step; a link of l cycles is a channel of l - 1. Packets of as many flits as a
+  // buffer holds and more.
+  void become_garnet() {
+    FlitRouter garnet;
+    garnet.one_step = garnet.atomic_vcs = true;
+    garnet.credit_delay = 1;
+    garnet.routing_delay = from(0, 2);
+    garnet.virtual_channels = router.virtual_channels * (from(0, 9) == 0 ? 30 : 1);
+    garnet.buffer = router.buffer;
+    router = garnet;
+    for (FlitChannel& channel : network.outputs) {
+      channel.latency = static_cast<std::uint32_t>(channel.latency - (from(0, 1) == 0 ? 0 : 1));
+      channel.period = channel.whole_period() * FlitChannel::kCycle;
     }
   }
 
@@ -185,6 +207,22 @@ TEST(FlitEngine, PlaysAsTheSlowRoutersDo) {
         << one.router.switch_allocation_delay << " st " << one.router.traversal_delay << " cd "
         << one.router.credit_delay << " speedup " << one.router.speedup << " spec " << one.router.speculative
         << " atomic " << one.router.atomic_vcs;
+    EXPECT_TRUE(played.at_rest);
+  }
+}
+
+TEST(FlitEngine, PlaysAsSlowGarnetDoes) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomCase one(seed);
+    one.become_garnet();
+    const Played played = play(one.network, one.router, one.packets);
+    SlowGarnet slow(one.network, one.router, one.packets);
+    for (int i = 0; i < 40000 && !slow.done(); ++i) slow.cycle();
+    std::vector<std::pair<long, long>> expected;
+    for (const SlowPacket& packet : one.packets) expected.emplace_back(packet.entered, packet.arrived);
+    ASSERT_EQ(played.times, expected) << "VCs " << one.router.virtual_channels << " buffer "
+                                      << one.router.buffer << " router " << one.router.routing_delay + 1;
     EXPECT_TRUE(played.at_rest);
   }
 }

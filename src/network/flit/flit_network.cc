@@ -225,10 +225,20 @@ std::string FlitNetwork::input_name(std::uint32_t port) const {
   const std::uint32_t router = router_of_port[port];
   for (std::size_t output = 0; output < outputs.size(); ++output) {
     if (outputs[output].input != port) continue;
-    if (output >= ports()) return fmt::format("router {} from node {}", router, output - ports());
-    return fmt::format("router {} from router {}", router, router_of_port[output]);
+    const auto sender = static_cast<std::uint32_t>(output);
+    return fmt::format(
+        "{} from {}", router_name(router),
+        sender >= ports() ? node_name(sender - ports()) : router_name(router_of_port[sender]));
   }
-  return fmt::format("router {}", router);
+  return router_name(router);
+}
+
+std::string FlitNetwork::router_name(std::uint32_t router) const {
+  return router_names.empty() ? fmt::format("router {}", router) : router_names[router];
+}
+
+std::string FlitNetwork::node_name(std::uint32_t node) const {
+  return node_names.empty() ? fmt::format("node {}", node) : node_names[node];
 }
 
 }  // namespace armilla

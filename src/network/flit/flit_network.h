@@ -13,18 +13,35 @@ namespace armilla {
 inline constexpr std::uint32_t kNoPort = UINT32_MAX;
 
 // From an output to an input, or to a node; credits go back on it. What is written on a channel is read
-// latency + 1 cycles later.
+// latency + 1 cycles later, and a flit that takes longer than a cycle so much later than that.
 struct FlitChannel {
+  static constexpr std::uint32_t kCycle = 1 << 16;
   std::uint32_t input = kNoPort;  // port of the router behind it
   std::uint32_t node = kNoPort;   // or the node that takes the flits
   std::uint32_t latency = 1;
+  std::uint32_t period = kCycle;  // from one flit to the next, in 1/65536 cycles, at least a cycle
+
+  std::uint32_t whole_period() const { return (period + kCycle - 1) / kCycle; }
 };
 
 // How the table is read.
 enum class RouteRule : std::uint8_t {
   any_vc,    // all virtual channels are alike
   dateline,  // rings: a lower and an upper half, chosen when a ring is entered by whether the way wraps around
-  global_hops  // one per global link that the packet has passed
+  global_hops,  // one per global link that the packet has passed
+  given         // every packet has its way
+};
+
+// The virtual channels that a route may use: first and last.
+struct VcRange {
+  std::uint16_t first = 0, last = 0;
+  bool operator==(const VcRange&) const = default;
+};
+
+// Of a way that is given: the output of a router, of all ports.
+struct FlitStep {
+  std::uint32_t port = 0;
+  VcRange vcs;
 };
 
 // Where a packet goes next: of the router and the destination.
@@ -43,6 +60,8 @@ struct FlitNetwork {
   std::vector<FlitChannel> outputs;     // of each port; those of nodes follow, in their order
   std::vector<std::string> port_names;  // of the ports of the largest router, for messages
   std::vector<RouteEntry> routes;       // [router * nodes + destination]
+  std::vector<FlitStep> steps;          // given: of all ways, those of each in a row
+  std::vector<std::string> router_names, node_names;  // for messages; empty: they have numbers
   // dateline: ports 2d and 2d+1 are both directions of ring d. global_hops: a packet enters at these ports.
   std::uint32_t node_ports = 0;
 
@@ -50,8 +69,10 @@ struct FlitNetwork {
   const RouteEntry& route(std::uint32_t router, std::uint32_t destination) const {
     return routes[static_cast<std::size_t>(router) * nodes + destination];
   }
-  // "router 5, input from router 4": what is behind it.
+  // "router 5 from router 4": what is behind it.
   std::string input_name(std::uint32_t port) const;
+  std::string router_name(std::uint32_t router) const;
+  std::string node_name(std::uint32_t node) const;  // "node 3"
   // Fills router_of_port.
   void number_ports();
 };
@@ -64,11 +85,6 @@ FlitNetwork make_flit_network(const FlitStudy& study);
 // nothing is said of them.
 std::string possible_deadlock(const FlitNetwork& network, std::int64_t virtual_channels);
 
-// The virtual channels that a route may use: first and last.
-struct VcRange {
-  std::uint16_t first = 0, last = 0;
-  bool operator==(const VcRange&) const = default;
-};
 inline VcRange vc_range(RouteRule rule, bool ejects, std::uint8_t phase, std::int64_t virtual_channels) {
   const auto all = static_cast<std::uint16_t>(virtual_channels);
   if (rule == RouteRule::global_hops) return {phase, phase};

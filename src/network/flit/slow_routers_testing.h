@@ -2,6 +2,7 @@
 // matrices of requests, queues that are searched, every router in every cycle.
 #pragma once
 
+#include <cmath>
 #include <deque>
 #include <functional>
 #include <map>
@@ -101,6 +102,9 @@ class SlowRouters {
   int router_of(int port) const { return static_cast<int>(network_.router_of_port[port]); }
   int local(int port) const { return port - static_cast<int>(network_.first_port[router_of(port)]); }
   int global(int router, int port) const { return static_cast<int>(network_.first_port[router]) + port; }
+  double period(int output) const {
+    return static_cast<double>(network_.outputs[output].period) / FlitChannel::kCycle;
+  }
   int senders() const { return static_cast<int>(network_.outputs.size()); }
 
   void deliver() {
@@ -299,7 +303,7 @@ class SlowRouters {
       } else {
         may = router.free[output][vc.output_vc] > 0;
       }
-      if (!may) continue;
+      if (!may || static_cast<long>(channel_free_[global(number, output)]) > now_ + 1) continue;
       asks[port][output] = true;
       const auto distance = [&](int candidate) {
         return (candidate + vcs_ - router.turn_of_vc[port]) % vcs_;
@@ -348,7 +352,9 @@ class SlowRouters {
     }
     router.waiting_to_cross.push_back({vc.output, {vc.output_vc, flit}});
     router.credit_queue[name.first].push_back(name.second);
-    static_cast<void>(number);
+    // With more steps than one in a cycle, flits queue at channels of one cycle.
+    double& free = channel_free_[global(number, vc.output)];
+    if (options_.speedup == 1) free = std::max(free, static_cast<double>(now_ + 1)) + period(global(number, vc.output));
     if (flit.tail) {
       vc.stage = Stage::nothing;
       if (!vc.flits.empty()) begin_packet(router, name);
@@ -362,7 +368,7 @@ class SlowRouters {
     for (std::size_t port = 0; port < router.inputs.size(); ++port) {
       if (!router.out_queue[port].empty()) {
         const int output = global(number, static_cast<int>(port));
-        flying_[now_ + network_.outputs[output].latency + 1].push_back(
+        flying_[now_ + network_.outputs[output].latency + std::lround(std::ceil(period(output)))].push_back(
             {output, router.out_queue[port].front()});
         router.out_queue[port].pop_front();
       }
@@ -390,6 +396,7 @@ class SlowRouters {
   std::map<long, std::vector<std::pair<int, std::pair<int, Flit>>>> flying_;  // by cycle: output, VC, flit
   std::map<long, std::vector<Name>> credits_;                                 // output and VC
   std::map<int, std::map<int, std::pair<int, Flit>>> arrivals_;               // by router and port
+  std::map<int, double> channel_free_;                                        // by output
 };
 
 }  // namespace armilla

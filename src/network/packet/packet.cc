@@ -9,18 +9,12 @@
 #include "base/error.h"
 #include "base/units_text.h"
 #include "network/packet/simulation.h"
+#include "network/rough_time.h"
 
 namespace armilla {
 namespace {
 
 constexpr double kEventsPerSecond = 1e7;  // of one core, roughly
-
-std::string in_words(double seconds) {
-  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
-  if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
-  return seconds < 48 * 3600 ? fmt::format("{:.0f} h", seconds / 3600)
-                             : fmt::format("{:.0f} days", seconds / 86400);
-}
 
 double packets_of(const FlowJob& job) {
   double packets = 0;
@@ -77,7 +71,7 @@ void check_packets(const std::string& where, std::string_view what, std::string_
   throw Error(
       where,
       fmt::format("the {} are {:.2g} packets, which would take about {} (at most {:.0e} are simulated)", what,
-                  packets, in_words(packets * 12 / kEventsPerSecond), static_cast<double>(kMostPackets)),
+                  packets, rough_time(packets * 12 / kEventsPerSecond), static_cast<double>(kMostPackets)),
       fmt::format("--network flow takes a time that does not depend on the bytes; a larger {} makes fewer "
                   "packets",
                   payload));

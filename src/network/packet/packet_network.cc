@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "network/own_clock.h"
 #include "network/packet.h"
 #include "network/packet/simulation.h"
 #include "network/routing/ways.h"
@@ -41,19 +42,14 @@ std::string_view routing_of(const ParameterValues& values) {
   return sprays(values) ? "spray" : "ecmp";
 }
 
-// The packets have a clock of their own. It goes ahead of the run's to the next moment at which anything else can happen,
-// or to the next arrival, whichever comes first: what is sent then finds the packets where they are at that moment.
-class PacketNetwork final : public Network, public EventHandler {
+class PacketNetwork final : public Network, public OwnClock {
  public:
   PacketNetwork(const NetworkSetup& setup, const ParameterValues& values)
-      : queue_(setup.queue),
+      : OwnClock(setup.queue),
         ways_(setup.machine, setup.slow_links, routing_of(values), setup.damage),
         job_(job_of(ways_, values, setup.foreseen)),
         packets_(job_),
-        counted_(ways_.links().size()),
-        target_(queue_.add_handler(*this)) {}
-  PacketNetwork(const PacketNetwork&) = delete;
-  PacketNetwork& operator=(const PacketNetwork&) = delete;
+        counted_(ways_.links().size()) {}
 
   Time send(const Message& message) override {
     ++messages_;
@@ -68,38 +64,10 @@ class PacketNetwork final : public Network, public EventHandler {
     const auto chosen = static_cast<std::uint32_t>(found.begin + choose(found));
     flights_[number] = {message, chosen, 0};
     ++under_way_;
-    const std::int64_t at_ns = (queue_.now().value + 999) / 1000;
+    const std::int64_t at_ns = (queue().now().value + 999) / 1000;
     go_on(number, at_ns);
     wake_at(at_ns);
     return kEndOfTime;
-  }
-
-  void handle(std::uint64_t stamp) override {
-    if (stamp != stamp_) return;
-    wake_ns_ = INT64_MAX;
-    const Time now = queue_.now();
-    const std::int64_t now_ns = now.value / 1000;
-    // Alone in its round, and in the one before: nobody has anything left to do at this moment.
-    bool alone = last_alone_ == now && queue_.handled() == last_handled_ + 1;
-    while (packets_.play_until(now_ns)) {
-      deliver();
-      alone = false;
-    }
-    if (!alone || queue_.next_time() == now) {
-      last_alone_ = now;
-      last_handled_ = queue_.handled();
-      if (under_way_ > 0) wake_at(now_ns);
-      return;
-    }
-    if (under_way_ == 0) return;
-    const Time next = queue_.next_time();
-    const std::int64_t until_ns = next == kEndOfTime ? INT64_MAX : (next.value - 1) / 1000;
-    if (until_ns > now_ns && packets_.play_until(until_ns)) {
-      wake_at(packets_.now_ns());
-    } else {
-      if (packets_.next_ns() == INT64_MAX) packets_.explain_standstill();
-      wake_at(packets_.next_ns());
-    }
   }
 
   void count(const Message& message, std::int64_t times) override {
@@ -198,8 +166,16 @@ class PacketNetwork final : public Network, public EventHandler {
     packets_.post(connection, flight.message.bytes.value, number, at_ns);
   }
 
-  // Receivers may send.
-  void deliver() {
+  // Ticks are nanoseconds.
+  Time time_of(std::int64_t ns) const override { return Time(ns * 1000); }
+  std::int64_t last_tick_by(Time time) const override { return time.value / 1000; }
+  bool play_until(std::int64_t ns) override { return packets_.play_until(ns); }
+  bool any_under_way() const override { return under_way_ > 0; }
+  std::int64_t current_tick() const override { return packets_.now_ns(); }
+  std::int64_t next_tick() const override { return packets_.next_ns(); }
+  void explain_standstill() const override { packets_.explain_standstill(); }
+
+  void deliver() override {
     for (const std::uint64_t arrived : packets_.take_arrived()) {
       const auto number = static_cast<std::uint32_t>(arrived);
       Flight& flight = flights_[number];
@@ -212,17 +188,10 @@ class PacketNetwork final : public Network, public EventHandler {
       const std::uint64_t argument = flight.message.argument;
       free_.push_back(number);
       --under_way_;
-      queue_.handler(target).handle(argument);
+      queue().handler(target).handle(argument);
     }
   }
 
-  void wake_at(std::int64_t ns) {
-    if (ns >= wake_ns_) return;
-    wake_ns_ = ns;
-    queue_.schedule(std::max(queue_.now(), Time(ns * 1000)), target_, ++stamp_);
-  }
-
-  EventQueue& queue_;
   Ways ways_;
   FlowJob job_;
   PacketSimulation packets_;
@@ -234,11 +203,6 @@ class PacketNetwork final : public Network, public EventHandler {
   std::vector<std::uint32_t> free_;
   std::vector<NetworkSums::Carried> counted_;
   std::int64_t messages_ = 0, under_way_ = 0;
-  std::uint32_t target_;
-  std::uint64_t stamp_ = 0;
-  std::int64_t wake_ns_ = INT64_MAX;
-  Time last_alone_ = Time(-1);  // when it was last woken, and how many events had been handled then
-  std::int64_t last_handled_ = 0;
 };
 
 }  // namespace

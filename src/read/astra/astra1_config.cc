@@ -12,6 +12,7 @@
 #include "base/mapped_file.h"
 #include "base/suggest.h"
 #include "base/units_text.h"
+#include "read/astra/garnet_network.h"
 #include "read/astra/stream_words.h"
 #include "read/file_format.h"
 
@@ -20,14 +21,7 @@ namespace {
 
 constexpr std::size_t kMostDimensions = 10;  // of ASTRA-sim's masks
 
-// A value and what errors call its place.
-struct Located {
-  std::string text, where;
-};
-
 // The system file.
-
-using Words = std::map<std::string, Located, std::less<>>;
 
 constexpr std::string_view kSystemKeys[] = {"scheduling-policy",
                                             "all-reduce-implementation",
@@ -50,65 +44,8 @@ constexpr std::string_view kSystemKeys[] = {"scheduling-policy",
                                             "seprate-log",
                                             "gap-denominator"};
 
-// ASTRA-sim reads word by word: "key: value" pairs may be spread over lines.
-std::vector<Located> split_words(std::string_view text, const std::string& name) {
-  constexpr std::string_view kBlank = " \t\r\n\v\f";
-  std::vector<Located> words;
-  int line = 1;
-  std::size_t line_begin = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    if (kBlank.find(text[at]) != std::string_view::npos) {
-      if (text[at] == '\n') {
-        ++line;
-        line_begin = at + 1;
-      }
-      ++at;
-      continue;
-    }
-    const std::size_t end = std::min(text.find_first_of(kBlank, at), text.size());
-    words.push_back(
-        {std::string(text.substr(at, end - at)), fmt::format("{}:{}:{}", name, line, at - line_begin + 1)});
-    at = end;
-  }
-  return words;
-}
-
 Words read_words(const std::string& path) {
-  const MappedFile file(path);
-  require_kind(path, file.bytes(), FileKind::astra1_system, "an ASTRA-sim 1.0 system file");
-  const std::string_view text(file.bytes().data(), file.bytes().size());
-  constexpr std::size_t kLongest = 1 << 20;
-  if (text.size() > kLongest) throw Error(path, "is too large to be a system file", "the limit is 1 MiB");
-  const std::vector<Located> words = split_words(text, path);
-  Words values;
-  for (std::size_t i = 0; i < words.size(); i += 2) {
-    std::string key = words[i].text;
-    if (key.ends_with(':')) key.pop_back();
-    const auto known = std::find(std::begin(kSystemKeys), std::end(kSystemKeys), key);
-    if (known == std::end(kSystemKeys) || !words[i].text.ends_with(':')) {
-      throw Error(
-          words[i].where,
-          known == std::end(kSystemKeys) ? fmt::format("unknown key '{:.60}'", key)
-                                         : fmt::format("no ':' after the key '{}'", key),
-          known == std::end(kSystemKeys) ? suggest(key, std::span(kSystemKeys)) : "lines are 'key: value'");
-    }
-    if (i + 1 == words.size()) throw Error(words[i].where, fmt::format("the key '{}' has no value", key));
-    const Located value{words[i + 1].text, fmt::format("{}: {}", words[i + 1].where, key)};
-    if (!values.emplace(key, value).second)
-      throw Error(words[i].where, fmt::format("key '{}' is given twice", key));
-  }
-  return values;
-}
-
-const Located* find(const Words& words, std::string_view key) {
-  const auto found = words.find(key);
-  return found == words.end() ? nullptr : &found->second;
-}
-
-const Located& at(const Words& words, std::string_view key, const std::string& path) {
-  const Located* const found = find(words, key);
-  if (found == nullptr) throw Error(path, fmt::format("the key '{}' is missing", key));
-  return *found;
+  return read_key_words(path, FileKind::astra1_system, "an ASTRA-sim 1.0 system file", kSystemKeys);
 }
 
 // One word lists an algorithm per dimension, joined by underscores: "ring_halvingDoubling".
@@ -119,7 +56,7 @@ void read_algorithms(const Words& words, SystemLayer& system) {
       {"all-gather-implementation", CollectiveKind::all_gather},
       {"all-to-all-implementation", CollectiveKind::all_to_all}};
   for (const auto& [key, kind] : kKinds) {
-    const Located* const value = find(words, key);
+    const Located* const value = find_word(words, key);
     if (value == nullptr) continue;
     std::vector<StreamAlgorithm> algorithms;
     const std::string_view text = value->text;
@@ -134,25 +71,25 @@ void read_algorithms(const Words& words, SystemLayer& system) {
 }
 
 void read_scheduling(const Words& words, const std::string& path, SystemLayer& system) {
-  const Located& policy = at(words, "scheduling-policy", path);
+  const Located& policy = word_at(words, "scheduling-policy", path);
   constexpr std::string_view kPolicies[] = {"LIFO", "FIFO"};
   if (policy.text != kPolicies[0] && policy.text != kPolicies[1]) {
     throw Error(policy.where, fmt::format("unknown scheduling policy '{:.60}'", policy.text),
                 suggest(policy.text, std::span(kPolicies)));
   }
   system.scheduling = policy.text == "LIFO" ? ChunkOrder::lifo : ChunkOrder::fifo;
-  const Located& optimization = at(words, "collective-optimization", path);
+  const Located& optimization = word_at(words, "collective-optimization", path);
   system.decomposition = stream_decomposition(optimization.text, optimization.where);
-  if (const Located* order = find(words, "intra-dimension-scheduling"))
+  if (const Located* order = find_word(words, "intra-dimension-scheduling"))
     system.intra_dimension = intra_dimension_order(order->text, order->where);
-  if (const Located* order = find(words, "inter-dimension-scheduling"))
+  if (const Located* order = find_word(words, "inter-dimension-scheduling"))
     system.inter_dimension = inter_dimension_order(order->text, order->where);
 }
 
 // A key of the tutorials' release alone.
 void read_gap(const Words& words, const Astra1Settings& settings, SystemLayer& system,
               std::vector<std::string>& warnings) {
-  const Located* const gap = find(words, "gap-denominator");
+  const Located* const gap = find_word(words, "gap-denominator");
   if (gap == nullptr) return;
   if (settings.tutorial_release == false) {
     throw Error(gap->where, "ASTRA-sim 1.0's final release has no such key",
@@ -170,12 +107,12 @@ void read_system_file(const Astra1Settings& settings, SystemLayer& system,
   const std::string& path = settings.system;
   const Words words = read_words(path);
   const auto count = [&](std::string_view key, std::int64_t lowest, std::int64_t& value) {
-    if (const Located* found = find(words, key))
+    if (const Located* found = find_word(words, key))
       value = truncated_count(found->text, found->where, lowest, warnings);
   };
   read_scheduling(words, path, system);
   read_algorithms(words, system);
-  at(words, "preferred-dataset-splits", path);
+  word_at(words, "preferred-dataset-splits", path);
   count("preferred-dataset-splits", 1, system.splits);
   count("active-chunks-per-dimension", 1, system.active_chunks);
   count("local-reduction-delay", 0, system.local_reduction_delay);
@@ -187,7 +124,7 @@ void read_system_file(const Astra1Settings& settings, SystemLayer& system,
   system.shared_bus = shared == 1;
   system.boost = boost == 1;
   read_gap(words, settings, system, warnings);
-  if (find(words, "endpoint-delay") != nullptr) {
+  if (find_word(words, "endpoint-delay") != nullptr) {
     // The injection scale multiplies the endpoint delay, and the result is truncated.
     count("endpoint-delay", 0, system.endpoint_delay_ns);
     const double scaled =
@@ -198,7 +135,7 @@ void read_system_file(const Astra1Settings& settings, SystemLayer& system,
   }
   BusNumbers bus;
   const auto number = [&](std::string_view key, double& value) {
-    if (const Located* found = find(words, key)) value = real_between(found->text, found->where, 0, 1e9);
+    if (const Located* found = find_word(words, key)) value = real_between(found->text, found->where, 0, 1e9);
   };
   number("L", bus.l);
   number("o", bus.o);
@@ -217,7 +154,7 @@ Config read_network_file(const std::string& path) {
 
 class NetworkReader {
  public:
-  NetworkReader(const Astra1Settings& settings)
+  explicit NetworkReader(const Astra1Settings& settings)
       : settings_(settings), config_(read_network_file(settings.network)) {
     if (!config_.is_map()) throw Error(settings.network, "is not a network configuration: it holds no keys");
   }
@@ -414,17 +351,21 @@ SystemLayer read_astra1_config(const Astra1Settings& settings, std::vector<std::
   system.semantics = Semantics::astra1;
   system.queues_per_dimension = settings.queues_per_dimension;
   system.rendezvous = settings.rendezvous;
-  NetworkReader network(settings);
-  system.dimensions = network.read(warnings);
-  choose_release(settings, network.absent(), system, warnings);
+  read_astra1_network(settings, system, warnings);
   read_system_file(settings, system, warnings);
   warn_about_short_lists(system, settings.system, warnings);
   return system;
 }
 
-std::vector<StreamDimension> read_astra1_network(const Astra1Settings& settings,
-                                                 std::vector<std::string>& warnings) {
-  return NetworkReader(settings).read(warnings);
+void read_astra1_network(const Astra1Settings& settings, SystemLayer& system,
+                         std::vector<std::string>& warnings) {
+  if (is_garnet_network(settings.network)) {
+    read_garnet_network(settings, system, warnings);
+    return;
+  }
+  NetworkReader network(settings);
+  system.dimensions = network.read(warnings);
+  choose_release(settings, network.absent(), system, warnings);
 }
 
 void read_astra1_system(const Astra1Settings& settings, SystemLayer& system,

@@ -13,6 +13,30 @@
 namespace armilla {
 namespace {
 
+// ASTRA-sim reads word by word: "key: value" pairs may be spread over lines.
+std::vector<Located> split_words(std::string_view text, const std::string& name) {
+  constexpr std::string_view kBlank = " \t\r\n\v\f";
+  std::vector<Located> words;
+  int line = 1;
+  std::size_t line_begin = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    if (kBlank.find(text[at]) != std::string_view::npos) {
+      if (text[at] == '\n') {
+        ++line;
+        line_begin = at + 1;
+      }
+      ++at;
+      continue;
+    }
+    const std::size_t end = std::min(text.find_first_of(kBlank, at), text.size());
+    words.push_back(
+        {std::string(text.substr(at, end - at)), fmt::format("{}:{}:{}", name, line, at - line_begin + 1)});
+    at = end;
+  }
+  return words;
+}
+
+
 // Beyond these no time fits the simulator's clock, and no machine is meant.
 constexpr double kLeastBandwidth = 1e-6, kMostBandwidth = 1e9;  // GB/s
 constexpr double kLongestLatency = 1e12;                        // ns
@@ -158,6 +182,45 @@ void set_bus(SystemLayer& system, const BusNumbers& numbers) {
   system.bus_o_ns = static_cast<std::int64_t>(numbers.o);
   system.bus_g_ns = static_cast<std::int64_t>(numbers.g);
   system.bus_gap_per_byte_ns = static_cast<double>(static_cast<float>(numbers.gap_per_byte));
+}
+
+Words read_key_words(const std::string& path, FileKind kind, std::string_view what,
+                     std::span<const std::string_view> keys) {
+  const MappedFile file(path);
+  require_kind(path, file.bytes(), kind, what);
+  const std::string_view text(file.bytes().data(), file.bytes().size());
+  constexpr std::size_t kLongest = 1 << 20;
+  if (text.size() > kLongest) throw Error(path, fmt::format("is too large to be {}", what), "the limit is 1 MiB");
+  const std::vector<Located> words = split_words(text, path);
+  Words values;
+  for (std::size_t i = 0; i < words.size(); i += 2) {
+    std::string key = words[i].text;
+    if (key.ends_with(':')) key.pop_back();
+    const auto known = std::find(keys.begin(), keys.end(), key);
+    if (known == keys.end() || !words[i].text.ends_with(':')) {
+      throw Error(
+          words[i].where,
+          known == keys.end() ? fmt::format("unknown key '{:.60}'", key)
+                                         : fmt::format("no ':' after the key '{}'", key),
+          known == keys.end() ? suggest(key, keys) : "lines are 'key: value'");
+    }
+    if (i + 1 == words.size()) throw Error(words[i].where, fmt::format("the key '{}' has no value", key));
+    const Located value{words[i + 1].text, fmt::format("{}: {}", words[i + 1].where, key)};
+    if (!values.emplace(key, value).second)
+      throw Error(words[i].where, fmt::format("key '{}' is given twice", key));
+  }
+  return values;
+}
+
+const Located* find_word(const Words& words, std::string_view key) {
+  const auto found = words.find(key);
+  return found == words.end() ? nullptr : &found->second;
+}
+
+const Located& word_at(const Words& words, std::string_view key, const std::string& path) {
+  const Located* const found = find_word(words, key);
+  if (found == nullptr) throw Error(path, fmt::format("the key '{}' is missing", key));
+  return *found;
 }
 
 }  // namespace armilla

@@ -1,4 +1,4 @@
-// Words and numbers that the configuration files of ASTRA-sim 1.0 and 2.x share: names of collective
+// Files of keys and values, words and numbers that the configuration files of ASTRA-sim 1.0 and 2.x share: names of collective
 // algorithms and of scheduling policies, and numbers as C++ readers of JSON and streams take them.
 //
 // Source: astra-sim 2.x CollectiveImplLookup.cc and Sys.cc, 1.0 Sys.cc. `where` begins the message of every
@@ -6,11 +6,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ir/formats/system_layer.h"
+#include "read/file_format.h"
 
 namespace armilla {
 
@@ -37,6 +40,18 @@ std::int64_t truncated_count(std::string_view text, const std::string& where, st
 double real_between(std::string_view text, const std::string& where, double lowest, double highest);
 double link_bandwidth(std::string_view text, const std::string& where);  // GB/s, more than 0
 double link_latency(std::string_view text, const std::string& where);    // ns
+
+// A value and what errors call its place.
+struct Located {
+  std::string text, where;
+};
+using Words = std::map<std::string, Located, std::less<>>;
+// "key: value" pairs, which may be spread over lines. Throws Error for files of another kind, keys that are not among these, and keys
+// that stand twice.
+Words read_key_words(const std::string& path, FileKind kind, std::string_view what,
+                     std::span<const std::string_view> keys);
+const Located* find_word(const Words& words, std::string_view key);  // nullptr: not there
+const Located& word_at(const Words& words, std::string_view key, const std::string& path);
 
 // LogGP parameters are single-precision numbers in ASTRA-sim.
 struct BusNumbers {

@@ -109,9 +109,10 @@ MachineLinks read_astra_links(const std::string& path, bool second) {
     Astra1Settings settings;
     settings.network = path;
     system.semantics = Semantics::astra1;
-    system.dimensions = read_astra1_network(settings, warnings);
+    read_astra1_network(settings, system, warnings);
   }
-  return {{}, machine_of(system).dimensions};
+  Machine machine = machine_of(system);
+  return {std::move(machine.graph), std::move(machine.dimensions)};
 }
 
 }  // namespace armilla

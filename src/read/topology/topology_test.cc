@@ -357,6 +357,49 @@ TEST_F(TopologyFile, OfAstraSim) {
   EXPECT_EQ(second.dimensions[1].latency, nanoseconds(700));
 }
 
+// ASTRA-sim 1.0 counts links and bytes of 2^30: half of a ring's links go each way.
+TEST_F(TopologyFile, OfAstraSimOne) {
+  const MachineLinks first = read(R"({"topology-name": "Hierarchical", "topologies-per-dim": ["Ring", "FullyConnected", "Switch"],
+    "dimension-type": ["T", "N", "P"], "dimensions-count": 3, "units-count": [4, 3, 2], "links-count": [4, 2, 1],
+    "link-latency": [500, 600, 700], "link-bandwidth": [50, 25, 12.5], "nic-latency": [0, 10, 10],
+    "router-latency": [0, 0, 100], "hbm-latency": [0, 0, 0], "hbm-bandwidth": [1, 1, 1], "hbm-scale": [0, 0, 0]})");
+  EXPECT_TRUE(first.graph.empty());
+  ASSERT_EQ(first.dimensions.size(), 3U);
+  const auto check = [&](std::size_t d, DimensionKind kind, std::int64_t size, double gigabytes, std::int64_t ns) {
+    EXPECT_EQ(first.dimensions[d].kind, kind) << d;
+    EXPECT_EQ(first.dimensions[d].size, size) << d;
+    EXPECT_EQ(first.dimensions[d].bandwidth, Bandwidth(gigabytes * (1 << 30))) << d;
+    EXPECT_EQ(first.dimensions[d].latency, nanoseconds(ns)) << d;
+  };
+  check(0, DimensionKind::ring, 4, 2 * 50, 500);
+  check(1, DimensionKind::fully_connected, 3, 25, 620);
+  check(2, DimensionKind::switched, 2, 12.5, 760);  // half of the interfaces' and the router's for each link
+}
+
+TEST_F(TopologyFile, OfAstraSimsGarnet) {
+  const MachineLinks torus = read(
+      "num-npus: 24\nnum-packages: 12\npackage-rows: 3\ntopology: Torus3D\nlocal-rings: 4\nvertical-rings: 1\n"
+      "horizontal-rings: 2\nlinks-per-tile: -1\nflit-width: 1024\nlocal-packet-size: 512\npackage-packet-size: 512\n"
+      "tile-link-width: 1024\npackage-link-width: 256\nvcs-per-vnet: 50\nrouting-algorithm: Ring_XY\n"
+      "router-latency: 2\nlocal-link-latency: 10\npackage-link-latency: 200\nbuffers-per-vc: 5000\n");
+  ASSERT_EQ(torus.dimensions.size(), 3U);
+  EXPECT_EQ(torus.dimensions[0].size, 2);
+  EXPECT_EQ(torus.dimensions[1].size, 4);
+  EXPECT_EQ(torus.dimensions[2].size, 3);
+  // 128 bytes a cycle within a package, a quarter of it between packages: two pairs of rings there and in rows of four.
+  EXPECT_EQ(torus.dimensions[0].latency, nanoseconds(2 + 10));
+  EXPECT_EQ(torus.dimensions[1].latency, nanoseconds(2 + 200 + 4));
+  EXPECT_DOUBLE_EQ(torus.dimensions[0].bandwidth.value, 2 * 128e9);
+  EXPECT_DOUBLE_EQ(torus.dimensions[1].bandwidth.value, 2 * 32e9);
+  EXPECT_DOUBLE_EQ(torus.dimensions[2].bandwidth.value, 32e9);
+  EXPECT_TRUE(torus.graph.devices_forward);
+  EXPECT_EQ(torus.graph.nodes.size(), 24U);
+  EXPECT_EQ(torus.graph.cables.size(), 24U * (2 + 2 + 1));
+  const Cable& first = torus.graph.cables.front();
+  EXPECT_DOUBLE_EQ(first.there.bandwidth.value, 128e9);
+  EXPECT_EQ(figures_of(torus.graph).diameter, 1 + 2 + 1);
+}
+
 TEST_F(TopologyFile, SaysWhatIsWrongAndWhere) {
   const auto says = [&](const std::string& text) {
     const std::string message = error_of([&] { read(text); });

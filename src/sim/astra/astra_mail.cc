@@ -10,7 +10,8 @@ AstraMail::AstraMail(const RunContext& context, const SystemLayer& system, std::
       system_(system),
       streams_(streams),
       target_(target),
-      matches_(system.semantics == Semantics::astra1 && !context.order.is_watched()) {}
+      matches_(system.semantics == Semantics::astra1 && system.network.name.empty() &&
+               !context.order.is_watched()) {}
 
 void AstraMail::open(AstraChunk& chunk) const {
   chunk.mail.open.resize(chunk.members * static_cast<std::size_t>(chunk.slots));

@@ -92,7 +92,8 @@ class AstraMail {
   const SystemLayer& system_;
   std::vector<AstraStream>& streams_;
   std::uint32_t target_;
-  bool matches_;  // 1.0, every rank played: arrivals wait for the receive to be posted
+  // 1.0 on its own network, which says when messages arrive, every rank played: arrivals wait for the receive to be posted
+  bool matches_;
   std::vector<AstraMessage> handshakes_;
   std::vector<std::uint32_t> free_handshakes_;
 };

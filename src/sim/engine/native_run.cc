@@ -86,6 +86,7 @@ Result NativeRun::result() {
   result.events = queue_.handled() + time_fold_.events();
   memoised_.count_messages();
   result.links = network_->links();
+  result.notes = network_->notes();
   result.messages = network_->messages();
   return result;
 }

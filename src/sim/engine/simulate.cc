@@ -175,11 +175,13 @@ class AstraRun {
       : machine_(machine_of(system)),
         classes_(astra_classes(graph, system, order)),
         order_(order, classes_.simulated(), queue_),
-        network_(make_astra_network(system.semantics, {.machine = machine_,
-                                                       .queue = queue_,
-                                                       .labels = labels_,
-                                                       .stands_for = classes_.stands_for,
-                                                       .stream_dimensions = system.dimensions})),
+        network_(make_astra_network(system.semantics, system.network,
+                                    {.machine = machine_,
+                                     .queue = queue_,
+                                     .labels = labels_,
+                                     .stands_for = classes_.stands_for,
+                                     .stream_dimensions = system.dimensions,
+                                     .foreseen = {effort.all_messages, effort.all_bytes}})),
         context_{graph, classes_, queue_, order_, *network_},
         recorder_(graph, classes_, options.intervals, {}, Counting::astra_sim),
         messenger_(context_, system.rendezvous),
@@ -202,6 +204,7 @@ class AstraRun {
     result.links = network_->links();
     result.messages = network_->messages();
     result.sent_per_dimension = network_->sent_by_first_rank();
+    result.notes = network_->notes();
     result.warnings.assign(engine_.planner().notes().begin(), engine_.planner().notes().end());
     return result;
   }

@@ -78,11 +78,11 @@ Effort effort_of(const Graph& graph, std::span<const Issued> issued, const Syste
                  std::int64_t ranks, double most_messages) {
   constexpr double kMaxStreams = 1 << 25;
   AstraPlanner planner(system);
-  std::vector<double> messages;
+  std::vector<MemberTraffic> traffic;
   for (const CollectiveCall& call : graph.collectives) {
     const GroupFamily& family = graph.families[call.family];
     const auto members = static_cast<std::int64_t>(family.groups.empty() ? 0 : family.groups.front().size());
-    messages.push_back(0);
+    traffic.emplace_back();
     if (members == 0) continue;
     const AstraPlanner::ChunkSizes sizes = planner.chunk_sizes(call, members);
     const double chunks = std::ceil(static_cast<double>(sizes.total) / static_cast<double>(sizes.chunk));
@@ -94,13 +94,14 @@ Effort effort_of(const Graph& graph, std::span<const Issued> issued, const Syste
     }
     std::int64_t remaining = sizes.total;
     const std::uint32_t mask = members == graph.ranks ? UINT32_MAX : family.dimension_mask;
-    for (const AstraPhase& phase : planner.next_chunk(call, mask, members, sizes.chunk, remaining))
-      messages.back() += chunks * std::max(phase.sends, 2);
+    for (const AstraPhase& phase : planner.next_chunk(call, mask, members, sizes.chunk, remaining)) {
+      traffic.back().messages += chunks * std::max(phase.sends, 2);
+      traffic.back().bytes += chunks * std::max(static_cast<double>(phase.each) * phase.sends,
+                                                static_cast<double>(phase.bytes));
+    }
   }
   return sum_up(graph, issued, std::views::iota(std::int64_t{0}, ranks), most_messages,
-                [&](std::int64_t, std::uint32_t id) {
-                  return MemberTraffic{messages[id], 0};
-                });
+                [&](std::int64_t, std::uint32_t id) { return traffic[id]; });
 }
 
 }  // namespace armilla

@@ -23,7 +23,7 @@ struct Effort {
 Effort effort_of(const Graph& graph, std::span<const Issued> issued, const RankClasses& classes,
                  CollectivePlanner& planner, double most_messages);
 
-// Under ASTRA-sim's rules (without bytes), when only the first `ranks` are played; also a budget for memory: all chunks of a
+// Under ASTRA-sim's rules, when only the first `ranks` are played; also a budget for memory: all chunks of a
 // collective exist at once there.
 Effort effort_of(const Graph& graph, std::span<const Issued> issued, const SystemLayer& system,
                  std::int64_t ranks, double most_messages);

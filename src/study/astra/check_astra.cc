@@ -49,7 +49,10 @@ std::string check(const std::string& path, FileKind kind, std::int64_t ranks,
   SystemLayer system;
   switch (kind) {
     case FileKind::astra1_network:
-      return network_text(read_astra1_network(first, warnings), "ASTRA-sim 1.0 network file");
+      read_astra1_network(first, system, warnings);
+      return network_text(system.dimensions, system.network.name.empty()
+                                                 ? "ASTRA-sim 1.0 network file"
+                                                 : "ASTRA-sim 1.0 network file for Garnet");
     case FileKind::astra1_system:
       // Any number of dimensions that the file could be meant for.
       system.dimensions.resize(kMostDimensions);

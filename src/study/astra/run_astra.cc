@@ -88,13 +88,24 @@ Run play(Graph graph, const SystemLayer& system, bool native, SimulationOptions 
   } else {
     run.study.machine = machine_of(system);
     run.study.plan.ranks = run.graph.ranks;
-    run.study.network.name = name_of(system.semantics);
+    run.study.network = system.network;
+    if (system.network.name.empty()) run.study.network.name = name_of(system.semantics);
     run.result = simulate(run.graph, system, options);
     describe_collectives(run.result, run.graph, system);
   }
   run.study.compute.name = "trace";
   run.warnings = run.result.warnings;
+  run.notes.insert(run.notes.end(), run.result.notes.begin(), run.result.notes.end());
   return run;
+}
+
+// What was asked for goes before what the files say: of the same network, its parameters alone.
+void choose_network(const ComponentChoice& asked, SystemLayer& system) {
+  if (asked.name.empty()) return;
+  ComponentChoice chosen = asked;
+  if (asked.name == system.network.name)
+    chosen.parameters.insert(system.network.parameters.begin(), system.network.parameters.end());
+  system.network = std::move(chosen);
 }
 
 Communicators groups_of(const Astra2Request& request, std::int64_t ranks,
@@ -195,6 +206,7 @@ Study native_study(const SystemLayer& system, std::vector<std::string>& notes) {
   Study study;
   study.machine = machine_of(system);
   study.plan.ranks = rank_count(system);
+  if (!system.network.name.empty()) study.network = system.network;
   CollectiveOptions& options = study.collectives;
   options.decomposition = system.decomposition;
   options.chunks = std::max<std::int64_t>(1, system.splits);
@@ -270,6 +282,7 @@ Astra2Run run_astra2(const Astra2Request& request, SimulationOptions options) {
 Astra1Run run_astra1(const Astra1Request& request, const SimulationOptions& options) {
   std::vector<std::string> warnings;
   SystemLayer system = read_astra1_config(request.settings, warnings);
+  choose_network(request.network, system);
   const MappedFile file(request.workload);
   require_kind(request.workload, file.bytes(), FileKind::astra_text, file_format(FileKind::astra_text).what);
   const TextWorkload workload = read_astra_text(file.bytes(), request.workload, &warnings);
@@ -306,6 +319,15 @@ Astra1Run run_astra1(const Astra1Request& request, const SimulationOptions& opti
   // Links are counted as ASTRA-sim 1.0 counts them whichever profile is simulated.
   machine_system.semantics = Semantics::astra1;  // how links count
   done.run = play(text.graph, request.native ? machine_system : system, request.native, options);
+  if (!system.links.empty())
+    done.run.notes.insert(
+        done.run.notes.begin(),
+        fmt::format("{}: of ASTRA-sim's Garnet; links, with the latencies of routers in theirs{}",
+                    request.settings.network,
+                    system.network.name == "flit"
+                        ? ", and the settings of the network flit are the file's; packets take equally short ways in "
+                          "turn, whatever its routing-algorithm"
+                        : " are the file's, its other settings have no effect on this network"));
   done.run.workload = request.workload;
   done.run.warnings.insert(done.run.warnings.begin(), warnings.begin(), warnings.end());
   const TextReport report = text_report(text, done.run.result);

@@ -34,6 +34,11 @@ TEST(NetworkAgreement, OnCollectivesAlone) {
         const double packet = time("packet:payload=4KiB");
         EXPECT_GT(packet, analytical);
         EXPECT_LT(packet, analytical * (bytes > 1'000'000 ? 1.04 : 1.25));
+        for (const std::string router : {"pipelined", "garnet"}) {
+          const double flit = time("flit:flit-width=64B,packet=1024B,router=" + router);
+          EXPECT_GT(flit, analytical) << router;
+          EXPECT_LT(flit, analytical * (bytes > 1'000'000 ? 1.01 : 1.02)) << router;
+        }
       }
     }
   }
@@ -44,7 +49,7 @@ TEST(NetworkAgreement, AGraphIsAsGoodAsItsHierarchy) {
   const std::string graph =
       "nodes: [{name: gpu, kind: device, count: 8}, {name: s, kind: switch}]\n"
       "  , links: [{from: 'gpu[0-7]', to: s, bandwidth: 50GB/s, latency: 1us}]\n";
-  for (const std::string network : {"flow", "packet"}) {
+  for (const std::string network : {"flow", "packet", "flit"}) {
     for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_to_all}) {
       const auto hierarchy =
           collective_on(std::string("dimensions: [") + kSwitch + "]", network, kind, 4'000'000);
@@ -72,6 +77,11 @@ TEST(NetworkAgreement, NothingIsFasterThanItsCut) {
     EXPECT_GT(time(network), least) << network;
     EXPECT_LT(time(network), 1.3 * least) << network;
   }
+  // Packets that wait for the middle hold up those behind them.
+  for (const std::string network : {"flit", "flit:router=garnet"}) {
+    EXPECT_GT(time(network), least) << network;
+    EXPECT_LT(time(network), 1.5 * least) << network;
+  }
 }
 
 TEST(NetworkAgreement, OnAWholeJob) {
@@ -85,12 +95,13 @@ TEST(NetworkAgreement, OnAWholeJob) {
   const double analytical = time("analytical");
   EXPECT_NEAR(time("flow") / analytical, 1, 0.01);
   EXPECT_NEAR(time("packet") / analytical, 1, 0.03);
+  EXPECT_NEAR(time("flit") / analytical, 1, 0.01);
 }
 
 TEST(NetworkAgreement, ARunIsReproducible) {
   const std::string machine =
       "topology: {kind: rail-pods, gpus: 4, nodes: 2, pods: 2, spines: 2, oversubscription: 2}";
-  for (const std::string network : {"flow", "packet"}) {
+  for (const std::string network : {"flow", "packet", "flit"}) {
     const auto one = collective_on(machine, network, CollectiveKind::all_reduce, 3'000'000);
     const auto again = collective_on(machine, network, CollectiveKind::all_reduce, 3'000'000);
     EXPECT_EQ(one.result.iteration, again.result.iteration);

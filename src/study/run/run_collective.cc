@@ -53,6 +53,7 @@ Run run_collective(const Study& machine, CollectiveKind kind, Bytes bytes, const
   run.peak_rate = cost->peak(study.plan.precision);
   run.result = simulate(graph, study, *cost, options);
   run.warnings = run.result.warnings;
+  run.notes.insert(run.notes.end(), run.result.notes.begin(), run.result.notes.end());
   if (std::string note = chunk_note(run); !note.empty()) run.notes.push_back(std::move(note));
   return run;
 }

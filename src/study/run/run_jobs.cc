@@ -218,6 +218,7 @@ Run run_jobs(const JobsStudy& study, const SimulationOptions& options) {
                         lowered.jobs[i].graph.ranks, placed.start, time_of(alone, result),
                         time_of(placed, run.result)});
   }
+  run.notes.insert(run.notes.end(), run.result.notes.begin(), run.result.notes.end());
   run.warnings.insert(run.warnings.end(), run.result.warnings.begin(), run.result.warnings.end());
   return std::move(lowered.run);
 }

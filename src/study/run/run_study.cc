@@ -105,6 +105,7 @@ void add_result_warnings(Run& run) {
   if (std::string note = chunk_note(run); !note.empty()) run.notes.push_back(std::move(note));
   if (run.result.iteration == Time(0))
     run.warnings.push_back("the model has no work: an iteration takes no time");
+  run.notes.insert(run.notes.end(), run.result.notes.begin(), run.result.notes.end());
   run.warnings.insert(run.warnings.end(), run.result.warnings.begin(), run.result.warnings.end());
   for (const CollectiveSummary& summary : summarize_collectives(run)) {
     // A little over 1 is rounding; more means that a network without contention let links carry more than

@@ -1,0 +1,439 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <deque>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <utility>
+
+#include "base/error.h"
+#include "base/units_text.h"
+#include "network/flit.h"
+#include "network/flit/flit_engine.h"
+#include "network/flit/flit_graph.h"
+#include "network/own_clock.h"
+#include "network/rough_time.h"
+#include "network/routing/ways.h"
+
+namespace armilla {
+namespace {
+
+constexpr double kMostFlitHops = 2e10, kFlitHopsPerSecond = 4e6;  // of one core, roughly
+constexpr double kMostBufferedFlits = 1 << 28;
+
+// What the parameters say, and what follows from the links where they do not.
+struct FlitSettings {
+  FlitSettings(Ways& ways, const ParameterValues& values);
+
+  std::int64_t flit_bytes = 0, packet_flits = 0;
+  double payload_bytes = 0;  // of a flit
+  FlitFabric fabric;
+  FlitRouter router;
+};
+
+FlitFabric fabric_of(const Ways& ways, const ParameterValues& values, std::int64_t flit_bytes,
+                     std::int64_t pipeline) {
+  double fastest = 0;
+  for (const DirectedLink& link : ways.links()) fastest = std::max(fastest, link.figures.bandwidth.value);
+  FlitFabric fabric;
+  fabric.flit_bytes = static_cast<double>(flit_bytes);
+  fabric.cycle_ps = 1e12 * (values.is_set("clock") ? 1 / values.frequency("clock").value
+                                                   : static_cast<double>(flit_bytes) / fastest);
+  fabric.pipeline = pipeline;
+  fabric.whole_periods = values.choice("router") == "garnet";
+  constexpr double kShortest = 1, kLongest = 1e9;  // ps
+  if (!(fabric.cycle_ps >= kShortest) || fabric.cycle_ps > kLongest)
+    throw Error("network flit", fmt::format("a cycle would take {:.3g} ns", fabric.cycle_ps / 1000),
+                "from 0.001 ns to 1 ms");
+  return fabric;
+}
+
+std::int64_t in_range(const ParameterValues& values, std::string_view name, std::int64_t least,
+                      std::int64_t most) {
+  const bool bytes = name == "flit-width" || name == "packet";
+  const std::int64_t value = bytes ? values.bytes(name).value : values.count(name);
+  if (value < least || value > most)
+    throw Error(values.where(name), fmt::format("{} is out of range", value),
+                fmt::format("from {} to {}{}", least, most, bytes ? " bytes" : ""));
+  return value;
+}
+
+FlitSettings::FlitSettings(Ways& ways, const ParameterValues& values) {
+  constexpr std::int64_t kWidest = 1 << 20, kLongestPacket = 1 << 16;
+  flit_bytes = in_range(values, "flit-width", 1, kWidest);
+  const std::int64_t packet = in_range(values, "packet", 1, kWidest << 4);
+  packet_flits = (packet + flit_bytes - 1) / flit_bytes;
+  if (packet_flits > kLongestPacket)
+    throw Error(values.where("packet"), fmt::format("packets of {} flits", packet_flits),
+                fmt::format("at most {}", kLongestPacket));
+  const double share = values.fraction("payload");
+  if (!(share > 0)) throw Error(values.where("payload"), "no part of a flit is payload", "more than 0, at most 1");
+  payload_bytes = static_cast<double>(flit_bytes) * share;
+
+  const bool garnet = values.choice("router") == "garnet";
+  const std::int64_t delay = values.is_set("router-latency")
+                                 ? in_range(values, "router-latency", garnet ? 1 : 2, 1000)
+                                 : (garnet ? 1 : 2);
+  router.one_step = router.atomic_vcs = garnet;
+  router.routing_delay = garnet ? delay - 1 : delay - 2;
+  router.credit_delay = garnet ? 1 : 0;
+  fabric = fabric_of(ways, values, flit_bytes, delay);
+}
+
+// Virtual channels and buffers: where they are not given, as many as keep the longest link busy. Of Garnet's, whose packets hold a
+// channel until the credit of their tail is back, n times the round trip's keep it n / (n + 1) busy when flits of all of them
+// take turns.
+void choose_buffers(FlitSettings& settings, const ParameterValues& values, const FlitGraph& graph) {
+  constexpr std::int64_t kMostVcs = 4096, kDeepest = 32768, kRoundTrips = 8;
+  FlitRouter& router = settings.router;
+  const std::int64_t layers = graph.layers(), round_trip = graph.longest_round_trip();
+  const std::int64_t needed =
+      router.one_step ? layers * (kRoundTrips * round_trip / settings.packet_flits + 2) : std::max<std::int64_t>(4, layers);
+  const std::int64_t deep = router.one_step ? settings.packet_flits : round_trip + settings.packet_flits;
+  if (!values.is_set("vcs") && needed > kMostVcs)
+    throw Error("network flit", fmt::format("{} virtual channels would keep its longest link busy", needed),
+                "longer packets or wider flits take fewer; vcs= chooses a number");
+  if (!values.is_set("buffer") && deep > kDeepest)
+    throw Error("network flit", fmt::format("buffers of {} flits would keep its longest link busy", deep),
+                "wider flits take fewer; buffer= chooses a number");
+  router.virtual_channels = values.is_set("vcs") ? in_range(values, "vcs", 1, kMostVcs) : needed;
+  router.buffer = values.is_set("buffer") ? in_range(values, "buffer", 1, INT32_MAX) : deep;
+  // Only one packet is ever in a virtual channel.
+  if (router.atomic_vcs) router.buffer = std::min(router.buffer, settings.packet_flits);
+  if (router.buffer > kDeepest)
+    throw Error(values.where("buffer"), fmt::format("{} is out of range", router.buffer),
+                fmt::format("from 1 to {}", kDeepest));
+  const double all = static_cast<double>(graph.network().ports()) *
+                     static_cast<double>(router.virtual_channels) * static_cast<double>(router.buffer);
+  if (all > kMostBufferedFlits)
+    throw Error("network flit", fmt::format("the buffers of the network hold {:.3g} flits together", all),
+                fmt::format("at most {:.3g}: wider flits, or fewer virtual channels (vcs) and buffers",
+                            kMostBufferedFlits));
+}
+
+void check_effort(const FlitSettings& settings, const FlitGraph& graph, const Foreseen& foreseen) {
+  const double flits = std::max(foreseen.messages, foreseen.bytes / settings.payload_bytes);
+  const double hops = flits * (graph.mean_links() + 1);
+  if (hops <= kMostFlitHops) return;
+  throw Error("network flit",
+              fmt::format("the messages are {:.2g} flits, which would pass {:.2g} routers and take about {} (at "
+                          "most {:.0e} are simulated)",
+                          flits, hops, rough_time(hops / kFlitHopsPerSecond), kMostFlitHops),
+              "--network flow takes a time that does not depend on the bytes; a larger flit-width makes fewer "
+              "flits");
+}
+
+// Messages over flits: each is cut into packets, which wait at the interface by whose link their way begins, and it has
+// arrived when the tails of all have.
+class MessageFlits final : public Network, public OwnClock {
+ public:
+  MessageFlits(const NetworkSetup& setup, const ParameterValues& values)
+      : OwnClock(setup.queue),
+        ways_(setup.machine, setup.slow_links, values.choice("routing"), setup.damage),
+        settings_(ways_, values),
+        graph_(ways_, settings_.fabric),
+        packets_before_(ways_.links().size()),
+        carried_(ways_.links().size()) {
+    check_effort(settings_, graph_, setup.foreseen);
+    choose_buffers(settings_, values, graph_);
+    graph_.divide(settings_.router.virtual_channels, settings_.router.atomic_vcs);
+    engine_.emplace(graph_.network(), settings_.router, random_);
+    interfaces_.resize(graph_.network().nodes);
+    waiting_.resize((graph_.network().nodes + 63) / 64);
+  }
+
+  Time send(const Message& message) override {
+    ++messages_;
+    std::uint32_t number = static_cast<std::uint32_t>(flights_.size());
+    if (free_.empty()) {
+      flights_.emplace_back();
+    } else {
+      number = free_.back();
+      free_.pop_back();
+    }
+    const std::int64_t packet_bytes = bytes_of_packet();
+    flights_[number] = {message, std::max<std::int64_t>((message.bytes.value + packet_bytes - 1) / packet_bytes, 1)};
+    ++under_way_;
+    const std::int64_t at = first_cycle_from(queue().now());
+    starts_.push_back({at, number});
+    wake_at(at);
+    return kEndOfTime;
+  }
+
+  void count(const Message& message, std::int64_t times) override {
+    messages_ += times;
+    add_up(ways_.way(message), message.bytes, times);
+  }
+
+  std::vector<LinkUse> links() const override {
+    std::vector<NetworkSums::Carried> carried;
+    for (std::size_t link = 0; link < carried_.size(); ++link) {
+      const double seconds = static_cast<double>(carried_[link].flits) *
+                             static_cast<double>(settings_.flit_bytes) /
+                             ways_.links()[link].figures.bandwidth.value;
+      carried.push_back({from_seconds(seconds), carried_[link].bytes});
+    }
+    return ways_.used(carried);
+  }
+  std::int64_t messages() const override { return messages_; }
+  std::vector<std::string> notes() const override {
+    const FlitRouter& router = settings_.router;
+    const auto plural = [](std::int64_t count, std::string_view what) {
+      return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+    };
+    return {fmt::format(
+        "network flit: {}routers of {} at {}, {} of {}; packets of up to {} of {}{}; every rank is simulated, as "
+        "flits meet in routers, not on links alone",
+        router.one_step ? "Garnet's " : "", plural(settings_.fabric.pipeline, "cycle"),
+        to_text(Frequency(1e12 / settings_.fabric.cycle_ps)), plural(router.virtual_channels, "virtual channel"),
+        plural(router.buffer, "flit"), plural(settings_.packet_flits, "flit"), to_text(Bytes(settings_.flit_bytes)),
+        settings_.payload_bytes < static_cast<double>(settings_.flit_bytes)
+            ? fmt::format(", {:.4g} bytes of each payload", settings_.payload_bytes)
+            : "")};
+  }
+
+ private:
+  struct Flight {
+    Message message;
+    std::int64_t packets_left = 0;
+  };
+  struct Start {
+    std::int64_t cycle = 0;
+    std::uint32_t flight = 0;
+  };
+  struct KnownWay {
+    Ways::Way links;
+    FlitGraph::Entry entry;
+  };
+  // All ways of a pair of devices.
+  struct Alternatives {
+    std::uint32_t begin = 0, count = 0;  // in ways_known_
+    std::uint32_t packets_spread = 0;
+  };
+  // Packets of one message that wait for their interface: of the way's.
+  struct Waiting {
+    std::uint32_t flight = 0, way = 0;
+    std::int64_t bytes = 0;  // that are left; of the last packet perhaps none
+    std::int64_t packets = 0;
+  };
+  struct Sums {
+    Bytes bytes;
+    std::int64_t flits = 0;
+  };
+
+  std::int64_t bytes_of_packet() const {
+    return std::max<std::int64_t>(
+        static_cast<std::int64_t>(settings_.payload_bytes * static_cast<double>(settings_.packet_flits)), 1);
+  }
+  std::int64_t flits_of(std::int64_t bytes) const {
+    const auto flits = static_cast<std::int64_t>(std::ceil(static_cast<double>(bytes) / settings_.payload_bytes));
+    return std::clamp<std::int64_t>(flits, 1, settings_.packet_flits);
+  }
+
+  // Ticks are cycles.
+  Time time_of(std::int64_t cycle) const override {
+    const double ps = static_cast<double>(cycle) * settings_.fabric.cycle_ps;
+    return ps < static_cast<double>(kEndOfTime.value) ? Time(std::llround(ps)) : kEndOfTime;
+  }
+  std::int64_t last_tick_by(Time time) const override {
+    auto cycle = static_cast<std::int64_t>(static_cast<double>(time.value) / settings_.fabric.cycle_ps);
+    while (time_of(cycle) > time) --cycle;
+    while (time_of(cycle + 1) <= time) ++cycle;
+    return cycle;
+  }
+  std::int64_t first_cycle_from(Time time) const {
+    const std::int64_t cycle = last_tick_by(time);
+    return time_of(cycle) < time ? cycle + 1 : cycle;
+  }
+  bool any_under_way() const override { return under_way_ > 0; }
+  std::int64_t current_tick() const override { return engine_->now(); }
+  std::int64_t next_tick() const override { return engine_->now() + (received_ ? 1 : 0); }
+  void explain_standstill() const override {
+    throw Error("network flit", fmt::format("nothing moves any more after {}", to_text(queue().now())));
+  }
+
+  // A cycle's arrivals are told before its nodes send, so that what receivers send goes in the same cycle.
+  bool play_until(std::int64_t end) override {
+    while (arrived_.empty()) {
+      if (!received_) {
+        if (engine_->now() > end) return false;
+        if (!any_waiting()) {
+          const std::int64_t next = starts_.empty() ? end : std::min(end, starts_.front().cycle);
+          tell_where([&] { engine_->skip_until(next); });
+        }
+        receive();
+        continue;
+      }
+      if (engine_->now() >= end) return false;
+      nodes_send();
+      tell_where([&] { engine_->step(); });
+      received_ = false;
+    }
+    return engine_->now() <= end;
+  }
+
+  // A deadlock, in the words of the study.
+  template <class Verb>
+  void tell_where(const Verb& verb) const {
+    try {
+      verb();
+    } catch (const Error& error) {
+      const std::int64_t vcs = settings_.router.virtual_channels;
+      throw Error("network flit", fmt::format("at {}: {}", to_text(time_of(engine_->now())), error.message),
+                  vcs < graph_.layers()
+                      ? fmt::format("vcs={} are too few: ways here take {} to be free of such circles", vcs,
+                                    graph_.layers())
+                      : "more virtual channels (vcs=), or routing=up-down, which has no circles");
+    }
+  }
+
+  bool any_waiting() const {
+    return std::ranges::any_of(waiting_, [](std::uint64_t word) { return word != 0; });
+  }
+
+  void receive() {
+    for (const FlitEngine::Arrival& arrival : engine_->receive()) {
+      if (!arrival.tail) continue;
+      const FlitPacket& packet = engine_->packet(arrival.packet);
+      const std::uint32_t flight = packet.message;
+      if (ways_.routing().choice == WayChoice::adaptive) load(known_ways_[packet.way].links, -1);
+      engine_->forget(arrival.packet);
+      if (--flights_[flight].packets_left == 0) arrived_.push_back(flight);
+    }
+    received_ = true;
+  }
+
+  void nodes_send() {
+    for (; !starts_.empty() && starts_.front().cycle <= engine_->now(); starts_.pop_front())
+      begin(starts_.front().flight);
+    for (std::size_t word = 0; word < waiting_.size(); ++word) {
+      for (std::uint64_t left = waiting_[word]; left != 0; left &= left - 1) {
+        const auto node =
+            static_cast<std::uint32_t>(64 * word) + static_cast<std::uint32_t>(std::countr_zero(left));
+        if (engine_->idle(node)) send_packet(node);
+      }
+    }
+  }
+
+  void begin(std::uint32_t flight) {
+    const Message& message = flights_[flight].message;
+    Alternatives& found = alternatives_of(message);
+    if (ways_.routing().choice == WayChoice::first) {
+      wait_at({flight, found.begin, message.bytes.value, flights_[flight].packets_left});
+      return;
+    }
+    std::int64_t left = message.bytes.value;
+    for (std::int64_t packets = flights_[flight].packets_left; packets > 0; --packets) {
+      const std::int64_t bytes = std::min(left, bytes_of_packet());
+      wait_at({flight, choose(found), bytes, 1});
+      left -= bytes;
+    }
+  }
+
+  Alternatives& alternatives_of(const Message& message) {
+    const auto ends = static_cast<std::uint64_t>(static_cast<std::uint32_t>(message.source)) << 32 |
+                      static_cast<std::uint32_t>(message.destination);
+    const auto [found, fresh] = known_.try_emplace(ends);
+    if (!fresh) return found->second;
+    found->second.begin = static_cast<std::uint32_t>(known_ways_.size());
+    for (const Ways::Way& way : ways_.ways(message)) known_ways_.push_back({way, graph_.add(way)});
+    found->second.count = static_cast<std::uint32_t>(known_ways_.size()) - found->second.begin;
+    return found->second;
+  }
+
+  // The least loaded way is that on whose slowest link the packets that have it before them take least, times its length.
+  std::uint32_t choose(Alternatives& found) {
+    if (ways_.routing().choice == WayChoice::spread) return found.begin + found.packets_spread++ % found.count;
+    const auto wait = [&](const KnownWay& way) {
+      double longest = 0;
+      for (const std::uint32_t link : way.links)
+        longest = std::max(longest, static_cast<double>(packets_before_[link] + 1) /
+                                        ways_.links()[link].figures.bandwidth.value);
+      return longest * static_cast<double>(way.links.size());
+    };
+    const auto ways = std::span(known_ways_).subspan(found.begin, found.count);
+    const auto best = std::ranges::min_element(ways, {}, wait);
+    load(best->links, 1);
+    return found.begin + static_cast<std::uint32_t>(best - ways.begin());
+  }
+
+  void load(std::span<const std::uint32_t> way, std::int64_t packets) {
+    for (const std::uint32_t link : way) packets_before_[link] += packets;
+  }
+
+  void wait_at(const Waiting& packets) {
+    const std::uint32_t node = known_ways_[packets.way].entry.node;
+    interfaces_[node].push_back(packets);
+    waiting_[node / 64] |= std::uint64_t{1} << node % 64;
+  }
+
+  void send_packet(std::uint32_t node) {
+    std::deque<Waiting>& packets = interfaces_[node];
+    Waiting& first = packets.front();
+    const KnownWay& way = known_ways_[first.way];
+    const std::int64_t bytes = std::min(first.bytes, bytes_of_packet());
+    FlitPacket packet;
+    packet.source = node;
+    packet.destination = graph_.network().outputs[graph_.network().steps[way.entry.step + way.links.size()].port].node;
+    packet.flits = static_cast<std::uint32_t>(flits_of(bytes));
+    packet.created = engine_->now();
+    packet.message = first.flight;
+    packet.way = first.way;
+    packet.step = way.entry.step;
+    engine_->send(node, packet);
+    add_up(way.links, Bytes(bytes), 1);
+    first.bytes -= bytes;
+    if (--first.packets > 0) return;
+    packets.pop_front();
+    if (packets.empty()) waiting_[node / 64] &= ~(std::uint64_t{1} << node % 64);
+  }
+
+  void add_up(std::span<const std::uint32_t> way, Bytes bytes, std::int64_t times) {
+    const std::int64_t packets = bytes.value / bytes_of_packet(), rest = bytes.value % bytes_of_packet();
+    const std::int64_t flits =
+        packets * settings_.packet_flits + (rest > 0 || packets == 0 ? flits_of(rest) : 0);
+    for (const std::uint32_t link : way) {
+      carried_[link].bytes = saturating_add(carried_[link].bytes, saturating_multiply(bytes, times));
+      carried_[link].flits += flits * times;
+    }
+  }
+
+  void deliver() override {
+    for (const std::uint32_t number : std::exchange(arrived_, {})) {
+      const Message& message = flights_[number].message;
+      const std::uint32_t target = message.target;
+      const std::uint64_t argument = message.argument;
+      free_.push_back(number);
+      --under_way_;
+      queue().handler(target).handle(argument);
+    }
+  }
+
+  Ways ways_;
+  FlitSettings settings_;
+  FlitGraph graph_;
+  LaggedRandom random_{LaggedRandom::Kind::integers, 1};  // asked by no router here
+  std::optional<FlitEngine> engine_;
+  std::unordered_map<std::uint64_t, Alternatives> known_;  // by source and destination
+  std::vector<KnownWay> known_ways_;
+  std::vector<std::deque<Waiting>> interfaces_;
+  std::vector<std::int64_t> packets_before_;  // of links: that will cross it and are not there; for adaptive routings
+  std::vector<std::uint64_t> waiting_;  // interfaces with packets, one bit each
+  std::deque<Start> starts_;            // sent, in the order of their cycles
+  std::vector<Flight> flights_;
+  std::vector<std::uint32_t> free_, arrived_;
+  std::vector<Sums> carried_;
+  std::int64_t messages_ = 0, under_way_ = 0;
+  bool received_ = false;  // of this cycle
+};
+
+}  // namespace
+
+std::unique_ptr<Network> make_flit_network(const NetworkSetup& setup, const ParameterValues& values) {
+  return std::make_unique<MessageFlits>(setup, values);
+}
+
+}  // namespace armilla
