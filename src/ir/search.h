@@ -78,7 +78,10 @@ struct SearchResult {
   std::vector<PlanOutcome> simulated;  // all of them, in the order of the ranking
   std::vector<Neighbour> neighbours;   // of the best, where asked for
   std::optional<PlanOutcome> nearest;  // where nothing fits: what needs least, not simulated
-  bool complete = true;                // false: interrupted
+  Bytes nearest_room;                  // that it may take of its device's memory
+  std::vector<std::string> nearest_changes;  // that would make it fit, in words of a study file
+  std::optional<PlanOutcome> late;           // where nothing that fits is within the deadline: the fastest
+  bool complete = true;                      // false: interrupted
   double elapsed_seconds = 0;
 };
 

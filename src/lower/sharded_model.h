@@ -26,7 +26,7 @@
 
 namespace armilla {
 
-// Groups of ranks by role; lower/plan/rank_grid.h makes them.
+// Groups of ranks by role; lower/rank_grid.h makes them.
 enum class GroupAxis : std::uint8_t {
   tensor,
   context,

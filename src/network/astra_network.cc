@@ -182,11 +182,11 @@ class AstraCounted final : public AstraNetwork {
       : AstraNetwork(semantics, setup), network_(std::move(network)) {}
 
   Time send(const Message& message) override {
-    count_sent(message);
+    count_sent(message, level_of(message));
     return network_->send(message);
   }
   void count(const Message& message, std::int64_t times) override {
-    count_sent(message, times);
+    count_sent(message, level_of(message), times);
     network_->count(message, times);
   }
   std::vector<LinkUse> links() const override { return network_->links(); }

@@ -29,6 +29,7 @@ struct SimulationOptions {
   // A run that would take more is refused beforehand; at some millions a second this default is minutes.
   double max_messages = 2e9;
   bool intervals = true;         // keep when every node ran; without, only busy times and collectives
+  bool collectives = true;       // tell what each collective took and what held it up
   bool every_interval = true;    // each of them, also of what is done again and again (Result::repeated)
   RemoteMemory remote_memory{};  // where the native machine has any
   std::vector<std::int32_t> record_ranks{};  // whose intervals to keep, besides the first of every program

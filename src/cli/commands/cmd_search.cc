@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
@@ -113,17 +114,24 @@ class SearchCommand final : public Command {
   }
 
  private:
-  static std::string nothing_found(const SearchResult& result) {
+  std::string nothing_found(const SearchResult& result) const {
     if (!result.complete) return "was interrupted before any plan was simulated";
+    if (result.late) {
+      return fmt::format("no plan is within the deadline of {}: the fastest takes {}", deadline_,
+                         to_text(result.late->iteration));
+    }
     if (!result.nearest) return "no plan of the space can be run";
     return fmt::format("no plan fits: the nearest needs {} of {}", to_text(result.nearest->memory.needed()),
-                       to_text(result.nearest->memory.capacity));
+                       to_text(result.nearest_room));
   }
-  static std::string hint_of(const SearchResult& result) {
+  std::string hint_of(const SearchResult& result) const {
     if (!result.complete) return {};
-    return result.nearest
-               ? "try --zero any, --recompute any, --offload any, more ranks or smaller micro-batches"
-               : "the table above says what refuses the plans";
+    if (result.late) return "try more ranks or a faster machine, or list more values of what is fixed";
+    if (!result.nearest) return "the table above says what refuses the plans";
+    if (result.nearest_changes.empty())
+      return "try --zero any, --recompute any, --offload any, more ranks or smaller micro-batches";
+    return study_.as_typed(fmt::format("what would make it fit, and the peak then: {}",
+                                       fmt::join(result.nearest_changes, "; ")));
   }
 
   StudyFlags study_;

@@ -12,7 +12,7 @@
 #include "lower/jobs/job_tables.h"
 #include "lower/pipeline/stage_program.h"
 #include "lower/plan.h"
-#include "lower/plan/rank_grid.h"
+#include "lower/rank_grid.h"
 #include "lower/shard/expert_load.h"
 
 namespace armilla {

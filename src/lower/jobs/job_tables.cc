@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "lower/pipeline_schedule.h"
-#include "lower/plan/rank_grid.h"
+#include "lower/rank_grid.h"
 #include "lower/shard/expert_load.h"
 
 namespace armilla {

@@ -1,4 +1,4 @@
-#include "lower/plan/rank_grid.h"
+#include "lower/rank_grid.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

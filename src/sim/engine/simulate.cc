@@ -142,6 +142,7 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   run.play();
   Result result = run.result();
   for (const Dimension& dimension : machine.dimensions) result.dimensions.push_back(dimension.name);
+  if (!options.collectives) result.collectives.clear();
   describe_collectives(result, graph, planner, promises_of(study.network));
   result.warnings.assign(planner.substitutions().begin(), planner.substitutions().end());
   add_warnings(result, graph);

@@ -27,10 +27,11 @@ std::string_view natural_algorithm(CollectiveKind kind, const Dimension& dimensi
   return is_power_of_two(dimension.size) ? "halving-doubling" : "ring";
 }
 
-// Whether every member loads its links as every other does. Exchanges that pass others do not: on a Ring half
-// of the members go up, half down.
-bool looks_alike_from_everywhere(const Schedule& schedule, const Dimension& dimension) {
-  return schedule.is_symmetric() && (schedule.addressing == Addressing::shift || !passes_others(dimension));
+// Whether every one of so many members loads its links as every other does, and no others. Exchanges that pass others do not: on a
+// Ring half of the members go up, half down; and where the members are but some of a Ring, their messages pass links of the rest.
+bool looks_alike_from_everywhere(const Schedule& schedule, std::size_t members, const Dimension& dimension) {
+  if (!schedule.is_symmetric() || !passes_others(dimension)) return schedule.is_symmetric();
+  return schedule.addressing == Addressing::shift && static_cast<std::int64_t>(members) == dimension.size;
 }
 
 // Tokens cross a dimension once for all ranks behind it: of H_0 copies for ranks only H_d go to blocks of
@@ -498,7 +499,8 @@ Time CollectivePlanner::measure_busiest_link(const CollectiveCall& call, const G
     for (const PlannedPhase& phase : plan->phases) {
       const bool flat = phase.dimension == kAllDimensions;
       const bool symmetric =
-          !flat && looks_alike_from_everywhere(*phase.schedule, machine_.dimensions[phase.dimension]);
+          !flat && looks_alike_from_everywhere(*phase.schedule, layout.coordinates[phase.dimension].size(),
+                                               machine_.dimensions[phase.dimension]);
       const std::int32_t members = symmetric ? 1 : phase.schedule->ranks;
       const std::int32_t here = position_in(phase, layout, first);
       for (std::int32_t position = 0; position < members; ++position) {

@@ -174,12 +174,24 @@ constexpr std::array kAxes = {
     PlanAxis{"context_method", ring_context, any_context, copy_of_plan<&Plan::context_method>},
     PlanAxis{"order", usual_order, any_order, copy_of_plan<&Plan::order>},
 };
-static_assert(kAxes[kDegreeAxes - 1].key == "pipeline");
+static_assert(kAxes[kCuttingAxes - 1].key == "schedule");
 
 }  // namespace
 
 std::span<const PlanAxis> plan_axes() {
   return kAxes;
+}
+
+bool is_about_cutting(const std::vector<std::string>& keys) {
+  constexpr std::string_view kPlan = "plan.";
+  const auto cuts = [&](std::string_view key) {
+    if (!key.starts_with(kPlan) || key == "plan.context") return false;
+    key.remove_prefix(kPlan.size());
+    if (key == "batch" || key == "global_batch") return true;
+    return std::any_of(kAxes.begin(), kAxes.begin() + kCuttingAxes,
+                       [&](const PlanAxis& axis) { return axis.key == key; });
+  };
+  return !keys.empty() && std::ranges::all_of(keys, cuts);
 }
 
 }  // namespace armilla

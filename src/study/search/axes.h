@@ -30,8 +30,12 @@ struct PlanAxis {
   void (*copy)(const PlanRequest& from, PlanRequest& to);
 };
 
-// Degrees first: what they rule out needs no look at the rest.
+// Degrees first, then whatever else cuts the job into micro-batches and stages: what these rule out needs no look at the rest.
 std::span<const PlanAxis> plan_axes();
-inline constexpr std::size_t kDegreeAxes = 3;  // tensor, context, pipeline
+inline constexpr std::size_t kCuttingAxes = 10;  // tensor to schedule
+
+// Whether an error about these keys (Error::keys) has to do with the cutting axes alone: then it is one for all plans that are
+// cut alike. Not those about the sequence, whose division depends on how attention and norms go about it.
+bool is_about_cutting(const std::vector<std::string>& keys);
 
 }  // namespace armilla

@@ -139,10 +139,31 @@ Time PlanEvaluator::bound(const PlanPrepared& plan) {
   const std::shared_ptr<const PipelineOrder> order = order_of(few);
   const StageCut stages = cut_stages(*plan.sharded, study.plan, kWhere);
   const std::lock_guard lock(mutex_);
-  const std::pair key(plan.sharded.get(), study.plan.schedule);
+  return least_iteration(study, paths_of(plan), stages, *order);
+}
+
+Time PlanEvaluator::slot_bound(const PlanPrepared& plan) {
+  if (!plan.sharded) return {};
+  const Study& study = plan.study;
+  const std::shared_ptr<const PipelineOrder> order = order_of(study.plan);
+  const StageCut stages = cut_stages(*plan.sharded, study.plan, kWhere);
+  const std::lock_guard lock(mutex_);
+  return least_iteration_of_slots(study, paths_of(plan), stages, *order);
+}
+
+StagePaths& PlanEvaluator::paths_of(const PlanPrepared& plan) {
+  const Study& study = plan.study;
+  const Plan& p = study.plan;
+  // What the exchange of weights depends on, too.
+  const std::tuple key(plan.sharded.get(), place_of_ranks(p),
+                       fmt::format("{} {} {} {} {} {}", p.schedule, p.zero_stage, p.hybrid_shard,
+                                   p.overlap_parameters, p.offload_activations, p.offload_optimizer));
   auto paths = paths_.find(key);
-  if (paths == paths_.end()) paths = paths_.emplace(key, StagePaths(study, *plan.sharded, *cost_)).first;
-  return least_iteration(study, paths->second, stages, *order);
+  if (paths == paths_.end()) {
+    LeastCommunication& communication = communication_.try_emplace(p.ranks, study).first->second;
+    paths = paths_.emplace(key, StagePaths(study, *plan.sharded, *cost_, communication)).first;
+  }
+  return paths->second;
 }
 
 MemoryUse PlanEvaluator::memory(const PlanPrepared& plan) {
@@ -161,7 +182,7 @@ std::optional<SlotTime> PlanEvaluator::slot_time(const PlanPrepared& plan, const
   }
   std::optional<SlotTime> time;
   if (const std::optional<Graph> slot = lone_slot(*plan.sharded, study.plan, kind)) {
-    const Result result = armilla::simulate(*slot, study, *cost_, {.intervals = false});
+    const Result result = armilla::simulate(*slot, study, *cost_, {.intervals = false, .collectives = false});
     const RankClass& all = result.classes.front();
     // While it does not compute it communicates, and all ranks are in step.
     if (result.classes.size() == 1 && all.compute + all.exposed_communication == all.finish &&
@@ -199,7 +220,7 @@ std::optional<PlanOutcome> PlanEvaluator::simulate_slots(const PlanPrepared& pla
     job = lower_fused(*plan.sharded, study.plan, fusion, study.machine.device.host_bandwidth);
     if (!job.host_is_ahead) return std::nullopt;
   }
-  Result result = armilla::simulate(job.graph, study, *cost_, {.intervals = false});
+  Result result = armilla::simulate(job.graph, study, *cost_, {.intervals = false, .collectives = false});
   for (RankClass& ranks : result.classes) {
     ranks.compute -= job.waits[ranks.program];
     ranks.exposed_communication += job.waits[ranks.program];
@@ -216,6 +237,7 @@ PlanOutcome PlanEvaluator::simulate_nodes(const PlanPrepared& plan) const {
   const Study& study = plan.study;
   SimulationOptions options;
   options.intervals = false;
+  options.collectives = false;
   if (!plan.sharded || !schedule_of(study.plan).flushes || !study.profile.file.empty())
     return outcome_of(study, run_study(study, options).result);
   const LoweredJob job =

@@ -38,6 +38,7 @@ class PlanEvaluator {
   // All may be called from any thread. Throws Error for a plan that is not legal.
   PlanPrepared prepare(const PlanRequest& request);
   Time bound(const PlanPrepared& plan);        // on the iteration
+  Time slot_bound(const PlanPrepared& plan);   // a tighter one, which takes longer
   MemoryUse memory(const PlanPrepared& plan);  // of the rank that needs most
   // Iteration and how it divides. Throws Error for what only the simulation refuses.
   PlanOutcome simulate(const PlanPrepared& plan);
@@ -50,6 +51,7 @@ class PlanEvaluator {
   std::shared_ptr<const Model> model_of(const Plan& plan);
   std::shared_ptr<const ShardedModel> sharded_of(const Plan& plan, const Model& model);
   std::shared_ptr<const PipelineOrder> order_of(const Plan& plan);
+  StagePaths& paths_of(const PlanPrepared& plan);  // under the lock
   // Nothing where the slot is not the same whenever it is done.
   std::optional<SlotTime> slot_time(const PlanPrepared& plan, const SlotKind& kind);
   Fusion fusion_of(const PlanPrepared& plan);
@@ -60,7 +62,9 @@ class PlanEvaluator {
   std::mutex mutex_;                                             // of the tables below
   std::map<std::int64_t, std::shared_ptr<const Model>> models_;  // by micro-batch
   std::map<std::string, std::shared_ptr<const ShardedModel>> sharded_;
-  std::map<std::pair<const ShardedModel*, std::string>, StagePaths> paths_;  // and by schedule
+  std::map<std::int64_t, LeastCommunication> communication_;  // by ranks
+  std::map<std::tuple<const ShardedModel*, std::string, std::string>, StagePaths>
+      paths_;  // and by what places its groups and by schedule
   std::map<std::string, std::shared_ptr<const PipelineOrder>> orders_;
   // By divided model, what places its groups, and kind of slot.
   std::map<std::tuple<const ShardedModel*, std::string, SlotKind>, std::optional<SlotTime>> slot_times_;

@@ -16,7 +16,7 @@ constexpr std::string_view kRanks = "plan.ranks";
 std::string refusal_of(const SearchResult& result) {
   if (!result.nearest) return "no plan is legal";
   return fmt::format("no plan fits: the nearest needs {} of {}", to_text(result.nearest->memory.needed()),
-                     to_text(result.nearest->memory.capacity));
+                     to_text(result.nearest_room));
 }
 
 // The search of one size.

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/units_text.h"
+#include "lower/memory.h"
 #include "study/search/evaluate.h"
 #include "study/search/saved_search.h"
 #include "study/search/space.h"
@@ -90,10 +91,11 @@ class PlanRoom {
     return evaluators_[base]->prepare(space_.request_of(base, point));
   }
 
-  bool fits(const MemoryUse& memory) const {
-    return static_cast<double>(memory.needed().value) <=
-           memory_share_ * static_cast<double>(memory.capacity.value);
+  // That a plan may take.
+  Bytes room(const MemoryUse& memory) const {
+    return Bytes(static_cast<std::int64_t>(memory_share_ * static_cast<double>(memory.capacity.value)));
   }
+  bool fits(const MemoryUse& memory) const { return memory.needed() <= room(memory); }
 
   // The number of a plan as a piece of work; of one whose time is known, for its memory alone.
   static std::int64_t piece_of(std::size_t base, std::int64_t point, bool memory_alone) {
@@ -165,9 +167,11 @@ class Search {
     std::int64_t seen = 0;
     std::unordered_set<std::string> known;
     for (std::size_t b = 0; b < space_.bases().size(); ++b) {
-      const auto visit = [&](std::int64_t point, const PlanRequest& plan) {
-        consider(b, point, plan, known);
-        request_.progress->update(static_cast<double>(++seen) / static_cast<double>(result_.space.points));
+      const auto visit = [&](std::int64_t point, const PlanRequest& plan, std::int64_t cut_alike) {
+        const bool goes_on = consider(b, point, plan, cut_alike, known);
+        seen += goes_on ? 1 : 1 + cut_alike;
+        request_.progress->update(static_cast<double>(seen) / static_cast<double>(result_.space.points));
+        return goes_on;
       };
       const auto skip = [&](std::int64_t points, const std::string& why) {
         seen += points;
@@ -181,38 +185,40 @@ class Search {
     });
   }
 
-  void consider(std::size_t base, std::int64_t point, const PlanRequest& request,
+  // Whether the others that are cut alike can be any better.
+  bool consider(std::size_t base, std::int64_t point, const PlanRequest& request, std::int64_t cut_alike,
                 std::unordered_set<std::string>& known) {
     try {
       PlanEvaluator& evaluator = plans_.evaluator(base);
       const PlanPrepared plan = evaluator.prepare(request);
       if (!known.insert(fmt::format("{} {}", base, text_of(plan.study.plan))).second) {
         refuse("equal", 1, "");
-        return;
+        return true;
       }
       Candidate candidate{base, point, evaluator.bound(plan)};
       candidate.ranks = plan.study.plan.ranks;
       candidate.samples = plan.study.plan.global_batch();
-      if (request_.deadline && candidate.bound > *request_.deadline) {
-        refuse("deadline", 1, "");
-        return;
-      }
+      if (is_late(candidate)) return true;
       // Else memory is looked at when it is the plan's turn: most never come to that.
       if (request_.front || request_.objective == SearchObjective::memory) {
         const MemoryUse memory = evaluator.memory(plan);
-        if (!fits(candidate, memory)) return;
+        if (!fits(candidate, memory)) return true;
         candidate.memory = memory.needed();
       }
       candidate.least_score = score_of(request_.objective, candidate.bound, candidate.memory, candidate);
       candidates_.push_back(candidate);
     } catch (const Error& error) {
-      refuse(reason_of(error), 1, error.message);
+      const bool all = is_about_cutting(error.keys);
+      refuse(reason_of(error), all ? 1 + cut_alike : 1, error.message);
+      return !all;
     }
+    return true;
   }
 
   bool fits(const Candidate& candidate, const MemoryUse& memory) {
     if (plans_.fits(memory)) return true;
-    refuse("memory", 1, fmt::format("needs {}, of {}", to_text(memory.needed()), to_text(memory.capacity)));
+    refuse("memory", 1,
+           fmt::format("needs {}, of {}", to_text(memory.needed()), to_text(plans_.room(memory))));
     const auto place = [](const Simulated& plan) {
       return std::tuple(plan.memory.needed(), plan.candidate.base, plan.candidate.point);
     };
@@ -245,18 +251,62 @@ class Search {
     for (++at; at != front_.end() && at->second >= plan.iteration;) at = front_.erase(at);
   }
 
+  // Refuses it where it is.
+  bool is_late(const Candidate& candidate) {
+    if (!request_.deadline || candidate.bound <= *request_.deadline) return false;
+    refuse("deadline", 1, "");
+    late_.push_back(candidate);
+    return true;
+  }
+
+  // With the bound that takes longer; false: it is refused by it.
+  bool refine(Candidate& candidate) {
+    PlanEvaluator& evaluator = plans_.evaluator(candidate.base);
+    candidate.bound =
+        std::max(candidate.bound, evaluator.slot_bound(plans_.prepare(candidate.base, candidate.point)));
+    candidate.least_score = score_of(request_.objective, candidate.bound, candidate.memory, candidate);
+    return !is_late(candidate);
+  }
+
+  // Of all that are left, the one whose bound is least once it is refined; or nothing.
+  std::optional<std::size_t> next_candidate() {
+    const auto is_later = [&](std::size_t a, std::size_t b) {
+      return std::tuple(candidates_[a].least_score, a) > std::tuple(candidates_[b].least_score, b);
+    };
+    for (;;) {
+      const bool refined_first =
+          !refined_.empty() && (coarse_ == candidates_.size() || !is_later(refined_.front(), coarse_));
+      if (refined_first) {
+        std::ranges::pop_heap(refined_, is_later);
+        const std::size_t candidate = refined_.back();
+        refined_.pop_back();
+        return candidate;
+      }
+      if (coarse_ == candidates_.size()) return std::nullopt;
+      const std::size_t candidate = coarse_++;
+      if (is_beaten(candidates_[candidate])) {
+        ++result_.space.bounded;
+      } else if (refine(candidates_[candidate])) {
+        refined_.push_back(candidate);
+        std::ranges::push_heap(refined_, is_later);
+      }
+    }
+  }
+
   void simulate_candidates() {
     request_.progress->begin("simulating plans");
-    std::size_t next = 0;
+    std::size_t looked_at = 0;
     std::map<std::int64_t, std::size_t> under_way;  // pieces, and the candidates that they are
     Piecework work;
     work.next = [&]() -> std::optional<std::int64_t> {
-      for (; next < candidates_.size(); ++next) {
+      for (;;) {
         if (request_.stopped && request_.stopped()) {
           result_.complete = false;
           return std::nullopt;
         }
-        const Candidate& candidate = candidates_[next];
+        const std::optional<std::size_t> next = next_candidate();
+        if (!next) return std::nullopt;
+        const Candidate& candidate = candidates_[*next];
         if (is_beaten(candidate)) {
           ++result_.space.bounded;
           continue;
@@ -266,12 +316,12 @@ class Search {
           refuse(saved->reason, 1, saved->message);
           continue;
         }
-        request_.progress->update(static_cast<double>(next) / static_cast<double>(candidates_.size()));
+        request_.progress->update(static_cast<double>(++looked_at + result_.space.bounded) /
+                                  static_cast<double>(candidates_.size()));
         const std::int64_t piece = PlanRoom::piece_of(candidate.base, candidate.point, saved != nullptr);
-        under_way.emplace(piece, next++);
+        under_way.emplace(piece, *next);
         return piece;
       }
-      return std::nullopt;
     };
     work.perform = [&](std::int64_t piece) { return plans_.perform(piece); };
     work.finish = [&](std::int64_t piece, const std::string& text) {
@@ -314,7 +364,10 @@ class Search {
       plan.exposed_communication = saved.exposed_communication;
       ++result_.space.resumed;
     }
-    if (request_.deadline && plan.iteration > *request_.deadline) return refuse("deadline", 1, "");
+    if (request_.deadline && plan.iteration > *request_.deadline) {
+      if (!fastest_late_ || plan.iteration < fastest_late_->iteration) fastest_late_ = plan;
+      return refuse("deadline", 1, "");
+    }
     ++result_.space.simulated;
     note(plan);
     simulated_.push_back(plan);
@@ -357,12 +410,40 @@ class Search {
     result_.ranking.assign(result_.simulated.begin(),
                            result_.simulated.begin() + static_cast<std::ptrdiff_t>(top));
     list_front();
-    if (simulated_.empty()) {
-      if (nearest_) result_.nearest = outcome_of(*nearest_);
-      return;
-    }
+    if (simulated_.empty()) return find_what_comes_near();
     const Candidate& best = simulated_.front().candidate;
     if (request_.explain) list_neighbours({best.base, best.point});
+  }
+
+  // Where no plan is left.
+  void find_what_comes_near() {
+    if (!result_.complete) return;
+    find_fastest_late();
+    if (fastest_late_) {
+      result_.late = outcome_of(*fastest_late_);
+    } else if (nearest_) {
+      result_.nearest = outcome_of(*nearest_);
+      result_.nearest_room = plans_.room(nearest_->memory);
+      const PlanPrepared plan = plans_.prepare(nearest_->candidate.base, nearest_->candidate.point);
+      Device device = plan.study.machine.device;
+      device.memory = result_.nearest_room;
+      result_.nearest_changes = memory_advice(*plan.model, plan.study.plan, device);
+    }
+  }
+
+  // Of those that their bounds have refused, one after the other.
+  void find_fastest_late() {
+    std::ranges::sort(late_, {},
+                      [](const Candidate& late) { return std::tuple(late.bound, late.base, late.point); });
+    for (const Candidate& candidate : late_) {
+      if (fastest_late_ && fastest_late_->iteration <= candidate.bound) return;
+      const Outcome outcome =
+          Outcome::parse(plans_.perform(PlanRoom::piece_of(candidate.base, candidate.point, false)));
+      if (!outcome.contains("iteration")) continue;
+      const Simulated plan{candidate, Time(outcome.at("iteration")), Time(outcome.at("compute")),
+                           Time(outcome.at("exposed")), memory_in(outcome.at("memory"))};
+      if (!fastest_late_ || plan.iteration < fastest_late_->iteration) fastest_late_ = plan;
+    }
   }
 
   void list_front() {
@@ -407,11 +488,15 @@ class Search {
   const SearchSpace& space_;
   Crew& crew_;
   std::optional<SavedSearch> saved_;
-  std::vector<Candidate> candidates_;
+  std::vector<Candidate> candidates_;  // by their first bounds
+  std::size_t coarse_ = 0;             // the first whose bound is not refined
+  std::vector<std::size_t> refined_;   // a heap of those whose bound is and that are not looked at, by it
   SearchResult result_;
   std::multiset<double> best_;        // scores of the best so far, at most `top`
   std::map<Bytes, Time> front_;       // of memory and time so far
   std::optional<Simulated> nearest_;  // of what does not fit: what needs least
+  std::vector<Candidate> late_;       // beyond the deadline by their bounds
+  std::optional<Simulated> fastest_late_;
   std::vector<Simulated> simulated_;  // as they came
 };
 
@@ -424,6 +509,10 @@ SearchResult search_plans(const SearchRequest& request) {
 
 SearchResult search_plans(const SearchRequest& request, Crew& crew) {
   if (request.top < 1) throw Error("--top", "must be at least 1");
+  if (!(request.memory_share > 0))
+    throw Error("--memory-share", "leaves no memory", "give a share above 0, such as 0.9");
+  if (request.deadline && *request.deadline <= Time(0))
+    throw Error("--deadline", "leaves no time", "give a time above 0, such as 2s");
   PlanRoom plans(request);
   if (crew.serves()) crew.serve([&](std::int64_t piece) { return plans.perform(piece); });
   return Search(request, plans, crew).run();

@@ -208,7 +208,7 @@ std::int64_t SearchSpace::points() const {
 }
 
 void SearchSpace::for_each(std::size_t number,
-                           const std::function<void(std::int64_t, const PlanRequest&)>& visit,
+                           const std::function<bool(std::int64_t, const PlanRequest&, std::int64_t)>& visit,
                            const std::function<void(std::int64_t, const std::string&)>& skip) const {
   const SearchBase& base = bases_[number];
   const std::int64_t ranks = base.study.request.ranks.value_or(rank_count(base.study.machine));
@@ -216,7 +216,10 @@ void SearchSpace::for_each(std::size_t number,
   std::vector<std::int64_t> below(base.inner.size() + 1, 1);
   for (std::size_t a = base.inner.size(); a-- > 0;)
     below[a] = below[a + 1] * static_cast<std::int64_t>(base.choices[a].size());
-  std::int64_t point = 0;
+  const auto cutting = static_cast<std::size_t>(std::ranges::count_if(base.inner, [](const PlanAxis* axis) {
+    return static_cast<std::size_t>(axis - plan_axes().data()) < kCuttingAxes;
+  }));
+  std::int64_t point = 0, passed_over = 0;  // points before which none is visited
   const std::function<void(std::size_t, const PlanRequest&)> descend = [&](std::size_t depth,
                                                                            const PlanRequest& so_far) {
     const std::int64_t product =
@@ -236,11 +239,17 @@ void SearchSpace::for_each(std::size_t number,
       return;
     }
     if (depth == base.inner.size()) {
-      visit(point++, so_far);
+      const std::int64_t behind = below[cutting] - 1 - point % below[cutting];
+      if (!visit(point, so_far, behind)) passed_over = point + 1 + behind;
+      ++point;
       return;
     }
     PlanRequest next = so_far;
     for (const PlanRequest& choice : base.choices[depth]) {
+      if (point + below[depth + 1] <= passed_over) {
+        point += below[depth + 1];
+        continue;
+      }
       base.inner[depth]->copy(choice, next);
       descend(depth + 1, next);
     }

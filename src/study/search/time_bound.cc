@@ -1,42 +1,16 @@
 #include "study/search/time_bound.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 #include <vector>
 
+#include "ir/tensor.h"
 #include "lower/pipeline_schedule.h"
 
 namespace armilla {
 namespace {
 
-// What a rank can send with, over all dimensions at once.
-double send_rate(const Machine& machine) {
-  double bytes_per_second = 0;
-  for (const Dimension& dimension : machine.dimensions) {
-    double links = 1;
-    if (dimension.kind == DimensionKind::ring) links = 2;
-    if (dimension.kind == DimensionKind::fully_connected) links = static_cast<double>(dimension.size - 1);
-    bytes_per_second += links * dimension.bandwidth.value;
-  }
-  return bytes_per_second;
-}
-
-// Whether an all-reduce is surely a reduce-scatter followed by an all-gather.
-bool reduces_in_two_halves(const CollectiveOptions& options, const Machine& machine) {
-  constexpr std::array<std::string_view, 4> kHalves = {"ring", "bidirectional-ring", "direct",
-                                                       "halving-doubling"};
-  const auto found = options.algorithms_by_kind.find(CollectiveKind::all_reduce);
-  const std::vector<std::string>& names =
-      found == options.algorithms_by_kind.end() ? options.algorithms : found->second;
-  if (names.empty()) {
-    return std::none_of(machine.dimensions.begin(), machine.dimensions.end(),
-                        [](const Dimension& dimension) { return dimension.in_switch.has_value(); });
-  }
-  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    return std::any_of(kHalves.begin(), kHalves.end(),
-                       [&](std::string_view half) { return name.substr(0, name.find(':')) == half; });
-  });
+Bytes least_size(std::int64_t elements, DType type) {
+  return type == DType::unknown ? Bytes(0) : size_of(elements, type, "weights");
 }
 
 bool ranks_are_alike(const Study& study) {
@@ -46,12 +20,14 @@ bool ranks_are_alike(const Study& study) {
 
 }  // namespace
 
-StagePaths::StagePaths(const Study& study, const ShardedModel& model, const CostModel& cost)
+StagePaths::StagePaths(const Study& study, const ShardedModel& model, const CostModel& cost,
+                       LeastCommunication& communication)
     : model_(model),
       plan_(study.plan),
-      // Networks that let messages pass each other could carry any number of bytes at once.
-      rate_(study.network.name == "analytical" ? send_rate(study.machine) : 0),
-      two_halves_(reduces_in_two_halves(study.collectives, study.machine)),
+      communication_(communication),
+      place_(communication.place(study.plan)),
+      host_bandwidth_(study.machine.device.host_bandwidth.value > 0 ? study.machine.device.host_bandwidth
+                                                                    : kHostBandwidth),
       sums_only_(schedule_of(study.plan).overlaps_passes),
       weights_apart_(schedule_of(study.plan).passes > 2) {
   work_times_.reserve(model.works.size());
@@ -75,6 +51,7 @@ const StagePaths::Times& StagePaths::of(const std::vector<std::uint32_t>& shapes
       });
     }
   }
+  add_weights(shapes, times);
   times.forward = path(forward, true);
   times.backward = path(backward, !weights_apart_);
   if (!weights_apart_) return times;
@@ -86,6 +63,36 @@ const StagePaths::Times& StagePaths::of(const std::vector<std::uint32_t>& shapes
     }
   }
   return times;
+}
+
+void StagePaths::add_weights(const std::vector<std::uint32_t>& shapes, Times& times) {
+  if (plan_.offload_activations) {
+    for (const std::uint32_t shape : shapes)
+      times.copies += time_to_move(model_.shapes[shape].saved, host_bandwidth_);
+  }
+  if (plan_.zero_stage > 1 || plan_.hybrid_shard > 0) return;
+  const DType parameter =
+      plan_.parameter_dtype == DType::unknown ? plan_.weight_dtype : plan_.parameter_dtype;
+  Bytes expert_parameters;
+  for (const std::uint32_t shape : shapes) {
+    for (const WeightGroup& group : model_.shapes[shape].weights) {
+      if (group.tied >= 0) continue;
+      const bool expert = group.axis == GroupAxis::expert_data;
+      (expert ? times.experts : times.dense) += least_size(group.elements, plan_.gradient_dtype);
+      const bool own = group.dtype != DType::unknown;
+      (expert ? expert_parameters : times.parameters) +=
+          least_size(group.elements, own ? group.dtype : parameter);
+      if (!plan_.offload_optimizer) continue;
+      const std::int64_t replicas = expert ? plan_.expert_data() : plan_.data() * plan_.context;
+      const std::int64_t elements = group.elements / (plan_.zero_stage > 0 ? replicas : 1);
+      times.down += time_to_move(least_size(elements, plan_.gradient_dtype), host_bandwidth_);
+      times.up += time_to_move(least_size(elements, own ? group.dtype : plan_.weight_dtype), host_bandwidth_);
+    }
+  }
+  if (plan_.zero_stage == 0 || !plan_.overlap_parameters) return;
+  constexpr CollectiveKind kGather = CollectiveKind::all_gather;
+  times.gather = std::max(on_links(GroupAxis::data, kGather, times.parameters),
+                          on_links(GroupAxis::expert_data, kGather, expert_parameters));
 }
 
 // Of the passes one after the other, in a slot.
@@ -111,7 +118,7 @@ Time StagePaths::path(const std::vector<const Pass*>& passes, bool with_weight_g
           waited_for_[before] = true;
         }
       }
-      ends_[i] = begin + (computes ? work_times_[step.work] : least(step));
+      ends_[i] = begin + (computes ? work_times_[step.work] : communication_.of_collective(place_, step));
       if (computes) chain = ends_[i];
     }
     // What nobody in the pass waits for, the next pass does.
@@ -124,42 +131,159 @@ Time StagePaths::path(const std::vector<const Pass*>& passes, bool with_weight_g
   return chain;
 }
 
-std::int64_t StagePaths::members(GroupAxis axis) const {
-  switch (axis) {
-    case GroupAxis::tensor:
-      return plan_.tensor;
-    case GroupAxis::context:
-      return plan_.context;
-    case GroupAxis::expert:
-      return plan_.expert;
-    case GroupAxis::expert_tensor:
-      return plan_.experts_tensor();
-    default:
-      return 1;
+namespace {
+
+// What the stage sends to the next one, where it has to.
+Time message_behind(StagePaths& paths, const StageCut& stages, const PipelineOrder& order,
+                    std::int32_t stage) {
+  if (stage + 1 == order.stages) return {};
+  for (std::int32_t chain = 0; chain < order.chains; ++chain) {
+    if (order.place(chain, stage).rank == order.place(chain, stage + 1).rank) return {};
   }
+  const ShardedModel& model = paths.model();
+  const auto last = static_cast<std::size_t>(stages.end[static_cast<std::size_t>(stage)] - 1);
+  return paths.of_message(model.shapes[model.blocks[last].shape].output);
 }
 
-Time StagePaths::least(const PassStep& step) const {
-  if (step.kind != NodeKind::collective || step.custom >= 0 || rate_ <= 0) return {};
-  // Tokens that are sent once for several experts are fewer than the call says.
-  if (step.routing.experts > 0) return {};
-  const auto n = static_cast<double>(members(step.axis));
-  if (n < 2) return {};
-  double sent = (n - 1) / n * static_cast<double>(step.bytes.value);
-  switch (step.collective) {
-    case CollectiveKind::all_reduce:
-      if (two_halves_) sent *= 2;
-      break;
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::all_gather:
-    case CollectiveKind::all_to_all:
-      break;
-    default:
-      return {};
+// The slots of a plan, each as early as can be.
+class SlotPlay {
+ public:
+  SlotPlay(const Plan& plan, StagePaths& paths, const StageCut& stages, const PipelineOrder& order)
+      : plan_(plan),
+        paths_(paths),
+        order_(order),
+        micro_batches_(static_cast<std::size_t>(plan.micro_batches)) {
+    for (std::int32_t stage = 0; stage < order.stages; ++stage) {
+      times_.push_back(&paths.of(stage_shapes(paths.model(), plan, stages, stage)));
+      messages_.push_back(message_behind(paths, stages, order, stage));
+    }
+    forward_.assign(times_.size() * micro_batches_, kNever);
+    backward_ = forward_;
   }
-  // Rounded down, and a picosecond for the divisions above.
-  return Time(std::max<std::int64_t>(0, static_cast<std::int64_t>(sent / rate_ * 1e12) - 1));
-}
+
+  Time last_end() {
+    std::vector<std::size_t> next(order_.slots.size());
+    now_.resize(order_.slots.size());
+    for (const std::vector<PipelineSlot>& slots : order_.slots) starts_.emplace_back(slots.size());
+    Time end;
+    for (bool any = true; any;) {
+      any = false;
+      for (std::size_t rank = 0; rank < next.size(); ++rank) {
+        for (; next[rank] < order_.slots[rank].size() && play(rank, next[rank], now_[rank]); ++next[rank])
+          any = true;
+        end = std::max(end, now_[rank]);
+      }
+    }
+    for (std::size_t rank = 0; rank < next.size(); ++rank)
+      end = std::max({end, end_of_exchanges(rank), end_of_copies(rank)});
+    return end;
+  }
+
+ private:
+  static constexpr Time kNever{-1};
+
+  std::size_t stage_of(std::size_t rank, const PipelineSlot& slot) const {
+    return static_cast<std::size_t>(order_.chunks[rank][static_cast<std::size_t>(slot.chunk)].stage);
+  }
+  Time& end_of(std::vector<Time>& ends, std::size_t stage, const PipelineSlot& slot) const {
+    return ends[stage * micro_batches_ + static_cast<std::size_t>(slot.micro_batch)];
+  }
+
+  // Whether what the slot continues is done; then `now`, the end of the slot before it, becomes its own.
+  bool play(std::size_t rank, std::size_t number, Time& now) {
+    const PipelineSlot& slot = order_.slots[rank][number];
+    const std::size_t stage = stage_of(rank, slot);
+    const StagePaths::Times& time = *times_[stage];
+    const bool forward = slot.action == PipelineAction::forward;
+    Time begin = now;
+    if (slot.action != PipelineAction::weight_gradient) {
+      if (forward ? stage > 0 : stage + 1 < times_.size()) {
+        const std::size_t other = forward ? stage - 1 : stage + 1;
+        const Time before = end_of(forward ? forward_ : backward_, other, slot);
+        if (before == kNever) return false;
+        begin = std::max(begin, before + messages_[std::min(stage, other)]);
+      }
+    }
+    starts_[rank][number] = begin;
+    switch (slot.action) {
+      case PipelineAction::forward:
+        now = begin + time.forward;
+        if (slot.micro_batch == 0) now = std::max(now, time.gather);
+        end_of(forward_, stage, slot) = now;
+        return true;
+      // Whole, too, where weight gradients may have slots of their own.
+      case PipelineAction::backward:
+        now = begin + time.backward + time.weights;
+        end_of(backward_, stage, slot) = begin + time.backward;
+        return true;
+      case PipelineAction::input_gradient:
+        now = end_of(backward_, stage, slot) = begin + time.backward;
+        return true;
+      case PipelineAction::weight_gradient:
+        now = begin + time.weights;
+        return true;
+    }
+    return true;
+  }
+
+  Time end_of_copies(std::size_t rank) const {
+    Time end = starts_[rank].front();
+    for (const PipelineSlot& slot : order_.slots[rank]) {
+      if (slot.action != PipelineAction::weight_gradient) end += times_[stage_of(rank, slot)]->copies;
+    }
+    return end;
+  }
+
+  // Of gradients between replicas, from the last backward pass of each chunk of the rank on.
+  Time end_of_exchanges(std::size_t rank) {
+    const PipelineScheduleInfo& schedule = schedule_of(plan_);
+    if (schedule.passes != 2 || plan_.zero_stage > 1 || plan_.hybrid_shard > 0) return {};
+    const std::vector<PipelineChunk>& chunks = order_.chunks[rank];
+    const auto times_of = [&](std::size_t chunk) -> const StagePaths::Times& {
+      return *times_[static_cast<std::size_t>(chunks[chunk].stage)];
+    };
+    const CollectiveKind kind =
+        plan_.zero_stage == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
+    Time after;  // what follows when all gradients are there
+    Bytes parameters;
+    for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
+      after += times_of(chunk).up;
+      parameters += times_of(chunk).parameters;
+    }
+    if (plan_.zero_stage == 1 && !plan_.overlap_parameters)
+      after += paths_.on_links(GroupAxis::data, CollectiveKind::all_gather, parameters);
+    const std::vector<PipelineSlot>& slots = order_.slots[rank];
+    std::vector<bool> seen(chunks.size());
+    std::size_t left = chunks.size();
+    Bytes dense, experts;
+    Time down, end;
+    for (std::size_t s = slots.size(); s-- > 0 && left > 0;) {
+      const auto chunk = static_cast<std::size_t>(slots[s].chunk);
+      if (slots[s].action != PipelineAction::backward || seen[chunk]) continue;
+      seen[chunk] = true;
+      --left;
+      dense += times_of(chunk).dense;
+      experts += times_of(chunk).experts;
+      down += times_of(chunk).down;
+      const Time exchange = std::max({paths_.on_links(GroupAxis::data, kind, dense),
+                                      paths_.on_links(GroupAxis::expert_data, kind, experts), down});
+      end = std::max(end, (plan_.overlap ? starts_[rank][s] : now_[rank]) + exchange + after);
+    }
+    return end;
+  }
+
+  const Plan& plan_;
+  StagePaths& paths_;
+  const PipelineOrder& order_;
+  std::size_t micro_batches_;
+  std::vector<const StagePaths::Times*> times_;  // by stage
+  std::vector<Time> messages_;                   // behind it
+  std::vector<Time> forward_, backward_;         // ends, by stage and micro-batch
+  std::vector<std::vector<Time>> starts_;        // of slots, by rank
+  std::vector<Time> now_;                        // ends of the ranks' last slots
+};
+
+}  // namespace
 
 Time least_iteration(const Study& study, StagePaths& paths, const StageCut& stages,
                      const PipelineOrder& order) {
@@ -168,8 +292,9 @@ Time least_iteration(const Study& study, StagePaths& paths, const StageCut& stag
   std::vector<Time> before_forward = {Time(0)}, before_backward = {Time(0)};
   for (std::int32_t stage = 0; stage < order.stages; ++stage) {
     times.push_back(&paths.of(stage_shapes(paths.model(), study.plan, stages, stage)));
-    before_forward.push_back(before_forward.back() + times.back()->forward);
-    before_backward.push_back(before_backward.back() + times.back()->backward);
+    const Time message = message_behind(paths, stages, order, stage);
+    before_forward.push_back(before_forward.back() + times.back()->forward + message);
+    before_backward.push_back(before_backward.back() + times.back()->backward + message);
   }
   const std::int64_t passes = study.plan.micro_batches / order.chains;
   Time least;
@@ -189,6 +314,14 @@ Time least_iteration(const Study& study, StagePaths& paths, const StageCut& stag
     least = std::max(least, saturating_multiply(issue_time_of(study.plan), computations));
   }
   return least;
+}
+
+Time least_iteration_of_slots(const Study& study, StagePaths& paths, const StageCut& stages,
+                              const PipelineOrder& order) {
+  const PipelineScheduleInfo& schedule = schedule_of(study.plan);
+  if (!ranks_are_alike(study) || !schedule.flushes || schedule.overlaps_passes || order.chains != 1)
+    return {};
+  return SlotPlay(study.plan, paths, stages, order).last_end();
 }
 
 }  // namespace armilla

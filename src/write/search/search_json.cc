@@ -62,6 +62,8 @@ std::string write_search_json(const SearchResult& result, const Run* best) {
                {"front", list(result, result.front)},
                {"neighbours", neighbours},
                {"nearest", result.nearest ? outcome_json(result, *result.nearest, false) : Json(nullptr)},
+               {"nearest_changes", result.nearest_changes},
+               {"late", result.late ? outcome_json(result, *result.late, true) : Json(nullptr)},
                {"best", best ? run_json(*best) : Json(nullptr)}};
   return to_text(json);
 }

@@ -59,8 +59,16 @@ TEST(WriteSearch, SaysWhatIsNearestWhereNothingFits) {
   result.simulated.clear();
   result.front.clear();
   result.nearest = outcome(4, Time(0), Bytes(200));
+  result.nearest_room = result.nearest->memory.capacity;
   EXPECT_THAT(write_search_text(result, false),
               testing::HasSubstr("No plan fits. The nearest needs 200 B of the device's 100 B: tp 4\n"));
+  result.nearest_room = Bytes(90);
+  EXPECT_THAT(write_search_text(result, false),
+              testing::HasSubstr("needs 200 B of the 90 B that it may take of the device's 100 B: tp 4\n"));
+  result.late = outcome(4, Time(3'000'000'000'000), Bytes(50));
+  EXPECT_THAT(write_search_text(result, false),
+              testing::HasSubstr("No plan is within the deadline. The fastest takes 3.000 s: tp 4\n"));
+  EXPECT_EQ(Json::parse(write_search_json(result, nullptr))["late"]["iteration_time_s"], 3);
   EXPECT_EQ(Json::parse(write_search_json(result, nullptr))["best"], nullptr);
   EXPECT_THAT(write_search_svg(result), testing::HasSubstr("no plan was simulated"));
 }
@@ -68,11 +76,12 @@ TEST(WriteSearch, SaysWhatIsNearestWhereNothingFits) {
 TEST(WriteSearch, EveryKeyIsDocumented) {
   SearchResult result = example();
   result.nearest = outcome(4, Time(0), Bytes(200));
+  result.nearest_room = result.nearest->memory.capacity;
   const armilla::Run run = example_run();
   Json document = Json::parse(write_search_json(result, &run));
   EXPECT_EQ(document["best"], run_json(run));
   // What has a page of its own, and what has the keys of the ranking.
-  document["best"] = document["nearest"] = document["neighbours"][0]["outcome"] = nullptr;
+  document["best"] = document["nearest"] = document["late"] = document["neighbours"][0]["outcome"] = nullptr;
   document["front"] = Json::array();
   for (Json& plan : document["ranking"]) plan["plan"] = plan["values"] = nullptr;
   const std::set<std::string> emitted = keys_of(document);

@@ -120,12 +120,20 @@ std::string write_search_text(const SearchResult& result, const TextStyle& style
   const std::string use = space_text(result, style) + use_text(result, style);
   if (result.ranking.empty()) {
     text = "No plan can be run.\n";
-    if (result.nearest) {
+    if (result.late) {
+      text = wrap(fmt::format("No plan is within the deadline. The fastest takes {}: {}",
+                              to_text(result.late->iteration), plan_text(result, *result.late)),
+                  "", style.width);
+    } else if (result.nearest) {
       const PlanOutcome& plan = *result.nearest;
-      text = wrap(
-          fmt::format("No plan fits. The nearest needs {} of the device's {}: {}",
-                      to_text(plan.memory.needed()), to_text(plan.memory.capacity), plan_text(result, plan)),
-          "", style.width);
+      const bool whole = result.nearest_room == plan.memory.capacity;
+      text =
+          wrap(fmt::format("No plan fits. The nearest needs {} of the {}: {}", to_text(plan.memory.needed()),
+                           whole ? fmt::format("device's {}", to_text(plan.memory.capacity))
+                                 : fmt::format("{} that it may take of the device's {}",
+                                               to_text(result.nearest_room), to_text(plan.memory.capacity)),
+                           plan_text(result, plan)),
+               "", style.width);
     }
     return text + use;
   }

@@ -1,0 +1,120 @@
+#include "study/search/least_communication.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lower/rank_grid.h"
+#include "network/network.h"
+#include "network/topology.h"
+
+namespace armilla {
+namespace {
+
+// Sums of rounded times of messages may be less than the rounded time of their sum.
+Time rounded_down(Time time) {
+  return Time(std::max<std::int64_t>(0, time.value - time.value / 100'000 - 1));
+}
+
+}  // namespace
+
+std::string place_of_ranks(const Plan& plan) {
+  std::string order;
+  for (const Axis axis : plan.order) order += name_of(axis).substr(0, 1);
+  return fmt::format("{} {} {} {} {} {} {}", order, plan.tensor, plan.context, plan.pipeline, plan.data(),
+                     plan.expert, plan.experts_tensor());
+}
+
+LeastCommunication::LeastCommunication(const Study& study)
+    : machine_(study.machine),
+      options_(study.collectives),
+      // Networks that let messages pass each other could carry any number of bytes at once.
+      shares_links_(study.network.name == "analytical"),
+      knows_messages_(study.network.name.starts_with("analytical")),
+      planner_(machine_, options_, promises_of(study.network).knows_legs) {}
+
+LeastCommunication::Place& LeastCommunication::place(const Plan& plan) {
+  const auto [found, fresh] = places_.try_emplace(place_of_ranks(plan));
+  if (fresh) found->second.plan = plan;
+  return found->second;
+}
+
+const std::vector<const GroupLayout*>& LeastCommunication::layouts_of(Place& place, GroupAxis axis) {
+  const auto [found, fresh] = place.layouts.try_emplace(axis);
+  if (!fresh) return found->second;
+  std::map<GroupShape, bool> seen;
+  for (const std::vector<std::int32_t>& ranks : axis_family(place.plan, axis).groups) {
+    if (ranks.size() < 2) continue;
+    GroupLayout layout = lay_out(ranks, machine_);
+    const GroupShape shape{layout.sizes(), static_cast<std::int64_t>(ranks.size())};
+    if (!seen.try_emplace(shape).second) continue;
+    layout.shape = planner_.shape(shape);
+    const auto same = std::ranges::find(made_, layout.shape, &GroupLayout::shape);
+    found->second.push_back(same == made_.end() ? &made_.emplace_back(std::move(layout)) : &*same);
+  }
+  return found->second;
+}
+
+Time LeastCommunication::on_links(const CollectiveCall& call, const GroupLayout& layout) {
+  if (!shares_links_) return {};
+  const bool few = layout.ranks.size() <= kFew;
+  return rounded_down(few ? planner_.busiest_link(call, layout) : planner_.link_limit(call, layout));
+}
+
+Time LeastCommunication::on_links(Place& place, GroupAxis axis, CollectiveKind kind, Bytes bytes) {
+  const std::vector<const GroupLayout*>& layouts = layouts_of(place, axis);
+  if (layouts.empty() || bytes == Bytes(0)) return {};
+  Time least = kEndOfTime;
+  for (const GroupLayout* const layout : layouts)
+    least = std::min(least, on_links({.kind = kind, .bytes = bytes}, *layout));
+  return least;
+}
+
+Time LeastCommunication::of_collective(Place& place, const PassStep& step) {
+  if (step.kind != NodeKind::collective || step.custom >= 0) return {};
+  const std::vector<const GroupLayout*>& layouts = layouts_of(place, step.axis);
+  if (layouts.empty()) return {};
+  const CollectiveCall call{.kind = step.collective, .bytes = step.bytes, .routing = step.routing};
+  Time least = kEndOfTime;
+  for (const GroupLayout* const layout : layouts) {
+    const auto [found, fresh] = known_.try_emplace({layout, call.kind, call.bytes.value, call.routing});
+    if (fresh) found->second = later(on_links(call, *layout), planner_.overhead(call, layout->shape));
+    least = std::min(least, found->second);
+  }
+  return least;
+}
+
+void LeastCommunication::find_ways(Place& place) const {
+  std::vector<std::pair<Time, double>>& ways = place.ways.emplace();
+  const Topology topology(machine_);
+  const auto add = [&](std::int32_t source, std::int32_t destination) {
+    const Message message{source, destination, {}, kAllDimensions};
+    std::pair way{Time(0), 0.0};
+    for (Position at = topology.start(message); at.hops_left > 0;) {
+      const Dimension& dimension = machine_.dimensions[topology.advance(message, at).dimension];
+      way.first += dimension.latency;
+      const double bandwidth = dimension.bandwidth.value;
+      way.second = way.second == 0 ? bandwidth : std::min(way.second, bandwidth);
+    }
+    if (std::ranges::find(ways, way) == ways.end()) ways.push_back(way);
+  };
+  for (const std::vector<std::int32_t>& ranks : axis_family(place.plan, GroupAxis::pipeline).groups) {
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const std::int32_t next = ranks[(i + 1) % ranks.size()];
+      if (next == ranks[i]) continue;
+      add(ranks[i], next);
+      add(next, ranks[i]);
+    }
+  }
+}
+
+Time LeastCommunication::of_message(Place& place, Bytes bytes) {
+  if (!knows_messages_ || place.plan.pipeline < 2) return {};
+  if (!place.ways) find_ways(place);
+  Time least = kEndOfTime;
+  for (const auto& [latency, bandwidth] : *place.ways)
+    least = std::min(least, later(latency, time_to_move(bytes, Bandwidth(bandwidth))));
+  return least == kEndOfTime ? Time(0) : least;
+}
+
+}  // namespace armilla
