@@ -78,7 +78,8 @@ BENCHMARK(stream_ring)->Arg(256)->Arg(1024)->Arg(4096)->Unit(benchmark::kMillise
 void stream_ring_aware(benchmark::State& state) {
   run_messages(
       state, one_collective(CollectiveKind::all_reduce, state.range(0), Bytes(1 << 30)),
-      network_of(Semantics::astra2_aware, DimensionKind::ring, state.range(0), StreamAlgorithmKind::ring), 17e6);
+      network_of(Semantics::astra2_aware, DimensionKind::ring, state.range(0), StreamAlgorithmKind::ring),
+      17e6);
 }
 BENCHMARK(stream_ring_aware)->Arg(256)->Arg(1024)->Arg(4096)->Unit(benchmark::kMillisecond);
 
