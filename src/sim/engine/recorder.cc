@@ -74,14 +74,22 @@ void Recorder::node_started(std::int32_t rank, std::uint32_t node, std::uint32_t
 }
 
 void Recorder::Begun::begin(std::uint32_t node, Time now) {
-  if (place(node) >= times.size()) times.resize(place(node) + 1, kNotYet);
-  times[place(node)] = now;
+  const std::size_t at = place(node);
+  if (at == times.size()) {
+    times.push_back(now);
+    return;
+  }
+  if (at > times.size()) times.resize(at + 1, kNotYet);
+  times[at] = now;
 }
 
 Time Recorder::Begun::end(std::uint32_t node) {
   const Time began = std::exchange(times[place(node)], kOver);
   for (; head < times.size() && times[head] == kOver; ++head) ++first;
-  if (head == times.size() || (head >= 64 && 2 * head >= times.size())) {
+  if (head == times.size()) {
+    times.clear();
+    head = 0;
+  } else if (head >= 64 && 2 * head >= times.size()) {
     times.erase(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(head));
     head = 0;
   }
