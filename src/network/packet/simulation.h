@@ -373,7 +373,7 @@ inline void PacketSimulation::look_ahead() const {
   for (int distance = 1; next != nullptr && distance <= 4; ++distance, next = events_.after(*next)) {
     if (next->kind != kArrived) continue;
     if (distance == 4) __builtin_prefetch(&packets_[next->subject], 1);
-    if (distance == 2) __builtin_prefetch(&paths_[packets_[next->subject].hop]);
+    if (distance == 2) __builtin_prefetch(paths_.data() + packets_[next->subject].hop);
   }
 }
 // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
