@@ -1,7 +1,7 @@
-// Flows over Ethernet with RoCE v2, TCP, NDP or EQDS, packet by packet: hosts that pace, window, pull and repeat as their congestion control
-// says; switches with shared buffers, priority flow control (IEEE 802.1Qbb) and ECN marking. RoCE is that of the
-// HPCC authors' ns-3 (Li et al., SIGCOMM 2019) to the nanosecond, TCP near ns-3's (packet/tcp.cc); docs/models/packet.md
-// has the equations.
+// Flows over Ethernet with RoCE v2, TCP, NDP or EQDS, packet by packet: hosts that pace, window, pull and repeat as their
+// congestion control says; switches with shared buffers, priority flow control (IEEE 802.1Qbb) and ECN marking, or that drop,
+// or that cut packets to their headers. RoCE is that of the HPCC authors' ns-3 (Li et al., SIGCOMM 2019) to the nanosecond, TCP
+// near ns-3's, NDP and EQDS near htsim's; docs/models/packet.md has the equations.
 #pragma once
 
 #include <cstdint>
