@@ -31,18 +31,9 @@ constexpr std::array kPacketParameters = {
                   "without progress after a loss until a host sends again"},
     ParameterInfo{"timely-timestamps", ParameterType::boolean, "",
                   "false: TIMELY as ASTRA-sim's ns-3 has it, whose packets carry no time"},
-    ParameterInfo{
-        "paths", ParameterType::count, "",
-        "with ndp and eqds: names of paths that packets of a flow take in turn, which switches hash; "
-        "else 256"},
-    ParameterInfo{
-        "window", ParameterType::count, "",
-        "with ndp and eqds: packets that a sender sends before it is pulled; else a quarter more than "
-        "its link takes in a round trip"},
-    ParameterInfo{
-        "trim-queue", ParameterType::count, "",
-        "with ndp and eqds: packets of data that a port holds until it cuts what comes to its headers; "
-        "else 50"},
+    kPathsParameter,
+    kWindowParameter,
+    kTrimQueueParameter,
 };
 
 TrafficResult run_packet(FlowJob job, const ParameterValues& values) {

@@ -1,7 +1,7 @@
-// Flows over Ethernet with RoCE v2, TCP, NDP or EQDS, packet by packet: hosts that pace, window, pull and repeat as their congestion control
-// says; switches with shared buffers, priority flow control (IEEE 802.1Qbb) and ECN marking. RoCE is that of the
-// HPCC authors' ns-3 (Li et al., SIGCOMM 2019) to the nanosecond, TCP near ns-3's (packet/tcp.cc); docs/models/packet.md
-// has the equations.
+// Flows over Ethernet with RoCE v2, TCP, NDP or EQDS, packet by packet: hosts that pace, window, pull and repeat as their
+// congestion control says; switches with shared buffers, priority flow control (IEEE 802.1Qbb) and ECN marking, or that drop,
+// or that cut packets to their headers. RoCE is that of the HPCC authors' ns-3 (Li et al., SIGCOMM 2019) to the nanosecond, TCP
+// near ns-3's, NDP and EQDS near htsim's; docs/models/packet.md has the equations.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/registry.h"
 #include "ir/flow_traffic.h"
 #include "ir/traffic.h"
 #include "network/network.h"
@@ -63,6 +64,17 @@ TrafficResult packet_traffic(const FlowJob& job);
 inline constexpr std::string_view kCongestionControlNames =
     "none|dcqcn|hpcc|timely|dctcp|swift|tcp-newreno|tcp-cubic|tcp-dctcp|ndp|eqds";
 inline constexpr std::string_view kLossRecoveries = "go-back-n|go-back-0|selective";
+inline constexpr ParameterInfo kPathsParameter = {
+    "paths", ParameterType::count, "",
+    "with ndp and eqds: names of paths that packets of a flow take in turn, which switches hash; else 256"};
+inline constexpr ParameterInfo kWindowParameter = {
+    "window", ParameterType::count, "",
+    "with ndp and eqds: packets that a sender sends before it is pulled; else a quarter more than its link "
+    "takes in a round trip"};
+inline constexpr ParameterInfo kTrimQueueParameter = {
+    "trim-queue", ParameterType::count, "",
+    "with ndp and eqds: packets of data that a port holds until it cuts what comes to its headers; else 50"};
+
 // Packets that take several ways come in any order: selective, and no other, where `recovery` is not given. The job's usual
 // settings, where it asks for them, go before what it has, and what is given before those.
 void set_transport(FlowJob& job, const ParameterValues& values);

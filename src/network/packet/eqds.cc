@@ -12,14 +12,9 @@ namespace armilla {
 class PacketSimulation::Eqds final : public Pulled {
  public:
   explicit Eqds(PacketSimulation& simulation)
-      : Pulled(simulation,
-               {.header = kPulledHeader,
-                .control = kPulledHeader,
-                .discipline = SwitchDiscipline::trim,
-                .sprays = true},
-               static_cast<double>(units(simulation.settings_.payload + kPulledHeader) * kUnit +
-                                   kPulledHeader + kBetweenFrames) *
-                   kPullRate),
+      : Pulled(simulation, static_cast<double>(units(simulation.settings_.payload + kPulledHeader) * kUnit +
+                                               kPulledHeader + kBetweenFrames) *
+                               kPullRate),
         units_per_pull_(units(wire_bytes())) {}
 
   void add_flow(bool open) override {

@@ -63,6 +63,15 @@ class EventWheel {
     return true;
   }
 
+  // The event after the last one taken, and after another one, where they are due at the same time; else nullptr.
+  const WheelEvent* ahead() const {
+    const std::size_t slot = static_cast<std::size_t>(now_) & kMask;
+    return occupied(slot) ? &events_[slots_[slot].head] : nullptr;
+  }
+  const WheelEvent* after(const WheelEvent& event) const {
+    return event.next != kNone ? &events_[event.next] : nullptr;
+  }
+
   // Of the next event; INT64_MAX if there is none.
   std::int64_t next_time() const {
     const std::size_t here = static_cast<std::size_t>(now_) & kMask;

@@ -25,7 +25,10 @@ void PacketSimulation::post(std::uint32_t connection, std::int64_t bytes, std::u
 
 bool PacketSimulation::play_until(std::int64_t end_ns) {
   WheelEvent event;
-  while (arrived_.empty() && pending_ > 0 && events_.next(end_ns, event)) handle(event);
+  while (arrived_.empty() && pending_ > 0 && events_.next(end_ns, event)) {
+    look_ahead();
+    handle(event);
+  }
   return !arrived_.empty();
 }
 

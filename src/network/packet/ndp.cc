@@ -10,12 +10,7 @@ namespace armilla {
 class PacketSimulation::Ndp final : public Pulled {
  public:
   explicit Ndp(PacketSimulation& simulation)
-      : Pulled(simulation,
-               {.header = kPulledHeader,
-                .control = kPulledHeader,
-                .discipline = SwitchDiscipline::trim,
-                .sprays = true},
-               static_cast<double>(simulation.settings_.payload + kPulledHeader) / kPullRate) {}
+      : Pulled(simulation, static_cast<double>(simulation.settings_.payload + kPulledHeader) / kPullRate) {}
 
   void add_flow(bool open) override {
     Pulled::add_flow(open);

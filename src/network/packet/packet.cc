@@ -119,7 +119,7 @@ void set_transport(FlowJob& job, const ParameterValues& values) {
     std::string_view name;
     std::int64_t least, most, PacketSettings::*setting;
   };
-  for (const Count& count : {Count{"paths", 1, 65'535, &PacketSettings::paths},
+  for (const Count& count : {Count{"paths", 1, 4096, &PacketSettings::paths},
                              Count{"window", 1, 1'000'000, &PacketSettings::pull_window},
                              Count{"trim-queue", 1, 1'000'000, &PacketSettings::trim_queue}}) {
     if (!values.is_set(count.name)) continue;

@@ -3,9 +3,11 @@
 
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "base/oracle_testing.h"
 #include "ir/flow_traffic.h"
+#include "network/packet.h"
 
 namespace armilla {
 
@@ -27,6 +29,13 @@ inline FlowJob star_job(std::int64_t hosts) {
   job.settings.buffer = 32 << 20;
   job.settings.ecn_of_rate[100'000'000'000] = {400'000, 1'600'000, 0.2};
   return job;
+}
+
+inline std::vector<std::int64_t> completions_ns(FlowJob job, std::uint64_t seed) {
+  job.settings.seed = seed;
+  std::vector<std::int64_t> all;
+  for (const PacketFlowOutcome& flow : simulate_packets(job).flows) all.push_back(flow.fct_ns);
+  return all;
 }
 
 // What a row of ns3.csv was run with: shared/specs/network_models.md, section 3.

@@ -34,8 +34,12 @@ class PacketSimulation::Pulled : public Transport {
   static constexpr std::size_t kLines = 3;
 
   // Pulls of a NIC are as far apart as so many bytes on its link.
-  Pulled(PacketSimulation& simulation, const Traits& its_traits, double interval_bytes)
-      : Transport(simulation, its_traits), interval_bytes_(interval_bytes) {}
+  Pulled(PacketSimulation& simulation, double interval_bytes)
+      : Transport(simulation, {.header = kPulledHeader,
+                               .control = kPulledHeader,
+                               .discipline = SwitchDiscipline::trim,
+                               .sprays = true}),
+        interval_bytes_(interval_bytes) {}
 
   void add_flow(bool) override {
     pieces_.emplace_back();

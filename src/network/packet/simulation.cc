@@ -6,7 +6,10 @@ namespace armilla {
 
 PacketOutcome PacketSimulation::run() {
   WheelEvent event;
-  while (pending_ > 0 && events_.next(settings_.stop_ns, event)) handle(event);
+  while (pending_ > 0 && events_.next(settings_.stop_ns, event)) {
+    look_ahead();
+    handle(event);
+  }
   outcome_.end_ns = events_.now();
   outcome_.events = events_.handled();
   sum_pauses();

@@ -259,6 +259,7 @@ class PacketSimulation {
   }
 
   void handle(const WheelEvent& event);
+  void look_ahead() const;
   void schedule(std::int64_t time, std::uint32_t kind, std::uint32_t subject, std::uint32_t stamp = 0);
   void transmit(std::uint32_t port, std::uint32_t packet);
   void serve(std::uint32_t port);
@@ -364,6 +365,16 @@ inline void PacketSimulation::schedule(std::int64_t time, std::uint32_t kind, st
                                        std::uint32_t stamp) {
   if (kind < kIdleTimers) ++pending_;
   events_.schedule(time, kind, subject, stamp);
+}
+// In large networks packets were last touched long ago, and so was what they need next: the memory is asked for it some
+// events before.
+inline void PacketSimulation::look_ahead() const {
+  const WheelEvent* next = events_.ahead();
+  for (int distance = 1; next != nullptr && distance <= 4; ++distance, next = events_.after(*next)) {
+    if (next->kind != kArrived) continue;
+    if (distance == 4) __builtin_prefetch(&packets_[next->subject], 1);
+    if (distance == 2) __builtin_prefetch(paths_.data() + packets_[next->subject].hop);
+  }
 }
 // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 inline bool PacketSimulation::throw_coin() {

@@ -104,7 +104,7 @@ TEST_F(RoceConfigFile, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(refusal("CC_MODE\n"), "config.txt:3: CC_MODE is missing");
   EXPECT_EQ(refusal("CC_MODE fast\n"),
             "config.txt:3: CC_MODE: 'fast' is unknown\n  hint: 1 DCQCN, 3 HPCC, 7 TIMELY, 8 DCTCP, 12 none, "
-            "swift, tcp-newreno, tcp-cubic, tcp-dctcp");
+            "swift, tcp-newreno, tcp-cubic, tcp-dctcp, ndp, eqds");
   EXPECT_EQ(refusal("ENABLE_QCN 1\n"),
             "config.txt: KMIN_MAP has no entry for links of 100000000000 bit/s\n  hint: add one, or turn "
             "marking off "
