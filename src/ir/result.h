@@ -108,7 +108,7 @@ struct Result {
   std::int64_t events = 0;
   Repetition repeated;
   std::vector<std::string>
-      warnings;  // what the user should not overlook: an unused network, an unfinished rank
+      warnings;                    // what the user should not overlook: an unused network, an unfinished rank
   std::vector<std::string> notes;  // what the network chose for itself
 };
 

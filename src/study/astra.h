@@ -46,7 +46,7 @@ struct Astra1Request {
   std::int64_t passes = 1;
   double compute_scale = 1, comm_scale = 1;
   bool native = false;
-  bool simai = false;  // trace/text.h
+  bool simai = false;       // trace/text.h
   ComponentChoice network;  // instead of ASTRA-sim's, or of what its files choose; no name: as they say
 };
 

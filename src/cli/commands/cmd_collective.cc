@@ -131,7 +131,8 @@ class CollectiveCommand final : public Command {
       overrides.emplace_back("collectives.algorithms=" + yaml_list(by_dimension),
                              fmt::format("--algorithm {}", algorithm));
     }
-    if (!network_.empty()) overrides.emplace_back("network=" + yaml_scalar(network_), "--network " + network_);
+    if (!network_.empty())
+      overrides.emplace_back("network=" + yaml_scalar(network_), "--network " + network_);
     overrides.insert(overrides.end(), settings_.begin(), settings_.end());
     return Config::parse("", "command line", overrides, expand_machine);
   }

@@ -80,9 +80,10 @@ class Astra1Command final : public Command {
     app.add_option("--profile", profile_, "whose rules: ASTRA-sim's, or Armilla's own for the same inputs")
         ->type_name("astra|native")
         ->capture_default_str();
-    app.add_option("--network", network_,
-                   "a network of Armilla's (armilla list networks) instead of the one of the files; their Garnet "
-                   "keys choose flit, with their settings")
+    app.add_option(
+           "--network", network_,
+           "a network of Armilla's (armilla list networks) instead of the one of the files; their Garnet "
+           "keys choose flit, with their settings")
         ->type_name("MODEL");
     app.add_option("--release", release_,
                    "rules of 1.0's final branch or of its tutorials and ns-3 branch (default: final, unless "
@@ -145,7 +146,8 @@ class Astra1Command final : public Command {
   }
 
   Astra1Request request_;
-  std::string path_, report_name_ = "unnamed run", profile_ = "astra", network_, release_, rendezvous_ = "false";
+  std::string path_, report_name_ = "unnamed run", profile_ = "astra", network_, release_,
+                     rendezvous_ = "false";
   bool blocking_input_gradient_ = false;
   std::string passes_ = "1", queues_ = "1", comm_scale_ = "1", compute_scale_ = "1", injection_scale_ = "1";
   std::string rows_ = "1", row_ = "0";

@@ -39,9 +39,8 @@ FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, Lag
                 !router.hold_switch && router.switch_allocation_delay == 1 && !router.one_step),
       chance_(std::any_of(network.routes.begin(), network.routes.end(),
                           [](const RouteEntry& entry) { return entry.choices > 0; })),
-      paced_(std::any_of(
-          network.outputs.begin(), network.outputs.begin() + network.ports(),
-          [](const FlitChannel& channel) { return channel.period != FlitChannel::kCycle; })),
+      paced_(std::any_of(network.outputs.begin(), network.outputs.begin() + network.ports(),
+                         [](const FlitChannel& channel) { return channel.period != FlitChannel::kCycle; })),
       rechecked_(router.speculative || router.switch_allocation_delay > 1),
       vc_allocator_(router.vc_allocator, router.allocator_iterations,
                     router_sides(network, router.virtual_channels), random),
@@ -732,7 +731,8 @@ std::uint32_t FlitEngine::next_that_may_go(std::uint32_t input) const {
   std::uint32_t found = first_of(turn / 64, words[turn / 64] & ~before);
   for (std::uint32_t word = turn / 64 + 1; word < input_words_ && found == kNone; ++word)
     found = first_of(word, words[word]);
-  for (std::uint32_t word = 0; word < turn / 64 && found == kNone; ++word) found = first_of(word, words[word]);
+  for (std::uint32_t word = 0; word < turn / 64 && found == kNone; ++word)
+    found = first_of(word, words[word]);
   return found != kNone ? found : first_of(turn / 64, words[turn / 64] & before);
 }
 

@@ -19,12 +19,12 @@ namespace armilla {
 struct FlitPacket {
   std::uint32_t source = 0, destination = 0;
   std::uint32_t flits = 1;
-  std::int64_t created = 0;  // cycle
-  std::int64_t entered = 0;  // cycle in which its head left the node
-  std::uint32_t hops = 0;    // routers that its tail has left
-  bool measured = false;     // the owner's own
+  std::int64_t created = 0;            // cycle
+  std::int64_t entered = 0;            // cycle in which its head left the node
+  std::uint32_t hops = 0;              // routers that its tail has left
+  bool measured = false;               // the owner's own
   std::uint32_t message = 0, way = 0;  // likewise
-  std::uint32_t step = 0;      // the next one of its way, where ways are given
+  std::uint32_t step = 0;              // the next one of its way, where ways are given
   // The next route.
   std::uint32_t port = 0;  // output, of all
   VcRange vcs;
@@ -184,8 +184,9 @@ class FlitEngine {
   };
   std::vector<FlitWay> flit_ways_;
   std::vector<std::int64_t> output_free_, credit_free_;  // the next cycle in which a port can send one
-  std::vector<std::int64_t> channel_free_;  // where paced_: when it can be given the next flit, in 1/65536 cycles
-  std::vector<std::uint32_t> switch_offset_;             // of an input port: the VC that is preferred
+  std::vector<std::int64_t>
+      channel_free_;  // where paced_: when it can be given the next flit, in 1/65536 cycles
+  std::vector<std::uint32_t> switch_offset_;  // of an input port: the VC that is preferred
   std::vector<std::uint32_t> held_by_input_, held_by_output_, held_vc_;  // of ports, where the switch is held
   std::vector<Router> routers_;
   std::vector<Node> nodes_;

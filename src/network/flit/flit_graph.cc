@@ -78,8 +78,7 @@ void FlitGraph::connect(const FlitFabric& fabric) {
     // There, the router behind it, and the credit back.
     const double round_trip =
         static_cast<double>(2 * cycles + fabric.pipeline + channel.whole_period() + 2) / period;
-    longest_round_trip_ =
-        std::max(longest_round_trip_, static_cast<std::int64_t>(std::ceil(round_trip)));
+    longest_round_trip_ = std::max(longest_round_trip_, static_cast<std::int64_t>(std::ceil(round_trip)));
     if (!ways_.is_device(one.from)) continue;
     const std::uint32_t interface = interface_of(link);
     const std::uint32_t links = (network_.first_port[one.from + 1] - network_.first_port[one.from]) / 2;
@@ -120,7 +119,9 @@ template <class Visit>
 std::uint32_t FlitGraph::visit_layers(std::span<const std::uint32_t> way, const Visit& visit) const {
   std::uint32_t layer = 0, most = 0;
   for (std::size_t i = 0; i < way.size(); ++i) {
-    const auto dimension = [&](std::size_t at) { return by_dimension_ ? ways_.links()[way[at]].dimension : 0; };
+    const auto dimension = [&](std::size_t at) {
+      return by_dimension_ ? ways_.links()[way[at]].dimension : 0;
+    };
     if (i > 0 && dimension(i) > dimension(i - 1))
       layer = 0;
     else if (i > 0 && order_[way[i]] <= order_[way[i - 1]])

@@ -66,7 +66,7 @@ class FlitGraph {
   std::vector<std::uint32_t> first_interface_;  // per device
   std::vector<std::uint64_t> order_;            // per directed link
   bool one_packet_each_ = false;
-  bool by_dimension_ = true;                    // all ways cross dimension after dimension
+  bool by_dimension_ = true;  // all ways cross dimension after dimension
   std::uint32_t layers_ = 1;
   double mean_links_ = 1;
   std::int64_t virtual_channels_ = 1, longest_round_trip_ = 1;

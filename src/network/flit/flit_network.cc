@@ -226,9 +226,8 @@ std::string FlitNetwork::input_name(std::uint32_t port) const {
   for (std::size_t output = 0; output < outputs.size(); ++output) {
     if (outputs[output].input != port) continue;
     const auto sender = static_cast<std::uint32_t>(output);
-    return fmt::format(
-        "{} from {}", router_name(router),
-        sender >= ports() ? node_name(sender - ports()) : router_name(router_of_port[sender]));
+    return fmt::format("{} from {}", router_name(router),
+                       sender >= ports() ? node_name(sender - ports()) : router_name(router_of_port[sender]));
   }
   return router_name(router);
 }

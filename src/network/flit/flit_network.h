@@ -57,10 +57,10 @@ struct FlitNetwork {
   std::uint32_t nodes = 0, routers = 0;
   std::vector<std::uint32_t> first_port;  // of each router, and one past the last
   std::vector<std::uint32_t> router_of_port;
-  std::vector<FlitChannel> outputs;     // of each port; those of nodes follow, in their order
-  std::vector<std::string> port_names;  // of the ports of the largest router, for messages
-  std::vector<RouteEntry> routes;       // [router * nodes + destination]
-  std::vector<FlitStep> steps;          // given: of all ways, those of each in a row
+  std::vector<FlitChannel> outputs;                   // of each port; those of nodes follow, in their order
+  std::vector<std::string> port_names;                // of the ports of the largest router, for messages
+  std::vector<RouteEntry> routes;                     // [router * nodes + destination]
+  std::vector<FlitStep> steps;                        // given: of all ways, those of each in a row
   std::vector<std::string> router_names, node_names;  // for messages; empty: they have numbers
   // dateline: ports 2d and 2d+1 are both directions of ring d. global_hops: a packet enters at these ports.
   std::uint32_t node_ports = 0;

@@ -70,7 +70,8 @@ FlitSettings::FlitSettings(Ways& ways, const ParameterValues& values) {
     throw Error(values.where("packet"), fmt::format("packets of {} flits", packet_flits),
                 fmt::format("at most {}", kLongestPacket));
   const double share = values.fraction("payload");
-  if (!(share > 0)) throw Error(values.where("payload"), "no part of a flit is payload", "more than 0, at most 1");
+  if (!(share > 0))
+    throw Error(values.where("payload"), "no part of a flit is payload", "more than 0, at most 1");
   payload_bytes = static_cast<double>(flit_bytes) * share;
 
   const bool garnet = values.choice("router") == "garnet";
@@ -90,8 +91,9 @@ void choose_buffers(FlitSettings& settings, const ParameterValues& values, const
   constexpr std::int64_t kMostVcs = 4096, kDeepest = 32768, kRoundTrips = 8;
   FlitRouter& router = settings.router;
   const std::int64_t layers = graph.layers(), round_trip = graph.longest_round_trip();
-  const std::int64_t needed =
-      router.one_step ? layers * (kRoundTrips * round_trip / settings.packet_flits + 2) : std::max<std::int64_t>(4, layers);
+  const std::int64_t needed = router.one_step
+                                  ? layers * (kRoundTrips * round_trip / settings.packet_flits + 2)
+                                  : std::max<std::int64_t>(4, layers);
   const std::int64_t deep = router.one_step ? settings.packet_flits : round_trip + settings.packet_flits;
   if (!values.is_set("vcs") && needed > kMostVcs)
     throw Error("network flit", fmt::format("{} virtual channels would keep its longest link busy", needed),
@@ -118,12 +120,13 @@ void check_effort(const FlitSettings& settings, const FlitGraph& graph, const Fo
   const double flits = std::max(foreseen.messages, foreseen.bytes / settings.payload_bytes);
   const double hops = flits * (graph.mean_links() + 1);
   if (hops <= kMostFlitHops) return;
-  throw Error("network flit",
-              fmt::format("the messages are {:.2g} flits, which would pass {:.2g} routers and take about {} (at "
-                          "most {:.0e} are simulated)",
-                          flits, hops, rough_time(hops / kFlitHopsPerSecond), kMostFlitHops),
-              "--network flow takes a time that does not depend on the bytes; a larger flit-width makes fewer "
-              "flits");
+  throw Error(
+      "network flit",
+      fmt::format("the messages are {:.2g} flits, which would pass {:.2g} routers and take about {} (at "
+                  "most {:.0e} are simulated)",
+                  flits, hops, rough_time(hops / kFlitHopsPerSecond), kMostFlitHops),
+      "--network flow takes a time that does not depend on the bytes; a larger flit-width makes fewer "
+      "flits");
 }
 
 // Messages over flits: each is cut into packets, which wait at the interface by whose link their way begins, and it has
@@ -155,7 +158,8 @@ class MessageFlits final : public Network, public OwnClock {
       free_.pop_back();
     }
     const std::int64_t packet_bytes = bytes_of_packet();
-    flights_[number] = {message, std::max<std::int64_t>((message.bytes.value + packet_bytes - 1) / packet_bytes, 1)};
+    flights_[number] = {message,
+                        std::max<std::int64_t>((message.bytes.value + packet_bytes - 1) / packet_bytes, 1)};
     ++under_way_;
     const std::int64_t at = first_cycle_from(queue().now());
     starts_.push_back({at, number});
@@ -184,15 +188,17 @@ class MessageFlits final : public Network, public OwnClock {
     const auto plural = [](std::int64_t count, std::string_view what) {
       return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
     };
-    return {fmt::format(
-        "network flit: {}routers of {} at {}, {} of {}; packets of up to {} of {}{}; every rank is simulated, as "
-        "flits meet in routers, not on links alone",
-        router.one_step ? "Garnet's " : "", plural(settings_.fabric.pipeline, "cycle"),
-        to_text(Frequency(1e12 / settings_.fabric.cycle_ps)), plural(router.virtual_channels, "virtual channel"),
-        plural(router.buffer, "flit"), plural(settings_.packet_flits, "flit"), to_text(Bytes(settings_.flit_bytes)),
-        settings_.payload_bytes < static_cast<double>(settings_.flit_bytes)
-            ? fmt::format(", {:.4g} bytes of each payload", settings_.payload_bytes)
-            : "")};
+    return {
+        fmt::format("network flit: {}routers of {} at {}, {} of {}; packets of up to {} of {}{}; every rank "
+                    "is simulated, as "
+                    "flits meet in routers, not on links alone",
+                    router.one_step ? "Garnet's " : "", plural(settings_.fabric.pipeline, "cycle"),
+                    to_text(Frequency(1e12 / settings_.fabric.cycle_ps)),
+                    plural(router.virtual_channels, "virtual channel"), plural(router.buffer, "flit"),
+                    plural(settings_.packet_flits, "flit"), to_text(Bytes(settings_.flit_bytes)),
+                    settings_.payload_bytes < static_cast<double>(settings_.flit_bytes)
+                        ? fmt::format(", {:.4g} bytes of each payload", settings_.payload_bytes)
+                        : "")};
   }
 
  private:
@@ -229,7 +235,8 @@ class MessageFlits final : public Network, public OwnClock {
         static_cast<std::int64_t>(settings_.payload_bytes * static_cast<double>(settings_.packet_flits)), 1);
   }
   std::int64_t flits_of(std::int64_t bytes) const {
-    const auto flits = static_cast<std::int64_t>(std::ceil(static_cast<double>(bytes) / settings_.payload_bytes));
+    const auto flits =
+        static_cast<std::int64_t>(std::ceil(static_cast<double>(bytes) / settings_.payload_bytes));
     return std::clamp<std::int64_t>(flits, 1, settings_.packet_flits);
   }
 
@@ -346,7 +353,8 @@ class MessageFlits final : public Network, public OwnClock {
 
   // The least loaded way is that on whose slowest link the packets that have it before them take least, times its length.
   std::uint32_t choose(Alternatives& found) {
-    if (ways_.routing().choice == WayChoice::spread) return found.begin + found.packets_spread++ % found.count;
+    if (ways_.routing().choice == WayChoice::spread)
+      return found.begin + found.packets_spread++ % found.count;
     const auto wait = [&](const KnownWay& way) {
       double longest = 0;
       for (const std::uint32_t link : way.links)
@@ -377,7 +385,8 @@ class MessageFlits final : public Network, public OwnClock {
     const std::int64_t bytes = std::min(first.bytes, bytes_of_packet());
     FlitPacket packet;
     packet.source = node;
-    packet.destination = graph_.network().outputs[graph_.network().steps[way.entry.step + way.links.size()].port].node;
+    packet.destination =
+        graph_.network().outputs[graph_.network().steps[way.entry.step + way.links.size()].port].node;
     packet.flits = static_cast<std::uint32_t>(flits_of(bytes));
     packet.created = engine_->now();
     packet.message = first.flight;
@@ -420,7 +429,8 @@ class MessageFlits final : public Network, public OwnClock {
   std::unordered_map<std::uint64_t, Alternatives> known_;  // by source and destination
   std::vector<KnownWay> known_ways_;
   std::vector<std::deque<Waiting>> interfaces_;
-  std::vector<std::int64_t> packets_before_;  // of links: that will cross it and are not there; for adaptive routings
+  std::vector<std::int64_t>
+      packets_before_;  // of links: that will cross it and are not there; for adaptive routings
   std::vector<std::uint64_t> waiting_;  // interfaces with packets, one bit each
   std::deque<Start> starts_;            // sent, in the order of their cycles
   std::vector<Flight> flights_;

@@ -21,7 +21,8 @@ class RandomMachine {
     machine.dimensions = {{"net", DimensionKind::switched, devices, gigabytes_per_second(100), Time(0)}};
     Interconnect& graph = machine.graph;
     graph.devices_forward = forwards;
-    for (int i = 0; i < devices; ++i) graph.nodes.push_back({NetworkNodeKind::device, "d" + std::to_string(i)});
+    for (int i = 0; i < devices; ++i)
+      graph.nodes.push_back({NetworkNodeKind::device, "d" + std::to_string(i)});
     for (int i = 0; i < switches; ++i)
       graph.nodes.push_back({NetworkNodeKind::switched, "s" + std::to_string(i)});
     const int first = forwards ? 0 : devices, inner = forwards ? devices : switches;
@@ -40,12 +41,11 @@ class RandomMachine {
   Machine machine;
 
  private:
-  LinkFigures figures() {
-    return {gigabytes_per_second(100.0 / from(1, 4)), nanoseconds(from(0, 30)), 0};
-  }
+  LinkFigures figures() { return {gigabytes_per_second(100.0 / from(1, 4)), nanoseconds(from(0, 30)), 0}; }
   void join(int a, int b) {
     const LinkFigures there = figures(), back = figures();
-    machine.graph.cables.push_back({static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(b), there, back, 0});
+    machine.graph.cables.push_back(
+        {static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(b), there, back, 0});
   }
 
   std::mt19937 random_;
@@ -78,7 +78,8 @@ std::int64_t by_recurrence(const Router& router, std::int64_t flits, const std::
 
 // T = p + 2 + sum (latency + period - 1) + (P - 1) x longest period, from everywhere to everywhere.
 TEST(FlitNetwork, TakesExactlyTheTimeOfTheLawWhereNothingIsInTheWay) {
-  for (const Router& router : {Router{"pipelined", 2}, Router{"pipelined", 5}, Router{"garnet", 1}, Router{"garnet", 3}}) {
+  for (const Router& router :
+       {Router{"pipelined", 2}, Router{"pipelined", 5}, Router{"garnet", 1}, Router{"garnet", 3}}) {
     for (unsigned seed = 0; seed < 40; ++seed) {
       RandomMachine random(seed, seed % 2 == 1);
       const Machine& machine = random.machine;
@@ -104,9 +105,9 @@ TEST(FlitNetwork, TakesExactlyTheTimeOfTheLawWhereNothingIsInTheWay) {
           if (std::string(router.name) == "garnet" || flits == 1) {
             EXPECT_EQ(cycles, std::lround(law));
           }
-          const std::string network = "flit:flit-width=100B,packet=2000B,clock=1GHz,router=" +
-                                      std::string(router.name) +
-                                      ",router-latency=" + std::to_string(router.pipeline);
+          const std::string network =
+              "flit:flit-width=100B,packet=2000B,clock=1GHz,router=" + std::string(router.name) +
+              ",router-latency=" + std::to_string(router.pipeline);
           const Seen seen = play(machine, network, {{message, nanoseconds(7)}});
           EXPECT_EQ(seen.arrivals[0].value, 1000 * (7 + cycles))
               << network << " seed " << seed << ", " << from << " to " << to << ", " << flits << " flits";
@@ -129,8 +130,8 @@ TEST(FlitNetwork, NeverWaitsInACircleWithTheVirtualChannelsThatWaysTake) {
             if (from != to) sent.push_back({{from, to, Bytes(20 * kFlit)}, nanoseconds(random.from(0, 50))});
         }
       }
-      const Seen seen = play(random.machine,
-                             "flit:flit-width=100B,packet=1000B,buffer=1,routing=" + std::string(routing), sent);
+      const Seen seen = play(
+          random.machine, "flit:flit-width=100B,packet=1000B,buffer=1,routing=" + std::string(routing), sent);
       EXPECT_GT(*std::ranges::min_element(seen.arrivals), Time(0)) << routing << ' ' << seed;
     }
   }
@@ -144,7 +145,8 @@ Machine ring_of_eight() {
 
 std::vector<Sent> three_further(std::int64_t bytes) {
   std::vector<Sent> sent;
-  for (std::int32_t rank = 0; rank < 8; ++rank) sent.push_back({{rank, (rank + 3) % 8, Bytes(bytes)}, Time(0)});
+  for (std::int32_t rank = 0; rank < 8; ++rank)
+    sent.push_back({{rank, (rank + 3) % 8, Bytes(bytes)}, Time(0)});
   return sent;
 }
 
@@ -157,8 +159,9 @@ TEST(FlitNetwork, ExplainsADeadlock) {
     EXPECT_THAT(error, testing::StartsWith("network flit: at "));
     EXPECT_THAT(error, testing::HasSubstr("packets wait for each other for ever (deadlock) since cycle "));
     EXPECT_THAT(error, testing::HasSubstr("rank 1 from rank 0 (VC 0, a packet from rank "));
-    EXPECT_THAT(error, testing::EndsWith(" again\n  hint: vcs=1 are too few: ways here take 2 to be free of such "
-                                         "circles"));
+    EXPECT_THAT(error,
+                testing::EndsWith(" again\n  hint: vcs=1 are too few: ways here take 2 to be free of such "
+                                  "circles"));
   }
 }
 
@@ -193,15 +196,20 @@ TEST(FlitNetwork, RefusesWhatMakesNoSense) {
   };
   EXPECT_EQ(refusal("flit:vcs=5000"), "test: vcs: 5000 is out of range\n  hint: from 1 to 4096");
   EXPECT_EQ(refusal("flit:buffer=40000"), "test: buffer: 40000 is out of range\n  hint: from 1 to 32768");
-  EXPECT_EQ(refusal("flit:router-latency=1"), "test: router-latency: 1 is out of range\n  hint: from 2 to 1000");
+  EXPECT_EQ(refusal("flit:router-latency=1"),
+            "test: router-latency: 1 is out of range\n  hint: from 2 to 1000");
   EXPECT_EQ(refusal("flit:router=torus").substr(0, 5), "test:");
-  EXPECT_EQ(refusal("flit:payload=0"), "test: payload: no part of a flit is payload\n  hint: more than 0, at most 1");
-  EXPECT_EQ(refusal("flit:packet=16MB,flit-width=16B"), "test: packet: packets of 1000000 flits\n  hint: at most 65536");
+  EXPECT_EQ(refusal("flit:payload=0"),
+            "test: payload: no part of a flit is payload\n  hint: more than 0, at most 1");
+  EXPECT_EQ(refusal("flit:packet=16MB,flit-width=16B"),
+            "test: packet: packets of 1000000 flits\n  hint: at most 65536");
   EXPECT_EQ(refusal("flit:clock=1MHz"),
-            "network flit: the link rank 0 -> switch 0 (net) moves 48.83 flits in a cycle of the clock, and a router "
+            "network flit: the link rank 0 -> switch 0 (net) moves 48.83 flits in a cycle of the clock, and "
+            "a router "
             "passes one\n  hint: a faster clock, or wider flits");
   EXPECT_EQ(refusal("flit", star_machine(2, 0.1)),
-            "network flit: the link rank 0 -> switch 0 (net) loses packets, and flits are never lost\n  hint: --network "
+            "network flit: the link rank 0 -> switch 0 (net) loses packets, and flits are never lost\n  "
+            "hint: --network "
             "packet repeats what is lost");
 }
 
@@ -211,10 +219,12 @@ TEST(FlitNetwork, SaysBeforehandThatARunWouldTakeTooLong) {
   const MessageLabels labels;
   NetworkSetup setup{machine, queue, labels};
   setup.foreseen = {1000, 1e13};
-  EXPECT_EQ(error_of([&] { make_network(parse_component("flit", "test"), setup); }),
-            "network flit: the messages are 3.9e+10 flits, which would pass 1.2e+11 routers and take about 8 h (at most "
-            "2e+10 are simulated)\n  hint: --network flow takes a time that does not depend on the bytes; a larger "
-            "flit-width makes fewer flits");
+  EXPECT_EQ(
+      error_of([&] { make_network(parse_component("flit", "test"), setup); }),
+      "network flit: the messages are 3.9e+10 flits, which would pass 1.2e+11 routers and take about 8 h (at "
+      "most "
+      "2e+10 are simulated)\n  hint: --network flow takes a time that does not depend on the bytes; a larger "
+      "flit-width makes fewer flits");
 }
 
 }  // namespace

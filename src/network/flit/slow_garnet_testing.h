@@ -86,7 +86,9 @@ class SlowGarnet {
   void return_credit(int output, int vc, bool free) {
     credits_[now_ + network_.outputs[output].latency + 1 + 1].push_back({output, vc, free});
   }
-  int period(int output) const { return static_cast<int>(network_.outputs[output].period / FlitChannel::kCycle); }
+  int period(int output) const {
+    return static_cast<int>(network_.outputs[output].period / FlitChannel::kCycle);
+  }
 
   void node_sends(int node) {
     std::deque<int>& queue = queues_[node];

@@ -354,7 +354,8 @@ class SlowRouters {
     router.credit_queue[name.first].push_back(name.second);
     // With more steps than one in a cycle, flits queue at channels of one cycle.
     double& free = channel_free_[global(number, vc.output)];
-    if (options_.speedup == 1) free = std::max(free, static_cast<double>(now_ + 1)) + period(global(number, vc.output));
+    if (options_.speedup == 1)
+      free = std::max(free, static_cast<double>(now_ + 1)) + period(global(number, vc.output));
     if (flit.tail) {
       vc.stage = Stage::nothing;
       if (!vc.flits.empty()) begin_packet(router, name);

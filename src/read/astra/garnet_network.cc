@@ -15,26 +15,12 @@
 namespace armilla {
 namespace {
 
-constexpr std::array<std::string_view, 20> kGarnetKeys = {"num-npus",
-                                                          "num-packages",
-                                                          "package-rows",
-                                                          "topology",
-                                                          "local-rings",
-                                                          "vertical-rings",
-                                                          "horizontal-rings",
-                                                          "links-per-tile",
-                                                          "flit-width",
-                                                          "local-packet-size",
-                                                          "package-packet-size",
-                                                          "tile-link-width",
-                                                          "package-link-width",
-                                                          "vcs-per-vnet",
-                                                          "routing-algorithm",
-                                                          "router-latency",
-                                                          "local-link-latency",
-                                                          "package-link-latency",
-                                                          "buffers-per-vc",
-                                                          "local-link-efficiency"};
+constexpr std::array<std::string_view, 20> kGarnetKeys = {
+    "num-npus",           "num-packages",         "package-rows",        "topology",
+    "local-rings",        "vertical-rings",       "horizontal-rings",    "links-per-tile",
+    "flit-width",         "local-packet-size",    "package-packet-size", "tile-link-width",
+    "package-link-width", "vcs-per-vnet",         "routing-algorithm",   "router-latency",
+    "local-link-latency", "package-link-latency", "buffers-per-vc",      "local-link-efficiency"};
 constexpr std::string_view kPackageEfficiency = "package-link-efficiency";
 
 constexpr std::int64_t kMostNpus = 1'000'000, kMostCables = 16'000'000;
@@ -54,11 +40,13 @@ class GarnetReader {
     const Located& topology = word_at(words_, "topology", path_);
     flit_bits_ = count("flit-width", 8, 1 << 23);
     if (flit_bits_ % 8 != 0)
-      throw Error(word_at(words_, "flit-width", path_).where, fmt::format("{} bits are no whole bytes", flit_bits_));
+      throw Error(word_at(words_, "flit-width", path_).where,
+                  fmt::format("{} bits are no whole bytes", flit_bits_));
     router_latency_ = count("router-latency", 1, 1000);
     if (const Located* routing = find_word(words_, "routing-algorithm");
         routing != nullptr && routing->text != "Ring_XY" && routing->text != "AllToAll")
-      throw Error(routing->where, fmt::format("unknown routing '{:.60}'", routing->text), "Ring_XY or AllToAll");
+      throw Error(routing->where, fmt::format("unknown routing '{:.60}'", routing->text),
+                  "Ring_XY or AllToAll");
     constexpr std::string_view kTopologies[] = {"Torus3D", "Torus2D", "NV_Switch", "AllToAll"};
     if (topology.text == "Torus3D" || topology.text == "Torus2D") {
       read_torus(topology);
@@ -90,7 +78,8 @@ class GarnetReader {
     const Located& word = word_at(words_, key, path_);
     const std::int64_t value = truncated_count(word.text, word.where, least, warnings_);
     if (value > most)
-      throw Error(word.where, fmt::format("{} is out of range", value), fmt::format("from {} to {}", least, most));
+      throw Error(word.where, fmt::format("{} is out of range", value),
+                  fmt::format("from {} to {}", least, most));
     return value;
   }
 
@@ -204,8 +193,7 @@ class GarnetReader {
     const Located* const other = find_word(words_, local);
     const bool has_local = system_.dimensions.front().type == "T" && system_.dimensions.front().size > 1;
     if (has_local && other != nullptr && other->text != chosen.text)
-      warnings_.push_back(
-          fmt::format("{}: {} here, as the other links have", other->where, chosen.text));
+      warnings_.push_back(fmt::format("{}: {} here, as the other links have", other->where, chosen.text));
     return chosen.text;
   }
 
@@ -252,7 +240,8 @@ bool is_garnet_network(const std::string& path) {
   return !text.starts_with('{') && text.find("num-npus") != std::string_view::npos;
 }
 
-void read_garnet_network(const Astra1Settings& settings, SystemLayer& system, std::vector<std::string>& warnings) {
+void read_garnet_network(const Astra1Settings& settings, SystemLayer& system,
+                         std::vector<std::string>& warnings) {
   const std::pair<const char*, const std::vector<std::string>*> flags[] = {
       {"--units-count", &settings.units_count},
       {"--links-count", &settings.links_count},

@@ -20,6 +20,7 @@ namespace armilla {
 bool is_garnet_network(const std::string& path);
 
 // Sets dimensions, links and the network of `system`. Throws Error.
-void read_garnet_network(const Astra1Settings& settings, SystemLayer& system, std::vector<std::string>& warnings);
+void read_garnet_network(const Astra1Settings& settings, SystemLayer& system,
+                         std::vector<std::string>& warnings);
 
 }  // namespace armilla

@@ -66,8 +66,9 @@ TEST_F(GarnetNetwork, IsTheNetworkFlitWithTheFilesSettings) {
   std::map<std::string, std::string> parameters;
   for (const auto& [name, given] : system.network.parameters) parameters[name] = given.value;
   const std::map<std::string, std::string> expected = {
-      {"router", "garnet"}, {"clock", "1GHz"}, {"routing", "spray"},     {"flit-width", "256B"}, {"packet", "4096B"},
-      {"payload", "1.0"},   {"vcs", "50"},     {"router-latency", "1"}, {"buffer", "5000"}};
+      {"router", "garnet"},   {"clock", "1GHz"},       {"routing", "spray"},
+      {"flit-width", "256B"}, {"packet", "4096B"},     {"payload", "1.0"},
+      {"vcs", "50"},          {"router-latency", "1"}, {"buffer", "5000"}};
   EXPECT_EQ(parameters, expected);
   EXPECT_TRUE(warnings_.empty());
   ASSERT_EQ(system.dimensions.size(), 3U);
@@ -93,7 +94,8 @@ TEST_F(GarnetNetwork, HasItsTopologies) {
   const Machine machine = machine_of(nv);
   EXPECT_DOUBLE_EQ(machine.dimensions[0].bandwidth.value, 3 * 32e9);
 
-  const SystemLayer all = read({{"topology", "AllToAll"}, {"links-per-tile", "2"}, {"routing-algorithm", "AllToAll"}});
+  const SystemLayer all =
+      read({{"topology", "AllToAll"}, {"links-per-tile", "2"}, {"routing-algorithm", "AllToAll"}});
   ASSERT_EQ(all.dimensions.size(), 2U);
   EXPECT_EQ(all.dimensions[0].size, 2);
   EXPECT_EQ(all.dimensions[1].size, 4);
@@ -116,26 +118,34 @@ TEST_F(GarnetNetwork, TakesWholeCyclesForAFlit) {
 TEST_F(GarnetNetwork, WarnsOfWhatItCannotKeepApart) {
   EXPECT_DOUBLE_EQ(read({{"local-rings", "3"}}).links.cables[0].there.bandwidth.value, 32e9 * 3 / 4);
   ASSERT_EQ(warnings_.size(), 1U);
-  EXPECT_THAT(warnings_[0], testing::EndsWith("local-rings: 3 rings cannot go both ways alike: here 2 go each way, of "
-                                              "3/4 of the links' width"));
+  EXPECT_THAT(warnings_[0],
+              testing::EndsWith("local-rings: 3 rings cannot go both ways alike: here 2 go each way, of "
+                                "3/4 of the links' width"));
   read({{"local-packet-size", "512"}, {"local-link-efficiency", "0.5"}});
-  EXPECT_THAT(warnings_,
-              testing::ElementsAre(testing::EndsWith("local-packet-size: 4096 here, as the other links have"),
-                                   testing::EndsWith("local-link-efficiency: 1.0 here, as the other links have")));
+  EXPECT_THAT(warnings_, testing::ElementsAre(
+                             testing::EndsWith("local-packet-size: 4096 here, as the other links have"),
+                             testing::EndsWith("local-link-efficiency: 1.0 here, as the other links have")));
 }
 
 TEST_F(GarnetNetwork, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(refusal({{"topology", "Torus4D"}}),
-            ":19:11: topology: topology 'Torus4D' is not read\n  hint: the keys name the sizes of three dimensions: "
+            ":19:11: topology: topology 'Torus4D' is not read\n  hint: the keys name the sizes of three "
+            "dimensions: "
             "Torus3D");
-  EXPECT_THAT(refusal({{"topology", "Torus"}}), testing::HasSubstr("topology 'Torus' is not read\n  hint: did you mean"));
-  EXPECT_THAT(refusal({{"num-packages", "3"}}), testing::EndsWith("num-packages: 8 NPUs do not fill 3 packages"));
-  EXPECT_THAT(refusal({{"package-rows", "3"}}), testing::EndsWith("package-rows: 4 packages do not fill 3 rows"));
-  EXPECT_THAT(refusal({{"topology", "Torus2D"}}), testing::HasSubstr("packages of 2 NPUs make a third dimension"));
-  EXPECT_THAT(refusal({{"flit-width", "2047"}}), testing::EndsWith("flit-width: 2047 bits are no whole bytes"));
+  EXPECT_THAT(refusal({{"topology", "Torus"}}),
+              testing::HasSubstr("topology 'Torus' is not read\n  hint: did you mean"));
+  EXPECT_THAT(refusal({{"num-packages", "3"}}),
+              testing::EndsWith("num-packages: 8 NPUs do not fill 3 packages"));
+  EXPECT_THAT(refusal({{"package-rows", "3"}}),
+              testing::EndsWith("package-rows: 4 packages do not fill 3 rows"));
+  EXPECT_THAT(refusal({{"topology", "Torus2D"}}),
+              testing::HasSubstr("packages of 2 NPUs make a third dimension"));
+  EXPECT_THAT(refusal({{"flit-width", "2047"}}),
+              testing::EndsWith("flit-width: 2047 bits are no whole bytes"));
   EXPECT_EQ(refusal({{"vcs-per-vnet", ""}}), ": the key 'vcs-per-vnet' is missing");
   EXPECT_THAT(refusal({{"routing-algorithm", "XY"}}), testing::HasSubstr("unknown routing 'XY'"));
-  EXPECT_THAT(refusal({{"flitwidth", "1"}}), testing::HasSubstr("unknown key 'flitwidth'\n  hint: did you mean"));
+  EXPECT_THAT(refusal({{"flitwidth", "1"}}),
+              testing::HasSubstr("unknown key 'flitwidth'\n  hint: did you mean"));
   EXPECT_THAT(refusal({{"router-latency", "0"}}), testing::HasSubstr("router-latency"));
   EXPECT_THAT(refusal({{"num-npus", "99999999"}}), testing::HasSubstr("99999999 is out of range"));
 }

@@ -36,7 +36,6 @@ std::vector<Located> split_words(std::string_view text, const std::string& name)
   return words;
 }
 
-
 // Beyond these no time fits the simulator's clock, and no machine is meant.
 constexpr double kLeastBandwidth = 1e-6, kMostBandwidth = 1e9;  // GB/s
 constexpr double kLongestLatency = 1e12;                        // ns
@@ -190,7 +189,8 @@ Words read_key_words(const std::string& path, FileKind kind, std::string_view wh
   require_kind(path, file.bytes(), kind, what);
   const std::string_view text(file.bytes().data(), file.bytes().size());
   constexpr std::size_t kLongest = 1 << 20;
-  if (text.size() > kLongest) throw Error(path, fmt::format("is too large to be {}", what), "the limit is 1 MiB");
+  if (text.size() > kLongest)
+    throw Error(path, fmt::format("is too large to be {}", what), "the limit is 1 MiB");
   const std::vector<Located> words = split_words(text, path);
   Words values;
   for (std::size_t i = 0; i < words.size(); i += 2) {
@@ -198,11 +198,10 @@ Words read_key_words(const std::string& path, FileKind kind, std::string_view wh
     if (key.ends_with(':')) key.pop_back();
     const auto known = std::find(keys.begin(), keys.end(), key);
     if (known == keys.end() || !words[i].text.ends_with(':')) {
-      throw Error(
-          words[i].where,
-          known == keys.end() ? fmt::format("unknown key '{:.60}'", key)
-                                         : fmt::format("no ':' after the key '{}'", key),
-          known == keys.end() ? suggest(key, keys) : "lines are 'key: value'");
+      throw Error(words[i].where,
+                  known == keys.end() ? fmt::format("unknown key '{:.60}'", key)
+                                      : fmt::format("no ':' after the key '{}'", key),
+                  known == keys.end() ? suggest(key, keys) : "lines are 'key: value'");
     }
     if (i + 1 == words.size()) throw Error(words[i].where, fmt::format("the key '{}' has no value", key));
     const Located value{words[i + 1].text, fmt::format("{}: {}", words[i + 1].where, key)};

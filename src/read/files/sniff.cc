@@ -85,7 +85,8 @@ Kind kind_of_table(const Outline& outline) {
 // What JSON and YAML share: studies, machines and models may be written as either.
 // Specific keys first: an ASTRA-sim network has a topology, too, and a study may name a machine.
 Kind kind_of_keys(const Outline& o) {
-  if (has_all(o, {"num-npus", "topology"}) || has_all(o, {"topologies-per-dim"}) || has_all(o, {"topology-name"}) || has_all(o, {"dimensions-count"}))
+  if (has_all(o, {"num-npus", "topology"}) || has_all(o, {"topologies-per-dim"}) ||
+      has_all(o, {"topology-name"}) || has_all(o, {"dimensions-count"}))
     return Kind::astra1_network;
   if (o.has("npus_count") || has_all(o, {"topology", "bandwidth"})) return Kind::astra2_network;
   if (has_any(o, {"memory-type", "remote-mem-latency", "remote-mem-bw"})) return Kind::astra2_memory;

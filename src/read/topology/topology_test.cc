@@ -359,13 +359,15 @@ TEST_F(TopologyFile, OfAstraSim) {
 
 // ASTRA-sim 1.0 counts links and bytes of 2^30: half of a ring's links go each way.
 TEST_F(TopologyFile, OfAstraSimOne) {
-  const MachineLinks first = read(R"({"topology-name": "Hierarchical", "topologies-per-dim": ["Ring", "FullyConnected", "Switch"],
+  const MachineLinks first =
+      read(R"({"topology-name": "Hierarchical", "topologies-per-dim": ["Ring", "FullyConnected", "Switch"],
     "dimension-type": ["T", "N", "P"], "dimensions-count": 3, "units-count": [4, 3, 2], "links-count": [4, 2, 1],
     "link-latency": [500, 600, 700], "link-bandwidth": [50, 25, 12.5], "nic-latency": [0, 10, 10],
     "router-latency": [0, 0, 100], "hbm-latency": [0, 0, 0], "hbm-bandwidth": [1, 1, 1], "hbm-scale": [0, 0, 0]})");
   EXPECT_TRUE(first.graph.empty());
   ASSERT_EQ(first.dimensions.size(), 3U);
-  const auto check = [&](std::size_t d, DimensionKind kind, std::int64_t size, double gigabytes, std::int64_t ns) {
+  const auto check = [&](std::size_t d, DimensionKind kind, std::int64_t size, double gigabytes,
+                         std::int64_t ns) {
     EXPECT_EQ(first.dimensions[d].kind, kind) << d;
     EXPECT_EQ(first.dimensions[d].size, size) << d;
     EXPECT_EQ(first.dimensions[d].bandwidth, Bandwidth(gigabytes * (1 << 30))) << d;
@@ -378,8 +380,10 @@ TEST_F(TopologyFile, OfAstraSimOne) {
 
 TEST_F(TopologyFile, OfAstraSimsGarnet) {
   const MachineLinks torus = read(
-      "num-npus: 24\nnum-packages: 12\npackage-rows: 3\ntopology: Torus3D\nlocal-rings: 4\nvertical-rings: 1\n"
-      "horizontal-rings: 2\nlinks-per-tile: -1\nflit-width: 1024\nlocal-packet-size: 512\npackage-packet-size: 512\n"
+      "num-npus: 24\nnum-packages: 12\npackage-rows: 3\ntopology: Torus3D\nlocal-rings: 4\nvertical-rings: "
+      "1\n"
+      "horizontal-rings: 2\nlinks-per-tile: -1\nflit-width: 1024\nlocal-packet-size: "
+      "512\npackage-packet-size: 512\n"
       "tile-link-width: 1024\npackage-link-width: 256\nvcs-per-vnet: 50\nrouting-algorithm: Ring_XY\n"
       "router-latency: 2\nlocal-link-latency: 10\npackage-link-latency: 200\nbuffers-per-vc: 5000\n");
   ASSERT_EQ(torus.dimensions.size(), 3U);

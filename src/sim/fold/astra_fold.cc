@@ -18,7 +18,9 @@ bool looks_alike_from_everywhere(const AstraPhase& phase) {
 bool can_fold(const Graph& graph, const SystemLayer& system) {
   if (graph.ranks < 2 || graph.programs.size() != 1) return false;
   // Only ASTRA-sim's own networks serve ranks that fare alike at once.
-  if (!system.network.name.empty() || system.semantics == Semantics::astra2_aware || system.rendezvous || system.shared_bus) return false;
+  if (!system.network.name.empty() || system.semantics == Semantics::astra2_aware || system.rendezvous ||
+      system.shared_bus)
+    return false;
   if (system.split_dimension >= 0) return false;
   // Its loads follow rank 0, whichever rank is the first to issue a collective.
   if (system.inter_dimension == InterDimensionOrder::themis ||

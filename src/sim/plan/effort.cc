@@ -96,8 +96,8 @@ Effort effort_of(const Graph& graph, std::span<const Issued> issued, const Syste
     const std::uint32_t mask = members == graph.ranks ? UINT32_MAX : family.dimension_mask;
     for (const AstraPhase& phase : planner.next_chunk(call, mask, members, sizes.chunk, remaining)) {
       traffic.back().messages += chunks * std::max(phase.sends, 2);
-      traffic.back().bytes += chunks * std::max(static_cast<double>(phase.each) * phase.sends,
-                                                static_cast<double>(phase.bytes));
+      traffic.back().bytes +=
+          chunks * std::max(static_cast<double>(phase.each) * phase.sends, static_cast<double>(phase.bytes));
     }
   }
   return sum_up(graph, issued, std::views::iota(std::int64_t{0}, ranks), most_messages,

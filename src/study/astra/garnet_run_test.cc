@@ -20,24 +20,25 @@ class GarnetRun : public testing::Test {
     return (folder_ / name).string();
   }
   std::string torus(std::int64_t router, std::int64_t latency, std::int64_t width) const {
-    return write("garnet.txt", "num-npus: 2\nnum-packages: 1\npackage-rows: 1\ntopology: Torus3D\nlocal-rings: 2\n"
-                               "vertical-rings: 1\nhorizontal-rings: 1\nflit-width: 1024\npackage-packet-size: 512\n"
-                               "tile-link-width: " +
-                                   std::to_string(width) +
-                                   "\npackage-link-width: 256\nvcs-per-vnet: 50\nrouter-latency: " +
-                                   std::to_string(router) + "\nlocal-link-latency: " + std::to_string(latency) +
-                                   "\npackage-link-latency: 200\nbuffers-per-vc: 5000\n");
+    return write("garnet.txt",
+                 "num-npus: 2\nnum-packages: 1\npackage-rows: 1\ntopology: Torus3D\nlocal-rings: 2\n"
+                 "vertical-rings: 1\nhorizontal-rings: 1\nflit-width: 1024\npackage-packet-size: 512\n"
+                 "tile-link-width: " +
+                     std::to_string(width) + "\npackage-link-width: 256\nvcs-per-vnet: 50\nrouter-latency: " +
+                     std::to_string(router) + "\nlocal-link-latency: " + std::to_string(latency) +
+                     "\npackage-link-latency: 200\nbuffers-per-vc: 5000\n");
   }
   // One chunk of an all-reduce of so many bytes.
   Astra1Run run(const std::string& network, std::int64_t bytes, const std::string& instead = {},
                 const std::string& algorithm = "ring_ring_ring") const {
     Astra1Request request;
-    request.workload = write("work.txt", "MICRO\n1\nall -1 0 NONE 0 0 NONE 0 0 ALLREDUCE " + std::to_string(bytes) +
-                                             " 0\n");
+    request.workload =
+        write("work.txt", "MICRO\n1\nall -1 0 NONE 0 0 NONE 0 0 ALLREDUCE " + std::to_string(bytes) + " 0\n");
     request.settings.system =
-        write("system.txt", "scheduling-policy: LIFO\nendpoint-delay: 0\npreferred-dataset-splits: 1\n"
-                            "all-reduce-implementation: " +
-                                algorithm + "\ncollective-optimization: baseline\nlocal-reduction-delay: 0\n");
+        write("system.txt",
+              "scheduling-policy: LIFO\nendpoint-delay: 0\npreferred-dataset-splits: 1\n"
+              "all-reduce-implementation: " +
+                  algorithm + "\ncollective-optimization: baseline\nlocal-reduction-delay: 0\n");
     request.settings.network = network;
     if (!instead.empty()) request.network = parse_component(instead, "test");
     return run_astra1(request);
@@ -75,11 +76,13 @@ TEST_F(GarnetRun, SaysWhatItTakesFromTheFile) {
   const Astra1Run done = run(torus(1, 90, 256), 100'000);
   EXPECT_EQ(done.run.study.network.name, "flit");
   ASSERT_EQ(done.run.notes.size(), 2U);
-  EXPECT_NE(done.run.notes[0].find("garnet.txt: of ASTRA-sim's Garnet; links, with the latencies of routers in theirs, and "
-                                   "the settings of the network flit are the file's"),
+  EXPECT_NE(done.run.notes[0].find(
+                "garnet.txt: of ASTRA-sim's Garnet; links, with the latencies of routers in theirs, and "
+                "the settings of the network flit are the file's"),
             std::string::npos);
-  EXPECT_NE(done.run.notes[1].find("network flit: Garnet's routers of 1 cycle at 1.000 GHz, 50 virtual channels of 4 flits; "
-                                   "packets of up to 4 flits of 128 B"),
+  EXPECT_NE(done.run.notes[1].find(
+                "network flit: Garnet's routers of 1 cycle at 1.000 GHz, 50 virtual channels of 4 flits; "
+                "packets of up to 4 flits of 128 B"),
             std::string::npos);
   EXPECT_EQ(done.report.payload.size(), 3U);
   EXPECT_EQ(done.report.payload[0], Bytes(100'000));
