@@ -1,5 +1,5 @@
 // Interconnect: the links of a machine as an explicit graph of devices, network interfaces and switches. A machine
-// that has one runs over it on the networks that take any graph (flow, packet); its dimensions are then how
+// that has one runs over it on the networks that take any graph (flow, packet, flit); its dimensions are then how
 // collectives are planned, and what the analytical network sees.
 //
 // Node r < devices is the device of rank r. Between two nodes may lie any number of cables; each is two directed

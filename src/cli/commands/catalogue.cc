@@ -112,7 +112,7 @@ constexpr CatalogueFamily kFamilies[] = {
     {"topologies", "topology", "graphs of links, for a machine's topology", machine_topologies},
     {"networks", "network model", "models of the network, for --network", network_models},
     {"routings", "routing",
-     "ways of messages over a graph, for flow:routing= and packet:routing=", message_routings},
+     "ways of messages over a graph, for the parameter routing of flow, packet and flit", message_routings},
     {"algorithms", "collective algorithm", "collective algorithms, for --algorithm", algorithms},
     {"schedules", "pipeline schedule", "orders of micro-batches in a pipeline, for --schedule", schedules},
     {"synthetic", "synthetic pattern", "patterns of traces, for translate --synthetic", synthetic},
