@@ -442,6 +442,7 @@ class Search {
                       [](const Candidate& late) { return std::tuple(late.bound, late.base, late.point); });
     for (const Candidate& candidate : late_) {
       if (fastest_late_ && fastest_late_->iteration <= candidate.bound) return;
+      if (request_.stopped && request_.stopped()) return;
       const Outcome outcome =
           Outcome::parse(plans_.perform(PlanRoom::piece_of(candidate.base, candidate.point, false)));
       if (!outcome.contains("iteration")) continue;
