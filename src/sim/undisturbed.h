@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 
+#include "cost/cost.h"
 #include "ir/graph.h"
+#include "ir/result.h"
 #include "ir/study.h"
 
 namespace armilla {
@@ -17,9 +20,27 @@ enum class Beside : std::uint8_t {
   messages,    // without the collectives of ranks of one program, which are at other times of these ranks
 };
 
-// Whether all ranks of a program fare alike and every collective of families of these names is lone
-// (sim/memo/lone_groups.h). With Beside::messages it also asks for links that no messages of other ranks pass. Throws Error as simulate does. Cost: that of folding ranks.
-bool is_undisturbed(const Graph& graph, const Study& study, const std::set<std::string>& families,
-                    Beside beside);
+// A graph on a machine, folded once: to be asked about, and to be run.
+class FoldedGraph {
+ public:
+  // Both must outlive it. Throws Error as simulate does. Cost: that of folding ranks.
+  FoldedGraph(const Graph& graph, const Study& study);
+  ~FoldedGraph();
+  FoldedGraph(const FoldedGraph&) = delete;
+  FoldedGraph& operator=(const FoldedGraph&) = delete;
+
+  // Whether all ranks of a program fare alike and every collective of families of these names is lone
+  // (sim/memo/lone_groups.h). With Beside::messages it also asks for links that no messages of other ranks pass.
+  bool is_undisturbed(const std::set<std::string>& families, Beside beside);
+
+  // As simulate does, but for the times of ranks alone. `cost` is of the machine's usual device, which all ranks must have.
+  Result simulate(const CostModel& cost);
+
+ private:
+  struct Parts;
+  const Graph& graph_;
+  const Study& study_;
+  std::unique_ptr<Parts> parts_;  // none where ranks cannot be folded
+};
 
 }  // namespace armilla

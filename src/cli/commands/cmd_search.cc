@@ -124,10 +124,18 @@ class SearchCommand final : public Command {
     return fmt::format("no plan fits: the nearest needs {} of {}", to_text(result.nearest->memory.needed()),
                        to_text(result.nearest_room));
   }
+  // In the words of one of them.
+  static std::string refused_most(const SearchResult& result) {
+    const Refusal* most = nullptr;
+    for (const auto& [reason, refusal] : result.space.refusals) {
+      if (!refusal.example.empty() && (most == nullptr || refusal.plans > most->plans)) most = &refusal;
+    }
+    return most == nullptr ? "list more values" : "what stands in the way of most: " + most->example;
+  }
   std::string hint_of(const SearchResult& result) const {
     if (!result.complete) return {};
     if (result.late) return "try more ranks or a faster machine, or list more values of what is fixed";
-    if (!result.nearest) return "the table above says what refuses the plans";
+    if (!result.nearest) return refused_most(result);
     if (result.nearest_changes.empty())
       return "try --zero any, --recompute any, --offload any, more ranks or smaller micro-batches";
     return study_.as_typed(fmt::format("what would make it fit, and the peak then: {}",

@@ -55,7 +55,9 @@ class ActivationWalk {
 
   // Between slots.
   std::int64_t held() const { return offload_ ? std::min(live_, between_) : live_; }
-  // Of the passes not yet done, wherever their activations are.
+  // Of the passes not yet done, wherever their activations are: now, and at most.
+  std::int64_t live() const { return live_; }
+  std::int64_t in_flight() const { return in_flight_; }
   std::int64_t most_live() const { return most_live_; }
   std::int64_t most_in_flight() const { return most_in_flight_; }
 

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "lower/memory/role_memory.h"
 #include "lower/plan.h"
 
 namespace armilla {
@@ -108,6 +109,38 @@ TEST(HybridMemory, ActivationsFollowTheSchedule) {
   EXPECT_THAT(activations_of("zb-v", 4, 8), ElementsAre(800, 800, 800, 800));
   EXPECT_THAT(activations_of("interleaved", 4, 8), ElementsAre(1100, 900, 700, 500));
   EXPECT_THAT(activations_of("dualpipe", 4, 8), ElementsAre(1000, 1000, 1000, 1000));
+}
+
+// Rounds that are passed over hold what the walk through all slots finds, for blocks that keep much, little or nothing.
+TEST(HybridMemory, ManyMicroBatchesHoldWhatEverySlotSays) {
+  for (const PipelineScheduleInfo& schedule : pipeline_schedules()) {
+    for (const std::int64_t micro_batches : {8, 12, 40, 160}) {
+      for (const std::int64_t saved : {0, 1, 100}) {
+        const Plan plan = plan_of(schedule.name, 4, micro_batches);
+        ShardedModel model = equal_blocks(16, 10);
+        model.shapes.front().saved = Bytes(saved);
+        const LoweredJob job = job_of(model, plan);
+        const std::vector<RoleMemory> memory = hybrid_memory(job, plan, Device());
+        for (std::size_t rank = 0; rank < 4; ++rank) {
+          SCOPED_TRACE(testing::Message()
+                       << schedule.name << " " << micro_batches << " " << saved << " " << rank);
+          const RoleParts parts = role_parts(model, job.stages, job.order, rank, plan);
+          ActivationWalk walk(parts.activations, false);
+          HeldByPasses most;
+          const std::vector<PipelineSlot>& slots = job.order.slots[rank];
+          for (std::size_t i = 0; i < slots.size();) {
+            const std::span<const PipelineSlot> group = slots_beside(slots, i);
+            const HeldByPasses held = walk.enter(group);
+            if (held.sum() > most.sum()) most = held;
+            walk.leave(group);
+            i += group.size();
+          }
+          EXPECT_EQ(memory[rank].use.activations, Bytes(most.activations));
+          EXPECT_EQ(memory[rank].most_in_flight, walk.most_in_flight());
+        }
+      }
+    }
+  }
 }
 
 TEST(HybridMemory, CopiesAndVersionsOfWeightsCount) {

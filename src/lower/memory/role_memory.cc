@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include "base/checked.h"
+#include "lower/jobs/job_loops.h"
 #include "lower/memory.h"
 #include "lower/shard_share.h"
 
@@ -151,13 +153,54 @@ Bytes weight_gradient_buffer(const RoleParts& parts, const Plan& plan) {
   return size_of(parts.largest_weight, weight_type(plan), "weight gradient");
 }
 
+namespace {
+
+// Finds slots that are those of the round before again. What a walk holds depends on the actions and chunks of slots alone:
+// where a round of slots has left as much as it found, rounds like it need no look.
+class RoundSkipper {
+ public:
+  RoundSkipper(const std::vector<PipelineSlot>& slots, std::size_t length) : slots_(slots), length_(length) {}
+
+  // How many slots from `at` on, whole rounds, are to be passed over by a walk that has come so far; asked in order.
+  std::size_t skip(std::size_t at, const ActivationWalk& walk) {
+    states_.resize(at + 1, {-1, -1});
+    states_[at] = {walk.live(), walk.in_flight()};
+    if (length_ == 0 || at < length_ || at < next_ || states_[at - length_] != states_[at]) return 0;
+    std::size_t end = at;
+    while (end < slots_.size() && are_alike(slots_[end], slots_[end - length_])) ++end;
+    next_ = end + 1;
+    std::size_t rounds = (end - at) / length_;
+    const std::size_t behind = at + rounds * length_;
+    if (rounds > 0 && behind < slots_.size() && slots_[behind].beside_previous) --rounds;
+    return rounds * length_;
+  }
+
+ private:
+  static bool are_alike(const PipelineSlot& a, const PipelineSlot& b) {
+    return a.action == b.action && a.chunk == b.chunk && a.beside_previous == b.beside_previous;
+  }
+
+  const std::vector<PipelineSlot>& slots_;
+  std::size_t length_, next_ = 0;  // no other rounds end before `next_`
+  std::vector<std::pair<std::int64_t, std::int64_t>> states_;
+};
+
+}  // namespace
+
 RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& slots, const Plan& plan,
                        const Device& device) {
   RoleMemory memory;
   add_states(parts, plan, memory);
   ActivationWalk walk(parts.activations, plan.offload_activations);
   HeldByPasses most;
+  const PipelineScheduleInfo& schedule = schedule_of(plan);
+  const std::int64_t round = parts.chunks.empty() ? 0 : round_of(plan) / schedule.chains;
+  RoundSkipper rounds(slots, static_cast<std::size_t>(schedule.passes * round) * parts.chunks.size());
   for (std::size_t i = 0; i < slots.size();) {
+    if (const std::size_t repeated = rounds.skip(i, walk); repeated > 0) {
+      i += repeated;
+      continue;
+    }
     // Slots beside each other hold their activations at once. The fullest moment counts, by activations and
     // temporaries together.
     const std::span<const PipelineSlot> group = slots_beside(slots, i);

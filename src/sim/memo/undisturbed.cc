@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "network/topology.h"
+#include "sim/engine/native_run.h"
 #include "sim/fold/rank_colours.h"
 #include "sim/memo/lone_groups.h"
 
@@ -27,12 +28,36 @@ bool passes_in(const GroupFamily& family, const Machine& machine) {
 
 }  // namespace
 
-bool is_undisturbed(const Graph& graph, const Study& study, const std::set<std::string>& families,
-                    Beside beside) {
-  if (!may_fold(study)) return false;
-  CollectivePlanner planner(study.machine, study.collectives);
-  std::vector<Issued> issued = issued_by(graph);
-  const RankClasses classes = fold_ranks({graph, issued, study.machine, study.what_if}, planner);
+struct FoldedGraph::Parts {
+  Parts(const Graph& graph, const Study& study)
+      : planner(study.machine, study.collectives, promises_of(study.network).knows_legs),
+        issued(issued_by(graph)),
+        classes(fold_ranks({graph, issued, study.machine, study.what_if}, planner)) {}
+  CollectivePlanner planner;
+  std::vector<Issued> issued;
+  RankClasses classes;
+};
+
+FoldedGraph::FoldedGraph(const Graph& graph, const Study& study) : graph_(graph), study_(study) {
+  if (may_fold(study)) parts_ = std::make_unique<Parts>(graph, study);
+}
+
+FoldedGraph::~FoldedGraph() = default;
+
+Result FoldedGraph::simulate(const CostModel& cost) {
+  const CostModel* const costs[] = {&cost};
+  const SimulationOptions options{.intervals = false, .collectives = false};
+  if (!parts_) return armilla::simulate(graph_, study_, costs, options);
+  NativeRun run({graph_, parts_->issued, study_, costs, parts_->classes, parts_->planner, options});
+  run.play();
+  return run.recorded();
+}
+
+bool FoldedGraph::is_undisturbed(const std::set<std::string>& families, Beside beside) {
+  if (!parts_) return false;
+  const Graph& graph = graph_;
+  CollectivePlanner& planner = parts_->planner;
+  const RankClasses& classes = parts_->classes;
   std::vector<bool> seen(graph.programs.size());
   for (const std::int32_t rank : classes.real) {
     const std::uint32_t program = graph.program_of[static_cast<std::size_t>(rank)];
@@ -51,20 +76,23 @@ bool is_undisturbed(const Graph& graph, const Study& study, const std::set<std::
   const auto is_asked_for = [&](std::uint32_t family) {
     return families.contains(graph.families[family].name);
   };
+  std::vector<Issued> some;
   if (beside == Beside::messages) {
+    some = parts_->issued;
     std::vector<bool> is_left_out;
     for (std::uint32_t family = 0; family < graph.families.size(); ++family)
       is_left_out.push_back(!is_asked_for(family) && is_of_one_program(family));
-    for (Issued& program : issued) {
+    for (Issued& program : some) {
       std::erase_if(program.items, [&](const IssuedItem& item) {
         return item.kind == NodeKind::collective && is_left_out[graph.collectives[item.payload].family];
       });
     }
   }
-  const LoneGroups lone(graph, issued, study.machine, study.what_if, classes, planner);
+  const LoneGroups lone(graph, beside == Beside::messages ? some : parts_->issued, study_.machine,
+                        study_.what_if, classes, planner);
   for (std::uint32_t family = 0; family < classes.families.size(); ++family) {
     if (!is_asked_for(family)) continue;
-    if (beside == Beside::messages && passes_in(graph.families[family], study.machine)) return false;
+    if (beside == Beside::messages && passes_in(graph.families[family], study_.machine)) return false;
     for (std::size_t group = 0; group < classes.families[family].groups.size(); ++group) {
       if (!lone.contains(family, static_cast<std::int32_t>(group))) return false;
     }

@@ -143,10 +143,13 @@ Time PlanEvaluator::bound(const PlanPrepared& plan) {
 }
 
 Time PlanEvaluator::slot_bound(const PlanPrepared& plan) {
+  constexpr std::int64_t kMostSlots = 1 << 18;  // beyond, their order is not worth keeping
   if (!plan.sharded) return {};
   const Study& study = plan.study;
-  const std::shared_ptr<const PipelineOrder> order = order_of(study.plan);
-  const StageCut stages = cut_stages(*plan.sharded, study.plan, kWhere);
+  const Plan& p = study.plan;
+  if (p.micro_batches > kMostSlots / 2 / (p.pipeline * p.virtual_stages)) return {};
+  const std::shared_ptr<const PipelineOrder> order = order_of(p);
+  const StageCut stages = cut_stages(*plan.sharded, p, kWhere);
   const std::lock_guard lock(mutex_);
   return least_iteration_of_slots(study, paths_of(plan), stages, *order);
 }
@@ -173,54 +176,53 @@ MemoryUse PlanEvaluator::memory(const PlanPrepared& plan) {
                      study.plan, study.machine.device);
 }
 
-std::optional<SlotTime> PlanEvaluator::slot_time(const PlanPrepared& plan, const SlotKind& kind) {
+const PlanEvaluator::MeasuredSlot& PlanEvaluator::measured(const PlanPrepared& plan, const SlotKind& kind) {
   const Study& study = plan.study;
   const std::tuple key(plan.sharded.get(), place_key(study.plan), kind);
   {
     const std::lock_guard lock(mutex_);
-    if (const auto known = slot_times_.find(key); known != slot_times_.end()) return known->second;
+    if (const auto known = slots_.find(key); known != slots_.end()) return known->second;
   }
-  std::optional<SlotTime> time;
+  MeasuredSlot made;
   if (const std::optional<Graph> slot = lone_slot(*plan.sharded, study.plan, kind)) {
-    const Result result = armilla::simulate(*slot, study, *cost_, {.intervals = false, .collectives = false});
+    made.families = names_of_families(*slot);
+    FoldedGraph folded(*slot, study);
+    const Result result = folded.simulate(*cost_);
     const RankClass& all = result.classes.front();
     // While it does not compute it communicates, and all ranks are in step.
     if (result.classes.size() == 1 && all.compute + all.exposed_communication == all.finish &&
-        is_undisturbed(*slot, study, names_of_families(*slot), Beside::everything))
-      time = SlotTime{all.finish, all.compute, std::int64_t{slot->programs.front().size()}};
+        folded.is_undisturbed(made.families, Beside::everything))
+      made.time = SlotTime{all.finish, all.compute, std::int64_t{slot->programs.front().size()}};
   }
   const std::lock_guard lock(mutex_);
-  return slot_times_.emplace(key, time).first->second;
-}
-
-// Empty where the plan has no such slots.
-Fusion PlanEvaluator::fusion_of(const PlanPrepared& plan) {
-  Fusion fusion;
-  for (SlotKind& kind : slot_kinds(*plan.sharded, plan.study.plan)) {
-    const std::optional<SlotTime> time = slot_time(plan, kind);
-    if (!time) return {};
-    fusion.slots.emplace(std::move(kind), *time);
-  }
-  return fusion;
+  return slots_.emplace(key, std::move(made)).first->second;
 }
 
 std::optional<PlanOutcome> PlanEvaluator::simulate_slots(const PlanPrepared& plan) {
   const Study& study = plan.study;
   if (!plan.sharded || !study.profile.file.empty() || study.what_if.changes_simulation()) return std::nullopt;
-  Fusion fusion = fusion_of(plan);
+  Fusion fusion;
+  std::set<std::string> families;
+  for (SlotKind& kind : slot_kinds(*plan.sharded, study.plan)) {
+    const MeasuredSlot& slot = measured(plan, kind);
+    if (!slot.time) return std::nullopt;
+    families.insert(slot.families.begin(), slot.families.end());
+    fusion.slots.emplace(std::move(kind), *slot.time);
+  }
   if (fusion.slots.empty()) return std::nullopt;
-  const std::set<std::string> families =
-      names_of_families(*lone_slot(*plan.sharded, study.plan, fusion.slots.begin()->first));
   fusion.beside_exchanges = true;
   FusedJob job = lower_fused(*plan.sharded, study.plan, fusion, study.machine.device.host_bandwidth);
   if (!job.host_is_ahead) return std::nullopt;
-  if (!is_undisturbed(job.graph, study, families, Beside::everything)) {
-    if (!is_undisturbed(job.graph, study, families, Beside::messages)) return std::nullopt;
+  std::optional<FoldedGraph> folded(std::in_place, job.graph, study);
+  if (!folded->is_undisturbed(families, Beside::everything)) {
+    if (!folded->is_undisturbed(families, Beside::messages)) return std::nullopt;
+    folded.reset();
     fusion.beside_exchanges = false;
     job = lower_fused(*plan.sharded, study.plan, fusion, study.machine.device.host_bandwidth);
     if (!job.host_is_ahead) return std::nullopt;
+    folded.emplace(job.graph, study);
   }
-  Result result = armilla::simulate(job.graph, study, *cost_, {.intervals = false, .collectives = false});
+  Result result = folded->simulate(*cost_);
   for (RankClass& ranks : result.classes) {
     ranks.compute -= job.waits[ranks.program];
     ranks.exposed_communication += job.waits[ranks.program];

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -52,9 +53,11 @@ class PlanEvaluator {
   std::shared_ptr<const ShardedModel> sharded_of(const Plan& plan, const Model& model);
   std::shared_ptr<const PipelineOrder> order_of(const Plan& plan);
   StagePaths& paths_of(const PlanPrepared& plan);  // under the lock
-  // Nothing where the slot is not the same whenever it is done.
-  std::optional<SlotTime> slot_time(const PlanPrepared& plan, const SlotKind& kind);
-  Fusion fusion_of(const PlanPrepared& plan);
+  struct MeasuredSlot {
+    std::optional<SlotTime> time;    // nothing where the slot is not the same whenever it is done
+    std::set<std::string> families;  // of its collectives, by name
+  };
+  const MeasuredSlot& measured(const PlanPrepared& plan, const SlotKind& kind);
 
   const Study& base_;
   bool described_;  // its model
@@ -67,7 +70,7 @@ class PlanEvaluator {
       paths_;  // and by what places its groups and by schedule
   std::map<std::string, std::shared_ptr<const PipelineOrder>> orders_;
   // By divided model, what places its groups, and kind of slot.
-  std::map<std::tuple<const ShardedModel*, std::string, SlotKind>, std::optional<SlotTime>> slot_times_;
+  std::map<std::tuple<const ShardedModel*, std::string, SlotKind>, MeasuredSlot> slots_;
 };
 
 // Everything that tells plans apart, without what has no effect at degrees of 1: equal for plans that run alike.

@@ -16,6 +16,19 @@ Time rounded_down(Time time) {
   return Time(std::max<std::int64_t>(0, time.value - time.value / 100'000 - 1));
 }
 
+// Where the ranks are, seen from the first: links of groups that lie alike are loaded alike.
+std::vector<std::int64_t> seen_from_first(const std::vector<std::int32_t>& ranks, const Machine& machine) {
+  std::vector<std::int64_t> offsets;
+  std::int64_t stride = 1;
+  for (const Dimension& dimension : machine.dimensions) {
+    const std::int64_t first = ranks.front() / stride % dimension.size;
+    for (const std::int32_t rank : ranks)
+      offsets.push_back((rank / stride % dimension.size - first + dimension.size) % dimension.size);
+    stride *= dimension.size;
+  }
+  return offsets;
+}
+
 }  // namespace
 
 std::string place_of_ranks(const Plan& plan) {
@@ -42,15 +55,15 @@ LeastCommunication::Place& LeastCommunication::place(const Plan& plan) {
 const std::vector<const GroupLayout*>& LeastCommunication::layouts_of(Place& place, GroupAxis axis) {
   const auto [found, fresh] = place.layouts.try_emplace(axis);
   if (!fresh) return found->second;
-  std::map<GroupShape, bool> seen;
   for (const std::vector<std::int32_t>& ranks : axis_family(place.plan, axis).groups) {
     if (ranks.size() < 2) continue;
-    GroupLayout layout = lay_out(ranks, machine_);
-    const GroupShape shape{layout.sizes(), static_cast<std::int64_t>(ranks.size())};
-    if (!seen.try_emplace(shape).second) continue;
-    layout.shape = planner_.shape(shape);
-    const auto same = std::ranges::find(made_, layout.shape, &GroupLayout::shape);
-    found->second.push_back(same == made_.end() ? &made_.emplace_back(std::move(layout)) : &*same);
+    const auto [known, unknown] = layouts_.try_emplace(seen_from_first(ranks, machine_));
+    GroupLayout& layout = known->second;
+    if (unknown) {
+      layout = lay_out(ranks, machine_);
+      layout.shape = planner_.shape({layout.sizes(), static_cast<std::int64_t>(ranks.size())});
+    }
+    if (std::ranges::find(found->second, &layout) == found->second.end()) found->second.push_back(&layout);
   }
   return found->second;
 }

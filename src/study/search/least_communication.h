@@ -9,7 +9,6 @@
 // Cost: O(ranks) per axis of a plan that places its ranks otherwise; then some table look-ups.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -56,7 +55,8 @@ class LeastCommunication {
   CollectiveOptions options_;
   bool shares_links_, knows_messages_;
   CollectivePlanner planner_;
-  std::deque<GroupLayout> made_;  // one per shape
+  // By where ranks are, seen from the first; addresses stay.
+  std::map<std::vector<std::int64_t>, GroupLayout> layouts_;
   std::map<std::string, Place> places_;
   std::map<std::tuple<const GroupLayout*, CollectiveKind, std::int64_t, ExpertRouting>, Time> known_;
 };

@@ -261,9 +261,14 @@ class Search {
 
   // With the bound that takes longer; false: it is refused by it.
   bool refine(Candidate& candidate) {
-    PlanEvaluator& evaluator = plans_.evaluator(candidate.base);
-    candidate.bound =
-        std::max(candidate.bound, evaluator.slot_bound(plans_.prepare(candidate.base, candidate.point)));
+    try {
+      PlanEvaluator& evaluator = plans_.evaluator(candidate.base);
+      const Time bound = evaluator.slot_bound(plans_.prepare(candidate.base, candidate.point));
+      candidate.bound = std::max(candidate.bound, bound);
+    } catch (const Error& error) {
+      refuse(reason_of(error), 1, error.message);
+      return false;
+    }
     candidate.least_score = score_of(request_.objective, candidate.bound, candidate.memory, candidate);
     return !is_late(candidate);
   }
@@ -437,6 +442,7 @@ class Search {
                       [](const Candidate& late) { return std::tuple(late.bound, late.base, late.point); });
     for (const Candidate& candidate : late_) {
       if (fastest_late_ && fastest_late_->iteration <= candidate.bound) return;
+      if (request_.stopped && request_.stopped()) return;
       const Outcome outcome =
           Outcome::parse(plans_.perform(PlanRoom::piece_of(candidate.base, candidate.point, false)));
       if (!outcome.contains("iteration")) continue;

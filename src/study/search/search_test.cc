@@ -133,7 +133,8 @@ TEST_F(SearchTest, BoundsAreBelowTimes) {
         one_of({"true", "false"}) +
         "]\n  offload: " + one_of({"none", "none", "optimizer", "activations", "[optimizer, activations]"}) +
         "\n" + one_of({"", "  virtual_stages: 2\n"}) +
-        one_of({"", "  order: pipeline-tensor-context-data\n", "  order: tensor-data-context-pipeline\n"}) +
+        one_of({"", "  order: [pipeline-tensor-context-data, tensor-data-context-pipeline]\n",
+                "  order: [context-data-pipeline-tensor, data-tensor-context-pipeline]\n"}) +
         one_of({"", "  host: compiled\n", "  issue_time: 3us\n"});
     SearchRequest search = request(model, study);
     search.brute_force = true;

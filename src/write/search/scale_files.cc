@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/units_text.h"
@@ -15,20 +16,28 @@ namespace armilla {
 
 std::string write_scale_text(const ScaleResult& result, const TextStyle& style) {
   TextTable table;
-  for (const char* const name : {"ranks", "batch", "tp", "pp", "dp", "vpp", "micro-batch", "zero",
-                                 "recompute", "iteration", "samples/s", "speedup", "efficiency", "memory"})
+  // Where the machine was searched for, it is a part of the answer.
+  const bool several = std::ranges::any_of(result.points, [](const ScalePoint& point) {
+    return std::ranges::any_of(point.settings,
+                               [](const auto& setting) { return setting.starts_with("machine="); });
+  });
+  table.columns = {{"ranks"}, {"batch"}};
+  if (several) table.columns.push_back({"machine"});
+  for (const char* const name : {"tp", "pp", "dp", "vpp", "micro-batch", "zero", "recompute", "iteration",
+                                 "samples/s", "speedup", "efficiency", "memory"})
     table.columns.push_back({name});
   std::string refusals;
   for (const ScalePoint& point : result.points) {
     std::vector<std::string> row = {with_separators(point.ranks), with_separators(point.global_batch)};
     if (!point.best) {
       row.resize(table.columns.size());
-      row[9] = "none";
+      row[several ? 10 : 9] = "none";
       refusals +=
           wrap(point.refusal, fmt::format("  {} {}: ", point.ranks, point.ranks == 1 ? "rank" : "ranks"),
                style.width);
     } else {
       const PlanOutcome& best = *point.best;
+      if (several) row.push_back(best.machine);
       for (const std::int64_t degree :
            {best.plan.tensor, best.plan.pipeline, best.plan.data(), best.plan.virtual_stages,
             best.plan.micro_batch(), static_cast<std::int64_t>(best.plan.zero_stage)})
