@@ -62,8 +62,8 @@ std::string_view name_of(ExpertDispatch dispatch);
 // How the framework on the CPU issues kernels: none starts before it has been issued.
 enum class Host : std::uint8_t {
   automatic,  // eager where the device has an issue time (Device::issue_time), else compiled
-  compiled,  // kernels are fused, and a step is one program for the device (XLA, CUDA graphs), so that the CPU is ahead
-             // always; torch.compile without CUDA graphs still issues what is left: Plan::issue_time, if any
+  compiled,  // fused kernels, a step one program for the device (XLA, CUDA graphs): the CPU is ahead always, unless
+             // Plan::issue_time is given, as for torch.compile without CUDA graphs
   eager  // operator by operator, as PyTorch does: Plan::issue_time each
 };
 std::string_view name_of(Host host);

@@ -130,7 +130,7 @@ class SearchCommand final : public Command {
     for (const auto& [reason, refusal] : result.space.refusals) {
       if (!refusal.example.empty() && (most == nullptr || refusal.plans > most->plans)) most = &refusal;
     }
-    return most == nullptr ? "list more values" : "what stands in the way of most: " + most->example;
+    return most == nullptr ? "list more values" : "most plans are refused because: " + most->example;
   }
   std::string hint_of(const SearchResult& result) const {
     if (!result.complete) return {};

@@ -40,6 +40,8 @@ FlitFabric fabric_of(const Ways& ways, const ParameterValues& values, std::int64
   for (const DirectedLink& link : ways.links()) fastest = std::max(fastest, link.figures.bandwidth.value);
   FlitFabric fabric;
   fabric.flit_bytes = static_cast<double>(flit_bytes);
+  // Without links no flit ever moves.
+  if (fastest == 0) fastest = static_cast<double>(flit_bytes) * 1e9;
   fabric.cycle_ps = 1e12 * (values.is_set("clock") ? 1 / values.frequency("clock").value
                                                    : static_cast<double>(flit_bytes) / fastest);
   fabric.pipeline = pipeline;

@@ -243,7 +243,8 @@ void PacketSimulation::find_ways(std::uint32_t index) {
   if (transport_->traits.sprays) {
     std::vector<std::vector<std::uint32_t>> ways;
     std::vector<std::uint32_t> way;
-    find_shortest(flow.address.source, flow.address.destination, way, ways);
+    constexpr std::size_t kMostWays = 256;
+    find_shortest(flow.address.source, flow.address.destination, kMostWays, way, ways);
     if (ways.empty()) no_way(flow);
     add_ways(flow, ways);
     return;
@@ -260,18 +261,21 @@ void PacketSimulation::find_ways(std::uint32_t index) {
   }
 }
 
-// All of them, but for very many.
-void PacketSimulation::find_shortest(std::uint32_t node, std::uint32_t host, std::vector<std::uint32_t>& way,
+// All of them, where they are no more than `most`; else some of every turning, other ones for other hosts.
+void PacketSimulation::find_shortest(std::uint32_t node, std::uint32_t host, std::size_t most,
+                                     std::vector<std::uint32_t>& way,
                                      std::vector<std::vector<std::uint32_t>>& ways) const {
-  constexpr std::size_t kMost = 256;
   if (node == host) {
     ways.push_back(way);
     return;
   }
-  for (const std::uint32_t port : routes_.next_ports(node, host)) {
-    if (ways.size() == kMost) return;
+  const auto& ports = routes_.next_ports(node, host);
+  const std::size_t turnings = std::min(most, ports.size());
+  const std::size_t first = turnings < ports.size() ? host % ports.size() : 0;
+  for (std::size_t i = 0; i < turnings; ++i) {
+    const std::uint32_t port = ports[(first + i) % ports.size()];
     way.push_back(port);
-    find_shortest(ports_[port ^ 1].node, host, way, ways);
+    find_shortest(ports_[port ^ 1].node, host, most / turnings, way, ways);
     way.pop_back();
   }
 }

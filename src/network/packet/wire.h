@@ -9,7 +9,8 @@ namespace armilla {
 inline constexpr std::uint32_t kDataHeader = 36, kSmallestFrame = 60, kPauseFrame = 31;
 inline constexpr std::uint32_t kLinkAndIp = 22, kAcknowledgementHeader = 12;
 inline constexpr std::uint32_t kTelemetry = 42, kTimeStamp = 8;  // HPCC's, TIMELY's and Swift's
-// NDP and EQDS: all headers, of data, and of a packet that has none or was cut; and the share of a link that pulls are for.
+// NDP and EQDS: all headers, of data, and of a packet that has none or was cut; and what pulls are
+// paced by: NDP's are for that share of a link, EQDS's come after that share of a packet's time.
 inline constexpr std::uint32_t kPulledHeader = 64;
 inline constexpr double kPullRate = 0.99;
 inline constexpr std::uint32_t kTcpHeader = 32;                              // with time stamps (RFC 7323)

@@ -41,7 +41,8 @@ class GarnetReader {
     flit_bits_ = count("flit-width", 8, 1 << 23);
     if (flit_bits_ % 8 != 0)
       throw Error(word_at(words_, "flit-width", path_).where,
-                  fmt::format("{} bits are no whole bytes", flit_bits_));
+                  fmt::format("{} bits are not a whole number of bytes", flit_bits_),
+                  "expected a multiple of 8");
     router_latency_ = count("router-latency", 1, 1000);
     if (const Located* routing = find_word(words_, "routing-algorithm");
         routing != nullptr && routing->text != "Ring_XY" && routing->text != "AllToAll")
@@ -141,7 +142,8 @@ class GarnetReader {
     if (rings % 2 != 0) {
       hop.bytes_per_ns *= static_cast<double>(rings) / static_cast<double>(2 * pairs);
       warnings_.push_back(fmt::format(
-          "{}: {} cannot go both ways alike: here {} each way, of {}/{} of the links' width",
+          "{}: {} cannot be divided evenly among the two directions: here {} each way, of {}/{} of the "
+          "links' width",
           word_at(words_, key, path_).where, rings == 1 ? "1 ring" : fmt::format("{} rings", rings),
           pairs == 1 ? "1 goes" : fmt::format("{} go", pairs), rings, 2 * pairs));
     }
@@ -212,7 +214,7 @@ class GarnetReader {
     network.name = "flit";
     network.where = path_;
     const auto set = [&](const std::string& name, const std::string& value) {
-      network.parameters[name] = {value, path_};
+      network.parameters[name] = {value, fmt::format("{}: {}", path_, name)};
     };
     set("router", "garnet");
     set("clock", "1GHz");
@@ -237,7 +239,10 @@ class GarnetReader {
 bool is_garnet_network(const std::string& path) {
   const MappedFile file(path);
   const std::string_view text(file.bytes().data(), file.bytes().size());
-  return !text.starts_with('{') && text.find("num-npus") != std::string_view::npos;
+  return !text.starts_with('{') &&
+         std::ranges::count_if(
+             std::array<std::string_view, 3>{"num-npus", "vcs-per-vnet", "num-packages"},
+             [&](std::string_view key) { return text.find(key) != std::string_view::npos; }) > 1;
 }
 
 void read_garnet_network(const Astra1Settings& settings, SystemLayer& system,

@@ -118,9 +118,11 @@ TEST_F(GarnetNetwork, TakesWholeCyclesForAFlit) {
 TEST_F(GarnetNetwork, WarnsOfWhatItCannotKeepApart) {
   EXPECT_DOUBLE_EQ(read({{"local-rings", "3"}}).links.cables[0].there.bandwidth.value, 32e9 * 3 / 4);
   ASSERT_EQ(warnings_.size(), 1U);
-  EXPECT_THAT(warnings_[0],
-              testing::EndsWith("local-rings: 3 rings cannot go both ways alike: here 2 go each way, of "
-                                "3/4 of the links' width"));
+  EXPECT_THAT(
+      warnings_[0],
+      testing::EndsWith(
+          "local-rings: 3 rings cannot be divided evenly among the two directions: here 2 go each way, of "
+          "3/4 of the links' width"));
   read({{"local-packet-size", "512"}, {"local-link-efficiency", "0.5"}});
   EXPECT_THAT(warnings_, testing::ElementsAre(
                              testing::EndsWith("local-packet-size: 4096 here, as the other links have"),
@@ -141,7 +143,8 @@ TEST_F(GarnetNetwork, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(refusal({{"topology", "Torus2D"}}),
               testing::HasSubstr("packages of 2 NPUs make a third dimension"));
   EXPECT_THAT(refusal({{"flit-width", "2047"}}),
-              testing::EndsWith("flit-width: 2047 bits are no whole bytes"));
+              testing::EndsWith(
+                  "flit-width: 2047 bits are not a whole number of bytes\n  hint: expected a multiple of 8"));
   EXPECT_EQ(refusal({{"vcs-per-vnet", ""}}), ": the key 'vcs-per-vnet' is missing");
   EXPECT_THAT(refusal({{"routing-algorithm", "XY"}}), testing::HasSubstr("unknown routing 'XY'"));
   EXPECT_THAT(refusal({{"flitwidth", "1"}}),

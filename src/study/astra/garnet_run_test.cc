@@ -77,7 +77,7 @@ TEST_F(GarnetRun, SaysWhatItTakesFromTheFile) {
   EXPECT_EQ(done.run.study.network.name, "flit");
   ASSERT_EQ(done.run.notes.size(), 2U);
   EXPECT_NE(done.run.notes[0].find(
-                "garnet.txt: of ASTRA-sim's Garnet; links, with the latencies of routers in theirs, and "
+                "garnet.txt: of ASTRA-sim's Garnet. The links, whose latencies include the routers', and "
                 "the settings of the network flit are the file's"),
             std::string::npos);
   EXPECT_NE(done.run.notes[1].find(

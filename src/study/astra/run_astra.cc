@@ -322,13 +322,14 @@ Astra1Run run_astra1(const Astra1Request& request, const SimulationOptions& opti
   if (!system.links.empty())
     done.run.notes.insert(
         done.run.notes.begin(),
-        fmt::format(
-            "{}: of ASTRA-sim's Garnet; links, with the latencies of routers in theirs{}",
-            request.settings.network,
-            system.network.name == "flit"
-                ? ", and the settings of the network flit are the file's; packets take equally short ways in "
-                  "turn, whatever its routing-algorithm"
-                : " are the file's, its other settings have no effect on this network"));
+        fmt::format("{}: of ASTRA-sim's Garnet. {}", request.settings.network,
+                    system.network.name == "flit"
+                        ? "The links, whose latencies include the routers', and the settings of the network "
+                          "flit are the "
+                          "file's; packets take equally short ways in turn, whatever its routing-algorithm"
+                        : "The links, whose latencies include the routers', are the file's; its other "
+                          "settings have no "
+                          "effect on this network"));
   done.run.workload = request.workload;
   done.run.warnings.insert(done.run.warnings.begin(), warnings.begin(), warnings.end());
   const TextReport report = text_report(text, done.run.result);

@@ -107,6 +107,14 @@ std::shared_ptr<const ShardedModel> PlanEvaluator::sharded_of(const Plan& plan, 
 std::shared_ptr<const PipelineOrder> PlanEvaluator::order_of(const Plan& plan) {
   const std::string key = order_key(plan);
   const std::lock_guard lock(mutex_);
+  // Long orders are as much as a few plans have: all start again where they are too many.
+  constexpr std::int64_t kMostKept = 1 << 22;
+  const bool is_new = !orders_.contains(key);
+  const std::int64_t slots = 2 * plan.micro_batches * plan.pipeline * plan.virtual_stages;
+  if (is_new && (kept_slots_ += slots) > kMostKept) {
+    orders_.clear();
+    kept_slots_ = slots;
+  }
   std::shared_ptr<const PipelineOrder>& known = orders_[key];
   if (!known) known = std::make_shared<const PipelineOrder>(pipeline_order(plan, 1, kWhere));
   return known;

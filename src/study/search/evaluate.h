@@ -69,6 +69,7 @@ class PlanEvaluator {
   std::map<std::tuple<const ShardedModel*, std::string, std::string>, StagePaths>
       paths_;  // and by what places its groups and by schedule
   std::map<std::string, std::shared_ptr<const PipelineOrder>> orders_;
+  std::int64_t kept_slots_ = 0;  // of them
   // By divided model, what places its groups, and kind of slot.
   std::map<std::tuple<const ShardedModel*, std::string, SlotKind>, MeasuredSlot> slots_;
 };

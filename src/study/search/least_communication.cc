@@ -11,9 +11,11 @@
 namespace armilla {
 namespace {
 
-// Sums of rounded times of messages may be less than the rounded time of their sum.
-Time rounded_down(Time time) {
-  return Time(std::max<std::int64_t>(0, time.value - time.value / 100'000 - 1));
+// Sums of rounded times of messages may be less than the rounded time of their sum: by half a picosecond each, of
+// which a rank of a group sends a few to every other.
+Time rounded_down(Time time, std::size_t ranks) {
+  const std::int64_t rounding = time.value / 100'000 + 4 * static_cast<std::int64_t>(ranks);
+  return Time(std::max<std::int64_t>(0, time.value - rounding));
 }
 
 // Where the ranks are, seen from the first: links of groups that lie alike are loaded alike.
@@ -71,7 +73,8 @@ const std::vector<const GroupLayout*>& LeastCommunication::layouts_of(Place& pla
 Time LeastCommunication::on_links(const CollectiveCall& call, const GroupLayout& layout) {
   if (!shares_links_) return {};
   const bool few = layout.ranks.size() <= kFew;
-  return rounded_down(few ? planner_.busiest_link(call, layout) : planner_.link_limit(call, layout));
+  return rounded_down(few ? planner_.busiest_link(call, layout) : planner_.link_limit(call, layout),
+                      layout.ranks.size());
 }
 
 Time LeastCommunication::on_links(Place& place, GroupAxis axis, CollectiveKind kind, Bytes bytes) {

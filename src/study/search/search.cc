@@ -219,12 +219,21 @@ class Search {
     if (plans_.fits(memory)) return true;
     refuse("memory", 1,
            fmt::format("needs {}, of {}", to_text(memory.needed()), to_text(plans_.room(memory))));
+    note_unfit(candidate, memory);
+    return false;
+  }
+
+  void note_unfit(const Candidate& candidate, const MemoryUse& memory) {
     const auto place = [](const Simulated& plan) {
       return std::tuple(plan.memory.needed(), plan.candidate.base, plan.candidate.point);
     };
     const Simulated plan{candidate, {}, {}, {}, memory};
     if (!nearest_ || place(plan) < place(*nearest_)) nearest_ = plan;
-    return false;
+  }
+
+  bool is_stopped() {
+    if (request_.stopped && request_.stopped()) result_.complete = false;
+    return !result_.complete;
   }
 
   // Whether what is known says that this plan is not asked for.
@@ -254,7 +263,8 @@ class Search {
   // Refuses it where it is.
   bool is_late(const Candidate& candidate) {
     if (!request_.deadline || candidate.bound <= *request_.deadline) return false;
-    refuse("deadline", 1, "");
+    refuse("deadline", 1,
+           fmt::format("takes at least {}, of {}", to_text(candidate.bound), to_text(*request_.deadline)));
     late_.push_back(candidate);
     return true;
   }
@@ -278,7 +288,7 @@ class Search {
     const auto is_later = [&](std::size_t a, std::size_t b) {
       return std::tuple(candidates_[a].least_score, a) > std::tuple(candidates_[b].least_score, b);
     };
-    for (;;) {
+    for (std::size_t refined_in_a_row = 0;;) {
       const bool refined_first =
           !refined_.empty() && (coarse_ == candidates_.size() || !is_later(refined_.front(), coarse_));
       if (refined_first) {
@@ -287,7 +297,9 @@ class Search {
         refined_.pop_back();
         return candidate;
       }
-      if (coarse_ == candidates_.size()) return std::nullopt;
+      constexpr std::size_t kAskAfter = 64;  // refined in a row
+      if (coarse_ == candidates_.size() || (++refined_in_a_row % kAskAfter == 0 && is_stopped()))
+        return std::nullopt;
       const std::size_t candidate = coarse_++;
       if (is_beaten(candidates_[candidate])) {
         ++result_.space.bounded;
@@ -305,10 +317,7 @@ class Search {
     Piecework work;
     work.next = [&]() -> std::optional<std::int64_t> {
       for (;;) {
-        if (request_.stopped && request_.stopped()) {
-          result_.complete = false;
-          return std::nullopt;
-        }
+        if (is_stopped()) return std::nullopt;
         const std::optional<std::size_t> next = next_candidate();
         if (!next) return std::nullopt;
         const Candidate& candidate = candidates_[*next];
@@ -371,7 +380,8 @@ class Search {
     }
     if (request_.deadline && plan.iteration > *request_.deadline) {
       if (!fastest_late_ || plan.iteration < fastest_late_->iteration) fastest_late_ = plan;
-      return refuse("deadline", 1, "");
+      return refuse("deadline", 1,
+                    fmt::format("takes {}, of {}", to_text(plan.iteration), to_text(*request_.deadline)));
     }
     ++result_.space.simulated;
     note(plan);
@@ -424,6 +434,7 @@ class Search {
   void find_what_comes_near() {
     if (!result_.complete) return;
     find_fastest_late();
+    if (!result_.complete) return;
     if (fastest_late_) {
       result_.late = outcome_of(*fastest_late_);
     } else if (nearest_) {
@@ -442,10 +453,13 @@ class Search {
                       [](const Candidate& late) { return std::tuple(late.bound, late.base, late.point); });
     for (const Candidate& candidate : late_) {
       if (fastest_late_ && fastest_late_->iteration <= candidate.bound) return;
-      if (request_.stopped && request_.stopped()) return;
+      if (is_stopped()) return;
       const Outcome outcome =
           Outcome::parse(plans_.perform(PlanRoom::piece_of(candidate.base, candidate.point, false)));
-      if (!outcome.contains("iteration")) continue;
+      if (!outcome.contains("iteration")) {
+        if (outcome.contains("memory")) note_unfit(candidate, memory_in(outcome.at("memory")));
+        continue;
+      }
       const Simulated plan{candidate, Time(outcome.at("iteration")), Time(outcome.at("compute")),
                            Time(outcome.at("exposed")), memory_in(outcome.at("memory"))};
       if (!fastest_late_ || plan.iteration < fastest_late_->iteration) fastest_late_ = plan;

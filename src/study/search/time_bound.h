@@ -31,7 +31,7 @@
 //     are left out.)
 //   - activations that go to the host and back take turns on the link to it, all of them after the rank has begun.
 //
-// Where the host is eager (Program::issue_time), no rank begins the last of its N computations before N issue times.
+// Where the host issues operators (Program::issue_time), no rank begins the last of its N computations before N issue times.
 // Nothing is claimed (a bound of 0) where ranks differ: slow ranks, jitter, other devices, uneven experts, measured
 // times; nor for a schedule that does not flush.
 // Cost: O(blocks x steps of a block) per different stage of a divided model, then O(stages) per plan, and O(slots) slot by slot.

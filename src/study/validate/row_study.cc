@@ -189,8 +189,20 @@ Study study_of(const MeasuredCollective& row, const std::string& where) {
   return study;
 }
 
+// Of more operations or bytes than can be counted.
+void check_size(const MeasuredKernel& k, const std::string& where) {
+  constexpr double kMost = 1e17;
+  const auto real = [](std::int64_t size) { return static_cast<double>(std::max<std::int64_t>(1, size)); };
+  const double product = real(k.batch) * real(k.m) * real(k.n) * real(k.k);
+  const double scores = real(k.batch) * real(k.heads) * real(k.queries) * real(k.keys) * real(k.head_dim);
+  if (product > kMost || scores > kMost)
+    throw Error(where, fmt::format("a kernel of {:.3g} multiplications", std::max(product, scores)),
+                fmt::format("expected at most {:.0e}", kMost));
+}
+
 Work work_of(const MeasuredKernel& kernel, const std::string& where) {
   const std::string& operation = kernel.operation;
+  check_size(kernel, where);
   const DType dtype = operand_type(kernel.dtype, where);
   const auto needs = [&](std::initializer_list<std::int64_t> sizes) {
     if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end())

@@ -221,6 +221,18 @@ TEST(Validate, AFileOfWhichNothingCanBePredictedIsRefused) {
             "s.csv:2: device 'A1oo' is not known\n  hint: armilla list devices names those that are");
 }
 
+TEST(Validate, AKernelThatCannotBeCountedIsRefused) {
+  MeasuredKernel kernel;
+  kernel.operation = "gemm";
+  kernel.dtype = "bf16";
+  kernel.m = 1'000'000'000'000'000;
+  kernel.n = kernel.k = 4096;
+  EXPECT_EQ(error_of([&] { work_of(kernel, "k.csv:2"); }),
+            "k.csv:2: a kernel of 1.68e+22 multiplications\n  hint: expected at most 1e+17");
+  kernel.m = 4096;
+  EXPECT_EQ(work_of(kernel, "k.csv:2").flops, Flops(2LL * 4096 * 4096 * 4096));
+}
+
 TEST(Validate, CollectivesAndKernelsAndPeaks) {
   const Validation validation =
       validate({parse_measurements(
