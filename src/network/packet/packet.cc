@@ -51,6 +51,8 @@ void add_slow_downs(const PacketOutcome& outcome, TrafficResult& result) {
       slow.push_back(static_cast<double>(flow.fct_ns) / static_cast<double>(flow.alone_ns));
   }
   if (slow.empty()) return;
+  const std::string unfinished =
+      slow.size() < outcome.flows.size() ? fmt::format("; only of the {} that finished", slow.size()) : "";
   std::sort(slow.begin(), slow.end());
   const auto quantile = [&](double share) {
     const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(slow.size())));
@@ -58,8 +60,8 @@ void add_slow_downs(const PacketOutcome& outcome, TrafficResult& result) {
   };
   result.facts.emplace_back("slow-down",
                             fmt::format("smallest {:.3f}, median {:.3f}, 99 % {:.3f}, largest {:.3f}, of the "
-                                        "time that a flow takes alone",
-                                        quantile(0), quantile(0.5), quantile(0.99), quantile(1)));
+                                        "time that a flow takes alone{}",
+                                        quantile(0), quantile(0.5), quantile(0.99), quantile(1), unfinished));
 }
 
 }  // namespace
