@@ -67,6 +67,9 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(plan.zero_stage == 3, "first_bucket", "ZeRO-3 exchanges gradients block by block");
   note(plan.zero_stage < 3, "prefetch", "weights are sharded by ZeRO-3 only");
   note(plan.zero_stage < 3, "reshard", "weights are sharded by ZeRO-3 only");
+  note(plan.no_sync && plan.zero_stage < 2, "no_sync", "gradients are sharded by ZeRO-2 and ZeRO-3 only");
+  note(plan.no_sync && plan.zero_stage >= 2 && plan.micro_batches == 1, "no_sync",
+       "there is one micro-batch");
   note(plan.zero_stage == 0 || plan.zero_stage == 3, "overlap_parameters",
        "parameters are gathered after the step under ZeRO-1 and ZeRO-2 only");
   return notes;

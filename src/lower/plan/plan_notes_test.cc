@@ -93,6 +93,21 @@ TEST(PlanNotes, ZeRO3HasNoBuckets) {
   EXPECT_THAT(settings_without_effect(request, plan, {}), IsEmpty());
 }
 
+TEST(PlanNotes, WholeGradientsAreKeptOnlyWhereTheyAreSharded) {
+  PlanRequest request;
+  request.places = {{"no_sync", "plan.no_sync"}};
+  Plan plan;
+  plan.ranks = 8;
+  plan.no_sync = true;
+  EXPECT_THAT(settings_without_effect(request, plan, {}),
+              ElementsAre("plan.no_sync has no effect: gradients are sharded by ZeRO-2 and ZeRO-3 only"));
+  plan.zero_stage = 2;
+  EXPECT_THAT(settings_without_effect(request, plan, {}),
+              ElementsAre("plan.no_sync has no effect: there is one micro-batch"));
+  plan.micro_batches = 2;
+  EXPECT_THAT(settings_without_effect(request, plan, {}), IsEmpty());
+}
+
 TEST(PlanNotes, SayHowABatchWasCut) {
   PlanRequest request;
   Plan plan;

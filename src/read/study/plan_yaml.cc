@@ -161,7 +161,10 @@ void read_types(const Config& config, PlanRequest& request) {
   set(config, "weight_type", request.plan.weight_dtype);
   set(config, "gradient_type", request.plan.gradient_dtype);
   set(config, "parameter_type", request.plan.parameter_dtype);
-  set(config, "state_type", request.plan.state_dtype);
+  // What optimizers keep their states in.
+  const std::vector<std::string_view> states = {"fp32", "bf16", "fp16"};
+  if (const auto state = config.find("state_type"))
+    request.plan.state_dtype = *dtype_from_name(states[state->choice(states)]);
 }
 
 void read_host(const Config& config, Plan& plan) {
