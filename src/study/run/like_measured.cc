@@ -31,7 +31,9 @@ std::optional<LikeMeasured> like_measured(const Plan& plan, const ModelFacts& fa
   int best = -1;
   for (const MeasuredAccuracy& set : kMeasuredAccuracy) {
     if (set.device != device.name) continue;
-    const int likeness = 2 * static_cast<int>(set.experts == experts) + static_cast<int>(set.width == width);
+    const bool both_alone = (set.most == 1) == (plan.ranks == 1);
+    const int likeness = 4 * static_cast<int>(set.experts == experts) +
+                         2 * static_cast<int>(set.width == width) + static_cast<int>(both_alone);
     if (likeness > best || (likeness == best && set.rows > nearest->rows)) {
       best = likeness;
       nearest = &set;
@@ -48,9 +50,13 @@ std::optional<LikeMeasured> like_measured(const Plan& plan, const ModelFacts& fa
   if (nearest->experts != experts)
     like.differences.emplace_back(experts ? "a mixture of experts" : "a dense model");
   if (nearest->width != width) like.differences.push_back(fmt::format("in {}", width));
-  if (plan.ranks < nearest->fewest || plan.ranks > nearest->most)
+  if (plan.ranks < nearest->fewest || plan.ranks > nearest->most) {
+    const std::string measured = nearest->fewest == nearest->most
+                                     ? fmt::format("{}", nearest->most)
+                                     : fmt::format("{} to {}", nearest->fewest, nearest->most);
     like.differences.push_back(
-        fmt::format("on {} devices instead of {} to {}", plan.ranks, nearest->fewest, nearest->most));
+        fmt::format("on {} device{} instead of {}", plan.ranks, plan.ranks == 1 ? "" : "s", measured));
+  }
   return like;
 }
 

@@ -1,5 +1,6 @@
 #include "study/run/like_measured.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace armilla {
@@ -37,8 +38,22 @@ TEST(LikeMeasured, WhatDiffersIsSaid) {
   // Dense models only, and few devices.
   const auto like = like_measured(plan_of(1 << 20, DType::fp8), experts, device_called("v100-32gb-sxm2"));
   ASSERT_TRUE(like);
-  EXPECT_EQ(like->differences, (std::vector<std::string>{"a mixture of experts", "in fp8",
-                                                         "on 1048576 devices instead of 1 to 8"}));
+  EXPECT_EQ(like->differences,
+            (std::vector<std::string>{"a mixture of experts", "in fp8", "on 1048576 devices instead of 8"}));
+}
+
+// Steps of one device say nothing of those that communicate, and are told apart.
+TEST(LikeMeasured, OneDeviceIsNotSeveral) {
+  const Device h100 = device_called("h100-sxm");
+  const auto one = like_measured(plan_of(1, DType::bf16), {}, h100);
+  const auto several = like_measured(plan_of(64, DType::bf16), {}, h100);
+  ASSERT_TRUE(one && several);
+  EXPECT_NE(one->rows, several->rows);
+  EXPECT_TRUE(one->differences.empty());
+  EXPECT_TRUE(several->differences.empty());
+  // None of one device was measured in fp8.
+  EXPECT_THAT(like_measured(plan_of(1, DType::fp8), {}, h100)->differences,
+              testing::ElementsAre(testing::StartsWith("on 1 device instead of ")));
 }
 
 }  // namespace
