@@ -214,14 +214,14 @@ NOT_MODELLED = """## Where it is off, and why
 - Steps that wait for something that is no kernel and no message: nanotron with tensor and pipeline parallelism together on
   several nodes waits some 0.3 ms per GPU of the group in every tensor-parallel collective, whatever its size (up to 100 times
   slower than predicted; not on one node, not without a pipeline); short runs on clusters under repair (BLOOM).
-- Long sequences of MPT: 5 % too fast at 512 tokens, 30 % at 65,536, alike on A100 and H100, as if its attention were
-  some 1.45 times slower than FlashAttention-2; it has ALiBi, which may be why.
+- MPT without recomputation on H100: 10 to 20 % too fast, most where a step has few tokens (optimizers and gradient norms that are not
+  fused, multiprocessors that FSDP's gathers take from computation). With recomputation 1 to 5 %.
 - The same plan under two versions of a framework (Qwen3 30B on GB200: 6.4 and 10 s).
 - Mixtures of experts without published recomputation or dispatch; gpt-oss, whose attention has sinks.
 - Two A100 nodes in the kernel tables have one 100 Gb/s NIC for all GPUs; the machine predicted for them has one of 200 Gb/s each.
 - Small kernels in a loop: norms, additions and embeddings below some 10 MB. Attention with few tokens and heads.
 - Memory of frameworks other than Megatron: what their losses keep in fp32, and what their allocators round up.
-- TPUs: XLA's own scheduling.
+- TPUs: XLA's own scheduling, and the network between slices, whose rate is not published.
 
 ## More measurements
 

@@ -31,13 +31,22 @@ double alignment_of(const Gemm& gemm) {
   return kWorst;
 }
 
-bool is_attention(Kernel kernel) {
-  return kernel == Kernel::attention || kernel == Kernel::attention_backward || kernel == Kernel::flash_2 ||
-         kernel == Kernel::flash_2_backward;
+bool is_flash_triton(Kernel kernel) {
+  return kernel == Kernel::flash_triton || kernel == Kernel::flash_triton_backward;
 }
 
+// Kernels of the A100's instructions.
 bool is_flash_2(Kernel kernel) {
-  return kernel == Kernel::flash_2 || kernel == Kernel::flash_2_backward;
+  return kernel == Kernel::flash_2 || kernel == Kernel::flash_2_backward || is_flash_triton(kernel);
+}
+
+bool is_attention(Kernel kernel) {
+  return kernel == Kernel::attention || kernel == Kernel::attention_backward || is_flash_2(kernel);
+}
+
+bool is_backward(Kernel kernel) {
+  return kernel == Kernel::attention_backward || kernel == Kernel::flash_2_backward ||
+         kernel == Kernel::flash_triton_backward;
 }
 
 double area_efficiency(const MatrixRates& rates, double area) {
@@ -188,11 +197,9 @@ class Kernels final : public CostModel {
 
   double attention_seconds(const Work& work) const {
     constexpr std::int64_t kQueries = 128, kPadding = 32, kFullHead = 128;
-    constexpr double kSmallHead = 0.4;
+    constexpr double kSmallHead = 0.4, kTriton = 0.69;
     const KernelRates& rates = *device_.kernels;
     const Gemm& first = work.gemms.front();
-    const bool backward =
-        work.kernel == Kernel::attention_backward || work.kernel == Kernel::flash_2_backward;
     // Of the scores: queries x keys x head forward; its gradient is queries x head x keys.
     const std::int64_t head = std::min(first.n, first.k);
     const std::int64_t padded = ceil_divide(head, kPadding) * kPadding;
@@ -202,7 +209,8 @@ class Kernels final : public CostModel {
     const auto tasks = static_cast<double>(first.count * ceil_divide(first.m, kQueries));
     const AttentionRates attention = attention_rates(work);
     const DType dtype = attention_type(work);
-    const double share = (backward ? attention.backward : attention.forward) * of_head * sustained();
+    const double share = (is_backward(work.kernel) ? attention.backward : attention.forward) * of_head *
+                         (is_flash_triton(work.kernel) ? kTriton : 1) * sustained();
     const double rate =
         matrix_rate(device_,
                     dtype == DType::bf16 ? work.dtype == DType::fp16 ? DType::fp16 : DType::bf16 : dtype)

@@ -116,6 +116,10 @@ TEST(Kernels, AttentionHasItsOwnRates) {
   EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 2 * forward, 1e-3);
   device.kernels->flash_2 = AttentionRates{0.4, 0.1, 0};
   EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 5 * forward, 1e-3);
+  work.kernel = Kernel::flash_triton_backward;  // a share of FlashAttention-2's rates
+  EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 5 * forward / 0.69, 1e-3);
+  work.kernel = Kernel::flash_triton;
+  EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 1.25 * forward / 0.69, 1e-3);
   work.kernel = Kernel::attention_backward;
   device.kernels->attention[DType::bf16].ramp = 2.56;  // 1,024 tasks on 100 processors
   EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 2 * forward * 1.25, 1e-3);

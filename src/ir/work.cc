@@ -14,6 +14,10 @@ std::string_view name_of(Kernel kernel) {
       return "flash-2";
     case Kernel::flash_2_backward:
       return "flash-2 backward";
+    case Kernel::flash_triton:
+      return "flash-triton";
+    case Kernel::flash_triton_backward:
+      return "flash-triton backward";
     case Kernel::weight_gradient:
       return "weight gradient";
     case Kernel::norm:

@@ -24,6 +24,8 @@ enum class Kernel : std::uint8_t {
   attention_backward,
   flash_2,  // likewise, by FlashAttention-2 (KernelRates::flash_2)
   flash_2_backward,
+  flash_triton,  // likewise, by the first FlashAttention in Triton (cost/kernels.h)
+  flash_triton_backward,
   weight_gradient,  // of a matrix product
   norm,
   norm_backward,

@@ -36,6 +36,7 @@ Work matrix_gradient(const Work& forward, bool of_input, bool of_weight) {
 Kernel backward_of(Kernel forward) {
   if (forward == Kernel::attention) return Kernel::attention_backward;
   if (forward == Kernel::flash_2) return Kernel::flash_2_backward;
+  if (forward == Kernel::flash_triton) return Kernel::flash_triton_backward;
   return forward == Kernel::norm ? Kernel::norm_backward : forward;
 }
 

@@ -103,7 +103,7 @@ void read_layers(const Config& config, DescriptionFields& fields, ModelDescripti
   fields.count(d.head_dim, "head_dim", "head_dim", 1, kMostHeads);
   read_word(fields, "norm", d.norm, {"layernorm", "rmsnorm"});
   read_word(fields, "activation", d.activation, {"gelu", "relu", "swiglu", "geglu"});
-  read_word(fields, "attention", d.attention, {"flash", "flash-2", "unfused"});
+  read_word(fields, "attention", d.attention, {"flash", "flash-2", "flash-triton", "unfused"});
   // `bias` sets all three, and each of the three may say otherwise after it.
   bool bias = false;
   if (fields.find("bias")) {

@@ -34,9 +34,10 @@ enum class Positions : std::uint8_t { none, learned, rotary, relative };
 enum class Norm : std::uint8_t { layernorm, rmsnorm };
 enum class Activation : std::uint8_t { gelu, relu, swiglu, geglu };
 enum class AttentionKernel : std::uint8_t {
-  flash,    // one operator; the scores never reach memory (Dao et al. 2022)
-  flash_2,  // likewise; FlashAttention-2 (Dao 2023), written for the A100, on later devices, too
-  unfused   // scores, softmax, dropout and context as operators of their own
+  flash,         // one operator; the scores never reach memory (Dao et al. 2022)
+  flash_2,       // likewise; FlashAttention-2 (Dao 2023), written for the A100, on later devices, too
+  flash_triton,  // likewise; FlashAttention's first version in Triton
+  unfused        // scores, softmax, dropout and context as operators of their own
 };
 
 // Multi-head latent attention (DeepSeek-AI 2024, section 2.1.1).

@@ -79,10 +79,16 @@ struct MlpShape {
   bool gated = false, tied = false;
 };
 
+// What the notes say of it: "head_dim 256"; 0: hidden / heads.
+std::int64_t head_size_of(const MeasuredPlan& row) {
+  return number_after(row.notes, "head_dim ");
+}
+
 double parameters_of(const MeasuredPlan& row, MlpShape shape) {
-  const auto hidden = static_cast<double>(row.hidden);
-  const double kv = hidden * static_cast<double>(row.kv_heads) / static_cast<double>(row.heads);
-  const double attention = 2 * hidden * hidden + 2 * hidden * kv;
+  const auto hidden = static_cast<double>(row.hidden), heads = static_cast<double>(row.heads);
+  const std::int64_t told = head_size_of(row);
+  const double head = told > 0 ? static_cast<double>(told) : hidden / heads;
+  const double attention = 2 * hidden * head * (heads + static_cast<double>(row.kv_heads));
   const double mlp = (shape.gated ? 3 : 2) * hidden * static_cast<double>(row.feed_forward);
   const double tables = (shape.tied ? 1 : 2) * hidden * static_cast<double>(row.vocabulary);
   return static_cast<double>(row.layers) * (attention + mlp) + tables;
@@ -120,6 +126,7 @@ std::string description_of(const MeasuredPlan& row) {
              squashed(row.model).empty() ? "model" : squashed(row.model), shape.gated ? "llama" : "gpt",
              row.layers, row.hidden, row.heads, row.kv_heads, row.feed_forward, row.vocabulary, padded,
              row.sequence, shape.tied) +
+         (head_size_of(row) > 0 ? fmt::format("head_dim: {}\n", head_size_of(row)) : std::string()) +
          described_by_arguments(row);
 }
 
@@ -214,7 +221,8 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
   if (is_early_megatron(row)) {
     source.text += "attention: unfused\n";
   } else if (is_plain_pytorch(row) && !names(row, "cudnn attention")) {
-    source.text += "attention: flash-2\n";
+    // llm-foundry's benchmarks say attn_impl triton.
+    source.text += names(row, "llm-foundry") ? "attention: flash-triton\n" : "attention: flash-2\n";
   }
   return source;
 }

@@ -140,6 +140,14 @@ void set_host(const MeasuredPlan& row, Plan& plan) {
   }
 }
 
+// CUDA_LAUNCH_BLOCKING=1, which BLOOM was trained with: the CPU issues a kernel when the one before is done, so that what
+// it needs for one passes before every kernel.
+void wait_for_kernels(Study& study, Time issue) {
+  study.request.plan.host = Host::compiled;
+  study.request.plan.issue_time.reset();
+  if (study.machine.device.kernels) study.machine.device.kernels->launch += issue;
+}
+
 // What every prediction of a measurement is made with.
 Study measured_study() {
   Study study;
@@ -164,10 +172,13 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
   // Its recipes of dense models overlap tensor parallelism (tp_comm_overlap with user buffers).
   if (names(row, "nemo") && row.tensor > 1 && row.expert <= 1 && study.request.plan.sequence_parallel)
     study.request.plan.overlap_tensor = true;
+  // So do XLA's flags in MaxText's own scripts (async collective fusion, overlap_compute_collective_tc).
+  if (names(row, "maxtext") && row.tensor > 1) study.request.plan.overlap_tensor = true;
   // Fewer layers of Python between its kernels than in plain PyTorch: fitted to vTrain's small models.
   constexpr Time kMegatronIssue = Time(70'000'000);
   if (is_megatron(row)) study.request.plan.issue_time = kMegatronIssue;
   set_host(row, study.request.plan);
+  if (names(row, "bigscience")) wait_for_kernels(study, kMegatronIssue);
   return prepare_study(std::move(study));
 }
 

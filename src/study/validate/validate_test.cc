@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "base/error_testing.h"
+#include "ir/model.h"
 #include "read/measurements.h"
+#include "read/read.h"
 #include "study/run.h"
 #include "study/validate/row_model.h"
 
@@ -114,6 +116,31 @@ TEST(RowStudy, FrameworksAreToldByName) {
   EXPECT_EQ(study_of(row, "x.csv:2").plan.recompute, Recompute::full);
   row.notes = "MaxText";
   EXPECT_EQ(study_of(row, "x.csv:2").plan.recompute, Recompute::selective);
+  EXPECT_TRUE(study_of(row, "x.csv:2").plan.overlap_tensor);
+  row.tensor = 1;
+  EXPECT_FALSE(study_of(row, "x.csv:2").plan.overlap_tensor) << "nothing to overlap";
+}
+
+TEST(RowModel, AttentionIsThatOfTheFramework) {
+  MeasuredPlan row = small_row();
+  EXPECT_EQ(model_of(row, "x").text.find("attention:"), std::string::npos);
+  row.notes = "PyTorch FSDP";
+  EXPECT_NE(model_of(row, "x").text.find("attention: flash-2\n"), std::string::npos);
+  row.notes = "llm-foundry; PyTorch FSDP";
+  EXPECT_NE(model_of(row, "x").text.find("attention: flash-triton\n"), std::string::npos);
+}
+
+TEST(RowModel, HeadsHaveTheSizeOfTheNotes) {
+  MeasuredPlan row = small_row();
+  row.layers = 32;
+  row.hidden = 10240;
+  row.heads = row.kv_heads = 32;
+  row.feed_forward = row.vocabulary = 32768;
+  row.parameters = 32.5e9;
+  row.notes = "head_dim 256, tied logits";
+  const ModelSource source = model_of(row, "x");
+  EXPECT_NE(source.text.find("head_dim: 256"), std::string::npos);
+  EXPECT_NEAR(static_cast<double>(totals(read_model(source, 1)).parameters) / row.parameters, 1, 0.01);
 }
 
 TEST(RowStudy, HostsAreToldByWhatCompiles) {
@@ -130,6 +157,16 @@ TEST(RowStudy, HostsAreToldByWhatCompiles) {
   EXPECT_EQ(issue_time_of(graphs), Time(0));
   EXPECT_EQ(graphs.state_dtype, DType::fp32) << "FSDP2's mixed precision";
   EXPECT_EQ(graphs.gradient_dtype, DType::fp32);
+}
+
+TEST(RowStudy, BloomWaitsForEveryKernel) {
+  MeasuredPlan row = small_row();
+  const Time launch = study_of(row, "x.csv:2").machine.device.kernels->launch;
+  row.source = "github bigscience-workshop/bigscience";
+  const Study study = study_of(row, "x.csv:2");
+  EXPECT_EQ(study.machine.device.kernels->launch, launch + Time(70'000'000));
+  EXPECT_EQ(study.plan.host, Host::compiled);
+  EXPECT_FALSE(study.plan.issue_time);
 }
 
 TEST(RowStudy, MessagesOfTwoDevicesSetUpNoRings) {
