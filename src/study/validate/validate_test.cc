@@ -118,6 +118,7 @@ TEST(RowStudy, FrameworksAreToldByName) {
   EXPECT_EQ(study_of(row, "x.csv:2").plan.recompute, Recompute::selective);
   EXPECT_TRUE(study_of(row, "x.csv:2").plan.overlap_tensor);
   row.tensor = 1;
+  row.data *= 2;
   EXPECT_FALSE(study_of(row, "x.csv:2").plan.overlap_tensor) << "nothing to overlap";
 }
 
