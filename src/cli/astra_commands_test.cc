@@ -93,6 +93,25 @@ TEST_F(AstraCommands, RendezvousAndEndpointDelayCostTime) {
             "armilla: error: --backend awere: unknown value\n  hint: did you mean 'aware'?\n");
 }
 
+TEST_F(AstraCommands, TracesRunOnArmillasNetworksUnderTheirOwnRules) {
+  const auto time_on = [](const std::string& network) {
+    EXPECT_EQ(astra2({"--network", network, "--json", "run.json"}).code, 0) << network;
+    const auto document = nlohmann::json::parse(std::ifstream("run.json"));
+    EXPECT_EQ(document.at("network").at("name"), network.substr(0, network.find(':')));
+    return document.at("iteration_time_s").get<double>();
+  };
+  EXPECT_EQ(astra2({"--json", "run.json"}).code, 0);
+  const double theirs = nlohmann::json::parse(std::ifstream("run.json")).at("iteration_time_s");
+  // A ring's messages meet nobody: latencies round otherwise, and packets have headers.
+  EXPECT_NEAR(time_on("flow"), theirs, 1e-4 * theirs);
+  EXPECT_NEAR(time_on("flit"), theirs, 0.01 * theirs);
+  const double packets = time_on("packet:cc=dcqcn");
+  EXPECT_GT(packets, theirs);
+  EXPECT_LT(packets, 1.05 * theirs);
+  EXPECT_EQ(astra2({"--network=flow", "--backend=aware"}).code, 2);
+  EXPECT_EQ(astra2({"--network=flaw"}).code, 2);
+}
+
 TEST_F(AstraCommands, LogsHaveEveryNodeOfEveryRank) {
   EXPECT_EQ(astra2({}).code, 0);
   EXPECT_FALSE(fs::exists("log"));

@@ -27,6 +27,7 @@ struct Astra2Request {
   std::string groups = "empty";  // the communicator groups; "empty" in the path means none if it is missing
   bool native = false;
   double compute_scale = 1, comm_scale = 1;  // without effect, as in ASTRA-sim
+  ComponentChoice network;                   // instead of ASTRA-sim's backend; no name: that
 };
 
 struct Astra2Run {

@@ -46,12 +46,17 @@ class Astra2Command final : public Command {
         ->expected(0, 1)
         ->default_str("true")
         ->group("ASTRA-sim");
-    app.add_option("--backend", backend_, "analytical network: congestion-unaware or -aware")
-        ->type_name("unaware|aware")
-        ->capture_default_str();
+    CLI::Option* backend =
+        app.add_option("--backend", backend_, "analytical network: congestion-unaware or -aware")
+            ->type_name("unaware|aware")
+            ->capture_default_str();
     app.add_option("--profile", profile_, "whose rules: ASTRA-sim's, or Armilla's own for the same inputs")
         ->type_name("astra|native")
         ->capture_default_str();
+    app.add_option("--network", network_,
+                   "a network of Armilla's (armilla list networks) instead of ASTRA-sim's analytical one")
+        ->type_name("MODEL")
+        ->excludes(backend);
     output_.declare(app);
     app.add_flag("--quiet", output_.quiet, "print the lines of the ranks, no report")->group("Output");
   }
@@ -92,6 +97,7 @@ class Astra2Command final : public Command {
                                      ? Semantics::astra2_unaware
                                      : Semantics::astra2_aware;
     request.native = parse_choice(profile_, kAstra2Profiles, "--profile") == 1;
+    if (!network_.empty()) request.network = parse_component(network_, "--network " + network_);
     request.settings.queues_per_dimension = parse_flag(queues_, "--num-queues-per-dim", 1, 1 << 16);
     request.settings.injection_scale = parse_scale(injection_scale_, "--injection-scale");
     request.settings.rendezvous = parse_switch(rendezvous_, "--rendezvous-protocol");
@@ -103,7 +109,7 @@ class Astra2Command final : public Command {
   Astra2Request request_;
   std::string logging_configuration_, logging_folder_;
   std::string queues_ = "1", injection_scale_ = "1", compute_scale_ = "1", comm_scale_ = "1";
-  std::string rendezvous_ = "false", backend_ = "unaware", profile_ = "astra";
+  std::string rendezvous_ = "false", backend_ = "unaware", profile_ = "astra", network_;
   OutputFlags output_;
 };
 

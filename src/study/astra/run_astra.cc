@@ -244,6 +244,7 @@ Study native_study(const SystemLayer& system, std::vector<std::string>& notes) {
 Astra2Run run_astra2(const Astra2Request& request, SimulationOptions options) {
   std::vector<std::string> warnings;
   SystemLayer system = read_astra2_config(request.settings, warnings);
+  choose_network(request.network, system);
   if (request.native) system.semantics = Semantics::native;
   // Configuration first: it says how many ranks there are, and so how many traces to read.
   const std::int64_t ranks = rank_count(system);
