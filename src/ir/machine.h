@@ -90,12 +90,14 @@ std::string_view name_of(DimensionKind kind);  // "Ring", "FullyConnected", "Swi
 
 // A way of the collective library to move data over a dimension: what a collective takes beyond the latencies
 // and the bytes of its schedule:
-//   launch + step x the library's own steps + bytes sent x (1 / share - 1) / bandwidth
+//   launch + latency of the library's own rings or trees + bytes sent x (1 / share - 1) / bandwidth
 // The library chooses the fastest (NCCL: LL, LL128, Simple).
 struct CollectiveProtocol {
   std::string name;
-  Time launch, step;
+  Time launch;
+  Time step;         // of a ring, of which n members take n - 1, an all-reduce twice as many
   double share = 1;  // of the attained bandwidth
+  Time level{};      // of a tree, of which an all-reduce climbs log2(n) up and down, where that is faster
 };
 
 struct Dimension {

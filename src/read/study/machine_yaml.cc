@@ -157,8 +157,13 @@ KernelRates read_kernel_rates(const Config& config) {
 }
 
 CollectiveProtocol read_protocol(const Config& config) {
-  const CollectiveProtocol protocol = {config.at("name").text(), config.at("launch").time(),
-                                       config.at("step").time(), read_share(config, "share", 1)};
+  CollectiveProtocol protocol = {config.at("name").text(),
+                                 config.at("launch").time(),
+                                 config.at("step").time(),
+                                 read_share(config, "share", 1),
+                                 {}};
+  const auto level = config.find("level");
+  protocol.level = level ? level->time() : protocol.step * 2;
   config.reject_unknown_keys();
   return protocol;
 }

@@ -399,12 +399,12 @@ Time CollectivePlanner::overhead(const CollectiveCall& call, std::uint32_t shape
   return found->second;
 }
 
-// Steps of the library's rings, or of its trees, up and down, where these are fewer.
-double library_steps(CollectiveKind kind, std::int32_t ranks) {
-  const double ring = ranks - 1;
-  if (kind == CollectiveKind::all_to_all) return 1;
+// Of the library's rings, or of its trees, up and down, where these are faster.
+double library_latency(const CollectiveProtocol& protocol, CollectiveKind kind, std::int32_t ranks) {
+  const double step = in_seconds(protocol.step), ring = (ranks - 1) * step;
+  if (kind == CollectiveKind::all_to_all) return step;
   if (kind != CollectiveKind::all_reduce) return ring;
-  return std::min(2 * ring, 4 * std::log2(static_cast<double>(ranks)));
+  return std::min(2 * ring, 2 * std::log2(static_cast<double>(ranks)) * in_seconds(protocol.level));
 }
 
 // What the fastest protocol for a phase costs beyond its schedule and its launch.
@@ -423,9 +423,9 @@ double CollectivePlanner::seconds_beyond(const PlannedPhase& phase, double& laun
   if (phase.algorithm == "bidirectional-ring") bytes /= 2;
   double least = std::numeric_limits<double>::infinity();
   for (const CollectiveProtocol& protocol : protocols) {
-    const double beyond =
-        in_seconds(protocol.step) * (by_switch ? 1 : library_steps(phase.kind, phase.schedule->ranks)) +
-        bytes * (1 / protocol.share - 1) / dimension.bandwidth.value;
+    const double beyond = (by_switch ? in_seconds(protocol.step)
+                                     : library_latency(protocol, phase.kind, phase.schedule->ranks)) +
+                          bytes * (1 / protocol.share - 1) / dimension.bandwidth.value;
     if (in_seconds(protocol.launch) + beyond >= least) continue;
     least = in_seconds(protocol.launch) + beyond;
     launch = in_seconds(protocol.launch);

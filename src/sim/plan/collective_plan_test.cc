@@ -139,10 +139,29 @@ TEST(MultiAxis, AnAlgorithmThatLeavesLinksIdleIsNamedAsTheLimit) {
   EXPECT_LT(turn.collectives[0].link_limit.value, turn.collectives[0].busiest_link.value / 4);
 }
 
+// Measured, a ring of 16 takes 15 steps, an all-reduce 30 or 8 levels of a tree.
+TEST(CollectivePlan, StepsAndLevelsOfTheLibraryCount) {
+  Machine machine = machine_of({dimension("rail", DimensionKind::switched, 16, 400)});
+  const auto beyond = [&](CollectiveKind kind, Time step, Time level) {
+    machine.dimensions[0].protocols = {CollectiveProtocol{"Simple", Time(0), step, 1, level}};
+    CollectiveOptions options;
+    options.measured = true;
+    const Time with = run(machine, call_of(kind, kGibibyte), options).iteration;
+    machine.dimensions[0].protocols.clear();
+    return with - run(machine, call_of(kind, kGibibyte), options).iteration;
+  };
+  EXPECT_EQ(beyond(CollectiveKind::all_gather, microseconds(38), microseconds(20)), microseconds(15 * 38));
+  EXPECT_EQ(beyond(CollectiveKind::all_to_all, microseconds(38), microseconds(20)), microseconds(38));
+  EXPECT_EQ(beyond(CollectiveKind::all_reduce, microseconds(38), microseconds(20)), microseconds(8 * 20));
+  EXPECT_EQ(beyond(CollectiveKind::all_reduce, microseconds(1), microseconds(20)), microseconds(30));
+}
+
 class InSwitch : public testing::Test {
  protected:
   Machine machine = machine_of({dimension("nvswitch", DimensionKind::switched, 8, 400)});
-  InSwitch() { machine.dimensions[0].in_switch = CollectiveProtocol{"nvls", microseconds(20), Time(0), 1}; }
+  InSwitch() {
+    machine.dimensions[0].in_switch = CollectiveProtocol{"nvls", microseconds(20), Time(0), 1, Time(0)};
+  }
 
   CollectiveOptions with(const char* algorithm) const {
     CollectiveOptions options;

@@ -100,6 +100,14 @@ TEST(RowStudy, NicsThatTheNotesCountAreShared) {
   EXPECT_EQ(study_of(row, "x.csv:2").machine.dimensions[1].bandwidth.value, 25e9) << "the cluster's own";
 }
 
+TEST(RowStudy, FabricsAreToldByName) {
+  MeasuredPlan row = small_row();
+  row.device = "H100-SXM5-80GB";
+  EXPECT_EQ(study_of(row, "x.csv:2").machine.name, "dgx-h100");
+  row.notes = "8xH100 nodes on AWS EFA";
+  EXPECT_EQ(study_of(row, "x.csv:2").machine.name, "aws-p5");
+}
+
 TEST(RowStudy, FrameworksAreToldByName) {
   MeasuredPlan row = small_row();
   EXPECT_TRUE(study_of(row, "x.csv:2").plan.accumulation_fusion);
