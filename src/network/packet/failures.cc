@@ -85,7 +85,6 @@ void PacketSimulation::link_down() {
     Flow& flow = flows_[index];
     if (!flow.started || flow.finished) continue;
     find_ways(index);
-    flow.port = paths_[flow.way_there];
     join_nic(index);
     serve(flow.port);
   }

@@ -54,7 +54,7 @@ std::uint32_t PacketSimulation::Pulled::way_of(std::uint32_t index, std::uint32_
   std::uint64_t hash = (settings_.seed << 32 ^ index) * 0x9e3779b97f4a7c15U + path;
   hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9U;
   hash = (hash ^ hash >> 27) * 0x94d049bb133111ebU;
-  return flow.first_way + static_cast<std::uint32_t>((hash ^ hash >> 31) % flow.ways);
+  return static_cast<std::uint32_t>((hash ^ hash >> 31) % flow.ways);
 }
 
 std::uint32_t PacketSimulation::Pulled::choose_way(std::uint32_t index, Packet& packet) {
@@ -68,13 +68,13 @@ std::uint32_t PacketSimulation::Pulled::choose_way(std::uint32_t index, Packet& 
   }
   packet.path = static_cast<std::uint16_t>(next);
   next = (next + 1) % paths;
-  return sim_.ways_[way_of(index, packet.path)].begin;
+  return sim_.ways_.of_list(flow.ways_there, way_of(index, packet.path));
 }
 
 std::uint32_t PacketSimulation::Pulled::way_back(const Packet& packet) const {
   const Flow& flow = sim_.flows_[packet.flow];
   if (flow.ways == 1 || sim_.job_.choice == WayChoice::adaptive) return flow.way_back;
-  return sim_.ways_[way_of(packet.flow, packet.path)].back;
+  return sim_.ways_.of_list(flow.ways_back, way_of(packet.flow, packet.path));
 }
 
 // ---- Packets
@@ -134,12 +134,12 @@ void PacketSimulation::Pulled::send_control(std::uint32_t index, PacketKind kind
     std::uint32_t& next = paths_[index].next_back;
     packet.path = static_cast<std::uint16_t>(next);
     next = (next + 1) % static_cast<std::uint32_t>(settings_.paths);
-    packet.hop = way_back(packet) + 1;
+    packet.step = way_back(packet);
   } else {
-    packet.hop = choose_way(index, packet) + 1;
+    packet.step = choose_way(index, packet);
   }
   sim_.outcome_.acknowledgements.sent += packet.size;
-  const std::uint32_t exit = sim_.paths_[back ? flow.way_back : flow.way_there];
+  const std::uint32_t exit = back ? flow.exit : flow.port;
   sim_.append(sim_.ports_[exit].acknowledgements, number);
   sim_.serve(exit);
 }
@@ -154,7 +154,7 @@ std::uint32_t PacketSimulation::Pulled::nic_of_receiver(std::uint32_t index) {
         pacers_[port.nic].interval_ps = std::llround(interval_bytes_ * 8e12 / static_cast<double>(port.rate));
     }
   }
-  return sim_.ports_[sim_.paths_[sim_.flows_[index].way_back]].nic;
+  return sim_.ports_[sim_.flows_[index].exit].nic;
 }
 
 bool PacketSimulation::Pulled::pull_at_once(std::uint32_t index) {
