@@ -38,7 +38,8 @@ class PacketSimulation::Pulled : public Transport {
       : Transport(simulation, {.header = kPulledHeader,
                                .control = kPulledHeader,
                                .discipline = SwitchDiscipline::trim,
-                               .sprays = true}),
+                               .sprays = true,
+                               .backs_off = true}),
         interval_bytes_(interval_bytes) {}
 
   void add_flow(bool) override {

@@ -214,6 +214,7 @@ class PacketSimulation {
     std::int64_t next_nack_ns = 0;
     std::uint64_t timer_mark = 0;
     int retries = 0;
+    bool lost_on_link = false;  // something, since the timer was set
     std::uint32_t hops = 0;
 
     // `least`: what acknowledgements come for, at the finest.
