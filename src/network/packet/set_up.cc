@@ -242,8 +242,8 @@ std::uint32_t PacketSimulation::connect(std::span<const std::vector<std::uint32_
 
 void PacketSimulation::find_ways(std::uint32_t index) {
   Flow& flow = flows_[index];
-  if (!job_.ways.empty()) {
-    add_ways(flow, job_.ways[index]);
+  if (job_.ways) {
+    add_ways(flow, job_.ways(flow.address.source, flow.address.destination));
     return;
   }
   std::vector<std::uint32_t> way;
