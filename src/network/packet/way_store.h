@@ -60,6 +60,7 @@ class WayStore {
   // Where the step is named, or would be: an open hash table, less than half full.
   std::uint32_t& place_of(std::uint32_t port, std::uint32_t rest) {
     std::uint64_t hash = (std::uint64_t{port} << 32 | rest) * 0x9e3779b97f4a7c15U;
+    hash = (hash ^ hash >> 32) * 0xbf58476d1ce4e5b9U;
     for (hash ^= hash >> 32;; ++hash) {
       std::uint32_t& place = known_steps_[hash & (known_steps_.size() - 1)];
       if (place == kEnd || (steps_[place].port == port && steps_[place].rest == rest)) return place;
