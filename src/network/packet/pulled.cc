@@ -6,32 +6,29 @@
 
 namespace armilla {
 
-void PacketSimulation::Pulled::Pieces::grow(std::size_t words) {
-  arrived.resize(words);
-  known.resize(words);
-  lost.resize(words);
-}
-
 bool PacketSimulation::Pulled::Pieces::lose(std::uint64_t packet) {
-  if (Selective::has(known, packet) || Selective::has(lost, packet)) return false;
-  Selective::set(lost, packet);
+  Word& word = words[packet / 64];
+  const std::uint64_t bit = std::uint64_t{1} << (packet % 64);
+  if (((word.known | word.lost) & bit) != 0) return false;
+  word.lost |= bit;
   first_lost = losses++ == 0 ? packet : std::min(first_lost, packet);
   return true;
 }
 
 void PacketSimulation::Pulled::Pieces::learn(std::uint64_t packet) {
-  Selective::set(known, packet);
+  Word& word = words[packet / 64];
   const std::uint64_t bit = std::uint64_t{1} << (packet % 64);
-  if ((lost[packet / 64] & bit) == 0) return;
-  lost[packet / 64] &= ~bit;
+  word.known |= bit;
+  if ((word.lost & bit) == 0) return;
+  word.lost &= ~bit;
   --losses;
 }
 
 std::uint64_t PacketSimulation::Pulled::Pieces::take_lost() {
   std::uint64_t word = first_lost / 64;
-  while (lost[word] == 0) ++word;
-  const std::uint64_t packet = word * 64 + static_cast<std::uint64_t>(std::countr_zero(lost[word]));
-  lost[word] &= lost[word] - 1;
+  while (words[word].lost == 0) ++word;
+  const std::uint64_t packet = word * 64 + static_cast<std::uint64_t>(std::countr_zero(words[word].lost));
+  words[word].lost &= words[word].lost - 1;
   first_lost = packet;
   --losses;
   return packet;
@@ -83,11 +80,11 @@ bool PacketSimulation::Pulled::note_data(std::uint32_t index, const Packet& data
   Flow& flow = sim_.flows_[index];
   Pieces& pieces = pieces_[index];
   const std::uint64_t place = data.sequence / payload();
-  if (Selective::has(pieces.arrived, place)) return false;
-  Selective::set(pieces.arrived, place);
+  if (pieces.has_arrived(place)) return false;
+  pieces.words[place / 64].arrived |= std::uint64_t{1} << (place % 64);
   if (data.sequence == flow.expected) {
     std::uint64_t next = place + 1;
-    while (next * payload() < flow.size && Selective::has(pieces.arrived, next)) ++next;
+    while (next * payload() < flow.size && pieces.has_arrived(next)) ++next;
     flow.expected = std::min(next * payload(), flow.size);
   }
   if (!sim_.mail_.empty()) sim_.note_arrivals(index);

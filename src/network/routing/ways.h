@@ -51,7 +51,9 @@ class Ways {
   std::string link_name(std::uint32_t link) const;  // "gpu0 -> leaf3 (rail)"
   const Routing& routing() const { return routing_; }
 
-  // All that the message may take, at least one, at most kMostWays; shortest ways before detours.
+  // All that the message may take, at least one, at most kMostWays; shortest ways before detours. A tree of switches with k ports
+  // has k^2 / 4 for each pair: of more than kMostWays so many are taken at random, other ones for each pair, so that what is
+  // found and kept does not grow with the tree, and messages together still take all links.
   // Kept for the pairs of ends that were asked for last, and valid until the next call. Throws Error where no way leads.
   static constexpr std::size_t kMostWays = 16;
   std::span<const Way> ways(const Message& message);
