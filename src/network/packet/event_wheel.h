@@ -44,25 +44,34 @@ class EventWheel {
 
   // Moves on to the next event not after `end` and takes it out; false if there is none.
   bool next(std::int64_t end, WheelEvent& event) {
-    if (taken_ == batch_size_ && !take_batch(end)) return false;
-    event = batch_[taken_++];
+    if (taken_ == count_ && !take_chunk(end)) return false;
+    event = chunks_[current_].events[taken_++];
     ++handled_;
     return true;
   }
 
-  // Events of the same time leave in batches. After `next` began one: all of it, the event taken first; else nothing.
-  std::span<const WheelEvent> new_batch() const {
-    return taken_ == 1 ? std::span(batch_).first(batch_size_) : std::span<const WheelEvent>();
+  // Events leave in chunks of those that are due at the same time. The one just taken was the first of its chunk.
+  bool began_chunk() const { return taken_ == 1; }
+  // What comes so many chunks after the next one; nothing if that is due later.
+  std::span<const WheelEvent> following(int chunks) const {
+    const std::size_t slot = static_cast<std::size_t>(now_) & kMask;
+    if (!occupied(slot)) return {};
+    const std::uint32_t last = slots_[slot].tail >> kPlaceBits;
+    std::uint32_t chunk = slots_[slot].head;
+    for (; chunks > 0; --chunks) {
+      if (chunk == last) return {};
+      chunk = chunks_[chunk].next;
+    }
+    return std::span(chunks_[chunk].events).first(chunk == last ? last_in(slots_[slot]) : kChunk);
   }
 
   // Of the next event; INT64_MAX if there is none.
-  std::int64_t next_time() const { return taken_ < batch_size_ ? now_ : next_in_slots(); }
+  std::int64_t next_time() const { return taken_ < count_ ? now_ : next_in_slots(); }
 
   // The event just taken had been called off.
   void forget() { --handled_; }
 
  private:
-  static constexpr std::size_t kBatch = 30;
   static constexpr std::int64_t kSlots = 1 << 15;
   static constexpr std::size_t kMask = kSlots - 1;
   static constexpr std::uint32_t kNone = UINT32_MAX;
@@ -145,24 +154,24 @@ class EventWheel {
     return word * 64 + static_cast<std::size_t>(std::countr_zero(words_[word]));
   }
 
-  bool take_batch(std::int64_t end) {
+  static std::uint32_t last_in(const Slot& slot) { return (slot.tail & kPlaceMask) + 1; }
+
+  bool take_chunk(std::int64_t end) {
+    if (current_ != kNone) {
+      chunks_[current_].next = std::exchange(free_, current_);
+      current_ = kNone;
+      taken_ = count_ = 0;
+    }
     if (!occupied(static_cast<std::size_t>(now_) & kMask) && !advance(end)) return false;
-    const std::size_t slot = static_cast<std::size_t>(now_) & kMask;
-    std::uint32_t& head = slots_[slot].head;
-    const std::uint32_t last = slots_[slot].tail >> kPlaceBits;
-    taken_ = batch_size_ = 0;
-    for (bool more = true; more && batch_size_ + kChunk <= kBatch;) {
-      const std::uint32_t chunk = head;
-      Chunk& from = chunks_[chunk];
-      more = chunk != last;
-      for (std::size_t i = 0; i < kChunk; ++i) batch_[batch_size_ + i] = from.events[i];
-      batch_size_ += more ? kChunk : (slots_[slot].tail & kPlaceMask) + 1;
-      if (more) {
-        head = from.next;
-      } else {
-        clear(slot);
-      }
-      from.next = std::exchange(free_, chunk);
+    const std::size_t place = static_cast<std::size_t>(now_) & kMask;
+    Slot& slot = slots_[place];
+    current_ = slot.head;
+    if (current_ == slot.tail >> kPlaceBits) {
+      count_ = last_in(slot);
+      clear(place);
+    } else {
+      count_ = kChunk;
+      slot.head = chunks_[current_].next;
     }
     return true;
   }
@@ -183,8 +192,8 @@ class EventWheel {
   std::array<std::uint64_t, kSlots / 64> words_ = {};
   std::array<std::uint64_t, kSlots / 4096> summary_ = {};
   HugeVector<Chunk> chunks_;
-  std::array<WheelEvent, kBatch> batch_ = {};
-  std::size_t taken_ = 0, batch_size_ = 0;
+  std::uint32_t current_ = kNone;        // the chunk that events are taken from
+  std::uint32_t taken_ = 0, count_ = 0;  // there
   std::vector<Far> far_;
   std::uint32_t free_ = kNone;
   std::uint64_t order_ = 0;

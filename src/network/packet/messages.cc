@@ -26,7 +26,7 @@ void PacketSimulation::post(std::uint32_t connection, std::int64_t bytes, std::u
 bool PacketSimulation::play_until(std::int64_t end_ns) {
   WheelEvent event;
   while (arrived_.empty() && pending_ > 0 && events_.next(end_ns, event)) {
-    look_ahead(events_.new_batch());
+    if (events_.began_chunk() && packets_.size() >= kManyPackets) look_ahead();
     handle(event);
   }
   return !arrived_.empty();

@@ -7,7 +7,7 @@ namespace armilla {
 PacketOutcome PacketSimulation::run() {
   WheelEvent event;
   while (pending_ > 0 && events_.next(settings_.stop_ns, event)) {
-    look_ahead(events_.new_batch());
+    if (events_.began_chunk() && packets_.size() >= kManyPackets) look_ahead();
     handle(event);
   }
   outcome_.end_ns = events_.now();
@@ -19,48 +19,26 @@ PacketOutcome PacketSimulation::run() {
   return std::move(outcome_);
 }
 
-// In large networks what events are about was last touched long ago. The memory is asked for all that a batch needs at
-// once: step by step, as one thing names the next.
-void PacketSimulation::look_ahead(std::span<const WheelEvent> batch) const {
-  constexpr std::size_t kFew = 4;
-  if (batch.size() < kFew) return;
-  for (const WheelEvent& event : batch) {
-    if (event.kind == kArrived) __builtin_prefetch(&packets_[event.subject], 1);
-    if (event.kind == kSent) fetch_port(event.subject);
-  }
-  for (const WheelEvent& event : batch) {
+// In large networks what events are about was last touched long ago. The memory is asked for it some events before, step by
+// step, as one thing names the next.
+void PacketSimulation::look_ahead() const {
+  for (const WheelEvent& event : events_.following(0)) {
     if (event.kind == kArrived) {
       const Packet& packet = packets_[event.subject];
-      fetch_port(packet.port);
-      ways_.fetch(packet.step);
-    } else if (event.kind == kSent) {
-      const Port& port = ports_[event.subject];
-      if (port.at_switch) {
-        __builtin_prefetch(&shares_[event.subject][3], 1);
+      fetch(&ports_[packet.port]);
+      if (packet.step != WayStore::kEnd) {
+        ways_.fetch(packet.step);
       } else {
-        const Nic& nic = nics_[port.nic];
-        if (!nic.turns.empty()) __builtin_prefetch(nic.turns.data() + (nic.last + 1) % nic.turns.size(), 1);
+        fetch(&flows_[packet.flow]);
       }
+    } else if (event.kind == kSent && !ports_[event.subject].at_switch) {
+      const Nic& nic = nics_[ports_[event.subject].nic];
+      if (!nic.turns.empty()) fetch(&flows_[nic.turns[(nic.last + 1) % nic.turns.size()].flow]);
     }
   }
-  for (const WheelEvent& event : batch) {
-    if (event.kind == kArrived) {
-      const Packet& packet = packets_[event.subject];
-      if (ports_[packet.port].at_switch) {
-        if (hashed_) continue;
-        const std::uint32_t exit = ways_[packet.step].port;
-        fetch_port(exit);
-        __builtin_prefetch(&shares_[exit][3], 1);
-        __builtin_prefetch(&shares_[packet.port][3], 1);
-      } else {
-        fetch_flow(packet.flow);
-      }
-    } else if (event.kind == kSent) {
-      const Port& port = ports_[event.subject];
-      if (port.at_switch) continue;
-      const Nic& nic = nics_[port.nic];
-      if (!nic.turns.empty()) fetch_flow(nic.turns[(nic.last + 1) % nic.turns.size()].flow);
-    }
+  for (const WheelEvent& event : events_.following(1)) {
+    if (event.kind == kArrived) fetch(&packets_[event.subject]);
+    if (event.kind == kSent) fetch(&ports_[event.subject]);
   }
 }
 
