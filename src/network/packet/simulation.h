@@ -193,14 +193,14 @@ class PacketSimulation {
   struct alignas(64) Flow : RateState {
     std::uint64_t size = 0, acknowledged = 0;
     std::int64_t next_send_ns = 0;
-    std::uint32_t port = 0, exit = 0;           // of the NICs of its source and of its destination
-    std::uint32_t way_there = 0, way_back = 0;  // beyond them, in ways_
-    std::uint32_t turn = 0;                     // at its source's NIC
-    std::uint32_t last_size = 0;                // on the wire
-    std::uint64_t expected = 0;                 // by the receiver
-    std::uint64_t highest = 0;                  // sequence number ever sent
-    std::uint32_t ways = 1, ways_there = 0,
-                  ways_back = 0;  // how many; where there are several: lists in ways_
+    std::uint32_t port = 0, exit = 0;             // of the NICs of its source and of its destination
+    std::uint32_t way_there = 0, way_back = 0;    // beyond them, in ways_
+    std::uint32_t turn = 0;                       // at its source's NIC
+    std::uint32_t last_size = 0;                  // on the wire
+    std::uint64_t expected = 0;                   // by the receiver
+    std::uint64_t highest = 0;                    // sequence number ever sent
+    std::uint32_t ways = 1;                       // how many
+    std::uint32_t ways_there = 0, ways_back = 0;  // where there are several: lists in ways_
     std::uint8_t priority = 0;
     bool started = false, finished = false, timer = false;
     bool ask = false;  // with the next packet whether the one before was lost, or its acknowledgement
