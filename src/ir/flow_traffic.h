@@ -5,8 +5,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -183,14 +185,18 @@ enum class WayChoice : std::uint8_t {
 // Ways from a host to a host, each the ports by which packets leave (network/routes.h).
 using FlowWays = std::vector<std::vector<std::uint32_t>>;
 
+// The ways from a host to a host, at least one; valid until the next call. Nobody keeps those of all pairs.
+using FindFlowWays =
+    std::function<std::span<const FlowWays::value_type>(std::int64_t source, std::int64_t destination)>;
+
 struct FlowJob {
   std::string where;  // the file, for messages
   NetworkGraph graph;
   std::vector<TrafficFlow> flows;
   PacketSettings settings;
   bool usual_settings =
-      false;  // those that suit the graph and the congestion control (network/packet.h) go before
-  std::vector<FlowWays> ways{};  // per flow; empty: one of the shortest each, which ns-3's ECMP hashes
+      false;            // those that suit the graph and the congestion control (network/packet.h) go before
+  FindFlowWays ways{};  // empty: one of the shortest for each flow, which ns-3's ECMP hashes
   WayChoice choice = WayChoice::first;
   bool sampled = false;  // keep what links do over time (ir/traffic.h)
 };

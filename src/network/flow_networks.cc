@@ -121,19 +121,22 @@ TrafficResult run_flows(const ComponentChoice& network, const Machine& machine,
   if (graph.devices_forward) job.settings.congestion_control = CongestionControl::none;
   if (chosen || graph.devices_forward) {
     const auto cables = static_cast<std::uint32_t>(graph.cables.size());
-    for (const TrafficFlow& flow : job.flows) {
+    job.ways = [&ways, &graph, cables, found = FlowWays()](std::int64_t source,
+                                                           std::int64_t destination) mutable {
       Message message;
-      message.source = static_cast<std::int32_t>(flow.source);
-      message.destination = static_cast<std::int32_t>(flow.destination);
-      FlowWays& found = job.ways.emplace_back();
-      for (Ways::Way way : ways.ways(message)) {
-        if (graph.devices_forward) {
-          way.insert(way.begin(), 2 * (cables + static_cast<std::uint32_t>(flow.source)));
-          way.push_back(2 * (cables + static_cast<std::uint32_t>(flow.destination)) + 1);
-        }
-        found.push_back(std::move(way));
+      message.source = static_cast<std::int32_t>(source);
+      message.destination = static_cast<std::int32_t>(destination);
+      const std::span<const Ways::Way> direct = ways.ways(message);
+      if (!graph.devices_forward) return direct;
+      found.clear();
+      for (const Ways::Way& way : direct) {
+        Ways::Way& whole = found.emplace_back();
+        whole.push_back(2 * (cables + static_cast<std::uint32_t>(source)));
+        whole.insert(whole.end(), way.begin(), way.end());
+        whole.push_back(2 * (cables + static_cast<std::uint32_t>(destination)) + 1);
       }
-    }
+      return std::span<const Ways::Way>(found);
+    };
     job.choice = ways.routing().choice;
   }
   return row.run(std::move(job), values);

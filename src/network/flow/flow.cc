@@ -94,8 +94,11 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
     }
     return sum;
   };
-  const bool hashed = job.ways.empty(), adaptive = job.choice == WayChoice::adaptive;
+  const bool hashed = !job.ways, adaptive = job.choice == WayChoice::adaptive;
   const std::vector<FlowWays> both = hashed ? hashed_ways(job) : std::vector<FlowWays>{};
+  const auto ways_of = [&](std::uint32_t flow) {
+    return job.ways(job.flows[flow].source, job.flows[flow].destination);
+  };
   std::vector<std::uint32_t> number_of(job.flows.size());  // among the rates
   std::vector<std::uint32_t> flow_at;
   const auto open = [&](std::uint32_t flow) {
@@ -105,7 +108,7 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
       there = choose_ways(std::span(both[flow]).first(1), WayChoice::first, rates);
       back = choose_ways(std::span(both[flow]).last(1), WayChoice::first, rates);
     } else {
-      there = choose_ways(job.ways[flow], job.choice, rates);
+      there = choose_ways(ways_of(flow), job.choice, rates);
       for (const MaxMin::Use& use : there) back.push_back({use.link ^ 1, use.share});
     }
     const double latency_ns = delay_ns(there) * sharing.latency_factor;
@@ -119,7 +122,7 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
   std::vector<std::int64_t> moving_ps;
   for (std::uint32_t flow = 0; flow < job.flows.size(); ++flow) {
     const double latency_ns =
-        adaptive ? delay_ns(choose_ways(job.ways[flow], WayChoice::first, rates)) * sharing.latency_factor
+        adaptive ? delay_ns(choose_ways(ways_of(flow), WayChoice::first, rates)) * sharing.latency_factor
                  : open(flow);
     moving_ps.push_back(job.flows[flow].start_ns * 1000 + std::llround(latency_ns * 1000));
   }

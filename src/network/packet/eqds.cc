@@ -70,7 +70,7 @@ class PacketSimulation::Eqds final : public Pulled {
       sim_.free_packet(number);
       return;
     }
-    if (packet.trimmed && !Selective::has(pieces_[index].arrived, packet.sequence / payload())) {
+    if (packet.trimmed && !pieces_[index].has_arrived(packet.sequence / payload())) {
       ends.behind += units(wire_bytes());
       stand_in_line(index, kCut);
       sim_.packets_[number].repeat = packet.sequence / payload();
@@ -176,11 +176,11 @@ class PacketSimulation::Eqds final : public Pulled {
 
   // Bit per packet, of those behind the first one that is missing.
   std::uint64_t arrived_beyond(std::uint32_t index) const {
-    const std::vector<std::uint64_t>& arrived = pieces_[index].arrived;
+    const std::vector<Pieces::Word>& pieces = pieces_[index].words;
     const std::uint64_t first = (sim_.flows_[index].expected + payload() - 1) / payload() + 1;
     const std::uint64_t word = first / 64, shift = first % 64;
-    std::uint64_t bits = word < arrived.size() ? arrived[word] >> shift : 0;
-    if (shift != 0 && word + 1 < arrived.size()) bits |= arrived[word + 1] << (64 - shift);
+    std::uint64_t bits = word < pieces.size() ? pieces[word].arrived >> shift : 0;
+    if (shift != 0 && word + 1 < pieces.size()) bits |= pieces[word + 1].arrived << (64 - shift);
     return bits;
   }
 

@@ -8,13 +8,17 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
+
+#include "base/huge_pages.h"
 
 namespace armilla {
 
 struct WheelEvent {
-  std::uint32_t next = 0;
   std::uint32_t kind = 0;
   std::uint32_t subject = 0;  // device, packet or flow, by kind
   std::uint32_t stamp = 0;    // an event that was called off has an old one
@@ -29,14 +33,7 @@ class EventWheel {
 
   // `time` must not be before now().
   void schedule(std::int64_t time, std::uint32_t kind, std::uint32_t subject, std::uint32_t stamp = 0) {
-    std::uint32_t event = free_;
-    if (event != kNone) {
-      free_ = events_[event].next;
-    } else {
-      event = static_cast<std::uint32_t>(events_.size());
-      events_.emplace_back();
-    }
-    events_[event] = {kNone, kind, subject, stamp};
+    const WheelEvent event = {kind, subject, stamp};
     if (time < now_ + kSlots) {
       append(time, event);
     } else {
@@ -47,40 +44,29 @@ class EventWheel {
 
   // Moves on to the next event not after `end` and takes it out; false if there is none.
   bool next(std::int64_t end, WheelEvent& event) {
-    std::size_t slot = static_cast<std::size_t>(now_) & kMask;
-    if (!occupied(slot)) {
-      if (!advance(end)) return false;
-      slot = static_cast<std::size_t>(now_) & kMask;
-    }
-    Slot& list = slots_[slot];
-    const std::uint32_t index = list.head;
-    event = events_[index];
-    list.head = event.next;
-    if (list.head == kNone) clear(slot);
-    events_[index].next = free_;
-    free_ = index;
+    if (taken_ == count_ && !take_chunk(end)) return false;
+    event = chunks_[current_].events[taken_++];
     ++handled_;
     return true;
   }
 
-  // The event after the last one taken, and after another one, where they are due at the same time; else nullptr.
-  const WheelEvent* ahead() const {
+  // Events leave in chunks of those that are due at the same time. The one just taken was the first of its chunk.
+  bool began_chunk() const { return taken_ == 1; }
+  // What comes so many chunks after the next one; nothing if that is due later.
+  std::span<const WheelEvent> following(int chunks) const {
     const std::size_t slot = static_cast<std::size_t>(now_) & kMask;
-    return occupied(slot) ? &events_[slots_[slot].head] : nullptr;
-  }
-  const WheelEvent* after(const WheelEvent& event) const {
-    return event.next != kNone ? &events_[event.next] : nullptr;
+    if (!occupied(slot)) return {};
+    const std::uint32_t last = slots_[slot].tail >> kPlaceBits;
+    std::uint32_t chunk = slots_[slot].head;
+    for (; chunks > 0; --chunks) {
+      if (chunk == last) return {};
+      chunk = chunks_[chunk].next;
+    }
+    return std::span(chunks_[chunk].events).first(chunk == last ? last_in(slots_[slot]) : kChunk);
   }
 
   // Of the next event; INT64_MAX if there is none.
-  std::int64_t next_time() const {
-    const std::size_t here = static_cast<std::size_t>(now_) & kMask;
-    if (const std::size_t slot = find(here); slot < kSlots)
-      return now_ + static_cast<std::int64_t>(slot - here);
-    if (const std::size_t slot = find(0); slot < here)
-      return now_ + static_cast<std::int64_t>(slot + kSlots - here);
-    return far_.empty() ? INT64_MAX : far_.front().time;
-  }
+  std::int64_t next_time() const { return taken_ < count_ ? now_ : next_in_slots(); }
 
   // The event just taken had been called off.
   void forget() { --handled_; }
@@ -90,13 +76,31 @@ class EventWheel {
   static constexpr std::size_t kMask = kSlots - 1;
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
+  std::int64_t next_in_slots() const {
+    const std::size_t here = static_cast<std::size_t>(now_) & kMask;
+    if (const std::size_t slot = find(here); slot < kSlots)
+      return now_ + static_cast<std::int64_t>(slot - here);
+    if (const std::size_t slot = find(0); slot < here)
+      return now_ + static_cast<std::int64_t>(slot + kSlots - here);
+    return far_.empty() ? INT64_MAX : far_.front().time;
+  }
+
+  // A slot's events, in memory as they come: so many in a line of the processor's cache.
+  static constexpr std::uint32_t kChunk = 5, kPlaceBits = 3;
+  struct alignas(64) Chunk {
+    std::array<WheelEvent, kChunk> events;
+    std::uint32_t next;
+  };
+  static_assert(sizeof(Chunk) == 64);
+  static constexpr std::uint32_t kPlaceMask = (1U << kPlaceBits) - 1;
   struct Slot {
-    std::uint32_t head, tail;
+    std::uint32_t head;  // chunk
+    std::uint32_t tail;  // the last event: its chunk, and in the lowest kPlaceBits its place there
   };
   struct Far {
     std::int64_t time;
     std::uint64_t order;
-    std::uint32_t event;
+    WheelEvent event;
   };
   static bool later(const Far& a, const Far& b) {
     return a.time != b.time ? a.time > b.time : a.order > b.order;
@@ -108,16 +112,29 @@ class EventWheel {
       summary_[slot >> 12] &= ~(std::uint64_t{1} << (slot >> 6 & 63));
     }
   }
-  void append(std::int64_t time, std::uint32_t event) {
-    const std::size_t slot = static_cast<std::size_t>(time) & kMask;
-    if (occupied(slot)) {
-      events_[slots_[slot].tail].next = event;
-      slots_[slot].tail = event;
+  void append(std::int64_t time, const WheelEvent& event) {
+    const std::size_t place = static_cast<std::size_t>(time) & kMask;
+    Slot& slot = slots_[place];
+    if (!occupied(place)) {
+      slot.head = new_chunk();
+      slot.tail = slot.head << kPlaceBits;
+      words_[place >> 6] |= std::uint64_t{1} << (place & 63);
+      summary_[place >> 12] |= std::uint64_t{1} << (place >> 6 & 63);
+    } else if ((slot.tail & kPlaceMask) + 1 < kChunk) {
+      ++slot.tail;
     } else {
-      slots_[slot] = {event, event};
-      words_[slot >> 6] |= std::uint64_t{1} << (slot & 63);
-      summary_[slot >> 12] |= std::uint64_t{1} << (slot >> 6 & 63);
+      const std::uint32_t last = slot.tail >> kPlaceBits, chunk = new_chunk();
+      chunks_[last].next = chunk;
+      slot.tail = chunk << kPlaceBits;
     }
+    chunks_[slot.tail >> kPlaceBits].events[slot.tail & kPlaceMask] = event;
+  }
+  std::uint32_t new_chunk() {
+    if (free_ == kNone) {
+      chunks_.emplace_back();
+      return static_cast<std::uint32_t>(chunks_.size() - 1);
+    }
+    return std::exchange(free_, chunks_[free_].next);
   }
 
   // The first occupied slot from `from` to the last one, or kSlots.
@@ -137,8 +154,30 @@ class EventWheel {
     return word * 64 + static_cast<std::size_t>(std::countr_zero(words_[word]));
   }
 
+  static std::uint32_t last_in(const Slot& slot) { return (slot.tail & kPlaceMask) + 1; }
+
+  bool take_chunk(std::int64_t end) {
+    if (current_ != kNone) {
+      chunks_[current_].next = std::exchange(free_, current_);
+      current_ = kNone;
+      taken_ = count_ = 0;
+    }
+    if (!occupied(static_cast<std::size_t>(now_) & kMask) && !advance(end)) return false;
+    const std::size_t place = static_cast<std::size_t>(now_) & kMask;
+    Slot& slot = slots_[place];
+    current_ = slot.head;
+    if (current_ == slot.tail >> kPlaceBits) {
+      count_ = last_in(slot);
+      clear(place);
+    } else {
+      count_ = kChunk;
+      slot.head = chunks_[current_].next;
+    }
+    return true;
+  }
+
   bool advance(std::int64_t end) {
-    const std::int64_t time = next_time();
+    const std::int64_t time = next_in_slots();
     if (time > end || time == INT64_MAX) return false;
     now_ = time;
     while (!far_.empty() && far_.front().time < now_ + kSlots) {
@@ -152,7 +191,9 @@ class EventWheel {
   std::vector<Slot> slots_;
   std::array<std::uint64_t, kSlots / 64> words_ = {};
   std::array<std::uint64_t, kSlots / 4096> summary_ = {};
-  std::vector<WheelEvent> events_;
+  HugeVector<Chunk> chunks_;
+  std::uint32_t current_ = kNone;        // the chunk that events are taken from
+  std::uint32_t taken_ = 0, count_ = 0;  // there
   std::vector<Far> far_;
   std::uint32_t free_ = kNone;
   std::uint64_t order_ = 0;

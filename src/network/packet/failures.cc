@@ -16,6 +16,7 @@ void PacketSimulation::drop(std::uint32_t number, bool on_link) {
     bytes->dropped += packet.size;
     // A host's timer runs from its last progress. It can only fire after a loss, and so begins with one.
     Flow& flow = flows_[packet.flow];
+    flow.lost_on_link = flow.lost_on_link || on_link;
     if (settings_.retransmit_timeout_ns > 0 && !flow.timer && !flow.finished) {
       flow.timer = true;
       flow.timer_mark = flow.acknowledged;
@@ -39,12 +40,16 @@ void PacketSimulation::timeout(std::uint32_t index) {
   if (flow.acknowledged > flow.timer_mark) {
     flow.retries = 0;
   } else {
-    if (++flow.retries > kRetries) return;  // given up, as a NIC does
+    // A NIC gives up. A sender that is pulled does only while links lose what it sends: full buffers have room again.
+    const bool hopeless = discipline_ != SwitchDiscipline::trim || flow.lost_on_link;
+    if (flow.retries == kRetries && hopeless) return;
+    flow.retries = std::min(flow.retries + 1, kRetries);
     ++outcome_.timeouts;
     flow.ask = true;
     transport_->timed_out(index);
   }
   flow.timer = true;
+  flow.lost_on_link = false;
   flow.timer_mark = flow.acknowledged;
   schedule(
       events_.now() + (settings_.retransmit_timeout_ns << (transport_->traits.backs_off ? flow.retries : 0)),
@@ -85,7 +90,6 @@ void PacketSimulation::link_down() {
     Flow& flow = flows_[index];
     if (!flow.started || flow.finished) continue;
     find_ways(index);
-    flow.port = paths_[flow.way_there];
     join_nic(index);
     serve(flow.port);
   }

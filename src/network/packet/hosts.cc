@@ -52,12 +52,12 @@ void PacketSimulation::serve_host(std::uint32_t index) {
     nic.last = chosen;
     const std::uint32_t number = nic.turns[chosen].flow;
     const std::uint32_t packet = next_data(number);
-    transmit(index, packet);
+    const std::int64_t free_ns = transmit(index, packet);
     Flow& flow = flows_[number];
     flow.last_size = packets_[packet].size;
     flow.next_send_ns = settings_.pace && flow.rate != flow.line_rate
                             ? now + transmission_ns(flow.last_size, flow.rate)
-                            : port.free_ns;
+                            : free_ns;
     refresh(number);
     return;
   }
@@ -73,15 +73,12 @@ void PacketSimulation::serve_host(std::uint32_t index) {
 // By the queue of the first switch's port to each way: what its host could be told.
 std::uint32_t PacketSimulation::choose_way(Flow& flow) const {
   if (flow.ways == 1) return flow.way_there;
-  const std::span<const Stretch> ways = std::span(ways_).subspan(flow.first_way, flow.ways);
-  if (job_.choice == WayChoice::spread) return ways[flow.packets_spread++ % flow.ways].begin;
-  return std::ranges::min_element(ways, {},
-                                  [&](const Stretch& way) {
-                                    const std::int64_t queued =
-                                        way.length > 1 ? ports_[paths_[way.begin + 1]].queued : 0;
-                                    return (queued + settings_.payload) * way.length;
-                                  })
-      ->begin;
+  if (job_.choice == WayChoice::spread)
+    return ways_.of_list(flow.ways_there, flow.packets_spread++ % flow.ways);
+  return *std::ranges::min_element(ways_.list(flow.ways_there, flow.ways), {}, [&](std::uint32_t way) {
+    const std::int64_t queued = way != WayStore::kEnd ? ports_[ways_[way].port].queued : 0;
+    return (queued + settings_.payload) * (ways_.links(way) + 1);
+  });
 }
 
 void PacketSimulation::refresh(std::uint32_t index) {
@@ -103,7 +100,7 @@ std::uint32_t PacketSimulation::next_data(std::uint32_t index) {
   transport_->next_data(index, data);
   data.size = (mail_.empty() ? data.payload : wire_payload(index, data.sequence, data.payload)) +
               transport_->traits.header;
-  data.hop = transport_->choose_way(index, data) + 1;
+  data.step = transport_->choose_way(index, data);
   data.sent_ns = events_.now();
   if (has_telemetry_) telemetry_[packet].count = 0;
   if (data.sequence == flow.next) flow.next += data.payload;
@@ -123,7 +120,7 @@ void PacketSimulation::receive_data(std::uint32_t number) {
   Flow& flow = flows_[index];
   account_of(packet)->delivered += packet.size;
 
-  const std::uint32_t exit = paths_[flow.way_back];
+  const std::uint32_t exit = flow.exit;
   Nic& nic = nics_[ports_[exit].nic];
   if (settings_.nic_pauses > 0 && nic.may_pause) {
     nic.may_pause = false;
@@ -147,16 +144,15 @@ void PacketSimulation::receive_data(std::uint32_t number) {
 void PacketSimulation::answer(std::uint32_t number, PacketKind kind) {
   Packet& answer = packets_[number];
   const Flow& flow = flows_[answer.flow];
-  const std::uint32_t exit = paths_[flow.way_back];
   answer.kind = kind;
   answer.echo = answer.marked;
   answer.marked = false;
   answer.sequence = flow.expected;
   answer.size = transport_->traits.control;
-  answer.hop = transport_->way_back(answer) + 1;
+  answer.step = transport_->way_back(answer);
   outcome_.acknowledgements.sent += answer.size;
-  append(ports_[exit].acknowledgements, number);
-  serve(exit);
+  append(ports_[flow.exit].acknowledgements, number);
+  serve(flow.exit);
 }
 
 void PacketSimulation::receive_acknowledgement(std::uint32_t number) {

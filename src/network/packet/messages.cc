@@ -26,7 +26,7 @@ void PacketSimulation::post(std::uint32_t connection, std::int64_t bytes, std::u
 bool PacketSimulation::play_until(std::int64_t end_ns) {
   WheelEvent event;
   while (arrived_.empty() && pending_ > 0 && events_.next(end_ns, event)) {
-    look_ahead();
+    if (events_.began_chunk() && packets_.size() >= kManyPackets) look_ahead();
     handle(event);
   }
   return !arrived_.empty();
@@ -81,9 +81,8 @@ void PacketSimulation::explain_standstill() const {
         job_.where,
         fmt::format("after {} ns host {} gave up sending to host {}: {} packets were lost on links and "
                     "{} dropped by full buffers",
-                    events_.now(), ports_[paths_[flows_[connection].way_there]].node,
-                    ports_[paths_[flows_[connection].way_back]].node, outcome_.lost_packets,
-                    outcome_.dropped_packets),
+                    events_.now(), ports_[flows_[connection].port].node, ports_[flows_[connection].exit].node,
+                    outcome_.lost_packets, outcome_.dropped_packets),
         "a larger buffer, or links that lose less");
   }
   throw Error(job_.where, fmt::format("nothing moves any more after {} ns", events_.now()));

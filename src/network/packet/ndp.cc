@@ -73,7 +73,9 @@ class PacketSimulation::Ndp final : public Pulled {
   void timed_out(std::uint32_t index) override {
     const Flow& flow = sim_.flows_[index];
     lose_all(index);
-    ends_[index].credit = std::max(ends_[index].credit, window(flow));
+    // Half as much each time: the windows of many senders at once may leave no room for the headers of any.
+    ends_[index].credit =
+        std::max({ends_[index].credit, window(flow) >> (flow.retries - 1), std::int64_t{1}});
   }
 
  private:

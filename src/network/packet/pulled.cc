@@ -6,32 +6,29 @@
 
 namespace armilla {
 
-void PacketSimulation::Pulled::Pieces::grow(std::size_t words) {
-  arrived.resize(words);
-  known.resize(words);
-  lost.resize(words);
-}
-
 bool PacketSimulation::Pulled::Pieces::lose(std::uint64_t packet) {
-  if (Selective::has(known, packet) || Selective::has(lost, packet)) return false;
-  Selective::set(lost, packet);
+  Word& word = words[packet / 64];
+  const std::uint64_t bit = std::uint64_t{1} << (packet % 64);
+  if (((word.known | word.lost) & bit) != 0) return false;
+  word.lost |= bit;
   first_lost = losses++ == 0 ? packet : std::min(first_lost, packet);
   return true;
 }
 
 void PacketSimulation::Pulled::Pieces::learn(std::uint64_t packet) {
-  Selective::set(known, packet);
+  Word& word = words[packet / 64];
   const std::uint64_t bit = std::uint64_t{1} << (packet % 64);
-  if ((lost[packet / 64] & bit) == 0) return;
-  lost[packet / 64] &= ~bit;
+  word.known |= bit;
+  if ((word.lost & bit) == 0) return;
+  word.lost &= ~bit;
   --losses;
 }
 
 std::uint64_t PacketSimulation::Pulled::Pieces::take_lost() {
   std::uint64_t word = first_lost / 64;
-  while (lost[word] == 0) ++word;
-  const std::uint64_t packet = word * 64 + static_cast<std::uint64_t>(std::countr_zero(lost[word]));
-  lost[word] &= lost[word] - 1;
+  while (words[word].lost == 0) ++word;
+  const std::uint64_t packet = word * 64 + static_cast<std::uint64_t>(std::countr_zero(words[word].lost));
+  words[word].lost &= words[word].lost - 1;
   first_lost = packet;
   --losses;
   return packet;
@@ -54,7 +51,7 @@ std::uint32_t PacketSimulation::Pulled::way_of(std::uint32_t index, std::uint32_
   std::uint64_t hash = (settings_.seed << 32 ^ index) * 0x9e3779b97f4a7c15U + path;
   hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9U;
   hash = (hash ^ hash >> 27) * 0x94d049bb133111ebU;
-  return flow.first_way + static_cast<std::uint32_t>((hash ^ hash >> 31) % flow.ways);
+  return static_cast<std::uint32_t>((hash ^ hash >> 31) % flow.ways);
 }
 
 std::uint32_t PacketSimulation::Pulled::choose_way(std::uint32_t index, Packet& packet) {
@@ -68,13 +65,13 @@ std::uint32_t PacketSimulation::Pulled::choose_way(std::uint32_t index, Packet& 
   }
   packet.path = static_cast<std::uint16_t>(next);
   next = (next + 1) % paths;
-  return sim_.ways_[way_of(index, packet.path)].begin;
+  return sim_.ways_.of_list(flow.ways_there, way_of(index, packet.path));
 }
 
 std::uint32_t PacketSimulation::Pulled::way_back(const Packet& packet) const {
   const Flow& flow = sim_.flows_[packet.flow];
   if (flow.ways == 1 || sim_.job_.choice == WayChoice::adaptive) return flow.way_back;
-  return sim_.ways_[way_of(packet.flow, packet.path)].back;
+  return sim_.ways_.of_list(flow.ways_back, way_of(packet.flow, packet.path));
 }
 
 // ---- Packets
@@ -83,11 +80,11 @@ bool PacketSimulation::Pulled::note_data(std::uint32_t index, const Packet& data
   Flow& flow = sim_.flows_[index];
   Pieces& pieces = pieces_[index];
   const std::uint64_t place = data.sequence / payload();
-  if (Selective::has(pieces.arrived, place)) return false;
-  Selective::set(pieces.arrived, place);
+  if (pieces.has_arrived(place)) return false;
+  pieces.words[place / 64].arrived |= std::uint64_t{1} << (place % 64);
   if (data.sequence == flow.expected) {
     std::uint64_t next = place + 1;
-    while (next * payload() < flow.size && Selective::has(pieces.arrived, next)) ++next;
+    while (next * payload() < flow.size && pieces.has_arrived(next)) ++next;
     flow.expected = std::min(next * payload(), flow.size);
   }
   if (!sim_.mail_.empty()) sim_.note_arrivals(index);
@@ -134,12 +131,12 @@ void PacketSimulation::Pulled::send_control(std::uint32_t index, PacketKind kind
     std::uint32_t& next = paths_[index].next_back;
     packet.path = static_cast<std::uint16_t>(next);
     next = (next + 1) % static_cast<std::uint32_t>(settings_.paths);
-    packet.hop = way_back(packet) + 1;
+    packet.step = way_back(packet);
   } else {
-    packet.hop = choose_way(index, packet) + 1;
+    packet.step = choose_way(index, packet);
   }
   sim_.outcome_.acknowledgements.sent += packet.size;
-  const std::uint32_t exit = sim_.paths_[back ? flow.way_back : flow.way_there];
+  const std::uint32_t exit = back ? flow.exit : flow.port;
   sim_.append(sim_.ports_[exit].acknowledgements, number);
   sim_.serve(exit);
 }
@@ -154,7 +151,7 @@ std::uint32_t PacketSimulation::Pulled::nic_of_receiver(std::uint32_t index) {
         pacers_[port.nic].interval_ps = std::llround(interval_bytes_ * 8e12 / static_cast<double>(port.rate));
     }
   }
-  return sim_.ports_[sim_.paths_[sim_.flows_[index].way_back]].nic;
+  return sim_.ports_[sim_.flows_[index].exit].nic;
 }
 
 bool PacketSimulation::Pulled::pull_at_once(std::uint32_t index) {

@@ -15,15 +15,20 @@ class PacketSimulation::Pulled : public Transport {
   void timer(const WheelEvent& event) final;
 
  protected:
-  // Of a flow, bits per packet.
+  // Of a flow, a bit for each packet.
   struct Pieces {
-    std::vector<std::uint64_t> arrived;  // as the receiver knows
-    std::vector<std::uint64_t> known;    // the same, as far as the sender has been told
-    std::vector<std::uint64_t> lost;     // to be sent again
-    std::uint64_t first_lost = 0;        // none is before it
+    struct Word {                 // of 64 packets
+      std::uint64_t arrived = 0;  // as the receiver knows
+      std::uint64_t known = 0;    // the same, as far as the sender has been told
+      std::uint64_t lost = 0;     // to be sent again
+    };
+    std::vector<Word> words;
+    std::uint64_t first_lost = 0;  // none is before it
     std::int64_t losses = 0;
 
-    void grow(std::size_t words);
+    bool has_arrived(std::uint64_t packet) const {
+      return (words[packet / 64].arrived >> (packet % 64) & 1) != 0;
+    }
     // Returns whether it was news.
     bool lose(std::uint64_t packet);
     void learn(std::uint64_t packet);
@@ -38,7 +43,8 @@ class PacketSimulation::Pulled : public Transport {
       : Transport(simulation, {.header = kPulledHeader,
                                .control = kPulledHeader,
                                .discipline = SwitchDiscipline::trim,
-                               .sprays = true}),
+                               .sprays = true,
+                               .backs_off = true}),
         interval_bytes_(interval_bytes) {}
 
   void add_flow(bool) override {
@@ -46,7 +52,7 @@ class PacketSimulation::Pulled : public Transport {
     places_.emplace_back();
     paths_.emplace_back();
   }
-  void extend(std::uint32_t flow) override { pieces_[flow].grow(words(flow)); }
+  void extend(std::uint32_t flow) override { pieces_[flow].words.resize(words(flow)); }
   std::int64_t wire_bytes() const { return settings_.payload + traits.header; }
   // Packets that a sender may send before the first pull: more than there can be under way at once.
   std::int64_t window(const Flow& flow) const;

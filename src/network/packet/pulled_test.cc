@@ -61,6 +61,34 @@ TEST(Pulled, GoesOnAfterHeadersAreLost) {
   }
 }
 
+// Packets hardly larger than their headers: cut ones need as much room as there is, most are dropped, and many timeouts in
+// a row bring nothing. Still every flow gets there.
+TEST(Pulled, FinishesTinyPackets) {
+  for (const CongestionControl control : kPulledControls) {
+    SCOPED_TRACE(row_of(control).name);
+    FlowJob job = pulled_job(control, 65);
+    job.settings.payload = 64;
+    job.settings.trim_queue = 1;
+    for (std::int64_t host = 1; host <= 64; ++host) job.flows.push_back({host, 0, 20'000});
+    const PacketOutcome outcome = simulate_packets(job);
+    EXPECT_GT(outcome.dropped_packets, outcome.data_packets / 4);
+    for (const PacketFlowOutcome& flow : outcome.flows) EXPECT_GE(flow.fct_ns, 0);
+  }
+}
+
+// Links that lose nearly everything: senders give up, and the simulation ends.
+TEST(Pulled, GivesUpWhereLinksLoseAll) {
+  for (const CongestionControl control : kPulledControls) {
+    SCOPED_TRACE(row_of(control).name);
+    FlowJob job = pulled_job(control, 2);
+    for (GraphLink& link : job.graph.links) link.loss = 0.9999;
+    job.flows.push_back({0, 1, 20'000});
+    const PacketOutcome outcome = simulate_packets(job);
+    EXPECT_LT(outcome.flows.front().fct_ns, 0);
+    EXPECT_GT(outcome.timeouts, 5);
+  }
+}
+
 // Two hosts behind each of two switches, which eight others join by links half as fast as the hosts'. On one path a flow takes
 // twice as long as on many, where there is room for both.
 TEST(Pulled, TakesAllWays) {

@@ -53,6 +53,7 @@ void PacketSimulation::build() {
 
   ports_.resize(2 * graph.links.size());
   shares_.resize(ports_.size());
+  pauses_.resize(ports_.size());
   switches_.resize(graph.is_switch.size());
   std::map<std::int64_t, std::uint32_t> rate_classes;
   losses_.emplace_back(settings_.seed, kExplicitStreams + 50);
@@ -81,7 +82,7 @@ void PacketSimulation::build() {
       // Losses are drawn where packets arrive: of what comes the other way.
       const double loss = end == 0 ? back.loss : there.loss;
       port.loss = loss > 0 ? loss : settings_.loss;
-      port.loss_stream = loss > 0 ? static_cast<std::uint32_t>(losses_.size() - 1) : 0;
+      if (port.loss > 0) port.loss_stream = loss > 0 ? static_cast<std::uint32_t>(losses_.size() - 1) : 0;
       of_node[port.node].push_back(2 * link + end);
       if (!port.at_switch) {
         port.nic = static_cast<std::uint32_t>(nics_.size());
@@ -184,8 +185,13 @@ void PacketSimulation::build() {
 
 // The first one is the flow's own, there and back; what leaves by another NIC, or comes back by one, is none of its.
 void PacketSimulation::add_ways(Flow& flow, std::span<const std::vector<std::uint32_t>> ways) {
-  flow.first_way = static_cast<std::uint32_t>(ways_.size());
-  flow.ways = 0;
+  std::vector<std::uint32_t> there, back;
+  std::vector<std::uint32_t> turned;
+  const auto add_back = [&](const std::vector<std::uint32_t>& way) {
+    turned.clear();
+    for (const std::uint32_t port : std::views::reverse(way)) turned.push_back(port ^ 1);
+    back.push_back(ways_.add(std::span(turned).subspan(1)));
+  };
   for (const std::vector<std::uint32_t>& way : ways) {
     if (way.front() != ways.front().front()) continue;
     if (transport_->traits.sprays && way.back() != ways.front().back()) continue;
@@ -195,16 +201,17 @@ void PacketSimulation::add_ways(Flow& flow, std::span<const std::vector<std::uin
                               way.size() - 1, kTelemetryHops),
                   "choose another congestion control");
     }
-    ways_.push_back({static_cast<std::uint32_t>(paths_.size()), static_cast<std::uint32_t>(way.size())});
-    paths_.insert(paths_.end(), way.begin(), way.end());
-    ++flow.ways;
-    if (!transport_->traits.sprays) continue;
-    ways_.back().back = static_cast<std::uint32_t>(paths_.size());
-    for (const std::uint32_t port : std::views::reverse(way)) paths_.push_back(port ^ 1);
+    there.push_back(ways_.add(std::span(way).subspan(1)));
+    if (transport_->traits.sprays || there.size() == 1) add_back(way);
   }
-  flow.way_there = ways_[flow.first_way].begin;
-  flow.way_back = static_cast<std::uint32_t>(paths_.size());
-  for (const std::uint32_t port : std::views::reverse(ways.front())) paths_.push_back(port ^ 1);
+  flow.port = ways.front().front();
+  flow.exit = ways.front().back() ^ 1;
+  flow.way_there = there.front();
+  flow.way_back = back.front();
+  flow.ways = static_cast<std::uint32_t>(there.size());
+  if (flow.ways == 1) return;
+  flow.ways_there = ways_.add_list(there);
+  flow.ways_back = ways_.add_list(back);
 }
 
 // Round trip and window are those of the longest way alone, as Routes reckon them.
@@ -229,20 +236,19 @@ std::uint32_t PacketSimulation::connect(std::span<const std::vector<std::uint32_
   flow.priority = 3;
   flow.finished = true;
   flow.turn = kNone;
-  flow.port = paths_[flow.way_there];
   transport_->add_flow(true);
   return index;
 }
 
 void PacketSimulation::find_ways(std::uint32_t index) {
   Flow& flow = flows_[index];
-  if (!job_.ways.empty()) {
-    add_ways(flow, job_.ways[index]);
+  if (job_.ways) {
+    add_ways(flow, job_.ways(flow.address.source, flow.address.destination));
     return;
   }
+  std::vector<std::uint32_t> way;
   if (transport_->traits.sprays) {
     std::vector<std::vector<std::uint32_t>> ways;
-    std::vector<std::uint32_t> way;
     constexpr std::size_t kMostWays = 256;
     find_shortest(flow.address.source, flow.address.destination, kMostWays, way, ways);
     if (ways.empty()) no_way(flow);
@@ -251,13 +257,15 @@ void PacketSimulation::find_ways(std::uint32_t index) {
   }
   for (const bool back : {false, true}) {
     const FlowAddress address = back ? flow.address.back() : flow.address;
-    (back ? flow.way_back : flow.way_there) = static_cast<std::uint32_t>(paths_.size());
+    way.clear();
     for (std::uint32_t node = address.source; node != address.destination;) {
       const std::uint32_t port = next_port(job_.graph, routes_, node, address);
       if (port == kNoPort) no_way(flow);
-      paths_.push_back(port);
+      way.push_back(port);
       node = ports_[port ^ 1].node;
     }
+    (back ? flow.exit : flow.port) = way.front();
+    (back ? flow.way_back : flow.way_there) = ways_.add(std::span(way).subspan(1));
   }
 }
 

@@ -7,7 +7,7 @@ namespace armilla {
 PacketOutcome PacketSimulation::run() {
   WheelEvent event;
   while (pending_ > 0 && events_.next(settings_.stop_ns, event)) {
-    look_ahead();
+    if (events_.began_chunk() && packets_.size() >= kManyPackets) look_ahead();
     handle(event);
   }
   outcome_.end_ns = events_.now();
@@ -17,6 +17,29 @@ PacketOutcome PacketSimulation::run() {
   if (sampler_) outcome_.samples = sampler_->samples(events_.now());
   count_in_flight();
   return std::move(outcome_);
+}
+
+// In large networks what events are about was last touched long ago. The memory is asked for it some events before, step by
+// step, as one thing names the next.
+void PacketSimulation::look_ahead() const {
+  for (const WheelEvent& event : events_.following(0)) {
+    if (event.kind == kArrived) {
+      const Packet& packet = packets_[event.subject];
+      fetch(&ports_[packet.port]);
+      if (packet.step != WayStore::kEnd) {
+        ways_.fetch(packet.step);
+      } else {
+        fetch(&flows_[packet.flow]);
+      }
+    } else if (event.kind == kSent && !ports_[event.subject].at_switch) {
+      const Nic& nic = nics_[ports_[event.subject].nic];
+      if (!nic.turns.empty()) fetch(&flows_[nic.turns[(nic.last + 1) % nic.turns.size()].flow]);
+    }
+  }
+  for (const WheelEvent& event : events_.following(1)) {
+    if (event.kind == kArrived) fetch(&packets_[event.subject]);
+    if (event.kind == kSent) fetch(&ports_[event.subject]);
+  }
 }
 
 void PacketSimulation::handle(const WheelEvent& event) {
@@ -72,7 +95,7 @@ void PacketSimulation::handle(const WheelEvent& event) {
     case kPauseOver: {
       Port& port = ports_[event.subject];
       if ((port.paused >> event.stamp & 1) == 0 ||
-          port.paused_since_ns[event.stamp] > events_.now() - longest_pause_ns(port.rate))
+          pauses_[event.subject].since_ns[event.stamp] > events_.now() - longest_pause_ns(port.rate))
         break;
       end_pause(event.subject, event.stamp);
       serve(event.subject);
@@ -91,7 +114,6 @@ void PacketSimulation::start_flow(std::uint32_t index) {
   find_ways(index);
   flow.started = true;
   flow.start_ns = flow.next_send_ns = events_.now();
-  flow.port = paths_[flow.way_there];
   flow.rate = flow.line_rate = ports_[flow.port].rate;
   transport_->begin(index);
   transport_->extend(index);
@@ -99,7 +121,7 @@ void PacketSimulation::start_flow(std::uint32_t index) {
   serve(flow.port);
 }
 
-void PacketSimulation::transmit(std::uint32_t index, std::uint32_t packet) {
+std::int64_t PacketSimulation::transmit(std::uint32_t index, std::uint32_t packet) {
   Port& port = ports_[index];
   port.busy = true;
   port.sending = packet;
@@ -107,8 +129,7 @@ void PacketSimulation::transmit(std::uint32_t index, std::uint32_t packet) {
   Packet& leaving = packets_[packet];
   const std::int64_t takes_ps = port.transmission_ps[leaving.size];
   const std::int64_t sent = events_.now() + (takes_ps + port.carry_ps) / 1000;
-  port.carry_ps = (takes_ps + port.carry_ps) % 1000;
-  port.free_ns = sent;
+  port.carry_ps = static_cast<std::int32_t>((takes_ps + port.carry_ps) % 1000);
   port.carried_bytes += leaving.size;
   port.busy_ps += takes_ps;
   if (sampler_)
@@ -116,6 +137,7 @@ void PacketSimulation::transmit(std::uint32_t index, std::uint32_t packet) {
   leaving.port = index ^ 1;
   schedule(sent, kSent, index);
   schedule(sent + port.delay_ns, kArrived, packet);
+  return sent;
 }
 
 void PacketSimulation::serve(std::uint32_t index) {
@@ -136,7 +158,7 @@ void PacketSimulation::arrive(std::uint32_t number) {
     drop(number, true);
     return;
   }
-  if (port.loss > 0 && losses_[port.loss_stream].next() < port.loss) {
+  if (port.loss_stream != kNone && losses_[port.loss_stream].next() < port.loss) {
     drop(number, true);
     return;
   }
@@ -149,7 +171,7 @@ void PacketSimulation::arrive(std::uint32_t number) {
       free_packet(number);
       if (pause) {
         ++outcome_.pauses;
-        if ((port.paused & bit) == 0) port.paused_since_ns[priority] = events_.now();
+        if ((port.paused & bit) == 0) pauses_[index].since_ns[priority] = events_.now();
         port.paused |= bit;
       } else {
         ++outcome_.resumes;
@@ -179,10 +201,10 @@ void PacketSimulation::arrive(std::uint32_t number) {
 }
 
 void PacketSimulation::end_pause(std::uint32_t index, std::size_t priority) {
-  Port& port = ports_[index];
-  port.paused &= static_cast<std::uint8_t>(~(1U << priority));
-  port.paused_ns += events_.now() - port.paused_since_ns[priority];
-  if (sampler_) sampler_->paused(index, port.paused_since_ns[priority], events_.now());
+  ports_[index].paused &= static_cast<std::uint8_t>(~(1U << priority));
+  Pauses& pauses = pauses_[index];
+  pauses.sum_ns += events_.now() - pauses.since_ns[priority];
+  if (sampler_) sampler_->paused(index, pauses.since_ns[priority], events_.now());
 }
 
 void PacketSimulation::sum_pauses() {
@@ -192,7 +214,7 @@ void PacketSimulation::sum_pauses() {
     for (std::size_t priority = 0; priority < kPriorities; ++priority) {
       if ((still_paused >> priority & 1) != 0) end_pause(index, priority);
     }
-    const std::int64_t paused_ns = port.paused_ns;
+    const std::int64_t paused_ns = pauses_[index].sum_ns;
     ports_[index].paused = still_paused;
     outcome_.paused_ns += paused_ns;
     const Port& peer = ports_[index ^ 1];

@@ -15,11 +15,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/huge_pages.h"
 #include "network/link_samples.h"
 #include "network/packet.h"
 #include "network/packet/congestion.h"
 #include "network/packet/event_wheel.h"
 #include "network/packet/random_streams.h"
+#include "network/packet/way_store.h"
 #include "network/packet/wire.h"
 #include "network/routes.h"
 
@@ -110,7 +112,7 @@ class PacketSimulation {
     std::uint64_t pull = 0;      // up to where the sender was pulled, or, in data, wants to be
     std::int64_t sent_ns = 0;    // of data and what answers it: when the data left
     std::uint32_t port = 0;      // where it arrives next, then where it arrived
-    std::uint32_t hop = 0;       // into paths_: the port that it leaves by next
+    std::uint32_t step = 0;      // in ways_: the port that it leaves by next
     std::uint32_t size = 0;      // bytes on the wire
     std::uint16_t payload = 0;   // of data
     std::uint16_t path = 0;      // by name, of transports that spray
@@ -127,38 +129,41 @@ class PacketSimulation {
   };
 
   // What a switch keeps per port and priority.
-  struct Shares {
+  struct alignas(32) Shares {
     std::uint32_t arrived = 0;   // bytes held that came in here, but those in headroom
     std::uint32_t headroom = 0;  // bytes held in headroom
     std::uint32_t leaving = 0;   // bytes held that leave here
     Queue queue;                 // of packets that leave here
+    bool pausing = false;        // the peer was told to be silent
   };
 
-  struct Port {
+  struct alignas(64) Port {
     std::uint32_t node = 0;
     std::uint32_t nic = kNone;  // of hosts
     bool at_switch = false, up = true, busy = false;
     std::uint8_t paused = 0;   // bit per priority: told to be silent
-    std::uint8_t pausing = 0;  // bit per priority: told its peer to be silent
     std::uint8_t waiting = 0;  // of switches, bit per priority: packets wait
     std::uint8_t last_served = 0;
     std::uint8_t threshold_shift = 3;  // the share of the free buffer beyond which it pauses: 2^-shift
     const std::int64_t* transmission_ps = nullptr;  // by size
     std::int64_t delay_ns = 0;
+    std::int32_t carry_ps = 0;      // of the last transmission, beyond whole nanoseconds
     std::uint32_t sending = kNone;  // of a port that is busy: the packet
-    std::int64_t carry_ps = 0;      // of the last transmission, beyond whole nanoseconds
-    std::int64_t free_ns = 0;       // the end of the last transmission
+    Queue acknowledgements;         // of hosts
+    std::uint32_t queued = 0;       // of switches: bytes
+    std::uint32_t headroom_limit = 0;
+    std::uint32_t loss_stream = kNone;  // into losses_, where what arrives may be lost
+    // What is needed less often.
     std::int64_t carried_bytes = 0, busy_ps = 0;
     double loss = 0;
-    Queue acknowledgements;  // of hosts
-    std::uint64_t sent_bytes = 0;
-    std::uint32_t queued = 0;  // of switches: bytes
-    std::uint32_t headroom_limit = 0;
     EcnThresholds ecn;
     std::int64_t rate = 0;
-    std::uint32_t loss_stream = 0;
-    std::array<std::int64_t, kPriorities> paused_since_ns = {};
-    std::int64_t paused_ns = 0;  // all priorities
+  };
+  static_assert(sizeof(Port) == 128);
+
+  struct Pauses {  // of a port
+    std::array<std::int64_t, kPriorities> since_ns = {};
+    std::int64_t sum_ns = 0;  // all priorities
   };
 
   // What a NIC looks at to choose whose turn it is.
@@ -184,30 +189,32 @@ class PacketSimulation {
     std::uint32_t shared_used = 0;
   };
 
-  struct Flow : RateState {
+  // What every packet needs of its flow first, what losses and starts need last.
+  struct alignas(64) Flow : RateState {
     std::uint64_t size = 0, acknowledged = 0;
     std::int64_t next_send_ns = 0;
-    std::uint32_t source = 0, destination = 0;
-    std::uint32_t port = 0;                     // of the source's NIC
-    std::uint32_t turn = 0;                     // there
-    std::uint32_t last_size = 0;                // on the wire
-    std::uint32_t way_there = 0, way_back = 0;  // into paths_
-    std::uint32_t first_way = 0, ways = 1;      // into ways_, where there are several
-    std::uint32_t packets_spread = 0;
-    FlowAddress address;
+    std::uint32_t port = 0, exit = 0;             // of the NICs of its source and of its destination
+    std::uint32_t way_there = 0, way_back = 0;    // beyond them, in ways_
+    std::uint32_t turn = 0;                       // at its source's NIC
+    std::uint32_t last_size = 0;                  // on the wire
+    std::uint64_t expected = 0;                   // by the receiver
+    std::uint64_t highest = 0;                    // sequence number ever sent
+    std::uint32_t ways = 1;                       // how many
+    std::uint32_t ways_there = 0, ways_back = 0;  // where there are several: lists in ways_
     std::uint8_t priority = 0;
     bool started = false, finished = false, timer = false;
     bool ask = false;  // with the next packet whether the one before was lost, or its acknowledgement
+    std::uint32_t packets_spread = 0;
+    FlowAddress address;
     std::uint32_t increase_stamp = 0;
     std::uint32_t life = 0;  // of a connection: how often it has started anew; of flows 0
     std::int64_t start_ns = 0;
-    // The receiver
-    std::uint64_t expected = 0, last_nack = 0;
-    std::int64_t next_nack_ns = 0;
     // Losses
-    std::uint64_t highest = 0;  // sequence number ever sent
+    std::uint64_t last_nack = 0;
+    std::int64_t next_nack_ns = 0;
     std::uint64_t timer_mark = 0;
     int retries = 0;
+    bool lost_on_link = false;  // something, since the timer was set
     std::uint32_t hops = 0;
 
     // `least`: what acknowledgements come for, at the finest.
@@ -259,9 +266,15 @@ class PacketSimulation {
   }
 
   void handle(const WheelEvent& event);
+  static constexpr std::size_t kManyPackets = 4096;  // more than the processor keeps close to it
   void look_ahead() const;
+  // A port, a packet, or what packets need of a flow first: two lines of the processor's cache.
+  static void fetch(const void* at) {
+    __builtin_prefetch(at, 1);
+    __builtin_prefetch(static_cast<const char*>(at) + 64, 1);
+  }
   void schedule(std::int64_t time, std::uint32_t kind, std::uint32_t subject, std::uint32_t stamp = 0);
-  void transmit(std::uint32_t port, std::uint32_t packet);
+  std::int64_t transmit(std::uint32_t port, std::uint32_t packet);
   void serve(std::uint32_t port);
   void serve_host(std::uint32_t port);
   void serve_switch(std::uint32_t port);
@@ -296,23 +309,19 @@ class PacketSimulation {
 
   EventWheel events_;
   std::int64_t pending_ = 0;  // events but timers of congestion control, which move nothing by themselves
-  std::vector<Port> ports_;
-  std::vector<std::array<Shares, kPriorities>> shares_;  // per port, of switches
-  std::vector<std::uint32_t> first_ports_;               // per node, into node_ports_
+  HugeVector<Port> ports_;
+  HugeVector<std::array<Shares, kPriorities>> shares_;  // per port, of switches
+  std::vector<Pauses> pauses_;                          // per port
+  std::vector<std::uint32_t> first_ports_;              // per node, into node_ports_
   std::vector<std::uint32_t> node_ports_;
   std::vector<Nic> nics_;
   std::vector<Switch> switches_;  // per node
-  std::vector<Flow> flows_;
+  HugeVector<Flow> flows_;
   std::unique_ptr<Transport> transport_;
   SwitchDiscipline discipline_ = SwitchDiscipline::pause;  // the transport's
   bool has_telemetry_ = false;                             // the same
-  std::vector<std::uint32_t> paths_;
-  struct Stretch {
-    std::uint32_t begin = 0, length = 0;  // in paths_
-    std::uint32_t back = 0;               // there, where the transport sprays
-  };
-  std::vector<Stretch> ways_;
-  std::vector<Packet> packets_;
+  WayStore ways_;
+  HugeVector<Packet> packets_;
   std::vector<Telemetry> telemetry_;  // per packet, where there is any
   std::uint32_t free_packets_ = kNone;
   std::vector<std::vector<std::int64_t>> transmission_;  // ps by class of rate and size
@@ -365,16 +374,6 @@ inline void PacketSimulation::schedule(std::int64_t time, std::uint32_t kind, st
                                        std::uint32_t stamp) {
   if (kind < kIdleTimers) ++pending_;
   events_.schedule(time, kind, subject, stamp);
-}
-// In large networks packets were last touched long ago, and so was what they need next: the memory is asked for it some
-// events before.
-inline void PacketSimulation::look_ahead() const {
-  const WheelEvent* next = events_.ahead();
-  for (int distance = 1; next != nullptr && distance <= 4; ++distance, next = events_.after(*next)) {
-    if (next->kind != kArrived) continue;
-    if (distance == 4) __builtin_prefetch(&packets_[next->subject], 1);
-    if (distance == 2) __builtin_prefetch(paths_.data() + packets_[next->subject].hop);
-  }
 }
 // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 inline bool PacketSimulation::throw_coin() {

@@ -58,10 +58,9 @@ void PacketSimulation::leave_switch(std::uint32_t index, std::uint32_t number, s
         packet.marked = true;
       }
     }
-    Port& entry = ports_[came_by];
-    if ((entry.pausing >> queue & 1) != 0) {
+    if (in.pausing) {
       const std::uint32_t used = in.arrived > kReserve ? in.arrived - kReserve : 0;
-      if (in.headroom == 0 && (used == 0 || used + kResumeOffset <= threshold(entry))) {
+      if (in.headroom == 0 && (used == 0 || used + kResumeOffset <= threshold(ports_[came_by]))) {
         pause_peer(came_by, queue, false);
       }
     }
@@ -71,10 +70,9 @@ void PacketSimulation::leave_switch(std::uint32_t index, std::uint32_t number, s
     const auto unit = static_cast<std::uint64_t>(settings_.telemetry_unit);
     told.hops[told.count++ % kTelemetryHops] = {
         static_cast<std::uint32_t>(events_.now()) & 0xff'ffffU,
-        static_cast<std::uint32_t>(port.sent_bytes / (128 * unit)) & 0xf'ffffU,
+        static_cast<std::uint32_t>(static_cast<std::uint64_t>(port.carried_bytes) / (128 * unit)) & 0xf'ffffU,
         static_cast<std::uint32_t>(port.queued / (80 * unit)) & 0x1'ffffU, index, port.rate};
   }
-  port.sent_bytes += size;
 }
 
 void PacketSimulation::pause_peer(std::uint32_t index, int priority, bool pause) {
@@ -85,11 +83,7 @@ void PacketSimulation::pause_peer(std::uint32_t index, int priority, bool pause)
   frame.size = kPauseFrame;
   marking_.skip();  // ns-3 draws an identification for the frame
   Port& port = ports_[index];
-  if (pause) {
-    port.pausing |= static_cast<std::uint8_t>(1U << priority);
-  } else {
-    port.pausing &= static_cast<std::uint8_t>(~(1U << priority));
-  }
+  shares_[index][static_cast<std::size_t>(priority)].pausing = pause;
   append(shares_[index][0].queue, number);
   port.waiting |= 1;
   port.queued += frame.size;
@@ -146,7 +140,9 @@ void PacketSimulation::forward(std::uint32_t number) {
       return;
     }
   } else {
-    exit = paths_[packet.hop++];
+    const WayStore::Step& step = ways_[packet.step];
+    exit = step.port;
+    packet.step = step.rest;
   }
   std::uint8_t queue = packet.priority;
   if (discipline_ == SwitchDiscipline::trim) {
@@ -183,7 +179,7 @@ void PacketSimulation::forward(std::uint32_t number) {
       here.shared_used += std::min(packet.size, held - kReserve);
     }
     shares_[exit][queue].leaving += packet.size;
-    if ((port.pausing >> queue & 1) == 0) {
+    if (!in.pausing) {
       const std::uint32_t now_used = in.arrived > kReserve ? in.arrived - kReserve : 0;
       if (in.headroom > 0 || now_used >= threshold(port)) pause_peer(entry, queue, true);
     }

@@ -36,7 +36,7 @@ class PacketSimulation::Transport {
   virtual bool may_send(std::uint32_t flow) const = 0;
   // The next data of a flow that may send: fills in sequence and payload.
   virtual void next_data(std::uint32_t flow, Packet& data) = 0;
-  // The first port of the way that the packet takes, and of the one that its answer takes; into paths_.
+  // The ways that the packet takes, and that its answer takes, beyond the port of their hosts; in ways_.
   virtual std::uint32_t choose_way(std::uint32_t flow, Packet&) { return sim_.choose_way(sim_.flows_[flow]); }
   virtual std::uint32_t way_back(const Packet& packet) const { return sim_.flows_[packet.flow].way_back; }
   // Both take the packet over. What hosts sent to each other for other reasons than data counts as acknowledgements.

@@ -144,6 +144,10 @@ std::string Ways::link_name(std::uint32_t number) const {
 std::span<const Ways::Way> Ways::ways(const Message& message) {
   const auto source = static_cast<std::uint32_t>(message.source);
   const auto destination = static_cast<std::uint32_t>(message.destination);
+  if (ways_known_ >= kMostKnown) {
+    known_.clear();
+    ways_known_ = 0;
+  }
   std::vector<Way>& found = known_[pair_key(source, destination)];
   if (found.empty()) {
     if (in_dimensions_) {
@@ -151,6 +155,7 @@ std::span<const Ways::Way> Ways::ways(const Message& message) {
     } else {
       found = (this->*routing_.find)(source, destination);
     }
+    ways_known_ += found.size();
   }
   return found;
 }

@@ -51,8 +51,10 @@ class Ways {
   std::string link_name(std::uint32_t link) const;  // "gpu0 -> leaf3 (rail)"
   const Routing& routing() const { return routing_; }
 
-  // All that the message may take, at least one, at most kMostWays; shortest ways before detours.
-  // Worked out once for each pair of ends, and valid until the next call. Throws Error where no way leads.
+  // All that the message may take, at least one, at most kMostWays; shortest ways before detours. A tree of switches with k ports
+  // has k^2 / 4 for each pair: of more than kMostWays so many are taken at random, other ones for each pair, so that what is
+  // found and kept does not grow with the tree, and messages together still take all links.
+  // Kept for the pairs of ends that were asked for last, and valid until the next call. Throws Error where no way leads.
   static constexpr std::size_t kMostWays = 16;
   std::span<const Way> ways(const Message& message);
   // The first of them.
@@ -87,7 +89,9 @@ class Ways {
   std::vector<std::uint32_t> pivots_;                                // nodes that detours may lead over
   std::unordered_map<std::uint32_t, std::vector<Reached>> reached_;  // by destination
   std::optional<UpDown> up_down_;                                    // once it is asked for
+  static constexpr std::size_t kMostKnown = 1 << 20;                 // ways: some 100 MB
   std::unordered_map<std::uint64_t, std::vector<Way>> known_;        // by the two ends
+  std::size_t ways_known_ = 0;
 };
 
 }  // namespace armilla
