@@ -2,6 +2,7 @@
 // micro-batch, divided models by what divides them, orders of micro-batches by schedule.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -40,6 +41,8 @@ class PlanEvaluator {
   PlanPrepared prepare(const PlanRequest& request);
   Time bound(const PlanPrepared& plan);        // on the iteration
   Time slot_bound(const PlanPrepared& plan);   // a tighter one, which takes longer
+  // What all ranks compute at least, in picoseconds, as a whole number.
+  double computing_bound(const PlanPrepared& plan);
   MemoryUse memory(const PlanPrepared& plan);  // of the rank that needs most
   // Iteration and how it divides. Throws Error for what only the simulation refuses.
   PlanOutcome simulate(const PlanPrepared& plan);
@@ -52,6 +55,11 @@ class PlanEvaluator {
   std::shared_ptr<const Model> model_of(const Plan& plan);
   std::shared_ptr<const ShardedModel> sharded_of(const Plan& plan, const Model& model);
   std::shared_ptr<const PipelineOrder> order_of(const Plan& plan);
+  // Which rank has which stages does not depend on the number of micro-batches; twice the ranks suit every schedule.
+  std::shared_ptr<const PipelineOrder> short_order_of(Plan plan) {
+    plan.micro_batches = std::min(plan.micro_batches, 2 * plan.pipeline);
+    return order_of(plan);
+  }
   StagePaths& paths_of(const PlanPrepared& plan);  // under the lock
   struct MeasuredSlot {
     std::optional<SlotTime> time;    // nothing where the slot is not the same whenever it is done

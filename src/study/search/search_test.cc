@@ -93,7 +93,7 @@ TEST_F(SearchTest, EqualsBruteForce) {
 
 TEST_F(SearchTest, FindsTheWholeFront) {
   SearchRequest search = request("gpt", kSmall);
-  search.front = true;
+  search.front = {SearchObjective::time, SearchObjective::memory};
   search.top = 1;
   const SearchResult bounded = search_plans(search);
   search.brute_force = true;
@@ -322,7 +322,7 @@ TEST_F(SavedSearchTest, RefusesFilesThatItCannotHave) {
         {.what = "saved search", .application = 0x41726d53, .version = 9, .tables = "CREATE TABLE a (b);"});
   }
   expect_error([&] { search_plans(saved(kSmall, true)); }, file(),
-               "is a saved search of form 9, and this version of Armilla knows form 1",
+               "is a saved search of form 9, and this version of Armilla knows form 2",
                "name another file, or use the version of Armilla that wrote it");
   SearchRequest nowhere = saved(kSmall, true);
   nowhere.save = (folder_ / "none" / "plans.db").string();
