@@ -66,7 +66,7 @@ struct Device {
   FlopRate vector_rate;                   // fp32 peak outside the matrix units
   Bytes memory;                           // as the device's own tools report it
   Bandwidth memory_bandwidth;
-  Bandwidth host_bandwidth;      // to the CPU's memory, per direction; 0: unknown
+  Bandwidth host_bandwidth;  // to the CPU's memory, per direction; 0: unknown
   // What it draws while it computes, and while it does not (ir/derived/expense.h).
   std::optional<Power> busy_power{}, idle_power{};
   std::optional<Money> price{};  // of an hour, with its share of the server

@@ -55,7 +55,8 @@ struct PlanOutcome {
   std::optional<Energy> energy;  // of an iteration, where the machine's power is known
   std::optional<Money> cost;     // likewise, where its price is
   PlanFigures figures() const {
-    return {iteration, memory.needed(), cost ? cost->value : 0, energy ? energy->value : 0, plan.global_batch()};
+    return {iteration, memory.needed(), cost ? cost->value : 0, energy ? energy->value : 0,
+            plan.global_batch()};
   }
   double samples_per_second() const {
     return static_cast<double>(plan.global_batch()) / in_seconds(iteration);
@@ -89,19 +90,19 @@ struct SearchResult {
   std::int64_t tokens_per_sample = 0;  // 0: the model does not tell what a token is
   std::vector<SearchAxis> axes;
   SearchSpaceUse space;
-  std::vector<PlanOutcome> ranking;    // the best first; as many as were asked for
+  std::vector<PlanOutcome> ranking;  // the best first; as many as were asked for
   // What nothing simulated is better in, by the last of these, and which plans that are.
   std::vector<SearchObjective> front_of = {SearchObjective::time, SearchObjective::memory};
   std::vector<PlanOutcome> front;
-  std::vector<PlanOutcome> simulated;  // all of them, in the order of the ranking
-  std::vector<Neighbour> neighbours;   // of the best, where asked for
-  std::optional<PlanOutcome> nearest;  // where nothing fits: what needs least, not simulated
-  Bytes nearest_room;                  // that it may take of its device's memory
+  std::vector<PlanOutcome> simulated;        // all of them, in the order of the ranking
+  std::vector<Neighbour> neighbours;         // of the best, where asked for
+  std::optional<PlanOutcome> nearest;        // where nothing fits: what needs least, not simulated
+  Bytes nearest_room;                        // that it may take of its device's memory
   std::vector<std::string> nearest_changes;  // that would make it fit, in words of a study file
   // Where nothing that fits is within deadline and budget: what comes nearest to them.
   std::optional<PlanOutcome> late;
   std::optional<Money> late_cost;  // of its whole training, where there is a budget
-  bool complete = true;                      // false: interrupted
+  bool complete = true;            // false: interrupted
   double elapsed_seconds = 0;
 };
 

@@ -30,7 +30,7 @@ std::vector<SearchObjective> objectives_of(const std::string& text) {
   std::vector<SearchObjective> objectives;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    std::size_t choice = parse_choice(text.substr(begin, end - begin), kObjectives, where);
+    std::size_t choice = parse_choice(text.substr(begin, end - begin), kObjectives, "--objective");
     if (kObjectives[choice] == "tokens") choice = static_cast<std::size_t>(SearchObjective::throughput);
     const auto objective = static_cast<SearchObjective>(choice);
     if (std::ranges::find(objectives, objective) != objectives.end())
@@ -45,19 +45,24 @@ class SearchCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
     study_.declare(app);
-    app.add_option("--objective", objective_, "what the best plan is best at: time, tokens, throughput (samples), cost, energy or memory; of "
-                   "several the ranking goes by the first, and their front is found")
+    app.add_option(
+           "--objective", objective_,
+           "what the best plan is best at: time, tokens, throughput (samples), cost, energy or memory; of "
+           "several the ranking goes by the first, and their front is found")
         ->type_name("NAME,...")
         ->group("Search");
     app.add_option("--top", top_, "plans in the ranking, exactly")->type_name("N")->group("Search");
-    app.add_flag("--front", front_, "find the whole front, of time and memory unless --objective names several")->group("Search");
+    app.add_flag("--front", front_,
+                 "find the whole front, of time and memory unless --objective names several")
+        ->group("Search");
     app.add_option("--memory-share", memory_share_, "of the device's memory that a plan may take")
         ->type_name("SHARE")
         ->group("Search");
     app.add_option("--deadline", deadline_, "longest iteration that counts, such as 2s")
         ->type_name("TIME")
         ->group("Search");
-    app.add_option("--budget", budget_, "most that the whole training may cost, such as 2.5MUSD; with --tokens")
+    app.add_option("--budget", budget_,
+                   "most that the whole training may cost, such as 2.5MUSD; with --tokens")
         ->type_name("MONEY")
         ->group("Search");
     app.add_flag("--explain", explain_, "simulate the best plan with each knob changed")->group("Search");
@@ -152,8 +157,9 @@ class SearchCommand final : public Command {
       const std::string costs = to_text(*result.late_cost);
       if (deadline_.empty())
         return fmt::format("no plan is within the budget of {}: the cheapest costs {}", budget_, costs);
-      return fmt::format("no plan is within the deadline of {} and the budget of {}: the nearest takes {} and costs {}",
-                         deadline_, budget_, takes, costs);
+      return fmt::format(
+          "no plan is within the deadline of {} and the budget of {}: the nearest takes {} and costs {}",
+          deadline_, budget_, takes, costs);
     }
     if (!result.nearest) return "no plan of the space can be run";
     return fmt::format("no plan fits: the nearest needs {} of {}", to_text(result.nearest->memory.needed()),
@@ -171,7 +177,7 @@ class SearchCommand final : public Command {
     if (!result.complete) return {};
     if (result.late) {
       return fmt::format("{}list more values of what is fixed",
-                         budget_.empty() ? "try more ranks or a faster machine, or "
+                         budget_.empty()     ? "try more ranks or a faster machine, or "
                          : deadline_.empty() ? "try fewer ranks or another machine, or "
                                              : "try other numbers of ranks or another machine, or ");
     }

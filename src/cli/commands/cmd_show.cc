@@ -54,7 +54,8 @@ void show_device(const Session& session, const Device& device) {
   line(session, "memory efficiency", fmt::format("{}", device.memory_efficiency),
        doubtful("memory_efficiency"));
   line(session, "launch overhead", to_text(device.launch_overhead), doubtful("launch_overhead"));
-  if (device.busy_power) line(session, "power, computing", to_text(*device.busy_power), doubtful("busy_power"));
+  if (device.busy_power)
+    line(session, "power, computing", to_text(*device.busy_power), doubtful("busy_power"));
   if (device.idle_power) line(session, "power, idle", to_text(*device.idle_power), doubtful("idle_power"));
   if (device.price) {
     line(session, "price", fmt::format("{:g} USD per hour", device.price->value), doubtful("price"));

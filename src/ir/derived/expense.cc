@@ -31,8 +31,7 @@ double host_watts(const Machine& machine) {
 // Neither factor makes it smaller by being larger.
 double joules(const Device& device, double host, std::int64_t devices, Time iteration, double computing) {
   const double idle = device.idle_power->value, more = device.busy_power->value - idle;
-  return static_cast<double>(devices) * in_seconds(iteration) * (idle + host) +
-         computing * 1e-12 * more;
+  return static_cast<double>(devices) * in_seconds(iteration) * (idle + host) + computing * 1e-12 * more;
 }
 
 bool has_power(const Device& device) {

@@ -37,7 +37,7 @@ TEST(Expense, IsWhatDevicesDrawAndCost) {
 }
 
 TEST(Expense, OtherDevicesDrawWhatTheyDraw) {
-  Run run = short_run();
+  armilla::Run run = short_run();
   Device other = run.study.machine.device;
   other.idle_power = Power(300);
   other.price = Money(7200);
@@ -54,7 +54,7 @@ TEST(Expense, OtherDevicesDrawWhatTheyDraw) {
 }
 
 TEST(Expense, IsUnknownWithoutFigures) {
-  Run run = short_run();
+  armilla::Run run = short_run();
   run.study.machine.device.idle_power.reset();
   EXPECT_FALSE(expense_of(run).energy.has_value());
   EXPECT_TRUE(expense_of(run).cost.has_value());
@@ -66,7 +66,7 @@ TEST(Expense, IsUnknownWithoutFigures) {
 }
 
 TEST(Expense, LeastEnergyIsReachedByTheRunItself) {
-  const Run run = short_run();
+  const armilla::Run run = short_run();
   const double computing = 2.5e12;
   const auto least = [&](Time iteration, double computes) {
     return least_energy(run.study.machine, 4, iteration, computes);

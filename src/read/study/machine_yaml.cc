@@ -303,10 +303,20 @@ Device read_device(const Config& config) {
   if (const auto price = config.find("price")) device.price = parse_price(price->text(), price->where());
   if (device.reserved >= device.memory)
     throw Error(config.at("reserved").where(), "leaves nothing of the memory");
-  std::vector<std::string> figures = {
-      "memory",      "reserved",          "communicator_buffers", "memory_bandwidth",  "host_bandwidth",
-      "vector_rate", "matrix_efficiency", "vector_efficiency",    "memory_efficiency", "launch_overhead",
-      "issue_time",  "busy_power",        "idle_power",           "price"};
+  std::vector<std::string> figures = {"memory",
+                                      "reserved",
+                                      "communicator_buffers",
+                                      "memory_bandwidth",
+                                      "host_bandwidth",
+                                      "vector_rate",
+                                      "matrix_efficiency",
+                                      "vector_efficiency",
+                                      "memory_efficiency",
+                                      "launch_overhead",
+                                      "issue_time",
+                                      "busy_power",
+                                      "idle_power",
+                                      "price"};
   if (const auto rates = config.find("matrix_rate")) {
     device.matrix_rate = read_matrix_rates(*rates);
     for (const auto& [dtype, rate] : device.matrix_rate)

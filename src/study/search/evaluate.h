@@ -39,8 +39,8 @@ class PlanEvaluator {
 
   // All may be called from any thread. Throws Error for a plan that is not legal.
   PlanPrepared prepare(const PlanRequest& request);
-  Time bound(const PlanPrepared& plan);        // on the iteration
-  Time slot_bound(const PlanPrepared& plan);   // a tighter one, which takes longer
+  Time bound(const PlanPrepared& plan);       // on the iteration
+  Time slot_bound(const PlanPrepared& plan);  // a tighter one, which takes longer
   // What all ranks compute at least, in picoseconds, as a whole number.
   double computing_bound(const PlanPrepared& plan);
   MemoryUse memory(const PlanPrepared& plan);  // of the rank that needs most

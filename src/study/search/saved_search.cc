@@ -69,8 +69,9 @@ SavedSearch::SavedSearch(const SearchRequest& request, const SearchSpace& space)
     : database_(checked_path(request), kForm),
       insert_(database_, "INSERT OR REPLACE INTO plan VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)") {
   check_study(request, space);
-  Statement rows(database_,
-                 "SELECT base, point, iteration_ps, compute_ps, exposed_ps, energy_j, refusal, message FROM plan");
+  Statement rows(
+      database_,
+      "SELECT base, point, iteration_ps, compute_ps, exposed_ps, energy_j, refusal, message FROM plan");
   while (rows.next()) {
     std::optional<Energy> energy;
     if (const double joules = rows.real(5); !std::isnan(joules)) energy = Energy(joules);

@@ -231,12 +231,11 @@ class Search {
   }
 
   bool goes_by(SearchObjective objective) const {
-    return request_.objective == objective || std::ranges::find(request_.front, objective) != request_.front.end();
+    return request_.objective == objective ||
+           std::ranges::find(request_.front, objective) != request_.front.end();
   }
 
-  const Machine& machine_of(const Candidate& plan) const {
-    return space_.bases()[plan.base].study.machine;
-  }
+  const Machine& machine_of(const Candidate& plan) const { return space_.bases()[plan.base].study.machine; }
   double dollars(const Candidate& plan, Time time) const {
     const std::optional<Money> cost = cost_of(machine_of(plan), plan.ranks, time);
     return cost ? cost->value : 0;
@@ -502,7 +501,8 @@ class Search {
   // Equally good plans go by memory, then by the order of the space.
   void finish() {
     const auto key = [&](const Simulated& plan) {
-      return std::tuple(score_of(request_.objective, figures_of(plan)), plan.iteration, plan.memory.needed(), plan.candidate.base, plan.candidate.point);
+      return std::tuple(score_of(request_.objective, figures_of(plan)), plan.iteration, plan.memory.needed(),
+                        plan.candidate.base, plan.candidate.point);
     };
     std::sort(simulated_.begin(), simulated_.end(),
               [&](const Simulated& a, const Simulated& b) { return key(a) < key(b); });
@@ -523,7 +523,8 @@ class Search {
     if (!result_.complete) return;
     if (nearest_late_) {
       result_.late = outcome_of(*nearest_late_);
-      if (request_.budget) result_.late_cost = training_cost(nearest_late_->candidate, nearest_late_->iteration);
+      if (request_.budget)
+        result_.late_cost = training_cost(nearest_late_->candidate, nearest_late_->iteration);
     } else if (nearest_) {
       result_.nearest = outcome_of(*nearest_);
       result_.nearest_room = plans_.room(nearest_->memory);
@@ -615,7 +616,7 @@ class Search {
 };
 
 // Whether the machine has what the search goes by.
-void check_figures(const SearchRequest& request, const SearchBase& base) {
+void check_figures(const SearchRequest& request, const SearchBase& base, const Machine& first) {
   const auto goes_by = [&](SearchObjective objective) {
     return request.objective == objective ||
            std::ranges::find(request.front, objective) != request.front.end();
@@ -631,6 +632,11 @@ void check_figures(const SearchRequest& request, const SearchBase& base) {
     throw Error(which, "does not say what it draws, and the search goes by energy",
                 "give busy_power and idle_power in its file, or with --set "
                 "machine.device.busy_power=700W --set machine.device.idle_power=70W");
+  }
+  if (goes_by(SearchObjective::energy) && machine.host_power.has_value() != first.host_power.has_value()) {
+    throw Error(fmt::format("machine '{}'", (machine.host_power ? first : machine).name),
+                "does not say what the rest of its servers draws, and another machine does",
+                "give host_power in its file, per device: energy is compared with it or without");
   }
   if (!request.budget) return;
   const TrainingGoal& goal = base.study.training;
@@ -657,7 +663,8 @@ SearchResult search_plans(const SearchRequest& request, Crew& crew) {
   if (request.budget && request.budget->value <= 0)
     throw Error("--budget", "leaves no money", "give an amount above 0, such as 2.5MUSD");
   PlanRoom plans(request);
-  for (const SearchBase& base : plans.space().bases()) check_figures(request, base);
+  for (const SearchBase& base : plans.space().bases())
+    check_figures(request, base, plans.space().bases().front().study.machine);
   if (crew.serves()) crew.serve([&](std::int64_t piece) { return plans.perform(piece); });
   return Search(request, plans, crew).run();
 }

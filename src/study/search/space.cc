@@ -80,7 +80,7 @@ void add_values(SearchAxis& axis, const std::string& text, const std::string& wh
     if (from < 1 || to < from)
       throw Error(where, fmt::format("'{}' is not a range", text),
                   "a range goes up from at least 1, such as 1..8");
-    for (std::int64_t n = from; n < to; n = n > to / 2 ? to : 2 * n) values.push_back(std::to_string(n));
+    for (std::int64_t n = from; n<to; n = n> to / 2 ? to : 2 * n) values.push_back(std::to_string(n));
     values.push_back(std::to_string(to));
   }
   for (std::string& value : values) {

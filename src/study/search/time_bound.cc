@@ -325,8 +325,7 @@ double least_computing(const Study& study, StagePaths& paths, const StageCut& st
   DeviceTime of_chunks = 0;
   for (const std::vector<PipelineChunk>& chunks : order.chunks) {
     for (const PipelineChunk& chunk : chunks) {
-      of_chunks +=
-          paths.of(stage_shapes(paths.model(), study.plan, stages, chunk.stage)).computing.value;
+      of_chunks += paths.of(stage_shapes(paths.model(), study.plan, stages, chunk.stage)).computing.value;
     }
   }
   const Plan& plan = study.plan;

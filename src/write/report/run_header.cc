@@ -157,7 +157,10 @@ std::string expense_text(const Run& run, const Expense& expense) {
     std::string text;
     if (expense.energy) text = to_text(*expense.energy * share);
     // Who draws full power all the time draws no more.
-    if (expense.energy && with_most) text += fmt::format(" (at most {})", to_text(*expense.full_power * share));
+    if (expense.energy && with_most) {
+      text += fmt::format(" ({}at most {})", run.study.machine.host_power ? "" : "devices alone, ",
+                          to_text(*expense.full_power * share));
+    }
     if (expense.cost) text += (text.empty() ? "" : ", ") + to_text(*expense.cost * share);
     return text;
   };

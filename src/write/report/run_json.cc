@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/checked.h"
-#include "ir/derived/expense.h"
 #include "ir/derived/communication.h"
+#include "ir/derived/expense.h"
 #include "ir/derived/metrics.h"
 #include "ir/derived/stage_table.h"
 #include "ir/derived/training.h"
@@ -329,9 +329,12 @@ Json what_if_json(const Run& run) {
 }
 
 Json training_json(const TrainingTime& time) {
-  return {{"samples", finite(time.samples)},       {"tokens", finite(time.tokens)},
-          {"iterations", finite(time.iterations)}, {"time_s", finite(time.seconds)},
-          {"days", finite(time.seconds / 86400)},  {"device_hours", finite(time.device_seconds / 3600)},
+  return {{"samples", finite(time.samples)},
+          {"tokens", finite(time.tokens)},
+          {"iterations", finite(time.iterations)},
+          {"time_s", finite(time.seconds)},
+          {"days", finite(time.seconds / 86400)},
+          {"device_hours", finite(time.device_seconds / 3600)},
           {"energy_j", time.energy ? finite(time.energy->value) : Json(nullptr)},
           {"cost_usd", time.cost ? finite(time.cost->value) : Json(nullptr)}};
 }

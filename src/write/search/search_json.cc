@@ -79,8 +79,9 @@ std::string write_search_json(const SearchResult& result, const Run* best) {
 std::string write_search_csv(const SearchResult& result) {
   std::vector<std::string_view> header = {"rank"};
   for (const SearchAxis& axis : result.axes) header.push_back(axis.key);
-  for (const char* const name : {"data", "global_batch", "iteration_time_s", "samples_per_s", "energy_j",
-                                 "cost_usd", "compute_s", "exposed_communication_s", "least_time_s", "memory_peak_bytes"})
+  for (const char* const name :
+       {"data", "global_batch", "iteration_time_s", "samples_per_s", "energy_j", "cost_usd", "compute_s",
+        "exposed_communication_s", "least_time_s", "memory_peak_bytes"})
     header.push_back(name);
   Csv csv(header);
   for (std::size_t i = 0; i < result.simulated.size(); ++i) {

@@ -44,7 +44,9 @@ std::string point_text(const ObjectiveWords& words) {
 // line.
 std::string scatter(const SearchResult& result) {
   const double width = kWidth - 2 * kMargin, height = kPlotHeight - kMargin;
-  const auto across = [&](const PlanOutcome& plan) { return objective_words(result, result.front_of[1], plan); };
+  const auto across = [&](const PlanOutcome& plan) {
+    return objective_words(result, result.front_of[1], plan);
+  };
   const auto up = [&](const PlanOutcome& plan) { return objective_words(result, result.front_of[0], plan); };
   const auto right_of = [&](const PlanOutcome& plan) { return across(plan).value; };
   const auto height_of = [&](const PlanOutcome& plan) { return up(plan).value; };
@@ -97,7 +99,9 @@ std::string parallel_coordinates(const SearchResult& result, double& width) {
   }
   const double height = kPlotHeight - kMargin;
   width = std::max(kWidth, 2 * kMargin + static_cast<double>(axes.size()) * kStep);
-  const auto words_of = [&](const PlanOutcome& plan) { return objective_words(result, result.front_of[0], plan); };
+  const auto words_of = [&](const PlanOutcome& plan) {
+    return objective_words(result, result.front_of[0], plan);
+  };
   const auto value_of = [&](const PlanOutcome& plan) { return words_of(plan).value; };
   const Scale time = scale_of(result.simulated, height, value_of);
   std::string svg = fmt::format("<g transform=\"translate({},{})\">\n", kMargin, kPlotHeight + 50);
@@ -123,7 +127,8 @@ std::string parallel_coordinates(const SearchResult& result, double& width) {
         "<line x1=\"{0:.1f}\" y1=\"0\" x2=\"{0:.1f}\" y2=\"{1}\" stroke=\"#444\"/><text x=\"{0:.1f}\" "
         "y=\"-10\" text-anchor=\"middle\" font-weight=\"bold\">{2}</text>\n",
         at(p), height,
-        is_time ? svg_text(words_of(result.simulated.front()).title) : svg_text(short_key(result.axes[axes[p]].key)));
+        is_time ? svg_text(words_of(result.simulated.front()).title)
+                : svg_text(short_key(result.axes[axes[p]].key)));
     if (is_time) {
       svg += fmt::format(
           "<text x=\"{0:.1f}\" y=\"{1}\">{2:.4g}</text><text x=\"{0:.1f}\" y=\"10\">{3:.4g}</text>\n",

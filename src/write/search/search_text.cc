@@ -64,7 +64,8 @@ std::string ranking_text(const SearchResult& result, const TextStyle& style) {
   // What every table has anyway is not among these.
   std::vector<SearchObjective> expenses;
   for (const SearchObjective objective : {SearchObjective::cost, SearchObjective::energy}) {
-    if (result.objective == objective || std::ranges::find(result.front_of, objective) != result.front_of.end())
+    if (result.objective == objective ||
+        std::ranges::find(result.front_of, objective) != result.front_of.end())
       expenses.push_back(objective);
   }
   TextTable table{{{""}}, {}};
@@ -73,7 +74,8 @@ std::string ranking_text(const SearchResult& result, const TextStyle& style) {
   const PlanOutcome& best = result.ranking.front();
   for (const SearchObjective objective : expenses)
     table.columns.push_back({objective_words(result, objective, best).heading});
-  for (const char* const name : {"memory", "computing", "exposed", "over best"}) table.columns.push_back({name});
+  for (const char* const name : {"memory", "computing", "exposed", "over best"})
+    table.columns.push_back({name});
   for (std::size_t i = 0; i < result.ranking.size(); ++i) {
     const PlanOutcome& plan = result.ranking[i];
     std::vector<std::string> row = {std::to_string(i + 1)};
@@ -98,11 +100,13 @@ std::string front_text(const SearchResult& result, const TextStyle& style) {
   std::string names;
   for (const SearchObjective objective : result.front_of)
     names += fmt::format("{}{}", names.empty() ? "" : ", ", name_of(objective));
-  std::string text = wrap(fmt::format("Front of {}: {}", names, count_of(static_cast<std::int64_t>(result.front.size()), "plan", "plans")), "  ", style.width);
+  std::string text =
+      wrap(fmt::format("Front of {}: {}", names,
+                       count_of(static_cast<std::int64_t>(result.front.size()), "plan", "plans")),
+           "  ", style.width);
   for (const SearchObjective objective : result.front_of) {
-    const auto least = std::ranges::min_element(result.front, {}, [&](const PlanOutcome& plan) {
-      return score_of(objective, plan.figures());
-    });
+    const auto least = std::ranges::min_element(
+        result.front, {}, [&](const PlanOutcome& plan) { return score_of(objective, plan.figures()); });
     const ObjectiveWords words = objective_words(result, objective, *least);
     text += wrap(fmt::format("best {}: {} {}, {}", name_of(objective), words.heading, words.text,
                              plan_text(result, *least)),
@@ -154,13 +158,14 @@ std::string write_search_text(const SearchResult& result, const TextStyle& style
   if (result.ranking.empty()) {
     text = "No plan can be run.\n";
     if (result.late) {
-      text = wrap(result.late_cost
-                      ? fmt::format("No plan is within the limits. The nearest takes {} and {} for the training: {}",
-                                    to_text(result.late->iteration), to_text(*result.late_cost),
-                                    plan_text(result, *result.late))
-                      : fmt::format("No plan is within the deadline. The fastest takes {}: {}",
-                                    to_text(result.late->iteration), plan_text(result, *result.late)),
-                  "", style.width);
+      text = wrap(
+          result.late_cost
+              ? fmt::format("No plan is within the limits. The nearest takes {} and {} for the training: {}",
+                            to_text(result.late->iteration), to_text(*result.late_cost),
+                            plan_text(result, *result.late))
+              : fmt::format("No plan is within the deadline. The fastest takes {}: {}",
+                            to_text(result.late->iteration), plan_text(result, *result.late)),
+          "", style.width);
     } else if (result.nearest) {
       const PlanOutcome& plan = *result.nearest;
       const bool whole = result.nearest_room == plan.memory.capacity;

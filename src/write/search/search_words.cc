@@ -55,7 +55,8 @@ ObjectiveWords objective_words(const SearchResult& result, SearchObjective objec
   const bool tokens = result.tokens_per_sample > 0;
   const double samples = static_cast<double>(plan.plan.global_batch());
   // Of a million tokens, or a thousand samples.
-  const double amount = tokens ? samples * static_cast<double>(result.tokens_per_sample) / 1e6 : samples / 1e3;
+  const double amount =
+      tokens ? samples * static_cast<double>(result.tokens_per_sample) / 1e6 : samples / 1e3;
   const char* const of = tokens ? "million tokens" : "thousand samples";
   const char* const of_short = tokens ? "M tokens" : "k samples";
   const double nothing = std::nan("");
@@ -64,8 +65,8 @@ ObjectiveWords objective_words(const SearchResult& result, SearchObjective objec
     case SearchObjective::time:
       return {"iteration, ms", "iteration", 1e3 * in_seconds(plan.iteration), to_text(plan.iteration)};
     case SearchObjective::throughput: {
-      const double rate = plan.samples_per_second() *
-                          (tokens ? static_cast<double>(result.tokens_per_sample) : 1);
+      const double rate =
+          plan.samples_per_second() * (tokens ? static_cast<double>(result.tokens_per_sample) : 1);
       words = {tokens ? "tokens per second" : "samples per second", tokens ? "tokens/s" : "samples/s", rate,
                rate >= 1000 ? with_separators(std::llround(rate)) : fmt::format("{:.4g}", rate)};
       return words;

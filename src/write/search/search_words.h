@@ -16,7 +16,7 @@ bool axis_degree(std::string_view key);
 std::string plan_text(const SearchResult& result, const PlanOutcome& plan);
 // What an objective is measured in, and that of a plan: for tables and plots. NaN where it is not known.
 struct ObjectiveWords {
-  std::string title;  // "cost, USD per million tokens"
+  std::string title;    // "cost, USD per million tokens"
   std::string heading;  // of a column
   double value = 0;
   std::string text;
