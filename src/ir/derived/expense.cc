@@ -92,7 +92,7 @@ double least_energy(const Machine& machine, std::int64_t ranks, Time iteration, 
 
 Expense expense_of(const Run& run) {
   Expense expense;
-  if (!has_model(run) || !run.jobs.empty()) return expense;
+  if (!has_model(run) || !run.jobs.empty() || run.result.ranks == 0) return expense;
   const Machine& machine = run.study.machine;
   const Plan& plan = run.study.plan;
   expense.energy = energy_of(machine, run.result);

@@ -59,6 +59,10 @@ bool dominates(const Scores& scores, const Scores& least) {
   return better;
 }
 
+bool goes_by(const SearchRequest& request, SearchObjective objective) {
+  return request.objective == objective || std::ranges::find(request.front, objective) != request.front.end();
+}
+
 void write_energy(Outcome& json, const std::optional<Energy>& energy) {
   if (energy) json["energy"] = energy->value;
 }
@@ -176,18 +180,47 @@ class Search {
     result_.space.refused += plans;
   }
 
+  // "best 2.404 s, 91 % refused (memory 60 %), 8 % slower, 24 plans/s"
+  void tell_so_far() {
+    const SearchSpaceUse& use = result_.space;
+    const auto share = [&](std::int64_t plans) {
+      return static_cast<double>(plans) / static_cast<double>(use.points);
+    };
+    std::string text;
+    if (best_time_) text = fmt::format("best {}, ", to_text(*best_time_));
+    text += fmt::format("{:.0f} % refused", 100 * share(use.refused));
+    const auto most =
+        std::ranges::max_element(use.refusals, {}, [](const auto& refusal) { return refusal.second.plans; });
+    if (most != use.refusals.end())
+      text += fmt::format(" ({} {:.0f} %)", most->first, 100 * share(most->second.plans));
+    text += fmt::format(", {:.0f} % slower", 100 * share(use.bounded));
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - simulating_since_).count();
+    if (best_time_ && seconds > 0)
+      text += fmt::format(", {:.3g} plans/s", static_cast<double>(use.simulated) / seconds);
+    request_.progress->remark(text);
+  }
+
   void list_candidates() {
     request_.progress->begin("looking at plans");
-    std::int64_t seen = 0;
+    constexpr std::int64_t kTellEvery = 1024;
+    std::int64_t seen = 0, visited = 0;
     std::unordered_set<std::string> known;
     for (std::size_t b = 0; b < space_.bases().size(); ++b) {
       const auto visit = [&](std::int64_t point, const PlanRequest& plan, std::int64_t cut_alike) {
+        // Once it is stopped, what is left is passed over.
+        if (++visited % kTellEvery == 0) {
+          tell_so_far();
+          is_stopped();
+        }
+        if (!result_.complete) return false;
         const bool goes_on = consider(b, point, plan, cut_alike, known);
         seen += goes_on ? 1 : 1 + cut_alike;
         request_.progress->update(static_cast<double>(seen) / static_cast<double>(result_.space.points));
         return goes_on;
       };
       const auto skip = [&](std::int64_t points, const std::string& why) {
+        if (!result_.complete) return;
         seen += points;
         refuse("degrees", points, why);
       };
@@ -230,10 +263,7 @@ class Search {
     return true;
   }
 
-  bool goes_by(SearchObjective objective) const {
-    return request_.objective == objective ||
-           std::ranges::find(request_.front, objective) != request_.front.end();
-  }
+  bool goes_by(SearchObjective objective) const { return armilla::goes_by(request_, objective); }
 
   const Machine& machine_of(const Candidate& plan) const { return space_.bases()[plan.base].study.machine; }
   double dollars(const Candidate& plan, Time time) const {
@@ -291,7 +321,9 @@ class Search {
   }
 
   void note(const Simulated& plan) {
-    best_.insert(score_of(request_.objective, figures_of(plan)));
+    const double score = score_of(request_.objective, figures_of(plan));
+    if (best_.empty() || score < *best_.begin()) best_time_ = plan.iteration;
+    best_.insert(score);
     if (best_.size() > static_cast<std::size_t>(request_.top)) best_.erase(std::prev(best_.end()));
     if (request_.front.empty()) return;
     Scores scores = front_scores(figures_of(plan));
@@ -381,6 +413,7 @@ class Search {
 
   void simulate_candidates() {
     request_.progress->begin("simulating plans");
+    simulating_since_ = std::chrono::steady_clock::now();
     std::size_t looked_at = 0;
     std::map<std::int64_t, std::size_t> under_way;  // pieces, and the candidates that they are
     Piecework work;
@@ -412,6 +445,7 @@ class Search {
       const Candidate candidate = candidates_[at->second];
       under_way.erase(at);
       take(candidate, Outcome::parse(text));
+      tell_so_far();
     };
     work.give_up = [&](std::int64_t piece, const std::string& how) {
       under_way.erase(piece);
@@ -607,7 +641,9 @@ class Search {
   std::size_t coarse_ = 0;             // the first whose bound is not refined
   std::vector<std::size_t> refined_;   // a heap of those whose bound is and that are not looked at, by it
   SearchResult result_;
-  std::multiset<double> best_;        // scores of the best so far, at most `top`
+  std::multiset<double> best_;     // scores of the best so far, at most `top`
+  std::optional<Time> best_time_;  // of the first of them
+  std::chrono::steady_clock::time_point simulating_since_;
   std::vector<Scores> front_;         // of what was simulated so far
   std::optional<Simulated> nearest_;  // of what does not fit: what needs least
   std::vector<Candidate> late_;       // beyond a limit by their bounds
@@ -617,23 +653,20 @@ class Search {
 
 // Whether the machine has what the search goes by.
 void check_figures(const SearchRequest& request, const SearchBase& base, const Machine& first) {
-  const auto goes_by = [&](SearchObjective objective) {
-    return request.objective == objective ||
-           std::ranges::find(request.front, objective) != request.front.end();
-  };
   const Machine& machine = base.study.machine;
   const std::int64_t ranks = base.study.request.ranks.value_or(rank_count(machine));
   const std::string which = fmt::format("machine '{}', device '{}'", machine.name, machine.device.name);
-  if ((goes_by(SearchObjective::cost) || request.budget) && !cost_of(machine, ranks, Time(0))) {
+  if ((goes_by(request, SearchObjective::cost) || request.budget) && !cost_of(machine, ranks, Time(0))) {
     throw Error(which, "has no price, and the search goes by cost",
                 "give one, such as --price 2.5USD/h for an hour of a device, or the key 'price' in its file");
   }
-  if (goes_by(SearchObjective::energy) && !knows_energy(machine, ranks)) {
+  if (goes_by(request, SearchObjective::energy) && !knows_energy(machine, ranks)) {
     throw Error(which, "does not say what it draws, and the search goes by energy",
                 "give busy_power and idle_power in its file, or with --set "
                 "machine.device.busy_power=700W --set machine.device.idle_power=70W");
   }
-  if (goes_by(SearchObjective::energy) && machine.host_power.has_value() != first.host_power.has_value()) {
+  if (goes_by(request, SearchObjective::energy) &&
+      machine.host_power.has_value() != first.host_power.has_value()) {
     throw Error(fmt::format("machine '{}'", (machine.host_power ? first : machine).name),
                 "does not say what the rest of its servers draws, and another machine does",
                 "give host_power in its file, per device: energy is compared with it or without");

@@ -296,6 +296,20 @@ TEST_F(SearchTest, EndsWhenToldTo) {
   expect_sum(result.space);
 }
 
+TEST_F(SearchTest, EndsWhileItLooksAtPlans) {
+  SearchRequest search =
+      request("gpt", std::string(kSmall) +
+                         "  overlap: any\n  prefetch: any\n  overlap_tensor: any\n  offload: any\n");
+  search.stopped = [] { return true; };
+  const SearchResult result = search_plans(search);
+  EXPECT_FALSE(result.complete);
+  EXPECT_EQ(result.space.simulated, 0);
+  // Not all of them were looked at before.
+  EXPECT_GT(result.space.refusals.at("not looked at").plans, result.space.points / 2);
+  EXPECT_GT(result.space.points, 2048);
+  expect_sum(result.space);
+}
+
 TEST_F(SearchTest, LooksAtMachinesAndRanks) {
   SearchRequest search =
       request("gpt",

@@ -1,6 +1,7 @@
 #include "study/search/space.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -105,7 +106,9 @@ bool is_one_value(const std::string& key, const std::vector<Config>& items) {
 void add_list(SearchAxis& axis, const std::vector<Config>& items) {
   for (const Config& item : items) {
     if (item.is_list()) {
-      axis.values.push_back(item.yaml());
+      std::vector<std::string> parts;
+      for (const Config& part : item.items()) parts.push_back(part.text());
+      axis.values.push_back(fmt::format("[{}]", fmt::join(parts, ", ")));
     } else {
       add_values(axis, item.text(), item.where());
     }
