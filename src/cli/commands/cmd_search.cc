@@ -47,8 +47,8 @@ class SearchCommand final : public Command {
     study_.declare(app);
     app.add_option(
            "--objective", objective_,
-           "what the best plan is best at: time, tokens, throughput (samples), cost, energy or memory; of "
-           "several the ranking goes by the first, and their front is found")
+           "what the best plan is best at: time, tokens, throughput, cost, energy or memory; of several the "
+           "first, and their front is found")
         ->type_name("NAME,...")
         ->group("Search");
     app.add_option("--top", top_, "plans in the ranking, exactly")->type_name("N")->group("Search");

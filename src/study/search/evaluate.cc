@@ -89,12 +89,21 @@ PlanEvaluator::~PlanEvaluator() = default;
 
 std::shared_ptr<const Model> PlanEvaluator::model_of(const Plan& plan) {
   const std::lock_guard lock(mutex_);
-  std::shared_ptr<const Model>& known = models_[plan.micro_batch()];
-  if (!known) {
-    auto model = std::make_shared<Model>(read_model(base_.model, plan.micro_batch()));
+  const std::int64_t micro_batch = plan.micro_batch();
+  if (const auto refused = refused_models_.find(micro_batch); refused != refused_models_.end())
+    throw refused->second;
+  std::shared_ptr<const Model>& known = models_[micro_batch];
+  if (known) return known;
+  try {
+    auto model = std::make_shared<Model>(read_model(base_.model, micro_batch));
     require_work(*model);
     if (model->blocks.empty()) annotate_parallelism(*model);
     known = std::move(model);
+  } catch (const Error& error) {
+    // It was read before the search: what stands in the way is this micro-batch, of whichever plan.
+    const Error refusal(error.where, error.message, error.hint, {"plan.micro_batch"});
+    refused_models_.emplace(micro_batch, refusal);
+    throw refusal;
   }
   return known;
 }

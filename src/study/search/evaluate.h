@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/error.h"
 #include "cost/cost.h"
 #include "ir/search.h"
 #include "ir/study.h"
@@ -72,6 +73,7 @@ class PlanEvaluator {
   std::unique_ptr<CostModel> cost_;
   std::mutex mutex_;                                             // of the tables below
   std::map<std::int64_t, std::shared_ptr<const Model>> models_;  // by micro-batch
+  std::map<std::int64_t, Error> refused_models_;                 // likewise: why they cannot be computed with
   std::map<std::string, std::shared_ptr<const ShardedModel>> sharded_;
   std::map<std::int64_t, LeastCommunication> communication_;  // by ranks
   std::map<std::tuple<const ShardedModel*, std::string, std::string>, StagePaths>
