@@ -20,18 +20,27 @@ std::string duration(double seconds) {
 
 }  // namespace
 
-std::string progress_line(std::string_view step, double share, double elapsed) {
-  // What nothing is known of yet says how long it has taken.
-  if (!(share > 0)) return fmt::format("{}, {} so far", step, duration(elapsed));
-  const double done = std::min(share, 1.0);
-  // 100 % is when the line is gone.
-  const int percent = std::min(99, static_cast<int>(100 * done));
-  return fmt::format("{} {:2} %, about {} left", step, percent, duration(elapsed * (1 - done) / done));
+std::string progress_line(std::string_view step, double share, double elapsed, std::string_view remark,
+                          std::size_t width) {
+  std::string line;
+  if (share > 0) {
+    const double done = std::min(share, 1.0);
+    // 100 % is when the line is gone.
+    const int percent = std::min(99, static_cast<int>(100 * done));
+    line = fmt::format("{} {:2} %, about {} left", step, percent, duration(elapsed * (1 - done) / done));
+  } else {
+    // What nothing is known of yet says how long it has taken.
+    line = fmt::format("{}, {} so far", step, duration(elapsed));
+  }
+  if (!remark.empty()) line += fmt::format("; {}", remark);
+  // A longer one would leave its beginning behind when it is written anew.
+  if (line.size() > width) line.resize(width);
+  return line;
 }
 
 // A thread of its own writes, so that a long step without any news shows that time passes.
-ProgressLine::ProgressLine(std::ostream& out, std::chrono::milliseconds patience)
-    : out_(out), patience_(patience), writer_([this] { watch(); }) {}
+ProgressLine::ProgressLine(std::ostream& out, std::chrono::milliseconds patience, std::size_t width)
+    : out_(out), patience_(patience), width_(width), writer_([this] { watch(); }) {}
 
 ProgressLine::~ProgressLine() {
   {
@@ -46,11 +55,17 @@ ProgressLine::~ProgressLine() {
 void ProgressLine::begin(std::string_view step) {
   const std::lock_guard lock(mutex_);
   step_ = step;
+  remark_.clear();
   begin_ = Clock::now();
   // After something was printed patience begins anew.
   if (hidden_) since_ = begin_;
   hidden_ = false;
   share_.store(0, std::memory_order_relaxed);
+}
+
+void ProgressLine::remark(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  remark_ = text;
 }
 
 void ProgressLine::hide() {
@@ -68,7 +83,8 @@ void ProgressLine::watch() {
 
 void ProgressLine::write() {
   const double elapsed = std::chrono::duration<double>(Clock::now() - begin_).count();
-  const std::string line = progress_line(step_, share_.load(std::memory_order_relaxed), elapsed);
+  const std::string line =
+      progress_line(step_, share_.load(std::memory_order_relaxed), elapsed, remark_, width_);
   out_ << '\r' << line;
   if (line.size() < shown_) out_ << std::string(shown_ - line.size(), ' ');
   out_ << std::flush;

@@ -18,6 +18,12 @@ TEST(Progress, TellsShareAndTimeLeft) {
   EXPECT_EQ(progress_line("simulating", 1.5, 5), "simulating 99 %, about 0 s left");
 }
 
+TEST(Progress, TellsWhatHasComeOfItAsFarAsTheLineHasRoom) {
+  EXPECT_EQ(progress_line("simulating", 0.25, 5, "best 2 s"), "simulating 25 %, about 15 s left; best 2 s");
+  EXPECT_EQ(progress_line("simulating", 0.25, 5, "best 2 s", 40), "simulating 25 %, about 15 s left; best 2");
+  EXPECT_EQ(progress_line("looking", 0, 5, "3 refused"), "looking, 5 s so far; 3 refused");
+}
+
 TEST(Progress, TellsTimeWhereTheShareIsUnknown) {
   EXPECT_EQ(progress_line("reading the model", 0, 1.2), "reading the model, 2 s so far");
 }

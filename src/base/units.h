@@ -1,7 +1,7 @@
 // Physical quantities as distinct types, so that a byte count cannot be added to a time.
 //
 // Time counts picoseconds in 64 bits (range +-106 days), Bytes and Flops are exact 64-bit counts, Bandwidth
-// is bytes per second, FlopRate operations per second, Frequency cycles per second. One flop is one addition
+// is bytes per second, FlopRate operations per second, Frequency cycles per second, Power watts, Energy joules, Money US dollars. One flop is one addition
 // or one multiplication: a multiply-accumulate is two. Decimal prefixes are powers of 1000 everywhere ("GB/s"
 // is 1e9 B/s). Parsing and printing live in base/units_text.h.
 #pragma once
@@ -37,6 +37,9 @@ using Flops = Quantity<struct FlopsTag, std::int64_t>;    // floating-point oper
 using Bandwidth = Quantity<struct BandwidthTag, double>;  // bytes per second
 using FlopRate = Quantity<struct FlopRateTag, double>;    // operations per second
 using Frequency = Quantity<struct FrequencyTag, double>;  // cycles per second
+using Power = Quantity<struct PowerTag, double>;          // watts
+using Energy = Quantity<struct EnergyTag, double>;        // joules
+using Money = Quantity<struct MoneyTag, double>;          // US dollars
 
 constexpr Time picoseconds(std::int64_t n) {
   return Time(n);

@@ -48,6 +48,9 @@ constexpr Unit kFlopRateUnits[] = {{"FLOPS", 1},      {"MFLOPS", 1e6},  {"GFLOPS
                                    {"PFLOPS", 1e15},  {"MFLOP/s", 1e6}, {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12},
                                    {"PFLOP/s", 1e15}, {"TOPS", 1e12}};
 constexpr Unit kFrequencyUnits[] = {{"Hz", 1}, {"kHz", 1e3}, {"MHz", 1e6}, {"GHz", 1e9}};
+constexpr Unit kPowerUnits[] = {{"W", 1}, {"kW", 1e3}, {"MW", 1e6}};
+constexpr Unit kMoneyUnits[] = {{"USD", 1}, {"kUSD", 1e3}, {"MUSD", 1e6}, {"BUSD", 1e9}};
+constexpr Unit kPriceUnits[] = {{"USD/h", 1}};
 
 std::string_view trim(std::string_view text) {
   const auto first = text.find_first_not_of(" \t");
@@ -110,6 +113,16 @@ double check_rate(double value, std::string_view text, const std::string& where,
   return value;
 }
 
+// Of watts and money, which may be none at all.
+double check_amount(double value, std::string_view text, const std::string& where, std::string_view unit) {
+  constexpr double kMost = 1e15;
+  if (!(value <= kMost)) {
+    throw Error(where, fmt::format("'{:.60}' is absurdly large", text),
+                fmt::format("the limit is {:g} {}", kMost, unit));
+  }
+  return value;
+}
+
 // Scales `value` by powers of `step` until it is below it, also after rounding to the one digit printed
 // there.
 std::string scaled(double value, double step, std::span<const char* const> names) {
@@ -153,6 +166,20 @@ Bandwidth parse_bandwidth(std::string_view text, const std::string& where) {
 FlopRate parse_flop_rate(std::string_view text, const std::string& where) {
   const double value = parse_quantity(text, where, "a compute rate", "312TFLOPS", kFlopRateUnits);
   return FlopRate(check_rate(value, text, where, 1e24, "FLOPS"));
+}
+
+Power parse_power(std::string_view text, const std::string& where) {
+  return Power(check_amount(parse_quantity(text, where, "a power", "700W", kPowerUnits), text, where, "W"));
+}
+
+Money parse_money(std::string_view text, const std::string& where) {
+  return Money(
+      check_amount(parse_quantity(text, where, "money", "2.5MUSD", kMoneyUnits), text, where, "USD"));
+}
+
+Money parse_price(std::string_view text, const std::string& where) {
+  return Money(
+      check_amount(parse_quantity(text, where, "a price", "6.88USD/h", kPriceUnits), text, where, "USD/h"));
 }
 
 Frequency parse_frequency(std::string_view text, const std::string& where) {
@@ -256,6 +283,27 @@ std::string to_text(FlopRate r) {
   static constexpr const char* kNames[] = {"FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s"};
   return scaled(r.value, 1000, kNames);
 }
+std::string to_text(Power p) {
+  constexpr std::array kNames = {"W", "kW", "MW", "GW"};
+  return scaled(p.value, 1000, kNames);
+}
+
+std::string to_text(Energy e) {
+  constexpr std::array kNames = {"uWh", "mWh", "Wh", "kWh", "MWh", "GWh", "TWh"};
+  return scaled(e.value / 3600 * 1e6, 1000, kNames);
+}
+
+std::string to_text(Money m) {
+  if (m.value >= 999'950) {
+    constexpr std::array kNames = {"M USD", "B USD", "T USD"};
+    std::string text = scaled(m.value / 1e6, 1000, kNames);
+    text.erase(text.find(' '), 1);
+    return text;
+  }
+  if (m.value >= 999.95) return with_separators(std::llround(m.value)) + " USD";
+  return fmt::format("{:.4g} USD", m.value);
+}
+
 std::string to_text(Frequency f) {
   static constexpr const char* kNames[] = {"Hz", "kHz", "MHz", "GHz"};
   return scaled(f.value, 1000, kNames);

@@ -20,6 +20,9 @@ Bytes parse_bytes(std::string_view text, const std::string& where);
 Bandwidth parse_bandwidth(std::string_view text, const std::string& where);
 FlopRate parse_flop_rate(std::string_view text, const std::string& where);
 Frequency parse_frequency(std::string_view text, const std::string& where);
+Power parse_power(std::string_view text, const std::string& where);  // "700W", "1.2kW"
+Money parse_money(std::string_view text, const std::string& where);  // "500USD", "2.5MUSD"
+Money parse_price(std::string_view text, const std::string& where);  // of an hour: "6.88USD/h"
 
 // Numbers without a dimension: a whole number, a real number, a fraction of one ("0.9" or "90%").
 std::int64_t parse_count(std::string_view text, const std::string& where);
@@ -32,6 +35,9 @@ std::string to_text(Flops f);                 // "4.089 Gflop"
 std::string to_text(Bandwidth b);             // "300.0 GB/s"
 std::string to_text(FlopRate r);              // "312.0 TFLOP/s"
 std::string to_text(Frequency f);             // "1.410 GHz"
+std::string to_text(Power p);                 // "700.0 W"
+std::string to_text(Energy e);                // "17.80 Wh"
+std::string to_text(Money m);                 // "1,234 USD", "12.35M USD"
 std::string with_separators(std::int64_t n);  // "25,557,032"
 
 }  // namespace armilla

@@ -181,5 +181,21 @@ TEST(Units, ConversionsSaturateAtTheEndOfTime) {
   EXPECT_EQ(time_to_compute(Flops(0), teraflops(1)), Time(0));
 }
 
+TEST(UnitsText, PowerAndMoney) {
+  EXPECT_EQ(parse_power("0.7kW", "x"), Power(700));
+  EXPECT_EQ(parse_money("2.5MUSD", "x"), Money(2.5e6));
+  EXPECT_EQ(parse_price("6.88USD/h", "x"), Money(6.88));
+  EXPECT_EQ(error_of([] { parse_price("6.88", "--price 6.88"); }),
+            "--price 6.88: '6.88' has no unit\n  hint: expected a price with its unit, such as '6.88USD/h'");
+  EXPECT_EQ(error_of([] { parse_power("1e20MW", "x"); }),
+            "x: '1e20MW' is absurdly large\n  hint: the limit is 1e+15 W");
+  EXPECT_EQ(to_text(Power(700)), "700.0 W");
+  EXPECT_EQ(to_text(Energy(3600 * 1234.5)), "1.234 kWh");
+  EXPECT_EQ(to_text(Energy(0)), "0.000 uWh");
+  EXPECT_EQ(to_text(Money(0.0123)), "0.0123 USD");
+  EXPECT_EQ(to_text(Money(999.96)), "1,000 USD");
+  EXPECT_EQ(to_text(Money(12'345'678)), "12.35M USD");
+}
+
 }  // namespace
 }  // namespace armilla

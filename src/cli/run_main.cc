@@ -200,7 +200,7 @@ std::vector<std::string> with_help_spelled_out(const std::vector<std::string>& t
 // What takes long says so as long as nothing is printed.
 void execute(Command& command, const Session& session) {
   if (!session.progress) return command.execute(session);
-  ProgressLine progress(session.err);
+  ProgressLine progress(session.err, std::chrono::seconds(1), session.width - 1);
   HidesProgress out_buffer(*session.out.rdbuf(), progress), err_buffer(*session.err.rdbuf(), progress);
   std::ostream out(&out_buffer), err(&err_buffer);
   command.execute({out, err, session.colour, true, session.width, &progress});

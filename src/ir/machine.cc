@@ -147,11 +147,55 @@ Interconnect links_of(const Machine& machine) {
   return graph;
 }
 
+namespace {
+
+// All that times, memory and expenses depend on.
+std::string dump_device(const Device& d) {
+  std::string text = fmt::format(
+      "device {} memory {} {} {} bandwidth {} {} vector {} efficiency {} {} {} launch {} issue {}\n", d.name,
+      d.memory.value, d.reserved.value, d.communicator_buffers.value, d.memory_bandwidth.value,
+      d.host_bandwidth.value, d.vector_rate.value, d.matrix_efficiency, d.vector_efficiency,
+      d.memory_efficiency, d.launch_overhead.value, d.issue_time.value);
+  for (const auto& [dtype, rate] : d.matrix_rate)
+    text += fmt::format("matrix {} {}\n", name_of(dtype), rate.value);
+  const auto figure = [](const auto& value) { return value ? fmt::format("{}", value->value) : "unknown"; };
+  text += fmt::format("power {} {} price {}\n", figure(d.busy_power), figure(d.idle_power), figure(d.price));
+  if (!d.kernels) return text;
+  const KernelRates& k = *d.kernels;
+  const auto attention = [](const AttentionRates& a) {
+    return fmt::format("{} {} {} {} {}", a.forward, a.backward, a.ramp, a.range.least, a.range.most);
+  };
+  text += fmt::format("kernels {} {} {}\n", k.processors, k.launch.value, k.sustained);
+  for (const auto& [dtype, m] : k.matrix) {
+    text += fmt::format("matrix kernels {} {} {} {} {} {} {}\n", name_of(dtype), m.efficiency, m.ramp,
+                        m.tile_128, m.tile_64, m.range.least, m.range.most);
+  }
+  for (const auto& [dtype, a] : k.attention)
+    text += fmt::format("attention kernels {} {}\n", name_of(dtype), attention(a));
+  if (k.flash_2) text += fmt::format("flash 2 {}\n", attention(*k.flash_2));
+  const MemoryRates& m = k.memory;
+  return text + fmt::format("memory kernels {} {} {} {} {} {} {} {} {}\n", m.efficiency, m.norm,
+                            m.norm_backward, m.activation, m.rotary, m.permute, m.loss, m.range.least,
+                            m.range.most);
+}
+
+std::string dump_protocol(const CollectiveProtocol& protocol) {
+  return fmt::format("protocol {} {} {} {}\n", protocol.name, protocol.launch.value, protocol.step.value,
+                     protocol.share);
+}
+
+}  // namespace
+
 std::string dump_machine(const Machine& machine) {
-  std::string text = fmt::format("machine {} device {}\n", machine.name, machine.device.name);
+  std::string text = fmt::format("machine {} {}", machine.name, dump_device(machine.device));
+  for (const OtherDevices& other : machine.others)
+    text += fmt::format("ranks {} to {} {}", other.first, other.last, dump_device(other.device));
+  if (machine.host_power) text += fmt::format("host power {}\n", machine.host_power->value);
   for (const Dimension& d : machine.dimensions) {
-    text += fmt::format("dimension {} {} {} bandwidth {} B/s latency {} ps\n", d.name, name_of(d.kind),
-                        d.size, d.bandwidth.value, d.latency.value);
+    text += fmt::format("dimension {} {} {} bandwidth {} B/s latency {} ps efficiency {}\n", d.name,
+                        name_of(d.kind), d.size, d.bandwidth.value, d.latency.value, d.efficiency);
+    for (const CollectiveProtocol& protocol : d.protocols) text += dump_protocol(protocol);
+    if (d.in_switch) text += "in the switch: " + dump_protocol(*d.in_switch);
   }
   for (const InterconnectNode& node : machine.graph.nodes)
     text += fmt::format("node {} {}\n", node.name, name_of(node.kind));

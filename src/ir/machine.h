@@ -66,7 +66,10 @@ struct Device {
   FlopRate vector_rate;                   // fp32 peak outside the matrix units
   Bytes memory;                           // as the device's own tools report it
   Bandwidth memory_bandwidth;
-  Bandwidth host_bandwidth;      // to the CPU's memory, per direction; 0: unknown
+  Bandwidth host_bandwidth;  // to the CPU's memory, per direction; 0: unknown
+  // What it draws while it computes, and while it does not (ir/derived/expense.h).
+  std::optional<Power> busy_power{}, idle_power{};
+  std::optional<Money> price{};  // of an hour, with its share of the server
   Bytes reserved{};              // of `memory`: what driver and context take before a framework allocates
   Bytes communicator_buffers{};  // of `memory`: what the collective library keeps per group of ranks
   // Attainable fractions of the peaks, and what every kernel costs before it computes (cost/roofline.h).
@@ -127,6 +130,7 @@ struct Machine {
   std::vector<Dimension> dimensions;
   std::string source;
   std::vector<std::string> unverified;
+  std::optional<Power> host_power{};  // of the rest of a server, per device
   bool elastic = false;  // the last dimension takes any size: a building block, not one finished cluster
   // The links one by one, where they are no hierarchy; empty: those of the dimensions. Has at least as many devices
   // as the dimensions, which then say how collectives are planned.
@@ -154,6 +158,7 @@ void validate_machine(const Machine& machine);
 //   FullyConnected  per group in the order of first ranks: 0-1, 0-2, ... 1-2, ...
 // Devices of a hierarchy forward.
 Interconnect links_of(const Machine& machine);
+// All of it that what comes of a run depends on, as text: equal for machines that are the same.
 std::string dump_machine(const Machine& machine);
 
 }  // namespace armilla

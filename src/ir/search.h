@@ -28,10 +28,20 @@ struct SearchAxis {
 enum class SearchObjective : std::uint8_t {
   time,        // least time of an iteration
   throughput,  // most samples per second
-  cost,        // least device time per sample
+  cost,        // least money per sample
+  energy,      // least energy per sample
   memory,      // least memory at the peak
 };
 std::string_view name_of(SearchObjective objective);
+
+// What the best is least in: seconds, and seconds, dollars or joules per sample, and bytes. Of an iteration.
+struct PlanFigures {
+  Time iteration;
+  Bytes memory;
+  double dollars = 0, joules = 0;  // where they are asked for
+  std::int64_t samples = 1;
+};
+double score_of(SearchObjective objective, const PlanFigures& plan);
 
 struct PlanOutcome {
   std::vector<std::string> values;  // one for each axis
@@ -42,6 +52,12 @@ struct PlanOutcome {
   MemoryUse memory;
   // Of the rank class that computes longest: how its iteration divides.
   Time compute, exposed_communication;
+  std::optional<Energy> energy;  // of an iteration, where the machine's power is known
+  std::optional<Money> cost;     // likewise, where its price is
+  PlanFigures figures() const {
+    return {iteration, memory.needed(), cost ? cost->value : 0, energy ? energy->value : 0,
+            plan.global_batch()};
+  }
   double samples_per_second() const {
     return static_cast<double>(plan.global_batch()) / in_seconds(iteration);
   }
@@ -71,17 +87,22 @@ struct Neighbour {
 
 struct SearchResult {
   SearchObjective objective = SearchObjective::time;
+  std::int64_t tokens_per_sample = 0;  // 0: the model does not tell what a token is
   std::vector<SearchAxis> axes;
   SearchSpaceUse space;
-  std::vector<PlanOutcome> ranking;    // the best first; as many as were asked for
-  std::vector<PlanOutcome> front;      // of time and memory, among all that were simulated: by rising memory
-  std::vector<PlanOutcome> simulated;  // all of them, in the order of the ranking
-  std::vector<Neighbour> neighbours;   // of the best, where asked for
-  std::optional<PlanOutcome> nearest;  // where nothing fits: what needs least, not simulated
-  Bytes nearest_room;                  // that it may take of its device's memory
+  std::vector<PlanOutcome> ranking;  // the best first; as many as were asked for
+  // What nothing simulated is better in, by the last of these, and which plans that are.
+  std::vector<SearchObjective> front_of = {SearchObjective::time, SearchObjective::memory};
+  std::vector<PlanOutcome> front;
+  std::vector<PlanOutcome> simulated;        // all of them, in the order of the ranking
+  std::vector<Neighbour> neighbours;         // of the best, where asked for
+  std::optional<PlanOutcome> nearest;        // where nothing fits: what needs least, not simulated
+  Bytes nearest_room;                        // that it may take of its device's memory
   std::vector<std::string> nearest_changes;  // that would make it fit, in words of a study file
-  std::optional<PlanOutcome> late;           // where nothing that fits is within the deadline: the fastest
-  bool complete = true;                      // false: interrupted
+  // Where nothing that fits is within deadline and budget: what comes nearest to them.
+  std::optional<PlanOutcome> late;
+  std::optional<Money> late_cost;  // of its whole training, where there is a budget
+  bool complete = true;            // false: interrupted
   double elapsed_seconds = 0;
 };
 

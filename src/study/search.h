@@ -26,13 +26,15 @@ struct SearchRequest {
   std::function<Study(const std::vector<Override>&)> read;
   std::vector<SearchAxis> axes;  // as the user gave them; values may be "any" and ranges, see search_axes
   SearchObjective objective = SearchObjective::time;
-  std::int64_t top = 10;         // plans in the ranking
-  double memory_share = 1;       // of the device's memory that a plan may take
-  std::optional<Time> deadline;  // longer iterations do not count
-  bool brute_force = false;      // simulate whatever is legal and fits
-  bool front = false;            // find the whole Pareto front of time and memory, too
-  bool explain = false;          // simulate the neighbours of the best
-  std::int64_t threads = 0;      // 0: as many as the machine has
+  std::int64_t top = 10;          // plans in the ranking
+  double memory_share = 1;        // of the device's memory that a plan may take
+  std::optional<Time> deadline;   // longer iterations do not count
+  std::optional<Money> budget{};  // nor does what costs more for the whole training
+  bool brute_force = false;       // simulate whatever is legal and fits
+  // Find the whole Pareto front of these, too; empty: that of time and memory among what is simulated anyway.
+  std::vector<SearchObjective> front{};
+  bool explain = false;      // simulate the neighbours of the best
+  std::int64_t threads = 0;  // 0: as many as the machine has
   // Where the outcome of every simulation is kept; empty: nowhere. A file that is there is gone on with, or refused.
   std::string save{};
   bool resume = false;

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -20,22 +21,49 @@
 namespace armilla {
 namespace {
 
-constexpr std::array<std::string_view, 4> kObjectives = {"time", "throughput", "cost", "memory"};
+// In the order of SearchObjective, and then other names: samples have as many tokens in all plans of a search.
+constexpr std::array<std::string_view, 6> kObjectives = {"time",   "throughput", "cost",
+                                                         "energy", "memory",     "tokens"};
+
+std::vector<SearchObjective> objectives_of(const std::string& text) {
+  const std::string where = "--objective " + text;
+  std::vector<SearchObjective> objectives;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    std::size_t choice = parse_choice(text.substr(begin, end - begin), kObjectives, "--objective");
+    if (kObjectives[choice] == "tokens") choice = static_cast<std::size_t>(SearchObjective::throughput);
+    const auto objective = static_cast<SearchObjective>(choice);
+    if (std::ranges::find(objectives, objective) != objectives.end())
+      throw Error(where, fmt::format("names {} twice", name_of(objective)));
+    objectives.push_back(objective);
+    begin = end + 1;
+  }
+  return objectives;
+}
 
 class SearchCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
     study_.declare(app);
-    app.add_option("--objective", objective_, "what the best plan is best at (cost: device time per sample)")
-        ->type_name("time|throughput|cost|memory")
+    app.add_option(
+           "--objective", objective_,
+           "what the best plan is best at: time, tokens, throughput, cost, energy or memory; of several the "
+           "first, and their front is found")
+        ->type_name("NAME,...")
         ->group("Search");
     app.add_option("--top", top_, "plans in the ranking, exactly")->type_name("N")->group("Search");
-    app.add_flag("--front", front_, "find the whole front of time and memory, too")->group("Search");
+    app.add_flag("--front", front_,
+                 "find the whole front, of time and memory unless --objective names several")
+        ->group("Search");
     app.add_option("--memory-share", memory_share_, "of the device's memory that a plan may take")
         ->type_name("SHARE")
         ->group("Search");
     app.add_option("--deadline", deadline_, "longest iteration that counts, such as 2s")
         ->type_name("TIME")
+        ->group("Search");
+    app.add_option("--budget", budget_,
+                   "most that the whole training may cost, such as 2.5MUSD; with --tokens")
+        ->type_name("MONEY")
         ->group("Search");
     app.add_flag("--explain", explain_, "simulate the best plan with each knob changed")->group("Search");
     app.add_flag("--brute-force", brute_force_, "simulate every plan that is legal and fits, without bounds")
@@ -63,11 +91,17 @@ class SearchCommand final : public Command {
 
   void execute(const Session& session) override {
     SearchRequest request;
-    request.objective = static_cast<SearchObjective>(parse_choice(objective_, kObjectives, "--objective"));
+    const std::vector<SearchObjective> objectives = objectives_of(objective_);
+    request.objective = objectives.front();
+    if (objectives.size() > 1) {
+      request.front = objectives;
+    } else if (front_) {
+      request.front = {SearchObjective::time, SearchObjective::memory};
+    }
     request.top = parse_count(top_, "--top " + top_);
-    request.front = front_;
     request.memory_share = parse_fraction(memory_share_, "--memory-share " + memory_share_);
     if (!deadline_.empty()) request.deadline = parse_time(deadline_, "--deadline " + deadline_);
+    if (!budget_.empty()) request.budget = parse_money(budget_, "--budget " + budget_);
     request.explain = explain_;
     request.brute_force = brute_force_;
     if (!threads_.empty()) {
@@ -117,8 +151,15 @@ class SearchCommand final : public Command {
   std::string nothing_found(const SearchResult& result) const {
     if (!result.complete) return "was interrupted before any plan was simulated";
     if (result.late) {
-      return fmt::format("no plan is within the deadline of {}: the fastest takes {}", deadline_,
-                         to_text(result.late->iteration));
+      const std::string takes = to_text(result.late->iteration);
+      if (budget_.empty())
+        return fmt::format("no plan is within the deadline of {}: the fastest takes {}", deadline_, takes);
+      const std::string costs = to_text(*result.late_cost);
+      if (deadline_.empty())
+        return fmt::format("no plan is within the budget of {}: the cheapest costs {}", budget_, costs);
+      return fmt::format(
+          "no plan is within the deadline of {} and the budget of {}: the nearest takes {} and costs {}",
+          deadline_, budget_, takes, costs);
     }
     if (!result.nearest) return "no plan of the space can be run";
     return fmt::format("no plan fits: the nearest needs {} of {}", to_text(result.nearest->memory.needed()),
@@ -134,7 +175,12 @@ class SearchCommand final : public Command {
   }
   std::string hint_of(const SearchResult& result) const {
     if (!result.complete) return {};
-    if (result.late) return "try more ranks or a faster machine, or list more values of what is fixed";
+    if (result.late) {
+      return fmt::format("{}list more values of what is fixed",
+                         budget_.empty()     ? "try more ranks or a faster machine, or "
+                         : deadline_.empty() ? "try fewer ranks or another machine, or "
+                                             : "try other numbers of ranks or another machine, or ");
+    }
     if (!result.nearest) return refused_most(result);
     if (result.nearest_changes.empty())
       return "try --zero any, --recompute any, --offload any, more ranks or smaller micro-batches";
@@ -143,7 +189,7 @@ class SearchCommand final : public Command {
   }
 
   StudyFlags study_;
-  std::string objective_ = "time", top_ = "10", memory_share_ = "1", deadline_, threads_;
+  std::string objective_ = "time", top_ = "10", memory_share_ = "1", deadline_, budget_, threads_;
   std::string json_, csv_, svg_, save_;
   bool front_ = false, explain_ = false, brute_force_ = false, quiet_ = false, resume_ = false;
 };

@@ -54,6 +54,12 @@ void show_device(const Session& session, const Device& device) {
   line(session, "memory efficiency", fmt::format("{}", device.memory_efficiency),
        doubtful("memory_efficiency"));
   line(session, "launch overhead", to_text(device.launch_overhead), doubtful("launch_overhead"));
+  if (device.busy_power)
+    line(session, "power, computing", to_text(*device.busy_power), doubtful("busy_power"));
+  if (device.idle_power) line(session, "power, idle", to_text(*device.idle_power), doubtful("idle_power"));
+  if (device.price) {
+    line(session, "price", fmt::format("{:g} USD per hour", device.price->value), doubtful("price"));
+  }
   source(session, device.source);
 }
 
@@ -95,6 +101,11 @@ void show_machine(const Session& session, const Machine& machine) {
                      mark(dimension.name, "latency")));
   }
   line(session, "devices", fmt::format("{} of {}", rank_count(machine), machine.device.name));
+  if (machine.host_power) {
+    const bool doubtful = std::ranges::find(machine.unverified, "host_power") != machine.unverified.end();
+    line(session, "rest of a server",
+         fmt::format("{} per device{}", to_text(*machine.host_power), doubtful ? " (unverified)" : ""));
+  }
   if (!machine.graph.empty()) show_links(session, machine.graph);
   source(session, machine.source);
   session.out << '\n';

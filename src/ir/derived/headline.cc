@@ -3,6 +3,7 @@
 #include <array>
 #include <limits>
 
+#include "ir/derived/expense.h"
 #include "ir/derived/metrics.h"
 #include "ir/derived/stage_table.h"
 
@@ -90,6 +91,16 @@ constexpr std::array kFigures = {
                    of_plan<[](const Plan& plan) { return plan.global_batch(); }>},
     HeadlineFigure{"goodput_share", false, "of the time that makes progress, where failures are given",
                    [](const Run& run) { return run.goodput ? run.goodput->share : kNone; }},
+    HeadlineFigure{"energy_j", false, "of an iteration, all devices, where their power is known",
+                   [](const Run& run) {
+                     const auto energy = expense_of(run).energy;
+                     return energy ? energy->value : kNone;
+                   }},
+    HeadlineFigure{"cost_usd", false, "of an iteration, all devices, where their price is known",
+                   [](const Run& run) {
+                     const auto cost = expense_of(run).cost;
+                     return cost ? cost->value : kNone;
+                   }},
     HeadlineFigure{"messages", true, "simulated", [](const Run& run) { return count(run.result.messages); }},
     HeadlineFigure{"events", true, "simulated", [](const Run& run) { return count(run.result.events); }},
     HeadlineFigure{"warnings", true, "what `armilla run` would warn of",

@@ -5,8 +5,14 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "ir/derived/expense.h"
 
 namespace armilla {
+
+double training_iterations(const TrainingGoal& goal, double batch, double sequence) {
+  // One division: a whole number of iterations stays one.
+  return std::ceil(goal.samples > 0 ? goal.samples / batch : goal.tokens / (batch * sequence));
+}
 
 std::optional<TrainingTime> training_time(const Run& run) {
   const TrainingGoal& goal = run.study.training;
@@ -18,10 +24,14 @@ std::optional<TrainingTime> training_time(const Run& run) {
   TrainingTime time;
   time.samples = goal.samples > 0 ? goal.samples : goal.tokens / sequence;
   time.tokens = goal.samples > 0 ? goal.samples * sequence : goal.tokens;
-  // One division: a whole number of iterations stays one.
-  time.iterations = std::ceil(goal.samples > 0 ? goal.samples / batch : goal.tokens / (batch * sequence));
+  time.iterations = training_iterations(goal, batch, sequence);
   time.seconds = time.iterations * (run.goodput ? run.goodput->iteration : in_seconds(run.result.iteration));
   time.device_seconds = time.seconds * static_cast<double>(plan.ranks);
+  // What is lost to failures is computed like the rest.
+  const Expense expense = expense_of(run);
+  const double lasts = time.seconds / in_seconds(run.result.iteration);
+  if (expense.cost) time.cost = *expense.cost * lasts;
+  if (expense.energy) time.energy = *expense.energy * lasts;
   return time;
 }
 

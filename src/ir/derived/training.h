@@ -18,7 +18,12 @@ struct TrainingTime {
   double iterations = 0;
   double seconds = 0;
   double device_seconds = 0;
+  std::optional<Money> cost;  // and energy: where those of an iteration are known (ir/derived/expense.h)
+  std::optional<Energy> energy;
 };
+
+// Of samples that are read; of batches of so many with sequences of so many tokens. 0: no goal.
+double training_iterations(const TrainingGoal& goal, double batch, double sequence);
 
 // Nothing where the study has no goal, or the run no model or no length.
 std::optional<TrainingTime> training_time(const Run& run);

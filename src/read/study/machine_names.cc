@@ -185,6 +185,10 @@ std::string machine_text(const std::string& name_or_path, const std::string& whe
 std::optional<NamedText> expand_machine(const std::string& path, const std::string& value,
                                         const std::string& folder) {
   const std::string name = is_path(value) && !value.starts_with('/') ? folder + value : value;
+  if (path == "machine" && value.find(',') != std::string::npos) {
+    throw Error(path, fmt::format("'{:.60}' are several machines, and a key below it is set for one", value),
+                "name one machine, or put the figure into files of these machines");
+  }
   if (path == "machine") return machine_document(name, path);
   if (path == "machine.device" || (path.starts_with("machine.devices.") && path.ends_with(".device")))
     return device_document(name, path);

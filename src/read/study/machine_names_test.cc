@@ -57,8 +57,9 @@ std::string figures(const Device& device) {
        {static_cast<double>(device.memory.value), static_cast<double>(device.reserved.value),
         static_cast<double>(device.communicator_buffers.value), device.memory_bandwidth.value,
         device.host_bandwidth.value, device.vector_rate.value, device.matrix_efficiency,
-        device.vector_efficiency, device.memory_efficiency,
-        static_cast<double>(device.launch_overhead.value)})
+        device.vector_efficiency, device.memory_efficiency, static_cast<double>(device.launch_overhead.value),
+        device.busy_power.value_or(Power(-1)).value, device.idle_power.value_or(Power(-1)).value,
+        device.price.value_or(Money(-1)).value})
     text += std::to_string(value) + " ";
   for (const std::string& name : device.unverified) text += name + " ";
   return text;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "base/error.h"
@@ -48,6 +49,17 @@ std::vector<std::string> read_unverified(const Config& config, const std::vector
 
 // What the name of a device or machine ends in, once overrides have changed figures of the file.
 constexpr std::string_view kChanged = " (changed)";
+
+// Whether overrides changed anything that times depend on.
+bool changes_times(const Config& config) {
+  constexpr std::array<std::string_view, 4> kExpenses = {"busy_power", "idle_power", "price", "host_power"};
+  return std::ranges::any_of(config.entries(), [&](const auto& entry) {
+    const auto& [key, value] = entry;
+    if (std::ranges::find(kExpenses, key) != kExpenses.end()) return false;
+    if (key == "device" && value.is_map() && !value.is_override()) return changes_times(value);
+    return value.is_override() || value.has_overrides();
+  });
+}
 
 // Figures that the user set are no longer the file's.
 template <class Find>
@@ -286,12 +298,30 @@ Device read_device(const Config& config) {
   if (const auto reserved = config.find("reserved")) device.reserved = reserved->bytes();
   if (const auto buffers = config.find("communicator_buffers"))
     device.communicator_buffers = buffers->bytes();
+  if (const auto power = config.find("busy_power"))
+    device.busy_power = parse_power(power->text(), power->where());
+  if (const auto power = config.find("idle_power")) {
+    device.idle_power = parse_power(power->text(), power->where());
+    if (device.busy_power && *device.idle_power > *device.busy_power)
+      throw Error(power->where(), "is more than busy_power");
+  }
+  if (const auto price = config.find("price")) device.price = parse_price(price->text(), price->where());
   if (device.reserved >= device.memory)
     throw Error(config.at("reserved").where(), "leaves nothing of the memory");
-  std::vector<std::string> figures = {
-      "memory",      "reserved",          "communicator_buffers", "memory_bandwidth",  "host_bandwidth",
-      "vector_rate", "matrix_efficiency", "vector_efficiency",    "memory_efficiency", "launch_overhead",
-      "issue_time"};
+  std::vector<std::string> figures = {"memory",
+                                      "reserved",
+                                      "communicator_buffers",
+                                      "memory_bandwidth",
+                                      "host_bandwidth",
+                                      "vector_rate",
+                                      "matrix_efficiency",
+                                      "vector_efficiency",
+                                      "memory_efficiency",
+                                      "launch_overhead",
+                                      "issue_time",
+                                      "busy_power",
+                                      "idle_power",
+                                      "price"};
   if (const auto rates = config.find("matrix_rate")) {
     device.matrix_rate = read_matrix_rates(*rates);
     for (const auto& [dtype, rate] : device.matrix_rate)
@@ -308,7 +338,6 @@ Device read_device(const Config& config) {
   // A changed device is no longer that of its file: its name says so, and figures that the user gave are not
   // the file's to verify.
   if (config.has_overrides()) {
-    device.name += kChanged;
     const auto rates = config.find("matrix_rate");
     drop_overrides(device.unverified, [&](const std::string& figure) {
       constexpr std::string_view kRate = "matrix_rate.";
@@ -316,6 +345,7 @@ Device read_device(const Config& config) {
     });
   }
   config.reject_unknown_keys();
+  if (changes_times(config)) device.name += kChanged;
   return device;
 }
 
@@ -335,18 +365,20 @@ Machine read_machine(const Config& config) {
   if (const auto elastic = config.find("elastic")) machine.elastic = elastic->boolean();
   if (const auto devices = config.find("devices"))
     machine.others = read_other_devices(*devices, machine.elastic ? 0 : rank_count(machine));
+  if (const auto power = config.find("host_power"))
+    machine.host_power = parse_power(power->text(), power->where());
   machine.source = read_text(config, "source");
-  std::vector<std::string> figures;
+  std::vector<std::string> figures = {"host_power"};
   for (const Dimension& dimension : machine.dimensions) {
     figures.push_back(dimension.name + ".bandwidth");
     figures.push_back(dimension.name + ".latency");
   }
   machine.unverified = read_unverified(config, figures);
   if (config.has_overrides()) {
-    machine.name += kChanged;
     const auto given = config.find("dimensions");
     const std::vector<Config> items = given ? given->items() : std::vector<Config>{};
     drop_overrides(machine.unverified, [&](const std::string& figure) {
+      if (figure == "host_power") return config.find(figure);
       const std::size_t dot = figure.rfind('.');
       const auto dimension =
           std::find_if(machine.dimensions.begin(), machine.dimensions.end(),
@@ -357,6 +389,7 @@ Machine read_machine(const Config& config) {
     });
   }
   config.reject_unknown_keys();
+  if (changes_times(config)) machine.name += kChanged;
   validate_machine(machine);
   return machine;
 }

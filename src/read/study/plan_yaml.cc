@@ -84,12 +84,12 @@ void read_batch(const Config& config, PlanRequest& request) {
 void read_stage_blocks(const Config& config, PlanRequest& request) {
   const auto given = config.find("stage_blocks");
   if (!given) return;
-  if (given->is_scalar() && given->text() == "balanced") {
-    request.balance_stages = true;
+  if (given->is_scalar() && (given->text() == "balanced" || given->text() == "even")) {
+    request.balance_stages = given->text() == "balanced";
     return;
   }
   if (!given->is_list())
-    throw Error(given->where(), "expected 'balanced' or a list with the blocks of every stage",
+    throw Error(given->where(), "expected 'even', 'balanced' or a list with the blocks of every stage",
                 "for example [11, 12, 12, 11]");
   const std::vector<Config> items = given->items();
   if (items.empty() || items.size() > kMostStages)

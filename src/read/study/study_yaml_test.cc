@@ -152,9 +152,10 @@ TEST(StudyYaml, RefusesHybridPlansThatMakeNoSense) {
   EXPECT_EQ(error("order=tensor-contxt-data-pipeline"),
             "--set plan.order=tensor-contxt-data-pipeline: unknown axis 'contxt'\n"
             "  hint: did you mean 'context'?");
-  EXPECT_EQ(error("stage_blocks=even"),
-            "--set plan.stage_blocks=even: expected 'balanced' or a list with the blocks of every stage\n"
-            "  hint: for example [11, 12, 12, 11]");
+  EXPECT_EQ(
+      error("stage_blocks=odd"),
+      "--set plan.stage_blocks=odd: expected 'even', 'balanced' or a list with the blocks of every stage\n"
+      "  hint: for example [11, 12, 12, 11]");
   EXPECT_EQ(error("stage_blocks=[]"),
             "--set plan.stage_blocks=[]: a list of 0 stages\n  hint: give one number for every stage");
   EXPECT_EQ(error("expert_skew=-1"), "--set plan.expert_skew=-1: a skew of -1\n  hint: expected 0 to 100");

@@ -126,8 +126,14 @@ Texts any_context(const SpaceFacts&) {
 Texts nothing(const SpaceFacts&) {
   return {};
 }
-Texts balanced(const SpaceFacts&) {
-  return {"balanced"};
+Texts any_stages(const SpaceFacts&) {
+  return {"even", "balanced"};
+}
+// All between none and those of a whole chunk.
+Texts any_recomputed(const SpaceFacts& facts) {
+  Texts blocks = any_chunks(facts);
+  blocks.insert(blocks.begin(), "0");
+  return blocks;
 }
 
 template <auto field>
@@ -150,10 +156,14 @@ constexpr std::array kAxes = {
     PlanAxis{"micro_batch", usual_micro_batch, any_micro_batch, copy_of_request<&PlanRequest::micro_batch>},
     PlanAxis{"micro_batches", nothing, any_micro_batch, copy_of_request<&PlanRequest::micro_batches>},
     PlanAxis{"schedule", this_schedule, any_schedule, copy_of_plan<&Plan::schedule>},
-    PlanAxis{"stage_blocks", nothing, balanced, copy_of_request<&PlanRequest::balance_stages>},
+    PlanAxis{"stage_blocks", nothing, any_stages,
+             [](const PlanRequest& from, PlanRequest& to) {
+               to.balance_stages = from.balance_stages;
+               to.plan.stage_blocks = from.plan.stage_blocks;
+             }},
     PlanAxis{"sequence_parallel", yes, either, copy_of_plan<&Plan::sequence_parallel>},
     PlanAxis{"recompute", usual_recompute, usual_recompute, copy_of_plan<&Plan::recompute>},
-    PlanAxis{"recompute_blocks", nothing, any_chunks,
+    PlanAxis{"recompute_blocks", nothing, any_recomputed,
              [](const PlanRequest& from, PlanRequest& to) {
                to.plan.recompute = from.plan.recompute;
                to.plan.recompute_blocks = from.plan.recompute_blocks;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "ir/derived/expense.h"
 #include "ir/issued.h"
 #include "lower/expert_exchange.h"
 #include "lower/memory.h"
@@ -65,6 +66,8 @@ PlanOutcome outcome_of(const Study& study, const Result& result) {
   outcome.plan = study.plan;
   outcome.machine = study.machine.name;
   outcome.iteration = result.iteration;
+  outcome.energy = energy_of(study.machine, result);
+  outcome.cost = cost_of(study.machine, study.plan.ranks, result.iteration);
   for (const RankClass& ranks : result.classes) {
     const auto key = [](Time compute, Time exposed) { return std::pair(compute, exposed); };
     if (key(ranks.compute, ranks.exposed_communication) < key(outcome.compute, outcome.exposed_communication))
@@ -86,12 +89,21 @@ PlanEvaluator::~PlanEvaluator() = default;
 
 std::shared_ptr<const Model> PlanEvaluator::model_of(const Plan& plan) {
   const std::lock_guard lock(mutex_);
-  std::shared_ptr<const Model>& known = models_[plan.micro_batch()];
-  if (!known) {
-    auto model = std::make_shared<Model>(read_model(base_.model, plan.micro_batch()));
+  const std::int64_t micro_batch = plan.micro_batch();
+  if (const auto refused = refused_models_.find(micro_batch); refused != refused_models_.end())
+    throw refused->second;
+  std::shared_ptr<const Model>& known = models_[micro_batch];
+  if (known) return known;
+  try {
+    auto model = std::make_shared<Model>(read_model(base_.model, micro_batch));
     require_work(*model);
     if (model->blocks.empty()) annotate_parallelism(*model);
     known = std::move(model);
+  } catch (const Error& error) {
+    // It was read before the search: what stands in the way is this micro-batch, of whichever plan.
+    const Error refusal(error.where, error.message, error.hint, {"plan.micro_batch"});
+    refused_models_.emplace(micro_batch, refusal);
+    throw refusal;
   }
   return known;
 }
@@ -141,13 +153,19 @@ PlanPrepared PlanEvaluator::prepare(const PlanRequest& request) {
 Time PlanEvaluator::bound(const PlanPrepared& plan) {
   if (!plan.sharded) return {};
   const Study& study = plan.study;
-  // Which rank has which stages does not depend on the number of micro-batches; twice the ranks suit every schedule.
-  Plan few = study.plan;
-  few.micro_batches = std::min(few.micro_batches, 2 * few.pipeline);
-  const std::shared_ptr<const PipelineOrder> order = order_of(few);
+  const std::shared_ptr<const PipelineOrder> order = short_order_of(study.plan);
   const StageCut stages = cut_stages(*plan.sharded, study.plan, kWhere);
   const std::lock_guard lock(mutex_);
   return least_iteration(study, paths_of(plan), stages, *order);
+}
+
+double PlanEvaluator::computing_bound(const PlanPrepared& plan) {
+  if (!plan.sharded) return {};
+  const Study& study = plan.study;
+  const std::shared_ptr<const PipelineOrder> order = short_order_of(study.plan);
+  const StageCut stages = cut_stages(*plan.sharded, study.plan, kWhere);
+  const std::lock_guard lock(mutex_);
+  return least_computing(study, paths_of(plan), stages, *order);
 }
 
 Time PlanEvaluator::slot_bound(const PlanPrepared& plan) {

@@ -2,6 +2,7 @@
 // micro-batch, divided models by what divides them, orders of micro-batches by schedule.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/error.h"
 #include "cost/cost.h"
 #include "ir/search.h"
 #include "ir/study.h"
@@ -38,8 +40,10 @@ class PlanEvaluator {
 
   // All may be called from any thread. Throws Error for a plan that is not legal.
   PlanPrepared prepare(const PlanRequest& request);
-  Time bound(const PlanPrepared& plan);        // on the iteration
-  Time slot_bound(const PlanPrepared& plan);   // a tighter one, which takes longer
+  Time bound(const PlanPrepared& plan);       // on the iteration
+  Time slot_bound(const PlanPrepared& plan);  // a tighter one, which takes longer
+  // What all ranks compute at least, in picoseconds, as a whole number.
+  double computing_bound(const PlanPrepared& plan);
   MemoryUse memory(const PlanPrepared& plan);  // of the rank that needs most
   // Iteration and how it divides. Throws Error for what only the simulation refuses.
   PlanOutcome simulate(const PlanPrepared& plan);
@@ -52,6 +56,11 @@ class PlanEvaluator {
   std::shared_ptr<const Model> model_of(const Plan& plan);
   std::shared_ptr<const ShardedModel> sharded_of(const Plan& plan, const Model& model);
   std::shared_ptr<const PipelineOrder> order_of(const Plan& plan);
+  // Which rank has which stages does not depend on the number of micro-batches; twice the ranks suit every schedule.
+  std::shared_ptr<const PipelineOrder> short_order_of(Plan plan) {
+    plan.micro_batches = std::min(plan.micro_batches, 2 * plan.pipeline);
+    return order_of(plan);
+  }
   StagePaths& paths_of(const PlanPrepared& plan);  // under the lock
   struct MeasuredSlot {
     std::optional<SlotTime> time;    // nothing where the slot is not the same whenever it is done
@@ -64,6 +73,7 @@ class PlanEvaluator {
   std::unique_ptr<CostModel> cost_;
   std::mutex mutex_;                                             // of the tables below
   std::map<std::int64_t, std::shared_ptr<const Model>> models_;  // by micro-batch
+  std::map<std::int64_t, Error> refused_models_;                 // likewise: why they cannot be computed with
   std::map<std::string, std::shared_ptr<const ShardedModel>> sharded_;
   std::map<std::int64_t, LeastCommunication> communication_;  // by ranks
   std::map<std::tuple<const ShardedModel*, std::string, std::string>, StagePaths>

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/folder_testing.h"
+#include "ir/derived/expense.h"
 #include "read/study.h"
 
 namespace armilla {
@@ -92,12 +93,46 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
     ASSERT_EQ(slots->iteration, nodes.iteration);
     ASSERT_EQ(slots->compute, nodes.compute);
     ASSERT_EQ(slots->exposed_communication, nodes.exposed_communication);
+    ASSERT_EQ(slots->energy, nodes.energy);
+    ASSERT_EQ(slots->cost, nodes.cost);
   }
   // Else the loop would have compared nothing.
   EXPECT_GT(compared, 100);
   EXPECT_GT(in_slots, 40);
   EXPECT_GT(exchanging, 15);
   EXPECT_GT(on_a_host, 4);
+}
+
+TEST_F(EvaluateTest, NoPlanTakesLessEnergyThanItsBound) {
+  std::int64_t plans = 0;
+  double tightness = 0;
+  for (unsigned seed = 0; seed < 600; ++seed) {
+    std::mt19937 random(seed);
+    std::string text = random_study(random);
+    if (seed % 5 == 0) text += "  stage_blocks: balanced\n";
+    if (seed % 7 == 0) text += "  offload: activations\n";
+    SCOPED_TRACE(text);
+    try {
+      // Figures of no device, so that each part of the sum is to be seen.
+      Study study = read_study(Config::parse(text, "study.yaml", {}));
+      study.machine.device.busy_power = Power(seed % 3 == 0 ? 100 : 1000);
+      study.machine.device.idle_power = Power(100);
+      study.machine.host_power = Power(seed % 2 == 0 ? 0 : 50);
+      PlanEvaluator evaluator(study);
+      const PlanPrepared plan = evaluator.prepare(study.request);
+      const Time bound = std::max(evaluator.bound(plan), evaluator.slot_bound(plan));
+      const double least =
+          least_energy(study.machine, plan.study.plan.ranks, bound, evaluator.computing_bound(plan));
+      const PlanOutcome outcome = evaluator.simulate(plan);
+      ASSERT_LE(least, outcome.energy.value().value);
+      tightness += least / outcome.energy->value;
+      ++plans;
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  EXPECT_GT(plans, 150);
+  EXPECT_GT(tightness / static_cast<double>(plans), 0.8);  // bounds of nothing would pass, too
 }
 
 }  // namespace

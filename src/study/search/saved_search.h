@@ -23,6 +23,7 @@ namespace armilla {
 // What came of a simulation: times, or why it was refused.
 struct SavedOutcome {
   Time iteration, compute, exposed_communication;
+  std::optional<Energy> energy;
   std::string reason, message;  // of a refusal
   bool is_refused() const { return !reason.empty(); }
 };

@@ -13,7 +13,10 @@
 
 #include "base/error.h"
 #include "base/units_text.h"
+#include "ir/derived/expense.h"
+#include "ir/derived/training.h"
 #include "lower/memory.h"
+#include "read/read.h"
 #include "study/search/evaluate.h"
 #include "study/search/saved_search.h"
 #include "study/search/space.h"
@@ -29,7 +32,8 @@ struct Candidate {
   std::size_t base = 0;
   std::int64_t point = 0;
   Time bound{};
-  Bytes memory{};  // where the search goes by it
+  Bytes memory{};        // where the search goes by it
+  double computing = 0;  // likewise: what all ranks compute at least, in picoseconds
   std::int64_t ranks = 0, samples = 0;
   double least_score = 0;
 };
@@ -38,22 +42,33 @@ struct Candidate {
 struct Simulated {
   Candidate candidate;
   Time iteration, compute, exposed_communication;
+  std::optional<Energy> energy;
   MemoryUse memory;
 };
 
-double score_of(SearchObjective objective, Time iteration, Bytes memory, const Candidate& plan) {
-  const double seconds = in_seconds(iteration);
-  switch (objective) {
-    case SearchObjective::time:
-      return static_cast<double>(iteration.value);
-    case SearchObjective::throughput:
-      return seconds / static_cast<double>(plan.samples);
-    case SearchObjective::cost:
-      return seconds * static_cast<double>(plan.ranks) / static_cast<double>(plan.samples);
-    case SearchObjective::memory:
-      return static_cast<double>(memory.value);
+// In each of the objectives, the least of what a plan can be, or what it is.
+using Scores = std::vector<double>;
+
+// Whether no plan with scores of at least `least` can be on the front beside one with these.
+bool dominates(const Scores& scores, const Scores& least) {
+  bool better = false;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    if (scores[i] > least[i]) return false;
+    better |= scores[i] < least[i];
   }
-  return 0;
+  return better;
+}
+
+bool goes_by(const SearchRequest& request, SearchObjective objective) {
+  return request.objective == objective || std::ranges::find(request.front, objective) != request.front.end();
+}
+
+void write_energy(Outcome& json, const std::optional<Energy>& energy) {
+  if (energy) json["energy"] = energy->value;
+}
+std::optional<Energy> energy_in(const Outcome& json) {
+  if (!json.contains("energy")) return {};
+  return Energy(json.at("energy").get<double>());
 }
 
 // What the message of an Error is about, short enough to count by.
@@ -117,6 +132,7 @@ class PlanRoom {
         outcome["iteration"] = times.iteration.value;
         outcome["compute"] = times.compute.value;
         outcome["exposed"] = times.exposed_communication.value;
+        write_energy(outcome, times.energy);
       }
     } catch (const Error& error) {
       outcome["reason"] = reason_of(error);
@@ -139,6 +155,8 @@ class Search {
   Search(const SearchRequest& request, PlanRoom& plans, Crew& crew)
       : request_(request), plans_(plans), space_(plans.space()), crew_(crew) {
     result_.objective = request.objective;
+    if (!request.front.empty()) result_.front_of = request.front;
+    result_.tokens_per_sample = space_.bases().front().model.sequence;
     result_.axes = space_.axes();
     result_.space.points = space_.points();
   }
@@ -162,18 +180,47 @@ class Search {
     result_.space.refused += plans;
   }
 
+  // "best 2.404 s, 91 % refused (memory 60 %), 8 % slower, 24 plans/s"
+  void tell_so_far() {
+    const SearchSpaceUse& use = result_.space;
+    const auto share = [&](std::int64_t plans) {
+      return static_cast<double>(plans) / static_cast<double>(use.points);
+    };
+    std::string text;
+    if (best_time_) text = fmt::format("best {}, ", to_text(*best_time_));
+    text += fmt::format("{:.0f} % refused", 100 * share(use.refused));
+    const auto most =
+        std::ranges::max_element(use.refusals, {}, [](const auto& refusal) { return refusal.second.plans; });
+    if (most != use.refusals.end())
+      text += fmt::format(" ({} {:.0f} %)", most->first, 100 * share(most->second.plans));
+    text += fmt::format(", {:.0f} % slower", 100 * share(use.bounded));
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - simulating_since_).count();
+    if (best_time_ && seconds > 0)
+      text += fmt::format(", {:.3g} plans/s", static_cast<double>(use.simulated) / seconds);
+    request_.progress->remark(text);
+  }
+
   void list_candidates() {
     request_.progress->begin("looking at plans");
-    std::int64_t seen = 0;
+    constexpr std::int64_t kTellEvery = 1024;
+    std::int64_t seen = 0, visited = 0;
     std::unordered_set<std::string> known;
     for (std::size_t b = 0; b < space_.bases().size(); ++b) {
       const auto visit = [&](std::int64_t point, const PlanRequest& plan, std::int64_t cut_alike) {
+        // Once it is stopped, what is left is passed over.
+        if (++visited % kTellEvery == 0) {
+          tell_so_far();
+          is_stopped();
+        }
+        if (!result_.complete) return false;
         const bool goes_on = consider(b, point, plan, cut_alike, known);
         seen += goes_on ? 1 : 1 + cut_alike;
         request_.progress->update(static_cast<double>(seen) / static_cast<double>(result_.space.points));
         return goes_on;
       };
       const auto skip = [&](std::int64_t points, const std::string& why) {
+        if (!result_.complete) return;
         seen += points;
         refuse("degrees", points, why);
       };
@@ -198,14 +245,15 @@ class Search {
       Candidate candidate{base, point, evaluator.bound(plan)};
       candidate.ranks = plan.study.plan.ranks;
       candidate.samples = plan.study.plan.global_batch();
-      if (is_late(candidate)) return true;
+      if (goes_by(SearchObjective::energy)) candidate.computing = evaluator.computing_bound(plan);
+      if (is_beyond_limits(candidate)) return true;
       // Else memory is looked at when it is the plan's turn: most never come to that.
-      if (request_.front || request_.objective == SearchObjective::memory) {
+      if (goes_by(SearchObjective::memory)) {
         const MemoryUse memory = evaluator.memory(plan);
         if (!fits(candidate, memory)) return true;
         candidate.memory = memory.needed();
       }
-      candidate.least_score = score_of(request_.objective, candidate.bound, candidate.memory, candidate);
+      candidate.least_score = score_of(request_.objective, least_figures(candidate));
       candidates_.push_back(candidate);
     } catch (const Error& error) {
       const bool all = is_about_cutting(error.keys);
@@ -213,6 +261,30 @@ class Search {
       return !all;
     }
     return true;
+  }
+
+  bool goes_by(SearchObjective objective) const { return armilla::goes_by(request_, objective); }
+
+  const Machine& machine_of(const Candidate& plan) const { return space_.bases()[plan.base].study.machine; }
+  double dollars(const Candidate& plan, Time time) const {
+    const std::optional<Money> cost = cost_of(machine_of(plan), plan.ranks, time);
+    return cost ? cost->value : 0;
+  }
+  // What the plan takes at least, and what it took.
+  PlanFigures least_figures(const Candidate& plan) const {
+    const double joules = goes_by(SearchObjective::energy)
+                              ? least_energy(machine_of(plan), plan.ranks, plan.bound, plan.computing)
+                              : 0;
+    return {plan.bound, plan.memory, dollars(plan, plan.bound), joules, plan.samples};
+  }
+  PlanFigures figures_of(const Simulated& plan) const {
+    return {plan.iteration, plan.memory.needed(), dollars(plan.candidate, plan.iteration),
+            plan.energy ? plan.energy->value : 0, plan.candidate.samples};
+  }
+  Scores front_scores(const PlanFigures& figures) const {
+    Scores scores;
+    for (const SearchObjective objective : result_.front_of) scores.push_back(score_of(objective, figures));
+    return scores;
   }
 
   bool fits(const Candidate& candidate, const MemoryUse& memory) {
@@ -227,7 +299,7 @@ class Search {
     const auto place = [](const Simulated& plan) {
       return std::tuple(plan.memory.needed(), plan.candidate.base, plan.candidate.point);
     };
-    const Simulated plan{candidate, {}, {}, {}, memory};
+    const Simulated plan{candidate, {}, {}, {}, {}, memory};
     if (!nearest_ || place(plan) < place(*nearest_)) nearest_ = plan;
   }
 
@@ -239,32 +311,61 @@ class Search {
   // Whether what is known says that this plan is not asked for.
   bool is_beaten(const Candidate& candidate) const {
     if (request_.brute_force) return false;
-    if (request_.front) {
-      // Where another needs no more memory and less time than this one can take.
-      const auto after = front_.upper_bound(candidate.memory);
-      const bool dominated = after != front_.begin() && std::prev(after)->second < candidate.bound;
-      if (!dominated) return false;
+    if (!request_.front.empty()) {
+      const Scores least = front_scores(least_figures(candidate));
+      const auto is_worse = [&](const Scores& other) { return dominates(other, least); };
+      if (std::ranges::none_of(front_, is_worse)) return false;
     }
     if (best_.size() < static_cast<std::size_t>(request_.top)) return false;
     return candidate.least_score > *best_.rbegin();
   }
 
   void note(const Simulated& plan) {
-    best_.insert(score_of(request_.objective, plan.iteration, plan.memory.needed(), plan.candidate));
+    const double score = score_of(request_.objective, figures_of(plan));
+    if (best_.empty() || score < *best_.begin()) best_time_ = plan.iteration;
+    best_.insert(score);
     if (best_.size() > static_cast<std::size_t>(request_.top)) best_.erase(std::prev(best_.end()));
-    // The front: least time by memory, falling.
-    const Bytes memory = plan.memory.needed();
-    const auto after = front_.upper_bound(memory);
-    if (after != front_.begin() && std::prev(after)->second <= plan.iteration) return;
-    auto at = front_.insert_or_assign(memory, plan.iteration).first;
-    for (++at; at != front_.end() && at->second >= plan.iteration;) at = front_.erase(at);
+    if (request_.front.empty()) return;
+    Scores scores = front_scores(figures_of(plan));
+    const auto beats = [&](const Scores& other) { return other == scores || dominates(other, scores); };
+    if (std::ranges::any_of(front_, beats)) return;
+    std::erase_if(front_, [&](const Scores& other) { return dominates(scores, other); });
+    front_.push_back(std::move(scores));
+  }
+
+  // Of the whole training.
+  Money training_cost(const Candidate& plan, Time iteration) const {
+    const SearchBase& base = space_.bases()[plan.base];
+    return Money(dollars(plan, iteration) * training_iterations(base.study.training,
+                                                                static_cast<double>(plan.samples),
+                                                                static_cast<double>(base.model.sequence)));
+  }
+  // How far it is from deadline and budget, with iterations that long: at most 1 is within both.
+  double strain(const Candidate& plan, Time iteration) const {
+    double most = 0;
+    if (request_.deadline) most = in_seconds(iteration) / in_seconds(*request_.deadline);
+    if (request_.budget) most = std::max(most, training_cost(plan, iteration).value / request_.budget->value);
+    return most;
+  }
+  // The limit that it breaks with iterations that long, which are the least or what there is, and how.
+  std::optional<std::pair<std::string, std::string>> broken_limit(const Candidate& plan, Time iteration,
+                                                                  std::string_view least) const {
+    if (request_.deadline && iteration > *request_.deadline) {
+      return std::pair("deadline", fmt::format("takes {}{}, of {}", least, to_text(iteration),
+                                               to_text(*request_.deadline)));
+    }
+    if (!request_.budget) return std::nullopt;
+    const Money cost = training_cost(plan, iteration);
+    if (cost <= *request_.budget) return std::nullopt;
+    return std::pair("budget",
+                     fmt::format("costs {}{}, of {}", least, to_text(cost), to_text(*request_.budget)));
   }
 
   // Refuses it where it is.
-  bool is_late(const Candidate& candidate) {
-    if (!request_.deadline || candidate.bound <= *request_.deadline) return false;
-    refuse("deadline", 1,
-           fmt::format("takes at least {}, of {}", to_text(candidate.bound), to_text(*request_.deadline)));
+  bool is_beyond_limits(const Candidate& candidate) {
+    const auto broken = broken_limit(candidate, candidate.bound, "at least ");
+    if (!broken) return false;
+    refuse(broken->first, 1, broken->second);
     late_.push_back(candidate);
     return true;
   }
@@ -279,8 +380,8 @@ class Search {
       refuse(reason_of(error), 1, error.message);
       return false;
     }
-    candidate.least_score = score_of(request_.objective, candidate.bound, candidate.memory, candidate);
-    return !is_late(candidate);
+    candidate.least_score = score_of(request_.objective, least_figures(candidate));
+    return !is_beyond_limits(candidate);
   }
 
   // Of all that are left, the one whose bound is least once it is refined; or nothing.
@@ -312,6 +413,7 @@ class Search {
 
   void simulate_candidates() {
     request_.progress->begin("simulating plans");
+    simulating_since_ = std::chrono::steady_clock::now();
     std::size_t looked_at = 0;
     std::map<std::int64_t, std::size_t> under_way;  // pieces, and the candidates that they are
     Piecework work;
@@ -343,6 +445,7 @@ class Search {
       const Candidate candidate = candidates_[at->second];
       under_way.erase(at);
       take(candidate, Outcome::parse(text));
+      tell_so_far();
     };
     work.give_up = [&](std::int64_t piece, const std::string& how) {
       under_way.erase(piece);
@@ -356,32 +459,47 @@ class Search {
     }
   }
 
+  static Simulated simulated(const Candidate& candidate, const Outcome& outcome) {
+    return {candidate,
+            Time(outcome.at("iteration")),
+            Time(outcome.at("compute")),
+            Time(outcome.at("exposed")),
+            energy_in(outcome),
+            memory_in(outcome.at("memory"))};
+  }
+
+  // Of what fits and is beyond a limit.
+  void note_late(const Simulated& plan) {
+    const auto place = [&](const Simulated& late) {
+      return std::tuple(strain(late.candidate, late.iteration), late.candidate.base, late.candidate.point);
+    };
+    if (!nearest_late_ || place(plan) < place(*nearest_late_)) nearest_late_ = plan;
+  }
+
   // What came of a candidate.
   void take(const Candidate& candidate, const Outcome& outcome) {
     if (outcome.contains("reason")) {
-      const SavedOutcome refused{{}, {}, {}, outcome.at("reason"), outcome.at("message")};
+      const SavedOutcome refused{{}, {}, {}, {}, outcome.at("reason"), outcome.at("message")};
       save(candidate, refused);
       return refuse(refused.reason, 1, refused.message);
     }
     const MemoryUse memory = memory_in(outcome.at("memory"));
     if (!fits(candidate, memory)) return;
-    Simulated plan{candidate, {}, {}, {}, memory};
+    Simulated plan{candidate, {}, {}, {}, {}, memory};
     if (outcome.contains("iteration")) {
-      plan.iteration = Time(outcome.at("iteration"));
-      plan.compute = Time(outcome.at("compute"));
-      plan.exposed_communication = Time(outcome.at("exposed"));
-      save(candidate, {plan.iteration, plan.compute, plan.exposed_communication, {}, {}});
+      plan = simulated(candidate, outcome);
+      save(candidate, {plan.iteration, plan.compute, plan.exposed_communication, plan.energy, {}, {}});
     } else {
       const SavedOutcome& saved = *saved_->find(candidate.base, candidate.point);
       plan.iteration = saved.iteration;
       plan.compute = saved.compute;
       plan.exposed_communication = saved.exposed_communication;
+      plan.energy = saved.energy;
       ++result_.space.resumed;
     }
-    if (request_.deadline && plan.iteration > *request_.deadline) {
-      if (!fastest_late_ || plan.iteration < fastest_late_->iteration) fastest_late_ = plan;
-      return refuse("deadline", 1,
-                    fmt::format("takes {}, of {}", to_text(plan.iteration), to_text(*request_.deadline)));
+    if (const auto broken = broken_limit(candidate, plan.iteration, "")) {
+      note_late(plan);
+      return refuse(broken->first, 1, broken->second);
     }
     ++result_.space.simulated;
     note(plan);
@@ -409,14 +527,16 @@ class Search {
     outcome.memory = plan.memory;
     outcome.compute = plan.compute;
     outcome.exposed_communication = plan.exposed_communication;
+    outcome.energy = plan.energy;
+    outcome.cost = cost_of(machine_of(plan.candidate), plan.candidate.ranks, plan.iteration);
     return outcome;
   }
 
   // Equally good plans go by memory, then by the order of the space.
   void finish() {
     const auto key = [&](const Simulated& plan) {
-      return std::tuple(score_of(request_.objective, plan.iteration, plan.memory.needed(), plan.candidate),
-                        plan.iteration, plan.memory.needed(), plan.candidate.base, plan.candidate.point);
+      return std::tuple(score_of(request_.objective, figures_of(plan)), plan.iteration, plan.memory.needed(),
+                        plan.candidate.base, plan.candidate.point);
     };
     std::sort(simulated_.begin(), simulated_.end(),
               [&](const Simulated& a, const Simulated& b) { return key(a) < key(b); });
@@ -433,10 +553,12 @@ class Search {
   // Where no plan is left.
   void find_what_comes_near() {
     if (!result_.complete) return;
-    find_fastest_late();
+    find_nearest_late();
     if (!result_.complete) return;
-    if (fastest_late_) {
-      result_.late = outcome_of(*fastest_late_);
+    if (nearest_late_) {
+      result_.late = outcome_of(*nearest_late_);
+      if (request_.budget)
+        result_.late_cost = training_cost(nearest_late_->candidate, nearest_late_->iteration);
     } else if (nearest_) {
       result_.nearest = outcome_of(*nearest_);
       result_.nearest_room = plans_.room(nearest_->memory);
@@ -448,11 +570,14 @@ class Search {
   }
 
   // Of those that their bounds have refused, one after the other.
-  void find_fastest_late() {
-    std::ranges::sort(late_, {},
-                      [](const Candidate& late) { return std::tuple(late.bound, late.base, late.point); });
+  void find_nearest_late() {
+    std::ranges::sort(late_, {}, [&](const Candidate& late) {
+      return std::tuple(strain(late, late.bound), late.base, late.point);
+    });
     for (const Candidate& candidate : late_) {
-      if (fastest_late_ && fastest_late_->iteration <= candidate.bound) return;
+      if (nearest_late_ &&
+          strain(nearest_late_->candidate, nearest_late_->iteration) < strain(candidate, candidate.bound))
+        return;
       if (is_stopped()) return;
       const Outcome outcome =
           Outcome::parse(plans_.perform(PlanRoom::piece_of(candidate.base, candidate.point, false)));
@@ -460,21 +585,25 @@ class Search {
         if (outcome.contains("memory")) note_unfit(candidate, memory_in(outcome.at("memory")));
         continue;
       }
-      const Simulated plan{candidate, Time(outcome.at("iteration")), Time(outcome.at("compute")),
-                           Time(outcome.at("exposed")), memory_in(outcome.at("memory"))};
-      if (!fastest_late_ || plan.iteration < fastest_late_->iteration) fastest_late_ = plan;
+      note_late(simulated(candidate, outcome));
     }
   }
 
+  // Of equals the first in the ranking.
   void list_front() {
-    std::vector<const PlanOutcome*> plans;
-    for (const PlanOutcome& plan : result_.simulated) plans.push_back(&plan);
-    std::stable_sort(plans.begin(), plans.end(), [](const PlanOutcome* a, const PlanOutcome* b) {
-      return std::tuple(a->memory.needed(), a->iteration) < std::tuple(b->memory.needed(), b->iteration);
+    std::vector<std::pair<Scores, std::size_t>> plans;
+    for (std::size_t i = 0; i < simulated_.size(); ++i)
+      plans.emplace_back(front_scores(figures_of(simulated_[i])), i);
+    // Whatever beats a plan stands before it.
+    std::ranges::sort(plans, {}, [](const auto& plan) {
+      return std::pair(Scores(plan.first.rbegin(), plan.first.rend()), plan.second);
     });
-    for (const PlanOutcome* const plan : plans) {
-      if (result_.front.empty() || plan->iteration < result_.front.back().iteration)
-        result_.front.push_back(*plan);
+    std::vector<Scores> kept;
+    for (const auto& [scores, plan] : plans) {
+      const auto beats = [&](const Scores& other) { return other == scores || dominates(other, scores); };
+      if (std::ranges::any_of(kept, beats)) continue;
+      kept.push_back(scores);
+      result_.front.push_back(result_.simulated[plan]);
     }
   }
 
@@ -512,13 +641,44 @@ class Search {
   std::size_t coarse_ = 0;             // the first whose bound is not refined
   std::vector<std::size_t> refined_;   // a heap of those whose bound is and that are not looked at, by it
   SearchResult result_;
-  std::multiset<double> best_;        // scores of the best so far, at most `top`
-  std::map<Bytes, Time> front_;       // of memory and time so far
+  std::multiset<double> best_;     // scores of the best so far, at most `top`
+  std::optional<Time> best_time_;  // of the first of them
+  std::chrono::steady_clock::time_point simulating_since_;
+  std::vector<Scores> front_;         // of what was simulated so far
   std::optional<Simulated> nearest_;  // of what does not fit: what needs least
-  std::vector<Candidate> late_;       // beyond the deadline by their bounds
-  std::optional<Simulated> fastest_late_;
+  std::vector<Candidate> late_;       // beyond a limit by their bounds
+  std::optional<Simulated> nearest_late_;
   std::vector<Simulated> simulated_;  // as they came
 };
+
+// Whether the machine has what the search goes by.
+void check_figures(const SearchRequest& request, const SearchBase& base, const Machine& first) {
+  const Machine& machine = base.study.machine;
+  const std::int64_t ranks = base.study.request.ranks.value_or(rank_count(machine));
+  const std::string which = fmt::format("machine '{}', device '{}'", machine.name, machine.device.name);
+  if ((goes_by(request, SearchObjective::cost) || request.budget) && !cost_of(machine, ranks, Time(0))) {
+    throw Error(which, "has no price, and the search goes by cost",
+                "give one, such as --price 2.5USD/h for an hour of a device, or the key 'price' in its file");
+  }
+  if (goes_by(request, SearchObjective::energy) && !knows_energy(machine, ranks)) {
+    throw Error(which, "does not say what it draws, and the search goes by energy",
+                "give busy_power and idle_power in its file, or with --set "
+                "machine.device.busy_power=700W --set machine.device.idle_power=70W");
+  }
+  if (goes_by(request, SearchObjective::energy) &&
+      machine.host_power.has_value() != first.host_power.has_value()) {
+    throw Error(fmt::format("machine '{}'", (machine.host_power ? first : machine).name),
+                "does not say what the rest of its servers draws, and another machine does",
+                "give host_power in its file, per device: energy is compared with it or without");
+  }
+  if (!request.budget) return;
+  const TrainingGoal& goal = base.study.training;
+  if (goal.tokens <= 0 && goal.samples <= 0) {
+    throw Error("--budget", "is for the whole training, and nothing says how long that is",
+                "give --tokens or --samples, such as --tokens 300B");
+  }
+  check_training(goal, read_model(base.study.model, 1));
+}
 
 }  // namespace
 
@@ -533,7 +693,11 @@ SearchResult search_plans(const SearchRequest& request, Crew& crew) {
     throw Error("--memory-share", "leaves no memory", "give a share above 0, such as 0.9");
   if (request.deadline && *request.deadline <= Time(0))
     throw Error("--deadline", "leaves no time", "give a time above 0, such as 2s");
+  if (request.budget && request.budget->value <= 0)
+    throw Error("--budget", "leaves no money", "give an amount above 0, such as 2.5MUSD");
   PlanRoom plans(request);
+  for (const SearchBase& base : plans.space().bases())
+    check_figures(request, base, plans.space().bases().front().study.machine);
   if (crew.serves()) crew.serve([&](std::int64_t piece) { return plans.perform(piece); });
   return Search(request, plans, crew).run();
 }

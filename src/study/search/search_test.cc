@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -75,7 +77,8 @@ constexpr const char* kSmall =
 TEST_F(SearchTest, EqualsBruteForce) {
   for (const char* const model : {"gpt", "moe"}) {
     for (const SearchObjective objective :
-         {SearchObjective::time, SearchObjective::cost, SearchObjective::memory}) {
+         {SearchObjective::time, SearchObjective::throughput, SearchObjective::cost, SearchObjective::energy,
+          SearchObjective::memory}) {
       SearchRequest search = request(model, kSmall);
       search.objective = objective;
       search.top = 5;
@@ -93,13 +96,88 @@ TEST_F(SearchTest, EqualsBruteForce) {
 
 TEST_F(SearchTest, FindsTheWholeFront) {
   SearchRequest search = request("gpt", kSmall);
-  search.front = true;
+  search.front = {SearchObjective::time, SearchObjective::memory};
   search.top = 1;
   const SearchResult bounded = search_plans(search);
   search.brute_force = true;
   const SearchResult all = search_plans(search);
   EXPECT_EQ(texts(bounded.front), texts(all.front));
   EXPECT_GT(all.front.size(), 1u);
+}
+
+TEST_F(SearchTest, FindsTheFrontOfWhatIsAskedFor) {
+  using enum SearchObjective;
+  for (const std::vector<SearchObjective>& objectives :
+       {std::vector{time, cost}, {energy, memory}, {cost, energy, memory}, {throughput, cost, energy}}) {
+    SearchRequest search =
+        request("gpt",
+                "machine: [dgx-a100, dgx-h100]\nplan:\n  ranks: [4, 8]\n  global_batch: 16\n"
+                "  zero: [0, 3]\n  recompute: [none, full]\n  micro_batch: [1, 2]\n");
+    search.objective = objectives.front();
+    search.front = objectives;
+    search.top = 1;
+    const SearchResult bounded = search_plans(search);
+    search.brute_force = true;
+    const SearchResult all = search_plans(search);
+    EXPECT_EQ(texts(bounded.front), texts(all.front));
+    EXPECT_EQ(texts(bounded.ranking), texts(all.ranking));
+    EXPECT_LT(bounded.space.simulated, all.space.simulated);
+    // By definition: nothing is better than a plan of the front in one of them and as good in the others.
+    for (const PlanOutcome& plan : all.front) {
+      for (const PlanOutcome& other : all.simulated) {
+        bool worse = false, better = false;
+        for (const SearchObjective objective : objectives) {
+          worse |= score_of(objective, other.figures()) > score_of(objective, plan.figures());
+          better |= score_of(objective, other.figures()) < score_of(objective, plan.figures());
+        }
+        EXPECT_FALSE(better && !worse) << texts({plan})[0] << " beside " << texts({other})[0];
+      }
+    }
+  }
+}
+
+TEST_F(SearchTest, KeepsToABudget) {
+  const std::string study = std::string(kSmall) + "training: {tokens: 1B}\n";
+  SearchRequest search = request("gpt", study);
+  search.brute_force = true;
+  const SearchResult all = search_plans(search);
+  // An iteration reads 16 samples of 64 tokens.
+  const auto cost = [&](const PlanOutcome& plan) { return plan.cost->value * std::ceil(1e9 / (16 * 64)); };
+  std::vector<double> costs;
+  for (const PlanOutcome& plan : all.simulated) costs.push_back(cost(plan));
+  std::ranges::sort(costs);
+  const double budget = 1.001 * costs[costs.size() / 2];
+  const auto affordable = static_cast<std::size_t>(std::ranges::upper_bound(costs, budget) - costs.begin());
+  ASSERT_LT(affordable, costs.size());
+  search.brute_force = false;
+  search.top = 1000;
+  search.budget = Money(budget);
+  const SearchResult within = search_plans(search);
+  EXPECT_EQ(within.ranking.size(), affordable);
+  EXPECT_GT(within.space.refusals.at("budget").plans, 0);
+  for (const PlanOutcome& plan : within.ranking) EXPECT_LE(cost(plan), budget);
+  expect_sum(within.space);
+  // What comes nearest is the cheapest of all.
+  search.budget = Money(0.5 * costs.front());
+  const SearchResult none = search_plans(search);
+  EXPECT_TRUE(none.ranking.empty());
+  ASSERT_TRUE(none.late_cost.has_value());
+  EXPECT_DOUBLE_EQ(none.late_cost->value, costs.front());
+}
+
+TEST_F(SearchTest, RefusesToGoByWhatIsNotKnown) {
+  const std::string plan = "plan:\n  ranks: 8\n  global_batch: 16\n";
+  SearchRequest search = request("gpt", "machine: tpu-v5p\n" + plan);
+  search.objective = SearchObjective::cost;
+  EXPECT_THAT(error_of([&] { search_plans(search); }), testing::HasSubstr("has no price"));
+  search.objective = SearchObjective::energy;
+  EXPECT_THAT(error_of([&] { search_plans(search); }), testing::HasSubstr("does not say what it draws"));
+  search = request("gpt", "machine: [dgx-h100, tpu-v4]\n" + plan);
+  search.objective = SearchObjective::energy;
+  EXPECT_THAT(error_of([&] { search_plans(search); }), testing::HasSubstr("host_power"));
+  search = request("gpt", "machine: dgx-h100\n" + plan);
+  search.budget = Money(5);
+  EXPECT_THAT(error_of([&] { search_plans(search); }), testing::HasSubstr("nothing says how long that is"));
 }
 
 TEST_F(SearchTest, AnswersTheSameWithAnyNumberOfThreads) {
@@ -160,7 +238,9 @@ TEST_F(SearchTest, ReadsAxes) {
   const SearchRequest search =
       request("gpt",
               "machine: dgx-a100\nplan:\n  ranks: [8, 16]\n  tensor: any\n  pipeline: 1..6\n  data: 2\n"
-              "  zero: \"0,3\"\n  offload: [optimizer]\n  order: [tensor, data, context, pipeline]\n");
+              "  zero: \"0,3\"\n  offload: [optimizer]\n  order: [tensor, data, context, pipeline]\n"
+              "  micro_batch: [1, 4..16, 8]\n  expert: \"1..2, 3\"\n  virtual_stages: 1\n"
+              "  stage_blocks: [even, balanced, [2, 2, 2, 2]]\n");
   std::vector<std::string> axes;
   for (const SearchAxis& axis : search.axes) {
     std::string text = axis.key;
@@ -168,7 +248,16 @@ TEST_F(SearchTest, ReadsAxes) {
     axes.push_back(text);
   }
   EXPECT_THAT(axes, testing::ElementsAre("plan.ranks 8 16", "plan.tensor any", "plan.pipeline 1 2 4 6",
-                                         "plan.zero 0 3"));
+                                         "plan.expert 1 2 3", "plan.micro_batch 1 4 8 16",
+                                         "plan.stage_blocks even balanced [2, 2, 2, 2]", "plan.zero 0 3"));
+  const SearchRequest lists =
+      request("gpt",
+              "machine: [dgx-a100, ./a..b.yaml]\nplan:\n  ranks: [64..256]\n  stage_blocks: [4, 4]\n"
+              "  offload: [none, [optimizer, activations]]\n");
+  ASSERT_EQ(lists.axes.size(), 3u);
+  EXPECT_THAT(lists.axes[0].values, testing::ElementsAre("dgx-a100", "./a..b.yaml"));
+  EXPECT_THAT(lists.axes[1].values, testing::ElementsAre("64", "128", "256"));
+  EXPECT_THAT(lists.axes[2].values, testing::ElementsAre("none", "[optimizer, activations]"));
 }
 
 TEST_F(SearchTest, RefusesWhatIsNoSpace) {
@@ -178,6 +267,7 @@ TEST_F(SearchTest, RefusesWhatIsNoSpace) {
   EXPECT_THAT(refusal("  tensor: []\n"), testing::HasSubstr("plan.tensor: the list is empty"));
   EXPECT_THAT(refusal("  tensor: 8..2\n"), testing::HasSubstr("'8..2' is not a range"));
   EXPECT_THAT(refusal("  tensor: 1,,2\n"), testing::HasSubstr("a value is missing between the commas"));
+  EXPECT_THAT(refusal("  tensor: [1, any]\n"), testing::HasSubstr("it does not stand beside others"));
   EXPECT_THAT(refusal("  tensor: [1, x]\n"), testing::HasSubstr("'x' is not a whole number"));
   EXPECT_THAT(refusal("  schedule: [1f1b, zigzag]\n"), testing::HasSubstr("zigzag"));
   EXPECT_THAT(error_of([&] { request("gpt", "machine: any\n"); }),
@@ -203,6 +293,20 @@ TEST_F(SearchTest, EndsWhenToldTo) {
   EXPECT_FALSE(result.complete);
   EXPECT_EQ(result.space.simulated, 3);
   EXPECT_EQ(result.ranking.size(), 3u);
+  expect_sum(result.space);
+}
+
+TEST_F(SearchTest, EndsWhileItLooksAtPlans) {
+  SearchRequest search =
+      request("gpt", std::string(kSmall) +
+                         "  overlap: any\n  prefetch: any\n  overlap_tensor: any\n  offload: any\n");
+  search.stopped = [] { return true; };
+  const SearchResult result = search_plans(search);
+  EXPECT_FALSE(result.complete);
+  EXPECT_EQ(result.space.simulated, 0);
+  // Not all of them were looked at before.
+  EXPECT_GT(result.space.refusals.at("not looked at").plans, result.space.points / 2);
+  EXPECT_GT(result.space.points, 2048);
   expect_sum(result.space);
 }
 
@@ -322,7 +426,7 @@ TEST_F(SavedSearchTest, RefusesFilesThatItCannotHave) {
         {.what = "saved search", .application = 0x41726d53, .version = 9, .tables = "CREATE TABLE a (b);"});
   }
   expect_error([&] { search_plans(saved(kSmall, true)); }, file(),
-               "is a saved search of form 9, and this version of Armilla knows form 1",
+               "is a saved search of form 9, and this version of Armilla knows form 2",
                "name another file, or use the version of Armilla that wrote it");
   SearchRequest nowhere = saved(kSmall, true);
   nowhere.save = (folder_ / "none" / "plans.db").string();

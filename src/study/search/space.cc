@@ -1,6 +1,7 @@
 #include "study/search/space.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -63,50 +64,90 @@ SpaceFacts facts_of(const Study& study) {
   return {study, model.facts, ranks, node, largest_batch(study.request)};
 }
 
+// What a list or a range stands for. A value that is there twice is tried once.
+void add_values(SearchAxis& axis, const std::string& text, const std::string& where) {
+  if (text == "any") {
+    throw Error(where, "'any' is every value: it does not stand beside others",
+                "give it alone, in place of the list");
+  }
+  std::vector<std::string> values;
+  // The path of a machine may have dots of its own.
+  const std::size_t dots = axis.key == "machine" ? std::string::npos : text.find("..");
+  if (dots == std::string::npos) {
+    values.push_back(text);
+  } else {
+    const std::int64_t from = parse_count(text.substr(0, dots), where);
+    const std::int64_t to = parse_count(text.substr(dots + 2), where);
+    if (from < 1 || to < from)
+      throw Error(where, fmt::format("'{}' is not a range", text),
+                  "a range goes up from at least 1, such as 1..8");
+    for (std::int64_t n = from; n<to; n = n> to / 2 ? to : 2 * n) values.push_back(std::to_string(n));
+    values.push_back(std::to_string(to));
+  }
+  for (std::string& value : values) {
+    if (std::ranges::find(axis.values, value) == axis.values.end()) axis.values.push_back(std::move(value));
+  }
+}
+
+// Whether a list is a single value of a key whose values may be lists: axes in their order, blocks of stages, and what
+// is offloaded together. A list of those has lists in it, or values that are no part of one.
+bool is_one_value(const std::string& key, const std::vector<Config>& items) {
+  const auto no_part = [&](const Config& item) {
+    if (item.is_list()) return true;
+    const std::string text = item.text();
+    if (key == "plan.order") return text.find('-') != std::string::npos;
+    if (key == "plan.stage_blocks") return text == "even" || text == "balanced";
+    return items.size() > 1 && text == "none";
+  };
+  const bool may_be = key == "plan.order" || key == "plan.stage_blocks" || key == "plan.offload";
+  return may_be && !items.empty() && std::ranges::none_of(items, no_part);
+}
+
+void add_list(SearchAxis& axis, const std::vector<Config>& items) {
+  for (const Config& item : items) {
+    if (item.is_list()) {
+      std::vector<std::string> parts;
+      for (const Config& part : item.items()) parts.push_back(part.text());
+      axis.values.push_back(fmt::format("[{}]", fmt::join(parts, ", ")));
+    } else {
+      add_values(axis, item.text(), item.where());
+    }
+  }
+}
+
+void add_text(SearchAxis& axis, const std::string& text, const std::string& where) {
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    std::string item = text.substr(begin, end - begin);
+    item.erase(0, std::min(item.find_first_not_of(' '), item.size()));
+    if (item.empty()) throw Error(where, "a value is missing between the commas");
+    add_values(axis, item, where);
+    begin = end + 1;
+  }
+}
+
 }  // namespace
 
 std::vector<SearchAxis> search_axes(const Config& config) {
   std::vector<SearchAxis> axes;
   const auto look_at = [&](const std::string& key, const Config& value) {
     SearchAxis axis{key, {}, true, value.where()};
-    // Lists that are one value: the order of the axes, and what is offloaded together.
-    const bool list_is_value = key == "plan.stage_blocks" || key == "plan.offload";
     if (value.is_list()) {
       const std::vector<Config> items = value.items();
-      const bool names_axes = key == "plan.order" && !items.empty() && items.front().is_scalar() &&
-                              items.front().text().find('-') == std::string::npos;
-      if (list_is_value || names_axes) return;
-      for (const Config& item : items) axis.values.push_back(item.text());
       if (items.empty()) throw Error(value.where(), "the list is empty", "give at least one value");
-      axes.push_back(std::move(axis));
+      if (is_one_value(key, items)) return;
+      add_list(axis, items);
+    } else if (!value.is_scalar()) {
       return;
-    }
-    if (!value.is_scalar()) return;
-    const std::string text = value.text();
-    if (text == "any") {
+    } else if (const std::string text = value.text(); text == "any") {
       if (plan_axis(key) == nullptr)
         throw Error(value.where(), "'any' is no value of this key",
                     key == "machine" ? "list machines, such as dgx-a100,dgx-h100"
                                      : "list the values, such as 64,128");
       axis.values = {text};
-    } else if (const std::size_t dots = text.find(".."); dots != std::string::npos && !list_is_value) {
-      const std::int64_t from = parse_count(text.substr(0, dots), value.where());
-      const std::int64_t to = parse_count(text.substr(dots + 2), value.where());
-      if (from < 1 || to < from)
-        throw Error(value.where(), fmt::format("'{}' is not a range", text),
-                    "a range goes up from at least 1, such as 1..8");
-      for (std::int64_t n = from; n < to; n *= 2) axis.values.push_back(std::to_string(n));
-      axis.values.push_back(std::to_string(to));
-    } else if (text.find(',') != std::string::npos && !list_is_value) {
-      for (std::size_t begin = 0; begin <= text.size();) {
-        const std::size_t end = std::min(text.find(',', begin), text.size());
-        std::string item = text.substr(begin, end - begin);
-        item.erase(
-            0, item.find_first_not_of(' ') == std::string::npos ? item.size() : item.find_first_not_of(' '));
-        if (item.empty()) throw Error(value.where(), "a value is missing between the commas");
-        axis.values.push_back(std::move(item));
-        begin = end + 1;
-      }
+    } else if (text.find(',') != std::string::npos ||
+               (text.find("..") != std::string::npos && key != "machine")) {
+      add_text(axis, text, value.where());
     } else {
       return;
     }
@@ -143,6 +184,7 @@ SearchSpace::SearchSpace(const SearchRequest& request) {
     }
     base.study = request.read(settings);
     const SpaceFacts facts = facts_of(base.study);
+    base.model = facts.model;
     for (const PlanAxis& row : plan_axes()) {
       const std::string key = std::string(kPlan) + std::string(row.key);
       const SearchAxis* const named = find_axis(request.axes, key);

@@ -20,7 +20,8 @@ namespace armilla {
 
 // A combination of what changes the study itself.
 struct SearchBase {
-  Study study;                      // its request has the first value of every axis
+  Study study;  // its request has the first value of every axis
+  ModelFacts model;
   std::vector<std::string> values;  // of the outer axes
   // Per inner axis and value: a request that holds it.
   std::vector<std::vector<PlanRequest>> choices;

@@ -46,9 +46,11 @@ const StagePaths::Times& StagePaths::of(const std::vector<std::uint32_t>& shapes
   }
   for (const std::vector<const Pass*>& passes : {forward, backward}) {
     for (const Pass* const pass : passes) {
-      times.computations += std::count_if(pass->steps.begin(), pass->steps.end(), [](const PassStep& step) {
-        return step.kind == NodeKind::compute;
-      });
+      for (const PassStep& step : pass->steps) {
+        if (step.kind != NodeKind::compute) continue;
+        ++times.computations;
+        times.computing += work_times_[step.work];
+      }
     }
   }
   add_weights(shapes, times);
@@ -314,6 +316,20 @@ Time least_iteration(const Study& study, StagePaths& paths, const StageCut& stag
     least = std::max(least, saturating_multiply(issue_time_of(study.plan), computations));
   }
   return least;
+}
+
+double least_computing(const Study& study, StagePaths& paths, const StageCut& stages,
+                       const PipelineOrder& order) {
+  if (!ranks_are_alike(study) || !schedule_of(study.plan).flushes) return 0;
+  __extension__ using DeviceTime = __int128;
+  DeviceTime of_chunks = 0;
+  for (const std::vector<PipelineChunk>& chunks : order.chunks) {
+    for (const PipelineChunk& chunk : chunks) {
+      of_chunks += paths.of(stage_shapes(paths.model(), study.plan, stages, chunk.stage)).computing.value;
+    }
+  }
+  const Plan& plan = study.plan;
+  return static_cast<double>(of_chunks * (plan.micro_batches / order.chains) * (plan.ranks / plan.pipeline));
 }
 
 Time least_iteration_of_slots(const Study& study, StagePaths& paths, const StageCut& stages,

@@ -56,6 +56,7 @@ class StagePaths {
   struct Times {
     Time forward, backward, weights;  // `backward` without `weights` where these have slots of their own
     std::int64_t computations = 0;    // of all of them
+    Time computing;                   // what these take
     Time gather;                      // of its parameters, at the beginning
     Bytes dense, experts;             // gradients that replicas exchange
     Bytes parameters;                 // dense ones, that they gather
@@ -92,6 +93,10 @@ class StagePaths {
 // `paths` must be those of the plan; `order` may be that of fewer micro-batches.
 Time least_iteration(const Study& study, StagePaths& paths, const StageCut& stages,
                      const PipelineOrder& order);
+// What all ranks together compute at least, in picoseconds (beyond 64 bits): every chunk its passes, and no optimizer.
+// `order` as above; 0 where nothing is claimed.
+double least_computing(const Study& study, StagePaths& paths, const StageCut& stages,
+                       const PipelineOrder& order);
 // Of the order of all micro-batches. 0 where passes overlap, and where nothing is claimed.
 Time least_iteration_of_slots(const Study& study, StagePaths& paths, const StageCut& stages,
                               const PipelineOrder& order);

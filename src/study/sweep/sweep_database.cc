@@ -32,7 +32,7 @@ const std::string& tables_of_sweeps() {
 DatabaseForm form_of_sweeps() {
   return {.what = "database of sweeps",
           .application = 0x41726d57,  // "ArmW"
-          .version = 1,
+          .version = 2,
           .tables = tables_of_sweeps()};
 }
 

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/duration.h"
 #include "base/units_text.h"
+#include "ir/derived/expense.h"
 #include "ir/derived/metrics.h"
 #include "ir/derived/training.h"
 #include "write/report.h"
@@ -150,6 +151,25 @@ std::string per_device_text(const Run& run, std::size_t width) {
          '\n';
 }
 
+// "per iteration 24.51 Wh (at most 26.10 Wh), 0.98 USD; per million tokens ..."
+std::string expense_text(const Run& run, const Expense& expense) {
+  const auto amounts = [&](double share, bool with_most) {
+    std::string text;
+    if (expense.energy) text = to_text(*expense.energy * share);
+    // Who draws full power all the time draws no more.
+    if (expense.energy && with_most) {
+      text += fmt::format(" ({}at most {})", run.study.machine.host_power ? "" : "devices alone, ",
+                          to_text(*expense.full_power * share));
+    }
+    if (expense.cost) text += (text.empty() ? "" : ", ") + to_text(*expense.cost * share);
+    return text;
+  };
+  const double samples = static_cast<double>(run.study.plan.global_batch());
+  return fmt::format("per iteration {}; per {} {}", amounts(1, true),
+                     expense.tokens > 0 ? "million tokens" : "thousand samples",
+                     amounts(expense.tokens > 0 ? 1e6 / expense.tokens : 1e3 / samples, false));
+}
+
 std::string goodput_text(const Goodput& goodput) {
   // "In the long run" is with failures, checkpoints and restarts averaged in.
   return fmt::format(
@@ -178,11 +198,14 @@ std::string training_text(const Run& run, const TrainingTime& time) {
   const double days = time.seconds / 86400;
   // Beyond a century days mean as little as hours.
   const bool in_days = days >= 1 && days < 36525;
-  return fmt::format("{} {}: {} iteration{}, {} {}-hours{}",
+  std::string expense;
+  if (time.energy) expense += ", " + to_text(*time.energy);
+  if (time.cost) expense += ", " + to_text(*time.cost);
+  return fmt::format("{} {}: {} iteration{}, {} {}-hours{}{}",
                      goal_text(tokens ? time.tokens : time.samples, tokens ? "token" : "sample"),
                      in_days ? fmt::format("{:.1f} days", days) : duration_text(time.seconds),
                      count_text(time.iterations), time.iterations == 1 ? "" : "s",
-                     hours < 0.01 ? "under 0.01" : rate_text(hours), device_noun(run),
+                     hours < 0.01 ? "under 0.01" : rate_text(hours), device_noun(run), expense,
                      run.goodput ? ", failures included" : "");
 }
 
@@ -228,6 +251,8 @@ std::string headline_section(const Run& run, const TextStyle& style) {
   if (!run.study.plan.is_plain_data_parallel() || executed != percent(model_flops_utilization(run)))
     figures.push_back("HFU " + executed);
   std::string text = heading(flow(figures, 5, style.width), style) + per_device_text(run, style.width);
+  if (const Expense expense = expense_of(run); expense.is_known() && run.result.iteration > Time(0))
+    text += wrap(expense_text(run, expense), "  ", style.width);
   if (run.goodput) text += wrap(goodput_text(*run.goodput), "  ", style.width);
   if (const auto training = training_time(run))
     text += wrap(training_text(run, *training), "  ", style.width);

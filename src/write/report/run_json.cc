@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "ir/derived/communication.h"
+#include "ir/derived/expense.h"
 #include "ir/derived/metrics.h"
 #include "ir/derived/stage_table.h"
 #include "ir/derived/training.h"
@@ -328,9 +329,31 @@ Json what_if_json(const Run& run) {
 }
 
 Json training_json(const TrainingTime& time) {
-  return {{"samples", finite(time.samples)},       {"tokens", finite(time.tokens)},
-          {"iterations", finite(time.iterations)}, {"time_s", finite(time.seconds)},
-          {"days", finite(time.seconds / 86400)},  {"device_hours", finite(time.device_seconds / 3600)}};
+  return {{"samples", finite(time.samples)},
+          {"tokens", finite(time.tokens)},
+          {"iterations", finite(time.iterations)},
+          {"time_s", finite(time.seconds)},
+          {"days", finite(time.seconds / 86400)},
+          {"device_hours", finite(time.device_seconds / 3600)},
+          {"energy_j", time.energy ? finite(time.energy->value) : Json(nullptr)},
+          {"cost_usd", time.cost ? finite(time.cost->value) : Json(nullptr)}};
+}
+
+Json expense_json(const Run& run, const Expense& expense) {
+  const Machine& machine = run.study.machine;
+  const auto figure = [](const auto& value) { return value ? Json(value->value) : Json(nullptr); };
+  const auto per_token = [&](const auto& value) {
+    return value && expense.tokens > 0 ? Json(value->value / expense.tokens) : Json(nullptr);
+  };
+  return {{"energy_j", figure(expense.energy)},
+          {"full_power_energy_j", figure(expense.full_power)},
+          {"energy_per_token_j", per_token(expense.energy)},
+          {"cost_usd", figure(expense.cost)},
+          {"cost_per_token_usd", per_token(expense.cost)},
+          {"device_busy_power_w", figure(machine.device.busy_power)},
+          {"device_idle_power_w", figure(machine.device.idle_power)},
+          {"host_power_w", figure(machine.host_power)},
+          {"device_price_usd_per_h", figure(machine.device.price)}};
 }
 
 Json jobs_json(const Run& run) {
@@ -436,6 +459,8 @@ Json run_json(const Run& run) {
   if (!run.jobs.empty()) document["jobs"] = jobs_json(run);
   if (run.ideal || !what_if_settings(run).empty()) document["what_if"] = what_if_json(run);
   if (const auto training = training_time(run)) document["training"] = training_json(*training);
+  if (const Expense expense = expense_of(run); expense.is_known())
+    document["expense"] = expense_json(run, expense);
   if (run.like) document["accuracy"] = accuracy_json(*run.like);
   if (run.goodput) document["goodput"] = goodput_json(*run.goodput);
   return document;

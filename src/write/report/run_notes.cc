@@ -5,6 +5,9 @@
 
 #include <algorithm>
 
+#include "base/units_text.h"
+#include "ir/derived/expense.h"
+
 namespace armilla {
 namespace {
 
@@ -27,12 +30,26 @@ std::string accuracy_note(const LikeMeasured& like) {
   return text;
 }
 
+// What is counted as energy.
+std::string energy_note(const Run& run) {
+  const Machine& machine = run.study.machine;
+  if (!expense_of(run).energy || !machine.others.empty()) return {};
+  return fmt::format(
+      "energy counts {} while a device computes, {} while it does not{}: rated figures, no measurement; who "
+      "only "
+      "communicates draws more than idle",
+      to_text(*machine.device.busy_power), to_text(*machine.device.idle_power),
+      machine.host_power ? fmt::format(", {} for its share of the server", to_text(*machine.host_power))
+                         : "");
+}
+
 }  // namespace
 
 std::vector<std::string> all_notes(const Run& run) {
   std::vector<std::string> notes;
   add_new(notes, run.notes);
   add_new(notes, run.model.notes);
+  if (const std::string energy = energy_note(run); !energy.empty()) add_new(notes, {energy});
   if (run.like) {
     // What is measured says more than which figures nobody has looked up.
     add_new(notes, {accuracy_note(*run.like)});

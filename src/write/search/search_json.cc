@@ -15,6 +15,10 @@ Json outcome_json(const SearchResult& result, const PlanOutcome& plan, bool simu
   if (simulated) {
     json["iteration_time_s"] = seconds(plan.iteration);
     json["samples_per_s"] = plan.samples_per_second();
+    const auto tokens = static_cast<double>(result.tokens_per_sample);
+    json["tokens_per_s"] = tokens > 0 ? Json(plan.samples_per_second() * tokens) : Json(nullptr);
+    json["energy_j"] = plan.energy ? Json(plan.energy->value) : Json(nullptr);
+    json["cost_usd"] = plan.cost ? Json(plan.cost->value) : Json(nullptr);
     json["compute_s"] = seconds(plan.compute);
     json["exposed_communication_s"] = seconds(plan.exposed_communication);
   }
@@ -46,6 +50,8 @@ std::string write_search_json(const SearchResult& result, const Run* best) {
     json["refusal"] = neighbour.outcome ? Json(nullptr) : Json(neighbour.refusal);
     neighbours.push_back(std::move(json));
   }
+  Json front_of = Json::array();
+  for (const SearchObjective objective : result.front_of) front_of.push_back(name_of(objective));
   Json json = {{"schema", "armilla.search/1"},
                {"objective", name_of(result.objective)},
                {"complete", result.complete},
@@ -59,10 +65,12 @@ std::string write_search_json(const SearchResult& result, const Run* best) {
                  {"resumed", result.space.resumed},
                  {"refusals", refusals}}},
                {"ranking", list(result, result.ranking)},
+               {"front_of", front_of},
                {"front", list(result, result.front)},
                {"neighbours", neighbours},
                {"nearest", result.nearest ? outcome_json(result, *result.nearest, false) : Json(nullptr)},
                {"nearest_changes", result.nearest_changes},
+               {"late_cost_usd", result.late_cost ? Json(result.late_cost->value) : Json(nullptr)},
                {"late", result.late ? outcome_json(result, *result.late, true) : Json(nullptr)},
                {"best", best ? run_json(*best) : Json(nullptr)}};
   return to_text(json);
@@ -71,8 +79,9 @@ std::string write_search_json(const SearchResult& result, const Run* best) {
 std::string write_search_csv(const SearchResult& result) {
   std::vector<std::string_view> header = {"rank"};
   for (const SearchAxis& axis : result.axes) header.push_back(axis.key);
-  for (const char* const name : {"data", "global_batch", "iteration_time_s", "samples_per_s", "compute_s",
-                                 "exposed_communication_s", "least_time_s", "memory_peak_bytes"})
+  for (const char* const name :
+       {"data", "global_batch", "iteration_time_s", "samples_per_s", "energy_j", "cost_usd", "compute_s",
+        "exposed_communication_s", "least_time_s", "memory_peak_bytes"})
     header.push_back(name);
   Csv csv(header);
   for (std::size_t i = 0; i < result.simulated.size(); ++i) {
@@ -82,7 +91,9 @@ std::string write_search_csv(const SearchResult& result) {
     csv.cell(plan.plan.data())
         .cell(plan.plan.global_batch())
         .cell(plan.iteration)
-        .cell(plan.samples_per_second());
+        .cell(plan.samples_per_second())
+        .cell(plan.energy ? plan.energy->value : std::nan(""))
+        .cell(plan.cost ? plan.cost->value : std::nan(""));
     csv.cell(plan.compute).cell(plan.exposed_communication).cell(plan.bound).cell(plan.memory.needed());
     csv.end_record();
   }

@@ -34,18 +34,24 @@ Scale scale_of(const std::vector<PlanOutcome>& plans, double length, const Value
   return scale;
 }
 
-double milliseconds(const PlanOutcome& plan) {
-  return 1e3 * in_seconds(plan.iteration);
-}
-double gibibytes(const PlanOutcome& plan) {
-  return static_cast<double>(plan.memory.needed().value) / (1 << 30);
+// "2.404 s", or what it is with its unit.
+std::string point_text(const ObjectiveWords& words) {
+  const bool has_unit = words.heading == "iteration" || words.heading == "memory";
+  return has_unit ? words.text : fmt::format("{} {}", words.text, words.heading);
 }
 
-// Time over memory: what is up and right is worse; the front is a line.
+// The first two objectives of the front: usually time over memory, where what is up and right is worse; the front is a
+// line.
 std::string scatter(const SearchResult& result) {
   const double width = kWidth - 2 * kMargin, height = kPlotHeight - kMargin;
-  const Scale x = scale_of(result.simulated, width, gibibytes),
-              y = scale_of(result.simulated, height, milliseconds);
+  const auto across = [&](const PlanOutcome& plan) {
+    return objective_words(result, result.front_of[1], plan);
+  };
+  const auto up = [&](const PlanOutcome& plan) { return objective_words(result, result.front_of[0], plan); };
+  const auto right_of = [&](const PlanOutcome& plan) { return across(plan).value; };
+  const auto height_of = [&](const PlanOutcome& plan) { return up(plan).value; };
+  const Scale x = scale_of(result.simulated, width, right_of),
+              y = scale_of(result.simulated, height, height_of);
   std::string svg = fmt::format(
       "<g transform=\"translate({0},20)\">\n<rect width=\"{1}\" height=\"{2}\" fill=\"none\" "
       "stroke=\"#444\"/>\n",
@@ -59,28 +65,33 @@ std::string scatter(const SearchResult& result) {
         share * width, height + 16, x.least + share * (x.most - x.least), height - share * height + 4,
         y.least + share * (y.most - y.least));
   }
+  const PlanOutcome& first = result.simulated.front();
   svg += fmt::format(
-      "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">memory of the fullest rank, GiB</text>\n"
-      "<text transform=\"translate(-52,{:.1f}) rotate(-90)\" text-anchor=\"middle\">iteration, ms</text>\n",
-      width / 2, height + 34, height / 2);
+      "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n"
+      "<text transform=\"translate(-52,{:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
+      width / 2, height + 34, svg_text(across(first).title), height / 2, svg_text(up(first).title));
+  // Of more than two objectives it is no line in two.
   std::string front;
-  for (const PlanOutcome& plan : result.front)
-    front += fmt::format("{}{:.1f},{:.1f}", front.empty() ? "" : " ", x.place(gibibytes(plan)),
-                         height - y.place(milliseconds(plan)));
+  for (const PlanOutcome& plan : result.front_of.size() == 2 ? result.front : std::vector<PlanOutcome>{})
+    front += fmt::format("{}{:.1f},{:.1f}", front.empty() ? "" : " ", x.place(right_of(plan)),
+                         height - y.place(height_of(plan)));
   svg += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"#d55e00\"/>\n", front);
+  for (const PlanOutcome& plan : result.front_of.size() == 2 ? std::vector<PlanOutcome>{} : result.front)
+    svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"6\" fill=\"none\" stroke=\"#d55e00\"/>\n",
+                       x.place(right_of(plan)), height - y.place(height_of(plan)));
   for (std::size_t i = result.simulated.size(); i-- > 0;) {
     const PlanOutcome& plan = result.simulated[i];
     svg += fmt::format(
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\" fill-opacity=\"0.6\"><title>{}: {}, "
         "{}</title></circle>\n",
-        x.place(gibibytes(plan)), height - y.place(milliseconds(plan)), i == 0 ? 5 : 3,
-        i == 0 ? "#d55e00" : "#0072b2", svg_text(plan_text(result, plan)), to_text(plan.iteration),
-        to_text(plan.memory.needed()));
+        x.place(right_of(plan)), height - y.place(height_of(plan)), i == 0 ? 5 : 3,
+        i == 0 ? "#d55e00" : "#0072b2", svg_text(plan_text(result, plan)), point_text(up(plan)),
+        point_text(across(plan)));
   }
   return svg + "</g>\n";
 }
 
-// One vertical line per axis that has a choice, and one for the time; a plan is a line across them.
+// One vertical line per axis that has a choice, and one for the first objective of the front; a plan is a line across them.
 std::string parallel_coordinates(const SearchResult& result, double& width) {
   std::vector<std::size_t> axes;
   for (std::size_t axis = 0; axis < result.axes.size(); ++axis) {
@@ -88,7 +99,11 @@ std::string parallel_coordinates(const SearchResult& result, double& width) {
   }
   const double height = kPlotHeight - kMargin;
   width = std::max(kWidth, 2 * kMargin + static_cast<double>(axes.size()) * kStep);
-  const Scale time = scale_of(result.simulated, height, milliseconds);
+  const auto words_of = [&](const PlanOutcome& plan) {
+    return objective_words(result, result.front_of[0], plan);
+  };
+  const auto value_of = [&](const PlanOutcome& plan) { return words_of(plan).value; };
+  const Scale time = scale_of(result.simulated, height, value_of);
   std::string svg = fmt::format("<g transform=\"translate({},{})\">\n", kMargin, kPlotHeight + 50);
   const auto at = [&](std::size_t position) { return static_cast<double>(position) * kStep; };
   const auto place = [&](const PlanOutcome& plan, std::size_t axis) {
@@ -101,7 +116,7 @@ std::string parallel_coordinates(const SearchResult& result, double& width) {
     std::string points;
     for (std::size_t p = 0; p < axes.size(); ++p)
       points += fmt::format("{:.1f},{:.1f} ", at(p), place(plan, axes[p]));
-    points += fmt::format("{:.1f},{:.1f}", at(axes.size()), height - time.place(milliseconds(plan)));
+    points += fmt::format("{:.1f},{:.1f}", at(axes.size()), height - time.place(value_of(plan)));
     svg += fmt::format(
         "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" stroke-opacity=\"{}\"/>\n",
         points, i == 0 ? "#d55e00" : "#0072b2", i == 0 ? 2.5 : 1, i == 0 ? 1.0 : 0.25);
@@ -112,7 +127,8 @@ std::string parallel_coordinates(const SearchResult& result, double& width) {
         "<line x1=\"{0:.1f}\" y1=\"0\" x2=\"{0:.1f}\" y2=\"{1}\" stroke=\"#444\"/><text x=\"{0:.1f}\" "
         "y=\"-10\" text-anchor=\"middle\" font-weight=\"bold\">{2}</text>\n",
         at(p), height,
-        is_time ? std::string("iteration, ms") : svg_text(short_key(result.axes[axes[p]].key)));
+        is_time ? svg_text(words_of(result.simulated.front()).title)
+                : svg_text(short_key(result.axes[axes[p]].key)));
     if (is_time) {
       svg += fmt::format(
           "<text x=\"{0:.1f}\" y=\"{1}\">{2:.4g}</text><text x=\"{0:.1f}\" y=\"10\">{3:.4g}</text>\n",

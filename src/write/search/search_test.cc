@@ -23,6 +23,7 @@ PlanOutcome outcome(std::int64_t tensor, Time iteration, Bytes memory) {
   plan.bound = nanoseconds(1);
   plan.compute = Time(iteration.value / 2);
   plan.exposed_communication = Time(iteration.value / 4);
+  plan.energy = Energy(3.5);
   plan.memory.weights = memory;
   plan.memory.capacity = Bytes(100);
   return plan;
@@ -89,11 +90,38 @@ TEST(WriteSearch, EveryKeyIsDocumented) {
 }
 
 TEST(WriteSearch, TableOfAllPlans) {
-  EXPECT_EQ(write_search_csv(example()),
-            "rank,plan.tensor,plan.schedule,data,global_batch,iteration_time_s,samples_per_s,compute_s,"
-            "exposed_communication_s,least_time_s,memory_peak_bytes\n"
-            "1,2,1f1b,4,8,0.000001,8000000,0.0000005,0.00000025,0.000000001,60\n"
-            "2,1,1f1b,8,8,0.0000015,5333333.333333333,0.00000075,0.000000375,0.000000001,50\n");
+  EXPECT_EQ(
+      write_search_csv(example()),
+      "rank,plan.tensor,plan.schedule,data,global_batch,iteration_time_s,samples_per_s,energy_j,cost_usd,"
+      "compute_s,exposed_communication_s,least_time_s,memory_peak_bytes\n"
+      "1,2,1f1b,4,8,0.000001,8000000,3.5,,0.0000005,0.00000025,0.000000001,60\n"
+      "2,1,1f1b,8,8,0.0000015,5333333.333333333,3.5,,0.00000075,0.000000375,0.000000001,50\n");
+}
+
+TEST(WriteSearch, ShowsWhatTheSearchGoesBy) {
+  SearchResult result = example();
+  result.objective = SearchObjective::energy;
+  result.front_of = {SearchObjective::energy, SearchObjective::cost};
+  result.simulated[0].cost = Money(16);
+  result.simulated[1].cost = Money(8);
+  result.simulated[1].energy = Energy(7);
+  result.ranking = result.front = result.simulated;
+  // 8 samples: 3.5 J of them are an eighth of 437.5 J for a thousand.
+  const std::string text = write_search_text(result, false);
+  EXPECT_THAT(
+      text, testing::HasSubstr("Front of energy, cost: 2 plans\n    best energy: Wh/k samples 0.1215, tp 2\n"
+                               "    best cost: USD/k samples 1000, tp 1\n"));
+  EXPECT_THAT(text, testing::HasSubstr("+100.0 %"));
+  result.tokens_per_sample = 1000;
+  EXPECT_THAT(write_search_text(result, false), testing::HasSubstr("USD/M tokens"));
+  const std::string svg = write_search_svg(result);
+  EXPECT_THAT(svg, testing::HasSubstr("cost, USD per million tokens"));
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  result.ranking.clear();
+  result.late = result.simulated[0];
+  result.late_cost = Money(2e6);
+  EXPECT_THAT(write_search_text(result, false),
+              testing::HasSubstr("takes 1.000 us and 2.000M USD for the training"));
 }
 
 TEST(WriteSearch, PlotIsWellFormed) {

@@ -47,6 +47,12 @@ std::string use_text(const SearchResult& result, const TextStyle& style) {
   return text;
 }
 
+// In what the ranking goes by.
+std::string over_best(const SearchResult& result, const PlanOutcome& plan) {
+  const double best = score_of(result.objective, result.ranking.front().figures());
+  return best > 0 ? signed_percent(score_of(result.objective, plan.figures()) / best - 1) : "";
+}
+
 std::string ranking_text(const SearchResult& result, const TextStyle& style) {
   std::vector<std::size_t> shown;  // axes in which plans of the ranking differ, and those that the user named
   for (std::size_t axis = 0; axis < result.axes.size(); ++axis) {
@@ -55,12 +61,21 @@ std::string ranking_text(const SearchResult& result, const TextStyle& style) {
         [&](const PlanOutcome& plan) { return plan.values[axis] != result.ranking.front().values[axis]; });
     if (differs || result.axes[axis].given || axis_degree(result.axes[axis].key)) shown.push_back(axis);
   }
+  // What every table has anyway is not among these.
+  std::vector<SearchObjective> expenses;
+  for (const SearchObjective objective : {SearchObjective::cost, SearchObjective::energy}) {
+    if (result.objective == objective ||
+        std::ranges::find(result.front_of, objective) != result.front_of.end())
+      expenses.push_back(objective);
+  }
   TextTable table{{{""}}, {}};
   for (const std::size_t axis : shown) table.columns.push_back({short_key(result.axes[axis].key)});
-  for (const char* const name : {"dp", "iteration", "samples/s", "memory", "computing", "exposed"})
+  for (const char* const name : {"dp", "iteration", "samples/s"}) table.columns.push_back({name});
+  const PlanOutcome& best = result.ranking.front();
+  for (const SearchObjective objective : expenses)
+    table.columns.push_back({objective_words(result, objective, best).heading});
+  for (const char* const name : {"memory", "computing", "exposed", "over best"})
     table.columns.push_back({name});
-  const Time best = result.ranking.front().iteration;
-  table.columns.push_back({"over best"});
   for (std::size_t i = 0; i < result.ranking.size(); ++i) {
     const PlanOutcome& plan = result.ranking[i];
     std::vector<std::string> row = {std::to_string(i + 1)};
@@ -68,13 +83,36 @@ std::string ranking_text(const SearchResult& result, const TextStyle& style) {
     row.push_back(std::to_string(plan.plan.data()));
     row.push_back(to_text(plan.iteration));
     row.push_back(fmt::format("{:.4g}", plan.samples_per_second()));
+    for (const SearchObjective objective : expenses)
+      row.push_back(objective_words(result, objective, plan).text);
     row.push_back(to_text(plan.memory.needed()));
     row.push_back(percent(share_of(plan.compute, plan.iteration)));
     row.push_back(percent(share_of(plan.exposed_communication, plan.iteration)));
-    row.push_back(i == 0 ? "" : signed_percent(in_seconds(plan.iteration) / in_seconds(best) - 1));
+    row.push_back(i == 0 ? "" : over_best(result, plan));
     table.rows.push_back(std::move(row));
   }
   return to_text(table, 0, style);
+}
+
+// Of what was asked for beside the objective, how far the front goes.
+std::string front_text(const SearchResult& result, const TextStyle& style) {
+  if (result.front_of == std::vector{SearchObjective::time, SearchObjective::memory}) return {};
+  std::string names;
+  for (const SearchObjective objective : result.front_of)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name_of(objective));
+  std::string text =
+      wrap(fmt::format("Front of {}: {}", names,
+                       count_of(static_cast<std::int64_t>(result.front.size()), "plan", "plans")),
+           "  ", style.width);
+  for (const SearchObjective objective : result.front_of) {
+    const auto least = std::ranges::min_element(
+        result.front, {}, [&](const PlanOutcome& plan) { return score_of(objective, plan.figures()); });
+    const ObjectiveWords words = objective_words(result, objective, *least);
+    text += wrap(fmt::format("best {}: {} {}, {}", name_of(objective), words.heading, words.text,
+                             plan_text(result, *least)),
+                 "    ", style.width);
+  }
+  return text;
 }
 
 // What each knob is worth: the nearest that another of its values comes to the best.
@@ -102,8 +140,7 @@ std::string neighbours_text(const SearchResult& result, const TextStyle& style) 
       continue;
     }
     const PlanOutcome& other = *neighbour.outcome;
-    table.rows.push_back({name, to_text(other.iteration),
-                          signed_percent(in_seconds(other.iteration) / in_seconds(best.iteration) - 1),
+    table.rows.push_back({name, to_text(other.iteration), over_best(result, other),
                           signed_time(other.compute, best.compute),
                           signed_time(other.exposed_communication, best.exposed_communication),
                           signed_time(idle(other), idle(best)),
@@ -121,9 +158,14 @@ std::string write_search_text(const SearchResult& result, const TextStyle& style
   if (result.ranking.empty()) {
     text = "No plan can be run.\n";
     if (result.late) {
-      text = wrap(fmt::format("No plan is within the deadline. The fastest takes {}: {}",
-                              to_text(result.late->iteration), plan_text(result, *result.late)),
-                  "", style.width);
+      text = wrap(
+          result.late_cost
+              ? fmt::format("No plan is within the limits. The nearest takes {} and {} for the training: {}",
+                            to_text(result.late->iteration), to_text(*result.late_cost),
+                            plan_text(result, *result.late))
+              : fmt::format("No plan is within the deadline. The fastest takes {}: {}",
+                            to_text(result.late->iteration), plan_text(result, *result.late)),
+          "", style.width);
     } else if (result.nearest) {
       const PlanOutcome& plan = *result.nearest;
       const bool whole = result.nearest_room == plan.memory.capacity;
@@ -142,8 +184,9 @@ std::string write_search_text(const SearchResult& result, const TextStyle& style
                            result.complete ? "Best plan: " : "Best plan so far: ", plan_text(result, best)),
                Ink::bold, style.colour) +
          "\n";
-  text += fmt::format("  {} for an iteration of {}, {} of memory\n\n", to_text(best.iteration),
+  text += fmt::format("  {} for an iteration of {}, {} of memory\n", to_text(best.iteration),
                       count_of(best.plan.global_batch(), "sample", "samples"), to_text(best.memory.needed()));
+  text += front_text(result, style) + "\n";
   text += ranking_text(result, style) + neighbours_text(result, style) + "\n" + use;
   return text;
 }

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
+
+#include "base/units_text.h"
 
 namespace armilla {
 namespace {
@@ -47,11 +50,49 @@ std::string plan_text(const SearchResult& result, const PlanOutcome& plan) {
   return text.empty() ? "the only one" : text;
 }
 
+ObjectiveWords objective_words(const SearchResult& result, SearchObjective objective,
+                               const PlanOutcome& plan) {
+  const bool tokens = result.tokens_per_sample > 0;
+  const double samples = static_cast<double>(plan.plan.global_batch());
+  // Of a million tokens, or a thousand samples.
+  const double amount =
+      tokens ? samples * static_cast<double>(result.tokens_per_sample) / 1e6 : samples / 1e3;
+  const char* const of = tokens ? "million tokens" : "thousand samples";
+  const char* const of_short = tokens ? "M tokens" : "k samples";
+  const double nothing = std::nan("");
+  ObjectiveWords words;
+  switch (objective) {
+    case SearchObjective::time:
+      return {"iteration, ms", "iteration", 1e3 * in_seconds(plan.iteration), to_text(plan.iteration)};
+    case SearchObjective::throughput: {
+      const double rate =
+          plan.samples_per_second() * (tokens ? static_cast<double>(result.tokens_per_sample) : 1);
+      words = {tokens ? "tokens per second" : "samples per second", tokens ? "tokens/s" : "samples/s", rate,
+               rate >= 1000 ? with_separators(std::llround(rate)) : fmt::format("{:.4g}", rate)};
+      return words;
+    }
+    case SearchObjective::cost:
+      words = {fmt::format("cost, USD per {}", of), fmt::format("USD/{}", of_short),
+               plan.cost ? plan.cost->value / amount : nothing, "unknown"};
+      break;
+    case SearchObjective::energy:
+      words = {fmt::format("energy, Wh per {}", of), fmt::format("Wh/{}", of_short),
+               plan.energy ? plan.energy->value / 3600 / amount : nothing, "unknown"};
+      break;
+    case SearchObjective::memory:
+      return {"memory of the fullest rank, GiB", "memory",
+              static_cast<double>(plan.memory.needed().value) / (1 << 30), to_text(plan.memory.needed())};
+  }
+  if (!std::isnan(words.value)) words.text = fmt::format("{:.4g}", words.value);
+  return words;
+}
+
 std::string reason_text(const std::string& reason) {
   if (reason == "degrees") return "the degrees do not make up the ranks";
   if (reason == "equal") return "the same as another plan";
   if (reason == "memory") return "does not fit";
   if (reason == "deadline") return "beyond the deadline";
+  if (reason == "budget") return "beyond the budget";
   if (reason == "died") return "killed the process that simulated it";
   if (reason == "not looked at") return "not looked at: the search was interrupted";
   if (reason == "not legal") return reason;

@@ -14,6 +14,15 @@ std::string short_key(std::string_view key);
 bool axis_degree(std::string_view key);
 // "tp 8, pp 4, dp 2, micro-batch 1, ...": what is not the only choice or was named by the user.
 std::string plan_text(const SearchResult& result, const PlanOutcome& plan);
+// What an objective is measured in, and that of a plan: for tables and plots. NaN where it is not known.
+struct ObjectiveWords {
+  std::string title;    // "cost, USD per million tokens"
+  std::string heading;  // of a column
+  double value = 0;
+  std::string text;
+};
+ObjectiveWords objective_words(const SearchResult& result, SearchObjective objective,
+                               const PlanOutcome& plan);
 // Of a key of SearchSpaceUse::refusals.
 std::string reason_text(const std::string& reason);
 
