@@ -74,13 +74,7 @@ void CustomRunner::match(const CustomCollective& collective, Prepared& made) {
 
 std::uint32_t CustomRunner::open(const CustomCollective& collective, const std::vector<std::int32_t>& ranks,
                                  Bytes bytes) {
-  auto id = static_cast<std::uint32_t>(instances_.size());
-  if (free_.empty()) {
-    instances_.emplace_back();
-  } else {
-    id = free_.back();
-    free_.pop_back();
-  }
+  const std::uint32_t id = instances_.take();
   Instance& instance = instances_[id];
   instance.collective = &collective;
   instance.prepared = &prepared(collective);
@@ -199,7 +193,7 @@ void CustomRunner::node_done(std::uint32_t id, std::int32_t m, std::uint32_t n) 
   const Member& member = instances_[id].members[static_cast<std::size_t>(m)];
   if (member.left > 0) return;
   const Notice done = member.done;
-  if (--instances_[id].members_left == 0) free_.push_back(id);
+  if (--instances_[id].members_left == 0) instances_.release(id);
   context_.queue.handler(done.target).handle(done.argument);
 }
 

@@ -15,6 +15,7 @@
 #include <map>
 #include <vector>
 
+#include "base/slots.h"
 #include "event/event_queue.h"
 #include "ir/custom_collective.h"
 #include "sim/engine/messenger.h"
@@ -85,8 +86,7 @@ class CustomRunner final : public EventHandler {
   Messenger& messages_;
   std::uint32_t target_;
   std::map<const CustomCollective*, Prepared> prepared_;
-  std::vector<Instance> instances_;
-  std::vector<std::uint32_t> free_;
+  Slots<Instance> instances_;
   std::vector<std::vector<Ready>> waiting_;  // per simulated rank, for its turn
   std::uint64_t starts_ = 0;
 };
