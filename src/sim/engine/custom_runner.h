@@ -18,6 +18,7 @@
 #include "base/slots.h"
 #include "event/event_queue.h"
 #include "ir/custom_collective.h"
+#include "sim/engine/dependents.h"
 #include "sim/engine/messenger.h"
 #include "sim/engine/run_context.h"
 
@@ -43,9 +44,8 @@ class CustomRunner final : public EventHandler {
   static constexpr std::uint32_t kNone = UINT32_MAX;
   // What all instances of a collective share. Nodes are numbered through: those of member 0 first.
   struct Prepared {
-    std::vector<std::uint32_t> offset;           // per member, its first node
-    std::vector<std::uint32_t> first_successor;  // CSR over all nodes, of the member's own nodes
-    std::vector<std::uint32_t> successor;
+    std::vector<std::uint32_t> offset;       // per member, its first node
+    std::vector<Dependents> dependents;      // per member, among its own nodes
     std::vector<std::uint32_t> dependences;  // how many, per node
     std::vector<std::uint32_t> receive;      // per node: of a send, the peer's node that receives it
     bool is_matched = false;                 // every message knows its receive

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
-#include <numeric>
 #include <tuple>
 
 #include "base/error.h"
@@ -64,7 +63,7 @@ RankWalker::RankWalker(const RunContext& context, const Executors& executors, bo
 }
 
 RankWalker::Successors::Successors(const Program& program, const Loop& loop)
-    : reach(loop.end), ends_from(loop.end) {
+    : dependents(program.first_dependence, program.dependence), reach(loop.end), ends_from(loop.end) {
   for (std::uint32_t written = loop.end; written < program.size(); ++written) {
     for (const std::uint32_t dependence : program.dependences(written)) {
       if (dependence >= loop.first) ends_from = std::min(ends_from, dependence);
@@ -73,16 +72,6 @@ RankWalker::Successors::Successors(const Program& program, const Loop& loop)
   for (std::uint32_t written = loop.end - loop.period; written < loop.end; ++written) {
     for (const std::uint32_t dependence : program.dependences(written)) reach = std::min(reach, dependence);
   }
-  // Where the next successor of each node goes; in the end, where those of the node behind it begin.
-  first.assign(program.size() + std::size_t{1}, 0);
-  for (const std::uint32_t dependence : program.dependence) ++first[dependence];
-  std::exclusive_scan(first.begin(), first.end(), first.begin(), std::uint32_t{0});
-  node.resize(program.dependence.size());
-  for (std::uint32_t written = 0; written < program.size(); ++written) {
-    for (const std::uint32_t dependence : program.dependences(written)) node[first[dependence]++] = written;
-  }
-  std::shift_right(first.begin(), first.end(), 1);
-  first.front() = 0;
   if (program.issue_time == Time(0)) return;
   issues = issues_of(program);
   issues_in_period = std::count_if(issues.begin() + (loop.end - loop.period), issues.begin() + loop.end,
@@ -142,7 +131,7 @@ void RankWalker::release_successors(Rank& rank, std::uint32_t node) {
   const Successors& successors = successors_of(rank);
   const std::uint32_t skipped = loop.more * loop.period;
   if (node < loop.end) {
-    for (const std::uint32_t next : successors.of(node)) {
+    for (const std::uint32_t next : successors.dependents.of(node)) {
       if (next < loop.end) {
         release(rank, next);
       } else if (node < loop.first) {
@@ -156,13 +145,13 @@ void RankWalker::release_successors(Rank& rank, std::uint32_t node) {
     const std::uint32_t last = std::min(loop.more, (node - successors.reach) / loop.period);
     for (; copy <= last; ++copy) {
       const std::uint32_t shift = copy * loop.period;
-      for (const std::uint32_t next : successors.of(node - shift)) {
+      for (const std::uint32_t next : successors.dependents.of(node - shift)) {
         if (next < loop.end && next >= loop.end - loop.period) release(rank, next + shift);
       }
     }
   }
   if (node < loop.first + skipped) return;
-  for (const std::uint32_t next : successors.of(node - skipped)) {
+  for (const std::uint32_t next : successors.dependents.of(node - skipped)) {
     if (next < loop.end) continue;
     release(rank, next + skipped);
     rank.is_behind = true;

@@ -22,6 +22,7 @@
 #include "ir/graph.h"
 #include "sim/engine/collective_executor.h"
 #include "sim/engine/compute_times.h"
+#include "sim/engine/dependents.h"
 #include "sim/engine/messenger.h"
 #include "sim/engine/recorder.h"
 #include "sim/engine/remote_memory.h"
@@ -111,15 +112,12 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
     Time last_held{-1};               // when the latest of them began to
     Time host_shift;                  // how much later the host is, seen from what was left out
   };
-  // Who depends on a written node: the program's dependences the other way round (CSR).
+  // Of a program's written nodes.
   struct Successors {
     Successors(const Program& program, const Loop& loop);
-    std::vector<std::uint32_t> first, node;
-    std::uint32_t reach = 0;      // no node of the loop's last written period depends on one before
-    std::uint32_t ends_from = 0;  // no node behind the loop does on one of the loop before
-    std::span<const std::uint32_t> of(std::uint32_t written) const {
-      return std::span(node).subspan(first[written], first[written + std::size_t{1}] - first[written]);
-    }
+    Dependents dependents;
+    std::uint32_t reach = 0;            // no node of the loop's last written period depends on one before
+    std::uint32_t ends_from = 0;        // no node behind the loop does on one of the loop before
     std::vector<std::uint32_t> issues;  // of the host up to the node; empty where it is ahead always
     std::int64_t issues_in_period = 0;
   };
