@@ -135,7 +135,8 @@ void AstraMail::begin(std::uint32_t id) {
   chunk.early.erase(early);
 }
 
-void AstraMail::late_handshake(std::uint32_t handshake) {
+// Not part of its caller, which handles every message.
+[[gnu::noinline]] void AstraMail::late_handshake(std::uint32_t handshake) {
   transmit_now(handshakes_.remove(handshake));
 }
 
