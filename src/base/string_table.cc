@@ -1,5 +1,6 @@
 #include "base/string_table.h"
 
+#include <bit>
 #include <functional>
 
 namespace armilla {
@@ -42,6 +43,15 @@ std::uint32_t StringTable::add(std::string_view text) {
   slots_[slot] = {hash, index + 1};
   if (2 * ++indexed_ > slots_.size()) rebuild(2 * slots_.size());
   return index;
+}
+
+void StringTable::reserve(std::size_t strings) {
+  start_.reserve(strings + 1);
+  if (2 * strings > slots_.size()) rebuild(std::bit_ceil(2 * strings));
+}
+
+void StringTable::expect(std::string_view text) const {
+  __builtin_prefetch(&slots_[hash_of(text) & (slots_.size() - 1)], 1);
 }
 
 std::uint32_t StringTable::find(std::string_view text) const {

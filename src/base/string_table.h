@@ -14,6 +14,10 @@ class StringTable {
   StringTable();  // holds the empty string, as index 0
   // Returns the index of `text`, new or old.
   std::uint32_t add(std::string_view text);
+  // Room for so many strings in all, for who is about to add them.
+  void reserve(std::size_t strings);
+  // `text` will be added soon: its place, far away in a large table, is fetched meanwhile.
+  void expect(std::string_view text) const;
   // Adds `text` under a new index without looking whether it is there; add() and find() will not see it. For
   // many strings that are known to differ: the look-up costs more than all the rest.
   std::uint32_t append(std::string_view text);

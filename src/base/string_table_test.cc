@@ -40,5 +40,17 @@ TEST(StringTable, KeepsItsIndicesWhileItGrows) {
     ASSERT_EQ(table.at(table.find("node " + std::to_string(i))), "node " + std::to_string(i));
 }
 
+TEST(StringTable, RoomForMoreChangesNothing) {
+  StringTable table;
+  const std::uint32_t first = table.add("first");
+  table.expect("second");
+  table.reserve(1000);
+  EXPECT_EQ(table.add("first"), first);
+  EXPECT_EQ(table.find("second"), UINT32_MAX);
+  EXPECT_EQ(table.at(table.add("second")), "second");
+  table.reserve(1);
+  EXPECT_EQ(table.find("first"), first);
+}
+
 }  // namespace
 }  // namespace armilla

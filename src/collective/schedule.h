@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,10 @@ struct RankSchedule {
   std::vector<Step> steps;
   std::vector<Transfer> sends;
   std::vector<Payload> payloads;  // parallel to sends, empty unless asked for
+
+  std::span<const Transfer> sends_of(const Step& step) const {
+    return std::span(sends).subspan(step.first_send, step.end_send - step.first_send);
+  }
 };
 
 struct Schedule {

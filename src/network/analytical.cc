@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/slots.h"
 #include "network/link_table.h"
 #include "network/topology.h"
 
@@ -101,7 +102,7 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
       begin(crossing, way, message.bytes);
       queue_.schedule(crossing.tail, message.target, message.argument);
     } else {
-      const std::uint32_t slot = new_slot();
+      const std::uint32_t slot = flights_.take();
       SharedFlight& flight = flights_[slot];
       begin(flight.crossing, way, message.bytes);
       Position at = way.beyond;
@@ -128,11 +129,7 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
   bool add_state(StateDigest& state) const override {
     const Time now = queue_.now();
     Time floor = now;
-    std::vector<bool> is_free(flights_.size());
-    for (const std::uint32_t slot : free_) is_free[slot] = true;
-    for (std::size_t slot = 0; slot < flights_.size(); ++slot) {
-      if (is_free[slot]) continue;
-      const SharedFlight& flight = flights_[slot];
+    flights_.for_each([&](const SharedFlight& flight) {
       const Message& message = flight.message;
       const Digest told = labels_.describe(message.target, message.argument);
       floor = std::min(floor, flight.crossing.head);
@@ -140,7 +137,7 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
                 labels_.label(message).parts[2], told.low, told.high, flight.is_last, flight.at.rank,
                 flight.at.dimension, flight.at.hops_left, flight.at.at_switch,
                 flight.crossing.head.value - now.value, flight.crossing.tail.value - now.value);
-    }
+    });
     links_.add_state(state, floor, now);
     return true;
   }
@@ -160,7 +157,7 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
       const Time arrival = flight.crossing.tail;
       const std::uint32_t target = flight.message.target;
       const std::uint64_t told = flight.message.argument;
-      free_.push_back(slot);
+      flights_.release(slot);
       if (arrival == queue_.now()) {
         queue_.handler(target).handle(told);
       } else {
@@ -192,16 +189,6 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
     crossing.service = time_on(*way.speed, bytes);
     crossing.head = crossing.tail = queue_.now();
     cross(crossing, bytes);
-  }
-
-  std::uint32_t new_slot() {
-    if (free_.empty()) {
-      flights_.emplace_back();
-      return static_cast<std::uint32_t>(flights_.size() - 1);
-    }
-    const std::uint32_t slot = free_.back();
-    free_.pop_back();
-    return slot;
   }
 
   // Those alone at their link commute with all others.
@@ -252,8 +239,7 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
   }
 
   std::uint32_t target_;
-  std::vector<SharedFlight> flights_;  // addressed by event arguments
-  std::vector<std::uint32_t> free_;
+  Slots<SharedFlight> flights_;  // addressed by event arguments
   LatestWays<FirstLink> first_links_;
   bool stores_;                          // whole messages, at every node between
   std::vector<std::uint32_t> reaching_;  // flights at the near end of their link

@@ -40,7 +40,7 @@ class FoldedGraph {
   struct Parts;
   const Graph& graph_;
   const Study& study_;
-  std::unique_ptr<Parts> parts_;  // none where ranks cannot be folded
+  std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace armilla

@@ -34,6 +34,7 @@ std::span<const EmbeddedFile> embedded_files() {
 
 std::optional<EmbeddedFile> find_embedded(std::string_view path) {
   const std::span<const EmbeddedFile> files = embedded_files();
+  // cmake/ArmillaEmbed.cmake writes the table in the order of paths.
   const auto found = std::ranges::lower_bound(files, path, {}, &EmbeddedFile::path);
   if (found == files.end() || found->path != path) return std::nullopt;
   return *found;

@@ -6,6 +6,7 @@
 namespace armilla {
 namespace {
 
+// By name. Each file is one of models/, compiled in by its path (zoo/embedded.h); a test compares both lists.
 constexpr std::array kZooModels = {
     ZooModel{"alexnet", "models/alexnet.onnx", "AlexNet (one tower), 224x224 images"},
     ZooModel{"bert-exlarge", "models/bert-exlarge.yaml",
@@ -113,6 +114,7 @@ bool is_path(std::string_view name_or_path) {
 bool names_model(const std::string& name_or_path) {
   const bool compiled_in = std::any_of(kZooModels.begin(), kZooModels.end(),
                                        [&](const ZooModel& model) { return model.name == name_or_path; });
+  // The cache is asked last: it is a look at the disk.
   return compiled_in || (!is_path(name_or_path) && find_cached_model(name_or_path));
 }
 

@@ -85,6 +85,8 @@ std::vector<CatalogueEntry> schedules() {
   return components(pipeline_schedules());
 }
 
+// Of both tables of what is read, and of every table of what is written: a new row of any of them is listed
+// here.
 std::vector<CatalogueEntry> formats() {
   std::vector<CatalogueEntry> entries;
   for (const FileFormat& format : file_formats()) {
@@ -104,6 +106,7 @@ std::vector<CatalogueEntry> formats() {
   return entries;
 }
 
+// `armilla list` and docs/reference/components.md print them in this order.
 constexpr CatalogueFamily kFamilies[] = {
     {"models", "model", "models that are compiled in; 'armilla zoo list' has more", models},
     {"machines", "machine", "clusters of any size", machines},

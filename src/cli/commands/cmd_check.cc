@@ -36,6 +36,7 @@ class CheckCommand final : public Command {
       try {
         session.out << fmt::format("{}: {}\n", input, check_input(input, options_));
       } catch (const Error& error) {
+        // Of several inputs every one is looked at; the exit code speaks for all.
         if (inputs_.size() == 1) throw;
         ++refused;
         session.err << fmt::format("armilla: error: {}\n", error.what());

@@ -25,6 +25,7 @@ std::vector<std::string> names_of(std::string_view family_name) {
   return names;
 }
 
+// From the parser itself, so that a new command or flag is completed without being listed again.
 void collect(const CLI::App& app, const std::string& path, std::vector<Words>& all) {
   Words here{path, {}};
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {

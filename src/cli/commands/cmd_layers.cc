@@ -36,6 +36,7 @@ class LayersCommand final : public Command {
     if (compute_.empty()) {
       table = layer_table(model_.read());
     } else {
+      // Before the model, which may be gigabytes: what is wrong with the flags is said at once.
       const Device device = load_device(device_, "--device " + device_);
       const std::unique_ptr<CostModel> cost =
           make_cost_model(read_compute_choice(compute_, "--compute"), device);
@@ -57,6 +58,7 @@ class LayersCommand final : public Command {
   }
 
  private:
+  // Only the systolic model has the parameter; make_cost_model has refused it for any other.
   bool waits_for_dram() const {
     if (compute_.empty()) return false;
     const ComponentChoice choice = read_compute_choice(compute_, "--compute");

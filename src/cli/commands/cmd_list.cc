@@ -28,6 +28,7 @@ class ListCommand final : public Command {
   }
 
   void execute(const Session& session) override {
+    // Refuses a name that is none, and says which was probably meant.
     if (!family_.empty()) find_component("family", catalogue(), family_, "armilla list");
     for (const CatalogueFamily& family : catalogue()) {
       if (family_.empty() || family.name == family_) (markdown_ ? list_markdown : list_text)(session, family);
@@ -52,6 +53,7 @@ class ListCommand final : public Command {
       std::string help = entry.help;
       for (const ParameterInfo& parameter : entry.parameters)
         help += fmt::format("<br>`{}`", describe(parameter));
+      // A bar would end the cell.
       for (std::size_t at = 0; (at = help.find('|', at)) != std::string::npos; at += 2) help.insert(at, "\\");
       session.out << fmt::format("| `{}` | {} |\n", entry.name, help);
     }

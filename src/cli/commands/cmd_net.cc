@@ -54,6 +54,7 @@ TrafficResult run_booksim(const NetRequest& request) {
           "zero load", fmt::format("{:.2f} cycles for as many hops, where nothing is in the way", *latency));
     result.outcome = rate;
   } catch (const Error& error) {
+    // The flits' checks name keys, as BookSim does; of which file, is known here.
     throw Error(error.where.empty() ? request.file : request.file + ": " + error.where, error.message,
                 error.hint);
   }
@@ -91,6 +92,7 @@ TrafficResult run_traffic(const NetRequest& request) {
   job.where = request.file;
   job.flows =
       read_traffic_flows(request.traffic, "--traffic " + request.traffic, network_graph(links_of(machine)));
+  // No file says any: those that suit the graph (network/packet.h).
   job.usual_settings = true;
   job.sampled = request.sampled;
   job.settings.congestion_control = CongestionControl::dcqcn;
@@ -168,6 +170,7 @@ class NetCommand final : public Command {
         request_.traffic.empty() ? input_of(request_.file).run(request_) : run_traffic(request_);
     std::vector<NamedContents> files;
     if (!json_.empty()) files.push_back({json_, write_traffic_json(result)});
+    // Traffic by rate has no flows, and no links over time.
     const FlowsResult* flows = std::get_if<FlowsResult>(&result.outcome);
     if (flows == nullptr && (request_.sampled || !csv_.empty()))
       throw Error(request_.file, "is traffic by rate, whose report has all figures that there are",

@@ -32,6 +32,7 @@ class RunCommand final : public Command {
       if (std::string note = hidden_by_machine(config); !note.empty()) done.notes.push_back(std::move(note));
       return done;
     });
+    // Notes name keys of studies, as the modules below know no flags.
     for (std::vector<std::string>* const texts : {&run.notes, &run.warnings}) {
       for (std::string& text : *texts) text = study_.as_typed(text);
     }

@@ -43,6 +43,7 @@ class ScaleCommand final : public Command {
     request.search.progress = session.meter;
     const CatchInterrupt interrupt;
     request.search.stopped = CatchInterrupt::happened;
+    // What is refused in here is said of the flag that was typed, not of the study's key that it stands for.
     const ScaleResult result = study_.speaking_of_flags([&] {
       const Config config = study_.configuration("armilla scale");
       request.search.axes = search_axes(config);
@@ -52,6 +53,7 @@ class ScaleCommand final : public Command {
         throw Error("armilla scale", "--global-batch is missing",
                     "sizes are compared at a batch of all ranks together");
       request.global_batch = batch->count();
+      // A study per plan: what is left out of it depends on the ranks and degrees that are set.
       request.search.read = [&](const std::vector<Override>& settings) {
         return read_study(study_.configuration("armilla scale", settings));
       };

@@ -115,6 +115,7 @@ class SearchCommand final : public Command {
       throw Error("--resume", "there is nothing to go on with",
                   "--save FILE names what an earlier search has saved");
     Crew crew = Crew::of_job(request.threads);
+    // Under mpirun the other ranks simulate what they are told, and nothing else.
     if (crew.follows()) return crew.follow();
     request.save = save_;
     request.resume = resume_;
@@ -126,11 +127,13 @@ class SearchCommand final : public Command {
     std::optional<Run> best;
     SearchResult result = study_.speaking_of_flags([&] {
       request.axes = search_axes(study_.configuration("armilla search"));
+      // A database of another question is not resumed.
       if (!save_.empty()) request.asked = settings_text(study_.configuration("armilla search"));
       request.read = [&](const std::vector<Override>& settings) {
         return read_study(study_.configuration("armilla search", settings));
       };
       SearchResult found = search_plans(request, crew);
+      // The search keeps figures of its plans, not their runs: the JSON report has all of the best one's.
       if (!json_.empty() && !found.ranking.empty())
         best = run_study(prepare_study(request.read(settings_of(found, found.ranking.front()))));
       return found;
@@ -148,6 +151,8 @@ class SearchCommand final : public Command {
   }
 
  private:
+  // Why there is no plan, by what came nearest: the user hears what to change, not only that nothing was
+  // found.
   std::string nothing_found(const SearchResult& result) const {
     if (!result.complete) return "was interrupted before any plan was simulated";
     if (result.late) {

@@ -58,6 +58,8 @@ class SweepCommand final : public Command {
         throw Error("--jobs " + jobs_, "is not a number of runs at once", "expected 1 to 4096");
     }
     Crew crew = Crew::of_job(jobs);
+    // Under mpirun the other ranks run what they are told: they open no database, write no file and print
+    // nothing.
     if (crew.follows()) return crew.follow();
     SweepRequest request;
     request.file = file_;
@@ -68,8 +70,11 @@ class SweepCommand final : public Command {
     request.retry = retry_;
     request.version = ARMILLA_VERSION;
     request.progress = session.meter;
+    // From here on Ctrl-C ends the runs, not the program; what is done is in the database, and the report
+    // says so.
     const CatchInterrupt interrupt;
     request.stopped = CatchInterrupt::happened;
+    // A plot that cannot be drawn is refused before hours of runs, not behind them.
     if (!svg_.empty()) check_sweep_plot(sweep_keys(request), plot_);
     const SweepResult result = run_sweep(request, crew);
     std::vector<NamedContents> files;
@@ -80,6 +85,7 @@ class SweepCommand final : public Command {
     write_files(files);
     const Session people = for_people(session, {json_, csv_, svg_});
     if (!quiet_) people.out << write_sweep_text(result, people.style());
+    // Only now, when everything is written: scripts see by the exit code that something is missing.
     if (!result.complete()) {
       throw Error("armilla sweep",
                   fmt::format("was interrupted: {} of {} runs are there",

@@ -57,6 +57,7 @@ class ZooCommand final : public Command {
                           fmt::format("  {:<24} {:>10}  ", model.name, to_text(model.size)), session.width);
   }
 
+  // By the reader that all commands use, so that a fetched model is shown as it will be simulated.
   void show(const Session& session) const {
     const Model model = read_model(name_, {});
     const ModelTotals sums = totals(model);

@@ -17,6 +17,8 @@ constexpr std::string_view kAstra2Profiles[] = {"astra", "native"};
 
 class Astra2Command final : public Command {
  public:
+  // ASTRA-sim's own flags keep its names, so that its scripts run as they are; ours are in no group of their
+  // own.
   void declare(CLI::App& app) override {
     const auto file = [&](const char* flag, std::string& value, const char* help) {
       return app.add_option(flag, value, help)->type_name("FILE")->group("ASTRA-sim");

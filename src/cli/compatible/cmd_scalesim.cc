@@ -17,6 +17,7 @@ constexpr std::string_view kSaveTraces[] = {"N", "Y"};
 
 class ScaleSimCommand final : public Command {
  public:
+  // SCALE-Sim's own flags, of one letter. Those of v3 are taken where they change nothing here, and said to.
   void declare(CLI::App& app) override {
     const auto add = [&](const char* flag, std::string& value, const char* type, const char* help) {
       return app.add_option(flag, value, help)->type_name(type)->group("SCALE-Sim");

@@ -15,6 +15,7 @@ void ModelFlags::declare(CLI::App& app) {
   declare_options(app);
 }
 
+// Numbers are texts until `options` reads them, so that CLI11 does not refuse them in words of its own.
 void ModelFlags::declare_options(CLI::App& app) {
   app.add_option("--batch", batch, "samples (default: the file's own batch, else 1)")->type_name("N");
   app.add_option("--seq", sequence, "tokens per sample (default: the model's own)")->type_name("N");

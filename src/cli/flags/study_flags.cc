@@ -234,6 +234,7 @@ Config StudyFlags::configuration(std::string_view command, const std::vector<Ove
   for (std::size_t i = 0; i < kSwitches.size(); ++i) {
     if (switches[i]) set(kSwitches[i].key, "true", std::string(kSwitches[i].flag));
   }
+  // Commas separate the parameters of one algorithm, so that algorithms are told apart by semicolons.
   if (!algorithms.empty()) set("collectives.algorithms", yaml_list(algorithms), "--algorithm");
   if (no_overlap) set("plan.overlap", "false", "--no-overlap");
   for (const auto& [name, size] : parse_dimensions(dimensions)) {
@@ -242,6 +243,7 @@ Config StudyFlags::configuration(std::string_view command, const std::vector<Ove
       throw Error(flag, "the name contains a dot", "put it under model.dimensions in a study file");
     set("model.dimensions." + name, fmt::format("{}", size), flag);
   }
+  // In this order, as the last one counts: --set is over file and flags, and what a search sets over all.
   overrides.insert(overrides.end(), settings.begin(), settings.end());
   overrides.insert(overrides.end(), more.begin(), more.end());
   return study ? Config::read(input, overrides, expand_machine)

@@ -118,6 +118,8 @@ ConvertOptions TranslateFlags::options(std::int64_t npus) const {
   return options;
 }
 
+// In the order of the work, whatever that of the flags: iterations are found by names, which merged traces
+// have several times; and a rank is picked from the job that is written.
 void TranslateFlags::change(ConvertInput& input, const ConvertOptions& options) const {
   if (!keep.empty()) {
     const auto [first, last] = two_counts(keep, "--keep-iterations", "A:B, the first and the last to keep");

@@ -35,6 +35,7 @@ class CalibrateCommand final : public Command {
     std::vector<MeasuredStudy> steps;
     for (std::size_t i = 0; i < studies_.size(); ++i) {
       const std::string where = "--measured " + measured_[i];
+      // Kept beside the study: it is read again with other factors, and they go into the machine's own keys.
       Config config = Config::read(studies_[i]);
       Study study = prepare_study(read_study(config));
       steps.push_back(

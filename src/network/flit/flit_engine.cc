@@ -165,16 +165,7 @@ void FlitEngine::credit_arrives(std::uint32_t output_vc) {
 }
 
 void FlitEngine::send(std::uint32_t node, const FlitPacket& packet) {
-  std::uint32_t number = 0;
-  if (free_packets_.empty()) {
-    number = static_cast<std::uint32_t>(packets_.size());
-    packets_.push_back(packet);
-  } else {
-    number = free_packets_.back();
-    free_packets_.pop_back();
-    packets_[number] = packet;
-  }
-  nodes_[node].packet = number;
+  nodes_[node].packet = packets_.add(packet);
   nodes_[node].sent = 0;
   nodes_[node].vc = kNone;
   sending_[node / 64] |= std::uint64_t{1} << node % 64;

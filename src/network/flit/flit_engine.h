@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/slots.h"
 #include "ir/flit.h"
 #include "network/flit/flit_allocator.h"
 #include "network/flit/flit_network.h"
@@ -50,7 +51,7 @@ class FlitEngine {
   void send(std::uint32_t node, const FlitPacket& packet);
   FlitPacket& packet(std::uint32_t number) { return packets_[number]; }
   // Gives up a packet whose tail has arrived.
-  void forget(std::uint32_t number) { free_packets_.push_back(number); }
+  void forget(std::uint32_t number) { packets_.release(number); }
   // The rest of the cycle: nodes send, routers work. Throws Error when packets wait for each other in a cycle.
   void step();
   // In front of `receive`: goes on to the next cycle in which anything can happen unless a node sends, `end` at most.
@@ -190,8 +191,7 @@ class FlitEngine {
   std::vector<std::uint32_t> held_by_input_, held_by_output_, held_vc_;  // of ports, where the switch is held
   std::vector<Router> routers_;
   std::vector<Node> nodes_;
-  std::vector<FlitPacket> packets_;
-  std::vector<std::uint32_t> free_packets_;
+  Slots<FlitPacket> packets_;
 
   std::vector<std::size_t> list_first_;  // of a router's part of the lists
   std::vector<std::uint32_t> routing_list_, vc_list_, hold_list_, switch_list_;

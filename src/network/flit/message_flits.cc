@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/slots.h"
 #include "base/units_text.h"
 #include "network/flit.h"
 #include "network/flit/flit_engine.h"
@@ -152,17 +153,9 @@ class MessageFlits final : public Network, public OwnClock {
 
   Time send(const Message& message) override {
     ++messages_;
-    std::uint32_t number = static_cast<std::uint32_t>(flights_.size());
-    if (free_.empty()) {
-      flights_.emplace_back();
-    } else {
-      number = free_.back();
-      free_.pop_back();
-    }
     const std::int64_t packet_bytes = bytes_of_packet();
-    flights_[number] = {message,
-                        std::max<std::int64_t>((message.bytes.value + packet_bytes - 1) / packet_bytes, 1)};
-    ++under_way_;
+    const std::uint32_t number = flights_.add(
+        {message, std::max<std::int64_t>((message.bytes.value + packet_bytes - 1) / packet_bytes, 1)});
     const std::int64_t at = first_cycle_from(queue().now());
     starts_.push_back({at, number});
     wake_at(at);
@@ -257,7 +250,7 @@ class MessageFlits final : public Network, public OwnClock {
     const std::int64_t cycle = last_tick_by(time);
     return time_of(cycle) < time ? cycle + 1 : cycle;
   }
-  bool any_under_way() const override { return under_way_ > 0; }
+  bool any_under_way() const override { return !flights_.empty(); }
   std::int64_t current_tick() const override { return engine_->now(); }
   std::int64_t next_tick() const override { return engine_->now() + (received_ ? 1 : 0); }
   void explain_standstill() const override {
@@ -343,9 +336,7 @@ class MessageFlits final : public Network, public OwnClock {
   }
 
   Alternatives& alternatives_of(const Message& message) {
-    const auto ends = static_cast<std::uint64_t>(static_cast<std::uint32_t>(message.source)) << 32 |
-                      static_cast<std::uint32_t>(message.destination);
-    const auto [found, fresh] = known_.try_emplace(ends);
+    const auto [found, fresh] = known_.try_emplace(ends_of(message));
     if (!fresh) return found->second;
     found->second.begin = static_cast<std::uint32_t>(known_ways_.size());
     for (const Ways::Way& way : ways_.ways(message)) known_ways_.push_back({way, graph_.add(way)});
@@ -417,8 +408,7 @@ class MessageFlits final : public Network, public OwnClock {
       const Message& message = flights_[number].message;
       const std::uint32_t target = message.target;
       const std::uint64_t argument = message.argument;
-      free_.push_back(number);
-      --under_way_;
+      flights_.release(number);
       queue().handler(target).handle(argument);
     }
   }
@@ -435,10 +425,10 @@ class MessageFlits final : public Network, public OwnClock {
       packets_before_;  // of links: that will cross it and are not there; for adaptive routings
   std::vector<std::uint64_t> waiting_;  // interfaces with packets, one bit each
   std::deque<Start> starts_;            // sent, in the order of their cycles
-  std::vector<Flight> flights_;
-  std::vector<std::uint32_t> free_, arrived_;
+  Slots<Flight> flights_;
+  std::vector<std::uint32_t> arrived_;
   std::vector<Sums> carried_;
-  std::int64_t messages_ = 0, under_way_ = 0;
+  std::int64_t messages_ = 0;
   bool received_ = false;  // of this cycle
 };
 

@@ -112,10 +112,8 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   };
 
   std::uint32_t connection_of(const Message& message) {
-    const auto ends = static_cast<std::uint64_t>(static_cast<std::uint32_t>(message.source)) << 32 |
-                      static_cast<std::uint32_t>(message.destination);
     const auto [found, fresh] =
-        connection_numbers_.try_emplace(ends, static_cast<std::uint32_t>(connections_.size()));
+        connection_numbers_.try_emplace(ends_of(message), static_cast<std::uint32_t>(connections_.size()));
     if (fresh) connections_.emplace_back();
     return found->second;
   }

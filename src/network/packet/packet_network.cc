@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/slots.h"
 #include "network/own_clock.h"
 #include "network/packet.h"
 #include "network/packet/simulation.h"
@@ -53,17 +54,9 @@ class PacketNetwork final : public Network, public OwnClock {
 
   Time send(const Message& message) override {
     ++messages_;
-    std::uint32_t number = static_cast<std::uint32_t>(flights_.size());
-    if (free_.empty()) {
-      flights_.emplace_back();
-    } else {
-      number = free_.back();
-      free_.pop_back();
-    }
     Alternatives& found = alternatives_of(message);
     const auto chosen = static_cast<std::uint32_t>(found.begin + choose(found));
-    flights_[number] = {message, chosen, 0};
-    ++under_way_;
+    const std::uint32_t number = flights_.add({message, chosen, 0});
     const std::int64_t at_ns = (queue().now().value + 999) / 1000;
     go_on(number, at_ns);
     wake_at(at_ns);
@@ -106,9 +99,7 @@ class PacketNetwork final : public Network, public OwnClock {
   };
 
   Alternatives& alternatives_of(const Message& message) {
-    const auto ends = static_cast<std::uint64_t>(static_cast<std::uint32_t>(message.source)) << 32 |
-                      static_cast<std::uint32_t>(message.destination);
-    const auto [found, fresh] = known_.try_emplace(ends);
+    const auto [found, fresh] = known_.try_emplace(ends_of(message));
     if (!fresh) return found->second;
     found->second.begin = static_cast<std::uint32_t>(stretches_.size());
     const std::span<const Ways::Way> ways = ways_.ways(message);
@@ -170,7 +161,7 @@ class PacketNetwork final : public Network, public OwnClock {
   Time time_of(std::int64_t ns) const override { return Time(ns * 1000); }
   std::int64_t last_tick_by(Time time) const override { return time.value / 1000; }
   bool play_until(std::int64_t ns) override { return packets_.play_until(ns); }
-  bool any_under_way() const override { return under_way_ > 0; }
+  bool any_under_way() const override { return !flights_.empty(); }
   std::int64_t current_tick() const override { return packets_.now_ns(); }
   std::int64_t next_tick() const override { return packets_.next_ns(); }
   void explain_standstill() const override { packets_.explain_standstill(); }
@@ -186,8 +177,7 @@ class PacketNetwork final : public Network, public OwnClock {
       }
       const std::uint32_t target = flight.message.target;
       const std::uint64_t argument = flight.message.argument;
-      free_.push_back(number);
-      --under_way_;
+      flights_.release(number);
       queue().handler(target).handle(argument);
     }
   }
@@ -199,10 +189,9 @@ class PacketNetwork final : public Network, public OwnClock {
   std::unordered_map<std::uint64_t, Alternatives> known_;  // by source and destination
   std::vector<std::vector<std::uint32_t>> stretches_;      // rows of connections
   std::vector<std::int64_t> waiting_bytes_;                // per connection: posted, not there yet
-  std::vector<Flight> flights_;
-  std::vector<std::uint32_t> free_;
+  Slots<Flight> flights_;
   std::vector<NetworkSums::Carried> counted_;
-  std::int64_t messages_ = 0, under_way_ = 0;
+  std::int64_t messages_ = 0;
 };
 
 }  // namespace

@@ -11,10 +11,6 @@
 namespace armilla {
 namespace {
 
-std::uint64_t pair_key(std::uint32_t source, std::uint32_t destination) {
-  return std::uint64_t{source} << 32 | destination;
-}
-
 // Ways that come to a node twice go on from there at once.
 void cut_loops(const LinkGraph& graph, std::vector<std::uint32_t>& way) {
   for (std::size_t i = 0; i < way.size(); ++i) {

@@ -27,6 +27,15 @@
 
 namespace armilla {
 
+// Tells pairs of ends apart.
+inline std::uint64_t pair_key(std::uint32_t source, std::uint32_t destination) {
+  return std::uint64_t{source} << 32 | destination;
+}
+inline std::uint64_t ends_of(const Message& message) {
+  return pair_key(static_cast<std::uint32_t>(message.source),
+                  static_cast<std::uint32_t>(message.destination));
+}
+
 class Ways {
  public:
   using Way = std::vector<std::uint32_t>;  // links, in the order in which they are crossed

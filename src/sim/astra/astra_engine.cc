@@ -14,11 +14,10 @@ AstraEngine::AstraEngine(const RunContext& context, const SystemLayer& system, C
       planner_(system),
       target_(context.queue.add_handler(*this)),
       together_(system.semantics == Semantics::astra1),
-      instances_(context.graph, context.classes),
+      instances_(context.graph, context.classes, client),
       queues_(system, context.classes.real.size(), planner_.logical_sizes().size(), streams_),
-      mail_(context, system, streams_, target_) {
-  if (system.shared_bus) buses_ = std::make_unique<SharedBuses>(context, system, target_);
-}
+      mail_(context, system, streams_, target_),
+      buses_(context, system, target_) {}
 
 AstraEngine::~AstraEngine() = default;
 
@@ -29,14 +28,11 @@ void AstraEngine::issue(std::int32_t rank, std::uint32_t node, std::uint32_t cal
   const CollectiveInstances::Issued issued = instances_.issue(rank, node, call_id, sequence);
   if (issued.fresh) make_chunks(issued.id);
   const std::uint32_t first = instances_[issued.id].first_chunk, chunks = instances_[issued.id].chunks;
-  instances_[issued.id].issues[issued.member].chunks_left = static_cast<std::int32_t>(chunks);
+  instances_[issued.id].issues[issued.member].chunks_left = std::max(static_cast<std::int32_t>(chunks), 1);
   const std::int32_t priority = queues_.priority_of(rank, call);
   for (std::uint32_t chunk = first; chunk < first + chunks; ++chunk)
     create_stream(*chunks_[chunk], issued.member, rank, priority);
-  if (chunks > 0) return;
-  client_.collective_started(rank, node);
-  instances_.leave(issued.id);
-  client_.collective_finished(rank, node);
+  if (chunks == 0) instances_.finish_chunk(issued.id, issued.member);
 }
 
 void AstraEngine::make_chunks(std::uint32_t id) {
@@ -47,15 +43,11 @@ void AstraEngine::make_chunks(std::uint32_t id) {
   const auto group = static_cast<std::size_t>(together_ ? 0 : family.group_of[rank]);
   const auto size = static_cast<std::int64_t>(family.groups[group].size());
   instances_[id].first_chunk = static_cast<std::uint32_t>(chunks_.size());
-  const AstraPlanner::ChunkSizes sizes = planner_.chunk_sizes(call, size);
-  // A communicator of all ranks has the network's dimensions, whatever its order.
-  const std::uint32_t mask = size == context_.graph.ranks ? UINT32_MAX : family.dimension_mask;
-  for (std::int64_t remaining = sizes.total; remaining > 0;) {
-    std::vector<AstraPhase> phases = planner_.next_chunk(call, mask, size, sizes.chunk, remaining);
-    if (phases.empty()) break;
+  planner_.for_each_chunk(context_.graph, call, size, [&](std::vector<AstraPhase> phases) {
     make_chunk(id, std::move(phases));
     ++instances_[id].chunks;
-  }
+    return true;
+  });
 }
 
 void AstraEngine::make_chunk(std::uint32_t instance_id, std::vector<AstraPhase> phases) {
@@ -82,20 +74,11 @@ void AstraEngine::make_chunk(std::uint32_t instance_id, std::vector<AstraPhase> 
   mail_.open(chunk);
   if (system_.queues_per_dimension > 1) chunk.queues.resize(members * phases.size());
   chunk.phases = std::move(phases);
-  const auto block = std::find_if(free_streams_.begin(), free_streams_.end(),
-                                  [&](const auto& free) { return free.second == members; });
-  if (block != free_streams_.end()) {
-    chunk.first_stream = block->first;
-    *block = free_streams_.back();
-    free_streams_.pop_back();
-  } else {
-    chunk.first_stream = static_cast<std::uint32_t>(streams_.size());
-    streams_.resize(streams_.size() + members);
-    messages_.resize(streams_.size());
-  }
-  std::fill_n(streams_.begin() + chunk.first_stream, members, AstraStream{});
+  chunk.first_stream = streams_.take(members);
+  messages_.resize(streams_.size());
   for (std::uint32_t m = 0; m < members; ++m) {
     AstraStream& stream = streams_[chunk.first_stream + m];
+    stream = {};
     stream.id = chunk.first_stream + m;
     stream.chunk = &chunk;
     stream.mailbox = chunk.mail.open.data() + m * static_cast<std::size_t>(chunk.slots);
@@ -174,10 +157,7 @@ void AstraEngine::start_streams(std::int32_t rank, std::uint32_t queue) {
 void AstraEngine::begin_collective(std::uint32_t id) {
   AstraStream& stream = streams_[id];
   stream.start = context_.queue.now();
-  CollectiveIssue& issue = instances_[stream.chunk->instance].issues[id - stream.chunk->first_stream];
-  if (issue.started) return;
-  issue.started = true;
-  client_.collective_started(stream.rank, issue.node);
+  instances_.start(stream.chunk->instance, id - stream.chunk->first_stream);
 }
 
 void AstraEngine::begin(std::uint32_t id) {
@@ -241,7 +221,7 @@ void AstraEngine::proceed(std::uint32_t id) {
   const bool was_idle = streams_[id].idle;
   const bool finished = streams_[id].phase + std::size_t{1} == chunk.phases.size();
   // The collective may end here, and others begin, before this stream has left its queue: as in ASTRA-sim.
-  if (finished) finish_stream(id);
+  if (finished) instances_.finish_chunk(chunk.instance, id - chunk.first_stream);
   if (!was_idle) queues_.take_out(rank, queue, id);
   if (finished) {
     streams_[id].state = StreamState::done;
@@ -260,18 +240,8 @@ void AstraEngine::proceed(std::uint32_t id) {
   }
 }
 
-void AstraEngine::finish_stream(std::uint32_t id) {
-  const AstraChunk& chunk = *streams_[id].chunk;
-  const std::uint32_t instance = chunk.instance;
-  CollectiveIssue& issue = instances_[instance].issues[id - chunk.first_stream];
-  if (--issue.chunks_left > 0) return;
-  const std::uint32_t node = issue.node;
-  instances_.leave(instance);
-  client_.collective_finished(streams_[id].rank, node);
-}
-
 void AstraEngine::release(AstraChunk& chunk) {
-  free_streams_.emplace_back(chunk.first_stream, chunk.members);
+  streams_.release(chunk.first_stream, chunk.members);
   chunks_[chunk.id].reset();
 }
 
@@ -341,9 +311,9 @@ void AstraEngine::cross(AstraStream& stream) {
   }
   const std::uint64_t argument = pack(crossing.is_reduced ? AstraEvent::bundle_to_reduce : AstraEvent::bundle,
                                       stream.id, stream.phase, row);
-  if (buses_ && !phase.local) {
+  if (system_.shared_bus && !phase.local) {
     const std::int64_t bytes = phase.schedule->alike ? phase.each : crossing.bytes;
-    buses_->cross(stream.rank, crossing.to_endpoint, bytes, crossing.is_reduced, crossing.returned, argument);
+    buses_.cross(stream.rank, crossing.to_endpoint, bytes, crossing.is_reduced, crossing.returned, argument);
     return;
   }
   const Time delay = nanoseconds(phase.local ? 10 : system_.endpoint_delay_ns);

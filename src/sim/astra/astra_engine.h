@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/slots.h"
 #include "event/event_queue.h"
 #include "ir/formats/system_layer.h"
 #include "ir/graph.h"
@@ -77,7 +78,6 @@ class AstraEngine final : public EventHandler, public CollectiveExecutor {
   void start_streams(std::int32_t rank, std::uint32_t queue);
   void begin_collective(std::uint32_t id);
   void begin(std::uint32_t id);
-  void finish_stream(std::uint32_t id);
   void release(AstraChunk& chunk);
   void enter_phase(std::uint32_t id);
   bool is_idle(const AstraStream& stream) const;
@@ -104,16 +104,15 @@ class AstraEngine final : public EventHandler, public CollectiveExecutor {
   CollectiveClient& client_;
   AstraPlanner planner_;
   std::uint32_t target_;
-  bool together_;                     // 1.0: all groups of a family make one instance
-  std::vector<AstraStream> streams_;  // blocks of one chunk each, used again
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> free_streams_;  // first, how many
-  std::vector<std::unique_ptr<AstraChunk>> chunks_;                    // ids are never used twice
+  bool together_;                                    // 1.0: all groups of a family make one instance
+  Blocks<AstraStream> streams_;                      // a block per chunk
+  std::vector<std::unique_ptr<AstraChunk>> chunks_;  // ids are never used twice
   CollectiveInstances instances_;
   AstraQueues queues_;
   AstraMail mail_;
   std::vector<Messages> messages_;  // per stream, filled for those of rank 0
   std::pair<std::int64_t, Time> last_reduction_ = {-1, {}};
-  std::unique_ptr<SharedBuses> buses_;
+  SharedBuses buses_;
 };
 
 }  // namespace armilla

@@ -4,7 +4,7 @@
 
 namespace armilla {
 
-AstraMail::AstraMail(const RunContext& context, const SystemLayer& system, std::vector<AstraStream>& streams,
+AstraMail::AstraMail(const RunContext& context, const SystemLayer& system, Blocks<AstraStream>& streams,
                      std::uint32_t target)
     : context_(context),
       system_(system),
@@ -35,11 +35,11 @@ void AstraMail::transmit(const AstraMessage& message) {
   Boxes& handshakes = streams_[message.from].chunk->handshakes;
   if (matches_) {
     if (const auto arrival = meets_message(handshakes, place_of(message.from, message.sender_slot)))
-      schedule_at(*arrival, pack(AstraEvent::late_handshake, keep_handshake(message), 0, 0));
+      schedule_at(*arrival, pack(AstraEvent::late_handshake, handshakes_.add(message), 0, 0));
     return;
   }
   if (box(handshakes, message.from, message.sender_slot)++ >= 0) return;
-  schedule_now(pack(AstraEvent::late_handshake, keep_handshake(message), 0, 0));
+  schedule_now(pack(AstraEvent::late_handshake, handshakes_.add(message), 0, 0));
 }
 
 // A message is sent that arrives then. Whether its receive is posted; else it waits for that.
@@ -96,19 +96,8 @@ void AstraMail::transmit_now(const AstraMessage& message) {
     schedule_at(arrival, pack(AstraEvent::late_receive, message.to, from.phase, message.slot));
 }
 
-std::uint32_t AstraMail::keep_handshake(const AstraMessage& message) {
-  if (free_handshakes_.empty()) {
-    handshakes_.push_back(message);
-    return static_cast<std::uint32_t>(handshakes_.size() - 1);
-  }
-  const std::uint32_t handshake = free_handshakes_.back();
-  free_handshakes_.pop_back();
-  handshakes_[handshake] = message;
-  return handshake;
-}
-
 void AstraMail::post(const AstraMessage& message) {
-  Message handshake = on_network(message, pack(AstraEvent::handshake, keep_handshake(message), 0, 0));
+  Message handshake = on_network(message, pack(AstraEvent::handshake, handshakes_.add(message), 0, 0));
   std::swap(handshake.source, handshake.destination);
   handshake.bytes = kHandshakeBytes;
   const Time arrival = context_.network.send(handshake);
@@ -116,7 +105,7 @@ void AstraMail::post(const AstraMessage& message) {
   // The sender learns of it next, if it waits already.
   if (meets_receive(streams_[message.from].chunk->handshakes, place_of(message.from, message.sender_slot),
                     arrival))
-    schedule_at(arrival, pack(AstraEvent::late_handshake, keep_handshake(message), 0, 0));
+    schedule_at(arrival, pack(AstraEvent::late_handshake, handshakes_.add(message), 0, 0));
 }
 
 void AstraMail::note_posted(AstraChunk& chunk, std::int32_t slot) const {
@@ -146,16 +135,14 @@ void AstraMail::begin(std::uint32_t id) {
   chunk.early.erase(early);
 }
 
-void AstraMail::late_handshake(std::uint32_t handshake) {
-  const AstraMessage message = handshakes_[handshake];
-  free_handshakes_.push_back(handshake);
-  transmit_now(message);
+// Not part of its caller, which handles every message.
+[[gnu::noinline]] void AstraMail::late_handshake(std::uint32_t handshake) {
+  transmit_now(handshakes_.remove(handshake));
 }
 
 // The receiver posts its receive; the sender begins, if it has come that far.
 void AstraMail::handshake_arrives(std::uint32_t handshake) {
-  const AstraMessage message = handshakes_[handshake];
-  free_handshakes_.push_back(handshake);
+  const AstraMessage message = handshakes_.remove(handshake);
   const std::uint8_t phase = streams_[message.to].phase;
   post_now(streams_[message.to], message.slot);
   if (matches_) return;

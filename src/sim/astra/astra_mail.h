@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/slots.h"
 #include "ir/formats/system_layer.h"
 #include "sim/astra/astra_streams.h"
 #include "sim/engine/messenger.h"
@@ -32,7 +33,7 @@ struct AstraMessage {
 class AstraMail {
  public:
   // `streams` by their ids; it may grow. `target` hears of events (AstraEvent) and asks here what they mean.
-  AstraMail(const RunContext& context, const SystemLayer& system, std::vector<AstraStream>& streams,
+  AstraMail(const RunContext& context, const SystemLayer& system, Blocks<AstraStream>& streams,
             std::uint32_t target);
 
   // Makes a chunk's mailboxes.
@@ -86,16 +87,14 @@ class AstraMail {
   void schedule_now(std::uint64_t argument);
   void schedule_at(Time time, std::uint64_t argument);
   void transmit_now(const AstraMessage& message);
-  std::uint32_t keep_handshake(const AstraMessage& message);
 
   RunContext context_;
   const SystemLayer& system_;
-  std::vector<AstraStream>& streams_;
+  Blocks<AstraStream>& streams_;
   std::uint32_t target_;
   // 1.0 on its own network, which says when messages arrive, every rank played: arrivals wait for the receive to be posted
   bool matches_;
-  std::vector<AstraMessage> handshakes_;
-  std::vector<std::uint32_t> free_handshakes_;
+  Slots<AstraMessage> handshakes_;
 };
 
 }  // namespace armilla

@@ -5,6 +5,11 @@
 // CommunicatorGroup::get_collective_plan, QueueLevels; 1.0 differs in the chunk size and in using all queues
 // of a dimension both ways. Sizes: all-reduce, reduce-scatter, all-to-all: a rank's input; all-gather: its
 // shard (as ASTRA-sim counts).
+//
+// Apart from CollectivePlanner (sim/collective_plan.h): natively a plan is a function of the call, made once
+// and looked up; here it depends on what was planned before (whose turn a dimension is, Themis's loads, which
+// tree was the last), on sizes that are truncated phase by phase, and on queues. What both make of it,
+// schedules of `collective/`, they share.
 #pragma once
 
 #include <cstdint>
@@ -77,15 +82,29 @@ class AstraPlanner {
   // Rank 0 issues a collective: Themis forgets its loads when time has moved on.
   void first_rank_issues(Time now);
 
-  // The next chunk of `call`; takes its bytes out of `remaining`. `group_size` ranks of a family whose
-  // groups span `mask` (0: a communicator).
-  std::vector<AstraPhase> next_chunk(const CollectiveCall& call, std::uint32_t mask, std::int64_t group_size,
-                                     std::int64_t chunk, std::int64_t& remaining);
+  // Calls `visit(phases)` for chunk after chunk of a call of `graph` among so many ranks of a group, until
+  // there is none or it says no.
+  template <class Visit>
+  void for_each_chunk(const Graph& graph, const CollectiveCall& call, std::int64_t group_size,
+                      const Visit& visit) {
+    const ChunkSizes sizes = chunk_sizes(call, group_size);
+    // A communicator of all ranks has the network's dimensions, whatever its order.
+    const std::uint32_t mask =
+        group_size == graph.ranks ? UINT32_MAX : graph.families[call.family].dimension_mask;
+    for (std::int64_t remaining = sizes.total; remaining > 0;) {
+      std::vector<AstraPhase> phases = next_chunk(call, mask, group_size, sizes.chunk, remaining);
+      if (phases.empty() || !visit(std::move(phases))) return;
+    }
+  }
 
   // What was done otherwise than ASTRA-sim would, one sentence each.
   const std::set<std::string>& notes() const { return notes_; }
 
  private:
+  // The next chunk of `call`; takes its bytes out of `remaining`. `group_size` ranks of a family whose
+  // groups span `mask` (0: a communicator).
+  std::vector<AstraPhase> next_chunk(const CollectiveCall& call, std::uint32_t mask, std::int64_t group_size,
+                                     std::int64_t chunk, std::int64_t& remaining);
   bool takes_part(std::size_t dimension, std::uint32_t mask) const {
     return sizes_[dimension] > 1 && (mask >> dimension & 1);
   }

@@ -5,7 +5,7 @@
 namespace armilla {
 
 AstraQueues::AstraQueues(const SystemLayer& system, std::size_t ranks, std::size_t levels,
-                         const std::vector<AstraStream>& streams)
+                         const Blocks<AstraStream>& streams)
     : system_(system),
       streams_(streams),
       running_limit_((system.active_chunks + system.queues_per_dimension - 1) / system.queues_per_dimension),

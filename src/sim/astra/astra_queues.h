@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/slots.h"
 #include "ir/formats/system_layer.h"
 #include "ir/graph.h"
 #include "sim/astra/astra_streams.h"
@@ -22,7 +23,7 @@ class AstraQueues {
  public:
   // `levels`: logical dimensions. `streams` by their ids; it may grow.
   AstraQueues(const SystemLayer& system, std::size_t ranks, std::size_t levels,
-              const std::vector<AstraStream>& streams);
+              const Blocks<AstraStream>& streams);
 
   // Of the rank's next collective.
   std::int32_t priority_of(std::int32_t rank, const CollectiveCall& call);
@@ -57,7 +58,7 @@ class AstraQueues {
   bool goes_before(const AstraStream& waiting, const AstraStream& stream) const;
 
   const SystemLayer& system_;
-  const std::vector<AstraStream>& streams_;
+  const Blocks<AstraStream>& streams_;
   std::int64_t running_limit_;
   std::vector<Rank> ranks_;
 };

@@ -181,11 +181,11 @@ AstraSchedule astra_scheduled(const Schedule& schedule, std::int64_t each) {
     for (std::size_t s = 0; s < own.steps.size(); ++s) {
       const Step& step = own.steps[s];
       std::vector<AstraTransfer> sends;
-      for (std::uint32_t i = step.first_send; i < step.end_send; ++i)
-        sends.push_back({.peer = own.sends[i].peer,
-                         .slot = own.sends[i].step,
+      for (const Transfer& transfer : own.sends_of(step))
+        sends.push_back({.peer = transfer.peer,
+                         .slot = transfer.step,
                          .handshakes = false,
-                         .bytes = own.sends[i].bytes.value});
+                         .bytes = transfer.bytes.value});
       const AstraTransfer receive{.slot = static_cast<std::int32_t>(s), .handshakes = false};
       add_step(role, {.crossings = role.crossings_at_end}, sends,
                std::vector(static_cast<std::size_t>(step.receives), receive));

@@ -256,7 +256,7 @@ class SharedBuses::Bus {
 };
 
 SharedBuses::SharedBuses(const RunContext& context, const SystemLayer& system, std::uint32_t target) {
-  for (std::int32_t rank = 0; rank < context.graph.ranks; ++rank)
+  for (std::int32_t rank = 0; system.shared_bus && rank < context.graph.ranks; ++rank)
     buses_.push_back(std::make_unique<Bus>(context, system, rank, target));
 }
 

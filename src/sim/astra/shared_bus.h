@@ -22,7 +22,8 @@ namespace armilla {
 
 class SharedBuses {
  public:
-  // `target`: the event queue's handler that hears of what has crossed.
+  // Without buses where `system` models none. `target`: the event queue's handler that hears of what has
+  // crossed.
   SharedBuses(const RunContext& context, const SystemLayer& system, std::uint32_t target);
   SharedBuses(const SharedBuses&) = delete;
   SharedBuses& operator=(const SharedBuses&) = delete;

@@ -5,7 +5,8 @@
 //
 // A started chunk is never interrupted. The runner starts chunks beyond the limit where holding them back
 // could only delay or stop the run: one that has to receive before it sends, one whose messages arrive while
-// it waits, and the oldest when nothing else moves.
+// it waits, and the oldest when nothing else moves. ASTRA-sim's queues are apart (sim/astra/astra_queues.h
+// says why).
 #pragma once
 
 #include <cstdint>

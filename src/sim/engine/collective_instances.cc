@@ -2,8 +2,9 @@
 
 namespace armilla {
 
-CollectiveInstances::CollectiveInstances(const Graph& graph, const RankClasses& classes)
-    : graph_(graph), classes_(classes) {
+CollectiveInstances::CollectiveInstances(const Graph& graph, const RankClasses& classes,
+                                         CollectiveClient& client)
+    : graph_(graph), classes_(classes), client_(client) {
   for (const FoldedFamily& family : classes.families) {
     of_group_.emplace_back(family.groups.size());
     issued_.emplace_back(family.groups.empty() ? 0 : classes.real.size());
@@ -47,6 +48,24 @@ std::uint32_t CollectiveInstances::open(std::uint32_t call, std::uint32_t group,
   instance->issues = std::move(issues);
   instances_.push_back(std::move(instance));
   return static_cast<std::uint32_t>(instances_.size() - 1);
+}
+
+void CollectiveInstances::start(std::uint32_t id, std::uint32_t member) {
+  CollectiveIssue& issue = instances_[id]->issues[member];
+  if (issue.started) return;
+  issue.started = true;
+  client_.collective_started(instances_[id]->ranks->members[member], issue.node);
+}
+
+void CollectiveInstances::finish_chunk(std::uint32_t id, std::uint32_t member) {
+  CollectiveInstance& instance = *instances_[id];
+  CollectiveIssue& issue = instance.issues[member];
+  if (--issue.chunks_left > 0) return;
+  start(id, member);  // where nothing had to be sent
+  const std::int32_t rank = instance.ranks->members[member];
+  const std::uint32_t node = issue.node;
+  if (--instance.members_left == 0) spare_.push_back(std::move(instances_[id]));
+  client_.collective_finished(rank, node);
 }
 
 std::int32_t CollectiveInstances::missing_member(std::int32_t rank, std::uint32_t node) const {

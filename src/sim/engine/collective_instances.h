@@ -1,8 +1,9 @@
 // Which collective an issue belongs to: the k-th that a rank issues in a group is the k-th of every other
 // member (validate_graph has checked that they agree). An instance lives from its first issue until the last
 // member is through. One table for both semantics; what they execute of an instance is a run of chunks of
-// theirs. (ASTRA-sim counts over all communicators instead, so that uneven histories deadlock there.)
-// Cost: O(1) per issue and O(members) per instance.
+// theirs, and it tells the walker when a member begins and is through. (ASTRA-sim counts over all
+// communicators instead, so that uneven histories deadlock there.) Cost: O(1) per issue and O(members) per
+// instance.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +40,7 @@ struct CollectiveInstance {
 
 class CollectiveInstances {
  public:
-  CollectiveInstances(const Graph& graph, const RankClasses& classes);
+  CollectiveInstances(const Graph& graph, const RankClasses& classes, CollectiveClient& client);
 
   // The instance that the rank's next issue of `call` belongs to; `fresh` says whether it is its first issue:
   // then the executor makes its chunks. It says how many the member has to go through.
@@ -51,10 +52,11 @@ class CollectiveInstances {
 
   CollectiveInstance& operator[](std::uint32_t id) { return *instances_[id]; }
   const CollectiveInstance& operator[](std::uint32_t id) const { return *instances_[id]; }
-  // A member is through; closes the instance behind the last.
-  void leave(std::uint32_t id) {
-    if (--instances_[id]->members_left == 0) spare_.push_back(std::move(instances_[id]));
-  }
+  // A member begins to work, unless it has.
+  void start(std::uint32_t id, std::uint32_t member);
+  // It is through with one of its chunks; with the last, it is through. Closes the instance behind the last
+  // member. What it waited for may begin before this returns.
+  void finish_chunk(std::uint32_t id, std::uint32_t member);
 
   // Members' issues of those under way, and how far each rank is in each of its groups, counted from the latest.
   void add_state(StateDigest& state, const Viewpoint& view) const;
@@ -72,6 +74,7 @@ class CollectiveInstances {
 
   const Graph& graph_;
   const RankClasses& classes_;
+  CollectiveClient& client_;
   // Ids are never used twice, so that stale references are recognised.
   std::vector<std::unique_ptr<CollectiveInstance>> instances_;
   mutable std::size_t closed_ = 0;  // instances before it are closed

@@ -33,7 +33,7 @@ CollectiveRunner::CollectiveRunner(const RunContext& context, const Study& study
       client_(client),
       target_(context.queue.add_handler(*this)),
       scheduler_(context.classes.real.size(), options_.active_chunks, options_.order),
-      instances_(context.graph, context.classes),
+      instances_(context.graph, context.classes, client),
       first_noted_(context.classes.real.size(), kNone) {
   for (const std::int32_t rank : context.classes.real)
     memory_bandwidths_.push_back(device_of(study.machine, rank).memory_bandwidth);
@@ -47,19 +47,6 @@ std::uint32_t CollectiveRunner::dimension_of(const Part& part) const {
 
 std::uint32_t CollectiveRunner::queue_of(const Part& part) const {
   return instances_[run_of(part).instance].family * (dimensions_ + 1) + dimension_of(part);
-}
-
-std::uint32_t CollectiveRunner::new_parts(std::uint32_t members) {
-  const auto block = std::find_if(free_parts_.begin(), free_parts_.end(),
-                                  [&](const auto& free) { return free.second == members; });
-  if (block == free_parts_.end()) {
-    parts_.resize(parts_.size() + members);
-    return static_cast<std::uint32_t>(parts_.size() - members);
-  }
-  const std::uint32_t first = block->first;
-  *block = free_parts_.back();
-  free_parts_.pop_back();
-  return first;
 }
 
 void CollectiveRunner::open_chunks(std::uint32_t id) {
@@ -77,7 +64,7 @@ void CollectiveRunner::open_chunks(std::uint32_t id) {
   const auto members = static_cast<std::uint32_t>(group.real.size());
   for (std::uint32_t chunk = 0; chunk < instance.chunks; ++chunk) {
     const CollectivePlan& plan = planner_.plan(call, *group.layouts.front(), chunk);
-    const std::uint32_t first = new_parts(members);
+    const std::uint32_t first = parts_.take(members);
     for (std::uint32_t m = 0; m < members; ++m) {
       Part& part = parts_[first + m];
       std::vector<std::uint32_t> early = std::move(part.early);
@@ -100,7 +87,7 @@ void CollectiveRunner::issue(std::int32_t rank, std::uint32_t node, std::uint32_
   instance.issues[issued.member].chunks_left = static_cast<std::int32_t>(instance.chunks);
   // Ranks may come to the collectives of a group in different orders: what the first issued is what all do.
   if (context_.graph.collectives[instance.call].custom >= 0) {
-    issue_custom(issued, rank, node);
+    issue_custom(issued);
     return;
   }
   // A chunk that needs no messages may finish the instance.
@@ -114,11 +101,9 @@ void CollectiveRunner::issue(std::int32_t rank, std::uint32_t node, std::uint32_
   fill_slots(rank);
 }
 
-void CollectiveRunner::issue_custom(const CollectiveInstances::Issued& issued, std::int32_t rank,
-                                    std::uint32_t node) {
-  CollectiveInstance& instance = instances_[issued.id];
-  instance.issues[issued.member].started = true;
-  client_.collective_started(rank, node);
+void CollectiveRunner::issue_custom(const CollectiveInstances::Issued& issued) {
+  instances_.start(issued.id, issued.member);
+  const CollectiveInstance& instance = instances_[issued.id];
   const GroupMembers& group = groups_.of(instance.family, instance.group);
   custom_.start(instance.first_chunk, group.layouts[issued.member]->flat_position(group.real[issued.member]),
                 {target_, event(RunnerEvent::custom_done, issued.member, issued.id)});
@@ -201,11 +186,7 @@ void CollectiveRunner::start_phase(std::uint32_t id, bool holds_slot) {
   part.holds_slot = holds_slot;
   part.step = 0;
   part.phase_start = context_.queue.now();
-  CollectiveIssue& issue = issue_of(part);
-  if (!issue.started) {
-    issue.started = true;
-    client_.collective_started(part.rank, issue.node);
-  }
+  instances_.start(run_of(part).instance, id - run_of(part).first_part);
   enter_step(part);
   complete_steps(id);
 }
@@ -232,15 +213,7 @@ void CollectiveRunner::send_within_window(Part& part) {
     const std::uint32_t place = place_of(part.phase, static_cast<std::uint32_t>(transfer.step));
     std::uint64_t argument = event(RunnerEvent::message, place, part.last_part);
     if (step.window > 0) {
-      auto slot = static_cast<std::uint32_t>(windowed_.size());
-      if (free_windowed_.empty()) {
-        windowed_.emplace_back();
-      } else {
-        slot = free_windowed_.back();
-        free_windowed_.pop_back();
-      }
-      windowed_[slot] = {id_of(part), part.last_part, place};
-      argument = event(RunnerEvent::windowed, 0, slot);
+      argument = event(RunnerEvent::windowed, 0, windowed_.add({id_of(part), part.last_part, place}));
     }
     context_.network.send({part.real, part.last_to, transfer.bytes, part.planned->dimension, number, target_,
                            1, argument, step.leg});
@@ -295,7 +268,7 @@ void CollectiveRunner::handle(std::uint64_t argument) {
       note(parts_[id]);
       return;
     case RunnerEvent::custom_done:
-      custom_done(id, place);
+      instances_.finish_chunk(id, place);
       return;
   }
 }
@@ -327,8 +300,7 @@ MessageLabel CollectiveRunner::label(const Message& message) const {
 // A step with a window lasts until its last message is delivered, so the sender is still in the step it sent
 // in.
 void CollectiveRunner::windowed_arrived(std::uint32_t slot) {
-  const Windowed message = windowed_[slot];
-  free_windowed_.push_back(slot);
+  const Windowed message = windowed_.remove(slot);
   Part& sender = parts_[message.from];
   --sender.in_flight;
   note(sender);
@@ -394,7 +366,7 @@ void CollectiveRunner::finish_phase(std::uint32_t id) {
   Part& part = parts_[id];
   const std::uint32_t queue = queue_of(part);
   ChunkInterval report;
-  report.node = issue_of(part).node;
+  report.node = instances_[run_of(part).instance].issues[id - run_of(part).first_part].node;
   report.chunk = run_of(part).chunk;
   report.dimension = dimension_of(part);
   report.phase = part.phase;
@@ -412,28 +384,13 @@ void CollectiveRunner::finish_phase(std::uint32_t id) {
 void CollectiveRunner::finish_chunk(std::uint32_t id) {
   Part& part = parts_[id];
   ChunkRun& run = run_of(part);
-  const std::uint32_t instance = run.instance;
-  CollectiveIssue& issue = issue_of(part);
-  const std::int32_t rank = part.rank;
+  const std::uint32_t instance = run.instance, member = id - run.first_part;
   part.state = State::done;
   if (--run.members_left == 0) {
-    free_parts_.emplace_back(run.first_part, run.members);
+    parts_.release(run.first_part, run.members);
     runs_[part.run].reset();
   }
-  if (--issue.chunks_left > 0) return;
-  const std::uint32_t node = issue.node;
-  if (!issue.started) client_.collective_started(rank, node);
-  instances_.leave(instance);
-  client_.collective_finished(rank, node);
-}
-
-void CollectiveRunner::custom_done(std::uint32_t id, std::uint32_t member) {
-  const CollectiveInstance& instance = instances_[id];
-  instances_[id].issues[member].chunks_left = 0;
-  const std::int32_t rank = instance.ranks->members[member];
-  const std::uint32_t node = instance.issues[member].node;
-  instances_.leave(id);
-  client_.collective_finished(rank, node);
+  instances_.finish_chunk(instance, member);
 }
 
 Digest CollectiveRunner::describe_part(std::uint32_t id) const {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/slots.h"
 #include "event/event_queue.h"
 #include "ir/graph.h"
 #include "ir/study.h"
@@ -104,15 +105,10 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
 
   Digest describe_part(std::uint32_t id) const;
   void open_chunks(std::uint32_t id);
-  std::uint32_t new_parts(std::uint32_t members);
-  void issue_custom(const CollectiveInstances::Issued& issued, std::int32_t rank, std::uint32_t node);
+  void issue_custom(const CollectiveInstances::Issued& issued);
   ChunkRun& run_of(const Part& part) { return *runs_[part.run]; }
   const ChunkRun& run_of(const Part& part) const { return *runs_[part.run]; }
-  CollectiveIssue& issue_of(const Part& part) {
-    const ChunkRun& run = run_of(part);
-    return instances_[run.instance].issues[id_of(part) - run.first_part];
-  }
-  std::uint32_t id_of(const Part& part) const { return static_cast<std::uint32_t>(&part - parts_.data()); }
+  std::uint32_t id_of(const Part& part) const { return parts_.number_of(part); }
 
   std::uint32_t dimension_of(const Part& part) const;
   // Of the member's communicator in the dimension of its phase.
@@ -131,7 +127,6 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
   void complete_steps(std::uint32_t id);
   void finish_phase(std::uint32_t id);
   void finish_chunk(std::uint32_t id);
-  void custom_done(std::uint32_t id, std::uint32_t member);
   void windowed_arrived(std::uint32_t slot);
   void receive(Part& part, std::uint32_t place);
   void note(Part& part);
@@ -154,11 +149,9 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
   CollectiveInstances instances_;
   // Ids are never used twice, so that stale references are recognised.
   std::vector<std::unique_ptr<ChunkRun>> runs_;
-  mutable std::size_t closed_ = 0;                                   // runs before it are over
-  std::vector<Part> parts_;                                          // blocks of one chunk each, used again
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> free_parts_;  // first, how many
-  std::vector<Windowed> windowed_;
-  std::vector<std::uint32_t> free_windowed_;
+  mutable std::size_t closed_ = 0;  // runs before it are over
+  Blocks<Part> parts_;              // a block per chunk
+  Slots<Windowed> windowed_;
   std::vector<std::uint32_t> first_noted_;  // part, per simulated rank
   std::vector<std::uint32_t> turn_;         // the parts being acted on
   bool refill_ = false;  // a slot became free or a chunk came to wait since slots were last filled

@@ -26,18 +26,11 @@ const CustomRunner::Prepared& CustomRunner::prepared(const CustomCollective& col
   const auto [entry, fresh] = prepared_.try_emplace(&collective);
   Prepared& made = entry->second;
   if (!fresh) return made;
-  made.first_successor = {0};
   for (const CustomProgram& program : collective.members) {
     made.offset.push_back(static_cast<std::uint32_t>(made.dependences.size()));
-    std::vector<std::vector<std::uint32_t>> successors(program.nodes.size());
-    for (std::uint32_t node = 0; node < program.nodes.size(); ++node) {
-      for (const std::uint32_t dependence : program.dependences(node)) successors[dependence].push_back(node);
+    made.dependents.emplace_back(program.first_dependence, program.dependence);
+    for (std::uint32_t node = 0; node < program.nodes.size(); ++node)
       made.dependences.push_back(static_cast<std::uint32_t>(program.dependences(node).size()));
-    }
-    for (const std::vector<std::uint32_t>& nodes : successors) {
-      made.successor.insert(made.successor.end(), nodes.begin(), nodes.end());
-      made.first_successor.push_back(static_cast<std::uint32_t>(made.successor.size()));
-    }
   }
   match(collective, made);
   return made;
@@ -74,13 +67,7 @@ void CustomRunner::match(const CustomCollective& collective, Prepared& made) {
 
 std::uint32_t CustomRunner::open(const CustomCollective& collective, const std::vector<std::int32_t>& ranks,
                                  Bytes bytes) {
-  auto id = static_cast<std::uint32_t>(instances_.size());
-  if (free_.empty()) {
-    instances_.emplace_back();
-  } else {
-    id = free_.back();
-    free_.pop_back();
-  }
+  const std::uint32_t id = instances_.take();
   Instance& instance = instances_[id];
   instance.collective = &collective;
   instance.prepared = &prepared(collective);
@@ -191,15 +178,14 @@ void CustomRunner::node_done(std::uint32_t id, std::int32_t m, std::uint32_t n) 
     const Prepared& made = *instances_[id].prepared;
     const std::uint32_t first = made.offset[static_cast<std::size_t>(m)];
     --instances_[id].members[static_cast<std::size_t>(m)].left;
-    for (std::uint32_t i = made.first_successor[first + n]; i < made.first_successor[first + n + 1]; ++i) {
-      const std::uint32_t successor = made.successor[i];
+    for (const std::uint32_t successor : made.dependents[static_cast<std::size_t>(m)].of(n)) {
       if (--instances_[id].waiting_for[first + successor] == 0) make_ready(id, m, successor);
     }
   }
   const Member& member = instances_[id].members[static_cast<std::size_t>(m)];
   if (member.left > 0) return;
   const Notice done = member.done;
-  if (--instances_[id].members_left == 0) free_.push_back(id);
+  if (--instances_[id].members_left == 0) instances_.release(id);
   context_.queue.handler(done.target).handle(done.argument);
 }
 

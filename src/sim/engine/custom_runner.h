@@ -15,8 +15,10 @@
 #include <map>
 #include <vector>
 
+#include "base/slots.h"
 #include "event/event_queue.h"
 #include "ir/custom_collective.h"
+#include "sim/engine/dependents.h"
 #include "sim/engine/messenger.h"
 #include "sim/engine/run_context.h"
 
@@ -42,9 +44,8 @@ class CustomRunner final : public EventHandler {
   static constexpr std::uint32_t kNone = UINT32_MAX;
   // What all instances of a collective share. Nodes are numbered through: those of member 0 first.
   struct Prepared {
-    std::vector<std::uint32_t> offset;           // per member, its first node
-    std::vector<std::uint32_t> first_successor;  // CSR over all nodes, of the member's own nodes
-    std::vector<std::uint32_t> successor;
+    std::vector<std::uint32_t> offset;       // per member, its first node
+    std::vector<Dependents> dependents;      // per member, among its own nodes
     std::vector<std::uint32_t> dependences;  // how many, per node
     std::vector<std::uint32_t> receive;      // per node: of a send, the peer's node that receives it
     bool is_matched = false;                 // every message knows its receive
@@ -85,8 +86,7 @@ class CustomRunner final : public EventHandler {
   Messenger& messages_;
   std::uint32_t target_;
   std::map<const CustomCollective*, Prepared> prepared_;
-  std::vector<Instance> instances_;
-  std::vector<std::uint32_t> free_;
+  Slots<Instance> instances_;
   std::vector<std::vector<Ready>> waiting_;  // per simulated rank, for its turn
   std::uint64_t starts_ = 0;
 };

@@ -36,14 +36,7 @@ bool Messenger::post(Matches& matches, const Channel& channel, Notice notice) {
     if (--waiting.arrived == 0) matches.erase(entry);
     return true;
   }
-  std::uint32_t at = static_cast<std::uint32_t>(posts_.size());
-  if (free_posts_.empty()) {
-    posts_.push_back({notice});
-  } else {
-    at = free_posts_.back();
-    free_posts_.pop_back();
-    posts_[at] = {notice};
-  }
+  const std::uint32_t at = posts_.add({notice});
   (waiting.first == kNone ? waiting.first : posts_[waiting.last].next) = at;
   waiting.last = at;
   return false;
@@ -56,22 +49,10 @@ std::optional<Notice> Messenger::arrive(Matches& matches, const Channel& channel
     ++waiting.arrived;
     return std::nullopt;
   }
-  const Post& post = posts_[waiting.first];
-  free_posts_.push_back(waiting.first);
+  const Post post = posts_.remove(waiting.first);
   waiting.first = post.next;
   if (waiting.first == kNone) matches.erase(entry);
   return post.notice;
-}
-
-std::uint32_t Messenger::new_flight(Kind kind, const Channel& channel, Notice notice) {
-  if (free_.empty()) {
-    flights_.push_back({kind, channel, notice});
-    return static_cast<std::uint32_t>(flights_.size() - 1);
-  }
-  const std::uint32_t flight = free_.back();
-  free_.pop_back();
-  flights_[flight] = {kind, channel, notice};
-  return flight;
 }
 
 void Messenger::send(const Channel& channel, Notice done) {
@@ -80,7 +61,7 @@ void Messenger::send(const Channel& channel, Notice done) {
     return;
   }
   if (post(handshakes_, matched(channel), done))
-    context_.queue.schedule(context_.queue.now(), target_, new_flight(Kind::late_send, channel, done));
+    context_.queue.schedule(context_.queue.now(), target_, flights_.add({Kind::late_send, channel, done}));
 }
 
 void Messenger::receive(const Channel& channel, Notice done) {
@@ -89,22 +70,21 @@ void Messenger::receive(const Channel& channel, Notice done) {
     return;
   }
   send_unmatched(channel.destination, channel.source, kHandshakeBytes,
-                 {target_, new_flight(Kind::handshake, channel, done)});
+                 {target_, flights_.add({Kind::handshake, channel, done})});
 }
 
 void Messenger::transmit(const Channel& channel, Notice done) {
   send_unmatched(channel.source, channel.destination, channel.bytes,
-                 {target_, new_flight(Kind::message, channel, done)});
+                 {target_, flights_.add({Kind::message, channel, done})});
 }
 
 void Messenger::accept(const Channel& channel, Notice done) {
   if (post(messages_, matched(channel), done))
-    context_.queue.schedule(context_.queue.now(), target_, new_flight(Kind::late_receive, channel, done));
+    context_.queue.schedule(context_.queue.now(), target_, flights_.add({Kind::late_receive, channel, done}));
 }
 
 void Messenger::handle(std::uint64_t argument) {
-  const Flight flight = flights_[argument];
-  free_.push_back(static_cast<std::uint32_t>(argument));
+  const Flight flight = flights_.remove(static_cast<std::uint32_t>(argument));
   switch (flight.kind) {
     case Kind::message: {
       const std::optional<Notice> receiver = arrive(messages_, matched(flight.channel));

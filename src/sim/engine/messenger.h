@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/slots.h"
 #include "event/event_queue.h"
 #include "event/state_digest.h"
 #include "sim/engine/run_context.h"
@@ -92,7 +93,6 @@ class Messenger final : public EventHandler {
   // Returns true when a message is here already and was taken.
   bool post(Matches& matches, const Channel& channel, Notice notice);
   std::optional<Notice> arrive(Matches& matches, const Channel& channel);
-  std::uint32_t new_flight(Kind kind, const Channel& channel, Notice notice);
   void transmit(const Channel& channel, Notice done);
   void accept(const Channel& channel, Notice done);
   void tell(Notice notice) { context_.queue.handler(notice.target).handle(notice.argument); }
@@ -102,9 +102,8 @@ class Messenger final : public EventHandler {
   std::uint32_t target_;
   std::vector<std::uint32_t> sent_;  // per rank, how many messages
   Matches messages_, handshakes_;
-  std::vector<Post> posts_;
-  std::vector<Flight> flights_;
-  std::vector<std::uint32_t> free_posts_, free_;
+  Slots<Post> posts_;
+  Slots<Flight> flights_;
 };
 
 template <class Told>

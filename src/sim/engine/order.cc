@@ -44,13 +44,15 @@ std::uint32_t Order::new_entry(const Entry& entry) {
   return slot;
 }
 
-void Order::append(Moment& moment, std::uint32_t target, std::uint64_t argument) {
+[[gnu::noinline]] void Order::append(Moment& moment, std::uint32_t target, std::uint64_t argument) {
   const std::uint32_t added = new_entry({argument, target, kNone});
   (moment.last == kNone ? moment.first.next : entries_[moment.last].next) = added;
   moment.last = added;
 }
 
-void Order::put_on_agenda(std::int32_t rank, Time time, std::uint32_t target, std::uint64_t argument) {
+// Of what it calls, what is rare stays apart, and what every event does is part of it.
+[[gnu::flatten]] void Order::put_on_agenda(std::int32_t rank, Time time, std::uint32_t target,
+                                           std::uint64_t argument) {
   if (time == running_.time && rank == running_rank_) {
     append(running_, target, argument);
     return;
@@ -75,7 +77,8 @@ void Order::put_on_agenda(std::int32_t rank, Time time, std::uint32_t target, st
 }
 
 // Beside the rank's next moment.
-void Order::insert(Agenda& agenda, Time time, std::uint32_t target, std::uint64_t argument) {
+[[gnu::noinline]] void Order::insert(Agenda& agenda, Time time, std::uint32_t target,
+                                     std::uint64_t argument) {
   std::vector<Moment>& others = agenda.others;
   const auto begin = others.begin() + static_cast<std::ptrdiff_t>(agenda.head);
   const Moment moment{time, {argument, target, kNone}, kNone};

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <functional>
+#include <tuple>
 
 #include "base/error.h"
 
@@ -21,51 +23,59 @@ std::vector<std::uint32_t> issues_of(const Program& program) {
   return issues;
 }
 
+// Whether what is known of nodes' successors is the same of both.
+bool same_successors(const Program& a, const Program& b) {
+  const auto parts = [](const Program& program) {
+    return std::tie(program.first_dependence, program.dependence, program.loop.first, program.loop.end,
+                    program.loop.period, program.loop.more);
+  };
+  const bool counts = a.issue_time > Time(0);
+  return counts == (b.issue_time > Time(0)) && (!counts || a.lane == b.lane) && parts(a) == parts(b);
+}
+
 }  // namespace
 
 RankWalker::RankWalker(const RunContext& context, const Executors& executors, bool one_communication)
     : context_(context),
       executors_(executors),
-      one_communication_(one_communication),
+      exclusive_lanes_(static_cast<std::uint8_t>(bit_of(Lane::device) | bit_of(Lane::host) |
+                                                 (one_communication ? bit_of(Lane::communication) : 0))),
       peers_(context.graph),
       target_(context.queue.add_handler(*this)),
       ranks_(context.classes.real.size()) {
   const Graph& graph = context.graph;
-  for (std::size_t r = 0; r < ranks_.size(); ++r)
-    ranks_[r].program = graph.program_of[static_cast<std::size_t>(context.classes.real[r])];
+  // Traces of a job often differ in durations alone: what follows from dependences is then kept once.
+  std::vector<std::uint32_t> successors_of;
   for (const Program& program : graph.programs) {
     Loop loop = program.loop;
     if (loop.more == 0) loop = {program.size(), program.size(), 0, 0};
     has_loops_ = has_loops_ || loop.more > 0;
     loops_.push_back(loop);
-    Successors successors;
-    successors.reach = successors.ends_from = loop.end;
-    for (std::uint32_t node = loop.end; node < program.size(); ++node) {
-      for (const std::uint32_t dependence : program.dependences(node)) {
-        if (dependence >= loop.first) successors.ends_from = std::min(successors.ends_from, dependence);
-      }
-    }
-    for (std::uint32_t node = loop.end - loop.period; node < loop.end; ++node) {
-      for (const std::uint32_t dependence : program.dependences(node))
-        successors.reach = std::min(successors.reach, dependence);
-    }
-    successors.first.assign(program.size() + std::size_t{1}, 0);
-    for (const std::uint32_t node : program.dependence) ++successors.first[node + std::size_t{1}];
-    for (std::size_t i = 1; i < successors.first.size(); ++i) successors.first[i] += successors.first[i - 1];
-    successors.node.resize(program.dependence.size());
-    std::vector<std::uint32_t> next(successors.first.begin(), successors.first.end() - 1);
-    for (std::uint32_t node = 0; node < program.size(); ++node) {
-      for (const std::uint32_t dependence : program.dependences(node))
-        successors.node[next[dependence]++] = node;
-    }
-    if (program.issue_time > Time(0)) {
-      successors.issues = issues_of(program);
-      successors.issues_in_period =
-          std::count_if(successors.issues.begin() + (loop.end - loop.period),
-                        successors.issues.begin() + loop.end, [](std::uint32_t issue) { return issue > 0; });
-    }
-    successors_.push_back(std::move(successors));
+    const std::size_t number = loops_.size() - 1;
+    if (number == 0 || !same_successors(graph.programs[number - 1], program))
+      successors_.push_back(Successors(program, loop));
+    successors_of.push_back(static_cast<std::uint32_t>(successors_.size() - 1));
   }
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    ranks_[r].program = graph.program_of[static_cast<std::size_t>(context.classes.real[r])];
+    ranks_[r].successors = successors_of[ranks_[r].program];
+  }
+}
+
+RankWalker::Successors::Successors(const Program& program, const Loop& loop)
+    : dependents(program.first_dependence, program.dependence), reach(loop.end), ends_from(loop.end) {
+  for (std::uint32_t written = loop.end; written < program.size(); ++written) {
+    for (const std::uint32_t dependence : program.dependences(written)) {
+      if (dependence >= loop.first) ends_from = std::min(ends_from, dependence);
+    }
+  }
+  for (std::uint32_t written = loop.end - loop.period; written < loop.end; ++written) {
+    for (const std::uint32_t dependence : program.dependences(written)) reach = std::min(reach, dependence);
+  }
+  if (program.issue_time == Time(0)) return;
+  issues = issues_of(program);
+  issues_in_period = std::count_if(issues.begin() + (loop.end - loop.period), issues.begin() + loop.end,
+                                   [](std::uint32_t issue) { return issue > 0; });
 }
 
 void RankWalker::start() {
@@ -118,10 +128,10 @@ void RankWalker::release(Rank& rank, std::uint32_t node) {
 // what is in front of the loop.
 void RankWalker::release_successors(Rank& rank, std::uint32_t node) {
   const Loop& loop = loop_of(rank);
-  const Successors& successors = successors_[rank.program];
+  const Successors& successors = successors_of(rank);
   const std::uint32_t skipped = loop.more * loop.period;
   if (node < loop.end) {
-    for (const std::uint32_t next : successors.of(node)) {
+    for (const std::uint32_t next : successors.dependents.of(node)) {
       if (next < loop.end) {
         release(rank, next);
       } else if (node < loop.first) {
@@ -135,13 +145,13 @@ void RankWalker::release_successors(Rank& rank, std::uint32_t node) {
     const std::uint32_t last = std::min(loop.more, (node - successors.reach) / loop.period);
     for (; copy <= last; ++copy) {
       const std::uint32_t shift = copy * loop.period;
-      for (const std::uint32_t next : successors.of(node - shift)) {
+      for (const std::uint32_t next : successors.dependents.of(node - shift)) {
         if (next < loop.end && next >= loop.end - loop.period) release(rank, next + shift);
       }
     }
   }
   if (node < loop.first + skipped) return;
-  for (const std::uint32_t next : successors.of(node - skipped)) {
+  for (const std::uint32_t next : successors.dependents.of(node - skipped)) {
     if (next < loop.end) continue;
     release(rank, next + skipped);
     rank.is_behind = true;
@@ -182,7 +192,7 @@ std::int64_t RankWalker::spare_periods() const {
   std::int64_t spare = INT64_MAX;
   for (const Rank& rank : ranks_) {
     const Loop& loop = loop_of(rank);
-    const std::uint32_t from = successors_[rank.program].ends_from;
+    const std::uint32_t from = successors_of(rank).ends_from;
     const std::uint32_t used = rank.reached <= from ? 0 : (rank.reached - from - 1) / loop.period + 1;
     spare = std::min(spare, std::int64_t{loop.more} - std::int64_t{used});
   }
@@ -193,7 +203,7 @@ bool RankWalker::hosts_repeat(Time since, Time passed, std::int64_t periods) con
   return std::all_of(ranks_.begin(), ranks_.end(), [&](const Rank& rank) {
     const Program& program = context_.graph.programs[rank.program];
     const Time taken =
-        saturating_multiply(program.issue_time, successors_[rank.program].issues_in_period * periods);
+        saturating_multiply(program.issue_time, successors_of(rank).issues_in_period * periods);
     return taken == passed || (taken < passed && rank.last_held < since);
   });
 }
@@ -205,8 +215,7 @@ void RankWalker::leave_out(std::int64_t periods, Time skipped) {
     const Program& program = context_.graph.programs[rank.program];
     rank.nodes_left -= static_cast<std::uint32_t>(periods) * loop_of(rank).period;
     rank.host_shift +=
-        saturating_multiply(program.issue_time, successors_[rank.program].issues_in_period * periods) -
-        skipped;
+        saturating_multiply(program.issue_time, successors_of(rank).issues_in_period * periods) - skipped;
   }
 }
 
@@ -240,20 +249,16 @@ void RankWalker::add_state(StateDigest& state) const {
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       for (const std::uint32_t node : rank.ready[lane])
         state.add('w', ready_node, r, lane, place(number, node));
-      state.add('w', lanes, r, lane, rank.busy[lane]);
+      state.add('w', lanes, r, lane, (rank.lanes_busy >> lane & 1) != 0);
     }
   }
   executors_.recorder.add_starts(state, context_.queue.now(),
                                  [&](std::int32_t rank, std::uint32_t node) { return place(rank, node); });
 }
 
-bool RankWalker::is_exclusive(Lane lane) const {
-  return lane == Lane::device || lane == Lane::host || (lane == Lane::communication && one_communication_);
-}
-
 Time RankWalker::issued_at(const Rank& rank, std::uint32_t node, std::uint32_t written) const {
   const Program& program = context_.graph.programs[rank.program];
-  const Successors& known = successors_[rank.program];
+  const Successors& known = successors_of(rank);
   std::int64_t issues = known.issues[written];
   if (node > written)
     issues += std::int64_t{(node - written) / loop_of(rank).period} * known.issues_in_period;
@@ -261,7 +266,7 @@ Time RankWalker::issued_at(const Rank& rank, std::uint32_t node, std::uint32_t w
 }
 
 void RankWalker::make_ready(Rank& rank, std::uint32_t node) {
-  const std::vector<std::uint32_t>& issues = successors_[rank.program].issues;
+  const std::vector<std::uint32_t>& issues = successors_of(rank).issues;
   const std::uint32_t written = loop_of(rank).written(node);
   if (!issues.empty() && issues[written] > 0) {
     const Time now = context_.queue.now(), issued = issued_at(rank, node, written);
@@ -282,6 +287,7 @@ void RankWalker::put_on_lane(Rank& rank, std::uint32_t node) const {
   const Program& program = context_.graph.programs[rank.program];
   const Lane lane = program.lane[loop_of(rank).written(node)];
   std::vector<std::uint32_t>& ready = rank.ready[static_cast<std::size_t>(lane)];
+  rank.lanes_ready |= bit_of(lane);
   ready.push_back(node);
   std::push_heap(ready.begin(), ready.end(), std::greater<>());
 }
@@ -289,18 +295,18 @@ void RankWalker::put_on_lane(Rank& rank, std::uint32_t node) const {
 // Whatever is issued may finish at once and make others ready, so the state is looked at afresh every time.
 void RankWalker::issue_ready(std::int32_t r) {
   Rank& rank = ranks_[static_cast<std::size_t>(r)];
-  for (;;) {
-    std::size_t chosen = kLanes;
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      if (rank.ready[lane].empty() || rank.busy[lane]) continue;
-      if (chosen == kLanes || rank.ready[lane].front() < rank.ready[chosen].front()) chosen = lane;
+  while (const unsigned open = rank.lanes_ready & ~rank.lanes_busy) {
+    auto chosen = static_cast<std::size_t>(std::countr_zero(open));
+    for (std::size_t lane = chosen + 1; open >> lane != 0; ++lane) {
+      if ((open >> lane & 1) != 0 && rank.ready[lane].front() < rank.ready[chosen].front()) chosen = lane;
     }
-    if (chosen == kLanes) return;
+    const std::uint8_t bit = bit_of(static_cast<Lane>(chosen));
     std::vector<std::uint32_t>& ready = rank.ready[chosen];
     std::pop_heap(ready.begin(), ready.end(), std::greater<>());
     const std::uint32_t node = ready.back();
     ready.pop_back();
-    rank.busy[chosen] = is_exclusive(static_cast<Lane>(chosen));
+    if (ready.empty()) rank.lanes_ready &= static_cast<std::uint8_t>(~bit);
+    rank.lanes_busy |= bit & exclusive_lanes_;
     issue(r, node);
   }
 }
@@ -377,7 +383,7 @@ void RankWalker::finished(std::int32_t r, std::uint32_t node) {
   executors_.progress.node_done(program.kind[written], program.payload[written]);
   Rank& rank = ranks_[static_cast<std::size_t>(r)];
   --rank.nodes_left;
-  rank.busy[static_cast<std::size_t>(program.lane[written])] = false;
+  rank.lanes_busy &= static_cast<std::uint8_t>(~bit_of(program.lane[written]));
   mark_done(rank, node);
   release_successors(rank, node);
   act(r);

@@ -22,6 +22,7 @@
 #include "ir/graph.h"
 #include "sim/engine/collective_executor.h"
 #include "sim/engine/compute_times.h"
+#include "sim/engine/dependents.h"
 #include "sim/engine/messenger.h"
 #include "sim/engine/recorder.h"
 #include "sim/engine/remote_memory.h"
@@ -101,22 +102,22 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
     std::uint32_t reached = 0;     // up to the end of the loop, nothing has happened to nodes from here on
     bool is_behind = false;        // a node of the loop that a node behind it waits for is done
     std::array<std::vector<std::uint32_t>, kLanes> ready;  // per lane, a heap with the smallest id on top
-    std::array<bool, kLanes> busy = {};
+    std::uint8_t lanes_ready = 0;                          // a bit per lane with ready nodes,
+    std::uint8_t lanes_busy = 0;                           // per lane that is occupied
     std::uint32_t nodes_left = 0;
     std::uint32_t program = 0;
+    std::uint32_t successors = 0;     // of its program's nodes
     std::uint64_t collectives = 0;    // issued so far
     std::vector<std::uint32_t> held;  // nodes that wait for nothing but the host
     Time last_held{-1};               // when the latest of them began to
     Time host_shift;                  // how much later the host is, seen from what was left out
   };
-  // Who depends on a written node: the program's dependences the other way round (CSR).
+  // Of a program's written nodes.
   struct Successors {
-    std::vector<std::uint32_t> first, node;
-    std::uint32_t reach = 0;      // no node of the loop's last written period depends on one before
-    std::uint32_t ends_from = 0;  // no node behind the loop does on one of the loop before
-    std::span<const std::uint32_t> of(std::uint32_t written) const {
-      return std::span(node).subspan(first[written], first[written + std::size_t{1}] - first[written]);
-    }
+    Successors(const Program& program, const Loop& loop);
+    Dependents dependents;
+    std::uint32_t reach = 0;            // no node of the loop's last written period depends on one before
+    std::uint32_t ends_from = 0;        // no node behind the loop does on one of the loop before
     std::vector<std::uint32_t> issues;  // of the host up to the node; empty where it is ahead always
     std::int64_t issues_in_period = 0;
   };
@@ -125,6 +126,7 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
     return context_.graph.programs[ranks_[static_cast<std::size_t>(rank)].program];
   }
   const Loop& loop_of(const Rank& rank) const { return loops_[rank.program]; }
+  const Successors& successors_of(const Rank& rank) const { return successors_[rank.successors]; }
   std::uint32_t written_node(std::int32_t rank, std::uint32_t node) const {
     return loop_of(ranks_[static_cast<std::size_t>(rank)]).written(node);
   }
@@ -137,7 +139,9 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   void release(Rank& rank, std::uint32_t node);
   void release_successors(Rank& rank, std::uint32_t node);
   void mark_done(Rank& rank, std::uint32_t node);
-  bool is_exclusive(Lane lane) const;
+  static std::uint8_t bit_of(Lane lane) {
+    return static_cast<std::uint8_t>(1U << static_cast<unsigned>(lane));
+  }
   // Its dependences are done: it is ready once the host has issued it.
   void make_ready(Rank& rank, std::uint32_t node);
   void put_on_lane(Rank& rank, std::uint32_t node) const;
@@ -157,10 +161,10 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
 
   RunContext context_;
   Executors executors_;
-  bool one_communication_;
+  std::uint8_t exclusive_lanes_;  // a bit per lane with one node at a time
   Peers peers_;
   std::uint32_t target_;
-  std::vector<Successors> successors_;  // per program
+  std::vector<Successors> successors_;  // programs in a row with equal dependences have the same
   std::vector<Loop> loops_;             // likewise; shorter by what was left out
   bool has_loops_ = false, entered_period_ = false;
   std::vector<Rank> ranks_;

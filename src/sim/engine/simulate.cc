@@ -119,13 +119,6 @@ void check_recorded(const std::vector<std::int32_t>& chosen, const Graph& graph)
   }
 }
 
-RankClasses choose_classes(const Graph& graph, std::span<const Issued> issued, const Study& study,
-                           const SimulationOptions& options, CollectivePlanner& planner) {
-  if (!options.fold || !may_fold(study)) return unfolded(graph);
-  return fold_ranks({graph, issued, study.machine, study.what_if, shares_memory(options.remote_memory)},
-                    planner);
-}
-
 }  // namespace
 
 Result simulate(const Graph& graph, const Study& study, std::span<const CostModel* const> costs,
@@ -137,7 +130,9 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   CollectivePlanner planner(machine, study.collectives, promises_of(study.network).knows_legs);
   options.progress->begin("looking for ranks that fare alike");
   const std::vector<Issued> issued = issued_by(graph);
-  const RankClasses classes = choose_classes(graph, issued, study, options, planner);
+  const RankClasses classes =
+      options.fold ? fold_ranks({graph, issued, study, shares_memory(options.remote_memory)}, planner)
+                   : unfolded(graph);
   NativeRun run({graph, issued, study, costs, classes, planner, options});
   run.play();
   Result result = run.result();

@@ -35,19 +35,18 @@ bool can_fold(const Graph& graph, const SystemLayer& system) {
   for (const CollectiveCall& call : graph.collectives) {
     const GroupFamily& family = graph.families[call.family];
     const auto members = static_cast<std::int64_t>(family.groups.empty() ? 0 : family.groups.front().size());
-    const std::uint32_t mask = members == graph.ranks ? UINT32_MAX : family.dimension_mask;
+    const bool is_communicator = members != graph.ranks && family.dimension_mask == 0;
     const bool even = std::all_of(family.groups.begin(), family.groups.end(), [&](const auto& group) {
       return static_cast<std::int64_t>(group.size()) == members && std::is_sorted(group.begin(), group.end());
     });
     // ASTRA-sim's counter of turns advances with every group's collectives: the groups fare differently then.
     if (system.inter_dimension == InterDimensionOrder::round_robin && family.groups.size() > 1) return false;
-    if (call.custom >= 0 || members == 0 || mask == 0 || !even) return false;
-    const AstraPlanner::ChunkSizes sizes = planner.chunk_sizes(call, members);
-    for (std::int64_t remaining = sizes.total; remaining > 0;) {
-      const std::vector<AstraPhase> phases = planner.next_chunk(call, mask, members, sizes.chunk, remaining);
-      if (phases.empty()) break;
-      if (!std::all_of(phases.begin(), phases.end(), looks_alike_from_everywhere)) return false;
-    }
+    if (call.custom >= 0 || members == 0 || is_communicator || !even) return false;
+    bool alike = true;
+    planner.for_each_chunk(graph, call, members, [&](const std::vector<AstraPhase>& phases) {
+      return alike = std::all_of(phases.begin(), phases.end(), looks_alike_from_everywhere);
+    });
+    if (!alike) return false;
   }
   return true;
 }

@@ -48,15 +48,15 @@ class Colouring {
   Colouring(const FoldingInput& input, const RankMessages& messages)
       : graph_(input.graph), messages_(messages), hashes_(messages.signatures) {
     const auto ranks = static_cast<std::size_t>(graph_.ranks);
-    const std::vector<double> factors = time_factors(input.what_if, graph_.ranks);
+    const std::vector<double> factors = time_factors(input.study.what_if, graph_.ranks);
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       const std::uint64_t own = std::uint64_t{graph_.program_of[rank]} << 32 |
-                                device_number(input.machine, static_cast<std::int64_t>(rank));
+                                device_number(input.study.machine, static_cast<std::int64_t>(rank));
       hashes_[rank] = mix_in(hashes_[rank], own);
       if (!factors.empty())
         hashes_[rank] = mix_in(hashes_[rank], std::bit_cast<std::uint64_t>(factors[rank]));
     }
-    for (const SlowLinks& slow : input.what_if.links) {
+    for (const SlowLinks& slow : input.study.what_if.links) {
       const std::int64_t last = std::min(slow.ranks.last, graph_.ranks - 1);
       const std::uint64_t factor = mix_in(
           mix_in(std::bit_cast<std::uint64_t>(slow.bandwidth), std::bit_cast<std::uint64_t>(slow.latency)),
@@ -230,9 +230,9 @@ bool may_fold(const Study& study) {
 }
 
 RankClasses fold_ranks(const FoldingInput& input, CollectivePlanner& planner) {
-  if (input.graph.ranks < 2) return unfolded(input.graph);
+  if (input.graph.ranks < 2 || !may_fold(input.study)) return unfolded(input.graph);
   const Peers peers(input.graph);
-  const RankMessages messages = find_messages(input.graph, input.issued, input.machine, planner, peers);
+  const RankMessages messages = find_messages(input.graph, input.issued, input.study.machine, planner, peers);
   if (messages.too_many) return unfolded(input.graph);
   Colouring colouring(input, messages);
   const std::vector<bool> chosen = individuals(input, messages);

@@ -31,15 +31,15 @@ namespace armilla {
 struct FoldingInput {
   const Graph& graph;
   std::span<const Issued> issued;  // by its programs
-  const Machine& machine;
-  const WhatIf& what_if;
+  const Study& study;
   bool shares_memory = false;  // ranks wait for each other in remote memory
 };
+
+// Each for itself where the study's network or what-if lets no rank stand for another.
+RankClasses fold_ranks(const FoldingInput& input, CollectivePlanner& planner);
 
 // What folding relies on, and memoising (sim/memo/lone_groups.h): messages meet on links only, and ranks that do
 // the same take the same time, which they never do with jitter.
 bool may_fold(const Study& study);
-
-RankClasses fold_ranks(const FoldingInput& input, CollectivePlanner& planner);
 
 }  // namespace armilla

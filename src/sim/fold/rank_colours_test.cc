@@ -54,7 +54,10 @@ struct Job {
 
   RankClasses fold(bool shares_memory = false) const {
     CollectivePlanner planner(machine, collectives);
-    return fold_ranks({graph, issued_by(graph), machine, what_if, shares_memory}, planner);
+    Study study;
+    study.machine = machine;
+    study.what_if = what_if;
+    return fold_ranks({graph, issued_by(graph), study, shares_memory}, planner);
   }
 };
 
@@ -139,14 +142,12 @@ TEST(RankColours, AmbiguousMessagesAreNotFolded) {
     graph.transfers.push_back({-shift, 0, Bytes(100), PeerKind::shift, 0});
     program.add(NodeKind::receive, Phase::other, 1, -1, graph.transfers.size() - 1, {});
   }
-  Machine machine;
-  machine.dimensions = {dimension(DimensionKind::ring, 6)};
-  const CollectiveOptions options;
-  CollectivePlanner planner(machine, options);
-  const WhatIf none;
-  EXPECT_EQ(fold_ranks({graph, issued_by(graph), machine, none}, planner).simulated(), 6);
+  Study study;
+  study.machine.dimensions = {dimension(DimensionKind::ring, 6)};
+  CollectivePlanner planner(study.machine, study.collectives);
+  EXPECT_EQ(fold_ranks({graph, issued_by(graph), study}, planner).simulated(), 6);
   graph.transfers[2].tag = graph.transfers[3].tag = 1;
-  EXPECT_EQ(fold_ranks({graph, issued_by(graph), machine, none}, planner).simulated(), 1);
+  EXPECT_EQ(fold_ranks({graph, issued_by(graph), study}, planner).simulated(), 1);
 }
 
 // Of 131,072 ranks in 16 stages, 16 are simulated.
@@ -169,12 +170,11 @@ TEST(RankColours, ManyRanksAreAsManyClassesAsRoles) {
     program.add(NodeKind::send, Phase::other, 1, -1, 0, {});
     program.add(NodeKind::receive, Phase::other, 1, -1, 1, {});
   }
-  Machine machine;
-  machine.dimensions = {dimension(DimensionKind::switched, 8), dimension(DimensionKind::switched, 1 << 14)};
-  const CollectiveOptions options;
-  CollectivePlanner planner(machine, options);
-  const WhatIf none;
-  EXPECT_EQ(fold_ranks({graph, issued_by(graph), machine, none}, planner).simulated(), 16);
+  Study study;
+  study.machine.dimensions = {dimension(DimensionKind::switched, 8),
+                              dimension(DimensionKind::switched, 1 << 14)};
+  CollectivePlanner planner(study.machine, study.collectives);
+  EXPECT_EQ(fold_ranks({graph, issued_by(graph), study}, planner).simulated(), 16);
 }
 
 TEST(ComputeTimes, FactorsMultiplyAndJitterHasMeanOne) {

@@ -20,7 +20,12 @@ class Finder {
  public:
   Finder(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
          const RankClasses& classes, CollectivePlanner& planner)
-      : graph_(graph), issued_(issued), machine_(machine), classes_(classes), planner_(planner) {
+      : graph_(graph),
+        issued_(issued),
+        machine_(machine),
+        topology_(machine),
+        classes_(classes),
+        planner_(planner) {
     for (std::size_t f = 0; f < graph.families.size(); ++f) {
       std::size_t first = 0;
       while (graph.families[first].groups != graph.families[f].groups) ++first;
@@ -67,14 +72,12 @@ class Finder {
   // Dimensions in which any of the others' coordinates is not the rank's.
   Dimensions differing(std::int32_t rank, std::span<const std::int32_t> others) const {
     Dimensions dimensions = 0;
-    std::int64_t stride = 1;
-    for (std::uint32_t d = 0; d < machine_.dimensions.size(); ++d) {
-      const std::int64_t size = machine_.dimensions[d].size;
+    for (std::uint32_t d = 0; d < topology_.dimensions(); ++d) {
+      const std::int32_t here = topology_.coordinate(rank, d);
       const bool differ = std::any_of(others.begin(), others.end(), [&](std::int32_t other) {
-        return other / stride % size != rank / stride % size;
+        return topology_.coordinate(other, d) != here;
       });
       if (differ) dimensions |= bit(d);
-      stride *= size;
     }
     return dimensions;
   }
@@ -155,6 +158,7 @@ class Finder {
   const Graph& graph_;
   std::span<const Issued> issued_;  // by program
   const Machine& machine_;
+  Topology topology_;
   const RankClasses& classes_;
   CollectivePlanner& planner_;
   std::vector<std::uint32_t> same_as_;                     // the first family of equal groups, by family

@@ -118,8 +118,7 @@ bool LonePlays::remember_sent(const CollectiveCall& call, const GroupMembers& gr
         const std::int32_t here = position_in(phase, layout, rank);
         const RankSchedule& role = phase.schedule->of(here);
         for (const Step& step : role.steps) {
-          for (std::uint32_t s = step.first_send; s < step.end_send; ++s) {
-            const Transfer& transfer = role.sends[s];
+          for (const Transfer& transfer : role.sends_of(step)) {
             const std::int32_t to = rank_at(phase, layout, rank, here, phase.schedule->peer(here, transfer));
             sent[{layout.flat_position(to), phase.dimension, transfer.bytes.value, step.leg}] += times;
           }

@@ -53,13 +53,7 @@ void MemoisedCollectives::issue(std::int32_t rank, std::uint32_t node, std::uint
 
 std::uint32_t MemoisedCollectives::open(std::uint32_t call, std::uint32_t family, std::uint32_t group,
                                         const LonePlay& play) {
-  auto id = static_cast<std::uint32_t>(performances_.size());
-  if (free_.empty()) {
-    performances_.emplace_back();
-  } else {
-    id = free_.back();
-    free_.pop_back();
-  }
+  const std::uint32_t id = performances_.take();
   Performance& performance = performances_[id];
   performance.play = &play;
   performance.call = call;
@@ -96,7 +90,7 @@ void MemoisedCollectives::round_over() {
       const Performance::Member& member = performances_[id].members[m];
       if (member.is_there) runner_.issue(ranks[m], member.node, performances_[id].call, member.sequence);
     }
-    free_.push_back(id);
+    performances_.release(id);
   }
   gathering_.clear();
 }
@@ -128,7 +122,7 @@ void MemoisedCollectives::finish(std::uint32_t id, std::uint32_t member, std::in
     phase.end += start;
     client_.chunk_finished(rank, phase);
   }
-  if (--performance.members_left == 0) free_.push_back(id);
+  if (--performance.members_left == 0) performances_.release(id);
   client_.collective_finished(rank, node);
 }
 

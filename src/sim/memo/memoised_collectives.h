@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/slots.h"
 #include "event/event_queue.h"
 #include "sim/engine/collective_executor.h"
 #include "sim/engine/group_members.h"
@@ -87,8 +88,7 @@ class MemoisedCollectives final : public CollectiveExecutor, public EventHandler
   CollectiveClient& client_;
   std::uint32_t target_;
   std::vector<std::vector<Group>> states_;  // [family][group class]
-  std::vector<Performance> performances_;
-  std::vector<std::uint32_t> free_;
+  Slots<Performance> performances_;
   std::vector<std::uint32_t> gathering_;  // performances that began to gather in this round
   // Per simulated rank, what is over: performance and member.
   std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> over_;

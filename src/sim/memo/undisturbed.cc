@@ -13,15 +13,13 @@ namespace {
 
 // Whether the ranks of any group differ in their coordinate in a dimension whose links are passed on.
 bool passes_in(const GroupFamily& family, const Machine& machine) {
-  std::int64_t stride = 1;
-  for (const Dimension& dimension : machine.dimensions) {
-    const auto coordinate = [&](std::int32_t rank) { return rank / stride % dimension.size; };
+  const Topology topology(machine);
+  for (std::uint32_t d = 0; d < topology.dimensions(); ++d) {
     const auto spans = [&](const std::vector<std::int32_t>& group) {
-      return std::ranges::any_of(group,
-                                 [&](auto rank) { return coordinate(rank) != coordinate(group.front()); });
+      const std::int32_t here = topology.coordinate(group.front(), d);
+      return std::ranges::any_of(group, [&](auto rank) { return topology.coordinate(rank, d) != here; });
     };
-    if (passes_others(dimension) && std::ranges::any_of(family.groups, spans)) return true;
-    stride *= dimension.size;
+    if (passes_others(topology.dimension(d)) && std::ranges::any_of(family.groups, spans)) return true;
   }
   return false;
 }
@@ -32,29 +30,27 @@ struct FoldedGraph::Parts {
   Parts(const Graph& graph, const Study& study)
       : planner(study.machine, study.collectives, promises_of(study.network).knows_legs),
         issued(issued_by(graph)),
-        classes(fold_ranks({graph, issued, study.machine, study.what_if}, planner)) {}
+        classes(fold_ranks({graph, issued, study}, planner)) {}
   CollectivePlanner planner;
   std::vector<Issued> issued;
   RankClasses classes;
 };
 
-FoldedGraph::FoldedGraph(const Graph& graph, const Study& study) : graph_(graph), study_(study) {
-  if (may_fold(study)) parts_ = std::make_unique<Parts>(graph, study);
-}
+FoldedGraph::FoldedGraph(const Graph& graph, const Study& study)
+    : graph_(graph), study_(study), parts_(std::make_unique<Parts>(graph, study)) {}
 
 FoldedGraph::~FoldedGraph() = default;
 
 Result FoldedGraph::simulate(const CostModel& cost) {
   const CostModel* const costs[] = {&cost};
   const SimulationOptions options{.intervals = false, .collectives = false};
-  if (!parts_) return armilla::simulate(graph_, study_, costs, options);
   NativeRun run({graph_, parts_->issued, study_, costs, parts_->classes, parts_->planner, options});
   run.play();
   return run.recorded();
 }
 
 bool FoldedGraph::is_undisturbed(const std::set<std::string>& families, Beside beside) {
-  if (!parts_) return false;
+  if (!may_fold(study_)) return false;
   const Graph& graph = graph_;
   CollectivePlanner& planner = parts_->planner;
   const RankClasses& classes = parts_->classes;

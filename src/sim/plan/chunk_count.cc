@@ -27,8 +27,7 @@ Directions step_load(const RankSchedule& role, const Step& step, const Schedule&
                      const Dimension& dimension) {
   Directions load;
   double most = 0;
-  for (std::uint32_t s = step.first_send; s < step.end_send; ++s) {
-    const Transfer& transfer = role.sends[s];
+  for (const Transfer& transfer : role.sends_of(step)) {
     const double time = seconds_of(transfer.bytes, dimension);
     most = std::max(most, time);
     if (passes_others(dimension)) {
@@ -50,8 +49,8 @@ std::int32_t hops_of(const Step& step, const Dimension& dimension, std::int32_t 
 double step_latency(const RankSchedule& role, const Step& step, const Schedule& schedule,
                     const Dimension& dimension) {
   std::int32_t farthest = 0;
-  for (std::uint32_t s = step.first_send; s < step.end_send; ++s)
-    farthest = std::max(farthest, hops_of(step, dimension, 0, schedule.peer(0, role.sends[s])));
+  for (const Transfer& transfer : role.sends_of(step))
+    farthest = std::max(farthest, hops_of(step, dimension, 0, schedule.peer(0, transfer)));
   const std::int64_t sends = step.end_send - step.first_send;
   const std::int64_t rounds = step.window > 0 ? (sends + step.window - 1) / step.window : 1;
   return in_seconds(dimension.latency) * static_cast<double>(farthest * rounds);
@@ -116,8 +115,7 @@ class Chain {
             const std::vector<std::size_t>& entered) {
     const Step& sends = role(m).steps[step];
     double leaves = now, done = now;
-    for (std::uint32_t s = sends.first_send; s < sends.end_send; ++s) {
-      const Transfer& transfer = role(m).sends[s];
+    for (const Transfer& transfer : role(m).sends_of(sends)) {
       const auto peer = static_cast<std::size_t>(schedule_.peer(static_cast<std::int32_t>(m), transfer));
       const double sending = with_bytes_ ? seconds_of(transfer.bytes, dimension_) : 0;
       // Of the sender's link nothing is taken by what a switch sends.
@@ -154,11 +152,11 @@ PhaseLoad asymmetric_load(const Schedule& schedule, const Dimension& dimension) 
     double sent = 0;
     const RankSchedule& role = schedule.of(m);
     for (const Step& step : role.steps) {
-      for (std::uint32_t s = step.first_send; s < step.end_send; ++s) {
-        const double time = seconds_of(role.sends[s].bytes, dimension);
+      for (const Transfer& transfer : role.sends_of(step)) {
+        const double time = seconds_of(transfer.bytes, dimension);
         if (step.leg != Leg::from_switch) sent += time;
         if (step.leg != Leg::to_switch)
-          received[static_cast<std::size_t>(schedule.peer(m, role.sends[s]))] += time;
+          received[static_cast<std::size_t>(schedule.peer(m, transfer))] += time;
       }
     }
     load.busy = std::max(load.busy, sent);

@@ -417,8 +417,8 @@ double CollectivePlanner::seconds_beyond(const PlannedPhase& phase, double& laun
   const RankSchedule& member = phase.schedule->of(0);
   double bytes = 0;
   for (const Step& step : member.steps) {
-    for (std::uint32_t s = step.first_send; s < step.end_send; ++s)
-      bytes += step.leg == Leg::from_switch ? 0 : static_cast<double>(member.sends[s].bytes.value);
+    for (const Transfer& transfer : member.sends_of(step))
+      bytes += step.leg == Leg::from_switch ? 0 : static_cast<double>(transfer.bytes.value);
   }
   if (phase.algorithm == "bidirectional-ring") bytes /= 2;
   double least = std::numeric_limits<double>::infinity();
@@ -507,8 +507,7 @@ Time CollectivePlanner::measure_busiest_link(const CollectiveCall& call, const G
         const auto at_position = [&](std::int32_t p) { return rank_at(phase, layout, first, here, p); };
         const RankSchedule& role = phase.schedule->of(position);
         for (const Step& step : role.steps) {
-          for (std::uint32_t s = step.first_send; s < step.end_send; ++s) {
-            const Transfer& transfer = role.sends[s];
+          for (const Transfer& transfer : role.sends_of(step)) {
             Message message{at_position(position), at_position(phase.schedule->peer(position, transfer)),
                             saturating_multiply(transfer.bytes, times), phase.dimension};
             message.leg = step.leg;

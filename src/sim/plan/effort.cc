@@ -92,13 +92,15 @@ Effort effort_of(const Graph& graph, std::span<const Issued> issued, const Syste
                               chunks, members),
                   "choose fewer preferred-dataset-splits");
     }
-    std::int64_t remaining = sizes.total;
-    const std::uint32_t mask = members == graph.ranks ? UINT32_MAX : family.dimension_mask;
-    for (const AstraPhase& phase : planner.next_chunk(call, mask, members, sizes.chunk, remaining)) {
-      traffic.back().messages += chunks * std::max(phase.sends, 2);
-      traffic.back().bytes +=
-          chunks * std::max(static_cast<double>(phase.each) * phase.sends, static_cast<double>(phase.bytes));
-    }
+    // The first stands for all.
+    planner.for_each_chunk(graph, call, members, [&](const std::vector<AstraPhase>& phases) {
+      for (const AstraPhase& phase : phases) {
+        traffic.back().messages += chunks * std::max(phase.sends, 2);
+        traffic.back().bytes += chunks * std::max(static_cast<double>(phase.each) * phase.sends,
+                                                  static_cast<double>(phase.bytes));
+      }
+      return false;
+    });
   }
   return sum_up(graph, issued, std::views::iota(std::int64_t{0}, ranks), most_messages,
                 [&](std::int64_t, std::uint32_t id) { return traffic[id]; });

@@ -35,19 +35,11 @@ std::string order_key(const Plan& plan) {
   return fmt::format("{} {} {} {}", plan.schedule, plan.pipeline, plan.virtual_stages, plan.micro_batches);
 }
 
-// What decides which ranks are in the groups of a slot.
-std::string place_key(const Plan& plan) {
-  std::string key;
-  // Groups of the innermost axis are the same whatever lies further out.
-  for (const Axis axis : plan.order) {
-    const std::int64_t degree = axis == Axis::tensor     ? plan.tensor
-                                : axis == Axis::context  ? plan.context
-                                : axis == Axis::pipeline ? plan.pipeline
-                                                         : plan.data();
-    key += fmt::format("{} {} ", name_of(axis), degree);
-    if (axis == Axis::tensor && plan.context == 1 && plan.expert == 1) break;
-  }
-  return key;
+// What decides which ranks are in the groups of a slot: those of the innermost axis are the same whatever
+// lies further out.
+std::string place_of_slot(const Plan& plan) {
+  const bool is_innermost = plan.order.front() == Axis::tensor && plan.context == 1 && plan.expert == 1;
+  return is_innermost ? fmt::format("tensor {}", plan.tensor) : place_of_ranks(plan);
 }
 
 std::set<std::string> names_of_families(const Graph& slot) {
@@ -204,7 +196,7 @@ MemoryUse PlanEvaluator::memory(const PlanPrepared& plan) {
 
 const PlanEvaluator::MeasuredSlot& PlanEvaluator::measured(const PlanPrepared& plan, const SlotKind& kind) {
   const Study& study = plan.study;
-  const std::tuple key(plan.sharded.get(), place_key(study.plan), kind);
+  const std::tuple key(plan.sharded.get(), place_of_slot(study.plan), kind);
   {
     const std::lock_guard lock(mutex_);
     if (const auto known = slots_.find(key); known != slots_.end()) return known->second;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "base/error.h"
@@ -37,11 +38,12 @@ class TraceChecker::Impl {
     if (ranks.empty()) return;
     if (trace.size() == 0) report(Severity::warning, trace.source, "has no nodes");
     const NodeOrder order(trace);
-    check_dependences(trace, order);
+    const bool waits_backwards = check_dependences(trace, order);
     // Collectives are compared in the order in which they would be issued, so circles have to be known first:
     // what is in one is never issued.
-    const std::vector<std::uint32_t> issued = issue_order(trace, order);
-    if (issued.size() < order.size()) report_circle(trace, order, issued);
+    std::optional<std::vector<std::uint32_t>> issued;
+    if (!waits_backwards) issued = issue_order(trace, order);
+    if (issued && issued->size() < order.size()) report_circle(trace, order, *issued);
     check_memory(trace);
     if (options_.replay_only) return;
     try {
@@ -130,7 +132,9 @@ class TraceChecker::Impl {
     std::size_t count_ = 0;
   };
 
-  void check_dependences(const ChakraTrace& trace, const NodeOrder& order) {
+  // Returns whether every node waits for nodes of smaller ids only: then that is the order in which they are
+  // issued.
+  bool check_dependences(const ChakraTrace& trace, const NodeOrder& order) {
     {
       Flood flood(*this, trace, "nodes whose id another node has");
       for (const std::uint32_t place : order.repeated()) {
@@ -139,10 +143,16 @@ class TraceChecker::Impl {
       }
     }
     Flood flood(*this, trace, "impossible dependences");
+    bool backwards = true;
     for (std::size_t node = 0; node < trace.size(); ++node) {
+      const std::size_t own = order.is_order_of_file() ? node : order.place_of(trace.id[node]);
       const auto check = [&](std::uint64_t id) {
         const bool itself = id == trace.id[node];
-        if (!itself && order.place_of(id) < order.size()) return;
+        const std::uint32_t place = order.place_of(id);
+        if (!itself && place < order.size()) {
+          backwards = backwards && place < own;
+          return;
+        }
         if (!flood.shows()) return;
         report(Severity::error, location(trace, node),
                itself ? "waits for itself" : fmt::format("waits for node {}, which does not exist", id),
@@ -151,6 +161,7 @@ class TraceChecker::Impl {
       for (const std::uint64_t id : trace.data_dependences(node)) check(id);
       for (const std::uint64_t id : trace.control_dependences(node)) check(id);
     }
+    return backwards;
   }
 
   void report_circle(const ChakraTrace& trace, const NodeOrder& order,
@@ -210,11 +221,11 @@ class TraceChecker::Impl {
   }
 
   void add_calls(std::span<const std::int32_t> ranks, const ChakraTrace& trace, const NodeOrder& order,
-                 std::span<const std::uint32_t> issued, RankGroups& own) {
+                 const std::optional<std::vector<std::uint32_t>>& issued, RankGroups& own) {
     Flood flood(*this, trace, "impossible collectives");
     std::map<std::uint32_t, Calls> found;  // by group
     // Mostly ids and dependences agree on the order; then the second list is not needed.
-    const bool in_order = std::is_sorted(issued.begin(), issued.end());
+    const bool in_order = !issued || std::is_sorted(issued->begin(), issued->end());
     const std::uint32_t source = names_.add(trace.source);
     std::map<std::size_t, std::pair<std::uint32_t, Call>> call_of;  // unless in order
     const std::uint32_t nodes = order.size();
@@ -239,7 +250,7 @@ class TraceChecker::Impl {
         if (!in_order) call_of[place] = {parsed.group, call};
       });
     }
-    for (const std::uint32_t place : in_order ? std::span<const std::uint32_t>() : issued) {
+    for (const std::uint32_t place : in_order ? std::span<const std::uint32_t>() : std::span(*issued)) {
       const auto call = call_of.find(place);
       if (call != call_of.end()) found[call->second.first].by_issue.push_back(call->second.second);
     }

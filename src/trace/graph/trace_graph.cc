@@ -162,7 +162,7 @@ class TraceGraphBuilder::Impl {
     const std::size_t nodes = order.size();
     program.kind.reserve(nodes);
     program.phase.assign(nodes, Phase::other);
-    program.name.reserve(nodes);
+    program.name = names(trace, order);
     program.layer.assign(nodes, -1);
     program.payload.reserve(nodes);
     program.lane.reserve(nodes);
@@ -174,20 +174,33 @@ class TraceGraphBuilder::Impl {
       program.kind.push_back(payload.kind);
       program.payload.push_back(payload.value);
       program.lane.push_back(payload.lane);
-      program.name.push_back(name(trace.name_of_node(node)));
       add_dependences(program, trace, node, order);
     }
     program.file_id = order.shown_ids();
     return program;
   }
 
-  // Ranks whose traces are alike have their names in the same order.
-  // Searching a table of strings for every node would dominate; equal traces ask for names in the order in
-  // which the first one added them.
-  std::uint32_t name(std::string_view text) {
-    const std::uint32_t next = last_name_ + 1;
-    last_name_ = next < graph_.names.size() && graph_.names.at(next) == text ? next : graph_.names.add(text);
-    return last_name_;
+  // Searching a table of strings for every node would dominate: ranks whose traces are alike ask for names in
+  // the order in which the first one added them. Of the first, most names are new, and each look-up would
+  // wait for memory.
+  std::vector<std::uint32_t> names(const ChakraTrace& trace, const NodeOrder& order) {
+    constexpr std::uint32_t kAhead = 16;
+    StringTable& known = graph_.names;
+    std::vector<std::uint32_t> numbers;
+    numbers.reserve(order.size());
+    if (known.size() == 1) known.reserve(std::min<std::size_t>(trace.strings.size(), order.size()));
+    for (std::uint32_t place = 0; place < order.size(); ++place) {
+      const std::string_view text = trace.name_of_node(order.node_at(place));
+      const std::uint32_t next = last_name_ + 1;
+      if (next < known.size() && known.at(next) == text) {
+        last_name_ = next;
+      } else {
+        if (place + kAhead < order.size()) known.expect(trace.name_of_node(order.node_at(place + kAhead)));
+        last_name_ = known.add(text);
+      }
+      numbers.push_back(last_name_);
+    }
+    return numbers;
   }
 
   static void add_dependences(Program& program, const ChakraTrace& trace, std::size_t node,

@@ -33,16 +33,6 @@ bool counts_up(std::span<const std::uint64_t> ids) {
   return !ids.empty() && ids.back() >= ids.front();
 }
 
-// Whether each place waits for earlier ones only.
-bool waits_backwards(const ChakraTrace& trace, const NodeOrder& order) {
-  for (std::uint32_t place = 0; place < order.size(); ++place) {
-    bool backwards = true;
-    for_dependences(trace, order, place, [&](std::uint32_t other) { backwards &= other < place; });
-    if (!backwards) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 // Ids that count up need no table at all, which is nearly every trace: a place is then id - first. Else
@@ -85,16 +75,10 @@ std::vector<std::uint64_t> NodeOrder::shown_ids() const {
   return {ids_.begin(), ids_.end()};
 }
 
-// Kahn's algorithm over places with a heap: the smallest ready id first, as ASTRA-sim issues. Where every
-// wait is backwards, that is the order of ids itself, found without building anything.
+// Kahn's algorithm over places with a heap: the smallest ready id first, as ASTRA-sim issues.
 std::vector<std::uint32_t> issue_order(const ChakraTrace& trace, const NodeOrder& order) {
   const std::uint32_t nodes = order.size();
   std::vector<std::uint32_t> issued;
-  if (waits_backwards(trace, order)) {
-    issued.resize(nodes);
-    std::iota(issued.begin(), issued.end(), 0);
-    return issued;
-  }
   issued.reserve(nodes);
   std::vector<std::uint32_t> waits_for(nodes, 0);
   // Counts first, then positions by prefix sums: the reverse edges in two flat arrays.

@@ -21,6 +21,7 @@ class NodeOrder {
   NodeOrder& operator=(const NodeOrder&) = delete;
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(ids_.size()); }
+  bool is_order_of_file() const { return order_.empty(); }
   // Index in the trace of the node at a place.
   std::size_t node_at(std::uint32_t place) const { return order_.empty() ? place : order_[place]; }
   // The place of an id, the first of several; size() when there is none.

@@ -42,12 +42,11 @@ class FinishLines {
     for (const RankClass& ranks : result.classes) {
       const Program& program = graph.programs[ranks.program];
       gpu_.push_back(gpu_time(program, ranks, lines.replay_only));
-      computes_.push_back(
-          has(program, [&](std::uint32_t node) { return program.lane[node] == Lane::device; }));
-      communicates_.push_back(has(program, [&](std::uint32_t node) {
-        const NodeKind kind = program.kind[node];
-        return kind == NodeKind::collective || kind == NodeKind::send || kind == NodeKind::receive;
-      }));
+      computes_.push_back(std::ranges::count(program.lane, Lane::device) > 0);
+      communicates_.push_back(std::ranges::count_if(program.kind, [](NodeKind kind) {
+                                return kind == NodeKind::collective || kind == NodeKind::send ||
+                                       kind == NodeKind::receive;
+                              }) > 0);
     }
   }
 
@@ -74,13 +73,6 @@ class FinishLines {
   }
 
  private:
-  template <class Is>
-  static bool has(const Program& program, Is is) {
-    std::uint32_t node = 0;
-    while (node < program.size() && !is(node)) ++node;
-    return node < program.size();
-  }
-
   static void add_utilisation(std::string& text, std::int32_t rank, const Astra2Utilisation& use) {
     const auto add = [&](std::string_view what, double value, std::string_view unit) {
       text += fmt::format("[statistics] [info] sys[{}], {}: {:.3f}{}\n", rank, what, value, unit);
