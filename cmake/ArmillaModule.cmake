@@ -1,6 +1,7 @@
-# armilla_module(NAME [SOURCES ...] [USES module ...] [LIBRARIES external ...] [PRIVATE_LIBRARIES external ...])
+# armilla_module(NAME [SOURCES ...] [USES module ...] [LIBRARIES external ...] [PRIVATE_LIBRARIES external ...]
+#                [TOGETHER n])
 #   One static library per folder of src/, linking exactly the modules that the layer table allows it to include.
-# armilla_module_tests(NAME SOURCES ... [USES module ...] [LIBRARIES external ...] [SHARDS n])
+# armilla_module_tests(NAME SOURCES ... [USES module ...] [LIBRARIES external ...] [SHARDS n] [TOGETHER n])
 #   The tests that stand beside the sources, one GoogleTest executable per module, run in n processes (1 when not
 #   given) that share them out: ctest calls them NAME, or NAME.1 to NAME.n. Helpers end in _testing.
 # armilla_fuzzer(MODULE SOURCE CORPUS folder [LIBRARIES external ...])
@@ -9,21 +10,28 @@
 
 # With ARMILLA_FAST_BUILD the sources of a room (a folder, or the module's root) are compiled together, at most eight of
 # them, and the headers that most sources need are compiled once: most of what a source of ours costs to compile is in the
-# headers that its neighbours include too. `owner` is the target whose precompiled headers are shared; it names HEADERS.
+# headers that its neighbours include too. With TOGETHER n it is n sources, of whatever room: where headers outweigh our
+# own lines, as CLI11's do. `owner` is the target whose precompiled headers are shared; it names HEADERS.
 function(armilla_speed_up target owner)
   if(NOT ARMILLA_FAST_BUILD)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TOGETHER" "SOURCES;HEADERS" ${ARGN})
   if(target STREQUAL owner)
     target_precompile_headers(${target} PRIVATE ${ARG_HEADERS})
   else()
     target_precompile_headers(${target} REUSE_FROM ${owner})
   endif()
   set(most 8)
+  if(ARG_TOGETHER)
+    set(most ${ARG_TOGETHER})
+  endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   foreach(source IN LISTS ARG_SOURCES)
-    cmake_path(GET source PARENT_PATH room)
+    set(room all)
+    if(NOT ARG_TOGETHER)
+      cmake_path(GET source PARENT_PATH room)
+    endif()
     string(MAKE_C_IDENTIFIER "root/${room}" room)
     list(APPEND in_${room} ${source})
     list(LENGTH in_${room} number)
@@ -33,11 +41,11 @@ function(armilla_speed_up target owner)
 endfunction()
 
 function(armilla_module name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;USES;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "TOGETHER" "SOURCES;USES;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
   set(target armilla_${name})
   if(ARG_SOURCES)
     add_library(${target} STATIC ${ARG_SOURCES})
-    armilla_speed_up(${target} armilla_base SOURCES ${ARG_SOURCES}
+    armilla_speed_up(${target} armilla_base SOURCES ${ARG_SOURCES} TOGETHER ${ARG_TOGETHER}
                      HEADERS <algorithm> <array> <filesystem> <fstream> <functional> <map> <memory> <numeric> <optional>
                              <set> <span> <string> <unordered_map> <vector> <fmt/format.h> <fmt/ranges.h>)
     set(scope PUBLIC)
@@ -56,13 +64,13 @@ function(armilla_module name)
 endfunction()
 
 function(armilla_module_tests name)
-  cmake_parse_arguments(ARG "" "SHARDS" "SOURCES;USES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "SHARDS;TOGETHER" "SOURCES;USES;LIBRARIES" ${ARGN})
   if(NOT ARMILLA_TESTS)
     return()
   endif()
   set(target ${name}_test)
   add_executable(${target} ${ARG_SOURCES})
-  armilla_speed_up(${target} base_test SOURCES ${ARG_SOURCES}
+  armilla_speed_up(${target} base_test SOURCES ${ARG_SOURCES} TOGETHER ${ARG_TOGETHER}
                    HEADERS <filesystem> <fstream> <functional> <map> <set> <string> <vector> <fmt/format.h>
                            <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>
                            ${PROJECT_SOURCE_DIR}/src/base/equal_testing.h)

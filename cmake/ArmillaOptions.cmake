@@ -4,9 +4,12 @@ target_compile_features(armilla_options INTERFACE cxx_std_20)
 target_include_directories(armilla_options INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
                                                      $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/armilla>)
 if(ARMILLA_SANITIZE)
-  # Checks of every reference for null and alignment would double the time to compile. A null reference is found by
-  # AddressSanitizer when it is used; a cast to what is aligned more strictly is an error at compile time, below.
-  target_compile_options(armilla_options INTERFACE -fsanitize=address,undefined -fno-sanitize=null,alignment
+  # Checks of every reference for null and alignment would double the time to compile, and those of every pointer for
+  # overflow and for the size of its object take another fifth of it for the library. Accesses through a pointer that is
+  # null, wrapped around or beyond its object are left to AddressSanitizer; a cast to what is aligned more strictly is an
+  # error at compile time, below.
+  target_compile_options(armilla_options INTERFACE -fsanitize=address,undefined
+                                                   -fno-sanitize=null,alignment,object-size,pointer-overflow
                                                    -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(armilla_options INTERFACE -fsanitize=address,undefined)
 endif()
@@ -33,6 +36,11 @@ endif()
 # compiled, from clone to clone, wherever they lie. It must be told to trust precompiled headers. (Those of clang hold the
 # time at which they were made.)
 if(ARMILLA_FAST_BUILD)
+  # g++ collects its garbage from a heap of at most 128 MB on; from 400 MB on it takes about a fifteenth less time and up
+  # to a fifth more memory.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(--param=ggc-min-heapsize=400000 --param=ggc-min-expand=100)
+  endif()
   find_program(ARMILLA_CCACHE ccache)
   find_program(ARMILLA_MOLD mold)
   mark_as_advanced(ARMILLA_CCACHE ARMILLA_MOLD)
