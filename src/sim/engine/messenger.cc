@@ -93,6 +93,7 @@ void Messenger::receive(const Channel& channel, Notice done) {
 }
 
 void Messenger::transmit(const Channel& channel, Notice done) {
+  if (observer_ != nullptr) observer_->message_leaves(channel.source, channel.destination);
   send_unmatched(channel.source, channel.destination, channel.bytes,
                  {target_, new_flight(Kind::message, channel, done)});
 }
@@ -107,6 +108,7 @@ void Messenger::handle(std::uint64_t argument) {
   free_.push_back(static_cast<std::uint32_t>(argument));
   switch (flight.kind) {
     case Kind::message: {
+      if (observer_ != nullptr) observer_->message_arrived(flight.channel.source, flight.channel.destination);
       const std::optional<Notice> receiver = arrive(messages_, matched(flight.channel));
       tell(flight.notice);
       if (receiver) tell(*receiver);

@@ -10,6 +10,9 @@
 //   - on a Ring, all groups in it span it whole: messages to others than neighbours pass everyone between;
 //   - in the member's program, each of the group's calls depends on the one before;
 // and all members share one program, so that nothing but their places tells them apart.
+// Groups may be *sometimes* lone that others meet there: of a family of groups whose calls all go by dimensions, without
+// links of their own speed, on Rings that they span whole, each call after the one before, within one program. Whether
+// one of their collectives is alone shows during the run (sim/memo/link_uses.h).
 // Cost: O(nodes + dependences) per program and family that may be lone, O(simulated ranks x calls).
 #pragma once
 
@@ -36,9 +39,13 @@ class LoneGroups {
   bool contains(std::uint32_t family, std::int32_t group) const {
     return !lone_.empty() && lone_[family][static_cast<std::size_t>(group)];
   }
+  // Groups of the family that are not always lone may be sometimes. None where all that are asked for are lone anyway.
+  bool is_sometimes(std::uint32_t family) const { return !sometimes_.empty() && sometimes_[family]; }
+  bool any_sometimes() const { return !sometimes_.empty(); }
 
  private:
   std::vector<std::vector<bool>> lone_;
+  std::vector<bool> sometimes_;  // empty: none is
 };
 
 }  // namespace armilla

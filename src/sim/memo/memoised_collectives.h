@@ -9,24 +9,32 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "event/event_queue.h"
 #include "sim/engine/collective_executor.h"
+#include "sim/engine/collective_runner.h"
 #include "sim/engine/group_members.h"
+#include "sim/engine/messenger.h"
 #include "sim/engine/run_context.h"
+#include "sim/memo/link_uses.h"
 #include "sim/memo/lone_groups.h"
 #include "sim/memo/lone_plays.h"
 
 namespace armilla {
 
-class MemoisedCollectives final : public CollectiveExecutor, public EventHandler {
+class MemoisedCollectives final : public CollectiveExecutor,
+                                  public CollectiveClient,
+                                  public EventHandler,
+                                  public MessageObserver {
  public:
-  // `runner`: who plays the others.
-  MemoisedCollectives(const RunContext& context, LoneGroups lone, LonePlays plays, GroupTable& groups,
-                      CollectiveExecutor& runner, CollectiveClient& client);
+  // `runner`: who plays the others, and is the client of this as this is of `client`.
+  MemoisedCollectives(const RunContext& context, const Machine& machine, LoneGroups lone, LonePlays plays,
+                      CollectivePlanner& planner, GroupTable& groups, CollectiveRunner& runner,
+                      CollectiveClient& client);
   MemoisedCollectives(const MemoisedCollectives&) = delete;
   MemoisedCollectives& operator=(const MemoisedCollectives&) = delete;
 
@@ -37,8 +45,25 @@ class MemoisedCollectives final : public CollectiveExecutor, public EventHandler
 
   Time beyond(std::int32_t rank, std::uint32_t call) override { return runner_.beyond(rank, call); }
 
+  // What is played.
+  void collective_started(std::int32_t rank, std::uint32_t node) override {
+    client_.collective_started(rank, node);
+  }
+  void collective_finished(std::int32_t rank, std::uint32_t node) override;
+  void chunk_finished(std::int32_t rank, const ChunkInterval& phase) override {
+    client_.chunk_finished(rank, phase);
+  }
+
+  // Whether it has to be told of messages.
+  bool watches() const { return uses_.has_value(); }
+  void message_leaves(std::int32_t source, std::int32_t destination) override;
+  void message_arrived(std::int32_t source, std::int32_t destination) override;
+  // Whether what happens now happened before, to a collective that then still was alone.
+  bool is_catching_up() const { return is_catching_up_; }
+
   std::uint32_t target() const { return target_; }
-  // At the end of a round, after the turns: who gathered in vain is passed on.
+  // At the end of a round, after the turns: who gathered in vain is passed on, and played is what might have to begin
+  // among others in the next moment.
   void round_over();
   void handle(std::uint64_t performance) override;  // is over
   void take_turn(std::int32_t rank);
@@ -60,6 +85,9 @@ class MemoisedCollectives final : public CollectiveExecutor, public EventHandler
     const LonePlay* play = nullptr;
     std::uint32_t call = 0, family = 0, group = 0;
     std::uint32_t gathered = 0, members_left = 0;
+    Time start;
+    std::size_t passed = 0;                  // moments of the play
+    const LinkUses::Links* links = nullptr;  // that it holds, if others may want them
     struct Member {
       std::uint32_t node = 0;
       std::uint64_t sequence = 0;
@@ -72,24 +100,41 @@ class MemoisedCollectives final : public CollectiveExecutor, public EventHandler
     std::uint32_t decided = 0;          // of them, whether to be played or not
     std::uint32_t performance = 0;      // of the one that is not, while members gather
     bool gathers = false;
+    // Of collectives that are played, where links are watched:
+    std::vector<std::uint32_t> passed_on;  // per member
+    std::uint32_t begun = 0, ends_left = 0;  // of members
+    std::vector<const LinkUses::Links*> links;  // of those under way
     std::map<const LonePlay*, std::int64_t> performed;  // how often
   };
 
   std::uint32_t open(std::uint32_t call, std::uint32_t family, std::uint32_t group, const LonePlay& play);
   void perform(std::uint32_t id);
+  void pass_on(std::int32_t rank, std::uint32_t node, std::uint32_t call, std::uint64_t sequence);
+  void pass_on_gathered(std::uint32_t id);
+  bool is_alone(const Group& group, const LinkUses::Links& links);
+  void begin_use(const LinkUses::Links& links);
+  void disturb(std::uint32_t id);
+  void let_go(std::uint32_t id);
+  void catch_up(std::uint32_t id, Time until);
+  void play_what_has_ties();
   void finish(std::uint32_t id, std::uint32_t member, std::int32_t rank);
 
   RunContext context_;
   LoneGroups lone_;
   LonePlays plays_;
   GroupTable& groups_;
-  CollectiveExecutor& runner_;
+  CollectiveRunner& runner_;
   CollectiveClient& client_;
   std::uint32_t target_;
   std::vector<std::vector<Group>> states_;  // [family][group class]
   std::vector<Performance> performances_;
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> gathering_;  // performances that began to gather in this round
+  std::optional<LinkUses> uses_;          // where groups are sometimes lone
+  // Per simulated rank, node and family of what it has under way that is played, where links are watched.
+  std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> played_;
+  std::vector<std::uint32_t> holding_;    // performances under way that hold links
+  bool is_catching_up_ = false;
   // Per simulated rank, what is over: performance and member.
   std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> over_;
 };
