@@ -44,18 +44,23 @@ class Finder {
   }
 
   // After `find`, of what it found. Custom collectives are not told of.
-  std::vector<bool> find_sometimes(const std::vector<std::vector<bool>>& lone) {
+  std::vector<std::vector<bool>> find_sometimes(const std::vector<std::vector<bool>>& lone) {
     if (lone.empty() || !graph_.custom.empty()) return {};
-    std::vector<bool> sometimes;
+    std::vector<std::vector<bool>> in_turn;
+    bool any = false;
     for (std::uint32_t f = 0; f < classes_.families.size(); ++f) {
       const std::vector<GroupClass>& groups = classes_.families[f].groups;
       const bool any_disturbed = std::find(lone[f].begin(), lone[f].end(), false) != lone[f].end();
-      sometimes.push_back(any_disturbed && !is_unfit_[same_as_[f]] &&
-                          std::all_of(groups.begin(), groups.end(),
-                                      [&](const GroupClass& group) { return is_chain_of_one(f, group); }));
+      in_turn.emplace_back();
+      if (!any_disturbed || is_unfit_[same_as_[f]] ||
+          !std::all_of(groups.begin(), groups.end(), [&](const GroupClass& group) { return is_of_one_program(group); }))
+        continue;
+      any = any || !groups.empty();
+      for (const GroupClass& group : groups)
+        in_turn.back().push_back(is_chain(program_of(group.members.front()), same_as_[f]));
     }
-    if (std::find(sometimes.begin(), sometimes.end(), true) == sometimes.end()) return {};
-    return sometimes;
+    if (!any) in_turn.clear();
+    return in_turn;
   }
 
  private:
@@ -147,14 +152,13 @@ class Finder {
       for (const auto& [other, dimensions] : used(rank)) {
         if (other != same && (dimensions & own->second) != 0) return false;
       }
-      return true;
-    }) && is_chain_of_one(family, group);
+      return program_of(rank) == program_of(group.members.front()) && is_chain(program_of(rank), same);
+    });
   }
 
-  bool is_chain_of_one(std::uint32_t family, const GroupClass& group) {
+  bool is_of_one_program(const GroupClass& group) const {
     return std::all_of(group.members.begin(), group.members.end(), [&](std::int32_t rank) {
-      return program_of(rank) == program_of(group.members.front()) &&
-             is_chain(program_of(rank), same_as_[family]);
+      return program_of(rank) == program_of(group.members.front());
     });
   }
 
@@ -201,7 +205,7 @@ LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const
 {
   Finder finder(graph, issued, machine, classes, planner);
   lone_ = finder.find(what_if);
-  sometimes_ = finder.find_sometimes(lone_);
+  in_turn_ = finder.find_sometimes(lone_);
 }
 
 }  // namespace armilla

@@ -38,12 +38,14 @@ void MemoisedCollectives::issue(std::int32_t rank, std::uint32_t node, std::uint
   Group& group = states_[f][group_id];
   group.issued.resize(family.groups[group_id].members.size());
   const std::uint32_t number = group.issued[member]++;
+  // A member that issues the group's next without waiting for this one.
+  if (group.gathers && number > group.decided) pass_on_gathered(group.performance);
   if (number == group.decided && !group.gathers) {
     const GroupMembers& members = groups_.of(f, group_id);
     const LonePlay* const play = plays_.find(call, group_id, members);
     const LinkUses::Links* const links =
         is_lone ? nullptr : &uses_->of_call(context_.graph.collectives[call], group_id, members);
-    if (play == nullptr || (links != nullptr && !is_alone(group, *links))) {
+    if (play == nullptr || (links != nullptr && !is_alone(f, group_id, *links))) {
       ++group.decided;
     } else {
       group.gathers = true;
@@ -62,8 +64,11 @@ void MemoisedCollectives::issue(std::int32_t rank, std::uint32_t node, std::uint
   if (++performance.gathered == performance.members.size()) perform(group.performance);
 }
 
-// Others of the group may still be about to finish their part of its collective before.
-bool MemoisedCollectives::is_alone(const Group& group, const LinkUses::Links& links) {
+// Where a member issues a collective when it is through with the one before, others may still be about to finish that in
+// this round.
+bool MemoisedCollectives::is_alone(std::uint32_t f, std::uint32_t g, const LinkUses::Links& links) {
+  if (!lone_.is_in_turn(f, g)) return uses_->are_free(links);
+  const Group& group = states_[f][g];
   for (const LinkUses::Links* const own : group.links) uses_->end(*own);
   const bool is_alone = uses_->are_free(links);
   for (const LinkUses::Links* const own : group.links) uses_->begin(*own);

@@ -111,7 +111,7 @@ class MemoisedCollectives final : public CollectiveExecutor,
   void perform(std::uint32_t id);
   void pass_on(std::int32_t rank, std::uint32_t node, std::uint32_t call, std::uint64_t sequence);
   void pass_on_gathered(std::uint32_t id);
-  bool is_alone(const Group& group, const LinkUses::Links& links);
+  bool is_alone(std::uint32_t family, std::uint32_t group, const LinkUses::Links& links);
   void begin_use(const LinkUses::Links& links);
   void disturb(std::uint32_t id);
   void let_go(std::uint32_t id);
