@@ -41,10 +41,8 @@ void MemoisedCollectives::issue(std::int32_t rank, std::uint32_t node, std::uint
   // A member that issues the group's next without waiting for this one.
   if (group.gathers && number > group.decided) pass_on_gathered(group.performance);
   if (number == group.decided && !group.gathers) {
-    const GroupMembers& members = groups_.of(f, group_id);
-    const LonePlay* const play = plays_.find(call, group_id, members);
-    const LinkUses::Links* const links =
-        is_lone ? nullptr : &uses_->of_call(context_.graph.collectives[call], group_id, members);
+    const LonePlay* const play = play_of(group, call, group_id);
+    const LinkUses::Links* const links = is_lone ? nullptr : &links_of(group, call, group_id);
     if (play == nullptr || (links != nullptr && !is_alone(f, group_id, *links))) {
       ++group.decided;
     } else {
@@ -62,6 +60,24 @@ void MemoisedCollectives::issue(std::int32_t rank, std::uint32_t node, std::uint
   Performance& performance = performances_[group.performance];
   performance.members[member] = {node, sequence, true};
   if (++performance.gathered == performance.members.size()) perform(group.performance);
+}
+
+MemoisedCollectives::Group::Call& MemoisedCollectives::known_of(Group& group, std::uint32_t call) const {
+  if (group.calls.empty()) group.calls.resize(context_.graph.collectives.size());
+  return group.calls[call];
+}
+
+const LonePlay* MemoisedCollectives::play_of(Group& group, std::uint32_t call, std::uint32_t g) {
+  const LonePlay*& play = known_of(group, call).play;
+  if (play == nullptr) play = plays_.find(call, g, groups_.of(context_.graph.collectives[call].family, g));
+  return play;
+}
+
+const LinkUses::Links& MemoisedCollectives::links_of(Group& group, std::uint32_t call, std::uint32_t g) {
+  const LinkUses::Links*& links = known_of(group, call).links;
+  const CollectiveCall& what = context_.graph.collectives[call];
+  if (links == nullptr) links = &uses_->of_call(what, g, groups_.of(what.family, g));
+  return *links;
 }
 
 // Where a member issues a collective when it is through with the one before, others may still be about to finish that in
@@ -90,7 +106,7 @@ void MemoisedCollectives::pass_on(std::int32_t rank, std::uint32_t node, std::ui
     if (number == group.begun) {
       ++group.begun;
       group.ends_left += static_cast<std::uint32_t>(members);
-      group.links.push_back(&uses_->of_call(what, g, groups_.of(what.family, g)));
+      group.links.push_back(&links_of(group, call, g));
       begin_use(*group.links.back());
     }
   }
@@ -239,8 +255,8 @@ void MemoisedCollectives::catch_up(std::uint32_t id, Time until) {
 void MemoisedCollectives::play_what_has_ties() {
   if (holding_.empty()) return;
   const Time next = context_.queue.next_time();
-  const std::vector<std::uint32_t> holding = holding_;
-  for (const std::uint32_t id : holding) {
+  for (std::size_t i = holding_.size(); i-- > 0;) {
+    const std::uint32_t id = holding_[i];
     Performance& performance = performances_[id];
     const std::vector<Time>& moments = performance.play->moments;
     const Time passed = next - performance.start;

@@ -96,6 +96,11 @@ class MemoisedCollectives final : public CollectiveExecutor,
     std::vector<Member> members;
   };
   struct Group {
+    struct Call {
+      const LonePlay* play = nullptr;  // where there is one
+      const LinkUses::Links* links = nullptr;
+    };
+    std::vector<Call> calls;            // what is known of them
     std::vector<std::uint32_t> issued;  // collectives, per member
     std::uint32_t decided = 0;          // of them, whether to be played or not
     std::uint32_t performance = 0;      // of the one that is not, while members gather
@@ -111,6 +116,9 @@ class MemoisedCollectives final : public CollectiveExecutor,
   void perform(std::uint32_t id);
   void pass_on(std::int32_t rank, std::uint32_t node, std::uint32_t call, std::uint64_t sequence);
   void pass_on_gathered(std::uint32_t id);
+  Group::Call& known_of(Group& group, std::uint32_t call) const;
+  const LonePlay* play_of(Group& group, std::uint32_t call, std::uint32_t group_class);
+  const LinkUses::Links& links_of(Group& group, std::uint32_t call, std::uint32_t group_class);
   bool is_alone(std::uint32_t family, std::uint32_t group, const LinkUses::Links& links);
   void begin_use(const LinkUses::Links& links);
   void disturb(std::uint32_t id);
