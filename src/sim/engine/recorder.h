@@ -26,8 +26,8 @@ class Recorder {
     bool intervals = true, collectives = true;  // besides busy times
   };
   // Intervals are kept for the first rank of every program and for the classes of the real ranks `chosen`.
-  Recorder(const Graph& graph, const RankClasses& classes, Kept kept, std::span<const std::int32_t> chosen = {},
-           Counting counting = Counting::native);
+  Recorder(const Graph& graph, const RankClasses& classes, Kept kept,
+           std::span<const std::int32_t> chosen = {}, Counting counting = Counting::native);
 
   // Busy times are added up in this window only.
   void look_at(const TimeWindow& window) { window_ = window; }

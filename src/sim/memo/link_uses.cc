@@ -60,9 +60,8 @@ const LinkUses::Links& LinkUses::of_message(std::int32_t source, std::int32_t de
 }
 
 bool LinkUses::are_free(const Links& links) const {
-  return std::ranges::all_of(links, [&](std::uint32_t link) {
-    return links_[link].users == 0 && links_[link].holder == kNobody;
-  });
+  return std::ranges::all_of(
+      links, [&](std::uint32_t link) { return links_[link].users == 0 && links_[link].holder == kNobody; });
 }
 
 void LinkUses::hold(const Links& links, std::uint32_t holder) {

@@ -53,7 +53,8 @@ class Finder {
       const bool any_disturbed = std::find(lone[f].begin(), lone[f].end(), false) != lone[f].end();
       in_turn.emplace_back();
       if (!any_disturbed || is_unfit_[same_as_[f]] ||
-          !std::all_of(groups.begin(), groups.end(), [&](const GroupClass& group) { return is_of_one_program(group); }))
+          !std::all_of(groups.begin(), groups.end(),
+                       [&](const GroupClass& group) { return is_of_one_program(group); }))
         continue;
       any = any || !groups.empty();
       for (const GroupClass& group : groups)
@@ -189,11 +190,12 @@ class Finder {
   const Machine& machine_;
   const RankClasses& classes_;
   CollectivePlanner& planner_;
-  std::vector<std::uint32_t> same_as_;                     // the first family of equal groups, by family
-  Dimensions shared_ = 0;                                  // with whom or what no group may be
-  Dimensions uneven_ = 0;                                  // of these, those whose links differ in speed
-  std::vector<bool> is_unfit_;  // per first family of equal groups: calls that are never alone, or not known to be
-  std::vector<std::map<std::uint32_t, Dimensions>> used_;  // by simulated rank and family
+  std::vector<std::uint32_t> same_as_;  // the first family of equal groups, by family
+  Dimensions shared_ = 0;               // with whom or what no group may be
+  Dimensions uneven_ = 0;               // of these, those whose links differ in speed
+  std::vector<bool>
+      is_unfit_;  // per first family of equal groups: calls that are never alone, or not known to be
+  std::vector<std::map<std::uint32_t, Dimensions>> used_;                     // by simulated rank and family
   std::map<std::pair<std::uint32_t, std::uint32_t>, Dimensions> dimensions_;  // by call and shape
   std::map<std::pair<std::uint32_t, std::uint32_t>, bool> chains_;            // by program and family
 };
@@ -201,8 +203,7 @@ class Finder {
 }  // namespace
 
 LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-                       const WhatIf& what_if, const RankClasses& classes, CollectivePlanner& planner)
-{
+                       const WhatIf& what_if, const RankClasses& classes, CollectivePlanner& planner) {
   Finder finder(graph, issued, machine, classes, planner);
   lone_ = finder.find(what_if);
   in_turn_ = finder.find_sometimes(lone_);

@@ -62,19 +62,14 @@ void MemoisedCollectives::issue(std::int32_t rank, std::uint32_t node, std::uint
   if (++performance.gathered == performance.members.size()) perform(group.performance);
 }
 
-MemoisedCollectives::Group::Call& MemoisedCollectives::known_of(Group& group, std::uint32_t call) const {
-  if (group.calls.empty()) group.calls.resize(context_.graph.collectives.size());
-  return group.calls[call];
-}
-
 const LonePlay* MemoisedCollectives::play_of(Group& group, std::uint32_t call, std::uint32_t g) {
-  const LonePlay*& play = known_of(group, call).play;
+  const LonePlay*& play = group.calls[call].play;
   if (play == nullptr) play = plays_.find(call, g, groups_.of(context_.graph.collectives[call].family, g));
   return play;
 }
 
 const LinkUses::Links& MemoisedCollectives::links_of(Group& group, std::uint32_t call, std::uint32_t g) {
-  const LinkUses::Links*& links = known_of(group, call).links;
+  const LinkUses::Links*& links = group.calls[call].links;
   const CollectiveCall& what = context_.graph.collectives[call];
   if (links == nullptr) links = &uses_->of_call(what, g, groups_.of(what.family, g));
   return *links;
@@ -271,7 +266,7 @@ void MemoisedCollectives::play_what_has_ties() {
 }
 
 void MemoisedCollectives::round_over() {
-  while (!gathering_.empty())     pass_on_gathered(gathering_.back());
+  while (!gathering_.empty()) pass_on_gathered(gathering_.back());
   play_what_has_ties();
 }
 

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -100,15 +101,15 @@ class MemoisedCollectives final : public CollectiveExecutor,
       const LonePlay* play = nullptr;  // where there is one
       const LinkUses::Links* links = nullptr;
     };
-    std::vector<Call> calls;            // what is known of them
-    std::vector<std::uint32_t> issued;  // collectives, per member
-    std::uint32_t decided = 0;          // of them, whether to be played or not
-    std::uint32_t performance = 0;      // of the one that is not, while members gather
+    std::unordered_map<std::uint32_t, Call> calls;  // what is known of those so far
+    std::vector<std::uint32_t> issued;              // collectives, per member
+    std::uint32_t decided = 0;                      // of them, whether to be played or not
+    std::uint32_t performance = 0;                  // of the one that is not, while members gather
     bool gathers = false;
     // Of collectives that are played, where links are watched:
-    std::vector<std::uint32_t> passed_on;  // per member
-    std::uint32_t begun = 0, ends_left = 0;  // of members
-    std::vector<const LinkUses::Links*> links;  // of those under way
+    std::vector<std::uint32_t> passed_on;               // per member
+    std::uint32_t begun = 0, ends_left = 0;             // of members
+    std::vector<const LinkUses::Links*> links;          // of those under way
     std::map<const LonePlay*, std::int64_t> performed;  // how often
   };
 
@@ -116,7 +117,6 @@ class MemoisedCollectives final : public CollectiveExecutor,
   void perform(std::uint32_t id);
   void pass_on(std::int32_t rank, std::uint32_t node, std::uint32_t call, std::uint64_t sequence);
   void pass_on_gathered(std::uint32_t id);
-  Group::Call& known_of(Group& group, std::uint32_t call) const;
   const LonePlay* play_of(Group& group, std::uint32_t call, std::uint32_t group_class);
   const LinkUses::Links& links_of(Group& group, std::uint32_t call, std::uint32_t group_class);
   bool is_alone(std::uint32_t family, std::uint32_t group, const LinkUses::Links& links);
@@ -141,7 +141,7 @@ class MemoisedCollectives final : public CollectiveExecutor,
   std::optional<LinkUses> uses_;          // where groups are sometimes lone
   // Per simulated rank, node and family of what it has under way that is played, where links are watched.
   std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> played_;
-  std::vector<std::uint32_t> holding_;    // performances under way that hold links
+  std::vector<std::uint32_t> holding_;  // performances under way that hold links
   bool is_catching_up_ = false;
   // Per simulated rank, what is over: performance and member.
   std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> over_;

@@ -79,7 +79,8 @@ PlanOutcome outcome_of(const Study& study, const Result& result) {
 
 PlanPrepared prepared(const Study& study, const Model& model) {
   PlanPrepared made{study, {std::shared_ptr<const Model>(), &model}, nullptr};
-  if (is_uniform(study)) made.sharded = std::make_shared<const ShardedModel>(shard_model(model, study.plan, 0, kWhere));
+  if (is_uniform(study))
+    made.sharded = std::make_shared<const ShardedModel>(shard_model(model, study.plan, 0, kWhere));
   return made;
 }
 
