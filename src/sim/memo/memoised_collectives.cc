@@ -147,7 +147,7 @@ void MemoisedCollectives::begin_use(const LinkUses::Links& links) {
 
 void MemoisedCollectives::let_go(std::uint32_t id) {
   uses_->release(*performances_[id].links);
-  std::erase(holding_, id);
+  std::erase_if(holding_, [&](const Holder& holder) { return holder.id == id; });
 }
 
 // Whose links nobody may have used until now, and somebody is about to.
@@ -184,9 +184,8 @@ std::uint32_t MemoisedCollectives::open(std::uint32_t call, std::uint32_t family
 void MemoisedCollectives::perform(std::uint32_t id) {
   Performance& performance = performances_[id];
   performance.start = context_.queue.now();
-  performance.passed = 0;
   std::erase(gathering_, id);
-  if (performance.links != nullptr) holding_.push_back(id);
+  if (performance.links != nullptr) holding_.push_back({performance.start, id, 0});
   Group& group = states_[performance.family][performance.group];
   const std::vector<std::int32_t>& ranks =
       context_.classes.families[performance.family].groups[performance.group].members;
@@ -251,15 +250,20 @@ void MemoisedCollectives::play_what_has_ties() {
   if (holding_.empty()) return;
   const Time next = context_.queue.next_time();
   for (std::size_t i = holding_.size(); i-- > 0;) {
-    const std::uint32_t id = holding_[i];
-    Performance& performance = performances_[id];
+    Holder& holder = holding_[i];
+    if (holder.next > next) continue;
+    const Performance& performance = performances_[holder.id];
     const std::vector<Time>& moments = performance.play->moments;
-    const Time passed = next - performance.start;
-    if (passed >= performance.play->duration) continue;
-    const auto from = moments.begin() + static_cast<std::ptrdiff_t>(performance.passed);
-    const auto moment = std::lower_bound(from, moments.end(), passed);
-    performance.passed = static_cast<std::size_t>(moment - moments.begin());
-    if (moment == moments.end() || *moment != passed) continue;
+    const auto from = moments.begin() + static_cast<std::ptrdiff_t>(holder.passed);
+    const auto moment = std::lower_bound(from, moments.end(), next - performance.start);
+    if (moment == moments.end() || *moment >= performance.play->duration) {
+      holder.next = kEndOfTime;
+      continue;
+    }
+    holder.passed = static_cast<std::size_t>(moment - moments.begin());
+    holder.next = performance.start + *moment;
+    if (holder.next > next) continue;
+    const std::uint32_t id = holder.id;
     let_go(id);
     catch_up(id, next);
   }

@@ -87,7 +87,6 @@ class MemoisedCollectives final : public CollectiveExecutor,
     std::uint32_t call = 0, family = 0, group = 0;
     std::uint32_t gathered = 0, members_left = 0;
     Time start;
-    std::size_t passed = 0;                  // moments of the play
     const LinkUses::Links* links = nullptr;  // that it holds, if others may want them
     struct Member {
       std::uint32_t node = 0;
@@ -141,7 +140,12 @@ class MemoisedCollectives final : public CollectiveExecutor,
   std::optional<LinkUses> uses_;          // where groups are sometimes lone
   // Per simulated rank, node and family of what it has under way that is played, where links are watched.
   std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> played_;
-  std::vector<std::uint32_t> holding_;  // performances under way that hold links
+  struct Holder {
+    Time next;  // a moment of it, none is between those asked for so far and this one
+    std::uint32_t id = 0;
+    std::size_t passed = 0;  // moments of the play before it
+  };
+  std::vector<Holder> holding_;  // performances under way that hold links
   bool is_catching_up_ = false;
   // Per simulated rank, what is over: performance and member.
   std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> over_;
