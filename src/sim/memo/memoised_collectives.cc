@@ -43,7 +43,10 @@ void MemoisedCollectives::issue(std::int32_t rank, std::uint32_t node, std::uint
   if (number == group.decided && !group.gathers) {
     const LonePlay* const play = play_of(group, call, group_id);
     const LinkUses::Links* const links = is_lone ? nullptr : &links_of(group, call, group_id);
-    if (play == nullptr || (links != nullptr && !is_alone(f, group_id, *links))) {
+    // What is met more often than not costs more than it saves.
+    constexpr std::uint32_t kPatience = 16;
+    const bool hopes = is_lone || group.disturbed < group.undisturbed + kPatience;
+    if (play == nullptr || !hopes || (links != nullptr && !is_alone(f, group_id, *links))) {
       ++group.decided;
     } else {
       group.gathers = true;
@@ -205,6 +208,7 @@ void MemoisedCollectives::pass_on_gathered(std::uint32_t id) {
   free_.push_back(id);
   Group& group = states_[performance.family][performance.group];
   ++group.decided;
+  ++group.disturbed;
   group.gathers = false;
   const std::vector<std::int32_t>& ranks =
       context_.classes.families[performance.family].groups[performance.group].members;
@@ -220,7 +224,9 @@ void MemoisedCollectives::catch_up(std::uint32_t id, Time until) {
   EventQueue& queue = context_.queue;
   const Performance performance = performances_[id];
   free_.push_back(id);
-  --states_[performance.family][performance.group].performed[performance.play];
+  Group& group = states_[performance.family][performance.group];
+  --group.performed[performance.play];
+  ++group.disturbed;
   const std::vector<std::int32_t>& ranks =
       context_.classes.families[performance.family].groups[performance.group].members;
   const Time now = queue.now();
@@ -276,7 +282,10 @@ void MemoisedCollectives::round_over() {
 
 void MemoisedCollectives::handle(std::uint64_t id) {
   const Performance& performance = performances_[id];
-  if (performance.links != nullptr) let_go(static_cast<std::uint32_t>(id));
+  if (performance.links != nullptr) {
+    let_go(static_cast<std::uint32_t>(id));
+    ++states_[performance.family][performance.group].undisturbed;
+  }
   const std::vector<std::int32_t>& ranks =
       context_.classes.families[performance.family].groups[performance.group].members;
   for (std::uint32_t m = 0; m < ranks.size(); ++m) {

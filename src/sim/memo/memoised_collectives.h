@@ -105,6 +105,7 @@ class MemoisedCollectives final : public CollectiveExecutor,
     std::uint32_t decided = 0;                      // of them, whether to be played or not
     std::uint32_t performance = 0;                  // of the one that is not, while members gather
     bool gathers = false;
+    std::uint32_t undisturbed = 0, disturbed = 0;  // performances that held links
     // Of collectives that are played, where links are watched:
     std::vector<std::uint32_t> passed_on;               // per member
     std::uint32_t begun = 0, ends_left = 0;             // of members
