@@ -3,6 +3,10 @@
 // their own (sim/memo/lone_plays.h): O(members) instead of O(messages). All others are passed on. Without lone
 // groups it does nothing; the engine knows nothing of it.
 //
+// A collective of a group that is lone only sometimes holds its links meanwhile (sim/memo/link_uses.h). Before somebody
+// else begins to use one of them, what it has done so far is played by itself with the clock set back, and the rest among
+// the others. O(pending events) besides.
+//
 // A member that issues such a call does nothing until the end of the round, when those that are not all there
 // are passed on to be played; what a member sends at once then meets nothing that it could have come before.
 #pragma once
