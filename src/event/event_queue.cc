@@ -52,6 +52,16 @@ Time EventQueue::next_time() const {
   return earliest;
 }
 
+std::vector<Event> EventQueue::set_aside(Time clock) {
+  std::vector<Event> pending;
+  for_each_pending([&](const Event& event) { pending.push_back(event); });
+  for (Bucket& bucket : buckets_) bucket.clear();
+  next_ = 0;
+  occupied_ = 0;
+  now_ = clock;
+  return pending;
+}
+
 // Handlers may append events for this very moment while the loop runs.
 void EventQueue::handle_until(std::size_t stop) {
   while (next_ < stop) {

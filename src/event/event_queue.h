@@ -88,6 +88,10 @@ class EventQueue {
     }
   }
 
+  // Takes out all events that have not been handled and sets the clock, forward or back: what happened apart from them
+  // can then be played by itself, and they are scheduled again. Between rounds only.
+  std::vector<Event> set_aside(Time clock);
+
   // Handles events until none is left or the next one lies at or after `end`; returns whether the queue ran
   // empty.
   bool run(Time end = kEndOfTime);

@@ -100,6 +100,33 @@ TEST(EventQueue, EqualsAStableSortOnRandomRuns) {
   }
 }
 
+// What happened apart from the rest is made up for with the clock set back, the rest goes on as if nothing had been.
+TEST(EventQueue, GoesBackForWhatHappenedApart) {
+  EventQueue queue;
+  Recorder recorder(queue);
+  recorder.on_event = [&](std::uint64_t argument) {
+    if (argument == 7) queue.schedule(queue.now() + Time(100), recorder.target(), 8);
+  };
+  for (const std::uint64_t time : {10, 20, 20, 1000})
+    queue.schedule(Time(static_cast<std::int64_t>(time)), recorder.target(), time);
+  EXPECT_FALSE(queue.run(Time(20)));
+  const std::vector<Event> rest = queue.set_aside(Time(3));
+  EXPECT_EQ(rest.size(), 3U);
+  EXPECT_TRUE(queue.empty());
+  queue.schedule(Time(5), recorder.target(), 7);
+  EXPECT_FALSE(queue.run(Time(20)));
+  const std::vector<Event> own = queue.set_aside(Time(10));
+  ASSERT_EQ(own.size(), 1U);
+  for (const Event& event : rest) queue.schedule(event.time, event.target, event.argument);
+  for (const Event& event : own) queue.schedule(event.time, event.target, event.argument);
+  EXPECT_EQ(queue.now(), Time(10));
+  EXPECT_EQ(queue.next_time(), Time(20));
+  ASSERT_TRUE(queue.run());
+  std::vector<std::uint64_t> arguments;
+  for (const auto& [time, argument] : recorder.seen) arguments.push_back(argument);
+  EXPECT_EQ(arguments, (std::vector<std::uint64_t>{10, 7, 20, 20, 8, 1000}));
+}
+
 // What an event schedules for its own moment is handled in another round.
 TEST(EventQueue, ObserversSeeTheEndsOfRounds) {
   EventQueue queue;

@@ -40,6 +40,15 @@ class CollectiveRunner final : public EventHandler, public CollectiveExecutor {
   // Acts on what was noted for the rank.
   void take_turn(std::int32_t rank);
 
+  // Plays collectives from their beginning, as if nothing had been noted of others: `play` issues them.
+  template <class Play>
+  void apart_from_notes(const Play& play) {
+    std::vector<std::uint32_t> noted(first_noted_.size(), kNone);
+    noted.swap(first_noted_);
+    play();
+    noted.swap(first_noted_);
+  }
+
   // Of its messages, which name it as their target.
   MessageLabel label(const Message& message) const;
   std::uint32_t target() const { return target_; }

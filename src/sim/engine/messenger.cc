@@ -74,6 +74,7 @@ void Messenger::receive(const Channel& channel, Notice done) {
 }
 
 void Messenger::transmit(const Channel& channel, Notice done) {
+  if (observer_ != nullptr) observer_->message_leaves(channel.source, channel.destination);
   send_unmatched(channel.source, channel.destination, channel.bytes,
                  {target_, flights_.add({Kind::message, channel, done})});
 }
@@ -87,6 +88,7 @@ void Messenger::handle(std::uint64_t argument) {
   const Flight flight = flights_.remove(static_cast<std::uint32_t>(argument));
   switch (flight.kind) {
     case Kind::message: {
+      if (observer_ != nullptr) observer_->message_arrived(flight.channel.source, flight.channel.destination);
       const std::optional<Notice> receiver = arrive(messages_, matched(flight.channel));
       tell(flight.notice);
       if (receiver) tell(*receiver);

@@ -49,17 +49,20 @@ NativeRun::NativeRun(const NativePlay& play, Effort effort)
                                                  .foreseen = {effort.all_messages, effort.all_bytes}})),
       context_{play.graph, play.classes, queue_, order_, *network_},
       groups_(play.graph, play.classes, play.planner),
-      recorder_(play.graph, play.classes, play.options.intervals, play.options.record_ranks),
+      recorder_(play.graph, play.classes, {play.options.intervals, play.options.collectives},
+                play.options.record_ranks),
       times_(play.graph, play.study.machine, play.study.what_if, play.costs, play.classes),
       messenger_(context_, false),
       custom_(context_, messenger_),
-      runner_(context_, play.study, play.planner, groups_, custom_, walker_),
-      memoised_(context_, choose_lone_groups(play), LonePlays(play), groups_, runner_, walker_),
+      runner_(context_, play.study, play.planner, groups_, custom_, memoised_),
+      memoised_(context_, play.study.machine, choose_lone_groups(play), LonePlays(play), play.planner,
+                groups_, runner_, walker_),
       memories_(context_, play.options.remote_memory),
       progress_(*play.options.progress, std::move(effort)),
       walker_(context_, {memoised_, messenger_, memories_, times_, recorder_, progress_}, false),
       time_fold_(play, {queue_, *network_, walker_, recorder_, messenger_, runner_, memoised_}) {
   recorder_.look_at(play.options.window);
+  if (memoised_.watches()) messenger_.tell_of_messages(memoised_);
   queue_.add_observer(*this);  // after the network, which also looks for ends of rounds
 }
 
@@ -93,6 +96,10 @@ Result NativeRun::result() {
 
 // Every rank that something happened to acts once.
 void NativeRun::round_over() {
+  if (memoised_.is_catching_up()) {
+    order_.take_turns([&](std::int32_t rank) { runner_.take_turn(rank); });
+    return;
+  }
   rounds_ = round_time_ == queue_.now() ? rounds_ + 1 : 1;
   round_time_ = queue_.now();
   order_.take_turns([&](std::int32_t rank) {

@@ -53,6 +53,10 @@ class NativeRun final : MessageLabels, RoundObserver {
   // in one round.
   bool ran_smoothly() const { return !was_stuck_ && rounds_ == 1; }
 
+  // Who is told of the ends of rounds, and when these are.
+  void tell_of_rounds(RoundObserver& observer) { queue_.add_observer(observer); }
+  Time now() const { return queue_.now(); }
+
   // What was recorded: ranks, classes and collectives.
   Result recorded();
   // All of it, with links and messages.

@@ -24,6 +24,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "event/event_queue.h"
@@ -71,6 +72,19 @@ class Order final : public EventHandler {
       marked_[static_cast<std::size_t>(turns_[i])] = 0;
     }
     turns_.clear();
+  }
+
+  // In rounds, within a turn or behind all: plays what has turns of its own, as if those of this round were not there.
+  template <class Play>
+  void apart_from_turns(const Play& play) {
+    std::vector<std::pair<std::int32_t, std::uint8_t>> marks;
+    for (const std::int32_t rank : turns_)
+      marks.emplace_back(rank, std::exchange(marked_[static_cast<std::size_t>(rank)], 0));
+    std::vector<std::int32_t> turns;
+    turns.swap(turns_);
+    play();
+    turns_.swap(turns);
+    for (const auto& [rank, marked] : marks) marked_[static_cast<std::size_t>(rank)] = marked;
   }
 
   // Where one rank stands for all.

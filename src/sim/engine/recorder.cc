@@ -7,11 +7,12 @@
 
 namespace armilla {
 
-Recorder::Recorder(const Graph& graph, const RankClasses& classes, bool intervals,
+Recorder::Recorder(const Graph& graph, const RankClasses& classes, Kept kept,
                    std::span<const std::int32_t> chosen, Counting counting)
     : graph_(graph),
       ranks_(classes),
-      intervals_(intervals),
+      intervals_(kept.intervals),
+      keeps_collectives_(kept.collectives),
       counting_(counting),
       classes_(static_cast<std::size_t>(classes.simulated())),
       states_(classes_.size()),
@@ -110,7 +111,7 @@ void Recorder::node_finished(std::int32_t rank, std::uint32_t node, std::uint32_
     return;
   }
   if (intervals_) ranks.collectives.push_back(interval);
-  if (!first_[static_cast<std::size_t>(rank)]) return;
+  if (!keeps_collectives_ || !first_[static_cast<std::size_t>(rank)]) return;
   CollectiveRecord record;
   record.program = ranks.program;
   record.node = written;
@@ -125,7 +126,7 @@ void Recorder::node_finished(std::int32_t rank, std::uint32_t node, std::uint32_
 }
 
 void Recorder::collective_started(std::int32_t rank, std::uint32_t node, Time now) {
-  if (first_[static_cast<std::size_t>(rank)]) started_.emplace(key(rank, node), now);
+  if (keeps_collectives_ && first_[static_cast<std::size_t>(rank)]) started_.emplace(key(rank, node), now);
 }
 
 Recorder::Sums Recorder::sums(Time now) const {

@@ -22,9 +22,11 @@ enum class Counting : std::uint8_t { native, astra_sim };
 
 class Recorder {
  public:
-  // Without `intervals` only busy times and collectives are kept. Intervals are kept for the first rank of
-  // every program and for the classes of the real ranks `chosen`.
-  Recorder(const Graph& graph, const RankClasses& classes, bool intervals,
+  struct Kept {
+    bool intervals = true, collectives = true;  // besides busy times
+  };
+  // Intervals are kept for the first rank of every program and for the classes of the real ranks `chosen`.
+  Recorder(const Graph& graph, const RankClasses& classes, Kept kept,
            std::span<const std::int32_t> chosen = {}, Counting counting = Counting::native);
 
   // Busy times are added up in this window only.
@@ -82,7 +84,8 @@ class Recorder {
     return std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | node;
   }
   bool records(std::int32_t rank) const {
-    return first_[static_cast<std::size_t>(rank)] || chosen_[static_cast<std::size_t>(rank)];
+    const auto r = static_cast<std::size_t>(rank);
+    return (intervals_ || keeps_collectives_) && (first_[r] || chosen_[r]);
   }
 
   // When a rank's nodes began, from the first on that is not over.
@@ -99,7 +102,7 @@ class Recorder {
 
   const Graph& graph_;
   const RankClasses& ranks_;
-  bool intervals_;
+  bool intervals_, keeps_collectives_;
   Counting counting_;
   TimeWindow window_;
   std::vector<RankClass> classes_;

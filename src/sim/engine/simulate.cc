@@ -137,7 +137,6 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   run.play();
   Result result = run.result();
   for (const Dimension& dimension : machine.dimensions) result.dimensions.push_back(dimension.name);
-  if (!options.collectives) result.collectives.clear();
   describe_collectives(result, graph, planner, promises_of(study.network));
   result.warnings.assign(planner.substitutions().begin(), planner.substitutions().end());
   add_warnings(result, graph);
@@ -179,7 +178,7 @@ class AstraRun {
                                      .stream_dimensions = system.dimensions,
                                      .foreseen = {effort.all_messages, effort.all_bytes}})),
         context_{graph, classes_, queue_, order_, *network_},
-        recorder_(graph, classes_, options.intervals, {}, Counting::astra_sim),
+        recorder_(graph, classes_, {.intervals = options.intervals}, {}, Counting::astra_sim),
         messenger_(context_, system.rendezvous),
         custom_(context_, messenger_),
         engine_(context_, system, custom_, walker_),

@@ -35,7 +35,9 @@ class Finder {
 
   std::vector<std::vector<bool>> find(const WhatIf& what_if) {
     if (machine_.dimensions.size() >= 32) return {};
-    for (const SlowLinks& slow : what_if.links) shared_ |= bit(slow.dimension);
+    for (const SlowLinks& slow : what_if.links) uneven_ |= bit(slow.dimension);
+    shared_ = uneven_;
+    is_unfit_.assign(graph_.families.size(), false);
     mark_crossed_by_messages();
     for (std::int32_t rank = 0; rank < classes_.simulated(); ++rank) mark_collectives(rank);
     std::vector<std::vector<bool>> lone;
@@ -44,6 +46,27 @@ class Finder {
       for (const GroupClass& group : classes_.families[f].groups) lone.back().push_back(is_lone(f, group));
     }
     return lone;
+  }
+
+  // After `find`, of what it found. Custom collectives are not told of.
+  std::vector<std::vector<bool>> find_sometimes(const std::vector<std::vector<bool>>& lone) {
+    if (lone.empty() || !graph_.custom.empty()) return {};
+    std::vector<std::vector<bool>> in_turn;
+    bool any = false;
+    for (std::uint32_t f = 0; f < classes_.families.size(); ++f) {
+      const std::vector<GroupClass>& groups = classes_.families[f].groups;
+      const bool any_disturbed = std::find(lone[f].begin(), lone[f].end(), false) != lone[f].end();
+      in_turn.emplace_back();
+      if (!any_disturbed || is_unfit_[same_as_[f]] ||
+          !std::all_of(groups.begin(), groups.end(),
+                       [&](const GroupClass& group) { return is_of_one_program(group); }))
+        continue;
+      any = any || !groups.empty();
+      for (const GroupClass& group : groups)
+        in_turn.back().push_back(is_chain(program_of(group.members.front()), same_as_[f]));
+    }
+    if (!any) in_turn.clear();
+    return in_turn;
   }
 
  private:
@@ -106,12 +129,16 @@ class Finder {
       if (dimensions == kAll) {
         dimensions = differing(layout.ranks.front(), layout.ranks);
         shared_ |= dimensions;
+        is_unfit_[same_as_[family]] = true;
       }
+      if ((dimensions & uneven_) != 0) is_unfit_[same_as_[family]] = true;
       families[same_as_[family]] |= dimensions;
       for (std::uint32_t d = 0; d < machine_.dimensions.size() && layout.is_grid(); ++d) {
         const Dimension& dimension = machine_.dimensions[d];
         const bool whole = static_cast<std::int64_t>(layout.coordinates[d].size()) == dimension.size;
-        if ((dimensions & bit(d)) != 0 && passes_others(dimension) && !whole) shared_ |= bit(d);
+        if ((dimensions & bit(d)) == 0 || !passes_others(dimension) || whole) continue;
+        shared_ |= bit(d);
+        is_unfit_[same_as_[family]] = true;
       }
     }
     used_.push_back(std::move(families));
@@ -130,6 +157,12 @@ class Finder {
         if (other != same && (dimensions & own->second) != 0) return false;
       }
       return program_of(rank) == program_of(group.members.front()) && is_chain(program_of(rank), same);
+    });
+  }
+
+  bool is_of_one_program(const GroupClass& group) const {
+    return std::all_of(group.members.begin(), group.members.end(), [&](std::int32_t rank) {
+      return program_of(rank) == program_of(group.members.front());
     });
   }
 
@@ -161,9 +194,12 @@ class Finder {
   Topology topology_;
   const RankClasses& classes_;
   CollectivePlanner& planner_;
-  std::vector<std::uint32_t> same_as_;                     // the first family of equal groups, by family
-  Dimensions shared_ = 0;                                  // with whom or what no group may be
-  std::vector<std::map<std::uint32_t, Dimensions>> used_;  // by simulated rank and family
+  std::vector<std::uint32_t> same_as_;  // the first family of equal groups, by family
+  Dimensions shared_ = 0;               // with whom or what no group may be
+  Dimensions uneven_ = 0;               // of these, those whose links differ in speed
+  std::vector<bool>
+      is_unfit_;  // per first family of equal groups: calls that are never alone, or not known to be
+  std::vector<std::map<std::uint32_t, Dimensions>> used_;                     // by simulated rank and family
   std::map<std::pair<std::uint32_t, std::uint32_t>, Dimensions> dimensions_;  // by call and shape
   std::map<std::pair<std::uint32_t, std::uint32_t>, bool> chains_;            // by program and family
 };
@@ -171,7 +207,10 @@ class Finder {
 }  // namespace
 
 LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-                       const WhatIf& what_if, const RankClasses& classes, CollectivePlanner& planner)
-    : lone_(Finder(graph, issued, machine, classes, planner).find(what_if)) {}
+                       const WhatIf& what_if, const RankClasses& classes, CollectivePlanner& planner) {
+  Finder finder(graph, issued, machine, classes, planner);
+  lone_ = finder.find(what_if);
+  in_turn_ = finder.find_sometimes(lone_);
+}
 
 }  // namespace armilla

@@ -11,6 +11,19 @@ namespace {
 // time.
 constexpr std::size_t kMostRemembered = std::size_t{1} << 21;
 
+// At which a run has rounds.
+class Moments final : public RoundObserver {
+ public:
+  explicit Moments(const NativeRun& run) : run_(run) {}
+  void round_over() override {
+    if (all.empty() || all.back() != run_.now()) all.push_back(run_.now());
+  }
+  std::vector<Time> all;
+
+ private:
+  const NativeRun& run_;
+};
+
 // Whether what was played can stand for any play: all members start at once, and are through together in the
 // first round of a later moment.
 bool is_uniform(const NativeRun& run, const std::vector<RankClass>& members) {
@@ -94,12 +107,15 @@ std::optional<LonePlay> LonePlays::play(std::uint32_t call_id, std::uint32_t gro
   const RankClasses alone = only_group(classes_, call.family, group_class);
   const std::vector<Issued> issued = issued_by(one_node_);
   NativeRun run({one_node_, issued, study_, {}, alone, planner_, options});
+  Moments moments(run);
+  run.tell_of_rounds(moments);
   run.play();
   std::vector<RankClass> members = std::move(run.recorded().classes);
   if (!is_uniform(run, members)) return std::nullopt;
   LonePlay played;
   // What comes on top of the schedule is added where the call is made (RankWalker::collective_finished).
   played.duration = members.front().finish - planner_.overhead(call, group.layouts.front()->shape);
+  played.moments = std::move(moments.all);
   for (RankClass& member : members) played.members.push_back({std::move(member.chunks), {}});
   if (!remember_sent(call, group, played)) return std::nullopt;
   return played;
@@ -107,27 +123,16 @@ std::optional<LonePlay> LonePlays::play(std::uint32_t call_id, std::uint32_t gro
 
 // False where that would be too much to remember.
 bool LonePlays::remember_sent(const CollectiveCall& call, const GroupMembers& group, LonePlay& play) {
-  const auto plans = planner_.plans(call, group.layouts.front()->shape);
-  for (std::size_t m = 0; m < group.real.size(); ++m) {
-    const GroupLayout& layout = *group.layouts[m];
-    const std::int32_t rank = group.real[m];
-    std::map<std::tuple<std::int32_t, std::uint32_t, std::int64_t, Leg>, std::int64_t> sent;
-    for (const auto& [plan, times] : plans) {
-      for (const PlannedPhase& phase : plan->phases) {
-        if (!takes_part(*plan, phase, layout, rank)) continue;
-        const std::int32_t here = position_in(phase, layout, rank);
-        const RankSchedule& role = phase.schedule->of(here);
-        for (const Step& step : role.steps) {
-          for (const Transfer& transfer : role.sends_of(step)) {
-            const std::int32_t to = rank_at(phase, layout, rank, here, phase.schedule->peer(here, transfer));
-            sent[{layout.flat_position(to), phase.dimension, transfer.bytes.value, step.leg}] += times;
-          }
-        }
-      }
-    }
-    remembered_ += sent.size();
+  using Kinds = std::map<std::tuple<std::int32_t, std::uint32_t, std::int64_t, Leg>, std::int64_t>;
+  std::vector<Kinds> sent(group.real.size());
+  for_each_message(planner_, call, group, [&](std::size_t m, const Message& message, std::int64_t times) {
+    const std::int32_t to = group.layouts[m]->flat_position(message.destination);
+    sent[m][{to, message.dimension, message.bytes.value, message.leg}] += times;
+  });
+  for (std::size_t m = 0; m < sent.size(); ++m) {
+    remembered_ += sent[m].size();
     if (remembered_ > kMostRemembered) return false;
-    for (const auto& [message, times] : sent)
+    for (const auto& [message, times] : sent[m])
       play.members[m].sent.push_back({std::get<0>(message), std::get<1>(message), Bytes(std::get<2>(message)),
                                       times, std::get<3>(message)});
   }

@@ -38,6 +38,7 @@ struct LonePlay {
     std::vector<Sent> sent;
   };
   Time duration;                // of every member: they end together, too
+  std::vector<Time> moments;    // at which anything happens, ascending
   std::vector<Member> members;  // of the group class
 };
 

@@ -1,10 +1,12 @@
 #include "sim/memo/memoised_collectives.h"
 
+#include <algorithm>
+
 namespace armilla {
 
-MemoisedCollectives::MemoisedCollectives(const RunContext& context, LoneGroups lone, LonePlays plays,
-                                         GroupTable& groups, CollectiveExecutor& runner,
-                                         CollectiveClient& client)
+MemoisedCollectives::MemoisedCollectives(const RunContext& context, const Machine& machine, LoneGroups lone,
+                                         LonePlays plays, CollectivePlanner& planner, GroupTable& groups,
+                                         CollectiveRunner& runner, CollectiveClient& client)
     : context_(context),
       lone_(std::move(lone)),
       plays_(std::move(plays)),
@@ -14,6 +16,9 @@ MemoisedCollectives::MemoisedCollectives(const RunContext& context, LoneGroups l
       target_(context.queue.add_handler(*this)),
       over_(context.classes.real.size()) {
   for (const FoldedFamily& family : context.classes.families) states_.emplace_back(family.groups.size());
+  if (!lone_.any_sometimes()) return;
+  uses_.emplace(machine, context.classes, planner);
+  played_.resize(context.classes.real.size());
 }
 
 // What the first member of a collective finds decides for all of them: later ones of what is played are passed
@@ -23,8 +28,9 @@ void MemoisedCollectives::issue(std::int32_t rank, std::uint32_t node, std::uint
   const std::uint32_t f = context_.graph.collectives[call].family;
   const FoldedFamily& family = context_.classes.families[f];
   const std::int32_t g = family.group_of[static_cast<std::size_t>(rank)];
-  if (!lone_.contains(f, g)) {
-    runner_.issue(rank, node, call, sequence);
+  const bool is_lone = lone_.contains(f, g);
+  if (!is_lone && !lone_.is_sometimes(f)) {
+    pass_on(rank, node, call, sequence);
     return;
   }
   const auto group_id = static_cast<std::uint32_t>(g);
@@ -32,23 +38,129 @@ void MemoisedCollectives::issue(std::int32_t rank, std::uint32_t node, std::uint
   Group& group = states_[f][group_id];
   group.issued.resize(family.groups[group_id].members.size());
   const std::uint32_t number = group.issued[member]++;
+  // A member that issues the group's next without waiting for this one.
+  if (group.gathers && number > group.decided) pass_on_gathered(group.performance);
   if (number == group.decided && !group.gathers) {
-    const LonePlay* const play = plays_.find(call, group_id, groups_.of(f, group_id));
-    if (play == nullptr) {
+    const LonePlay* const play = play_of(group, call, group_id);
+    const LinkUses::Links* const links = is_lone ? nullptr : &links_of(group, call, group_id);
+    // What is met more often than not costs more than it saves.
+    constexpr std::uint32_t kPatience = 16;
+    const bool hopes = is_lone || group.disturbed < group.undisturbed + kPatience;
+    if (play == nullptr || !hopes || (links != nullptr && !is_alone(f, group_id, *links))) {
       ++group.decided;
     } else {
       group.gathers = true;
       group.performance = open(call, f, group_id, *play);
+      performances_[group.performance].links = links;
+      if (links != nullptr) uses_->hold(*links, group.performance);
       gathering_.push_back(group.performance);
     }
   }
   if (number < group.decided) {
-    runner_.issue(rank, node, call, sequence);
+    pass_on(rank, node, call, sequence);
     return;
   }
   Performance& performance = performances_[group.performance];
   performance.members[member] = {node, sequence, true};
   if (++performance.gathered == performance.members.size()) perform(group.performance);
+}
+
+const LonePlay* MemoisedCollectives::play_of(Group& group, std::uint32_t call, std::uint32_t g) {
+  const LonePlay*& play = group.calls[call].play;
+  if (play == nullptr) play = plays_.find(call, g, groups_.of(context_.graph.collectives[call].family, g));
+  return play;
+}
+
+const LinkUses::Links& MemoisedCollectives::links_of(Group& group, std::uint32_t call, std::uint32_t g) {
+  const LinkUses::Links*& links = group.calls[call].links;
+  const CollectiveCall& what = context_.graph.collectives[call];
+  if (links == nullptr) links = &uses_->of_call(what, g, groups_.of(what.family, g));
+  return *links;
+}
+
+// Where a member issues a collective when it is through with the one before, others may still be about to finish that in
+// this round.
+bool MemoisedCollectives::is_alone(std::uint32_t f, std::uint32_t g, const LinkUses::Links& links) {
+  if (!lone_.is_in_turn(f, g)) return uses_->are_free(links);
+  const Group& group = states_[f][g];
+  for (const LinkUses::Links* const own : group.links) uses_->end(*own);
+  const bool is_alone = uses_->are_free(links);
+  for (const LinkUses::Links* const own : group.links) uses_->begin(*own);
+  return is_alone;
+}
+
+void MemoisedCollectives::pass_on(std::int32_t rank, std::uint32_t node, std::uint32_t call,
+                                  std::uint64_t sequence) {
+  if (uses_) {
+    const CollectiveCall& what = context_.graph.collectives[call];
+    const FoldedFamily& family = context_.classes.families[what.family];
+    const auto g = static_cast<std::uint32_t>(family.group_of[static_cast<std::size_t>(rank)]);
+    Group& group = states_[what.family][g];
+    const std::size_t members = family.groups[g].members.size();
+    played_[static_cast<std::size_t>(rank)].emplace_back(node, what.family);
+    group.passed_on.resize(members);
+    const std::uint32_t number =
+        group.passed_on[static_cast<std::size_t>(family.member_of[static_cast<std::size_t>(rank)])]++;
+    if (number == group.begun) {
+      ++group.begun;
+      group.ends_left += static_cast<std::uint32_t>(members);
+      group.links.push_back(&links_of(group, call, g));
+      begin_use(*group.links.back());
+    }
+  }
+  runner_.issue(rank, node, call, sequence);
+}
+
+// The links of a group's collectives are in use until none of them is under way.
+void MemoisedCollectives::collective_finished(std::int32_t rank, std::uint32_t node) {
+  if (uses_) {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>>& played = played_[static_cast<std::size_t>(rank)];
+    const auto entry = std::ranges::find(played, node, &std::pair<std::uint32_t, std::uint32_t>::first);
+    const std::uint32_t f = entry->second;
+    played.erase(entry);
+    Group& group = states_[f][static_cast<std::size_t>(
+        context_.classes.families[f].group_of[static_cast<std::size_t>(rank)])];
+    if (--group.ends_left == 0) {
+      for (const LinkUses::Links* const links : group.links) uses_->end(*links);
+      group.links.clear();
+    }
+  }
+  client_.collective_finished(rank, node);
+}
+
+void MemoisedCollectives::message_leaves(std::int32_t source, std::int32_t destination) {
+  begin_use(uses_->of_message(source, destination));
+}
+
+void MemoisedCollectives::message_arrived(std::int32_t source, std::int32_t destination) {
+  uses_->end(uses_->of_message(source, destination));
+}
+
+void MemoisedCollectives::begin_use(const LinkUses::Links& links) {
+  uses_->begin(links);
+  std::vector<std::uint32_t> disturbed;
+  for (const std::uint32_t link : links) {
+    const std::uint32_t holder = uses_->holder(link);
+    if (holder == LinkUses::kNobody) continue;
+    disturbed.push_back(holder);
+    let_go(holder);
+  }
+  for (const std::uint32_t id : disturbed) disturb(id);
+}
+
+void MemoisedCollectives::let_go(std::uint32_t id) {
+  uses_->release(*performances_[id].links);
+  std::erase_if(holding_, [&](const Holder& holder) { return holder.id == id; });
+}
+
+// Whose links nobody may have used until now, and somebody is about to.
+void MemoisedCollectives::disturb(std::uint32_t id) {
+  const Performance& performance = performances_[id];
+  if (performance.gathered < performance.members.size()) {
+    pass_on_gathered(id);
+  } else {
+    catch_up(id, context_.queue.now());
+  }
 }
 
 std::uint32_t MemoisedCollectives::open(std::uint32_t call, std::uint32_t family, std::uint32_t group,
@@ -59,6 +171,7 @@ std::uint32_t MemoisedCollectives::open(std::uint32_t call, std::uint32_t family
   performance.call = call;
   performance.family = family;
   performance.group = group;
+  performance.links = nullptr;
   performance.gathered = 0;
   performance.members.assign(play.members.size(), {});
   performance.members_left = static_cast<std::uint32_t>(play.members.size());
@@ -66,7 +179,10 @@ std::uint32_t MemoisedCollectives::open(std::uint32_t call, std::uint32_t family
 }
 
 void MemoisedCollectives::perform(std::uint32_t id) {
-  const Performance& performance = performances_[id];
+  Performance& performance = performances_[id];
+  performance.start = context_.queue.now();
+  std::erase(gathering_, id);
+  if (performance.links != nullptr) holding_.push_back({performance.start, id, 0});
   Group& group = states_[performance.family][performance.group];
   const std::vector<std::int32_t>& ranks =
       context_.classes.families[performance.family].groups[performance.group].members;
@@ -78,25 +194,92 @@ void MemoisedCollectives::perform(std::uint32_t id) {
   context_.queue.schedule(later(context_.queue.now(), performance.play->duration), target_, id);
 }
 
-void MemoisedCollectives::round_over() {
-  for (const std::uint32_t id : gathering_) {
-    if (performances_[id].gathered == performances_[id].members.size()) continue;
-    Group& group = states_[performances_[id].family][performances_[id].group];
-    ++group.decided;
-    group.gathers = false;
-    const std::vector<std::int32_t>& ranks =
-        context_.classes.families[performances_[id].family].groups[performances_[id].group].members;
-    for (std::size_t m = 0; m < ranks.size(); ++m) {
-      const Performance::Member& member = performances_[id].members[m];
-      if (member.is_there) runner_.issue(ranks[m], member.node, performances_[id].call, member.sequence);
-    }
-    performances_.release(id);
+// Those who are there, in a round in which it is not to be performed.
+void MemoisedCollectives::pass_on_gathered(std::uint32_t id) {
+  if (performances_[id].links != nullptr) let_go(id);
+  std::erase(gathering_, id);
+  const Performance performance = performances_[id];
+  performances_.release(id);
+  Group& group = states_[performance.family][performance.group];
+  ++group.decided;
+  ++group.disturbed;
+  group.gathers = false;
+  const std::vector<std::int32_t>& ranks =
+      context_.classes.families[performance.family].groups[performance.group].members;
+  for (std::size_t m = 0; m < ranks.size(); ++m) {
+    const Performance::Member& member = performance.members[m];
+    if (member.is_there) pass_on(ranks[m], member.node, performance.call, member.sequence);
   }
-  gathering_.clear();
+}
+
+// Plays, by itself, what a performance was until this moment, as it has been alone: from its start on with the clock set
+// back, while everything else stands still. What is left of it then is played among others.
+void MemoisedCollectives::catch_up(std::uint32_t id, Time until) {
+  EventQueue& queue = context_.queue;
+  const Performance performance = performances_[id];
+  performances_.release(id);
+  Group& group = states_[performance.family][performance.group];
+  --group.performed[performance.play];
+  ++group.disturbed;
+  const std::vector<std::int32_t>& ranks =
+      context_.classes.families[performance.family].groups[performance.group].members;
+  const Time now = queue.now();
+  const std::vector<Event> others = queue.set_aside(performance.start);
+  is_catching_up_ = true;
+  context_.order.apart_from_turns([&] {
+    runner_.apart_from_notes([&] {
+      for (std::size_t m = 0; m < ranks.size(); ++m) {
+        const Performance::Member& member = performance.members[m];
+        pass_on(ranks[m], member.node, performance.call, member.sequence);
+      }
+      queue.run(until);
+    });
+  });
+  is_catching_up_ = false;
+  const std::vector<Event> own = queue.set_aside(now);
+  for (const Event& event : others) {
+    if (event.target != target_ || event.argument != id)
+      queue.schedule(event.time, event.target, event.argument);
+  }
+  for (const Event& event : own) queue.schedule(event.time, event.target, event.argument);
+}
+
+// What happens to a performance in a moment and what disturbs it there would have to be told apart, so that it is
+// played from here on if anything else happens then.
+void MemoisedCollectives::play_what_has_ties() {
+  if (holding_.empty()) return;
+  const Time next = context_.queue.next_time();
+  for (std::size_t i = holding_.size(); i-- > 0;) {
+    Holder& holder = holding_[i];
+    if (holder.next > next) continue;
+    const Performance& performance = performances_[holder.id];
+    const std::vector<Time>& moments = performance.play->moments;
+    const auto from = moments.begin() + static_cast<std::ptrdiff_t>(holder.passed);
+    const auto moment = std::lower_bound(from, moments.end(), next - performance.start);
+    if (moment == moments.end() || *moment >= performance.play->duration) {
+      holder.next = kEndOfTime;
+      continue;
+    }
+    holder.passed = static_cast<std::size_t>(moment - moments.begin());
+    holder.next = performance.start + *moment;
+    if (holder.next > next) continue;
+    const std::uint32_t id = holder.id;
+    let_go(id);
+    catch_up(id, next);
+  }
+}
+
+void MemoisedCollectives::round_over() {
+  while (!gathering_.empty()) pass_on_gathered(gathering_.back());
+  play_what_has_ties();
 }
 
 void MemoisedCollectives::handle(std::uint64_t id) {
   const Performance& performance = performances_[id];
+  if (performance.links != nullptr) {
+    let_go(static_cast<std::uint32_t>(id));
+    ++states_[performance.family][performance.group].undisturbed;
+  }
   const std::vector<std::int32_t>& ranks =
       context_.classes.families[performance.family].groups[performance.group].members;
   for (std::uint32_t m = 0; m < ranks.size(); ++m) {
@@ -134,6 +317,8 @@ void MemoisedCollectives::add_state(StateDigest& state) const {
       const Group& group = states_[f][g];
       for (std::size_t member = 0; member < group.issued.size(); ++member)
         state.add('t', f, g, member, std::int64_t{group.decided} - std::int64_t{group.issued[member]});
+      for (std::size_t member = 0; member < group.passed_on.size(); ++member)
+        state.add('u', f, g, member, group.begun - group.passed_on[member]);
     }
   }
 }

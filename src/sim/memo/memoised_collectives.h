@@ -3,31 +3,44 @@
 // their own (sim/memo/lone_plays.h): O(members) instead of O(messages). All others are passed on. Without lone
 // groups it does nothing; the engine knows nothing of it.
 //
+// A collective of a group that is lone only sometimes holds its links meanwhile (sim/memo/link_uses.h). Before somebody
+// else begins to use one of them, what it has done so far is played by itself with the clock set back, and the rest among
+// the others. O(pending events) besides.
+//
 // A member that issues such a call does nothing until the end of the round, when those that are not all there
 // are passed on to be played; what a member sends at once then meets nothing that it could have come before.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/slots.h"
 #include "event/event_queue.h"
 #include "sim/engine/collective_executor.h"
+#include "sim/engine/collective_runner.h"
 #include "sim/engine/group_members.h"
+#include "sim/engine/messenger.h"
 #include "sim/engine/run_context.h"
+#include "sim/memo/link_uses.h"
 #include "sim/memo/lone_groups.h"
 #include "sim/memo/lone_plays.h"
 
 namespace armilla {
 
-class MemoisedCollectives final : public CollectiveExecutor, public EventHandler {
+class MemoisedCollectives final : public CollectiveExecutor,
+                                  public CollectiveClient,
+                                  public EventHandler,
+                                  public MessageObserver {
  public:
-  // `runner`: who plays the others.
-  MemoisedCollectives(const RunContext& context, LoneGroups lone, LonePlays plays, GroupTable& groups,
-                      CollectiveExecutor& runner, CollectiveClient& client);
+  // `runner`: who plays the others, and is the client of this as this is of `client`.
+  MemoisedCollectives(const RunContext& context, const Machine& machine, LoneGroups lone, LonePlays plays,
+                      CollectivePlanner& planner, GroupTable& groups, CollectiveRunner& runner,
+                      CollectiveClient& client);
   MemoisedCollectives(const MemoisedCollectives&) = delete;
   MemoisedCollectives& operator=(const MemoisedCollectives&) = delete;
 
@@ -38,8 +51,25 @@ class MemoisedCollectives final : public CollectiveExecutor, public EventHandler
 
   Time beyond(std::int32_t rank, std::uint32_t call) override { return runner_.beyond(rank, call); }
 
+  // What is played.
+  void collective_started(std::int32_t rank, std::uint32_t node) override {
+    client_.collective_started(rank, node);
+  }
+  void collective_finished(std::int32_t rank, std::uint32_t node) override;
+  void chunk_finished(std::int32_t rank, const ChunkInterval& phase) override {
+    client_.chunk_finished(rank, phase);
+  }
+
+  // Whether it has to be told of messages.
+  bool watches() const { return uses_.has_value(); }
+  void message_leaves(std::int32_t source, std::int32_t destination) override;
+  void message_arrived(std::int32_t source, std::int32_t destination) override;
+  // Whether what happens now happened before, to a collective that then still was alone.
+  bool is_catching_up() const { return is_catching_up_; }
+
   std::uint32_t target() const { return target_; }
-  // At the end of a round, after the turns: who gathered in vain is passed on.
+  // At the end of a round, after the turns: who gathered in vain is passed on, and played is what might have to begin
+  // among others in the next moment.
   void round_over();
   void handle(std::uint64_t performance) override;  // is over
   void take_turn(std::int32_t rank);
@@ -61,6 +91,8 @@ class MemoisedCollectives final : public CollectiveExecutor, public EventHandler
     const LonePlay* play = nullptr;
     std::uint32_t call = 0, family = 0, group = 0;
     std::uint32_t gathered = 0, members_left = 0;
+    Time start;
+    const LinkUses::Links* links = nullptr;  // that it holds, if others may want them
     struct Member {
       std::uint32_t node = 0;
       std::uint64_t sequence = 0;
@@ -69,27 +101,57 @@ class MemoisedCollectives final : public CollectiveExecutor, public EventHandler
     std::vector<Member> members;
   };
   struct Group {
-    std::vector<std::uint32_t> issued;  // collectives, per member
-    std::uint32_t decided = 0;          // of them, whether to be played or not
-    std::uint32_t performance = 0;      // of the one that is not, while members gather
+    struct Call {
+      const LonePlay* play = nullptr;  // where there is one
+      const LinkUses::Links* links = nullptr;
+    };
+    std::unordered_map<std::uint32_t, Call> calls;  // what is known of those so far
+    std::vector<std::uint32_t> issued;              // collectives, per member
+    std::uint32_t decided = 0;                      // of them, whether to be played or not
+    std::uint32_t performance = 0;                  // of the one that is not, while members gather
     bool gathers = false;
+    std::uint32_t undisturbed = 0, disturbed = 0;  // performances that held links
+    // Of collectives that are played, where links are watched:
+    std::vector<std::uint32_t> passed_on;               // per member
+    std::uint32_t begun = 0, ends_left = 0;             // of members
+    std::vector<const LinkUses::Links*> links;          // of those under way
     std::map<const LonePlay*, std::int64_t> performed;  // how often
   };
 
   std::uint32_t open(std::uint32_t call, std::uint32_t family, std::uint32_t group, const LonePlay& play);
   void perform(std::uint32_t id);
+  void pass_on(std::int32_t rank, std::uint32_t node, std::uint32_t call, std::uint64_t sequence);
+  void pass_on_gathered(std::uint32_t id);
+  const LonePlay* play_of(Group& group, std::uint32_t call, std::uint32_t group_class);
+  const LinkUses::Links& links_of(Group& group, std::uint32_t call, std::uint32_t group_class);
+  bool is_alone(std::uint32_t family, std::uint32_t group, const LinkUses::Links& links);
+  void begin_use(const LinkUses::Links& links);
+  void disturb(std::uint32_t id);
+  void let_go(std::uint32_t id);
+  void catch_up(std::uint32_t id, Time until);
+  void play_what_has_ties();
   void finish(std::uint32_t id, std::uint32_t member, std::int32_t rank);
 
   RunContext context_;
   LoneGroups lone_;
   LonePlays plays_;
   GroupTable& groups_;
-  CollectiveExecutor& runner_;
+  CollectiveRunner& runner_;
   CollectiveClient& client_;
   std::uint32_t target_;
   std::vector<std::vector<Group>> states_;  // [family][group class]
   Slots<Performance> performances_;
   std::vector<std::uint32_t> gathering_;  // performances that began to gather in this round
+  std::optional<LinkUses> uses_;          // where groups are sometimes lone
+  // Per simulated rank, node and family of what it has under way that is played, where links are watched.
+  std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> played_;
+  struct Holder {
+    Time next;  // a moment of it, none is between those asked for so far and this one
+    std::uint32_t id = 0;
+    std::size_t passed = 0;  // moments of the play before it
+  };
+  std::vector<Holder> holding_;  // performances under way that hold links
+  bool is_catching_up_ = false;
   // Per simulated rank, what is over: performance and member.
   std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> over_;
 };

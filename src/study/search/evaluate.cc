@@ -72,10 +72,21 @@ PlanOutcome outcome_of(const Study& study, const Result& result) {
 
 }  // namespace
 
+PlanPrepared prepared(const Study& study, const Model& model) {
+  PlanPrepared made{study, {std::shared_ptr<const Model>(), &model}, nullptr};
+  if (is_uniform(study))
+    made.sharded = std::make_shared<const ShardedModel>(shard_model(model, study.plan, 0, kWhere));
+  return made;
+}
+
 PlanEvaluator::PlanEvaluator(const Study& base)
     : base_(base),
       described_(is_described(base.model)),
-      cost_(make_cost_model(base.compute, base.machine.device)) {}
+      own_cost_(make_cost_model(base.compute, base.machine.device)),
+      cost_(*own_cost_) {}
+
+PlanEvaluator::PlanEvaluator(const Study& base, const CostModel& cost)
+    : base_(base), described_(true), cost_(cost) {}
 
 PlanEvaluator::~PlanEvaluator() = default;
 
@@ -131,12 +142,12 @@ PlanPrepared PlanEvaluator::prepare(const PlanRequest& request) {
   made.study = prepare_study(std::move(made.study), described_);
   Study& study = made.study;
   validate_plan(study.plan, kWhere);
-  check_precision(study, *cost_);
+  check_precision(study, cost_);
   attain_links(study);
   made.model = model_of(study.plan);
   check_plan_for_model(study.plan, *made.model, kWhere);
   if (request.balance_stages)
-    study.plan.stage_blocks = balance_stages(*made.model, study.plan, *cost_, kWhere);
+    study.plan.stage_blocks = balance_stages(*made.model, study.plan, cost_, kWhere);
   resolve_exchange(made.model->facts, study.plan);
   if (is_uniform(study)) made.sharded = sharded_of(study.plan, *made.model);
   return made;
@@ -182,14 +193,14 @@ StagePaths& PlanEvaluator::paths_of(const PlanPrepared& plan) {
   auto paths = paths_.find(key);
   if (paths == paths_.end()) {
     LeastCommunication& communication = communication_.try_emplace(p.ranks, study).first->second;
-    paths = paths_.emplace(key, StagePaths(study, *plan.sharded, *cost_, communication)).first;
+    paths = paths_.emplace(key, StagePaths(study, *plan.sharded, cost_, communication)).first;
   }
   return paths->second;
 }
 
 MemoryUse PlanEvaluator::memory(const PlanPrepared& plan) {
   const Study& study = plan.study;
-  if (!plan.sharded) return lower_study(study, *cost_).memory;
+  if (!plan.sharded) return lower_study(study, cost_).memory;
   return largest_use(*plan.sharded, cut_stages(*plan.sharded, study.plan, kWhere), *order_of(study.plan),
                      study.plan, study.machine.device);
 }
@@ -205,7 +216,7 @@ const PlanEvaluator::MeasuredSlot& PlanEvaluator::measured(const PlanPrepared& p
   if (const std::optional<Graph> slot = lone_slot(*plan.sharded, study.plan, kind)) {
     made.families = names_of_families(*slot);
     FoldedGraph folded(*slot, study);
-    const Result result = folded.simulate(*cost_);
+    const Result result = folded.simulate(cost_);
     const RankClass& all = result.classes.front();
     // While it does not compute it communicates, and all ranks are in step.
     if (result.classes.size() == 1 && all.compute + all.exposed_communication == all.finish &&
@@ -217,6 +228,12 @@ const PlanEvaluator::MeasuredSlot& PlanEvaluator::measured(const PlanPrepared& p
 }
 
 std::optional<PlanOutcome> PlanEvaluator::simulate_slots(const PlanPrepared& plan) {
+  const std::optional<Result> result = play_slots(plan);
+  if (!result) return std::nullopt;
+  return outcome_of(plan.study, *result);
+}
+
+std::optional<Result> PlanEvaluator::play_slots(const PlanPrepared& plan) {
   const Study& study = plan.study;
   if (!plan.sharded || !study.profile.file.empty() || study.what_if.changes_simulation()) return std::nullopt;
   Fusion fusion;
@@ -240,12 +257,12 @@ std::optional<PlanOutcome> PlanEvaluator::simulate_slots(const PlanPrepared& pla
     if (!job.host_is_ahead) return std::nullopt;
     folded.emplace(job.graph, study);
   }
-  Result result = folded->simulate(*cost_);
+  Result result = folded->simulate(cost_);
   for (RankClass& ranks : result.classes) {
     ranks.compute -= job.waits[ranks.program];
     ranks.exposed_communication += job.waits[ranks.program];
   }
-  return outcome_of(study, result);
+  return result;
 }
 
 PlanOutcome PlanEvaluator::simulate(const PlanPrepared& plan) {
@@ -262,7 +279,7 @@ PlanOutcome PlanEvaluator::simulate_nodes(const PlanPrepared& plan) const {
     return outcome_of(study, run_study(study, options).result);
   const LoweredJob job =
       lower_sharded({*plan.sharded}, study.plan, 1, study.machine.device.host_bandwidth, Written::loops);
-  return outcome_of(study, armilla::simulate(job.graph, study, *cost_, options));
+  return outcome_of(study, armilla::simulate(job.graph, study, cost_, options));
 }
 
 std::string text_of(const Plan& plan) {

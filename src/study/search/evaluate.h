@@ -31,9 +31,14 @@ struct PlanPrepared {
   std::shared_ptr<const ShardedModel> sharded;
 };
 
+// A plan that was read, lowered and divided by itself. `study` and `model` must outlive it.
+PlanPrepared prepared(const Study& study, const Model& model);
+
 class PlanEvaluator {
  public:
   explicit PlanEvaluator(const Study& base);
+  // For plans that are prepared already.
+  PlanEvaluator(const Study& base, const CostModel& cost);
   ~PlanEvaluator();
   PlanEvaluator(const PlanEvaluator&) = delete;
   PlanEvaluator& operator=(const PlanEvaluator&) = delete;
@@ -50,6 +55,8 @@ class PlanEvaluator {
   // The two ways to it: with slots of the pipeline as one node each (lower/fused_slots.h), nothing where these are not
   // known to be the same whenever they are done; and node by node.
   std::optional<PlanOutcome> simulate_slots(const PlanPrepared& plan);
+  // What is known of ranks then: their times, not what they did when.
+  std::optional<Result> play_slots(const PlanPrepared& plan);
   PlanOutcome simulate_nodes(const PlanPrepared& plan) const;
 
  private:
@@ -70,7 +77,8 @@ class PlanEvaluator {
 
   const Study& base_;
   bool described_;  // its model
-  std::unique_ptr<CostModel> cost_;
+  std::unique_ptr<CostModel> own_cost_;
+  const CostModel& cost_;
   std::mutex mutex_;                                             // of the tables below
   std::map<std::int64_t, std::shared_ptr<const Model>> models_;  // by micro-batch
   std::map<std::int64_t, Error> refused_models_;                 // likewise: why they cannot be computed with

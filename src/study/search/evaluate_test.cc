@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <random>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/folder_testing.h"
 #include "ir/derived/expense.h"
 #include "read/study.h"
+#include "study/run.h"
 
 namespace armilla {
 namespace {
@@ -67,6 +70,14 @@ class EvaluateTest : public testing::Test {
   }
 };
 
+// How many ranks of a program had which times.
+std::map<std::tuple<std::uint32_t, Time, Time, Time>, std::int64_t> times_of(const Result& result) {
+  std::map<std::tuple<std::uint32_t, Time, Time, Time>, std::int64_t> times;
+  for (const RankClass& ranks : result.classes)
+    times[{ranks.program, ranks.finish, ranks.compute, ranks.exposed_communication}] += ranks.ranks;
+  return times;
+}
+
 TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
   std::int64_t compared = 0, in_slots = 0, exchanging = 0, on_a_host = 0;
   for (unsigned seed = 0; seed < 400; ++seed) {
@@ -75,7 +86,9 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
     SCOPED_TRACE(text);
     Study study;
     std::optional<PlanOutcome> slots;
+    std::optional<Result> slots_of_ranks;
     PlanOutcome nodes;
+    Result nodes_of_ranks;
     try {
       study = read_study(Config::parse(text, "study.yaml", {}));
       PlanEvaluator evaluator(study);
@@ -84,6 +97,10 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
       slots = evaluator.simulate_slots(plan);
       if (!slots) continue;
       nodes = evaluator.simulate_nodes(plan);
+      slots_of_ranks = evaluator.play_slots(plan);
+      SimulationOptions options;
+      options.intervals = false;
+      nodes_of_ranks = run_study(plan.study, options).result;
     } catch (const Error&) {
       continue;  // not every combination is legal; what is refused is tested elsewhere
     }
@@ -91,6 +108,7 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
     exchanging += slots->plan.data() > 1 ? 1 : 0;
     on_a_host += slots->plan.host == Host::eager ? 1 : 0;
     ASSERT_EQ(slots->iteration, nodes.iteration);
+    ASSERT_EQ(times_of(*slots_of_ranks), times_of(nodes_of_ranks));
     ASSERT_EQ(slots->compute, nodes.compute);
     ASSERT_EQ(slots->exposed_communication, nodes.exposed_communication);
     ASSERT_EQ(slots->energy, nodes.energy);

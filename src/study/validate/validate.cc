@@ -14,6 +14,7 @@
 #include "cost/cost.h"
 #include "ir/derived/metrics.h"
 #include "study/run.h"
+#include "study/search/evaluate.h"
 #include "study/validate/row_machine.h"
 #include "study/validate/statistics.h"
 
@@ -204,9 +205,15 @@ class Validator {
   }
 
   static void play(Run& run) {
+    const auto cost = make_cost_model(run.study.compute, run.study.machine.device);
+    PlanEvaluator evaluator(run.study, *cost);
+    if (std::optional<Result> slots = evaluator.play_slots(prepared(run.study, run.model))) {
+      run.result = std::move(*slots);
+      return;
+    }
     SimulationOptions options;
     options.intervals = false;
-    const auto cost = make_cost_model(run.study.compute, run.study.machine.device);
+    options.collectives = false;
     run.result = simulate(run.graph, run.study, *cost, options);
   }
 

@@ -1,0 +1,69 @@
+// Who uses which links at the moment: how collectives that are sometimes alone (sim/memo/lone_groups.h) know that they are.
+//
+// A collective that is played and a message of a node use the links of their ways from when they begin until all of
+// them has arrived; a performance (sim/memo/memoised_collectives.h) holds its links, so that whoever begins to use one
+// disturbs it first. Links are those of the network (network/topology.h), of folded ranks those of who stands for them.
+// Not known: messages of custom collectives.
+// Cost: O(messages of a call x hops) per kind of call and group, once; then O(its links), and O(hops) per message.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/machine.h"
+#include "network/topology.h"
+#include "sim/collective_plan.h"
+#include "sim/engine/group_members.h"
+#include "sim/fold/rank_classes.h"
+
+namespace armilla {
+
+class LinkUses {
+ public:
+  using Links = std::vector<std::uint32_t>;  // numbers, ascending
+  static constexpr std::uint32_t kNobody = UINT32_MAX;
+
+  // All must outlive it.
+  LinkUses(const Machine& machine, const RankClasses& classes, CollectivePlanner& planner);
+
+  // Of all chunks and members of a call; stays where it is.
+  const Links& of_call(const CollectiveCall& call, std::uint32_t group_class, const GroupMembers& group);
+  // Of a message that goes over all dimensions in which the ranks differ. Until the next call.
+  const Links& of_message(std::int32_t source, std::int32_t destination);
+
+  void begin(const Links& links) {
+    for (const std::uint32_t link : links) ++links_[link].users;
+  }
+  void end(const Links& links) {
+    for (const std::uint32_t link : links) --links_[link].users;
+  }
+  // Nobody uses or holds any of them.
+  bool are_free(const Links& links) const;
+
+  // The links must be held by nobody.
+  void hold(const Links& links, std::uint32_t holder);
+  void release(const Links& links) { hold(links, kNobody); }
+  std::uint32_t holder(std::uint32_t link) const { return links_[link].holder; }
+
+ private:
+  struct State {
+    std::uint32_t users = 0, holder = kNobody;
+  };
+  void add_way(const Message& message, Links& links) const;
+
+  Topology topology_;
+  const RankClasses& classes_;
+  CollectivePlanner& planner_;
+  std::vector<std::size_t> first_;  // link of a dimension; those of a simulated rank are neighbours
+  std::vector<State> links_;
+  // Family, group class, kind, bytes, root and routing.
+  using Key =
+      std::tuple<std::uint32_t, std::uint32_t, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>;
+  std::map<Key, Links> of_calls_;
+  Links of_message_;
+};
+
+}  // namespace armilla
