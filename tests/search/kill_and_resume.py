@@ -67,7 +67,7 @@ def run(arguments, folder):
     while kills < arguments.kills:
         process = subprocess.Popen([*command, "--save", database, "--resume", "--json", folder / "killed.json"])
         # Sooner and later: while the space is listed, while the database is made, between plans and within them.
-        time.sleep(whole * (0.01 + 0.015 * (kills % 5)))
+        time.sleep(whole * (0.02 + 0.03 * (kills % 5)))
         if process.poll() is not None:
             print(f"the search ended after {kills} kills with exit code {process.returncode}: too few to tell anything")
             return 1

@@ -71,6 +71,15 @@ Names meant(const Names& known, std::string_view name, bool beginnings = false) 
   return with_words(known, name, beginnings);
 }
 
+bool shares_word(const std::string& name, const Names& others) {
+  const Names words = words_of(name);
+  return std::any_of(others.begin(), others.end(), [&](const std::string& other) {
+    const Names theirs = words_of(other);
+    return std::find_first_of(words.begin(), words.end(), theirs.begin(), theirs.end()) != words.end();
+  });
+}
+
+// Those that are named after the device, as dgx-h100 is and a cloud's instance is not, if there are any.
 Names machines_with(const Names& devices) {
   Names machines;
   for (const std::string& name : machine_names()) {
@@ -78,7 +87,9 @@ Names machines_with(const Names& devices) {
     if (std::find(devices.begin(), devices.end(), machine.device.name) != devices.end())
       machines.push_back(name);
   }
-  return machines;
+  Names namesakes = machines;
+  std::erase_if(namesakes, [&](const std::string& name) { return !shares_word(name, devices); });
+  return namesakes.empty() ? machines : namesakes;
 }
 
 std::string alternatives(const Names& names) {
