@@ -193,7 +193,9 @@ Study study_of(const MeasuredCollective& row, const std::string& where) {
   if (row.kind == "send_recv") {
     for (Dimension& dimension : study.machine.dimensions) {
       if (dimension.protocols.empty()) continue;
-      dimension.protocols.front().share = 1;
+      CollectiveProtocol& protocol = dimension.protocols.front();
+      protocol.share = 1;
+      protocol.step = protocol.level = Time(0);
       dimension.protocols.resize(1);
     }
   }
