@@ -180,8 +180,8 @@ std::string dump_device(const Device& d) {
 }
 
 std::string dump_protocol(const CollectiveProtocol& protocol) {
-  return fmt::format("protocol {} {} {} {}\n", protocol.name, protocol.launch.value, protocol.step.value,
-                     protocol.share);
+  return fmt::format("protocol {} {} {} {} {} {}\n", protocol.name, protocol.launch.value,
+                     protocol.step.value, protocol.share, protocol.level.value, protocol.chain.value);
 }
 
 }  // namespace

@@ -101,6 +101,8 @@ struct CollectiveProtocol {
   Time step;         // of a ring, of which n members take n - 1, an all-reduce twice as many
   double share = 1;  // of the attained bandwidth
   Time level{};      // of a tree, of which an all-reduce climbs log2(n) up and down, where that is faster
+  // Through each further member in the dimensions inside, whom a ring passes in every step, a tree up and down once.
+  Time chain{};
 };
 
 struct Dimension {

@@ -128,8 +128,8 @@ class CollectivePlanner {
   CollectivePlan make_plan(const CollectiveCall& call, std::uint32_t shape, Bytes bytes, const Way& way);
   // Dimensions, by bit, whose switches reduce in it.
   std::uint32_t in_switches(const CollectiveCall& call, std::uint32_t shape);
-  bool in_switch_is_faster(const CollectivePhase& phase, std::int64_t size, std::int32_t root);
-  double seconds_beyond(const PlannedPhase& phase, double& launch) const;
+  bool in_switch_is_faster(const CollectivePhase& phase, const GroupShape& shape, std::int32_t root);
+  double seconds_beyond(const PlannedPhase& phase, const GroupShape& shape, double& launch) const;
   Time measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout);
   Time measure_overhead(const CollectiveCall& call, std::uint32_t shape);
 

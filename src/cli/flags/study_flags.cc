@@ -73,7 +73,8 @@ constexpr std::array kStudyFlags = {
               "tokens of the whole training, such as 15T: days and device hours"},
     StudyFlag{"--samples", "training.samples", "N", "likewise samples, such as 115M"},
     StudyFlag{"--price", "machine.device.price", "PRICE",
-              "of a device for an hour, such as 2.5USD/h (default: as the machine says, where it does)"},
+              "of the machine's usual device for an hour, such as 2.5USD/h (default: as the machine says, "
+              "where it does)"},
     StudyFlag{"--context-method", "plan.context_method", "NAME", "ring or all-to-all (default ring)"},
     StudyFlag{"--expert-load", "plan.expert_load", "NAME",
               "tokens of the experts: uniform, zipf or random (default uniform)"},

@@ -208,9 +208,10 @@ TrafficResult packet_traffic(const FlowJob& job) {
   const std::int64_t switches = std::count(job.graph.is_switch.begin(), job.graph.is_switch.end(), true);
   const CongestionControlRow& control = row_of(job.settings.congestion_control);
   constexpr std::array kMedia = {"RoCE", "TCP", "Ethernet", "Ethernet"};  // by TransportFamily
-  result.title = fmt::format("{} flows over {} with {}: {} hosts, {} switches, {} links", job.flows.size(),
-                             kMedia[static_cast<std::size_t>(control.family)], control.title,
-                             job.graph.nodes() - switches, switches, job.graph.links.size());
+  result.title =
+      fmt::format("{} flow{} over {} with {}: {} hosts, {} switches, {} links", job.flows.size(),
+                  job.flows.size() == 1 ? "" : "s", kMedia[static_cast<std::size_t>(control.family)],
+                  control.title, job.graph.nodes() - switches, switches, job.graph.links.size());
   FlowsResult flows;
   for (std::size_t i = 0; i < job.flows.size(); ++i) {
     const TrafficFlow& asked = job.flows[i];

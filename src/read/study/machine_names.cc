@@ -197,8 +197,9 @@ std::optional<NamedText> expand_machine(const std::string& path, const std::stri
                                         const std::string& folder) {
   const std::string name = is_path(value) && !value.starts_with('/') ? folder + value : value;
   if (path == "machine" && value.find(',') != std::string::npos) {
-    throw Error(path, fmt::format("'{:.60}' are several machines, and a key below it is set for one", value),
-                "name one machine, or put the figure into files of these machines");
+    throw Error(
+        path, fmt::format("'{:.60}' are several machines, and --price or --set is for one", value),
+        "name one machine, or put the figure into files of these machines (armilla show NAME --yaml)");
   }
   if (path == "machine") return machine_document(name, path);
   if (path == "machine.device" || (path.starts_with("machine.devices.") && path.ends_with(".device")))

@@ -169,13 +169,14 @@ KernelRates read_kernel_rates(const Config& config) {
 }
 
 CollectiveProtocol read_protocol(const Config& config) {
-  CollectiveProtocol protocol = {config.at("name").text(),
-                                 config.at("launch").time(),
-                                 config.at("step").time(),
-                                 read_share(config, "share", 1),
-                                 {}};
+  CollectiveProtocol protocol;
+  protocol.name = config.at("name").text();
+  protocol.launch = config.at("launch").time();
+  protocol.step = config.at("step").time();
+  protocol.share = read_share(config, "share", 1);
   const auto level = config.find("level");
   protocol.level = level ? level->time() : protocol.step * 2;
+  if (const auto chain = config.find("chain")) protocol.chain = chain->time();
   config.reject_unknown_keys();
   return protocol;
 }

@@ -340,8 +340,7 @@ std::uint32_t CollectivePlanner::in_switches(const CollectiveCall& call, std::ui
       decompose(call.kind, call.bytes, shape.sizes, options_.decomposition, orders(call.kind, shape).front());
   for (const CollectivePhase& phase : phases) {
     const bool could = algorithms_.at(phase.kind)[phase.dimension].in_switch.has_value();
-    if (could && in_switch_is_faster(phase, shape.sizes[phase.dimension], 0))
-      found->second |= std::uint32_t{1} << phase.dimension;
+    if (could && in_switch_is_faster(phase, shape, 0)) found->second |= std::uint32_t{1} << phase.dimension;
   }
   return found->second;
 }
@@ -349,21 +348,21 @@ std::uint32_t CollectivePlanner::in_switches(const CollectiveCall& call, std::ui
 // As NCCL chooses: by the time that either is expected to take, here of all bytes in as many chunks as are best. Where
 // the busiest link carries no less, as of reduce-scatter and all-gather, there is nothing to gain (NCCL's model, too, has
 // NVLS below the ring there); but a barrier carries nothing.
-bool CollectivePlanner::in_switch_is_faster(const CollectivePhase& phase, std::int64_t size,
+bool CollectivePlanner::in_switch_is_faster(const CollectivePhase& phase, const GroupShape& shape,
                                             std::int32_t root) {
+  const auto size = static_cast<std::int32_t>(shape.sizes[phase.dimension]);
   double least = std::numeric_limits<double>::infinity(), busy = least;
   bool faster = false;
   for (const bool by_switch : {false, true}) {
     const Algorithm& chosen = algorithm(phase.kind, phase.dimension, by_switch);
-    const Schedule& made =
-        schedule(chosen, {phase.kind, static_cast<std::int32_t>(size), phase.bytes, root, 0, false});
+    const Schedule& made = schedule(chosen, {phase.kind, size, phase.bytes, root, 0, false});
     const ChunkLoads loads = {phase_load(made, phase.dimension, machine_.dimensions[phase.dimension])};
     if (by_switch && phase.kind != CollectiveKind::barrier && loads.front().busy >= busy) return false;
     busy = loads.front().busy;
     const std::span<const ChunkLoads> ways(&loads, 1);
     const PlannedPhase planned{phase.dimension, phase.kind, false, &made, chosen.name()};
     double launch = 0;
-    const double beyond = options_.measured ? seconds_beyond(planned, launch) : 0;
+    const double beyond = options_.measured ? seconds_beyond(planned, shape, launch) : 0;
     const std::int64_t count = options_.chunks.value_or(choose_chunks(ways, options_.active_chunks));
     const double seconds = estimate_chunks(ways, count, options_.active_chunks).total + launch + beyond;
     if (seconds >= least) continue;
@@ -399,16 +398,24 @@ Time CollectivePlanner::overhead(const CollectiveCall& call, std::uint32_t shape
   return found->second;
 }
 
-// Of the library's rings, or of its trees, up and down, where these are faster.
-double library_latency(const CollectiveProtocol& protocol, CollectiveKind kind, std::int32_t ranks) {
-  const double step = in_seconds(protocol.step), ring = (ranks - 1) * step;
-  if (kind == CollectiveKind::all_to_all) return step;
+// Of the library's rings, or of its trees, up and down, where these are faster. Each of the ranks stands for `inside`
+// members of its own.
+double library_latency(const CollectiveProtocol& protocol, CollectiveKind kind, std::int32_t ranks,
+                       std::int64_t inside) {
+  if (kind == CollectiveKind::all_to_all) return in_seconds(protocol.step);
+  const double chain = static_cast<double>(inside - 1) * in_seconds(protocol.chain);
+  const double ring = (ranks - 1) * (in_seconds(protocol.step) + chain);
   if (kind != CollectiveKind::all_reduce) return ring;
-  return std::min(2 * ring, 2 * std::log2(static_cast<double>(ranks)) * in_seconds(protocol.level));
+  const double levels = std::log2(static_cast<double>(ranks));
+  return 2 * std::min(ring, levels * in_seconds(protocol.level) + chain);
 }
 
 // What the fastest protocol for a phase costs beyond its schedule and its launch.
-double CollectivePlanner::seconds_beyond(const PlannedPhase& phase, double& launch) const {
+double CollectivePlanner::seconds_beyond(const PlannedPhase& phase, const GroupShape& shape,
+                                         double& launch) const {
+  std::int64_t inside = 1;
+  for (std::size_t d = 0; d < std::min<std::size_t>(phase.dimension, shape.sizes.size()); ++d)
+    inside *= shape.sizes[d];
   const Dimension& dimension = machine_.dimensions[phase.dimension];
   const bool by_switch = dimension.in_switch && phase.algorithm == dimension.in_switch->name;
   const std::span<const CollectiveProtocol> protocols =
@@ -424,7 +431,7 @@ double CollectivePlanner::seconds_beyond(const PlannedPhase& phase, double& laun
   double least = std::numeric_limits<double>::infinity();
   for (const CollectiveProtocol& protocol : protocols) {
     const double beyond = (by_switch ? in_seconds(protocol.step)
-                                     : library_latency(protocol, phase.kind, phase.schedule->ranks)) +
+                                     : library_latency(protocol, phase.kind, phase.schedule->ranks, inside)) +
                           bytes * (1 / protocol.share - 1) / dimension.bandwidth.value;
     if (in_seconds(protocol.launch) + beyond >= least) continue;
     least = in_seconds(protocol.launch) + beyond;
@@ -438,7 +445,7 @@ Time CollectivePlanner::measure_overhead(const CollectiveCall& call, std::uint32
   for (const PlannedPhase& phase : make_plan(call, shape, call.bytes, {}).phases) {
     if (phase.dimension == kAllDimensions) continue;
     double own_launch = 0;
-    rest += seconds_beyond(phase, own_launch);
+    rest += seconds_beyond(phase, shapes_[shape], own_launch);
     // One kernel does all phases.
     launch = std::max(launch, own_launch);
   }

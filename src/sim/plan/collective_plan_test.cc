@@ -143,7 +143,7 @@ TEST(MultiAxis, AnAlgorithmThatLeavesLinksIdleIsNamedAsTheLimit) {
 TEST(CollectivePlan, StepsAndLevelsOfTheLibraryCount) {
   Machine machine = machine_of({dimension("rail", DimensionKind::switched, 16, 400)});
   const auto beyond = [&](CollectiveKind kind, Time step, Time level) {
-    machine.dimensions[0].protocols = {CollectiveProtocol{"Simple", Time(0), step, 1, level}};
+    machine.dimensions[0].protocols = {CollectiveProtocol{"Simple", Time(0), step, 1, level, Time(0)}};
     CollectiveOptions options;
     options.measured = true;
     const Time with = run(machine, call_of(kind, kGibibyte), options).iteration;
@@ -156,11 +156,29 @@ TEST(CollectivePlan, StepsAndLevelsOfTheLibraryCount) {
   EXPECT_EQ(beyond(CollectiveKind::all_reduce, microseconds(1), microseconds(20)), microseconds(30));
 }
 
+// Rings between nodes pass all members in a node; those of groups with one member per node pass nobody.
+TEST(CollectivePlan, RingsPassTheMembersInside) {
+  const auto beyond = [](std::int64_t inside) {
+    Machine machine = machine_of({dimension("inside", DimensionKind::switched, inside, 400),
+                                  dimension("rail", DimensionKind::switched, 8, 50)});
+    CollectiveOptions options;
+    options.measured = true;
+    const CollectiveCall call = call_of(CollectiveKind::all_gather, kGibibyte);
+    const Time without = run(machine, call, options).iteration;
+    machine.dimensions[1].protocols = {
+        CollectiveProtocol{"Simple", Time(0), microseconds(14), 1, microseconds(28), microseconds(3)}};
+    return run(machine, call, options).iteration - without;
+  };
+  EXPECT_EQ(beyond(4), microseconds(7 * (14 + 3 * 3)));
+  EXPECT_EQ(beyond(1), microseconds(7 * 14));
+}
+
 class InSwitch : public testing::Test {
  protected:
   Machine machine = machine_of({dimension("nvswitch", DimensionKind::switched, 8, 400)});
   InSwitch() {
-    machine.dimensions[0].in_switch = CollectiveProtocol{"nvls", microseconds(20), Time(0), 1, Time(0)};
+    machine.dimensions[0].in_switch =
+        CollectiveProtocol{"nvls", microseconds(20), Time(0), 1, Time(0), Time(0)};
   }
 
   CollectiveOptions with(const char* algorithm) const {

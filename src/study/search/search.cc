@@ -657,8 +657,12 @@ void check_figures(const SearchRequest& request, const SearchBase& base, const M
   const std::int64_t ranks = base.study.request.ranks.value_or(rank_count(machine));
   const std::string which = fmt::format("machine '{}', device '{}'", machine.name, machine.device.name);
   if ((goes_by(request, SearchObjective::cost) || request.budget) && !cost_of(machine, ranks, Time(0))) {
-    throw Error(which, "has no price, and the search goes by cost",
-                "give one, such as --price 2.5USD/h for an hour of a device, or the key 'price' in its file");
+    throw Error(which,
+                fmt::format("has no price, {}",
+                            request.budget ? "which the budget needs" : "and the search goes by cost"),
+                "give one, such as --price 2.5USD/h for an hour of a device, or, where there are several "
+                "machines, the "
+                "key 'price' in its file");
   }
   if (goes_by(request, SearchObjective::energy) && !knows_energy(machine, ranks)) {
     throw Error(which, "does not say what it draws, and the search goes by energy",
@@ -672,6 +676,9 @@ void check_figures(const SearchRequest& request, const SearchBase& base, const M
                 "give host_power in its file, per device: energy is compared with it or without");
   }
   if (!request.budget) return;
+  if (base.study.what_if.failures.mtbf_of_node > 0)
+    throw Error("--budget", "cannot be held to where nodes fail: what is computed again is not counted",
+                "omit what_if.failures");
   const TrainingGoal& goal = base.study.training;
   if (goal.tokens <= 0 && goal.samples <= 0) {
     throw Error("--budget", "is for the whole training, and nothing says how long that is",

@@ -26,7 +26,7 @@ constexpr std::array kKnownDevices = {
     KnownDevice{{"a40", ""}, "a40", "ethernet-rack"},
     KnownDevice{{"h100", "96gb"}, "h100-96gb-sxm", "dgx-h100"},
     KnownDevice{{"h100", "pcie"}, "h100-pcie", "dgx-h100"},
-    KnownDevice{{"h100", "efa"}, "h100-sxm", "aws-p5"},
+    KnownDevice{{"h100", " on efa"}, "h100-sxm", "aws-p5"},
     KnownDevice{{"h100", ""}, "h100-sxm", "dgx-h100"},
     KnownDevice{{"h200", ""}, "h200-sxm", "dgx-h200"},
     KnownDevice{{"h800", ""}, "h800-sxm", "dgx-h100"},
@@ -145,8 +145,9 @@ Device device_of_row(const std::string& device, const std::string& where) {
 }
 
 Machine machine_of(const RowMachine& row, const std::string& where) {
-  const bool names_fabric = row.notes.find("EFA") != std::string::npos;
-  const KnownDevice& known = known_device(row.device + (names_fabric ? " EFA" : ""), where);
+  constexpr const char* kFabric = " on efa";
+  const bool names_fabric = std::regex_search(row.device + ' ' + row.notes, std::regex(R"(\bEFA\b)"));
+  const KnownDevice& known = known_device(row.device + (names_fabric ? kFabric : ""), where);
   Machine machine = load_machine(std::string(known.cluster), where);
   if (machine.device.name != known.device) {
     machine.device = load_device(std::string(known.device), where);

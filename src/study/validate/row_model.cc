@@ -152,11 +152,13 @@ bool is_plain_pytorch(const MeasuredPlan& row) {
 
 std::int64_t number_after(std::string_view text, std::string_view word) {
   const std::size_t at = text.find(word);
+  constexpr std::int64_t kMost = 1'000'000'000;
   std::int64_t number = 0;
   if (at == std::string_view::npos) return 0;
   for (const char c : text.substr(at + word.size())) {
     if (!std::isdigit(static_cast<unsigned char>(c))) break;
     number = number * 10 + (c - '0');
+    if (number > kMost) return 0;
   }
   return number;
 }

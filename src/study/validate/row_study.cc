@@ -145,6 +145,7 @@ void set_host(const MeasuredPlan& row, Plan& plan) {
 void wait_for_kernels(Study& study, Time issue) {
   study.request.plan.host = Host::compiled;
   study.request.plan.issue_time.reset();
+  study.machine.device.launch_overhead += issue;
   if (study.machine.device.kernels) study.machine.device.kernels->launch += issue;
 }
 

@@ -104,6 +104,8 @@ TEST(RowStudy, FabricsAreToldByName) {
   MeasuredPlan row = small_row();
   row.device = "H100-SXM5-80GB";
   EXPECT_EQ(study_of(row, "x.csv:2").machine.name, "dgx-h100");
+  row.notes = "DEFAULT settings";
+  EXPECT_EQ(study_of(row, "x.csv:2").machine.name, "dgx-h100");
   row.notes = "8xH100 nodes on AWS EFA";
   EXPECT_EQ(study_of(row, "x.csv:2").machine.name, "aws-p5");
 }
@@ -149,6 +151,8 @@ TEST(RowModel, HeadsHaveTheSizeOfTheNotes) {
   row.notes = "head_dim 256, tied logits";
   const ModelSource source = model_of(row, "x");
   EXPECT_NE(source.text.find("head_dim: 256"), std::string::npos);
+  row.notes = "head_dim 18446744073709551680";  // of no model
+  EXPECT_EQ(model_of(row, "x").text.find("head_dim"), std::string::npos);
   EXPECT_NEAR(static_cast<double>(totals(read_model(source, 1)).parameters) / row.parameters, 1, 0.01);
 }
 

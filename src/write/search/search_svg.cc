@@ -34,12 +34,6 @@ Scale scale_of(const std::vector<PlanOutcome>& plans, double length, const Value
   return scale;
 }
 
-// "2.404 s", or what it is with its unit.
-std::string point_text(const ObjectiveWords& words) {
-  const bool has_unit = words.heading == "iteration" || words.heading == "memory";
-  return has_unit ? words.text : fmt::format("{} {}", words.text, words.heading);
-}
-
 // The first two objectives of the front: usually time over memory, where what is up and right is worse; the front is a
 // line.
 std::string scatter(const SearchResult& result) {

@@ -109,8 +109,8 @@ TEST(WriteSearch, ShowsWhatTheSearchGoesBy) {
   // 8 samples: 3.5 J of them are an eighth of 437.5 J for a thousand.
   const std::string text = write_search_text(result, false);
   EXPECT_THAT(
-      text, testing::HasSubstr("Front of energy, cost: 2 plans\n    best energy: Wh/k samples 0.1215, tp 2\n"
-                               "    best cost: USD/k samples 1000, tp 1\n"));
+      text, testing::HasSubstr("Front of energy, cost: 2 plans\n    best energy: 0.1215 Wh/k samples, tp 2\n"
+                               "    best cost: 1000 USD/k samples, tp 1\n"));
   EXPECT_THAT(text, testing::HasSubstr("+100.0 %"));
   result.tokens_per_sample = 1000;
   EXPECT_THAT(write_search_text(result, false), testing::HasSubstr("USD/M tokens"));

@@ -30,10 +30,14 @@ std::string space_text(const SearchResult& result, const TextStyle& style) {
 
 std::string use_text(const SearchResult& result, const TextStyle& style) {
   const SearchSpaceUse& use = result.space;
+  const bool by_time = result.objective != SearchObjective::cost &&
+                       result.objective != SearchObjective::energy &&
+                       result.objective != SearchObjective::memory;
   std::string text =
-      wrap(fmt::format("{}: {} refused, {} proven slower without being simulated, {} simulated",
+      wrap(fmt::format("{}: {} refused, {} proven {} without being simulated, {} simulated",
                        count_of(use.points, "plan", "plans"), with_separators(use.refused),
-                       with_separators(use.bounded), with_separators(use.simulated)) +
+                       with_separators(use.bounded), by_time ? "slower" : "not among the best",
+                       with_separators(use.simulated)) +
                (use.resumed > 0 ? fmt::format(", {} of them before", with_separators(use.resumed)) : ""),
            "", style.width);
   std::vector<std::pair<std::string, Refusal>> refusals(use.refusals.begin(), use.refusals.end());
@@ -108,9 +112,9 @@ std::string front_text(const SearchResult& result, const TextStyle& style) {
     const auto least = std::ranges::min_element(
         result.front, {}, [&](const PlanOutcome& plan) { return score_of(objective, plan.figures()); });
     const ObjectiveWords words = objective_words(result, objective, *least);
-    text += wrap(fmt::format("best {}: {} {}, {}", name_of(objective), words.heading, words.text,
-                             plan_text(result, *least)),
-                 "    ", style.width);
+    text +=
+        wrap(fmt::format("best {}: {}, {}", name_of(objective), point_text(words), plan_text(result, *least)),
+             "    ", style.width);
   }
   return text;
 }
@@ -158,14 +162,14 @@ std::string write_search_text(const SearchResult& result, const TextStyle& style
   if (result.ranking.empty()) {
     text = "No plan can be run.\n";
     if (result.late) {
-      text = wrap(
-          result.late_cost
-              ? fmt::format("No plan is within the limits. The nearest takes {} and {} for the training: {}",
-                            to_text(result.late->iteration), to_text(*result.late_cost),
-                            plan_text(result, *result.late))
-              : fmt::format("No plan is within the deadline. The fastest takes {}: {}",
-                            to_text(result.late->iteration), plan_text(result, *result.late)),
-          "", style.width);
+      text = wrap(result.late_cost
+                      ? fmt::format("No plan is within the limits. The nearest takes {} for an iteration and "
+                                    "costs {} for the whole training: {}",
+                                    to_text(result.late->iteration), to_text(*result.late_cost),
+                                    plan_text(result, *result.late))
+                      : fmt::format("No plan is within the deadline. The fastest takes {}: {}",
+                                    to_text(result.late->iteration), plan_text(result, *result.late)),
+                  "", style.width);
     } else if (result.nearest) {
       const PlanOutcome& plan = *result.nearest;
       const bool whole = result.nearest_room == plan.memory.capacity;

@@ -87,6 +87,11 @@ ObjectiveWords objective_words(const SearchResult& result, SearchObjective objec
   return words;
 }
 
+std::string point_text(const ObjectiveWords& words) {
+  const bool has_unit = words.heading == "iteration" || words.heading == "memory";
+  return has_unit ? words.text : fmt::format("{} {}", words.text, words.heading);
+}
+
 std::string reason_text(const std::string& reason) {
   if (reason == "degrees") return "the degrees do not make up the ranks";
   if (reason == "equal") return "the same as another plan";

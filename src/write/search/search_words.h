@@ -23,6 +23,8 @@ struct ObjectiveWords {
 };
 ObjectiveWords objective_words(const SearchResult& result, SearchObjective objective,
                                const PlanOutcome& plan);
+// "2.404 s", "0.12 Wh/k samples".
+std::string point_text(const ObjectiveWords& words);
 // Of a key of SearchSpaceUse::refusals.
 std::string reason_text(const std::string& reason);
 
