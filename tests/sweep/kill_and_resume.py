@@ -26,7 +26,7 @@ vary:
   plan.pipeline: [1, 2, 5, 4]
   plan.zero: [0, 1]
   plan.tensor: [1, 2, 4]
-  machine.dimensions[1].bandwidth: [100Gbps, 200Gbps, 400Gbps]
+  machine.dimensions[1].bandwidth: [100Gbps, 150Gbps, 200Gbps, 300Gbps, 400Gbps, 600Gbps, 800Gbps, 1600Gbps]
 """
 
 

@@ -121,7 +121,7 @@ TEST(WriteSearch, ShowsWhatTheSearchGoesBy) {
   result.late = result.simulated[0];
   result.late_cost = Money(2e6);
   EXPECT_THAT(write_search_text(result, false),
-              testing::HasSubstr("takes 1.000 us and 2.000M USD for the training"));
+              testing::HasSubstr("takes 1.000 us for an iteration and costs 2.000M USD for"));
 }
 
 TEST(WriteSearch, PlotIsWellFormed) {
