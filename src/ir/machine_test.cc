@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 #include "base/error.h"
 
 namespace armilla {
@@ -57,6 +60,27 @@ TEST(Machine, RaggedAndExcessiveRankCountsAreErrors) {
   EXPECT_EQ(machine_error(1004, true),
             "--ranks: 1004 ranks do not fill whole groups of 8 on machine 'pod'\n  hint: the nearest counts "
             "that do are 1000 and 1008");
+}
+
+// Searches and sweeps that are gone on with know machines by it.
+TEST(Machine, ItsTextHasEveryFigureOfAProtocol) {
+  Machine machine;
+  Dimension dimension;
+  dimension.protocols = {CollectiveProtocol{}};
+  machine.dimensions = {dimension};
+  CollectiveProtocol& protocol = machine.dimensions.front().protocols.front();
+  std::string text = dump_machine(machine);
+  const auto differs = [&] { return std::exchange(text, dump_machine(machine)) != text; };
+  EXPECT_FALSE(differs());
+  protocol.name = "LL";
+  EXPECT_TRUE(differs());
+  protocol.share = 0.5;
+  EXPECT_TRUE(differs());
+  for (Time CollectiveProtocol::*const figure : {&CollectiveProtocol::launch, &CollectiveProtocol::step,
+                                                 &CollectiveProtocol::level, &CollectiveProtocol::chain}) {
+    protocol.*figure = Time(7);
+    EXPECT_TRUE(differs());
+  }
 }
 
 TEST(Machine, RatesFallBackToTheVectorUnits) {

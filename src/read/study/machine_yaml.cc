@@ -168,22 +168,28 @@ KernelRates read_kernel_rates(const Config& config) {
   return rates;
 }
 
-CollectiveProtocol read_protocol(const Config& config) {
+// Switches that reduce have one step, and neither rings nor trees.
+enum class LibraryWay : std::uint8_t { rings_and_trees, in_switch };
+
+CollectiveProtocol read_protocol(const Config& config, LibraryWay way) {
   CollectiveProtocol protocol;
   protocol.name = config.at("name").text();
   protocol.launch = config.at("launch").time();
   protocol.step = config.at("step").time();
   protocol.share = read_share(config, "share", 1);
-  const auto level = config.find("level");
-  protocol.level = level ? level->time() : protocol.step * 2;
-  if (const auto chain = config.find("chain")) protocol.chain = chain->time();
+  if (way == LibraryWay::rings_and_trees) {
+    const auto level = config.find("level");
+    protocol.level = level ? level->time() : protocol.step * 2;
+    if (const auto chain = config.find("chain")) protocol.chain = chain->time();
+  }
   config.reject_unknown_keys();
   return protocol;
 }
 
 std::vector<CollectiveProtocol> read_protocols(const Config& config) {
   std::vector<CollectiveProtocol> protocols;
-  for (const Config& item : config.items()) protocols.push_back(read_protocol(item));
+  for (const Config& item : config.items())
+    protocols.push_back(read_protocol(item, LibraryWay::rings_and_trees));
   return protocols;
 }
 
@@ -231,7 +237,7 @@ Dimension read_dimension(const Config& config, std::size_t index) {
   if (const auto in_switch = config.find("in_switch")) {
     if (dimension.kind != DimensionKind::switched)
       throw Error(in_switch->where(), "the dimension has no switch", "its kind is to be Switch");
-    dimension.in_switch = read_protocol(*in_switch);
+    dimension.in_switch = read_protocol(*in_switch, LibraryWay::in_switch);
   }
   config.reject_unknown_keys();
   return dimension;

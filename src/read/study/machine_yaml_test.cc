@@ -141,6 +141,10 @@ TEST(MachineYaml, RefusesWhatMakesNoSense) {
   EXPECT_EQ(machine_error("latency: 1us", "latency: 1us, lanes: 4"),
             "m.yaml:4:73: dimensions.0.lanes: unknown key 'lanes'\n"
             "  hint: known: bandwidth, efficiency, in_switch, kind, latency, name, protocols, size");
+  EXPECT_NE(machine_error("kind: Switch",
+                          "kind: Switch, in_switch: {name: nvls, launch: 1us, step: 1us, level: 1us}")
+                .find("in_switch.level: unknown key 'level'"),
+            std::string::npos);
   EXPECT_EQ(machine_error("kind: Switch", "name: link, kind: Switch"),
             "m.yaml:5:5: dimensions.1: two dimensions are called 'link'");
   EXPECT_EQ(machine_error("v100-16gb-sxm2", "v100-16gb-sxm"),

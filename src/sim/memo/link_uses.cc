@@ -3,6 +3,15 @@
 #include <algorithm>
 
 namespace armilla {
+namespace {
+
+void keep_once(LinkUses::Links& links) {
+  std::ranges::sort(links);
+  const auto twice = std::ranges::unique(links);
+  links.erase(twice.begin(), twice.end());
+}
+
+}  // namespace
 
 LinkUses::LinkUses(const Machine& machine, const RankClasses& classes, CollectivePlanner& planner)
     : topology_(machine), classes_(classes), planner_(planner) {
@@ -31,19 +40,15 @@ const LinkUses::Links& LinkUses::of_call(const CollectiveCall& call, std::uint32
       Key{call.family, group_class, call.kind, call.bytes.value, call.root, call.routing});
   Links& links = found->second;
   if (!fresh) return links;
+  std::size_t most = 1 << 16;
   for_each_message(planner_, call, group, [&](std::size_t, const Message& message, std::int64_t) {
     add_way(message, links);
+    if (links.size() < most) return;
     // Ways of many messages are the same few links.
-    constexpr std::size_t kMany = 1 << 16;
-    if (links.size() % kMany == 0) {
-      std::ranges::sort(links);
-      const auto twice = std::ranges::unique(links);
-      links.erase(twice.begin(), twice.end());
-    }
+    keep_once(links);
+    most = std::max(most, 2 * links.size());
   });
-  std::ranges::sort(links);
-  const auto twice = std::ranges::unique(links);
-  links.erase(twice.begin(), twice.end());
+  keep_once(links);
   return links;
 }
 
@@ -53,9 +58,7 @@ const LinkUses::Links& LinkUses::of_message(std::int32_t source, std::int32_t de
   message.source = source;
   message.destination = destination;
   if (source != destination) add_way(message, of_message_);
-  std::ranges::sort(of_message_);
-  const auto twice = std::ranges::unique(of_message_);
-  of_message_.erase(twice.begin(), twice.end());
+  keep_once(of_message_);
   return of_message_;
 }
 
