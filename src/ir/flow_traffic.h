@@ -198,7 +198,8 @@ struct FlowJob {
       false;            // those that suit the graph and the congestion control (network/packet.h) go before
   FindFlowWays ways{};  // empty: one of the shortest for each flow, which ns-3's ECMP hashes
   WayChoice choice = WayChoice::first;
-  bool sampled = false;  // keep what links do over time (ir/traffic.h)
+  bool sampled = false;     // keep what links do over time (ir/traffic.h)
+  bool flows_come = false;  // from any host to any, one by one while time goes on
 };
 
 }  // namespace armilla

@@ -30,7 +30,7 @@ constexpr std::array kFlowParameters = {
 };
 
 constexpr std::array kPacketNetworkParameters = {
-    ParameterInfo{"cc", ParameterType::choice, "dcqcn", "congestion control of the devices",
+    ParameterInfo{"cc", ParameterType::choice, "", "congestion control of the devices; else dcqcn",
                   kCongestionControlNames},
     ParameterInfo{
         "recovery", ParameterType::choice, "",
@@ -47,13 +47,13 @@ constexpr std::array kPacketNetworkParameters = {
     kWindowParameter,
     kTrimQueueParameter,
     ParameterInfo{"payload", ParameterType::bytes, "", "of a packet; else 4096B, with TCP 1448B"},
-    ParameterInfo{"buffer", ParameterType::bytes, "32MiB",
-                  "of a switch, that its ports share, beyond what each has for itself"},
+    ParameterInfo{"buffer", ParameterType::bytes, "",
+                  "of a switch, that its ports share, beyond what each has for itself; else 32MiB"},
     ParameterInfo{
         "routing", ParameterType::choice, "",
         "which ways messages take over a graph: armilla list routings; else ecmp, with ndp and eqds spray",
         kRoutings},
-    ParameterInfo{"seed", ParameterType::count, "1", "of marks, losses, trims and names of paths"},
+    ParameterInfo{"seed", ParameterType::count, "", "of marks, losses, trims and names of paths; else 1"},
 };
 
 constexpr std::array kFlitParameters = {

@@ -96,6 +96,8 @@ struct NetworkSetup {
   std::span<const DamagedLink> damage = {};
   // The machine in ASTRA-sim's own numbers, for its networks.
   std::span<const StreamDimension> stream_dimensions = {};
+  // For the network packet, where files of ns-3 say what hosts and switches do (SystemLayer::packets).
+  std::optional<PacketSettings> packets = {};
   // Networks refuse what nobody would wait for.
   Foreseen foreseen = {};
 };

@@ -154,8 +154,7 @@ std::vector<FlowAddress> addresses_of(std::span<const TrafficFlow> flows) {
   std::vector<FlowAddress> addresses(flows.size());
   for (const std::size_t index : order) {
     const TrafficFlow& flow = flows[index];
-    std::uint16_t& port =
-        ports.try_emplace({flow.source, flow.destination}, std::uint16_t{10000}).first->second;
+    std::uint16_t& port = ports.try_emplace({flow.source, flow.destination}, kFirstSourcePort).first->second;
     addresses[index] = {static_cast<std::uint32_t>(flow.source), static_cast<std::uint32_t>(flow.destination),
                         port++, static_cast<std::uint16_t>(flow.port)};
   }

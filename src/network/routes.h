@@ -90,7 +90,9 @@ inline constexpr std::uint32_t kNoPort = UINT32_MAX;
 std::uint32_t next_port(const NetworkGraph& graph, const Routes& routes, std::uint32_t node,
                         const FlowAddress& flow);
 
-// The addresses of a job's flows: source ports count from 10000 for each pair of hosts, in the order of starting.
+inline constexpr std::uint16_t kFirstSourcePort = 10'000;
+
+// The addresses of a job's flows: source ports count from the first for each pair of hosts, in the order of starting.
 std::vector<FlowAddress> addresses_of(std::span<const TrafficFlow> flows);
 
 // Where packets go to and come from: the flows' sources and destinations.

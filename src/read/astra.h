@@ -68,11 +68,16 @@ double astra1_network_cost(const SystemLayer& system);
 // scheduling keys of 1.0 (intra- and inter-dimension-scheduling) work here, too. Where a missing key leaves
 // ASTRA-sim with an uninitialised value, this takes what the measured runs showed and says so in `warnings`;
 // an unknown key is an Error. "boost-mode" and keys that look like comments ("_note", "comment") are ignored
-// with a warning. Not read: the ns-3 and htsim backends' own files.
+// with a warning.
+//
+// A network configuration of the ns-3 backend is a config.txt (read/roce.h), whose dimensions stand in a file of their own:
+// {"logical-dims": ["8", "4"]}, the ranks being the hosts 0 to 31. Its links and the network packet with its settings are
+// set, too. Not read: htsim's files.
 
 struct Astra2Settings {
   Semantics semantics = Semantics::astra2_unaware;
   std::string system, network, remote_memory;  // paths; no remote memory when empty
+  std::string logical_topology;                // of an ns-3 network, and of no other
   // Of the command line:
   double injection_scale = 1;
   std::int64_t queues_per_dimension = 1;
@@ -84,6 +89,9 @@ SystemLayer read_astra2_config(const Astra2Settings& settings, std::vector<std::
 
 // One file each. The system file needs the dimensions and semantics of `system` to be set.
 std::vector<StreamDimension> read_astra2_network(const std::string& path, std::vector<std::string>& warnings);
+// Of ns-3, both files: dimensions, links, the network and its settings.
+void read_astra2_ns3(const std::string& network, const std::string& logical_topology, SystemLayer& system,
+                     std::vector<std::string>& warnings);
 RemoteMemory read_astra2_remote_memory(const std::string& path, std::int64_t ranks,
                                        std::vector<std::string>& warnings);
 void read_astra2_system(const std::string& path, double injection_scale, SystemLayer& system,

@@ -20,12 +20,15 @@ namespace armilla {
 
 struct RoceInput {
   FlowJob job;
+  std::string topology;            // the path of TOPOLOGY_FILE
   std::vector<std::string> notes;  // keys without effect
 };
 
 // Reads `path` and the two files it names, relative to its folder or else as given. Throws Error with file:line for
 // unknown values, numbers out of range, nodes that are not there, a link's speed without thresholds for ECN.
 RoceInput read_roce_config(const std::string& path);
+// The same without flows, whatever FLOW_FILE names: those of ASTRA-sim's ns-3 come from its system layer.
+RoceInput read_roce_network(const std::string& path);
 
 // The parts, of text that errors call `name`.
 NetworkGraph parse_roce_topology(std::string_view text, const std::string& name);

@@ -32,6 +32,7 @@ struct SimulationOptions {
   bool collectives = true;       // tell what each collective took and what held it up
   bool every_interval = true;    // each of them, also of what is done again and again (Result::repeated)
   RemoteMemory remote_memory{};  // where the native machine has any
+  std::optional<PacketSettings> packets{};   // the same, of files of ns-3 (SystemLayer::packets)
   std::vector<std::int32_t> record_ranks{};  // whose intervals to keep, besides the first of every program
   TimeWindow window{};                       // in which busy times of ranks are added up
   Progress* progress = &no_progress();       // told how far the run is

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
+#include "base/error.h"
 #include "cli/command.h"
 #include "cli/flags/model_flags.h"
 #include "cli/flags/output_flags.h"
@@ -31,7 +32,11 @@ class Astra2Command final : public Command {
         ->required()
         ->group("ASTRA-sim");
     file("--system-configuration", request_.settings.system, "system layer, JSON")->required();
-    file("--network-configuration", request_.settings.network, "network, YAML")->required();
+    file("--network-configuration", request_.settings.network,
+         "network: YAML of the analytical backend, or config.txt of ns-3's")
+        ->required();
+    file("--logical-topology-configuration", request_.settings.logical_topology,
+         "with config.txt: ranks by dimension, JSON");
     file("--remote-memory-configuration", request_.settings.remote_memory, "remote memory, JSON")->required();
     file("--comm-group-configuration", request_.groups, "communicator groups, JSON")->capture_default_str();
     file("--logging-configuration", logging_configuration_, "ignored, with a warning");
@@ -51,12 +56,12 @@ class Astra2Command final : public Command {
     CLI::Option* backend =
         app.add_option("--backend", backend_, "analytical network: congestion-unaware or -aware")
             ->type_name("unaware|aware")
-            ->capture_default_str();
+            ->default_str("unaware");
     app.add_option("--profile", profile_, "whose rules: ASTRA-sim's, or Armilla's own for the same inputs")
         ->type_name("astra|native")
         ->capture_default_str();
     app.add_option("--network", network_,
-                   "a network of Armilla's (armilla list networks) instead of ASTRA-sim's analytical one")
+                   "a network of Armilla's (armilla list networks) instead of ASTRA-sim's")
         ->type_name("MODEL")
         ->excludes(backend);
     output_.declare(app);
@@ -95,7 +100,10 @@ class Astra2Command final : public Command {
  private:
   Astra2Request request() const {
     Astra2Request request = request_;
-    request.settings.semantics = parse_choice(backend_, kBackends, "--backend") == 0
+    if (!backend_.empty() && !request.settings.logical_topology.empty())
+      throw Error("--backend " + backend_, "chooses between the analytical networks, and this is ns-3's",
+                  "omit it");
+    request.settings.semantics = backend_.empty() || parse_choice(backend_, kBackends, "--backend") == 0
                                      ? Semantics::astra2_unaware
                                      : Semantics::astra2_aware;
     request.native = parse_choice(profile_, kAstra2Profiles, "--profile") == 1;
@@ -111,7 +119,7 @@ class Astra2Command final : public Command {
   Astra2Request request_;
   std::string logging_configuration_, logging_folder_;
   std::string queues_ = "1", injection_scale_ = "1", compute_scale_ = "1", comm_scale_ = "1";
-  std::string rendezvous_ = "false", backend_ = "unaware", profile_ = "astra", network_;
+  std::string rendezvous_ = "false", backend_, profile_ = "astra", network_;
   OutputFlags output_;
 };
 

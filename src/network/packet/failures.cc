@@ -82,8 +82,7 @@ void PacketSimulation::link_down() {
       port.waiting = 0;
     }
   }
-  const std::vector<std::uint32_t> ends = ends_of(job_.flows);
-  routes_ = Routes(job_.graph, settings_.payload, ends, failed_);
+  routes_ = Routes(job_.graph, settings_.payload, ends_, failed_);
   hashed_ = true;
   for (Nic& nic : nics_) nic.turns.clear();
   for (std::uint32_t index = 0; index < flows_.size(); ++index) {

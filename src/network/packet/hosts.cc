@@ -169,6 +169,7 @@ void PacketSimulation::finish(std::uint32_t index) {
   Flow& flow = flows_[index];
   flow.finished = true;
   if (!mail_.empty()) return;
+  if (!message_of_.empty()) arrived_.push_back(message_of_[index]);
   outcome_.flows[index].fct_ns = events_.now() - flow.start_ns;
   // The receiver forgets the flow: what still arrives is out of order to it.
   flow.expected = flow.last_nack = 0;

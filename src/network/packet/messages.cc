@@ -23,6 +23,20 @@ void PacketSimulation::post(std::uint32_t connection, std::int64_t bytes, std::u
   schedule(at_ns, kPost, connection);
 }
 
+void PacketSimulation::begin(TrafficFlow flow, std::uint64_t message, std::int64_t at_ns) {
+  flow.bytes = std::max<std::int64_t>(flow.bytes, 1);  // what takes no bytes is told of, too
+  const auto source = static_cast<std::uint32_t>(flow.source),
+             destination = static_cast<std::uint32_t>(flow.destination);
+  std::uint16_t& port =
+      next_source_port_.try_emplace(std::uint64_t{source} << 32 | destination, kFirstSourcePort)
+          .first->second;
+  const auto index = static_cast<std::uint32_t>(flows_.size());
+  add_flow(flow, {source, destination, port++, static_cast<std::uint16_t>(flow.port)});
+  message_of_.push_back(message);
+  // As ASTRA-sim does: an application of ns-3 that is due at once.
+  schedule(at_ns, kInstall, index);
+}
+
 bool PacketSimulation::play_until(std::int64_t end_ns) {
   WheelEvent event;
   while (arrived_.empty() && pending_ > 0 && events_.next(end_ns, event)) {
@@ -75,8 +89,9 @@ std::uint32_t PacketSimulation::wire_payload(std::uint32_t connection, std::uint
 void PacketSimulation::explain_standstill() const {
   explain_deadlock();
   for (std::uint32_t connection = 0; connection < flows_.size(); ++connection) {
-    const Mail& mail = mail_[connection];
-    if (mail.arrived == mail.messages.size()) continue;
+    if (mail_.empty() ? flows_[connection].finished
+                      : mail_[connection].arrived == mail_[connection].messages.size())
+      continue;
     throw Error(
         job_.where,
         fmt::format("after {} ns host {} gave up sending to host {}: {} packets were lost on links and "

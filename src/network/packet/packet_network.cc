@@ -14,7 +14,7 @@
 namespace armilla {
 namespace {
 
-FlowJob job_of(const Ways& ways, const ParameterValues& values, const Foreseen& foreseen) {
+FlowJob job_of(const Ways& ways, const NetworkSetup& setup, const ParameterValues& values) {
   constexpr std::int64_t kLargestBuffer = std::int64_t{4000} << 20;
   FlowJob job;
   job.where = "network packet";
@@ -29,10 +29,21 @@ FlowJob job_of(const Ways& ways, const ParameterValues& values, const Foreseen& 
   check("seed", 1, INT64_MAX);
   job.choice = ways.routing().choice;
   job.graph = network_graph(ways.graph());
-  job.usual_settings = true;
+  job.flows_come = setup.packets.has_value();
+  job.usual_settings = !job.flows_come;
+  if (!job.flows_come) {
+    job.settings.congestion_control = CongestionControl::dcqcn;
+  } else {
+    job.settings = *setup.packets;
+    job.choice = WayChoice::first;
+    if (values.is_set("routing"))
+      throw Error(values.where("routing"), "flows of ns-3's files take the ways that its ECMP hashes",
+                  "give their topology to armilla run, as a machine, for other ways");
+  }
   set_transport(job, values);
-  job.settings.buffer = values.bytes("buffer").value;
-  job.settings.seed = static_cast<std::uint64_t>(values.count("seed"));
+  if (values.is_set("buffer")) job.settings.buffer = values.bytes("buffer").value;
+  if (values.is_set("seed")) job.settings.seed = static_cast<std::uint64_t>(values.count("seed"));
+  const Foreseen& foreseen = setup.foreseen;
   check_packets(job.where, "messages", "payload",
                 std::max(foreseen.messages, foreseen.bytes / static_cast<double>(job.settings.payload)));
   return job;
@@ -48,16 +59,22 @@ class PacketNetwork final : public Network, public OwnClock {
   PacketNetwork(const NetworkSetup& setup, const ParameterValues& values)
       : OwnClock(setup.queue),
         ways_(setup.machine, setup.slow_links, routing_of(values), setup.damage),
-        job_(job_of(ways_, values, setup.foreseen)),
+        job_(job_of(ways_, setup, values)),
         packets_(job_),
         counted_(ways_.links().size()) {}
 
   Time send(const Message& message) override {
     ++messages_;
+    const std::int64_t at_ns = (queue().now().value + 999) / 1000;
+    if (job_.flows_come) {
+      const std::uint32_t number = flights_.add({message, 0, 0});
+      packets_.begin({message.source, message.destination, message.bytes.value, at_ns}, number, at_ns);
+      wake_at(at_ns);
+      return kEndOfTime;
+    }
     Alternatives& found = alternatives_of(message);
     const auto chosen = static_cast<std::uint32_t>(found.begin + choose(found));
     const std::uint32_t number = flights_.add({message, chosen, 0});
-    const std::int64_t at_ns = (queue().now().value + 999) / 1000;
     go_on(number, at_ns);
     wake_at(at_ns);
     return kEndOfTime;
@@ -150,6 +167,14 @@ class PacketNetwork final : public Network, public OwnClock {
                                     rows.begin());
   }
 
+  // A message that is at the end of a stretch; whether there is another.
+  bool goes_on(std::uint32_t number, Flight& flight) {
+    waiting_bytes_[stretches_[flight.row][flight.done]] -= flight.message.bytes.value;
+    if (++flight.done == stretches_[flight.row].size()) return false;
+    go_on(number, packets_.now_ns());
+    return true;
+  }
+
   void go_on(std::uint32_t number, std::int64_t at_ns) {
     const Flight& flight = flights_[number];
     const std::uint32_t connection = stretches_[flight.row][flight.done];
@@ -170,11 +195,7 @@ class PacketNetwork final : public Network, public OwnClock {
     for (const std::uint64_t arrived : packets_.take_arrived()) {
       const auto number = static_cast<std::uint32_t>(arrived);
       Flight& flight = flights_[number];
-      waiting_bytes_[stretches_[flight.row][flight.done]] -= flight.message.bytes.value;
-      if (++flight.done < stretches_[flight.row].size()) {
-        go_on(number, packets_.now_ns());
-        continue;
-      }
+      if (!job_.flows_come && goes_on(number, flight)) continue;
       const std::uint32_t target = flight.message.target;
       const std::uint64_t argument = flight.message.argument;
       flights_.release(number);

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <utility>
 
 #include "base/error_testing.h"
 #include "network/packet/packet_testing.h"
+#include "network/packet/simulation.h"
 
 namespace armilla {
 namespace {
@@ -205,6 +207,34 @@ TEST(Packet, ConservesBytes) {
   EXPECT_GT(lost, 100);
   EXPECT_GT(trimmed, 100);
   EXPECT_GT(in_flight, 0);
+}
+
+// Whether all flows are known beforehand or come one by one.
+TEST(Packet, FlowsThatComeFareAsThoseKnownBeforehand) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 100; ++round) {
+    FlowJob job = random_job(random);
+    std::ranges::sort(job.flows, {}, &TrafficFlow::start_ns);
+    for (std::size_t i = 0; i < job.flows.size(); ++i) job.flows[i].start_ns += static_cast<std::int64_t>(i);
+    const PacketOutcome known = simulate_packets(job);
+
+    const std::vector<TrafficFlow> flows = std::exchange(job.flows, {});
+    job.flows_come = true;
+    PacketSimulation simulation(job);
+    std::vector<std::int64_t> finished(flows.size());
+    const auto play_until = [&](std::int64_t end_ns) {
+      while (simulation.play_until(end_ns)) {
+        for (const std::uint64_t flow : simulation.take_arrived()) finished[flow] = simulation.now_ns();
+      }
+    };
+    for (std::size_t i = 0; i < flows.size(); ++i) {
+      play_until(flows[i].start_ns - 1);
+      simulation.begin(flows[i], i, flows[i].start_ns);
+    }
+    play_until(INT64_MAX);
+    for (std::size_t i = 0; i < flows.size(); ++i)
+      EXPECT_EQ(finished[i] - flows[i].start_ns, known.flows[i].fct_ns) << "round " << round << " flow " << i;
+  }
 }
 
 TEST(Packet, LosesNothingUnderPriorityFlowControl) {

@@ -21,6 +21,14 @@ std::uint64_t first_marking_stream(const NetworkGraph& graph) {
   return streams;
 }
 
+std::vector<std::uint32_t> hosts_of(const NetworkGraph& graph) {
+  std::vector<std::uint32_t> hosts;
+  for (std::uint32_t node = 0; node < graph.is_switch.size(); ++node) {
+    if (!graph.is_switch[node]) hosts.push_back(node);
+  }
+  return hosts;
+}
+
 }  // namespace
 
 PacketSimulation::~PacketSimulation() = default;
@@ -34,8 +42,9 @@ std::unique_ptr<PacketSimulation::Transport> PacketSimulation::make_transport(Pa
 PacketSimulation::PacketSimulation(const FlowJob& job)
     : job_(job),
       settings_(job.settings),
-      routes_(job.graph, job.settings.payload, ends_of(job.flows)),
-      largest_(job.flows.empty() ? Routes::Largest{} : routes_.largest()),
+      ends_(job.flows_come ? hosts_of(job.graph) : ends_of(job.flows)),
+      routes_(job.graph, job.settings.payload, ends_),
+      largest_(ends_.empty() ? Routes::Largest{} : routes_.largest()),
       marking_(job.settings.seed, first_marking_stream(job.graph)) {
   if (job.sampled) sampler_.emplace(job.graph);
   build();
@@ -141,46 +150,46 @@ void PacketSimulation::build() {
 
   outcome_.longest_round_trip_ns = largest_.round_trip_ns;
   outcome_.window_bytes = largest_.bandwidth_delay_bytes;
-  flows_.resize(job_.flows.size());
-  outcome_.flows.resize(job_.flows.size());
   const std::vector<FlowAddress> addresses = addresses_of(job_.flows);
-  for (std::uint32_t index = 0; index < flows_.size(); ++index) {
-    const TrafficFlow& asked = job_.flows[index];
-    Flow& flow = flows_[index];
-    flow.size = static_cast<std::uint64_t>(asked.bytes);
-    flow.address = addresses[index];
-    flow.priority = static_cast<std::uint8_t>(asked.priority);
-    const PairFigures pair = routes_.pair(flow.address.source, flow.address.destination);
-    if (pair.hops == 0) {
-      throw Error(
-          job_.where,
-          fmt::format("no way leads from host {} to host {}", flow.address.source, flow.address.destination),
-          "hosts do not forward: every way goes over switches");
-    }
-    if (has_telemetry_ && pair.hops > kTelemetryHops + 1) {
-      throw Error(
-          job_.where,
-          fmt::format("the way from host {} to host {} passes {} switches, and packets of HPCC have room "
-                      "for the figures of {}",
-                      flow.address.source, flow.address.destination, pair.hops - 1, kTelemetryHops),
-          "choose another congestion control");
-    }
-    flow.round_trip_ns = settings_.global_window ? largest_.round_trip_ns : pair.round_trip_ns;
-    if (traits.windows) {
-      flow.window = settings_.global_window ? largest_.bandwidth_delay_bytes : pair.bandwidth_delay_bytes();
-    }
-    flow.hops = static_cast<std::uint32_t>(pair.hops);
-    transport_->add_flow(false);
-    // As the peers reckon it: the pair's round trip, and every byte at the slowest link's rate, with 48 of headers.
-    const std::int64_t count = (asked.bytes - 1) / settings_.payload + 1;
-    outcome_.flows[index].alone_ns =
-        pair.round_trip_ns + static_cast<std::int64_t>(static_cast<WideProduct>(asked.bytes + count * 48) *
-                                                       8'000'000'000 / pair.bits_per_second);
-  }
+  flows_.reserve(job_.flows.size());
+  outcome_.flows.reserve(job_.flows.size());
+  for (std::uint32_t index = 0; index < job_.flows.size(); ++index)
+    add_flow(job_.flows[index], addresses[index]);
   // Times of equal start in the file's order.
   for (std::uint32_t index = 0; index < flows_.size(); ++index)
     schedule(job_.flows[index].start_ns, kDue, index);
   if (settings_.link_down_ns > 0) schedule(settings_.link_down_ns, kLinkDown, 0);
+}
+
+void PacketSimulation::add_flow(const TrafficFlow& asked, const FlowAddress& address) {
+  Flow& flow = flows_.emplace_back();
+  flow.size = static_cast<std::uint64_t>(asked.bytes);
+  flow.address = address;
+  flow.priority = static_cast<std::uint8_t>(asked.priority);
+  const PairFigures pair = routes_.pair(address.source, address.destination);
+  if (pair.hops == 0) {
+    throw Error(job_.where,
+                fmt::format("no way leads from host {} to host {}", address.source, address.destination),
+                "hosts do not forward: every way goes over switches");
+  }
+  if (has_telemetry_ && pair.hops > kTelemetryHops + 1) {
+    throw Error(
+        job_.where,
+        fmt::format("the way from host {} to host {} passes {} switches, and packets of HPCC have room "
+                    "for the figures of {}",
+                    address.source, address.destination, pair.hops - 1, kTelemetryHops),
+        "choose another congestion control");
+  }
+  flow.round_trip_ns = settings_.global_window ? largest_.round_trip_ns : pair.round_trip_ns;
+  if (transport_->traits.windows)
+    flow.window = settings_.global_window ? largest_.bandwidth_delay_bytes : pair.bandwidth_delay_bytes();
+  flow.hops = static_cast<std::uint32_t>(pair.hops);
+  transport_->add_flow(false);
+  // As the peers reckon it: the pair's round trip, and every byte at the slowest link's rate, with 48 of headers.
+  const std::int64_t count = (asked.bytes - 1) / settings_.payload + 1;
+  outcome_.flows.emplace_back().alone_ns =
+      pair.round_trip_ns + static_cast<std::int64_t>(static_cast<WideProduct>(asked.bytes + count * 48) *
+                                                     8'000'000'000 / pair.bits_per_second);
 }
 
 // The first one is the flow's own, there and back; what leaves by another NIC, or comes back by one, is none of its.

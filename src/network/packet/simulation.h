@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,9 @@ class PacketSimulation {
   std::uint32_t connect(std::span<const std::vector<std::uint32_t>> ways);
   // Not before what has been played.
   void post(std::uint32_t connection, std::int64_t bytes, std::uint64_t message, std::int64_t at_ns);
+  // Or flows that come one by one (FlowJob::flows_come), told by `message` when they are acknowledged as a whole; not before
+  // what has been played. Source ports count from 10000 for each pair of hosts.
+  void begin(TrafficFlow flow, std::uint64_t message, std::int64_t at_ns);
   // Plays until something arrives as a whole, at most until `end_ns`; returns whether it did.
   bool play_until(std::int64_t end_ns);
   // What arrived at now_ns(), in order; forgets it.
@@ -242,6 +246,7 @@ class PacketSimulation {
   };
 
   void build();
+  void add_flow(const TrafficFlow& asked, const FlowAddress& address);
   void begin_message(std::uint32_t connection);
   void restart(std::uint32_t connection);
   void note_arrivals(std::uint32_t connection);
@@ -327,7 +332,10 @@ class PacketSimulation {
   std::vector<std::vector<std::int64_t>> transmission_;  // ps by class of rate and size
   std::vector<Mail> mail_;                               // per flow, where flows are connections
   std::vector<std::uint64_t> arrived_;                   // messages
+  std::vector<std::uint64_t> message_of_;                // per flow, where flows come one by one
+  std::unordered_map<std::uint64_t, std::uint16_t> next_source_port_;  // by pair of hosts, for these
   std::vector<std::uint32_t> failed_;
+  std::vector<std::uint32_t> ends_;  // hosts that packets go to
   Routes routes_;
   Routes::Largest largest_;
   FirstDraws marking_;

@@ -314,7 +314,16 @@ SystemLayer read_astra2_config(const Astra2Settings& settings, std::vector<std::
   system.semantics = settings.semantics;
   system.queues_per_dimension = settings.queues_per_dimension;
   system.rendezvous = settings.rendezvous;
-  system.dimensions = read_astra2_network(settings.network, warnings);
+  const bool ns3 = sniff_file(settings.network) == FileKind::ns3_config;
+  if (!ns3 && !settings.logical_topology.empty())
+    throw Error("--logical-topology-configuration " + settings.logical_topology,
+                "belongs to a network configuration of ns-3, a config.txt",
+                fmt::format("omit it: {} says what dimensions there are", settings.network));
+  if (ns3) {
+    read_astra2_ns3(settings.network, settings.logical_topology, system, warnings);
+  } else {
+    system.dimensions = read_astra2_network(settings.network, warnings);
+  }
   read_astra2_system(settings.system, settings.injection_scale, system, warnings);
   warn_about_short_lists(system, settings.system, warnings);
   if (!settings.remote_memory.empty()) {

@@ -255,13 +255,10 @@ void set_thresholds(RoceConfig& config, const NetworkGraph& graph) {
   }
 }
 
-}  // namespace
-
-RoceInput read_roce_config(const std::string& path) {
+RoceInput read_network(const std::string& path, RoceConfig& config) {
   const MappedFile file(path);
   RoceWords words(contents(file), path);
   RoceInput input;
-  RoceConfig config;
   config.where = path;
   config.settings.window = true;  // what ns-3 does without the key
   std::vector<std::string> unknown;
@@ -282,14 +279,11 @@ RoceInput read_roce_config(const std::string& path) {
   for (const std::string& name : unknown)
     input.notes.push_back(fmt::format("the key {} is unknown and has no effect", name));
 
-  const std::string topology =
+  input.topology =
       beside(path, config.topology, config.topology.empty() ? path : config.topology_where, "TOPOLOGY_FILE");
-  const std::string flows =
-      beside(path, config.flows, config.flows.empty() ? path : config.flows_where, "FLOW_FILE");
-  const MappedFile topology_file(topology), flows_file(flows);
+  const MappedFile topology_file(input.topology);
   input.job.where = path;
-  input.job.graph = parse_roce_topology(contents(topology_file), topology);
-  input.job.flows = parse_roce_flows(contents(flows_file), flows, input.job.graph);
+  input.job.graph = parse_roce_topology(contents(topology_file), input.topology);
   set_thresholds(config, input.job.graph);
   input.job.settings = config.settings;
   const PacketSettings& settings = input.job.settings;
@@ -309,6 +303,23 @@ RoceInput read_roce_config(const std::string& path) {
                                     settings.link_down_b));
     }
   }
+  return input;
+}
+
+}  // namespace
+
+RoceInput read_roce_network(const std::string& path) {
+  RoceConfig config;
+  return read_network(path, config);
+}
+
+RoceInput read_roce_config(const std::string& path) {
+  RoceConfig config;
+  RoceInput input = read_network(path, config);
+  const std::string flows =
+      beside(path, config.flows, config.flows.empty() ? path : config.flows_where, "FLOW_FILE");
+  const MappedFile flows_file(flows);
+  input.job.flows = parse_roce_flows(contents(flows_file), flows, input.job.graph);
   return input;
 }
 

@@ -46,6 +46,7 @@ NativeRun::NativeRun(const NativePlay& play, Effort effort)
                                                  .stands_for = play.classes.stands_for,
                                                  .slow_links = play.study.what_if.links,
                                                  .damage = play.study.what_if.damage,
+                                                 .packets = play.options.packets,
                                                  .foreseen = {effort.all_messages, effort.all_bytes}})),
       context_{play.graph, play.classes, queue_, order_, *network_},
       groups_(play.graph, play.classes, play.planner),

@@ -176,6 +176,7 @@ class AstraRun {
                                      .labels = labels_,
                                      .stands_for = classes_.stands_for,
                                      .stream_dimensions = system.dimensions,
+                                     .packets = system.packets,
                                      .foreseen = {effort.all_messages, effort.all_bytes}})),
         context_{graph, classes_, queue_, order_, *network_},
         recorder_(graph, classes_, {.intervals = options.intervals}, {}, Counting::astra_sim),

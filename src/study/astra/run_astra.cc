@@ -83,6 +83,7 @@ Run play(Graph graph, const SystemLayer& system, bool native, SimulationOptions 
   if (native) {
     run.study = native_study(system, run.notes);
     options.remote_memory = system.remote_memory;
+    options.packets = system.packets;
     const std::unique_ptr<CostModel> cost = make_cost_model(run.study.compute, run.study.machine.device);
     run.result = simulate(run.graph, run.study, *cost, options);
   } else {
@@ -249,6 +250,11 @@ Astra2Run run_astra2(const Astra2Request& request, SimulationOptions options) {
   // Configuration first: it says how many ranks there are, and so how many traces to read.
   const std::int64_t ranks = rank_count(system);
   warn_about_flags(request, warnings);
+  if (system.packets && system.network.name != "packet")
+    warnings.push_back(
+        fmt::format("{}: of ns-3. Its links are taken, its other settings have no effect on "
+                    "this network",
+                    request.settings.network));
 
   TraceGraphOptions lowering;
   lowering.dimension_sizes = sizes_of(system);
