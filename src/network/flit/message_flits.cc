@@ -22,7 +22,7 @@
 namespace armilla {
 namespace {
 
-constexpr double kMostFlitHops = 2e10, kFlitHopsPerSecond = 4e6;  // of one core, roughly
+constexpr double kMostFlitHops = 2e10, kFlitHopsPerSecond = 8e6;  // of one core, roughly
 constexpr double kMostBufferedFlits = 1 << 28;
 
 // What the parameters say, and what follows from the links where they do not.

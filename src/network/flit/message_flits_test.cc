@@ -221,7 +221,7 @@ TEST(FlitNetwork, SaysBeforehandThatARunWouldTakeTooLong) {
   setup.foreseen = {1000, 1e13};
   EXPECT_EQ(
       error_of([&] { make_network(parse_component("flit", "test"), setup); }),
-      "network flit: the messages are 3.9e+10 flits, which would pass 1.2e+11 routers and take about 8 h (at "
+      "network flit: the messages are 3.9e+10 flits, which would pass 1.2e+11 routers and take about 4 h (at "
       "most "
       "2e+10 are simulated)\n  hint: --network flow takes a time that does not depend on the bytes; a larger "
       "flit-width makes fewer flits");

@@ -14,7 +14,7 @@
 namespace armilla {
 namespace {
 
-constexpr double kEventsPerSecond = 1e7;  // of one core, roughly
+constexpr double kEventsPerSecond = 5e6;  // of one core, roughly, where there are many flows
 
 double packets_of(const FlowJob& job) {
   double packets = 0;
