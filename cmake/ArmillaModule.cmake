@@ -86,7 +86,8 @@ function(armilla_module_tests name)
   # Every EXPECT has a dozen temporaries: to poison each as it leaves its scope takes a third of the time to compile a
   # test, and UndefinedBehaviorSanitizer's checks of them a quarter. The library itself is compiled with all of these.
   if(ARMILLA_SANITIZE)
-    target_compile_options(${target} PRIVATE -fno-sanitize-address-use-after-scope -fno-sanitize=undefined)
+    target_compile_options(${target} PRIVATE -fno-sanitize-address-use-after-scope)
+    set_target_properties(${target} PROPERTIES ARMILLA_WITHOUT_UBSAN ON)
   endif()
   if(NOT ARG_SHARDS)
     set(ARG_SHARDS 1)
