@@ -1,7 +1,7 @@
 # armilla_module(NAME [SOURCES ...] [USES module ...] [LIBRARIES external ...] [PRIVATE_LIBRARIES external ...]
 #                [TOGETHER n])
 #   One static library per folder of src/, linking exactly the modules that the layer table allows it to include.
-# armilla_module_tests(NAME SOURCES ... [USES module ...] [LIBRARIES external ...] [SHARDS n] [TOGETHER n])
+# armilla_module_tests(NAME SOURCES ... [USES module ...] [LIBRARIES external ...] [SHARDS n])
 #   The tests that stand beside the sources, one GoogleTest executable per module, run in n processes (1 when not
 #   given) that share them out: ctest calls them NAME, or NAME.1 to NAME.n. Helpers end in _testing.
 # armilla_fuzzer(MODULE SOURCE CORPUS folder [LIBRARIES external ...])
@@ -64,13 +64,17 @@ function(armilla_module name)
 endfunction()
 
 function(armilla_module_tests name)
-  cmake_parse_arguments(ARG "" "SHARDS;TOGETHER" "SOURCES;USES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "SHARDS" "SOURCES;USES;LIBRARIES" ${ARGN})
   if(NOT ARMILLA_TESTS)
     return()
   endif()
   set(target ${name}_test)
   add_executable(${target} ${ARG_SOURCES})
-  armilla_speed_up(${target} base_test SOURCES ${ARG_SOURCES} TOGETHER ${ARG_TOGETHER}
+  # In as few groups of one size as hold at most twenty: what tests instantiate is much the same in all of them.
+  list(LENGTH ARG_SOURCES number)
+  math(EXPR groups "(${number} + 19) / 20")
+  math(EXPR together "(${number} + ${groups} - 1) / ${groups}")
+  armilla_speed_up(${target} base_test SOURCES ${ARG_SOURCES} TOGETHER ${together}
                    HEADERS <filesystem> <fstream> <functional> <map> <set> <string> <vector> <fmt/format.h>
                            <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>
                            ${PROJECT_SOURCE_DIR}/src/base/equal_testing.h)
@@ -79,10 +83,11 @@ function(armilla_module_tests name)
   foreach(used IN LISTS ARG_USES)
     target_link_libraries(${target} PRIVATE armilla_${used})
   endforeach()
-  # Every EXPECT has a dozen temporaries, and to poison each as it leaves its scope takes a third of the time to compile
-  # a test. The library itself is compiled with this check.
+  # Every EXPECT has a dozen temporaries: to poison each as it leaves its scope takes a third of the time to compile a
+  # test, and UndefinedBehaviorSanitizer's checks of them a quarter. The library itself is compiled with all of these.
   if(ARMILLA_SANITIZE)
     target_compile_options(${target} PRIVATE -fno-sanitize-address-use-after-scope)
+    set_target_properties(${target} PROPERTIES ARMILLA_WITHOUT_UBSAN ON)
   endif()
   if(NOT ARG_SHARDS)
     set(ARG_SHARDS 1)

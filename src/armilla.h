@@ -1,6 +1,6 @@
-// The library in one include: the nouns (Model, Plan, Graph, Machine, Study, Run, Result) and the functions that most
-// programs need to get from one to the next. docs/library.md has an example of each. This is the public interface; what
-// is installed besides are the headers that these include.
+// The library in one include: the nouns (Model, Plan, Graph, Machine, Study, Run, Result) and the functions
+// that most programs need to get from one to the next. docs/library.md has an example of each. This is the
+// public interface; what is installed besides are the headers that these include.
 #pragma once
 
 #include "base/config.h"

@@ -8,6 +8,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools/install_packages.sh build cluster test
 tools/build.sh test
 echo "testing"
+# Every allocation keeps this many of its callers for reports; thirty, the default, cost a tenth of the time.
+export ASAN_OPTIONS=malloc_context_size=8${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 log=build/test/ctest.log
 result=0
 ctest --preset test --parallel "$(nproc)" --quiet --output-log "$log" "$@" || result=$?

@@ -21,8 +21,8 @@ namespace armilla {
 
 struct YamlValue;
 
-// "key.path=value" (lists by index or by the items' `name`: "dims.0.size=8", "dims[0].size=8", "dims.rail.size=8");
-// the value is YAML.
+// "key.path=value" (lists by index or by the items' `name`: "dims.0.size=8", "dims[0].size=8",
+// "dims.rail.size=8"); the value is YAML.
 struct Override {
   Override(std::string setting_, std::string where_ = {}, std::string file_ = {})
       : setting(std::move(setting_)), where(std::move(where_)), file(std::move(file_)) {}

@@ -1,6 +1,6 @@
-// For tests, part of their precompiled headers: EXPECT_EQ and ASSERT_EQ of a text and a literal. GoogleTest compiles a
-// comparison anew for literals of every length, a thousand in these tests; here a literal is a pointer, and compared and
-// printed alike.
+// For tests, part of their precompiled headers: EXPECT_EQ and ASSERT_EQ of a text and a literal. GoogleTest
+// compiles a comparison anew for literals of every length, a thousand in these tests; here a literal is a
+// pointer, and compared and printed alike.
 #pragma once
 
 #include <gtest/gtest.h>

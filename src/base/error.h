@@ -3,9 +3,9 @@
 // Readers, configuration and lowering throw it; it is caught once, in cli, printed as
 //   armilla: error: WHERE: MESSAGE
 //     hint: HINT
-// and turned into exit code 2. `where` is file:line:column, a key path or a flag, and may be empty. `keys` are
-// those of a study file that could be changed, the likeliest first ("plan.tensor"): who knows what the user
-// gave puts the error there (lower/plan.h).
+// and turned into exit code 2. `where` is file:line:column, a key path or a flag, and may be empty. `keys`
+// are those of a study file that could be changed, the likeliest first ("plan.tensor"): who knows what the
+// user gave puts the error there (lower/plan.h).
 #pragma once
 
 #include <exception>

@@ -1,5 +1,5 @@
-// Memory of large vectors in huge pages, where the system has them (Linux: madvise). Memory that is touched in no order costs
-// less by them: the processor has to look up fewer pages.
+// Memory of large vectors in huge pages, where the system has them (Linux: madvise). Memory that is touched
+// in no order costs less by them: the processor has to look up fewer pages.
 #pragma once
 
 #include <sys/mman.h>

@@ -13,7 +13,8 @@ class Progress {
   virtual void begin(std::string_view) {}
   // Of the step, between 0 and 1.
   virtual void update(double) {}
-  // What has come of the step so far, in a few words; the more important the further in front. Until the next step.
+  // What has come of the step so far, in a few words; the more important the further in front. Until the next
+  // step.
   virtual void remark(std::string_view) {}
 };
 // Has no state, so any number of runs may share it.

@@ -24,7 +24,8 @@
 
 namespace armilla {
 
-// The line after `elapsed` seconds of the step, of which `share` is done; a share of 0 is unknown. No longer than `width`.
+// The line after `elapsed` seconds of the step, of which `share` is done; a share of 0 is unknown. No longer
+// than `width`.
 std::string progress_line(std::string_view step, double share, double elapsed, std::string_view remark = {},
                           std::size_t width = 79);
 

@@ -7,8 +7,6 @@
 namespace armilla {
 namespace {
 
-using std::chrono::milliseconds;
-
 TEST(Progress, TellsShareAndTimeLeft) {
   EXPECT_EQ(progress_line("simulating", 0.25, 5), "simulating 25 %, about 15 s left");
   EXPECT_EQ(progress_line("simulating", 0.04, 2.5), "simulating  4 %, about 1 min 0 s left");
@@ -40,19 +38,19 @@ TEST(Progress, OfWhatIsQuickShowsNothing) {
 
 TEST(Progress, TakesItsLineAwayUntilTheNextStep) {
   std::ostringstream out;
-  ProgressLine progress(out, milliseconds(1));
+  ProgressLine progress(out, std::chrono::milliseconds(1));
   progress.begin("simulating");
-  std::this_thread::sleep_for(milliseconds(100));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
   progress.hide();
   const std::string first = out.str();
   EXPECT_TRUE(first.starts_with("\rsimulating, 1 s so far")) << first;
   const std::size_t width = std::string("simulating, 1 s so far").size();
   EXPECT_TRUE(first.ends_with('\r' + std::string(width, ' ') + '\r')) << first;
-  std::this_thread::sleep_for(milliseconds(100));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
   progress.hide();
   EXPECT_EQ(out.str(), first);
   progress.begin("writing");
-  std::this_thread::sleep_for(milliseconds(100));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
   progress.hide();
   EXPECT_TRUE(out.str().starts_with(first + "\rwriting, 1 s so far")) << out.str();
 }
@@ -66,8 +64,8 @@ TEST(Progress, NobodyIsShownNothing) {
 
 TEST(Progress, IsGoneBeforeOutputBegins) {
   std::ostringstream terminal;
-  ProgressLine progress(terminal, milliseconds(1));
-  std::this_thread::sleep_for(milliseconds(100));
+  ProgressLine progress(terminal, std::chrono::milliseconds(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
   HidesProgress buffer(*terminal.rdbuf(), progress);
   std::ostream out(&buffer);
   out << "report" << 'x' << std::flush;

@@ -1,5 +1,5 @@
-// For tests: where the project's sources lie. One small source knows it, so that no other object depends on the place,
-// and ccache shares them among clones.
+// For tests: where the project's sources lie. One small source knows it, so that no other object depends on
+// the place, and ccache shares them among clones.
 #pragma once
 
 #include <string>

@@ -1,9 +1,10 @@
 // Physical quantities as distinct types, so that a byte count cannot be added to a time.
 //
 // Time counts picoseconds in 64 bits (range +-106 days), Bytes and Flops are exact 64-bit counts, Bandwidth
-// is bytes per second, FlopRate operations per second, Frequency cycles per second, Power watts, Energy joules, Money US dollars. One flop is one addition
-// or one multiplication: a multiply-accumulate is two. Decimal prefixes are powers of 1000 everywhere ("GB/s"
-// is 1e9 B/s). Parsing and printing live in base/units_text.h.
+// is bytes per second, FlopRate operations per second, Frequency cycles per second, Power watts, Energy
+// joules, Money US dollars. One flop is one addition or one multiplication: a multiply-accumulate is two.
+// Decimal prefixes are powers of 1000 everywhere ("GB/s" is 1e9 B/s). Parsing and printing live in
+// base/units_text.h.
 #pragma once
 
 #include <algorithm>

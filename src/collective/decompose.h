@@ -13,10 +13,10 @@
 //                                descending
 //   barrier                      ascending, of nothing
 //
-// After a reduce-scatter in ascending order the member with coordinates (c0, c1, ...) holds the piece whose number has c0 as its
-// most significant digit, then c1: the digits of its rank reversed. The all-gather starts from there. An
-// all-to-all regroups the blocks it holds by the destination's next coordinate between two phases, at no
-// cost.
+// After a reduce-scatter in ascending order the member with coordinates (c0, c1, ...) holds the piece whose
+// number has c0 as its most significant digit, then c1: the digits of its rank reversed. The all-gather
+// starts from there. An all-to-all regroups the blocks it holds by the destination's next coordinate between
+// two phases, at no cost.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +35,9 @@ struct CollectivePhase {
   bool only_root_lines = false;  // only members whose lower coordinates all equal the root's take part
 };
 
-// `sizes` of the dimensions, innermost first; those of size 1 get no phase. `order`: all dimensions, in that in which an
-// all-reduce or reduce-scatter takes them and an all-gather takes them backwards; empty: ascending, as all others take
-// them. Throws Error for a size below 1 and for Decomposition::flat.
+// `sizes` of the dimensions, innermost first; those of size 1 get no phase. `order`: all dimensions, in that
+// in which an all-reduce or reduce-scatter takes them and an all-gather takes them backwards; empty:
+// ascending, as all others take them. Throws Error for a size below 1 and for Decomposition::flat.
 std::vector<CollectivePhase> decompose(CollectiveKind kind, Bytes bytes, std::span<const std::int64_t> sizes,
                                        Decomposition decomposition,
                                        std::span<const std::uint32_t> order = {});

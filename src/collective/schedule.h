@@ -2,8 +2,9 @@
 // here knows a network. The runner (sim/) executes them, the verifier (collective/verify.h) proves that they
 // perform the collective.
 //
-// Where switches reduce and multicast, a step's messages may end or begin there (Leg): those to the switch carry what it
-// is to add up, or nothing, to tell their receivers that it has what was sent before them; those from it what it holds.
+// Where switches reduce and multicast, a step's messages may end or begin there (Leg): those to the switch
+// carry what it is to add up, or nothing, to tell their receivers that it has what was sent before them;
+// those from it what it holds.
 //
 // A member works through its steps in order. On entering a step it starts the step's sends, at most `window`
 // of them in flight; the step is complete when `receives` messages addressed to it have arrived, all sends
@@ -45,8 +46,8 @@ struct Step {
 };
 
 // For verification only: what a transfer carries. A block is one of Schedule::pieces of the buffer, or for
-// all-to-all source * n + destination. `reduce` adds it to the receiver's block, otherwise it replaces it; to a switch,
-// every message adds.
+// all-to-all source * n + destination. `reduce` adds it to the receiver's block, otherwise it replaces it; to
+// a switch, every message adds.
 struct Payload {
   std::vector<std::int32_t> blocks;
   bool reduce = false;

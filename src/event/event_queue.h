@@ -64,8 +64,8 @@ class EventQueue {
       return;
     }
     occupied_ |= std::uint64_t{1} << number;
-    // Field by field: copied as a whole, the event would be read in pieces wider than it was written, which stalls the
-    // processor.
+    // Field by field: copied as a whole, the event would be read in pieces wider than it was written, which
+    // stalls the processor.
     bucket.end->time = time;
     bucket.end->argument = argument;
     bucket.end->target = target;
@@ -88,8 +88,8 @@ class EventQueue {
     }
   }
 
-  // Takes out all events that have not been handled and sets the clock, forward or back: what happened apart from them
-  // can then be played by itself, and they are scheduled again. Between rounds only.
+  // Takes out all events that have not been handled and sets the clock, forward or back: what happened apart
+  // from them can then be played by itself, and they are scheduled again. Between rounds only.
   std::vector<Event> set_aside(Time clock);
 
   // Handles events until none is left or the next one lies at or after `end`; returns whether the queue ran
@@ -97,8 +97,8 @@ class EventQueue {
   bool run(Time end = kEndOfTime);
 
  private:
-  // As a vector, but that growing is the last thing that scheduling does: whoever schedules keeps nothing beyond the
-  // call, and has a few instructions of its own.
+  // As a vector, but that growing is the last thing that scheduling does: whoever schedules keeps nothing
+  // beyond the call, and has a few instructions of its own.
   struct Bucket {
     struct Release {
       void operator()(Event* events) const { ::operator delete(events); }

@@ -2,7 +2,8 @@
 //
 // A fact is a few numbers; what it is about is one of them. Facts are hashed to 128 bits and summed up: two
 // states of different facts have equal digests by chance only (Bellare and Micciancio, "A New Paradigm for
-// Collision-free Hashing", 1997; against an adversary it takes more bits). Cost: O(numbers), some nanoseconds each.
+// Collision-free Hashing", 1997; against an adversary it takes more bits). Cost: O(numbers), some nanoseconds
+// each.
 #pragma once
 
 #include <array>

@@ -42,26 +42,27 @@ enum class Decomposition : std::uint8_t {
   baseline,         // a whole all-reduce on each dimension in turn
   flat,             // one algorithm over all ranks, dimensions ignored
 };
-// Of a kind other than all-reduce, all but `flat` take the dimensions in one order; under `multi_axis` all-gather and
-// reduce-scatter take Rings in several, too.
+// Of a kind other than all-reduce, all but `flat` take the dimensions in one order; under `multi_axis`
+// all-gather and reduce-scatter take Rings in several, too.
 std::string_view name_of(Decomposition decomposition);
 
-// What keeps a collective from being faster: that no algorithm could do with less of the links (bandwidth); that its
-// busiest link is never idle, although another algorithm could load the links better (algorithm); links of a graph that its
-// messages share with each other on their ways (sharing); else (estimated, sim/chunk_count.h) the latencies of its steps,
-// or that its phases on different dimensions overlap too little.
+// What keeps a collective from being faster: that no algorithm could do with less of the links (bandwidth);
+// that its busiest link is never idle, although another algorithm could load the links better (algorithm);
+// links of a graph that its messages share with each other on their ways (sharing); else (estimated,
+// sim/chunk_count.h) the latencies of its steps, or that its phases on different dimensions overlap too
+// little.
 enum class CollectiveLimit : std::uint8_t { bandwidth, algorithm, latency, pipelining, sharing };
 std::string_view name_of(CollectiveLimit limit);
 
-// Which part of the way between two ranks of a Switch a message takes: switches that reduce and multicast begin and end
-// messages themselves.
+// Which part of the way between two ranks of a Switch a message takes: switches that reduce and multicast
+// begin and end messages themselves.
 enum class Leg : std::uint8_t { whole, to_switch, from_switch };
 
 struct CollectiveOptions {
   // Algorithm per dimension, innermost first ("ring", "direct", "direct:window=4" ...). One entry serves all
-  // dimensions; empty: the natural one of each dimension (Ring: bidirectional-ring, FullyConnected: direct, Switch:
-  // halving-doubling when its size is a power of two, else ring; where the switch reduces and that is faster, the
-  // dimension's `in_switch`).
+  // dimensions; empty: the natural one of each dimension (Ring: bidirectional-ring, FullyConnected: direct,
+  // Switch: halving-doubling when its size is a power of two, else ring; where the switch reduces and that is
+  // faster, the dimension's `in_switch`).
   std::vector<std::string> algorithms;
   std::map<CollectiveKind, std::vector<std::string>> algorithms_by_kind;  // overrides `algorithms`
   std::string algorithms_where = "collectives.algorithms";                // where `algorithms` stand

@@ -52,11 +52,11 @@ enum class Phase : std::uint8_t {
 };
 std::string_view name_of(Phase phase);
 
-// A stretch of a program that goes on repeating: the nodes [first, end) are at least two whole periods, each with
-// the nodes of the one before it and dependences as far back. The last one stands for itself and for `more` of
-// its kind right behind it, which are not written out. What depends on a node in the stretch means the one as
-// many places before it, on a node in front of it always that one. Nodes that are not written have the numbers
-// that they would have.
+// A stretch of a program that goes on repeating: the nodes [first, end) are at least two whole periods, each
+// with the nodes of the one before it and dependences as far back. The last one stands for itself and for
+// `more` of its kind right behind it, which are not written out. What depends on a node in the stretch means
+// the one as many places before it, on a node in front of it always that one. Nodes that are not written have
+// the numbers that they would have.
 struct Loop {
   std::uint32_t first = 0, end = 0;
   std::uint32_t period = 0;  // nodes; 0: nothing repeats
@@ -184,7 +184,8 @@ GroupFamily grid_family(const std::vector<std::int64_t>& sizes, std::uint32_t ma
 
 // Throws Error for a dangling index, a circle of dependences (and prints it), a rank without program, a group
 // with a repeated or unknown rank, members of a group that do not issue the same collectives in the same
-// order, a peer that is none, or a loop that does not repeat or that not all programs share. O(nodes + ranks x (families + peers of a program)).
+// order, a peer that is none, or a loop that does not repeat or that not all programs share. O(nodes + ranks
+// x (families + peers of a program)).
 void validate_graph(const Graph& graph);
 std::string dump_graph(const Graph& graph);
 

@@ -1,9 +1,9 @@
-// Interconnect: the links of a machine as an explicit graph of devices, network interfaces and switches. A machine
-// that has one runs over it on the networks that take any graph (flow, packet, flit); its dimensions are then how
-// collectives are planned, and what the analytical network sees.
+// Interconnect: the links of a machine as an explicit graph of devices, network interfaces and switches. A
+// machine that has one runs over it on the networks that take any graph (flow, packet, flit); its dimensions
+// are then how collectives are planned, and what the analytical network sees.
 //
-// Node r < devices is the device of rank r. Between two nodes may lie any number of cables; each is two directed
-// links, with figures of their own: link 2c leads from a to b of cable c, link 2c + 1 back.
+// Node r < devices is the device of rank r. Between two nodes may lie any number of cables; each is two
+// directed links, with figures of their own: link 2c leads from a to b of cable c, link 2c + 1 back.
 #pragma once
 
 #include <cstdint>
@@ -52,16 +52,16 @@ struct DamagedLink {
   std::string where;     // where it was given
 };
 
-// What the two names of "leaf0-spine1" are, and which cables lie between them. Throws Error for names that are none ("did you
-// mean"), and for nodes that no cable joins.
+// What the two names of "leaf0-spine1" are, and which cables lie between them. Throws Error for names that
+// are none ("did you mean"), and for nodes that no cable joins.
 std::vector<std::uint32_t> cables_between(const Interconnect& graph, const DamagedLink& link);
 
-// The graph with its links damaged; failed cables are not in it, and those behind them count one less. Throws Error as above,
-// and, naming two of them, where devices are cut off from each other.
+// The graph with its links damaged; failed cables are not in it, and those behind them count one less. Throws
+// Error as above, and, naming two of them, where devices are cut off from each other.
 Interconnect with_damage(Interconnect graph, std::span<const DamagedLink> damage);
 
-// Throws Error (`where`: of the machine) for devices behind other nodes, cables from nowhere or of a node with itself, no
-// bandwidth, and devices that no way leads to (the first is named).
+// Throws Error (`where`: of the machine) for devices behind other nodes, cables from nowhere or of a node
+// with itself, no bandwidth, and devices that no way leads to (the first is named).
 void validate_interconnect(const Interconnect& graph, const std::string& where);
 
 }  // namespace armilla

@@ -1,5 +1,5 @@
-// What a program issues: one scan over its nodes, for all who ask which collectives, messages and uses of remote
-// memory occur in it, how often, and in which order.
+// What a program issues: one scan over its nodes, for all who ask which collectives, messages and uses of
+// remote memory occur in it, how often, and in which order.
 //
 // Computations and delays are not issued. Payloads are those of ir/graph.h: of a collective an index into
 // Graph::collectives, of a message into Graph::transfers, of a use of remote memory its bytes.

@@ -21,7 +21,8 @@
 
 namespace armilla {
 
-// The operator of a product that was measured by itself (phase `other`, with the flops and bytes of its operands).
+// The operator of a product that was measured by itself (phase `other`, with the flops and bytes of its
+// operands).
 inline constexpr std::string_view kProduct = "matmul";
 
 // What names a computation.

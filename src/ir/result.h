@@ -22,9 +22,9 @@ struct TimeWindow {
   Time from, until = kEndOfTime;
 };
 
-// What a run did again and again (sim/fold/time_fold.h): all that is recorded between `from` and `until` happened
-// `times` times more right after it, and all that is recorded later happened that much later. Sums (of ranks,
-// links, messages, events, the iteration) are of the whole run.
+// What a run did again and again (sim/fold/time_fold.h): all that is recorded between `from` and `until`
+// happened `times` times more right after it, and all that is recorded later happened that much later. Sums
+// (of ranks, links, messages, events, the iteration) are of the whole run.
 struct Repetition {
   Time from, until;
   std::int64_t times = 0;  // 0: everything is recorded as it happened
@@ -76,9 +76,9 @@ struct CollectiveRecord {
   std::int64_t group_size = 0;
   std::string algorithm;  // "reduce-scatter direct, all-reduce ring, all-gather direct"
   Time issued, started, finished;
-  // Least time in which the group's links could carry what any algorithm has to send; 0: unknown. And that in which the
-  // busiest link could carry what this one sends over it. Both at most the record's own time, but on networks that
-  // do not share links.
+  // Least time in which the group's links could carry what any algorithm has to send; 0: unknown. And that in
+  // which the busiest link could carry what this one sends over it. Both at most the record's own time, but
+  // on networks that do not share links.
   Time link_limit, busiest_link;
   std::int64_t chunks = 0;  // that it was cut into; 0: it has none (custom collectives)
   CollectiveLimit limit = CollectiveLimit::bandwidth;

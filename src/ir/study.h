@@ -59,15 +59,15 @@ struct JobOutcome {
   Time shared;  // and with them
 };
 
-// Where the times of kernels come from, as shares of the computing time of all ranks: measured (by a profile),
-// interpolated between measured neighbours, or the compute model's. They add up to 1, or are all 0.
+// Where the times of kernels come from, as shares of the computing time of all ranks: measured (by a
+// profile), interpolated between measured neighbours, or the compute model's. They add up to 1, or are all 0.
 struct ComputeShares {
   double measured = 0, interpolated = 0, modelled = 0;
   double extrapolated = 0;  // of all, among those modelled: outside the range that the model was fitted in
 };
 
-// The set of published measurements (docs/accuracy.md) that is most like a run, and how far off predictions of it
-// are. Errors are shares: 0.05 is 5 %.
+// The set of published measurements (docs/accuracy.md) that is most like a run, and how far off predictions
+// of it are. Errors are shares: 0.05 is 5 %.
 struct LikeMeasured {
   std::string set;
   std::int64_t rows = 0;

@@ -1,5 +1,6 @@
-// Flows as fluids: each moves at a rate, and the rates of all that share links are max-min fair. SimGrid's CM02 model
-// (Velho et al., ACM TOMACS 23(4), 2013) without its latency-dependent weights; docs/models/flow.md.
+// Flows as fluids: each moves at a rate, and the rates of all that share links are max-min fair. SimGrid's
+// CM02 model (Velho et al., ACM TOMACS 23(4), 2013) without its latency-dependent weights;
+// docs/models/flow.md.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +29,15 @@ struct FlowSharingOutcome {
   TrafficSamples samples;  // where the job is sampled
 };
 
-// A flow waits for the delays of its way, then moves its bytes. Ways are those of the packet network. Throws Error where
-// no way leads.
+// A flow waits for the delays of its way, then moves its bytes. Ways are those of the packet network. Throws
+// Error where no way leads.
 FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing = {});
 
 // The same as a report.
 TrafficResult flow_traffic(const FlowJob& job, const FlowSharing& sharing = {});
 
-// The network of whole jobs: every message is a flow that waits for the latencies of its way (network/routing/ways.h), then moves its bytes.
+// The network of whole jobs: every message is a flow that waits for the latencies of its way
+// (network/routing/ways.h), then moves its bytes.
 std::unique_ptr<Network> make_flow_network(const NetworkSetup& setup, const ParameterValues& values);
 
 }  // namespace armilla

@@ -22,14 +22,15 @@ struct FlowNetwork {
 
 std::span<const FlowNetwork> flow_networks();  // the first one is the default
 
-// Throws Error for unknown names and parameters, and what the network does (network/packet.h, network/flow.h). Over the job's
-// graph, by ns-3's ECMP.
+// Throws Error for unknown names and parameters, and what the network does (network/packet.h,
+// network/flow.h). Over the job's graph, by ns-3's ECMP.
 TrafficResult run_flows(const ComponentChoice& network, FlowJob job);
 
-// Over the links of a machine, some of them damaged, by the network's parameter `routing` (network/routing/ways.h). Without one: by
-// ns-3's ECMP, and where devices forward in dimension order. A device that forwards does so packet by packet, through a router
-// of its own that is joined with it by a link as wide as all others of the device together, and without congestion control
-// unless the network's parameters name one. `job` has the devices' flows.
+// Over the links of a machine, some of them damaged, by the network's parameter `routing`
+// (network/routing/ways.h). Without one: by ns-3's ECMP, and where devices forward in dimension order. A
+// device that forwards does so packet by packet, through a router of its own that is joined with it by a link
+// as wide as all others of the device together, and without congestion control unless the network's
+// parameters name one. `job` has the devices' flows.
 TrafficResult run_flows(const ComponentChoice& network, const Machine& machine,
                         std::span<const DamagedLink> damage, FlowJob job);
 

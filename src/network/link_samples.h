@@ -1,7 +1,8 @@
-// What links do over time: bytes that they carry, bytes that wait for them, and pauses, in intervals that grow with the run.
+// What links do over time: bytes that they carry, bytes that wait for them, and pauses, in intervals that
+// grow with the run.
 //
-// Intervals are whole powers of two of nanoseconds, at first 64 ns; whenever there would be more than kMostIntervals, each two
-// become one. What is there at the beginning of an interval counts in it.
+// Intervals are whole powers of two of nanoseconds, at first 64 ns; whenever there would be more than
+// kMostIntervals, each two become one. What is there at the beginning of an interval counts in it.
 #pragma once
 
 #include <cstdint>

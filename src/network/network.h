@@ -1,10 +1,10 @@
 // Networks: messages in, deliveries out. One table of models, ASTRA-sim's included; each is one source file.
 //
-// A message names its receiver, a handler of the run's event queue. A network schedules its own events on that
-// queue and calls the receiver at the moment all of the message has arrived. It owns nothing of the run but the
-// messages in flight. What it promises is in its row, and used: everything else is not assumed. Native networks
-// serve messages that reach a link in the same round of events (event/event_queue.h) in the order of their
-// labels, hops left and sources, whatever the order of scheduling.
+// A message names its receiver, a handler of the run's event queue. A network schedules its own events on
+// that queue and calls the receiver at the moment all of the message has arrived. It owns nothing of the run
+// but the messages in flight. What it promises is in its row, and used: everything else is not assumed.
+// Native networks serve messages that reach a link in the same round of events (event/event_queue.h) in the
+// order of their labels, hops left and sources, whatever the order of scheduling.
 #pragma once
 
 #include <array>
@@ -111,9 +111,9 @@ class Network {
   // Counts a message on the links of its way as if it had been sent so many times; takes no time and is never
   // delivered.
   virtual void count(const Message& message, std::int64_t times) = 0;
-  // Everything that decides what will happen on its links, seen from now: equal when the same will happen again.
-  // Its own events are part of that. False where the network does not know: then runs are not folded in time
-  // (sim/fold/time_fold.h).
+  // Everything that decides what will happen on its links, seen from now: equal when the same will happen
+  // again. Its own events are part of that. False where the network does not know: then runs are not folded
+  // in time (sim/fold/time_fold.h).
   virtual bool add_state(StateDigest& state) const {
     static_cast<void>(state);
     return false;
@@ -145,8 +145,8 @@ std::span<const NetworkInfo> networks();
 // Of a native network. Throws Error for an unknown one.
 NetworkPromises promises_of(const ComponentChoice& network);
 
-// Throws Error for an unknown network, unknown parameters or bad values, and for damaged links on a network that knows
-// dimensions only.
+// Throws Error for an unknown network, unknown parameters or bad values, and for damaged links on a network
+// that knows dimensions only.
 std::unique_ptr<Network> make_network(const ComponentChoice& choice, const NetworkSetup& setup);
 // What the profile runs on: a native network that takes its place, or, without a name, its own.
 std::unique_ptr<Network> make_astra_network(Semantics semantics, const ComponentChoice& instead,

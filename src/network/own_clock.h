@@ -1,9 +1,10 @@
-// For networks whose messages move on a clock of their own, tick after tick: that clock goes ahead of the run's to the next
-// moment at which anything else can happen, or to the next arrival, whichever comes first. What is sent then finds the
-// network as it is at that moment.
+// For networks whose messages move on a clock of their own, tick after tick: that clock goes ahead of the
+// run's to the next moment at which anything else can happen, or to the next arrival, whichever comes first.
+// What is sent then finds the network as it is at that moment.
 //
-// Receivers that send at once do so in the rounds of the moment in which they were told. A network goes on behind a moment
-// only when it is alone in a round and was in the one before: nobody has anything left to do then.
+// Receivers that send at once do so in the rounds of the moment in which they were told. A network goes on
+// behind a moment only when it is alone in a round and was in the one before: nobody has anything left to do
+// then.
 #pragma once
 
 #include <cstdint>

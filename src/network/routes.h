@@ -1,7 +1,8 @@
 // Shortest ways between hosts, with all the equally short ones, and which of them a flow takes.
 //
-// Every link is two ports, one at each end: link l has ports 2l (at its a) and 2l + 1 (at its b); a port sends to its
-// peer, port ^ 1. Hosts do not forward. Between two nodes only the link named last is used, as in ns-3's HPCC.
+// Every link is two ports, one at each end: link l has ports 2l (at its a) and 2l + 1 (at its b); a port
+// sends to its peer, port ^ 1. Hosts do not forward. Between two nodes only the link named last is used, as
+// in ns-3's HPCC.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,8 @@ struct PairFigures {
 
 class Routes {
  public:
-  // `destinations`: hosts that packets are sent to, for next_ports and pair; failed links (by number) are not used.
+  // `destinations`: hosts that packets are sent to, for next_ports and pair; failed links (by number) are not
+  // used.
   Routes(const NetworkGraph& graph, std::int64_t payload, std::span<const std::uint32_t> destinations,
          std::span<const std::uint32_t> failed = {});
 
@@ -85,14 +87,15 @@ struct FlowAddress {
 
 inline constexpr std::uint32_t kNoPort = UINT32_MAX;
 
-// The port by which packets leave a node towards the flow's destination, kNoPort where no way leads there. Switches hash
-// with their own number, hosts with several NICs with a constant of ns-3.
+// The port by which packets leave a node towards the flow's destination, kNoPort where no way leads there.
+// Switches hash with their own number, hosts with several NICs with a constant of ns-3.
 std::uint32_t next_port(const NetworkGraph& graph, const Routes& routes, std::uint32_t node,
                         const FlowAddress& flow);
 
 inline constexpr std::uint16_t kFirstSourcePort = 10'000;
 
-// The addresses of a job's flows: source ports count from the first for each pair of hosts, in the order of starting.
+// The addresses of a job's flows: source ports count from the first for each pair of hosts, in the order of
+// starting.
 std::vector<FlowAddress> addresses_of(std::span<const TrafficFlow> flows);
 
 // Where packets go to and come from: the flows' sources and destinations.

@@ -1,5 +1,5 @@
-// Readers of ASTRA-sim's files: the system and network configurations of 1.0 and 2, text workloads, and custom
-// collectives, MSCCL's algorithms among them.
+// Readers of ASTRA-sim's files: the system and network configurations of 1.0 and 2, text workloads, and
+// custom collectives, MSCCL's algorithms among them.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ namespace armilla {
 // the ns-3 branch, too) and the final branch. Only the tutorials' take a network file without topology-name
 // ("Hierarchical"), dimensions-count, latencies or memory, and the key gap-denominator of the system file:
 // such files choose their release themselves, with a warning, unless the settings name one.
-// Files of the Garnet backend (read/astra/garnet_network.h) are told by their keys: their links and the network flit with
-// their settings are set, too. Not read: files of the ns-3 backend.
+// Files of the Garnet backend (read/astra/garnet_network.h) are told by their keys: their links and the
+// network flit with their settings are set, too. Not read: files of the ns-3 backend.
 
 struct Astra1Settings {
   std::string system, network;  // paths

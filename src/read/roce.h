@@ -1,13 +1,14 @@
-// Reader of the inputs of the HPCC authors' ns-3, and of ASTRA-sim's: a config.txt of "KEY value..." lines, the
-// topology.txt and the flow.txt that it names. They are read as ns-3 reads them: what follows a key's values on a line is a
-// comment.
+// Reader of the inputs of the HPCC authors' ns-3, and of ASTRA-sim's: a config.txt of "KEY value..." lines,
+// the topology.txt and the flow.txt that it names. They are read as ns-3 reads them: what follows a key's
+// values on a line is a comment.
 //
-// topology.txt: nodes, switches, links; the switches' numbers; per link: two nodes, rate ("100Gbps"), delay ("1000ns"),
-// probability of losing a packet. flow.txt: how many flows; per flow: source, destination, priority, port, bytes, start in
-// seconds.
+// topology.txt: nodes, switches, links; the switches' numbers; per link: two nodes, rate ("100Gbps"), delay
+// ("1000ns"), probability of losing a packet. flow.txt: how many flows; per flow: source, destination,
+// priority, port, bytes, start in seconds.
 //
-// Beyond ns-3's keys (docs/models/packet.md): SEED, RECOVERY (go-back-n, go-back-0, selective), RETRANSMIT_TIMEOUT (us, 0:
-// never), TIMELY_TIMESTAMPS (0: as ASTRA-sim's ns-3, whose packets carry none), CC_MODE swift and tcp-...
+// Beyond ns-3's keys (docs/models/packet.md): SEED, RECOVERY (go-back-n, go-back-0, selective),
+// RETRANSMIT_TIMEOUT (us, 0: never), TIMELY_TIMESTAMPS (0: as ASTRA-sim's ns-3, whose packets carry none),
+// CC_MODE swift and tcp-...
 #pragma once
 
 #include <string>
@@ -24,8 +25,9 @@ struct RoceInput {
   std::vector<std::string> notes;  // keys without effect
 };
 
-// Reads `path` and the two files it names, relative to its folder or else as given. Throws Error with file:line for
-// unknown values, numbers out of range, nodes that are not there, a link's speed without thresholds for ECN.
+// Reads `path` and the two files it names, relative to its folder or else as given. Throws Error with
+// file:line for unknown values, numbers out of range, nodes that are not there, a link's speed without
+// thresholds for ECN.
 RoceInput read_roce_config(const std::string& path);
 // The same without flows, whatever FLOW_FILE names: those of ASTRA-sim's ns-3 come from its system layer.
 RoceInput read_roce_network(const std::string& path);

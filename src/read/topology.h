@@ -1,5 +1,5 @@
-// Interconnects of machines (ir/interconnect.h): made from a few parameters, written down link by link, or read from
-// other simulators' files.
+// Interconnects of machines (ir/interconnect.h): made from a few parameters, written down link by link, or
+// read from other simulators' files.
 #pragma once
 
 #include <span>
@@ -41,12 +41,12 @@ MachineLinks read_links(const Config& nodes, const Config& links);
 // "leaf0-spine1": the link failed; "leaf0-spine1=0.5": it carries that share of its bandwidth. Throws Error.
 DamagedLink parse_damage(const std::string& text, const std::string& where);
 
-// HPCC's and SimAI's ns-3 topology.txt, htsim's .topo, InfraGraph, a configuration of BookSim, and the network files of
-// ASTRA-sim 1.0 and 2, told apart by what is in them. Throws Error with file:line.
+// HPCC's and SimAI's ns-3 topology.txt, htsim's .topo, InfraGraph, a configuration of BookSim, and the
+// network files of ASTRA-sim 1.0 and 2, told apart by what is in them. Throws Error with file:line.
 MachineLinks read_topology_file(const std::string& path);
 
-// All devices in one dimension, a Switch: each with the bandwidth of its widest link (the least of all devices), and
-// half the latency of the longest of the shortest ways from the first device.
+// All devices in one dimension, a Switch: each with the bandwidth of its widest link (the least of all
+// devices), and half the latency of the longest of the shortest ways from the first device.
 Dimension one_dimension(const Interconnect& graph, const std::string& name);
 
 }  // namespace armilla

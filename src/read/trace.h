@@ -1,5 +1,5 @@
-// Readers of traces and of what comes with them: Chakra, binary and JSON, ASTRA-sim 2's communicators and logs, and
-// FlexFlow's task graphs.
+// Readers of traces and of what comes with them: Chakra, binary and JSON, ASTRA-sim 2's communicators and
+// logs, and FlexFlow's task graphs.
 #pragma once
 
 #include <cstdint>

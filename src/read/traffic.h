@@ -15,8 +15,8 @@ struct BooksimConfig {
   std::vector<std::string> notes;   // what stands in the file and has no effect
 };
 
-// A configuration of BookSim 2 ("topology = mesh; k = 8; // ..."), with its defaults for keys that are missing. Throws
-// Error with file:line for unknown keys and values, and for what is not modelled.
+// A configuration of BookSim 2 ("topology = mesh; k = 8; // ..."), with its defaults for keys that are
+// missing. Throws Error with file:line for unknown keys and values, and for what is not modelled.
 BooksimConfig parse_booksim(std::string_view text, const std::string& name);
 BooksimConfig read_booksim(const std::string& path);
 

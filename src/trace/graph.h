@@ -25,9 +25,9 @@ namespace armilla {
 // reduce-scatter; GATHER and SCATTER, of comm_size bytes per member, are messages to and from the root, as a
 // custom schedule of a reduce and a broadcast. all_gather's comm_size is the shard (ir/collective.h has the
 // whole). as_astra: times are whole ns and at least one; kDurationNs is ignored; BROADCAST only takes its
-// duration. Not reproduced: ASTRA-sim's stop at INVALID nodes, its abort at METADATA, REDUCE, GATHER, SCATTER,
-// BARRIER. Source: astra-sim 2.x Workload.cc, HardwareResource.cc, Roofline.cc. Cost: O(n log n) for ids out
-// of order, else O(n); a trace is not needed once it was added.
+// duration. Not reproduced: ASTRA-sim's stop at INVALID nodes, its abort at METADATA, REDUCE, GATHER,
+// SCATTER, BARRIER. Source: astra-sim 2.x Workload.cc, HardwareResource.cc, Roofline.cc. Cost: O(n log n) for
+// ids out of order, else O(n); a trace is not needed once it was added.
 
 struct TraceGraphOptions {
   std::vector<std::int64_t> dimension_sizes;  // of the network, innermost first; the product: ranks

@@ -8,8 +8,8 @@
 // - Pipelines over ranks as stages: gpipe (all forward, then all backward) and 1f1b (one forward one backward
 //   after a warm-up of as many micro-batches as stages follow; Narayanan et al., SC 2021).
 // - random: an acyclic job of computations, messages and all-reduces that is the same for the same seed.
-// Every job without as_chakra can run to its end: messages match, collectives have one order, nothing waits in
-// a circle. Cost: O(nodes), at most kMaxSyntheticNodes.
+// Every job without as_chakra can run to its end: messages match, collectives have one order, nothing waits
+// in a circle. Cost: O(nodes), at most kMaxSyntheticNodes.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ struct SyntheticInfo {
 };
 std::span<const SyntheticInfo> synthetic_patterns();
 
-// One trace per rank. Throws Error for an unknown name or bad values, and as Chakra's generator for a pattern that is
-// not its own.
+// One trace per rank. Throws Error for an unknown name or bad values, and as Chakra's generator for a pattern
+// that is not its own.
 std::vector<ChakraTrace> synthesize(const ComponentChoice& choice, bool as_chakra);
 
 // By family, for the table.

@@ -1,5 +1,5 @@
-// ASTRA-sim's text workloads: what they mean as a Graph, what ASTRA-sim 1.0 reports of them, made of a Model, and as
-// Chakra traces; custom collectives as traces.
+// ASTRA-sim's text workloads: what they mean as a Graph, what ASTRA-sim 1.0 reports of them, made of a Model,
+// and as Chakra traces; custom collectives as traces.
 #pragma once
 
 #include <array>
@@ -88,7 +88,8 @@ struct TextGraphOptions {
   // bytes. Otherwise its words mean NONE, as in ASTRA-sim 1.0.
   bool simai = false;
   std::int64_t model_parallel_group = 0;  // instead of the file's; 0: the file's
-  // Kinds whose algorithm ignores dimensions ("oneRing"): ASTRA-sim then sees a single dimension of all ranks.
+  // Kinds whose algorithm ignores dimensions ("oneRing"): ASTRA-sim then sees a single dimension of all
+  // ranks.
   std::set<CollectiveKind> flat = {};
 };
 

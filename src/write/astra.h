@@ -1,4 +1,5 @@
-// What ASTRA-sim writes and prints of a run, in its own words: 1.0's reports, and 2's lines, log and memory trace.
+// What ASTRA-sim writes and prints of a run, in its own words: 1.0's reports, and 2's lines, log and memory
+// trace.
 #pragma once
 
 #include <array>

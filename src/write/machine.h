@@ -1,5 +1,5 @@
-// The links of machines (ir/interconnect.h) drawn: as DOT for Graphviz, and as SVG, devices below, switches above them
-// by how far they are from the devices. Parallel links are one line with their number.
+// The links of machines (ir/interconnect.h) drawn: as DOT for Graphviz, and as SVG, devices below, switches
+// above them by how far they are from the devices. Parallel links are one line with their number.
 #pragma once
 
 #include <string>

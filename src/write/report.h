@@ -1,5 +1,5 @@
-// Reports: a run for the terminal, the layers of a model and the events of a run as text, CSV and JSON, and deviations
-// from the ideal machine in words.
+// Reports: a run for the terminal, the layers of a model and the events of a run as text, CSV and JSON, and
+// deviations from the ideal machine in words.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
-// What came of scaling (ir/scale.h): a table for the terminal, JSON with schema armilla.scale/1, CSV with a line for each
-// size (docs/formats/scale_json.md), and samples per second over the ranks, beside the ideal (SVG).
+// What came of scaling (ir/scale.h): a table for the terminal, JSON with schema armilla.scale/1, CSV with a
+// line for each size (docs/formats/scale_json.md), and samples per second over the ranks, beside the ideal
+// (SVG).
 #pragma once
 
 #include <string>

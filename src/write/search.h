@@ -1,5 +1,6 @@
-// What came of a search (ir/search.h): a table for the terminal, JSON with schema armilla.search/1, CSV with a line for
-// every plan that was simulated, and a scatter plot of time over memory (SVG). docs/formats/search_json.md.
+// What came of a search (ir/search.h): a table for the terminal, JSON with schema armilla.search/1, CSV with
+// a line for every plan that was simulated, and a scatter plot of time over memory (SVG).
+// docs/formats/search_json.md.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
-// What came of a sweep (ir/sweep.h): a table for the terminal, JSON with schema armilla.sweep/1, CSV with a line for
-// every run (docs/formats/sweep_json.md), and plots (SVG) of a column over one key (lines) or two (a heat map).
+// What came of a sweep (ir/sweep.h): a table for the terminal, JSON with schema armilla.sweep/1, CSV with a
+// line for every run (docs/formats/sweep_json.md), and plots (SVG) of a column over one key (lines) or two (a
+// heat map).
 #pragma once
 
 #include <string>
@@ -22,8 +23,9 @@ struct SweepPlot {
 // Throws Error for a column or a key that is not there.
 void check_sweep_plot(const std::vector<std::string>& keys, const SweepPlot& plot);
 
-// One line for every combination of the other keys, or one heat map for each. Values that are numbers, with or without
-// a unit, are placed by size, others in the order of the sweep. Throws Error for what is not there, and for more lines or maps than anybody could tell apart.
+// One line for every combination of the other keys, or one heat map for each. Values that are numbers, with
+// or without a unit, are placed by size, others in the order of the sweep. Throws Error for what is not
+// there, and for more lines or maps than anybody could tell apart.
 std::string write_sweep_svg(const SweepResult& result, const SweepPlot& plot);
 
 }  // namespace armilla

@@ -24,8 +24,8 @@ struct TextStyle {
       : colour(wants_colour), width(columns) {}
 };
 
-// A share in percent, to one digit, and with a sign; "unknown" where it is not finite. The digits alone are for columns
-// that say "%".
+// A share in percent, to one digit, and with a sign; "unknown" where it is not finite. The digits alone are
+// for columns that say "%".
 std::string percent(double share);
 std::string percent_digits(double share);
 std::string signed_percent(double share);  // "+5.1 %"; "0.0 %" for what rounds to nothing

@@ -1,5 +1,5 @@
-// Traces and what is drawn of them: Chakra's binary and JSON forms, ASTRA-sim 2's communicators, DOT and GraphML of a
-// trace's dependences, and the timeline of a log of ASTRA-sim 2.
+// Traces and what is drawn of them: Chakra's binary and JSON forms, ASTRA-sim 2's communicators, DOT and
+// GraphML of a trace's dependences, and the timeline of a log of ASTRA-sim 2.
 #pragma once
 
 #include <span>

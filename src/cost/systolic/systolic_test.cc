@@ -71,7 +71,7 @@ std::unique_ptr<CostModel> model_of(const std::string& text) {
   return make_cost_model(parse_component(text, "--compute"), device);
 }
 
-Work product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) {
+Work matrix_product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) {
   Work work;
   work.kind = WorkKind::matrix;
   work.gemms = {{.m = m, .n = n, .k = k, .count = count}};
@@ -125,7 +125,7 @@ TEST(Systolic, AbsurdSizesSaturate) {
     EXPECT_EQ(result.compute_cycles, INT64_MAX);
     EXPECT_EQ(result.ofmap_writes, INT64_MAX);
   }
-  Work work = product(1, 1, 1);
+  Work work = matrix_product(1, 1, 1);
   work.gemms = {{.m = INT64_MAX, .n = INT64_MAX, .k = INT64_MAX, .count = INT64_MAX},
                 {.m = 1, .n = 1, .k = 1}};
   EXPECT_EQ(model_of("systolic:frequency=1Hz")->time(work), kEndOfTime);
@@ -154,27 +154,27 @@ TEST(Systolic, ConvolutionsThatMakeNoSenseAreRefused) {
 
 TEST(SystolicModel, TimeIsCyclesOverFrequency) {
   const auto model = model_of("systolic:rows=4,columns=4,dataflow=ws,frequency=500MHz");
-  EXPECT_EQ(model->cycles(product(6, 3, 5)), 32);
-  EXPECT_EQ(model->time(product(6, 3, 5)), nanoseconds(64));
+  EXPECT_EQ(model->cycles(matrix_product(6, 3, 5)), 32);
+  EXPECT_EQ(model->time(matrix_product(6, 3, 5)), nanoseconds(64));
 }
 
 TEST(SystolicModel, RepeatedProductsAddUpAndArraysShareTheFolds) {
-  EXPECT_EQ(model_of("systolic:rows=4,columns=4")->cycles(product(6, 3, 5, 10)), 320);
-  EXPECT_EQ(model_of("systolic:rows=4,columns=4,cycles=reported")->cycles(product(6, 3, 5, 10)), 310);
+  EXPECT_EQ(model_of("systolic:rows=4,columns=4")->cycles(matrix_product(6, 3, 5, 10)), 320);
+  EXPECT_EQ(model_of("systolic:rows=4,columns=4,cycles=reported")->cycles(matrix_product(6, 3, 5, 10)), 310);
   // 20 folds on 3 arrays: the busiest has 7.
-  EXPECT_EQ(model_of("systolic:rows=4,columns=4,arrays=3")->cycles(product(6, 3, 5, 10)), 7 * 16);
-  Work two = product(6, 3, 5);
+  EXPECT_EQ(model_of("systolic:rows=4,columns=4,arrays=3")->cycles(matrix_product(6, 3, 5, 10)), 7 * 16);
+  Work two = matrix_product(6, 3, 5);
   two.gemms.push_back(two.gemms.front());
   EXPECT_EQ(model_of("systolic:rows=4,columns=4")->cycles(two), 64);
 }
 
 TEST(SystolicModel, DefaultsAreTheGeneratorsArray) {
   // 256 x 256 ws: one fold of 2*256 + 256 + 100 - 2 cycles.
-  EXPECT_EQ(model_of("systolic")->time(product(100, 256, 256)), nanoseconds(866));
+  EXPECT_EQ(model_of("systolic")->time(matrix_product(100, 256, 256)), nanoseconds(866));
 }
 
 TEST(SystolicModel, MemoryBoundsAProductOnlyWhenAsked) {
-  Work work = product(6, 3, 5);
+  Work work = matrix_product(6, 3, 5);
   work.bytes = Bytes(500'000);
   EXPECT_EQ(model_of("systolic:rows=4,columns=4")->time(work), nanoseconds(32));
   EXPECT_EQ(model_of("systolic:rows=4,columns=4,memory_bound=true")->time(work), microseconds(1));
@@ -206,7 +206,7 @@ TEST(SystolicModel, BadParametersAreRefused) {
 
 // One array with small buffers waits; with large ones it does not.
 TEST(Systolic, WaitsForDramWhereItsBandwidthIsGiven) {
-  const Work work = product(200, 300, 400, 2);
+  const Work work = matrix_product(200, 300, 400, 2);
   const std::string array = "systolic:rows=8,columns=8,dataflow=os";
   const std::int64_t free = model_of(array)->cycles(work);
   EXPECT_EQ(model_of(array + ",dram_bandwidth=1")->cycles(work), free);

@@ -2,22 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/derived/short_run_testing.h"
+
 namespace armilla {
 namespace {
 
 // 4 ranks in 2 s: one computes for 1 s, three for half a second.
-Run short_run() {
-  Run run;
-  run.model.name = "tiny";
-  run.model.facts.sequence = 100;
-  run.study.plan.ranks = 4;
-  run.study.plan.batch = 8;
+Run priced_run() {
+  Run run = short_run(4);
   Device& device = run.study.machine.device;
   device.busy_power = Power(700);
   device.idle_power = Power(100);
   device.price = Money(3600);
   run.study.machine.host_power = Power(50);
-  run.result.iteration = milliseconds(2000);
   run.result.ranks = 4;
   run.result.classes.resize(2);
   run.result.classes[0].compute = milliseconds(1000);
@@ -28,7 +25,7 @@ Run short_run() {
 }
 
 TEST(Expense, IsWhatDevicesDrawAndCost) {
-  const Expense expense = expense_of(short_run());
+  const Expense expense = expense_of(priced_run());
   // 2.5 s at 700 W, 5.5 s at 100 W, and 8 s of hosts at 50 W.
   EXPECT_DOUBLE_EQ(expense.energy->value, 2.5 * 700 + 5.5 * 100 + 8 * 50);
   EXPECT_DOUBLE_EQ(expense.full_power->value, 8 * 750);
@@ -37,7 +34,7 @@ TEST(Expense, IsWhatDevicesDrawAndCost) {
 }
 
 TEST(Expense, OtherDevicesDrawWhatTheyDraw) {
-  armilla::Run run = short_run();
+  armilla::Run run = priced_run();
   Device other = run.study.machine.device;
   other.idle_power = Power(300);
   other.price = Money(7200);
@@ -54,11 +51,11 @@ TEST(Expense, OtherDevicesDrawWhatTheyDraw) {
 }
 
 TEST(Expense, IsUnknownWithoutFigures) {
-  armilla::Run run = short_run();
+  armilla::Run run = priced_run();
   run.study.machine.device.idle_power.reset();
   EXPECT_FALSE(expense_of(run).energy.has_value());
   EXPECT_TRUE(expense_of(run).cost.has_value());
-  run = short_run();
+  run = priced_run();
   run.study.machine.host_power.reset();
   EXPECT_DOUBLE_EQ(expense_of(run).energy->value, 2.5 * 700 + 5.5 * 100);
   run.workload = "a trace";
@@ -66,7 +63,7 @@ TEST(Expense, IsUnknownWithoutFigures) {
 }
 
 TEST(Expense, LeastEnergyIsReachedByTheRunItself) {
-  const armilla::Run run = short_run();
+  const armilla::Run run = priced_run();
   const double computing = 2.5e12;
   const auto least = [&](Time iteration, double computes) {
     return least_energy(run.study.machine, 4, iteration, computes);

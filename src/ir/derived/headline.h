@@ -1,7 +1,8 @@
-// The headline figures of a run: one table of their names, in which every one is a single number. What compares many
-// runs (sweeps, their tables, plots and databases) keeps these of each.
+// The headline figures of a run: one table of their names, in which every one is a single number. What
+// compares many runs (sweeps, their tables, plots and databases) keeps these of each.
 //
-// Names carry their unit, as in the JSON of a run: _s seconds, _bytes bytes, _per_s per second, _flops operations.
+// Names carry their unit, as in the JSON of a run: _s seconds, _bytes bytes, _per_s per second, _flops
+// operations.
 #pragma once
 
 #include <span>

@@ -3,24 +3,20 @@
 #include <gtest/gtest.h>
 
 #include "base/error_testing.h"
+#include "ir/derived/short_run_testing.h"
 
 namespace armilla {
 namespace {
 
-// 16 ranks, 4 replicas of 8 samples of 100 tokens in 2 s.
-Run short_run() {
-  Run run;
-  run.model.name = "tiny";
-  run.model.facts.sequence = 100;
-  run.study.plan.ranks = 16;
+// 16 ranks, 4 replicas.
+Run trained_run() {
+  Run run = short_run(16);
   run.study.plan.tensor = 4;
-  run.study.plan.batch = 8;
-  run.result.iteration = milliseconds(2000);
   return run;
 }
 
 TEST(Training, TakesAsManyIterationsAsItHasData) {
-  auto run = short_run();
+  auto run = trained_run();
   EXPECT_FALSE(training_time(run));
   run.study.training.tokens = 32e6;
   const auto time = training_time(run);
@@ -41,7 +37,7 @@ TEST(Training, TakesAsManyIterationsAsItHasData) {
 
 // 32 samples of 100 tokens make an iteration: none is shorter than a whole one.
 TEST(Training, TheLastIterationCountsAsAWholeOne) {
-  auto run = short_run();
+  auto run = trained_run();
   run.study.training.tokens = 1;
   EXPECT_DOUBLE_EQ(training_time(run)->iterations, 1);
   EXPECT_DOUBLE_EQ(training_time(run)->seconds, 2);
@@ -55,7 +51,7 @@ TEST(Training, TheLastIterationCountsAsAWholeOne) {
 
 // A tenth of a batch of 3 and the like have no exact binary fraction.
 TEST(Training, WholeNumbersOfIterationsStayWhole) {
-  auto run = short_run();
+  auto run = trained_run();
   for (std::int64_t batch = 1; batch < 60; ++batch) {
     run.study.plan.batch = batch;
     for (double iterations = 1; iterations < 2000; iterations += 7) {
@@ -66,7 +62,7 @@ TEST(Training, WholeNumbersOfIterationsStayWhole) {
 }
 
 TEST(Training, TokensNeedAModelThatHasSome) {
-  auto run = short_run();
+  auto run = trained_run();
   check_training({1e9, 0, "--tokens 1B"}, run.model);
   run.model.facts.sequence = 0;
   check_training({0, 1e9, "--samples 1B"}, run.model);

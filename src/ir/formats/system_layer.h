@@ -1,6 +1,6 @@
 // SystemLayer: what ASTRA-sim's system, network and remote-memory files say, in their own numbers, for the
-// semantics profiles that reproduce it (sim/astra/astra_engine.h). read/astra.h fills it; `machine_of` gives the same
-// interconnect as a Machine for the native profile.
+// semantics profiles that reproduce it (sim/astra/astra_engine.h). read/astra.h fills it; `machine_of` gives
+// the same interconnect as a Machine for the native profile.
 //
 // Times are nanoseconds (one cycle of ASTRA-sim), bandwidths GB/s of 2^30 bytes where the file means that.
 // Numbers stay as written, because ASTRA-sim truncates after floating-point arithmetic on them.

@@ -10,7 +10,7 @@
 namespace armilla {
 namespace {
 
-Plan plan_of(std::int64_t ranks, std::int64_t batch, std::int64_t micro_batches) {
+Plan data_parallel_plan(std::int64_t ranks, std::int64_t batch, std::int64_t micro_batches) {
   Plan plan;
   plan.ranks = ranks;
   plan.batch = batch;
@@ -30,7 +30,7 @@ std::vector<std::int64_t> bucket_bytes(const Plan& plan) {
 }
 
 TEST(DataParallel, AnIterationIsForwardBackwardExchangeAndUpdate) {
-  const Graph graph = lowered(small_model(4), plan_of(2, 4, 1));
+  const Graph graph = lowered(small_model(4), data_parallel_plan(2, 4, 1));
   EXPECT_EQ(dump_graph(graph),
             "graph of 2 ranks, 1 programs\n"
             "program rank\n"
@@ -49,7 +49,7 @@ TEST(DataParallel, AnIterationIsForwardBackwardExchangeAndUpdate) {
 }
 
 TEST(DataParallel, ABucketStartsWhenItsLastGradientExists) {
-  Plan plan = plan_of(2, 4, 1);
+  Plan plan = data_parallel_plan(2, 4, 1);
   plan.first_bucket = Bytes(256);
   plan.bucket = Bytes(256);
   const Graph graph = lowered(small_model(4), plan);
@@ -71,7 +71,7 @@ TEST(DataParallel, ABucketStartsWhenItsLastGradientExists) {
 }
 
 TEST(DataParallel, BucketsCloseOnceTheyReachTheirSize) {
-  Plan plan = plan_of(2, 4, 1);
+  Plan plan = data_parallel_plan(2, 4, 1);
   plan.first_bucket = Bytes(1);
   plan.bucket = Bytes(289);
   // In order of completion: bias (32 B), weight (256 B), table (3200 B).
@@ -80,7 +80,7 @@ TEST(DataParallel, BucketsCloseOnceTheyReachTheirSize) {
 
 TEST(DataParallel, EveryTrainableParameterIsInExactlyOneBucket) {
   for (const std::int64_t size : {1, 32, 100, 257, 5000}) {
-    Plan plan = plan_of(2, 4, 1);
+    Plan plan = data_parallel_plan(2, 4, 1);
     plan.bucket = Bytes(size);
     plan.first_bucket = Bytes(size / 2 + 1);
     const std::vector<std::int64_t> bytes = bucket_bytes(plan);
@@ -89,7 +89,7 @@ TEST(DataParallel, EveryTrainableParameterIsInExactlyOneBucket) {
 }
 
 TEST(DataParallel, MicroBatchesAccumulateAndExchangeOnce) {
-  const Graph graph = lowered(small_model(2), plan_of(2, 6, 3));
+  const Graph graph = lowered(small_model(2), data_parallel_plan(2, 6, 3));
   int forwards = 0, exchanges = 0;
   for (std::uint32_t node = 0; node < graph.programs[0].size(); ++node) {
     forwards += graph.programs[0].phase[node] == Phase::forward;
@@ -100,19 +100,19 @@ TEST(DataParallel, MicroBatchesAccumulateAndExchangeOnce) {
 }
 
 TEST(DataParallel, ASingleStageIsNotCut) {
-  Plan plan = plan_of(2, 4, 1);
+  Plan plan = data_parallel_plan(2, 4, 1);
   const std::string usual = dump_graph(lowered(small_model(4), plan));
   plan.stage_blocks = {1};
   EXPECT_EQ(dump_graph(lowered(small_model(4), plan)), usual);
 }
 
 TEST(DataParallel, OneRankExchangesNothing) {
-  const Graph graph = lowered(small_model(4), plan_of(1, 4, 1));
+  const Graph graph = lowered(small_model(4), data_parallel_plan(1, 4, 1));
   EXPECT_TRUE(graph.collectives.empty());
 }
 
 TEST(DataParallel, PrecisionScalesTrafficAndArithmeticType) {
-  Plan plan = plan_of(1, 4, 1);
+  Plan plan = data_parallel_plan(1, 4, 1);
   plan.precision = DType::fp16;
   const Graph graph = lowered(small_model(4), plan);
   const Work& first = graph.works[graph.programs[0].payload[1]];
@@ -121,17 +121,17 @@ TEST(DataParallel, PrecisionScalesTrafficAndArithmeticType) {
 }
 
 TEST(DataParallel, EqualWorkIsStoredOnce) {
-  const Graph graph = lowered(small_model(4), plan_of(1, 4, 1));
+  const Graph graph = lowered(small_model(4), data_parallel_plan(1, 4, 1));
   EXPECT_LT(graph.works.size(), graph.programs[0].size());
 }
 
 TEST(DataParallel, AModelReadForAnotherBatchIsRefused) {
-  EXPECT_EQ(error_of([] { lowered(small_model(4), plan_of(2, 8, 1)); }),
+  EXPECT_EQ(error_of([] { lowered(small_model(4), data_parallel_plan(2, 8, 1)); }),
             "plan: the model was read for 4 samples, a micro-batch has 8");
 }
 
 TEST(DataParallel, AnAbsurdGraphIsRefused) {
-  EXPECT_THROW(lowered(small_model(1), plan_of(2, 1'000'000'000, 1'000'000'000)), Error);
+  EXPECT_THROW(lowered(small_model(1), data_parallel_plan(2, 1'000'000'000, 1'000'000'000)), Error);
 }
 
 }  // namespace

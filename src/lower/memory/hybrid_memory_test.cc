@@ -46,7 +46,7 @@ LoweredJob job_of(const ShardedModel& model, const Plan& plan) {
   return job;
 }
 
-Plan plan_of(std::string_view schedule, std::int64_t pipeline, std::int64_t micro_batches) {
+Plan pipelined_plan(std::string_view schedule, std::int64_t pipeline, std::int64_t micro_batches) {
   Plan plan;
   plan.schedule = schedule;
   plan.ranks = plan.pipeline = pipeline;
@@ -59,7 +59,7 @@ Plan plan_of(std::string_view schedule, std::int64_t pipeline, std::int64_t micr
 
 std::vector<std::int64_t> activations_of(std::string_view schedule, std::int64_t pipeline,
                                          std::int64_t micro_batches) {
-  const Plan plan = plan_of(schedule, pipeline, micro_batches);
+  const Plan plan = pipelined_plan(schedule, pipeline, micro_batches);
   std::vector<std::int64_t> result;
   for (const RoleMemory& memory : hybrid_memory(job_of(equal_blocks(8, 10), plan), plan, Device()))
     result.push_back(memory.use.activations.value);
@@ -70,7 +70,7 @@ std::vector<std::int64_t> activations_of(std::string_view schedule, std::int64_t
 TEST(HybridMemory, StatesEqualThoseOfZero) {
   const double published[] = {120, 31.4, 16.6, 1.9};
   for (int stage = 0; stage <= 3; ++stage) {
-    Plan plan = plan_of("1f1b", 1, 1);
+    Plan plan = pipelined_plan("1f1b", 1, 1);
     plan.ranks = 64;
     plan.zero_stage = stage;
     const MemoryUse use = hybrid_memory(job_of(equal_blocks(1, 7'500'000'000), plan), plan, Device())[0].use;
@@ -80,7 +80,7 @@ TEST(HybridMemory, StatesEqualThoseOfZero) {
 }
 
 TEST(HybridMemory, StatesFollowTypesAndOffload) {
-  Plan plan = plan_of("1f1b", 1, 1);
+  Plan plan = pipelined_plan("1f1b", 1, 1);
   const auto use_of = [&] { return hybrid_memory(job_of(equal_blocks(2, 1000), plan), plan, Device())[0]; };
   EXPECT_EQ(use_of().use.weights, Bytes(4000));
   EXPECT_EQ(use_of().use.gradients, Bytes(4000));
@@ -116,7 +116,7 @@ TEST(HybridMemory, ManyMicroBatchesHoldWhatEverySlotSays) {
   for (const PipelineScheduleInfo& schedule : pipeline_schedules()) {
     for (const std::int64_t micro_batches : {8, 12, 40, 160}) {
       for (const std::int64_t saved : {0, 1, 100}) {
-        const Plan plan = plan_of(schedule.name, 4, micro_batches);
+        const Plan plan = pipelined_plan(schedule.name, 4, micro_batches);
         ShardedModel model = equal_blocks(16, 10);
         model.shapes.front().saved = Bytes(saved);
         const LoweredJob job = job_of(model, plan);
@@ -145,7 +145,7 @@ TEST(HybridMemory, ManyMicroBatchesHoldWhatEverySlotSays) {
 
 TEST(HybridMemory, CopiesAndVersionsOfWeightsCount) {
   const auto weights = [](std::string_view schedule) {
-    const Plan plan = plan_of(schedule, 4, 8);
+    const Plan plan = pipelined_plan(schedule, 4, 8);
     return hybrid_memory(job_of(equal_blocks(8, 10), plan), plan, Device())[1].use.weights;
   };
   EXPECT_EQ(weights("1f1b"), Bytes(2 * 10 * 2));
@@ -159,7 +159,7 @@ TEST(HybridMemory, ThePeakIsThatOfOneMoment) {
   model.shapes.push_back(model.shapes[0]);
   model.shapes[0].working = Bytes(1000);
   model.blocks.push_back({"block", BlockKind::decoder, 1, 1});
-  const Plan plan = plan_of("1f1b", 1, 2);
+  const Plan plan = pipelined_plan("1f1b", 1, 2);
   const MemoryUse use = hybrid_memory(job_of(model, plan), plan, Device())[0].use;
   EXPECT_EQ(use.activations, Bytes(100));
   EXPECT_EQ(use.temporary, Bytes(1000));
@@ -170,15 +170,15 @@ TEST(HybridMemory, TiedWeightsOfARankAreThereOnce) {
   model.shapes.push_back(model.shapes[0]);
   model.shapes[1].weights = {{GroupAxis::data, 500, 0, DType::unknown}};
   model.blocks.front().shape = model.blocks.back().shape = 1;
-  Plan plan = plan_of("1f1b", 1, 1);
+  Plan plan = pipelined_plan("1f1b", 1, 1);
   EXPECT_EQ(hybrid_memory(job_of(model, plan), plan, Device())[0].use.weights, Bytes(510 * 2));
-  plan = plan_of("1f1b", 2, 2);
+  plan = pipelined_plan("1f1b", 2, 2);
   plan.stage_blocks = {2, 1};
   EXPECT_EQ(hybrid_memory(job_of(model, plan), plan, Device())[1].use.weights, Bytes(500 * 2));
 }
 
 TEST(HybridMemory, BuffersHoldWhatIsOnItsWay) {
-  Plan plan = plan_of("1f1b", 2, 2);
+  Plan plan = pipelined_plan("1f1b", 2, 2);
   plan.ranks = 8;
   plan.batch = 2;
   const auto buffers = [&] {
@@ -196,7 +196,7 @@ TEST(HybridMemory, BuffersHoldWhatIsOnItsWay) {
   EXPECT_EQ(buffers(), Bytes(2 * 8 + 2 * 2000 + 4 * 2000));
   plan.hybrid_shard = 1;  // sharding among one: nothing to gather
   EXPECT_EQ(buffers(), Bytes(2 * 8));
-  plan = plan_of("interleaved", 1, 2);  // two chunks on one rank send nothing
+  plan = pipelined_plan("interleaved", 1, 2);  // two chunks on one rank send nothing
   EXPECT_EQ(buffers(), Bytes(0));
 }
 
@@ -213,7 +213,7 @@ std::string over_time(const RoleMemory& memory) {
 }
 
 TEST(HybridMemory, WhatIsHeldOverTimeComesAndGoesWithTheSlots) {
-  Plan plan = plan_of("1f1b", 2, 2);
+  Plan plan = pipelined_plan("1f1b", 2, 2);
   const auto held = [&] {
     return over_time(hybrid_memory(job_of(equal_blocks(2, 10), plan), plan, Device())[0]);
   };
@@ -238,7 +238,7 @@ TEST(HybridMemory, WhatIsHeldOverTimeFollowsTheBlocks) {
   model.shapes[1].saved = Bytes(7);
   model.shapes[1].working = Bytes(1000);
   model.blocks[1].shape = 1;
-  const Plan plan = plan_of("1f1b", 1, 1);
+  const Plan plan = pipelined_plan("1f1b", 1, 1);
   LoweredJob job = job_of(model, plan);
   Program& program = job.graph.programs[0] = {};
   for (const std::int32_t layer : {0, 0, 1, 1, 1, 1, 0, 0})
@@ -252,7 +252,7 @@ TEST(HybridMemory, WhatIsHeldOverTimeFollowsTheBlocks) {
 }
 
 TEST(HybridMemory, OffloadedActivationsAreOnTheHost) {
-  Plan plan = plan_of("gpipe", 1, 6);
+  Plan plan = pipelined_plan("gpipe", 1, 6);
   plan.offload_activations = true;
   const RoleMemory memory = hybrid_memory(job_of(equal_blocks(1, 10), plan), plan, Device())[0];
   EXPECT_EQ(memory.host, Bytes(600));
@@ -262,7 +262,7 @@ TEST(HybridMemory, OffloadedActivationsAreOnTheHost) {
 
 // A single pass of four blocks needs two of them at a time, of W what B has loaded.
 TEST(HybridMemory, OffloadGoesBlockByBlock) {
-  Plan plan = plan_of("gpipe", 1, 1);
+  Plan plan = pipelined_plan("gpipe", 1, 1);
   const auto activations = [&] {
     return hybrid_memory(job_of(equal_blocks(4, 10), plan), plan, Device())[0].use.activations;
   };

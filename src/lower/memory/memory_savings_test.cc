@@ -29,7 +29,7 @@ PlanRequest request_of(const std::string& key, const std::string& flag) {
   return request;
 }
 
-Plan plan_of(std::int64_t ranks, std::int64_t micro_batches) {
+Plan plan_of_ranks(std::int64_t ranks, std::int64_t micro_batches) {
   Plan plan;
   plan.ranks = ranks;
   plan.micro_batches = micro_batches;
@@ -41,7 +41,7 @@ Plan plan_of(std::int64_t ranks, std::int64_t micro_batches) {
 }
 
 TEST(MemorySavings, FlashAttentionLeavesSelectiveRecomputeNothing) {
-  Plan plan = plan_of(1, 1);
+  Plan plan = plan_of_ranks(1, 1);
   plan.recompute = Recompute::selective;
   const PlanRequest request = request_of("recompute", "--recompute selective");
   EXPECT_THAT(options_without_savings(request, transformer("flash"), plan, {}),
@@ -63,7 +63,7 @@ TEST(MemorySavings, FlashAttentionLeavesSelectiveRecomputeNothing) {
 
 TEST(MemorySavings, ActivationsOfTwoBlocksStayOnTheDevice) {
   const PlanRequest request = request_of("offload", "--offload activations");
-  Plan plan = plan_of(1, 4);
+  Plan plan = plan_of_ranks(1, 4);
   plan.offload_activations = true;
   EXPECT_THAT(options_without_savings(request, transformer("flash"), plan, {}), IsEmpty());
   // B loads everything for W.
@@ -74,13 +74,13 @@ TEST(MemorySavings, ActivationsOfTwoBlocksStayOnTheDevice) {
 
 TEST(MemorySavings, StatesThatAreSharedOutSaveMemory) {
   const PlanRequest request = request_of("zero", "--zero 1");
-  Plan plan = plan_of(8, 1);
+  Plan plan = plan_of_ranks(8, 1);
   plan.zero_stage = 1;
   EXPECT_THAT(options_without_savings(request, transformer("flash"), plan, {}), IsEmpty());
   plan.offload_optimizer = true;  // the states are not on the device
   EXPECT_THAT(options_without_savings(request, transformer("flash"), plan, {}),
               ElementsAre(HasSubstr("--zero 1 saves no memory: the peak is ")));
-  EXPECT_THAT(options_without_savings({}, transformer("flash"), plan_of(8, 1), {}), IsEmpty());
+  EXPECT_THAT(options_without_savings({}, transformer("flash"), plan_of_ranks(8, 1), {}), IsEmpty());
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ Model transformer_of(const std::string& attention) {
   return read_described_yaml(text, "m", options);
 }
 
-Plan plan_of(std::int64_t tensor, bool sequence_parallel, Recompute recompute) {
+Plan tensor_plan(std::int64_t tensor, bool sequence_parallel, Recompute recompute) {
   Plan plan;
   plan.ranks = plan.tensor = tensor;
   plan.batch = kBatch;
@@ -61,7 +61,7 @@ TEST(TransformerMemory, ALayerKeepsWhatTheFormulasSay) {
   for (const std::int64_t tensor : {1, 2, 8}) {
     const auto t = static_cast<double>(tensor);
     const auto of = [&](bool sequence_parallel, Recompute recompute) {
-      return kept_by_layer(model, plan_of(tensor, sequence_parallel, recompute));
+      return kept_by_layer(model, tensor_plan(tensor, sequence_parallel, recompute));
     };
     EXPECT_NEAR(of(false, Recompute::none), 10 + 24 / t + scores / t, 1e-9);
     EXPECT_NEAR(of(true, Recompute::none), 34 / t + scores / t, 1e-9);
@@ -74,7 +74,7 @@ TEST(TransformerMemory, ALayerKeepsWhatTheFormulasSay) {
 // Attention and MLP that read the same input keep it once, and no sum between them.
 TEST(TransformerMemory, AParallelResidualKeepsOneTensorLess) {
   const Model model = transformer_of("unfused\nparallel_residual: true");
-  EXPECT_NEAR(kept_by_layer(model, plan_of(8, false, Recompute::selective)), 8 + 24 / 8.0, 1e-9);
+  EXPECT_NEAR(kept_by_layer(model, tensor_plan(8, false, Recompute::selective)), 8 + 24 / 8.0, 1e-9);
 }
 
 // Flash attention never writes the scores: what selective recompute would free is not there. Beside 34 s b h
@@ -82,14 +82,14 @@ TEST(TransformerMemory, AParallelResidualKeepsOneTensorLess) {
 TEST(TransformerMemory, FlashAttentionKeepsNoScores) {
   const Model model = transformer_of("flash");
   for (const auto recompute : {Recompute::none, Recompute::selective})
-    EXPECT_NEAR(kept_by_layer(model, plan_of(8, true, recompute)), 34.0 / 8, 1e-9);
+    EXPECT_NEAR(kept_by_layer(model, tensor_plan(8, true, recompute)), 34.0 / 8, 1e-9);
 }
 
 // Section 4.3: the embedding's dropout s b h, the head 4 s b h (1 + v / h), all over t with sequence
 // parallelism.
 TEST(TransformerMemory, AModelKeepsWhatTheFormulasSay) {
   const Model model = transformer_of("unfused");
-  const Plan plan = plan_of(8, true, Recompute::none);
+  const Plan plan = tensor_plan(8, true, Recompute::none);
   double sum = 0;
   for (std::size_t block = 0; block < kLayers + 2; ++block) sum += kept(model, plan, block);
   const double layer = 34 + 5.0 * kHeads * kSequence / kHidden;
@@ -102,7 +102,7 @@ TEST(TransformerMemory, AModelKeepsWhatTheFormulasSay) {
 // nothing.
 TEST(TransformerMemory, StagesKeepWhatTheFormulasSay) {
   const Model model = transformer_of("unfused");
-  Plan plan = plan_of(8, true, Recompute::none);
+  Plan plan = tensor_plan(8, true, Recompute::none);
   plan.pipeline = 4;
   plan.ranks = 32;
   plan.micro_batches = 8;
@@ -129,7 +129,7 @@ TEST(TransformerMemory, StagesKeepWhatTheFormulasSay) {
 
 TEST(TransformerMemory, AdviceNamesWhatFits) {
   const Model model = transformer_of("unfused");
-  const Plan plan = plan_of(8, false, Recompute::none);
+  const Plan plan = tensor_plan(8, false, Recompute::none);
   const auto advice = [&](std::int64_t gib) {
     Device device;
     device.memory = Bytes(gib << 30);
@@ -149,7 +149,7 @@ TEST(TransformerMemory, AdviceNamesWhatFits) {
 
 TEST(TransformerMemory, AdviceIsWhatThePlanThenNeeds) {
   const Model model = transformer_of("flash");
-  Plan plan = plan_of(8, true, Recompute::none);
+  Plan plan = tensor_plan(8, true, Recompute::none);
   plan.ranks = 64;
   Device device;
   device.memory = Bytes(std::int64_t{48} << 30);
@@ -177,7 +177,7 @@ TEST(TransformerMemory, AdviceIsWhatThePlanThenNeeds) {
 
 TEST(TransformerMemory, AdviceNamesADegreeOnceWithItsLastValue) {
   const Model model = transformer_of("flash");
-  Plan plan = plan_of(1, false, Recompute::none);
+  Plan plan = tensor_plan(1, false, Recompute::none);
   plan.ranks = 64;
   int together = 0;
   for (std::int64_t gib = 2; gib < 64; gib += 2) {

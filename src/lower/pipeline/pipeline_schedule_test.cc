@@ -12,7 +12,7 @@ namespace {
 using testing::Each;
 using testing::Le;
 
-Plan plan_of(std::string_view schedule, std::int64_t p, std::int64_t m, std::int64_t v = 1) {
+Plan scheduled_plan(std::string_view schedule, std::int64_t p, std::int64_t m, std::int64_t v = 1) {
   Plan plan;
   plan.schedule = schedule;
   plan.ranks = plan.pipeline = p;
@@ -50,7 +50,7 @@ TEST(PipelineSchedule, EveryLegalPlanDoesEveryPassOnceAndNeverStalls) {
     for (std::int64_t p = 1; p <= 8; ++p) {
       for (std::int64_t m = 1; m <= 24; ++m) {
         for (std::int64_t v = 1; v <= 4; ++v) {
-          const Plan plan = plan_of(schedule, p, m, v);
+          const Plan plan = scheduled_plan(schedule, p, m, v);
           if (!is_legal(plan)) continue;
           ++cases;
           const std::int64_t iterations = 1 + m % 2;
@@ -76,7 +76,7 @@ TEST(PipelineSchedule, PlacesAreWhereTheChunksAre) {
   for (const PipelineScheduleInfo& info : pipeline_schedules()) {
     const std::string_view schedule = info.name;
     const std::int64_t v = schedule == "interleaved" ? 3 : schedule == "zb-v" ? 2 : 1;
-    const PipelineOrder order = pipeline_order(plan_of(schedule, 6, 12, v), 1, "plan");
+    const PipelineOrder order = pipeline_order(scheduled_plan(schedule, 6, 12, v), 1, "plan");
     int places = 0;
     for (std::int32_t chain = 0; chain < order.chains; ++chain) {
       for (std::int32_t stage = 0; stage < order.stages; ++stage) {
@@ -102,11 +102,11 @@ TEST(PipelineSchedule, BubblesOfFlushingSchedulesEqualTheFormulas) {
   for (std::int64_t p = 1; p <= 8; ++p) {
     for (std::int64_t m = 1; m <= 24; ++m) {
       const std::int64_t bubble = (p - 1) * (3 + 4 + 2);
-      EXPECT_THAT(played(plan_of("gpipe", p, m), times).idle, Each(bubble));
-      EXPECT_THAT(played(plan_of("1f1b", p, m), times).idle, Each(bubble));
+      EXPECT_THAT(played(scheduled_plan("gpipe", p, m), times).idle, Each(bubble));
+      EXPECT_THAT(played(scheduled_plan("1f1b", p, m), times).idle, Each(bubble));
       for (std::int64_t v = 2; v <= 4 && m % p == 0; ++v) {
         // A chunk is 1 / v of a stage, and takes `times`.
-        EXPECT_THAT(played(plan_of("interleaved", p, m, v), times).idle, Each(bubble));
+        EXPECT_THAT(played(scheduled_plan("interleaved", p, m, v), times).idle, Each(bubble));
       }
     }
   }
@@ -118,7 +118,8 @@ TEST(PipelineSchedule, ZeroBubbleH1IdlesAsPublished) {
     for (std::int64_t p = 1; p <= 8; ++p) {
       for (std::int64_t m = p; m <= 24; ++m) {
         const std::int64_t bubble = (p - 1) * (times.forward + times.input_gradient - times.weight_gradient);
-        EXPECT_THAT(played(plan_of("zb-h1", p, m), times).idle, Each(bubble)) << "p " << p << " m " << m;
+        EXPECT_THAT(played(scheduled_plan("zb-h1", p, m), times).idle, Each(bubble))
+            << "p " << p << " m " << m;
       }
     }
   }
@@ -129,7 +130,7 @@ TEST(PipelineSchedule, ZeroBubbleH1IdlesAsPublished) {
 TEST(PipelineSchedule, ZeroBubbleVNeverWaitsOnceStarted) {
   for (std::int64_t p = 1; p <= 8; ++p) {
     for (std::int64_t m = 2 * p - 1; m <= 24; ++m) {
-      const PlayedSchedule run = played(plan_of("zb-v", p, m, 2));
+      const PlayedSchedule run = played(scheduled_plan("zb-v", p, m, 2));
       for (std::size_t rank = 0; rank < static_cast<std::size_t>(p); ++rank) {
         EXPECT_EQ(run.start[rank], static_cast<std::int64_t>(rank));
         EXPECT_EQ(run.end[rank] - run.start[rank], 6 * m) << "p " << p << " m " << m << " rank " << rank;
@@ -143,7 +144,7 @@ TEST(PipelineSchedule, ZeroBubbleVNeverWaitsOnceStarted) {
 // other times ranks wait for each other elsewhere, and less.
 TEST(PipelineSchedule, DualPipeIdlesAsPublished) {
   const auto idle = [](std::int64_t p, std::int64_t m, SlotTimes times) {
-    return played(plan_of("dualpipe", p, m), times).idle;
+    return played(scheduled_plan("dualpipe", p, m), times).idle;
   };
   for (std::int64_t p = 2; p <= 8; p += 2) {
     for (std::int64_t m = 2 * p; m <= 24; m += 2) {
@@ -158,11 +159,11 @@ TEST(PipelineSchedule, DualPipeIdlesAsPublished) {
 
 TEST(PipelineSchedule, TwoBufferedWeightsLeaveNoBubbleBetweenIterations) {
   for (std::int64_t p = 1; p <= 8; ++p) {
-    const Plan plan = plan_of("pipedream-2bw", p, 2 * p);
+    const Plan plan = scheduled_plan("pipedream-2bw", p, 2 * p);
     const std::int64_t one = played(plan, {}, 1).makespan, four = played(plan, {}, 4).makespan;
     EXPECT_EQ(four - one, 3 * (2 * p) * 3);
     // With a flush every iteration has its bubble.
-    const Plan flushed = plan_of("1f1b", p, 2 * p);
+    const Plan flushed = scheduled_plan("1f1b", p, 2 * p);
     EXPECT_GE(played(flushed, {}, 4).makespan - played(flushed, {}, 1).makespan, 3 * (2 * p) * 3);
   }
 }
@@ -175,19 +176,19 @@ TEST(PipelineSchedule, PassesInFlightEqualThePapers) {
       std::vector<std::int64_t> expected;
       for (std::int64_t rank = 0; rank < p; ++rank) expected.push_back(std::min(p - rank, m));
       for (const auto schedule : {"1f1b", "zb-h1"})
-        EXPECT_EQ(most_in_flight(pipeline_order(plan_of(schedule, p, m), 1, "plan")), expected);
-      EXPECT_THAT(most_in_flight(pipeline_order(plan_of("gpipe", p, m), 1, "plan")), Each(m));
+        EXPECT_EQ(most_in_flight(pipeline_order(scheduled_plan(schedule, p, m), 1, "plan")), expected);
+      EXPECT_THAT(most_in_flight(pipeline_order(scheduled_plan("gpipe", p, m), 1, "plan")), Each(m));
       if (m >= 2 * p - 1) {
-        EXPECT_THAT(most_in_flight(pipeline_order(plan_of("zb-v", p, m, 2), 1, "plan")), Each(2 * p));
+        EXPECT_THAT(most_in_flight(pipeline_order(scheduled_plan("zb-v", p, m, 2), 1, "plan")), Each(2 * p));
       }
       for (std::int64_t v = 2; v <= 4 && m % p == 0; ++v) {
         std::vector<std::int64_t> passes;
         for (std::int64_t rank = 0; rank < p; ++rank)
           passes.push_back(std::min(2 * (p - rank - 1) + (v - 1) * p + 1, m * v));
-        EXPECT_EQ(most_in_flight(pipeline_order(plan_of("interleaved", p, m, v), 1, "plan")), passes);
+        EXPECT_EQ(most_in_flight(pipeline_order(scheduled_plan("interleaved", p, m, v), 1, "plan")), passes);
       }
       if (p % 2 == 0 && m % 2 == 0 && m >= 2 * p) {
-        EXPECT_THAT(most_in_flight(pipeline_order(plan_of("dualpipe", p, m), 1, "plan")), Each(p + 1));
+        EXPECT_THAT(most_in_flight(pipeline_order(scheduled_plan("dualpipe", p, m), 1, "plan")), Each(p + 1));
       }
     }
   }
@@ -195,7 +196,7 @@ TEST(PipelineSchedule, PassesInFlightEqualThePapers) {
 
 TEST(PipelineSchedule, OrdersAreThoseOfTheFigures) {
   const auto order = [](std::string_view schedule, std::int64_t p, std::int64_t m, std::int64_t v = 1) {
-    return pipeline_order(plan_of(schedule, p, m, v), 1, "plan");
+    return pipeline_order(scheduled_plan(schedule, p, m, v), 1, "plan");
   };
   // Huang et al. 2019, figure 2c.
   EXPECT_EQ(text_of(order("gpipe", 4, 4), 2), "F0 F1 F2 F3 D3 D2 D1 D0");
@@ -213,15 +214,15 @@ TEST(PipelineSchedule, OrdersAreThoseOfTheFigures) {
 }
 
 TEST(PipelineSchedule, IterationsGoOnCounting) {
-  const PipelineOrder order = pipeline_order(plan_of("1f1b", 2, 2), 2, "plan");
+  const PipelineOrder order = pipeline_order(scheduled_plan("1f1b", 2, 2), 2, "plan");
   EXPECT_EQ(text_of(order, 0), "F0 F1 D0 D1 F2 F3 D2 D3");
-  const PipelineOrder stream = pipeline_order(plan_of("pipedream-2bw", 2, 2), 2, "plan");
+  const PipelineOrder stream = pipeline_order(scheduled_plan("pipedream-2bw", 2, 2), 2, "plan");
   EXPECT_EQ(text_of(stream, 0), "F0 F1 D0 F2 D1 F3 D2 D3");
 }
 
 TEST(PipelineSchedule, RefusesWhatCannotBeScheduled) {
   const auto refusal = [](std::string_view schedule, std::int64_t p, std::int64_t m, std::int64_t v) {
-    return error_of([&] { pipeline_order(plan_of(schedule, p, m, v), 1, "plan"); });
+    return error_of([&] { pipeline_order(scheduled_plan(schedule, p, m, v), 1, "plan"); });
   };
   EXPECT_EQ(refusal("interleaved", 4, 8, 1),
             "plan: plan.schedule interleaved with plan.virtual_stages 1\n"

@@ -12,7 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 
-Plan plan_of(std::int64_t tensor, std::int64_t context, std::int64_t data, std::int64_t pipeline) {
+Plan plan_of_degrees(std::int64_t tensor, std::int64_t context, std::int64_t data, std::int64_t pipeline) {
   Plan plan;
   plan.tensor = tensor;
   plan.context = context;
@@ -23,7 +23,7 @@ Plan plan_of(std::int64_t tensor, std::int64_t context, std::int64_t data, std::
 
 // Megatron-Core, parallel_state.py, the example of initialize_model_parallel: 16 GPUs, tensor 2, pipeline 4.
 TEST(RankGrid, GroupsEqualMegatronsExample) {
-  const Plan plan = plan_of(2, 1, 2, 4);
+  const Plan plan = plan_of_degrees(2, 1, 2, 4);
   const GroupFamily tensor = axis_family(plan, GroupAxis::tensor);
   EXPECT_EQ(tensor.name, "tensor");
   EXPECT_THAT(tensor.groups,
@@ -45,7 +45,7 @@ TEST(RankGrid, GroupsEqualMegatronsExample) {
 
 // Expert parallelism divides the same ranks of a stage another way.
 TEST(RankGrid, ExpertsFillTheRanksOfAStage) {
-  Plan plan = plan_of(2, 1, 4, 2);
+  Plan plan = plan_of_degrees(2, 1, 4, 2);
   plan.expert = 4;
   plan.expert_tensor = 1;
   EXPECT_THAT(axis_family(plan, GroupAxis::expert).groups,
@@ -65,7 +65,7 @@ TEST(RankGrid, ExpertsFillTheRanksOfAStage) {
 }
 
 TEST(RankGrid, ReplicasAreContextAndDataTogether) {
-  Plan plan = plan_of(1, 2, 4, 1);
+  Plan plan = plan_of_degrees(1, 2, 4, 1);
   EXPECT_THAT(axis_family(plan, GroupAxis::context).groups[1], ElementsAre(2, 3));
   EXPECT_THAT(axis_family(plan, GroupAxis::data).groups, ElementsAre(ElementsAre(0, 1, 2, 3, 4, 5, 6, 7)));
   plan.zero_stage = 3;
@@ -85,7 +85,7 @@ TEST(RankGrid, ReplicasAreContextAndDataTogether) {
 // For every order of the axes: coordinates are a bijection, and every family cuts the ranks into groups of
 // the size of its degree, in order of position.
 TEST(RankGrid, EveryOrderIsABijection) {
-  Plan plan = plan_of(2, 3, 4, 5);
+  Plan plan = plan_of_degrees(2, 3, 4, 5);
   plan.expert = 6;
   plan.expert_tensor = 2;
   std::vector<Axis> order = plan.order;

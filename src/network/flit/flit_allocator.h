@@ -16,7 +16,8 @@
 
 namespace armilla {
 
-// Of one kind, for the routers of a network: every router has its own pointers, `side` inputs and as many outputs.
+// Of one kind, for the routers of a network: every router has its own pointers, `side` inputs and as many
+// outputs.
 class FlitAllocators {
  public:
   static constexpr std::uint32_t kNone = UINT32_MAX;
@@ -30,8 +31,9 @@ class FlitAllocators {
 
   // No two requests for the same pair. `match` has a row of inputs, all kNone on entry.
   void allocate(std::uint32_t router, const std::vector<Request>& requests, std::uint32_t* match);
-  // The same for islip with one iteration and at most 64 inputs: `outputs` has a bit for each output that is asked for, and
-  // `words` for each of those a word with a bit for each input that asks. Returns the inputs that have a match.
+  // The same for islip with one iteration and at most 64 inputs: `outputs` has a bit for each output that is
+  // asked for, and `words` for each of those a word with a bit for each input that asks. Returns the inputs
+  // that have a match.
   std::uint64_t match_words(std::uint32_t router, std::uint64_t outputs, const std::uint64_t* words,
                             std::uint32_t* match);
   bool draws_without_requests() const { return kind_ == FlitAllocator::pim; }

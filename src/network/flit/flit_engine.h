@@ -1,9 +1,10 @@
 // The routers of a network, cycle by cycle (docs/models/flit.md).
 //
-// Every cycle has two phases for each router. First it looks at its state as the cycle began and decides: virtual channels
-// for heads, the switch for flits. Then it moves what was decided. Routers touch each other only through channels, which
-// take two cycles at least, so that their order never matters; they are asked in rising order, because ways that are chosen
-// by chance draw from one row of random numbers. Routers without flits are not asked at all.
+// Every cycle has two phases for each router. First it looks at its state as the cycle began and decides:
+// virtual channels for heads, the switch for flits. Then it moves what was decided. Routers touch each other
+// only through channels, which take two cycles at least, so that their order never matters; they are asked in
+// rising order, because ways that are chosen by chance draw from one row of random numbers. Routers without
+// flits are not asked at all.
 #pragma once
 
 #include <cstdint>
@@ -52,15 +53,18 @@ class FlitEngine {
   FlitPacket& packet(std::uint32_t number) { return packets_[number]; }
   // Gives up a packet whose tail has arrived.
   void forget(std::uint32_t number) { packets_.release(number); }
-  // The rest of the cycle: nodes send, routers work. Throws Error when packets wait for each other in a cycle.
+  // The rest of the cycle: nodes send, routers work. Throws Error when packets wait for each other in a
+  // cycle.
   void step();
-  // In front of `receive`: goes on to the next cycle in which anything can happen unless a node sends, `end` at most.
+  // In front of `receive`: goes on to the next cycle in which anything can happen unless a node sends, `end`
+  // at most.
   void skip_until(std::int64_t end);
 
   std::int64_t flit_hops() const { return flit_hops_; }
   std::int64_t flits_inside() const { return flits_inside_; }            // between their nodes
   std::int64_t credits_under_way() const { return credits_under_way_; }  // back to who sends
-  // Every buffer empty, every credit where it began, no virtual channel taken: what must hold when all has arrived.
+  // Every buffer empty, every credit where it began, no virtual channel taken: what must hold when all has
+  // arrived.
   bool at_rest() const;
   // In words, "" if there is none.
   std::string cycle_of_waiting() const;
@@ -93,8 +97,8 @@ class FlitEngine {
     std::uint32_t sent = 0;  // flits
     std::uint32_t vc = kNone, last_vc = kNone;
   };
-  // Input VCs of a router in one stage of its pipeline. The first `batch` are in it until the cycle `due`; others wait
-  // for those to leave it.
+  // Input VCs of a router in one stage of its pipeline. The first `batch` are in it until the cycle `due`;
+  // others wait for those to leave it.
   struct Stage {
     std::uint32_t count = 0, batch = 0;
     std::int64_t due = 0;
@@ -174,7 +178,8 @@ class FlitEngine {
   std::vector<std::uint32_t> flits_;    // buffer_ of each
   std::vector<OutputVc> outputs_;       // of all ports and nodes
   std::vector<std::uint32_t> port_of_;  // of an input or output VC
-  // Of an input port: the first VC of the output that feeds it, and the cycles that a credit takes to count there.
+  // Of an input port: the first VC of the output that feeds it, and the cycles that a credit takes to count
+  // there.
   struct CreditWay {
     std::uint32_t first_vc = 0, cycles = 0;
   };
@@ -205,8 +210,8 @@ class FlitEngine {
   std::vector<std::vector<std::uint32_t>> credit_wheel_;  // output VCs
   std::vector<Arrival> arrived_;
 
-  // In one step: input VCs with flits, a bit each, [port * input_words_]; how many of a router; the turns of outputs; and who
-  // asks and is granted in an allocation.
+  // In one step: input VCs with flits, a bit each, [port * input_words_]; how many of a router; the turns of
+  // outputs; and who asks and is granted in an allocation.
   std::uint32_t input_words_ = 0;
   std::vector<std::uint64_t> waiting_vcs_;
   std::vector<std::uint32_t> waiting_, input_turn_, asking_, granted_;
@@ -214,8 +219,9 @@ class FlitEngine {
   // Of one allocation.
   std::vector<FlitAllocators::Request> requests_;
   std::vector<std::uint32_t> match_, switch_match_;
-  // Where by_ready_: input VCs whose first flit could take the switch. Of a router, its outputs that are wanted; of an
-  // output, the inputs that want it; of both, the VCs, [matrix_first_[router] + input * ports + output].
+  // Where by_ready_: input VCs whose first flit could take the switch. Of a router, its outputs that are
+  // wanted; of an output, the inputs that want it; of both, the VCs, [matrix_first_[router] + input * ports +
+  // output].
   std::vector<std::uint64_t> wanted_outputs_, wanting_inputs_, ready_vcs_;
   std::vector<std::size_t> matrix_first_;
   struct Grant {

@@ -1,11 +1,13 @@
-// The links of a machine as a network of routers: one for each switch and network interface, and one for each device, whose
-// ports are its links and as many interfaces, one for each link: what leaves by a link enters at its interface, what comes by
-// a link leaves to its interface, so that a device sends and receives on all its links at once.
+// The links of a machine as a network of routers: one for each switch and network interface, and one for each
+// device, whose ports are its links and as many interfaces, one for each link: what leaves by a link enters
+// at its interface, what comes by a link leaves to its interface, so that a device sends and receives on all
+// its links at once.
 //
-// Virtual channels are divided into layers, so that packets cannot wait for each other in a circle (Dally and Seitz, IEEE
-// Transactions on Computers C-36(5), 1987). Links have an order: up from the devices, across, down; around a ring by its
-// positions. A way whose next link comes before the last one goes on in the next layer, so it never comes back to a buffer
-// that it may wait for. On a ring that is a dateline. Where all ways cross dimension after dimension, each begins in the first layer.
+// Virtual channels are divided into layers, so that packets cannot wait for each other in a circle (Dally and
+// Seitz, IEEE Transactions on Computers C-36(5), 1987). Links have an order: up from the devices, across,
+// down; around a ring by its positions. A way whose next link comes before the last one goes on in the next
+// layer, so it never comes back to a buffer that it may wait for. On a ring that is a dateline. Where all
+// ways cross dimension after dimension, each begins in the first layer.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +30,8 @@ struct FlitFabric {
 
 class FlitGraph {
  public:
-  // Looks at ways between some devices for the layers and their length. Throws Error for links that carry more than a flit in a
-  // cycle, lose packets, or are too long.
+  // Looks at ways between some devices for the layers and their length. Throws Error for links that carry
+  // more than a flit in a cycle, lose packets, or are too long.
   FlitGraph(Ways& ways, const FlitFabric& fabric);
 
   const FlitNetwork& network() const { return network_; }
@@ -37,7 +39,8 @@ class FlitGraph {
   double mean_links() const { return mean_links_; }  // of ways
   // Most flits that a link moves in its round trip: what a buffer must hold to keep it busy.
   std::int64_t longest_round_trip() const { return longest_round_trip_; }
-  // On the last link of a way, where nothing but its device is ahead, a packet may use all layers if it has its channel to itself.
+  // On the last link of a way, where nothing but its device is ahead, a packet may use all layers if it has
+  // its channel to itself.
   void divide(std::int64_t virtual_channels, bool one_packet_each) {
     virtual_channels_ = virtual_channels;
     one_packet_each_ = one_packet_each;

@@ -1,5 +1,5 @@
-// A network of routers as arrays: channels from outputs to inputs, and the table of routes. Ports of a router are
-// numbered, each an input and an output; all ports of all routers are numbered in one row.
+// A network of routers as arrays: channels from outputs to inputs, and the table of routes. Ports of a router
+// are numbered, each an input and an output; all ports of all routers are numbered in one row.
 #pragma once
 
 #include <cstdint>
@@ -80,9 +80,9 @@ struct FlitNetwork {
 // Throws Error for sizes that are none, or too large.
 FlitNetwork make_flit_network(const FlitStudy& study);
 
-// A cycle of buffers that can wait for each other for ever, in words, by the routes alone; empty: there is none. It looks
-// at sets of virtual channels that a route may use: those of two routes must be the same or have nothing in common, else
-// nothing is said of them.
+// A cycle of buffers that can wait for each other for ever, in words, by the routes alone; empty: there is
+// none. It looks at sets of virtual channels that a route may use: those of two routes must be the same or
+// have nothing in common, else nothing is said of them.
 std::string possible_deadlock(const FlitNetwork& network, std::int64_t virtual_channels);
 
 inline VcRange vc_range(RouteRule rule, bool ejects, std::uint8_t phase, std::int64_t virtual_channels) {

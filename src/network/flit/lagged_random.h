@@ -1,7 +1,8 @@
-// Knuth's lagged Fibonacci generators (The Art of Computer Programming, volume 2, third edition, section 3.6, with the
-// seeding of the ninth printing; exercise 3.6-15): x[n] = x[n-100] - x[n-37] modulo 2^30, and the fractions
-// u[n] = u[n-100] + u[n-37] modulo 1 in steps of 2^-52. Of every 1,009 numbers the first 100 are used. BookSim draws from
-// them, and here the draws are the same, so that a configuration gives the same packets on the same ways.
+// Knuth's lagged Fibonacci generators (The Art of Computer Programming, volume 2, third edition, section 3.6,
+// with the seeding of the ninth printing; exercise 3.6-15): x[n] = x[n-100] - x[n-37] modulo 2^30, and the
+// fractions u[n] = u[n-100] + u[n-37] modulo 1 in steps of 2^-52. Of every 1,009 numbers the first 100 are
+// used. BookSim draws from them, and here the draws are the same, so that a configuration gives the same
+// packets on the same ways.
 #pragma once
 
 #include <array>

@@ -14,8 +14,9 @@ void FlitEngine::wait_in_input(std::uint32_t number, bool waits) {
 // The lowest that is free of those that its route may use.
 std::uint32_t FlitEngine::free_vc(const InputVc& head) const {
   const std::uint32_t first = head.port * vcs_;
-  for (std::uint32_t vc = first + head.vcs.first; vc <= first + head.vcs.last; ++vc) {
-    if (outputs_[vc].holder == kNone && outputs_[vc].credits > 0) return vc;
+  const OutputVc* const vcs = outputs_.data() + first;
+  for (std::uint32_t vc = head.vcs.first; vc <= head.vcs.last; ++vc) {
+    if (vcs[vc].holder == kNone && vcs[vc].credits > 0) return first + vc;
   }
   return kNone;
 }

@@ -1,5 +1,5 @@
-// For tests: Garnet's routers as docs/models/flit.md describes them, in as few words as possible: counters, queues that are
-// searched, every router in every cycle.
+// For tests: Garnet's routers as docs/models/flit.md describes them, in as few words as possible: counters,
+// queues that are searched, every router in every cycle.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// For tests: routers as docs/models/flit.md describes them, in as few words as possible and without a thought of speed:
-// matrices of requests, queues that are searched, every router in every cycle.
+// For tests: routers as docs/models/flit.md describes them, in as few words as possible and without a thought
+// of speed: matrices of requests, queues that are searched, every router in every cycle.
 #pragma once
 
 #include <cmath>

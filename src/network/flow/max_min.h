@@ -1,9 +1,9 @@
 // Weighted max-min fair shares of links, kept up to date while flows come and go.
 //
-// Rates are max-min fair (Bertsekas and Gallager, Data Networks, 6.5.2): no rate can grow without another that is not
-// larger, by weight, getting smaller. They are unique, and found by filling up: the link with the least capacity left per
-// weight of its flows fixes their rates, then the next one. When flows come or go only the flows that are connected with
-// them are looked at, over links that can run full at all.
+// Rates are max-min fair (Bertsekas and Gallager, Data Networks, 6.5.2): no rate can grow without another
+// that is not larger, by weight, getting smaller. They are unique, and found by filling up: the link with the
+// least capacity left per weight of its flows fixes their rates, then the next one. When flows come or go
+// only the flows that are connected with them are looked at, over links that can run full at all.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,16 @@ class MaxMin {
     double share = 1;
   };
 
-  // Of all flows that will ever be: flow f uses uses[begin[f]] to uses[begin[f + 1] - 1], no link twice. Weights > 0.
+  // Of all flows that will ever be: flow f uses uses[begin[f]] to uses[begin[f + 1] - 1], no link twice.
+  // Weights > 0.
   MaxMin(std::vector<double> capacities, std::vector<std::uint32_t> begin, std::vector<Use> uses,
          std::vector<double> weights);
 
   // None yet: flows are opened.
   explicit MaxMin(std::vector<double> capacities) : MaxMin(std::move(capacities), {0}, {}, {}) {}
 
-  // One more flow, which is not there yet and uses no link twice: its number, that of a closed one or a new one.
+  // One more flow, which is not there yet and uses no link twice: its number, that of a closed one or a new
+  // one.
   std::uint32_t open(std::span<const Use> uses, double weight = 1);
   // Forgets a flow that is not there (any more).
   void close(std::uint32_t flow);

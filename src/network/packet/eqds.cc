@@ -54,13 +54,10 @@ class PacketSimulation::Eqds final : public Pulled {
   }
 
   void receive_data(std::uint32_t number) override {
+    if (frees_late(number)) return;
     const Packet& packet = sim_.packets_[number];
     const std::uint32_t index = packet.flow;
     const Flow& flow = sim_.flows_[index];
-    if (flow.finished && sim_.mail_.empty()) {
-      sim_.free_packet(number);
-      return;
-    }
     Ends& ends = ends_[index];
     if (packet.pull > ends.target) {
       ends.target = packet.pull;

@@ -32,13 +32,10 @@ class PacketSimulation::Ndp final : public Pulled {
   }
 
   void receive_data(std::uint32_t number) override {
+    if (frees_late(number)) return;
     Packet& data = sim_.packets_[number];
     const std::uint32_t index = data.flow;
     const Flow& flow = sim_.flows_[index];
-    if (flow.finished && sim_.mail_.empty()) {
-      sim_.free_packet(number);
-      return;
-    }
     Ends& ends = ends_[index];
     data.repeat = data.sequence / payload();
     const bool cut = data.trimmed;

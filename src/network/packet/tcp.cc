@@ -57,14 +57,11 @@ class PacketSimulation::Tcp final : public Transport {
   }
 
   void receive_data(std::uint32_t number) override {
+    if (frees_late(number)) return;
     constexpr std::int32_t kAnswerEvery = 2;
     Packet& data = sim_.packets_[number];
     const std::uint32_t index = data.flow;
     Flow& flow = sim_.flows_[index];
-    if (flow.finished && sim_.mail_.empty()) {
-      sim_.free_packet(number);
-      return;
-    }
     Connection& tcp = connections_[index];
     bool at_once = data.payload == 0;
     if (data.payload > 0) {

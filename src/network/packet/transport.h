@@ -53,6 +53,12 @@ class PacketSimulation::Transport {
   std::uint64_t payload() const { return static_cast<std::uint64_t>(settings_.payload); }
   // For a bit per packet.
   std::size_t words(std::uint32_t flow) const { return (sim_.flows_[flow].size / payload() + 64) / 64; }
+  // Data that arrives when its flow is over and nobody waits for more: frees it, returns whether it was so.
+  bool frees_late(std::uint32_t packet) {
+    const bool is_late = sim_.flows_[sim_.packets_[packet].flow].finished && sim_.mail_.empty();
+    if (is_late) sim_.free_packet(packet);
+    return is_late;
+  }
 
   PacketSimulation& sim_;
   const PacketSettings& settings_;

@@ -37,8 +37,8 @@ constexpr std::uint32_t kEveryDimension = UINT32_MAX;
 std::vector<Reached> search_towards(const LinkGraph& graph, std::uint32_t destination,
                                     std::uint32_t dimension = kEveryDimension);
 
-// Links by which widest shortest ways to the destination leave `node`, which is on one as wide as `width`: where these
-// were searched in one dimension, its links.
+// Links by which widest shortest ways to the destination leave `node`, which is on one as wide as `width`:
+// where these were searched in one dimension, its links.
 void next_links(const LinkGraph& graph, const std::vector<Reached>& reached, std::uint32_t node,
                 std::uint32_t destination, double width, std::vector<std::uint32_t>& next,
                 std::uint32_t dimension = kEveryDimension);

@@ -1,9 +1,10 @@
-// Up*/down* routing (Schroeder et al., Autonet, IEEE JSAC 9(8), 1991): ways that first climb towards a root and then
-// descend, so that no buffers can wait for each other in a circle on any graph.
+// Up*/down* routing (Schroeder et al., Autonet, IEEE JSAC 9(8), 1991): ways that first climb towards a root
+// and then descend, so that no buffers can wait for each other in a circle on any graph.
 //
-// Of every part of the graph that is joined without devices the root is the node farthest from any device, of those the one
-// with the most links, of those the first. A link leads up if its end is nearer to the root, or as near and of a smaller
-// number; devices that pass nothing on lie below all others. Ways are the shortest of those allowed.
+// Of every part of the graph that is joined without devices the root is the node farthest from any device, of
+// those the one with the most links, of those the first. A link leads up if its end is nearer to the root, or
+// as near and of a smaller number; devices that pass nothing on lie below all others. Ways are the shortest
+// of those allowed.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ class UpDown {
  public:
   explicit UpDown(const LinkGraph& graph);
 
-  // Appends the links from one node to another; of equally short ways the hash `key` takes one. False: there is none.
+  // Appends the links from one node to another; of equally short ways the hash `key` takes one. False: there
+  // is none.
   bool find(std::uint32_t source, std::uint32_t destination, std::uint64_t key,
             std::vector<std::uint32_t>& way);
 

@@ -1,10 +1,11 @@
-// The directed links of a machine, whatever it is made of, and the ways of messages over them: for networks that take
-// any graph.
+// The directed links of a machine, whatever it is made of, and the ways of messages over them: for networks
+// that take any graph.
 //
-// Shortest ways over an explicit graph (ir/interconnect.h) are the widest shortest paths (Guerin, Orda, Williams, INFOCOM 1997;
-// RFC 2676): those of the fewest links, and among them those whose narrowest link is the widest. A routing, a row of a
-// table, says which ways there are between two devices, and what a network does with several. Over a hierarchy of
-// dimensions the ways of "first", "ecmp" and "dimension-order" are those of network/topology.h: dimension after dimension.
+// Shortest ways over an explicit graph (ir/interconnect.h) are the widest shortest paths (Guerin, Orda,
+// Williams, INFOCOM 1997; RFC 2676): those of the fewest links, and among them those whose narrowest link is
+// the widest. A routing, a row of a table, says which ways there are between two devices, and what a network
+// does with several. Over a hierarchy of dimensions the ways of "first", "ecmp" and "dimension-order" are
+// those of network/topology.h: dimension after dimension.
 #pragma once
 
 #include <array>
@@ -47,8 +48,8 @@ class Ways {
   };
   static const std::array<Routing, 8> kRoutingTable;
 
-  // `routing`: one of the table's names. Links of a graph that touch a slow rank's device in the dimension are slow; damaged ones
-  // carry less or are not there. Throws Error for damage that cuts devices off.
+  // `routing`: one of the table's names. Links of a graph that touch a slow rank's device in the dimension
+  // are slow; damaged ones carry less or are not there. Throws Error for damage that cuts devices off.
   Ways(const Machine& machine, std::span<const SlowLinks> slow, std::string_view routing,
        std::span<const DamagedLink> damage = {});
   Ways(const Ways&) = delete;
@@ -60,10 +61,11 @@ class Ways {
   std::string link_name(std::uint32_t link) const;  // "gpu0 -> leaf3 (rail)"
   const Routing& routing() const { return routing_; }
 
-  // All that the message may take, at least one, at most kMostWays; shortest ways before detours. A tree of switches with k ports
-  // has k^2 / 4 for each pair: of more than kMostWays so many are taken at random, other ones for each pair, so that what is
-  // found and kept does not grow with the tree, and messages together still take all links.
-  // Kept for the pairs of ends that were asked for last, and valid until the next call. Throws Error where no way leads.
+  // All that the message may take, at least one, at most kMostWays; shortest ways before detours. A tree of
+  // switches with k ports has k^2 / 4 for each pair: of more than kMostWays so many are taken at random,
+  // other ones for each pair, so that what is found and kept does not grow with the tree, and messages
+  // together still take all links. Kept for the pairs of ends that were asked for last, and valid until the
+  // next call. Throws Error where no way leads.
   static constexpr std::size_t kMostWays = 16;
   std::span<const Way> ways(const Message& message);
   // The first of them.

@@ -18,15 +18,15 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-TextWorkload read(const std::string& text, std::vector<std::string>* warnings = nullptr) {
+TextWorkload read_workload(const std::string& text, std::vector<std::string>* warnings = nullptr) {
   return read_astra_text(text, "w.txt", warnings);
 }
 std::string refused(const std::string& text) {
-  return error_of([&] { read(text); });
+  return error_of([&] { read_workload(text); });
 }
 std::vector<std::string> warned(const std::string& text) {
   std::vector<std::string> warnings;
-  read(text, &warnings);
+  read_workload(text, &warnings);
   return warnings;
 }
 std::string content_of(const std::filesystem::path& path) {
@@ -42,7 +42,7 @@ std::string rows(int count) {
 }
 
 TEST(AstraText, ReadsTwelveColumns) {
-  const TextWorkload workload = read(
+  const TextWorkload workload = read_workload(
       "MODEL\t\t\r\n2 \t\r\n\nconv1 -1\t10\tALLGATHER\t20 \t30\tALLREDUCE\t40\t50\tNONE\t0\t60\t\t\r\n"
       "fc 7 1 REDUCESCATTER 2 3 ALLTOALL 4 5 NONE 0 6");
   EXPECT_EQ(workload.policy, TextPolicy::model);
@@ -64,7 +64,7 @@ TEST(AstraText, ReadsTwelveColumns) {
 }
 
 TEST(AstraText, KeysComeInAnyOrderWithOrWithoutASpace) {
-  const TextWorkload workload = read(
+  const TextWorkload workload = read_workload(
       "HYBRID_TRANSFORMER_FWD_IN_BCKWD checkpoint_initiates: 1 2 pp_comm 8388608.0 ep:4 checkpoints:1 0 "
       "model_parallel_NPU_group: 2 all_gpus:32 pp: 2 vpp: 1 ga: 8\n3\n" +
       rows(3));
@@ -76,8 +76,8 @@ TEST(AstraText, KeysComeInAnyOrderWithOrWithoutASpace) {
 
 TEST(AstraText, DlrmHasABareNumberOrAKey) {
   const std::string body = "\n3\n" + rows(3);
-  EXPECT_EQ(read("HYBRID_DLRM\t1\t\t" + body).last_bottom_layer, 1);
-  EXPECT_EQ(read("HYBRID_DLRM_ENHANCED DLRM_LAST_BOTTOM_LAYER: 2" + body).last_bottom_layer, 2);
+  EXPECT_EQ(read_workload("HYBRID_DLRM\t1\t\t" + body).last_bottom_layer, 1);
+  EXPECT_EQ(read_workload("HYBRID_DLRM_ENHANCED DLRM_LAST_BOTTOM_LAYER: 2" + body).last_bottom_layer, 2);
   EXPECT_EQ(refused("HYBRID_DLRM" + body),
             "w.txt:1:1: HYBRID_DLRM needs the index of the last bottom layer\n"
             "  hint: write it behind the policy: 'HYBRID_DLRM 4'");
@@ -90,7 +90,7 @@ TEST(AstraText, DlrmHasABareNumberOrAKey) {
 }
 
 TEST(AstraText, SimAiGroups) {
-  const TextWorkload workload = read(
+  const TextWorkload workload = read_workload(
       "HYBRID_TRANSFORMER model_parallel_NPU_group: 2\n1\na -1 1 ALLTOALL_EP 8 2 BROADCAST 8 3 "
       "REDUCESCATTER_DP_EP 8 4\n");
   EXPECT_EQ(workload.layers[0].forward.group, TextGroup::expert);
@@ -101,7 +101,7 @@ TEST(AstraText, SimAiGroups) {
 
 TEST(AstraText, CustomizedLayersHaveAPolicy) {
   const std::string head = "HYBRID_CUSTOMIZED\n1\na -1 1 ALLGATHER 8 2 NONE 0 3 ALLREDUCE 8 4";
-  EXPECT_EQ(read(head + " HYBRID_MODEL_DATA").layers[0].policy, TextPolicy::hybrid_model_data);
+  EXPECT_EQ(read_workload(head + " HYBRID_MODEL_DATA").layers[0].policy, TextPolicy::hybrid_model_data);
   EXPECT_EQ(refused(head),
             "w.txt:3:1: layer 'a' has no policy\n"
             "  hint: under HYBRID_CUSTOMIZED the 13th column is one, DATA for instance");
@@ -257,11 +257,11 @@ TEST(AstraText, CutAtEveryByteItEndsInAWorkloadOrAnError) {
     EXPECT_EQ(refused(text), "no error");
     expect_cuts_refused(text);
     for (std::size_t end = 0; end < text.size(); ++end) {
-      error_of([&] { validate_text_workload(read(text.substr(0, end))); });
+      error_of([&] { validate_text_workload(read_workload(text.substr(0, end))); });
       std::string changed = text;
       for (const char c : {'\0', ' ', ':', '9', '\xff', '\n'}) {
         changed[end] = c;
-        error_of([&] { validate_text_workload(read(changed)); });
+        error_of([&] { validate_text_workload(read_workload(changed)); });
       }
     }
     ++files;
@@ -279,7 +279,7 @@ TEST(AstraText, PublishedWorkloadsAreReadOrRefusedWithTheReason) {
       const std::string text = content_of(entry.path());
       EXPECT_TRUE(looks_like_astra_text(text));
       const std::string error = error_of([&] {
-        const TextWorkload workload = read(text);
+        const TextWorkload workload = read_workload(text);
         validate_text_workload(workload);
         const std::size_t count_line = text.find('\n') + 1;
         EXPECT_EQ(workload.layers.size(), std::stoul(text.substr(count_line)));

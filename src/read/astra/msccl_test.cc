@@ -9,7 +9,7 @@
 namespace armilla {
 namespace {
 
-MscclAlgorithm parse(const std::string& text) {
+MscclAlgorithm parse_algorithm(const std::string& text) {
   return parse_msccl(text, "a.xml");
 }
 
@@ -32,7 +32,7 @@ std::string with_step(const std::string& step) {
 }
 
 TEST(MscclTest, ReadsWhatTheInterpreterNeeds) {
-  const MscclAlgorithm algorithm = parse(
+  const MscclAlgorithm algorithm = parse_algorithm(
       with_step("<step s=\"0\" type=\"rrc\" srcbuf=\"i\" srcoff=\"1\" dstbuf=\"o\" dstoff=\"0\" cnt=\"1\" "
                 "depid=\"7\" deps=\"0\" hasdep=\"0\"/>"));
   EXPECT_EQ(algorithm.name, "x");
@@ -60,7 +60,7 @@ TEST(MscclTest, ReadsWhatTheInterpreterNeeds) {
 
 // msccl-tools writes -1 and a count of 0 there.
 TEST(MscclTest, DoesNotLookAtPlacesThatAnOperationDoesNotUse) {
-  const MscclAlgorithm algorithm = parse(
+  const MscclAlgorithm algorithm = parse_algorithm(
       with_step("<step s=\"0\" type=\"nop\" srcbuf=\"i\" srcoff=\"-1\" dstbuf=\"o\" dstoff=\"-1\" cnt=\"0\" "
                 "depid=\"7\" deps=\"0\" hasdep=\"0\"/>"));
   EXPECT_EQ(algorithm.gpus[0].blocks[1].steps[0].awaited_block, 0);
@@ -68,7 +68,7 @@ TEST(MscclTest, DoesNotLookAtPlacesThatAnOperationDoesNotUse) {
 
 TEST(MscclTest, KnowsTheCollectivesByAnySpelling) {
   const auto kind = [](const std::string& word) {
-    return parse("<algo coll=\"" + word + "\" nchunksperloop=\"1\"><gpu id=\"0\"/></algo>").kind;
+    return parse_algorithm("<algo coll=\"" + word + "\" nchunksperloop=\"1\"><gpu id=\"0\"/></algo>").kind;
   };
   EXPECT_EQ(kind("reduce_scatter"), CollectiveKind::reduce_scatter);
   EXPECT_EQ(kind("reducescatter"), CollectiveKind::reduce_scatter);
@@ -78,7 +78,7 @@ TEST(MscclTest, KnowsTheCollectivesByAnySpelling) {
 }
 
 std::string refusal_of_step(const std::string& step) {
-  return error_of([&] { parse(with_step(step)); });
+  return error_of([&] { parse_algorithm(with_step(step)); });
 }
 
 TEST(MscclTest, RefusesStepsThatNoGpuCouldRun) {
@@ -106,31 +106,33 @@ TEST(MscclTest, RefusesToWaitForAStepThatTellsNobody) {
     std::string text = with_step("<step s=\"0\" type=\"nop\" depid=\"7\" deps=\"0\"/>");
     return text.replace(text.find(before), before.size(), flag);
   };
-  EXPECT_EQ(error_of([&] { parse(with_flag("hasdep=\"1\"/>", "hasdep=\"0\"/>")); }),
+  EXPECT_EQ(error_of([&] { parse_algorithm(with_flag("hasdep=\"1\"/>", "hasdep=\"0\"/>")); }),
             "a.xml:7:8: waits for step 0 of threadblock 7, which tells nobody that it is done\n"
             "  hint: give the step hasdep=\"1\"");
   EXPECT_EQ(error_of([&] {
-              parse(with_flag("hasdep=\"1\"/>", "hasdep=\"0\"/><step s=\"1\" type=\"nop\" hasdep=\"1\"/>"));
+              parse_algorithm(
+                  with_flag("hasdep=\"1\"/>", "hasdep=\"0\"/><step s=\"1\" type=\"nop\" hasdep=\"1\"/>"));
             }),
             "no error");
 }
 
-std::string refusal(const std::string& text) {
-  return error_of([&] { parse(text); });
+std::string refusal_of_algorithm(const std::string& text) {
+  return error_of([&] { parse_algorithm(text); });
 }
 
 TEST(MscclTest, PassesOverElementsThatTheRuntimePassesOver) {
-  EXPECT_EQ(refusal("<algo coll=\"allgather\" nchunksperloop=\"1\"><note/><gpu id=\"0\"><copy "
-                    "i_off=\"0\"/></gpu></algo>"),
+  EXPECT_EQ(refusal_of_algorithm("<algo coll=\"allgather\" nchunksperloop=\"1\"><note/><gpu id=\"0\"><copy "
+                                 "i_off=\"0\"/></gpu></algo>"),
             "no error");
-  EXPECT_EQ(refusal("<algo coll=\"allgather\" nchunksperloop=\"1\"><gpu id=\"0\"/><gpus/></algo>"),
-            "a.xml:1:57: <gpus> is not known inside <algo>\n  hint: expected <gpu>");
+  EXPECT_EQ(
+      refusal_of_algorithm("<algo coll=\"allgather\" nchunksperloop=\"1\"><gpu id=\"0\"/><gpus/></algo>"),
+      "a.xml:1:57: <gpus> is not known inside <algo>\n  hint: expected <gpu>");
 }
 
 TEST(MscclTest, RefusesBuffersThatDoNotMakeUpTheCall) {
   const auto with = [](const std::string& kind, const std::string& chunks) {
-    return refusal("<algo coll=\"" + kind + "\" nchunksperloop=\"4\"><gpu id=\"0\" " + chunks +
-                   "/><gpu id=\"1\"/></algo>");
+    return refusal_of_algorithm("<algo coll=\"" + kind + "\" nchunksperloop=\"4\"><gpu id=\"0\" " + chunks +
+                                "/><gpu id=\"1\"/></algo>");
   };
   EXPECT_EQ(with("allgather", "i_chunks=\"2\" o_chunks=\"4\""), "no error");
   EXPECT_EQ(with("reduce_scatter", "i_chunks=\"4\" o_chunks=\"2\""), "no error");
@@ -141,17 +143,21 @@ TEST(MscclTest, RefusesBuffersThatDoNotMakeUpTheCall) {
 }
 
 TEST(MscclTest, RefusesOtherFiles) {
-  EXPECT_EQ(refusal("<algo>\n  <gpu id=\"0\">\n</algo>"), "a.xml:3:3: is no XML: start-end tags mismatch");
-  EXPECT_EQ(refusal(""), "a.xml:1:1: is no XML: no document element found");
-  EXPECT_EQ(refusal("<svg/>"), "a.xml:1:2: holds <svg>, not the <algo> of an MSCCL algorithm");
-  EXPECT_EQ(refusal("<algo coll=\"allreduce\" nchunksperloop=\"1\"><tb/></algo>"),
+  EXPECT_EQ(refusal_of_algorithm("<algo>\n  <gpu id=\"0\">\n</algo>"),
+            "a.xml:3:3: is no XML: start-end tags mismatch");
+  EXPECT_EQ(refusal_of_algorithm(""), "a.xml:1:1: is no XML: no document element found");
+  EXPECT_EQ(refusal_of_algorithm("<svg/>"), "a.xml:1:2: holds <svg>, not the <algo> of an MSCCL algorithm");
+  EXPECT_EQ(refusal_of_algorithm("<algo coll=\"allreduce\" nchunksperloop=\"1\"><tb/></algo>"),
             "a.xml:1:44: <tb> is not known inside <algo>\n  hint: expected <gpu>");
-  EXPECT_EQ(refusal("<algo coll=\"allreduce\" nchunksperloop=\"1\" ngpus=\"2\"><gpu id=\"0\"/></algo>"),
+  EXPECT_EQ(refusal_of_algorithm(
+                "<algo coll=\"allreduce\" nchunksperloop=\"1\" ngpus=\"2\"><gpu id=\"0\"/></algo>"),
             "a.xml:1:2: is for 2 GPUs, but describes 1");
-  EXPECT_EQ(refusal("<algo coll=\"allreduce\" nchunksperloop=\"1\"><gpu id=\"0\"/><gpu id=\"0\"/></algo>"),
+  EXPECT_EQ(refusal_of_algorithm(
+                "<algo coll=\"allreduce\" nchunksperloop=\"1\"><gpu id=\"0\"/><gpu id=\"0\"/></algo>"),
             "a.xml:1:57: GPU 0 is there twice");
-  EXPECT_EQ(refusal("<algo coll=\"allreduce\" nchunksperloop=\"1\"><gpu id=\"0\"><tb id=\"0\" send=\"0\" "
-                    "recv=\"-1\"/></gpu></algo>"),
+  EXPECT_EQ(refusal_of_algorithm(
+                "<algo coll=\"allreduce\" nchunksperloop=\"1\"><gpu id=\"0\"><tb id=\"0\" send=\"0\" "
+                "recv=\"-1\"/></gpu></algo>"),
             "a.xml:1:44: threadblock 0 of GPU 0 has that GPU as its peer");
 }
 
@@ -160,7 +166,9 @@ TEST(MscclTest, SurvivesDamage) {
   const std::string whole =
       with_step("<step s=\"0\" type=\"r\" dstbuf=\"o\" dstoff=\"0\" cnt=\"1\" depid=\"7\" deps=\"0\"/>");
   int refused = 0, read = 0;
-  const auto attempt = [&](const std::string& text) { ++(refusal(text) == "no error" ? read : refused); };
+  const auto attempt = [&](const std::string& text) {
+    ++(refusal_of_algorithm(text) == "no error" ? read : refused);
+  };
   for (std::size_t i = 0; i < whole.size(); ++i) {
     attempt(whole.substr(0, i));
     for (const char c : {'\0', '<', '"', '9', '-'}) {

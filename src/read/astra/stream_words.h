@@ -1,5 +1,6 @@
-// Files of keys and values, words and numbers that the configuration files of ASTRA-sim 1.0 and 2.x share: names of collective
-// algorithms and of scheduling policies, and numbers as C++ readers of JSON and streams take them.
+// Files of keys and values, words and numbers that the configuration files of ASTRA-sim 1.0 and 2.x share:
+// names of collective algorithms and of scheduling policies, and numbers as C++ readers of JSON and streams
+// take them.
 //
 // Source: astra-sim 2.x CollectiveImplLookup.cc and Sys.cc, 1.0 Sys.cc. `where` begins the message of every
 // Error.
@@ -46,8 +47,8 @@ struct Located {
   std::string text, where;
 };
 using Words = std::map<std::string, Located, std::less<>>;
-// "key: value" pairs, which may be spread over lines. Throws Error for files of another kind, keys that are not among these, and keys
-// that stand twice.
+// "key: value" pairs, which may be spread over lines. Throws Error for files of another kind, keys that are
+// not among these, and keys that stand twice.
 Words read_key_words(const std::string& path, FileKind kind, std::string_view what,
                      std::span<const std::string_view> keys);
 const Located* find_word(const Words& words, std::string_view key);  // nullptr: not there

@@ -34,8 +34,8 @@ TensorId add_mlp(DescribedBuilder& builder, const ModelDescription& description,
 // router's auxiliary loss is not modelled.
 TensorId add_experts(DescribedBuilder& builder, const ModelDescription& description, TensorId x);
 
-// Projection, causal convolution, scan, gate and output projection; scope "ssm". With heads Mamba-2 (Dao and Gu
-// 2024), else Mamba (Gu and Dao 2023). NOT modelled: the exchange of states under context parallelism.
+// Projection, causal convolution, scan, gate and output projection; scope "ssm". With heads Mamba-2 (Dao and
+// Gu 2024), else Mamba (Gu and Dao 2023). NOT modelled: the exchange of states under context parallelism.
 TensorId add_state_space(DescribedBuilder& builder, const ModelDescription& description, TensorId x);
 
 // Of a hybrid: what layer `index` is.

@@ -12,7 +12,7 @@ namespace {
 
 using Count = std::int64_t;
 
-Model read(const std::string& name, Count batch) {
+Model read_description(const std::string& name, Count batch) {
   ModelOptions options;
   options.batch = batch;
   return read_model(name, options);
@@ -54,14 +54,14 @@ TEST(DescribedWork, GptIsNarayanansFormula) {
   for (const Size size :
        {Size{"gpt3-175b", 96, 12288}, Size{"megatron-39b", 48, 8192}, Size{"megatron-1t", 128, 25600}}) {
     const Count b = 2, s = 2048, v = 51200, l = size.layers, h = size.hidden;
-    EXPECT_EQ(3 * model_flops(read(size.name, b)),
+    EXPECT_EQ(3 * model_flops(read_description(size.name, b)),
               72 * b * s * l * h * h + 12 * b * s * s * l * h + 6 * b * s * h * v)
         << size.name;
   }
 }
 
 TEST(DescribedWork, BackwardIsTwiceForwardButForTheScoresThatFlashSkips) {
-  const Model model = read("megatron-1.7b", 1);
+  const Model model = read_description("megatron-1.7b", 1);
   Count forward = 0, backward = 0;
   for (const Operator& op : model.operators) {
     if (op.forward.kind != WorkKind::matrix) continue;
@@ -78,15 +78,16 @@ TEST(DescribedWork, LlamaIsItsClosedForm) {
   // values 4 s h; the head once.
   const Count b = 3, s = 8192, l = 80, h = 8192, kv = 8 * 128, f = 28672, v = 128256;
   const Count per_layer = 4 * h * h + 4 * h * kv + 6 * h * f + 4 * s * h;
-  EXPECT_EQ(model_flops(read("llama3-70b", b)), b * s * (l * per_layer + 2 * h * v));
+  EXPECT_EQ(model_flops(read_description("llama3-70b", b)), b * s * (l * per_layer + 2 * h * v));
 }
 
 TEST(DescribedWork, MixtureCountsItsActiveExperts) {
   const Count s = 4096, l = 32, h = 4096, kv = 8 * 128, f = 14336, v = 32000;
   const Count per_layer = 4 * h * h + 4 * h * kv + 4 * s * h + 2 * h * 8 + 2 * 6 * h * f;
-  EXPECT_EQ(model_flops(read("mixtral-8x7b", 1)), s * (l * per_layer + 2 * h * v));
+  EXPECT_EQ(model_flops(read_description("mixtral-8x7b", 1)), s * (l * per_layer + 2 * h * v));
   // Jiang et al. 2024: 13 billion parameters are active per token; the table's look-up is no product.
-  const Count active = (model_flops(read("mixtral-8x7b", 1)) - s * l * 4 * s * h) / (2 * s) + v * h;
+  const Count active =
+      (model_flops(read_description("mixtral-8x7b", 1)) - s * l * 4 * s * h) / (2 * s) + v * h;
   EXPECT_EQ((active + 50'000'000) / 100'000'000, 129);
 }
 
@@ -96,11 +97,12 @@ TEST(DescribedWork, LatentAttentionIsItsClosedForm) {
       h * 1536 + 1536 * heads * 192 + h * (512 + 64) + 512 * heads * 256 + heads * 128 * h;
   const Count core = s * heads * (192 + 128);
   const Count dense = 3 * h * 18432, experts = h * 256 + 9 * 3 * h * 2048;
-  EXPECT_EQ(model_flops(read("deepseek-v3", 1)),
+  EXPECT_EQ(model_flops(read_description("deepseek-v3", 1)),
             2 * s * (61 * (attention + core) + 3 * dense + 58 * experts + h * v));
   // README_WEIGHTS.md of DeepSeek-V3: 36.6 billion parameters are active per token, with the output matrix.
   EXPECT_EQ((61 * attention + 3 * dense + 58 * experts + h * v + 50'000'000) / 100'000'000, 366);
-  EXPECT_DOUBLE_EQ(operator_of(read("deepseek-v3", 1), "layers.0.attention.core").repeated_forward, 0.6);
+  EXPECT_DOUBLE_EQ(
+      operator_of(read_description("deepseek-v3", 1), "layers.0.attention.core").repeated_forward, 0.6);
 }
 
 TEST(DescribedWork, T5IsItsClosedForm) {
@@ -108,20 +110,20 @@ TEST(DescribedWork, T5IsItsClosedForm) {
   const Count encoder = e * (8 * h * h + 4 * h * f) + 4 * e * e * h;
   const Count decoder =
       t * (8 * h * h + 4 * h * f) + 4 * t * t * h + t * 4 * h * h + e * 4 * h * h + 4 * t * e * h;
-  EXPECT_EQ(model_flops(read("t5-large", b)), b * (l * (encoder + decoder) + t * 2 * h * v));
+  EXPECT_EQ(model_flops(read_description("t5-large", b)), b * (l * (encoder + decoder) + t * 2 * h * v));
 }
 
 TEST(DescribedWork, VisionTransformerIsItsClosedForm) {
   // torchvision's vit_l_16: 61.55 billion multiply-accumulates.
   const Count s = 197, h = 1024, l = 24;
   const Count macs = 196 * 768 * h + l * (12 * s * h * h + 2 * s * s * h) + h * 1000;
-  EXPECT_EQ(model_flops(read("vit-l-16", 1)), 2 * macs);
+  EXPECT_EQ(model_flops(read_description("vit-l-16", 1)), 2 * macs);
   EXPECT_EQ((macs + 5'000'000) / 10'000'000, 6155);
 }
 
 TEST(DescribedWork, BertIsItsClosedForm) {
   const Count s = 512, h = 1024, l = 48, v = 30522;
-  EXPECT_EQ(model_flops(read("bert-exlarge", 1)),
+  EXPECT_EQ(model_flops(read_description("bert-exlarge", 1)),
             2 * (l * (12 * s * h * h + 2 * s * s * h) + s * h * h + s * h * v + h * h + 2 * h));
 }
 
@@ -176,7 +178,7 @@ TEST(DescribedWork, ALayerSavesWhatKorthikantiCounts) {
 }
 
 TEST(DescribedWork, TrafficOfAProductIsItsOperandsOnce) {
-  const Model model = read("llama2-7b", 1);
+  const Model model = read_description("llama2-7b", 1);
   const Count s = 4096, h = 4096, f = 11008;
   EXPECT_EQ(operator_of(model, "layers.0.mlp.gate_up").forward.bytes,
             Bytes(2 * (s * h + 2 * f * h + s * 2 * f)));

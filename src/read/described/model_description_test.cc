@@ -9,15 +9,15 @@
 namespace armilla {
 namespace {
 
-constexpr const char* kSmall =
+constexpr const char* kSmallModel =
     "family: llama\nlayers: 2\nhidden: 64\nheads: 4\nfeed_forward: 128\nvocabulary: 100\nsequence: 16\n";
 
-ModelDescription parse(const std::string& text) {
+ModelDescription parse_description(const std::string& text) {
   return read_model_description(Config::parse(text, "m.yaml"));
 }
 
 std::string description_error(const std::string& text) {
-  return error_of([&] { build_described_model(parse(text), {}); });
+  return error_of([&] { build_described_model(parse_description(text), {}); });
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -25,7 +25,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 TEST(ModelDescription, FamiliesSetWhatIsLeftOpen) {
-  const ModelDescription llama = parse(kSmall);
+  const ModelDescription llama = parse_description(kSmallModel);
   EXPECT_EQ(llama.name, "m");
   EXPECT_EQ(llama.kv_heads, 4);
   EXPECT_EQ(llama.head_dim, 16);
@@ -33,14 +33,14 @@ TEST(ModelDescription, FamiliesSetWhatIsLeftOpen) {
   EXPECT_EQ(llama.activation, Activation::swiglu);
   EXPECT_FALSE(llama.qkv_bias || llama.tied_embeddings || llama.dropout);
   const ModelDescription gpt =
-      parse("family: gpt\nlayers: 2\nhidden: 64\nheads: 4\nvocabulary: 100\nsequence: 16\n");
+      parse_description("family: gpt\nlayers: 2\nhidden: 64\nheads: 4\nvocabulary: 100\nsequence: 16\n");
   EXPECT_EQ(gpt.feed_forward, 256);
   EXPECT_EQ(gpt.max_positions, 16);
   EXPECT_TRUE(gpt.qkv_bias && gpt.tied_embeddings && gpt.dropout);
 }
 
 TEST(ModelDescription, BiasSetsAllAndEachOverrides) {
-  const ModelDescription d = parse(std::string(kSmall) + "bias: true\nmlp_bias: false\n");
+  const ModelDescription d = parse_description(std::string(kSmallModel) + "bias: true\nmlp_bias: false\n");
   EXPECT_TRUE(d.qkv_bias && d.projection_bias);
   EXPECT_FALSE(d.mlp_bias);
 }
@@ -49,7 +49,7 @@ TEST(ModelDescription, ExpertsStandInSomeLayersOnly) {
   const std::string text =
       "family: mixtral\nlayers: 6\nhidden: 64\nheads: 4\nfeed_forward: 128\nvocabulary: 100\nsequence: 16\n"
       "experts: {count: 4, active: 2, feed_forward: 32, dense_first: 2, every: 2}\n";
-  const Model model = build_described_model(parse(text), {});
+  const Model model = build_described_model(parse_description(text), {});
   std::string kinds;
   for (const Block& block : model.blocks) kinds += static_cast<char>('a' + block.shape);
   EXPECT_EQ(kinds, "abbbcbcd");
@@ -80,28 +80,29 @@ TEST(ModelDescription, ASampleTooLargeIsBlamedOnBatchAndSequence) {
   ModelOptions options;
   options.batch = 2'000'000'000;
   options.sequence = 2'000'000'000;
-  EXPECT_EQ(error_of([&] { build_described_model(parse(kSmall), options); }).substr(0, 80),
+  EXPECT_EQ(error_of([&] { build_described_model(parse_description(kSmallModel), options); }).substr(0, 80),
             "m: a micro-batch of 2000000000 samples of 2000000000 tokens is too much to be co");
 }
 
 TEST(ModelDescription, NumbersThatClashAreNamed) {
-  EXPECT_EQ(description_error(replaced(kSmall, "heads: 4", "heads: 5")),
+  EXPECT_EQ(description_error(replaced(kSmallModel, "heads: 4", "heads: 5")),
             "m.yaml:4:8: heads: heads 5 does not divide hidden 64\n  hint: nearest legal: 4 or 8; or give "
             "head_dim");
-  EXPECT_EQ(description_error(std::string(kSmall) + "kv_heads: 3\n"),
+  EXPECT_EQ(description_error(std::string(kSmallModel) + "kv_heads: 3\n"),
             "m.yaml:8:11: kv_heads: kv_heads 3 does not divide heads 4\n  hint: nearest legal: 2 or 4");
-  EXPECT_EQ(description_error(std::string(kSmall) + "kv_heads: 8\n"),
+  EXPECT_EQ(description_error(std::string(kSmallModel) + "kv_heads: 8\n"),
             "m.yaml:8:11: kv_heads: kv_heads 8 does not divide heads 4\n  hint: nearest legal: 4");
-  EXPECT_EQ(description_error(std::string(kSmall) + "head_dim: 7\n"),
+  EXPECT_EQ(description_error(std::string(kSmallModel) + "head_dim: 7\n"),
             "m.yaml:8:11: head_dim: rotary positions turn pairs, but head_dim 7 is odd\n  hint: nearest "
             "legal: 6 or 8");
-  EXPECT_EQ(description_error(std::string(kSmall) + "positions: learned\nmax_positions: 8\n"),
+  EXPECT_EQ(description_error(std::string(kSmallModel) + "positions: learned\nmax_positions: 8\n"),
             "m.yaml:7:11: sequence: sequence 16 is longer than the 8 learned positions\n"
             "  hint: shorten it, or raise max_positions");
-  EXPECT_EQ(description_error(std::string(kSmall) + "padded_vocabulary: 64\n"),
+  EXPECT_EQ(description_error(std::string(kSmallModel) + "padded_vocabulary: 64\n"),
             "m.yaml:8:20: padded_vocabulary: padded_vocabulary 64 is smaller than vocabulary 100");
-  EXPECT_EQ(description_error(std::string(kSmall) + "experts: {count: 4, active: 5, feed_forward: 32}\n"),
-            "m.yaml:8:29: experts.active: 5 active experts, but there are only 4\n  hint: nearest legal: 4");
+  EXPECT_EQ(
+      description_error(std::string(kSmallModel) + "experts: {count: 4, active: 5, feed_forward: 32}\n"),
+      "m.yaml:8:29: experts.active: 5 active experts, but there are only 4\n  hint: nearest legal: 4");
   EXPECT_EQ(
       description_error("family: vit\nlayers: 1\nhidden: 64\nheads: 4\nimage: 224\npatch: 15\nclasses: 10\n"),
       "m.yaml:6:8: patch: patch 15 does not divide image 224\n  hint: nearest legal: 14 or 16");
@@ -118,11 +119,11 @@ TEST(ModelDescription, KeysAndWordsAreChecked) {
   EXPECT_EQ(description_error("family: lama\n"),
             "m.yaml:1:9: family: unknown value 'lama'\n  hint: did you mean 'llama'?");
   EXPECT_EQ(description_error("family: llama\n"), "m.yaml:1:1: the key 'layers' is missing");
-  EXPECT_EQ(description_error(std::string(kSmall) + "headdim: 3\n"),
+  EXPECT_EQ(description_error(std::string(kSmallModel) + "headdim: 3\n"),
             "m.yaml:8:1: headdim: unknown key 'headdim'\n  hint: did you mean 'head_dim'?");
-  EXPECT_EQ(description_error(std::string(kSmall) + "image: 3\n").substr(0, 39),
+  EXPECT_EQ(description_error(std::string(kSmallModel) + "image: 3\n").substr(0, 39),
             "m.yaml:8:1: image: unknown key 'image'\n");
-  EXPECT_EQ(description_error(std::string(kSmall) + "qk_norm: maybe\n"),
+  EXPECT_EQ(description_error(std::string(kSmallModel) + "qk_norm: maybe\n"),
             "m.yaml:8:10: qk_norm: expected true or false, not 'maybe'");
   EXPECT_EQ(
       description_error("family: mixtral\nlayers: 2\nhidden: 64\nheads: 4\nvocabulary: 100\nsequence: 16\n"),
@@ -131,7 +132,7 @@ TEST(ModelDescription, KeysAndWordsAreChecked) {
       description_error("family: deepseek\nlayers: 2\nhidden: 64\nheads: 4\nvocabulary: 100\nsequence: 16\n"),
       "m.yaml:1:1: the key 'feed_forward' is missing\n"
       "  hint: it is the size of the MLP in layers without experts");
-  EXPECT_EQ(description_error(std::string(kSmall) +
+  EXPECT_EQ(description_error(std::string(kSmallModel) +
                               "kv_heads: 4\nlatent_attention: {key_value_rank: 4, rope_head_dim: 2, "
                               "nope_head_dim: 2, value_head_dim: 2}\n"),
             "m.yaml:8:11: kv_heads: 'kv_heads' means nothing beside latent_attention\n"
@@ -139,11 +140,11 @@ TEST(ModelDescription, KeysAndWordsAreChecked) {
 }
 
 TEST(ModelDescription, OddNumbersAreRefusedOrBounded) {
-  EXPECT_EQ(description_error(replaced(kSmall, "layers: 2", "layers: 0")),
+  EXPECT_EQ(description_error(replaced(kSmallModel, "layers: 2", "layers: 0")),
             "m.yaml:2:9: layers: 0 is too small\n  hint: the lowest value is 1");
-  EXPECT_EQ(description_error(replaced(kSmall, "layers: 2", "layers: 1000000000")),
+  EXPECT_EQ(description_error(replaced(kSmallModel, "layers: 2", "layers: 1000000000")),
             "m.yaml:2:9: layers: 1000000000 is too large\n  hint: the highest value is 10000");
-  EXPECT_EQ(description_error(replaced(kSmall, "layers: 2", "layers: [2]")),
+  EXPECT_EQ(description_error(replaced(kSmallModel, "layers: 2", "layers: [2]")),
             "m.yaml:2:9: layers: expected a single value");
   // Each within its bounds, all together beyond any machine.
   const char* big =
@@ -170,7 +171,7 @@ TEST(ModelDescription, SurvivesDamage) {
   int models = 0, errors = 0;
   const auto attempt = [&](const std::string& damaged) {
     try {
-      build_described_model(parse(damaged), {});
+      build_described_model(parse_description(damaged), {});
       ++models;
     } catch (const Error&) {
       ++errors;

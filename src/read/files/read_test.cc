@@ -8,7 +8,7 @@
 namespace armilla {
 namespace {
 
-std::string error_of(const std::string& name) {
+std::string error_in_file(const std::string& name) {
   try {
     read_model(name, {});
   } catch (const Error& error) {
@@ -28,14 +28,14 @@ TEST(ReadModel, ZooNameOrPath) {
 }
 
 TEST(ReadModel, NeitherOfThem) {
-  EXPECT_EQ(error_of("resnet51"),
+  EXPECT_EQ(error_in_file("resnet51"),
             "resnet51: is neither a file nor a model of the zoo\n  hint: did you mean 'resnet50'?");
-  EXPECT_EQ(error_of("absent.onnx"), "absent.onnx: cannot open the file: No such file or directory");
-  EXPECT_EQ(error_of(source_path("src/base")),
+  EXPECT_EQ(error_in_file("absent.onnx"), "absent.onnx: cannot open the file: No such file or directory");
+  EXPECT_EQ(error_in_file(source_path("src/base")),
             source_path("src/base") +
                 ": is a folder without a config.json, so no model\n"
                 "  hint: a model's folder is one that was downloaded from Hugging Face");
-  EXPECT_EQ(error_of("-"),
+  EXPECT_EQ(error_in_file("-"),
             "-: standard input is not read\n  hint: name a file; one that is called '-' is ./-");
 }
 

@@ -42,28 +42,28 @@ TEST(MeasurementsCsv, ReadsUnitsAndLeavesWhatIsEmpty) {
   EXPECT_EQ(parse_measurements("gpu,op,dtype,time_us\nA100,gemm,bf16,\n", "k.csv").rows[0].value, 0);
 }
 
-std::string refusal(const std::string& text) {
+std::string refusal_of_row(const std::string& text) {
   return error_of([&] { parse_measurements(text, "x.csv"); });
 }
 
 TEST(MeasurementsCsv, RefusesWhatItCannotRead) {
-  EXPECT_EQ(refusal("a,b\n1,2\n"),
+  EXPECT_EQ(refusal_of_row("a,b\n1,2\n"),
             "x.csv:1: is no table of measurements\n  hint: one of the columns step_time_s, peak_GiB and "
             "time_us must "
             "be there (docs/validation.md)");
-  EXPECT_EQ(refusal("model,step_time_s\nm,1\n"),
+  EXPECT_EQ(refusal_of_row("model,step_time_s\nm,1\n"),
             "x.csv:1: column 'gpu' is missing\n  hint: there are: model, step_time_s");
-  EXPECT_EQ(refusal("size,time_us\n1,1\n"),
+  EXPECT_EQ(refusal_of_row("size,time_us\n1,1\n"),
             "x.csv:1: neither 'collective' nor 'op' is among the columns\n  hint: times in us are of "
             "collectives or "
             "of kernels (docs/validation.md)");
-  EXPECT_TRUE(
-      refusal(kStepColumns + "a,m,2,8,2,A100,many,2,1,1,8,128,bf16,1\n").starts_with("x.csv:2: gpus: "));
-  EXPECT_EQ(refusal(kStepColumns + "a,m,2,8,2,A100,8,2,1,1,8,128,bf16,-1\n"),
+  EXPECT_TRUE(refusal_of_row(kStepColumns + "a,m,2,8,2,A100,many,2,1,1,8,128,bf16,1\n")
+                  .starts_with("x.csv:2: gpus: "));
+  EXPECT_EQ(refusal_of_row(kStepColumns + "a,m,2,8,2,A100,8,2,1,1,8,128,bf16,-1\n"),
             "x.csv:2: step_time_s: '-1' is no quantity\n  hint: expected a number of at least 0");
-  EXPECT_EQ(refusal(kStepColumns + "a,m,2.5,8,2,A100,8,2,1,1,8,128,bf16,1\n"),
+  EXPECT_EQ(refusal_of_row(kStepColumns + "a,m,2.5,8,2,A100,8,2,1,1,8,128,bf16,1\n"),
             "x.csv:2: layers: '2.5' is no count\n  hint: expected a whole number");
-  EXPECT_EQ(refusal(kStepColumns),
+  EXPECT_EQ(refusal_of_row(kStepColumns),
             "x.csv: has no rows\n  hint: expected a measurement in each line after the first");
 }
 

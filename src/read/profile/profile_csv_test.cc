@@ -7,7 +7,7 @@
 namespace armilla {
 namespace {
 
-const std::string kHeader = "name,phase,shapes,type,flops,bytes,time_s\n";
+const std::string kProfileHeader = "name,phase,shapes,type,flops,bytes,time_s\n";
 
 std::string profile_error(const std::string& text) {
   return error_of([&] { parse_profile(text, "t.csv"); });
@@ -15,7 +15,7 @@ std::string profile_error(const std::string& text) {
 
 TEST(ProfileCsv, ReadsMeasuredComputations) {
   const Profile profile = parse_profile(
-      kHeader +
+      kProfileHeader +
           "qkv,input gradient,\"2 x 4x5x6, 1x2x3\",bf16,480,99,0.000001234567\ngelu,forward,,fp32,7,8,2e-6\n",
       "t.csv");
   EXPECT_EQ(profile.file, "t.csv");
@@ -43,21 +43,23 @@ TEST(ProfileCsv, WhatIsWrongIsSaidWithItsPlace) {
   EXPECT_EQ(profile_error("name,phase\n"),
             "t.csv:1: column 'shapes' is missing\n  hint: there are: name, phase");
   EXPECT_EQ(profile_error("name,tme_s\n"), "t.csv:1: unknown column 'tme_s'\n  hint: did you mean 'time_s'?");
-  EXPECT_EQ(profile_error(kHeader + "a,foward,,bf16,1,2,3\n"),
+  EXPECT_EQ(profile_error(kProfileHeader + "a,foward,,bf16,1,2,3\n"),
             "t.csv:2: unknown phase 'foward'\n  hint: did you mean 'forward'?");
-  EXPECT_EQ(profile_error(kHeader + "a,forward,,bf17,1,2,3\n"),
+  EXPECT_EQ(profile_error(kProfileHeader + "a,forward,,bf17,1,2,3\n"),
             "t.csv:2: unknown type 'bf17'\n  hint: for example bf16");
   for (const std::string time : {"-1", "nan", "inf", "1e30"}) {
-    EXPECT_NE(profile_error(kHeader + "a,forward,,bf16,1,2," + time + "\n").find("t.csv:2: time_s: "),
+    EXPECT_NE(profile_error(kProfileHeader + "a,forward,,bf16,1,2," + time + "\n").find("t.csv:2: time_s: "),
               std::string::npos)
         << time;
   }
-  EXPECT_NE(profile_error(kHeader + "a,forward,,bf16,x,2,3\n").find("t.csv:2: flops: "), std::string::npos);
-  EXPECT_EQ(profile_error(kHeader + "a,forward,,bf16,1,2,3\na,forward,,bf16,1,2,3\na,forward,,bf16,1,2,4\n"),
-            "t.csv:4: 'a' has another time further up");
-  EXPECT_EQ(profile_error("source," + kHeader + "measurd,a,forward,,bf16,1,2,3\n"),
+  EXPECT_NE(profile_error(kProfileHeader + "a,forward,,bf16,x,2,3\n").find("t.csv:2: flops: "),
+            std::string::npos);
+  EXPECT_EQ(
+      profile_error(kProfileHeader + "a,forward,,bf16,1,2,3\na,forward,,bf16,1,2,3\na,forward,,bf16,1,2,4\n"),
+      "t.csv:4: 'a' has another time further up");
+  EXPECT_EQ(profile_error("source," + kProfileHeader + "measurd,a,forward,,bf16,1,2,3\n"),
             "t.csv:2: unknown source 'measurd'\n  hint: did you mean 'measured'?");
-  EXPECT_EQ(profile_error("event," + kHeader + "kernel,a,forward,,bf16,1,2,3\n"),
+  EXPECT_EQ(profile_error("event," + kProfileHeader + "kernel,a,forward,,bf16,1,2,3\n"),
             "t.csv:2: unknown event 'kernel'\n  hint: expected computation or communication");
 }
 

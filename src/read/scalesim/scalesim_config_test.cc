@@ -22,12 +22,12 @@ const std::string kArchitecture =
 const std::string kCalc = "[run_presets]\nInterfaceBandwidth: CALC\n";
 const std::string kUser = "[run_presets]\nInterfaceBandwidth: USER\n";
 
-ScaleSimConfig parse(const std::string& text) {
+ScaleSimConfig parse_config(const std::string& text) {
   return parse_scalesim_config(text, "tpu.cfg");
 }
 
 TEST(ScaleSimConfig, ReadsBothModes) {
-  const ScaleSimConfig calc = parse(kGeneral + kArchitecture + kCalc);
+  const ScaleSimConfig calc = parse_config(kGeneral + kArchitecture + kCalc);
   EXPECT_EQ(calc.run_name, "tpu");
   EXPECT_EQ(calc.array.rows, 256);
   EXPECT_EQ(calc.array.columns, 128);
@@ -40,7 +40,7 @@ TEST(ScaleSimConfig, ReadsBothModes) {
   EXPECT_EQ(calc.buffers.version, ScaleSimVersion::v2);
   EXPECT_TRUE(calc.notes.empty());
 
-  const ScaleSimConfig user = parse("; comment\r\n" + kGeneral + kArchitecture + kUser);
+  const ScaleSimConfig user = parse_config("; comment\r\n" + kGeneral + kArchitecture + kUser);
   EXPECT_TRUE(user.buffers.limited);
   EXPECT_EQ(user.buffers.ifmap_bandwidth, 10);
   EXPECT_EQ(user.buffers.filter_bandwidth, 10);
@@ -49,12 +49,12 @@ TEST(ScaleSimConfig, ReadsBothModes) {
 }
 
 TEST(ScaleSimConfig, KnowsVersion3) {
-  const ScaleSimConfig config =
-      parse(kGeneral + kArchitecture + kUser +
-            "UseRamulatorTrace: False\n[layout]\nIfmapCustomLayout: False\nIfmapSRAMBankBandwidth: 60\n"
-            "IfmapSRAMBankNum: 6\nFilterSRAMBankBandwidth: 30\nFilterSRAMBankNum: "
-            "10\n[sparsity]\nSparsitySupport : "
-            "false\n");
+  const ScaleSimConfig config = parse_config(
+      kGeneral + kArchitecture + kUser +
+      "UseRamulatorTrace: False\n[layout]\nIfmapCustomLayout: False\nIfmapSRAMBankBandwidth: 60\n"
+      "IfmapSRAMBankNum: 6\nFilterSRAMBankBandwidth: 30\nFilterSRAMBankNum: "
+      "10\n[sparsity]\nSparsitySupport : "
+      "false\n");
   EXPECT_EQ(config.buffers.version, ScaleSimVersion::v3);
   EXPECT_EQ(config.buffers.ifmap_bandwidth, 60);
   EXPECT_EQ(config.buffers.filter_bandwidth, 30);
@@ -62,7 +62,7 @@ TEST(ScaleSimConfig, KnowsVersion3) {
 }
 
 TEST(ScaleSimConfig, KnowsVersion1) {
-  const ScaleSimConfig config = parse(
+  const ScaleSimConfig config = parse_config(
       "[general]\nrun_name = \"edge\"\n[architecture_presets]\nArrayHeight: 8\nArrayWidth: 8\nIfmapSramSz: "
       "108\n"
       "FilterSramSz: 108\nOfmapSramSz: 54\nDataflow : os\n[network_presets]\nTopologyCsvLoc: "
@@ -75,33 +75,36 @@ TEST(ScaleSimConfig, KnowsVersion1) {
 }
 
 TEST(ScaleSimConfig, NamesFileLineAndKeyOfAnError) {
-  EXPECT_EQ(error_of([] { parse(kGeneral + "[architecture_presets]\nArrayHeight: 32x\n"); }),
+  EXPECT_EQ(error_of([] { parse_config(kGeneral + "[architecture_presets]\nArrayHeight: 32x\n"); }),
             "tpu.cfg:4: ArrayHeight: '32x' is not a whole number");
-  EXPECT_EQ(error_of([] { parse(kGeneral + "[architecture_presets]\narrayheight: 0\n"); }),
+  EXPECT_EQ(error_of([] { parse_config(kGeneral + "[architecture_presets]\narrayheight: 0\n"); }),
             "tpu.cfg:4: ArrayHeight: 0 is out of range\n  hint: it lies between 1 and 65536");
-  EXPECT_EQ(error_of([] { parse(kGeneral + "[architecture_presets]\nArrayHight: 1\n"); }),
+  EXPECT_EQ(error_of([] { parse_config(kGeneral + "[architecture_presets]\nArrayHight: 1\n"); }),
             "tpu.cfg:4: unknown key 'ArrayHight'\n  hint: did you mean 'ArrayHeight'?");
-  EXPECT_EQ(error_of([] { parse(kGeneral + "[architecture_presets]\nArrayHeight: 1\nArrayHeight: 2\n"); }),
-            "tpu.cfg:5: ArrayHeight: is there twice");
-  EXPECT_EQ(error_of([] { parse(kGeneral); }), "tpu.cfg: has no key 'ArrayHeight'");
-  EXPECT_EQ(error_of([] { parse("[generel]\n"); }),
+  EXPECT_EQ(
+      error_of([] { parse_config(kGeneral + "[architecture_presets]\nArrayHeight: 1\nArrayHeight: 2\n"); }),
+      "tpu.cfg:5: ArrayHeight: is there twice");
+  EXPECT_EQ(error_of([] { parse_config(kGeneral); }), "tpu.cfg: has no key 'ArrayHeight'");
+  EXPECT_EQ(error_of([] { parse_config("[generel]\n"); }),
             "tpu.cfg:1: unknown section 'generel'\n  hint: did you mean 'general'?");
-  EXPECT_EQ(error_of([] { parse(kGeneral + kGeneral); }), "tpu.cfg:3: section 'general' is there twice");
-  EXPECT_EQ(error_of([] { parse(kGeneral + "ArrayHeight 32\n"); }),
+  EXPECT_EQ(error_of([] { parse_config(kGeneral + kGeneral); }),
+            "tpu.cfg:3: section 'general' is there twice");
+  EXPECT_EQ(error_of([] { parse_config(kGeneral + "ArrayHeight 32\n"); }),
             "tpu.cfg:3: 'ArrayHeight 32' is neither '[section]' nor 'key = value'");
   EXPECT_EQ(
-      error_of([] { parse("run_name = x\n"); }),
+      error_of([] { parse_config("run_name = x\n"); }),
       "tpu.cfg:1: comes before the first section\n  hint: SCALE-Sim configurations begin with '[general]'");
-  EXPECT_EQ(error_of([] { parse(""); }),
+  EXPECT_EQ(error_of([] { parse_config(""); }),
             "tpu.cfg: is no SCALE-Sim configuration\n  hint: expected '[general]'");
-  EXPECT_EQ(error_of([] { parse(kGeneral + kArchitecture + "[run_presets]\nInterfaceBandwidth: MAX\n"); }),
-            "tpu.cfg:16: InterfaceBandwidth: unknown mode 'MAX'\n  hint: known: CALC, USER");
   EXPECT_EQ(
-      error_of([] { parse(kGeneral + kArchitecture + kCalc + "UseRamulatorTrace: True\n"); }),
+      error_of([] { parse_config(kGeneral + kArchitecture + "[run_presets]\nInterfaceBandwidth: MAX\n"); }),
+      "tpu.cfg:16: InterfaceBandwidth: unknown mode 'MAX'\n  hint: known: CALC, USER");
+  EXPECT_EQ(
+      error_of([] { parse_config(kGeneral + kArchitecture + kCalc + "UseRamulatorTrace: True\n"); }),
       "tpu.cfg:17: UseRamulatorTrace: a SCALE-Sim feature that is not modelled\n  hint: set it to False");
   EXPECT_EQ(error_of([] {
-              parse(kGeneral + kArchitecture + kUser +
-                    "[layout]\nIfmapSRAMBankBandwidth: 10\nIfmapSRAMBankNum: 3\n");
+              parse_config(kGeneral + kArchitecture + kUser +
+                           "[layout]\nIfmapSRAMBankBandwidth: 10\nIfmapSRAMBankNum: 3\n");
             }),
             "tpu.cfg:18: IfmapSRAMBankBandwidth: a bandwidth of 10 cannot be divided by 3 banks");
 }

@@ -9,7 +9,7 @@ namespace {
 
 using Fields = std::vector<std::string>;
 
-std::string error_in(const std::string& text) {
+std::string error_in_table(const std::string& text) {
   return error_of([&] { parse_csv(text, "t.csv"); });
 }
 
@@ -36,12 +36,12 @@ TEST(CsvTable, LinesAreCountedAcrossQuotesAndEmptyLines) {
 }
 
 TEST(CsvTable, WhatIsWrongIsSaidWithItsLine) {
-  EXPECT_EQ(error_in(""), "t.csv: is empty\n  hint: expected a line with the names of the columns");
-  EXPECT_EQ(error_in("a,b\n1\n"), "t.csv:2: 1 fields, the header has 2");
-  EXPECT_EQ(error_in("a,b\n1,2,3"), "t.csv:2: 3 fields, the header has 2");
-  EXPECT_EQ(error_in("a,b,a\n"), "t.csv:1: column 'a' is there twice");
-  EXPECT_EQ(error_in("a\n\"x\n"), "t.csv:2: a quote is opened and never closed");
-  EXPECT_EQ(error_in("a\n\"x\"y\n"),
+  EXPECT_EQ(error_in_table(""), "t.csv: is empty\n  hint: expected a line with the names of the columns");
+  EXPECT_EQ(error_in_table("a,b\n1\n"), "t.csv:2: 1 fields, the header has 2");
+  EXPECT_EQ(error_in_table("a,b\n1,2,3"), "t.csv:2: 3 fields, the header has 2");
+  EXPECT_EQ(error_in_table("a,b,a\n"), "t.csv:1: column 'a' is there twice");
+  EXPECT_EQ(error_in_table("a\n\"x\n"), "t.csv:2: a quote is opened and never closed");
+  EXPECT_EQ(error_in_table("a\n\"x\"y\n"),
             "t.csv:2: text behind a closing quote\n  hint: a quote inside quotes is written twice");
   EXPECT_EQ(error_of([] {
               parse_csv(

@@ -33,18 +33,18 @@ constexpr const char* kMachine =
     "  - {kind: Switch, size: 8, bandwidth: 100Gbps, latency: 2us}\n"
     "unverified: [link.latency]\n";
 
-std::string replaced(std::string text, const std::string& what, const std::string& with) {
+std::string replaced_line(std::string text, const std::string& what, const std::string& with) {
   const auto at = text.find(what);
   EXPECT_NE(at, std::string::npos) << what;
   return text.replace(at, what.size(), with);
 }
 
 std::string device_error(const std::string& what, const std::string& with) {
-  return error_of([&] { read_device(Config::parse(replaced(kDevice, what, with), "d.yaml")); });
+  return error_of([&] { read_device(Config::parse(replaced_line(kDevice, what, with), "d.yaml")); });
 }
 
 std::string machine_error(const std::string& what, const std::string& with) {
-  return error_of([&] { read_machine(Config::parse(replaced(kMachine, what, with), "m.yaml")); });
+  return error_of([&] { read_machine(Config::parse(replaced_line(kMachine, what, with), "m.yaml")); });
 }
 
 TEST(DeviceYaml, ReadsEveryFigure) {
@@ -94,7 +94,7 @@ TEST(DeviceYaml, ReadsTheRangesOfFits) {
   EXPECT_TRUE(device.kernels->memory.range.holds(1e300)) << "nothing is said";
   for (const std::string wrong : {"[5e8]", "[2, 1]", "[-1, 1]", "[1, x]"}) {
     EXPECT_NE(error_of([&] {
-                read_device(Config::parse(kDevice + replaced(rates, "[5e8, 1.5e14]", wrong), "d.yaml"));
+                read_device(Config::parse(kDevice + replaced_line(rates, "[5e8, 1.5e14]", wrong), "d.yaml"));
               }).find("d.yaml:9:"),
               std::string::npos)
         << wrong;
@@ -115,9 +115,10 @@ TEST(MachineYaml, ReadsDimensions) {
 }
 
 TEST(MachineYaml, TheDeviceMayStandInPlace) {
-  const Machine machine = read_machine(Config::parse(
-      replaced(kMachine, "v100-16gb-sxm2", "{memory: 1GB, memory_bandwidth: 1GB/s, vector_rate: 1GFLOPS}"),
-      "folder/mine.yaml"));
+  const Machine machine = read_machine(
+      Config::parse(replaced_line(kMachine, "v100-16gb-sxm2",
+                                  "{memory: 1GB, memory_bandwidth: 1GB/s, vector_rate: 1GFLOPS}"),
+                    "folder/mine.yaml"));
   EXPECT_EQ(machine.device.memory, Bytes(1'000'000'000));
   EXPECT_EQ(machine.device.name, "mine");
 }
@@ -176,7 +177,7 @@ TEST(MachineYaml, AFilesDeviceIsSoughtBesideIt) {
   const std::string folder = testing::TempDir() + "machine_yaml_test." + std::to_string(::getpid());
   std::filesystem::create_directory(folder);
   std::ofstream(folder + "/toy.yaml") << kDevice;
-  std::ofstream(folder + "/pair.yaml") << replaced(kMachine, "v100-16gb-sxm2", "toy.yaml");
+  std::ofstream(folder + "/pair.yaml") << replaced_line(kMachine, "v100-16gb-sxm2", "toy.yaml");
   const Machine machine = load_machine(folder + "/pair.yaml", "--machine");
   std::filesystem::remove_all(folder);
   EXPECT_EQ(machine.device.name, "toy");

@@ -101,7 +101,7 @@ TEST(Topologies, SayWhatIsWrong) {
 Machine machine(const std::string& text) {
   return read_machine(Config::parse("device: h100-sxm\n" + text, "m.yaml", {}));
 }
-std::string refusal(const std::string& text) {
+std::string refusal_of_topology(const std::string& text) {
   return error_of([&] { machine(text); });
 }
 
@@ -139,7 +139,7 @@ TEST(MachineLinks, AUnitInATopologyMakesNoPathOfIt) {
   const Machine read = machine("topology: 'rail-pods:gpus=2,nodes=2,pcie=64GB/s'\n");
   EXPECT_EQ(read.graph.devices(), 4);
   EXPECT_EQ(read.graph.nodes[4].kind, NetworkNodeKind::nic);
-  EXPECT_EQ(refusal("topology: ./nowhere/topology.txt\n").substr(0, 9), "./nowhere");
+  EXPECT_EQ(refusal_of_topology("topology: ./nowhere/topology.txt\n").substr(0, 9), "./nowhere");
 }
 
 TEST(MachineLinks, MayHaveDimensionsOfTheirOwn) {
@@ -156,26 +156,27 @@ TEST(MachineLinks, SayWhatIsWrongAndWhere) {
     return "nodes:\n  - {name: gpu, kind: device, count: 2}\n  - {name: s, kind: switch}\nlinks:\n  - " +
            one + "\n";
   };
-  EXPECT_EQ(refusal(links("{from: 'gpu[0-1]', to: t, bandwidth: 1GB/s, latency: 1us}")),
+  EXPECT_EQ(refusal_of_topology(links("{from: 'gpu[0-1]', to: t, bandwidth: 1GB/s, latency: 1us}")),
             "m.yaml:6:28: links.0.to: there is no node 't'\n  hint: 'nodes' lists them");
   EXPECT_EQ(
-      refusal(links("{from: gpu0, to: s, bandwidth: 1GB/s, latency: 1us}")),
+      refusal_of_topology(links("{from: gpu0, to: s, bandwidth: 1GB/s, latency: 1us}")),
       "m.yaml:3:3: nodes: no way leads from 'gpu0' to 'gpu1'\n  hint: devices do not forward: join them over "
       "switches");
-  EXPECT_EQ(refusal(links("{from: s, to: s, bandwidth: 1GB/s, latency: 1us}")),
+  EXPECT_EQ(refusal_of_topology(links("{from: s, to: s, bandwidth: 1GB/s, latency: 1us}")),
             "m.yaml:6:5: links.0: joins 's' with itself");
-  EXPECT_EQ(refusal(links("{from: 'gpu[0-1]', to: s, bandwidth: 0GB/s, latency: 1us}")).substr(0, 10),
-            "m.yaml:6:4");
-  EXPECT_EQ(refusal(std::string(kTwoLeaves) + "topology: fat-tree\n"),
+  EXPECT_EQ(
+      refusal_of_topology(links("{from: 'gpu[0-1]', to: s, bandwidth: 0GB/s, latency: 1us}")).substr(0, 10),
+      "m.yaml:6:4");
+  EXPECT_EQ(refusal_of_topology(std::string(kTwoLeaves) + "topology: fat-tree\n"),
             "m.yaml:3:3: nodes: is given beside 'topology'\n  hint: give one of them");
   EXPECT_EQ(
-      refusal("topology: fat-tree\nelastic: true\n"),
+      refusal_of_topology("topology: fat-tree\nelastic: true\n"),
       "m.yaml:3:10: elastic: an explicit topology has the size that it has\n  hint: change the topology's "
       "parameters");
-  EXPECT_EQ(
-      refusal("topology: {kind: fat-tree, k: 4}\ndimensions: [{kind: Switch, size: 32, bandwidth: 1GB/s, "
-              "latency: 1us}]\n"),
-      "machine 'm': its dimensions have 32 devices, its links join 16");
+  EXPECT_EQ(refusal_of_topology(
+                "topology: {kind: fat-tree, k: 4}\ndimensions: [{kind: Switch, size: 32, bandwidth: 1GB/s, "
+                "latency: 1us}]\n"),
+            "machine 'm': its dimensions have 32 devices, its links join 16");
 }
 
 class TopologyFile : public testing::Test {

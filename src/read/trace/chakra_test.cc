@@ -19,7 +19,7 @@
 namespace armilla {
 namespace {
 
-using Kind = ChakraValueKind;
+using ValueKind = ChakraValueKind;
 
 constexpr const char* kHint = "\n  hint: the file is damaged, was cut short, or is not a Chakra trace";
 
@@ -53,7 +53,7 @@ std::string small_file() {
 ChakraTrace parsed_trace(const std::string& bytes) {
   return read_chakra(bytes, "t.et");
 }
-std::string error_in(const std::string& bytes) {
+std::string error_in_trace(const std::string& bytes) {
   return error_of([&] { parsed_trace(bytes); });
 }
 
@@ -101,27 +101,28 @@ TEST(ReadChakra, UnknownFieldsAreSkippedAndUnknownTypesNamed) {
   ASSERT_EQ(trace.attributes(0).size(), 1U);
   EXPECT_EQ(trace.attributes(0)[0].field, 0);
   const std::string prefix = metadata();
-  EXPECT_EQ(error_in(prefix + WireText().number(1, 3).bytes(2, "save").number(3, 10).record()),
+  EXPECT_EQ(error_in_trace(prefix + WireText().number(1, 3).bytes(2, "save").number(3, 10).record()),
             "t.et: byte 18: node 3 'save': unknown node type 10 (CHECKPOINT_NODE)\n"
             "  hint: Chakra 1.0.0 has the types 0 (INVALID_NODE) to 7 (COMM_COLL_NODE)");
 }
 
 TEST(ReadChakra, SaysWhereAFileIsDamaged) {
   const std::string file = small_file();
-  EXPECT_EQ(error_in(""),
+  EXPECT_EQ(error_in_trace(""),
             "t.et: the file is empty\n"
             "  hint: a Chakra trace holds at least one record; was it written fully?");
-  EXPECT_EQ(error_in("this is no trace at all, and long enough to be read as a record of 116 bytes"),
+  EXPECT_EQ(error_in_trace("this is no trace at all, and long enough to be read as a record of 116 bytes"),
             "t.et: byte 0: a record of 116 bytes starts here, but only 75 are left" + std::string(kHint));
-  EXPECT_EQ(error_in(file.substr(0, file.size() - 1)),
+  EXPECT_EQ(error_in_trace(file.substr(0, file.size() - 1)),
             "t.et: byte 46: a record of 100 bytes starts here, but only 99 are left" + std::string(kHint));
-  EXPECT_EQ(error_in(std::string(100, '\0')), "t.et: byte 1: a node without any field" + std::string(kHint));
-  EXPECT_EQ(error_in(std::string(11, '\xff')),
+  EXPECT_EQ(error_in_trace(std::string(100, '\0')),
+            "t.et: byte 1: a node without any field" + std::string(kHint));
+  EXPECT_EQ(error_in_trace(std::string(11, '\xff')),
             "t.et: byte 0: no record starts here: its length is cut short or has more than 64 bits" +
                 std::string(kHint));
-  EXPECT_EQ(error_in(metadata() + WireText().number(1, 3).number(2, 3).record()),
+  EXPECT_EQ(error_in_trace(metadata() + WireText().number(1, 3).number(2, 3).record()),
             "t.et: byte 20: field 2 has wire type 0 where 2 belongs" + std::string(kHint));
-  EXPECT_EQ(error_in(metadata() + WireText().number(1, 3).varint(5 << 3 | 2).varint(9).record()),
+  EXPECT_EQ(error_in_trace(metadata() + WireText().number(1, 3).varint(5 << 3 | 2).varint(9).record()),
             "t.et: byte 20: field 5 needs 9 bytes, but only 0 are left" + std::string(kHint));
 }
 
@@ -129,17 +130,17 @@ TEST(ReadChakra, SaysWhereAFileIsDamaged) {
 TEST(ReadChakra, AFileThatWasCutShortSaysSoWhateverElseIsWrong) {
   const std::string wrong = WireText().number(1, 3).bytes(2, "save").number(3, 10).record();
   const std::string file = metadata() + wrong + small_file().substr(metadata().size());
-  EXPECT_EQ(error_in(file),
+  EXPECT_EQ(error_in_trace(file),
             "t.et: byte 18: node 3 'save': unknown node type 10 (CHECKPOINT_NODE)\n"
             "  hint: Chakra 1.0.0 has the types 0 (INVALID_NODE) to 7 (COMM_COLL_NODE)");
   const std::size_t last = file.size() - 101;
   EXPECT_EQ(
-      error_in(file.substr(0, file.size() - 1)),
+      error_in_trace(file.substr(0, file.size() - 1)),
       fmt::format("t.et: byte {}: a record of 100 bytes starts here, but only 99 are left{}", last, kHint));
   // Beyond the records that are looked at first, too.
   std::string large = metadata() + wrong;
   while (large.size() < 1 << 16) large += WireText().number(1, 1).bytes(2, "n").number(3, 4).record();
-  EXPECT_EQ(error_in(large + '\0'),
+  EXPECT_EQ(error_in_trace(large + '\0'),
             fmt::format("t.et: byte {}: a node without any field{}", large.size(), kHint));
 }
 
@@ -175,9 +176,9 @@ TEST(ReadChakra, MappedFilesAndUsedTracesMakeNoDifference) {
     ASSERT_EQ(found.size(), 6U);
     ASSERT_EQ(found[0].value, again() % 2);
     ASSERT_EQ(found[1].value, again() % 3);
-    ASSERT_EQ(found[1].kind(), Kind::int64);
+    ASSERT_EQ(found[1].kind(), ValueKind::int64);
     ASSERT_EQ(found[2].value, again() % 3);
-    ASSERT_EQ(found[2].kind(), Kind::uint64);
+    ASSERT_EQ(found[2].kind(), ValueKind::uint64);
     ASSERT_EQ(text_value(expected, id, found[3]), std::to_string(again() % 3));
     ASSERT_EQ(boolean_values(expected, id, found[4]), std::vector<bool>{true});
     ASSERT_EQ(text_value(expected, id, found[5]).size(), again() % 50);
@@ -219,7 +220,7 @@ TEST(ReadChakra, EveryCutAndEveryFlipIsATraceOrAnError) {
   for (int i = 0; i < 2000; ++i) {
     std::string noise(random() % 60, '\0');
     for (char& byte : noise) byte = static_cast<char>(random());
-    EXPECT_NO_FATAL_FAILURE(error_in(noise));
+    EXPECT_NO_FATAL_FAILURE(error_in_trace(noise));
   }
 }
 
@@ -248,18 +249,19 @@ TEST(ReadChakra, DamagedGzipIsAnErrorAndBombsAreRefused) {
     packed = out;
   }
   EXPECT_TRUE(same_contents(parsed_trace(packed), parsed_trace(small_file())));
-  EXPECT_EQ(error_in(packed + "more"), fmt::format("t.et: byte {}: something else follows the packed data\n"
-                                                   "  hint: the gzip file is damaged or was cut short",
-                                                   packed.size()));
-  EXPECT_EQ(error_in(packed.substr(0, packed.size() - 3)),
+  EXPECT_EQ(error_in_trace(packed + "more"),
+            fmt::format("t.et: byte {}: something else follows the packed data\n"
+                        "  hint: the gzip file is damaged or was cut short",
+                        packed.size()));
+  EXPECT_EQ(error_in_trace(packed.substr(0, packed.size() - 3)),
             fmt::format("t.et: byte {}: the packed data ends too early\n"
                         "  hint: the gzip file is damaged or was cut short",
                         packed.size() - 3));
   for (std::size_t at = 0; at < packed.size(); ++at) {
     std::string damaged = packed;
     damaged[at] = static_cast<char>(~damaged[at]);
-    EXPECT_NO_FATAL_FAILURE(error_in(damaged));
-    EXPECT_NE(error_in(packed.substr(0, at)), "no error");
+    EXPECT_NO_FATAL_FAILURE(error_in_trace(damaged));
+    EXPECT_NE(error_in_trace(packed.substr(0, at)), "no error");
   }
   // The same member over and over unpacks to all of them.
   EXPECT_EQ(unpack_gzip(packed + packed, "t").size(), 2 * small_file().size());
@@ -328,20 +330,22 @@ TEST(ReadChakra, ReadsTheJsonOfTheFeeder) {
 }
 
 TEST(ReadChakra, JsonErrorsHaveALineAndColumn) {
-  EXPECT_EQ(error_in("{\"version\": \"1\"}\n{\"id\": \"1\", \"typ\": 4}"),
+  EXPECT_EQ(error_in_trace("{\"version\": \"1\"}\n{\"id\": \"1\", \"typ\": 4}"),
             "t.et:2:1: a node has no key 'typ'\n  hint: did you mean 'type'?");
-  EXPECT_EQ(error_in("{\"id\": 1,\n \"name\" \"x\"}"), "t.et:2:11: is not valid JSON here");
-  EXPECT_EQ(error_in("{\"id\": 1"), "t.et:1:9: is not valid JSON here\n  hint: the file ends too early");
-  EXPECT_EQ(error_in("{\"id\": -1}"), "t.et:1:1: 'id' is not a whole number from 0");
-  EXPECT_EQ(error_in("{\"id\": 1, \"type\": \"COMP_NOD\"}"),
+  EXPECT_EQ(error_in_trace("{\"id\": 1,\n \"name\" \"x\"}"), "t.et:2:11: is not valid JSON here");
+  EXPECT_EQ(error_in_trace("{\"id\": 1"),
+            "t.et:1:9: is not valid JSON here\n  hint: the file ends too early");
+  EXPECT_EQ(error_in_trace("{\"id\": -1}"), "t.et:1:1: 'id' is not a whole number from 0");
+  EXPECT_EQ(error_in_trace("{\"id\": 1, \"type\": \"COMP_NOD\"}"),
             "t.et:1:1: unknown node type 'COMP_NOD'\n  hint: did you mean 'COMP_NODE'?");
-  EXPECT_EQ(error_in("{\"id\": 1}\n 7"), "t.et:2:2: an object, '{', belongs here");
-  EXPECT_EQ(error_in("{\"workload_graph\": [{\"Id\": 1}]}"),
+  EXPECT_EQ(error_in_trace("{\"id\": 1}\n 7"), "t.et:2:2: an object, '{', belongs here");
+  EXPECT_EQ(error_in_trace("{\"workload_graph\": [{\"Id\": 1}]}"),
             "t.et:1:1: workload_graph[0]: a node has no 'NodeType'");
-  EXPECT_EQ(error_in("{\"workload_graph\": 3}"), "t.et:1:1: 'workload_graph' is not a list");
-  EXPECT_EQ(error_in("{\"attr\": [{\"name\": \"n\", \"int32Val\": \"3000000000\"}]}"),
+  EXPECT_EQ(error_in_trace("{\"workload_graph\": 3}"), "t.et:1:1: 'workload_graph' is not a list");
+  EXPECT_EQ(error_in_trace("{\"attr\": [{\"name\": \"n\", \"int32Val\": \"3000000000\"}]}"),
             "t.et:1:1: 'int32Val' is not a whole number in the range of its type");
-  EXPECT_EQ(error_in("{\"id\": 1e999}"), "t.et:1:1: the object that starts here holds an impossible value");
+  EXPECT_EQ(error_in_trace("{\"id\": 1e999}"),
+            "t.et:1:1: the object that starts here holds an impossible value");
 }
 
 }  // namespace

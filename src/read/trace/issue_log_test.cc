@@ -7,12 +7,12 @@
 namespace armilla {
 namespace {
 
-IssueLog parse(const std::string& text) {
+IssueLog parse_log(const std::string& text) {
   return parse_issue_log(text, "log");
 }
 
 TEST(IssueLogTest, ReadsBothPeersLines) {
-  const IssueLog log = parse(
+  const IssueLog log = parse_log(
       "[2026-11-21] [workload] [debug] issue,sys->id=3, tick=10, node->id=7, node->name=a, b, "
       "node->type=4\r\n"
       "[workload] [info] sys[3] finished\n"
@@ -39,7 +39,7 @@ TEST(IssueLogTest, IsFoundByItsLines) {
 }
 
 TEST(IssueLogTest, RefusesLinesThatCannotBe) {
-  const auto refusal = [](const std::string& text) { return error_of([&] { parse(text); }); };
+  const auto refusal = [](const std::string& text) { return error_of([&] { parse_log(text); }); };
   EXPECT_EQ(refusal("\nissue,sys=0"), "log:2: the line ends before rank, tick, node and name were given");
   EXPECT_EQ(refusal("issue,sys=x,tick=0,id=0,name=a"), "log:1: 'sys=x' is not a rank up to 16777215");
   EXPECT_EQ(refusal("issue,sys=0,tick=-1,id=0,name=a"),

@@ -25,12 +25,12 @@ std::vector<std::pair<std::uint64_t, std::uint32_t>> order_of(ChunkOrder order) 
   return started;
 }
 
-using Order = std::vector<std::pair<std::uint64_t, std::uint32_t>>;
+using Started = std::vector<std::pair<std::uint64_t, std::uint32_t>>;
 
 TEST(ChunkScheduler, OrdersAreWhatTheirNamesSay) {
-  EXPECT_EQ(order_of(ChunkOrder::fifo), (Order{{0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 0}, {2, 1}}));
-  EXPECT_EQ(order_of(ChunkOrder::lifo), (Order{{2, 0}, {2, 1}, {1, 0}, {1, 1}, {0, 0}, {0, 1}}));
-  EXPECT_EQ(order_of(ChunkOrder::priority), (Order{{1, 0}, {1, 1}, {0, 0}, {0, 1}, {2, 0}, {2, 1}}));
+  EXPECT_EQ(order_of(ChunkOrder::fifo), (Started{{0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 0}, {2, 1}}));
+  EXPECT_EQ(order_of(ChunkOrder::lifo), (Started{{2, 0}, {2, 1}, {1, 0}, {1, 1}, {0, 0}, {0, 1}}));
+  EXPECT_EQ(order_of(ChunkOrder::priority), (Started{{1, 0}, {1, 1}, {0, 0}, {0, 1}, {2, 0}, {2, 1}}));
 }
 
 TEST(ChunkScheduler, LimitsEachQueueOfEachRankByItself) {

@@ -2,9 +2,10 @@
 
 namespace armilla {
 
-Messenger::Messenger(const RunContext& context, bool rendezvous)
+Messenger::Messenger(const RunContext& context, bool rendezvous, MessageObserver& observer)
     : context_(context),
       rendezvous_(rendezvous),
+      observer_(observer),
       target_(context.queue.add_handler(*this)),
       sent_(static_cast<std::size_t>(context.graph.ranks)) {}
 
@@ -74,7 +75,7 @@ void Messenger::receive(const Channel& channel, Notice done) {
 }
 
 void Messenger::transmit(const Channel& channel, Notice done) {
-  if (observer_ != nullptr) observer_->message_leaves(channel.source, channel.destination);
+  observer_.message_leaves(channel.source, channel.destination);
   send_unmatched(channel.source, channel.destination, channel.bytes,
                  {target_, flights_.add({Kind::message, channel, done})});
 }
@@ -88,7 +89,7 @@ void Messenger::handle(std::uint64_t argument) {
   const Flight flight = flights_.remove(static_cast<std::uint32_t>(argument));
   switch (flight.kind) {
     case Kind::message: {
-      if (observer_ != nullptr) observer_->message_arrived(flight.channel.source, flight.channel.destination);
+      observer_.message_arrived(flight.channel.source, flight.channel.destination);
       const std::optional<Notice> receiver = arrive(messages_, matched(flight.channel));
       tell(flight.notice);
       if (receiver) tell(*receiver);

@@ -29,23 +29,20 @@ struct Channel {
   bool operator==(const Channel&) const = default;
 };
 
-// Who is told of messages between ranks that match sends with receives.
+// Who is told of messages between ranks that match sends with receives. This one takes no notice.
 class MessageObserver {
  public:
   virtual ~MessageObserver() = default;
-  virtual void message_leaves(std::int32_t source, std::int32_t destination) = 0;  // before it does
-  virtual void message_arrived(std::int32_t source, std::int32_t destination) = 0;
+  virtual void message_leaves(std::int32_t, std::int32_t) {}  // before it does; source and destination
+  virtual void message_arrived(std::int32_t, std::int32_t) {}
 };
 
 class Messenger final : public EventHandler {
  public:
-  // Ranks of one class are one to the matching.
-  Messenger(const RunContext& context, bool rendezvous);
+  // Ranks of one class are one to the matching. The observer must outlive the run.
+  Messenger(const RunContext& context, bool rendezvous, MessageObserver& observer);
   Messenger(const Messenger&) = delete;
   Messenger& operator=(const Messenger&) = delete;
-
-  // It must outlive the run.
-  void tell_of_messages(MessageObserver& observer) { observer_ = &observer; }
 
   // Notices come at the moment itself, from within the event, never from within these calls.
   void send(const Channel& channel, Notice done);
@@ -110,7 +107,7 @@ class Messenger final : public EventHandler {
 
   RunContext context_;
   bool rendezvous_;
-  MessageObserver* observer_ = nullptr;
+  MessageObserver& observer_;
   std::uint32_t target_;
   std::vector<std::uint32_t> sent_;  // per rank, how many messages
   Matches messages_, handshakes_;

@@ -53,7 +53,7 @@ NativeRun::NativeRun(const NativePlay& play, Effort effort)
       recorder_(play.graph, play.classes, {play.options.intervals, play.options.collectives},
                 play.options.record_ranks),
       times_(play.graph, play.study.machine, play.study.what_if, play.costs, play.classes),
-      messenger_(context_, false),
+      messenger_(context_, false, memoised_),
       custom_(context_, messenger_),
       runner_(context_, play.study, play.planner, groups_, custom_, memoised_),
       memoised_(context_, play.study.machine, choose_lone_groups(play), LonePlays(play), play.planner,
@@ -63,7 +63,6 @@ NativeRun::NativeRun(const NativePlay& play, Effort effort)
       walker_(context_, {memoised_, messenger_, memories_, times_, recorder_, progress_}, false),
       time_fold_(play, {queue_, *network_, walker_, recorder_, messenger_, runner_, memoised_}) {
   recorder_.look_at(play.options.window);
-  if (memoised_.watches()) messenger_.tell_of_messages(memoised_);
   queue_.add_observer(*this);  // after the network, which also looks for ends of rounds
 }
 

@@ -180,7 +180,7 @@ class AstraRun {
                                      .foreseen = {effort.all_messages, effort.all_bytes}})),
         context_{graph, classes_, queue_, order_, *network_},
         recorder_(graph, classes_, {.intervals = options.intervals}, {}, Counting::astra_sim),
-        messenger_(context_, system.rendezvous),
+        messenger_(context_, system.rendezvous, unwatched_),
         custom_(context_, messenger_),
         engine_(context_, system, custom_, walker_),
         memories_(context_, system.remote_memory),
@@ -210,6 +210,7 @@ class AstraRun {
  private:
   Machine machine_;
   MessageLabels labels_;
+  MessageObserver unwatched_;
   RankClasses classes_;
   EventQueue queue_;
   Order order_;

@@ -9,20 +9,20 @@
 namespace armilla {
 namespace {
 
-Dimension dimension(DimensionKind kind, std::int64_t size) {
+Dimension fast_dimension(DimensionKind kind, std::int64_t size) {
   return {"d", kind, size, gigabytes_per_second(1), nanoseconds(100)};
 }
 
 // Tensor parallelism in 8, data in 8, pipeline in 4, on nodes of 8: every rank reduces with its tensor group
 // and exchanges activations with the stages before and after; then gradients.
-struct Job {
+struct ColouredJob {
   Graph graph;
   Machine machine;
   CollectiveOptions collectives;
   WhatIf what_if;
 
-  explicit Job(DimensionKind outer = DimensionKind::switched) {
-    machine.dimensions = {dimension(DimensionKind::switched, 8), dimension(outer, 32)};
+  explicit ColouredJob(DimensionKind outer = DimensionKind::switched) {
+    machine.dimensions = {fast_dimension(DimensionKind::switched, 8), fast_dimension(outer, 32)};
     graph.ranks = 256;
     const std::vector<std::int64_t> sizes = {8, 8, 4};
     for (std::uint32_t axis = 0; axis < 3; ++axis)
@@ -62,7 +62,7 @@ struct Job {
 };
 
 TEST(RankColours, RanksOfAStageAreOneClass) {
-  const RankClasses classes = Job().fold();
+  const RankClasses classes = ColouredJob().fold();
   EXPECT_EQ(classes.real, (std::vector<std::int32_t>{0, 64, 128, 192}));
   EXPECT_EQ(classes.sizes, (std::vector<std::int64_t>(4, 64)));
   EXPECT_EQ(classes.simulated_rank(200), 3);
@@ -75,7 +75,7 @@ TEST(RankColours, RanksOfAStageAreOneClass) {
 // Tensor group of the straggler: halving-doubling tells the distances 1, 2, 4 apart, so 8 classes, and as
 // many positions in data groups; the pipeline spreads them over all stages.
 TEST(RankColours, AStragglerSplitsByDistanceAlone) {
-  Job job;
+  ColouredJob job;
   job.what_if.ranks = {{{0, 0}, 2.0}};
   EXPECT_EQ(job.fold().simulated(), 8 * 8 * 4);
   // A slow tensor group leaves its members alike.
@@ -94,12 +94,12 @@ TEST(RankColours, AStragglerSplitsByDistanceAlone) {
 }
 
 TEST(RankColours, SlowLinksAndOtherDevicesSplit) {
-  Job links;
+  ColouredJob links;
   links.what_if.links = {{1, {0, 255}, 0.5, 1}};
   EXPECT_EQ(links.fold().simulated(), 4);
   links.what_if.links = {{1, {0, 7}, 0.5, 1}};
   EXPECT_EQ(links.fold().simulated(), 8 * 4);
-  Job devices;
+  ColouredJob devices;
   devices.machine.others = {{128, 255, devices.machine.device}};
   EXPECT_EQ(devices.fold().simulated(), 4);
   devices.machine.others = {{0, 31, devices.machine.device}};
@@ -110,19 +110,19 @@ TEST(RankColours, SlowLinksAndOtherDevicesSplit) {
 // Messages between stages run along the ring over others' links: every node on the way is alike, so the
 // stages stay whole, but for those at the end that nobody crosses.
 TEST(RankColours, TrafficThatPassesThroughIsSeen) {
-  const RankClasses classes = Job(DimensionKind::ring).fold();
+  const RankClasses classes = ColouredJob(DimensionKind::ring).fold();
   EXPECT_GT(classes.simulated(), 4);
   EXPECT_LT(classes.simulated(), 256);
 }
 
 TEST(RankColours, TreesTellPositionsApart) {
-  Job job;
+  ColouredJob job;
   job.collectives.algorithms = {"double-binary-tree", "ring"};
   EXPECT_EQ(job.fold().simulated(), 8 * 4);
 }
 
 TEST(RankColours, RanksThatShareMemoryAreSimulatedThemselves) {
-  Job job;
+  ColouredJob job;
   job.graph.programs[0].add(NodeKind::memory_load, Phase::other, 1, -1, 1000, {});
   EXPECT_EQ(job.fold(false).simulated(), 4);
   EXPECT_EQ(job.fold(true).simulated(), 256);
@@ -143,7 +143,7 @@ TEST(RankColours, AmbiguousMessagesAreNotFolded) {
     program.add(NodeKind::receive, Phase::other, 1, -1, graph.transfers.size() - 1, {});
   }
   Study study;
-  study.machine.dimensions = {dimension(DimensionKind::ring, 6)};
+  study.machine.dimensions = {fast_dimension(DimensionKind::ring, 6)};
   CollectivePlanner planner(study.machine, study.collectives);
   EXPECT_EQ(fold_ranks({graph, issued_by(graph), study}, planner).simulated(), 6);
   graph.transfers[2].tag = graph.transfers[3].tag = 1;
@@ -171,8 +171,8 @@ TEST(RankColours, ManyRanksAreAsManyClassesAsRoles) {
     program.add(NodeKind::receive, Phase::other, 1, -1, 1, {});
   }
   Study study;
-  study.machine.dimensions = {dimension(DimensionKind::switched, 8),
-                              dimension(DimensionKind::switched, 1 << 14)};
+  study.machine.dimensions = {fast_dimension(DimensionKind::switched, 8),
+                              fast_dimension(DimensionKind::switched, 1 << 14)};
   CollectivePlanner planner(study.machine, study.collectives);
   EXPECT_EQ(fold_ranks({graph, issued_by(graph), study}, planner).simulated(), 16);
 }
@@ -183,7 +183,7 @@ TEST(ComputeTimes, FactorsMultiplyAndJitterHasMeanOne) {
   graph.program_of = {0, 0};
   graph.programs.emplace_back();
   Machine machine;
-  machine.dimensions = {dimension(DimensionKind::ring, 2)};
+  machine.dimensions = {fast_dimension(DimensionKind::ring, 2)};
   WhatIf what_if;
   what_if.ranks = {{{1, 1}, 1.5}, {{0, 1}, 2}};
   const ComputeTimes slow(graph, machine, what_if, {}, unfolded(graph));

@@ -7,8 +7,8 @@
 namespace armilla {
 namespace {
 
-// Messages that all plays of a run remember; beyond that they would take more memory than they save
-// time.
+// Messages and moments that all plays of a run remember; beyond that they would take more memory than they
+// save time.
 constexpr std::size_t kMostRemembered = std::size_t{1} << 21;
 
 // At which a run has rounds.
@@ -129,6 +129,7 @@ bool LonePlays::remember_sent(const CollectiveCall& call, const GroupMembers& gr
     const std::int32_t to = group.layouts[m]->flat_position(message.destination);
     sent[m][{to, message.dimension, message.bytes.value, message.leg}] += times;
   });
+  remembered_ += play.moments.size();
   for (std::size_t m = 0; m < sent.size(); ++m) {
     remembered_ += sent[m].size();
     if (remembered_ > kMostRemembered) return false;

@@ -78,7 +78,7 @@ class LonePlays {
   std::map<const GroupMembers*, std::uint32_t> representation_of_;
   std::size_t played_ = 0;
   bool possible_ = true;
-  std::size_t remembered_ = 0;  // distinct messages of all plays
+  std::size_t remembered_ = 0;  // distinct messages and moments of all plays
 };
 
 }  // namespace armilla

@@ -44,8 +44,7 @@ void MemoisedCollectives::issue(std::int32_t rank, std::uint32_t node, std::uint
     const LonePlay* const play = play_of(group, call, group_id);
     const LinkUses::Links* const links = is_lone ? nullptr : &links_of(group, call, group_id);
     // What is met more often than not costs more than it saves.
-    constexpr std::uint32_t kPatience = 16;
-    const bool hopes = is_lone || group.disturbed < group.undisturbed + kPatience;
+    const bool hopes = is_lone || group.patience > 0;
     if (play == nullptr || !hopes || (links != nullptr && !is_alone(f, group_id, *links))) {
       ++group.decided;
     } else {
@@ -129,11 +128,11 @@ void MemoisedCollectives::collective_finished(std::int32_t rank, std::uint32_t n
 }
 
 void MemoisedCollectives::message_leaves(std::int32_t source, std::int32_t destination) {
-  begin_use(uses_->of_message(source, destination));
+  if (uses_) begin_use(uses_->of_message(source, destination));
 }
 
 void MemoisedCollectives::message_arrived(std::int32_t source, std::int32_t destination) {
-  uses_->end(uses_->of_message(source, destination));
+  if (uses_) uses_->end(uses_->of_message(source, destination));
 }
 
 void MemoisedCollectives::begin_use(const LinkUses::Links& links) {
@@ -202,7 +201,7 @@ void MemoisedCollectives::pass_on_gathered(std::uint32_t id) {
   performances_.release(id);
   Group& group = states_[performance.family][performance.group];
   ++group.decided;
-  ++group.disturbed;
+  if (performance.links != nullptr) lose_patience(group);
   group.gathers = false;
   const std::vector<std::int32_t>& ranks =
       context_.classes.families[performance.family].groups[performance.group].members;
@@ -220,7 +219,7 @@ void MemoisedCollectives::catch_up(std::uint32_t id, Time until) {
   performances_.release(id);
   Group& group = states_[performance.family][performance.group];
   --group.performed[performance.play];
-  ++group.disturbed;
+  lose_patience(group);
   const std::vector<std::int32_t>& ranks =
       context_.classes.families[performance.family].groups[performance.group].members;
   const Time now = queue.now();
@@ -278,7 +277,8 @@ void MemoisedCollectives::handle(std::uint64_t id) {
   const Performance& performance = performances_[id];
   if (performance.links != nullptr) {
     let_go(static_cast<std::uint32_t>(id));
-    ++states_[performance.family][performance.group].undisturbed;
+    std::uint32_t& patience = states_[performance.family][performance.group].patience;
+    patience = std::min(patience + 1, kMostPatience);
   }
   const std::vector<std::int32_t>& ranks =
       context_.classes.families[performance.family].groups[performance.group].members;
@@ -315,6 +315,7 @@ void MemoisedCollectives::add_state(StateDigest& state) const {
   for (std::size_t f = 0; f < states_.size(); ++f) {
     for (std::size_t g = 0; g < states_[f].size(); ++g) {
       const Group& group = states_[f][g];
+      if (uses_) state.add('h', f, g, group.patience);
       for (std::size_t member = 0; member < group.issued.size(); ++member)
         state.add('t', f, g, member, std::int64_t{group.decided} - std::int64_t{group.issued[member]});
       for (std::size_t member = 0; member < group.passed_on.size(); ++member)

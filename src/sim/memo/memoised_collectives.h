@@ -60,8 +60,6 @@ class MemoisedCollectives final : public CollectiveExecutor,
     client_.chunk_finished(rank, phase);
   }
 
-  // Whether it has to be told of messages.
-  bool watches() const { return uses_.has_value(); }
   void message_leaves(std::int32_t source, std::int32_t destination) override;
   void message_arrived(std::int32_t source, std::int32_t destination) override;
   // Whether what happens now happened before, to a collective that then still was alone.
@@ -100,6 +98,7 @@ class MemoisedCollectives final : public CollectiveExecutor,
     };
     std::vector<Member> members;
   };
+  static constexpr std::uint32_t kMostPatience = 16;
   struct Group {
     struct Call {
       const LonePlay* play = nullptr;  // where there is one
@@ -110,7 +109,9 @@ class MemoisedCollectives final : public CollectiveExecutor,
     std::uint32_t decided = 0;                      // of them, whether to be played or not
     std::uint32_t performance = 0;                  // of the one that is not, while members gather
     bool gathers = false;
-    std::uint32_t undisturbed = 0, disturbed = 0;  // performances that held links
+    // With performances that hold links: one less after each that was disturbed, one more after each that was
+    // not, up to the most.
+    std::uint32_t patience = kMostPatience;
     // Of collectives that are played, where links are watched:
     std::vector<std::uint32_t> passed_on;               // per member
     std::uint32_t begun = 0, ends_left = 0;             // of members
@@ -127,6 +128,7 @@ class MemoisedCollectives final : public CollectiveExecutor,
   bool is_alone(std::uint32_t family, std::uint32_t group, const LinkUses::Links& links);
   void begin_use(const LinkUses::Links& links);
   void disturb(std::uint32_t id);
+  static void lose_patience(Group& group) { group.patience -= group.patience > 0 ? 1 : 0; }
   void let_go(std::uint32_t id);
   void catch_up(std::uint32_t id, Time until);
   void play_what_has_ties();

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kGigabyte = 1e9;
 
-Dimension dimension(DimensionKind kind, std::int64_t size) {
+Dimension dimension_of(DimensionKind kind, std::int64_t size) {
   return {"d", kind, size, Bandwidth(100 * kGigabyte), microseconds(1)};
 }
 
@@ -25,21 +25,21 @@ PhaseLoad load(const std::string& algorithm, CollectiveKind kind, const Dimensio
 // The closed forms at the head of each algorithm, with alpha the latency of the hops.
 TEST(ChunkCount, LoadsOfSymmetricSchedulesAreTheirClosedForms) {
   const double beta = 1e-11 * 1e9;  // seconds for all bytes
-  const PhaseLoad ring = load("ring", CollectiveKind::all_reduce, dimension(DimensionKind::ring, 8));
+  const PhaseLoad ring = load("ring", CollectiveKind::all_reduce, dimension_of(DimensionKind::ring, 8));
   EXPECT_EQ(ring.dimension, 3U);
   EXPECT_NEAR(ring.latency, 14e-6, 1e-12);
   EXPECT_NEAR(ring.chain, 2 * 7.0 / 8 * beta, 1e-9);
   EXPECT_EQ(ring.busy, ring.chain);
   const PhaseLoad halving =
-      load("halving-doubling", CollectiveKind::reduce_scatter, dimension(DimensionKind::switched, 8));
+      load("halving-doubling", CollectiveKind::reduce_scatter, dimension_of(DimensionKind::switched, 8));
   EXPECT_NEAR(halving.latency, 3 * 2e-6, 1e-12);
   EXPECT_NEAR(halving.busy, 7.0 / 8 * beta, 1e-9);
   const PhaseLoad direct =
-      load("direct", CollectiveKind::all_to_all, dimension(DimensionKind::fully_connected, 8));
+      load("direct", CollectiveKind::all_to_all, dimension_of(DimensionKind::fully_connected, 8));
   EXPECT_NEAR(direct.latency, 1e-6, 1e-12);
   EXPECT_NEAR(direct.busy, 1.0 / 8 * beta, 1e-9);
   const PhaseLoad window =
-      load("direct:window=2", CollectiveKind::all_to_all, dimension(DimensionKind::switched, 8));
+      load("direct:window=2", CollectiveKind::all_to_all, dimension_of(DimensionKind::switched, 8));
   EXPECT_NEAR(window.latency, 4 * 2e-6, 1e-12);
   EXPECT_NEAR(window.busy, 7.0 / 8 * beta, 1e-9);
 }
@@ -48,12 +48,13 @@ TEST(ChunkCount, LoadsOfSymmetricSchedulesAreTheirClosedForms) {
 // them.
 TEST(ChunkCount, LoadsOfOtherSchedulesFollowTheLongestChain) {
   const double beta = 1e-11 * 1e9;
-  const PhaseLoad direct = load("direct", CollectiveKind::broadcast, dimension(DimensionKind::switched, 8));
+  const PhaseLoad direct =
+      load("direct", CollectiveKind::broadcast, dimension_of(DimensionKind::switched, 8));
   EXPECT_NEAR(direct.latency, 2e-6, 1e-12);
   EXPECT_NEAR(direct.busy, 7 * beta, 1e-9);
   EXPECT_NEAR(direct.chain, 7 * beta, 1e-9);
   const PhaseLoad tree =
-      load("halving-doubling", CollectiveKind::broadcast, dimension(DimensionKind::switched, 8));
+      load("halving-doubling", CollectiveKind::broadcast, dimension_of(DimensionKind::switched, 8));
   EXPECT_NEAR(tree.latency, 3 * 2e-6, 1e-12);
   EXPECT_NEAR(tree.chain, 3 * beta, 1e-9);
 }
@@ -80,15 +81,15 @@ TEST(ChunkCount, LargeCallsOverSeveralDimensionsTakeMany) {
 TEST(ChunkCount, BothDirectionsAndBothLegsCountByThemselves) {
   const double beta = 1e-11 * 1e9;
   const PhaseLoad ring =
-      load("bidirectional-ring", CollectiveKind::all_reduce, dimension(DimensionKind::ring, 8));
+      load("bidirectional-ring", CollectiveKind::all_reduce, dimension_of(DimensionKind::ring, 8));
   EXPECT_NEAR(ring.latency, 8e-6, 1e-12);
   EXPECT_NEAR(ring.busy, 7.0 / 8 * beta, 1e-9);
-  const PhaseLoad sharp = load("sharp", CollectiveKind::all_reduce, dimension(DimensionKind::switched, 8));
+  const PhaseLoad sharp = load("sharp", CollectiveKind::all_reduce, dimension_of(DimensionKind::switched, 8));
   EXPECT_NEAR(sharp.latency, 2e-6, 1e-12);
   EXPECT_NEAR(sharp.busy, beta, 1e-9);
   EXPECT_NEAR(sharp.chain, 2 * beta, 1e-9);
   const PhaseLoad multicast =
-      load("multicast", CollectiveKind::broadcast, dimension(DimensionKind::switched, 8));
+      load("multicast", CollectiveKind::broadcast, dimension_of(DimensionKind::switched, 8));
   EXPECT_NEAR(multicast.latency, 2e-6, 1e-12);
   EXPECT_NEAR(multicast.busy, beta, 1e-9);
   EXPECT_NEAR(multicast.chain, 2 * beta, 1e-9);

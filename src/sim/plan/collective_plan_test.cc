@@ -9,7 +9,7 @@
 namespace armilla {
 namespace {
 
-class NoCost : public CostModel {
+class NothingTakesTime : public CostModel {
  public:
   Time time(const Work&) const override { return Time(0); }
   FlopRate peak(DType) const override { return teraflops(1); }
@@ -57,7 +57,7 @@ Result run(const Machine& machine, const CollectiveCall& call, const CollectiveO
   Study study;
   study.machine = machine;
   study.collectives = options;
-  return simulate(graph_of(machine, call), study, NoCost(), simulation);
+  return simulate(graph_of(machine, call), study, NothingTakesTime(), simulation);
 }
 
 Time bound_of(const Machine& machine, const CollectiveCall& call) {

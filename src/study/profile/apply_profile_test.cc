@@ -12,7 +12,7 @@
 namespace armilla {
 namespace {
 
-Study study_of(const std::string& model, const std::string& rest) {
+Study study_on_dgx(const std::string& model, const std::string& rest) {
   return prepare_study(
       read_study(Config::parse("model: " + model + "\nmachine: dgx-a100\n" + rest, "study.yaml", {})));
 }
@@ -35,7 +35,7 @@ TEST(ApplyProfile, TheModelsOwnTimesChangeNothing) {
        {std::pair<std::string, std::string>{"gpt2-345m", kPlan},
         {"resnet50", "plan: {ranks: 8, batch: 32}\n"},
         {"gpt2-345m", "plan: {ranks: 8, pipeline: 4, schedule: pipedream-2bw, batch: 8}\n"}}) {
-    const Study study = study_of(model, rest);
+    const Study study = study_on_dgx(model, rest);
     const auto modelled = run_study(study);
     Study profiled = study;
     profiled.profile = parse_profile(events_of(modelled), "times.csv");
@@ -49,7 +49,7 @@ TEST(ApplyProfile, TheModelsOwnTimesChangeNothing) {
 }
 
 TEST(ApplyProfile, AMeasuredTimeIsTakenWhereverTheComputationOccurs) {
-  const Study study = study_of("gpt2-345m", kPlan);
+  const Study study = study_on_dgx("gpt2-345m", kPlan);
   const auto modelled = run_study(study);
   const EventTable events = list_events(modelled, *make_cost_model(study.compute, study.machine.device));
   const JobEvent& first = events.computations.front();
@@ -65,7 +65,7 @@ TEST(ApplyProfile, AMeasuredTimeIsTakenWhereverTheComputationOccurs) {
 
 TEST(ApplyProfile, OnOtherDevicesItIsScaledAsTheModelsSay) {
   const std::string plan = "plan: {ranks: 2, batch: 8, overlap: false}\n";
-  Study study = study_of("resnet50", plan);
+  Study study = study_on_dgx("resnet50", plan);
   study.machine.others = {{1, 1, study.machine.device}};
   study.machine.others[0].device.memory_bandwidth = study.machine.device.memory_bandwidth * 0.5;
   const auto modelled = run_study(study);
@@ -84,7 +84,7 @@ TEST(ApplyProfile, OnOtherDevicesItIsScaledAsTheModelsSay) {
 }
 
 TEST(ApplyProfile, TheReportSaysWhatWasUsed) {
-  const Study study = study_of("resnet50", "plan: {ranks: 8, batch: 32}\n");
+  const Study study = study_on_dgx("resnet50", "plan: {ranks: 8, batch: 32}\n");
   const auto modelled = run_study(study);
   Study profiled = study;
   profiled.profile = parse_profile(events_of(modelled), "times.csv");
@@ -171,7 +171,7 @@ TEST(ProfileTimes, AProductIsFoundByItsShapeAlone) {
 }
 
 TEST(ApplyProfile, TheResultSaysWhichShareWasMeasured) {
-  const Study study = study_of("gpt2-345m", kPlan);
+  const Study study = study_on_dgx("gpt2-345m", kPlan);
   const auto modelled = run_study(study);
   EXPECT_DOUBLE_EQ(modelled.shares.modelled, 1);
   Study profiled = study;
@@ -179,9 +179,9 @@ TEST(ApplyProfile, TheResultSaysWhichShareWasMeasured) {
   // Half as many samples: the products of a micro-batch lie between those of two others.
   EXPECT_DOUBLE_EQ(run_study(profiled).shares.measured, 1);
   const Study small =
-      study_of("gpt2-345m", "plan: {ranks: 16, tensor: 2, pipeline: 2, micro_batches: 4, batch: 4}\n");
+      study_on_dgx("gpt2-345m", "plan: {ranks: 16, tensor: 2, pipeline: 2, micro_batches: 4, batch: 4}\n");
   const Study middle =
-      study_of("gpt2-345m", "plan: {ranks: 16, tensor: 2, pipeline: 2, micro_batches: 4, batch: 8}\n");
+      study_on_dgx("gpt2-345m", "plan: {ranks: 16, tensor: 2, pipeline: 2, micro_batches: 4, batch: 8}\n");
   const Profile of_small = parse_profile(events_of(run_study(small)), "times.csv");
   Study between = middle;
   between.profile = profiled.profile;

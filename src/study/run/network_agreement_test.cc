@@ -10,7 +10,7 @@ namespace armilla {
 namespace {
 
 constexpr const char* kSwitch = "{name: net, kind: Switch, size: 8, bandwidth: 50GB/s, latency: 1us}";
-constexpr const char* kRing = "{name: net, kind: Ring, size: 8, bandwidth: 50GB/s, latency: 1us}";
+constexpr const char* kRingOf8 = "{name: net, kind: Ring, size: 8, bandwidth: 50GB/s, latency: 1us}";
 
 armilla::Run collective_on(const std::string& machine, const std::string& network, CollectiveKind kind,
                            std::int64_t bytes) {
@@ -20,7 +20,7 @@ armilla::Run collective_on(const std::string& machine, const std::string& networ
 }
 
 TEST(NetworkAgreement, OnCollectivesAlone) {
-  for (const std::string dimension : {kSwitch, kRing}) {
+  for (const std::string dimension : {kSwitch, kRingOf8}) {
     for (const CollectiveKind kind :
          {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
       for (const std::int64_t bytes : {80'000, 8'000'000}) {

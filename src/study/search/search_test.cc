@@ -70,7 +70,7 @@ void expect_sum(const SearchSpaceUse& use) {
   EXPECT_EQ(refused, use.refused);
 }
 
-constexpr const char* kSmall =
+constexpr const char* kSmallSpace =
     "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 16\n  zero: [0, 3]\n  schedule: [1f1b, zb-h1]\n"
     "  recompute: [none, full]\n  micro_batch: [1, 2]\n";
 
@@ -79,7 +79,7 @@ TEST_F(SearchTest, EqualsBruteForce) {
     for (const SearchObjective objective :
          {SearchObjective::time, SearchObjective::throughput, SearchObjective::cost, SearchObjective::energy,
           SearchObjective::memory}) {
-      SearchRequest search = request(model, kSmall);
+      SearchRequest search = request(model, kSmallSpace);
       search.objective = objective;
       search.top = 5;
       const SearchResult bounded = search_plans(search);
@@ -95,7 +95,7 @@ TEST_F(SearchTest, EqualsBruteForce) {
 }
 
 TEST_F(SearchTest, FindsTheWholeFront) {
-  SearchRequest search = request("gpt", kSmall);
+  SearchRequest search = request("gpt", kSmallSpace);
   search.front = {SearchObjective::time, SearchObjective::memory};
   search.top = 1;
   const SearchResult bounded = search_plans(search);
@@ -137,7 +137,7 @@ TEST_F(SearchTest, FindsTheFrontOfWhatIsAskedFor) {
 }
 
 TEST_F(SearchTest, KeepsToABudget) {
-  const std::string study = std::string(kSmall) + "training: {tokens: 1B}\n";
+  const std::string study = std::string(kSmallSpace) + "training: {tokens: 1B}\n";
   SearchRequest search = request("gpt", study);
   search.brute_force = true;
   const SearchResult all = search_plans(search);
@@ -181,7 +181,7 @@ TEST_F(SearchTest, RefusesToGoByWhatIsNotKnown) {
 }
 
 TEST_F(SearchTest, AnswersTheSameWithAnyNumberOfThreads) {
-  SearchRequest search = request("gpt", kSmall);
+  SearchRequest search = request("gpt", kSmallSpace);
   const SearchResult one = search_plans(search);
   search.threads = 3;
   EXPECT_EQ(texts(search_plans(search).ranking), texts(one.ranking));
@@ -285,7 +285,7 @@ TEST_F(SearchTest, SaysWhatIsNearestWhereNothingFits) {
 }
 
 TEST_F(SearchTest, EndsWhenToldTo) {
-  SearchRequest search = request("gpt", kSmall);
+  SearchRequest search = request("gpt", kSmallSpace);
   search.brute_force = true;
   int asked = 0;
   search.stopped = [&] { return ++asked > 3; };
@@ -298,7 +298,7 @@ TEST_F(SearchTest, EndsWhenToldTo) {
 
 TEST_F(SearchTest, EndsWhileItLooksAtPlans) {
   SearchRequest search =
-      request("gpt", std::string(kSmall) +
+      request("gpt", std::string(kSmallSpace) +
                          "  overlap: any\n  prefetch: any\n  overlap_tensor: any\n  offload: any\n");
   search.stopped = [] { return true; };
   const SearchResult result = search_plans(search);
@@ -363,61 +363,61 @@ class SavedSearchTest : public SearchTest {
 };
 
 TEST_F(SavedSearchTest, GoesOnWhereItEnded) {
-  const SearchResult whole = search_plans(request("gpt", kSmall));
-  SearchRequest first = saved(kSmall, false);
+  const SearchResult whole = search_plans(request("gpt", kSmallSpace));
+  SearchRequest first = saved(kSmallSpace, false);
   int left = 5;
   first.stopped = [&] { return left-- == 0; };
   const SearchResult begun = search_plans(first);
   EXPECT_FALSE(begun.complete);
   EXPECT_EQ(begun.space.simulated, 5);
   EXPECT_EQ(begun.space.resumed, 0);
-  const SearchResult rest = search_plans(saved(kSmall, true));
+  const SearchResult rest = search_plans(saved(kSmallSpace, true));
   EXPECT_EQ(rest.space.resumed, 5);
   EXPECT_EQ(rest.space.simulated, whole.space.simulated);
   EXPECT_EQ(texts(rest.ranking), texts(whole.ranking));
   EXPECT_EQ(texts(rest.simulated), texts(whole.simulated));
   expect_sum(rest.space);
   // With another question, too.
-  SearchRequest other = saved(kSmall, true);
+  SearchRequest other = saved(kSmallSpace, true);
   other.objective = SearchObjective::throughput;
   EXPECT_EQ(search_plans(other).space.resumed, whole.space.simulated);
 }
 
 TEST_F(SavedSearchTest, BelongsToOneStudyAndVersion) {
-  search_plans(saved(kSmall, false));
-  expect_error([&] { search_plans(saved(kSmall, false)); }, file(),
+  search_plans(saved(kSmallSpace, false));
+  expect_error([&] { search_plans(saved(kSmallSpace, false)); }, file(),
                "is there already, and this search does not go on with it",
                "add --resume, or name another file");
-  SearchRequest newer = saved(kSmall, true);
+  SearchRequest newer = saved(kSmallSpace, true);
   newer.version = "1.2.4";
   expect_error([&] { search_plans(newer); }, file(),
                "was saved by version 1.2.3 of Armilla, and this is 1.2.4",
                "their times may differ: name another file");
-  SearchRequest another = saved(kSmall, true);
+  SearchRequest another = saved(kSmallSpace, true);
   another.asked.replace(another.asked.find("16"), 2, "32");
   expect_error([&] { search_plans(another); }, file(), "was saved by a search of another study or space",
                "it has '  global_batch: 16', this search '  global_batch: 32'");
   std::ofstream(folder_ / "gpt.yaml") << "name: small\nsource: test\nfamily: gpt\nlayers: 8\nhidden: "
                                          "128\nheads: 4\nvocabulary: 512\nsequence: 64\n";
-  expect_error([&] { search_plans(saved(kSmall, true)); }, file(),
+  expect_error([&] { search_plans(saved(kSmallSpace, true)); }, file(),
                "was saved by a search of another study or space",
                "a model, machine or profile that its settings name has changed");
 }
 
 TEST_F(SavedSearchTest, RefusesFilesThatItCannotHave) {
   std::ofstream(file()) << "no database";
-  expect_error([&] { search_plans(saved(kSmall, true)); }, file(), "is no database, and so no saved search",
-               "name another file");
+  expect_error([&] { search_plans(saved(kSmallSpace, true)); }, file(),
+               "is no database, and so no saved search", "name another file");
   std::filesystem::remove(file());
   {
     const DatabaseForm others{
         .what = "sweep", .application = 1, .version = 1, .tables = "CREATE TABLE a (b);"};
     const Database of_another(file(), others);
-    expect_error([&] { search_plans(saved(kSmall, true)); }, file(),
+    expect_error([&] { search_plans(saved(kSmallSpace, true)); }, file(),
                  "this saved search is in use by another process",
                  "wait until that ends, or name another file");
   }
-  expect_error([&] { search_plans(saved(kSmall, true)); }, file(), "is a database, but no saved search",
+  expect_error([&] { search_plans(saved(kSmallSpace, true)); }, file(), "is a database, but no saved search",
                "name another file");
   std::filesystem::remove(file());
   {
@@ -425,16 +425,16 @@ TEST_F(SavedSearchTest, RefusesFilesThatItCannotHave) {
         file(),
         {.what = "saved search", .application = 0x41726d53, .version = 9, .tables = "CREATE TABLE a (b);"});
   }
-  expect_error([&] { search_plans(saved(kSmall, true)); }, file(),
+  expect_error([&] { search_plans(saved(kSmallSpace, true)); }, file(),
                "is a saved search of form 9, and this version of Armilla knows form 2",
                "name another file, or use the version of Armilla that wrote it");
-  SearchRequest nowhere = saved(kSmall, true);
+  SearchRequest nowhere = saved(kSmallSpace, true);
   nowhere.save = (folder_ / "none" / "plans.db").string();
   expect_error([&] { search_plans(nowhere); }, nowhere.save, "cannot be opened or made",
                "the folder must be there, and both of them be open to you for writing");
   // Empty, as a search leaves it that is killed at its very start.
   std::ofstream(file(), std::ios::trunc).close();
-  EXPECT_GT(search_plans(saved(kSmall, true)).space.simulated, 0);
+  EXPECT_GT(search_plans(saved(kSmallSpace, true)).space.simulated, 0);
 }
 
 }  // namespace

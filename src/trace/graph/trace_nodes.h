@@ -23,8 +23,8 @@ bool is_on_cpu(const ChakraTrace& trace, std::size_t node);
 // An attribute that must be there and not negative.
 std::int64_t required_value(const ChakraTrace& trace, std::size_t node, std::string_view name);
 
-// COMM_SEND and COMM_RECV; comm_src of a send and comm_dst of a receive may be left out. as_astra: tags modulo
-// kAstraTags.
+// COMM_SEND and COMM_RECV; comm_src of a send and comm_dst of a receive may be left out. as_astra: tags
+// modulo kAstraTags.
 PointToPoint transfer_of_node(const ChakraTrace& trace, std::size_t node, std::int32_t rank,
                               std::int64_t ranks, bool as_astra);
 

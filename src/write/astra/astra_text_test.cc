@@ -9,7 +9,7 @@
 namespace armilla {
 namespace {
 
-TextWorkload example() {
+TextWorkload example_workload() {
   TextWorkload workload;
   workload.policy = TextPolicy::hybrid_data_model;
   TextLayer& layer = workload.layers.emplace_back();
@@ -25,7 +25,7 @@ TextWorkload example() {
 }
 
 TEST(AstraText, WritesTwelveColumnsPerLayer) {
-  EXPECT_EQ(write_astra_text(example()),
+  EXPECT_EQ(write_astra_text(example_workload()),
             "HYBRID_DATA_MODEL\n"
             "2\n"
             "conv1\t-1\t13003\tALLGATHER\t64\t12864\tREDUCESCATTER\t128\t32291\tALLREDUCE\t37632\t3229\n"
@@ -33,7 +33,7 @@ TEST(AstraText, WritesTwelveColumnsPerLayer) {
 }
 
 TEST(AstraText, Json) {
-  const Json document = Json::parse(write_text_workload_json(example()));
+  const Json document = Json::parse(write_text_workload_json(example_workload()));
   EXPECT_EQ(document["schema"], "armilla.text_workload/1");
   EXPECT_EQ(document["policy"], "HYBRID_DATA_MODEL");
   EXPECT_EQ(document["layers"][0], Json::parse(R"({"name": "conv1", "dependence": -1,
@@ -44,7 +44,7 @@ TEST(AstraText, Json) {
 }
 
 TEST(AstraText, EveryPolicyHasItsNumbers) {
-  TextWorkload workload = example();
+  TextWorkload workload = example_workload();
   const auto first_line = [&] {
     const std::string text = write_astra_text(workload);
     return text.substr(0, text.find('\n'));
@@ -65,7 +65,7 @@ TEST(AstraText, EveryPolicyHasItsNumbers) {
 }
 
 TEST(AstraText, LayersOfCustomizedFilesHaveAPolicy) {
-  TextWorkload workload = example();
+  TextWorkload workload = example_workload();
   workload.policy = TextPolicy::hybrid_customized;
   workload.layers[0].policy = TextPolicy::data;
   workload.layers[1].policy = TextPolicy::model;
@@ -81,7 +81,7 @@ TEST(AstraText, LayersOfCustomizedFilesHaveAPolicy) {
 }
 
 TEST(AstraText, EveryKeyIsDocumented) {
-  TextWorkload workload = example();
+  TextWorkload workload = example_workload();
   std::set<std::string> keys;
   const auto add_keys = [&] { keys.merge(keys_of(Json::parse(write_text_workload_json(workload)))); };
   workload.policy = TextPolicy::hybrid_dlrm;
@@ -100,7 +100,7 @@ TEST(AstraText, EveryKeyIsDocumented) {
 
 TEST(AstraText, Csv) {
   EXPECT_EQ(
-      write_text_workload_csv(example()),
+      write_text_workload_csv(example_workload()),
       "name,dependence,forward_cycles,forward_collective,forward_bytes,input_gradient_cycles,"
       "input_gradient_collective,input_gradient_bytes,weight_gradient_cycles,weight_gradient_collective,"
       "weight_gradient_bytes,update_cycles\n"
@@ -109,7 +109,7 @@ TEST(AstraText, Csv) {
 }
 
 TEST(AstraText, RefusesWhatAReaderWouldMisread) {
-  TextWorkload workload = example();
+  TextWorkload workload = example_workload();
   workload.layers[1].name = "fully connected";
   for (const auto write : {write_astra_text, write_text_workload_json, write_text_workload_csv}) {
     try {

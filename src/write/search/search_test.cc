@@ -29,7 +29,7 @@ PlanOutcome outcome(std::int64_t tensor, Time iteration, Bytes memory) {
   return plan;
 }
 
-SearchResult example() {
+SearchResult example_search() {
   SearchResult result;
   result.axes = {{"plan.tensor", {"1", "2", "4"}, true}, {"plan.schedule", {"1f1b"}, false}};
   result.simulated = {outcome(2, nanoseconds(1000), Bytes(60)), outcome(1, nanoseconds(1500), Bytes(50))};
@@ -44,7 +44,7 @@ SearchResult example() {
 }
 
 TEST(WriteSearch, RanksPlansAndSaysWhatBecameOfTheOthers) {
-  const std::string text = write_search_text(example(), false);
+  const std::string text = write_search_text(example_search(), false);
   EXPECT_THAT(text, testing::HasSubstr(
                         "Best plan: tp 2\n  1.000 us for an iteration of 8 samples, 60 B of memory\n"));
   EXPECT_THAT(text, testing::HasSubstr("+50.0 %"));
@@ -55,7 +55,7 @@ TEST(WriteSearch, RanksPlansAndSaysWhatBecameOfTheOthers) {
 }
 
 TEST(WriteSearch, SaysWhatIsNearestWhereNothingFits) {
-  SearchResult result = example();
+  SearchResult result = example_search();
   result.ranking.clear();
   result.simulated.clear();
   result.front.clear();
@@ -75,7 +75,7 @@ TEST(WriteSearch, SaysWhatIsNearestWhereNothingFits) {
 }
 
 TEST(WriteSearch, EveryKeyIsDocumented) {
-  SearchResult result = example();
+  SearchResult result = example_search();
   result.nearest = outcome(4, Time(0), Bytes(200));
   result.nearest_room = result.nearest->memory.capacity;
   const armilla::Run run = example_run();
@@ -91,7 +91,7 @@ TEST(WriteSearch, EveryKeyIsDocumented) {
 
 TEST(WriteSearch, TableOfAllPlans) {
   EXPECT_EQ(
-      write_search_csv(example()),
+      write_search_csv(example_search()),
       "rank,plan.tensor,plan.schedule,data,global_batch,iteration_time_s,samples_per_s,energy_j,cost_usd,"
       "compute_s,exposed_communication_s,least_time_s,memory_peak_bytes\n"
       "1,2,1f1b,4,8,0.000001,8000000,3.5,,0.0000005,0.00000025,0.000000001,60\n"
@@ -99,7 +99,7 @@ TEST(WriteSearch, TableOfAllPlans) {
 }
 
 TEST(WriteSearch, ShowsWhatTheSearchGoesBy) {
-  SearchResult result = example();
+  SearchResult result = example_search();
   result.objective = SearchObjective::energy;
   result.front_of = {SearchObjective::energy, SearchObjective::cost};
   result.simulated[0].cost = Money(16);
@@ -125,7 +125,7 @@ TEST(WriteSearch, ShowsWhatTheSearchGoesBy) {
 }
 
 TEST(WriteSearch, PlotIsWellFormed) {
-  SearchResult result = example();
+  SearchResult result = example_search();
   result.axes[1].values = {"1f1b", "<b>"};
   const std::string svg = write_search_svg(result);
   EXPECT_THAT(svg, testing::StartsWith("<svg "));

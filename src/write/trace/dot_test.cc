@@ -5,7 +5,7 @@
 namespace armilla {
 namespace {
 
-ChakraTrace small() {
+ChakraTrace small_trace() {
   ChakraTrace trace;
   trace.add_node(4, ChakraNodeType::compute, "a<b>|\"&-\\\n");
   trace.add_node(9, ChakraNodeType::collective, "c");
@@ -16,7 +16,7 @@ ChakraTrace small() {
 }
 
 TEST(DotTest, DrawsNodesAndBothKindsOfDependences) {
-  EXPECT_EQ(write_dot(small()),
+  EXPECT_EQ(write_dot(small_trace()),
             "digraph {\n"
             "\t4 [id=4 label=\"a\\<b\\>\\|\\\"\\&\\-\\\\\\n\" shape=record];\n"
             "\t9 [id=9 label=\"c\" shape=record];\n"
@@ -27,7 +27,7 @@ TEST(DotTest, DrawsNodesAndBothKindsOfDependences) {
 }
 
 TEST(GraphmlTest, KeepsOneEdgeBetweenTwoNodes) {
-  const std::string text = write_graphml(small());
+  const std::string text = write_graphml(small_trace());
   EXPECT_EQ(text.substr(text.find("<graph edge")),
             "<graph edgedefault=\"directed\"><node id=\"4\">\n"
             "  <data key=\"d0\">a&lt;b&gt;|\"&amp;-\\\n</data>\n"

@@ -1,5 +1,5 @@
-// What the readers of Hugging Face configurations (read/described/huggingface/huggingface.h) share: values, their
-// absence, and the keys that every family has.
+// What the readers of Hugging Face configurations (read/described/huggingface/huggingface.h) share: values,
+// their absence, and the keys that every family has.
 #pragma once
 
 #include <fmt/format.h>

@@ -8,16 +8,16 @@
 namespace armilla {
 namespace {
 
-Model read(const std::string& text, const ModelOptions& options = {}) {
+Model read_config(const std::string& text, const ModelOptions& options = {}) {
   return read_huggingface_json(text, "some-model/config.json", options);
 }
 
 std::int64_t hugging_parameters(const std::string& text) {
-  return totals(read(text)).parameters;
+  return totals(read_config(text)).parameters;
 }
 
-std::string error_in(const std::string& text) {
-  return error_of([&] { read(text); });
+std::string error_in_config(const std::string& text) {
+  return error_of([&] { read_config(text); });
 }
 
 constexpr const char* kMistral = R"({
@@ -99,7 +99,8 @@ TEST(Huggingface, MixturesHaveThePublishedNumberOfParameters) {
 }
 
 TEST(Huggingface, ReadsDeepseekV3WithoutItsFurtherPrediction) {
-  const Model model = read(R"({"model_type": "deepseek_v3", "hidden_size": 7168, "num_hidden_layers": 61,
+  const Model model =
+      read_config(R"({"model_type": "deepseek_v3", "hidden_size": 7168, "num_hidden_layers": 61,
       "num_attention_heads": 128, "num_key_value_heads": 128, "q_lora_rank": 1536, "kv_lora_rank": 512,
       "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128, "intermediate_size": 18432,
       "moe_intermediate_size": 2048, "n_routed_experts": 256, "num_experts_per_tok": 8, "n_shared_experts": 1,
@@ -168,38 +169,38 @@ TEST(Huggingface, AbsentKeysHaveTheValuesOfTheClass) {
                 "kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128,
                 "n_routed_experts": 64, "n_shared_experts": 2, "moe_intermediate_size": 1407,
                 "first_k_dense_replace": 0)"));
-  EXPECT_EQ(error_in(R"({"model_type": "deepseek_v2"})"),
+  EXPECT_EQ(error_in_config(R"({"model_type": "deepseek_v2"})"),
             "some-model/config.json:1:1: the key 'num_experts_per_tok' is missing");
 }
 
 TEST(Huggingface, NullIsNotAbsent) {
   const auto heads = [](const std::string& value) {
-    return read("{\"model_type\": \"mistral\"" + value + "}").facts.kv_heads;
+    return read_config("{\"model_type\": \"mistral\"" + value + "}").facts.kv_heads;
   };
   EXPECT_EQ(heads(""), 8);
   EXPECT_EQ(heads(", \"num_key_value_heads\": null"), 32);
   // Without experts at all, or without shared ones.
   const std::string v3 = R"({"model_type": "deepseek_v3", "num_hidden_layers": 4)";
-  EXPECT_EQ(read(v3 + "}").facts.experts, 256);
-  EXPECT_EQ(read(v3 + R"(, "n_routed_experts": null})").facts.experts, 0);
+  EXPECT_EQ(read_config(v3 + "}").facts.experts, 256);
+  EXPECT_EQ(read_config(v3 + R"(, "n_routed_experts": null})").facts.experts, 0);
   EXPECT_LT(hugging_parameters(v3 + R"(, "n_shared_experts": null})"), hugging_parameters(v3 + "}"));
-  EXPECT_EQ(read(R"({"model_type": "deepseek_v3", "num_hidden_layers": 3})").facts.experts, 0);
+  EXPECT_EQ(read_config(R"({"model_type": "deepseek_v3", "num_hidden_layers": 3})").facts.experts, 0);
 }
 
 TEST(Huggingface, KnowsTheOtherNamesOfKeys) {
   EXPECT_EQ(hugging_parameters(R"({"model_type": "gpt2", "num_hidden_layers": 24, "hidden_size": 1024,
                               "num_attention_heads": 16})"),
             hugging_parameters(R"({"model_type": "gpt2", "n_layer": 24, "n_embd": 1024, "n_head": 16})"));
-  EXPECT_EQ(read(R"({"model_type": "deepseek_v3", "num_local_experts": 64})").facts.experts, 64);
-  EXPECT_EQ(read(R"({"model_type": "mixtral", "num_experts": 4})").facts.experts, 4);
+  EXPECT_EQ(read_config(R"({"model_type": "deepseek_v3", "num_local_experts": 64})").facts.experts, 64);
+  EXPECT_EQ(read_config(R"({"model_type": "mixtral", "num_experts": 4})").facts.experts, 4);
 }
 
 TEST(Huggingface, SaysWhatItTookAndWhatItDoesNotKnow) {
   const std::string text = kMistral;
-  EXPECT_EQ(read(text).notes,
+  EXPECT_EQ(read_config(text).notes,
             std::vector<std::string>{"samples of 8192 tokens; the configuration allows 32768"});
   const auto notes_with = [&](const std::string& from, const std::string& to) {
-    return read(std::string(text).replace(text.find(from), from.size(), to)).notes;
+    return read_config(std::string(text).replace(text.find(from), from.size(), to)).notes;
   };
   EXPECT_EQ(
       notes_with("MistralForCausalLM", "MistralForCausalLMEagle3").back(),
@@ -214,7 +215,7 @@ TEST(Huggingface, SaysWhatItTookAndWhatItDoesNotKnow) {
   EXPECT_EQ(notes_with("  \"num_hidden_layers\": 32,\n", "").back(),
             "absent keys have MistralConfig's own values: num_hidden_layers 32");
   const std::vector<std::string> v3 =
-      read(R"({"model_type": "deepseek_v3", "num_routed_experts": 8, "num_hidden_layers": 4})").notes;
+      read_config(R"({"model_type": "deepseek_v3", "num_routed_experts": 8, "num_hidden_layers": 4})").notes;
   EXPECT_EQ(v3.at(0),
             "keys that DeepseekV3Config does not know have no effect: num_routed_experts (did you mean "
             "'n_routed_experts'?)");
@@ -223,7 +224,7 @@ TEST(Huggingface, SaysWhatItTookAndWhatItDoesNotKnow) {
 
 TEST(Huggingface, HeadsOfBertFollowItsArchitecture) {
   const auto with = [](const std::string& head) {
-    return read(R"({"model_type": "bert", "vocab_size": 30522, "architectures": [")" + head + "\"]}");
+    return read_config(R"({"model_type": "bert", "vocab_size": 30522, "architectures": [")" + head + "\"]}");
   };
   EXPECT_EQ(totals(with("BertForSequenceClassification")).parameters, 109'482'240);
   EXPECT_EQ(totals(with("BertForTokenClassification")).parameters, 108'891'648);
@@ -232,14 +233,14 @@ TEST(Huggingface, HeadsOfBertFollowItsArchitecture) {
 }
 
 TEST(Huggingface, TakesNameAndSequence) {
-  const Model model = read(kMistral);
+  const Model model = read_config(kMistral);
   EXPECT_EQ(model.name, "some-model");
   EXPECT_EQ(model.source, "some-model/config.json");
   EXPECT_EQ(model.facts.sequence, 8192);
   EXPECT_EQ(model.facts.family, "llama");
   ModelOptions longer;
   longer.sequence = 32768;
-  EXPECT_EQ(read(kMistral, longer).facts.sequence, 32768);
+  EXPECT_EQ(read_config(kMistral, longer).facts.sequence, 32768);
 }
 
 TEST(Huggingface, WhatIsMissingOrWrongIsNamed) {
@@ -247,33 +248,33 @@ TEST(Huggingface, WhatIsMissingOrWrongIsNamed) {
   const auto replaced = [&](const std::string& from, const std::string& to) {
     return std::string(text).replace(text.find(from), from.size(), to);
   };
-  EXPECT_EQ(error_in("{}"),
+  EXPECT_EQ(error_in_config("{}"),
             "some-model/config.json:1:1: is no Hugging Face configuration: the key 'model_type' is missing\n"
             "  hint: a model in JSON is the config.json of a Hugging Face model");
   EXPECT_EQ(
-      error_in(R"({"model_type": "lama"})"),
+      error_in_config(R"({"model_type": "lama"})"),
       "some-model/config.json:1:16: model_type: unknown model_type 'lama'\n"
       "  hint: did you mean 'llama'? (known: bert, deepseek_v2, deepseek_v3, falcon_mamba, gpt2, gpt_neox, "
       "jamba, llama, mamba, mamba2, mistral, mixtral, mt5, nemotron_h, qwen2, qwen2_moe, qwen3, qwen3_moe, "
       "t5, "
       "vit)");
-  EXPECT_EQ(error_in(replaced("\"hidden_size\": 4096", "\"hidden_size\": null")),
+  EXPECT_EQ(error_in_config(replaced("\"hidden_size\": 4096", "\"hidden_size\": null")),
             "some-model/config.json:5:18: hidden_size: is null\n"
             "  hint: give a number, or leave the key out for 4096");
-  EXPECT_EQ(error_in("[1]"),
+  EXPECT_EQ(error_in_config("[1]"),
             "some-model/config.json:1:1: holds a list, not a Hugging Face configuration\n"
             "  hint: a model in JSON is the config.json of a Hugging Face model");
-  EXPECT_EQ(error_in(replaced("\"num_hidden_layers\": 32", "\"num_hidden_layers\": -1")),
+  EXPECT_EQ(error_in_config(replaced("\"num_hidden_layers\": 32", "\"num_hidden_layers\": -1")),
             "some-model/config.json:9:24: num_hidden_layers: -1 is too small\n  hint: the lowest value is 1");
-  EXPECT_EQ(error_in(replaced("\"num_hidden_layers\": 32", "\"num_hidden_layers\": [32]")),
+  EXPECT_EQ(error_in_config(replaced("\"num_hidden_layers\": 32", "\"num_hidden_layers\": [32]")),
             "some-model/config.json:9:24: num_hidden_layers: expected a single value");
-  EXPECT_EQ(error_in(replaced("heads\": 32", "heads\": 33")),
+  EXPECT_EQ(error_in_config(replaced("heads\": 32", "heads\": 33")),
             "some-model/config.json:10:26: num_key_value_heads: kv_heads 8 does not divide heads 33\n"
             "  hint: nearest legal: 3 or 11");
-  EXPECT_EQ(error_in(replaced("silu", "mish")),
+  EXPECT_EQ(error_in_config(replaced("silu", "mish")),
             "some-model/config.json:4:17: hidden_act: the activation 'mish' is not modelled\n  hint: known: "
             "silu, gelu");
-  EXPECT_EQ(error_in(text.substr(0, 100)),
+  EXPECT_EQ(error_in_config(text.substr(0, 100)),
             "some-model/config.json:5:5: not valid JSON: illegal EOF in scalar");
 }
 
@@ -282,7 +283,7 @@ TEST(Huggingface, SurvivesDamage) {
   int models = 0, errors = 0;
   const auto attempt = [&](const std::string& damaged) {
     try {
-      read(damaged);
+      read_config(damaged);
       ++models;
     } catch (const Error&) {
       ++errors;
