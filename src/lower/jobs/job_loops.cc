@@ -105,8 +105,7 @@ std::optional<Loop> find_loop(const LoweredJob& job, const Plan& plan, std::size
 }  // namespace
 
 std::int64_t round_of(const Plan& plan) {
-  const PipelineScheduleInfo& schedule = schedule_of(plan);
-  return schedule.chains * (schedule.in_groups ? plan.pipeline : 1);
+  return micro_batch_rule(plan).unit;
 }
 
 bool has_rounds(const PipelineOrder& order, const Plan& plan) {

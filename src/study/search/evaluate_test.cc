@@ -100,7 +100,7 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
       slots_of_ranks = evaluator.play_slots(plan);
       SimulationOptions options;
       options.intervals = false;
-      nodes_of_ranks = run_study(plan.study, options).result;
+      nodes_of_ranks = run_study(plan.study(), options).result;
     } catch (const Error&) {
       continue;  // not every combination is legal; what is refused is tested elsewhere
     }
@@ -140,7 +140,7 @@ TEST_F(EvaluateTest, NoPlanTakesLessEnergyThanItsBound) {
       const PlanPrepared plan = evaluator.prepare(study.request);
       const Time bound = std::max(evaluator.bound(plan), evaluator.slot_bound(plan));
       const double least =
-          least_energy(study.machine, plan.study.plan.ranks, bound, evaluator.computing_bound(plan));
+          least_energy(study.machine, plan.plan.ranks, bound, evaluator.computing_bound(plan));
       const PlanOutcome outcome = evaluator.simulate(plan);
       ASSERT_LE(least, outcome.energy.value().value);
       tightness += least / outcome.energy->value;
