@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <random>
+#include <set>
 #include <tuple>
 
 #include "base/error.h"
@@ -119,6 +121,61 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
   EXPECT_GT(in_slots, 40);
   EXPECT_GT(exchanging, 15);
   EXPECT_GT(on_a_host, 4);
+}
+
+// One evaluator for many plans, and one for each: what plans share is told apart by all that it depends on.
+TEST_F(EvaluateTest, WhatPlansShareChangesNothing) {
+  std::int64_t compared = 0;
+  std::set<Time> bounds, slot_bounds;
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    std::mt19937 random(seed);
+    const Study study = read_study(Config::parse(random_study(random), "study.yaml", {}));
+    PlanEvaluator shared(study);
+    for (int plan = 0; plan < 30; ++plan) {
+      const auto one_of = [&](auto... choices) {
+        const std::array all = {choices...};
+        return all[std::uniform_int_distribution<std::size_t>(0, all.size() - 1)(random)];
+      };
+      PlanRequest request = study.request;
+      request.tensor = one_of(1, 2);
+      request.pipeline = one_of(1, 2, 4);
+      request.micro_batches = one_of(4, 8);
+      request.plan.schedule = one_of("1f1b", "gpipe", "zb-h1", "interleaved", "dualpipe");
+      request.plan.virtual_stages = request.plan.schedule == "interleaved" ? 2 : 1;
+      request.plan.zero_stage = one_of(0, 1, 1, 2);
+      request.plan.recompute = one_of(Recompute::none, Recompute::full, Recompute::block);
+      request.plan.recompute_blocks = request.plan.recompute == Recompute::block ? one_of(0, 1, 2) : 0;
+      request.plan.sequence_parallel = one_of(false, true);
+      request.plan.overlap = one_of(false, true);
+      request.plan.overlap_parameters = one_of(false, true);
+      request.plan.offload_optimizer = one_of(false, false, true);
+      request.plan.offload_activations = one_of(false, false, true);
+      request.plan.host = one_of(Host::compiled, Host::eager);
+      request.plan.issue_time = one_of(Time(3'000'000), Time(30'000'000));
+      request.balance_stages = one_of(false, false, true);
+      try {
+        const PlanPrepared together = shared.prepare(request);
+        PlanEvaluator alone(study);
+        const PlanPrepared own = alone.prepare(request);
+        SCOPED_TRACE(text_of(own.plan));
+        ASSERT_EQ(text_of(together.plan), text_of(own.plan));
+        ASSERT_EQ(shared.bound(together), alone.bound(own));
+        ASSERT_EQ(shared.slot_bound(together), alone.slot_bound(own));
+        ASSERT_EQ(shared.computing_bound(together), alone.computing_bound(own));
+        ASSERT_EQ(shared.memory(together).needed(), alone.memory(own).needed());
+        ASSERT_EQ(shared.simulate(together).iteration, alone.simulate(own).iteration);
+        bounds.insert(alone.bound(own));
+        slot_bounds.insert(alone.slot_bound(own));
+        ++compared;
+      } catch (const Error&) {
+        continue;  // not every combination is legal
+      }
+    }
+  }
+  EXPECT_GT(compared, 75);
+  EXPECT_GT(bounds.size(), 30u);
+  // Exchanges count in these alone.
+  EXPECT_GT(slot_bounds.size(), bounds.size());
 }
 
 TEST_F(EvaluateTest, NoPlanTakesLessEnergyThanItsBound) {
