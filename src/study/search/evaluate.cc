@@ -188,13 +188,11 @@ Time PlanEvaluator::bound(const PlanPrepared& made) {
   const std::shared_ptr<const PipelineOrder> order = short_order_of(plan);
   const std::lock_guard lock(mutex_);
   StagePaths& paths = paths_of(made);
-  const auto [known, fresh] = bounds_.try_emplace(
-      {&paths, order_key(plan), plan.stage_blocks, recomputed, issue_time_of(plan)}, Time(0));
-  if (fresh) {
-    const StageCut stages = cut_stages(*made.sharded, plan, kWhere);
-    known->second = least_iteration(*made.setting, plan, paths, stages, *order);
-  }
-  return known->second;
+  std::tuple key(&paths, order_key(plan), plan.stage_blocks, recomputed, issue_time_of(plan));
+  if (const auto known = bounds_.find(key); known != bounds_.end()) return known->second;
+  const StageCut stages = cut_stages(*made.sharded, plan, kWhere);
+  const Time least = least_iteration(*made.setting, plan, paths, stages, *order);
+  return bounds_.emplace(std::move(key), least).first->second;
 }
 
 double PlanEvaluator::computing_bound(const PlanPrepared& made) {
