@@ -5,8 +5,9 @@
 // computation and communication, which the next slot and what is sent on wait for (lower/pipeline/stage_program.h).
 // So slots follow each other without overlap, and a slot that meets nothing else on its links lasts as long as it does alone
 // (`lone_slot`, simulated once for all plans that have it). In its place stands one delay of that length on the
-// device. Written as before are the slots that others depend on in part: the first forward pass of each chunk (parameters
-// are gathered before it) and the last backward passes (gradients leave as they are made).
+// device. Written as before are the slots that others depend on in part: the first forward pass of each chunk where parameters
+// are gathered before it (ZeRO-1 with Plan::overlap_parameters), the first slot of a rank where the CPU has yet to issue it, and
+// the last backward passes (gradients leave as they are made).
 //
 // Not fused: DualPipe's pairs, what never flushes, ZeRO-2 and -3, offloaded activations and ring attention, whose slots do
 // exchange something in between.

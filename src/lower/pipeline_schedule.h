@@ -69,12 +69,24 @@ struct PipelineScheduleInfo {
   std::int32_t chains = 1;            // copies of the model, which sum their gradients
   bool overlaps_passes = false;       // a forward pass beside a backward pass
   bool in_groups = false;             // of plan.pipeline micro-batches
+  std::int64_t filled_by = 0;         // micro-batches per rank, at least
   std::int64_t usual_chunks = 1;      // per rank, where a plan names no other number
   std::string_view over_chunks = {};  // the schedule that it is called over several chunks per rank
 };
 std::span<const PipelineScheduleInfo> pipeline_schedules();
 // That of the plan. Throws Error for a name that there is not.
 const PipelineScheduleInfo& schedule_of(const Plan& plan);
+
+// Micro-batches come in multiples of `unit`, at least `least` of them.
+struct MicroBatchRule {
+  std::int64_t unit = 1, least = 1;
+  bool allows(std::int64_t micro_batches) const {
+    return micro_batches >= least && micro_batches % unit == 0;
+  }
+};
+MicroBatchRule micro_batch_rule(const Plan& plan);
+// Whether its slots, over so many iterations, are few enough to be laid out.
+bool is_schedulable(const Plan& plan, std::int64_t iterations);
 
 // What a plan's schedule asks of its degrees and micro-batches. Throws Error naming the clashing numbers and
 // the nearest legal ones.

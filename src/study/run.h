@@ -36,7 +36,7 @@ void require_precision(const CostModel& cost, DType dtype, const std::string& de
 
 // Every type that matrix products of the resolved plan are in, on every device of its ranks. fp8 and fp4
 // plans compute attention, embeddings and heads in bf16. `cost` is that of the machine's usual device.
-void check_precision(const Study& study, const CostModel& cost);
+void check_precision(const Study& study, const Plan& plan, const CostModel& cost);
 
 // Every type that matrix products of a model as read are in: where no plan gives another one.
 void check_precision(const Model& model, const CostModel& cost, const std::string& device,

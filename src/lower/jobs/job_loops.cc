@@ -54,11 +54,14 @@ std::vector<Round> rounds_in(const std::vector<PipelineSlot>& slots, std::size_t
   for (const std::size_t passes : {2, 3}) {
     const std::size_t length = passes * chunks * static_cast<std::size_t>(each);
     std::size_t alike = 0;  // slots before this one that are each like the one a round before
+    bool all_passes = false;
     for (std::size_t end = length; end <= slots.size(); ++end) {
       alike = end > length && are_alike(slots[end - 1], slots[end - 1 - length]) ? alike + 1 : 0;
-      if (alike < length || (end < slots.size() && slots[end].beside_previous)) continue;
-      if (is_round(std::span(slots).subspan(end - length, length), chunks, each))
-        rounds.push_back({end, length});
+      // One slot further on, the one that comes is like the one that goes: the round has the same passes.
+      if (alike == length)
+        all_passes = is_round(std::span(slots).subspan(end - length, length), chunks, each);
+      if (alike < length || !all_passes || (end < slots.size() && slots[end].beside_previous)) continue;
+      rounds.push_back({end, length});
     }
   }
   std::sort(rounds.begin(), rounds.end(), [](const Round& a, const Round& b) { return a.end > b.end; });
@@ -105,8 +108,7 @@ std::optional<Loop> find_loop(const LoweredJob& job, const Plan& plan, std::size
 }  // namespace
 
 std::int64_t round_of(const Plan& plan) {
-  const PipelineScheduleInfo& schedule = schedule_of(plan);
-  return schedule.chains * (schedule.in_groups ? plan.pipeline : 1);
+  return micro_batch_rule(plan).unit;
 }
 
 bool has_rounds(const PipelineOrder& order, const Plan& plan) {

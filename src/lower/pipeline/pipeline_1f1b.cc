@@ -27,7 +27,7 @@ void require_one_chunk(const Plan& plan, const std::string& where) {
 
 void check_2bw(const Plan& plan, const std::string& where) {
   require_one_chunk(plan, where);
-  if (plan.micro_batches >= plan.pipeline) return;
+  if (micro_batch_rule(plan).allows(plan.micro_batches)) return;
   throw Error(where,
               fmt::format("plan.schedule {} with plan.micro_batches {} and plan.pipeline {}", plan.schedule,
                           plan.micro_batches, plan.pipeline),

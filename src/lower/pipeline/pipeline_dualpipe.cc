@@ -17,7 +17,7 @@ void check_dualpipe(const Plan& plan, const std::string& where) {
                 fmt::format("it runs from both ends: plan.pipeline could be {}", nearest_multiples(2, p, 2)),
                 {"plan.pipeline", "plan.schedule"});
   }
-  if (m % 2 == 0 && m >= 2 * p) return;
+  if (micro_batch_rule(plan).allows(m)) return;
   throw Error(
       where,
       fmt::format("plan.schedule {} with plan.micro_batches {} and plan.pipeline {}", plan.schedule, m, p),

@@ -14,7 +14,7 @@ void check_interleaved(const Plan& plan, const std::string& where) {
                 "it needs several model chunks per rank: plan.virtual_stages 2, or plan.schedule 1f1b",
                 {"plan.virtual_stages", "plan.schedule"});
   }
-  if (m % p == 0) return;
+  if (micro_batch_rule(plan).allows(m)) return;
   throw Error(where,
               fmt::format("plan.schedule {} takes micro-batches in groups of plan.pipeline {}, and {} is no "
                           "multiple of it",

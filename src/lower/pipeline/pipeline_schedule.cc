@@ -11,28 +11,19 @@
 namespace armilla {
 namespace {
 
+// Slots of 16 bytes each, made for all ranks before anything else can be refused.
+constexpr std::int64_t kMostSlots = std::int64_t{1} << 24;
+
 void check_size(const Plan& plan, std::int64_t iterations, const std::string& where) {
-  // Slots of 16 bytes each, made for all ranks before anything else can be refused.
-  constexpr std::int64_t kMostSlots = std::int64_t{1} << 24;
-  const PipelineScheduleInfo& schedule = schedule_of(plan);
-  // Some schedules are laid out for more micro-batches than there are, and what is too much is left out: the
-  // work to bound is that of the layout.
-  const std::int64_t micro_batches = std::max(plan.micro_batches, schedule.laid_out * plan.pipeline);
-  std::int64_t slots = schedule.passes;
-  for (const std::int64_t factor : {plan.pipeline, plan.virtual_stages, iterations, micro_batches}) {
-    // Divided instead of multiplied, so that the check itself cannot overflow.
-    if (slots > kMostSlots / factor) {
-      throw Error(
-          where,
-          fmt::format("plan.micro_batches {} x plan.pipeline {} x plan.virtual_stages {} x {} iteration{} "
-                      "are too many to schedule",
-                      plan.micro_batches, plan.pipeline, plan.virtual_stages, iterations,
-                      iterations == 1 ? "" : "s"),
-          fmt::format("a schedule is limited to {} passes", kMostSlots),
-          micro_batch_keys({"plan.pipeline", "plan.virtual_stages"}));
-    }
-    slots *= factor;
-  }
+  if (is_schedulable(plan, iterations)) return;
+  throw Error(
+      where,
+      fmt::format("plan.micro_batches {} x plan.pipeline {} x plan.virtual_stages {} x {} iteration{} "
+                  "are too many to schedule",
+                  plan.micro_batches, plan.pipeline, plan.virtual_stages, iterations,
+                  iterations == 1 ? "" : "s"),
+      fmt::format("a schedule is limited to {} passes", kMostSlots),
+      micro_batch_keys({"plan.pipeline", "plan.virtual_stages"}));
 }
 
 // Calls visit(rank, counts per chunk) after every slot that changes a count.
@@ -80,6 +71,26 @@ PipelineOrder::Place PipelineOrder::place(std::int32_t chain, std::int32_t stage
     }
   }
   return {-1, -1};
+}
+
+MicroBatchRule micro_batch_rule(const Plan& plan) {
+  const PipelineScheduleInfo& schedule = schedule_of(plan);
+  const std::int64_t unit = schedule.chains * (schedule.in_groups ? plan.pipeline : 1);
+  return {unit, std::max(unit, schedule.filled_by * plan.pipeline)};
+}
+
+bool is_schedulable(const Plan& plan, std::int64_t iterations) {
+  const PipelineScheduleInfo& schedule = schedule_of(plan);
+  // Some schedules are laid out for more micro-batches than there are, and what is too much is left out: the
+  // work to bound is that of the layout.
+  const std::int64_t micro_batches = std::max(plan.micro_batches, schedule.laid_out * plan.pipeline);
+  std::int64_t slots = schedule.passes;
+  for (const std::int64_t factor : {plan.pipeline, plan.virtual_stages, iterations, micro_batches}) {
+    // Divided instead of multiplied, so that the check itself cannot overflow.
+    if (slots > kMostSlots / factor) return false;
+    slots *= factor;
+  }
+  return true;
 }
 
 void check_schedule(const Plan& plan, std::int64_t iterations, const std::string& where) {

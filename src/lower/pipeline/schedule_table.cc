@@ -61,14 +61,16 @@ constexpr PipelineScheduleInfo kSchedules[] = {
      .slots = dualpipe_slots,
      .passes = 3,
      .chains = 2,
-     .overlaps_passes = true},
+     .overlaps_passes = true,
+     .filled_by = 2},
     {.name = "pipedream-2bw",
      .help = "asynchronous, two weight versions (Narayanan et al. 2021)",
      .check = check_2bw,
      .chunks = round_robin_chunks,
      .slots = one_f_one_b_slots,
      .flushes = false,
-     .weight_versions = 2},
+     .weight_versions = 2,
+     .filled_by = 1},
 };
 
 }  // namespace

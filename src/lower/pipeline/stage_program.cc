@@ -106,7 +106,7 @@ class StageEmitter {
   class HostLead {
    public:
     HostLead(const Plan& plan, std::int64_t before) : issue_time_(issue_time_of(plan)), issued_(before) {}
-    // The first slot need not be issued before it begins, for it is never fused.
+    // The first slot need not be issued before it begins: it is not fused where issuing takes time.
     void slot(std::int64_t nodes, Time compute) {
       if (is_first_) issued_ += nodes;
       if (!is_first_) issue(nodes);
@@ -127,16 +127,19 @@ class StageEmitter {
     bool is_first_ = true, is_ahead_ = true;
   };
 
-  // First forward passes gather parameters, last backward passes send gradients off: these are written out, and so
-  // is what runs beside such exchanges where it might meet them.
+  // First forward passes wait for parameters where these are gathered, last backward passes send gradients off: these
+  // are written out, and so is what runs beside such exchanges where it might meet them.
   void choose_fused() {
+    const bool gathers = plan_.zero_stage > 0 && plan_.overlap_parameters;
     fused_.assign(slots_.size(), true);
+    fused_.front() = issue_time_of(plan_) == Time(0);
     std::map<std::pair<std::int32_t, PipelineAction>, std::pair<std::size_t, std::size_t>> ends;
     for (std::size_t s = 0; s < slots_.size(); ++s)
       ends.try_emplace({slots_[s].chunk, slots_[s].action}, s, s).first->second.second = s;
     std::size_t last_first = 0, first_last = slots_.size();
     for (const auto& [kind, slots] : ends) {
       const bool forward = kind.second == PipelineAction::forward;
+      if (forward && !gathers) continue;
       const std::size_t slot = forward ? slots.first : slots.second;
       fused_[slot] = false;
       if (forward) {
@@ -146,7 +149,8 @@ class StageEmitter {
       }
     }
     if (job_.fusion.beside_exchanges) return;
-    for (std::size_t s = 0; s < slots_.size(); ++s) fused_[s] = fused_[s] && s > last_first && s < first_last;
+    for (std::size_t s = 0; s < slots_.size(); ++s)
+      fused_[s] = fused_[s] && (!gathers || s > last_first) && s < first_last;
   }
 
   const SlotTime& time_of(const PipelineSlot& slot) const {

@@ -234,27 +234,42 @@ std::int64_t default_batch(const PlanRequest& request, const Plan& plan, bool de
   return checked_multiply(ceil_divide(plan.batch, *count), *count, where);
 }
 
-bool suits_schedule(Plan plan, std::int64_t micro_batches, const std::string& where) {
+bool is_schedulable_in(Plan plan, std::int64_t micro_batches) {
   plan.micro_batches = micro_batches;
+  return is_schedulable(plan, 1);
+}
+
+// Whether there are numbers of micro-batches that the schedule can use: its chunks and degrees are legal.
+bool has_schedule(Plan plan, const std::string& where) {
+  plan.micro_batches = micro_batch_rule(plan).least;
   try {
-    check_schedule(plan, 1, where);
+    schedule_of(plan).check(plan, where);
     return true;
   } catch (const Error&) {
     return false;
   }
 }
 
+// The most micro-batches that divide a batch that is said, up to the usual number, and that the schedule, whose chunks and
+// degrees are legal, can use; 0: none.
+std::int64_t scheduled_micro_batches(const Plan& plan, const std::string& where) {
+  const std::int64_t most = std::min(plan.batch, usual_micro_batches(plan, where));
+  const MicroBatchRule rule = micro_batch_rule(plan);
+  for (std::int64_t count = most / rule.unit * rule.unit; count >= rule.least; count -= rule.unit) {
+    if (plan.batch % count == 0 && is_schedulable_in(plan, count)) return count;
+  }
+  return 0;
+}
+
 // Of a batch that is said: the most that divide it, up to the usual number; if possible such that the
 // schedule can use them.
 std::int64_t derived_micro_batches(const Plan& plan, const std::string& where) {
-  const std::int64_t most = std::min(plan.batch, usual_micro_batches(plan, where));
-  std::int64_t largest = 1;
-  for (std::int64_t count = most; count >= 1; --count) {
-    if (plan.batch % count != 0) continue;
-    if (suits_schedule(plan, count, where)) return count;
-    largest = std::max(largest, count);
+  if (has_schedule(plan, where)) {
+    if (const std::int64_t count = scheduled_micro_batches(plan, where); count > 0) return count;
   }
-  return largest;
+  std::int64_t count = std::min(plan.batch, usual_micro_batches(plan, where));
+  while (plan.batch % count != 0) --count;
+  return count;
 }
 
 void resolve_batch(const PlanRequest& request, bool described, Plan& plan) {
@@ -343,11 +358,14 @@ struct Advice {
 Advice micro_batches_advice(const PlanRequest& request, const Plan& plan, const std::string& where) {
   // The nearest numbers on either side that divide the batch and suit the schedule; if there are none, a
   // larger batch near the given one.
+  if (!has_schedule(plan, where)) return {};
+  const MicroBatchRule rule = micro_batch_rule(plan);
+  const std::int64_t most =
+      std::min(plan.batch, 2 * kMicroBatchesPerStage * plan.pipeline + plan.micro_batches);
   std::int64_t below = 0, above = 0;
-  for (std::int64_t count = 1;
-       count <= std::min(plan.batch, 2 * kMicroBatchesPerStage * plan.pipeline + plan.micro_batches);
-       ++count) {
-    if (plan.batch % count != 0 || !suits_schedule(plan, count, where)) continue;
+  for (std::int64_t count = ceil_divide(rule.least, rule.unit) * rule.unit; count <= most;
+       count += rule.unit) {
+    if (plan.batch % count != 0 || !is_schedulable_in(plan, count)) continue;
     if (count <= plan.micro_batches) below = count;
     if (count >= plan.micro_batches && above == 0) above = count;
   }
@@ -359,7 +377,7 @@ Advice micro_batches_advice(const PlanRequest& request, const Plan& plan, const 
   }
   Plan larger = plan;
   for (larger.batch = plan.batch + 1; larger.batch <= plan.batch + 2 * plan.pipeline; ++larger.batch) {
-    if (!suits_schedule(larger, derived_micro_batches(larger, where), where)) continue;
+    if (scheduled_micro_batches(larger, where) == 0) continue;
     if (request.global_batch)
       return {fmt::format("plan.global_batch could be {}", larger.batch * plan.data()), "plan.global_batch"};
     return {fmt::format("plan.batch could be {}", larger.batch), "plan.batch"};

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/error_testing.h"
+#include "lower/pipeline_schedule.h"
 
 namespace armilla {
 namespace {
@@ -124,6 +125,51 @@ TEST(ResolvePlan, ProposedMicroBatchesDivideTheBatch) {
 std::vector<std::int64_t> batches(const Change& change, bool described = true) {
   const Plan plan = resolved(change, described);
   return {plan.global_batch(), plan.batch, plan.micro_batch(), plan.micro_batches};
+}
+
+// By trying every number.
+std::int64_t tried_micro_batches(Plan plan) {
+  std::int64_t largest = 1, suiting = 0;
+  for (std::int64_t count = 1; count <= std::min(plan.batch, 4 * plan.pipeline); ++count) {
+    if (plan.batch % count != 0) continue;
+    plan.micro_batches = largest = count;
+    if (error_of([&] { check_schedule(plan, 1, "plan"); }) == "no error") suiting = count;
+  }
+  return suiting > 0 ? suiting : largest;
+}
+
+TEST(ResolvePlan, MicroBatchesAreTheMostThatSuitBatchAndSchedule) {
+  std::int64_t legal = 0, refused = 0;
+  for (const PipelineScheduleInfo& schedule : pipeline_schedules()) {
+    for (const std::int64_t pipeline : {2, 3, 4, 6}) {
+      for (std::int64_t batch = 1; batch <= 40; ++batch) {
+        for (const std::int64_t chunks : {1, 2, 3}) {
+          const auto change = [&](PlanRequest& r) {
+            r.ranks = r.pipeline = pipeline;
+            r.batch = batch;
+            r.plan.schedule = schedule.name;
+            r.plan.virtual_stages = chunks;
+          };
+          try {
+            const Plan plan = resolved(change);
+            ++legal;
+            ASSERT_EQ(plan.micro_batches, tried_micro_batches(plan))
+                << schedule.name << " " << pipeline << " " << chunks << " " << batch;
+          } catch (const Error&) {
+            // Then no number is legal.
+            ++refused;
+            for (std::int64_t count = 1; count <= std::min(batch, 4 * pipeline); ++count) {
+              if (batch % count != 0) continue;
+              ASSERT_NE(refusal([&](PlanRequest& r) { change(r), r.micro_batches = count; }), "no error")
+                  << schedule.name << " " << pipeline << " " << chunks << " " << batch << " " << count;
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(legal, 1000);
+  EXPECT_GT(refused, 1000);
 }
 
 TEST(ResolvePlan, AnyTwoOfTheBatchesGiveTheThird) {

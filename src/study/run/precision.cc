@@ -55,9 +55,9 @@ void require_precision(const CostModel& cost, DType dtype, const std::string& de
               fmt::format("{} computes in {}", device, list_of(nearest_types(cost, dtype))));
 }
 
-void check_precision(const Study& study, const CostModel& cost) {
+void check_precision(const Study& study, const Plan& plan, const CostModel& cost) {
   const std::string where = place_of(study.request, {"plan.precision"});
-  for (const DType dtype : types_of(study.plan)) {
+  for (const DType dtype : types_of(plan)) {
     require_precision(cost, dtype, study.machine.device.name, where);
     for (const OtherDevices& other : study.machine.others)
       require_precision(*make_cost_model(study.compute, other.device), dtype, other.device.name, where);

@@ -48,30 +48,36 @@ void check_what_if(const WhatIf& what_if, const Machine& machine, std::int64_t r
   }
 }
 
-// The order matters: the plan needs the machine's devices, an elastic machine the plan's ranks, and what-if
-// settings both.
-Study prepare_study(Study study) {
-  const bool described = is_described(study.model);
-  return prepare_study(std::move(study), described);
-}
-
-Study prepare_study(Study study, bool described) {
+void prepare_all_but_plan(Study& study) {
   validate_machine(study.machine);
   Profile& profile = study.profile;
   if (profile.computations.empty() && !profile.file.empty() && is_database(profile.file))
     profile = read_profile_database(profile.file);
   settle_default_precision(study);
+}
+
+Plan resolved_plan(const Study& study, const PlanRequest& request, bool described) {
   const std::int64_t devices = rank_count(study.machine);
   // The outermost dimension counts nodes, so larger jobs come in whole nodes.
   const std::int64_t nodes =
       study.machine.dimensions.empty() ? devices : study.machine.dimensions.back().size;
-  study.plan = resolve_plan(study.request, devices, study.machine.elastic, described, devices / nodes);
-  study.machine =
-      with_ranks(study.machine, study.plan.ranks, study.machine.elastic, study.request.ranks_where);
-  cut_devices(study.machine, study.plan.ranks);
-  settle_usual_device(study.machine, study.plan.ranks);
+  return resolve_plan(request, devices, study.machine.elastic, described, devices / nodes);
+}
+
+void fit_machine(Study& study, std::int64_t ranks) {
+  study.machine = with_ranks(study.machine, ranks, study.machine.elastic, study.request.ranks_where);
+  cut_devices(study.machine, ranks);
+  settle_usual_device(study.machine, ranks);
+  check_what_if(study.what_if, study.machine, ranks);
+}
+
+// The order matters: the plan needs the machine's devices, an elastic machine the plan's ranks, and what-if
+// settings both.
+Study prepare_study(Study study) {
+  prepare_all_but_plan(study);
+  study.plan = resolved_plan(study, study.request, is_described(study.model));
+  fit_machine(study, study.plan.ranks);
   settle_host(study.plan, study.machine.device);
-  check_what_if(study.what_if, study.machine, study.plan.ranks);
   return study;
 }
 

@@ -233,7 +233,7 @@ Run lower_bare_study(const Study& study, const CostModel& cost, Progress& progre
   validate_plan(study.plan, "plan");
   validate_machine(study.machine);
   // An unsupported type is refused before a large model is read.
-  check_precision(study, cost);
+  check_precision(study, study.plan, cost);
   Run run;
   run.study = study;
   attain_links(run.study);

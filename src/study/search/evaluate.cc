@@ -26,8 +26,8 @@ namespace {
 constexpr const char* kWhere = "plan";
 
 // Whether one division of the model and the usual device say all of it.
-bool is_uniform(const Study& study) {
-  return study.plan.expert_load == ExpertLoad::uniform && study.machine.others.empty();
+bool is_uniform(const Plan& plan, const Machine& machine) {
+  return plan.expert_load == ExpertLoad::uniform && machine.others.empty();
 }
 
 // The pipeline's order depends on nothing else of a plan.
@@ -53,13 +53,14 @@ std::set<std::string> names_of_families(const Graph& slot) {
   return names;
 }
 
-PlanOutcome outcome_of(const Study& study, const Result& result) {
+PlanOutcome outcome_of(const PlanPrepared& plan, const Result& result) {
+  const Machine& machine = plan.setting->machine;
   PlanOutcome outcome;
-  outcome.plan = study.plan;
-  outcome.machine = study.machine.name;
+  outcome.plan = plan.plan;
+  outcome.machine = machine.name;
   outcome.iteration = result.iteration;
-  outcome.energy = energy_of(study.machine, result);
-  outcome.cost = cost_of(study.machine, study.plan.ranks, result.iteration);
+  outcome.energy = energy_of(machine, result);
+  outcome.cost = cost_of(machine, plan.plan.ranks, result.iteration);
   for (const RankClass& ranks : result.classes) {
     const auto key = [](Time compute, Time exposed) { return std::pair(compute, exposed); };
     if (key(ranks.compute, ranks.exposed_communication) < key(outcome.compute, outcome.exposed_communication))
@@ -72,9 +73,19 @@ PlanOutcome outcome_of(const Study& study, const Result& result) {
 
 }  // namespace
 
+Study PlanPrepared::study() const {
+  Study whole = *setting;
+  whole.plan = plan;
+  whole.request.balance_stages = false;  // they are, and the request may be another plan's
+  return whole;
+}
+
 PlanPrepared prepared(const Study& study, const Model& model) {
-  PlanPrepared made{study, {std::shared_ptr<const Model>(), &model}, nullptr};
-  if (is_uniform(study))
+  PlanPrepared made{{std::shared_ptr<const Study>(), &study},
+                    study.plan,
+                    {std::shared_ptr<const Model>(), &model},
+                    nullptr};
+  if (is_uniform(study.plan, study.machine))
     made.sharded = std::make_shared<const ShardedModel>(shard_model(model, study.plan, 0, kWhere));
   return made;
 }
@@ -83,12 +94,25 @@ PlanEvaluator::PlanEvaluator(const Study& base)
     : base_(base),
       described_(is_described(base.model)),
       own_cost_(make_cost_model(base.compute, base.machine.device)),
-      cost_(*own_cost_) {}
+      cost_(*own_cost_) {
+  prepare_all_but_plan(base_);
+}
 
 PlanEvaluator::PlanEvaluator(const Study& base, const CostModel& cost)
     : base_(base), described_(true), cost_(cost) {}
 
 PlanEvaluator::~PlanEvaluator() = default;
+
+std::shared_ptr<const Study> PlanEvaluator::setting_of(std::int64_t ranks) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<const Study>& known = settings_[ranks];
+  if (known) return known;
+  auto setting = std::make_shared<Study>(base_);
+  fit_machine(*setting, ranks);
+  attain_links(*setting);
+  known = std::move(setting);
+  return known;
+}
 
 std::shared_ptr<const Model> PlanEvaluator::model_of(const Plan& plan) {
   const std::lock_guard lock(mutex_);
@@ -136,86 +160,98 @@ std::shared_ptr<const PipelineOrder> PlanEvaluator::order_of(const Plan& plan) {
 }
 
 PlanPrepared PlanEvaluator::prepare(const PlanRequest& request) {
+  if (!request.precision && base_.request.precision) {
+    PlanRequest settled = request;
+    settled.precision = base_.request.precision;
+    return prepare(settled);
+  }
   PlanPrepared made;
-  made.study = base_;
-  made.study.request = request;
-  made.study = prepare_study(std::move(made.study), described_);
-  Study& study = made.study;
-  validate_plan(study.plan, kWhere);
-  check_precision(study, cost_);
-  attain_links(study);
-  made.model = model_of(study.plan);
-  check_plan_for_model(study.plan, *made.model, kWhere);
-  if (request.balance_stages)
-    study.plan.stage_blocks = balance_stages(*made.model, study.plan, cost_, kWhere);
-  resolve_exchange(made.model->facts, study.plan);
-  if (is_uniform(study)) made.sharded = sharded_of(study.plan, *made.model);
+  made.plan = resolved_plan(base_, request, described_);
+  Plan& plan = made.plan;
+  made.setting = setting_of(plan.ranks);
+  const Study& setting = *made.setting;
+  settle_host(plan, setting.machine.device);
+  validate_plan(plan, kWhere);
+  check_precision(setting, plan, cost_);
+  made.model = model_of(plan);
+  check_plan_for_model(plan, *made.model, kWhere);
+  if (request.balance_stages) plan.stage_blocks = balance_stages(*made.model, plan, cost_, kWhere);
+  resolve_exchange(made.model->facts, plan);
+  if (is_uniform(plan, setting.machine)) made.sharded = sharded_of(plan, *made.model);
   return made;
 }
 
-Time PlanEvaluator::bound(const PlanPrepared& plan) {
-  if (!plan.sharded) return {};
-  const Study& study = plan.study;
-  const std::shared_ptr<const PipelineOrder> order = short_order_of(study.plan);
-  const StageCut stages = cut_stages(*plan.sharded, study.plan, kWhere);
+Time PlanEvaluator::bound(const PlanPrepared& made) {
+  if (!made.sharded) return {};
+  const Plan& plan = made.plan;
+  const std::int64_t recomputed = plan.recompute == Recompute::block ? plan.recompute_blocks : 0;
+  const std::shared_ptr<const PipelineOrder> order = short_order_of(plan);
   const std::lock_guard lock(mutex_);
-  return least_iteration(study, paths_of(plan), stages, *order);
+  StagePaths& paths = paths_of(made);
+  std::tuple key(&paths, order_key(plan), plan.stage_blocks, recomputed, issue_time_of(plan));
+  if (const auto known = bounds_.find(key); known != bounds_.end()) return known->second;
+  const StageCut stages = cut_stages(*made.sharded, plan, kWhere);
+  const Time least = least_iteration(*made.setting, plan, paths, stages, *order);
+  return bounds_.emplace(std::move(key), least).first->second;
 }
 
-double PlanEvaluator::computing_bound(const PlanPrepared& plan) {
-  if (!plan.sharded) return {};
-  const Study& study = plan.study;
-  const std::shared_ptr<const PipelineOrder> order = short_order_of(study.plan);
-  const StageCut stages = cut_stages(*plan.sharded, study.plan, kWhere);
+double PlanEvaluator::computing_bound(const PlanPrepared& made) {
+  if (!made.sharded) return {};
+  const Plan& plan = made.plan;
+  const std::shared_ptr<const PipelineOrder> order = short_order_of(plan);
+  const StageCut stages = cut_stages(*made.sharded, plan, kWhere);
   const std::lock_guard lock(mutex_);
-  return least_computing(study, paths_of(plan), stages, *order);
+  return least_computing(*made.setting, plan, paths_of(made), stages, *order);
 }
 
-Time PlanEvaluator::slot_bound(const PlanPrepared& plan) {
+Time PlanEvaluator::slot_bound(const PlanPrepared& made) {
   constexpr std::int64_t kMostSlots = 1 << 18;  // beyond, their order is not worth keeping
-  if (!plan.sharded) return {};
-  const Study& study = plan.study;
-  const Plan& p = study.plan;
-  if (p.micro_batches > kMostSlots / 2 / (p.pipeline * p.virtual_stages)) return {};
-  const std::shared_ptr<const PipelineOrder> order = order_of(p);
-  const StageCut stages = cut_stages(*plan.sharded, p, kWhere);
+  if (!made.sharded) return {};
+  const Plan& plan = made.plan;
+  if (plan.micro_batches > kMostSlots / 2 / (plan.pipeline * plan.virtual_stages)) return {};
+  const std::shared_ptr<const PipelineOrder> order = order_of(plan);
+  const StageCut stages = cut_stages(*made.sharded, plan, kWhere);
   const std::lock_guard lock(mutex_);
-  return least_iteration_of_slots(study, paths_of(plan), stages, *order);
+  return least_iteration_of_slots(*made.setting, plan, exchanges_of(made), stages, *order);
 }
 
-StagePaths& PlanEvaluator::paths_of(const PlanPrepared& plan) {
-  const Study& study = plan.study;
-  const Plan& p = study.plan;
-  // What the exchange of weights depends on, too.
-  const std::tuple key(plan.sharded.get(), place_of_ranks(p),
-                       fmt::format("{} {} {} {} {} {}", p.schedule, p.zero_stage, p.hybrid_shard,
-                                   p.overlap_parameters, p.offload_activations, p.offload_optimizer));
+StagePaths& PlanEvaluator::paths_of(const PlanPrepared& made) {
+  const Plan& plan = made.plan;
+  std::tuple key(made.sharded.get(), place_of_ranks(plan), plan.schedule);
   auto paths = paths_.find(key);
   if (paths == paths_.end()) {
-    LeastCommunication& communication = communication_.try_emplace(p.ranks, study).first->second;
-    paths = paths_.emplace(key, StagePaths(study, *plan.sharded, cost_, communication)).first;
+    LeastCommunication& communication = communication_.try_emplace(plan.ranks, *made.setting).first->second;
+    paths = paths_.emplace(std::move(key), StagePaths(plan, *made.sharded, cost_, communication)).first;
   }
   return paths->second;
 }
 
-MemoryUse PlanEvaluator::memory(const PlanPrepared& plan) {
-  const Study& study = plan.study;
-  if (!plan.sharded) return lower_study(study, cost_).memory;
-  return largest_use(*plan.sharded, cut_stages(*plan.sharded, study.plan, kWhere), *order_of(study.plan),
-                     study.plan, study.machine.device);
+StageExchanges& PlanEvaluator::exchanges_of(const PlanPrepared& made) {
+  const Plan& plan = made.plan;
+  StagePaths& paths = paths_of(made);
+  return exchanges_
+      .try_emplace({&paths, plan.zero_stage, plan.hybrid_shard, plan.overlap_parameters,
+                    plan.offload_activations, plan.offload_optimizer},
+                   plan, paths, made.setting->machine.device.host_bandwidth)
+      .first->second;
+}
+
+MemoryUse PlanEvaluator::memory(const PlanPrepared& made) {
+  if (!made.sharded) return lower_study(made.study(), cost_).memory;
+  return largest_use(*made.sharded, cut_stages(*made.sharded, made.plan, kWhere), *order_of(made.plan),
+                     made.plan, made.setting->machine.device);
 }
 
 const PlanEvaluator::MeasuredSlot& PlanEvaluator::measured(const PlanPrepared& plan, const SlotKind& kind) {
-  const Study& study = plan.study;
-  const std::tuple key(plan.sharded.get(), place_of_slot(study.plan), kind);
+  const std::tuple key(plan.sharded.get(), place_of_slot(plan.plan), kind);
   {
     const std::lock_guard lock(mutex_);
     if (const auto known = slots_.find(key); known != slots_.end()) return known->second;
   }
   MeasuredSlot made;
-  if (const std::optional<Graph> slot = lone_slot(*plan.sharded, study.plan, kind)) {
+  if (const std::optional<Graph> slot = lone_slot(*plan.sharded, plan.plan, kind)) {
     made.families = names_of_families(*slot);
-    FoldedGraph folded(*slot, study);
+    FoldedGraph folded(*slot, *plan.setting);
     const Result result = folded.simulate(cost_);
     const RankClass& all = result.classes.front();
     // While it does not compute it communicates, and all ranks are in step.
@@ -230,15 +266,16 @@ const PlanEvaluator::MeasuredSlot& PlanEvaluator::measured(const PlanPrepared& p
 std::optional<PlanOutcome> PlanEvaluator::simulate_slots(const PlanPrepared& plan) {
   const std::optional<Result> result = play_slots(plan);
   if (!result) return std::nullopt;
-  return outcome_of(plan.study, *result);
+  return outcome_of(plan, *result);
 }
 
 std::optional<Result> PlanEvaluator::play_slots(const PlanPrepared& plan) {
-  const Study& study = plan.study;
-  if (!plan.sharded || !study.profile.file.empty() || study.what_if.changes_simulation()) return std::nullopt;
+  const Study& setting = *plan.setting;
+  if (!plan.sharded || !setting.profile.file.empty() || setting.what_if.changes_simulation())
+    return std::nullopt;
   Fusion fusion;
   std::set<std::string> families;
-  for (SlotKind& kind : slot_kinds(*plan.sharded, study.plan)) {
+  for (SlotKind& kind : slot_kinds(*plan.sharded, plan.plan)) {
     const MeasuredSlot& slot = measured(plan, kind);
     if (!slot.time) return std::nullopt;
     families.insert(slot.families.begin(), slot.families.end());
@@ -246,16 +283,16 @@ std::optional<Result> PlanEvaluator::play_slots(const PlanPrepared& plan) {
   }
   if (fusion.slots.empty()) return std::nullopt;
   fusion.beside_exchanges = true;
-  FusedJob job = lower_fused(*plan.sharded, study.plan, fusion, study.machine.device.host_bandwidth);
+  FusedJob job = lower_fused(*plan.sharded, plan.plan, fusion, setting.machine.device.host_bandwidth);
   if (!job.host_is_ahead) return std::nullopt;
-  std::optional<FoldedGraph> folded(std::in_place, job.graph, study);
+  std::optional<FoldedGraph> folded(std::in_place, job.graph, setting);
   if (!folded->is_undisturbed(families, Beside::everything)) {
     if (!folded->is_undisturbed(families, Beside::messages)) return std::nullopt;
     folded.reset();
     fusion.beside_exchanges = false;
-    job = lower_fused(*plan.sharded, study.plan, fusion, study.machine.device.host_bandwidth);
+    job = lower_fused(*plan.sharded, plan.plan, fusion, setting.machine.device.host_bandwidth);
     if (!job.host_is_ahead) return std::nullopt;
-    folded.emplace(job.graph, study);
+    folded.emplace(job.graph, setting);
   }
   Result result = folded->simulate(cost_);
   for (RankClass& ranks : result.classes) {
@@ -271,15 +308,15 @@ PlanOutcome PlanEvaluator::simulate(const PlanPrepared& plan) {
 }
 
 PlanOutcome PlanEvaluator::simulate_nodes(const PlanPrepared& plan) const {
-  const Study& study = plan.study;
+  const Study& setting = *plan.setting;
   SimulationOptions options;
   options.intervals = false;
   options.collectives = false;
-  if (!plan.sharded || !schedule_of(study.plan).flushes || !study.profile.file.empty())
-    return outcome_of(study, run_study(study, options).result);
+  if (!plan.sharded || !schedule_of(plan.plan).flushes || !setting.profile.file.empty())
+    return outcome_of(plan, run_study(plan.study(), options).result);
   const LoweredJob job =
-      lower_sharded({*plan.sharded}, study.plan, 1, study.machine.device.host_bandwidth, Written::loops);
-  return outcome_of(study, armilla::simulate(job.graph, study, cost_, options));
+      lower_sharded({*plan.sharded}, plan.plan, 1, setting.machine.device.host_bandwidth, Written::loops);
+  return outcome_of(plan, armilla::simulate(job.graph, setting, cost_, options));
 }
 
 std::string text_of(const Plan& plan) {

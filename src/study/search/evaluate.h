@@ -23,12 +23,16 @@
 
 namespace armilla {
 
-// A legal plan.
+// A legal plan, resolved.
 struct PlanPrepared {
-  Study study;  // prepared: the machine cut to the ranks, the plan resolved
+  // All else of its study, prepared: the machine cut to the ranks. The same for all plans of so many ranks.
+  std::shared_ptr<const Study> setting;
+  Plan plan;
   std::shared_ptr<const Model> model;
   // Nothing where experts are loaded unevenly, or devices differ.
   std::shared_ptr<const ShardedModel> sharded;
+
+  Study study() const;  // with the plan; its request says what all have in common
 };
 
 // A plan that was read, lowered and divided by itself. `study` and `model` must outlive it.
@@ -60,6 +64,7 @@ class PlanEvaluator {
   PlanOutcome simulate_nodes(const PlanPrepared& plan) const;
 
  private:
+  std::shared_ptr<const Study> setting_of(std::int64_t ranks);
   std::shared_ptr<const Model> model_of(const Plan& plan);
   std::shared_ptr<const ShardedModel> sharded_of(const Plan& plan, const Model& model);
   std::shared_ptr<const PipelineOrder> order_of(const Plan& plan);
@@ -68,24 +73,30 @@ class PlanEvaluator {
     plan.micro_batches = std::min(plan.micro_batches, 2 * plan.pipeline);
     return order_of(plan);
   }
-  StagePaths& paths_of(const PlanPrepared& plan);  // under the lock
+  // Both under the lock.
+  StagePaths& paths_of(const PlanPrepared& plan);
+  StageExchanges& exchanges_of(const PlanPrepared& plan);
   struct MeasuredSlot {
     std::optional<SlotTime> time;    // nothing where the slot is not the same whenever it is done
     std::set<std::string> families;  // of its collectives, by name
   };
   const MeasuredSlot& measured(const PlanPrepared& plan, const SlotKind& kind);
 
-  const Study& base_;
+  Study base_;      // all of it prepared but plan and machine
   bool described_;  // its model
   std::unique_ptr<CostModel> own_cost_;
   const CostModel& cost_;
-  std::mutex mutex_;                                             // of the tables below
-  std::map<std::int64_t, std::shared_ptr<const Model>> models_;  // by micro-batch
-  std::map<std::int64_t, Error> refused_models_;                 // likewise: why they cannot be computed with
+  std::mutex mutex_;                                               // of the tables below
+  std::map<std::int64_t, std::shared_ptr<const Study>> settings_;  // by ranks
+  std::map<std::int64_t, std::shared_ptr<const Model>> models_;    // by micro-batch
+  std::map<std::int64_t, Error> refused_models_;  // likewise: why they cannot be computed with
   std::map<std::string, std::shared_ptr<const ShardedModel>> sharded_;
   std::map<std::int64_t, LeastCommunication> communication_;  // by ranks
-  std::map<std::tuple<const ShardedModel*, std::string, std::string>, StagePaths>
-      paths_;  // and by what places its groups and by schedule
+  // By what places its groups, and by schedule; and by what decides on the exchange.
+  std::map<std::tuple<const ShardedModel*, std::string, std::string>, StagePaths> paths_;
+  std::map<std::tuple<StagePaths*, int, std::int64_t, bool, bool, bool>, StageExchanges> exchanges_;
+  // By everything else that they depend on. Plans that differ in what is exchanged once an iteration share them.
+  std::map<std::tuple<StagePaths*, std::string, std::vector<std::int64_t>, std::int64_t, Time>, Time> bounds_;
   std::map<std::string, std::shared_ptr<const PipelineOrder>> orders_;
   std::int64_t kept_slots_ = 0;  // of them
   // By divided model, what places its groups, and kind of slot.

@@ -1,13 +1,16 @@
 // Plans with slots as one node each take what they take node by node, to the picosecond.
 #include "study/search/evaluate.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <random>
+#include <set>
 #include <tuple>
 
 #include "base/error.h"
@@ -100,7 +103,7 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
       slots_of_ranks = evaluator.play_slots(plan);
       SimulationOptions options;
       options.intervals = false;
-      nodes_of_ranks = run_study(plan.study, options).result;
+      nodes_of_ranks = run_study(plan.study(), options).result;
     } catch (const Error&) {
       continue;  // not every combination is legal; what is refused is tested elsewhere
     }
@@ -119,6 +122,69 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
   EXPECT_GT(in_slots, 40);
   EXPECT_GT(exchanging, 15);
   EXPECT_GT(on_a_host, 4);
+}
+
+// One evaluator for many plans, and one for each: what plans share is told apart by all that it depends on.
+TEST_F(EvaluateTest, WhatPlansShareChangesNothing) {
+  std::int64_t compared = 0, refused = 0;
+  std::set<Time> bounds, slot_bounds;
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    std::mt19937 random(seed);
+    const Study study = read_study(Config::parse(random_study(random), "study.yaml", {}));
+    PlanEvaluator shared(study);
+    for (int plan = 0; plan < 30; ++plan) {
+      const auto one_of = [&](auto... choices) {
+        const std::array all = {choices...};
+        return all[std::uniform_int_distribution<std::size_t>(0, all.size() - 1)(random)];
+      };
+      PlanRequest request = study.request;
+      request.tensor = one_of(1, 2);
+      request.pipeline = one_of(1, 2, 4);
+      request.micro_batches = one_of(4, 8);
+      request.plan.schedule = one_of("1f1b", "gpipe", "zb-h1", "interleaved", "dualpipe");
+      request.plan.virtual_stages = request.plan.schedule == "interleaved" ? 2 : 1;
+      request.plan.zero_stage = one_of(0, 1, 1, 2);
+      request.plan.recompute = one_of(Recompute::none, Recompute::full, Recompute::block);
+      request.plan.recompute_blocks = request.plan.recompute == Recompute::block ? one_of(0, 1, 2, 9) : 0;
+      request.plan.sequence_parallel = one_of(false, true);
+      request.plan.overlap = one_of(false, true);
+      request.plan.overlap_parameters = one_of(false, true);
+      request.plan.offload_optimizer = one_of(false, false, true);
+      request.plan.offload_activations = one_of(false, false, true);
+      request.plan.host = one_of(Host::compiled, Host::eager);
+      request.plan.issue_time = one_of(Time(3'000'000), Time(30'000'000));
+      request.balance_stages = one_of(false, false, true);
+      std::set<Time> own_bounds, own_slot_bounds;
+      const auto told_by = [&](PlanEvaluator& evaluator) -> std::string {
+        try {
+          const PlanPrepared made = evaluator.prepare(request);
+          const Time bound = evaluator.bound(made), slot_bound = evaluator.slot_bound(made);
+          own_bounds.insert(bound);
+          own_slot_bounds.insert(slot_bound);
+          return fmt::format("{}: {} {} {} {} {}", text_of(made.plan), bound.value, slot_bound.value,
+                             evaluator.computing_bound(made), evaluator.memory(made).needed().value,
+                             evaluator.simulate(made).iteration.value);
+        } catch (const Error& error) {
+          return std::string("refused: ") + error.what();
+        }
+      };
+      PlanEvaluator alone(study);
+      const std::string told = told_by(alone);
+      ASSERT_EQ(told_by(shared), told);
+      if (told.starts_with("refused")) {
+        ++refused;
+        continue;
+      }
+      bounds.merge(own_bounds);
+      slot_bounds.merge(own_slot_bounds);
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 75);
+  EXPECT_GT(refused, 30);
+  EXPECT_GT(bounds.size(), 30u);
+  // Exchanges count in these alone.
+  EXPECT_GT(slot_bounds.size(), bounds.size());
 }
 
 TEST_F(EvaluateTest, NoPlanTakesLessEnergyThanItsBound) {
@@ -140,7 +206,7 @@ TEST_F(EvaluateTest, NoPlanTakesLessEnergyThanItsBound) {
       const PlanPrepared plan = evaluator.prepare(study.request);
       const Time bound = std::max(evaluator.bound(plan), evaluator.slot_bound(plan));
       const double least =
-          least_energy(study.machine, plan.study.plan.ranks, bound, evaluator.computing_bound(plan));
+          least_energy(study.machine, plan.plan.ranks, bound, evaluator.computing_bound(plan));
       const PlanOutcome outcome = evaluator.simulate(plan);
       ASSERT_LE(least, outcome.energy.value().value);
       tightness += least / outcome.energy->value;

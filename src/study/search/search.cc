@@ -238,13 +238,13 @@ class Search {
     try {
       PlanEvaluator& evaluator = plans_.evaluator(base);
       const PlanPrepared plan = evaluator.prepare(request);
-      if (!known.insert(fmt::format("{} {}", base, text_of(plan.study.plan))).second) {
+      if (!known.insert(fmt::format("{} {}", base, text_of(plan.plan))).second) {
         refuse("equal", 1, "");
         return true;
       }
       Candidate candidate{base, point, evaluator.bound(plan)};
-      candidate.ranks = plan.study.plan.ranks;
-      candidate.samples = plan.study.plan.global_batch();
+      candidate.ranks = plan.plan.ranks;
+      candidate.samples = plan.plan.global_batch();
       if (goes_by(SearchObjective::energy)) candidate.computing = evaluator.computing_bound(plan);
       if (is_beyond_limits(candidate)) return true;
       // Else memory is looked at when it is the plan's turn: most never come to that.
@@ -520,8 +520,8 @@ class Search {
     const PlanPrepared prepared = plans_.prepare(plan.candidate.base, plan.candidate.point);
     PlanOutcome outcome;
     outcome.values = space_.values_of(plan.candidate.base, plan.candidate.point);
-    outcome.plan = prepared.study.plan;
-    outcome.machine = prepared.study.machine.name;
+    outcome.plan = prepared.plan;
+    outcome.machine = prepared.setting->machine.name;
     outcome.iteration = plan.iteration;
     outcome.bound = plan.candidate.bound;
     outcome.memory = plan.memory;
@@ -563,9 +563,9 @@ class Search {
       result_.nearest = outcome_of(*nearest_);
       result_.nearest_room = plans_.room(nearest_->memory);
       const PlanPrepared plan = plans_.prepare(nearest_->candidate.base, nearest_->candidate.point);
-      Device device = plan.study.machine.device;
+      Device device = plan.setting->machine.device;
       device.memory = result_.nearest_room;
-      result_.nearest_changes = memory_advice(*plan.model, plan.study.plan, device);
+      result_.nearest_changes = memory_advice(*plan.model, plan.plan, device);
     }
   }
 

@@ -10,12 +10,14 @@
 #include <fstream>
 #include <random>
 #include <set>
+#include <tuple>
 
 #include "base/error_testing.h"
 #include "base/folder_testing.h"
 #include "read/study.h"
 #include "study/database/database.h"
 #include "study/run.h"
+#include "study/search/space.h"
 
 namespace armilla {
 namespace {
@@ -232,6 +234,37 @@ TEST_F(SearchTest, BoundsAreBelowTimes) {
   }
   EXPECT_GT(plans, 200);
   EXPECT_GT(tightness / static_cast<double>(plans), 0.6);  // bounds of nothing would pass, too
+}
+
+// Walking through a space changes one request from point to point.
+TEST_F(SearchTest, VisitsThePlansThatItsNumbersStandFor) {
+  const SearchSpace space(request("moe",
+                                  "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 16\n  tensor: any\n"
+                                  "  pipeline: any\n  expert: any\n  micro_batch: [1, 2, 16]\n"
+                                  "  recompute_blocks: [0, 2]\n  stage_blocks: any\n"
+                                  "  offload: any\n  overlap: any\n  order: [tensor-context-data-pipeline, "
+                                  "pipeline-tensor-context-data]\n"));
+  const auto fields = [](const PlanRequest& r) {
+    return std::tuple(r.tensor, r.pipeline, r.context, r.micro_batch, r.balance_stages, r.plan.expert,
+                      r.plan.virtual_stages, r.plan.schedule, r.plan.recompute, r.plan.recompute_blocks,
+                      r.plan.stage_blocks, r.plan.zero_stage, r.plan.offload_optimizer,
+                      r.plan.offload_activations, r.plan.overlap, r.plan.order);
+  };
+  std::int64_t visited = 0, passed_over = 0;
+  const auto visit = [&](std::int64_t point, const PlanRequest& plan, std::int64_t cut_alike) {
+    EXPECT_EQ(fields(plan), fields(space.request_of(0, point))) << point;
+    ++visited;
+    // Some are passed over, as if they could not be cut so.
+    if (plan.micro_batch != 16) return true;
+    passed_over += cut_alike;
+    return false;
+  };
+  std::int64_t skipped = 0;
+  space.for_each(0, visit, [&](std::int64_t points, const std::string&) { skipped += points; });
+  EXPECT_EQ(visited + passed_over + skipped, space.points());
+  EXPECT_GT(visited, 100);
+  EXPECT_GT(passed_over, 0);
+  EXPECT_GT(skipped, 0);
 }
 
 TEST_F(SearchTest, ReadsAxes) {

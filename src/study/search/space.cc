@@ -261,18 +261,18 @@ void SearchSpace::for_each(std::size_t number,
   const auto cutting = static_cast<std::size_t>(std::ranges::count_if(base.inner, [](const PlanAxis* axis) {
     return static_cast<std::size_t>(axis - plan_axes().data()) < kCuttingAxes;
   }));
+  // From this depth on the degrees are known.
+  const auto is_degree = [](const PlanAxis* axis) {
+    return axis->key == "tensor" || axis->key == "context" || axis->key == "pipeline";
+  };
+  const auto degrees = static_cast<std::size_t>(
+      std::find_if(base.inner.rbegin(), base.inner.rend(), is_degree).base() - base.inner.begin());
   std::int64_t point = 0, passed_over = 0;  // points before which none is visited
-  const std::function<void(std::size_t, const PlanRequest&)> descend = [&](std::size_t depth,
-                                                                           const PlanRequest& so_far) {
+  PlanRequest so_far = base.study.request;  // of axes beyond the depth it has whatever was there last
+  const auto descend = [&](const auto& self, std::size_t depth) -> void {
     const std::int64_t product =
         so_far.tensor.value_or(1) * so_far.context.value_or(1) * so_far.pipeline.value_or(1);
-    const bool degrees_are_known =
-        depth == base.inner.size() || std::none_of(base.inner.begin() + static_cast<std::ptrdiff_t>(depth),
-                                                   base.inner.end(), [](const PlanAxis* axis) {
-                                                     return axis->key == "tensor" || axis->key == "context" ||
-                                                            axis->key == "pipeline";
-                                                   });
-    if (degrees_are_known && !grows && ranks % product != 0) {
+    if (depth >= degrees && !grows && ranks % product != 0) {
       skip(below[depth],
            fmt::format("plan.tensor {} x plan.context {} x plan.pipeline {} does not divide {} ranks",
                        so_far.tensor.value_or(1), so_far.context.value_or(1), so_far.pipeline.value_or(1),
@@ -286,17 +286,16 @@ void SearchSpace::for_each(std::size_t number,
       ++point;
       return;
     }
-    PlanRequest next = so_far;
     for (const PlanRequest& choice : base.choices[depth]) {
       if (point + below[depth + 1] <= passed_over) {
         point += below[depth + 1];
         continue;
       }
-      base.inner[depth]->copy(choice, next);
-      descend(depth + 1, next);
+      base.inner[depth]->copy(choice, so_far);
+      self(self, depth + 1);
     }
   };
-  descend(0, base.study.request);
+  descend(descend, 0);
 }
 
 std::size_t SearchSpace::value_index(std::size_t number, std::int64_t point, std::size_t axis) const {

@@ -13,23 +13,20 @@ Bytes least_size(std::int64_t elements, DType type) {
   return type == DType::unknown ? Bytes(0) : size_of(elements, type, "weights");
 }
 
-bool ranks_are_alike(const Study& study) {
-  return study.machine.others.empty() && !study.what_if.changes_simulation() && study.profile.file.empty() &&
-         study.plan.expert_load == ExpertLoad::uniform;
+bool ranks_are_alike(const Study& setting, const Plan& plan) {
+  return setting.machine.others.empty() && !setting.what_if.changes_simulation() &&
+         setting.profile.file.empty() && plan.expert_load == ExpertLoad::uniform;
 }
 
 }  // namespace
 
-StagePaths::StagePaths(const Study& study, const ShardedModel& model, const CostModel& cost,
+StagePaths::StagePaths(const Plan& plan, const ShardedModel& model, const CostModel& cost,
                        LeastCommunication& communication)
     : model_(model),
-      plan_(study.plan),
       communication_(communication),
-      place_(communication.place(study.plan)),
-      host_bandwidth_(study.machine.device.host_bandwidth.value > 0 ? study.machine.device.host_bandwidth
-                                                                    : kHostBandwidth),
-      sums_only_(schedule_of(study.plan).overlaps_passes),
-      weights_apart_(schedule_of(study.plan).passes > 2) {
+      place_(communication.place(plan)),
+      sums_only_(schedule_of(plan).overlaps_passes),
+      weights_apart_(schedule_of(plan).passes > 2) {
   work_times_.reserve(model.works.size());
   for (const Work& work : model.works) work_times_.push_back(cost.time(work));
 }
@@ -53,7 +50,6 @@ const StagePaths::Times& StagePaths::of(const std::vector<std::uint32_t>& shapes
       }
     }
   }
-  add_weights(shapes, times);
   times.forward = path(forward, true);
   times.backward = path(backward, !weights_apart_);
   if (!weights_apart_) return times;
@@ -65,36 +61,6 @@ const StagePaths::Times& StagePaths::of(const std::vector<std::uint32_t>& shapes
     }
   }
   return times;
-}
-
-void StagePaths::add_weights(const std::vector<std::uint32_t>& shapes, Times& times) {
-  if (plan_.offload_activations) {
-    for (const std::uint32_t shape : shapes)
-      times.copies += time_to_move(model_.shapes[shape].saved, host_bandwidth_);
-  }
-  if (plan_.zero_stage > 1 || plan_.hybrid_shard > 0) return;
-  const DType parameter =
-      plan_.parameter_dtype == DType::unknown ? plan_.weight_dtype : plan_.parameter_dtype;
-  Bytes expert_parameters;
-  for (const std::uint32_t shape : shapes) {
-    for (const WeightGroup& group : model_.shapes[shape].weights) {
-      if (group.tied >= 0) continue;
-      const bool expert = group.axis == GroupAxis::expert_data;
-      (expert ? times.experts : times.dense) += least_size(group.elements, plan_.gradient_dtype);
-      const bool own = group.dtype != DType::unknown;
-      (expert ? expert_parameters : times.parameters) +=
-          least_size(group.elements, own ? group.dtype : parameter);
-      if (!plan_.offload_optimizer) continue;
-      const std::int64_t replicas = expert ? plan_.expert_data() : plan_.data() * plan_.context;
-      const std::int64_t elements = group.elements / (plan_.zero_stage > 0 ? replicas : 1);
-      times.down += time_to_move(least_size(elements, plan_.gradient_dtype), host_bandwidth_);
-      times.up += time_to_move(least_size(elements, own ? group.dtype : plan_.weight_dtype), host_bandwidth_);
-    }
-  }
-  if (plan_.zero_stage == 0 || !plan_.overlap_parameters) return;
-  constexpr CollectiveKind kGather = CollectiveKind::all_gather;
-  times.gather = std::max(on_links(GroupAxis::data, kGather, times.parameters),
-                          on_links(GroupAxis::expert_data, kGather, expert_parameters));
 }
 
 // Of the passes one after the other, in a slot.
@@ -133,6 +99,48 @@ Time StagePaths::path(const std::vector<const Pass*>& passes, bool with_weight_g
   return chain;
 }
 
+StageExchanges::StageExchanges(const Plan& plan, StagePaths& paths, Bandwidth host_bandwidth)
+    : plan_(plan),
+      paths_(paths),
+      host_bandwidth_(host_bandwidth.value > 0 ? host_bandwidth : kHostBandwidth) {}
+
+const StageExchanges::Sizes& StageExchanges::of(const std::vector<std::uint32_t>& shapes) {
+  const auto [found, fresh] = known_.try_emplace(shapes);
+  if (fresh) add_weights(shapes, found->second);
+  return found->second;
+}
+
+void StageExchanges::add_weights(const std::vector<std::uint32_t>& shapes, Sizes& sizes) {
+  const ShardedModel& model = paths_.model();
+  if (plan_.offload_activations) {
+    for (const std::uint32_t shape : shapes)
+      sizes.copies += time_to_move(model.shapes[shape].saved, host_bandwidth_);
+  }
+  if (plan_.zero_stage > 1 || plan_.hybrid_shard > 0) return;
+  const DType parameter =
+      plan_.parameter_dtype == DType::unknown ? plan_.weight_dtype : plan_.parameter_dtype;
+  Bytes expert_parameters;
+  for (const std::uint32_t shape : shapes) {
+    for (const WeightGroup& group : model.shapes[shape].weights) {
+      if (group.tied >= 0) continue;
+      const bool expert = group.axis == GroupAxis::expert_data;
+      (expert ? sizes.experts : sizes.dense) += least_size(group.elements, plan_.gradient_dtype);
+      const bool own = group.dtype != DType::unknown;
+      (expert ? expert_parameters : sizes.parameters) +=
+          least_size(group.elements, own ? group.dtype : parameter);
+      if (!plan_.offload_optimizer) continue;
+      const std::int64_t replicas = expert ? plan_.expert_data() : plan_.data() * plan_.context;
+      const std::int64_t elements = group.elements / (plan_.zero_stage > 0 ? replicas : 1);
+      sizes.down += time_to_move(least_size(elements, plan_.gradient_dtype), host_bandwidth_);
+      sizes.up += time_to_move(least_size(elements, own ? group.dtype : plan_.weight_dtype), host_bandwidth_);
+    }
+  }
+  if (plan_.zero_stage == 0 || !plan_.overlap_parameters) return;
+  constexpr CollectiveKind kGather = CollectiveKind::all_gather;
+  sizes.gather = std::max(paths_.on_links(GroupAxis::data, kGather, sizes.parameters),
+                          paths_.on_links(GroupAxis::expert_data, kGather, expert_parameters));
+}
+
 namespace {
 
 // What the stage sends to the next one, where it has to.
@@ -150,14 +158,16 @@ Time message_behind(StagePaths& paths, const StageCut& stages, const PipelineOrd
 // The slots of a plan, each as early as can be.
 class SlotPlay {
  public:
-  SlotPlay(const Plan& plan, StagePaths& paths, const StageCut& stages, const PipelineOrder& order)
+  SlotPlay(const Plan& plan, StageExchanges& exchanges, const StageCut& stages, const PipelineOrder& order)
       : plan_(plan),
-        paths_(paths),
+        paths_(exchanges.paths()),
         order_(order),
         micro_batches_(static_cast<std::size_t>(plan.micro_batches)) {
     for (std::int32_t stage = 0; stage < order.stages; ++stage) {
-      times_.push_back(&paths.of(stage_shapes(paths.model(), plan, stages, stage)));
-      messages_.push_back(message_behind(paths, stages, order, stage));
+      const std::vector<std::uint32_t> shapes = stage_shapes(paths_.model(), plan, stages, stage);
+      times_.push_back(&paths_.of(shapes));
+      sizes_.push_back(&exchanges.of(shapes));
+      messages_.push_back(message_behind(paths_, stages, order, stage));
     }
     forward_.assign(times_.size() * micro_batches_, kNever);
     backward_ = forward_;
@@ -210,7 +220,7 @@ class SlotPlay {
     switch (slot.action) {
       case PipelineAction::forward:
         now = begin + time.forward;
-        if (slot.micro_batch == 0) now = std::max(now, time.gather);
+        if (slot.micro_batch == 0) now = std::max(now, sizes_[stage]->gather);
         end_of(forward_, stage, slot) = now;
         return true;
       // Whole, too, where weight gradients may have slots of their own.
@@ -231,7 +241,7 @@ class SlotPlay {
   Time end_of_copies(std::size_t rank) const {
     Time end = starts_[rank].front();
     for (const PipelineSlot& slot : order_.slots[rank]) {
-      if (slot.action != PipelineAction::weight_gradient) end += times_[stage_of(rank, slot)]->copies;
+      if (slot.action != PipelineAction::weight_gradient) end += sizes_[stage_of(rank, slot)]->copies;
     }
     return end;
   }
@@ -241,16 +251,16 @@ class SlotPlay {
     const PipelineScheduleInfo& schedule = schedule_of(plan_);
     if (schedule.passes != 2 || plan_.zero_stage > 1 || plan_.hybrid_shard > 0) return {};
     const std::vector<PipelineChunk>& chunks = order_.chunks[rank];
-    const auto times_of = [&](std::size_t chunk) -> const StagePaths::Times& {
-      return *times_[static_cast<std::size_t>(chunks[chunk].stage)];
+    const auto sizes_of = [&](std::size_t chunk) -> const StageExchanges::Sizes& {
+      return *sizes_[static_cast<std::size_t>(chunks[chunk].stage)];
     };
     const CollectiveKind kind =
         plan_.zero_stage == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
     Time after;  // what follows when all gradients are there
     Bytes parameters;
     for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
-      after += times_of(chunk).up;
-      parameters += times_of(chunk).parameters;
+      after += sizes_of(chunk).up;
+      parameters += sizes_of(chunk).parameters;
     }
     if (plan_.zero_stage == 1 && !plan_.overlap_parameters)
       after += paths_.on_links(GroupAxis::data, CollectiveKind::all_gather, parameters);
@@ -264,9 +274,9 @@ class SlotPlay {
       if (slots[s].action != PipelineAction::backward || seen[chunk]) continue;
       seen[chunk] = true;
       --left;
-      dense += times_of(chunk).dense;
-      experts += times_of(chunk).experts;
-      down += times_of(chunk).down;
+      dense += sizes_of(chunk).dense;
+      experts += sizes_of(chunk).experts;
+      down += sizes_of(chunk).down;
       const Time exchange = std::max({paths_.on_links(GroupAxis::data, kind, dense),
                                       paths_.on_links(GroupAxis::expert_data, kind, experts), down});
       end = std::max(end, (plan_.overlap ? starts_[rank][s] : now_[rank]) + exchange + after);
@@ -278,27 +288,28 @@ class SlotPlay {
   StagePaths& paths_;
   const PipelineOrder& order_;
   std::size_t micro_batches_;
-  std::vector<const StagePaths::Times*> times_;  // by stage
-  std::vector<Time> messages_;                   // behind it
-  std::vector<Time> forward_, backward_;         // ends, by stage and micro-batch
-  std::vector<std::vector<Time>> starts_;        // of slots, by rank
-  std::vector<Time> now_;                        // ends of the ranks' last slots
+  std::vector<const StagePaths::Times*> times_;      // by stage
+  std::vector<const StageExchanges::Sizes*> sizes_;  // likewise
+  std::vector<Time> messages_;                       // behind it
+  std::vector<Time> forward_, backward_;             // ends, by stage and micro-batch
+  std::vector<std::vector<Time>> starts_;            // of slots, by rank
+  std::vector<Time> now_;                            // ends of the ranks' last slots
 };
 
 }  // namespace
 
-Time least_iteration(const Study& study, StagePaths& paths, const StageCut& stages,
+Time least_iteration(const Study& setting, const Plan& plan, StagePaths& paths, const StageCut& stages,
                      const PipelineOrder& order) {
-  if (!ranks_are_alike(study) || !schedule_of(study.plan).flushes) return {};
+  if (!ranks_are_alike(setting, plan) || !schedule_of(plan).flushes) return {};
   std::vector<const StagePaths::Times*> times;
   std::vector<Time> before_forward = {Time(0)}, before_backward = {Time(0)};
   for (std::int32_t stage = 0; stage < order.stages; ++stage) {
-    times.push_back(&paths.of(stage_shapes(paths.model(), study.plan, stages, stage)));
+    times.push_back(&paths.of(stage_shapes(paths.model(), plan, stages, stage)));
     const Time message = message_behind(paths, stages, order, stage);
     before_forward.push_back(before_forward.back() + times.back()->forward + message);
     before_backward.push_back(before_backward.back() + times.back()->backward + message);
   }
-  const std::int64_t passes = study.plan.micro_batches / order.chains;
+  const std::int64_t passes = plan.micro_batches / order.chains;
   Time least;
   for (const std::vector<PipelineChunk>& chunks : order.chunks) {
     if (chunks.empty()) continue;
@@ -313,31 +324,30 @@ Time least_iteration(const Study& study, StagePaths& paths, const StageCut& stag
       computations += times[stage]->computations * passes;
     }
     least = std::max(least, std::max(first + work + last, first + work + weights));
-    least = std::max(least, saturating_multiply(issue_time_of(study.plan), computations));
+    least = std::max(least, saturating_multiply(issue_time_of(plan), computations));
   }
   return least;
 }
 
-double least_computing(const Study& study, StagePaths& paths, const StageCut& stages,
+double least_computing(const Study& setting, const Plan& plan, StagePaths& paths, const StageCut& stages,
                        const PipelineOrder& order) {
-  if (!ranks_are_alike(study) || !schedule_of(study.plan).flushes) return 0;
+  if (!ranks_are_alike(setting, plan) || !schedule_of(plan).flushes) return 0;
   __extension__ using DeviceTime = __int128;
   DeviceTime of_chunks = 0;
   for (const std::vector<PipelineChunk>& chunks : order.chunks) {
     for (const PipelineChunk& chunk : chunks) {
-      of_chunks += paths.of(stage_shapes(paths.model(), study.plan, stages, chunk.stage)).computing.value;
+      of_chunks += paths.of(stage_shapes(paths.model(), plan, stages, chunk.stage)).computing.value;
     }
   }
-  const Plan& plan = study.plan;
   return static_cast<double>(of_chunks * (plan.micro_batches / order.chains) * (plan.ranks / plan.pipeline));
 }
 
-Time least_iteration_of_slots(const Study& study, StagePaths& paths, const StageCut& stages,
-                              const PipelineOrder& order) {
-  const PipelineScheduleInfo& schedule = schedule_of(study.plan);
-  if (!ranks_are_alike(study) || !schedule.flushes || schedule.overlaps_passes || order.chains != 1)
+Time least_iteration_of_slots(const Study& setting, const Plan& plan, StageExchanges& exchanges,
+                              const StageCut& stages, const PipelineOrder& order) {
+  const PipelineScheduleInfo& schedule = schedule_of(plan);
+  if (!ranks_are_alike(setting, plan) || !schedule.flushes || schedule.overlaps_passes || order.chains != 1)
     return {};
-  return SlotPlay(study.plan, paths, stages, order).last_end();
+  return SlotPlay(plan, exchanges, stages, order).last_end();
 }
 
 }  // namespace armilla

@@ -49,23 +49,18 @@
 
 namespace armilla {
 
-// F, B and W of stages, by the shapes of their blocks, and what replicas exchange of them; one for all plans that divide the model
-// alike, place their groups alike and treat parameters alike, on one machine, under one schedule.
+// F, B and W of stages, by the shapes of their blocks; one for all plans that divide the model alike and place their groups
+// alike, on one machine, under one schedule, whatever they exchange once an iteration.
 class StagePaths {
  public:
   struct Times {
     Time forward, backward, weights;  // `backward` without `weights` where these have slots of their own
     std::int64_t computations = 0;    // of all of them
     Time computing;                   // what these take
-    Time gather;                      // of its parameters, at the beginning
-    Bytes dense, experts;             // gradients that replicas exchange
-    Bytes parameters;                 // dense ones, that they gather
-    Time copies;                      // of activations to the host, or back
-    Time down, up;                    // of gradients to an optimizer on the host, of weights back
   };
 
-  // The plan of `study` must be resolved; `model`, divided under it, and `communication` must outlive this.
-  StagePaths(const Study& study, const ShardedModel& model, const CostModel& cost,
+  // `plan` must be resolved; `model`, divided under it, and `communication` must outlive this.
+  StagePaths(const Plan& plan, const ShardedModel& model, const CostModel& cost,
              LeastCommunication& communication);
   const Times& of(const std::vector<std::uint32_t>& shapes);
   const ShardedModel& model() const { return model_; }
@@ -76,13 +71,10 @@ class StagePaths {
 
  private:
   Time path(const std::vector<const Pass*>& passes, bool with_weight_gradients);
-  void add_weights(const std::vector<std::uint32_t>& shapes, Times& times);
 
   const ShardedModel& model_;
-  Plan plan_;
   LeastCommunication& communication_;
   LeastCommunication::Place& place_;
-  Bandwidth host_bandwidth_;
   bool sums_only_, weights_apart_;
   std::vector<Time> work_times_;  // per work
   std::map<std::vector<std::uint32_t>, Times> known_;
@@ -90,15 +82,40 @@ class StagePaths {
   std::vector<bool> waited_for_;
 };
 
-// `paths` must be those of the plan; `order` may be that of fewer micro-batches.
-Time least_iteration(const Study& study, StagePaths& paths, const StageCut& stages,
+// What replicas and the host exchange of stages; one for all plans that share `paths` and treat weights and activations alike.
+class StageExchanges {
+ public:
+  struct Sizes {
+    Time gather;           // of its parameters, at the beginning
+    Bytes dense, experts;  // gradients that replicas exchange
+    Bytes parameters;      // dense ones, that they gather
+    Time copies;           // of activations to the host, or back
+    Time down, up;         // of gradients to an optimizer on the host, of weights back
+  };
+
+  // Of the device's link to its CPU; 0 is unknown and taken as kHostBandwidth.
+  StageExchanges(const Plan& plan, StagePaths& paths, Bandwidth host_bandwidth);
+  const Sizes& of(const std::vector<std::uint32_t>& shapes);
+  StagePaths& paths() { return paths_; }
+
+ private:
+  void add_weights(const std::vector<std::uint32_t>& shapes, Sizes& sizes);
+
+  Plan plan_;
+  StagePaths& paths_;
+  Bandwidth host_bandwidth_;
+  std::map<std::vector<std::uint32_t>, Sizes> known_;
+};
+
+// `setting`: all of the study but the plan. `paths` must be those of the plan; `order` may be that of fewer micro-batches.
+Time least_iteration(const Study& setting, const Plan& plan, StagePaths& paths, const StageCut& stages,
                      const PipelineOrder& order);
 // What all ranks together compute at least, in picoseconds (beyond 64 bits): every chunk its passes, and no optimizer.
 // `order` as above; 0 where nothing is claimed.
-double least_computing(const Study& study, StagePaths& paths, const StageCut& stages,
+double least_computing(const Study& setting, const Plan& plan, StagePaths& paths, const StageCut& stages,
                        const PipelineOrder& order);
 // Of the order of all micro-batches. 0 where passes overlap, and where nothing is claimed.
-Time least_iteration_of_slots(const Study& study, StagePaths& paths, const StageCut& stages,
-                              const PipelineOrder& order);
+Time least_iteration_of_slots(const Study& setting, const Plan& plan, StageExchanges& exchanges,
+                              const StageCut& stages, const PipelineOrder& order);
 
 }  // namespace armilla
