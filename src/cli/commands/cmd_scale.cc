@@ -44,7 +44,7 @@ class ScaleCommand final : public Command {
     const CatchInterrupt interrupt;
     request.search.stopped = CatchInterrupt::happened;
     // What is refused in here is said of the flag that was typed, not of the study's key that it stands for.
-    const ScaleResult result = study_.speaking_of_flags([&] {
+    ScaleResult result = study_.speaking_of_flags([&] {
       const Config config = study_.configuration("armilla scale");
       request.search.axes = search_axes(config);
       const auto plan = config.find("plan");
@@ -59,6 +59,9 @@ class ScaleCommand final : public Command {
       };
       return scale_plans(request);
     });
+    for (ScalePoint& point : result.points) {
+      for (SearchEdge& edge : point.edges) edge.widen = study_.as_typed(edge.widen);
+    }
     std::vector<NamedContents> files;
     if (!json_.empty()) files.push_back({json_, write_scale_json(result)});
     if (!csv_.empty()) files.push_back({csv_, write_scale_csv(result)});

@@ -139,6 +139,7 @@ class SearchCommand final : public Command {
       return found;
     });
     for (auto& [reason, refusal] : result.space.refusals) refusal.example = study_.as_typed(refusal.example);
+    for (SearchEdge& edge : result.edges) edge.widen = study_.as_typed(edge.widen);
     for (Neighbour& neighbour : result.neighbours) neighbour.refusal = study_.as_typed(neighbour.refusal);
     std::vector<NamedContents> files;
     if (!json_.empty()) files.push_back({json_, write_search_json(result, best ? &*best : nullptr)});
@@ -159,7 +160,7 @@ class SearchCommand final : public Command {
       const std::string takes = to_text(result.late->iteration);
       if (budget_.empty())
         return fmt::format("no plan is within the deadline of {}: the fastest takes {}", deadline_, takes);
-      const std::string costs = to_text(*result.late_cost);
+      const std::string costs = to_text(*result.late->training_cost());
       if (deadline_.empty())
         return fmt::format("no plan is within the budget of {}: the cheapest costs {}", budget_, costs);
       return fmt::format(
@@ -189,7 +190,7 @@ class SearchCommand final : public Command {
     if (!result.nearest) return refused_most(result);
     if (result.nearest_changes.empty())
       return "try --zero any, --recompute any, --offload any, more ranks or smaller micro-batches";
-    return study_.as_typed(fmt::format("what would make it fit, and the peak then: {}",
+    return study_.as_typed(fmt::format("what would make it fit, and what is needed then: {}",
                                        fmt::join(result.nearest_changes, "; ")));
   }
 

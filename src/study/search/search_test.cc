@@ -161,8 +161,8 @@ TEST_F(SearchTest, KeepsToABudget) {
   search.budget = Money(0.5 * costs.front());
   const SearchResult none = search_plans(search);
   EXPECT_TRUE(none.ranking.empty());
-  ASSERT_TRUE(none.late_cost.has_value());
-  EXPECT_DOUBLE_EQ(none.late_cost->value, costs.front());
+  ASSERT_TRUE(none.late->training_cost().has_value());
+  EXPECT_DOUBLE_EQ(none.late->training_cost()->value, costs.front());
 }
 
 TEST_F(SearchTest, RefusesToGoByWhatIsNotKnown) {

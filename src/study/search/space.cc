@@ -9,6 +9,7 @@
 #include "base/units_text.h"
 #include "lower/pipeline_schedule.h"
 #include "lower/plan.h"
+#include "lower/sharded_model.h"
 #include "read/read.h"
 #include "study/run.h"
 
@@ -29,6 +30,19 @@ const SearchAxis* find_axis(const std::vector<SearchAxis>& axes, std::string_vie
   return found == axes.end() ? nullptr : &*found;
 }
 
+using Values = std::vector<std::string>;
+
+// Of numbers; nothing of words.
+Values larger(Values values, const std::string& last) {
+  const auto number = [](const std::string& text) -> std::int64_t {
+    const bool digits = text.find_first_not_of("0123456789") == std::string::npos;
+    return digits ? parse_count(text, "search") : -1;
+  };
+  std::erase_if(values, [&](const std::string& value) { return number(value) <= number(last); });
+  if (number(last) < 0) values.clear();
+  return values;
+}
+
 bool is_any(const SearchAxis& axis) {
   return axis.values.size() == 1 && axis.values.front() == "any";
 }
@@ -45,7 +59,7 @@ std::string first_value(const SearchAxis& axis) {
   if (!is_any(axis)) return axis.values.front();
   const PlanAxis* const row = plan_axis(axis.key);
   const Study nothing;
-  const std::vector<std::string> values = row->any({nothing, {}, 1, 1, 1});
+  const std::vector<std::string> values = row->any({nothing, {}, 1, 1, 1, 1});
   return values.empty() ? "1" : values.front();
 }
 
@@ -60,8 +74,16 @@ SpaceFacts facts_of(const Study& study) {
   const std::int64_t devices = rank_count(machine);
   const std::int64_t ranks = study.request.ranks.value_or(devices);
   const std::int64_t node = machine.dimensions.empty() ? 1 : machine.dimensions.front().size;
-  const Model model = read_model(study.model, 1);
-  return {study, model.facts, ranks, node, largest_batch(study.request)};
+  Model model = read_model(study.model, 1);
+  // Whether a graph has sequences is found in it.
+  if (model.blocks.empty()) annotate_parallelism(model);
+  SpaceFacts facts{study, model.facts, ranks, node, largest_batch(study.request)};
+  try {
+    facts.run_micro_batch = prepare_study(study).plan.micro_batch();
+  } catch (const Error&) {
+    // Degrees that are searched may be legal where none at all is not.
+  }
+  return facts;
 }
 
 // What a list or a range stands for. A value that is there twice is tried once.
@@ -216,6 +238,7 @@ SearchSpace::SearchSpace(const SearchRequest& request) {
         throw Error("search", fmt::format("the space has more than {} points", with_separators(kMostPoints)),
                     "fix some keys, or list fewer values");
       base.choices.push_back(std::move(choices));
+      base.beyond.push_back(named == nullptr ? larger(row.any(facts), axis.values.back()) : Values{});
       base.inner.push_back(&row);
       base.axes.push_back(std::move(axis));
     }

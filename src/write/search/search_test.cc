@@ -25,6 +25,7 @@ PlanOutcome outcome(std::int64_t tensor, Time iteration, Bytes memory) {
   plan.exposed_communication = Time(iteration.value / 4);
   plan.energy = Energy(3.5);
   plan.memory.weights = memory;
+  plan.memory.framework = Bytes(7);
   plan.memory.capacity = Bytes(100);
   return plan;
 }
@@ -93,9 +94,10 @@ TEST(WriteSearch, TableOfAllPlans) {
   EXPECT_EQ(
       write_search_csv(example()),
       "rank,plan.tensor,plan.schedule,data,global_batch,iteration_time_s,samples_per_s,energy_j,cost_usd,"
-      "compute_s,exposed_communication_s,least_time_s,memory_peak_bytes\n"
-      "1,2,1f1b,4,8,0.000001,8000000,3.5,,0.0000005,0.00000025,0.000000001,60\n"
-      "2,1,1f1b,8,8,0.0000015,5333333.333333333,3.5,,0.00000075,0.000000375,0.000000001,50\n");
+      "compute_s,exposed_communication_s,least_time_s,memory_peak_bytes,memory_needed_bytes,"
+      "training_cost_usd,on_front\n"
+      "1,2,1f1b,4,8,0.000001,8000000,3.5,,0.0000005,0.00000025,0.000000001,60,67,,1\n"
+      "2,1,1f1b,8,8,0.0000015,5333333.333333333,3.5,,0.00000075,0.000000375,0.000000001,50,57,,1\n");
 }
 
 TEST(WriteSearch, ShowsWhatTheSearchGoesBy) {
@@ -119,7 +121,9 @@ TEST(WriteSearch, ShowsWhatTheSearchGoesBy) {
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   result.ranking.clear();
   result.late = result.simulated[0];
-  result.late_cost = Money(2e6);
+  result.budget = Money(1e6);
+  result.late->cost = Money(2);
+  result.late->training_iterations = 1e6;
   EXPECT_THAT(write_search_text(result, false),
               testing::HasSubstr("takes 1.000 us for an iteration and costs 2.000M USD for"));
 }
