@@ -1,6 +1,7 @@
 #include "base/units_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -87,8 +88,11 @@ double parse_quantity(std::string_view text, const std::string& where, std::stri
   }
   std::vector<std::string_view> names;
   for (const Unit& known : units) names.push_back(known.name);
+  // Of few units all are named: what is near in letters may be far in meaning.
+  constexpr std::size_t kFew = 4;
   throw Error(where, fmt::format("'{:.60}' is not a unit of {}", unit, noun),
-              suggest(unit, std::span<const std::string_view>(names)));
+              names.size() <= kFew ? fmt::format("known: {}, such as '{}'", fmt::join(names, ", "), example)
+                                   : suggest(unit, std::span<const std::string_view>(names)));
 }
 
 // A positive value must not become a silent zero.

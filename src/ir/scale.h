@@ -24,9 +24,9 @@ struct ScalePoint {
 
 struct ScaleResult {
   bool weak = false;
-  std::vector<ScalePoint> points;  // by rising ranks
+  std::vector<ScalePoint> points;      // by rising ranks
   std::int64_t tokens_per_sample = 0;  // 0: the model does not tell what a token is
-  bool complete = true;            // false: interrupted before the last size
+  bool complete = true;                // false: interrupted before the last size
   double elapsed_seconds = 0;
 
   // The smallest size that has a plan. Needs one.

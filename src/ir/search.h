@@ -52,8 +52,8 @@ struct PlanOutcome {
   MemoryUse memory;
   // Of the rank class that computes longest: how its iteration divides.
   Time compute, exposed_communication;
-  std::optional<Energy> energy;  // of an iteration, where the machine's power is known
-  std::optional<Money> cost;     // likewise, where its price is
+  std::optional<Energy> energy;    // of an iteration, where the machine's power is known
+  std::optional<Money> cost;       // likewise, where its price is
   double training_iterations = 0;  // of the whole training; 0: nobody said how long it is, or nodes fail
   std::optional<Money> training_cost() const {
     if (!cost || training_iterations <= 0) return std::nullopt;
@@ -106,7 +106,7 @@ struct SearchResult {
   // What nothing simulated is better in, by the last of these, and which plans that are.
   std::vector<SearchObjective> front_of = {SearchObjective::time, SearchObjective::memory};
   std::vector<PlanOutcome> front;
-  bool whole_front = false;  // else that of what the ranking needed
+  bool whole_front = false;                  // else that of what the ranking needed
   std::vector<PlanOutcome> simulated;        // all of them, in the order of the ranking
   std::vector<Neighbour> neighbours;         // of the best, where asked for
   std::vector<SearchEdge> edges;             // where more is worth trying

@@ -4,6 +4,7 @@
 #include "base/output_file.h"
 #include "base/units_text.h"
 #include "cli/command.h"
+#include "cli/flags/model_flags.h"
 #include "cli/flags/study_flags.h"
 #include "cli/interrupt.h"
 #include "read/study.h"
@@ -35,11 +36,7 @@ class ScaleCommand final : public Command {
   void execute(const Session& session) override {
     ScaleRequest request;
     request.weak = weak_;
-    if (!threads_.empty()) {
-      request.search.threads = parse_count(threads_, "--threads " + threads_);
-      if (request.search.threads < 1 || request.search.threads > 4096)
-        throw Error("--threads " + threads_, "is not a number of threads", "expected 1 to 4096");
-    }
+    if (!threads_.empty()) request.search.threads = parse_flag(threads_, "--threads", 1, kMostAtOnce);
     request.search.progress = session.meter;
     const CatchInterrupt interrupt;
     request.search.stopped = CatchInterrupt::happened;

@@ -586,7 +586,8 @@ class Search {
           settings.emplace_back(fmt::format("{}={}", tried.key, next));
           const PlanPrepared plan = plans_.evaluator(number).prepare(request_.read(settings).request);
           const PlanOutcome outcome = outcome_beside(number, plan, result_.simulated.front().values);
-          if (is_better(number, outcome)) result_.edges.push_back({tried.key, value, next, outcome, tried.key + " any"});
+          if (is_better(number, outcome))
+            result_.edges.push_back({tried.key, value, next, outcome, tried.key + " any"});
           break;
         } catch (const Error&) {
           // Not legal: the one after it may be.
@@ -660,6 +661,7 @@ class Search {
   void list_neighbours(const std::pair<std::size_t, std::int64_t>& best) {
     request_.progress->begin("simulating the neighbours of the best");
     const SearchBase& base = space_.bases()[best.first];
+    const std::string own_text = text_of(result_.simulated.front().plan);
     for (std::size_t axis = 0; axis < base.axes.size(); ++axis) {
       const std::size_t own = space_.value_index(best.first, best.second, axis);
       for (std::size_t value = 0; value < base.axes[axis].values.size(); ++value) {
@@ -667,8 +669,9 @@ class Search {
         Neighbour neighbour{base.axes[axis].key, base.axes[axis].values[value]};
         try {
           const std::int64_t point = space_.changed(best.first, best.second, axis, value);
-          neighbour.outcome = outcome_beside(best.first, plans_.prepare(best.first, point),
-                                             space_.values_of(best.first, point));
+          const PlanPrepared plan = plans_.prepare(best.first, point);
+          if (text_of(plan.study.plan) == own_text) continue;  // it changes nothing
+          neighbour.outcome = outcome_beside(best.first, plan, space_.values_of(best.first, point));
         } catch (const Error& error) {
           neighbour.refusal = error.message;
         }

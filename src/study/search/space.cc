@@ -98,11 +98,14 @@ void add_values(SearchAxis& axis, const std::string& text, const std::string& wh
   if (dots == std::string::npos) {
     values.push_back(text);
   } else {
-    const std::int64_t from = parse_count(text.substr(0, dots), where);
-    const std::int64_t to = parse_count(text.substr(dots + 2), where);
+    const auto end = [&](const std::string& number) -> std::int64_t {
+      const bool digits = !number.empty() && number.find_first_not_of("0123456789 ") == std::string::npos;
+      return digits ? parse_count(number, where) : 0;
+    };
+    const std::int64_t from = end(text.substr(0, dots)), to = end(text.substr(dots + 2));
     if (from < 1 || to < from)
       throw Error(where, fmt::format("'{}' is not a range", text),
-                  "a range goes up from at least 1, such as 1..8");
+                  "a range has two whole numbers and goes up from at least 1, such as 1..8");
     for (std::int64_t n = from; n<to; n = n> to / 2 ? to : 2 * n) values.push_back(std::to_string(n));
     values.push_back(std::to_string(to));
   }
@@ -142,7 +145,11 @@ void add_text(SearchAxis& axis, const std::string& text, const std::string& wher
     const std::size_t end = std::min(text.find(',', begin), text.size());
     std::string item = text.substr(begin, end - begin);
     item.erase(0, std::min(item.find_first_not_of(' '), item.size()));
-    if (item.empty()) throw Error(where, "a value is missing between the commas");
+    if (item.empty())
+      throw Error(where,
+                  begin == 0 || end == text.size() ? "a comma has no value on one side"
+                                                   : "a value is missing between the commas",
+                  "list the values, such as 1,2,4");
     add_values(axis, item, where);
     begin = end + 1;
   }

@@ -42,8 +42,7 @@ std::string write_scale_text(const ScaleResult& result, const TextStyle& style) 
   std::string notes;
   for (const ScalePoint& point : result.points) {
     std::vector<std::string> row = {with_separators(point.ranks), with_separators(point.global_batch)};
-    const std::string size = 
-        fmt::format("  {} {}: ", point.ranks, point.ranks == 1 ? "rank" : "ranks");
+    const std::string size = fmt::format("  {} {}: ", point.ranks, point.ranks == 1 ? "rank" : "ranks");
     if (!point.best) {
       row.resize(table.columns.size());
       row[several ? 10 : 9] = "none";
@@ -62,7 +61,8 @@ std::string write_scale_text(const ScaleResult& result, const TextStyle& style) 
       row.push_back(fmt::format("{:.1f} %", 100 * result.efficiency(point)));
       row.push_back(to_text(best.memory.needed()));
       for (const SearchEdge& edge : point.edges)
-        notes += wrap(edge_text(result.tokens_per_sample, SearchObjective::time, edge, best), size, style.width);
+        notes +=
+            wrap(edge_text(result.tokens_per_sample, SearchObjective::time, edge, best), size, style.width);
       if (costs) row.push_back(cost_words(point).text);
       if (trains) row.push_back(to_text(*best.training_cost()));
     }

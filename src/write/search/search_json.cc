@@ -96,10 +96,9 @@ std::string write_search_json(const SearchResult& result, const Run* best) {
 std::string write_search_csv(const SearchResult& result) {
   std::vector<std::string_view> header = {"rank"};
   for (const SearchAxis& axis : result.axes) header.push_back(axis.key);
-  for (const char* const name :
-       {"data", "global_batch", "iteration_time_s", "samples_per_s", "energy_j", "cost_usd", "compute_s",
-        "exposed_communication_s", "least_time_s", "memory_peak_bytes", "memory_needed_bytes",
-        "training_cost_usd", "on_front"})
+  for (const char* const name : {"data", "global_batch", "iteration_time_s", "samples_per_s", "energy_j",
+                                 "cost_usd", "compute_s", "exposed_communication_s", "least_time_s",
+                                 "memory_peak_bytes", "memory_needed_bytes", "training_cost_usd", "on_front"})
     header.push_back(name);
   std::set<std::vector<std::string>> front;
   for (const PlanOutcome& plan : result.front) front.insert(plan.values);

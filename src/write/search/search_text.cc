@@ -111,9 +111,8 @@ std::string front_text(const SearchResult& result, const TextStyle& style) {
   for (const SearchObjective objective : result.front_of)
     names += fmt::format("{}{}", names.empty() ? "" : ", ", name_of(objective));
   std::vector<PlanOutcome> front = result.front;
-  std::ranges::stable_sort(front, {}, [&](const PlanOutcome& plan) {
-    return score_of(result.front_of.front(), plan.figures());
-  });
+  std::ranges::stable_sort(
+      front, {}, [&](const PlanOutcome& plan) { return score_of(result.front_of.front(), plan.figures()); });
   return fmt::format("\nFront of {}: {} that no other beats in all of these\n", names,
                      count_of(static_cast<std::int64_t>(front.size()), "plan", "plans")) +
          plans_table(result, front, false, style);

@@ -56,8 +56,7 @@ ObjectiveWords objective_words(std::int64_t tokens_per_sample, SearchObjective o
   const bool tokens = tokens_per_sample > 0;
   const double samples = static_cast<double>(plan.plan.global_batch());
   // Of a million tokens, or a thousand samples.
-  const double amount =
-      tokens ? samples * static_cast<double>(tokens_per_sample) / 1e6 : samples / 1e3;
+  const double amount = tokens ? samples * static_cast<double>(tokens_per_sample) / 1e6 : samples / 1e3;
   const char* const of = tokens ? "million tokens" : "thousand samples";
   const char* const of_short = tokens ? "M tokens" : "k samples";
   const double nothing = std::nan("");
@@ -66,8 +65,7 @@ ObjectiveWords objective_words(std::int64_t tokens_per_sample, SearchObjective o
     case SearchObjective::time:
       return {"iteration, ms", "iteration", 1e3 * in_seconds(plan.iteration), to_text(plan.iteration)};
     case SearchObjective::throughput: {
-      const double rate =
-          plan.samples_per_second() * (tokens ? static_cast<double>(tokens_per_sample) : 1);
+      const double rate = plan.samples_per_second() * (tokens ? static_cast<double>(tokens_per_sample) : 1);
       words = {tokens ? "tokens per second" : "samples per second", tokens ? "tokens/s" : "samples/s", rate,
                rate >= 1000 ? with_separators(std::llround(rate)) : fmt::format("{:.4g}", rate)};
       return words;
@@ -95,8 +93,7 @@ std::string point_text(const ObjectiveWords& words) {
 
 std::string edge_text(std::int64_t tokens_per_sample, SearchObjective objective, const SearchEdge& edge,
                       const PlanOutcome& best) {
-  const double change =
-      score_of(objective, edge.outcome.figures()) / score_of(objective, best.figures()) - 1;
+  const double change = score_of(objective, edge.outcome.figures()) / score_of(objective, best.figures()) - 1;
   return fmt::format("{} {} is the largest that was tried, and {} would be better ({}, {}): {} tries more",
                      short_key(edge.key), edge.value, edge.next,
                      point_text(objective_words(tokens_per_sample, objective, edge.outcome)),
