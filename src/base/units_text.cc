@@ -1,7 +1,6 @@
 #include "base/units_text.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -88,10 +87,9 @@ double parse_quantity(std::string_view text, const std::string& where, std::stri
   }
   std::vector<std::string_view> names;
   for (const Unit& known : units) names.push_back(known.name);
-  // Of few units all are named: what is near in letters may be far in meaning.
-  constexpr std::size_t kFew = 4;
+  // The only unit there is named as such: that it is near in letters says nothing.
   throw Error(where, fmt::format("'{:.60}' is not a unit of {}", unit, noun),
-              names.size() <= kFew ? fmt::format("known: {}, such as '{}'", fmt::join(names, ", "), example)
+              names.size() == 1 ? fmt::format("known: {}, such as '{}'", names.front(), example)
                                    : suggest(unit, std::span<const std::string_view>(names)));
 }
 

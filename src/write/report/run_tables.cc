@@ -116,7 +116,7 @@ std::string memory_section(const Run& run, const TextStyle& style) {
   }
   std::string figures = to_text(memory.needed());
   if (memory.framework.value > 0) {
-    figures += fmt::format(" ({} of tensors at their peak and {} beside them)", to_text(memory.peak()),
+    figures += fmt::format(" ({} of tensors, {} beside them)", to_text(memory.peak()),
                            to_text(memory.framework));
   }
   const std::string title = memory_title(run);
