@@ -90,7 +90,7 @@ double parse_quantity(std::string_view text, const std::string& where, std::stri
   // The only unit there is named as such: that it is near in letters says nothing.
   throw Error(where, fmt::format("'{:.60}' is not a unit of {}", unit, noun),
               names.size() == 1 ? fmt::format("known: {}, such as '{}'", names.front(), example)
-                                   : suggest(unit, std::span<const std::string_view>(names)));
+                                : suggest(unit, std::span<const std::string_view>(names)));
 }
 
 // A positive value must not become a silent zero.

@@ -102,7 +102,8 @@ struct SearchResult {
   std::int64_t tokens_per_sample = 0;  // 0: the model does not tell what a token is
   std::vector<SearchAxis> axes;
   SearchSpaceUse space;
-  std::vector<PlanOutcome> ranking;  // the best first; as many as were asked for
+  std::int64_t fewest_samples = 0, most_samples = 0;  // of an iteration, of all legal plans
+  std::vector<PlanOutcome> ranking;                   // the best first; as many as were asked for
   // What nothing simulated is better in, by the last of these, and which plans that are.
   std::vector<SearchObjective> front_of = {SearchObjective::time, SearchObjective::memory};
   std::vector<PlanOutcome> front;

@@ -359,8 +359,8 @@ CollectivePlanner::Picks CollectivePlanner::picks(const CollectiveCall& call, st
   if (!chooses_by_size_ || options_.decomposition == Decomposition::flat || shape.sizes.empty()) return 0;
   const auto [found, fresh] = picks_.try_emplace(key_of(call, shape_number));
   if (!fresh) return found->second;
-  for (const CollectivePhase& phase :
-       decompose(call.kind, call.bytes, shape.sizes, options_.decomposition, orders(call.kind, shape).front())) {
+  for (const CollectivePhase& phase : decompose(call.kind, call.bytes, shape.sizes, options_.decomposition,
+                                                orders(call.kind, shape).front())) {
     // Both ways of a dimension, in and out, go alike.
     const std::uint32_t shift = kPickBits * phase.dimension;
     if ((found->second >> shift & kMostOthers) == 0) found->second |= fastest(phase, shape) << shift;

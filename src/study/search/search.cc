@@ -248,6 +248,9 @@ class Search {
       Candidate candidate{base, point, evaluator.bound(plan)};
       candidate.ranks = plan.study.plan.ranks;
       candidate.samples = plan.study.plan.global_batch();
+      if (result_.most_samples == 0) result_.fewest_samples = candidate.samples;
+      result_.fewest_samples = std::min(result_.fewest_samples, candidate.samples);
+      result_.most_samples = std::max(result_.most_samples, candidate.samples);
       if (goes_by(SearchObjective::energy)) candidate.computing = evaluator.computing_bound(plan);
       if (is_beyond_limits(candidate)) return true;
       // Else memory is looked at when it is the plan's turn: most never come to that.
@@ -598,6 +601,10 @@ class Search {
   // Than the best of the ranking, and within all limits.
   bool is_better(std::size_t base, const PlanOutcome& other) const {
     const Candidate candidate{base, 0, {}, {}, 0, other.plan.ranks, other.plan.global_batch()};
+    // The time of fewer samples says nothing.
+    if (request_.objective == SearchObjective::time &&
+        other.plan.global_batch() != result_.simulated.front().plan.global_batch())
+      return false;
     return plans_.fits(other.memory) && !broken_limit(candidate, other.iteration, "") &&
            score_of(request_.objective, other.figures()) <
                score_of(request_.objective, result_.simulated.front().figures());

@@ -403,6 +403,18 @@ TEST_F(SearchTest, SaysWhereMoreIsWorthTrying) {
   EXPECT_TRUE(edges("  micro_batch: [1, 2]\n").empty());
 }
 
+TEST_F(SearchTest, KnowsWhenPlansComputeUnlikeBatches) {
+  const SearchResult unlike =
+      search_plans(request("gpt", "machine: dgx-a100\nplan:\n  ranks: 8\n  tensor: [1, 4]\n"));
+  EXPECT_LT(unlike.fewest_samples, unlike.most_samples);
+  for (const SearchEdge& edge : unlike.edges)
+    EXPECT_EQ(edge.outcome.plan.global_batch(), unlike.ranking.front().plan.global_batch());
+  const SearchResult alike = search_plans(
+      request("gpt", "machine: dgx-a100\nplan:\n  ranks: 8\n  tensor: [1, 4]\n  global_batch: 16\n"));
+  EXPECT_EQ(alike.fewest_samples, 16);
+  EXPECT_EQ(alike.most_samples, 16);
+}
+
 TEST_F(SearchTest, ImagesHaveNoSequencesToDivide) {
   const std::string text =
       "model: {name: resnet50}\nmachine: dgx-h100\nplan:\n  ranks: 8\n  global_batch: 64\n  tensor: 2\n";

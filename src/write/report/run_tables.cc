@@ -116,8 +116,8 @@ std::string memory_section(const Run& run, const TextStyle& style) {
   }
   std::string figures = to_text(memory.needed());
   if (memory.framework.value > 0) {
-    figures += fmt::format(" ({} of tensors, {} beside them)", to_text(memory.peak()),
-                           to_text(memory.framework));
+    figures +=
+        fmt::format(" ({} of tensors, {} beside them)", to_text(memory.peak()), to_text(memory.framework));
   }
   const std::string title = memory_title(run);
   const bool wide = display_width(title + "  " + figures + ", " + verdict) > style.width;

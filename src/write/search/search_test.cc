@@ -52,6 +52,11 @@ TEST(WriteSearch, RanksPlansAndSaysWhatBecameOfTheOthers) {
   EXPECT_THAT(text,
               testing::HasSubstr("  tp 2 is the largest that was tried, and 4 would be better (900.0 ns, "
                                  "-10.0 %): --tp any tries more\n"));
+  SearchResult unlike = example();
+  unlike.fewest_samples = 4;
+  unlike.most_samples = 8;
+  EXPECT_THAT(write_search_text(unlike, false),
+              testing::HasSubstr("  plans compute 4 to 8 samples in an iteration: name a global batch"));
   EXPECT_THAT(text, testing::HasSubstr("+50.0 %"));
   EXPECT_THAT(
       text, testing::HasSubstr("3 plans: 1 refused, 0 proven slower without being simulated, 2 simulated\n"));
@@ -122,6 +127,9 @@ TEST(WriteSearch, ShowsWhatTheSearchGoesBy) {
               testing::ContainsRegex("Front of energy, cost: 2 plans that no other beats in all of these\n"
                                      "tp .*USD/k samples .*\n 2 .*2000 .*0.1215 .*\n 1 .*1000 .*0.2431"));
   EXPECT_THAT(text, testing::HasSubstr("+100.0 %"));
+  result.fewest_samples = 4;
+  result.most_samples = 8;
+  EXPECT_THAT(write_search_text(result, false), testing::Not(testing::HasSubstr("like with like")));
   result.tokens_per_sample = 1000;
   EXPECT_THAT(write_search_text(result, false), testing::HasSubstr("USD/M tokens"));
   const std::string svg = write_search_svg(result);

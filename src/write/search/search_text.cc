@@ -128,6 +128,15 @@ std::string edges_text(const SearchResult& result, const TextStyle& style) {
   return text;
 }
 
+// Times of unlike batches, which say little.
+std::string batches_text(const SearchResult& result, const TextStyle& style) {
+  if (result.objective != SearchObjective::time || result.fewest_samples == result.most_samples) return {};
+  return wrap(fmt::format("plans compute {} to {} samples in an iteration: name a global batch, or go by "
+                          "throughput, to compare like with like",
+                          with_separators(result.fewest_samples), with_separators(result.most_samples)),
+              "  ", style.width);
+}
+
 // Of the whole training, where it is known how long that is.
 std::string training_text(const SearchResult& result) {
   const std::optional<Money> cost = result.ranking.front().training_cost();
@@ -207,7 +216,7 @@ std::string write_search_text(const SearchResult& result, const TextStyle& style
          "\n";
   text += fmt::format("  {} for an iteration of {}, {} of memory\n", to_text(best.iteration),
                       count_of(best.plan.global_batch(), "sample", "samples"), to_text(best.memory.needed()));
-  text += training_text(result) + edges_text(result, style) + "\n";
+  text += training_text(result) + batches_text(result, style) + edges_text(result, style) + "\n";
   text += plans_table(result, result.ranking, true, style) + front_text(result, style) +
           neighbours_text(result, style) + "\n" + use;
   return text;
