@@ -56,7 +56,7 @@ std::string write_scale_text(const ScaleResult& result, const TextStyle& style) 
         row.push_back(std::to_string(degree));
       row.emplace_back(name_of(best.plan.recompute));
       row.push_back(to_text(best.iteration));
-      row.push_back(fmt::format("{:.4g}", best.samples_per_second()));
+      row.push_back(samples_text(best.samples_per_second()));
       row.push_back(fmt::format("{:.2f}", result.speedup(point)));
       row.push_back(fmt::format("{:.1f} %", 100 * result.efficiency(point)));
       row.push_back(to_text(best.memory.needed()));

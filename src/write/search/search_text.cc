@@ -91,7 +91,7 @@ std::string plans_table(const SearchResult& result, const std::vector<PlanOutcom
     for (const std::size_t axis : shown) row.push_back(plan.values[axis].empty() ? "-" : plan.values[axis]);
     row.push_back(std::to_string(plan.plan.data()));
     row.push_back(to_text(plan.iteration));
-    row.push_back(fmt::format("{:.4g}", plan.samples_per_second()));
+    row.push_back(samples_text(plan.samples_per_second()));
     for (const SearchObjective objective : expenses)
       row.push_back(objective_words(result, objective, plan).text);
     if (trains) row.push_back(plan.training_cost() ? to_text(*plan.training_cost()) : "unknown");

@@ -91,6 +91,11 @@ std::string point_text(const ObjectiveWords& words) {
   return has_unit ? words.text : fmt::format("{} {}", words.text, words.heading);
 }
 
+std::string samples_text(double rate) {
+  constexpr double kManyDigits = 9999.5;  // what four digits do not tell
+  return rate < kManyDigits ? fmt::format("{:.4g}", rate) : with_separators(std::llround(rate));
+}
+
 std::string edge_text(std::int64_t tokens_per_sample, SearchObjective objective, const SearchEdge& edge,
                       const PlanOutcome& best) {
   const double change = score_of(objective, edge.outcome.figures()) / score_of(objective, best.figures()) - 1;

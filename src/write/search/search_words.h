@@ -29,6 +29,8 @@ inline ObjectiveWords objective_words(const SearchResult& result, SearchObjectiv
 }
 // "2.404 s", "0.12 Wh/k samples".
 std::string point_text(const ObjectiveWords& words);
+// Per second: "37.11", "12,390".
+std::string samples_text(double rate);
 // "micro-batch 8 is the largest that was tried, and 16 would be better (...)": beside the best plan.
 std::string edge_text(std::int64_t tokens_per_sample, SearchObjective objective, const SearchEdge& edge,
                       const PlanOutcome& best);
