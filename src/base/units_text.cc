@@ -87,8 +87,10 @@ double parse_quantity(std::string_view text, const std::string& where, std::stri
   }
   std::vector<std::string_view> names;
   for (const Unit& known : units) names.push_back(known.name);
+  // The only unit there is named as such: that it is near in letters says nothing.
   throw Error(where, fmt::format("'{:.60}' is not a unit of {}", unit, noun),
-              suggest(unit, std::span<const std::string_view>(names)));
+              names.size() == 1 ? fmt::format("known: {}, such as '{}'", names.front(), example)
+                                : suggest(unit, std::span<const std::string_view>(names)));
 }
 
 // A positive value must not become a silent zero.

@@ -19,12 +19,14 @@ struct ScalePoint {
   std::vector<std::string> settings;  // of it, as `armilla run --set` takes them
   std::string refusal;                // why there is none
   SearchSpaceUse space;
+  std::vector<SearchEdge> edges;  // where more is worth trying
 };
 
 struct ScaleResult {
   bool weak = false;
-  std::vector<ScalePoint> points;  // by rising ranks
-  bool complete = true;            // false: interrupted before the last size
+  std::vector<ScalePoint> points;      // by rising ranks
+  std::int64_t tokens_per_sample = 0;  // 0: the model does not tell what a token is
+  bool complete = true;                // false: interrupted before the last size
   double elapsed_seconds = 0;
 
   // The smallest size that has a plan. Needs one.

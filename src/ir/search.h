@@ -52,8 +52,13 @@ struct PlanOutcome {
   MemoryUse memory;
   // Of the rank class that computes longest: how its iteration divides.
   Time compute, exposed_communication;
-  std::optional<Energy> energy;  // of an iteration, where the machine's power is known
-  std::optional<Money> cost;     // likewise, where its price is
+  std::optional<Energy> energy;    // of an iteration, where the machine's power is known
+  std::optional<Money> cost;       // likewise, where its price is
+  double training_iterations = 0;  // of the whole training; 0: nobody said how long it is, or nodes fail
+  std::optional<Money> training_cost() const {
+    if (!cost || training_iterations <= 0) return std::nullopt;
+    return *cost * training_iterations;
+  }
   PlanFigures figures() const {
     return {iteration, memory.needed(), cost ? cost->value : 0, energy ? energy->value : 0,
             plan.global_batch()};
@@ -85,24 +90,34 @@ struct Neighbour {
   std::string refusal{};
 };
 
+// The best plan has the last number of an axis that the user did not name, and would be better with a larger one.
+struct SearchEdge {
+  std::string key, value, next;
+  PlanOutcome outcome;  // with the next number, all else being equal
+  std::string widen;    // what tries more, in words of a study file: "plan.micro_batch any"
+};
+
 struct SearchResult {
   SearchObjective objective = SearchObjective::time;
   std::int64_t tokens_per_sample = 0;  // 0: the model does not tell what a token is
   std::vector<SearchAxis> axes;
   SearchSpaceUse space;
-  std::vector<PlanOutcome> ranking;  // the best first; as many as were asked for
+  std::int64_t fewest_samples = 0, most_samples = 0;  // of an iteration, of all legal plans
+  std::vector<PlanOutcome> ranking;                   // the best first; as many as were asked for
   // What nothing simulated is better in, by the last of these, and which plans that are.
   std::vector<SearchObjective> front_of = {SearchObjective::time, SearchObjective::memory};
   std::vector<PlanOutcome> front;
+  bool whole_front = false;                  // else that of what the ranking needed
   std::vector<PlanOutcome> simulated;        // all of them, in the order of the ranking
   std::vector<Neighbour> neighbours;         // of the best, where asked for
+  std::vector<SearchEdge> edges;             // where more is worth trying
   std::optional<PlanOutcome> nearest;        // where nothing fits: what needs least, not simulated
   Bytes nearest_room;                        // that it may take of its device's memory
   std::vector<std::string> nearest_changes;  // that would make it fit, in words of a study file
   // Where nothing that fits is within deadline and budget: what comes nearest to them.
   std::optional<PlanOutcome> late;
-  std::optional<Money> late_cost;  // of its whole training, where there is a budget
-  bool complete = true;            // false: interrupted
+  std::optional<Money> budget;  // of the whole training
+  bool complete = true;         // false: interrupted
   double elapsed_seconds = 0;
 };
 

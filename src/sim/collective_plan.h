@@ -104,13 +104,16 @@ class CollectivePlanner {
   Time describe_chunks(const CollectiveCall& call, std::uint32_t shape, CollectiveRecord& record);
 
  private:
-  // Of one dimension: that of the options, or the natural one; and the one that has the switch reduce, where it could
-  // be used and is faster for some sizes.
+  // Of one dimension: that of the options, or the natural one; and others that may be faster for some sizes and groups.
   struct Choice {
     Algorithm usual;
-    std::optional<Algorithm> in_switch{};
+    std::vector<Algorithm> others{};  // at most kMostOthers
   };
-  const Algorithm& algorithm(CollectiveKind kind, std::uint32_t dimension, bool in_switch) const;
+  // Which of a Choice every dimension takes, a few bits each: 0 is the usual one.
+  using Picks = std::uint64_t;
+  static constexpr std::uint32_t kPickBits = 2;
+  static constexpr std::size_t kMostOthers = (1 << kPickBits) - 1;
+  const Algorithm& algorithm(CollectiveKind kind, std::uint32_t dimension, Picks picks) const;
   const Schedule& schedule(const Algorithm& algorithm, const ScheduleRequest& request);
   Bytes chunk_bytes(const CollectiveCall& call, std::int64_t chunk, std::int64_t count) const;
   // How a chunk goes: the order of dimensions, and, of those that go alike, which of two trees or directions.
@@ -126,9 +129,8 @@ class CollectivePlanner {
   const std::vector<Way>& ways(const CollectiveCall& call, std::uint32_t shape);
   const CollectivePlan& plan(const CollectiveCall& call, std::uint32_t shape, Bytes bytes, const Way& way);
   CollectivePlan make_plan(const CollectiveCall& call, std::uint32_t shape, Bytes bytes, const Way& way);
-  // Dimensions, by bit, whose switches reduce in it.
-  std::uint32_t in_switches(const CollectiveCall& call, std::uint32_t shape);
-  bool in_switch_is_faster(const CollectivePhase& phase, const GroupShape& shape, std::int32_t root);
+  Picks picks(const CollectiveCall& call, std::uint32_t shape);
+  Picks fastest(const CollectivePhase& phase, const GroupShape& shape);
   double seconds_beyond(const PlannedPhase& phase, const GroupShape& shape, double& launch) const;
   Time measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout);
   Time measure_overhead(const CollectiveCall& call, std::uint32_t shape);
@@ -139,7 +141,7 @@ class CollectivePlanner {
     return {shape, call.kind, call.bytes.value, call.root, call.routing};
   }
   // And the dimensions whose switches reduce, for a chunk of it.
-  using PlanKey = std::tuple<ShapeKey, Way, std::uint32_t>;
+  using PlanKey = std::tuple<ShapeKey, Way, Picks>;
   using CallKey = std::tuple<const void*, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>;
   using ScheduleKey =
       std::tuple<const Algorithm*, CollectiveKind, std::int32_t, std::int64_t, std::int32_t, std::int32_t>;
@@ -158,7 +160,7 @@ class CollectivePlanner {
   std::map<CallKey, Time> busiest_links_;
   std::map<ShapeKey, std::int64_t> chunk_counts_;
   std::map<ShapeKey, std::vector<Way>> ways_;
-  std::map<ShapeKey, std::uint32_t> in_switches_;
+  std::map<ShapeKey, Picks> picks_;
   std::map<ShapeKey, Time> overheads_;
   bool chooses_by_size_ = false;  // some algorithm is chosen by size
   std::map<ScheduleKey, Schedule> schedules_;

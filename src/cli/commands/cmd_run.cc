@@ -5,6 +5,7 @@
 #include "cli/flags/study_flags.h"
 #include "read/study.h"
 #include "study/run.h"
+#include "study/search.h"
 #include "write/report.h"
 
 namespace armilla {
@@ -27,6 +28,7 @@ class RunCommand final : public Command {
     options.intervals = options.every_interval || !output_.quiet;
     Run run = study_.speaking_of_flags([&] {
       const Config config = study_.configuration("armilla run");
+      refuse_lists(config);
       Run done = config.has("jobs") ? run_several(read_jobs(config), options)
                                     : run_one(prepare_study(read_study(config)), options);
       if (std::string note = hidden_by_machine(config); !note.empty()) done.notes.push_back(std::move(note));
@@ -42,6 +44,12 @@ class RunCommand final : public Command {
   }
 
  private:
+  static void refuse_lists(const Config& config) {
+    const std::vector<SearchAxis> axes = search_axes(config);
+    if (axes.empty()) return;
+    throw Error(axes.front().where, "is more than one value, and a run takes one",
+                "'armilla search' compares plans with lists, ranges and 'any'");
+  }
   Run run_one(const Study& study, SimulationOptions options) const {
     options.record_ranks = output_.recorded_ranks(study.plan.ranks);
     return run_study(study, options);

@@ -4,6 +4,7 @@
 #include "base/output_file.h"
 #include "base/units_text.h"
 #include "cli/command.h"
+#include "cli/flags/model_flags.h"
 #include "cli/flags/study_flags.h"
 #include "cli/interrupt.h"
 #include "read/study.h"
@@ -35,16 +36,12 @@ class ScaleCommand final : public Command {
   void execute(const Session& session) override {
     ScaleRequest request;
     request.weak = weak_;
-    if (!threads_.empty()) {
-      request.search.threads = parse_count(threads_, "--threads " + threads_);
-      if (request.search.threads < 1 || request.search.threads > 4096)
-        throw Error("--threads " + threads_, "is not a number of threads", "expected 1 to 4096");
-    }
+    if (!threads_.empty()) request.search.threads = parse_flag(threads_, "--threads", 1, kMostAtOnce);
     request.search.progress = session.meter;
     const CatchInterrupt interrupt;
     request.search.stopped = CatchInterrupt::happened;
     // What is refused in here is said of the flag that was typed, not of the study's key that it stands for.
-    const ScaleResult result = study_.speaking_of_flags([&] {
+    ScaleResult result = study_.speaking_of_flags([&] {
       const Config config = study_.configuration("armilla scale");
       request.search.axes = search_axes(config);
       const auto plan = config.find("plan");
@@ -59,6 +56,9 @@ class ScaleCommand final : public Command {
       };
       return scale_plans(request);
     });
+    for (ScalePoint& point : result.points) {
+      for (SearchEdge& edge : point.edges) edge.widen = study_.as_typed(edge.widen);
+    }
     std::vector<NamedContents> files;
     if (!json_.empty()) files.push_back({json_, write_scale_json(result)});
     if (!csv_.empty()) files.push_back({csv_, write_scale_csv(result)});

@@ -10,6 +10,7 @@
 #include "base/output_file.h"
 #include "base/units_text.h"
 #include "cli/command.h"
+#include "cli/flags/model_flags.h"
 #include "cli/flags/output_flags.h"
 #include "cli/flags/study_flags.h"
 #include "cli/interrupt.h"
@@ -25,16 +26,26 @@ namespace {
 constexpr std::array<std::string_view, 6> kObjectives = {"time",   "throughput", "cost",
                                                          "energy", "memory",     "tokens"};
 
+constexpr std::int64_t kMostRanked = 1'000'000;
+
 std::vector<SearchObjective> objectives_of(const std::string& text) {
   const std::string where = "--objective " + text;
   std::vector<SearchObjective> objectives;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    std::size_t choice = parse_choice(text.substr(begin, end - begin), kObjectives, "--objective");
+    const std::string name = text.substr(begin, end - begin);
+    if (name.empty())
+      throw Error(where, "an objective is missing beside a comma",
+                  "list objectives such as time,memory, without a comma at the end");
+    std::size_t choice = parse_choice(name, kObjectives, "--objective");
     if (kObjectives[choice] == "tokens") choice = static_cast<std::size_t>(SearchObjective::throughput);
     const auto objective = static_cast<SearchObjective>(choice);
     if (std::ranges::find(objectives, objective) != objectives.end())
-      throw Error(where, fmt::format("names {} twice", name_of(objective)));
+      throw Error(where, fmt::format("names {} twice", name_of(objective)),
+                  kObjectives.back() == name
+                      ? "tokens and throughput are the same: samples have as many tokens "
+                        "in all plans"
+                      : "give each once");
     objectives.push_back(objective);
     begin = end + 1;
   }
@@ -98,19 +109,13 @@ class SearchCommand final : public Command {
     } else if (front_) {
       request.front = {SearchObjective::time, SearchObjective::memory};
     }
-    request.top = parse_count(top_, "--top " + top_);
+    request.top = parse_flag(top_, "--top", 1, kMostRanked);
     request.memory_share = parse_fraction(memory_share_, "--memory-share " + memory_share_);
     if (!deadline_.empty()) request.deadline = parse_time(deadline_, "--deadline " + deadline_);
     if (!budget_.empty()) request.budget = parse_money(budget_, "--budget " + budget_);
     request.explain = explain_;
     request.brute_force = brute_force_;
-    if (!threads_.empty()) {
-      request.threads = parse_count(threads_, "--threads " + threads_);
-      if (request.threads < 1 || request.threads > 4096)
-        throw Error("--threads " + threads_, "is not a number of threads", "expected 1 to 4096");
-    }
-    if (request.top < 1 || request.top > 1'000'000)
-      throw Error("--top " + top_, "is not a number of plans", "expected 1 to 1000000");
+    if (!threads_.empty()) request.threads = parse_flag(threads_, "--threads", 1, kMostAtOnce);
     if (resume_ && save_.empty())
       throw Error("--resume", "there is nothing to go on with",
                   "--save FILE names what an earlier search has saved");
@@ -139,6 +144,7 @@ class SearchCommand final : public Command {
       return found;
     });
     for (auto& [reason, refusal] : result.space.refusals) refusal.example = study_.as_typed(refusal.example);
+    for (SearchEdge& edge : result.edges) edge.widen = study_.as_typed(edge.widen);
     for (Neighbour& neighbour : result.neighbours) neighbour.refusal = study_.as_typed(neighbour.refusal);
     std::vector<NamedContents> files;
     if (!json_.empty()) files.push_back({json_, write_search_json(result, best ? &*best : nullptr)});
@@ -159,7 +165,7 @@ class SearchCommand final : public Command {
       const std::string takes = to_text(result.late->iteration);
       if (budget_.empty())
         return fmt::format("no plan is within the deadline of {}: the fastest takes {}", deadline_, takes);
-      const std::string costs = to_text(*result.late_cost);
+      const std::string costs = to_text(*result.late->training_cost());
       if (deadline_.empty())
         return fmt::format("no plan is within the budget of {}: the cheapest costs {}", budget_, costs);
       return fmt::format(
@@ -189,7 +195,7 @@ class SearchCommand final : public Command {
     if (!result.nearest) return refused_most(result);
     if (result.nearest_changes.empty())
       return "try --zero any, --recompute any, --offload any, more ranks or smaller micro-batches";
-    return study_.as_typed(fmt::format("what would make it fit, and the peak then: {}",
+    return study_.as_typed(fmt::format("what would make it fit, and what is needed then: {}",
                                        fmt::join(result.nearest_changes, "; ")));
   }
 

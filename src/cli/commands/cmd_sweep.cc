@@ -7,6 +7,7 @@
 #include "base/output_file.h"
 #include "base/units_text.h"
 #include "cli/command.h"
+#include "cli/flags/model_flags.h"
 #include "cli/interrupt.h"
 #include "study/sweep.h"
 #include "write/sweep.h"
@@ -51,12 +52,7 @@ class SweepCommand final : public Command {
   }
 
   void execute(const Session& session) override {
-    std::int64_t jobs = 0;
-    if (!jobs_.empty()) {
-      jobs = parse_count(jobs_, "--jobs " + jobs_);
-      if (jobs < 1 || jobs > 4096)
-        throw Error("--jobs " + jobs_, "is not a number of runs at once", "expected 1 to 4096");
-    }
+    const std::int64_t jobs = jobs_.empty() ? 0 : parse_flag(jobs_, "--jobs", 1, kMostAtOnce);
     Crew crew = Crew::of_job(jobs);
     // Under mpirun the other ranks run what they are told: they open no database, write no file and print
     // nothing.

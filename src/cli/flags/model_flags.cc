@@ -35,7 +35,13 @@ ModelOptions ModelFlags::options() const {
 std::int64_t parse_flag(const std::string& text, std::string_view flag, std::int64_t lowest,
                         std::int64_t highest) {
   const std::string where = fmt::format("{} {:.60}", flag, text);
-  const std::int64_t value = parse_count(text, where);
+  const std::int64_t value = [&] {
+    try {
+      return parse_count(text, where);
+    } catch (const Error& error) {
+      throw Error(where, error.message, fmt::format("expected {} to {}", lowest, highest));
+    }
+  }();
   if (value < lowest)
     throw Error(where, fmt::format("{} is too small", value), fmt::format("the lowest value is {}", lowest));
   if (value > highest)

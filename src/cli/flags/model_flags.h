@@ -23,6 +23,9 @@ struct ModelFlags {
   Model read() const { return read_model(model, options()); }
 };
 
+// Simulations or runs beside each other, at most.
+inline constexpr std::int64_t kMostAtOnce = 4096;
+
 // A whole number given to `flag`, in decimal. Throws Error unless it lies between the bounds.
 std::int64_t parse_flag(const std::string& text, std::string_view flag, std::int64_t lowest,
                         std::int64_t highest);

@@ -148,7 +148,7 @@ class Adviser {
 };
 
 std::string advice_of(const std::string& name, const MemoryUse& use) {
-  return fmt::format("{}: {}", name, to_text(use.peak()));
+  return fmt::format("{}: {}", name, to_text(use.needed()));
 }
 
 // All of `chosen` at once; nothing where one of them is not possible or changes nothing.

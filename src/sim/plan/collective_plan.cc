@@ -27,6 +27,15 @@ std::string_view natural_algorithm(CollectiveKind kind, const Dimension& dimensi
   return is_power_of_two(dimension.size) ? "halving-doubling" : "ring";
 }
 
+// What a Ring among so many members of a Switch may be slower than: in a logarithmic number of steps a power of two moves as
+// few bytes; other numbers move no fewer in trees, which are for small messages.
+constexpr std::string_view kForPowersOfTwo = "halving-doubling", kForOtherNumbers = "double-binary-tree";
+
+bool suits(const Algorithm& algorithm, std::int64_t members) {
+  if (algorithm.name() == kForPowersOfTwo) return is_power_of_two(members);
+  return algorithm.name() != kForOtherNumbers || !is_power_of_two(members);
+}
+
 // Whether every one of so many members loads its links as every other does, and no others. Exchanges that pass others do not: on a
 // Ring half of the members go up, half down; and where the members are but some of a Ring, their messages pass links of the rest.
 bool looks_alike_from_everywhere(const Schedule& schedule, std::size_t members, const Dimension& dimension) {
@@ -124,14 +133,26 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
     for (std::uint32_t d = 0; d < dimensions; ++d) {
       const Dimension& dimension = machine.dimensions[d];
       const std::string_view natural = natural_algorithm(kind, dimension);
+      const auto add = [&](Algorithm other) {
+        chosen.back().others.push_back(std::move(other));
+        chooses_by_size_ = true;
+      };
       const bool has_switch = dimension.kind == DimensionKind::switched;
       choose(wish.empty() ? std::string(natural) : wish[wish.size() == 1 ? 0 : d], d, natural, has_switch);
-      if (!wish.empty() || !dimension.in_switch || !legs) continue;
+      if (!wish.empty()) continue;
+      if (natural == "ring") {
+        for (const std::string_view name : {kForPowersOfTwo, kForOtherNumbers}) {
+          Algorithm other{std::string(name), where};
+          // Within a node, whose protocols are known, the library's trees are chains.
+          const bool chains = name == kForOtherNumbers && d == 0 && !dimension.protocols.empty();
+          if (other.performs(kind) && !chains) add(std::move(other));
+        }
+      }
+      if (!dimension.in_switch || !legs) continue;
       Algorithm in_switch(dimension.in_switch->name, machine.name);
       require_switch(in_switch, has_switch && in_switch.in_switch(), legs, machine.name);
       if (!in_switch.performs(kind)) continue;
-      chosen.back().in_switch = std::move(in_switch);
-      chooses_by_size_ = true;
+      add(std::move(in_switch));
     }
     choose(wish.empty() ? "ring" : wish.front(), kAllDimensions, "ring", false);
   }
@@ -247,10 +268,13 @@ Bytes CollectivePlanner::chunk_bytes(const CollectiveCall& call, std::int64_t ch
 }
 
 const Algorithm& CollectivePlanner::algorithm(CollectiveKind kind, std::uint32_t dimension,
-                                              bool in_switch) const {
+                                              Picks picks) const {
   const std::vector<Choice>& chosen = algorithms_.at(kind);
-  const Choice& choice = dimension == kAllDimensions ? chosen.back() : chosen[dimension];
-  return in_switch ? *choice.in_switch : choice.usual;
+  if (dimension == kAllDimensions) return chosen.back().usual;
+  const std::size_t pick = picks >> (kPickBits * dimension) & kMostOthers;
+  // In turn: a dimension may have phases of other kinds, which have a choice less.
+  return pick == 0 || pick > chosen[dimension].others.size() ? chosen[dimension].usual
+                                                             : chosen[dimension].others[pick - 1];
 }
 
 const Schedule& CollectivePlanner::schedule(const Algorithm& algorithm, const ScheduleRequest& request) {
@@ -268,7 +292,7 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, std::uin
     throw Error("collective", fmt::format("{} over {} ranks has no member {} to be its root",
                                           name_of(call.kind), shape.ranks, call.root));
   }
-  const std::uint32_t in_switch = in_switches(call, shape_number);
+  const Picks taken = picks(call, shape_number);
   CollectivePlan plan;
   // Members of a grid come in rank order: the root's number in mixed radix.
   std::int64_t rest = call.root;
@@ -278,8 +302,7 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, std::uin
   }
   const auto add = [&](std::uint32_t dimension, const CollectivePhase& phase, std::int64_t size,
                        std::int32_t root) {
-    const bool by_switch = dimension != kAllDimensions && (in_switch >> dimension & 1) != 0;
-    const Algorithm& chosen = algorithm(phase.kind, dimension, by_switch);
+    const Algorithm& chosen = algorithm(phase.kind, dimension, taken);
     const ScheduleRequest request{phase.kind, static_cast<std::int32_t>(size),     phase.bytes,
                                   root,       static_cast<std::int32_t>(way.turn), false};
     const Schedule& made = schedule(chosen, request);
@@ -313,7 +336,7 @@ const CollectivePlan& CollectivePlanner::plan(const CollectiveCall& call, std::u
 
 const CollectivePlan& CollectivePlanner::plan(const CollectiveCall& call, std::uint32_t shape, Bytes bytes,
                                               const Way& way) {
-  const PlanKey key{{shape, call.kind, bytes.value, call.root, call.routing}, way, in_switches(call, shape)};
+  const PlanKey key{{shape, call.kind, bytes.value, call.root, call.routing}, way, picks(call, shape)};
   const auto found = plans_.find(key);
   if (found != plans_.end()) return found->second;
   return plans_.emplace(key, make_plan(call, shape, bytes, way)).first->second;
@@ -331,34 +354,36 @@ std::vector<std::pair<const CollectivePlan*, std::int64_t>> CollectivePlanner::p
 }
 
 // Of the whole call, so that all chunks of it go alike.
-std::uint32_t CollectivePlanner::in_switches(const CollectiveCall& call, std::uint32_t shape_number) {
+CollectivePlanner::Picks CollectivePlanner::picks(const CollectiveCall& call, std::uint32_t shape_number) {
   const GroupShape& shape = shapes_[shape_number];
   if (!chooses_by_size_ || options_.decomposition == Decomposition::flat || shape.sizes.empty()) return 0;
-  const auto [found, fresh] = in_switches_.try_emplace(key_of(call, shape_number));
+  const auto [found, fresh] = picks_.try_emplace(key_of(call, shape_number));
   if (!fresh) return found->second;
-  std::vector<CollectivePhase> phases =
-      decompose(call.kind, call.bytes, shape.sizes, options_.decomposition, orders(call.kind, shape).front());
-  for (const CollectivePhase& phase : phases) {
-    const bool could = algorithms_.at(phase.kind)[phase.dimension].in_switch.has_value();
-    if (could && in_switch_is_faster(phase, shape, 0)) found->second |= std::uint32_t{1} << phase.dimension;
+  for (const CollectivePhase& phase : decompose(call.kind, call.bytes, shape.sizes, options_.decomposition,
+                                                orders(call.kind, shape).front())) {
+    // Both ways of a dimension, in and out, go alike.
+    const std::uint32_t shift = kPickBits * phase.dimension;
+    if ((found->second >> shift & kMostOthers) == 0) found->second |= fastest(phase, shape) << shift;
   }
   return found->second;
 }
 
-// As NCCL chooses: by the time that either is expected to take, here of all bytes in as many chunks as are best. Where
-// the busiest link carries no less, as of reduce-scatter and all-gather, there is nothing to gain (NCCL's model, too, has
-// NVLS below the ring there); but a barrier carries nothing.
-bool CollectivePlanner::in_switch_is_faster(const CollectivePhase& phase, const GroupShape& shape,
-                                            std::int32_t root) {
+// As NCCL chooses: by the time that each is expected to take, here of all bytes in as many chunks as are best. In the
+// switch only what the busiest link carries less of: of reduce-scatter and all-gather there is nothing to gain (NCCL's
+// model, too, has NVLS below the ring there); but a barrier carries nothing.
+CollectivePlanner::Picks CollectivePlanner::fastest(const CollectivePhase& phase, const GroupShape& shape) {
+  const Choice& choice = algorithms_.at(phase.kind)[phase.dimension];
   const auto size = static_cast<std::int32_t>(shape.sizes[phase.dimension]);
   double least = std::numeric_limits<double>::infinity(), busy = least;
-  bool faster = false;
-  for (const bool by_switch : {false, true}) {
-    const Algorithm& chosen = algorithm(phase.kind, phase.dimension, by_switch);
-    const Schedule& made = schedule(chosen, {phase.kind, size, phase.bytes, root, 0, false});
+  Picks found = 0;
+  for (Picks pick = 0; pick <= choice.others.size() && !choice.others.empty(); ++pick) {
+    const Algorithm& chosen = pick == 0 ? choice.usual : choice.others[pick - 1];
+    if (pick > 0 && !suits(chosen, size)) continue;
+    const Schedule& made = schedule(chosen, {phase.kind, size, phase.bytes, 0, 0, false});
     const ChunkLoads loads = {phase_load(made, phase.dimension, machine_.dimensions[phase.dimension])};
-    if (by_switch && phase.kind != CollectiveKind::barrier && loads.front().busy >= busy) return false;
-    busy = loads.front().busy;
+    const bool gains = loads.front().busy < busy || phase.kind == CollectiveKind::barrier;
+    if (chosen.in_switch() && pick > 0 && !gains) continue;
+    busy = std::min(busy, loads.front().busy);
     const std::span<const ChunkLoads> ways(&loads, 1);
     const PlannedPhase planned{phase.dimension, phase.kind, false, &made, chosen.name()};
     double launch = 0;
@@ -367,9 +392,9 @@ bool CollectivePlanner::in_switch_is_faster(const CollectivePhase& phase, const 
     const double seconds = estimate_chunks(ways, count, options_.active_chunks).total + launch + beyond;
     if (seconds >= least) continue;
     least = seconds;
-    faster = by_switch;
+    found = pick;
   }
-  return faster;
+  return found;
 }
 
 std::string CollectivePlanner::describe(const CollectiveCall& call, std::uint32_t shape) {

@@ -173,6 +173,37 @@ TEST(CollectivePlan, RingsPassTheMembersInside) {
   EXPECT_EQ(beyond(1), microseconds(7 * 14));
 }
 
+// Among other numbers of nodes than powers of two, the one that is taken is about as fast as the fastest.
+TEST(CollectivePlan, NodesTakeWhatIsFasterForTheSize) {
+  constexpr double kEstimate = 1.15;  // how far off the estimate that chooses is at most here
+  for (const std::int64_t nodes : {3, 17, 24, 33, 129}) {
+    for (const std::int64_t bytes : {std::int64_t{1000}, std::int64_t{300'000}, std::int64_t{20'000'000}}) {
+      const Machine machine = machine_of({dimension("nodes", DimensionKind::switched, nodes, 50)});
+      const CollectiveCall call = call_of(CollectiveKind::all_reduce, bytes);
+      Time least = kEndOfTime;
+      for (const char* const algorithm : {"ring", "double-binary-tree"}) {
+        CollectiveOptions options;
+        options.algorithms = {algorithm};
+        least = std::min(least, run(machine, call, options).iteration);
+      }
+      EXPECT_LE(in_seconds(run(machine, call).iteration), kEstimate * in_seconds(least))
+          << nodes << " nodes, " << bytes << " bytes";
+    }
+  }
+  const auto taken = [](std::int64_t nodes, std::int64_t bytes, bool library) {
+    Machine machine = machine_of({dimension("nodes", DimensionKind::switched, nodes, 50)});
+    if (library) {
+      machine.dimensions[0].protocols = {
+          CollectiveProtocol{"LL", microseconds(4), Time(0), 1, microseconds(1), Time(0)}};
+    }
+    return run(machine, call_of(CollectiveKind::all_reduce, bytes)).collectives[0].algorithm;
+  };
+  EXPECT_EQ(taken(33, 1000, false), "double-binary-tree on nodes");
+  EXPECT_EQ(taken(33, kGibibyte, false), "ring on nodes");
+  EXPECT_EQ(taken(32, 1000, false), "halving-doubling on nodes");
+  EXPECT_EQ(taken(33, 1000, true), "ring on nodes");  // within a node
+}
+
 class InSwitch : public testing::Test {
  protected:
   Machine machine = machine_of({dimension("nvswitch", DimensionKind::switched, 8, 400)});

@@ -74,6 +74,20 @@ void describe_collectives(Result& result, const Graph& graph, const SystemLayer&
   }
 }
 
+// Flags of rules that the native profile has not.
+template <class Settings>
+void warn_about_astra_flags(const Settings& settings, std::vector<std::string>& warnings) {
+  const std::pair<std::string_view, bool> flags[] = {
+      {"--num-queues-per-dim", settings.queues_per_dimension != 1},
+      {"--injection-scale", settings.injection_scale != 1},
+      {"--rendezvous-protocol", settings.rendezvous}};
+  for (const auto& [flag, given] : flags) {
+    if (given)
+      warnings.push_back(
+          fmt::format("{} has no effect with --profile native: it is a rule of ASTRA-sim's", flag));
+  }
+}
+
 // Plays `graph`, by the rules of ASTRA-sim or by ours, and fills what a Run needs beside it.
 Run play(Graph graph, const SystemLayer& system, bool native, SimulationOptions options) {
   // The native profile uses the machine, algorithms and chunks of the system file, but none of ASTRA-sim's
@@ -195,6 +209,11 @@ void track_memory(const Astra2Request& request, const SystemLayer& system, Astra
 }
 
 void warn_about_flags(const Astra2Request& request, std::vector<std::string>& warnings) {
+  if (request.native) {
+    warn_about_astra_flags(request.settings, warnings);
+    if (request.settings.semantics == Semantics::astra2_aware)
+      warnings.push_back("--backend aware has no effect with --profile native: name a --network");
+  }
   if (request.compute_scale != 1)
     warnings.push_back("--compute-scale has no effect in ASTRA-sim 2, nor here");
   if (request.comm_scale != 1) warnings.push_back("--comm-scale has no effect in ASTRA-sim 2, nor here");
@@ -304,6 +323,7 @@ Astra1Run run_astra1(const Astra1Request& request, const SimulationOptions& opti
   lowering.astra1_steps = !request.native;
   lowering.blocking_input_gradient = system.tutorial_release;
   lowering.simai = request.simai;
+  if (request.native) warn_about_astra_flags(request.settings, warnings);
   for (const auto& [kind, algorithms] : system.algorithms) {
     if (algorithms.front().flat) lowering.flat.insert(kind);
   }

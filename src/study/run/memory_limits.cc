@@ -30,7 +30,7 @@ std::string memory_advice_text(const Run& run, Device device, Bytes memory) {
   device.memory = memory;
   const std::vector<std::string> advice = memory_advice(run.model, run.study.plan, device);
   if (advice.empty()) return "no single change of the plan makes it fit";
-  return fmt::format("what would make it fit, and the peak then: {}", fmt::join(advice, "; "));
+  return fmt::format("what would make it fit, and what is needed then: {}", fmt::join(advice, "; "));
 }
 
 }  // namespace

@@ -211,8 +211,6 @@ Time ideal_iteration(const Run& run, const CostModel& cost, SimulationOptions op
 void lay_out_job(Run& run, const CostModel& cost, Written written) {
   Plan& plan = run.study.plan;
   const std::string where = run.study.request.where.empty() ? "plan" : run.study.request.where;
-  // Graphs read from files come without blocks; descriptions bring theirs.
-  if (run.model.blocks.empty()) annotate_parallelism(run.model);
   with_places(run.study.request, [&] { check_plan_for_model(plan, run.model, where); });
   // Stages first, since everything below is laid out by them; they are balanced by the cost model, which
   // lowering does not know.
@@ -241,6 +239,8 @@ Run lower_bare_study(const Study& study, const CostModel& cost, Progress& progre
   // The model is read for one micro-batch: the plan repeats it.
   run.model = read_model(study.model, study.plan.micro_batch());
   require_work(run.model);
+  // Graphs read from files come without blocks; descriptions bring theirs.
+  if (run.model.blocks.empty()) annotate_parallelism(run.model);
   check_training(study.training, run.model);
   progress.begin("laying out the job");
   lay_out_job(run, cost, written);

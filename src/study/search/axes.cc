@@ -75,9 +75,19 @@ Texts usual_chunks(const SpaceFacts& facts) {
 Texts any_chunks(const SpaceFacts& facts) {
   return texts(divisors(std::max<std::int64_t>(facts.model.layers, 1)));
 }
+// Powers of two up to what `armilla run` takes, and that itself: images come in larger micro-batches than sequences.
 Texts usual_micro_batch(const SpaceFacts& facts) {
+  constexpr std::int64_t kFirst = 8, kMostTried = 256;
   if (facts.batch == 0) return {};
-  return fitting(powers_of_two(8), facts.batch);
+  std::vector<std::int64_t> sizes = powers_of_two(std::clamp(facts.run_micro_batch, kFirst, kMostTried));
+  const auto at = std::ranges::lower_bound(sizes, facts.run_micro_batch);
+  if (facts.run_micro_batch > 0 && (at == sizes.end() || *at != facts.run_micro_batch))
+    sizes.insert(at, facts.run_micro_batch);
+  return fitting(sizes, facts.batch);
+}
+// Both: where the tokens of a sequence cannot be divided, or are few, plans without it are the better ones.
+Texts usual_sequence_parallel(const SpaceFacts& facts) {
+  return facts.model.sequence > 0 ? Texts{"false", "true"} : Texts{"false"};
 }
 Texts any_micro_batch(const SpaceFacts& facts) {
   return facts.batch == 0 ? Texts{"1"} : texts(divisors(facts.batch));
@@ -161,7 +171,7 @@ constexpr std::array kAxes = {
                to.balance_stages = from.balance_stages;
                to.plan.stage_blocks = from.plan.stage_blocks;
              }},
-    PlanAxis{"sequence_parallel", yes, either, copy_of_plan<&Plan::sequence_parallel>},
+    PlanAxis{"sequence_parallel", usual_sequence_parallel, either, copy_of_plan<&Plan::sequence_parallel>},
     PlanAxis{"recompute", usual_recompute, usual_recompute, copy_of_plan<&Plan::recompute>},
     PlanAxis{"recompute_blocks", nothing, any_recomputed,
              [](const PlanRequest& from, PlanRequest& to) {

@@ -17,8 +17,9 @@ struct SpaceFacts {
   const Study& study;  // with first values for whatever is searched
   ModelFacts model;
   std::int64_t ranks = 1;
-  std::int64_t node = 1;   // ranks of the innermost dimension
-  std::int64_t batch = 0;  // of a replica at most; 0: not known
+  std::int64_t node = 1;             // ranks of the innermost dimension
+  std::int64_t batch = 0;            // of a replica at most; 0: not known
+  std::int64_t run_micro_batch = 0;  // what `armilla run` takes where nothing is searched; 0: not known
 };
 
 struct PlanAxis {

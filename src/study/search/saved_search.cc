@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <sstream>
@@ -20,7 +21,7 @@ namespace {
 constexpr DatabaseForm kForm = {
     .what = "saved search",
     .application = 0x41726d53,  // "ArmS"
-    .version = 2,
+    .version = 3,
     .tables =
         "CREATE TABLE study (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
         "CREATE TABLE axis (number INTEGER PRIMARY KEY, key TEXT NOT NULL, tried TEXT NOT NULL);"
@@ -38,29 +39,69 @@ const std::string& checked_path(const SearchRequest& request) {
   return request.save;
 }
 
+// Prices change what a plan costs, not what is kept of it.
+Machine without_price(Machine machine) {
+  machine.device.price.reset();
+  for (OtherDevices& other : machine.others) other.device.price.reset();
+  return machine;
+}
+
+// Settings, a line each, that outcomes depend on, and that are not told by what the machine is: neither how long the
+// training is nor what an hour costs.
+std::string settings_that_count(const SearchRequest& request, const SearchSpace& space) {
+  std::istringstream settings(request.asked);
+  std::string text, line;
+  while (std::getline(settings, line)) {
+    if (!line.starts_with("training.") && !line.starts_with("machine.") && !line.starts_with("machine:"))
+      text += line + '\n';
+  }
+  for (const SearchBase& base : space.bases()) text += fmt::format("machine: {}\n", base.study.machine.name);
+  for (const SearchAxis& axis : space.axes())
+    text += fmt::format("{}: {}\n", axis.key, fmt::join(axis.values, ","));
+  return text;
+}
+
 // All that outcomes depend on beside what the user set.
 std::string stands_for(const SearchSpace& space) {
   std::string text;
   for (const SearchBase& base : space.bases()) {
-    text += dump_machine(base.study.machine);
+    text += dump_machine(without_price(base.study.machine));
     text += dump_model(read_model(base.study.model, 1));
     if (!base.study.profile.file.empty()) text += contents_of(base.study.profile.file);
   }
   return text;
 }
 
-// The first setting that is not the same, as far as there is one.
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// The first setting that only one of the two has, and what the other says of the same key.
 std::string difference(const std::string& saved, const std::string& now) {
-  std::istringstream first(saved), second(now);
-  std::string a, b;
-  while (true) {
-    const bool has_a = static_cast<bool>(std::getline(first, a)),
-               has_b = static_cast<bool>(std::getline(second, b));
-    if (!has_a && !has_b) return {};
-    if (has_a != has_b || a != b)
-      return fmt::format("it has '{}', this search '{}'", has_a ? a : "nothing more",
-                         has_b ? b : "nothing more");
+  const std::vector<std::string> before = lines_of(saved), after = lines_of(now);
+  const auto first_alone = [](const std::vector<std::string>& these, const std::vector<std::string>& those) {
+    return std::ranges::find_if(
+        these, [&](const std::string& line) { return std::ranges::count(those, line) == 0; });
+  };
+  const auto same_key = [](const std::vector<std::string>& lines, const std::vector<std::string>& others,
+                           const std::string& line) -> std::string {
+    const std::string key = line.substr(0, line.find(": ") + 2);
+    for (const std::string& other : lines) {
+      if (other.starts_with(key) && std::ranges::count(others, other) == 0) return other;
+    }
+    return {};
+  };
+  if (const auto old = first_alone(before, after); old != before.end()) {
+    const std::string other = same_key(after, before, *old);
+    return other.empty() ? fmt::format("it has '{}', this search has not", *old)
+                         : fmt::format("it has '{}', this search '{}'", *old, other);
   }
+  const auto added = first_alone(after, before);
+  return added == after.end() ? "its settings stand in another order"
+                              : fmt::format("this search has '{}', it has not", *added);
 }
 
 }  // namespace
@@ -82,9 +123,7 @@ SavedSearch::SavedSearch(const SearchRequest& request, const SearchSpace& space)
 
 // A search that was killed before it had said what it is of, is of this study.
 void SavedSearch::check_study(const SearchRequest& request, const SearchSpace& space) {
-  std::string asked = request.asked;
-  for (const SearchAxis& axis : space.axes())
-    asked += fmt::format("{}: {}\n", axis.key, fmt::join(axis.values, ","));
+  const std::string asked = settings_that_count(request, space);
   const std::pair<const char*, std::string> facts[] = {
       {"armilla", request.version}, {"asked", asked}, {"contents", digest_text(stands_for(space))}};
   if (database_.number_of("SELECT count(*) FROM study") > 0) {

@@ -56,7 +56,7 @@ ScaleResult scale_plans(const ScaleRequest& request) {
   ScaleResult result;
   result.weak = request.weak;
   for (const std::int64_t ranks : sizes) {
-    ScalePoint point{ranks, request.global_batch, {}, {}, {}, {}};
+    ScalePoint point{ranks, request.global_batch, {}, {}, {}, {}, {}};
     if (request.weak) {
       if (request.global_batch * ranks % sizes.front() != 0) {
         throw Error("--global-batch", fmt::format("{} samples of {} ranks are no whole number of {} ranks",
@@ -68,6 +68,8 @@ ScaleResult scale_plans(const ScaleRequest& request) {
     const SearchResult found = search_plans(at_size(request, point));
     if (!found.complete) break;  // half a search says nothing of the best
     point.space = found.space;
+    point.edges = found.edges;
+    result.tokens_per_sample = found.tokens_per_sample;
     if (found.ranking.empty()) {
       point.refusal = refusal_of(found);
     } else {

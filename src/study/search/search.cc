@@ -16,6 +16,7 @@
 #include "ir/derived/expense.h"
 #include "ir/derived/training.h"
 #include "lower/memory.h"
+#include "lower/sharded_model.h"
 #include "read/read.h"
 #include "study/search/evaluate.h"
 #include "study/search/saved_search.h"
@@ -156,6 +157,8 @@ class Search {
       : request_(request), plans_(plans), space_(plans.space()), crew_(crew) {
     result_.objective = request.objective;
     if (!request.front.empty()) result_.front_of = request.front;
+    result_.whole_front = !request.front.empty();
+    result_.budget = request.budget;
     result_.tokens_per_sample = space_.bases().front().model.sequence;
     result_.axes = space_.axes();
     result_.space.points = space_.points();
@@ -245,6 +248,9 @@ class Search {
       Candidate candidate{base, point, evaluator.bound(plan)};
       candidate.ranks = plan.plan.ranks;
       candidate.samples = plan.plan.global_batch();
+      if (result_.most_samples == 0) result_.fewest_samples = candidate.samples;
+      result_.fewest_samples = std::min(result_.fewest_samples, candidate.samples);
+      result_.most_samples = std::max(result_.most_samples, candidate.samples);
       if (goes_by(SearchObjective::energy)) candidate.computing = evaluator.computing_bound(plan);
       if (is_beyond_limits(candidate)) return true;
       // Else memory is looked at when it is the plan's turn: most never come to that.
@@ -336,9 +342,14 @@ class Search {
   // Of the whole training.
   Money training_cost(const Candidate& plan, Time iteration) const {
     const SearchBase& base = space_.bases()[plan.base];
-    return Money(dollars(plan, iteration) * training_iterations(base.study.training,
-                                                                static_cast<double>(plan.samples),
-                                                                static_cast<double>(base.model.sequence)));
+    return Money(dollars(plan, iteration) * iterations_of(base, plan.samples));
+  }
+  // What nodes that fail compute again is not counted: then there is no number.
+  static double iterations_of(const SearchBase& base, std::int64_t samples) {
+    if (base.study.what_if.failures.mtbf_of_node > 0) return 0;
+    const TrainingGoal& goal = base.study.training;
+    if (goal.samples <= 0 && (goal.tokens <= 0 || base.model.sequence == 0)) return 0;
+    return training_iterations(goal, static_cast<double>(samples), static_cast<double>(base.model.sequence));
   }
   // How far it is from deadline and budget, with iterations that long: at most 1 is within both.
   double strain(const Candidate& plan, Time iteration) const {
@@ -529,6 +540,7 @@ class Search {
     outcome.exposed_communication = plan.exposed_communication;
     outcome.energy = plan.energy;
     outcome.cost = cost_of(machine_of(plan.candidate), plan.candidate.ranks, plan.iteration);
+    outcome.training_iterations = iterations_of(space_.bases()[plan.candidate.base], plan.candidate.samples);
     return outcome;
   }
 
@@ -548,6 +560,54 @@ class Search {
     if (simulated_.empty()) return find_what_comes_near();
     const Candidate& best = simulated_.front().candidate;
     if (request_.explain) list_neighbours({best.base, best.point});
+    list_edges(simulated_.front());
+  }
+
+  // Simulated, whatever its bound and its memory.
+  PlanOutcome outcome_beside(std::size_t base, const PlanPrepared& plan, std::vector<std::string> values) {
+    PlanEvaluator& evaluator = plans_.evaluator(base);
+    PlanOutcome outcome = evaluator.simulate(plan);
+    outcome.values = std::move(values);
+    outcome.memory = evaluator.memory(plan);
+    outcome.bound = evaluator.bound(plan);
+    outcome.training_iterations = iterations_of(space_.bases()[base], outcome.plan.global_batch());
+    return outcome;
+  }
+
+  // Of every axis that nobody named and whose largest number is the best plan's, the next larger one where it is
+  // better.
+  void list_edges(const Simulated& best) {
+    const std::size_t number = best.candidate.base;
+    const SearchBase& base = space_.bases()[number];
+    for (std::size_t axis = 0; axis < base.axes.size() && !is_stopped(); ++axis) {
+      const SearchAxis& tried = base.axes[axis];
+      const std::string& value = tried.values[space_.value_index(number, best.candidate.point, axis)];
+      if (value != tried.values.back()) continue;
+      for (const std::string& next : base.beyond[axis]) {
+        try {
+          std::vector<Override> settings = settings_of(result_, result_.simulated.front());
+          settings.emplace_back(fmt::format("{}={}", tried.key, next));
+          const PlanPrepared plan = plans_.evaluator(number).prepare(request_.read(settings).request);
+          const PlanOutcome outcome = outcome_beside(number, plan, result_.simulated.front().values);
+          if (is_better(number, outcome))
+            result_.edges.push_back({tried.key, value, next, outcome, tried.key + " any"});
+          break;
+        } catch (const Error&) {
+          // Not legal: the one after it may be.
+        }
+      }
+    }
+  }
+  // Than the best of the ranking, and within all limits.
+  bool is_better(std::size_t base, const PlanOutcome& other) const {
+    const Candidate candidate{base, 0, {}, {}, 0, other.plan.ranks, other.plan.global_batch()};
+    // The time of fewer samples says nothing.
+    if (request_.objective == SearchObjective::time &&
+        other.plan.global_batch() != result_.simulated.front().plan.global_batch())
+      return false;
+    return plans_.fits(other.memory) && !broken_limit(candidate, other.iteration, "") &&
+           score_of(request_.objective, other.figures()) <
+               score_of(request_.objective, result_.simulated.front().figures());
   }
 
   // Where no plan is left.
@@ -557,8 +617,6 @@ class Search {
     if (!result_.complete) return;
     if (nearest_late_) {
       result_.late = outcome_of(*nearest_late_);
-      if (request_.budget)
-        result_.late_cost = training_cost(nearest_late_->candidate, nearest_late_->iteration);
     } else if (nearest_) {
       result_.nearest = outcome_of(*nearest_);
       result_.nearest_room = plans_.room(nearest_->memory);
@@ -610,20 +668,17 @@ class Search {
   void list_neighbours(const std::pair<std::size_t, std::int64_t>& best) {
     request_.progress->begin("simulating the neighbours of the best");
     const SearchBase& base = space_.bases()[best.first];
+    const std::string own_text = text_of(result_.simulated.front().plan);
     for (std::size_t axis = 0; axis < base.axes.size(); ++axis) {
       const std::size_t own = space_.value_index(best.first, best.second, axis);
       for (std::size_t value = 0; value < base.axes[axis].values.size(); ++value) {
         if (value == own) continue;
         Neighbour neighbour{base.axes[axis].key, base.axes[axis].values[value]};
         try {
-          PlanEvaluator& evaluator = plans_.evaluator(best.first);
           const std::int64_t point = space_.changed(best.first, best.second, axis, value);
           const PlanPrepared plan = plans_.prepare(best.first, point);
-          PlanOutcome outcome = evaluator.simulate(plan);
-          outcome.values = space_.values_of(best.first, point);
-          outcome.memory = evaluator.memory(plan);
-          outcome.bound = evaluator.bound(plan);
-          neighbour.outcome = std::move(outcome);
+          if (text_of(plan.study.plan) == own_text) continue;  // it changes nothing
+          neighbour.outcome = outcome_beside(best.first, plan, space_.values_of(best.first, point));
         } catch (const Error& error) {
           neighbour.refusal = error.message;
         }
@@ -684,7 +739,9 @@ void check_figures(const SearchRequest& request, const SearchBase& base, const M
     throw Error("--budget", "is for the whole training, and nothing says how long that is",
                 "give --tokens or --samples, such as --tokens 300B");
   }
-  check_training(goal, read_model(base.study.model, 1));
+  Model model = read_model(base.study.model, 1);
+  if (model.blocks.empty()) annotate_parallelism(model);
+  check_training(goal, model);
 }
 
 }  // namespace

@@ -163,8 +163,8 @@ TEST_F(SearchTest, KeepsToABudget) {
   search.budget = Money(0.5 * costs.front());
   const SearchResult none = search_plans(search);
   EXPECT_TRUE(none.ranking.empty());
-  ASSERT_TRUE(none.late_cost.has_value());
-  EXPECT_DOUBLE_EQ(none.late_cost->value, costs.front());
+  ASSERT_TRUE(none.late->training_cost().has_value());
+  EXPECT_DOUBLE_EQ(none.late->training_cost()->value, costs.front());
 }
 
 TEST_F(SearchTest, RefusesToGoByWhatIsNotKnown) {
@@ -377,6 +377,89 @@ TEST_F(SearchTest, KnowsTheNeighboursOfTheBest) {
   EXPECT_THAT(result.neighbours[1].refusal, testing::HasSubstr("8"));
 }
 
+// What `armilla run` does by itself is in the default space, so the best plan is never slower.
+TEST(SearchDefaults, BeatWhatRunDoes) {
+  struct Case {
+    const char *model, *machine;
+    int ranks, batch;
+  };
+  constexpr Case kCases[] = {{"resnet50", "dgx-h100", 8, 256},     {"resnet18", "dgx-a100", 6, 72},
+                             {"vgg11", "dgx-a100", 4, 512},        {"mobilenet_v2", "dgx-h100", 2, 48},
+                             {"squeezenet", "dgx-a100", 8, 8},     {"vit_b_16", "dgx-h100", 4, 128},
+                             {"bert-large", "dgx-a100", 4, 96},    {"gpt2-345m", "dgx-h100", 8, 192},
+                             {"t5-large", "dgx-a100", 8, 64},      {"llama3-8b", "dgx-h100", 8, 8},
+                             {"mixtral-8x7b", "dgx-h100", 16, 16}, {"dlrm", "dgx-a100", 8, 4096},
+                             {"mamba-2.8b", "dgx-a100", 4, 12}};
+  for (const Case& of : kCases) {
+    for (const char* const fixed : {"", "  tensor: 2\n"}) {
+      const std::string text = std::string("model: {name: ") + of.model + "}\nmachine: " + of.machine +
+                               "\nplan:\n  ranks: " + std::to_string(of.ranks) +
+                               "\n  global_batch: " + std::to_string(of.batch) + "\n" + fixed;
+      SearchRequest request;
+      request.axes = search_axes(Config::parse(text, "study.yaml", {}, expand_machine));
+      request.read = [text](const std::vector<Override>& settings) {
+        return read_study(Config::parse(text, "study.yaml", settings, expand_machine));
+      };
+      request.threads = 1;
+      request.top = 1;
+      std::optional<armilla::Run> run;
+      try {
+        run = run_study(prepare_study(request.read({})));
+      } catch (const Error&) {
+        continue;  // not legal
+      }
+      if (!run->memory.fits()) continue;
+      const SearchResult found = search_plans(request);
+      ASSERT_FALSE(found.ranking.empty()) << text;
+      EXPECT_LE(found.ranking.front().iteration, run->result.iteration) << text;
+    }
+  }
+}
+
+TEST_F(SearchTest, SaysWhereMoreIsWorthTrying) {
+  const auto edges = [&](const std::string& micro_batch) {
+    const SearchResult found = search_plans(
+        request("gpt",
+                "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 8192\n  tensor: 1\n  pipeline: "
+                "8\n  virtual_stages: 1\n  recompute: none\n  zero: 0\n" +
+                    micro_batch));
+    EXPECT_EQ(found.ranking.front().values.size(), found.axes.size());
+    return found.edges;
+  };
+  // The default ends at 256 samples, and a whole batch fills the devices better.
+  const std::vector<SearchEdge> found = edges("");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].key, "plan.micro_batch");
+  EXPECT_EQ(found[0].widen, "plan.micro_batch any");
+  EXPECT_GT(std::stoi(found[0].next), std::stoi(found[0].value));
+  // Whoever names values knows them.
+  EXPECT_TRUE(edges("  micro_batch: [1, 2]\n").empty());
+}
+
+TEST_F(SearchTest, KnowsWhenPlansComputeUnlikeBatches) {
+  const SearchResult unlike =
+      search_plans(request("gpt", "machine: dgx-a100\nplan:\n  ranks: 8\n  tensor: [1, 4]\n"));
+  EXPECT_LT(unlike.fewest_samples, unlike.most_samples);
+  for (const SearchEdge& edge : unlike.edges)
+    EXPECT_EQ(edge.outcome.plan.global_batch(), unlike.ranking.front().plan.global_batch());
+  const SearchResult alike = search_plans(
+      request("gpt", "machine: dgx-a100\nplan:\n  ranks: 8\n  tensor: [1, 4]\n  global_batch: 16\n"));
+  EXPECT_EQ(alike.fewest_samples, 16);
+  EXPECT_EQ(alike.most_samples, 16);
+}
+
+TEST_F(SearchTest, ImagesHaveNoSequencesToDivide) {
+  const std::string text =
+      "model: {name: resnet50}\nmachine: dgx-h100\nplan:\n  ranks: 8\n  global_batch: 64\n  tensor: 2\n";
+  SearchRequest images = request("gpt", "");
+  images.read = [text](const std::vector<Override>& settings) {
+    return read_study(Config::parse(text, "study.yaml", settings, expand_machine));
+  };
+  const SearchResult found = search_plans(images);
+  EXPECT_FALSE(found.ranking.empty());
+  EXPECT_FALSE(found.space.refusals.contains("plan.sequence_parallel"));
+}
+
 void expect_error(const std::function<void()>& call, const std::string& where, const std::string& message,
                   const std::string& hint) {
   EXPECT_EQ(error_of(call), where + ": " + message + "\n  hint: " + hint);
@@ -414,6 +497,17 @@ TEST_F(SavedSearchTest, GoesOnWhereItEnded) {
   SearchRequest other = saved(kSmallSpace, true);
   other.objective = SearchObjective::throughput;
   EXPECT_EQ(search_plans(other).space.resumed, whole.space.simulated);
+  // And with another price and budget, which no outcome depends on.
+  SearchRequest dear = other;
+  const auto read = dear.read;
+  dear.read = [read](std::vector<Override> settings) {
+    Study study = read(settings);
+    study.machine.device.price = Money(1e6);
+    return study;
+  };
+  dear.asked += "training.tokens: 1B\nmachine.device.price: 1MUSD/h\n";
+  dear.objective = SearchObjective::cost;
+  EXPECT_EQ(search_plans(dear).space.resumed, whole.space.simulated);
 }
 
 TEST_F(SavedSearchTest, BelongsToOneStudyAndVersion) {
@@ -459,7 +553,7 @@ TEST_F(SavedSearchTest, RefusesFilesThatItCannotHave) {
         {.what = "saved search", .application = 0x41726d53, .version = 9, .tables = "CREATE TABLE a (b);"});
   }
   expect_error([&] { search_plans(saved(kSmallSpace, true)); }, file(),
-               "is a saved search of form 9, and this version of Armilla knows form 2",
+               "is a saved search of form 9, and this version of Armilla knows form 3",
                "name another file, or use the version of Armilla that wrote it");
   SearchRequest nowhere = saved(kSmallSpace, true);
   nowhere.save = (folder_ / "none" / "plans.db").string();

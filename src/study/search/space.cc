@@ -9,6 +9,7 @@
 #include "base/units_text.h"
 #include "lower/pipeline_schedule.h"
 #include "lower/plan.h"
+#include "lower/sharded_model.h"
 #include "read/read.h"
 #include "study/run.h"
 
@@ -29,6 +30,19 @@ const SearchAxis* find_axis(const std::vector<SearchAxis>& axes, std::string_vie
   return found == axes.end() ? nullptr : &*found;
 }
 
+using Values = std::vector<std::string>;
+
+// Of numbers; nothing of words.
+Values larger(Values values, const std::string& last) {
+  const auto number = [](const std::string& text) -> std::int64_t {
+    const bool digits = text.find_first_not_of("0123456789") == std::string::npos;
+    return digits ? parse_count(text, "search") : -1;
+  };
+  std::erase_if(values, [&](const std::string& value) { return number(value) <= number(last); });
+  if (number(last) < 0) values.clear();
+  return values;
+}
+
 bool is_any(const SearchAxis& axis) {
   return axis.values.size() == 1 && axis.values.front() == "any";
 }
@@ -45,7 +59,7 @@ std::string first_value(const SearchAxis& axis) {
   if (!is_any(axis)) return axis.values.front();
   const PlanAxis* const row = plan_axis(axis.key);
   const Study nothing;
-  const std::vector<std::string> values = row->any({nothing, {}, 1, 1, 1});
+  const std::vector<std::string> values = row->any({nothing, {}, 1, 1, 1, 1});
   return values.empty() ? "1" : values.front();
 }
 
@@ -60,8 +74,16 @@ SpaceFacts facts_of(const Study& study) {
   const std::int64_t devices = rank_count(machine);
   const std::int64_t ranks = study.request.ranks.value_or(devices);
   const std::int64_t node = machine.dimensions.empty() ? 1 : machine.dimensions.front().size;
-  const Model model = read_model(study.model, 1);
-  return {study, model.facts, ranks, node, largest_batch(study.request)};
+  Model model = read_model(study.model, 1);
+  // Whether a graph has sequences is found in it.
+  if (model.blocks.empty()) annotate_parallelism(model);
+  SpaceFacts facts{study, model.facts, ranks, node, largest_batch(study.request)};
+  try {
+    facts.run_micro_batch = prepare_study(study).plan.micro_batch();
+  } catch (const Error&) {
+    // Degrees that are searched may be legal where none at all is not.
+  }
+  return facts;
 }
 
 // What a list or a range stands for. A value that is there twice is tried once.
@@ -76,11 +98,14 @@ void add_values(SearchAxis& axis, const std::string& text, const std::string& wh
   if (dots == std::string::npos) {
     values.push_back(text);
   } else {
-    const std::int64_t from = parse_count(text.substr(0, dots), where);
-    const std::int64_t to = parse_count(text.substr(dots + 2), where);
+    const auto end = [&](const std::string& number) -> std::int64_t {
+      const bool digits = !number.empty() && number.find_first_not_of("0123456789 ") == std::string::npos;
+      return digits ? parse_count(number, where) : 0;
+    };
+    const std::int64_t from = end(text.substr(0, dots)), to = end(text.substr(dots + 2));
     if (from < 1 || to < from)
       throw Error(where, fmt::format("'{}' is not a range", text),
-                  "a range goes up from at least 1, such as 1..8");
+                  "a range has two whole numbers and goes up from at least 1, such as 1..8");
     for (std::int64_t n = from; n<to; n = n> to / 2 ? to : 2 * n) values.push_back(std::to_string(n));
     values.push_back(std::to_string(to));
   }
@@ -120,7 +145,11 @@ void add_text(SearchAxis& axis, const std::string& text, const std::string& wher
     const std::size_t end = std::min(text.find(',', begin), text.size());
     std::string item = text.substr(begin, end - begin);
     item.erase(0, std::min(item.find_first_not_of(' '), item.size()));
-    if (item.empty()) throw Error(where, "a value is missing between the commas");
+    if (item.empty())
+      throw Error(where,
+                  begin == 0 || end == text.size() ? "a comma has no value on one side"
+                                                   : "a value is missing between the commas",
+                  "list the values, such as 1,2,4");
     add_values(axis, item, where);
     begin = end + 1;
   }
@@ -216,6 +245,7 @@ SearchSpace::SearchSpace(const SearchRequest& request) {
         throw Error("search", fmt::format("the space has more than {} points", with_separators(kMostPoints)),
                     "fix some keys, or list fewer values");
       base.choices.push_back(std::move(choices));
+      base.beyond.push_back(named == nullptr ? larger(row.any(facts), axis.values.back()) : Values{});
       base.inner.push_back(&row);
       base.axes.push_back(std::move(axis));
     }

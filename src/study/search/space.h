@@ -27,6 +27,8 @@ struct SearchBase {
   std::vector<std::vector<PlanRequest>> choices;
   std::vector<const PlanAxis*> inner;
   std::vector<SearchAxis> axes;  // inner ones, with the values tried here
+  // Per inner axis of numbers that nobody named: the larger ones that "any" would try.
+  std::vector<std::vector<std::string>> beyond;
   std::int64_t points = 1;
 };
 

@@ -114,8 +114,11 @@ std::string memory_section(const Run& run, const TextStyle& style) {
     if (bytes.value > 0)
       table.rows.push_back({std::string(name), to_text(bytes), percent(ratio(bytes, memory.needed()))});
   }
-  std::string figures = "peak " + to_text(memory.peak());
-  if (memory.framework.value > 0) figures += " and " + to_text(memory.framework) + " beside it";
+  std::string figures = to_text(memory.needed());
+  if (memory.framework.value > 0) {
+    figures +=
+        fmt::format(" ({} of tensors, {} beside them)", to_text(memory.peak()), to_text(memory.framework));
+  }
   const std::string title = memory_title(run);
   const bool wide = display_width(title + "  " + figures + ", " + verdict) > style.width;
   std::string text = heading(title, style);

@@ -35,7 +35,7 @@ Time and memory of a rank  % of the iteration, of the device's memory
   ███████████████████████████████████████▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓░
   █ compute  ▓ exposed communication  ░ idle
 
-Memory of a rank  peak 3.625 KiB, 0.4 % of 1.000 MiB: fits
+Memory of a rank  3.625 KiB, 0.4 % of 1.000 MiB: fits
   category     bytes  of all
   weights      832 B  22.4 %
   gradients    832 B  22.4 %
@@ -83,9 +83,9 @@ TEST(RunText, SaysLoudlyThatMemoryDoesNotSuffice) {
   armilla::Run run = example_run();
   run.memory.capacity = Bytes(1856);
   const std::string text = write_run_text(run, true);
-  EXPECT_THAT(text, HasSubstr("peak 3.625 KiB, \x1b[31m200.0 % of 1.812 KiB: does not fit\x1b[0m"));
+  EXPECT_THAT(text, HasSubstr("3.625 KiB, \x1b[31m200.0 % of 1.812 KiB: does not fit\x1b[0m"));
   run.memory.capacity = Bytes(0);
-  EXPECT_THAT(write_run_text(run, false), HasSubstr("peak 3.625 KiB, the device's capacity is not known\n"));
+  EXPECT_THAT(write_run_text(run, false), HasSubstr("3.625 KiB, the device's capacity is not known\n"));
 }
 
 // A straggler is a row of its own; where every rank differs, the row is of their means.
@@ -156,7 +156,7 @@ TEST(RunText, AHybridRunHasARowPerRole) {
                 "  stage 0  ████"));
   EXPECT_THAT(text, HasSubstr("idle\n  bubble 1.9 % of the time, 2.9 % of the computing time\n"));
   EXPECT_THAT(text,
-              HasSubstr("\nMemory of stage 0, which needs most  peak 4.164 KiB, 0.4 % of 1.000 MiB: fits\n"));
+              HasSubstr("\nMemory of stage 0, which needs most  4.164 KiB, 0.4 % of 1.000 MiB: fits\n"));
   EXPECT_THAT(text, HasSubstr("Costliest layers of 2\n"));
 }
 

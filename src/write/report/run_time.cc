@@ -24,7 +24,7 @@ struct Group {
   Time compute, communication, exposed;
   std::vector<Time> by_kind;  // empty: not recorded
   Time idle;
-  Bytes peak, needed, capacity;
+  Bytes needed, capacity;
 };
 
 // A role of one of several jobs; what data-parallel ranks are need not be said.
@@ -99,7 +99,6 @@ Group group_of(const Run& run, std::uint32_t program, const std::vector<std::siz
   }
   for (const RoleMemory& role : run.roles) {
     if (role.program != program) continue;
-    group.peak = role.use.peak();
     group.needed = role.use.needed();
     group.capacity = role.use.capacity;
   }
@@ -196,7 +195,7 @@ std::vector<std::string> cells(const Run& run, const Group& group, const StageTa
   if (columns.others) row.push_back(group.by_kind.empty() ? "" : share(others));
   row.push_back(share(group.idle));
   if (has_model(run)) {
-    row.push_back(to_text(group.peak));
+    row.push_back(to_text(group.needed));
     row.push_back(group.capacity > Bytes(0) ? percent_digits(ratio(group.needed, group.capacity))
                                             : "unknown");
   }

@@ -10,6 +10,7 @@
 #include "write/format/json_text.h"
 #include "write/report/run_json.h"
 #include "write/scale.h"
+#include "write/search/search_words.h"
 #include "write/sweep.h"
 
 namespace armilla {
@@ -26,15 +27,26 @@ std::string write_scale_text(const ScaleResult& result, const TextStyle& style) 
   for (const char* const name : {"tp", "pp", "dp", "vpp", "micro-batch", "zero", "recompute", "iteration",
                                  "samples/s", "speedup", "efficiency", "memory"})
     table.columns.push_back({name});
-  std::string refusals;
+  // What more devices cost, where all that has a plan has a price.
+  const auto cost_words = [&](const ScalePoint& point) {
+    return objective_words(result.tokens_per_sample, SearchObjective::cost, *point.best);
+  };
+  const auto priced = [&](const auto& cost) {
+    return std::ranges::all_of(result.points,
+                               [&](const ScalePoint& point) { return !point.best || cost(*point.best); });
+  };
+  const bool costs = priced([](const PlanOutcome& best) { return best.cost.has_value(); });
+  const bool trains = priced([](const PlanOutcome& best) { return best.training_cost().has_value(); });
+  if (costs) table.columns.push_back({cost_words(result.base()).heading});
+  if (trains) table.columns.push_back({"training"});
+  std::string notes;
   for (const ScalePoint& point : result.points) {
     std::vector<std::string> row = {with_separators(point.ranks), with_separators(point.global_batch)};
+    const std::string size = fmt::format("  {} {}: ", point.ranks, point.ranks == 1 ? "rank" : "ranks");
     if (!point.best) {
       row.resize(table.columns.size());
       row[several ? 10 : 9] = "none";
-      refusals +=
-          wrap(point.refusal, fmt::format("  {} {}: ", point.ranks, point.ranks == 1 ? "rank" : "ranks"),
-               style.width);
+      notes += wrap(point.refusal, size, style.width);
     } else {
       const PlanOutcome& best = *point.best;
       if (several) row.push_back(best.machine);
@@ -44,17 +56,22 @@ std::string write_scale_text(const ScaleResult& result, const TextStyle& style) 
         row.push_back(std::to_string(degree));
       row.emplace_back(name_of(best.plan.recompute));
       row.push_back(to_text(best.iteration));
-      row.push_back(fmt::format("{:.4g}", best.samples_per_second()));
+      row.push_back(samples_text(best.samples_per_second()));
       row.push_back(fmt::format("{:.2f}", result.speedup(point)));
       row.push_back(fmt::format("{:.1f} %", 100 * result.efficiency(point)));
       row.push_back(to_text(best.memory.needed()));
+      for (const SearchEdge& edge : point.edges)
+        notes +=
+            wrap(edge_text(result.tokens_per_sample, SearchObjective::time, edge, best), size, style.width);
+      if (costs) row.push_back(cost_words(point).text);
+      if (trains) row.push_back(to_text(*best.training_cost()));
     }
     table.rows.push_back(std::move(row));
   }
   std::string text =
       fmt::format("{} scaling, with the best plan at every size\n\n", result.weak ? "Weak" : "Strong") +
       to_text(table, 0, style);
-  return refusals.empty() ? text : text + "\n" + refusals;
+  return notes.empty() ? text : text + "\n" + notes;
 }
 
 std::string write_scale_json(const ScaleResult& result) {
@@ -68,7 +85,12 @@ std::string write_scale_json(const ScaleResult& result) {
       json["samples_per_s"] = point.best->samples_per_second();
       json["compute_s"] = seconds(point.best->compute);
       json["exposed_communication_s"] = seconds(point.best->exposed_communication);
-      json["memory_peak_bytes"] = point.best->memory.needed().value;
+      json["memory_peak_bytes"] = point.best->memory.peak().value;
+      json["memory_needed_bytes"] = point.best->memory.needed().value;
+      const std::optional<Money> training = point.best->training_cost();
+      json["energy_j"] = point.best->energy ? Json(point.best->energy->value) : Json(nullptr);
+      json["cost_usd"] = point.best->cost ? Json(point.best->cost->value) : Json(nullptr);
+      json["training_cost_usd"] = training ? Json(training->value) : Json(nullptr);
       json["speedup"] = result.speedup(point);
       json["efficiency"] = result.efficiency(point);
     }
@@ -88,16 +110,26 @@ std::string write_scale_json(const ScaleResult& result) {
 
 std::string write_scale_csv(const ScaleResult& result) {
   Csv csv({"ranks", "global_batch", "iteration_time_s", "samples_per_s", "speedup", "efficiency",
-           "memory_peak_bytes", "settings", "refusal"});
+           "memory_peak_bytes", "settings", "refusal", "memory_needed_bytes", "energy_j", "cost_usd",
+           "training_cost_usd"});
   for (const ScalePoint& point : result.points) {
     csv.cell(point.ranks).cell(point.global_batch);
     if (point.best) {
       csv.cell(point.best->iteration).cell(point.best->samples_per_second()).cell(result.speedup(point));
-      csv.cell(result.efficiency(point)).cell(point.best->memory.needed());
+      csv.cell(result.efficiency(point)).cell(point.best->memory.peak());
     } else {
       for (int i = 0; i < 5; ++i) csv.cell(std::string_view());
     }
     csv.cell(fmt::format("{}", fmt::join(point.settings, " "))).cell(point.refusal);
+    if (point.best) {
+      const auto figure = [&](const auto& known) { csv.cell(known ? known->value : std::nan("")); };
+      csv.cell(point.best->memory.needed());
+      figure(point.best->energy);
+      figure(point.best->cost);
+      figure(point.best->training_cost());
+    } else {
+      for (int i = 0; i < 4; ++i) csv.cell(std::string_view());
+    }
     csv.end_record();
   }
   return csv.text();

@@ -1,3 +1,6 @@
+#include <cmath>
+#include <set>
+
 #include "write/format/csv.h"
 #include "write/format/json_text.h"
 #include "write/report/run_json.h"
@@ -19,11 +22,14 @@ Json outcome_json(const SearchResult& result, const PlanOutcome& plan, bool simu
     json["tokens_per_s"] = tokens > 0 ? Json(plan.samples_per_second() * tokens) : Json(nullptr);
     json["energy_j"] = plan.energy ? Json(plan.energy->value) : Json(nullptr);
     json["cost_usd"] = plan.cost ? Json(plan.cost->value) : Json(nullptr);
+    const std::optional<Money> training = plan.training_cost();
+    json["training_cost_usd"] = training ? Json(training->value) : Json(nullptr);
     json["compute_s"] = seconds(plan.compute);
     json["exposed_communication_s"] = seconds(plan.exposed_communication);
   }
   json["least_time_s"] = seconds(plan.bound);
-  json["memory_peak_bytes"] = plan.memory.needed().value;
+  json["memory_peak_bytes"] = plan.memory.peak().value;
+  json["memory_needed_bytes"] = plan.memory.needed().value;
   json["memory_capacity_bytes"] = plan.memory.capacity.value;
   return json;
 }
@@ -50,6 +56,14 @@ std::string write_search_json(const SearchResult& result, const Run* best) {
     json["refusal"] = neighbour.outcome ? Json(nullptr) : Json(neighbour.refusal);
     neighbours.push_back(std::move(json));
   }
+  const std::optional<Money> late_cost = result.late ? result.late->training_cost() : std::nullopt;
+  Json edges = Json::array();
+  for (const SearchEdge& edge : result.edges) {
+    edges.push_back({{"key", edge.key},
+                     {"value", edge.value},
+                     {"next", edge.next},
+                     {"outcome", outcome_json(result, edge.outcome, true)}});
+  }
   Json front_of = Json::array();
   for (const SearchObjective objective : result.front_of) front_of.push_back(name_of(objective));
   Json json = {{"schema", "armilla.search/1"},
@@ -67,10 +81,13 @@ std::string write_search_json(const SearchResult& result, const Run* best) {
                {"ranking", list(result, result.ranking)},
                {"front_of", front_of},
                {"front", list(result, result.front)},
+               {"whole_front", result.whole_front},
                {"neighbours", neighbours},
+               {"edges", edges},
                {"nearest", result.nearest ? outcome_json(result, *result.nearest, false) : Json(nullptr)},
                {"nearest_changes", result.nearest_changes},
-               {"late_cost_usd", result.late_cost ? Json(result.late_cost->value) : Json(nullptr)},
+               {"late_cost_usd", late_cost && result.budget ? Json(late_cost->value) : Json(nullptr)},
+               {"budget_usd", result.budget ? Json(result.budget->value) : Json(nullptr)},
                {"late", result.late ? outcome_json(result, *result.late, true) : Json(nullptr)},
                {"best", best ? run_json(*best) : Json(nullptr)}};
   return to_text(json);
@@ -79,10 +96,12 @@ std::string write_search_json(const SearchResult& result, const Run* best) {
 std::string write_search_csv(const SearchResult& result) {
   std::vector<std::string_view> header = {"rank"};
   for (const SearchAxis& axis : result.axes) header.push_back(axis.key);
-  for (const char* const name :
-       {"data", "global_batch", "iteration_time_s", "samples_per_s", "energy_j", "cost_usd", "compute_s",
-        "exposed_communication_s", "least_time_s", "memory_peak_bytes"})
+  for (const char* const name : {"data", "global_batch", "iteration_time_s", "samples_per_s", "energy_j",
+                                 "cost_usd", "compute_s", "exposed_communication_s", "least_time_s",
+                                 "memory_peak_bytes", "memory_needed_bytes", "training_cost_usd", "on_front"})
     header.push_back(name);
+  std::set<std::vector<std::string>> front;
+  for (const PlanOutcome& plan : result.front) front.insert(plan.values);
   Csv csv(header);
   for (std::size_t i = 0; i < result.simulated.size(); ++i) {
     const PlanOutcome& plan = result.simulated[i];
@@ -94,7 +113,10 @@ std::string write_search_csv(const SearchResult& result) {
         .cell(plan.samples_per_second())
         .cell(plan.energy ? plan.energy->value : std::nan(""))
         .cell(plan.cost ? plan.cost->value : std::nan(""));
-    csv.cell(plan.compute).cell(plan.exposed_communication).cell(plan.bound).cell(plan.memory.needed());
+    csv.cell(plan.compute).cell(plan.exposed_communication).cell(plan.bound).cell(plan.memory.peak());
+    const std::optional<Money> training = plan.training_cost();
+    csv.cell(plan.memory.needed()).cell(training ? training->value : std::nan(""));
+    csv.cell(std::int64_t{front.contains(plan.values)});
     csv.end_record();
   }
   return csv.text();

@@ -25,6 +25,7 @@ PlanOutcome outcome(std::int64_t tensor, Time iteration, Bytes memory) {
   plan.exposed_communication = Time(iteration.value / 4);
   plan.energy = Energy(3.5);
   plan.memory.weights = memory;
+  plan.memory.framework = Bytes(7);
   plan.memory.capacity = Bytes(100);
   return plan;
 }
@@ -40,13 +41,22 @@ SearchResult example_search() {
   result.space.refusals["memory"] = {1, "needs 200 B, of 100 B"};
   result.neighbours = {{"plan.tensor", "1", result.simulated[1]},
                        {"plan.tensor", "4", {}, "does not divide <heads>"}};
+  result.edges = {{"plan.tensor", "2", "4", outcome(4, nanoseconds(900), Bytes(70)), "--tp any"}};
   return result;
 }
 
 TEST(WriteSearch, RanksPlansAndSaysWhatBecameOfTheOthers) {
   const std::string text = write_search_text(example_search(), false);
   EXPECT_THAT(text, testing::HasSubstr(
-                        "Best plan: tp 2\n  1.000 us for an iteration of 8 samples, 60 B of memory\n"));
+                        "Best plan: tp 2\n  1.000 us for an iteration of 8 samples, 67 B of memory\n"));
+  EXPECT_THAT(text,
+              testing::HasSubstr("  tp 2 is the largest that was tried, and 4 would be better (900.0 ns, "
+                                 "-10.0 %): --tp any tries more\n"));
+  SearchResult unlike = example();
+  unlike.fewest_samples = 4;
+  unlike.most_samples = 8;
+  EXPECT_THAT(write_search_text(unlike, false),
+              testing::HasSubstr("  plans compute 4 to 8 samples in an iteration: name a global batch"));
   EXPECT_THAT(text, testing::HasSubstr("+50.0 %"));
   EXPECT_THAT(
       text, testing::HasSubstr("3 plans: 1 refused, 0 proven slower without being simulated, 2 simulated\n"));
@@ -62,10 +72,10 @@ TEST(WriteSearch, SaysWhatIsNearestWhereNothingFits) {
   result.nearest = outcome(4, Time(0), Bytes(200));
   result.nearest_room = result.nearest->memory.capacity;
   EXPECT_THAT(write_search_text(result, false),
-              testing::HasSubstr("No plan fits. The nearest needs 200 B of the device's 100 B: tp 4\n"));
+              testing::HasSubstr("No plan fits. The nearest needs 207 B of the device's 100 B: tp 4\n"));
   result.nearest_room = Bytes(90);
   EXPECT_THAT(write_search_text(result, false),
-              testing::HasSubstr("needs 200 B of the 90 B that it may take of the device's 100 B: tp 4\n"));
+              testing::HasSubstr("needs 207 B of the 90 B that it may take of the device's 100 B: tp 4\n"));
   result.late = outcome(4, Time(3'000'000'000'000), Bytes(50));
   EXPECT_THAT(write_search_text(result, false),
               testing::HasSubstr("No plan is within the deadline. The fastest takes 3.000 s: tp 4\n"));
@@ -82,7 +92,8 @@ TEST(WriteSearch, EveryKeyIsDocumented) {
   Json document = Json::parse(write_search_json(result, &run));
   EXPECT_EQ(document["best"], run_json(run));
   // What has a page of its own, and what has the keys of the ranking.
-  document["best"] = document["nearest"] = document["late"] = document["neighbours"][0]["outcome"] = nullptr;
+  document["best"] = document["nearest"] = document["late"] = document["neighbours"][0]["outcome"] =
+      document["edges"][0]["outcome"] = nullptr;
   document["front"] = Json::array();
   for (Json& plan : document["ranking"]) plan["plan"] = plan["values"] = nullptr;
   const std::set<std::string> emitted = keys_of(document);
@@ -93,9 +104,10 @@ TEST(WriteSearch, TableOfAllPlans) {
   EXPECT_EQ(
       write_search_csv(example_search()),
       "rank,plan.tensor,plan.schedule,data,global_batch,iteration_time_s,samples_per_s,energy_j,cost_usd,"
-      "compute_s,exposed_communication_s,least_time_s,memory_peak_bytes\n"
-      "1,2,1f1b,4,8,0.000001,8000000,3.5,,0.0000005,0.00000025,0.000000001,60\n"
-      "2,1,1f1b,8,8,0.0000015,5333333.333333333,3.5,,0.00000075,0.000000375,0.000000001,50\n");
+      "compute_s,exposed_communication_s,least_time_s,memory_peak_bytes,memory_needed_bytes,"
+      "training_cost_usd,on_front\n"
+      "1,2,1f1b,4,8,0.000001,8000000,3.5,,0.0000005,0.00000025,0.000000001,60,67,,1\n"
+      "2,1,1f1b,8,8,0.0000015,5333333.333333333,3.5,,0.00000075,0.000000375,0.000000001,50,57,,1\n");
 }
 
 TEST(WriteSearch, ShowsWhatTheSearchGoesBy) {
@@ -108,10 +120,16 @@ TEST(WriteSearch, ShowsWhatTheSearchGoesBy) {
   result.ranking = result.front = result.simulated;
   // 8 samples: 3.5 J of them are an eighth of 437.5 J for a thousand.
   const std::string text = write_search_text(result, false);
-  EXPECT_THAT(
-      text, testing::HasSubstr("Front of energy, cost: 2 plans\n    best energy: 0.1215 Wh/k samples, tp 2\n"
-                               "    best cost: 1000 USD/k samples, tp 1\n"));
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("Front")));
+  result.whole_front = true;
+  result.ranking.pop_back();
+  EXPECT_THAT(write_search_text(result, false),
+              testing::ContainsRegex("Front of energy, cost: 2 plans that no other beats in all of these\n"
+                                     "tp .*USD/k samples .*\n 2 .*2000 .*0.1215 .*\n 1 .*1000 .*0.2431"));
   EXPECT_THAT(text, testing::HasSubstr("+100.0 %"));
+  result.fewest_samples = 4;
+  result.most_samples = 8;
+  EXPECT_THAT(write_search_text(result, false), testing::Not(testing::HasSubstr("like with like")));
   result.tokens_per_sample = 1000;
   EXPECT_THAT(write_search_text(result, false), testing::HasSubstr("USD/M tokens"));
   const std::string svg = write_search_svg(result);
@@ -119,7 +137,9 @@ TEST(WriteSearch, ShowsWhatTheSearchGoesBy) {
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   result.ranking.clear();
   result.late = result.simulated[0];
-  result.late_cost = Money(2e6);
+  result.budget = Money(1e6);
+  result.late->cost = Money(2);
+  result.late->training_iterations = 1e6;
   EXPECT_THAT(write_search_text(result, false),
               testing::HasSubstr("takes 1.000 us for an iteration and costs 2.000M USD for"));
 }

@@ -57,12 +57,14 @@ std::string over_best(const SearchResult& result, const PlanOutcome& plan) {
   return best > 0 ? signed_percent(score_of(result.objective, plan.figures()) / best - 1) : "";
 }
 
-std::string ranking_text(const SearchResult& result, const TextStyle& style) {
-  std::vector<std::size_t> shown;  // axes in which plans of the ranking differ, and those that the user named
+// A line for each; `numbered`: they are the ranking.
+std::string plans_table(const SearchResult& result, const std::vector<PlanOutcome>& plans, bool numbered,
+                        const TextStyle& style) {
+  std::vector<std::size_t> shown;  // axes in which these plans differ, and those that the user named
   for (std::size_t axis = 0; axis < result.axes.size(); ++axis) {
-    const bool differs = std::any_of(
-        result.ranking.begin(), result.ranking.end(),
-        [&](const PlanOutcome& plan) { return plan.values[axis] != result.ranking.front().values[axis]; });
+    const bool differs = std::any_of(plans.begin(), plans.end(), [&](const PlanOutcome& plan) {
+      return plan.values[axis] != plans.front().values[axis];
+    });
     if (differs || result.axes[axis].given || axis_degree(result.axes[axis].key)) shown.push_back(axis);
   }
   // What every table has anyway is not among these.
@@ -72,51 +74,75 @@ std::string ranking_text(const SearchResult& result, const TextStyle& style) {
         std::ranges::find(result.front_of, objective) != result.front_of.end())
       expenses.push_back(objective);
   }
-  TextTable table{{{""}}, {}};
+  const bool trains = plans.front().training_cost().has_value();
+  TextTable table;
+  if (numbered) table.columns.push_back({""});
   for (const std::size_t axis : shown) table.columns.push_back({short_key(result.axes[axis].key)});
   for (const char* const name : {"dp", "iteration", "samples/s"}) table.columns.push_back({name});
-  const PlanOutcome& best = result.ranking.front();
   for (const SearchObjective objective : expenses)
-    table.columns.push_back({objective_words(result, objective, best).heading});
+    table.columns.push_back({objective_words(result, objective, plans.front()).heading});
+  if (trains) table.columns.push_back({"training"});
   for (const char* const name : {"memory", "computing", "exposed", "over best"})
     table.columns.push_back({name});
-  for (std::size_t i = 0; i < result.ranking.size(); ++i) {
-    const PlanOutcome& plan = result.ranking[i];
-    std::vector<std::string> row = {std::to_string(i + 1)};
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const PlanOutcome& plan = plans[i];
+    std::vector<std::string> row;
+    if (numbered) row.push_back(std::to_string(i + 1));
     for (const std::size_t axis : shown) row.push_back(plan.values[axis].empty() ? "-" : plan.values[axis]);
     row.push_back(std::to_string(plan.plan.data()));
     row.push_back(to_text(plan.iteration));
-    row.push_back(fmt::format("{:.4g}", plan.samples_per_second()));
+    row.push_back(samples_text(plan.samples_per_second()));
     for (const SearchObjective objective : expenses)
       row.push_back(objective_words(result, objective, plan).text);
+    if (trains) row.push_back(plan.training_cost() ? to_text(*plan.training_cost()) : "unknown");
     row.push_back(to_text(plan.memory.needed()));
     row.push_back(percent(share_of(plan.compute, plan.iteration)));
     row.push_back(percent(share_of(plan.exposed_communication, plan.iteration)));
-    row.push_back(i == 0 ? "" : over_best(result, plan));
+    row.push_back(plan.values == result.ranking.front().values ? "" : over_best(result, plan));
     table.rows.push_back(std::move(row));
   }
   return to_text(table, 0, style);
 }
 
-// Of what was asked for beside the objective, how far the front goes.
+// The whole front where it was asked for: the best in the first objective first.
 std::string front_text(const SearchResult& result, const TextStyle& style) {
-  if (result.front_of == std::vector{SearchObjective::time, SearchObjective::memory}) return {};
+  if (!result.whole_front) return {};
   std::string names;
   for (const SearchObjective objective : result.front_of)
     names += fmt::format("{}{}", names.empty() ? "" : ", ", name_of(objective));
-  std::string text =
-      wrap(fmt::format("Front of {}: {}", names,
-                       count_of(static_cast<std::int64_t>(result.front.size()), "plan", "plans")),
-           "  ", style.width);
-  for (const SearchObjective objective : result.front_of) {
-    const auto least = std::ranges::min_element(
-        result.front, {}, [&](const PlanOutcome& plan) { return score_of(objective, plan.figures()); });
-    const ObjectiveWords words = objective_words(result, objective, *least);
-    text +=
-        wrap(fmt::format("best {}: {}, {}", name_of(objective), point_text(words), plan_text(result, *least)),
-             "    ", style.width);
+  std::vector<PlanOutcome> front = result.front;
+  std::ranges::stable_sort(
+      front, {}, [&](const PlanOutcome& plan) { return score_of(result.front_of.front(), plan.figures()); });
+  return fmt::format("\nFront of {}: {} that no other beats in all of these\n", names,
+                     count_of(static_cast<std::int64_t>(front.size()), "plan", "plans")) +
+         plans_table(result, front, false, style);
+}
+
+// Where the best plan lies at the end of what was tried by default, and going on is worth it.
+std::string edges_text(const SearchResult& result, const TextStyle& style) {
+  std::string text;
+  for (const SearchEdge& edge : result.edges) {
+    text += wrap(edge_text(result.tokens_per_sample, result.objective, edge, result.ranking.front()), "  ",
+                 style.width);
   }
   return text;
+}
+
+// Times of unlike batches, which say little.
+std::string batches_text(const SearchResult& result, const TextStyle& style) {
+  if (result.objective != SearchObjective::time || result.fewest_samples == result.most_samples) return {};
+  return wrap(fmt::format("plans compute {} to {} samples in an iteration: name a global batch, or go by "
+                          "throughput, to compare like with like",
+                          with_separators(result.fewest_samples), with_separators(result.most_samples)),
+              "  ", style.width);
+}
+
+// Of the whole training, where it is known how long that is.
+std::string training_text(const SearchResult& result) {
+  const std::optional<Money> cost = result.ranking.front().training_cost();
+  if (!cost) return {};
+  return fmt::format("  {} for the whole training{}\n", to_text(*cost),
+                     result.budget ? fmt::format(", within the budget of {}", to_text(*result.budget)) : "");
 }
 
 // What each knob is worth: the nearest that another of its values comes to the best.
@@ -162,10 +188,10 @@ std::string write_search_text(const SearchResult& result, const TextStyle& style
   if (result.ranking.empty()) {
     text = "No plan can be run.\n";
     if (result.late) {
-      text = wrap(result.late_cost
+      text = wrap(result.budget
                       ? fmt::format("No plan is within the limits. The nearest takes {} for an iteration and "
                                     "costs {} for the whole training: {}",
-                                    to_text(result.late->iteration), to_text(*result.late_cost),
+                                    to_text(result.late->iteration), to_text(*result.late->training_cost()),
                                     plan_text(result, *result.late))
                       : fmt::format("No plan is within the deadline. The fastest takes {}: {}",
                                     to_text(result.late->iteration), plan_text(result, *result.late)),
@@ -190,8 +216,9 @@ std::string write_search_text(const SearchResult& result, const TextStyle& style
          "\n";
   text += fmt::format("  {} for an iteration of {}, {} of memory\n", to_text(best.iteration),
                       count_of(best.plan.global_batch(), "sample", "samples"), to_text(best.memory.needed()));
-  text += front_text(result, style) + "\n";
-  text += ranking_text(result, style) + neighbours_text(result, style) + "\n" + use;
+  text += training_text(result) + batches_text(result, style) + edges_text(result, style) + "\n";
+  text += plans_table(result, result.ranking, true, style) + front_text(result, style) +
+          neighbours_text(result, style) + "\n" + use;
   return text;
 }
 

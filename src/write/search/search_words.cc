@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/units_text.h"
+#include "write/text_table.h"
 
 namespace armilla {
 namespace {
@@ -50,13 +51,12 @@ std::string plan_text(const SearchResult& result, const PlanOutcome& plan) {
   return text.empty() ? "the only one" : text;
 }
 
-ObjectiveWords objective_words(const SearchResult& result, SearchObjective objective,
+ObjectiveWords objective_words(std::int64_t tokens_per_sample, SearchObjective objective,
                                const PlanOutcome& plan) {
-  const bool tokens = result.tokens_per_sample > 0;
+  const bool tokens = tokens_per_sample > 0;
   const double samples = static_cast<double>(plan.plan.global_batch());
   // Of a million tokens, or a thousand samples.
-  const double amount =
-      tokens ? samples * static_cast<double>(result.tokens_per_sample) / 1e6 : samples / 1e3;
+  const double amount = tokens ? samples * static_cast<double>(tokens_per_sample) / 1e6 : samples / 1e3;
   const char* const of = tokens ? "million tokens" : "thousand samples";
   const char* const of_short = tokens ? "M tokens" : "k samples";
   const double nothing = std::nan("");
@@ -65,8 +65,7 @@ ObjectiveWords objective_words(const SearchResult& result, SearchObjective objec
     case SearchObjective::time:
       return {"iteration, ms", "iteration", 1e3 * in_seconds(plan.iteration), to_text(plan.iteration)};
     case SearchObjective::throughput: {
-      const double rate =
-          plan.samples_per_second() * (tokens ? static_cast<double>(result.tokens_per_sample) : 1);
+      const double rate = plan.samples_per_second() * (tokens ? static_cast<double>(tokens_per_sample) : 1);
       words = {tokens ? "tokens per second" : "samples per second", tokens ? "tokens/s" : "samples/s", rate,
                rate >= 1000 ? with_separators(std::llround(rate)) : fmt::format("{:.4g}", rate)};
       return words;
@@ -92,6 +91,20 @@ std::string point_text(const ObjectiveWords& words) {
   return has_unit ? words.text : fmt::format("{} {}", words.text, words.heading);
 }
 
+std::string samples_text(double rate) {
+  constexpr double kManyDigits = 9999.5;  // what four digits do not tell
+  return rate < kManyDigits ? fmt::format("{:.4g}", rate) : with_separators(std::llround(rate));
+}
+
+std::string edge_text(std::int64_t tokens_per_sample, SearchObjective objective, const SearchEdge& edge,
+                      const PlanOutcome& best) {
+  const double change = score_of(objective, edge.outcome.figures()) / score_of(objective, best.figures()) - 1;
+  return fmt::format("{} {} is the largest that was tried, and {} would be better ({}, {}): {} tries more",
+                     short_key(edge.key), edge.value, edge.next,
+                     point_text(objective_words(tokens_per_sample, objective, edge.outcome)),
+                     signed_percent(change), edge.widen);
+}
+
 std::string reason_text(const std::string& reason) {
   if (reason == "degrees") return "the degrees do not make up the ranks";
   if (reason == "equal") return "the same as another plan";
@@ -101,7 +114,9 @@ std::string reason_text(const std::string& reason) {
   if (reason == "died") return "killed the process that simulated it";
   if (reason == "not looked at") return "not looked at: the search was interrupted";
   if (reason == "not legal") return reason;
-  return fmt::format("{} does not go with the rest", short_key(reason));
+  const std::string key = short_key(reason);
+  const bool plural = key.ends_with("s") && !key.starts_with("plan.");
+  return fmt::format("{} {} not go with the rest", key, plural ? "do" : "does");
 }
 
 }  // namespace armilla

@@ -21,10 +21,19 @@ struct ObjectiveWords {
   double value = 0;
   std::string text;
 };
-ObjectiveWords objective_words(const SearchResult& result, SearchObjective objective,
+ObjectiveWords objective_words(std::int64_t tokens_per_sample, SearchObjective objective,
                                const PlanOutcome& plan);
+inline ObjectiveWords objective_words(const SearchResult& result, SearchObjective objective,
+                                      const PlanOutcome& plan) {
+  return objective_words(result.tokens_per_sample, objective, plan);
+}
 // "2.404 s", "0.12 Wh/k samples".
 std::string point_text(const ObjectiveWords& words);
+// Per second: "37.11", "12,390".
+std::string samples_text(double rate);
+// "micro-batch 8 is the largest that was tried, and 16 would be better (...)": beside the best plan.
+std::string edge_text(std::int64_t tokens_per_sample, SearchObjective objective, const SearchEdge& edge,
+                      const PlanOutcome& best);
 // Of a key of SearchSpaceUse::refusals.
 std::string reason_text(const std::string& reason);
 
