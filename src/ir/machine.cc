@@ -48,7 +48,7 @@ std::int32_t cables_between(const Dimension& dimension, std::int32_t here, std::
 
 Bandwidth pair_bandwidth(const Dimension& dimension, std::int32_t here, std::int32_t there, Bandwidth host) {
   const std::int32_t cables = cables_between(dimension, here, there);
-  if (cables == 0 && host.value > 0) return host;
+  if (cables == 0 && host.value > 0) return std::min(host, dimension.bandwidth);
   return Bandwidth(std::max(cables, 1) * cable_bandwidth(dimension).value);
 }
 
@@ -215,7 +215,8 @@ std::string dump_machine(const Machine& machine) {
                         name_of(d.kind), d.size, d.bandwidth.value, d.latency.value, d.efficiency);
     for (const CollectiveProtocol& protocol : d.protocols) text += dump_protocol(protocol);
     if (d.in_switch) text += "in the switch: " + dump_protocol(*d.in_switch);
-    for (const MemberCable& cable : d.cables) text += fmt::format("cable of members {} {}\n", cable.a, cable.b);
+    for (const MemberCable& cable : d.cables)
+      text += fmt::format("cable of members {} {}\n", cable.a, cable.b);
   }
   for (const InterconnectNode& node : machine.graph.nodes)
     text += fmt::format("node {} {}\n", node.name, name_of(node.kind));

@@ -154,7 +154,7 @@ std::int64_t rank_count(const Machine& machine);
 Bandwidth cable_bandwidth(const Dimension& dimension);
 std::int32_t cables_between(const Dimension& dimension, std::int32_t here, std::int32_t there);
 // Of a message between two members of it: by their cables, else over PCIe (`host`: Device::host_bandwidth; where that is
-// unknown, as over one cable).
+// unknown, as over one cable). At most that of the dimension.
 Bandwidth pair_bandwidth(const Dimension& dimension, std::int32_t here, std::int32_t there, Bandwidth host);
 
 // 0: the machine's usual device, i + 1: that of `others[i]`. O(log others).

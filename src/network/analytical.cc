@@ -36,8 +36,9 @@ class AnalyticalBase : public Network {
     while (at.hops_left > 0) {
       const LinkId id = topology_.advance(message, at);
       Link& link = links_.at(id);
-      link.busy = later(link.busy,
-                        saturating_multiply(time_to_move(message.bytes, links_.speed(id, message).bandwidth), times));
+      link.busy =
+          later(link.busy,
+                saturating_multiply(time_to_move(message.bytes, links_.speed(id, message).bandwidth), times));
       link.bytes = saturating_add(link.bytes, saturating_multiply(message.bytes, times));
     }
   }

@@ -36,8 +36,9 @@ LinkTable::LinkTable(const Topology& topology, std::span<const std::int32_t> sta
     for (std::int32_t rank = 0; rank < topology.ranks(); ++rank) {
       const LinkSpeed& whole = speed({d, rank, 0});
       for (std::int32_t other = 0; other < dimension.size; ++other) {
-        const double share = pair_bandwidth(dimension, topology.coordinate(rank, d), other, topology.host_bandwidth()).value /
-                             dimension.bandwidth.value;
+        const double share =
+            pair_bandwidth(dimension, topology.coordinate(rank, d), other, topology.host_bandwidth()).value /
+            dimension.bandwidth.value;
         pair_speeds_[d].push_back({Bandwidth(whole.bandwidth.value * share), whole.latency});
       }
     }

@@ -71,8 +71,8 @@ class LinkTable {
   std::span<const std::int32_t> stands_for_;
   std::vector<std::vector<std::vector<Link>>> blocks_;  // [dimension][rank][number]
   std::vector<std::pair<std::uint32_t, std::int32_t>>
-      opened_;                                  // blocks with links, in the order of their first use
-  std::vector<std::vector<LinkSpeed>> speeds_;  // [dimension][rank], or one for all
+      opened_;                                       // blocks with links, in the order of their first use
+  std::vector<std::vector<LinkSpeed>> speeds_;       // [dimension][rank], or one for all
   std::vector<std::vector<LinkSpeed>> pair_speeds_;  // [dimension][rank x size + coordinate of the other end]
 };
 

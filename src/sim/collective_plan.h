@@ -59,6 +59,7 @@ struct GroupShape {
 
 // Whether groups of equal sizes differ by their places.
 bool has_cables(const Machine& machine);
+GroupShape shape_of(const GroupLayout& layout, const Machine& machine);
 
 // What a member of a group sends in a call.
 struct MemberTraffic {

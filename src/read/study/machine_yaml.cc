@@ -225,7 +225,8 @@ std::vector<MemberCable> read_cables(const Config& config, const Dimension& dime
   constexpr std::int64_t kMostMembers = 16;
   if (dimension.kind != DimensionKind::switched)
     throw Error(config.where(), "cables take the place of a switch", "the dimension's kind is to be Switch");
-  if (dimension.in_switch) throw Error(config.where(), "joined by cables, members have no switch to reduce in");
+  if (dimension.in_switch)
+    throw Error(config.where(), "joined by cables, members have no switch to reduce in");
   if (dimension.size > kMostMembers)
     throw Error(config.where(), fmt::format("{} members joined by cables", dimension.size),
                 fmt::format("rings are looked for among at most {}", kMostMembers));

@@ -77,6 +77,16 @@ bool has_cables(const Machine& machine) {
                      [](const Dimension& dimension) { return !dimension.cables.empty(); });
 }
 
+GroupShape shape_of(const GroupLayout& layout, const Machine& machine) {
+  GroupShape shape{layout.sizes(), static_cast<std::int64_t>(layout.ranks.size())};
+  if (!has_cables(machine) || !layout.is_grid()) return shape;
+  shape.places = layout.coordinates;
+  for (std::size_t d = 0; d < shape.places.size(); ++d) {
+    if (machine.dimensions[d].cables.empty()) shape.places[d].clear();
+  }
+  return shape;
+}
+
 bool takes_part(const CollectivePlan& plan, const PlannedPhase& phase, const GroupLayout& layout,
                 std::int32_t rank) {
   if (!phase.only_root_lines) return true;
@@ -148,14 +158,7 @@ const GroupLayout& CollectivePlanner::layout(const Graph& graph, std::uint32_t f
   const auto [found, fresh] = layouts_.try_emplace({family, group});
   if (fresh) {
     found->second = lay_out(graph.families[family].groups[static_cast<std::size_t>(group)], machine_);
-    GroupShape own{found->second.sizes(), static_cast<std::int64_t>(found->second.ranks.size())};
-    if (has_cables(machine_) && found->second.is_grid()) {
-      own.places = found->second.coordinates;
-      for (std::size_t d = 0; d < own.places.size(); ++d) {
-        if (machine_.dimensions[d].cables.empty()) own.places[d].clear();
-      }
-    }
-    found->second.shape = shape(own);
+    found->second.shape = shape(shape_of(found->second, machine_));
   }
   return found->second;
 }
@@ -433,17 +436,17 @@ double CollectivePlanner::seconds_beyond(const PlannedPhase& phase, const GroupS
   const Dimension& dimension = machine_.dimensions[phase.dimension];
   const bool by_switch = dimension.in_switch && phase.algorithm == dimension.in_switch->name;
   const CollectiveProtocol plain{"", Time(0), Time(0)};
-  const std::span<const CollectiveProtocol> protocols =
-      by_switch                                             ? std::span(&*dimension.in_switch, 1)
-      : options_.measured && !dimension.protocols.empty() ? std::span(dimension.protocols)
+  const std::span<const CollectiveProtocol> protocols = by_switch ? std::span(&*dimension.in_switch, 1)
+                                                        : options_.measured && !dimension.protocols.empty()
+                                                            ? std::span(dimension.protocols)
                                                             : std::span(&plain, 1);
   // Of the schedule's bandwidth.
-  const double cabled =
-      dimension.cables.empty()
-          ? 1
-          : attained_on_cables(dimension, shape.places[phase.dimension], phase.kind, machine_.device.host_bandwidth)
-                    .value /
-                dimension.bandwidth.value;
+  const double cabled = dimension.cables.empty()
+                            ? 1
+                            : attained_on_cables(dimension, shape.places[phase.dimension], phase.kind,
+                                                 machine_.device.host_bandwidth)
+                                      .value /
+                                  dimension.bandwidth.value;
   const RankSchedule& member = phase.schedule->of(0);
   double bytes = 0;
   for (const Step& step : member.steps) {

@@ -70,6 +70,20 @@ std::int64_t largest_divisor(std::int64_t number, std::int64_t most) {
   return 1;
 }
 
+// Of a rack with room for `most`: as many as divide the devices, so that every rack holds as many. Groups of replicas that
+// begin and end within racks would be planned as one ring over one NIC, which NCCL's rings, one per NIC, are not: the
+// largest rack counts that whole blocks and replicas fill.
+std::int64_t rack_size(const RowMachine& row, std::int64_t most) {
+  const auto fits = [&](std::int64_t size) {
+    return row.block == 0 || row.block % size == 0 || size % row.stage == 0 ||
+           (size % row.block == 0 && row.stage % size == 0);
+  };
+  for (std::int64_t size = std::min(row.devices, most); size > 1; --size) {
+    if (row.devices % size == 0 && fits(size)) return size;
+  }
+  return 1;
+}
+
 // As near to a square or a cube as it goes, the longest side last.
 void shape_torus(std::vector<Dimension>& dimensions, std::int64_t devices) {
   for (std::size_t d = 0; d + 1 < dimensions.size(); ++d) {
@@ -133,7 +147,7 @@ void shape(Machine& machine, const RowMachine& row) {
   const bool is_rack = dimensions.front().size > kServer;
   const std::int64_t most =
       is_rack || row.devices_per_node == 0 ? dimensions.front().size : row.devices_per_node;
-  dimensions.front().size = largest_divisor(row.devices, most);
+  dimensions.front().size = is_rack ? rack_size(row, most) : largest_divisor(row.devices, most);
   if (dimensions.size() > 1) dimensions.back().size = row.devices / dimensions.front().size;
   const double inter = row.inter_bandwidth > 0 ? row.inter_bandwidth : shared_bandwidth(row);
   if (inter > 0) dimensions.back().bandwidth = Bandwidth(inter);
