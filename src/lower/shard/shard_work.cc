@@ -224,15 +224,15 @@ void set_loss_traffic(const Model& model, const Operator& op, const Layout& layo
   work.input_gradient.bytes = Bytes(checked_multiply(elements, traffic.backward, op.name));
 }
 
-// The softmax of attention that is not fused reduces rows, too. Operator by operator PyTorch scales the scores, adds the mask,
-// makes fp32 probabilities of them and a copy of these in their own type (transformers' eager_attention_forward);
-// backward it widens the gradient, makes that of the scores of it and the probabilities, and scales it. Megatron's kernel
-// and compilers read the scores and write the probabilities, as the operator says.
+// That of attention that is not fused, too. Operator by operator PyTorch scales the scores, adds the mask, makes fp32
+// probabilities of them and a copy of these in their own type (transformers' eager_attention_forward); backward it widens
+// the gradient, makes that of the scores of it and the probabilities, and scales it. Compilers read the scores and
+// write the probabilities, as Megatron's kernel does, whose rate is that of other kernels.
 void set_softmax_traffic(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
                          OperatorWork& work) {
-  if (!op.core_attention || op.type != "Softmax") return;
+  if (plan.framework != Framework::pytorch || !op.core_attention || op.type != "Softmax") return;
   work.forward.kernel = work.input_gradient.kernel = Kernel::norm;
-  if (plan.framework != Framework::pytorch || plan.host == Host::compiled) return;
+  if (plan.host == Host::compiled) return;
   constexpr std::int64_t kBits = 8, kWide = 4;
   const std::int64_t width = bits_of(activation_dtype(plan)) / kBits;
   const std::int64_t copy = width + kWide, scaling = 2 * width;

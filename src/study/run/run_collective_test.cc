@@ -144,8 +144,10 @@ TEST(RunCollective, MembersJoinedByCablesAttainTheirRings) {
     const Study study = read_machine_study(Config::parse(
         "machine: dgx-1\ncollectives: {measured: false}\nplan: {ranks: " + plan + "}\n", "m.yaml", {}));
     constexpr std::int64_t kLarge = std::int64_t{1} << 32;
-    const double seconds =
-        in_seconds(run_collective(study, CollectiveKind::all_reduce, Bytes(kLarge)).result.iteration);
+    const Result result = run_collective(study, CollectiveKind::all_reduce, Bytes(kLarge)).result;
+    EXPECT_EQ(result.collectives[0].limit, CollectiveLimit::bandwidth);
+    EXPECT_LE(result.collectives[0].link_limit, result.iteration);
+    const double seconds = in_seconds(result.iteration);
     return kLarge * bus_factor(CollectiveKind::all_reduce, ranks) / seconds / 1e9;
   };
   EXPECT_NEAR(bus("2", 2), 25, 0.1);
