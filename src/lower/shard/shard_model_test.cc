@@ -69,7 +69,12 @@ TEST(ShardModel, LossesMoveWhatTheFrameworksKernelsDo) {
 
 // Of attention that is not fused: a kernel that reads scores and writes probabilities, or PyTorch's operators one by one.
 TEST(ShardModel, SoftmaxesMoveWhatTheFrameworksKernelsDo) {
-  const Model model = zoo_model("gpt2-345m");
+  ModelOptions options;
+  options.batch = 1;
+  const Model model = read_described_yaml(
+      "name: m\nfamily: gpt\nlayers: 2\nhidden: 128\nheads: 4\nvocabulary: 512\nsequence: 64\nattention: "
+      "unfused\n",
+      "m", options);
   const auto softmax = [&](Framework framework, Host host) {
     Plan plan = plan_of(1);
     plan.precision = DType::bf16;
