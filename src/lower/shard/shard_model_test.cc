@@ -72,8 +72,8 @@ TEST(ShardModel, SoftmaxesMoveWhatTheFrameworksKernelsDo) {
   ModelOptions options;
   options.batch = 1;
   const Model model = read_described_yaml(
-      "name: m\nfamily: gpt\nlayers: 2\nhidden: 128\nheads: 4\nvocabulary: 512\nsequence: 64\nattention: "
-      "unfused\n",
+      std::string("name: m\nfamily: gpt\nlayers: 2\nhidden: 128\nheads: 4\nvocabulary: 512\nsequence: 64\n"
+                  "attention: unfused\n"),
       "m", options);
   const auto softmax = [&](Framework framework, Host host) {
     Plan plan = plan_of(1);
