@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error_testing.h"
+#include "ir/derived/metrics.h"
 #include "read/study.h"
 
 namespace armilla {
