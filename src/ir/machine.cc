@@ -33,6 +33,25 @@ std::int64_t rank_count(const Machine& machine) {
   return count;
 }
 
+Bandwidth cable_bandwidth(const Dimension& dimension) {
+  std::map<std::int32_t, std::int64_t> ends;
+  std::int64_t most = 1;
+  for (const MemberCable& cable : dimension.cables) most = std::max({most, ++ends[cable.a], ++ends[cable.b]});
+  return Bandwidth(dimension.bandwidth.value / static_cast<double>(most));
+}
+
+std::int32_t cables_between(const Dimension& dimension, std::int32_t here, std::int32_t there) {
+  return static_cast<std::int32_t>(std::ranges::count_if(dimension.cables, [&](const MemberCable& cable) {
+    return (cable.a == here && cable.b == there) || (cable.a == there && cable.b == here);
+  }));
+}
+
+Bandwidth pair_bandwidth(const Dimension& dimension, std::int32_t here, std::int32_t there, Bandwidth host) {
+  const std::int32_t cables = cables_between(dimension, here, there);
+  if (cables == 0 && host.value > 0) return std::min(host, dimension.bandwidth);
+  return Bandwidth(std::max(cables, 1) * cable_bandwidth(dimension).value);
+}
+
 // Ranges are sorted by rank. 0 is the usual device.
 std::uint32_t device_number(const Machine& machine, std::int64_t rank) {
   const auto after =
@@ -196,6 +215,8 @@ std::string dump_machine(const Machine& machine) {
                         name_of(d.kind), d.size, d.bandwidth.value, d.latency.value, d.efficiency);
     for (const CollectiveProtocol& protocol : d.protocols) text += dump_protocol(protocol);
     if (d.in_switch) text += "in the switch: " + dump_protocol(*d.in_switch);
+    for (const MemberCable& cable : d.cables)
+      text += fmt::format("cable of members {} {}\n", cable.a, cable.b);
   }
   for (const InterconnectNode& node : machine.graph.nodes)
     text += fmt::format("node {} {}\n", node.name, name_of(node.kind));

@@ -105,6 +105,12 @@ struct CollectiveProtocol {
   Time chain{};
 };
 
+// Of a Switch dimension whose members are joined by cables instead: between these two of them.
+struct MemberCable {
+  std::int32_t a = 0, b = 0;  // coordinates
+  bool operator==(const MemberCable&) const = default;
+};
+
 struct Dimension {
   std::string name;  // "nvlink", "rail"; for reports
   DimensionKind kind = DimensionKind::switched;
@@ -116,6 +122,9 @@ struct Dimension {
   // Switches that reduce and multicast: the algorithm that has them do so ("nvls", "sharp"), used where it is faster,
   // and what it takes beyond its schedule.
   std::optional<CollectiveProtocol> in_switch{};
+  // Where there is no switch (a hybrid cube mesh): all cables of a group, parallel ones one by one. `bandwidth` is then
+  // that of all cables of the member that has most, and cables are alike. What groups attain: collective/cables.h.
+  std::vector<MemberCable> cables{};
 };
 
 // Ranks first .. last have another device than the machine's usual one.
@@ -140,6 +149,13 @@ struct Machine {
 };
 
 std::int64_t rank_count(const Machine& machine);
+
+// Of one cable of a dimension that has some.
+Bandwidth cable_bandwidth(const Dimension& dimension);
+std::int32_t cables_between(const Dimension& dimension, std::int32_t here, std::int32_t there);
+// Of a message between two members of it: by their cables, else over PCIe (`host`: Device::host_bandwidth; where that is
+// unknown, as over one cable). At most that of the dimension.
+Bandwidth pair_bandwidth(const Dimension& dimension, std::int32_t here, std::int32_t there, Bandwidth host);
 
 // 0: the machine's usual device, i + 1: that of `others[i]`. O(log others).
 std::uint32_t device_number(const Machine& machine, std::int64_t rank);

@@ -138,6 +138,7 @@ struct Plan {
 
   std::vector<Axis> order = {Axis::tensor, Axis::context, Axis::data, Axis::pipeline};
 
+  bool operator==(const Plan&) const = default;
   std::int64_t data() const { return ranks / (tensor * context * pipeline); }
   std::int64_t experts_tensor() const { return expert_tensor == 0 ? tensor : expert_tensor; }
   std::int64_t expert_data() const { return tensor * context * data() / (expert * experts_tensor()); }

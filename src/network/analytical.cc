@@ -36,8 +36,9 @@ class AnalyticalBase : public Network {
     while (at.hops_left > 0) {
       const LinkId id = topology_.advance(message, at);
       Link& link = links_.at(id);
-      link.busy = later(link.busy,
-                        saturating_multiply(time_to_move(message.bytes, links_.speed(id).bandwidth), times));
+      link.busy =
+          later(link.busy,
+                saturating_multiply(time_to_move(message.bytes, links_.speed(id, message).bandwidth), times));
       link.bytes = saturating_add(link.bytes, saturating_multiply(message.bytes, times));
     }
   }
@@ -180,7 +181,7 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
     found.beyond = topology_.start(message);
     const LinkId id = topology_.advance(message, found.beyond);
     found.link = &links_.at(id);
-    found.speed = &links_.speed(id);
+    found.speed = &links_.speed(id, message);
   }
 
   void begin(Crossing& crossing, const FirstLink& way, Bytes bytes) {
@@ -227,7 +228,7 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
     SharedFlight& flight = flights_[slot];
     Crossing& crossing = flight.crossing;
     const LinkId id = topology_.advance(message, at);
-    const LinkSpeed& speed = links_.speed(id);
+    const LinkSpeed& speed = links_.speed(id, message);
     crossing.link = &links_.at(id);
     if (speed.bandwidth != crossing.speed->bandwidth) crossing.service = time_on(speed, message.bytes);
     crossing.speed = &speed;
@@ -258,7 +259,7 @@ class AnalyticalUnshared final : public AnalyticalBase {
     Time latency, service;
     while (at.hops_left > 0) {
       const LinkId id = topology_.advance(message, at);
-      const LinkSpeed& speed = links_.speed(id);
+      const LinkSpeed& speed = links_.speed(id, message);
       const Time here = time_on(speed, message.bytes);
       Link& link = links_.at(id);
       link.busy = later(link.busy, here);

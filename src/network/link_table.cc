@@ -29,6 +29,28 @@ LinkTable::LinkTable(const Topology& topology, std::span<const std::int32_t> sta
   for (auto& blocks : blocks_) blocks.resize(static_cast<std::size_t>(topology.ranks()));
   for (std::uint32_t d = 0; d < topology.dimensions(); ++d)
     speeds_.push_back(speeds_of(topology.dimension(d), d, topology.ranks(), slow));
+  pair_speeds_.resize(topology.dimensions());
+  for (std::uint32_t d = 0; d < topology.dimensions(); ++d) {
+    const Dimension& dimension = topology.dimension(d);
+    if (dimension.cables.empty()) continue;
+    for (std::int32_t rank = 0; rank < topology.ranks(); ++rank) {
+      const LinkSpeed& whole = speed({d, rank, 0});
+      for (std::int32_t other = 0; other < dimension.size; ++other) {
+        const double share =
+            pair_bandwidth(dimension, topology.coordinate(rank, d), other, topology.host_bandwidth()).value /
+            dimension.bandwidth.value;
+        pair_speeds_[d].push_back({Bandwidth(whole.bandwidth.value * share), whole.latency});
+      }
+    }
+  }
+}
+
+const LinkSpeed& LinkTable::pair_speed(const LinkId& id, const Message& message) const {
+  const std::uint32_t d = id.dimension;
+  const std::int32_t source = topology_.coordinate(message.source, d),
+                     destination = topology_.coordinate(message.destination, d);
+  const std::int32_t other = topology_.coordinate(id.owner, d) == source ? destination : source;
+  return pair_speeds_[d][static_cast<std::size_t>(id.owner * topology_.dimension(d).size + other)];
 }
 
 void LinkTable::open(std::uint32_t dimension, std::int32_t owner) {

@@ -44,6 +44,13 @@ class LinkTable {
     const std::vector<LinkSpeed>& speeds = speeds_[id.dimension];
     return speeds.size() == 1 ? speeds.front() : speeds[static_cast<std::size_t>(id.owner)];
   }
+  // Of a link on a message's way: between members joined by cables, those that join its ends. Collectives, which say
+  // in which dimension they are, take all cables of a member.
+  const LinkSpeed& speed(const LinkId& id, const Message& message) const {
+    if (pair_speeds_[id.dimension].empty() || message.dimension != kAllDimensions) [[likely]]
+      return speed(id);
+    return pair_speed(id, message);
+  }
 
   // When links are free that are not by `floor`, before which nobody will ask for them; seen from `now`.
   void add_state(StateDigest& state, Time floor, Time now) const;
@@ -55,6 +62,7 @@ class LinkTable {
 
  private:
   void open(std::uint32_t dimension, std::int32_t owner);
+  const LinkSpeed& pair_speed(const LinkId& id, const Message& message) const;
   std::int32_t owner_of(const LinkId& id) const {
     return stands_for_.empty() ? id.owner : stands_for_[static_cast<std::size_t>(id.owner)];
   }
@@ -63,8 +71,9 @@ class LinkTable {
   std::span<const std::int32_t> stands_for_;
   std::vector<std::vector<std::vector<Link>>> blocks_;  // [dimension][rank][number]
   std::vector<std::pair<std::uint32_t, std::int32_t>>
-      opened_;                                  // blocks with links, in the order of their first use
-  std::vector<std::vector<LinkSpeed>> speeds_;  // [dimension][rank], or one for all
+      opened_;                                       // blocks with links, in the order of their first use
+  std::vector<std::vector<LinkSpeed>> speeds_;       // [dimension][rank], or one for all
+  std::vector<std::vector<LinkSpeed>> pair_speeds_;  // [dimension][rank x size + coordinate of the other end]
 };
 
 }  // namespace armilla

@@ -30,7 +30,10 @@ bool links_every_pair(const Dimension& dimension) {
   return dimension.kind == DimensionKind::fully_connected;
 }
 
-Topology::Topology(const Machine& machine) : dimensions_(machine.dimensions), ranks_(rank_count(machine)) {
+Topology::Topology(const Machine& machine)
+    : dimensions_(machine.dimensions),
+      host_bandwidth_(machine.device.host_bandwidth),
+      ranks_(rank_count(machine)) {
   std::int64_t stride = 1;
   for (const Dimension& dimension : dimensions_) {
     strides_.push_back(stride);

@@ -88,6 +88,7 @@ class Topology {
   std::uint32_t dimensions() const { return static_cast<std::uint32_t>(dimensions_.size()); }
   const Dimension& dimension(std::uint32_t d) const { return dimensions_[d]; }
   std::int64_t ranks() const { return ranks_; }
+  Bandwidth host_bandwidth() const { return host_bandwidth_; }  // of a device
 
   // O(1) when the message names its dimension, else O(dimensions).
   Position start(const Message& message) const;
@@ -110,6 +111,7 @@ class Topology {
   void enter(const Message& message, std::uint32_t d, Position& at) const;
 
   std::vector<Dimension> dimensions_;
+  Bandwidth host_bandwidth_;
   std::vector<std::int64_t> strides_;
   std::int64_t ranks_;
 };

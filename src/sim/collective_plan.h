@@ -51,8 +51,15 @@ inline std::int32_t rank_at(const PlannedPhase& phase, const GroupLayout& layout
 struct GroupShape {
   std::vector<std::int64_t> sizes;  // empty: no grid
   std::int64_t ranks = 0;
+  // Of a grid, the coordinates in each dimension that has cables (Dimension::cables), in none of the others; empty
+  // where there is no such dimension.
+  std::vector<std::vector<std::int32_t>> places{};
   auto operator<=>(const GroupShape&) const = default;
 };
+
+// Whether groups of equal sizes differ by their places.
+bool has_cables(const Machine& machine);
+GroupShape shape_of(const GroupLayout& layout, const Machine& machine);
 
 // What a member of a group sends in a call.
 struct MemberTraffic {

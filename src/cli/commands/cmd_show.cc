@@ -95,10 +95,11 @@ void show_machine(const Session& session, const Machine& machine) {
   for (std::size_t d = 0; d < machine.dimensions.size(); ++d) {
     const Dimension& dimension = machine.dimensions[d];
     line(session, fmt::format("dimension {}: {}", d, dimension.name),
-         fmt::format("{} of {}{}, {}{} per link and direction, {}{} per hop", name_of(dimension.kind),
-                     dimension.size, mark(dimension.name, "size"), to_text(dimension.bandwidth),
-                     mark(dimension.name, "bandwidth"), to_text(dimension.latency),
-                     mark(dimension.name, "latency")));
+         fmt::format("{} of {}{}, {}{} per {} and direction, {}{} per hop",
+                     dimension.cables.empty() ? name_of(dimension.kind) : "Cables", dimension.size,
+                     mark(dimension.name, "size"), to_text(dimension.bandwidth),
+                     mark(dimension.name, "bandwidth"), dimension.cables.empty() ? "link" : "member",
+                     to_text(dimension.latency), mark(dimension.name, "latency")));
   }
   line(session, "devices", fmt::format("{} of {}", rank_count(machine), machine.device.name));
   if (machine.host_power) {

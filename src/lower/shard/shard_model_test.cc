@@ -67,6 +67,50 @@ TEST(ShardModel, LossesMoveWhatTheFrameworksKernelsDo) {
   }
 }
 
+// Of attention that is not fused: a kernel that reads scores and writes probabilities, or PyTorch's operators one by one.
+TEST(ShardModel, SoftmaxesMoveWhatTheFrameworksKernelsDo) {
+  ModelOptions options;
+  options.batch = 1;
+  const Model model = read_described_yaml(
+      std::string("name: m\nfamily: gpt\nlayers: 2\nhidden: 128\nheads: 4\nvocabulary: 512\nsequence: 64\n"
+                  "attention: unfused\n"),
+      "m", options);
+  const auto softmax = [&](Framework framework, Host host) {
+    Plan plan = plan_of(1);
+    plan.precision = DType::bf16;
+    plan.framework = framework;
+    plan.host = host;
+    const ShardedModel sharded = shard_model(model, plan, 0, "plan");
+    std::vector<Work> works;
+    for (const auto* pass : {&sharded.shapes[sharded.blocks[1].shape].forward.steps,
+                             &sharded.shapes[sharded.blocks[1].shape].backward.steps}) {
+      for (const PassStep& step : *pass) {
+        if (step.kind == NodeKind::compute &&
+            sharded.names.at(step.name).find("softmax") != std::string::npos)
+          works.push_back(sharded.works[step.work]);
+      }
+    }
+    return works;
+  };
+  const auto scores =
+      std::ranges::find_if(model.operators, [](const Operator& op) { return op.type == "Softmax"; });
+  ASSERT_NE(scores, model.operators.end());
+  const std::int64_t elements = element_count(model.tensors[scores->inputs.front()].shape, "");
+  for (const Host host : {Host::eager, Host::compiled}) {
+    const std::vector<Work> fused = softmax(Framework::megatron, host);
+    ASSERT_EQ(fused.size(), 2u);
+    EXPECT_EQ(fused[0].bytes, Bytes(elements * 4));
+    EXPECT_EQ(fused[1].bytes, Bytes(elements * 6));
+    EXPECT_EQ(fused[1].kernel, Kernel::any);
+  }
+  const std::vector<Work> eager = softmax(Framework::pytorch, Host::eager);
+  ASSERT_EQ(eager.size(), 2u);
+  EXPECT_EQ(eager[0].kernel, Kernel::norm) << "rows are reduced";
+  EXPECT_EQ(eager[0].bytes, Bytes(elements * (4 + 4 + 6 + 6)));
+  EXPECT_EQ(eager[1].bytes, Bytes(elements * (6 + 8 + 2 + 4)));
+  EXPECT_EQ(softmax(Framework::pytorch, Host::compiled)[0].bytes, Bytes(elements * 4));
+}
+
 TEST(ShardModel, OneRankDoesTheUnshardedModelsWork) {
   for (const std::string name : {"gpt2-345m", "mixtral-8x7b", "t5-large", "deepseek-v3", "vit-l-16"}) {
     const Model model = zoo_model(name);

@@ -224,6 +224,25 @@ void set_loss_traffic(const Model& model, const Operator& op, const Layout& layo
   work.input_gradient.bytes = Bytes(checked_multiply(elements, traffic.backward, op.name));
 }
 
+// That of attention that is not fused, too. Operator by operator PyTorch scales the scores, adds the mask, makes fp32
+// probabilities of them and a copy of these in their own type (transformers' eager_attention_forward); backward it widens
+// the gradient, makes that of the scores of it and the probabilities, and scales it. Compilers read the scores and
+// write the probabilities, as Megatron's kernel does, whose rate is that of other kernels.
+void set_softmax_traffic(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
+                         OperatorWork& work) {
+  if (plan.framework != Framework::pytorch || !op.core_attention || op.type != "Softmax") return;
+  work.forward.kernel = work.input_gradient.kernel = Kernel::norm;
+  if (plan.host == Host::compiled) return;
+  constexpr std::int64_t kBits = 8, kWide = 4;
+  const std::int64_t width = bits_of(activation_dtype(plan)) / kBits;
+  const std::int64_t copy = width + kWide, scaling = 2 * width;
+  const Tensor& scores = model.tensors[op.inputs.front()];
+  const std::int64_t elements =
+      scaled(element_count(scores.shape, scores.name), seen_share(op, layout, op.inputs.front(), false));
+  work.forward.bytes = Bytes(checked_multiply(elements, 2 * scaling + 2 * copy, op.name));
+  work.input_gradient.bytes = Bytes(checked_multiply(elements, copy + 2 * kWide + width + scaling, op.name));
+}
+
 }  // namespace
 
 OperatorWork shard_operator(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
@@ -254,6 +273,7 @@ OperatorWork shard_operator(const Model& model, const Operator& op, const Layout
                 static_cast<double>(result.forward.bytes.value) / static_cast<double>(forward.bytes.value));
   }
   set_loss_traffic(model, op, layout, plan, result);
+  set_softmax_traffic(model, op, layout, plan, result);
   return result;
 }
 

@@ -33,7 +33,7 @@ TEST(MachineNames, AWordOfTheNameIsEnough) {
 
 TEST(MachineNames, ADeviceMeansTheMachineThatHasIt) {
   EXPECT_THAT(machines_meant("h100-sxm"), ElementsAre("dgx-h100"));
-  EXPECT_THAT(machines_meant("v100"), ElementsAre("dgx-2"));
+  EXPECT_THAT(machines_meant("v100"), ElementsAre("dgx-1", "dgx-2"));
   EXPECT_EQ(load_machine("a100-80gb-sxm", "--machine").name, "dgx-a100");
   EXPECT_EQ(load_device("h200", "--device").name, "h200-sxm");
 }

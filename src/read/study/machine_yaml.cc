@@ -220,6 +220,30 @@ std::vector<OtherDevices> read_other_devices(const Config& config, std::int64_t 
   return others;
 }
 
+// "0-3": one between two members. Parallel ones are said one by one.
+std::vector<MemberCable> read_cables(const Config& config, const Dimension& dimension) {
+  constexpr std::int64_t kMostMembers = 16;
+  if (dimension.kind != DimensionKind::switched)
+    throw Error(config.where(), "cables take the place of a switch", "the dimension's kind is to be Switch");
+  if (dimension.in_switch)
+    throw Error(config.where(), "joined by cables, members have no switch to reduce in");
+  if (dimension.size > kMostMembers)
+    throw Error(config.where(), fmt::format("{} members joined by cables", dimension.size),
+                fmt::format("rings are looked for among at most {}", kMostMembers));
+  std::vector<MemberCable> cables;
+  for (const Config& item : config.items()) {
+    const std::string text = item.text();
+    const std::size_t dash = std::min(text.find('-'), text.size());
+    const std::int64_t a = parse_count(text.substr(0, dash), item.where());
+    const std::int64_t b = parse_count(text.substr(std::min(dash + 1, text.size())), item.where());
+    if (a == b || a < 0 || b < 0 || std::max(a, b) >= dimension.size)
+      throw Error(item.where(), fmt::format("'{:.60}' is no cable between two members", text),
+                  fmt::format("members are 0 to {}: 0-1", dimension.size - 1));
+    cables.push_back({static_cast<std::int32_t>(a), static_cast<std::int32_t>(b)});
+  }
+  return cables;
+}
+
 Dimension read_dimension(const Config& config, std::size_t index) {
   constexpr DimensionKind kKinds[] = {DimensionKind::ring, DimensionKind::fully_connected,
                                       DimensionKind::switched};
@@ -239,6 +263,7 @@ Dimension read_dimension(const Config& config, std::size_t index) {
       throw Error(in_switch->where(), "the dimension has no switch", "its kind is to be Switch");
     dimension.in_switch = read_protocol(*in_switch, LibraryWay::in_switch);
   }
+  if (const auto cables = config.find("cables")) dimension.cables = read_cables(*cables, dimension);
   config.reject_unknown_keys();
   return dimension;
 }

@@ -141,11 +141,21 @@ TEST(MachineYaml, RefusesWhatMakesNoSense) {
   EXPECT_EQ(machine_error(", latency: 1us", ""), "m.yaml:4:5: dimensions.0: the key 'latency' is missing");
   EXPECT_EQ(machine_error("latency: 1us", "latency: 1us, lanes: 4"),
             "m.yaml:4:73: dimensions.0.lanes: unknown key 'lanes'\n"
-            "  hint: known: bandwidth, efficiency, in_switch, kind, latency, name, protocols, size");
+            "  hint: known: bandwidth, cables, efficiency, in_switch, kind, latency, name, protocols, size");
   EXPECT_NE(machine_error("kind: Switch",
                           "kind: Switch, in_switch: {name: nvls, launch: 1us, step: 1us, level: 1us}")
                 .find("in_switch.level: unknown key 'level'"),
             std::string::npos);
+  EXPECT_NE(machine_error("kind: Switch", "kind: Switch, cables: [0-1, 0-8]")
+                .find("dimensions.1.cables.1: '0-8' is no cable between two members\n"
+                      "  hint: members are 0 to 7: 0-1"),
+            std::string::npos);
+  EXPECT_NE(machine_error("kind: Switch", "kind: Switch, cables: [3-3]").find("is no cable"),
+            std::string::npos);
+  EXPECT_NE(machine_error("kind: Switch", "kind: Switch, cables: [3]").find("cables.0: "), std::string::npos);
+  EXPECT_NE(
+      machine_error("kind: Ring", "kind: Ring, cables: [0-1]").find("cables take the place of a switch"),
+      std::string::npos);
   EXPECT_EQ(machine_error("kind: Switch", "name: link, kind: Switch"),
             "m.yaml:5:5: dimensions.1: two dimensions are called 'link'");
   EXPECT_EQ(machine_error("v100-16gb-sxm2", "v100-16gb-sxm"),

@@ -95,6 +95,14 @@ void RandomJobs::add_step() {
   }
 }
 
+void RandomJobs::add_cables(Dimension& dimension) {
+  const auto size = static_cast<std::uint32_t>(dimension.size);
+  for (std::uint32_t count = 1 + pick(2 * size); count > 0; --count) {
+    const std::uint32_t a = pick(size), b = (a + 1 + pick(size - 1)) % size;
+    dimension.cables.push_back({static_cast<std::int32_t>(a), static_cast<std::int32_t>(b)});
+  }
+}
+
 void RandomJobs::make_machine() {
   Machine& machine = job_.study.machine;
   machine.name = "random";
@@ -111,6 +119,7 @@ void RandomJobs::make_machine() {
     const double bandwidths[] = {1, 1, 2, 0.7, 3.3};
     dimension.bandwidth = gigabytes_per_second(bandwidths[pick(ties_ ? 2 : 5)]);
     dimension.latency = nanoseconds(std::vector<std::int64_t>{0, 50, 100, 33}[pick(ties_ ? 1 : 4)]);
+    if (dimension.kind == DimensionKind::switched && one_in(3)) add_cables(dimension);
     ranks *= dimension.size;
     machine.dimensions.push_back(dimension);
   }

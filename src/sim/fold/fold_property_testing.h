@@ -44,6 +44,7 @@ class RandomJobs {
   void begin();
   void add_step();
   void close_loops(const std::vector<std::uint32_t>& first);
+  void add_cables(Dimension& dimension);
   void make_machine();
   void make_groups();
   void make_choices();

@@ -115,8 +115,11 @@ class TypeTable {
 class ShapeFinder {
  public:
   ShapeFinder(const Machine& machine, const Coordinates& coordinates) : coordinates_(coordinates) {
-    for (const Dimension& dimension : machine.dimensions)
+    for (const Dimension& dimension : machine.dimensions) {
       seen_in_.emplace_back(static_cast<std::size_t>(dimension.size), 0);
+      has_cables_.push_back(!dimension.cables.empty());
+    }
+    if (has_cables(machine)) shape_.places.resize(machine.dimensions.size());
     shape_.sizes.resize(machine.dimensions.size());
   }
 
@@ -136,14 +139,27 @@ class ShapeFinder {
       shape_.sizes[d] = distinct;
       product *= distinct;
     }
-    if (product == shape_.ranks) return shape_;
+    if (product == shape_.ranks) {
+      find_places();
+      return shape_;
+    }
     no_grid_.ranks = shape_.ranks;
     return no_grid_;
   }
 
  private:
+  void find_places() {
+    for (std::size_t d = 0; d < shape_.places.size(); ++d) {
+      shape_.places[d].clear();
+      for (std::size_t here = 0; has_cables_[d] && here < seen_in_[d].size(); ++here) {
+        if (seen_in_[d][here] == group_) shape_.places[d].push_back(static_cast<std::int32_t>(here));
+      }
+    }
+  }
+
   const Coordinates& coordinates_;
   std::vector<std::vector<std::uint32_t>> seen_in_;  // [dimension][coordinate], the last group
+  std::vector<bool> has_cables_;                     // by dimension
   std::uint32_t group_ = 0;
   GroupShape shape_, no_grid_;
 };

@@ -56,6 +56,7 @@ class Colouring {
       if (!factors.empty())
         hashes_[rank] = mix_in(hashes_[rank], std::bit_cast<std::uint64_t>(factors[rank]));
     }
+    see_cables(input.study.machine);
     for (const SlowLinks& slow : input.study.what_if.links) {
       const std::int64_t last = std::min(slow.ranks.last, graph_.ranks - 1);
       const std::uint64_t factor = mix_in(
@@ -101,6 +102,18 @@ class Colouring {
   }
 
  private:
+  // Members joined by cables have neighbours of their own each.
+  void see_cables(const Machine& machine) {
+    std::int64_t stride = 1;
+    for (const Dimension& dimension : machine.dimensions) {
+      for (std::size_t rank = 0; !dimension.cables.empty() && rank < hashes_.size(); ++rank) {
+        const std::int64_t here = static_cast<std::int64_t>(rank) / stride % dimension.size;
+        hashes_[rank] = mix_in(hashes_[rank], static_cast<std::uint64_t>(here));
+      }
+      stride *= dimension.size;
+    }
+  }
+
   std::uint32_t colour(std::int32_t rank) const { return colours_[static_cast<std::size_t>(rank)]; }
   std::uint64_t& hash(std::int32_t rank) { return hashes_[static_cast<std::size_t>(rank)]; }
 

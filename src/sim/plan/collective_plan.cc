@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "collective/cables.h"
 #include "collective/decompose.h"
 #include "network/topology.h"
 #include "sim/plan/link_limit.h"
@@ -24,6 +25,7 @@ std::string_view natural_algorithm(CollectiveKind kind, const Dimension& dimensi
   if (links_every_pair(dimension)) return "direct";
   if (passes_others(dimension)) return "bidirectional-ring";
   if (kind == CollectiveKind::all_to_all) return "direct";
+  if (!dimension.cables.empty()) return "ring";
   return is_power_of_two(dimension.size) ? "halving-doubling" : "ring";
 }
 
@@ -78,6 +80,21 @@ void require_switch(const Algorithm& algorithm, bool has_switch, bool legs, cons
 }
 
 }  // namespace
+
+bool has_cables(const Machine& machine) {
+  return std::any_of(machine.dimensions.begin(), machine.dimensions.end(),
+                     [](const Dimension& dimension) { return !dimension.cables.empty(); });
+}
+
+GroupShape shape_of(const GroupLayout& layout, const Machine& machine) {
+  GroupShape shape{layout.sizes(), static_cast<std::int64_t>(layout.ranks.size())};
+  if (!has_cables(machine) || !layout.is_grid()) return shape;
+  shape.places = layout.coordinates;
+  for (std::size_t d = 0; d < shape.places.size(); ++d) {
+    if (machine.dimensions[d].cables.empty()) shape.places[d].clear();
+  }
+  return shape;
+}
 
 bool takes_part(const CollectivePlan& plan, const PlannedPhase& phase, const GroupLayout& layout,
                 std::int32_t rank) {
@@ -162,8 +179,7 @@ const GroupLayout& CollectivePlanner::layout(const Graph& graph, std::uint32_t f
   const auto [found, fresh] = layouts_.try_emplace({family, group});
   if (fresh) {
     found->second = lay_out(graph.families[family].groups[static_cast<std::size_t>(group)], machine_);
-    found->second.shape =
-        shape({found->second.sizes(), static_cast<std::int64_t>(found->second.ranks.size())});
+    found->second.shape = shape(shape_of(found->second, machine_));
   }
   return found->second;
 }
@@ -417,7 +433,8 @@ std::string CollectivePlanner::describe(const CollectiveCall& call, std::uint32_
 }
 
 Time CollectivePlanner::overhead(const CollectiveCall& call, std::uint32_t shape) {
-  if (!options_.measured || call.custom >= 0 || call.kind == CollectiveKind::barrier) return Time(0);
+  if (call.custom >= 0 || call.kind == CollectiveKind::barrier) return Time(0);
+  if (!options_.measured && !has_cables(machine_)) return Time(0);
   const auto [found, fresh] = overheads_.try_emplace(key_of(call, shape));
   if (fresh) found->second = measure_overhead(call, shape);
   return found->second;
@@ -443,9 +460,18 @@ double CollectivePlanner::seconds_beyond(const PlannedPhase& phase, const GroupS
     inside *= shape.sizes[d];
   const Dimension& dimension = machine_.dimensions[phase.dimension];
   const bool by_switch = dimension.in_switch && phase.algorithm == dimension.in_switch->name;
-  const std::span<const CollectiveProtocol> protocols =
-      by_switch ? std::span(&*dimension.in_switch, 1) : std::span(dimension.protocols);
-  if (protocols.empty()) return 0;
+  const CollectiveProtocol plain{"", Time(0), Time(0)};
+  const std::span<const CollectiveProtocol> protocols = by_switch ? std::span(&*dimension.in_switch, 1)
+                                                        : options_.measured && !dimension.protocols.empty()
+                                                            ? std::span(dimension.protocols)
+                                                            : std::span(&plain, 1);
+  // Of the schedule's bandwidth.
+  const double cabled = dimension.cables.empty()
+                            ? 1
+                            : attained_on_cables(dimension, shape.places[phase.dimension], phase.kind,
+                                                 machine_.device.host_bandwidth)
+                                      .value /
+                                  dimension.bandwidth.value;
   const RankSchedule& member = phase.schedule->of(0);
   double bytes = 0;
   for (const Step& step : member.steps) {
@@ -457,7 +483,7 @@ double CollectivePlanner::seconds_beyond(const PlannedPhase& phase, const GroupS
   for (const CollectiveProtocol& protocol : protocols) {
     const double beyond = (by_switch ? in_seconds(protocol.step)
                                      : library_latency(protocol, phase.kind, phase.schedule->ranks, inside)) +
-                          bytes * (1 / protocol.share - 1) / dimension.bandwidth.value;
+                          bytes * (1 / (protocol.share * cabled) - 1) / dimension.bandwidth.value;
     if (in_seconds(protocol.launch) + beyond >= least) continue;
     least = in_seconds(protocol.launch) + beyond;
     launch = in_seconds(protocol.launch);

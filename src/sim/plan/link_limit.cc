@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "collective/cables.h"
 #include "network/topology.h"
 
 namespace armilla {
@@ -55,6 +56,11 @@ Time least_time_on_links(const CollectiveCall& call, const GroupLayout& layout, 
     const std::int64_t size = layout.is_grid() ? sizes[d] : machine.dimensions[d].size;
     if (size <= 1) continue;
     axes.push_back(axis_of(machine.dimensions[d], size));
+    if (!machine.dimensions[d].cables.empty() && layout.is_grid()) {
+      axes.back().bandwidth = attained_on_cables(machine.dimensions[d], layout.coordinates[d], call.kind,
+                                                 machine.device.host_bandwidth)
+                                  .value;
+    }
     axes.back().reduces = (reducing >> d & 1) != 0;
   }
   double most = 0;

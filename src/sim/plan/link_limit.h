@@ -11,7 +11,8 @@
 //   broadcast, reduce            C
 //   barrier                      0
 //
-// Links, per rank and direction: a Ring two (of two ranks one), FullyConnected one to every other member, Switch one. A
+// Links, per rank and direction: a Ring two (of two ranks one), FullyConnected one to every other member, Switch one, or
+// what rings over a group's cables attain (collective/cables.h). A
 // group that is no grid: of single ranks, with the links of all dimensions.
 // Of calls whose bytes depend on a routing of tokens nothing is known: 0.
 #pragma once

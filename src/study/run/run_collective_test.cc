@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error_testing.h"
+#include "ir/derived/metrics.h"
 #include "read/study.h"
 
 namespace armilla {
@@ -136,6 +137,25 @@ TEST(RunCollective, MeasuredLinksAndProtocols) {
   EXPECT_NEAR(beyond(4096), 1e-6 + 6 * 1e-7 + 1.5 * 4096 * 3 / 50e9, 1e-11);
   EXPECT_NEAR(beyond(1 << 24), 11e-6 + 6 * 2e-7, 1e-11);
   EXPECT_GT(time("100GB/s", true, 4096), time("100GB/s", false, 4096));
+}
+
+// A GPU of a DGX-1 has six cables, two of which join it to GPU 3, and one to GPU 1.
+TEST(RunCollective, MembersJoinedByCablesAttainTheirRings) {
+  const auto bus = [](const std::string& plan, std::int64_t ranks) {
+    const Study study = read_machine_study(Config::parse(
+        "machine: dgx-1\ncollectives: {measured: false}\nplan: {ranks: " + plan + "}\n", "m.yaml", {}));
+    constexpr std::int64_t kLarge = std::int64_t{1} << 32;
+    const Result result = run_collective(study, CollectiveKind::all_reduce, Bytes(kLarge)).result;
+    EXPECT_EQ(result.collectives[0].limit, CollectiveLimit::bandwidth);
+    EXPECT_LE(result.collectives[0].link_limit, result.iteration);
+    const double seconds = in_seconds(result.iteration);
+    return kLarge * bus_factor(CollectiveKind::all_reduce, ranks) / seconds / 1e9;
+  };
+  EXPECT_NEAR(bus("2", 2), 25, 0.1);
+  EXPECT_NEAR(bus("3", 3), 50, 0.1);
+  EXPECT_NEAR(bus("4", 4), 100, 0.3);
+  EXPECT_NEAR(bus("5", 5), 40, 0.1) << "a chain";
+  EXPECT_NEAR(bus("8", 8), 150, 1);
 }
 
 TEST(RunCollective, RefusesSectionsOfAModel) {

@@ -59,11 +59,13 @@ const std::vector<const GroupLayout*>& LeastCommunication::layouts_of(Place& pla
   if (!fresh) return found->second;
   for (const std::vector<std::int32_t>& ranks : axis_family(place.plan, axis).groups) {
     if (ranks.size() < 2) continue;
-    const auto [known, unknown] = layouts_.try_emplace(seen_from_first(ranks, machine_));
+    const auto [known, unknown] =
+        layouts_.try_emplace(has_cables(machine_) ? std::vector<std::int64_t>(ranks.begin(), ranks.end())
+                                                  : seen_from_first(ranks, machine_));
     GroupLayout& layout = known->second;
     if (unknown) {
       layout = lay_out(ranks, machine_);
-      layout.shape = planner_.shape({layout.sizes(), static_cast<std::int64_t>(ranks.size())});
+      layout.shape = planner_.shape(shape_of(layout, machine_));
     }
     if (std::ranges::find(found->second, &layout) == found->second.end()) found->second.push_back(&layout);
   }

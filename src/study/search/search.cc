@@ -677,7 +677,7 @@ class Search {
         try {
           const std::int64_t point = space_.changed(best.first, best.second, axis, value);
           const PlanPrepared plan = plans_.prepare(best.first, point);
-          if (text_of(plan.study.plan) == own_text) continue;  // it changes nothing
+          if (text_of(plan.plan) == own_text) continue;  // it changes nothing
           neighbour.outcome = outcome_beside(best.first, plan, space_.values_of(best.first, point));
         } catch (const Error& error) {
           neighbour.refusal = error.message;

@@ -34,8 +34,9 @@ constexpr std::array kKnownDevices = {
     KnownDevice{{"gb300", ""}, "gb300", "gb200-nvl72"},
     KnownDevice{{"b200", ""}, "b200-hgx", "dgx-b200"},
     KnownDevice{{"b300", ""}, "b300-hgx", "dgx-b300"},
-    KnownDevice{{"v100", "16gb"}, "v100-16gb-sxm2", "dgx-2"},
-    KnownDevice{{"v100", ""}, "v100-32gb-sxm2", "dgx-2"},
+    KnownDevice{{"v100", "dgx-2"}, "v100-32gb-sxm2", "dgx-2"},
+    KnownDevice{{"v100", "16gb"}, "v100-16gb-sxm2", "dgx-1"},
+    KnownDevice{{"v100", ""}, "v100-32gb-sxm2", "dgx-1"},
     KnownDevice{{"mi300x", ""}, "mi300x", "mi300x"},
     KnownDevice{{"mi350x", ""}, "mi350x", "mi350x"},
     KnownDevice{{"mi355x", ""}, "mi355x", "mi355x"},
@@ -65,6 +66,20 @@ const KnownDevice& known_device(const std::string& name, const std::string& wher
 std::int64_t largest_divisor(std::int64_t number, std::int64_t most) {
   for (std::int64_t divisor = std::min(number, most); divisor > 1; --divisor) {
     if (number % divisor == 0) return divisor;
+  }
+  return 1;
+}
+
+// Of a rack with room for `most`: as many as divide the devices, so that every rack holds as many. Groups of replicas that
+// begin and end within racks would be planned as one ring over one NIC, which NCCL's rings, one per NIC, are not: the
+// largest rack counts that whole blocks and replicas fill.
+std::int64_t rack_size(const RowMachine& row, std::int64_t most) {
+  const auto fits = [&](std::int64_t size) {
+    return row.block == 0 || row.block % size == 0 || size % row.stage == 0 ||
+           (size % row.block == 0 && row.stage % size == 0);
+  };
+  for (std::int64_t size = std::min(row.devices, most); size > 1; --size) {
+    if (row.devices % size == 0 && fits(size)) return size;
   }
   return 1;
 }
@@ -132,7 +147,7 @@ void shape(Machine& machine, const RowMachine& row) {
   const bool is_rack = dimensions.front().size > kServer;
   const std::int64_t most =
       is_rack || row.devices_per_node == 0 ? dimensions.front().size : row.devices_per_node;
-  dimensions.front().size = largest_divisor(row.devices, most);
+  dimensions.front().size = is_rack ? rack_size(row, most) : largest_divisor(row.devices, most);
   if (dimensions.size() > 1) dimensions.back().size = row.devices / dimensions.front().size;
   const double inter = row.inter_bandwidth > 0 ? row.inter_bandwidth : shared_bandwidth(row);
   if (inter > 0) dimensions.back().bandwidth = Bandwidth(inter);

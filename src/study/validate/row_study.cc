@@ -161,8 +161,11 @@ Study measured_study() {
 
 Study study_of(const MeasuredPlan& row, const std::string& where) {
   Study study = measured_study();
+  const std::int64_t block = row.tensor * row.context;
   study.machine =
-      machine_of({row.device, row.devices, row.devices_per_node, row.inter_bandwidth, row.notes}, where);
+      machine_of({row.device, row.devices, row.devices_per_node, row.inter_bandwidth, row.notes, block,
+                  std::max<std::int64_t>(block, row.devices / std::max<std::int64_t>(1, row.pipeline))},
+                 where);
   study.model = model_of(row, where);
   study.request = request_of(row, layers_of(study.model, row), where);
   if (is_early_megatron(row)) study.request.plan.overlap = false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <memory>
 
@@ -115,28 +116,17 @@ class Validator {
   }
 
  private:
-  void predict(const MeasuredStep& step, ValidatedRow& row) {
-    const MeasuredPlan& plan = step.plan;
+  void predict(const MeasuredStep& measured, ValidatedRow& row) {
+    const MeasuredPlan& plan = measured.plan;
     row.set = fmt::format("{} {} {}", family_of(row.measured), plan.device, lower_case(plan.precision));
-    Run run = lowered(plan, study_of(plan, row.measured.where));
-    const ModelFacts& facts = run.model.facts;
-    if (facts.experts > 0) row.set += " MoE";
+    const PredictedStep& step = predicted(plan, study_of(plan, row.measured.where));
+    if (step.has_experts) row.set += " MoE";
     row.group = fmt::format("{} {} {} {} {} {}", row.set, plan.model, plan.layers, plan.sequence,
                             plan.devices, plan.global_batch);
-    play(run);
-    row.predicted = in_seconds(run.result.iteration);
-    row.work = hardware_flops(run) / static_cast<double>(run.study.plan.ranks);
-    row.study =
-        fmt::format("{} on {}: {}", run.model.name, run.study.machine.name, describe_plan(run.study.plan));
-    row.likely = spent_on(run);
-    if (!run.memory.fits()) {
-      row.likely +=
-          fmt::format("; needs {} of {}, so that something of the plan is probably not as the row says",
-                      to_text(run.memory.needed()), to_text(run.memory.capacity));
-    }
-    if (plan.recompute.empty())
-      row.likely +=
-          fmt::format("; recomputation is not published, taken as {}", name_of(run.study.plan.recompute));
+    row.predicted = step.seconds;
+    row.work = step.work;
+    row.study = step.study;
+    row.likely = step.likely;
   }
 
   void predict(const MeasuredPeak& peak, ValidatedRow& row) {
@@ -204,6 +194,44 @@ class Validator {
     row.study = fmt::format("{} flops, {}", work.flops.value, to_text(work.bytes));
   }
 
+  // A step that was measured several times is played once.
+  struct PredictedStep {
+    Plan plan;  // as the row says it
+    bool chooses_recompute = false, has_experts = false;
+    double seconds = 0, work = 0;
+    std::string study, likely;
+  };
+  const PredictedStep& predicted(const MeasuredPlan& plan, Study study) {
+    const ModelSource& model = study.model;
+    std::string place =
+        fmt::format("{}{}\n{}\n{} {} {} {}", dump_machine(study.machine), model.name, model.text,
+                    model.sequence, model.layers, model.lora_rank, study.request.balance_stages);
+    std::deque<PredictedStep>& known = steps_[std::move(place)];
+    const auto same = std::ranges::find_if(known, [&](const PredictedStep& step) {
+      return step.plan == study.plan && step.chooses_recompute == plan.recompute.empty();
+    });
+    if (same != known.end()) return *same;
+    PredictedStep step{study.plan, plan.recompute.empty(), false, 0, 0, {}, {}};
+    Run run = lowered(plan, std::move(study));
+    step.has_experts = run.model.facts.experts > 0;
+    play(run);
+    step.seconds = in_seconds(run.result.iteration);
+    step.work = hardware_flops(run) / static_cast<double>(run.study.plan.ranks);
+    step.study =
+        fmt::format("{} on {}: {}", run.model.name, run.study.machine.name, describe_plan(run.study.plan));
+    step.likely = spent_on(run);
+    if (!run.memory.fits()) {
+      step.likely +=
+          fmt::format("; needs {} of {}, so that something of the plan is probably not as the row says",
+                      to_text(run.memory.needed()), to_text(run.memory.capacity));
+    }
+    if (plan.recompute.empty())
+      step.likely +=
+          fmt::format("; recomputation is not published, taken as {}", name_of(run.study.plan.recompute));
+    known.push_back(std::move(step));
+    return known.back();
+  }
+
   static void play(Run& run) {
     const auto cost = make_cost_model(run.study.compute, run.study.machine.device);
     PlanEvaluator evaluator(run.study, *cost);
@@ -256,6 +284,7 @@ class Validator {
   }
 
   Progress& meter_;
+  std::map<std::string, std::deque<PredictedStep>> steps_;  // by machine and model
   std::map<std::string, Device> devices_;
   std::map<std::string, std::unique_ptr<CostModel>> costs_;
 };

@@ -110,6 +110,34 @@ TEST(RowStudy, FabricsAreToldByName) {
   EXPECT_EQ(study_of(row, "x.csv:2").machine.name, "aws-p5");
 }
 
+TEST(RowStudy, V100sAreThoseOfADgx1UnlessTheySayOtherwise) {
+  EXPECT_EQ(study_of(MeasuredCollective{"V100-SXM NVLink 1 node", "all_reduce", 4, 1, 1 << 20}, "x.csv:2")
+                .machine.dimensions[0]
+                .cables.size(),
+            24u);
+  EXPECT_TRUE(study_of(MeasuredCollective{"V100-32GB(DGX-2)", "all_reduce", 4, 1, 1 << 20}, "x.csv:2")
+                  .machine.dimensions[0]
+                  .cables.empty());
+}
+
+// 39 replicas of 8 GPUs in each of 8 stages: racks of 24 hold whole ones, racks of 64 would cut groups.
+TEST(RowStudy, RacksHoldWholeReplicas) {
+  MeasuredPlan row = small_row();
+  row.device = "GB200";
+  row.devices = 2496;
+  row.tensor = 4;
+  row.context = 2;
+  row.pipeline = 8;
+  row.data = 39;
+  row.global_batch = 1248;
+  row.layers = 8;
+  EXPECT_EQ(study_of(row, "x.csv:2").machine.dimensions[0].size, 24);
+  row.devices = 512;
+  row.data = 8;
+  row.global_batch = 256;
+  EXPECT_EQ(study_of(row, "x.csv:2").machine.dimensions[0].size, 64);
+}
+
 TEST(RowStudy, FrameworksAreToldByName) {
   MeasuredPlan row = small_row();
   EXPECT_TRUE(study_of(row, "x.csv:2").plan.accumulation_fusion);
