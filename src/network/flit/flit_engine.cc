@@ -58,14 +58,15 @@ FlitEngine::FlitEngine(const FlitNetwork& network, const FlitRouter& router, Lag
   std::uint32_t longest = 1;
   for (std::uint32_t output = 0; output < senders; ++output) {
     const FlitChannel& channel = network.outputs[output];
-    if (channel.input != kNoPort) {
+    if (channel.input != kNoFlitPort) {
       const std::int64_t delay = output < ports || router.one_step ? router.credit_delay : 0;
       credit_ways_[channel.input] = {output * vcs_, channel.latency + 1 + static_cast<std::uint32_t>(delay)};
     }
-    const bool waits = router.one_step && channel.input != kNoPort;
+    const bool waits = router.one_step && channel.input != kNoFlitPort;
     const std::uint32_t cycles = channel.latency + channel.whole_period() +
                                  (waits ? static_cast<std::uint32_t>(router.routing_delay) : 0);
-    flit_ways_[output] = {channel.input == kNoPort ? kToNode | output * vcs_ : channel.input * vcs_, cycles};
+    flit_ways_[output] = {channel.input == kNoFlitPort ? kToNode | output * vcs_ : channel.input * vcs_,
+                          cycles};
     longest = std::max(longest, cycles);
   }
   if (paced_) channel_free_.resize(ports);
@@ -648,7 +649,7 @@ void FlitEngine::move_flit(std::uint32_t router, std::uint32_t number, std::int6
   last_move_ = now_;
   if ((moved & kHead) != 0 && (router_.routing_delay == 0 || router_.one_step)) {
     const FlitChannel& channel = network_.outputs[output];
-    if (channel.input != kNoPort)
+    if (channel.input != kNoFlitPort)
       set_route(network_.router_of_port[channel.input], channel.input, packets_[moved >> 2]);
   }
 
@@ -732,7 +733,7 @@ std::string FlitEngine::cycle_of_waiting() const {
     const std::uint32_t output =
         vc.state == State::active ? vc.output_vc : vc.port * vcs_ + static_cast<std::uint32_t>(vc.vcs.first);
     const FlitChannel& channel = network_.outputs[port_of_[output]];
-    if (vc.state == State::idle || vc.state == State::routing || channel.input == kNoPort) return {};
+    if (vc.state == State::idle || vc.state == State::routing || channel.input == kNoFlitPort) return {};
     at = channel.input * vcs_ + output % vcs_;
   }
   if (at == kNone) return {};

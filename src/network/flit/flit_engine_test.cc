@@ -37,17 +37,17 @@ FlitNetwork network_of(std::uint32_t routers, const std::vector<std::uint32_t>& 
   std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> ways(routers);  // port and neighbour
   for (const LinkBetween& link : links) {
     const std::uint32_t a = used[link.from]++, b = used[link.to]++;
-    network.outputs[network.first_port[link.from] + a] = {network.first_port[link.to] + b, kNoPort,
+    network.outputs[network.first_port[link.from] + a] = {network.first_port[link.to] + b, kNoFlitPort,
                                                           link.latency};
-    network.outputs[network.first_port[link.to] + b] = {network.first_port[link.from] + a, kNoPort,
+    network.outputs[network.first_port[link.to] + b] = {network.first_port[link.from] + a, kNoFlitPort,
                                                         link.latency};
     ways[link.from].emplace_back(a, link.to);
     ways[link.to].emplace_back(b, link.from);
   }
   for (std::uint32_t node = 0; node < network.nodes; ++node) {
     const std::uint32_t router = node_routers[node], port = used[router]++;
-    network.outputs[network.first_port[router] + port] = {kNoPort, node, 1};
-    network.outputs[network.ports() + node] = {network.first_port[router] + port, kNoPort, 1};
+    network.outputs[network.first_port[router] + port] = {kNoFlitPort, node, 1};
+    network.outputs[network.ports() + node] = {network.first_port[router] + port, kNoFlitPort, 1};
     const auto row = [&](std::uint32_t at) -> RouteEntry& {
       return network.routes[static_cast<std::size_t>(at) * network.nodes + node];
     };
@@ -255,7 +255,7 @@ FlitNetwork one_way_ring() {
       if (router == node) continue;
       for (std::uint16_t port = 0; port < 3; ++port) {
         const FlitChannel& channel = network.outputs[network.first_port[router] + port];
-        if (channel.input != kNoPort && network.router_of_port[channel.input] == (router + 1) % 4)
+        if (channel.input != kNoFlitPort && network.router_of_port[channel.input] == (router + 1) % 4)
           network.routes[router * 4 + node] = {port, 0, 0, false};
       }
     }

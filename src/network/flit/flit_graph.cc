@@ -83,8 +83,8 @@ void FlitGraph::connect(const FlitFabric& fabric) {
     const std::uint32_t interface = interface_of(link);
     const std::uint32_t links = (network_.first_port[one.from + 1] - network_.first_port[one.from]) / 2;
     const std::uint32_t port = output_of(link) + links;
-    network_.outputs[port] = {kNoPort, interface, 0};
-    network_.outputs[network_.ports() + interface] = {port, kNoPort, 0};
+    network_.outputs[port] = {kNoFlitPort, interface, 0};
+    network_.outputs[network_.ports() + interface] = {port, kNoFlitPort, 0};
   }
 }
 

@@ -51,14 +51,14 @@ void lay_out(FlitNetwork& network, PortIndex routers, PortIndex ports, PortIndex
 
 void connect(FlitNetwork& network, PortIndex router, PortIndex port, PortIndex to_router, PortIndex to_port,
              PortIndex latency) {
-  network.outputs[network.first_port[router] + port] = {network.first_port[to_router] + to_port, kNoPort,
+  network.outputs[network.first_port[router] + port] = {network.first_port[to_router] + to_port, kNoFlitPort,
                                                         latency};
 }
 
 void attach(FlitNetwork& network, PortIndex node, PortIndex router, PortIndex port) {
   const PortIndex number = network.first_port[router] + port;
-  network.outputs[number] = {kNoPort, node, 1};
-  network.outputs[network.ports() + node] = {number, kNoPort, 1};
+  network.outputs[number] = {kNoFlitPort, node, 1};
+  network.outputs[network.ports() + node] = {number, kNoFlitPort, 1};
 }
 
 RouteEntry entry(PortIndex port, PortIndex choices = 0, PortIndex phase = 0, bool ejects = false) {

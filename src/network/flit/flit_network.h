@@ -10,14 +10,14 @@
 
 namespace armilla {
 
-inline constexpr std::uint32_t kNoPort = UINT32_MAX;
+inline constexpr std::uint32_t kNoFlitPort = UINT32_MAX;
 
 // From an output to an input, or to a node; credits go back on it. What is written on a channel is read
 // latency + 1 cycles later, and a flit that takes longer than a cycle so much later than that.
 struct FlitChannel {
   static constexpr std::uint32_t kCycle = 1 << 16;
-  std::uint32_t input = kNoPort;  // port of the router behind it
-  std::uint32_t node = kNoPort;   // or the node that takes the flits
+  std::uint32_t input = kNoFlitPort;  // port of the router behind it
+  std::uint32_t node = kNoFlitPort;   // or the node that takes the flits
   std::uint32_t latency = 1;
   std::uint32_t period = kCycle;  // from one flit to the next, in 1/65536 cycles, at least a cycle
 

@@ -39,7 +39,7 @@ class SlowGarnet {
   void cycle() {
     for (const Flight& flight : flying_[now_]) {
       const FlitChannel& channel = network_.outputs[flight.output];
-      if (channel.node == kNoPort) {
+      if (channel.node == kNoFlitPort) {
         inputs_[channel.input][flight.vc].flits.push_back({flight.flit, now_ + latency_ - 1});
         continue;
       }

@@ -110,7 +110,7 @@ class SlowRouters {
   void deliver() {
     for (const auto& [where, what] : flying_[now_]) {
       const FlitChannel& channel = network_.outputs[where];
-      if (channel.node != kNoPort) {
+      if (channel.node != kNoFlitPort) {
         if (what.second.tail) packets_[what.second.packet].arrived = now_;
         credits_[now_ + channel.latency + 1 + options_.credit_delay].push_back({where, what.first});
         continue;

@@ -52,7 +52,7 @@ TEST(WriteSearch, RanksPlansAndSaysWhatBecameOfTheOthers) {
   EXPECT_THAT(text,
               testing::HasSubstr("  tp 2 is the largest that was tried, and 4 would be better (900.0 ns, "
                                  "-10.0 %): --tp any tries more\n"));
-  SearchResult unlike = example();
+  SearchResult unlike = example_search();
   unlike.fewest_samples = 4;
   unlike.most_samples = 8;
   EXPECT_THAT(write_search_text(unlike, false),
