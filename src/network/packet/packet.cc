@@ -87,6 +87,7 @@ bool sprays(const ParameterValues& values) {
 
 void set_transport(FlowJob& job, const ParameterValues& values) {
   PacketSettings& settings = job.settings;
+  job.fast_forward = values.boolean("fast-forward");
   if (values.is_set("cc")) {
     for (const CongestionControlRow& row : kCongestionControls) {
       if (values.choice("cc") == row.name) settings.congestion_control = row.control;
@@ -242,6 +243,8 @@ TrafficResult packet_traffic(const FlowJob& job) {
   if (is_pulled(job.settings.congestion_control))
     result.facts.emplace_back("trimmed", fmt::format("{} packets cut to their headers by full queues",
                                                      with_separators(outcome.trimmed_packets)));
+  if (outcome.forwarded)
+    result.facts.emplace_back("fast-forward", fmt::format("{} stretches {} frames", outcome.forwarded->stretches, outcome.forwarded->frames));
   result.facts.emplace_back("longest queue",
                             fmt::format("{} bytes at one port", with_separators(outcome.longest_queue)));
   if (outcome.longest_pause.ns > 0) {
