@@ -28,6 +28,8 @@ struct PacketBytes {
   std::int64_t sent = 0, delivered = 0, dropped = 0, in_flight = 0;
 };
 
+// By how much of itself a completion time may be off under fast-forward (docs/models/fast_forward.md).
+inline constexpr double kForwardBound = 0.01;
 // What fast-forward (FlowJob::fast_forward) did not play.
 struct PacketForward {
   std::int64_t stretches = 0;  // of some flows each

@@ -44,6 +44,13 @@ std::string time_text(std::int64_t ns) {
   return to_text(from_seconds(static_cast<double>(ns) * 1e-9));
 }
 
+// Why every packet is played.
+std::string unknown_to_forward(const PacketSettings& settings) {
+  if (family_of(settings.congestion_control) != TransportFamily::roce)
+    return row_of(settings.congestion_control).title.data() + std::string(", and plays every packet");
+  return "links that fail, pauses by NICs, go-back-0 and TIMELY without time stamps, and plays every packet";
+}
+
 void add_slow_downs(const PacketOutcome& outcome, TrafficResult& result) {
   std::vector<double> slow;
   for (const PacketFlowOutcome& flow : outcome.flows) {
@@ -226,6 +233,12 @@ TrafficResult packet_traffic(const FlowJob& job) {
   flows.packets = outcome.frames;
   flows.events = outcome.events;
   flows.samples = outcome.samples;
+  if (job.fast_forward) {
+    const PacketForward forwarded = outcome.forwarded.value_or(PacketForward{});
+    flows.fast_forward = {forwarded.stretches, forwarded.frames, kForwardBound};
+    if (!outcome.forwarded)
+      result.notes.push_back(fmt::format("fast-forward does not know {}", unknown_to_forward(job.settings)));
+  }
   result.outcome = std::move(flows);
 
   add_slow_downs(outcome, result);
@@ -243,8 +256,6 @@ TrafficResult packet_traffic(const FlowJob& job) {
   if (is_pulled(job.settings.congestion_control))
     result.facts.emplace_back("trimmed", fmt::format("{} packets cut to their headers by full queues",
                                                      with_separators(outcome.trimmed_packets)));
-  if (outcome.forwarded)
-    result.facts.emplace_back("fast-forward", fmt::format("{} stretches {} frames", outcome.forwarded->stretches, outcome.forwarded->frames));
   result.facts.emplace_back("longest queue",
                             fmt::format("{} bytes at one port", with_separators(outcome.longest_queue)));
   if (outcome.longest_pause.ns > 0) {

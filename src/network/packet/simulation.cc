@@ -17,7 +17,7 @@ inline bool PacketSimulation::play(std::int64_t end_ns) {
 PacketOutcome PacketSimulation::run() {
   while (play(settings_.stop_ns)) {
   }
-  if (forward_) outcome_.forwarded = forward_->done();
+  outcome_.forwarded = forwarded();
   outcome_.end_ns = events_.now();
   outcome_.events = events_.handled();
   sum_pauses();
@@ -54,6 +54,10 @@ bool PacketSimulation::play_until(std::int64_t end_ns) {
   while (arrived_.empty() && play(end_ns)) {
   }
   return !arrived_.empty();
+}
+
+std::optional<PacketForward> PacketSimulation::forwarded() const {
+  return forward_ ? std::optional(forward_->done()) : std::nullopt;
 }
 
 void PacketSimulation::handle(const WheelEvent& event) {

@@ -60,6 +60,9 @@ class PacketSimulation {
   struct Carried {
     std::int64_t bytes = 0, busy_ps = 0;
   };
+  // nullopt: every packet is played.
+  std::optional<PacketForward> forwarded() const;
+  std::int64_t frames() const { return outcome_.frames; }
   Carried carried(std::uint32_t port) const { return {ports_[port].carried_bytes, ports_[port].busy_ps}; }
 
  private:

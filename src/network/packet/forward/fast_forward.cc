@@ -18,7 +18,7 @@ constexpr double kOverload = 5e-4;  // of a link, by which queues may grow
 // Who has no less than its share of a full link, to this, has nothing to gain.
 constexpr double kFull = 0.9, kFair = 0.97;
 // Of the time of a flow: what all that was not played may be off together, as far as periods tell.
-constexpr double kBudget = 0.02;
+constexpr double kBudget = kForwardBound / 2;
 constexpr std::int64_t kLeastEvents = 2048;  // between two looks
 
 std::uint64_t mixed(std::uint64_t bits) {
@@ -105,6 +105,20 @@ void PacketSimulation::FastForward::begins(std::uint32_t index) {
   Watch& watch = watches_[watch_of_[index]];
   watch.partition = 0;
   watch.doubtful_ns = 0;
+  if (!coming_.empty() && sim_.mail_.empty())
+    for_each_port(flow, [&](std::uint32_t port, std::uint32_t) { --coming_[port]; });
+}
+
+// Flows that have yet to begin. Those that they will meet are played: how flows share a link that both come to depends on when
+// each packet gets there.
+void PacketSimulation::FastForward::expect_others() {
+  coming_.assign(sim_.ports_.size(), 0);
+  if (!sim_.mail_.empty()) return;
+  for (std::uint32_t index = 0; index < sim_.flows_.size(); ++index) {
+    if (sim_.flows_[index].started) continue;
+    sim_.find_ways(index);
+    for_each_port(sim_.flows_[index], [&](std::uint32_t port, std::uint32_t) { ++coming_[port]; });
+  }
 }
 
 // Of the sets that flows and those they share ports with were found to be in.
@@ -146,7 +160,7 @@ void PacketSimulation::FastForward::find_partitions() {
     for_each_port(flow, [&](std::uint32_t number, std::uint32_t) {
       const Port& port = sim_.ports_[number];
       partition.identity += mixed(static_cast<std::uint64_t>(sim_.pauses_[number].sum_ns) << 24 ^ number);
-      plain = plain && port.paused == 0 && sim_.ports_[number ^ 1].loss_stream == kNone;
+      plain = plain && port.paused == 0 && (coming_.empty() || coming_[number] == 0) && sim_.ports_[number ^ 1].loss_stream == kNone;
       // What comes in over its link is far from making a switch pause it.
       if (!plain || !sim_.ports_[number ^ 1].at_switch || sim_.discipline_ != SwitchDiscipline::pause) return;
       const Shares& in = sim_.shares_[number ^ 1][flow.priority];
@@ -306,7 +320,13 @@ std::int64_t PacketSimulation::FastForward::look() {
     if (partition.plain && partition.settled) saved += 2 * partition.hops_per_ns * static_cast<double>(partition.most_ns);
   }
   // Standing still costs a walk through all events.
-  if (saved > 4 * static_cast<double>(sim_.pending_) + kLeastEvents) stand_still();
+  if (saved > 4 * static_cast<double>(sim_.pending_) + kLeastEvents) {
+    if (coming_.empty()) {
+      expect_others();
+      return sim_.events_.handled();
+    }
+    stand_still();
+  }
   return sim_.events_.handled() + std::max(kLeastEvents, 2 * kLeastPackets * links);
 }
 

@@ -93,6 +93,7 @@ class PacketSimulation::FastForward {
   void for_each_port(const Flow& flow, const Visit& visit) const;
   std::uint64_t last_byte(std::uint32_t flow) const;
   bool could_stand(std::uint32_t flow) const;
+  void expect_others();
   std::uint32_t set_of(std::uint32_t watch);
   void find_partitions();
   void see(Watch& watch, std::uint64_t partition);
@@ -112,6 +113,7 @@ class PacketSimulation::FastForward {
   std::vector<std::uint32_t> holds_flow_;  // per flow
   std::vector<std::uint32_t> user_;        // per port: a watch, at this look
   std::vector<Partition> partitions_;      // by set
+  std::vector<std::uint32_t> coming_;      // per port: flows that have yet to begin; empty: they were not looked at
   std::vector<Pace> paces_;                // by watch
   std::vector<Use> uses_;                  // per port
   Slots<Stretch> stretches_;
