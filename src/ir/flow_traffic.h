@@ -199,7 +199,8 @@ struct FlowJob {
   FindFlowWays ways{};  // empty: one of the shortest for each flow, which ns-3's ECMP hashes
   WayChoice choice = WayChoice::first;
   bool sampled = false;  // keep what links do over time (ir/traffic.h)
-  bool fast_forward = false;  // packets of flows that go on alike are counted, not played (network/packet/forward/)
+  bool fast_forward =
+      false;  // packets of flows that go on alike are counted, not played (network/packet/forward/)
 };
 
 }  // namespace armilla

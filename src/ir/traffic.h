@@ -57,7 +57,7 @@ struct FlowsResult {
   std::int64_t packets =
       0;  // sent over links, acknowledgements and PFC frames included: over three links counts three
   std::int64_t events = 0;
-  TrafficSamples samples{};  // where they were asked for
+  TrafficSamples samples{};                     // where they were asked for
   std::optional<FastForwarded> fast_forward{};  // where it was asked for
 };
 

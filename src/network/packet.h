@@ -58,7 +58,7 @@ struct PacketOutcome {
   std::int64_t events = 0;
   std::int64_t longest_round_trip_ns = 0, window_bytes = 0;  // on the idle network, of all pairs
   PacketBytes data, acknowledgements;
-  TrafficSamples samples;  // where the job is sampled
+  TrafficSamples samples;                  // where the job is sampled
   std::optional<PacketForward> forwarded;  // where it was asked for
 };
 

@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "cli/command.h"
-#include "cli/flags/model_flags.h"
 #include "cli/flags/fast_forward.h"
+#include "cli/flags/model_flags.h"
 #include "cli/flags/output_flags.h"
 #include "study/astra.h"
 #include "write/report.h"

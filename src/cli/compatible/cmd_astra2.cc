@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "cli/command.h"
-#include "cli/flags/model_flags.h"
 #include "cli/flags/fast_forward.h"
+#include "cli/flags/model_flags.h"
 #include "cli/flags/output_flags.h"
 #include "study/astra.h"
 #include "write/report.h"

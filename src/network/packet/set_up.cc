@@ -177,7 +177,8 @@ void PacketSimulation::build() {
         pair.round_trip_ns + static_cast<std::int64_t>(static_cast<WideProduct>(asked.bytes + count * 48) *
                                                        8'000'000'000 / pair.bits_per_second);
   }
-  if (job_.fast_forward && transport_->can_shift() && settings_.link_down_ns == 0 && settings_.nic_pauses == 0)
+  if (job_.fast_forward && transport_->can_shift() && settings_.link_down_ns == 0 &&
+      settings_.nic_pauses == 0)
     forward_ = std::make_unique<FastForward>(*this);
   // Times of equal start in the file's order.
   for (std::uint32_t index = 0; index < flows_.size(); ++index)

@@ -69,7 +69,8 @@ class PacketSimulation::Transport {
 struct PacketSimulation::Shift {
   std::uint64_t bytes = 0;  // whole packets
   std::int64_t ns = 0;
-  const std::vector<std::uint32_t>& told;  // by port: the same of what telemetry tells of it (TelemetryHop::bytes)
+  const std::vector<std::uint32_t>&
+      told;  // by port: the same of what telemetry tells of it (TelemetryHop::bytes)
 
   void move(Telemetry& telemetry) const;
 };

@@ -160,12 +160,14 @@ void PacketSimulation::FastForward::find_partitions() {
     for_each_port(flow, [&](std::uint32_t number, std::uint32_t) {
       const Port& port = sim_.ports_[number];
       partition.identity += mixed(static_cast<std::uint64_t>(sim_.pauses_[number].sum_ns) << 24 ^ number);
-      plain = plain && port.paused == 0 && (coming_.empty() || coming_[number] == 0) && sim_.ports_[number ^ 1].loss_stream == kNone;
+      plain = plain && port.paused == 0 && (coming_.empty() || coming_[number] == 0) &&
+              sim_.ports_[number ^ 1].loss_stream == kNone;
       // What comes in over its link is far from making a switch pause it.
       if (!plain || !sim_.ports_[number ^ 1].at_switch || sim_.discipline_ != SwitchDiscipline::pause) return;
       const Shares& in = sim_.shares_[number ^ 1][flow.priority];
-      plain = !in.pausing && in.headroom == 0 &&
-              (in.arrived <= kReserve || 2 * (in.arrived - kReserve) < sim_.threshold(sim_.ports_[number ^ 1]));
+      plain =
+          !in.pausing && in.headroom == 0 &&
+          (in.arrived <= kReserve || 2 * (in.arrived - kReserve) < sim_.threshold(sim_.ports_[number ^ 1]));
     });
     partition.plain = partition.plain && plain;
   }
@@ -185,9 +187,10 @@ void PacketSimulation::FastForward::see(Watch& watch, std::uint64_t partition) {
     return;
   }
   const auto under_way = static_cast<std::int64_t>(flow.next - flow.acknowledged);
-  Period period = {static_cast<std::int64_t>((flow.next - watch.next) / payload_), flow.next_send_ns - watch.next_ns, 0,
-                   under_way, flow.rate};
-  if (period.ns <= 0 || period.packets < std::max(kLeastPackets, under_way / static_cast<std::int64_t>(payload_)) ||
+  Period period = {static_cast<std::int64_t>((flow.next - watch.next) / payload_),
+                   flow.next_send_ns - watch.next_ns, 0, under_way, flow.rate};
+  if (period.ns <= 0 ||
+      period.packets < std::max(kLeastPackets, under_way / static_cast<std::int64_t>(payload_)) ||
       period.ns < sim_.transport_->longest_period_ns(watch.flow))
     return;
   begin_period();
@@ -234,8 +237,9 @@ PacketSimulation::FastForward::Pace PacketSimulation::FastForward::pace_of(const
                                            pace.packets_per_ns -
                                        1));
   const double drift = std::abs(after.packets / after.ns - before.packets / before.ns) / pace.packets_per_ns;
-  const double grown = std::max(std::abs(after.queued - before.queued), std::abs(after.under_way - before.under_way)) /
-                       static_cast<double>(payload_);
+  const double grown =
+      std::max(std::abs(after.queued - before.queued), std::abs(after.under_way - before.under_way)) /
+      static_cast<double>(payload_);
   pace.same = spread <= kSame && grown <= 2 && std::ranges::all_of(newer, [&](const Period& period) {
                 return period.rate == newer.front().rate;
               });
@@ -275,7 +279,8 @@ void PacketSimulation::FastForward::settle(const Watch& watch, const Pace& pace,
     partition.settled = false;
     return;
   }
-  partition.most_ns = std::min({partition.most_ns, allowed_ns(watch, pace), sim_.settings_.stop_ns - sim_.events_.now()});
+  partition.most_ns =
+      std::min({partition.most_ns, allowed_ns(watch, pace), sim_.settings_.stop_ns - sim_.events_.now()});
   if (static_cast<double>(partition.most_ns) < pace.seen_ns / 4) partition.settled = false;
 }
 
@@ -317,7 +322,8 @@ std::int64_t PacketSimulation::FastForward::look() {
   }
   double saved = 0;
   for (const Partition& partition : partitions_) {
-    if (partition.plain && partition.settled) saved += 2 * partition.hops_per_ns * static_cast<double>(partition.most_ns);
+    if (partition.plain && partition.settled)
+      saved += 2 * partition.hops_per_ns * static_cast<double>(partition.most_ns);
   }
   // Standing still costs a walk through all events.
   if (saved > 4 * static_cast<double>(sim_.pending_) + kLeastEvents) {
@@ -430,7 +436,8 @@ void PacketSimulation::FastForward::resume(std::uint32_t number) {
   for (const Stretch::Part& part : stretch.parts) {
     Flow& flow = sim_.flows_[part.flow];
     const std::uint64_t bytes = std::exchange(moved_[part.flow], 0);
-    for (std::uint64_t* place : {&flow.next, &flow.acknowledged, &flow.expected, &flow.highest}) *place += bytes;
+    for (std::uint64_t* place : {&flow.next, &flow.acknowledged, &flow.expected, &flow.highest})
+      *place += bytes;
     flow.next_send_ns += ns;
     sim_.transport_->shift(part.flow, {bytes, ns, told_});
     sim_.refresh(part.flow);
@@ -455,7 +462,8 @@ void PacketSimulation::FastForward::shift_packets(const Stretch& stretch, std::i
     if (sim_.has_telemetry_) Shift{moved_[packet.flow], ns, told_}.move(sim_.telemetry_[number]);
   };
   const auto shift_queue = [&](const Queue& queue) {
-    for (std::uint32_t packet = queue.head; packet != kNone; packet = sim_.packets_[packet].next) shift(packet);
+    for (std::uint32_t packet = queue.head; packet != kNone; packet = sim_.packets_[packet].next)
+      shift(packet);
   };
   for (const Held& held : stretch.events) {
     if (held.event.kind == kArrived) shift(held.event.subject);

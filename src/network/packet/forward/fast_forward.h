@@ -37,19 +37,19 @@ class PacketSimulation::FastForward {
   // A flow under way.
   struct Watch {
     std::uint32_t flow = 0;
-    std::uint32_t set = 0;               // of flows that share ports, at this look
-    std::uint64_t partition = 0;         // what it was a part of at the last one
-    std::uint64_t next = 0;              // where the last period ended
-    std::int64_t next_ns = 0;            // and when what is sent after it may be
-    double doubtful_ns = 0;              // how far off what was not played may have been
-    std::vector<Period> periods;         // since the partition is as it is
+    std::uint32_t set = 0;        // of flows that share ports, at this look
+    std::uint64_t partition = 0;  // what it was a part of at the last one
+    std::uint64_t next = 0;       // where the last period ended
+    std::int64_t next_ns = 0;     // and when what is sent after it may be
+    double doubtful_ns = 0;       // how far off what was not played may have been
+    std::vector<Period> periods;  // since the partition is as it is
   };
 
   // How a flow goes on.
   struct Pace {
-    double packets_per_ns = 0;  // 0: not known
-    double seen_ns = 0;         // how long it was looked at
-    bool same = false;          // all that time
+    double packets_per_ns = 0;           // 0: not known
+    double seen_ns = 0;                  // how long it was looked at
+    bool same = false;                   // all that time
     double doubt = 0, drift_per_ns = 0;  // shares of the rate: what it may be off, and come to be
 
     double doubtful_ns(double ns) const;  // of so many that are not played
@@ -82,8 +82,8 @@ class PacketSimulation::FastForward {
   // Of a set, at a look.
   struct Partition {
     std::uint64_t identity = 0;
-    bool plain = true;    // nothing but data and acknowledgements in order
-    bool settled = true;  // every flow goes on as it does
+    bool plain = true;                 // nothing but data and acknowledgements in order
+    bool settled = true;               // every flow goes on as it does
     std::int64_t most_ns = INT64_MAX;  // that it may stand still
     double hops_per_ns = 0;
     std::uint32_t stretch = kNone;
@@ -113,12 +113,13 @@ class PacketSimulation::FastForward {
   std::vector<std::uint32_t> holds_flow_;  // per flow
   std::vector<std::uint32_t> user_;        // per port: a watch, at this look
   std::vector<Partition> partitions_;      // by set
-  std::vector<std::uint32_t> coming_;      // per port: flows that have yet to begin; empty: they were not looked at
-  std::vector<Pace> paces_;                // by watch
-  std::vector<Use> uses_;                  // per port
+  std::vector<std::uint32_t>
+      coming_;               // per port: flows that have yet to begin; empty: they were not looked at
+  std::vector<Pace> paces_;  // by watch
+  std::vector<Use> uses_;    // per port
   Slots<Stretch> stretches_;
-  std::vector<std::uint32_t> told_;        // per port: Shift::told
-  std::vector<std::uint64_t> moved_;       // per flow, while one goes on: by so many bytes
+  std::vector<std::uint32_t> told_;   // per port: Shift::told
+  std::vector<std::uint64_t> moved_;  // per flow, while one goes on: by so many bytes
   PacketForward done_;
 };
 
