@@ -200,6 +200,8 @@ struct FlowJob {
   WayChoice choice = WayChoice::first;
   bool sampled = false;     // keep what links do over time (ir/traffic.h)
   bool flows_come = false;  // from any host to any, one by one while time goes on
+  // Packets of flows that go on alike are counted, not played (network/packet/forward/).
+  bool fast_forward = false;
 };
 
 }  // namespace armilla

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -43,6 +44,12 @@ struct TrafficSamples {
   std::vector<LinkSamples> links;  // that carried something, the busiest first
 };
 
+// What was counted and not played, of flows that go on alike.
+struct FastForwarded {
+  std::int64_t stretches = 0, packets = 0;  // of FlowsResult::packets
+  double bound = 0;                         // the share of itself that a completion time may be off
+};
+
 // Of flows.
 struct FlowsResult {
   std::vector<FlowResult> flows;  // in the order given
@@ -50,7 +57,8 @@ struct FlowsResult {
   std::int64_t packets =
       0;  // sent over links, acknowledgements and PFC frames included: over three links counts three
   std::int64_t events = 0;
-  TrafficSamples samples{};  // where they were asked for
+  TrafficSamples samples{};                     // where they were asked for
+  std::optional<FastForwarded> fast_forward{};  // where it was asked for
 };
 
 struct TrafficResult {

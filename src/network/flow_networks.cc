@@ -34,6 +34,7 @@ constexpr std::array kPacketParameters = {
     kPathsParameter,
     kWindowParameter,
     kTrimQueueParameter,
+    kFastForwardParameter,
 };
 
 TrafficResult run_packet(FlowJob job, const ParameterValues& values) {

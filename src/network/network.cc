@@ -46,6 +46,7 @@ constexpr std::array kPacketNetworkParameters = {
     kPathsParameter,
     kWindowParameter,
     kTrimQueueParameter,
+    kFastForwardParameter,
     ParameterInfo{"payload", ParameterType::bytes, "", "of a packet; else 4096B, with TCP 1448B"},
     ParameterInfo{"buffer", ParameterType::bytes, "",
                   "of a switch, that its ports share, beyond what each has for itself; else 32MiB"},

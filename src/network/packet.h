@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -25,6 +26,14 @@ struct PacketFlowOutcome {
 // Every byte that a host sent, with its headers, was delivered, dropped (or cut off), or is still on its way.
 struct PacketBytes {
   std::int64_t sent = 0, delivered = 0, dropped = 0, in_flight = 0;
+};
+
+// By how much of itself a completion time may be off under fast-forward (docs/models/fast_forward.md).
+inline constexpr double kForwardBound = 0.01;
+// What fast-forward (FlowJob::fast_forward) did not play.
+struct PacketForward {
+  std::int64_t stretches = 0;  // of some flows each
+  std::int64_t frames = 0;     // sent over links in them
 };
 
 struct PacketOutcome {
@@ -49,7 +58,8 @@ struct PacketOutcome {
   std::int64_t events = 0;
   std::int64_t longest_round_trip_ns = 0, window_bytes = 0;  // on the idle network, of all pairs
   PacketBytes data, acknowledgements;
-  TrafficSamples samples;  // where the job is sampled
+  TrafficSamples samples;                  // where the job is sampled
+  std::optional<PacketForward> forwarded;  // where it was asked for
 };
 
 // Throws Error for networks and settings that make no sense, flows that have no way, more packets than anyone would
@@ -74,6 +84,10 @@ inline constexpr ParameterInfo kWindowParameter = {
 inline constexpr ParameterInfo kTrimQueueParameter = {
     "trim-queue", ParameterType::count, "",
     "with ndp and eqds: packets of data that a port holds until it cuts what comes to its headers; else 50"};
+
+inline constexpr ParameterInfo kFastForwardParameter = {
+    "fast-forward", ParameterType::boolean, "false",
+    "count the packets of flows that go on alike instead of playing them (docs/models/fast_forward.md)"};
 
 // Packets that take several ways come in any order: selective, and no other, where `recovery` is not given. The job's usual
 // settings, where it asks for them, go before what it has, and what is given before those.

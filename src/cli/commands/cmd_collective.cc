@@ -9,6 +9,7 @@
 #include "base/suggest.h"
 #include "base/units_text.h"
 #include "cli/command.h"
+#include "cli/flags/fast_forward.h"
 #include "cli/flags/output_flags.h"
 #include "cli/flags/study_flags.h"
 #include "ir/derived/metrics.h"
@@ -37,6 +38,7 @@ class CollectiveCommand final : public Command {
                    "algorithms to compare; each for all dimensions, or 'A;B', innermost first")
         ->type_name("NAME,...");
     app.add_option("--network", network_, "network model (default analytical)")->type_name("MODEL");
+    declare_fast_forward(app, fast_forward_);
     app.add_option("--set", settings_, "any other key of a study file, such as collectives.chunks=8")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
@@ -131,8 +133,11 @@ class CollectiveCommand final : public Command {
       overrides.emplace_back("collectives.algorithms=" + yaml_list(by_dimension),
                              fmt::format("--algorithm {}", algorithm));
     }
-    if (!network_.empty())
-      overrides.emplace_back("network=" + yaml_scalar(network_), "--network " + network_);
+    if (!network_.empty() || fast_forward_) {
+      const std::string network = network_.empty() ? "analytical" : network_;
+      overrides.emplace_back("network=" + yaml_scalar(fast_forward_ ? with_fast_forward(network) : network),
+                             "--network " + network);
+    }
     overrides.insert(overrides.end(), settings_.begin(), settings_.end());
     return Config::parse("", "command line", overrides, expand_machine);
   }
@@ -222,6 +227,7 @@ class CollectiveCommand final : public Command {
 
   std::string kind_, machine_, ranks_, network_;
   std::vector<std::string> sizes_, algorithms_, settings_;
+  bool fast_forward_ = false;
   OutputFlags output_;
 };
 

@@ -10,6 +10,7 @@
 #include "base/output_file.h"
 #include "base/units_text.h"
 #include "cli/command.h"
+#include "cli/flags/fast_forward.h"
 #include "network/flit.h"
 #include "network/flow_networks.h"
 #include "read/file_format.h"
@@ -32,15 +33,20 @@ struct NetRequest {
   std::string traffic;               // over the file's links; empty: the file has its own
   std::vector<DamagedLink> damage;   // of these
   bool sampled = false;              // what links do over time is asked for
+  bool fast_forward = false;
 };
 
 ComponentChoice network_of(const NetRequest& request) {
   const std::string name =
       request.network.empty() ? std::string(flow_networks().front().name) : request.network;
-  return parse_component(name, "--network " + name);
+  return parse_component(request.fast_forward ? with_fast_forward(name) : name, "--network " + name);
 }
 
 TrafficResult run_booksim(const NetRequest& request) {
+  if (request.fast_forward)
+    throw Error("--fast-forward",
+                fmt::format("is for the packet network, and {} is traffic by rate on routers", request.file),
+                "omit it");
   BooksimConfig config = read_booksim(request.file);
   FlitStudy& study = config.study;
   if (request.seed) study.seed = *request.seed;
@@ -136,6 +142,7 @@ class NetCommand final : public Command {
         ->type_name("PATTERN|FILE");
     app.add_option("--network", request_.network, "what flows run on, instead of packet (docs/net.md)")
         ->type_name("NETWORK");
+    declare_fast_forward(app, request_.fast_forward);
     app.add_option("--fail-link", failed_,
                    "with --traffic: links that fail, or carry a share: leaf0-spine1,leaf0-spine2=0.5")
         ->type_name("A-B[=SHARE],...")

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/flags/fast_forward.h"
 #include "cli/flags/model_flags.h"
 #include "cli/flags/output_flags.h"
 #include "study/astra.h"
@@ -85,6 +86,7 @@ class Astra1Command final : public Command {
            "a network of Armilla's (armilla list networks) instead of the one of the files; their Garnet "
            "keys choose flit, with their settings")
         ->type_name("MODEL");
+    declare_fast_forward(app, fast_forward_);
     app.add_option("--release", release_,
                    "rules of 1.0's final branch or of its tutorials and ns-3 branch (default: final, unless "
                    "only the tutorials read the files)")
@@ -118,7 +120,12 @@ class Astra1Command final : public Command {
   Astra1Request request() const {
     Astra1Request request = request_;
     request.native = parse_choice(profile_, kAstra1Profiles, "--profile") == 1;
-    if (!network_.empty()) request.network = parse_component(network_, "--network " + network_);
+    if (fast_forward_ && network_.empty())
+      throw Error("--fast-forward", "is for the packet network, and none is chosen", "--network packet");
+    if (!network_.empty()) {
+      request.network =
+          parse_component(fast_forward_ ? with_fast_forward(network_) : network_, "--network " + network_);
+    }
     if (!release_.empty())
       request.settings.tutorial_release = parse_choice(release_, kReleases, "--release") == 1;
     if (blocking_input_gradient_ && request.settings.tutorial_release == false)
@@ -148,7 +155,7 @@ class Astra1Command final : public Command {
   Astra1Request request_;
   std::string path_, report_name_ = "unnamed run", profile_ = "astra", network_, release_,
                      rendezvous_ = "false";
-  bool blocking_input_gradient_ = false;
+  bool blocking_input_gradient_ = false, fast_forward_ = false;
   std::string passes_ = "1", queues_ = "1", comm_scale_ = "1", compute_scale_ = "1", injection_scale_ = "1";
   std::string rows_ = "1", row_ = "0";
   OutputFlags output_;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/flags/fast_forward.h"
 #include "cli/flags/model_flags.h"
 #include "cli/flags/output_flags.h"
 #include "study/astra.h"
@@ -64,6 +65,7 @@ class Astra2Command final : public Command {
                    "a network of Armilla's (armilla list networks) instead of ASTRA-sim's")
         ->type_name("MODEL")
         ->excludes(backend);
+    declare_fast_forward(app, fast_forward_);
     output_.declare(app);
     app.add_flag("--quiet", output_.quiet, "print the lines of the ranks, no report")->group("Output");
   }
@@ -107,7 +109,12 @@ class Astra2Command final : public Command {
                                      ? Semantics::astra2_unaware
                                      : Semantics::astra2_aware;
     request.native = parse_choice(profile_, kAstra2Profiles, "--profile") == 1;
-    if (!network_.empty()) request.network = parse_component(network_, "--network " + network_);
+    if (fast_forward_ && network_.empty())
+      throw Error("--fast-forward", "is for the packet network, and none is chosen", "--network packet");
+    if (!network_.empty()) {
+      request.network =
+          parse_component(fast_forward_ ? with_fast_forward(network_) : network_, "--network " + network_);
+    }
     request.settings.queues_per_dimension = parse_flag(queues_, "--num-queues-per-dim", 1, 1 << 16);
     request.settings.injection_scale = parse_scale(injection_scale_, "--injection-scale");
     request.settings.rendezvous = parse_switch(rendezvous_, "--rendezvous-protocol");
@@ -120,6 +127,7 @@ class Astra2Command final : public Command {
   std::string logging_configuration_, logging_folder_;
   std::string queues_ = "1", injection_scale_ = "1", compute_scale_ = "1", comm_scale_ = "1";
   std::string rendezvous_ = "false", backend_, profile_ = "astra", network_;
+  bool fast_forward_ = false;
   OutputFlags output_;
 };
 

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "cli/flags/fast_forward.h"
 #include "cli/flags/model_flags.h"
 #include "lower/plan.h"
 #include "read/read.h"
@@ -189,6 +190,8 @@ void StudyFlags::declare(CLI::App& app) {
   for (std::size_t i = 0; i < kSwitches.size(); ++i) {
     app.add_flag(std::string(kSwitches[i].flag), switches[i], std::string(kSwitches[i].help))->group("Study");
   }
+  declare_fast_forward(app, fast_forward);
+  app.get_option("--fast-forward")->group("Study");
   app.add_flag("--fsdp", fsdp, "fully sharded data parallelism: --zero 3")->group("Study");
   app.add_option("--algorithm", algorithms,
                  "collective algorithm: one for all dimensions, or one each, innermost first")
@@ -247,8 +250,22 @@ Config StudyFlags::configuration(std::string_view command, const std::vector<Ove
   // In this order, as the last one counts: --set is over file and flags, and what a search sets over all.
   overrides.insert(overrides.end(), settings.begin(), settings.end());
   overrides.insert(overrides.end(), more.begin(), more.end());
-  return study ? Config::read(input, overrides, expand_machine)
-               : Config::parse("", "command line", overrides, expand_machine);
+  const auto read = [&] {
+    return study ? Config::read(input, overrides, expand_machine)
+                 : Config::parse("", "command line", overrides, expand_machine);
+  };
+  if (fast_forward) {
+    const std::optional<Config> network = read().find("network");
+    if (!network || network->is_scalar()) {
+      overrides.emplace_back(
+          "network=" + yaml_scalar(with_fast_forward(network ? network->text() : "analytical")),
+          "--fast-forward");
+    } else {
+      static_cast<void>(with_fast_forward(network->at("model").text()));
+      overrides.emplace_back("network.fast-forward=true", "--fast-forward");
+    }
+  }
+  return read();
 }
 
 std::string StudyFlags::as_typed(std::string_view text) const {

@@ -22,7 +22,7 @@ struct StudyFlags {
   std::vector<std::string> values;  // in the order of the table in study_flags.cc
   std::vector<std::string> algorithms, dimensions, settings;
   std::array<bool, 2> switches{};  // likewise
-  bool no_overlap = false, fsdp = false;
+  bool no_overlap = false, fsdp = false, fast_forward = false;
 
   void declare(CLI::App& app);
   // The study file, or an empty one, with the flags as overrides, and `more` over them. `command` is what errors call

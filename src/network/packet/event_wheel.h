@@ -68,6 +68,34 @@ class EventWheel {
   // Of the next event; INT64_MAX if there is none.
   std::int64_t next_time() const { return taken_ < count_ ? now_ : next_in_slots(); }
 
+  // Takes out all events to come for which `choose(event)` says so, in their order, and tells `take(time, event)` of each.
+  template <class Choose, class Take>
+  void take_out(const Choose& choose, const Take& take) {
+    std::vector<std::pair<std::int64_t, WheelEvent>> due;
+    for (; taken_ < count_; ++taken_) due.emplace_back(now_, chunks_[current_].events[taken_]);
+    for (std::int64_t time = next_in_slots(); time < now_ + kSlots; time = next_in_slots()) {
+      const std::size_t place = static_cast<std::size_t>(time) & kMask;
+      const Slot slot = slots_[place];
+      const std::uint32_t last = slot.tail >> kPlaceBits;
+      for (std::uint32_t chunk = slot.head;;) {
+        const std::uint32_t count = chunk == last ? last_in(slot) : kChunk;
+        for (std::uint32_t i = 0; i < count; ++i) due.emplace_back(time, chunks_[chunk].events[i]);
+        const std::uint32_t next = std::exchange(chunks_[chunk].next, free_);
+        free_ = chunk;
+        if (chunk == last) break;
+        chunk = next;
+      }
+      clear(place);
+    }
+    for (const auto& [time, event] : due) choose(event) ? take(time, event) : append(time, event);
+    std::ranges::sort(far_, [](const Far& a, const Far& b) { return later(b, a); });
+    std::erase_if(far_, [&](const Far& far) {
+      if (!choose(far.event)) return false;
+      take(far.time, far.event);
+      return true;
+    });
+    std::ranges::make_heap(far_, later);
+  }
   // The event just taken had been called off.
   void forget() { --handled_; }
 

@@ -47,5 +47,38 @@ TEST(EventWheel, StopsBeforeTheEnd) {
   EXPECT_FALSE(wheel.next(INT64_MAX, event));
 }
 
+// Some events leave in the midst of others, which keep their order.
+TEST(EventWheel, GivesEventsBack) {
+  std::mt19937_64 random(4);
+  for (int round = 0; round < 200; ++round) {
+    EventWheel wheel;
+    std::map<std::pair<std::int64_t, std::uint32_t>, bool> expected;
+    for (std::uint32_t number = 0; number < 300; ++number) {
+      const auto time = static_cast<std::int64_t>(random() % (random() % 2 == 0 ? 20 : 100'000));
+      expected[{time, number}] = true;
+      wheel.schedule(time, 1, number);
+    }
+    WheelEvent event;
+    for (std::uint64_t i = random() % 200; i > 0; --i) {
+      ASSERT_TRUE(wheel.next(INT64_MAX, event));
+      expected.erase(expected.begin());
+    }
+    const std::uint32_t kept = static_cast<std::uint32_t>(random() % 3);
+    auto next = expected.begin();
+    wheel.take_out([&](const WheelEvent& one) { return one.subject % 3 != kept; },
+                   [&](std::int64_t time, const WheelEvent& one) {
+                     while (next->first.second % 3 == kept) ++next;
+                     ASSERT_EQ(next->first, std::pair(time, one.subject));
+                     next = expected.erase(next);
+                   });
+    while (wheel.next(INT64_MAX, event)) {
+      ASSERT_FALSE(expected.empty());
+      ASSERT_EQ(expected.begin()->first, std::pair(wheel.now(), event.subject));
+      expected.erase(expected.begin());
+    }
+    ASSERT_TRUE(expected.empty());
+  }
+}
+
 }  // namespace
 }  // namespace armilla

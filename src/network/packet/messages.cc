@@ -37,15 +37,6 @@ void PacketSimulation::begin(TrafficFlow flow, std::uint64_t message, std::int64
   schedule(at_ns, kInstall, index);
 }
 
-bool PacketSimulation::play_until(std::int64_t end_ns) {
-  WheelEvent event;
-  while (arrived_.empty() && pending_ > 0 && events_.next(end_ns, event)) {
-    if (events_.began_chunk() && packets_.size() >= kManyPackets) look_ahead();
-    handle(event);
-  }
-  return !arrived_.empty();
-}
-
 void PacketSimulation::begin_message(std::uint32_t connection) {
   Flow& flow = flows_[connection];
   Mail& mail = mail_[connection];
@@ -57,6 +48,7 @@ void PacketSimulation::begin_message(std::uint32_t connection) {
 }
 
 void PacketSimulation::restart(std::uint32_t connection) {
+  if (forward_) forward_->begins(connection);
   Flow& flow = flows_[connection];
   flow.finished = false;
   flow.started = true;

@@ -44,6 +44,13 @@ std::string time_text(std::int64_t ns) {
   return to_text(from_seconds(static_cast<double>(ns) * 1e-9));
 }
 
+// Why every packet is played.
+std::string unknown_to_forward(const PacketSettings& settings) {
+  if (family_of(settings.congestion_control) != TransportFamily::roce)
+    return row_of(settings.congestion_control).title.data() + std::string(", and plays every packet");
+  return "links that fail, pauses by NICs, go-back-0 and TIMELY without time stamps, and plays every packet";
+}
+
 void add_slow_downs(const PacketOutcome& outcome, TrafficResult& result) {
   std::vector<double> slow;
   for (const PacketFlowOutcome& flow : outcome.flows) {
@@ -87,6 +94,7 @@ bool sprays(const ParameterValues& values) {
 
 void set_transport(FlowJob& job, const ParameterValues& values) {
   PacketSettings& settings = job.settings;
+  job.fast_forward = values.boolean("fast-forward");
   if (values.is_set("cc")) {
     for (const CongestionControlRow& row : kCongestionControls) {
       if (values.choice("cc") == row.name) settings.congestion_control = row.control;
@@ -225,6 +233,12 @@ TrafficResult packet_traffic(const FlowJob& job) {
   flows.packets = outcome.frames;
   flows.events = outcome.events;
   flows.samples = outcome.samples;
+  if (job.fast_forward) {
+    const PacketForward forwarded = outcome.forwarded.value_or(PacketForward{});
+    flows.fast_forward = {forwarded.stretches, forwarded.frames, kForwardBound};
+    if (!outcome.forwarded)
+      result.notes.push_back(fmt::format("fast-forward does not know {}", unknown_to_forward(job.settings)));
+  }
   result.outcome = std::move(flows);
 
   add_slow_downs(outcome, result);

@@ -100,6 +100,20 @@ class PacketNetwork final : public Network, public OwnClock {
     return ways_.used(carried);
   }
   std::int64_t messages() const override { return messages_; }
+  std::vector<std::string> notes() const override {
+    if (!job_.fast_forward) return {};
+    const std::optional<PacketForward> forwarded = packets_.forwarded();
+    if (!forwarded || forwarded->frames == 0)
+      return {fmt::format("fast-forward: nothing was left out, {}",
+                          forwarded ? "as no messages went on alike for long enough"
+                                    : fmt::format("as {} is played packet by packet",
+                                                  row_of(job_.settings.congestion_control).title))};
+    return {
+        fmt::format("fast-forward: {:.1f} % of the packets were counted, not played, in {} stretch{}; each "
+                    "message takes within {:g} % of its time packet by packet",
+                    100 * static_cast<double>(forwarded->frames) / static_cast<double>(packets_.frames()),
+                    forwarded->stretches, forwarded->stretches == 1 ? "" : "es", 100 * kForwardBound)};
+  }
 
  private:
   struct Flight {

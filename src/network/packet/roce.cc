@@ -206,6 +206,44 @@ class PacketSimulation::Roce final : public Transport {
     }
   }
 
+  // Round trips as long as the simulation, and whole chunks that are sent again, are not the same later.
+  bool can_shift() const override {
+    return settings_.recovery != LossRecovery::go_back_0 &&
+           !(algorithm_ == CongestionControl::timely && settings_.timely_without_timestamps);
+  }
+  // DCQCN's rates stand between its timers.
+  std::int64_t longest_period_ns(std::uint32_t index) const override {
+    const Flow& flow = sim_.flows_[index];
+    return algorithm_ == CongestionControl::dcqcn && flow.rate < flow.line_rate
+               ? settings_.increase_interval_us * 1000
+               : 0;
+  }
+
+  void shift(std::uint32_t index, const Shift& by) override {
+    const auto move = [&](std::uint64_t& sequence) {
+      if (sequence != 0) sequence += by.bytes;
+    };
+    switch (algorithm_) {
+      case CongestionControl::hpcc:
+        move(hpcc_[index].next_update);
+        by.move(hpcc_[index].last);
+        break;
+      case CongestionControl::timely:
+        move(timely_[index].next_update);
+        break;
+      case CongestionControl::dctcp:
+        move(dctcp_[index].next_update);
+        move(dctcp_[index].reduced_until);
+        break;
+      case CongestionControl::swift:
+        swift_[index].last_decrease_ns += by.ns;
+        break;
+      default:
+        break;
+    }
+    if (selective_) repeats_[index].shift(by.bytes / payload());
+  }
+
  private:
   enum : std::uint32_t { kAlpha = kIdleTimers, kDecrease, kIncrease };
 

@@ -155,6 +155,9 @@ void PacketSimulation::build() {
   outcome_.flows.reserve(job_.flows.size());
   for (std::uint32_t index = 0; index < job_.flows.size(); ++index)
     add_flow(job_.flows[index], addresses[index]);
+  if (job_.fast_forward && transport_->can_shift() && settings_.link_down_ns == 0 &&
+      settings_.nic_pauses == 0)
+    forward_ = std::make_unique<FastForward>(*this);
   // Times of equal start in the file's order.
   for (std::uint32_t index = 0; index < flows_.size(); ++index)
     schedule(job_.flows[index].start_ns, kDue, index);

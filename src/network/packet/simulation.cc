@@ -4,12 +4,20 @@
 
 namespace armilla {
 
-PacketOutcome PacketSimulation::run() {
+// The next event, at most until `end_ns`; false if there is none.
+inline bool PacketSimulation::play(std::int64_t end_ns) {
   WheelEvent event;
-  while (pending_ > 0 && events_.next(settings_.stop_ns, event)) {
-    if (events_.began_chunk() && packets_.size() >= kManyPackets) look_ahead();
-    handle(event);
+  if (pending_ == 0 || !events_.next(end_ns, event)) return false;
+  if (events_.began_chunk() && packets_.size() >= kManyPackets) look_ahead();
+  handle(event);
+  if (events_.handled() >= look_at_) look_at_ = forward_->look();
+  return true;
+}
+
+PacketOutcome PacketSimulation::run() {
+  while (play(settings_.stop_ns)) {
   }
+  outcome_.forwarded = forwarded();
   outcome_.end_ns = events_.now();
   outcome_.events = events_.handled();
   sum_pauses();
@@ -42,8 +50,18 @@ void PacketSimulation::look_ahead() const {
   }
 }
 
+bool PacketSimulation::play_until(std::int64_t end_ns) {
+  while (arrived_.empty() && play(end_ns)) {
+  }
+  return !arrived_.empty();
+}
+
+std::optional<PacketForward> PacketSimulation::forwarded() const {
+  return forward_ ? std::optional(forward_->done()) : std::nullopt;
+}
+
 void PacketSimulation::handle(const WheelEvent& event) {
-  if (event.kind < kIdleTimers) --pending_;
+  if (event.kind < kGoOn) --pending_;
   switch (event.kind) {
     case kSent:
       ports_[event.subject].busy = false;
@@ -104,6 +122,9 @@ void PacketSimulation::handle(const WheelEvent& event) {
     case kPost:
       begin_message(event.subject);
       break;
+    case kGoOn:
+      forward_->go_on(event.subject, event.stamp);
+      break;
     default:
       transport_->timer(event);
   }
@@ -115,6 +136,7 @@ void PacketSimulation::start_flow(std::uint32_t index) {
   flow.started = true;
   flow.start_ns = flow.next_send_ns = events_.now();
   flow.rate = flow.line_rate = ports_[flow.port].rate;
+  if (forward_) forward_->begins(index);
   transport_->begin(index);
   transport_->extend(index);
   join_nic(index);

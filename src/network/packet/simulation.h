@@ -64,6 +64,9 @@ class PacketSimulation {
   struct Carried {
     std::int64_t bytes = 0, busy_ps = 0;
   };
+  // nullopt: every packet is played.
+  std::optional<PacketForward> forwarded() const;
+  std::int64_t frames() const { return outcome_.frames; }
   Carried carried(std::uint32_t port) const { return {ports_[port].carried_bytes, ports_[port].busy_ps}; }
 
  private:
@@ -88,7 +91,12 @@ class PacketSimulation {
   // headers, which go before data.
   enum class SwitchDiscipline : std::uint8_t { pause, drop, trim };
 
-  // Kinds of events. Those from kTimer on are the transport's; from kIdleTimers on they move nothing by themselves.
+  // Fast-forward over what goes on alike: forward/fast_forward.h.
+  class FastForward;
+  struct Shift;
+
+  // Kinds of events. Those from kTimer on are the transport's but kGoOn, which is fast-forward's; from kGoOn on they move
+  // nothing by themselves.
   enum : std::uint32_t {
     kDue,
     kInstall,
@@ -103,6 +111,7 @@ class PacketSimulation {
     kPauseOver,
     kPost,
     kTimer,
+    kGoOn,
     kIdleTimers
   };
 
@@ -270,6 +279,7 @@ class PacketSimulation {
     return packet.kind < PacketKind::pause ? &outcome_.acknowledgements : nullptr;
   }
 
+  bool play(std::int64_t end_ns);
   void handle(const WheelEvent& event);
   static constexpr std::size_t kManyPackets = 4096;  // more than the processor keeps close to it
   void look_ahead() const;
@@ -314,6 +324,8 @@ class PacketSimulation {
 
   EventWheel events_;
   std::int64_t pending_ = 0;  // events but timers of congestion control, which move nothing by themselves
+  std::unique_ptr<FastForward> forward_;  // nullptr: every packet is played
+  std::int64_t look_at_ = INT64_MAX;      // events handled, after which it looks for what goes on alike
   HugeVector<Port> ports_;
   HugeVector<std::array<Shares, kPriorities>> shares_;  // per port, of switches
   std::vector<Pauses> pauses_;                          // per port
@@ -380,7 +392,7 @@ inline std::uint32_t PacketSimulation::take(Queue& queue) {
 
 inline void PacketSimulation::schedule(std::int64_t time, std::uint32_t kind, std::uint32_t subject,
                                        std::uint32_t stamp) {
-  if (kind < kIdleTimers) ++pending_;
+  if (kind < kGoOn) ++pending_;
   events_.schedule(time, kind, subject, stamp);
 }
 // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).

@@ -3,6 +3,7 @@
 // in PacketSimulation::flows_.
 #pragma once
 
+#include "network/packet/forward/fast_forward.h"
 #include "network/packet/simulation.h"
 
 namespace armilla {
@@ -47,6 +48,12 @@ class PacketSimulation::Transport {
   // An event of a kind from kTimer on.
   virtual void timer(const WheelEvent& event) = 0;
 
+  // Whether flows can go on as they do without being played (forward/fast_forward.h), and what is kept of one that did.
+  virtual bool can_shift() const { return false; }
+  // Nothing that the algorithm does by itself is missed in stretches of so many nanoseconds.
+  virtual std::int64_t longest_period_ns(std::uint32_t) const { return 0; }
+  virtual void shift(std::uint32_t, const Shift&) {}
+
   const Traits traits;
 
  protected:
@@ -62,6 +69,16 @@ class PacketSimulation::Transport {
 
   PacketSimulation& sim_;
   const PacketSettings& settings_;
+};
+
+// A flow is so much further, and so much later.
+struct PacketSimulation::Shift {
+  std::uint64_t bytes = 0;  // whole packets
+  std::int64_t ns = 0;
+  const std::vector<std::uint32_t>&
+      told;  // by port: the same of what telemetry tells of it (TelemetryHop::bytes)
+
+  void move(Telemetry& telemetry) const;
 };
 
 // What arrived out of order, and what the sender knows of it. In packets of the flow.
@@ -81,6 +98,8 @@ struct PacketSimulation::Selective {
     bits[packet / 64] |= std::uint64_t{1} << (packet % 64);
   }
   bool knows(std::uint64_t packet) const { return has(known, packet); }
+  // The same so many packets further on; all before has arrived.
+  void shift(std::uint64_t packets);
   void grow(std::size_t words) {
     arrived.resize(words);
     known.resize(words);

@@ -47,6 +47,18 @@ Facts outcome_facts(const FlowsResult& traffic) {
                                         with_separators(traffic.pfc_resumes)));
   facts.emplace_back("simulated", fmt::format("{} packets, {} events", with_separators(traffic.packets),
                                               with_separators(traffic.events)));
+  if (traffic.fast_forward) {
+    const FastForwarded& forward = *traffic.fast_forward;
+    facts.emplace_back(
+        "fast-forward",
+        forward.packets == 0
+            ? std::string("nothing: no flows went on alike for long enough")
+            : fmt::format("{:.1f} % of the packets counted, not played, in {} stretch{}; completion times "
+                          "within {:g} %",
+                          100 * static_cast<double>(forward.packets) / static_cast<double>(traffic.packets),
+                          with_separators(forward.stretches), forward.stretches == 1 ? "" : "es",
+                          100 * forward.bound));
+  }
   return facts;
 }
 

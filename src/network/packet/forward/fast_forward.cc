@@ -1,0 +1,477 @@
+#include "network/packet/forward/fast_forward.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "network/packet/transport.h"
+
+namespace armilla {
+namespace {
+
+// Periods that a flow's rate is judged by: as soon as there are so many, by the newer half of those since the partition is as
+// it is; of kMost each two become one.
+constexpr std::size_t kLeastPeriods = 8, kMostPeriods = 16;
+constexpr std::int64_t kLeastPackets = 16;  // of a period
+// Rates that differ by no more are the same: then it stands still for so many times as long as it was looked at, else for less.
+constexpr double kSame = 1e-3, kLongStretch = 50, kShortStretch = 4;
+constexpr double kOverload = 5e-4;  // of a link, by which queues may grow
+// Who has no less than its share of a full link, to this, has nothing to gain.
+constexpr double kFull = 0.9, kFair = 0.97;
+// Of the time of a flow: what all that was not played may be off together, as far as periods tell.
+constexpr double kBudget = kForwardBound / 2;
+constexpr std::int64_t kLeastEvents = 2048;  // between two looks
+
+std::uint64_t mixed(std::uint64_t bits) {
+  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9U;
+  bits = (bits ^ bits >> 27) * 0x94d049bb133111ebU;
+  return bits ^ bits >> 31;
+}
+
+}  // namespace
+
+void PacketSimulation::Shift::move(Telemetry& telemetry) const {
+  for (TelemetryHop& hop : telemetry.hops) {
+    hop.time = static_cast<std::uint32_t>(hop.time + static_cast<std::uint64_t>(ns)) & 0xff'ffffU;
+    hop.bytes = (hop.bytes + told[hop.port]) & 0xf'ffffU;
+  }
+}
+
+void PacketSimulation::Selective::shift(std::uint64_t packets) {
+  const std::size_t words = packets / 64, rest = packets % 64;
+  for (std::vector<std::uint64_t>* bits : {&arrived, &known}) {
+    for (std::size_t word = bits->size(); word-- > 0;) {
+      std::uint64_t moved = ~std::uint64_t{0};  // of what comes in from below
+      if (word >= words) {
+        const std::uint64_t below = word > words ? (*bits)[word - words - 1] : ~std::uint64_t{0};
+        moved = rest == 0 ? (*bits)[word - words] : (*bits)[word - words] << rest | below >> (64 - rest);
+      }
+      (*bits)[word] = moved;
+    }
+  }
+  for (std::uint64_t* place : {&highest_arrived, &highest_known, &resend, &recover_until}) *place += packets;
+}
+
+PacketSimulation::FastForward::FastForward(PacketSimulation& simulation)
+    : sim_(simulation),
+      payload_(static_cast<std::uint64_t>(simulation.settings_.payload)),
+      data_size_(static_cast<std::uint32_t>(payload_) + simulation.transport_->traits.header),
+      control_size_(simulation.transport_->traits.control),
+      holds_(simulation.ports_.size(), kNone),
+      user_(simulation.ports_.size(), kNone),
+      uses_(simulation.ports_.size()),
+      told_(simulation.ports_.size()) {}
+
+// The ports that its data and its acknowledgements leave by, and the size of what does.
+template <class Visit>
+void PacketSimulation::FastForward::for_each_port(const Flow& flow, const Visit& visit) const {
+  const auto follow = [&](std::uint32_t first, std::uint32_t way, std::uint32_t size) {
+    visit(first, size);
+    for (; way != WayStore::kEnd; way = sim_.ways_[way].rest) visit(sim_.ways_[way].port, size);
+  };
+  follow(flow.port, flow.way_there, data_size_);
+  follow(flow.exit, flow.way_back, control_size_);
+}
+
+// Of a connection only the end of the message that is on its way.
+std::uint64_t PacketSimulation::FastForward::last_byte(std::uint32_t index) const {
+  const Flow& flow = sim_.flows_[index];
+  if (sim_.mail_.empty()) return flow.size;
+  const Mail& mail = sim_.mail_[index];
+  return mail.arrived < mail.posted ? mail.messages[mail.arrived].end : flow.next;
+}
+
+bool PacketSimulation::FastForward::could_stand(std::uint32_t index) const {
+  const Flow& flow = sim_.flows_[index];
+  if (flow.ways != 1 || flow.timer || flow.next != flow.highest) return false;
+  const std::uint64_t end = last_byte(index);
+  return end > flow.next && (end - flow.next) / payload_ >= kLeastPeriods * kLeastPackets;
+}
+
+void PacketSimulation::FastForward::begins(std::uint32_t index) {
+  const Flow& flow = sim_.flows_[index];
+  if (watch_of_.size() < sim_.flows_.size()) {
+    watch_of_.resize(sim_.flows_.size(), kNone);
+    holds_flow_.resize(sim_.flows_.size(), kNone);
+    moved_.resize(sim_.flows_.size());
+  }
+  if (sim_.look_at_ == INT64_MAX) sim_.look_at_ = sim_.events_.handled() + kLeastEvents;
+  for_each_port(flow, [&](std::uint32_t port, std::uint32_t) {
+    if (holds_[port] != kNone) resume(holds_[port]);
+  });
+  if (watch_of_[index] == kNone) {
+    watch_of_[index] = static_cast<std::uint32_t>(watches_.size());
+    watches_.emplace_back().flow = index;
+  }
+  Watch& watch = watches_[watch_of_[index]];
+  watch.partition = 0;
+  watch.doubtful_ns = 0;
+  if (!coming_.empty() && flows_are_known())
+    for_each_port(flow, [&](std::uint32_t port, std::uint32_t) { --coming_[port]; });
+}
+
+// Flows that have yet to begin. Those that they will meet are played: how flows share a link that both come to depends on when
+// each packet gets there.
+void PacketSimulation::FastForward::expect_others() {
+  coming_.assign(sim_.ports_.size(), 0);
+  if (!flows_are_known()) return;
+  for (std::uint32_t index = 0; index < sim_.flows_.size(); ++index) {
+    if (sim_.flows_[index].started) continue;
+    sim_.find_ways(index);
+    for_each_port(sim_.flows_[index], [&](std::uint32_t port, std::uint32_t) { ++coming_[port]; });
+  }
+}
+
+// Of the sets that flows and those they share ports with were found to be in.
+std::uint32_t PacketSimulation::FastForward::set_of(std::uint32_t watch) {
+  while (watches_[watch].set != watch) {
+    watches_[watch].set = watches_[watches_[watch].set].set;
+    watch = watches_[watch].set;
+  }
+  return watch;
+}
+
+void PacketSimulation::FastForward::find_partitions() {
+  std::erase_if(watches_, [&](const Watch& watch) {
+    if (!sim_.flows_[watch.flow].finished) return false;
+    watch_of_[watch.flow] = kNone;
+    return true;
+  });
+  partitions_.assign(watches_.size(), {});
+  std::ranges::fill(user_, kNone);
+  for (std::uint32_t i = 0; i < watches_.size(); ++i) {
+    watches_[i].set = i;
+    watch_of_[watches_[i].flow] = i;
+    if (holds_flow_[watches_[i].flow] != kNone) continue;
+    for_each_port(sim_.flows_[watches_[i].flow], [&](std::uint32_t port, std::uint32_t) {
+      if (user_[port] == kNone) {
+        user_[port] = i;
+      } else {
+        watches_[set_of(i)].set = set_of(user_[port]);
+      }
+    });
+  }
+  for (std::uint32_t i = 0; i < watches_.size(); ++i) {
+    const std::uint32_t index = watches_[i].flow;
+    if (holds_flow_[index] != kNone) continue;
+    const Flow& flow = sim_.flows_[index];
+    Partition& partition = partitions_[set_of(i)];
+    partition.identity += mixed(mixed(index + std::uint64_t{1}) + flow.life);
+    bool plain = could_stand(index);
+    for_each_port(flow, [&](std::uint32_t number, std::uint32_t) {
+      const Port& port = sim_.ports_[number];
+      partition.identity += mixed(static_cast<std::uint64_t>(sim_.pauses_[number].sum_ns) << 24 ^ number);
+      plain = plain && port.paused == 0 && (coming_.empty() || coming_[number] == 0) &&
+              sim_.ports_[number ^ 1].loss_stream == kNone;
+      // What comes in over its link is far from making a switch pause it.
+      if (!plain || !sim_.ports_[number ^ 1].at_switch || sim_.discipline_ != SwitchDiscipline::pause) return;
+      const Shares& in = sim_.shares_[number ^ 1][flow.priority];
+      plain =
+          !in.pausing && in.headroom == 0 &&
+          (in.arrived <= kReserve || 2 * (in.arrived - kReserve) < sim_.threshold(sim_.ports_[number ^ 1]));
+    });
+    partition.plain = partition.plain && plain;
+  }
+}
+
+// What it did since the last look.
+void PacketSimulation::FastForward::see(Watch& watch, std::uint64_t partition) {
+  const Flow& flow = sim_.flows_[watch.flow];
+  const auto begin_period = [&] {
+    watch.next = flow.next;
+    watch.next_ns = flow.next_send_ns;
+  };
+  if (watch.partition != partition) {
+    watch.partition = partition;
+    watch.periods.clear();
+    begin_period();
+    return;
+  }
+  const auto under_way = static_cast<std::int64_t>(flow.next - flow.acknowledged);
+  Period period = {static_cast<std::int64_t>((flow.next - watch.next) / payload_),
+                   flow.next_send_ns - watch.next_ns, 0, under_way, flow.rate};
+  if (period.ns <= 0 ||
+      period.packets < std::max(kLeastPackets, under_way / static_cast<std::int64_t>(payload_)) ||
+      period.ns < sim_.transport_->longest_period_ns(watch.flow))
+    return;
+  begin_period();
+  for_each_port(flow, [&](std::uint32_t port, std::uint32_t) { period.queued += sim_.ports_[port].queued; });
+  watch.periods.push_back(period);
+  if (watch.periods.size() < kMostPeriods) return;
+  for (std::size_t i = 0; i < kMostPeriods / 2; ++i) {
+    const Period& first = watch.periods[2 * i];
+    Period& both = watch.periods[i] = watch.periods[2 * i + 1];
+    both.packets += first.packets;
+    both.ns += first.ns;
+  }
+  watch.periods.resize(kMostPeriods / 2);
+}
+
+// How its flow goes on, as far as its periods tell.
+PacketSimulation::FastForward::Pace PacketSimulation::FastForward::pace_of(const Watch& watch) const {
+  Pace pace;
+  const std::size_t count = watch.periods.size();
+  if (count < kLeastPeriods) return pace;
+  const auto newer = std::span(watch.periods).subspan(count / 2);
+  const auto first = newer.first(newer.size() / 2), second = newer.subspan(newer.size() / 2);
+  struct Sum {
+    double packets = 0, ns = 0, queued = 0, under_way = 0;
+  };
+  const auto sum_of = [](std::span<const Period> periods) {
+    Sum sum;
+    for (const Period& period : periods) {
+      sum.packets += static_cast<double>(period.packets);
+      sum.ns += static_cast<double>(period.ns);
+      sum.queued += static_cast<double>(period.queued);
+      sum.under_way += static_cast<double>(period.under_way);
+    }
+    sum.queued /= static_cast<double>(periods.size());
+    sum.under_way /= static_cast<double>(periods.size());
+    return sum;
+  };
+  const Sum before = sum_of(first), after = sum_of(second);
+  pace.seen_ns = before.ns + after.ns;
+  pace.packets_per_ns = (before.packets + after.packets) / pace.seen_ns;
+  double spread = 0;
+  for (const Period& period : newer)
+    spread = std::max(spread, std::abs(static_cast<double>(period.packets) / static_cast<double>(period.ns) /
+                                           pace.packets_per_ns -
+                                       1));
+  const double drift = std::abs(after.packets / after.ns - before.packets / before.ns) / pace.packets_per_ns;
+  const double grown =
+      std::max(std::abs(after.queued - before.queued), std::abs(after.under_way - before.under_way)) /
+      static_cast<double>(payload_);
+  pace.same = spread <= kSame && grown <= 2 && std::ranges::all_of(newer, [&](const Period& period) {
+                return period.rate == newer.front().rate;
+              });
+  pace.doubt = spread / 2 + (grown <= 2 ? 0 : grown / after.packets);
+  pace.drift_per_ns = drift / pace.seen_ns;
+  return pace;
+}
+
+double PacketSimulation::FastForward::Pace::doubtful_ns(double ns) const {
+  return ns * doubt + ns * ns * drift_per_ns;
+}
+
+// How long its flow may go on so, unseen.
+std::int64_t PacketSimulation::FastForward::allowed_ns(const Watch& watch, const Pace& pace) const {
+  const Flow& flow = sim_.flows_[watch.flow];
+  const auto left = static_cast<double>((last_byte(watch.flow) - flow.next) / payload_ - 2);
+  double ns = std::min((pace.same ? kLongStretch : kShortStretch) * pace.seen_ns, left / pace.packets_per_ns);
+  const auto age = static_cast<double>(sim_.events_.now() - flow.start_ns);
+  while (ns > 1 && watch.doubtful_ns + pace.doubtful_ns(ns) > kBudget * (age + ns)) ns /= 2;
+  return static_cast<std::int64_t>(ns);
+}
+
+// Whether the flow is where congestion control wants it to be, and for how long its partition may go on so.
+void PacketSimulation::FastForward::settle(const Watch& watch, const Pace& pace, Partition& partition) const {
+  const Use* full = nullptr;
+  bool overloaded = false, alone = true;
+  for_each_port(sim_.flows_[watch.flow], [&](std::uint32_t port, std::uint32_t size) {
+    const Use& use = uses_[port];
+    overloaded = overloaded || use.load > 1 + kOverload;
+    alone = alone && (size != data_size_ || use.flows == 1);
+    if (size == data_size_ && use.load >= kFull && pace.packets_per_ns >= kFair * use.most &&
+        (full == nullptr || use.flows > full->flows))
+      full = &use;
+  });
+  // Flows that share a link go on giving way to each other for much longer than their rates show (docs).
+  if (overloaded || full == nullptr || !(pace.same || alone)) {
+    partition.settled = false;
+    return;
+  }
+  partition.most_ns =
+      std::min({partition.most_ns, allowed_ns(watch, pace), sim_.settings_.stop_ns - sim_.events_.now()});
+  if (static_cast<double>(partition.most_ns) < pace.seen_ns / 4) partition.settled = false;
+}
+
+std::int64_t PacketSimulation::FastForward::look() {
+  find_partitions();
+  std::int64_t links = 0;
+  paces_.resize(watches_.size());
+  std::ranges::fill(uses_, Use{});
+  for (std::uint32_t i = 0; i < watches_.size(); ++i) {
+    Watch& watch = watches_[i];
+    if (holds_flow_[watch.flow] != kNone) continue;
+    const Flow& flow = sim_.flows_[watch.flow];
+    links += sim_.ways_.links(flow.way_there) + sim_.ways_.links(flow.way_back) + 2;
+    Partition& partition = partitions_[set_of(i)];
+    if (!partition.plain) {
+      watch.partition = 0;
+      continue;
+    }
+    see(watch, partition.identity);
+    const Pace& pace = paces_[i] = pace_of(watch);
+    if (pace.packets_per_ns == 0) {
+      partition.settled = false;
+      continue;
+    }
+    for_each_port(flow, [&](std::uint32_t port, std::uint32_t size) {
+      Use& use = uses_[port];
+      use.load += pace.packets_per_ns * 1e-3 * static_cast<double>(sim_.ports_[port].transmission_ps[size]);
+      partition.hops_per_ns += pace.packets_per_ns;
+      if (size != data_size_) return;
+      use.most = std::max(use.most, pace.packets_per_ns);
+      ++use.flows;
+    });
+  }
+  for (std::uint32_t i = 0; i < watches_.size(); ++i) {
+    if (holds_flow_[watches_[i].flow] != kNone) continue;
+    Partition& partition = partitions_[set_of(i)];
+    if (!partition.plain || !partition.settled) continue;
+    settle(watches_[i], paces_[i], partition);
+  }
+  double saved = 0;
+  for (const Partition& partition : partitions_) {
+    if (partition.plain && partition.settled)
+      saved += 2 * partition.hops_per_ns * static_cast<double>(partition.most_ns);
+  }
+  // Standing still costs a walk through all events.
+  if (saved > 4 * static_cast<double>(sim_.pending_) + kLeastEvents) {
+    if (coming_.empty()) {
+      expect_others();
+      return sim_.events_.handled();
+    }
+    stand_still();
+  }
+  return sim_.events_.handled() + std::max(kLeastEvents, 2 * kLeastPackets * links);
+}
+
+void PacketSimulation::FastForward::stand_still() {
+  const std::int64_t now = sim_.events_.now();
+  for (std::uint32_t i = 0; i < watches_.size(); ++i) {
+    const std::uint32_t index = watches_[i].flow;
+    if (holds_flow_[index] != kNone) continue;
+    Partition& partition = partitions_[set_of(i)];
+    if (!partition.plain || !partition.settled) continue;
+    if (partition.stretch == kNone) {
+      partition.stretch = stretches_.take();
+      Stretch& stretch = stretches_[partition.stretch];
+      stretch.begin_ns = now;
+      stretch.parts.clear();
+      stretch.ports.clear();
+      stretch.events.clear();
+      ++sim_.pending_;
+      sim_.schedule(now + partition.most_ns, kGoOn, partition.stretch, ++stretch.stamp);
+    }
+    Stretch& stretch = stretches_[partition.stretch];
+    stretch.parts.push_back({index, paces_[i]});
+    holds_flow_[index] = partition.stretch;
+    for_each_port(sim_.flows_[index], [&](std::uint32_t port, std::uint32_t) {
+      if (holds_[port] != kNone) return;
+      holds_[port] = partition.stretch;
+      stretch.ports.push_back(port);
+    });
+  }
+  const auto stretch_of = [&](const WheelEvent& event) {
+    switch (event.kind) {
+      case kSent:
+      case kWake:
+        return holds_[event.subject];
+      case kArrived:
+        return holds_[sim_.packets_[event.subject].port ^ 1];
+      default:
+        return event.kind >= kTimer && event.kind != kGoOn && event.subject < holds_flow_.size()
+                   ? holds_flow_[event.subject]
+                   : kNone;
+    }
+  };
+  sim_.events_.take_out([&](const WheelEvent& event) { return stretch_of(event) != kNone; },
+                        [&](std::int64_t time, const WheelEvent& event) {
+                          if (event.kind < kGoOn) --sim_.pending_;
+                          stretches_[stretch_of(event)].events.push_back({time, event});
+                        });
+}
+
+void PacketSimulation::FastForward::go_on(std::uint32_t stretch, std::uint32_t stamp) {
+  if (stretches_[stretch].stamp == stamp) {
+    resume(stretch);
+  } else {
+    sim_.events_.forget();
+  }
+}
+
+void PacketSimulation::FastForward::resume(std::uint32_t number) {
+  Stretch& stretch = stretches_[number];
+  ++stretch.stamp;
+  --sim_.pending_;
+  const std::int64_t now = sim_.events_.now(), ns = now - stretch.begin_ns;
+  const std::int64_t unit = 128 * sim_.settings_.telemetry_unit;
+  for (const std::uint32_t port : stretch.ports) {
+    holds_[port] = kNone;
+    told_[port] = static_cast<std::uint32_t>(sim_.ports_[port].carried_bytes / unit);
+    if (!sim_.ports_[port].at_switch) {
+      Nic& nic = sim_.nics_[sim_.ports_[port].nic];
+      if (nic.wake_ns >= 0) nic.wake_ns += ns;
+    }
+  }
+  PacketOutcome& outcome = sim_.outcome_;
+  for (const Stretch::Part& part : stretch.parts) {
+    Flow& flow = sim_.flows_[part.flow];
+    holds_flow_[part.flow] = kNone;
+    const auto most = static_cast<std::int64_t>((last_byte(part.flow) - flow.next) / payload_) - 1;
+    const std::int64_t packets =
+        std::clamp<std::int64_t>(std::llround(part.pace.packets_per_ns * static_cast<double>(ns)), 0, most);
+    moved_[part.flow] = static_cast<std::uint64_t>(packets) * payload_;
+    for_each_port(flow, [&](std::uint32_t index, std::uint32_t size) {
+      Port& port = sim_.ports_[index];
+      port.carried_bytes += packets * size;
+      port.busy_ps += packets * port.transmission_ps[size];
+      if (sim_.sampler_)
+        sim_.sampler_->carries(index, static_cast<double>(stretch.begin_ns), static_cast<double>(now),
+                               static_cast<double>(packets * size));
+      outcome.frames += packets;
+      done_.frames += packets;
+    });
+    outcome.data_packets += packets;
+    for (std::int64_t* bytes : {&outcome.data.sent, &outcome.data.delivered}) *bytes += packets * data_size_;
+    for (std::int64_t* bytes : {&outcome.acknowledgements.sent, &outcome.acknowledgements.delivered})
+      *bytes += packets * control_size_;
+    Watch& watch = watches_[watch_of_[part.flow]];
+    watch.doubtful_ns += part.pace.doubtful_ns(static_cast<double>(ns));
+    watch.periods.clear();
+  }
+  for (const std::uint32_t port : stretch.ports)
+    told_[port] = static_cast<std::uint32_t>(sim_.ports_[port].carried_bytes / unit) - told_[port];
+  shift_packets(stretch, ns);
+  for (const Stretch::Part& part : stretch.parts) {
+    Flow& flow = sim_.flows_[part.flow];
+    const std::uint64_t bytes = std::exchange(moved_[part.flow], 0);
+    for (std::uint64_t* place : {&flow.next, &flow.acknowledged, &flow.expected, &flow.highest})
+      *place += bytes;
+    flow.next_send_ns += ns;
+    sim_.transport_->shift(part.flow, {bytes, ns, told_});
+    sim_.refresh(part.flow);
+    Watch& watch = watches_[watch_of_[part.flow]];
+    watch.next = flow.next;
+    watch.next_ns = flow.next_send_ns;
+  }
+  ++done_.stretches;
+  for (const Held& held : stretch.events)
+    sim_.schedule(held.time + ns, held.event.kind, held.event.subject, held.event.stamp);
+  stretches_.release(number);
+}
+
+// Those in queues, and those on links, which are events.
+void PacketSimulation::FastForward::shift_packets(const Stretch& stretch, std::int64_t ns) {
+  const auto shift = [&](std::uint32_t number) {
+    Packet& packet = sim_.packets_[number];
+    if (packet.kind >= PacketKind::pause) return;
+    packet.sequence += moved_[packet.flow];
+    packet.repeat += moved_[packet.flow];
+    packet.sent_ns += ns;
+    if (sim_.has_telemetry_) Shift{moved_[packet.flow], ns, told_}.move(sim_.telemetry_[number]);
+  };
+  const auto shift_queue = [&](const Queue& queue) {
+    for (std::uint32_t packet = queue.head; packet != kNone; packet = sim_.packets_[packet].next)
+      shift(packet);
+  };
+  for (const Held& held : stretch.events) {
+    if (held.event.kind == kArrived) shift(held.event.subject);
+  }
+  for (const std::uint32_t port : stretch.ports) {
+    shift_queue(sim_.ports_[port].acknowledgements);
+    for (const Shares& share : sim_.shares_[port]) shift_queue(share.queue);
+  }
+}
+
+}  // namespace armilla

@@ -1,0 +1,127 @@
+// Fast-forward: packets of flows that go on alike are counted, not played. After "steady states" of Long et al. ("Supercharging
+// packet-level network simulation of large model training via memoization and fast-forwarding", NSDI 2026);
+// docs/models/fast_forward.md has the rules and the bound.
+//
+// Now and then it looks at all flows under way. Those that share a port, directly or over others, are a partition: nothing
+// else has an influence on them. A partition whose flows have kept their rates, and queues their length, for long enough stands
+// still for a while: its events leave the wheel, and come back later by that while, with everything that its flows keep as much
+// further as they would have come. Whatever begins on one of its ports makes it go on at once.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/slots.h"
+#include "network/packet/simulation.h"
+
+namespace armilla {
+
+class PacketSimulation::FastForward {
+ public:
+  explicit FastForward(PacketSimulation& simulation);
+
+  // The flow, or the connection anew, is about to begin.
+  void begins(std::uint32_t flow);
+  // Returns how many events are to be handled until it looks again.
+  std::int64_t look();
+  // The time of a partition that stands still has come.
+  void go_on(std::uint32_t stretch, std::uint32_t stamp);
+  PacketForward done() const { return done_; }
+
+ private:
+  struct Period {
+    std::int64_t packets = 0, ns = 0;
+    std::int64_t queued = 0, under_way = 0, rate = 0;  // bytes and bits per second, at its end
+  };
+
+  // A flow under way.
+  struct Watch {
+    std::uint32_t flow = 0;
+    std::uint32_t set = 0;        // of flows that share ports, at this look
+    std::uint64_t partition = 0;  // what it was a part of at the last one
+    std::uint64_t next = 0;       // where the last period ended
+    std::int64_t next_ns = 0;     // and when what is sent after it may be
+    double doubtful_ns = 0;       // how far off what was not played may have been
+    std::vector<Period> periods;  // since the partition is as it is
+  };
+
+  // How a flow goes on.
+  struct Pace {
+    double packets_per_ns = 0;           // 0: not known
+    double seen_ns = 0;                  // how long it was looked at
+    bool same = false;                   // all that time
+    double doubt = 0, drift_per_ns = 0;  // shares of the rate: what it may be off, and come to be
+
+    double doubtful_ns(double ns) const;  // of so many that are not played
+  };
+
+  // Of a port, by flows at their pace.
+  struct Use {
+    double load = 0;          // the share of its time that it sends
+    double most = 0;          // packets of data per nanosecond, of the flow that has most
+    std::uint32_t flows = 0;  // that send data
+  };
+
+  struct Held {
+    std::int64_t time = 0;
+    WheelEvent event;
+  };
+  // Of a partition that stands still.
+  struct Stretch {
+    struct Part {
+      std::uint32_t flow = 0;
+      Pace pace;
+    };
+    std::int64_t begin_ns = 0;
+    std::uint32_t stamp = 0;
+    std::vector<Part> parts;
+    std::vector<std::uint32_t> ports;
+    std::vector<Held> events;
+  };
+
+  // Of a set, at a look.
+  struct Partition {
+    std::uint64_t identity = 0;
+    bool plain = true;                 // nothing but data and acknowledgements in order
+    bool settled = true;               // every flow goes on as it does
+    std::int64_t most_ns = INT64_MAX;  // that it may stand still
+    double hops_per_ns = 0;
+    std::uint32_t stretch = kNone;
+  };
+
+  template <class Visit>
+  void for_each_port(const Flow& flow, const Visit& visit) const;
+  std::uint64_t last_byte(std::uint32_t flow) const;
+  bool could_stand(std::uint32_t flow) const;
+  bool flows_are_known() const { return sim_.mail_.empty() && !sim_.job_.flows_come; }  // beforehand
+  void expect_others();
+  std::uint32_t set_of(std::uint32_t watch);
+  void find_partitions();
+  void see(Watch& watch, std::uint64_t partition);
+  Pace pace_of(const Watch& watch) const;
+  std::int64_t allowed_ns(const Watch& watch, const Pace& pace) const;
+  void settle(const Watch& watch, const Pace& pace, Partition& partition) const;
+  void stand_still();
+  void resume(std::uint32_t stretch);
+  void shift_packets(const Stretch& stretch, std::int64_t ns);
+
+  PacketSimulation& sim_;
+  const std::uint64_t payload_;
+  const std::uint32_t data_size_, control_size_;
+  std::vector<Watch> watches_;
+  std::vector<std::uint32_t> watch_of_;    // per flow, kNone: it is none
+  std::vector<std::uint32_t> holds_;       // per port: the stretch that it stands still in
+  std::vector<std::uint32_t> holds_flow_;  // per flow
+  std::vector<std::uint32_t> user_;        // per port: a watch, at this look
+  std::vector<Partition> partitions_;      // by set
+  std::vector<std::uint32_t>
+      coming_;               // per port: flows that have yet to begin; empty: they were not looked at
+  std::vector<Pace> paces_;  // by watch
+  std::vector<Use> uses_;    // per port
+  Slots<Stretch> stretches_;
+  std::vector<std::uint32_t> told_;   // per port: Shift::told
+  std::vector<std::uint64_t> moved_;  // per flow, while one goes on: by so many bytes
+  PacketForward done_;
+};
+
+}  // namespace armilla
