@@ -70,7 +70,7 @@ def run(arguments, folder):
         # Longer where the machine has become so slow since that none came as far as that.
         if kills % 5 == 0 and kills > 0 and not saved:
             slowness *= 2
-        time.sleep(whole * slowness * (0.02 + 0.03 * (kills % 5)))
+        time.sleep(whole * slowness * (0.01 + 0.015 * (kills % 5)))
         if process.poll() is not None:
             print(f"the search ended after {kills} kills with exit code {process.returncode}: too few to tell anything")
             return 1

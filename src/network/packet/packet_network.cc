@@ -108,11 +108,12 @@ class PacketNetwork final : public Network, public OwnClock {
                           forwarded ? "as no messages went on alike for long enough"
                                     : fmt::format("as {} is played packet by packet",
                                                   row_of(job_.settings.congestion_control).title))};
-    return {
-        fmt::format("fast-forward: {:.1f} % of the packets were counted, not played, in {} stretch{}; each "
-                    "message takes within {:g} % of its time packet by packet",
-                    100 * static_cast<double>(forwarded->frames) / static_cast<double>(packets_.frames()),
-                    forwarded->stretches, forwarded->stretches == 1 ? "" : "es", 100 * kForwardBound)};
+    return {fmt::format(
+        "fast-forward: {:.1f} % of the packets were counted, not played, in {} stretch{}; messages "
+        "take within {:g} % of their time packet by packet, except where chance decides "
+        "(docs/models/fast_forward.md)",
+        100 * static_cast<double>(forwarded->frames) / static_cast<double>(packets_.frames()),
+        forwarded->stretches, forwarded->stretches == 1 ? "" : "es", 100 * kForwardBound)};
   }
 
  private:
