@@ -18,7 +18,7 @@ import tempfile
 import time
 
 SEARCH = ["search", "bert-large", "--machine", "dgx-a100", "--ranks", "16", "--global-batch", "128", "--recompute", "any",
-          "--zero", "any", "--threads", "1", "--brute-force", "--quiet"]
+          "--zero", "any", "--micro-batch", "2,4,8", "--set", "plan.sequence_parallel=false", "--threads", "1", "--brute-force", "--quiet"]
 
 
 def answer_of(path):
