@@ -10,6 +10,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/single_precision.h"
 #include "base/suggest.h"
 #include "base/units_text.h"
 #include "read/astra/garnet_network.h"
@@ -341,9 +342,9 @@ double switches_for(double ports) {
 
 // The tutorials' release multiplies in single precision.
 double astra1_scaled(std::int64_t value, double scale, bool tutorial_release) {
-  const auto single = static_cast<float>(scale);
-  if (tutorial_release) return static_cast<double>(static_cast<float>(value) * single);
-  return static_cast<double>(value) * static_cast<double>(single);
+  const double single = single_precision(scale);
+  if (tutorial_release) return static_cast<double>(static_cast<float>(value) * static_cast<float>(single));
+  return static_cast<double>(value) * single;
 }
 
 SystemLayer read_astra1_config(const Astra1Settings& settings, std::vector<std::string>& warnings) {

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/single_precision.h"
 #include "base/suggest.h"
 #include "base/units_text.h"
 
@@ -180,7 +181,7 @@ void set_bus(SystemLayer& system, const BusNumbers& numbers) {
   system.bus_l_ns = static_cast<std::int64_t>(numbers.l);
   system.bus_o_ns = static_cast<std::int64_t>(numbers.o);
   system.bus_g_ns = static_cast<std::int64_t>(numbers.g);
-  system.bus_gap_per_byte_ns = static_cast<double>(static_cast<float>(numbers.gap_per_byte));
+  system.bus_gap_per_byte_ns = single_precision(numbers.gap_per_byte);
 }
 
 Words read_key_words(const std::string& path, FileKind kind, std::string_view what,

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/single_precision.h"
 #include "base/suggest.h"
 
 namespace armilla {
@@ -302,7 +303,7 @@ class ObjectReader {
       case Kind::real64:
         return std::bit_cast<std::uint64_t>(real(value, key));
       case Kind::real32:
-        return std::bit_cast<std::uint64_t>(double{static_cast<float>(real(value, key))});
+        return std::bit_cast<std::uint64_t>(single_precision(real(value, key)));
       case Kind::boolean:
         if (!value.is_boolean()) refuse(key, "true or false");
         return value.get<bool>() ? 1 : 0;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/single_precision.h"
 #include "collective/algorithm.h"
 #include "collective/verify.h"
 #include "ir/derived/check_system.h"
@@ -317,8 +318,8 @@ Astra1Run run_astra1(const Astra1Request& request, const SimulationOptions& opti
   lowering.dimensions = sizes_of(system);
   lowering.passes = request.passes;
   // ASTRA-sim's factors have single precision.
-  lowering.compute_scale = request.native ? request.compute_scale : static_cast<float>(request.compute_scale);
-  lowering.comm_scale = request.native ? request.comm_scale : static_cast<float>(request.comm_scale);
+  lowering.compute_scale = request.native ? request.compute_scale : single_precision(request.compute_scale);
+  lowering.comm_scale = request.native ? request.comm_scale : single_precision(request.comm_scale);
   lowering.single_precision = system.tutorial_release && !request.native;
   lowering.astra1_steps = !request.native;
   lowering.blocking_input_gradient = system.tutorial_release;
