@@ -83,6 +83,11 @@ Machine with_ranks(const Machine& machine, std::int64_t ranks, bool elastic, con
                                 machine.name),
                     fmt::format("the nearest counts that do are {} and {}", below, below + covered));
       }
+      if (!dimension.cables.empty() && ranks / covered > dimension.size)
+        throw Error(where,
+                    fmt::format("{} ranks do not fit the {} devices that the cables of machine '{}' join",
+                                ranks, dimension.size * covered, machine.name),
+                    "use fewer ranks, or give the machine a dimension above");
       dimension.size = ranks / covered;
     }
     covered = checked_multiply(covered, dimension.size, machine.name);

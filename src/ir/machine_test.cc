@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/error_testing.h"
 
 namespace armilla {
 namespace {
@@ -48,6 +49,15 @@ TEST(Machine, IsCutFromTheOutside) {
 TEST(Machine, AnElasticOneGrowsOutwards) {
   EXPECT_EQ(sizes(with_ranks(two_levels(), 1024, true, "")), (std::vector<std::int64_t>{8, 128}));
   EXPECT_EQ(sizes(with_ranks(two_levels(), 4, true, "")), (std::vector<std::int64_t>{4}));
+}
+
+TEST(Machine, DoesNotGrowBeyondItsCables) {
+  Machine machine = two_levels();
+  machine.dimensions.back().cables = {{0, 1}, {1, 2}, {2, 3}};
+  EXPECT_EQ(sizes(with_ranks(machine, 32, true, "")), (std::vector<std::int64_t>{8, 4}));
+  EXPECT_EQ(error_of([&] { with_ranks(machine, 64, true, "--ranks"); }),
+            "--ranks: 64 ranks do not fit the 32 devices that the cables of machine 'pod' join\n"
+            "  hint: use fewer ranks, or give the machine a dimension above");
 }
 
 TEST(Machine, RaggedAndExcessiveRankCountsAreErrors) {

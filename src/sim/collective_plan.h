@@ -147,7 +147,7 @@ class CollectivePlanner {
   static ShapeKey key_of(const CollectiveCall& call, std::uint32_t shape) {
     return {shape, call.kind, call.bytes.value, call.root, call.routing};
   }
-  // And the dimensions whose switches reduce, for a chunk of it.
+  // And which algorithm each dimension takes, for a chunk of it.
   using PlanKey = std::tuple<ShapeKey, Way, Picks>;
   using CallKey = std::tuple<const void*, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>;
   using ScheduleKey =

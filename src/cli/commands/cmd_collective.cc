@@ -133,13 +133,17 @@ class CollectiveCommand final : public Command {
       overrides.emplace_back("collectives.algorithms=" + yaml_list(by_dimension),
                              fmt::format("--algorithm {}", algorithm));
     }
-    if (!network_.empty() || fast_forward_) {
-      const std::string network = network_.empty() ? "analytical" : network_;
-      overrides.emplace_back("network=" + yaml_scalar(fast_forward_ ? with_fast_forward(network) : network),
-                             "--network " + network);
-    }
+    if (!network_.empty())
+      overrides.emplace_back("network=" + yaml_scalar(network_), "--network " + network_);
     overrides.insert(overrides.end(), settings_.begin(), settings_.end());
-    return Config::parse("", "command line", overrides, expand_machine);
+    const auto read = [&] { return Config::parse("", "command line", overrides, expand_machine); };
+    if (fast_forward_) {
+      const std::optional<Config> network = read().find("network");
+      overrides.emplace_back(
+          "network=" + yaml_scalar(with_fast_forward(network ? network->text() : "analytical")),
+          "--fast-forward");
+    }
+    return read();
   }
 
   // Bandwidths as nccl-tests defines them, over the time until the last rank is done.

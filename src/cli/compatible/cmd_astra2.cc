@@ -109,11 +109,14 @@ class Astra2Command final : public Command {
                                      ? Semantics::astra2_unaware
                                      : Semantics::astra2_aware;
     request.native = parse_choice(profile_, kAstra2Profiles, "--profile") == 1;
-    if (fast_forward_ && network_.empty())
+    // ns-3's own network is that of packets.
+    const bool ns3 = !request.settings.logical_topology.empty();
+    const std::string network = network_.empty() && ns3 && fast_forward_ ? "packet" : network_;
+    if (fast_forward_ && network.empty())
       throw Error("--fast-forward", "is for the packet network, and none is chosen", "--network packet");
-    if (!network_.empty()) {
+    if (!network.empty()) {
       request.network =
-          parse_component(fast_forward_ ? with_fast_forward(network_) : network_, "--network " + network_);
+          parse_component(fast_forward_ ? with_fast_forward(network) : network, "--network " + network);
     }
     request.settings.queues_per_dimension = parse_flag(queues_, "--num-queues-per-dim", 1, 1 << 16);
     request.settings.injection_scale = parse_scale(injection_scale_, "--injection-scale");

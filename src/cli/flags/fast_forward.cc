@@ -17,6 +17,7 @@ std::string with_fast_forward(std::string_view network) {
   if (name != "packet")
     throw Error("--fast-forward", fmt::format("is for the packet network, and this is {:.60}", name),
                 "choose it with --network packet, or omit --fast-forward");
+  if (network.find("fast-forward=true") != std::string_view::npos) return std::string(network);
   return fmt::format("{}{}fast-forward=true", network, name.size() == network.size() ? ":" : ",");
 }
 

@@ -235,11 +235,12 @@ void set_softmax_traffic(const Model& model, const Operator& op, const Layout& l
   if (plan.host == Host::compiled) return;
   constexpr std::int64_t kBits = 8, kWide = 4;
   const std::int64_t width = bits_of(activation_dtype(plan)) / kBits;
-  const std::int64_t copy = width + kWide, scaling = 2 * width;
+  const std::int64_t probabilities = width + kWide, copy = width == kWide ? 0 : width + kWide,
+                     scaling = 2 * width;
   const Tensor& scores = model.tensors[op.inputs.front()];
   const std::int64_t elements =
       scaled(element_count(scores.shape, scores.name), seen_share(op, layout, op.inputs.front(), false));
-  work.forward.bytes = Bytes(checked_multiply(elements, 2 * scaling + 2 * copy, op.name));
+  work.forward.bytes = Bytes(checked_multiply(elements, 2 * scaling + probabilities + copy, op.name));
   work.input_gradient.bytes = Bytes(checked_multiply(elements, copy + 2 * kWide + width + scaling, op.name));
 }
 

@@ -40,6 +40,7 @@ void PacketSimulation::begin(TrafficFlow flow, std::uint64_t message, std::int64
 void PacketSimulation::begin_message(std::uint32_t connection) {
   Flow& flow = flows_[connection];
   Mail& mail = mail_[connection];
+  if (forward_) forward_->begins(connection);
   flow.size = mail.messages[mail.posted++].end;
   transport_->extend(connection);
   if (flow.finished) restart(connection);
@@ -48,7 +49,6 @@ void PacketSimulation::begin_message(std::uint32_t connection) {
 }
 
 void PacketSimulation::restart(std::uint32_t connection) {
-  if (forward_) forward_->begins(connection);
   Flow& flow = flows_[connection];
   flow.finished = false;
   flow.started = true;

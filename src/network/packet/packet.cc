@@ -46,7 +46,9 @@ std::string time_text(std::int64_t ns) {
 
 // Why every packet is played.
 std::string unknown_to_forward(const PacketSettings& settings) {
-  if (family_of(settings.congestion_control) != TransportFamily::roce)
+  const CongestionControl control = settings.congestion_control;
+  if (family_of(control) != TransportFamily::roce || control == CongestionControl::dctcp ||
+      control == CongestionControl::swift)
     return row_of(settings.congestion_control).title.data() + std::string(", and plays every packet");
   return "links that fail, pauses by NICs, go-back-0 and TIMELY without time stamps, and plays every packet";
 }

@@ -206,9 +206,11 @@ class PacketSimulation::Roce final : public Transport {
     }
   }
 
-  // Round trips as long as the simulation, and whole chunks that are sent again, are not the same later.
+  // Round trips as long as the simulation, and whole chunks that are sent again, are not the same later. Rates of DCTCP and Swift
+  // still climb when they seem to stand, and one cut too many takes long to be made good where links differ in speed.
   bool can_shift() const override {
-    return settings_.recovery != LossRecovery::go_back_0 &&
+    return settings_.recovery != LossRecovery::go_back_0 && algorithm_ != CongestionControl::dctcp &&
+           algorithm_ != CongestionControl::swift &&
            !(algorithm_ == CongestionControl::timely && settings_.timely_without_timestamps);
   }
   // DCQCN's rates stand between its timers.

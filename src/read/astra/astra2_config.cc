@@ -317,8 +317,8 @@ SystemLayer read_astra2_config(const Astra2Settings& settings, std::vector<std::
   const bool ns3 = sniff_file(settings.network) == FileKind::ns3_config;
   if (!ns3 && !settings.logical_topology.empty())
     throw Error("--logical-topology-configuration " + settings.logical_topology,
-                "belongs to a network configuration of ns-3, a config.txt",
-                fmt::format("omit it: {} says what dimensions there are", settings.network));
+                fmt::format("belongs to a network configuration of ns-3, and {} is none", settings.network),
+                "omit it with a YAML of dimensions; a config.txt of ns-3 names its TOPOLOGY_FILE");
   if (ns3) {
     read_astra2_ns3(settings.network, settings.logical_topology, system, warnings);
   } else {

@@ -234,13 +234,19 @@ std::vector<MemberCable> read_cables(const Config& config, const Dimension& dime
   for (const Config& item : config.items()) {
     const std::string text = item.text();
     const std::size_t dash = std::min(text.find('-'), text.size());
-    const std::int64_t a = parse_count(text.substr(0, dash), item.where());
-    const std::int64_t b = parse_count(text.substr(std::min(dash + 1, text.size())), item.where());
+    const std::string from = text.substr(0, dash), to = text.substr(std::min(dash + 1, text.size()));
+    const auto is_number = [](const std::string& word) {
+      return !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
+    };
+    const std::int64_t a = is_number(from) ? parse_count(from, item.where()) : -1;
+    const std::int64_t b = is_number(to) ? parse_count(to, item.where()) : -1;
     if (a == b || a < 0 || b < 0 || std::max(a, b) >= dimension.size)
       throw Error(item.where(), fmt::format("'{:.60}' is no cable between two members", text),
                   fmt::format("members are 0 to {}: 0-1", dimension.size - 1));
     cables.push_back({static_cast<std::int32_t>(a), static_cast<std::int32_t>(b)});
   }
+  if (cables.empty())
+    throw Error(config.where(), "lists no cable", "omit it where a switch joins the members");
   return cables;
 }
 

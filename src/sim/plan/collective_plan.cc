@@ -157,7 +157,7 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
       const bool has_switch = dimension.kind == DimensionKind::switched;
       choose(wish.empty() ? std::string(natural) : wish[wish.size() == 1 ? 0 : d], d, natural, has_switch);
       if (!wish.empty()) continue;
-      if (natural == "ring") {
+      if (natural == "ring" && dimension.cables.empty()) {
         for (const std::string_view name : {kForPowersOfTwo, kForOtherNumbers}) {
           Algorithm other{std::string(name), where};
           // Within a node, whose protocols are known, the library's trees are chains.
@@ -472,7 +472,9 @@ double CollectivePlanner::seconds_beyond(const PlannedPhase& phase, const GroupS
                                                  machine_.device.host_bandwidth)
                                       .value /
                                   dimension.bandwidth.value;
-  const RankSchedule& member = phase.schedule->of(0);
+  // The root of a reduction sends nothing.
+  const RankSchedule& member =
+      phase.schedule->of(phase.kind == CollectiveKind::reduce ? phase.schedule->ranks - 1 : 0);
   double bytes = 0;
   for (const Step& step : member.steps) {
     for (const Transfer& transfer : member.sends_of(step))

@@ -123,9 +123,9 @@ TEST_F(Ns3Run, SaysWhatIsWrong) {
   asked.settings.network =
       write("ring.yml", "topology: [Ring]\nnpus_count: [4]\nbandwidth: [1]\nlatency: [1]\n");
   EXPECT_EQ(refusal(asked),
-            "--logical-topology-configuration logical.json: belongs to a network configuration of ns-3, a "
-            "config.txt\n"
-            "  hint: omit it: ring.yml says what dimensions there are");
+            "--logical-topology-configuration logical.json: belongs to a network configuration of ns-3, and "
+            "ring.yml is none\n"
+            "  hint: omit it with a YAML of dimensions; a config.txt of ns-3 names its TOPOLOGY_FILE");
   asked = on_ns3("", 1);
   asked.network = parse_component("packet:routing=spray", "--network packet:routing=spray");
   EXPECT_EQ(refusal(asked).substr(0, 27), "--network packet:routing=sp");

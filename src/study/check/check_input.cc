@@ -177,9 +177,9 @@ std::string check_file(const std::string& path, FileKind kind, const CheckOption
   }
   const FileFormat& format = file_format(kind);
   throw Error(path,
-              kind == FileKind::empty || kind >= FileKind::json
-                  ? fmt::format("is {}", format.what)
-                  : fmt::format("is {}, which no command reads", format.what),
+              kind == FileKind::empty || kind >= FileKind::json ? fmt::format("is {}", format.what)
+              : format.read ? fmt::format("is {}, which is not checked by itself", format.what)
+                            : fmt::format("is {}, which no command reads", format.what),
               std::string(format.use));
 }
 

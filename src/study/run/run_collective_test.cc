@@ -158,6 +158,22 @@ TEST(RunCollective, MembersJoinedByCablesAttainTheirRings) {
   EXPECT_NEAR(bus("8", 8), 150, 1);
 }
 
+// Whoever is the root, who sends nothing or most; and always by rings, which is what cables attain.
+TEST(RunCollective, EveryKindIsBoundByCables) {
+  for (const std::string ranks : {"2", "4", "8"}) {
+    const Study study = read_machine_study(Config::parse(
+        "machine: dgx-1\ncollectives: {measured: false}\nplan: {ranks: " + ranks + "}\n", "m.yaml", {}));
+    constexpr std::int64_t kLarge = std::int64_t{1} << 30;
+    const auto run_of = [&](CollectiveKind kind) {
+      return run_collective(study, kind, Bytes(kLarge)).result;
+    };
+    const double broadcast = in_seconds(run_of(CollectiveKind::broadcast).iteration);
+    EXPECT_NEAR(in_seconds(run_of(CollectiveKind::reduce).iteration) / broadcast, 1, 0.01) << ranks;
+    const Result small = run_collective(study, CollectiveKind::all_reduce, Bytes(1024)).result;
+    EXPECT_TRUE(small.collectives[0].algorithm.starts_with("ring")) << small.collectives[0].algorithm;
+  }
+}
+
 TEST(RunCollective, RefusesSectionsOfAModel) {
   EXPECT_EQ(
       error_of([] { ring("model: resnet18\n"); }),

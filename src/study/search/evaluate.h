@@ -70,7 +70,9 @@ class PlanEvaluator {
   std::shared_ptr<const PipelineOrder> order_of(const Plan& plan);
   // Which rank has which stages does not depend on the number of micro-batches; twice the ranks suit every schedule.
   std::shared_ptr<const PipelineOrder> short_order_of(Plan plan) {
+    const std::int64_t size = plan.micro_batch();
     plan.micro_batches = std::min(plan.micro_batches, 2 * plan.pipeline);
+    plan.batch = plan.micro_batches * size;
     return order_of(plan);
   }
   // Both under the lock.

@@ -96,6 +96,25 @@ TEST_F(SearchTest, EqualsBruteForce) {
   }
 }
 
+// More than twice the stages, and no multiple of them.
+TEST_F(SearchTest, TakesOddNumbersOfMicroBatches) {
+  for (const char* const batch : {"24", "40", "56"}) {
+    const SearchResult found = search_plans(
+        request("gpt", std::string("machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: ") + batch +
+                           "\n  micro_batch: 1\n  tensor: 1\n  pipeline: 1\n  zero: 0\n  recompute: none\n"));
+    EXPECT_GT(found.space.simulated, 0) << batch;
+    EXPECT_FALSE(found.ranking.empty());
+  }
+}
+
+// No replicas at all share 30 samples among 8 ranks: two do.
+TEST_F(SearchTest, TriesTheBatchOfAReplicaWhereNotAllRanksShareOne) {
+  const SearchResult found = search_plans(request(
+      "gpt", "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 30\n  zero: 0\n  recompute: none\n"));
+  EXPECT_TRUE(std::ranges::any_of(found.ranking,
+                                  [](const PlanOutcome& plan) { return plan.plan.micro_batch() == 15; }));
+}
+
 TEST_F(SearchTest, FindsTheWholeFront) {
   SearchRequest search = request("gpt", kSmallSpace);
   search.front = {SearchObjective::time, SearchObjective::memory};

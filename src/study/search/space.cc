@@ -81,7 +81,13 @@ SpaceFacts facts_of(const Study& study) {
   try {
     facts.run_micro_batch = prepare_study(study).plan.micro_batch();
   } catch (const Error&) {
-    // Degrees that are searched may be legal where none at all is not.
+    // Degrees that are searched may be legal where none at all is not: that of the most replicas that share the batch.
+    const PlanRequest& request = study.request;
+    for (std::int64_t replicas = ranks; request.global_batch && replicas >= 1; --replicas) {
+      if (ranks % replicas != 0 || *request.global_batch % replicas != 0) continue;
+      facts.run_micro_batch = *request.global_batch / replicas / request.micro_batches.value_or(1);
+      break;
+    }
   }
   return facts;
 }

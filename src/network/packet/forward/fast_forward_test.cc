@@ -67,8 +67,8 @@ std::vector<Range> by_chance(FlowJob job, std::mt19937& random) {
   return ranges;
 }
 
-constexpr std::array kRoce = {CongestionControl::none,   CongestionControl::dcqcn, CongestionControl::hpcc,
-                              CongestionControl::timely, CongestionControl::dctcp, CongestionControl::swift};
+constexpr std::array kRoce = {CongestionControl::none, CongestionControl::dcqcn, CongestionControl::hpcc,
+                              CongestionControl::timely};
 
 // Leaves of hosts, spines; or one switch.
 NetworkGraph random_graph(std::mt19937& random, std::int64_t& hosts) {
