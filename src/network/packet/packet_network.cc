@@ -44,6 +44,12 @@ FlowJob job_of(const Ways& ways, const NetworkSetup& setup, const ParameterValue
   if (values.is_set("buffer")) job.settings.buffer = values.bytes("buffer").value;
   if (values.is_set("seed")) job.settings.seed = static_cast<std::uint64_t>(values.count("seed"));
   const Foreseen& foreseen = setup.foreseen;
+  constexpr double kMostFlows = 3e7, kBytesOfFlow = 600;  // roughly; none is forgotten
+  if (job.flows_come && foreseen.messages > kMostFlows)
+    throw Error(job.where,
+                fmt::format("the {:.2g} messages are a flow of ns-3 each, which would take about {:.0f} GB",
+                            foreseen.messages, foreseen.messages * kBytesOfFlow / 1e9),
+                "--network flow, or fewer chunks (preferred-dataset-splits)");
   check_packets(job.where, "messages", "payload",
                 std::max(foreseen.messages, foreseen.bytes / static_cast<double>(job.settings.payload)));
   return job;

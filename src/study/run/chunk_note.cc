@@ -17,11 +17,11 @@ std::string chunk_note(const Run& run) {
   if (longest == nullptr) return {};
   const CollectiveCall& call = run.graph.collectives[longest->call];
   return fmt::format(
-      "pipelining limits {} of {}: its {} chunk{} overlap too little across dimensions; collectives.chunks "
+      "pipelining limits {} of {}: its {} chunk{} too little across dimensions; collectives.chunks "
       "{} "
       "would be faster",
-      name_of(call.kind), to_text(call.bytes), longest->chunks, longest->chunks == 1 ? "" : "s",
-      longest->better_chunks);
+      name_of(call.kind), to_text(call.bytes), longest->chunks,
+      longest->chunks == 1 ? " overlaps" : "s overlap", longest->better_chunks);
 }
 
 }  // namespace armilla
