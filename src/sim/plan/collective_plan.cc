@@ -165,6 +165,9 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
           if (other.performs(kind) && !chains) add(std::move(other));
         }
       }
+      // Trees of a power of two move the bytes of a broadcast or a reduction as often as they have levels, rings once.
+      if (natural == kForPowersOfTwo && (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce))
+        add(Algorithm("ring", where));
       if (!dimension.in_switch || !legs) continue;
       Algorithm in_switch(dimension.in_switch->name, machine.name);
       require_switch(in_switch, has_switch && in_switch.in_switch(), legs, machine.name);

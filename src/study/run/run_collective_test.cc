@@ -174,6 +174,23 @@ TEST(RunCollective, EveryKindIsBoundByCables) {
   }
 }
 
+// Eight members: small broadcasts and reductions go by a tree, large ones by a ring.
+TEST(RunCollective, BroadcastsAreNoSlowerThanByRingOrTree) {
+  for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce}) {
+    for (const std::int64_t bytes : {std::int64_t{4096}, std::int64_t{1} << 30}) {
+      const auto time = [&](const std::string& algorithm) {
+        const Study study = read_machine_study(
+            Config::parse("machine: dgx-a100\nplan: {ranks: 8}\n" + algorithm, "m.yaml", {}));
+        return in_seconds(run_collective(study, kind, Bytes(bytes)).result.iteration);
+      };
+      const double ring = time("collectives: {algorithms: [ring]}\n"),
+                   tree = time("collectives: {algorithms: [halving-doubling]}\n");
+      EXPECT_LE(time(""), std::min(ring, tree) * 1.001) << name_of(kind) << " " << bytes;
+      EXPECT_EQ(ring<tree, bytes> 4096);
+    }
+  }
+}
+
 TEST(RunCollective, RefusesSectionsOfAModel) {
   EXPECT_EQ(
       error_of([] { ring("model: resnet18\n"); }),
