@@ -5,6 +5,7 @@
 
 #include "cost/cost.h"
 #include "goal_reporter.h"
+#include "one_collective.h"
 #include "read/topology.h"
 #include "sim/simulate.h"
 
@@ -12,19 +13,6 @@ namespace armilla {
 namespace {
 
 constexpr double kFlitBytes = 256;  // the network's default
-
-Graph one_collective(std::int64_t ranks, CollectiveKind kind, Bytes bytes) {
-  Graph graph;
-  graph.ranks = ranks;
-  graph.families.push_back(world_family(ranks));
-  graph.collectives.push_back({.kind = kind, .bytes = bytes});
-  const std::uint32_t name = graph.names.add("collective");
-  Program& program = graph.programs.emplace_back();
-  program.role = "rank";
-  program.add(NodeKind::collective, Phase::gradient_exchange, name, -1, 0, {});
-  graph.program_of.assign(static_cast<std::size_t>(ranks), 0);
-  return graph;
-}
 
 void flit_job(benchmark::State& state, const char* topology, CollectiveKind kind) {
   Study study;

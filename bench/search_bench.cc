@@ -92,7 +92,7 @@ void search_bert(benchmark::State& state) {
          "{name: ethernet, kind: Switch, size: 4, bandwidth: 25Gbps, latency: 10us}]}\n"
          "plan: {ranks: 16, tensor: 1..16, pipeline: 1..16, virtual_stages: 1, micro_batch: 1, global_batch: "
          "16, "
-         "precision: fp16, recompute: none, zero: 0}\n",
+         "precision: fp16, recompute: none, zero: 0, sequence_parallel: true}\n",
          true, 50);
 }
 BENCHMARK(search_bert)->Unit(benchmark::kMillisecond);

@@ -7,25 +7,13 @@
 
 #include "cost/cost.h"
 #include "goal_reporter.h"
+#include "one_collective.h"
 #include "sim/simulate.h"
 
 namespace armilla {
 namespace {
 
 constexpr double kGoal = 20e6;  // messages per second on one core
-
-Graph one_all_reduce(std::int64_t ranks, Bytes bytes) {
-  Graph graph;
-  graph.ranks = ranks;
-  graph.families.push_back(world_family(ranks));
-  graph.collectives.push_back({.kind = CollectiveKind::all_reduce, .bytes = bytes});
-  const std::uint32_t name = graph.names.add("all-reduce");
-  Program& program = graph.programs.emplace_back();
-  program.role = "rank";
-  program.add(NodeKind::collective, Phase::gradient_exchange, name, -1, 0, {});
-  graph.program_of.assign(static_cast<std::size_t>(ranks), 0);
-  return graph;
-}
 
 Study on_a_ring(std::int64_t ranks) {
   Study study;
@@ -45,7 +33,7 @@ Study on_a_ring(std::int64_t ranks) {
 
 void simulate_ring_unfolded(benchmark::State& state) {
   const std::int64_t ranks = state.range(0);
-  const Graph graph = one_all_reduce(ranks, Bytes(100'000'000));
+  const Graph graph = one_collective(ranks, CollectiveKind::all_reduce, Bytes(100'000'000));
   const Study study = on_a_ring(ranks);
   const std::unique_ptr<CostModel> cost = make_cost_model(study.compute, study.machine.device);
   std::int64_t messages = 0;
@@ -58,7 +46,7 @@ BENCHMARK(simulate_ring_unfolded)->Arg(64)->Arg(256)->Arg(1024)->Unit(benchmark:
 // One rank for all of 4096, three calls one after the other: what is not played must not be memoised
 // unfolded.
 void simulate_ring_folded(benchmark::State& state) {
-  Graph graph = one_all_reduce(4096, Bytes(1'000'000'000));
+  Graph graph = one_collective(4096, CollectiveKind::all_reduce, Bytes(1'000'000'000));
   Program& program = graph.programs.front();
   for (std::uint32_t call = 0; call < 2; ++call)
     program.add(NodeKind::collective, Phase::gradient_exchange, program.name[0], -1, 0, std::span(&call, 1));
