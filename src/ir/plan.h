@@ -101,6 +101,9 @@ struct Plan {
   bool sequence_parallel = false;
   bool overlap_tensor = false;   // tensor-parallel communication beside the matrix products it feeds
   bool overlap_pipeline = true;  // stages send and receive while they compute
+  // Tensor ranks send a part each of what crosses stages and gather the whole there (Narayanan et al. 2021, section
+  // 4.1); otherwise each sends all of it. Sequence parallelism leaves parts anyway.
+  bool scatter_gather = false;
   ContextMethod context_method = ContextMethod::ring;
   ExpertLoad expert_load = ExpertLoad::uniform;
   double expert_skew = 0;  // resolve_plan puts a default here where loads are uneven and none is given

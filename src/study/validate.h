@@ -10,13 +10,15 @@
 //            multiple of 128 x tp, as Megatron does.
 //   machine  the zoo's device with the words of the row's, on the zoo's cluster of that device. Scale-up
 //            domains are as large as the row says or, of racks, as large as divides the devices. The row's
-//            inter-node bandwidth, or its part of the NICs that its notes count, replaces the cluster's.
+//            inter-node bandwidth, or its part of the NICs or of the total that its notes count, replaces the
+//            cluster's.
 //   plan     the degrees and sizes of the row. Chunks per stage that an interleaved schedule does not tell:
 //            the fewest that divide the layers. Micro-batches that are not told: one sample in a pipeline, else
 //            the whole batch of a replica. Recomputation that is not published: the least that fits,
-//            within 25 % (none, selective, full), or none where not even that fits. Experts are not
-//            tensor-parallel. FSDP is ZeRO-3. Early Megatron (fp16, or DeepSpeed by name) has unfused attention
-//            and does not overlap the exchange of gradients; DeepSpeed, InternEvo and plain PyTorch add up
+//            within 30 % (none, selective, full), or none where not even that fits. Experts are not
+//            tensor-parallel. FSDP is ZeRO-3. Early Megatron (fp16, or DeepSpeed by name) has unfused attention,
+//            does not overlap the exchange of gradients, waits for messages between stages and cuts them over
+//            tensor ranks; DeepSpeed, InternEvo and plain PyTorch add up
 //            weight gradients in a pass of their own; Megatron's host needs 70 us per operator; MaxText's custom
 //            remat is full recomputation; attention of PyTorch FSDP, torchtitan, nanotron, llm-foundry and
 //            KempnerForge is FlashAttention-2; NeMo overlaps the tensor parallelism of dense models with sequence

@@ -155,6 +155,31 @@ TEST(Hybrid, WithoutOverlapTheNextSlotWaitsForTheSend) {
   }
 }
 
+// Tensor ranks that send parts gather them before the pass that needs them.
+TEST(Hybrid, PartsOfMessagesAreGathered) {
+  Plan plan = small_plan(2, 1, 3, 4);
+  const Bytes whole = lower({}, plan).graph.transfers.front().bytes;
+  plan.scatter_gather = true;
+  const Graph graph = lower({}, plan).graph;
+  for (const PointToPoint& transfer : graph.transfers) EXPECT_EQ(transfer.bytes.value, (whole.value + 2) / 3);
+  for (const Program& program : graph.programs) {
+    std::int64_t gathers = 0;
+    for (std::uint32_t node = 0; node < program.size(); ++node) {
+      for (const std::uint32_t wait : program.dependences(node)) {
+        if (program.kind[wait] != NodeKind::receive) continue;
+        ASSERT_EQ(program.kind[node], NodeKind::collective) << "nothing else waits for a part";
+        const CollectiveCall& call = graph.collectives[program.payload[node]];
+        EXPECT_EQ(call.kind, CollectiveKind::all_gather);
+        EXPECT_EQ(call.bytes.value, (whole.value + 2) / 3 * 3);
+        ++gathers;
+      }
+    }
+    EXPECT_EQ(gathers, 4) << "one of each micro-batch";
+  }
+  plan.sequence_parallel = true;
+  EXPECT_EQ(lower({}, plan).graph.transfers.front().bytes, whole) << "already a part";
+}
+
 TEST(Hybrid, RecomputationComesBeforeTheBackwardPassOfItsBlock) {
   SmallShape shape;
   shape.layers = 2;
@@ -252,6 +277,7 @@ TEST(Hybrid, EveryLegalPlanCanFinish) {
     plan.overlap = pick(2) == 1;
     plan.overlap_parameters = pick(2) == 1;
     plan.overlap_pipeline = pick(2) == 1;
+    plan.scatter_gather = pick(2) == 1;
     plan.prefetch = pick(2) == 1;
     plan.reshard = pick(2) == 1;
     plan.offload_optimizer = pick(4) == 1;

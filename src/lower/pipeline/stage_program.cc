@@ -411,13 +411,10 @@ class StageEmitter {
     if (pass.forward && plan_.offload_activations) store_activations(cursor, pass);
   }
 
-  std::uint32_t message(const Cursor& cursor, bool from_here) {
+  // Only neighbouring stages on other ranks get a message; the first and the last stage have none on one side.
+  std::optional<PointToPoint> message(const Cursor& cursor, bool from_here) {
     const bool forward = cursor.slot->action == PipelineAction::forward;
-    // Only neighbouring stages on other ranks get a message; the first and the last stage have none on one
-    // side.
-    const auto transfer =
-        stage_transfer(model_, job_, chunk_of(*cursor.slot), rank_, from_here, forward, tables_);
-    return transfer ? tables_.transfer(*transfer) : kNoNode;
+    return stage_transfer(model_, job_, chunk_of(*cursor.slot), rank_, from_here, forward, tables_);
   }
 
   NodeLabel message_label(const Cursor& cursor, const char* forward_name, const char* backward_name) {
@@ -427,25 +424,47 @@ class StageEmitter {
   }
 
   void receive(Cursor& cursor) {
-    const std::uint32_t transfer = message(cursor, false);
-    if (transfer == kNoNode) return;
+    const std::optional<PointToPoint> transfer = message(cursor, false);
+    if (!transfer) return;
     waits_.clear();
     // Posted early, the message travels while the slot before is computed; the sender's own progress keeps
     // the order of micro-batches.
     add_wait(waits_, plan_.overlap_pipeline ? slot_start_ : writer_.last_compute());
     NodeLabel label = message_label(cursor, "receive activations", "receive gradients");
     if (!cursor.passes.empty()) label.layer = cursor.passes.front().layer;
-    cursor.entry.push_back(writer_.communicate(NodeKind::receive, label, transfer, waits_));
+    cursor.entry.push_back(
+        writer_.communicate(NodeKind::receive, label, tables_.transfer(*transfer), waits_));
+    if (gathers_after_transfer(plan_)) gather_parts(cursor, transfer->bytes, label.layer);
+  }
+
+  // Where the parts of all tensor ranks have arrived, between the computations before the slot and its own.
+  void gather_parts(Cursor& cursor, Bytes part, std::int32_t layer) {
+    const bool forward = cursor.slot->action == PipelineAction::forward;
+    const std::uint32_t family = overlaps_ && !forward ? tables_.backward_family(GroupAxis::tensor)
+                                                       : tables_.family(GroupAxis::tensor);
+    waits_ = cursor.entry;
+    if (overlaps_) {
+      take_turn(family);
+    } else {
+      add_wait(waits_, writer_.last_compute());
+    }
+    NodeLabel label = message_label(cursor, "gather activations", "gather gradients");
+    label.layer = layer;
+    const std::uint64_t call =
+        tables_.collective({CollectiveKind::all_gather, Bytes(part.value * plan_.tensor), family});
+    const std::uint32_t node = writer_.communicate(NodeKind::collective, label, call, waits_);
+    if (overlaps_) latest_of_family_[family] = node;
+    cursor.entry.assign(1, node);
   }
 
   void send(Cursor& cursor) {
-    const std::uint32_t transfer = message(cursor, true);
-    if (transfer == kNoNode) return;
+    const std::optional<PointToPoint> transfer = message(cursor, true);
+    if (!transfer) return;
     waits_ = cursor.entry;
     add_wait(waits_, writer_.last_compute());
     NodeLabel label = message_label(cursor, "send activations", "send gradients");
     if (!cursor.passes.empty()) label.layer = cursor.passes.back().layer;
-    cursor.sent = writer_.communicate(NodeKind::send, label, transfer, waits_);
+    cursor.sent = writer_.communicate(NodeKind::send, label, tables_.transfer(*transfer), waits_);
   }
 
   void prepare_offload() {
@@ -525,8 +544,8 @@ std::vector<RoleChunk> role_chunks(const ShardedModel& model, const StageJob& jo
 
 std::int64_t most_nodes(const std::vector<RoleChunk>& chunks, const StageJob& job, std::int64_t pipeline_rank,
                         TemplateCache& templates) {
-  // Per chunk, of a slot by action; a block may add gathers, exchanges and copies.
-  constexpr std::int64_t kPerBlock = 6, kPerSlot = 2;
+  // Per chunk, of a slot by action: messages and the gather of parts; a block may add gathers, exchanges and copies.
+  constexpr std::int64_t kPerBlock = 6, kPerSlot = 3;
   std::vector<std::vector<std::int64_t>> of_slot;
   std::int64_t nodes = 0;
   for (const RoleChunk& chunk : chunks) {

@@ -11,7 +11,8 @@
 // beside each other are two chains. The device goes on with the one that is ready; where both are, they take
 // turns from one communication to the next (DeepSeek-AI 2024, section 3.2.1, figure 4: attention, dispatch,
 // MLP, combine). Stages that are neighbours on one rank need no messages. With Plan::overlap_pipeline a
-// receive is posted one slot ahead and nothing waits for sends; without, the next slot waits for them.
+// receive is posted one slot ahead and nothing waits for sends; without, the next slot waits for them. With
+// Plan::scatter_gather an all-gather among tensor ranks follows a receive, and the slot waits for that.
 // Messages of a stage boundary and direction share a tag: micro-batches cross it in one order. Offloaded
 // activations leave after the forward pass of their block and return one pass ahead of its backward pass.
 // Cost: O(nodes); a node costs a few dozen nanoseconds.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lower/shard_share.h"
+
 namespace armilla {
 namespace {
 
@@ -13,6 +15,10 @@ std::uint32_t tag_of(const StageJob& job, std::int32_t chain, std::int32_t stage
 }
 
 }  // namespace
+
+bool gathers_after_transfer(const Plan& plan) {
+  return plan.scatter_gather && plan.tensor > 1 && !plan.sequence_parallel;
+}
 
 std::optional<PointToPoint> stage_transfer(const ShardedModel& model, const StageJob& job,
                                            const RoleChunk& chunk, std::int64_t rank, bool from_here,
@@ -33,6 +39,8 @@ std::optional<PointToPoint> stage_transfer(const ShardedModel& model, const Stag
   transfer.peer = place.rank;
   transfer.tag = tag_of(job, chunk.chain, boundary, forward);
   transfer.bytes = model.shapes[shape].output;
+  if (gathers_after_transfer(job.plan))
+    transfer.bytes.value = rounded_up(transfer.bytes.value, job.plan.tensor);
   transfer.peer_kind = PeerKind::position;
   transfer.family = tables.family(GroupAxis::pipeline);
   return transfer;

@@ -43,6 +43,10 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(schedules && plan.pipeline == 1 && orders_like_1f1b(plan), "schedule", kPipeline);
   note(plan.pipeline * plan.virtual_stages == 1, "stage_blocks", kPipeline);
   note(plan.pipeline == 1, "overlap_pipeline", kPipeline);
+  note(plan.scatter_gather && plan.pipeline == 1, "scatter_gather", kPipeline);
+  note(plan.scatter_gather && plan.pipeline > 1 && plan.tensor == 1, "scatter_gather", kTensor);
+  note(plan.scatter_gather && plan.pipeline > 1 && plan.tensor > 1 && plan.sequence_parallel,
+       "scatter_gather", "with plan.sequence_parallel every rank has a part of its own");
   note(plan.pipeline == 1 && plan.virtual_stages > 1, "virtual_stages", kPipeline);
   note(plan.recompute == Recompute::selective && facts.heads == 0, "recompute",
        "the model has no attention that could be computed again");

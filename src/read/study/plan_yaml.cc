@@ -103,6 +103,7 @@ void read_pipeline(const Config& config, PlanRequest& request) {
   if (const auto schedule = config.find("schedule")) plan.schedule = schedule->text();
   read_stage_blocks(config, request);
   set(config, "overlap_pipeline", plan.overlap_pipeline);
+  set(config, "scatter_gather", plan.scatter_gather);
 }
 
 void read_tensor_and_experts(const Config& config, Plan& plan) {

@@ -90,6 +90,7 @@ TEST(StudyYaml, ReadsEveryKeyOfAHybridPlan) {
           "  {tensor: 8, pipeline: 4, context: 2, data: 16, expert: 4, expert_tensor: 2, virtual_stages: 2,\n"
           "   schedule: interleaved, stage_blocks: [3, 5], global_batch: 99999999999, micro_batch: 2,\n"
           "   sequence_parallel: true, overlap_tensor: true, overlap_pipeline: false,\n"
+          "   scatter_gather: true,\n"
           "   context_method: all-to-all, expert_load: zipf, expert_skew: 0.5, seed: 7, zero: 3,\n"
           "   prefetch: false, reshard: false, hybrid_shard: 8, overlap_parameters: false,\n"
           "   offload: [optimizer, activations], accumulation_fusion: false, recompute_blocks: 3,\n"
@@ -112,6 +113,7 @@ TEST(StudyYaml, ReadsEveryKeyOfAHybridPlan) {
   EXPECT_TRUE(plan.sequence_parallel);
   EXPECT_TRUE(plan.overlap_tensor);
   EXPECT_FALSE(plan.overlap_pipeline);
+  EXPECT_TRUE(plan.scatter_gather);
   EXPECT_EQ(plan.context_method, ContextMethod::all_to_all);
   EXPECT_EQ(plan.expert_load, ExpertLoad::zipf);
   EXPECT_EQ(plan.expert_skew, 0.5);

@@ -136,8 +136,9 @@ TEST_F(FoldAgreement, MicroBatchesThatRepeatFareTheSame) {
   std::int64_t compared = 0, with_loops = 0, left_out = 0;
   for (unsigned seed = 0; seed < 70; ++seed) {
     std::mt19937 random(seed);
-    const std::string more = seed % 5 == 0   ? "  offload_activations: true\n"
-                             : seed % 5 == 1 ? "  overlap_pipeline: false\n  overlap: false\n"
+    const std::string more = seed % 5 == 0 ? "  offload_activations: true\n"
+                             : seed % 5 == 1
+                                 ? "  overlap_pipeline: false\n  overlap: false\n  scatter_gather: true\n"
                              : seed % 5 == 2 ? "  reshard: false\n  prefetch: false\n"
                                              : "";
     const std::string text = random_study(random, {"16", "23", "40", "64"}, more);

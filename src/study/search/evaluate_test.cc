@@ -57,6 +57,7 @@ class EvaluateTest : public testing::Test {
         "\n  overlap_tensor: " + one_of({"true", "false"}) +
         "\n  overlap: " + one_of({"true", "true", "false"}) +
         "\n  overlap_pipeline: " + one_of({"true", "true", "false"}) +
+        "\n  scatter_gather: " + one_of({"true", "false"}) +
         "\n  overlap_parameters: " + one_of({"true", "false"}) +
         "\n  context_method: " + one_of({"ring", "all-to-all"}) +
         one_of({"", "\n  order: pipeline-tensor-context-data", "\n  order: tensor-data-context-pipeline"}) +

@@ -117,9 +117,18 @@ Dimension data_center_network(std::int64_t slices) {
   return plain_switch("dcn", slices, Bandwidth(kRate), Time(kMicroseconds * 1'000'000));
 }
 
+constexpr double kGigabit = 1e9 / 8;
+
+// A device's part of what the notes say a node has ("800 Gb/s per node total"), or 0.
+double part_of_total(const RowMachine& row) {
+  static const std::regex kTotal(R"((\d{1,6}) Gb/s per node total)");
+  std::smatch total;
+  if (row.devices_per_node < 1 || !std::regex_search(row.notes, total, kTotal)) return 0;
+  return std::stod(total[1]) * kGigabit / static_cast<double>(row.devices_per_node);
+}
+
 // A device's part of the NICs that the notes count in a node ("4x Omni-Path 100 Gb/s HCAs/node"), or 0.
 double shared_bandwidth(const RowMachine& row) {
-  constexpr double kGigabit = 1e9 / 8;
   constexpr std::size_t kLongest = 200;
   static const std::regex kNics(R"((\d{1,4})x \D*(\d{1,4}) Gb/s .*node.*)");
   const std::size_t unit = row.notes.find(" Gb/s");
@@ -149,7 +158,10 @@ void shape(Machine& machine, const RowMachine& row) {
       is_rack || row.devices_per_node == 0 ? dimensions.front().size : row.devices_per_node;
   dimensions.front().size = is_rack ? rack_size(row, most) : largest_divisor(row.devices, most);
   if (dimensions.size() > 1) dimensions.back().size = row.devices / dimensions.front().size;
-  const double inter = row.inter_bandwidth > 0 ? row.inter_bandwidth : shared_bandwidth(row);
+  const double total = part_of_total(row);
+  const double inter = total > 0                 ? total
+                       : row.inter_bandwidth > 0 ? row.inter_bandwidth
+                                                 : shared_bandwidth(row);
   if (inter > 0) dimensions.back().bandwidth = Bandwidth(inter);
 }
 

@@ -168,7 +168,12 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
                  where);
   study.model = model_of(row, where);
   study.request = request_of(row, layers_of(study.model, row), where);
-  if (is_early_megatron(row)) study.request.plan.overlap = false;
+  if (is_early_megatron(row)) {
+    study.request.plan.overlap = false;
+    // Narayanan et al. 2021, section 4.1; DeepSpeed's pipeline cuts what it sends, too. Both wait for messages.
+    study.request.plan.scatter_gather = true;
+    study.request.plan.overlap_pipeline = false;
+  }
   // Weight gradients that go through autograd are added up in a pass of their own.
   if (names(row, "deepspeed") || names(row, "internevo") || is_plain_pytorch(row) ||
       names(row, "no-gradient-accumulation-fusion=true"))

@@ -96,6 +96,10 @@ TEST(RowStudy, NicsThatTheNotesCountAreShared) {
   row.inter_bandwidth = 25e9;
   EXPECT_EQ(study_of(row, "x.csv:2").machine.dimensions[1].bandwidth.value, 25e9) << "the column counts more";
   row.inter_bandwidth = 0;
+  row.notes = "repo config: 800 Gb/s per node total inter";
+  row.inter_bandwidth = 25e9;
+  EXPECT_EQ(study_of(row, "x.csv:2").machine.dimensions[1].bandwidth.value, 12.5e9) << "a total is no GPU's";
+  row.inter_bandwidth = 0;
   row.notes = "8x faster; 100 Gb/s of something";
   EXPECT_EQ(study_of(row, "x.csv:2").machine.dimensions[1].bandwidth.value, 25e9) << "the cluster's own";
 }
@@ -149,6 +153,11 @@ TEST(RowStudy, FrameworksAreToldByName) {
     row.notes = name;
     EXPECT_FALSE(study_of(row, "x.csv:2").plan.accumulation_fusion) << name;
   }
+  EXPECT_TRUE(study_of(row, "x.csv:2").plan.scatter_gather);
+  EXPECT_FALSE(study_of(row, "x.csv:2").plan.overlap_pipeline);
+  row.notes = "Megatron-LM";
+  EXPECT_FALSE(study_of(row, "x.csv:2").plan.scatter_gather);
+  EXPECT_TRUE(study_of(row, "x.csv:2").plan.overlap_pipeline);
   row.notes = "MaxText; remat custom: decoder input kept, rest recomputed";
   row.recompute = "selective";
   EXPECT_EQ(study_of(row, "x.csv:2").plan.recompute, Recompute::full);

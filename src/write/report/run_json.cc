@@ -402,6 +402,7 @@ Json plan_json(const Plan& plan) {
           {"sequence_parallel", plan.sequence_parallel},
           {"overlap_tensor", plan.overlap_tensor},
           {"overlap_pipeline", plan.overlap_pipeline},
+          {"scatter_gather", plan.scatter_gather},
           {"overlap_parameters", plan.overlap_parameters},
           {"context_method", name_of(plan.context_method)},
           {"expert_load", name_of(plan.expert_load)},
