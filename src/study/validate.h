@@ -22,7 +22,7 @@
 //            weight gradients in a pass of their own; Megatron's host needs 70 us per operator; MaxText's custom
 //            remat is full recomputation; attention of PyTorch FSDP, torchtitan, nanotron, llm-foundry and
 //            KempnerForge is FlashAttention-2; NeMo overlaps the tensor parallelism of dense models with sequence
-//            parallelism. The host is eager, except where the row speaks of TPUs, JAX, torch.compile or CUDA
+//            parallelism, but Nemotron-H's. The host is eager, except where the row speaks of TPUs, JAX, torch.compile or CUDA
 //            graphs.
 #pragma once
 

@@ -180,6 +180,22 @@ TEST(Hybrid, PartsOfMessagesAreGathered) {
   EXPECT_EQ(lower({}, plan).graph.transfers.front().bytes, whole) << "already a part";
 }
 
+// Two layers reduce after both passes; each reduction is preceded by two operators that only the host notices.
+TEST(Hybrid, PytorchIssuesMoreForTensorCollectives) {
+  SmallShape shape;
+  shape.reduces = true;
+  Plan plan = small_plan(1, 1, 2, 1);
+  const auto computations_under = [&](Framework framework, Host host) {
+    plan.framework = framework;
+    plan.host = host;
+    const Program program = lower(shape, plan).graph.programs[0];
+    return std::count(program.kind.begin(), program.kind.end(), NodeKind::compute);
+  };
+  const auto few = computations_under(Framework::megatron, Host::eager);
+  EXPECT_EQ(computations_under(Framework::pytorch, Host::compiled), few);
+  EXPECT_EQ(computations_under(Framework::pytorch, Host::eager), few + 2 * 2 * 2);
+}
+
 TEST(Hybrid, RecomputationComesBeforeTheBackwardPassOfItsBlock) {
   SmallShape shape;
   shape.layers = 2;
@@ -278,6 +294,7 @@ TEST(Hybrid, EveryLegalPlanCanFinish) {
     plan.overlap_parameters = pick(2) == 1;
     plan.overlap_pipeline = pick(2) == 1;
     plan.scatter_gather = pick(2) == 1;
+    if (pick(4) == 1) plan.framework = Framework::pytorch, plan.host = Host::eager;
     plan.prefetch = pick(2) == 1;
     plan.reshard = pick(2) == 1;
     plan.offload_optimizer = pick(4) == 1;

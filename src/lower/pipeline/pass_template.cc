@@ -17,6 +17,21 @@ bool is_left_out(const PassStep& step, PassPart part, const Plan& plan) {
   return step.kind != NodeKind::compute && group_size(plan, step.axis) <= 1;
 }
 
+// PyTorch's collectives of tensor parallelism go through autograd and wrappers: the host needs for one what it needs for
+// three operators (docs/models/kernels.md), two of which the device hardly notices.
+int operators_before(const PassStep& step, const Plan& plan) {
+  const bool is_wrapped = step.kind == NodeKind::collective && step.axis == GroupAxis::tensor &&
+                          plan.framework == Framework::pytorch && issue_time_of(plan) > Time(0);
+  return is_wrapped && plan.host == Host::eager ? 2 : 0;
+}
+
+Work operator_alone() {
+  Work work;
+  work.kind = WorkKind::copy;
+  work.bytes = Bytes(1);
+  return work;
+}
+
 // Tags of messages between stages are below this one (lower/pipeline/stage_program.cc).
 constexpr std::uint32_t kFirstPassTag = 1U << 24;
 
@@ -70,13 +85,23 @@ class TemplateBuilder {
     left_out_.push_back(std::move(needs));
   }
 
-  void append(const PassStep& step, const Needs& needs) {
+  void append(const PassStep& step, Needs needs) {
     TemplateStep made;
-    made.kind = step.kind;
     made.phase = step.phase;
     made.name = tables_.name(model_.names[step.name]);
+    for (int i = 0; i < operators_before(step, plan_); ++i) {
+      made.kind = NodeKind::compute;
+      made.payload = tables_.work(operator_alone());
+      place(made, needs);
+      needs = {{static_cast<std::uint32_t>(result_.steps.size() - 1)}, false};
+    }
+    made.kind = step.kind;
     made.payload = payload(step);
     if (step.kind == NodeKind::collective) made.family = family_of(step);
+    place(made, needs);
+  }
+
+  void place(TemplateStep made, const Needs& needs) {
     std::vector<std::uint32_t> waits;
     std::uint32_t computation = kLeftOut;
     // Communications are waited for one by one; of computations the latest is enough, since each follows the
@@ -89,11 +114,11 @@ class TemplateBuilder {
       }
     }
     // A computation follows the one before it anyway.
-    if (step.kind != NodeKind::compute && computation != kLeftOut) waits.push_back(computation);
-    if (step.kind == NodeKind::collective) keep_in_turn(made.family, waits);
+    if (made.kind != NodeKind::compute && computation != kLeftOut) waits.push_back(computation);
+    if (made.kind == NodeKind::collective) keep_in_turn(made.family, waits);
     // The first computation that enters lets in all that follow it.
-    made.enters = needs.enters && (step.kind != NodeKind::compute || !entered_);
-    entered_ |= step.kind == NodeKind::compute && needs.enters;
+    made.enters = needs.enters && (made.kind != NodeKind::compute || !entered_);
+    entered_ |= made.kind == NodeKind::compute && needs.enters;
     std::sort(waits.begin(), waits.end());
     waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
     made.first_wait = static_cast<std::uint32_t>(result_.waits.size());

@@ -178,8 +178,10 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
   if (names(row, "deepspeed") || names(row, "internevo") || is_plain_pytorch(row) ||
       names(row, "no-gradient-accumulation-fusion=true"))
     study.request.plan.accumulation_fusion = false;
-  // Its recipes of dense models overlap tensor parallelism (tp_comm_overlap with user buffers).
-  if (names(row, "nemo") && row.tensor > 1 && row.expert <= 1 && study.request.plan.sequence_parallel)
+  // Its recipes of dense models overlap tensor parallelism (tp_comm_overlap with user buffers). Not that of Nemotron-H, for
+  // fp8 that scales by current maxima (Megatron-Bridge, recipes/nemotronh).
+  if (names(row, "nemo") && row.tensor > 1 && row.expert <= 1 && study.request.plan.sequence_parallel &&
+      !begins_with_name(row.model, "nemotron-h"))
     study.request.plan.overlap_tensor = true;
   // So do XLA's flags in MaxText's own scripts (async collective fusion, overlap_compute_collective_tc).
   if (names(row, "maxtext") && row.tensor > 1) study.request.plan.overlap_tensor = true;

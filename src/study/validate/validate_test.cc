@@ -158,6 +158,12 @@ TEST(RowStudy, FrameworksAreToldByName) {
   row.notes = "Megatron-LM";
   EXPECT_FALSE(study_of(row, "x.csv:2").plan.scatter_gather);
   EXPECT_TRUE(study_of(row, "x.csv:2").plan.overlap_pipeline);
+  row.notes = "NeMo/Megatron-Core";
+  row.sequence_parallel = "1";
+  EXPECT_TRUE(study_of(row, "x.csv:2").plan.overlap_tensor);
+  row.model = "Nemotron-H 56b FP8";
+  EXPECT_FALSE(study_of(row, "x.csv:2").plan.overlap_tensor);
+  row = small_row();
   row.notes = "MaxText; remat custom: decoder input kept, rest recomputed";
   row.recompute = "selective";
   EXPECT_EQ(study_of(row, "x.csv:2").plan.recompute, Recompute::full);
