@@ -215,8 +215,8 @@ NOT_MODELLED = """## Where it is off, and why
   several nodes needs 5 ms and 2.7 ms more per tensor rank for every layer and micro-batch, whatever the micro-batch's size or
   the model (11, 16, 26 and 52 ms at 2, 4, 8 and 16 ranks; not on one node, not without a pipeline), and on 64 nodes, at times
   on fewer, some 1 s for every micro-batch beside (up to 100 times slower than predicted); short runs on clusters under repair (BLOOM).
-- vTrain's 39 billion on 512 A100: with 8 tensor ranks, a whole node, 26 plans are predicted in their order; with 2 and 4 steps are between 4 %
-  faster and 36 % slower than predicted, without a pattern in stages or micro-batches, which neither links nor memory explain.
+- vTrain's 39 billion on 512 A100: with 8 tensor ranks, a whole node, 26 plans are predicted nearly in their order (0.97); with 2 and 4
+  predictions are from 36 % too fast to 5 % too slow, without a pattern in stages or micro-batches that links or memory would explain.
 - MPT without recomputation on H100: 10 to 20 % too fast, most where a step has few tokens (optimizers and gradient norms that are not
   fused, multiprocessors that FSDP's gathers take from computation). With recomputation 1 to 5 %.
 - The same plan under two versions of a framework (Qwen3 30B on GB200: 6.4 and 10 s).

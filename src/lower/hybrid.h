@@ -45,6 +45,9 @@ StageCut cut_stages(const ShardedModel& model, const Plan& plan, const std::stri
 std::vector<std::uint32_t> stage_shapes(const ShardedModel& model, const Plan& plan, const StageCut& stages,
                                         std::int64_t stage);
 
+// What a rank sends of a stage's output: all of it, or its part (Plan::scatter_gather).
+Bytes sent_between_stages(Bytes output, const Plan& plan);
+
 struct NodeRange {
   std::uint32_t first = 0, end = 0;  // nodes [first, end)
 };

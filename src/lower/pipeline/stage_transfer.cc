@@ -20,6 +20,10 @@ bool gathers_after_transfer(const Plan& plan) {
   return plan.scatter_gather && plan.tensor > 1 && !plan.sequence_parallel;
 }
 
+Bytes sent_between_stages(Bytes output, const Plan& plan) {
+  return gathers_after_transfer(plan) ? Bytes(rounded_up(output.value, plan.tensor)) : output;
+}
+
 std::optional<PointToPoint> stage_transfer(const ShardedModel& model, const StageJob& job,
                                            const RoleChunk& chunk, std::int64_t rank, bool from_here,
                                            bool forward, JobTables& tables) {
@@ -38,9 +42,7 @@ std::optional<PointToPoint> stage_transfer(const ShardedModel& model, const Stag
   PointToPoint transfer;
   transfer.peer = place.rank;
   transfer.tag = tag_of(job, chunk.chain, boundary, forward);
-  transfer.bytes = model.shapes[shape].output;
-  if (gathers_after_transfer(job.plan))
-    transfer.bytes.value = rounded_up(transfer.bytes.value, job.plan.tensor);
+  transfer.bytes = sent_between_stages(model.shapes[shape].output, job.plan);
   transfer.peer_kind = PeerKind::position;
   transfer.family = tables.family(GroupAxis::pipeline);
   return transfer;

@@ -144,7 +144,7 @@ void StageExchanges::add_weights(const std::vector<std::uint32_t>& shapes, Sizes
 namespace {
 
 // What the stage sends to the next one, where it has to.
-Time message_behind(StagePaths& paths, const StageCut& stages, const PipelineOrder& order,
+Time message_behind(StagePaths& paths, const Plan& plan, const StageCut& stages, const PipelineOrder& order,
                     std::int32_t stage) {
   if (stage + 1 == order.stages) return {};
   for (std::int32_t chain = 0; chain < order.chains; ++chain) {
@@ -152,7 +152,7 @@ Time message_behind(StagePaths& paths, const StageCut& stages, const PipelineOrd
   }
   const ShardedModel& model = paths.model();
   const auto last = static_cast<std::size_t>(stages.end[static_cast<std::size_t>(stage)] - 1);
-  return paths.of_message(model.shapes[model.blocks[last].shape].output);
+  return paths.of_message(sent_between_stages(model.shapes[model.blocks[last].shape].output, plan));
 }
 
 // The slots of a plan, each as early as can be.
@@ -167,7 +167,7 @@ class SlotPlay {
       const std::vector<std::uint32_t> shapes = stage_shapes(paths_.model(), plan, stages, stage);
       times_.push_back(&paths_.of(shapes));
       sizes_.push_back(&exchanges.of(shapes));
-      messages_.push_back(message_behind(paths_, stages, order, stage));
+      messages_.push_back(message_behind(paths_, plan, stages, order, stage));
     }
     forward_.assign(times_.size() * micro_batches_, kNever);
     backward_ = forward_;
@@ -305,7 +305,7 @@ Time least_iteration(const Study& setting, const Plan& plan, StagePaths& paths, 
   std::vector<Time> before_forward = {Time(0)}, before_backward = {Time(0)};
   for (std::int32_t stage = 0; stage < order.stages; ++stage) {
     times.push_back(&paths.of(stage_shapes(paths.model(), plan, stages, stage)));
-    const Time message = message_behind(paths, stages, order, stage);
+    const Time message = message_behind(paths, plan, stages, order, stage);
     before_forward.push_back(before_forward.back() + times.back()->forward + message);
     before_backward.push_back(before_backward.back() + times.back()->backward + message);
   }
