@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "base/cases_testing.h"
 #include "network/packet/packet_testing.h"
 
 namespace armilla {
@@ -99,7 +100,7 @@ TEST(FastForward, KeepsToItsBound) {
   };
   std::int64_t counted = 0, frames = 0;
   int chance = 0;
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 300; round += kCaseStep) {
     FlowJob job;
     job.where = "test";
     std::int64_t hosts = 0;
