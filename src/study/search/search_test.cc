@@ -414,8 +414,10 @@ TEST(SearchDefaults, BeatWhatRunDoes) {
                              {"t5-large", "dgx-a100", 8, 64},      {"llama3-8b", "dgx-h100", 8, 8},
                              {"mixtral-8x7b", "dgx-h100", 16, 16}, {"dlrm", "dgx-a100", 8, 4096},
                              {"mamba-2.8b", "dgx-a100", 4, 12}};
+  int number = 0;
   for (const Case& of : kCases) {
     for (const char* const fixed : {"", "  tensor: 2\n"}) {
+      if (number++ % kCaseStep != 0) continue;
       const std::string text = std::string("model: {name: ") + of.model + "}\nmachine: " + of.machine +
                                "\nplan:\n  ranks: " + std::to_string(of.ranks) +
                                "\n  global_batch: " + std::to_string(of.batch) + "\n" + fixed;
