@@ -57,9 +57,9 @@ double cost_of(const OracleRow& row) {
   return cycles * nodes * (number("accepted_flit_rate", 1) * number("hops_routers_avg", 5) + 0.2);
 }
 
-// Every figure that BookSim prints, to its last digit: the draws, the ways and the waits are the same. Runs that were
-// stopped before their end, or failed, are left out, and of the whole table all but every sixteenth of those that take longest, unless
-// ARMILLA_ALL_ORACLES asks for them.
+// Every figure that BookSim prints, to its last digit: the draws, the ways and the waits are the same. Runs
+// that were stopped before their end, or failed, are left out, and of the whole table all but every sixteenth
+// of those that take longest, unless ARMILLA_ALL_ORACLES asks for them.
 TEST(BooksimOracle, EveryFigureIsTheSame) {
   constexpr double kLong = 2e5;
   for (const auto& [path, whole] : oracles("network/booksim.csv")) {

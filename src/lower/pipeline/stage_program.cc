@@ -101,8 +101,8 @@ class StageEmitter {
   }
 
  private:
-  // How far the CPU is ahead of the device, at least: the device has computed for so long before a slot begins, and
-  // has waited besides.
+  // How far the CPU is ahead of the device, at least: the device has computed for so long before a slot
+  // begins, and has waited besides.
   class HostLead {
    public:
     HostLead(const Plan& plan, std::int64_t before) : issue_time_(issue_time_of(plan)), issued_(before) {}
@@ -127,8 +127,8 @@ class StageEmitter {
     bool is_first_ = true, is_ahead_ = true;
   };
 
-  // First forward passes wait for parameters where these are gathered, last backward passes send gradients off: these
-  // are written out, and so is what runs beside such exchanges where it might meet them.
+  // First forward passes wait for parameters where these are gathered, last backward passes send gradients
+  // off: these are written out, and so is what runs beside such exchanges where it might meet them.
   void choose_fused() {
     const bool gathers = plan_.zero_stage > 0 && plan_.overlap_parameters;
     fused_.assign(slots_.size(), true);

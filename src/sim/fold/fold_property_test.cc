@@ -118,8 +118,8 @@ TEST(FoldProperty, ShortCutsChangeNothing) {
 using Records =
     std::vector<std::tuple<std::uint32_t, std::uint32_t, std::int64_t, std::int64_t, std::int64_t>>;
 
-// Every collective as often as it happened, with its node, of a loop the one of the first period. `written_out`:
-// the programs were.
+// Every collective as often as it happened, with its node, of a loop the one of the first period.
+// `written_out`: the programs were.
 Records records_of(const Result& result, const Graph& graph, bool written_out) {
   const Repetition& repeated = result.repeated;
   const Time period = repeated.until - repeated.from;
@@ -139,8 +139,8 @@ Records records_of(const Result& result, const Graph& graph, bool written_out) {
   return records;
 }
 
-// Jobs whose programs repeat: folded in time or not, by themselves or written out, and with the other short cuts
-// or without, equal to the picosecond for every rank and link.
+// Jobs whose programs repeat: folded in time or not, by themselves or written out, and with the other short
+// cuts or without, equal to the picosecond for every rank and link.
 TEST(FoldProperty, RepetitionChangesNothing) {
   int finished = 0, left_out = 0, several_periods = 0, with_messages = 0, both = 0;
   for (std::uint32_t seed = 0; seed < 400; seed += kCaseStep) {

@@ -213,7 +213,8 @@ TEST_F(SearchTest, AnswersTheSameWithAnyNumberOfThreads) {
   EXPECT_EQ(texts(search_plans(search).ranking), texts(one.ranking));
 }
 
-// Every plan of the space is simulated; none is faster than its bound, and each takes what `armilla run` says.
+// Every plan of the space is simulated; none is faster than its bound, and each takes what `armilla
+// run` says.
 TEST_F(SearchTest, BoundsAreBelowTimes) {
   std::mt19937 random(7);
   const auto one_of = [&](std::initializer_list<std::string> choices) {

@@ -125,8 +125,8 @@ bool says(const MeasuredPlan& row, const std::array<std::string_view, N>& words)
                      [&](std::string_view word) { return text.find(word) != std::string::npos; });
 }
 
-// XLA and CUDA graphs make a step one program for the device, so that the host is ahead always; torch.compile alone
-// leaves a host that issues fused kernels.
+// XLA and CUDA graphs make a step one program for the device, so that the host is ahead always; torch.compile
+// alone leaves a host that issues fused kernels.
 void set_host(const MeasuredPlan& row, Plan& plan) {
   constexpr std::array<std::string_view, 4> kPrograms = {"maxtext", "paxml", "jax", "cuda graph"};
   constexpr std::array<std::string_view, 1> kFused = {"compile"};
@@ -140,8 +140,8 @@ void set_host(const MeasuredPlan& row, Plan& plan) {
   }
 }
 
-// CUDA_LAUNCH_BLOCKING=1, which BLOOM was trained with: the CPU issues a kernel when the one before is done, so that what
-// it needs for one passes before every kernel.
+// CUDA_LAUNCH_BLOCKING=1, which BLOOM was trained with: the CPU issues a kernel when the one before is done,
+// so that what it needs for one passes before every kernel.
 void wait_for_kernels(Study& study, Time issue) {
   study.request.plan.host = Host::compiled;
   study.request.plan.issue_time.reset();
@@ -193,7 +193,8 @@ Study study_of(const MeasuredCollective& row, const std::string& where) {
     throw Error(where, fmt::format("{} devices in {} nodes", row.devices, nodes));
   study.machine = machine_of({row.system, row.devices, row.devices / nodes, 0}, where);
   study.request.ranks = row.devices;
-  // A message between two devices sets up no rings: it starts as the quickest protocol, moves bytes as the widest.
+  // A message between two devices sets up no rings: it starts as the quickest protocol, moves bytes
+  // as the widest.
   if (row.kind == "send_recv") {
     for (Dimension& dimension : study.machine.dimensions) {
       if (dimension.protocols.empty()) continue;
