@@ -1,4 +1,5 @@
-// The flit network under a job: flits that pass a link per second, an all-to-all of 128 devices of a fat tree and a ring on a torus.
+// The flit network under a job: flits that pass a link per second, an all-to-all of 128 devices of a fat tree
+// and a ring on a torus.
 #include <benchmark/benchmark.h>
 
 #include <memory>

@@ -1,4 +1,5 @@
-// The packet network alone: events and packets over links (data, acknowledgements, pulls) per second, by what hosts speak.
+// The packet network alone: events and packets over links (data, acknowledgements, pulls) per second, by what
+// hosts speak.
 #include <benchmark/benchmark.h>
 
 #include "goal_reporter.h"

@@ -1,4 +1,5 @@
-// Strategy search: one plan through the library when what plans share is known, and whole searches on one core.
+// Strategy search: one plan through the library when what plans share is known, and whole searches
+// on one core.
 #include <benchmark/benchmark.h>
 
 #include <fmt/format.h>
@@ -23,8 +24,8 @@ std::string gpt3(std::int64_t ranks, std::int64_t micro_batches) {
       ranks, micro_batches);
 }
 
-// Legal, small enough, how long: each plan of a search goes this way. The model is divided and its slots are measured
-// before, as they are for all plans of a search but the first of their kind.
+// Legal, small enough, how long: each plan of a search goes this way. The model is divided and its slots are
+// measured before, as they are for all plans of a search but the first of their kind.
 void evaluate(benchmark::State& state, const std::string& text, double goal) {
   const Study study = study_of(text);
   PlanEvaluator evaluator(study);

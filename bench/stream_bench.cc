@@ -1,5 +1,5 @@
-// The simulator under ASTRA-sim's rules, message by message and node by node: the cases on which ASTRA-sim was
-// measured (bench/README.md), and how the cost per message and per node grows.
+// The simulator under ASTRA-sim's rules, message by message and node by node: the cases on which ASTRA-sim
+// was measured (bench/README.md), and how the cost per message and per node grows.
 #include <benchmark/benchmark.h>
 
 #include "goal_reporter.h"

@@ -1,9 +1,11 @@
 # armilla_module(NAME [SOURCES ...] [USES module ...] [LIBRARIES external ...] [PRIVATE_LIBRARIES external ...]
 #                [TOGETHER n])
 #   One static library per folder of src/, linking exactly the modules that the layer table allows it to include.
-# armilla_module_tests(NAME SOURCES ... [USES module ...] [LIBRARIES external ...] [SHARDS n])
+# armilla_module_tests(NAME SOURCES ... [OPTIMISED ...] [USES module ...] [LIBRARIES external ...] [SHARDS n])
 #   The tests that stand beside the sources, one GoogleTest executable per module, run in n processes (1 when not
-#   given) that share them out: ctest calls them NAME, or NAME.1 to NAME.n. Helpers end in _testing.
+#   given) that share them out: ctest calls them NAME, or NAME.1 to NAME.n. Helpers end in _testing. Those under
+#   OPTIMISED, which look at many random cases (base/cases_testing.h) or compare figures with another system's, are
+#   all that ARMILLA_TESTS=OPTIMISED builds: they run as the program is released, too.
 # armilla_fuzzer(MODULE SOURCE CORPUS folder [LIBRARIES external ...])
 #   With ARMILLA_FUZZERS, a libFuzzer program named after SOURCE (onnx_fuzz.cc: onnx_fuzz). The corpus is the
 #   folder that the module's tests replay; `fuzz_<program>` as a build target runs the fuzzer on it for a minute.
@@ -64,17 +66,26 @@ function(armilla_module name)
 endfunction()
 
 function(armilla_module_tests name)
-  cmake_parse_arguments(ARG "" "SHARDS" "SOURCES;USES;LIBRARIES" ${ARGN})
-  if(NOT ARMILLA_TESTS)
+  cmake_parse_arguments(ARG "" "SHARDS" "SOURCES;OPTIMISED;USES;LIBRARIES" ${ARGN})
+  set(sources ${ARG_OPTIMISED})
+  if(NOT ARMILLA_TESTS STREQUAL "OPTIMISED")
+    list(APPEND sources ${ARG_SOURCES})
+  endif()
+  if(NOT ARMILLA_TESTS OR NOT sources)
     return()
   endif()
   set(target ${name}_test)
-  add_executable(${target} ${ARG_SOURCES})
+  add_executable(${target} ${sources})
   # In as few groups of one size as hold at most twenty: what tests instantiate is much the same in all of them.
-  list(LENGTH ARG_SOURCES number)
+  list(LENGTH sources number)
   math(EXPR groups "(${number} + 19) / 20")
   math(EXPR together "(${number} + ${groups} - 1) / ${groups}")
-  armilla_speed_up(${target} base_test SOURCES ${ARG_SOURCES} TOGETHER ${together}
+  get_property(owner GLOBAL PROPERTY ARMILLA_FIRST_TEST)
+  if(NOT owner)
+    set(owner ${target})
+    set_property(GLOBAL PROPERTY ARMILLA_FIRST_TEST ${target})
+  endif()
+  armilla_speed_up(${target} ${owner} SOURCES ${sources} TOGETHER ${together}
                    HEADERS <filesystem> <fstream> <functional> <map> <set> <string> <vector> <fmt/format.h>
                            <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>
                            ${PROJECT_SOURCE_DIR}/src/base/equal_testing.h)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Configures and builds one preset of CMakePresets.json and says little while all is well.
 #
-#   tools/build.sh release|test|bench|fuzz
+#   tools/build.sh release|test|optimised|bench|fuzz
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 preset=${1:?usage: tools/build.sh PRESET}
@@ -10,5 +10,5 @@ cmake --preset "$preset" --log-level=WARNING > /dev/null
 # On a terminal ninja rewrites one line; elsewhere it would print one per source.
 quiet=()
 [[ -t 1 ]] || quiet=(-- --quiet)
-echo "building build/$preset"
+echo "building $preset"
 cmake --build --preset "$preset" "${quiet[@]}"

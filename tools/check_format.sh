@@ -1,5 +1,6 @@
 #!/bin/bash
-# Checks that every C++ source is formatted as .clang-format says, with version 14, whose output others differ from.
+# Checks that every C++ source is formatted as .clang-format says, with version 14, whose output others differ from, and
+# that comments keep to its width, which clang-format leaves to tools/reflow_comments.py.
 #
 #   tools/check_format.sh          list the files that are not, exit 1 if there are any
 #   tools/check_format.sh --fix    format them
@@ -26,12 +27,16 @@ fi
 
 if [[ ${1:-} == --fix ]]; then
   printf '%s\0' "${sources[@]}" | xargs -0 -n 16 -P "$(nproc)" "$formatter" -i
+  tools/reflow_comments.py --fix "${sources[@]}"
   exit
 fi
-complaints=$(printf '%s\0' "${sources[@]}" | xargs -0 -n 16 -P "$(nproc)" "$formatter" --dry-run --Werror 2>&1) && exit 0
+good=true
+tools/reflow_comments.py "${sources[@]}" || good=false
+complaints=$(printf '%s\0' "${sources[@]}" | xargs -0 -n 16 -P "$(nproc)" "$formatter" --dry-run --Werror 2>&1) || good=false
+$good && exit
 # One line per file says enough: the remedy is the same for all.
 printf '%s\n' "$complaints" | sed -n 's/^\([^:]*\):[0-9]*:[0-9]*: error:.*/\1: is not formatted/p' | sort -u
-if ! grep -q 'clang-format-violations' <<< "$complaints"; then
+if [[ -n $complaints ]] && ! grep -q 'clang-format-violations' <<< "$complaints"; then
   printf '%s\n' "$complaints"
 fi
 echo "run tools/check_format.sh --fix" >&2

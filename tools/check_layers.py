@@ -59,7 +59,7 @@ USING_NAMESPACE = re.compile(r"^\s*using\s+namespace\b")
 # A file of a module as comments and pages name it, and not a part of a longer path.
 NAMED_SOURCE = re.compile(r"(?<![\w/.{-])(?:src/)?((\w+)/[\w/]*\w\.(?:h|cc))(?!\w)")
 CMAKE_COMMAND = re.compile(r"\b(armilla_module|armilla_module_tests)\s*\(([^()]*)\)")
-CMAKE_KEYWORDS = {"SOURCES", "SHARDS", "TOGETHER", "USES", "LIBRARIES", "PRIVATE_LIBRARIES"}
+CMAKE_KEYWORDS = {"SOURCES", "OPTIMISED", "SHARDS", "TOGETHER", "USES", "LIBRARIES", "PRIVATE_LIBRARIES"}
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -139,7 +139,7 @@ def read_cmake(folder, root, violations):
         if is_test:
             test_spans.append(command.span())
             module.test_uses |= set(arguments["USES"])
-            module.test_stems |= {pathlib.PurePath(source).stem for source in arguments["SOURCES"]}
+            module.test_stems |= {pathlib.PurePath(source).stem for source in arguments["SOURCES"] + arguments["OPTIMISED"]}
         else:
             module.uses |= set(arguments["USES"])
         for used in arguments["USES"]:

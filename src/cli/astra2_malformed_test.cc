@@ -1,6 +1,7 @@
-// Every bad and awkward input of the ASTRA-sim 2 oracle, on both backends: the exit code and the whole message, or
-// the finish times and the warnings, as tests/malformed/expected.txt lists them. Where the whole oracle is beside the
-// repository and ARMILLA_UPDATE_MALFORMED is set, that file is written instead; read what changed before keeping it.
+// Every bad and awkward input of the ASTRA-sim 2 oracle, on both backends: the exit code and the whole
+// message, or the finish times and the warnings, as tests/malformed/expected.txt lists them. Where the whole
+// oracle is beside the repository and ARMILLA_UPDATE_MALFORMED is set, that file is written instead; read
+// what changed before keeping it.
 #include <gtest/gtest.h>
 
 #include <algorithm>

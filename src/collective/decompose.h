@@ -3,10 +3,10 @@
 //   all-reduce, bandwidth aware  reduce-scatter on dims 0..last-1, all-reduce on the last, all-gather back
 //                                down: the bytes shrink by each dimension's size on the way up (ASTRA-sim's
 //                                localBWAware; BlueConnect, Cho et al. 2019)
-//   all-reduce, multi-axis       as bandwidth aware, in the order of the dimensions that is given; so reduce-scatter and
-//                                all-gather. Chunks in the rotations of a torus's axes load all of them at once
-//                                (as Themis orders phases, Rashidi et al., ISCA 2022; all axes of a TPU: Austin et
-//                                al., "How to Scale Your Model", 2025)
+//   all-reduce, multi-axis       as bandwidth aware, in the order of the dimensions that is given; so
+//                                reduce-scatter and all-gather. Chunks in the rotations of a torus's axes
+//                                load all of them at once (as Themis orders phases, Rashidi et al., ISCA
+//                                2022; all axes of a TPU: Austin et al., "How to Scale Your Model", 2025)
 //   all-reduce, baseline         an all-reduce of all bytes on each dimension
 //   reduce-scatter, all-to-all   dimensions ascending; all-gather descending
 //   reduce                       ascending, in the lines that contain the root's lower coordinates; broadcast

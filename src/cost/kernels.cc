@@ -151,9 +151,9 @@ class Kernels final : public CostModel {
     return best;
   }
 
-  // Traffic that no product hides: the sums of weight gradients, written once a tile is done (their reads are not in
-  // the way), and all of groups, each of which is a kernel too short to be loaded behind another's arithmetic. fp16
-  // adds up in fp16 (Megatron-LM's default), everything else in fp32.
+  // Traffic that no product hides: the sums of weight gradients, written once a tile is done (their reads are
+  // not in the way), and all of groups, each of which is a kernel too short to be loaded behind another's
+  // arithmetic. fp16 adds up in fp16 (Megatron-LM's default), everything else in fp32.
   double unhidden_seconds(const Work& work) const {
     constexpr double kBits = 8, kOutput = 2;
     const bool of_weight = work.kernel == Kernel::weight_gradient;
@@ -169,10 +169,10 @@ class Kernels final : public CostModel {
     return bytes / bandwidth(device_.kernels->memory.efficiency);
   }
 
-  // Operands of fp8 and narrower products are cast, with their transpose for the backward pass (Transformer Engine):
-  // each element is read in 2 bytes and written twice in 1, but for half of the forward ones, which norms write so
-  // themselves: 3 bytes on average. Of every product but the weight's gradient, whose operands were cast before, one
-  // operand is new.
+  // Operands of fp8 and narrower products are cast, with their transpose for the backward pass (Transformer
+  // Engine): each element is read in 2 bytes and written twice in 1, but for half of the forward ones, which
+  // norms write so themselves: 3 bytes on average. Of every product but the weight's gradient, whose operands
+  // were cast before, one operand is new.
   double cast_seconds(const Work& work) const {
     constexpr double kBytes = 3;
     if (work.dtype != DType::fp8 && work.dtype != DType::fp4) return 0;

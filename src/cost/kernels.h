@@ -1,19 +1,21 @@
-// Kernels: the time of a GPU kernel by its class and shape, from rates that were fitted to measurements of the
-// device (KernelRates in ir/machine.h). A device without them is costed as by the roofline.
+// Kernels: the time of a GPU kernel by its class and shape, from rates that were fitted to measurements of
+// the device (KernelRates in ir/machine.h). A device without them is costed as by the roofline.
 //
 // Matrix products (t_launch apart; SM: processors, rate: peak x efficiency x sustained):
-//   tiles of 256x128, 128x256, 128x128, 128x64, 64x128, 64x64, each by a thread block; the fastest choice counts
+//   tiles of 256x128, 128x256, 128x128, 128x64, 64x128, 64x64, each by a thread block; the fastest
+//   choice counts
 //   waves = ceil(tiles x splits / SM)                             (wave quantisation)
 //   t = waves x 2 x tile x (k / splits + ramp) x SM / rate(tile)  (the ramp fills and drains the pipeline)
 //   split-K (2, 4, 8) where one wave has room for it: partial sums are written and read in fp32
 //   never faster than the operands can be moved
-//   Weight gradients write their sums when a tile is done: t grows by 4 bytes (fp16: 2) an element over the bandwidth.
-//   Groups (experts) are kernels of their own, which hide nothing of what they move: arithmetic and traffic add up.
-//   Sizes that are no multiple of 8 elements are loaded in narrower pieces (kAlignment).
+//   Weight gradients write their sums when a tile is done: t grows by 4 bytes (fp16: 2) an element over the
+//   bandwidth. Groups (experts) are kernels of their own, which hide nothing of what they move: arithmetic
+//   and traffic add up. Sizes that are no multiple of 8 elements are loaded in narrower pieces (kAlignment).
 // Attention (flash): t = flops / (peak x efficiency) x (1 + ramp x SM / tasks), a task being 128 queries of a
 //   head; head sizes are padded to multiples of 32 (Dao 2023, FlashAttention-2), small ones are slower.
-//   FlashAttention's first version in Triton has 0.69 of FlashAttention-2's rates: fitted to 21 steps of MPT on A100 with
-//   16,384 tokens and more (residual 7.6 %; the 10 on H100 were not fitted: 4.4 %). Dao 2023, section 4.1: 1 / 1.3 to 1 / 2.5.
+//   FlashAttention's first version in Triton has 0.69 of FlashAttention-2's rates: fitted to 21 steps of MPT
+//   on A100 with 16,384 tokens and more (residual 7.6 %; the 10 on H100 were not fitted: 4.4 %). Dao 2023,
+//   section 4.1: 1 / 1.3 to 1 / 2.5.
 // The rest: bytes over the attained bandwidth of the class.
 // Sources of the forms: NVIDIA, "Matrix Multiplication Background User's Guide" (tile and wave quantisation,
 // alignment); tools/fit_kernels.py repeats the fits (docs/models/kernels.md). Not modelled: L2 reuse between

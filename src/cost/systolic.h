@@ -43,8 +43,8 @@ Gemm to_gemm(const ConvolutionShape& shape, const std::string& where);
 // 1d62b68 dense, without layouts and without Ramulator), figure for figure.
 //
 // Cycles without stalls are those of `evaluate`. The operands and the results have a buffer each
-// (cost/systolic/read_buffer.h, cost/systolic/write_buffer.h); the array waits for the slowest of the three. A
-// word that is read arrives a cycle after it was demanded.
+// (cost/systolic/read_buffer.h, cost/systolic/write_buffer.h); the array waits for the slowest of the three.
+// A word that is read arrives a cycle after it was demanded.
 //
 // Time: closed forms, and a step for every move of a buffer's window and every group of lines that leaves;
 // overlapping windows that do not fit their buffer are followed word by word (cost/systolic/read_buffer.h).

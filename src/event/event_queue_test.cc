@@ -100,7 +100,8 @@ TEST(EventQueue, EqualsAStableSortOnRandomRuns) {
   }
 }
 
-// What happened apart from the rest is made up for with the clock set back, the rest goes on as if nothing had been.
+// What happened apart from the rest is made up for with the clock set back, the rest goes on as if
+// nothing had been.
 TEST(EventQueue, GoesBackForWhatHappenedApart) {
   EventQueue queue;
   Recorder recorder(queue);

@@ -1,5 +1,5 @@
-// Flows on a network of hosts and switches: who sends how much to whom and when, over which links, and how the hosts
-// and switches behave. What HPCC's and ns-3's config.txt, topology.txt and flow.txt say, as data.
+// Flows on a network of hosts and switches: who sends how much to whom and when, over which links, and how
+// the hosts and switches behave. What HPCC's and ns-3's config.txt, topology.txt and flow.txt say, as data.
 #pragma once
 
 #include <array>
@@ -40,8 +40,8 @@ struct NetworkGraph {
   std::int64_t nodes() const { return static_cast<std::int64_t>(is_switch.size()); }
 };
 
-// A machine's links, as the packet network takes them: times in whole nanoseconds, rates in bits per second. Network
-// interfaces are switches there.
+// A machine's links, as the packet network takes them: times in whole nanoseconds, rates in bits per second.
+// Network interfaces are switches there.
 NetworkGraph network_graph(const Interconnect& graph);
 
 struct TrafficFlow {
@@ -52,8 +52,8 @@ struct TrafficFlow {
   int port = 100;    // of the destination: a part of what ECMP hashes
 };
 
-// What hosts speak: a family of algorithms that share their packets, their recovery from losses and what they expect of
-// switches (network/packet/transport.h).
+// What hosts speak: a family of algorithms that share their packets, their recovery from losses and what they
+// expect of switches (network/packet/transport.h).
 enum class TransportFamily : std::uint8_t { roce, tcp, ndp, eqds };
 
 enum class CongestionControl : std::uint8_t {
@@ -99,21 +99,23 @@ inline constexpr const CongestionControlRow& row_of(CongestionControl control) {
 inline constexpr TransportFamily family_of(CongestionControl control) {
   return row_of(control).family;
 }
-// Whether receivers pull what they are sent, over switches that cut packets they have no room for, and over all ways.
+// Whether receivers pull what they are sent, over switches that cut packets they have no room for, and
+// over all ways.
 inline constexpr bool is_pulled(CongestionControl control) {
   return family_of(control) >= TransportFamily::ndp;
 }
 
 enum class LossRecovery : std::uint8_t { go_back_n, go_back_0, selective };
 
-// When switches mark packets of a link of this speed: never below `minimum` bytes queued, always above `maximum`, with a
-// probability that grows to `probability` between them.
+// When switches mark packets of a link of this speed: never below `minimum` bytes queued, always above
+// `maximum`, with a probability that grows to `probability` between them.
 struct EcnThresholds {
   std::int64_t minimum = 0, maximum = 0;  // bytes
   double probability = 0;
 };
 
-// What hosts and switches of the packet network do, whatever hosts speak; the names in the comments are the keys of ns-3's config.txt.
+// What hosts and switches of the packet network do, whatever hosts speak; the names in the comments are the
+// keys of ns-3's config.txt.
 struct PacketSettings {
   CongestionControl congestion_control = CongestionControl::none;  // CC_MODE
   std::int64_t payload = 1000;                                     // PACKET_PAYLOAD_SIZE, bytes
@@ -141,23 +143,24 @@ struct PacketSettings {
 
   double dctcp_step = 1e9;  // DCTCP_RATE_AI
 
-  // TIMELY as in the ns-3 fork, whose packets carry no time stamp: every round trip seems as long as the simulation.
+  // TIMELY as in the ns-3 fork, whose packets carry no time stamp: every round trip seems as long as
+  // the simulation.
   bool timely_without_timestamps = false;
 
   // Losses: L2_BACK_TO_ZERO, L2_CHUNK_SIZE, L2_ACK_INTERVAL
   LossRecovery recovery = LossRecovery::go_back_n;
   std::int64_t chunk = 4000, ack_interval = 1;
-  // Without progress for so long after a loss a host sends again from the first byte not acknowledged. 4.096 us x 2^14,
-  // InfiniBand's local ACK timeout with the exponent that NCCL used; 0: never, as ns-3.
+  // Without progress for so long after a loss a host sends again from the first byte not acknowledged. 4.096
+  // us x 2^14, InfiniBand's local ACK timeout with the exponent that NCCL used; 0: never, as ns-3.
   std::int64_t retransmit_timeout_ns = 67'108'864;
 
-  // TCP: segments sent before the first acknowledgement (RFC 6928), and how long a receiver waits for a second one before
-  // it acknowledges the first (Linux: 40 ms; ns-3: 200 ms)
+  // TCP: segments sent before the first acknowledgement (RFC 6928), and how long a receiver waits for a
+  // second one before it acknowledges the first (Linux: 40 ms; ns-3: 200 ms)
   std::int64_t initial_window = 10, delayed_ack_ns = 40'000'000;
 
-  // NDP and EQDS: names of paths that a flow's packets take in turn, which switches hash; packets that a sender sends before it
-  // is pulled, and is ahead of its pulls at most (0: a quarter more than its host's link takes in a round trip); packets of data
-  // that a port holds until switches cut what comes
+  // NDP and EQDS: names of paths that a flow's packets take in turn, which switches hash; packets that a
+  // sender sends before it is pulled, and is ahead of its pulls at most (0: a quarter more than its host's
+  // link takes in a round trip); packets of data that a port holds until switches cut what comes
   std::int64_t paths = 256, pull_window = 0, trim_queue = 50;
 
   // Switches

@@ -101,7 +101,8 @@ struct CollectiveProtocol {
   Time step;         // of a ring, of which n members take n - 1, an all-reduce twice as many
   double share = 1;  // of the attained bandwidth
   Time level{};      // of a tree, of which an all-reduce climbs log2(n) up and down, where that is faster
-  // Through each further member in the dimensions inside, whom a ring passes in every step, a tree up and down once.
+  // Through each further member in the dimensions inside, whom a ring passes in every step, a tree up
+  // and down once.
   Time chain{};
 };
 
@@ -119,11 +120,12 @@ struct Dimension {
   Time latency;
   double efficiency = 1;  // of the bandwidth, attained by the collective library
   std::vector<CollectiveProtocol> protocols{};
-  // Switches that reduce and multicast: the algorithm that has them do so ("nvls", "sharp"), used where it is faster,
-  // and what it takes beyond its schedule.
+  // Switches that reduce and multicast: the algorithm that has them do so ("nvls", "sharp"), used where it is
+  // faster, and what it takes beyond its schedule.
   std::optional<CollectiveProtocol> in_switch{};
-  // Where there is no switch (a hybrid cube mesh): all cables of a group, parallel ones one by one. `bandwidth` is then
-  // that of all cables of the member that has most, and cables are alike. What groups attain: collective/cables.h.
+  // Where there is no switch (a hybrid cube mesh): all cables of a group, parallel ones one by one.
+  // `bandwidth` is then that of all cables of the member that has most, and cables are alike. What groups
+  // attain: collective/cables.h.
   std::vector<MemberCable> cables{};
 };
 
@@ -143,8 +145,8 @@ struct Machine {
   std::vector<std::string> unverified;
   std::optional<Power> host_power{};  // of the rest of a server, per device
   bool elastic = false;  // the last dimension takes any size: a building block, not one finished cluster
-  // The links one by one, where they are no hierarchy; empty: those of the dimensions. Has at least as many devices
-  // as the dimensions, which then say how collectives are planned.
+  // The links one by one, where they are no hierarchy; empty: those of the dimensions. Has at least as many
+  // devices as the dimensions, which then say how collectives are planned.
   Interconnect graph{};
 };
 
@@ -153,8 +155,8 @@ std::int64_t rank_count(const Machine& machine);
 // Of one cable of a dimension that has some.
 Bandwidth cable_bandwidth(const Dimension& dimension);
 std::int32_t cables_between(const Dimension& dimension, std::int32_t here, std::int32_t there);
-// Of a message between two members of it: by their cables, else over PCIe (`host`: Device::host_bandwidth; where that is
-// unknown, as over one cable). At most that of the dimension.
+// Of a message between two members of it: by their cables, else over PCIe (`host`: Device::host_bandwidth;
+// where that is unknown, as over one cable). At most that of the dimension.
 Bandwidth pair_bandwidth(const Dimension& dimension, std::int32_t here, std::int32_t there, Bandwidth host);
 
 // 0: the machine's usual device, i + 1: that of `others[i]`. O(log others).
@@ -168,11 +170,11 @@ Machine with_ranks(const Machine& machine, std::int64_t ranks, bool elastic, con
 
 void validate_machine(const Machine& machine);
 
-// The machine's links as a graph: its own, or that of its dimensions. There the cables of dimension d stand behind
-// those of the dimensions before, in this order, and no dimension of size 1 has any:
+// The machine's links as a graph: its own, or that of its dimensions. There the cables of dimension d stand
+// behind those of the dimensions before, in this order, and no dimension of size 1 has any:
 //   Ring            per rank: to the next
-//   Switch          per rank: to the switch of its group; the groups' switches are nodes in the order of their
-//                   first ranks
+//   Switch          per rank: to the switch of its group; the groups' switches are nodes in the order of
+//                   their first ranks
 //   FullyConnected  per group in the order of first ranks: 0-1, 0-2, ... 1-2, ...
 // Devices of a hierarchy forward.
 Interconnect links_of(const Machine& machine);

@@ -62,9 +62,9 @@ std::string_view name_of(ExpertDispatch dispatch);
 // How the framework on the CPU issues kernels: none starts before it has been issued.
 enum class Host : std::uint8_t {
   automatic,  // eager where the device has an issue time (Device::issue_time), else compiled
-  compiled,  // fused kernels, a step one program for the device (XLA, CUDA graphs): the CPU is ahead always, unless
-             // Plan::issue_time is given, as for torch.compile without CUDA graphs
-  eager  // operator by operator, as PyTorch does: Plan::issue_time each
+  compiled,   // fused kernels, a step one program for the device (XLA, CUDA graphs): the CPU is ahead always,
+              // unless Plan::issue_time is given, as for torch.compile without CUDA graphs
+  eager       // operator by operator, as PyTorch does: Plan::issue_time each
 };
 std::string_view name_of(Host host);
 // PyTorch's eager mode: fitted to vTrain's measurements of small models on A100 (docs/models/kernels.md).
@@ -101,8 +101,8 @@ struct Plan {
   bool sequence_parallel = false;
   bool overlap_tensor = false;   // tensor-parallel communication beside the matrix products it feeds
   bool overlap_pipeline = true;  // stages send and receive while they compute
-  // Tensor ranks send a part each of what crosses stages and gather the whole there (Narayanan et al. 2021, section
-  // 4.1); otherwise each sends all of it. Sequence parallelism leaves parts anyway.
+  // Tensor ranks send a part each of what crosses stages and gather the whole there (Narayanan et al. 2021,
+  // section 4.1); otherwise each sends all of it. Sequence parallelism leaves parts anyway.
   bool scatter_gather = false;
   ContextMethod context_method = ContextMethod::ring;
   ExpertLoad expert_load = ExpertLoad::uniform;
@@ -123,7 +123,8 @@ struct Plan {
   bool prefetch = true;            // ZeRO-3: the next block is gathered while this one computes
   bool reshard = true;             // ZeRO-3: gathered weights are freed after the forward pass
   std::int64_t hybrid_shard = 0;   // ZeRO within groups of so many replicas, copies across them; 0: over all
-  // ZeRO-2 and 3: gradients are reduced after the last micro-batch alone and whole until then (FSDP's no_sync).
+  // ZeRO-2 and 3: gradients are reduced after the last micro-batch alone and whole until then
+  // (FSDP's no_sync).
   bool no_sync = false;
   Optimizer optimizer = Optimizer::momentum;
   DType state_dtype = DType::fp32;  // of the optimizer's states; narrower: of weights without a master copy

@@ -1,7 +1,8 @@
 // Scaling: the best plan at every size of a machine, and what more devices are worth.
 //
-// Speedup is samples per second over those of the smallest size, efficiency the speedup over that of the devices: 1 is
-// ideal, for strong scaling (the same global batch at every size) and weak scaling (a batch in proportion) alike.
+// Speedup is samples per second over those of the smallest size, efficiency the speedup over that of the
+// devices: 1 is ideal, for strong scaling (the same global batch at every size) and weak scaling (a batch in
+// proportion) alike.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // Search: the plans that a user asked to compare, and what came of them.
 //
-// A space is the product of its axes: each is a key of a study file with the values that it may take. Every point of it
-// is refused (it is no legal plan, or does not fit), left out because it is proven not to be among the best, or
-// simulated. What is simulated is exact, and so is the ranking.
+// A space is the product of its axes: each is a key of a study file with the values that it may take. Every
+// point of it is refused (it is no legal plan, or does not fit), left out because it is proven not to be
+// among the best, or simulated. What is simulated is exact, and so is the ranking.
 #pragma once
 
 #include <cstdint>
@@ -90,7 +90,8 @@ struct Neighbour {
   std::string refusal{};
 };
 
-// The best plan has the last number of an axis that the user did not name, and would be better with a larger one.
+// The best plan has the last number of an axis that the user did not name, and would be better with
+// a larger one.
 struct SearchEdge {
   std::string key, value, next;
   PlanOutcome outcome;  // with the next number, all else being equal

@@ -1,7 +1,7 @@
 // Traffic alone on a network, without a job: what came of it.
 //
-// Traffic is offered by rate (packets at random times, until the figures stand) or as flows (so many bytes from here to
-// there, starting then). `armilla net` runs both and prints one TrafficResult.
+// Traffic is offered by rate (packets at random times, until the figures stand) or as flows (so many bytes
+// from here to there, starting then). `armilla net` runs both and prints one TrafficResult.
 #pragma once
 
 #include <cstdint>

@@ -1,16 +1,17 @@
-// Slots of a pipeline as one node each: what a rank does between two messages of its stages, where that takes the
-// same time whenever it is done.
+// Slots of a pipeline as one node each: what a rank does between two messages of its stages, where that takes
+// the same time whenever it is done.
 //
-// A slot's passes begin when the computations before them and all that they wait for are done, and end with their last
-// computation and communication, which the next slot and what is sent on wait for (lower/pipeline/stage_program.h).
-// So slots follow each other without overlap, and a slot that meets nothing else on its links lasts as long as it does alone
-// (`lone_slot`, simulated once for all plans that have it). In its place stands one delay of that length on the
-// device. Written as before are the slots that others depend on in part: the first forward pass of each chunk where parameters
-// are gathered before it (ZeRO-1 with Plan::overlap_parameters), the first slot of a rank where the CPU has yet to issue it, and
-// the last backward passes (gradients leave as they are made).
+// A slot's passes begin when the computations before them and all that they wait for are done, and end with
+// their last computation and communication, which the next slot and what is sent on wait for
+// (lower/pipeline/stage_program.h). So slots follow each other without overlap, and a slot that meets nothing
+// else on its links lasts as long as it does alone (`lone_slot`, simulated once for all plans that have it).
+// In its place stands one delay of that length on the device. Written as before are the slots that others
+// depend on in part: the first forward pass of each chunk where parameters are gathered before it (ZeRO-1
+// with Plan::overlap_parameters), the first slot of a rank where the CPU has yet to issue it, and the last
+// backward passes (gradients leave as they are made).
 //
-// Not fused: DualPipe's pairs, what never flushes, ZeRO-2 and -3, offloaded activations and ring attention, whose slots do
-// exchange something in between.
+// Not fused: DualPipe's pairs, what never flushes, ZeRO-2 and -3, offloaded activations and ring attention,
+// whose slots do exchange something in between.
 #pragma once
 
 #include <compare>
@@ -49,8 +50,8 @@ struct Fusion {
 // Of the plan, each once; none where its slots are no such stretches.
 std::vector<SlotKind> slot_kinds(const ShardedModel& model, const Plan& plan);
 
-// The plan's ranks, all of them doing the slot once and nothing else. Nothing where part of the slot does not wait for
-// what the slot waits for, or sends messages of its own.
+// The plan's ranks, all of them doing the slot once and nothing else. Nothing where part of the slot does not
+// wait for what the slot waits for, or sends messages of its own.
 std::optional<Graph> lone_slot(const ShardedModel& model, const Plan& plan, const SlotKind& kind);
 
 // A job with fused slots, in loops where it has any (lower/jobs/job_loops.h).
@@ -58,8 +59,8 @@ struct FusedJob {
   Graph graph;
   // Per program: the time in which its delays compute nothing, over all of the iteration.
   std::vector<Time> waits;
-  // Whether the CPU, where it issues nodes one by one (Plan::host), has surely issued all of a slot before the slot begins.
-  // Else the job may take longer than its graph.
+  // Whether the CPU, where it issues nodes one by one (Plan::host), has surely issued all of a slot before
+  // the slot begins. Else the job may take longer than its graph.
   bool host_is_ahead = true;
 };
 // `fusion` must have all of slot_kinds.

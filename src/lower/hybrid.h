@@ -64,8 +64,8 @@ struct LoweredJob {
   std::vector<std::string> notes;
 };
 
-// Every micro-batch, or loops instead of many (lower/jobs/job_loops.h) where a job has any. Of a job with loops
-// the order and the nodes of slots are those of what is written.
+// Every micro-batch, or loops instead of many (lower/jobs/job_loops.h) where a job has any. Of a job with
+// loops the order and the nodes of slots are those of what is written.
 enum class Written : std::uint8_t { whole, loops };
 
 // The plan must be resolved (lower/plan.h), the model that of a micro-batch. `iterations`: how many

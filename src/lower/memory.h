@@ -58,9 +58,9 @@ MemoryUse largest_use(const ShardedModel& model, const StageCut& stages, const P
                       const Plan& plan, const Device& device);
 
 // What would make it fit, the smallest change first, each with what would be needed then (MemoryUse::needed):
-// "recompute selective: 61.20 GiB". Tries recompute, ZeRO, sequence parallelism, offload, smaller micro-batches, larger
-// tensor and pipeline degrees (of the same ranks and global batch) by cutting the model again; where none is
-// enough alone, the first that are together. Empty when it fits or nothing helps.
+// "recompute selective: 61.20 GiB". Tries recompute, ZeRO, sequence parallelism, offload, smaller
+// micro-batches, larger tensor and pipeline degrees (of the same ranks and global batch) by cutting the model
+// again; where none is enough alone, the first that are together. Empty when it fits or nothing helps.
 std::vector<std::string> memory_advice(const Model& model, const Plan& plan, const Device& device);
 
 // What a rank's device holds beside the tensors of the job, outside of the framework's allocator:

@@ -21,17 +21,17 @@ namespace armilla {
 //                   context; further ones are 1
 //   batch           of a replica and iteration. Any two of batch (or global batch), micro-batch and
 //                   micro-batches give the third. Where less is said:
-//                     micro-batches  1; in a pipeline 4 per stage. Of a batch that is said: the most that divide
-//                                    it, up to that number, which the schedule can use
-//                     batch          micro-batch x micro-batches; the micro-batch of a model by description is
-//                                    1 sample. Of other models 32 samples, or the next multiple of the
+//                     micro-batches  1; in a pipeline 4 per stage. Of a batch that is said: the most that
+//                                    divide it, up to that number, which the schedule can use
+//                     batch          micro-batch x micro-batches; the micro-batch of a model by description
+//                                    is 1 sample. Of other models 32 samples, or the next multiple of the
 //                                    micro-batches said
 //   schedule        1f1b over several chunks is interleaved; zb-v has 2 chunks
 //   precision       unknown: bf16 for models by description, fp32 for the others
-//   weight_dtype    as precision; bf16 where that is fp8 or fp4, fp32 for tf32. At least fp32 for graphs under
-//                   plain data parallelism, as PyTorch's autocast leaves them
-//   gradient_dtype  fp32 for bf16 and fp8 models by description (Megatron accumulates in fp32) unless autograd's
-//                   parameters are narrow (framework pytorch, state_dtype), else as weights
+//   weight_dtype    as precision; bf16 where that is fp8 or fp4, fp32 for tf32. At least fp32 for graphs
+//                   under plain data parallelism, as PyTorch's autocast leaves them
+//   gradient_dtype  fp32 for bf16 and fp8 models by description (Megatron accumulates in fp32) unless
+//                   autograd's parameters are narrow (framework pytorch, state_dtype), else as weights
 //   optimizer       adam for models by description, momentum for the others
 // Sources of the rules: Megatron-Core's argument checks (arguments.py) and the papers named in ir/plan.h.
 

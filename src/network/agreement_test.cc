@@ -1,4 +1,5 @@
-// The networks beside each other: equal where nothing is in the way, and beside the simulations of flows alone.
+// The networks beside each other: equal where nothing is in the way, and beside the simulations of
+// flows alone.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -65,7 +66,8 @@ TEST(NetworksAgree, OnAStepOfARing) {
       EXPECT_EQ(sum_of_bytes(flit.links), sum_of_bytes(analytical.links));
     }
     for (const Time arrival : packet.arrivals) {
-      // At a switch the acknowledgements, 48 bytes for every 4132 of data, share the links with what others send.
+      // At a switch the acknowledgements, 48 bytes for every 4132 of data, share the links with what
+      // others send.
       const bool is_switch = kind == DimensionKind::switched;
       const double alone = packets_alone_ns(1'000'000, is_switch ? 2 : 1, 700);
       EXPECT_NEAR(static_cast<double>(arrival.value) / 1000, is_switch ? alone * (1 + 48.0 / 4132) : alone,
@@ -128,8 +130,8 @@ TEST(NetworksAgree, OnFlowsAlone) {
       EXPECT_NEAR(static_cast<double>((flow.arrivals[i] - sent[i].at).value),
                   static_cast<double>(flows.fct_ps[i]), 20)
           << i;
-    // A flow is done with its last acknowledgement, which takes two links more, and meets data unless hosts only send or
-    // only receive.
+    // A flow is done with its last acknowledgement, which takes two links more, and meets data unless hosts
+    // only send or only receive.
     if (!bipartite) continue;
     const PacketOutcome packets = simulate_packets(job);
     const Seen packet = play(star_machine(6), "packet:cc=none,payload=1000B,buffer=32MiB", sent);

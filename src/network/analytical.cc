@@ -92,8 +92,8 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
     queue_.add_observer(*this);
   }
 
-  // Over a single link a message is an event of its receiver. Another is copied last: read right after it was written, in
-  // other pieces, it would stall the processor.
+  // Over a single link a message is an event of its receiver. Another is copied last: read right after it was
+  // written, in other pieces, it would stall the processor.
   Time send(const Message& message) override {
     ++messages_;
     const FirstLink& way =
@@ -125,8 +125,8 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
     reaching_.push_back(slot);
   }
 
-  // What is under way, and the links; of flights everything but what follows from the rest. Those on their last link, once
-  // they have it, are events of their receivers.
+  // What is under way, and the links; of flights everything but what follows from the rest. Those on their
+  // last link, once they have it, are events of their receivers.
   bool add_state(StateDigest& state) const override {
     const Time now = queue_.now();
     Time floor = now;

@@ -7,8 +7,8 @@
 //                   router and memory terms; truncated after every term. (d27635b, HierarchicalTopology.cc)
 //   astra2-aware    Whole messages are stored and forwarded; each directed link carries one at a time, first
 //                   come first served, for bytes / bandwidth, truncated; it arrives after latency + bytes /
-//                   bandwidth, truncated. Ways as in network/topology.h; ASTRA-sim has one dimension only, here
-//                   several are crossed one after the other. (599a047, congestion_aware/Link.cpp)
+//                   bandwidth, truncated. Ways as in network/topology.h; ASTRA-sim has one dimension only,
+//                   here several are crossed one after the other. (599a047, congestion_aware/Link.cpp)
 //
 // Cost per message: O(1) and one event without congestion; two events per hop with it. Units: GB/s of 2^30
 // bytes.

@@ -29,10 +29,11 @@ std::string describe(const FlitStudy& study);
 // links differ, as those of a dragonfly do.
 std::optional<double> zero_load_latency(const FlitStudy& study, double hops);
 
-// The network of whole jobs: messages are packets over routers with virtual channels and credits, one router for each switch
-// and device, over the ways of network/routing/ways.h. The clock goes by the fastest link, which moves a flit in a cycle, or by
-// `clock`; slower links take longer for each flit, exactly on the average. A link's latency, in whole cycles, holds the pipeline of
-// the router behind it, and is at least that and a cycle. Where nothing is in its way a packet of P flits takes
+// The network of whole jobs: messages are packets over routers with virtual channels and credits, one router
+// for each switch and device, over the ways of network/routing/ways.h. The clock goes by the fastest link,
+// which moves a flit in a cycle, or by `clock`; slower links take longer for each flit, exactly on the
+// average. A link's latency, in whole cycles, holds the pipeline of the router behind it, and is at least
+// that and a cycle. Where nothing is in its way a packet of P flits takes
 //   p + 2 + sum over its links (latency + ceil(period) - 1) + (P - 1) x the longest period
 // cycles, p being those of a router's pipeline, and a period those of a flit on a link. Of BookSim's pipeline
 // that is so where links are alike; behind a slower one flits catch up with their head, which alone waits for

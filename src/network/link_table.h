@@ -44,8 +44,8 @@ class LinkTable {
     const std::vector<LinkSpeed>& speeds = speeds_[id.dimension];
     return speeds.size() == 1 ? speeds.front() : speeds[static_cast<std::size_t>(id.owner)];
   }
-  // Of a link on a message's way: between members joined by cables, those that join its ends. Collectives, which say
-  // in which dimension they are, take all cables of a member.
+  // Of a link on a message's way: between members joined by cables, those that join its ends. Collectives,
+  // which say in which dimension they are, take all cables of a member.
   const LinkSpeed& speed(const LinkId& id, const Message& message) const {
     if (pair_speeds_[id.dimension].empty() || message.dimension != kAllDimensions) [[likely]]
       return speed(id);

@@ -1,7 +1,8 @@
-// Flows over Ethernet with RoCE v2, TCP, NDP or EQDS, packet by packet: hosts that pace, window, pull and repeat as their
-// congestion control says; switches with shared buffers, priority flow control (IEEE 802.1Qbb) and ECN marking, or that drop,
-// or that cut packets to their headers. RoCE is that of the HPCC authors' ns-3 (Li et al., SIGCOMM 2019) to the nanosecond, TCP
-// near ns-3's, NDP and EQDS near htsim's; docs/models/packet.md has the equations.
+// Flows over Ethernet with RoCE v2, TCP, NDP or EQDS, packet by packet: hosts that pace, window, pull and
+// repeat as their congestion control says; switches with shared buffers, priority flow control (IEEE
+// 802.1Qbb) and ECN marking, or that drop, or that cut packets to their headers. RoCE is that of the HPCC
+// authors' ns-3 (Li et al., SIGCOMM 2019) to the nanosecond, TCP near ns-3's, NDP and EQDS near htsim's;
+// docs/models/packet.md has the equations.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +50,8 @@ struct PacketOutcome {
   std::int64_t timeouts = 0;
   std::int64_t longest_queue = 0;  // bytes at one port of a switch
   std::int64_t paused_ns = 0;      // of all ports, summed
-  // The link that was told to be silent for longest, from the node that had to be, and among those between switches.
+  // The link that was told to be silent for longest, from the node that had to be, and among those
+  // between switches.
   struct Pause {
     std::int64_t ns = 0, from = 0, to = 0;
   };
@@ -62,15 +64,16 @@ struct PacketOutcome {
   std::optional<PacketForward> forwarded;  // where it was asked for
 };
 
-// Throws Error for networks and settings that make no sense, flows that have no way, more packets than anyone would
-// wait for (the estimate is in the message), and when priority flow control comes to a deadlock (its cycle is named).
+// Throws Error for networks and settings that make no sense, flows that have no way, more packets than anyone
+// would wait for (the estimate is in the message), and when priority flow control comes to a deadlock (its
+// cycle is named).
 PacketOutcome simulate_packets(const FlowJob& job);
 
 // The same as a report.
 TrafficResult packet_traffic(const FlowJob& job);
 
-// Values of the parameters of that name, and what `set_transport` reads of them: cc, recovery, timeout, timely-timestamps,
-// paths, window, trim-queue, payload.
+// Values of the parameters of that name, and what `set_transport` reads of them: cc, recovery, timeout,
+// timely-timestamps, paths, window, trim-queue, payload.
 inline constexpr std::string_view kCongestionControlNames =
     "none|dcqcn|hpcc|timely|dctcp|swift|tcp-newreno|tcp-cubic|tcp-dctcp|ndp|eqds";
 inline constexpr std::string_view kLossRecoveries = "go-back-n|go-back-0|selective";
@@ -89,20 +92,22 @@ inline constexpr ParameterInfo kFastForwardParameter = {
     "fast-forward", ParameterType::boolean, "false",
     "count the packets of flows that go on alike instead of playing them (docs/models/fast_forward.md)"};
 
-// Packets that take several ways come in any order: selective, and no other, where `recovery` is not given. The job's usual
-// settings, where it asks for them, go before what it has, and what is given before those.
+// Packets that take several ways come in any order: selective, and no other, where `recovery` is not given.
+// The job's usual settings, where it asks for them, go before what it has, and what is given before those.
 void set_transport(FlowJob& job, const ParameterValues& values);
 // Whether the parameter `cc` chooses a transport that takes all ways unless told otherwise.
 bool sprays(const ParameterValues& values);
 
-// The settings that the authors of HPCC evaluated each algorithm with (Li et al., SIGCOMM 2019, and run.py of their
-// simulator), which grow with the speed of links: what a host adds to its rate goes by the slowest link of a host. Packets
-// of 4096 bytes, 32 MiB shared by the ports of a switch. For the congestion control in `settings`.
+// The settings that the authors of HPCC evaluated each algorithm with (Li et al., SIGCOMM 2019, and run.py
+// of their simulator), which grow with the speed of links: what a host adds to its rate goes by the slowest
+// link of a host. Packets of 4096 bytes, 32 MiB shared by the ports of a switch. For the congestion control
+// in `settings`.
 void use_usual_settings(PacketSettings& settings, const NetworkGraph& graph);
 
-// The network of whole jobs: a queue pair for each two devices that exchange messages, over the ways of network/routing/ways.h.
-// A message goes over its way from device to device; a device in between takes it as a whole before it passes it on.
-// NICs of the graph forward as switches do. A message has arrived when its receiver has all of it.
+// The network of whole jobs: a queue pair for each two devices that exchange messages, over the ways of
+// network/routing/ways.h. A message goes over its way from device to device; a device in between takes it as
+// a whole before it passes it on. NICs of the graph forward as switches do. A message has arrived when its
+// receiver has all of it.
 std::unique_ptr<Network> make_packet_network(const NetworkSetup& setup, const ParameterValues& values);
 
 }  // namespace armilla

@@ -21,8 +21,8 @@ Routes::Routes(const NetworkGraph& graph, std::int64_t payload, std::span<const 
     near_[a].push_back({b, 2 * link});
     near_[b].push_back({a, 2 * link + 1});
   }
-  // The order in which a search visits neighbours: hosts by number, then switches from the last to the first. (ns-3
-  // orders them by address in memory, where its switches, large objects, lie in falling order.)
+  // The order in which a search visits neighbours: hosts by number, then switches from the last to the first.
+  // (ns-3 orders them by address in memory, where its switches, large objects, lie in falling order.)
   for (std::vector<Neighbour>& list : near_) {
     std::sort(list.begin(), list.end(), [&](const Neighbour& x, const Neighbour& y) {
       if (x.node == y.node) return x.port > y.port;  // the one named last

@@ -4,8 +4,9 @@
 // neighbour the shorter way round (clockwise, towards higher coordinates, when both are equal),
 // FullyConnected in one hop, Switch up and down.
 //
-// This is the one place that knows what a kind of dimension means. Whoever plans, folds or evaluates asks here
-// what messages meet on their way; a new kind answers these questions and its steps in `Topology::advance`.
+// This is the one place that knows what a kind of dimension means. Whoever plans, folds or evaluates asks
+// here what messages meet on their way; a new kind answers these questions and its steps in
+// `Topology::advance`.
 #pragma once
 
 #include <algorithm>
@@ -21,9 +22,9 @@ namespace armilla {
 
 // Links that a message crosses in a dimension, between two coordinates.
 std::int32_t hops(const Dimension& dimension, std::int32_t here, std::int32_t there);
-// Messages cross links of ranks that are neither their source nor their destination, and share them with those.
-// Otherwise a message crosses its source's link, and at most one of its destination that carries nothing but
-// what comes in.
+// Messages cross links of ranks that are neither their source nor their destination, and share them with
+// those. Otherwise a message crosses its source's link, and at most one of its destination that carries
+// nothing but what comes in.
 bool passes_others(const Dimension& dimension);
 // Every rank has a link of its own to every other; otherwise all that it sends one way shares a link.
 bool links_every_pair(const Dimension& dimension);
@@ -46,8 +47,8 @@ struct Position {
   bool at_switch = false;
 };
 
-// What was found out about the way of a source's latest message: most messages take the way of the one before, and need
-// not ask again.
+// What was found out about the way of a source's latest message: most messages take the way of the one
+// before, and need not ask again.
 template <class Found>
 class LatestWays {
  public:

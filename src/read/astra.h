@@ -70,9 +70,9 @@ double astra1_network_cost(const SystemLayer& system);
 // an unknown key is an Error. "boost-mode" and keys that look like comments ("_note", "comment") are ignored
 // with a warning.
 //
-// A network configuration of the ns-3 backend is a config.txt (read/roce.h), whose dimensions stand in a file of their own:
-// {"logical-dims": ["8", "4"]}, the ranks being the hosts 0 to 31. Its links and the network packet with its settings are
-// set, too. Not read: htsim's files.
+// A network configuration of the ns-3 backend is a config.txt (read/roce.h), whose dimensions stand in a file
+// of their own: {"logical-dims": ["8", "4"]}, the ranks being the hosts 0 to 31. Its links and the network
+// packet with its settings are set, too. Not read: htsim's files.
 
 struct Astra2Settings {
   Semantics semantics = Semantics::astra2_unaware;

@@ -9,8 +9,8 @@
 //   T(N) = max over d of  [ smooth max(W_d, N / a (L_d + B_d / N)) + (B_d - W_d) / N
 //                      + sum of (l_p + (1 + (a - 1) / 4) w_p / N) elsewhere ]
 //
-// (where chunks take the dimensions in different orders, W, L and B are means over the chunks, and the last sum is that
-// of the order that has least of it)
+// (where chunks take the dimensions in different orders, W, L and B are means over the chunks, and the last
+// sum is that of the order that has least of it)
 //
 // with a no more than N, W, L and B the sums over the phases on d, and `elsewhere` the phases before the
 // first and after the last one on d; over all those of other dimensions where N is no more than a, for then
@@ -21,11 +21,12 @@
 // The count is the smallest power of two from 4 to 256 that comes within 1 % of the least T. Of 864 calls
 // (eleven shipped machines, their own algorithms, all-reduce, all-gather, reduce-scatter and all-to-all of 64
 // KiB to 8 GiB) the simulated time is within 8 % of that of the best of these counts, within 6 % but for two,
-// and 0.5 % above it on average. Where chunks take several orders, powers of two times their number are candidates,
-// too; of 224 calls on seven tori of TPUs (16 to 256 chips) the time is 1.9 % above the best on average, at worst 29 %
-// (32 MiB on 4 x 4 x 16). Double binary trees, whose chunks need no slot to receive, would take more
-// chunks at no cost: a small broadcast by them may take up to 1.45 times its best. An estimate: only the
-// choice rests on it, never a time that is reported. Not modelled: other collectives on the same links.
+// and 0.5 % above it on average. Where chunks take several orders, powers of two times their number are
+// candidates, too; of 224 calls on seven tori of TPUs (16 to 256 chips) the time is 1.9 % above the best on
+// average, at worst 29 % (32 MiB on 4 x 4 x 16). Double binary trees, whose chunks need no slot to receive,
+// would take more chunks at no cost: a small broadcast by them may take up to 1.45 times its best. An
+// estimate: only the choice rests on it, never a time that is reported. Not modelled: other collectives on
+// the same links.
 #pragma once
 
 #include <cstdint>
@@ -57,11 +58,12 @@ struct ChunkEstimate {
   double total = 0;
   CollectiveLimit delay = CollectiveLimit::latency;  // what costs most beside the bytes of the busiest link
 };
-// `ways`: the loads of the call for each of the orders that its chunks may take the dimensions in, at least one.
+// `ways`: the loads of the call for each of the orders that its chunks may take the dimensions in,
+// at least one.
 ChunkEstimate estimate_chunks(std::span<const ChunkLoads> ways, std::int64_t chunks, std::int64_t active);
 
-// Which way each of `chunks` takes: the one that leaves the busiest dimension least to do after it, of equal ones the
-// first (Themis's greedy choice, Rashidi et al., ISCA 2022, of loads known beforehand).
+// Which way each of `chunks` takes: the one that leaves the busiest dimension least to do after it, of equal
+// ones the first (Themis's greedy choice, Rashidi et al., ISCA 2022, of loads known beforehand).
 std::vector<std::uint32_t> share_out(std::span<const ChunkLoads> ways, std::int64_t chunks);
 
 inline constexpr std::int64_t kFewestChunks = 4;

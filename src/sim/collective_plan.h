@@ -35,8 +35,8 @@ struct CollectivePlan {
   std::vector<std::int32_t> root;  // its position in every dimension of a grid
 };
 
-// Of a member `rank` of a group in a phase: whether it takes part; its position in the phase's line of ranks; and
-// who stands at another position of that line.
+// Of a member `rank` of a group in a phase: whether it takes part; its position in the phase's line of ranks;
+// and who stands at another position of that line.
 bool takes_part(const CollectivePlan& plan, const PlannedPhase& phase, const GroupLayout& layout,
                 std::int32_t rank);
 std::int32_t position_in(const PlannedPhase& phase, const GroupLayout& layout, std::int32_t rank);
@@ -51,8 +51,8 @@ inline std::int32_t rank_at(const PlannedPhase& phase, const GroupLayout& layout
 struct GroupShape {
   std::vector<std::int64_t> sizes;  // empty: no grid
   std::int64_t ranks = 0;
-  // Of a grid, the coordinates in each dimension that has cables (Dimension::cables), in none of the others; empty
-  // where there is no such dimension.
+  // Of a grid, the coordinates in each dimension that has cables (Dimension::cables), in none of the others;
+  // empty where there is no such dimension.
   std::vector<std::vector<std::int32_t>> places{};
   auto operator<=>(const GroupShape&) const = default;
 };
@@ -106,12 +106,13 @@ class CollectivePlanner {
   Time busiest_link(const CollectiveCall& call, const GroupLayout& layout);
   // Least time in which the group's links could carry what any algorithm has to send (sim/plan/link_limit.h).
   Time link_limit(const CollectiveCall& call, const GroupLayout& layout) const;
-  // Chunks, what delays the call beside bandwidth and the number of chunks that would help, into a record. Returns how long
-  // the call takes alone on its dimensions, about; 0: not known.
+  // Chunks, what delays the call beside bandwidth and the number of chunks that would help, into a record.
+  // Returns how long the call takes alone on its dimensions, about; 0: not known.
   Time describe_chunks(const CollectiveCall& call, std::uint32_t shape, CollectiveRecord& record);
 
  private:
-  // Of one dimension: that of the options, or the natural one; and others that may be faster for some sizes and groups.
+  // Of one dimension: that of the options, or the natural one; and others that may be faster for some
+  // sizes and groups.
   struct Choice {
     Algorithm usual;
     std::vector<Algorithm> others{};  // at most kMostOthers

@@ -1,5 +1,5 @@
-// What ranks do between messages takes the same time whenever they do it, if they do it in step and their collectives meet
-// nothing on their way.
+// What ranks do between messages takes the same time whenever they do it, if they do it in step and their
+// collectives meet nothing on their way.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,13 @@ class FoldedGraph {
   FoldedGraph(const FoldedGraph&) = delete;
   FoldedGraph& operator=(const FoldedGraph&) = delete;
 
-  // Whether all ranks of a program fare alike and every collective of families of these names is lone
-  // (sim/memo/lone_groups.h). With Beside::messages it also asks for links that no messages of other ranks pass.
+  // Whether all ranks of a program fare alike and every collective of families of these names is
+  // lone (sim/memo/lone_groups.h). With Beside::messages it also asks for links that no messages of
+  // other ranks pass.
   bool is_undisturbed(const std::set<std::string>& families, Beside beside);
 
-  // As simulate does, but for the times of ranks alone. `cost` is of the machine's usual device, which all ranks must have.
+  // As simulate does, but for the times of ranks alone. `cost` is of the machine's usual device, which all
+  // ranks must have.
   Result simulate(const CostModel& cost);
 
  private:

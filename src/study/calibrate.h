@@ -5,9 +5,9 @@
 //   communication  `efficiency` of all links, by one factor; with two or more steps, where they tell the two
 //                  apart: where their shares of computation and of exposed communication differ
 //
-// The factors minimise the sum of squares of log(predicted / measured), by a pattern search within what shares
-// can be: at most 1, and not below a tenth of what they were. What does not depend on them (memory-bound kernels,
-// a host that is slower than the device, pipeline bubbles) stays as it is.
+// The factors minimise the sum of squares of log(predicted / measured), by a pattern search within what
+// shares can be: at most 1, and not below a tenth of what they were. What does not depend on them
+// (memory-bound kernels, a host that is slower than the device, pipeline bubbles) stays as it is.
 #pragma once
 
 #include <string>
@@ -45,9 +45,9 @@ struct Calibration {
   std::string machine;  // the YAML of the machine with the factors
 };
 
-// Throws Error for steps that no such factors explain: shorter than with products at the devices' peak, longer
-// than with a tenth of the rate, half as long or twice as long as each other's fit; for a step that does not
-// depend on the rate of products; for studies of different machines.
+// Throws Error for steps that no such factors explain: shorter than with products at the devices' peak,
+// longer than with a tenth of the rate, half as long or twice as long as each other's fit; for a step that
+// does not depend on the rate of products; for studies of different machines.
 Calibration calibrate(const std::vector<MeasuredStudy>& steps, Progress& meter = no_progress());
 
 // The value as YAML that reads as the same.

@@ -1,4 +1,5 @@
-// What can become traces: a table of kinds of file with their readers, which of them a path is, and reading it.
+// What can become traces: a table of kinds of file with their readers, which of them a path is, and
+// reading it.
 #pragma once
 
 #include <cstdint>

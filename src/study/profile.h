@@ -16,8 +16,8 @@ struct ProfileImport {
   std::int64_t added = 0, replaced = 0, unchanged = 0;  // events
 };
 
-// Puts the events of `profile` into the database, which is made where it is not there. What was measured again
-// replaces what was there. All of it or nothing. Throws Error as above.
+// Puts the events of `profile` into the database, which is made where it is not there. What was measured
+// again replaces what was there. All of it or nothing. Throws Error as above.
 ProfileImport import_into(const std::string& path, const Profile& profile);
 
 // Whether the file is a database of any kind.

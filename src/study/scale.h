@@ -15,8 +15,9 @@ struct ScaleRequest {
   bool weak = false;
 };
 
-// Sizes at which no plan can be run are part of the answer. Throws Error where there is one size alone, where a batch
-// in proportion is no whole number, where no size has a plan, and as search_plans does. Stopped: the sizes so far.
+// Sizes at which no plan can be run are part of the answer. Throws Error where there is one size alone, where
+// a batch in proportion is no whole number, where no size has a plan, and as search_plans does. Stopped: the
+// sizes so far.
 ScaleResult scale_plans(const ScaleRequest& request);
 
 }  // namespace armilla

@@ -1,11 +1,12 @@
 // Which plan is best: every plan of a space is refused, proven not to be among the best, or simulated.
 //
 // A plan is first made legal or refused (lower/plan.h), then a lower bound on its time is proven
-// (study/search/time_bound.h). In the order of their bounds, plans that fit the memory (lower/memory.h, exact) are
-// simulated by all cores, until the bound of the next is above what is asked for. The ranking is exact and does not depend on the
-// number of threads: plans that are equally good rank by memory, then by the order of the axes.
-// Cost: O(points) for what is refused by its degrees alone, one division of the model per set of plans that divide it
-// alike, some microseconds per legal plan, and a simulation per plan that is left.
+// (study/search/time_bound.h). In the order of their bounds, plans that fit the memory (lower/memory.h,
+// exact) are simulated by all cores, until the bound of the next is above what is asked for. The ranking is
+// exact and does not depend on the number of threads: plans that are equally good rank by memory, then by
+// the order of the axes. Cost: O(points) for what is refused by its degrees alone, one division of the
+// model per set of plans that divide it alike, some microseconds per legal plan, and a simulation per plan
+// that is left.
 #pragma once
 
 #include <functional>
@@ -35,7 +36,8 @@ struct SearchRequest {
   std::vector<SearchObjective> front{};
   bool explain = false;      // simulate the neighbours of the best
   std::int64_t threads = 0;  // 0: as many as the machine has
-  // Where the outcome of every simulation is kept; empty: nowhere. A file that is there is gone on with, or refused.
+  // Where the outcome of every simulation is kept; empty: nowhere. A file that is there is gone on
+  // with, or refused.
   std::string save{};
   bool resume = false;
   // What tells this study from others in the file: settings_text of it, and the version of the program.
@@ -44,9 +46,9 @@ struct SearchRequest {
   Progress* progress = &no_progress();
 };
 
-// What of a study file (or of flags) is to be searched: keys of the plan, `machine` and `plan.ranks` with a list,
-// "a,b", a range "1..64" (powers of two between, ends included) or "any" in place of a value. Throws Error for a range
-// without both ends.
+// What of a study file (or of flags) is to be searched: keys of the plan, `machine` and `plan.ranks` with a
+// list, "a,b", a range "1..64" (powers of two between, ends included) or "any" in place of a value. Throws
+// Error for a range without both ends.
 std::vector<SearchAxis> search_axes(const Config& config);
 
 // Every setting of a study, a line each, sorted.
@@ -55,7 +57,8 @@ std::string settings_text(const Config& config);
 // Throws Error where the study itself is wrong or the space is empty. That nothing fits is an answer
 // (SearchResult::nearest).
 SearchResult search_plans(const SearchRequest& request);
-// The same with a crew of one's own (SearchRequest::threads has no say): its leader calls this, and its runners.
+// The same with a crew of one's own (SearchRequest::threads has no say): its leader calls this, and
+// its runners.
 SearchResult search_plans(const SearchRequest& request, Crew& crew);
 
 // The settings that make a plan of the result out of the study: what `armilla run` takes with --set.

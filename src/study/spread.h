@@ -1,14 +1,15 @@
 // Who does the pieces of long work: threads of this process, or, under mpirun, processes on many machines.
 //
-// Pieces are numbered. Each goes to whoever is free, so that a slow one holds nobody up; what comes of it goes to the
-// leader, who alone has the database. Under MPI every rank runs the same program with the same arguments on the same
-// files: a piece is a number, what comes of it a text.
+// Pieces are numbered. Each goes to whoever is free, so that a slow one holds nobody up; what comes of it
+// goes to the leader, who alone has the database. Under MPI every rank runs the same program with the same
+// arguments on the same files: a piece is a number, what comes of it a text.
 //
-// What a death costs. A rank of MPI does nothing itself but hand pieces on: it has a keeper, a process forked before MPI
-// is set up (children of a process that uses MPI are unsafe: docs.open-mpi.org, "fork, system, popen"), and the keeper
-// forks the runner, which knows nothing of MPI and does the pieces. A runner that dies, killed, out of memory or by a
-// fault of ours, loses the piece that it had: the keeper forks another, and the piece is done again. Should a rank
-// itself die, Open MPI ends the whole job; what the leader has written stays.
+// What a death costs. A rank of MPI does nothing itself but hand pieces on: it has a keeper, a process forked
+// before MPI is set up (children of a process that uses MPI are unsafe: docs.open-mpi.org, "fork, system,
+// popen"), and the keeper forks the runner, which knows nothing of MPI and does the pieces. A runner that
+// dies, killed, out of memory or by a fault of ours, loses the piece that it had: the keeper forks another,
+// and the piece is done again. Should a rank itself die, Open MPI ends the whole job; what the leader has
+// written stays.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ namespace armilla {
 struct Piecework {
   // The number of the next piece, or nothing: there are no more. Once that was said, it is not asked again.
   std::function<std::optional<std::int64_t>()> next;
-  // Does a piece and returns what came of it. Called by many at once, in other processes under MPI. What it throws ends
-  // the whole work.
+  // Does a piece and returns what came of it. Called by many at once, in other processes under MPI. What it
+  // throws ends the whole work.
   std::function<std::string(std::int64_t)> perform;
   // Takes what came of a piece.
   std::function<void(std::int64_t, std::string)> finish;
@@ -46,9 +47,9 @@ class Crew {
  public:
   // This process alone, `jobs` pieces at once; 0: as many as the machine has cores.
   explicit Crew(std::int64_t jobs = 0);
-  // The ranks of the MPI job that this process was started in, `jobs` pieces at once each (0: one), or, where it was
-  // started by itself, as above. Before the process has threads or open files of its own. Throws Error under an MPI
-  // that this program was built without.
+  // The ranks of the MPI job that this process was started in, `jobs` pieces at once each (0: one), or, where
+  // it was started by itself, as above. Before the process has threads or open files of its own. Throws Error
+  // under an MPI that this program was built without.
   static Crew of_job(std::int64_t jobs);
   ~Crew();
   Crew(const Crew&) = delete;

@@ -1,9 +1,10 @@
-// Many runs side by side: a grid or a list of studies that differ in whatever keys of a study file, each simulated as
-// `armilla run` would, their headline figures (ir/derived/headline.h) in one database (docs/formats/sweep_database.md).
+// Many runs side by side: a grid or a list of studies that differ in whatever keys of a study file, each
+// simulated as `armilla run` would, their headline figures (ir/derived/headline.h) in one database
+// (docs/formats/sweep_database.md).
 //
-// A run is known by a hash of all that its outcome depends on: every setting of its study, what the names in it stand
-// for, the version of Armilla. What the database has already is not run again. A run that is refused is an outcome
-// as well, and stops no other. The outcome of each is written as soon as it is there.
+// A run is known by a hash of all that its outcome depends on: every setting of its study, what the names in
+// it stand for, the version of Armilla. What the database has already is not run again. A run that is refused
+// is an outcome as well, and stops no other. The outcome of each is written as soon as it is there.
 #pragma once
 
 #include <functional>
@@ -30,8 +31,9 @@ struct SweepRequest {
 // What varies. Throws Error for a file that is no sweep.
 std::vector<std::string> sweep_keys(const SweepRequest& request);
 
-// Throws Error for a file that is no sweep, for a database that cannot be used, and where every run is refused for the
-// same reason. A sweep that is stopped is an answer (SweepResult::complete). The crew's leader calls this, and its runners.
+// Throws Error for a file that is no sweep, for a database that cannot be used, and where every run is
+// refused for the same reason. A sweep that is stopped is an answer (SweepResult::complete). The crew's
+// leader calls this, and its runners.
 SweepResult run_sweep(const SweepRequest& request, Crew& crew);
 
 }  // namespace armilla

@@ -2,9 +2,9 @@
 // (docs/validation.md), is run as any study is, and compared.
 //
 // The rule, for all rows alike:
-//   model    layers, hidden size, heads, feed-forward and vocabulary of the row make a decoder. It has a gated
-//            MLP, and its embeddings are tied, where that brings the parameters nearest to those of the row; gated
-//            and tied, or neither, only where it is nearer by more than 1 %.
+//   model    layers, hidden size, heads, feed-forward and vocabulary of the row make a decoder. It has a
+//            gated MLP, and its embeddings are tied, where that brings the parameters nearest to those of the
+//            row; gated and tied, or neither, only where it is nearer by more than 1 %.
 //            What these columns cannot say (experts, latent attention) is that of the zoo's model whose name
 //            the row's begins with; rows without numbers are that model too. The vocabulary is padded to a
 //            multiple of 128 x tp, as Megatron does.
@@ -13,17 +13,17 @@
 //            inter-node bandwidth, or its part of the NICs or of the total that its notes count, replaces the
 //            cluster's.
 //   plan     the degrees and sizes of the row. Chunks per stage that an interleaved schedule does not tell:
-//            the fewest that divide the layers. Micro-batches that are not told: one sample in a pipeline, else
-//            the whole batch of a replica. Recomputation that is not published: the least that fits,
+//            the fewest that divide the layers. Micro-batches that are not told: one sample in a pipeline,
+//            else the whole batch of a replica. Recomputation that is not published: the least that fits,
 //            within 30 % (none, selective, full), or none where not even that fits. Experts are not
-//            tensor-parallel. FSDP is ZeRO-3. Early Megatron (fp16, or DeepSpeed by name) has unfused attention,
-//            does not overlap the exchange of gradients, waits for messages between stages and cuts them over
-//            tensor ranks; DeepSpeed, InternEvo and plain PyTorch add up
-//            weight gradients in a pass of their own; Megatron's host needs 70 us per operator; MaxText's custom
-//            remat is full recomputation; attention of PyTorch FSDP, torchtitan, nanotron, llm-foundry and
-//            KempnerForge is FlashAttention-2; NeMo overlaps the tensor parallelism of dense models with sequence
-//            parallelism, but Nemotron-H's. The host is eager, except where the row speaks of TPUs, JAX, torch.compile or CUDA
-//            graphs.
+//            tensor-parallel. FSDP is ZeRO-3. Early Megatron (fp16, or DeepSpeed by name) has unfused
+//            attention, does not overlap the exchange of gradients, waits for messages between stages and
+//            cuts them over tensor ranks; DeepSpeed, InternEvo and plain PyTorch add up
+//            weight gradients in a pass of their own; Megatron's host needs 70 us per operator; MaxText's
+//            custom remat is full recomputation; attention of PyTorch FSDP, torchtitan, nanotron, llm-foundry
+//            and KempnerForge is FlashAttention-2; NeMo overlaps the tensor parallelism of dense models with
+//            sequence parallelism, but Nemotron-H's. The host is eager, except where the row speaks of TPUs,
+//            JAX, torch.compile or CUDA graphs.
 #pragma once
 
 #include <vector>

@@ -1,9 +1,9 @@
 // Synthetic traces: small jobs of a known shape, for trying a network or a simulator.
 //
 // - The patterns of Chakra's generator (mlcommons/chakra, src/generator/generator.py, v1.0.0), by its names:
-//   one node of a kind, two computations, one collective. As Chakra's generator they are byte for byte its files: ids
-//   go on over ranks and patterns in its order, sends and receives name no peers. Otherwise ids begin at 0 on
-//   every rank and messages go round a ring.
+//   one node of a kind, two computations, one collective. As Chakra's generator they are byte for byte its
+//   files: ids go on over ranks and patterns in its order, sends and receives name no peers. Otherwise ids
+//   begin at 0 on every rank and messages go round a ring.
 // - Messages: ring, tree (binary, reduce to rank 0 and back), all-to-all, incast.
 // - Pipelines over ranks as stages: gpipe (all forward, then all backward) and 1f1b (one forward one backward
 //   after a warm-up of as many micro-batches as stages follow; Narayanan et al., SC 2021).

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Sweeps and searches under mpirun, with four ranks, some of which are killed.
 
-    mpi_kills.py --program build/release/armilla
+    mpi_kills.py --program build/release/armilla [--few]
 
  1. A sweep and a search find what they find without MPI.
  2. Runners are killed: their runs are done again, and nothing else changes.
  3. A rank is killed, which ends the job: started again, it goes on with what was finished.
  4. A run that kills whoever does it fails by itself.
+
+--few: one runner of six is killed, of a third of the runs, for a program that sanitizers slow down.
 
 Prints what was not as it should be. Exit code: 0 all is well, 1 something is not, 77 there is no MPI here.
 """
@@ -33,10 +35,11 @@ vary:
   plan.pipeline: [1, 2, 5, 4]
   plan.zero: [0, 1]
   plan.tensor: [1, 2, 4]
-  machine.dimensions[1].bandwidth: [100Gbps, 200Gbps, 400Gbps]
+  machine.dimensions[1].bandwidth: [BANDWIDTHS]
 """
-SEARCH = ["search", "bert-large", "--machine", "dgx-a100", "--ranks", "16", "--global-batch", "64", "--tp", "1..4", "--zero", "any",
-          "--brute-force", "--quiet"]
+BANDWIDTHS = ["100Gbps", "200Gbps", "400Gbps"]
+SEARCH = ["search", "bert-large", "--machine", "dgx-a100", "--ranks", "16", "--global-batch", "64", "--zero", "any", "--brute-force",
+          "--quiet", "--tp"]
 MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "4"]
 LIMIT_S = 300
 
@@ -127,26 +130,27 @@ def until(holds, job, what):
         time.sleep(0.01)
 
 
-def same_answers(program, folder, sweep):
+def same_answers(program, folder, sweep, few):
+    search = [*SEARCH, "4" if few else "1..4"]
     subprocess.run([program, "sweep", sweep, "--quiet", "--save", folder / "alone.db", "--json", folder / "alone.json"], check=True)
     require(wait(start(program, "sweep", sweep, "--quiet", "--save", folder / "ranks.db", "--json", folder / "ranks.json")) == 0,
             "a sweep of four ranks fails")
     alone, _ = sweep_answer(folder / "alone.json")
     ranks, known = sweep_answer(folder / "ranks.json")
     require(known == 0 and ranks == alone, "four ranks find something else than threads")
-    subprocess.run([program, *SEARCH, "--json", folder / "alone_plans.json"], check=True)
-    require(wait(start(program, *SEARCH, "--json", folder / "plans.json")) == 0, "a search of four ranks fails")
+    subprocess.run([program, *search, "--json", folder / "alone_plans.json"], check=True)
+    require(wait(start(program, *search, "--json", folder / "plans.json")) == 0, "a search of four ranks fails")
     require(search_answer(folder / "plans.json") == search_answer(folder / "alone_plans.json"),
             "four ranks find other plans than threads")
     return alone
 
 
-def kill_runners(program, folder, sweep, alone):
+def kill_runners(program, folder, sweep, alone, number):
     database = folder / "killed.db"
     job = start(program, "sweep", sweep, "--quiet", "--save", database, "--json", folder / "killed.json")
     kills = 0
     # Each after another few runs, so that no run is hit three times.
-    while kills < 6:
+    while kills < number:
         until(lambda: finished_runs(database) >= 6 * kills + 2, job, f"run to be done after {kills} kills")
         runners = descendants(job, 3)
         if not runners:
@@ -201,6 +205,7 @@ vary: {what_if.jitter.deviation: [0, 0.05]}
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True)
+    parser.add_argument("--few", action="store_true")
     arguments = parser.parse_args()
     if shutil.which("mpirun") is None:
         print("skipped: there is no mpirun here (tools/setup.sh --cluster installs it)")
@@ -212,11 +217,11 @@ def main():
             print("skipped: this program was built without MPI")
             return NO_MPI
         sweep = folder / "sweep.yaml"
-        sweep.write_text(SWEEP)
+        sweep.write_text(SWEEP.replace("BANDWIDTHS", ", ".join(BANDWIDTHS[:1] if arguments.few else BANDWIDTHS)))
         try:
             require(job.returncode == 2, f"a sweep that is not there ends with exit code {job.returncode}")
-            alone = same_answers(arguments.program, folder, sweep)
-            kills = kill_runners(arguments.program, folder, sweep, alone)
+            alone = same_answers(arguments.program, folder, sweep, arguments.few)
+            kills = kill_runners(arguments.program, folder, sweep, alone, 1 if arguments.few else 6)
             saved = kill_rank(arguments.program, folder, sweep, alone)
             deadly_run(arguments.program, folder)
         except Failure as failure:

@@ -22,7 +22,8 @@
 namespace armilla {
 namespace {
 
-// In the order of SearchObjective, and then other names: samples have as many tokens in all plans of a search.
+// In the order of SearchObjective, and then other names: samples have as many tokens in all plans
+// of a search.
 constexpr std::array<std::string_view, 6> kObjectives = {"time",   "throughput", "cost",
                                                          "energy", "memory",     "tokens"};
 

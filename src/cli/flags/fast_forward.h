@@ -1,4 +1,5 @@
-// --fast-forward: the packet network's parameter `fast-forward` under a flag of its own, on every command that chooses a network.
+// --fast-forward: the packet network's parameter `fast-forward` under a flag of its own, on every command
+// that chooses a network.
 #pragma once
 
 #include <CLI/CLI.hpp>

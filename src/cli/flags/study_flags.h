@@ -25,8 +25,8 @@ struct StudyFlags {
   bool no_overlap = false, fsdp = false, fast_forward = false;
 
   void declare(CLI::App& app);
-  // The study file, or an empty one, with the flags as overrides, and `more` over them. `command` is what errors call
-  // the caller.
+  // The study file, or an empty one, with the flags as overrides, and `more` over them. `command` is what
+  // errors call the caller.
   Config configuration(std::string_view command, const std::vector<Override>& more = {}) const;
 
   // Keys of a study file in a text as the user would type them here: "plan.tensor" becomes "--tp" unless it

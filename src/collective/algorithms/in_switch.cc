@@ -1,20 +1,22 @@
-// Switches that reduce what is sent to them and multicast it: a member sends its data once however many there are, and
-// receives only the result. For Switches, whose messages may begin and end there (Leg).
+// Switches that reduce what is sent to them and multicast it: a member sends its data once however many there
+// are, and receives only the result. For Switches, whose messages may begin and end there (Leg).
 //
-// A contribution of C bytes goes up with a word to every other member behind it, of 0 bytes; who has the words of all
-// others, and knows its own to be up, may ask the switch for the sum. With alpha per link, up or down:
+// A contribution of C bytes goes up with a word to every other member behind it, of 0 bytes; who has
+// the words of all others, and knows its own to be up, may ask the switch for the sum. With alpha per
+// link, up or down:
 //
-//   sharp       as the switches of InfiniBand do it (Graham et al., "Scalable Hierarchical Aggregation Protocol (SHARP)",
-//               COM-HPC 2016), n ranks:
+//   sharp       as the switches of InfiniBand do it (Graham et al., "Scalable Hierarchical Aggregation
+//               Protocol (SHARP)", COM-HPC 2016), n ranks:
 //     all-reduce       C up, C down: 2 alpha + 2 beta C; chunks go up while others come down
 //     reduce-scatter   C up, C/n down;   all-gather: C/n up, (n-1) C/n down
 //     broadcast        C up once, C down to each;   reduce: C up, C down to the root
 //     barrier          2 alpha
-//   nvls        as NCCL on NVSwitch (src/device/all_reduce.h, NVLS): a member reads the sum of its own C/n out of the
-//               switch, which asks everyone for it, and writes it to all: all-reduce is the reduce-scatter, then the
-//               all-gather: (1 + 1/n) C up, C down
+//   nvls        as NCCL on NVSwitch (src/device/all_reduce.h, NVLS): a member reads the sum of its own C/n
+//               out of the switch, which asks everyone for it, and writes it to all: all-reduce is the
+//               reduce-scatter, then the all-gather: (1 + 1/n) C up, C down
 //   multicast   all-gather and broadcast alone, for switches that do not add
-// Size of a schedule: O(n), one role (broadcast, reduce: three). Not modelled: what a switch can hold, how fast it adds.
+// Size of a schedule: O(n), one role (broadcast, reduce: three). Not modelled: what a switch can hold, how
+// fast it adds.
 #include <array>
 #include <numeric>
 

@@ -11,13 +11,14 @@
 //   barrier         n-1 steps of 0 bytes, after which everyone has heard of everyone
 // Size of a schedule: O(n), one role (broadcast and reduce: three).
 //
-// Bidirectional ring: both directions at once, every block the shorter way round. With k = floor(n/2) steps, what comes
-// from the far side of an even ring in two halves, one each way (as XLA's collectives on a TPU's axis: Austin et al.,
-// "How to Scale Your Model", 2025, Sharded Matrices):
+// Bidirectional ring: both directions at once, every block the shorter way round. With k = floor(n/2) steps,
+// what comes from the far side of an even ring in two halves, one each way (as XLA's collectives on a TPU's
+// axis: Austin et al., "How to Scale Your Model", 2025, Sharded Matrices):
 //
 //   reduce-scatter, all-gather   k alpha + (n-1)/2 beta C/n, on each of two links
 //   all-reduce                   both, one after the other
-//   all-to-all                   k alpha + n^2/8 beta C/n (odd n: (n^2-1)/8); across an even ring chunks take turns
+//   all-to-all                   k alpha + n^2/8 beta C/n (odd n: (n^2-1)/8); across an even ring
+//                                chunks take turns
 //   broadcast, reduce            as the ring's: chunks take turns round it
 //   barrier                      k alpha
 // Two ranks have one way only.
@@ -167,8 +168,8 @@ class TwoWays {
     return wrap(std::int64_t{member} + hops, ranks_);
   }
 
-  // A step in which `ahead` goes to the next and `behind` to the previous; of a block in halves the first goes ahead and
-  // the second back, together where both are one.
+  // A step in which `ahead` goes to the next and `behind` to the previous; of a block in halves the first
+  // goes ahead and the second back, together where both are one.
   void exchange(RoleBuilder& role, bool halves, bool reduce, std::int32_t ahead, std::int32_t behind) const {
     const bool single = ranks_ == 2;
     const Bytes bytes = halves && !single ? half_ : block_;

@@ -28,8 +28,8 @@ Use& use_of(Uses& uses, std::uint32_t program) {
   return uses.back();
 }
 
-// Time in which at least one of them is under way: all that is recorded, and what is in the part that repeats as
-// often as it does.
+// Time in which at least one of them is under way: all that is recorded, and what is in the part that repeats
+// as often as it does.
 Time time_of(std::vector<std::pair<Time, Time>>& spans, const Repetition& repeated) {
   std::sort(spans.begin(), spans.end());
   Time sum, until;

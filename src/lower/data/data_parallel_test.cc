@@ -1,4 +1,5 @@
-// Plain data parallelism, as PyTorch's DistributedDataParallel does it: the hybrid lowering with degrees of 1.
+// Plain data parallelism, as PyTorch's DistributedDataParallel does it: the hybrid lowering with
+// degrees of 1.
 #include <gtest/gtest.h>
 
 #include <numeric>

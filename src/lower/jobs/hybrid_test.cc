@@ -180,7 +180,8 @@ TEST(Hybrid, PartsOfMessagesAreGathered) {
   EXPECT_EQ(lower({}, plan).graph.transfers.front().bytes, whole) << "already a part";
 }
 
-// Two layers reduce after both passes; each reduction is preceded by two operators that only the host notices.
+// Two layers reduce after both passes; each reduction is preceded by two operators that only the
+// host notices.
 TEST(Hybrid, PytorchIssuesMoreForTensorCollectives) {
   SmallShape shape;
   shape.reduces = true;

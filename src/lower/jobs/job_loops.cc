@@ -72,8 +72,8 @@ std::vector<Round> rounds_of(const PipelineOrder& order, const Plan& plan, std::
   return rounds_in(order.slots[rank], order.chunks[rank].size(), round_of(plan) / order.chains);
 }
 
-// The loop of a program whose nodes [end - period, end) are a round; none where they are not the round before again,
-// or reach back further than rounds are alike.
+// The loop of a program whose nodes [end - period, end) are a round; none where they are not the round before
+// again, or reach back further than rounds are alike.
 std::optional<Loop> loop_at(const Program& program, std::uint32_t end, std::uint32_t period) {
   if (period == 0 || end < 2 * period) return std::nullopt;
   std::uint32_t first = end;  // nodes from here on repeat

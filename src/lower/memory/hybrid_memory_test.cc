@@ -111,7 +111,8 @@ TEST(HybridMemory, ActivationsFollowTheSchedule) {
   EXPECT_THAT(activations_of("dualpipe", 4, 8), ElementsAre(1000, 1000, 1000, 1000));
 }
 
-// Rounds that are passed over hold what the walk through all slots finds, for blocks that keep much, little or nothing.
+// Rounds that are passed over hold what the walk through all slots finds, for blocks that keep much,
+// little or nothing.
 TEST(HybridMemory, ManyMicroBatchesHoldWhatEverySlotSays) {
   for (const PipelineScheduleInfo& schedule : pipeline_schedules()) {
     for (const std::int64_t micro_batches : {8, 12, 40, 160}) {

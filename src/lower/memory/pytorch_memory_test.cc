@@ -55,8 +55,8 @@ TEST(PytorchMemory, AnEagerGatedActivationKeepsOneTensorMore) {
   EXPECT_GE(shape_under(plan, 1).working, without + Bytes(2 * kLlamaTokens * kLlamaFeedForward));
 }
 
-// Probabilities are kept, 4 bytes; beside them 4 bytes of a fused loss, 8 of PyTorch's operators. A compiled loss keeps
-// the logits, 2 bytes, and holds their gradient.
+// Probabilities are kept, 4 bytes; beside them 4 bytes of a fused loss, 8 of PyTorch's operators. A compiled
+// loss keeps the logits, 2 bytes, and holds their gradient.
 TEST(PytorchMemory, AnEagerLossHoldsTwoGradientsInFp32) {
   const std::int64_t logits = kLlamaTokens * kLlamaVocabulary;
   const auto head = [](Framework framework, Host host) {

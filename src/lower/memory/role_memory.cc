@@ -155,13 +155,14 @@ Bytes weight_gradient_buffer(const RoleParts& parts, const Plan& plan) {
 
 namespace {
 
-// Finds slots that are those of the round before again. What a walk holds depends on the actions and chunks of slots alone:
-// where a round of slots has left as much as it found, rounds like it need no look.
+// Finds slots that are those of the round before again. What a walk holds depends on the actions and chunks
+// of slots alone: where a round of slots has left as much as it found, rounds like it need no look.
 class RoundSkipper {
  public:
   RoundSkipper(const std::vector<PipelineSlot>& slots, std::size_t length) : slots_(slots), length_(length) {}
 
-  // How many slots from `at` on, whole rounds, are to be passed over by a walk that has come so far; asked in order.
+  // How many slots from `at` on, whole rounds, are to be passed over by a walk that has come so far;
+  // asked in order.
   std::size_t skip(std::size_t at, const ActivationWalk& walk) {
     states_.resize(at + 1, {-1, -1});
     states_[at] = {walk.live(), walk.in_flight()};

@@ -8,7 +8,8 @@
 namespace armilla {
 namespace {
 
-// Nothing of the pass begins before the computations and communications before it are done, and it has no messages.
+// Nothing of the pass begins before the computations and communications before it are done, and it has
+// no messages.
 bool waits_for_entry(const PassTemplate& pass) {
   bool entered = false;  // by a computation, which all later ones follow
   return std::ranges::all_of(pass.steps, [&](const TemplateStep& step) {
@@ -34,7 +35,8 @@ std::vector<const PassTemplate*> passes_of(const BlockTemplates& block, Pipeline
   return {};
 }
 
-// What a chunk of these blocks does in a slot of its own between others, so that it is neither the first nor the last.
+// What a chunk of these blocks does in a slot of its own between others, so that it is neither the first
+// nor the last.
 std::vector<PipelineSlot> slots_around(PipelineAction action) {
   std::vector<PipelineSlot> slots = {{PipelineAction::forward, 0, 0}, {PipelineAction::forward, 1, 0}};
   if (action == PipelineAction::forward) return slots;

@@ -17,8 +17,8 @@ bool is_left_out(const PassStep& step, PassPart part, const Plan& plan) {
   return step.kind != NodeKind::compute && group_size(plan, step.axis) <= 1;
 }
 
-// PyTorch's collectives of tensor parallelism go through autograd and wrappers: the host needs for one what it needs for
-// three operators (docs/models/kernels.md), two of which the device hardly notices.
+// PyTorch's collectives of tensor parallelism go through autograd and wrappers: the host needs for one what
+// it needs for three operators (docs/models/kernels.md), two of which the device hardly notices.
 int operators_before(const PassStep& step, const Plan& plan) {
   const bool is_wrapped = step.kind == NodeKind::collective && step.axis == GroupAxis::tensor &&
                           plan.framework == Framework::pytorch && issue_time_of(plan) > Time(0);

@@ -1,7 +1,7 @@
-// 1F1B: a warm-up of p - 1 - rank forward passes, then one forward, one backward (Narayanan et al. 2019). Idles as
-// GPipe, (p - 1)(F + B), and keeps p - rank micro-batches instead of all.
-// 2BW is 1F1B without a flush between iterations (Narayanan et al. 2021, "Memory-Efficient Pipeline-Parallel DNN
-// Training"); at least p micro-batches, so that two versions of the weights do.
+// 1F1B: a warm-up of p - 1 - rank forward passes, then one forward, one backward (Narayanan et al. 2019).
+// Idles as GPipe, (p - 1)(F + B), and keeps p - rank micro-batches instead of all.
+// 2BW is 1F1B without a flush between iterations (Narayanan et al. 2021, "Memory-Efficient Pipeline-Parallel
+// DNN Training"); at least p micro-batches, so that two versions of the weights do.
 #include <fmt/format.h>
 
 #include "base/error.h"

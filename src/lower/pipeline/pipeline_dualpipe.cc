@@ -1,7 +1,7 @@
-// DualPipe: two copies of the model in opposite directions, each with half of the micro-batches; a forward pass
-// hides the communication of the backward pass beside it (DeepSeek-AI 2024, section 3.2.1 and figure 5). p even,
-// micro-batches even and at least 2p. Idles for (p/2 - 1)(F&B + B - 3W), F&B being such a pair, for F = W = B / 2
-// and the middle ranks.
+// DualPipe: two copies of the model in opposite directions, each with half of the micro-batches; a forward
+// pass hides the communication of the backward pass beside it (DeepSeek-AI 2024, section 3.2.1 and figure 5).
+// p even, micro-batches even and at least 2p. Idles for (p/2 - 1)(F&B + B - 3W), F&B being such a pair, for F
+// = W = B / 2 and the middle ranks.
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -30,9 +30,9 @@ std::vector<PipelineChunk> dualpipe_chunks(const Plan& plan, std::int32_t rank) 
   return {{0, rank}, {1, static_cast<std::int32_t>(plan.pipeline) - 1 - rank}};
 }
 
-// The eight steps of DeepSeek's dualpipe.py (github.com/deepseek-ai/DualPipe). "Near" is the chain that starts on
-// this rank's half of the pipeline, "far" the other; `depth` is the distance from the nearer end. Chunk 0 belongs
-// to chain 0 and to the first half of the micro-batches.
+// The eight steps of DeepSeek's dualpipe.py (github.com/deepseek-ai/DualPipe). "Near" is the chain that
+// starts on this rank's half of the pipeline, "far" the other; `depth` is the distance from the nearer end.
+// Chunk 0 belongs to chain 0 and to the first half of the micro-batches.
 std::vector<PipelineSlot> dualpipe_slots(const Plan& plan, std::int32_t rank, std::int32_t micro_batches) {
   const auto ranks = static_cast<std::int32_t>(plan.pipeline);
   const std::int32_t half = ranks / 2, each = micro_batches / 2;

@@ -1,5 +1,5 @@
-// GPipe: all forward passes, then all backward passes (Huang et al. 2019, figure 2). For equal stages of forward
-// F and backward B = input gradient + W and free communication a rank idles for (p - 1)(F + B).
+// GPipe: all forward passes, then all backward passes (Huang et al. 2019, figure 2). For equal stages of
+// forward F and backward B = input gradient + W and free communication a rank idles for (p - 1)(F + B).
 #include "lower/pipeline/pipeline_builder.h"
 
 namespace armilla {

@@ -1,5 +1,5 @@
-// Interleaved 1F1B: v chunks per rank, micro-batches in groups of p (Narayanan et al. 2021, "Efficient Large-Scale
-// Language Model Training", figure 4). Idles 1/v as long as 1F1B: (p - 1)(F + B) / v.
+// Interleaved 1F1B: v chunks per rank, micro-batches in groups of p (Narayanan et al. 2021, "Efficient
+// Large-Scale Language Model Training", figure 4). Idles 1/v as long as 1F1B: (p - 1)(F + B) / v.
 #include <fmt/format.h>
 
 #include "base/error.h"

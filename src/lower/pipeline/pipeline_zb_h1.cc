@@ -1,6 +1,6 @@
-// ZB-H1: 1F1B with the backward pass cut into input gradient (B) and weight gradient (W), which rank r puts off by
-// r micro-batches; W fills the bubble at the memory of 1F1B (Qi et al. 2023, section 3). Idles for
-// (p - 1)(F + B - 2W), B being both gradients.
+// ZB-H1: 1F1B with the backward pass cut into input gradient (B) and weight gradient (W), which rank r puts
+// off by r micro-batches; W fills the bubble at the memory of 1F1B (Qi et al. 2023, section 3). Idles for (p
+// - 1)(F + B - 2W), B being both gradients.
 #include "lower/pipeline/pipeline_builder.h"
 
 namespace armilla {

@@ -1,6 +1,6 @@
-// ZB-V: two chunks per rank in a V, stages r and 2p - 1 - r (Qi et al. 2023, section 6, the handcrafted order for
-// F = B = W; V-ZB of Qi et al. 2024, "Pipeline Parallelism with Controllable Memory"). Idles not at all but for the
-// r chunk passes before rank r's first and after the last of the others (F = B = W, m >= 2p - 1).
+// ZB-V: two chunks per rank in a V, stages r and 2p - 1 - r (Qi et al. 2023, section 6, the handcrafted order
+// for F = B = W; V-ZB of Qi et al. 2024, "Pipeline Parallelism with Controllable Memory"). Idles not at all
+// but for the r chunk passes before rank r's first and after the last of the others (F = B = W, m >= 2p - 1).
 #include <fmt/format.h>
 
 #include "base/error.h"

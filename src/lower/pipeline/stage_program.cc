@@ -101,8 +101,8 @@ class StageEmitter {
   }
 
  private:
-  // How far the CPU is ahead of the device, at least: the device has computed for so long before a slot begins, and
-  // has waited besides.
+  // How far the CPU is ahead of the device, at least: the device has computed for so long before a slot
+  // begins, and has waited besides.
   class HostLead {
    public:
     HostLead(const Plan& plan, std::int64_t before) : issue_time_(issue_time_of(plan)), issued_(before) {}
@@ -127,8 +127,8 @@ class StageEmitter {
     bool is_first_ = true, is_ahead_ = true;
   };
 
-  // First forward passes wait for parameters where these are gathered, last backward passes send gradients off: these
-  // are written out, and so is what runs beside such exchanges where it might meet them.
+  // First forward passes wait for parameters where these are gathered, last backward passes send gradients
+  // off: these are written out, and so is what runs beside such exchanges where it might meet them.
   void choose_fused() {
     const bool gathers = plan_.zero_stage > 0 && plan_.overlap_parameters;
     fused_.assign(slots_.size(), true);
@@ -411,7 +411,8 @@ class StageEmitter {
     if (pass.forward && plan_.offload_activations) store_activations(cursor, pass);
   }
 
-  // Only neighbouring stages on other ranks get a message; the first and the last stage have none on one side.
+  // Only neighbouring stages on other ranks get a message; the first and the last stage have none
+  // on one side.
   std::optional<PointToPoint> message(const Cursor& cursor, bool from_here) {
     const bool forward = cursor.slot->action == PipelineAction::forward;
     return stage_transfer(model_, job_, chunk_of(*cursor.slot), rank_, from_here, forward, tables_);
@@ -544,7 +545,8 @@ std::vector<RoleChunk> role_chunks(const ShardedModel& model, const StageJob& jo
 
 std::int64_t most_nodes(const std::vector<RoleChunk>& chunks, const StageJob& job, std::int64_t pipeline_rank,
                         TemplateCache& templates) {
-  // Per chunk, of a slot by action: messages and the gather of parts; a block may add gathers, exchanges and copies.
+  // Per chunk, of a slot by action: messages and the gather of parts; a block may add gathers,
+  // exchanges and copies.
   constexpr std::int64_t kPerBlock = 6, kPerSlot = 3;
   std::vector<std::vector<std::int64_t>> of_slot;
   std::int64_t nodes = 0;

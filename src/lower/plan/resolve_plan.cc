@@ -250,8 +250,8 @@ bool has_schedule(Plan plan, const std::string& where) {
   }
 }
 
-// The most micro-batches that divide a batch that is said, up to the usual number, and that the schedule, whose chunks and
-// degrees are legal, can use; 0: none.
+// The most micro-batches that divide a batch that is said, up to the usual number, and that the schedule,
+// whose chunks and degrees are legal, can use; 0: none.
 std::int64_t scheduled_micro_batches(const Plan& plan, const std::string& where) {
   const std::int64_t most = std::min(plan.batch, usual_micro_batches(plan, where));
   const MicroBatchRule rule = micro_batch_rule(plan);

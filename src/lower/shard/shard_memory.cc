@@ -72,8 +72,8 @@ bool runs_operator_by_operator(const Plan& plan) {
   return plan.framework == Framework::pytorch && plan.host != Host::compiled;
 }
 
-// torch.compile's: results of norms and activations, which cost little, are made again from what these keep (Inductor's
-// min-cut partitioner).
+// torch.compile's: results of norms and activations, which cost little, are made again from what these keep
+// (Inductor's min-cut partitioner).
 bool fuses_kernels(const Plan& plan) {
   return plan.framework == Framework::pytorch && plan.host == Host::compiled;
 }
@@ -196,9 +196,9 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
 namespace {
 
 // Beside the fp32 probabilities, which are kept: the logits and their gradient, which a fused kernel makes of
-// the probabilities where they are. Operator by operator two gradients in fp32, of the probabilities and of what they
-// were made from (the logits themselves are gone by then). A compiled loss keeps the logits: beside them is their
-// gradient.
+// the probabilities where they are. Operator by operator two gradients in fp32, of the probabilities and of
+// what they were made from (the logits themselves are gone by then). A compiled loss keeps the logits: beside
+// them is their gradient.
 Bytes loss_working_set(const Model& model, const Operator& op, const Layout& layout, const Plan& plan) {
   const Bytes logits = local_bytes(model, layout, op.inputs.front(), false, activation_dtype(plan));
   if (fuses_kernels(plan)) return logits;

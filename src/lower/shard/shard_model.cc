@@ -84,8 +84,9 @@ Degrees degrees_of(const Model& model, const Plan& plan, std::int64_t position) 
   degrees.expert = plan.expert;
   degrees.expert_tensor = plan.experts_tensor();
   degrees.sequence_parallel = plan.sequence_parallel && plan.tensor > 1;
-  // Published peaks of memory show them held without a pipeline and freed with one. Likely because collectives' buffers
-  // are freed by the host (Tensor.record_stream), which only the messages of a pipeline keep from running ahead.
+  // Published peaks of memory show them held without a pipeline and freed with one. Likely because
+  // collectives' buffers are freed by the host (Tensor.record_stream), which only the messages of a pipeline
+  // keep from running ahead.
   degrees.holds_gathered = plan.framework == Framework::pytorch && plan.pipeline == 1;
   degrees.all_to_all_context = plan.context > 1 && plan.context_method == ContextMethod::all_to_all;
   // The rank with most tokens counts for all: a group is as slow as its slowest member.

@@ -28,8 +28,8 @@ std::vector<Work> computations(const ShardedModel& sharded, bool backward) {
   return works;
 }
 
-// The last of the forward pass is the loss, the first of the backward pass its gradient. Vocabulary-parallel ranks have
-// their share of the logits.
+// The last of the forward pass is the loss, the first of the backward pass its gradient. Vocabulary-parallel
+// ranks have their share of the logits.
 TEST(ShardModel, LossesMoveWhatTheFrameworksKernelsDo) {
   struct Case {
     Framework framework;
@@ -67,7 +67,8 @@ TEST(ShardModel, LossesMoveWhatTheFrameworksKernelsDo) {
   }
 }
 
-// Of attention that is not fused: a kernel that reads scores and writes probabilities, or PyTorch's operators one by one.
+// Of attention that is not fused: a kernel that reads scores and writes probabilities, or PyTorch's
+// operators one by one.
 TEST(ShardModel, SoftmaxesMoveWhatTheFrameworksKernelsDo) {
   ModelOptions options;
   options.batch = 1;

@@ -197,9 +197,9 @@ Work in_precision(Work work, const Operator& op, const Plan& plan, bool narrow,
   return work;
 }
 
-// Bytes that PyTorch moves per logit of `width` bytes in a cross entropy. Operator by operator: a copy in fp32, its
-// log-softmax; backward a gradient of zeros, what becomes of it and the probabilities, a copy in the logits' type.
-// Fused by a compiler: logits are read; backward again, and their gradient written.
+// Bytes that PyTorch moves per logit of `width` bytes in a cross entropy. Operator by operator: a copy in
+// fp32, its log-softmax; backward a gradient of zeros, what becomes of it and the probabilities, a copy in
+// the logits' type. Fused by a compiler: logits are read; backward again, and their gradient written.
 struct LossTraffic {
   std::int64_t forward, backward;
 };
@@ -210,7 +210,8 @@ LossTraffic loss_traffic(const Plan& plan, std::int64_t width) {
   return {copy + 2 * kWide, kWide + 3 * kWide + copy};
 }
 
-// Its softmax reduces rows, as norms do, and attains what these do (tests/reference/measurements: 2.0 TB/s on H100).
+// Its softmax reduces rows, as norms do, and attains what these do (tests/reference/measurements: 2.0
+// TB/s on H100).
 void set_loss_traffic(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
                       OperatorWork& work) {
   if (plan.framework != Framework::pytorch || op.forward.kernel != Kernel::loss) return;
@@ -224,10 +225,11 @@ void set_loss_traffic(const Model& model, const Operator& op, const Layout& layo
   work.input_gradient.bytes = Bytes(checked_multiply(elements, traffic.backward, op.name));
 }
 
-// That of attention that is not fused, too. Operator by operator PyTorch scales the scores, adds the mask, makes fp32
-// probabilities of them and a copy of these in their own type (transformers' eager_attention_forward); backward it widens
-// the gradient, makes that of the scores of it and the probabilities, and scales it. Compilers read the scores and
-// write the probabilities, as Megatron's kernel does, whose rate is that of other kernels.
+// That of attention that is not fused, too. Operator by operator PyTorch scales the scores, adds the mask,
+// makes fp32 probabilities of them and a copy of these in their own type (transformers'
+// eager_attention_forward); backward it widens the gradient, makes that of the scores of it and the
+// probabilities, and scales it. Compilers read the scores and write the probabilities, as Megatron's kernel
+// does, whose rate is that of other kernels.
 void set_softmax_traffic(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
                          OperatorWork& work) {
   if (plan.framework != Framework::pytorch || !op.core_attention || op.type != "Softmax") return;

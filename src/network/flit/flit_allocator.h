@@ -1,9 +1,12 @@
-// Allocators match requests of inputs for outputs, each input and each output at most once; what they are like, and where
-// they come from:
-//   islip                   outputs grant, inputs accept, round robin, pointers move with accepted grants (McKeown 1999)
-//   separable_input_first   each input chooses one output, then each output one input (Dally and Towles, section 19.3)
+// Allocators match requests of inputs for outputs, each input and each output at most once; what they are
+// like, and where they come from:
+//   islip                   outputs grant, inputs accept, round robin, pointers move with accepted grants
+//                           (McKeown 1999)
+//   separable_input_first   each input chooses one output, then each output one input (Dally and Towles,
+//                           section 19.3)
 //   separable_output_first  the other way round
-//   wavefront               diagonal by diagonal of the matrix of requests, beginning one further each time (Tamir 1993)
+//   wavefront               diagonal by diagonal of the matrix of requests, beginning one further each time
+//                           (Tamir 1993)
 //   pim                     outputs grant and inputs accept by chance (Anderson 1993)
 #pragma once
 

@@ -11,8 +11,9 @@ namespace {
 // Beyond it, a check takes longer than many runs; those find a deadlock when it happens.
 constexpr std::size_t kMostRoutes = std::size_t{1} << 22;
 
-// A set of virtual channels of an output, named by the set's first; every route of the network that uses the output
-// uses one of its sets. An edge leads from a set that a packet may hold to one that it may then wait for.
+// A set of virtual channels of an output, named by the set's first; every route of the network that uses
+// the output uses one of its sets. An edge leads from a set that a packet may hold to one that it may
+// then wait for.
 struct Dependences {
   std::uint32_t vcs = 0;
   std::vector<std::vector<std::uint32_t>> after;  // [output * vcs + first of the set]

@@ -612,8 +612,8 @@ void FlitEngine::update_switch(std::uint32_t router, std::int64_t step) {
   drop_batch(r.switch_allocation, switch_list_, router);
 }
 
-// The cycle in which a flit that is granted the switch now is sent. The switch works on batches: what is granted while it
-// is at one waits for its end.
+// The cycle in which a flit that is granted the switch now is sent. The switch works on batches: what is
+// granted while it is at one waits for its end.
 std::int64_t FlitEngine::leaving(Router& r, std::int64_t step) const {
   const std::int64_t position = now_ * router_.speedup + step;
   if (position >= r.traversal_end)
@@ -719,8 +719,9 @@ bool FlitEngine::at_rest() const {
          std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.packet == kNone; });
 }
 
-// From a buffer whose first flit cannot move to one that it waits for: the one behind its output, or behind a virtual
-// channel that another packet holds. Where nothing moves, all of those wait, too, so the way comes back to itself.
+// From a buffer whose first flit cannot move to one that it waits for: the one behind its output, or behind a
+// virtual channel that another packet holds. Where nothing moves, all of those wait, too, so the way comes
+// back to itself.
 std::string FlitEngine::cycle_of_waiting() const {
   std::uint32_t at = kNone;
   for (std::uint32_t number = 0; number < inputs_.size() && at == kNone; ++number) {

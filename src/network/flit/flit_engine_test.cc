@@ -144,8 +144,8 @@ class RandomCase {
     }
   }
 
-  // Atomic virtual channels, both allocations in one step; a link of l cycles is a channel of l - 1. Packets of as many flits as a
-  // buffer holds and more.
+  // Atomic virtual channels, both allocations in one step; a link of l cycles is a channel of l - 1. Packets
+  // of as many flits as a buffer holds and more.
   void become_garnet() {
     FlitRouter garnet;
     garnet.one_step = garnet.atomic_vcs = true;
@@ -351,7 +351,8 @@ TEST(FlitEngine, CrossesADragonflyInThreeLinks) {
   router.virtual_channels = 2;
   std::map<std::int64_t, std::int64_t> counts;  // of each latency
   for (int to = 0; to < 6; ++to) ++counts[play(network, router, {{0, to, 1, 0}}).times.front().second];
-  // Itself: 4 + 2; the other of the group: one link of 10 more, 11 and a router; others: 101 and a router, with locals.
+  // Itself: 4 + 2; the other of the group: one link of 10 more, 11 and a router; others: 101 and a router,
+  // with locals.
   const std::map<std::int64_t, std::int64_t> expected = {{6, 1}, {19, 1}, {109, 1}, {122, 2}, {135, 1}};
   EXPECT_EQ(counts, expected);
 }

@@ -21,7 +21,8 @@ FlitGraph::FlitGraph(Ways& ways, const FlitFabric& fabric) : ways_(ways) {
   look_at_ways(ways);
 }
 
-// Ports of a node are its links in the order of their cables; those of a device's interfaces follow in the same order.
+// Ports of a node are its links in the order of their cables; those of a device's interfaces follow in
+// the same order.
 void FlitGraph::make_routers() {
   const Interconnect& graph = ways_.graph();
   std::vector<std::uint32_t> links(graph.nodes.size());

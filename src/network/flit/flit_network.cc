@@ -66,8 +66,8 @@ RouteEntry entry(PortIndex port, PortIndex choices = 0, PortIndex phase = 0, boo
           static_cast<std::uint8_t>(phase), ejects};
 }
 
-// Dimension order, the lowest first. In a ring the shorter way, either by chance where both are equal; the phase is that
-// of a packet that enters the ring here.
+// Dimension order, the lowest first. In a ring the shorter way, either by chance where both are equal; the
+// phase is that of a packet that enters the ring here.
 RouteEntry cube_route(PortIndex from, PortIndex to, PortIndex k, PortIndex n, bool torus) {
   for (PortIndex dimension = 0; dimension < n; ++dimension, from /= k, to /= k) {
     const PortIndex here = from % k, there = to % k;
@@ -112,8 +112,9 @@ FlitNetwork cube(const FlitStudy& study) {
   return network;
 }
 
-// k-ary n-tree: n levels of k^(n-1) routers, the roots first. Ports 0 ... k-1 lead down, k ... 2k-1 up. Child c of a
-// router differs from it in the digit of its level, so a router's k parents are one for each of its up ports.
+// k-ary n-tree: n levels of k^(n-1) routers, the roots first. Ports 0 ... k-1 lead down, k ... 2k-1 up.
+// Child c of a router differs from it in the digit of its level, so a router's k parents are one for each of
+// its up ports.
 FlitNetwork fat_tree(const FlitStudy& study) {
   check_size(study, power(study.k, study.n));
   const auto k = static_cast<PortIndex>(study.k), n = static_cast<PortIndex>(study.n);
@@ -150,8 +151,9 @@ FlitNetwork fat_tree(const FlitStudy& study) {
   return network;
 }
 
-// p nodes, 2p - 1 links to the others of its group and p global links for each of the 2p routers of a group; every two of
-// the 2p^2 + 1 groups have a link. Global link j of group G leads to group j, or j + 1 from G on.
+// p nodes, 2p - 1 links to the others of its group and p global links for each of the 2p routers of a
+// group; every two of the 2p^2 + 1 groups have a link. Global link j of group G leads to group j, or j +
+// 1 from G on.
 FlitNetwork dragonfly(const FlitStudy& study) {
   if (study.n != 1)
     throw Error("n = " + std::to_string(study.n), "is not built: groups of a dragonfly have one dimension",

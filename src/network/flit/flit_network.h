@@ -26,8 +26,8 @@ struct FlitChannel {
 
 // How the table is read.
 enum class RouteRule : std::uint8_t {
-  any_vc,    // all virtual channels are alike
-  dateline,  // rings: a lower and an upper half, chosen when a ring is entered by whether the way wraps around
+  any_vc,       // all virtual channels are alike
+  dateline,     // rings: a lower and an upper half, chosen when a ring is entered: does the way wrap around?
   global_hops,  // one per global link that the packet has passed
   given         // every packet has its way
 };

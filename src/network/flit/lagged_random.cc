@@ -4,8 +4,8 @@
 
 namespace armilla {
 
-// The state is z^(2^70 seed ...) modulo the polynomial of the recurrence: squared 70 times, multiplied by z where the
-// seed has a bit, in rising order, so that streams of different seeds lie far apart.
+// The state is z^(2^70 seed ...) modulo the polynomial of the recurrence: squared 70 times, multiplied by z
+// where the seed has a bit, in rising order, so that streams of different seeds lie far apart.
 LaggedRandom::LaggedRandom(Kind kind, std::int64_t seed)
     : kind_(kind), mask_((std::uint64_t{1} << (kind == Kind::integers ? 30 : 52)) - 1) {
   constexpr std::uint64_t kSeedMask = (std::uint64_t{1} << 30) - 1;

@@ -87,9 +87,9 @@ FlitSettings::FlitSettings(Ways& ways, const ParameterValues& values) {
   fabric = fabric_of(ways, values, flit_bytes, delay);
 }
 
-// Virtual channels and buffers: where they are not given, as many as keep the longest link busy. Of Garnet's, whose packets hold a
-// channel until the credit of their tail is back, n times the round trip's keep it n / (n + 1) busy when flits of all of them
-// take turns.
+// Virtual channels and buffers: where they are not given, as many as keep the longest link busy. Of Garnet's,
+// whose packets hold a channel until the credit of their tail is back, n times the round trip's keep it n /
+// (n + 1) busy when flits of all of them take turns.
 void choose_buffers(FlitSettings& settings, const ParameterValues& values, const FlitGraph& graph) {
   constexpr std::int64_t kMostVcs = 4096, kDeepest = 32768, kRoundTrips = 8;
   FlitRouter& router = settings.router;
@@ -132,8 +132,8 @@ void check_effort(const FlitSettings& settings, const FlitGraph& graph, const Fo
       "flits");
 }
 
-// Messages over flits: each is cut into packets, which wait at the interface by whose link their way begins, and it has
-// arrived when the tails of all have.
+// Messages over flits: each is cut into packets, which wait at the interface by whose link their way begins,
+// and it has arrived when the tails of all have.
 class MessageFlits final : public Network, public OwnClock {
  public:
   MessageFlits(const NetworkSetup& setup, const ParameterValues& values)
@@ -344,7 +344,8 @@ class MessageFlits final : public Network, public OwnClock {
     return found->second;
   }
 
-  // The least loaded way is that on whose slowest link the packets that have it before them take least, times its length.
+  // The least loaded way is that on whose slowest link the packets that have it before them take least,
+  // times its length.
   std::uint32_t choose(Alternatives& found) {
     if (ways_.routing().choice == WayChoice::spread)
       return found.begin + found.packets_spread++ % found.count;

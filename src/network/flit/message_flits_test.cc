@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::int64_t kFlit = 100;  // bytes; a cycle is a nanosecond
 
-// Switches with some links between them and devices at them, or devices that forward; links of 1 to 4 ns per flit.
+// Switches with some links between them and devices at them, or devices that forward; links of 1 to 4
+// ns per flit.
 class RandomMachine {
  public:
   RandomMachine(unsigned seed, bool forwards) : random_(seed) {
@@ -56,7 +57,8 @@ struct Router {
   std::int64_t pipeline;
 };
 
-// In cycles, flit after flit and link after link: of BookSim's pipeline only heads wait for more than the switch.
+// In cycles, flit after flit and link after link: of BookSim's pipeline only heads wait for more
+// than the switch.
 std::int64_t by_recurrence(const Router& router, std::int64_t flits, const std::vector<LinkFigures>& way) {
   const bool garnet = std::string(router.name) == "garnet";
   std::vector<std::int64_t> times(static_cast<std::size_t>(flits));  // at a router
@@ -117,7 +119,8 @@ TEST(FlitNetwork, TakesExactlyTheTimeOfTheLawWhereNothingIsInTheWay) {
   }
 }
 
-// As many virtual channels as there are layers, buffers of one flit, long packets from everywhere to everywhere.
+// As many virtual channels as there are layers, buffers of one flit, long packets from everywhere
+// to everywhere.
 TEST(FlitNetwork, NeverWaitsInACircleWithTheVirtualChannelsThatWaysTake) {
   for (const char* routing : {"ecmp", "spray", "adaptive", "valiant", "ugal", "up-down"}) {
     for (unsigned seed = 0; seed < 30; ++seed) {

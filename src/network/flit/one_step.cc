@@ -46,7 +46,8 @@ std::uint32_t FlitEngine::next_that_may_go(std::uint32_t input) const {
   return found != kNone ? found : first_of(turn / 64, words[turn / 64] & before);
 }
 
-// Every input puts forward one VC, every output takes one input, both in turn; turns move with what is granted.
+// Every input puts forward one VC, every output takes one input, both in turn; turns move with what
+// is granted.
 void FlitEngine::allocate_in_one_step(std::uint32_t router) {
   const std::uint32_t base = network_.first_port[router], ports = network_.first_port[router + 1] - base;
   for (std::uint32_t input = 0; input < ports; ++input) {

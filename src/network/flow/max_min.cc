@@ -115,7 +115,8 @@ std::span<const std::uint32_t> MaxMin::solve() {
     levels_.pop_back();
     Link& link = links_[lowest.link];
     if (link.open == 0) continue;
-    // Levels only rise while others' rates are fixed: a stale one is put back, and the least that is not stale counts.
+    // Levels only rise while others' rates are fixed: a stale one is put back, and the least that is not
+    // stale counts.
     const double level = std::max(0.0, link.left) / link.weight;
     if (level > lowest.level && !levels_.empty() && level > levels_.front().level) {
       levels_.push_back({level, lowest.link});

@@ -192,8 +192,8 @@ void DctcpState::acknowledged(RateState& sender, std::uint64_t sequence, bool ma
 
 void SwiftState::acknowledged(RateState& sender, std::int64_t now_ns, std::int64_t bytes,
                               std::int64_t round_trip_ns, std::int64_t hops, const PacketSettings& settings) {
-  // Target delay: base, a share per hop, and what flows with small windows may add (equation 2 of the paper); windows
-  // and rates are the same thing over the round trip of the idle network.
+  // Target delay: base, a share per hop, and what flows with small windows may add (equation 2 of the paper);
+  // windows and rates are the same thing over the round trip of the idle network.
   constexpr double kBeta = 0.8, kMostDecrease = 0.5, kPerHop = 1'000, kRange = 4.0;
   constexpr double kSmallest = 0.1, kLargest = 100;  // windows in packets between which the target is scaled
   const double base = static_cast<double>(sender.round_trip_ns);
@@ -236,7 +236,8 @@ void TcpState::acknowledged(std::int64_t now_ns, std::int64_t round_trip_ns, dou
   }
 }
 
-// Slow start ends where acknowledgements come for as long as a round trip takes, or round trips have become longer.
+// Slow start ends where acknowledgements come for as long as a round trip takes, or round trips have
+// become longer.
 void TcpState::look_at_round(std::int64_t now_ns, std::int64_t round_trip_ns, double payload) {
   constexpr double kLeastSegments = 16;
   constexpr std::int64_t kLongestGap = 2'000'000, kLeastDelay = 4'000'000;  // ns
@@ -281,7 +282,8 @@ void TcpState::grow_cubic(std::int64_t now_ns, std::int64_t round_trip_ns, doubl
         std::clamp(at(seconds + static_cast<double>(round_trip_ns) * 1e-9), segments, 1.5 * segments);
     grown = (target - segments) / segments * acknowledged;
   }
-  // Who left slow start and has not lost anything yet looks for more, as Linux does: a twentieth per round trip.
+  // Who left slow start and has not lost anything yet looks for more, as Linux does: a twentieth
+  // per round trip.
   if (!reduced_) grown = std::max(grown, acknowledged / 20);
   window += grown * payload;
 }

@@ -1,5 +1,6 @@
-// What hosts do about congestion: the rate of a queue pair after each acknowledgement. One struct per algorithm, and
-// the settings that all share. Rates are whole bits per second, rounded down as ns-3's DataRate does.
+// What hosts do about congestion: the rate of a queue pair after each acknowledgement. One struct per
+// algorithm, and the settings that all share. Rates are whole bits per second, rounded down as ns-3's
+// DataRate does.
 //
 //   DCQCN   Zhu et al., SIGCOMM 2015, with the timers of Mellanox's NICs and no byte counter
 //   HPCC    Li et al., SIGCOMM 2019
@@ -92,14 +93,15 @@ struct SwiftState {
                     std::int64_t hops, const PacketSettings& settings);
 };
 
-// The window of a TCP connection, in bytes. `payload` is the size of its segments, `under_way` what has been sent and
-// neither acknowledged nor taken for lost.
+// The window of a TCP connection, in bytes. `payload` is the size of its segments, `under_way` what has been
+// sent and neither acknowledged nor taken for lost.
 struct TcpState {
   double window = 0;
   double threshold = 1e300;  // slow start ends here
 
   void begin(const PacketSettings& settings);
-  // New data of so many bytes was acknowledged, up to `sequence`, outside a recovery; `next` is what will be sent next.
+  // New data of so many bytes was acknowledged, up to `sequence`, outside a recovery; `next` is what will
+  // be sent next.
   void acknowledged(std::int64_t now_ns, std::int64_t round_trip_ns, double bytes, std::uint64_t sequence,
                     std::uint64_t next, const PacketSettings& settings);
   // Data was acknowledged up to `sequence`, and whether it had been marked.

@@ -1,7 +1,7 @@
-// EQDS (Olteanu et al., "An edge-queued datagram service for all datacenter traffic", NSDI 2022): a sender sends what it
-// may owe without being asked until it hears from its receiver; its packets say up to where it would like to be pulled, and
-// receivers pull those who want most of a packet in turn: first those whose packets were cut, last those who want nothing,
-// for as much as they may owe.
+// EQDS (Olteanu et al., "An edge-queued datagram service for all datacenter traffic", NSDI 2022): a sender
+// sends what it may owe without being asked until it hears from its receiver; its packets say up to where it
+// would like to be pulled, and receivers pull those who want most of a packet in turn: first those whose
+// packets were cut, last those who want nothing, for as much as they may owe.
 #include <algorithm>
 #include <bit>
 

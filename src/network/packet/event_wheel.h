@@ -1,8 +1,9 @@
-// The events of a packet simulation: a wheel of one slot per nanosecond for what happens soon, a heap for the rest.
+// The events of a packet simulation: a wheel of one slot per nanosecond for what happens soon, a heap
+// for the rest.
 //
-// Events leave in the order (time, order of scheduling), exactly. A slot is a list in order of scheduling; an event too
-// far away for the wheel waits in the heap and enters its slot at the moment that the slot comes within reach, before
-// anything else can be scheduled there. Nothing is allocated once the lists have grown.
+// Events leave in the order (time, order of scheduling), exactly. A slot is a list in order of scheduling; an
+// event too far away for the wheel waits in the heap and enters its slot at the moment that the slot comes
+// within reach, before anything else can be scheduled there. Nothing is allocated once the lists have grown.
 #pragma once
 
 #include <algorithm>
@@ -50,7 +51,8 @@ class EventWheel {
     return true;
   }
 
-  // Events leave in chunks of those that are due at the same time. The one just taken was the first of its chunk.
+  // Events leave in chunks of those that are due at the same time. The one just taken was the first
+  // of its chunk.
   bool began_chunk() const { return taken_ == 1; }
   // What comes so many chunks after the next one; nothing if that is due later.
   std::span<const WheelEvent> following(int chunks) const {
@@ -68,7 +70,8 @@ class EventWheel {
   // Of the next event; INT64_MAX if there is none.
   std::int64_t next_time() const { return taken_ < count_ ? now_ : next_in_slots(); }
 
-  // Takes out all events to come for which `choose(event)` says so, in their order, and tells `take(time, event)` of each.
+  // Takes out all events to come for which `choose(event)` says so, in their order, and tells `take(time,
+  // event)` of each.
   template <class Choose, class Take>
   void take_out(const Choose& choose, const Take& take) {
     std::vector<std::pair<std::int64_t, WheelEvent>> due;

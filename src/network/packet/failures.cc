@@ -40,7 +40,8 @@ void PacketSimulation::timeout(std::uint32_t index) {
   if (flow.acknowledged > flow.timer_mark) {
     flow.retries = 0;
   } else {
-    // A NIC gives up. A sender that is pulled does only while links lose what it sends: full buffers have room again.
+    // A NIC gives up. A sender that is pulled does only while links lose what it sends: full buffers
+    // have room again.
     const bool hopeless = discipline_ != SwitchDiscipline::trim || flow.lost_on_link;
     if (flow.retries == kRetries && hopeless) return;
     flow.retries = std::min(flow.retries + 1, kRetries);
@@ -95,8 +96,8 @@ void PacketSimulation::link_down() {
 }
 
 void PacketSimulation::explain_deadlock() const {
-  // A port that is paused waits for the queues that the packets it paused for wait in: at the switch that paused it, the
-  // paused ports that still hold packets.
+  // A port that is paused waits for the queues that the packets it paused for wait in: at the switch that
+  // paused it, the paused ports that still hold packets.
   std::vector<std::uint32_t> way;
   std::vector<char> state(ports_.size());
   const auto blocked = [&](std::uint32_t port) {

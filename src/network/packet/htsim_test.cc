@@ -8,8 +8,8 @@
 namespace armilla {
 namespace {
 
-// Flows as htsim's (Handley et al., github.com/Broadcom/csg-htsim), on fat trees of three tiers: k pods of k/2 edge and k/2
-// aggregation switches, (k/2)^2 core switches.
+// Flows as htsim's (Handley et al., github.com/Broadcom/csg-htsim), on fat trees of three tiers: k pods of
+// k/2 edge and k/2 aggregation switches, (k/2)^2 core switches.
 NetworkGraph htsim_fat_tree(std::int64_t k, std::int64_t rate, std::int64_t delay_ns) {
   const std::int64_t half = k / 2, hosts = k * half * half, edges = k * half;
   NetworkGraph graph;

@@ -1,5 +1,6 @@
-// NDP (Handley et al., "Re-architecting datacenter networks and stacks for low latency and high performance", SIGCOMM
-// 2017): a sender sends a window at line rate; then every packet that arrives, whole or cut, lets its receiver pull one.
+// NDP (Handley et al., "Re-architecting datacenter networks and stacks for low latency and high performance",
+// SIGCOMM 2017): a sender sends a window at line rate; then every packet that arrives, whole or cut, lets its
+// receiver pull one.
 #include <algorithm>
 #include <utility>
 

@@ -129,8 +129,8 @@ class PacketNetwork final : public Network, public OwnClock {
     std::uint32_t done = 0;  // stretches of it
   };
 
-  // Of a pair of devices: one connection that takes all its ways packet by packet, or, where devices in between take a
-  // message as a whole before they pass it on, a row of connections for each way.
+  // Of a pair of devices: one connection that takes all its ways packet by packet, or, where devices in
+  // between take a message as a whole before they pass it on, a row of connections for each way.
   struct Alternatives {
     std::uint32_t begin = 0, count = 0;  // in stretches_
     std::uint32_t messages_spread = 0;

@@ -62,8 +62,8 @@ TEST(Packet, TakesTheFormulasTimeForALoneFlow) {
   EXPECT_EQ(simulate_packets(job).flows[0].fct_ns, 1000 * 83 + 83 + 4000 + 2 * 4);
 }
 
-// Packets one after the other over first-in first-out queues, worked out by sorting: hosts that send at line rate and
-// only send or only receive, so that data and acknowledgements never share a queue.
+// Packets one after the other over first-in first-out queues, worked out by sorting: hosts that send at line
+// rate and only send or only receive, so that data and acknowledgements never share a queue.
 std::vector<std::int64_t> obvious_completions(const FlowJob& job) {
   struct Sent {
     std::int64_t at = 0;  // the switch, or the host that it goes to
@@ -182,7 +182,8 @@ FlowJob random_job(std::mt19937& random) {
   return job;
 }
 
-// Every byte sent is delivered, dropped and counted, or on its way, whenever one looks; the three are counted apart.
+// Every byte sent is delivered, dropped and counted, or on its way, whenever one looks; the three are
+// counted apart.
 TEST(Packet, ConservesBytes) {
   std::mt19937 random(1);
   std::int64_t lost = 0, in_flight = 0, trimmed = 0;

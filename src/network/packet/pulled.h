@@ -1,7 +1,7 @@
-// What NDP and EQDS have in common: switches cut packets that they have no room for down to their headers, which go on
-// first, so that a receiver learns of everything that was sent; a receiver paces its senders by pulls, one NIC's as fast as
-// its link takes data; packets take all ways of their flow, by as many names as it tells apart (`paths`), which switches
-// hash to a way each.
+// What NDP and EQDS have in common: switches cut packets that they have no room for down to their headers,
+// which go on first, so that a receiver learns of everything that was sent; a receiver paces its senders by
+// pulls, one NIC's as fast as its link takes data; packets take all ways of their flow, by as many names as
+// it tells apart (`paths`), which switches hash to a way each.
 #pragma once
 
 #include "network/packet/transport.h"
@@ -72,8 +72,8 @@ class PacketSimulation::Pulled : public Transport {
   bool pull_at_once(std::uint32_t flow);
   // Where it is not yet.
   void stand_in_line(std::uint32_t flow, std::size_t line);
-  // It is the flow's turn, and it is in that line no longer: sends a pull and stands in line again, if it wants. Returns
-  // whether it sent one.
+  // It is the flow's turn, and it is in that line no longer: sends a pull and stands in line again, if it
+  // wants. Returns whether it sent one.
   virtual bool pull(std::uint32_t flow, std::size_t line) = 0;
 
   std::vector<Pieces> pieces_;

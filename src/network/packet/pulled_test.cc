@@ -24,8 +24,8 @@ std::int64_t longest_of(const PacketOutcome& outcome) {
   return std::ranges::max_element(outcome.flows, {}, &PacketFlowOutcome::fct_ns)->fct_ns;
 }
 
-// Twice the buffer's worth comes at once: what has no room loses its payload, nothing else is lost or sent twice, and the
-// receiver's link is never idle for long.
+// Twice the buffer's worth comes at once: what has no room loses its payload, nothing else is lost or sent
+// twice, and the receiver's link is never idle for long.
 TEST(Pulled, SendsAgainOnlyWhatWasCut) {
   for (const CongestionControl control : kPulledControls) {
     SCOPED_TRACE(row_of(control).name);
@@ -61,8 +61,8 @@ TEST(Pulled, GoesOnAfterHeadersAreLost) {
   }
 }
 
-// Packets hardly larger than their headers: cut ones need as much room as there is, most are dropped, and many timeouts in
-// a row bring nothing. Still every flow gets there.
+// Packets hardly larger than their headers: cut ones need as much room as there is, most are dropped, and
+// many timeouts in a row bring nothing. Still every flow gets there.
 TEST(Pulled, FinishesTinyPackets) {
   for (const CongestionControl control : kPulledControls) {
     SCOPED_TRACE(row_of(control).name);
@@ -89,8 +89,8 @@ TEST(Pulled, GivesUpWhereLinksLoseAll) {
   }
 }
 
-// Two hosts behind each of two switches, which eight others join by links half as fast as the hosts'. On one path a flow takes
-// twice as long as on many, where there is room for both.
+// Two hosts behind each of two switches, which eight others join by links half as fast as the hosts'. On one
+// path a flow takes twice as long as on many, where there is room for both.
 TEST(Pulled, TakesAllWays) {
   for (const CongestionControl control : kPulledControls) {
     SCOPED_TRACE(row_of(control).name);

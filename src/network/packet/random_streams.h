@@ -1,6 +1,7 @@
-// L'Ecuyer's generator MRG32k3a with streams (L'Ecuyer, Simard, Chen, Kelton, "An object-oriented random-number package
-// with many long streams and substreams", Operations Research 50(6), 2002), as ns-3 uses it: stream s of a seed begins
-// s x 2^127 draws after the seed's state, its first substream another 2^76.
+// L'Ecuyer's generator MRG32k3a with streams (L'Ecuyer, Simard, Chen, Kelton, "An object-oriented
+// random-number package with many long streams and substreams", Operations Research 50(6), 2002), as
+// ns-3 uses it: stream s of a seed begins s x 2^127 draws after the seed's state, its first substream
+// another 2^76.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// RoCE v2: queue pairs that keep to a rate, a window or both; every packet in order is acknowledged; go-back-N, go-back-0
-// or selective repeat (IRN, Mittal et al., SIGCOMM 2018).
+// RoCE v2: queue pairs that keep to a rate, a window or both; every packet in order is acknowledged;
+// go-back-N, go-back-0 or selective repeat (IRN, Mittal et al., SIGCOMM 2018).
 #include <algorithm>
 
 #include "network/packet/transport.h"
@@ -206,8 +206,9 @@ class PacketSimulation::Roce final : public Transport {
     }
   }
 
-  // Round trips as long as the simulation, and whole chunks that are sent again, are not the same later. Rates of DCTCP and Swift
-  // still climb when they seem to stand, and one cut too many takes long to be made good where links differ in speed.
+  // Round trips as long as the simulation, and whole chunks that are sent again, are not the same later.
+  // Rates of DCTCP and Swift still climb when they seem to stand, and one cut too many takes long to be made
+  // good where links differ in speed.
   bool can_shift() const override {
     return settings_.recovery != LossRecovery::go_back_0 && algorithm_ != CongestionControl::dctcp &&
            algorithm_ != CongestionControl::swift &&

@@ -13,8 +13,9 @@ namespace {
 
 constexpr std::uint64_t kExplicitStreams = std::uint64_t{1} << 63;
 
-// ns-3 numbers its random streams as objects are made. Of those made before the first packet, nine belong to every
-// node's protocols, two to the network's error model and two to that of each link with a loss of its own.
+// ns-3 numbers its random streams as objects are made. Of those made before the first packet, nine
+// belong to every node's protocols, two to the network's error model and two to that of each link with a
+// loss of its own.
 std::uint64_t first_marking_stream(const NetworkGraph& graph) {
   std::uint64_t streams = 9 * graph.is_switch.size() + 2;
   for (const GraphLink& link : graph.links) streams += link.loss > 0 ? 2 : 0;
@@ -188,14 +189,16 @@ void PacketSimulation::add_flow(const TrafficFlow& asked, const FlowAddress& add
     flow.window = settings_.global_window ? largest_.bandwidth_delay_bytes : pair.bandwidth_delay_bytes();
   flow.hops = static_cast<std::uint32_t>(pair.hops);
   transport_->add_flow(false);
-  // As the peers reckon it: the pair's round trip, and every byte at the slowest link's rate, with 48 of headers.
+  // As the peers reckon it: the pair's round trip, and every byte at the slowest link's rate, with
+  // 48 of headers.
   const std::int64_t count = (asked.bytes - 1) / settings_.payload + 1;
   outcome_.flows.emplace_back().alone_ns =
       pair.round_trip_ns + static_cast<std::int64_t>(static_cast<WideProduct>(asked.bytes + count * 48) *
                                                      8'000'000'000 / pair.bits_per_second);
 }
 
-// The first one is the flow's own, there and back; what leaves by another NIC, or comes back by one, is none of its.
+// The first one is the flow's own, there and back; what leaves by another NIC, or comes back by one, is
+// none of its.
 void PacketSimulation::add_ways(Flow& flow, std::span<const std::vector<std::uint32_t>> ways) {
   std::vector<std::uint32_t> there, back;
   std::vector<std::uint32_t> turned;

@@ -27,8 +27,8 @@ PacketOutcome PacketSimulation::run() {
   return std::move(outcome_);
 }
 
-// In large networks what events are about was last touched long ago. The memory is asked for it some events before, step by
-// step, as one thing names the next.
+// In large networks what events are about was last touched long ago. The memory is asked for it some events
+// before, step by step, as one thing names the next.
 void PacketSimulation::look_ahead() const {
   for (const WheelEvent& event : events_.following(0)) {
     if (event.kind == kArrived) {

@@ -1,7 +1,8 @@
-// The packet simulation: ports, queue pairs and packets, and the events that move them. `network/packet.h` says what it
-// models. simulation.cc moves events and packets, hosts.cc, switches.cc and failures.cc say what those do, set_up.cc builds
-// them; messages.cc does connections; transport.h is what hosts speak; congestion.h and event_wheel.h are its parts.
-// Nothing is allocated per packet once the pools have grown to what is under way at one time.
+// The packet simulation: ports, queue pairs and packets, and the events that move them. `network/packet.h`
+// says what it models. simulation.cc moves events and packets, hosts.cc, switches.cc and failures.cc say what
+// those do, set_up.cc builds them; messages.cc does connections; transport.h is what hosts speak;
+// congestion.h and event_wheel.h are its parts. Nothing is allocated per packet once the pools have grown to
+// what is under way at one time.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +29,8 @@
 
 namespace armilla {
 
-// Throws Error, with an estimate of the time, for more packets than anyone would wait for: those of `what`, whose size is set
-// by `payload`.
+// Throws Error, with an estimate of the time, for more packets than anyone would wait for: those of `what`,
+// whose size is set by `payload`.
 void check_packets(const std::string& where, std::string_view what, std::string_view payload, double packets);
 
 class PacketSimulation {
@@ -39,16 +40,18 @@ class PacketSimulation {
 
   PacketOutcome run();
 
-  // Instead of flows known beforehand: connections (queue pairs) that messages are posted to while time goes on. A
-  // connection that has nothing to send, or to hear of, starts anew with its next message, at line rate.
+  // Instead of flows known beforehand: connections (queue pairs) that messages are posted to while time
+  // goes on. A connection that has nothing to send, or to hear of, starts anew with its next message,
+  // at line rate.
 
-  // Each way: the ports that packets leave by, from a host to a host; all leave by the same. Acknowledgements take the first
-  // one back. Of several the job's choice is made packet by packet, and nothing is taken for lost because it is late.
+  // Each way: the ports that packets leave by, from a host to a host; all leave by the same. Acknowledgements
+  // take the first one back. Of several the job's choice is made packet by packet, and nothing is taken for
+  // lost because it is late.
   std::uint32_t connect(std::span<const std::vector<std::uint32_t>> ways);
   // Not before what has been played.
   void post(std::uint32_t connection, std::int64_t bytes, std::uint64_t message, std::int64_t at_ns);
-  // Or flows that come one by one (FlowJob::flows_come), told by `message` when they are acknowledged as a whole; not before
-  // what has been played. Source ports count from 10000 for each pair of hosts.
+  // Or flows that come one by one (FlowJob::flows_come), told by `message` when they are acknowledged as a
+  // whole; not before what has been played. Source ports count from 10000 for each pair of hosts.
   void begin(TrafficFlow flow, std::uint64_t message, std::int64_t at_ns);
   // Plays until something arrives as a whole, at most until `end_ns`; returns whether it did.
   bool play_until(std::int64_t end_ns);
@@ -87,16 +90,16 @@ class PacketSimulation {
   static std::unique_ptr<Transport> make_ndp(PacketSimulation& simulation);
   static std::unique_ptr<Transport> make_eqds(PacketSimulation& simulation);
 
-  // What switches do about what they have no room for: they keep it from coming by PFC, drop it, or cut it down to its
-  // headers, which go before data.
+  // What switches do about what they have no room for: they keep it from coming by PFC, drop it, or cut it
+  // down to its headers, which go before data.
   enum class SwitchDiscipline : std::uint8_t { pause, drop, trim };
 
   // Fast-forward over what goes on alike: forward/fast_forward.h.
   class FastForward;
   struct Shift;
 
-  // Kinds of events. Those from kTimer on are the transport's but kGoOn, which is fast-forward's; from kGoOn on they move
-  // nothing by themselves.
+  // Kinds of events. Those from kTimer on are the transport's but kGoOn, which is fast-forward's; from kGoOn
+  // on they move nothing by themselves.
   enum : std::uint32_t {
     kDue,
     kInstall,
@@ -242,8 +245,8 @@ class PacketSimulation {
     }
   };
 
-  // What a connection carries. Sequence numbers of a message begin at a multiple of the payload, so that packets never
-  // span two messages; its last packet is shorter on the wire than in them.
+  // What a connection carries. Sequence numbers of a message begin at a multiple of the payload, so that
+  // packets never span two messages; its last packet is shorter on the wire than in them.
   struct Mail {
     struct Message {
       std::uint64_t end = 0, bytes_end = 0;  // in sequence numbers

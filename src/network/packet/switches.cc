@@ -90,8 +90,9 @@ void PacketSimulation::pause_peer(std::uint32_t index, int priority, bool pause)
   serve(index);
 }
 
-// Of packets that go to a port whose data has no room for another one, the last one there or the one that comes loses its
-// payload, by a coin (Handley et al., SIGCOMM 2017). What then is at hand goes on in `number`; false: not even that had room.
+// Of packets that go to a port whose data has no room for another one, the last one there or the one that
+// comes loses its payload, by a coin (Handley et al., SIGCOMM 2017). What then is at hand goes on in
+// `number`; false: not even that had room.
 bool PacketSimulation::trim(std::uint32_t number, std::uint32_t exit) {
   Packet& packet = packets_[number];
   Port& port = ports_[exit];
@@ -149,8 +150,8 @@ void PacketSimulation::forward(std::uint32_t number) {
     if (!trim(number, exit)) return;
     queue = packet.priority;
   } else if (queue != 0 && discipline_ == SwitchDiscipline::drop) {
-    // No pauses: what finds no room is dropped. A port may hold as much as is free (Choudhury and Hahne, IEEE/ACM
-    // Transactions on Networking 6(2), 1998).
+    // No pauses: what finds no room is dropped. A port may hold as much as is free (Choudhury and Hahne,
+    // IEEE/ACM Transactions on Networking 6(2), 1998).
     Switch& here = switches_[ports_[entry].node];
     Shares& out = shares_[exit][queue];
     if (out.leaving + packet.size > here.buffer_left - here.shared_used) {

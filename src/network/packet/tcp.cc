@@ -1,7 +1,8 @@
 // TCP: a handshake of one round trip; acknowledgements of every second segment, at once
-// where one is missing, the last, or marked otherwise than the one before; each of those tells which segment it is for,
-// as selective acknowledgements do (RFC 2018); what is sent keeps to the window by what is under way (RFC 6675). A segment
-// is lost when the third one behind it has arrived (RFC 6675), or when the timer runs out.
+// where one is missing, the last, or marked otherwise than the one before; each of those tells which
+// segment it is for, as selective acknowledgements do (RFC 2018); what is sent keeps to the window by what
+// is under way (RFC 6675). A segment is lost when the third one behind it has arrived (RFC 6675), or when
+// the timer runs out.
 #include <algorithm>
 
 #include "network/packet/transport.h"

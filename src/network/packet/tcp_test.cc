@@ -38,8 +38,8 @@ FlowJob tcp_job(const TcpCase& row) {
   return job;
 }
 
-// Until the last byte is there, of ns-3 3.37: senders and a receiver around one router, IPv4, no pacing, at least
-// 200 ms until a retransmission, acknowledgements delayed by 40 ms at most; DCTCP behind a RED queue.
+// Until the last byte is there, of ns-3 3.37: senders and a receiver around one router, IPv4, no pacing, at
+// least 200 ms until a retransmission, acknowledgements delayed by 40 ms at most; DCTCP behind a RED queue.
 TEST(Tcp, AnswersAsNs3) {
   using enum CongestionControl;
   const TcpCase rows[] = {
@@ -74,7 +74,8 @@ TEST(Tcp, AnswersAsNs3) {
   }
 }
 
-// A port that is full drops, and its senders notice: by what comes after the loss, or by their timers when nothing does.
+// A port that is full drops, and its senders notice: by what comes after the loss, or by their timers when
+// nothing does.
 TEST(Tcp, MakesLossesGood) {
   using enum CongestionControl;
   for (const CongestionControl control : {tcp_newreno, tcp_cubic, tcp_dctcp}) {

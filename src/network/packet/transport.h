@@ -1,6 +1,6 @@
-// What hosts do to bring the bytes of flows over: one class per family of transports (ir/flow_traffic.h), each in a source
-// of its own. A transport decides what is sent next and what an arrival means; the simulation moves packets. Flows count as
-// in PacketSimulation::flows_.
+// What hosts do to bring the bytes of flows over: one class per family of transports (ir/flow_traffic.h),
+// each in a source of its own. A transport decides what is sent next and what an arrival means; the
+// simulation moves packets. Flows count as in PacketSimulation::flows_.
 #pragma once
 
 #include "network/packet/forward/fast_forward.h"
@@ -40,7 +40,8 @@ class PacketSimulation::Transport {
   // The ways that the packet takes, and that its answer takes, beyond the port of their hosts; in ways_.
   virtual std::uint32_t choose_way(std::uint32_t flow, Packet&) { return sim_.choose_way(sim_.flows_[flow]); }
   virtual std::uint32_t way_back(const Packet& packet) const { return sim_.flows_[packet.flow].way_back; }
-  // Both take the packet over. What hosts sent to each other for other reasons than data counts as acknowledgements.
+  // Both take the packet over. What hosts sent to each other for other reasons than data counts as
+  // acknowledgements.
   virtual void receive_data(std::uint32_t packet) = 0;
   virtual void receive_acknowledgement(std::uint32_t packet) = 0;
   // Nothing has come for a while after a loss: what is to be sent again?
@@ -48,7 +49,8 @@ class PacketSimulation::Transport {
   // An event of a kind from kTimer on.
   virtual void timer(const WheelEvent& event) = 0;
 
-  // Whether flows can go on as they do without being played (forward/fast_forward.h), and what is kept of one that did.
+  // Whether flows can go on as they do without being played (forward/fast_forward.h), and what is kept of
+  // one that did.
   virtual bool can_shift() const { return false; }
   // Nothing that the algorithm does by itself is missed in stretches of so many nanoseconds.
   virtual std::int64_t longest_period_ns(std::uint32_t) const { return 0; }

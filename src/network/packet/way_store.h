@@ -1,5 +1,5 @@
-// The ways of packets, each kept once: ways that end alike share their ends, and flows that have the same ways share their
-// list. A million flows between a thousand hosts have some thousand ends of ways.
+// The ways of packets, each kept once: ways that end alike share their ends, and flows that have the same
+// ways share their list. A million flows between a thousand hosts have some thousand ends of ways.
 #pragma once
 
 #include <algorithm>

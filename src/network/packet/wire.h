@@ -5,7 +5,8 @@
 
 namespace armilla {
 
-// Sizes on the wire: PPP 2, IP 20, UDP 8, sequence and priority 6; acknowledgements fill a frame of 60 bytes at least.
+// Sizes on the wire: PPP 2, IP 20, UDP 8, sequence and priority 6; acknowledgements fill a frame of 60
+// bytes at least.
 inline constexpr std::uint32_t kDataHeader = 36, kSmallestFrame = 60, kPauseFrame = 31;
 inline constexpr std::uint32_t kLinkAndIp = 22, kAcknowledgementHeader = 12;
 inline constexpr std::uint32_t kTelemetry = 42, kTimeStamp = 8;  // HPCC's, TIMELY's and Swift's

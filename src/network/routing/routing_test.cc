@@ -271,8 +271,8 @@ double last_of(const FlowsResult& result) {
   return last;
 }
 
-// Four devices of a leaf send to those of another over two spines: what the spines carry is 2 GB/s, whatever the
-// hash says.
+// Four devices of a leaf send to those of another over two spines: what the spines carry is 2 GB/s, whatever
+// the hash says.
 TEST(Routings, SpreadFluidsAndPacketsEvenly) {
   const Machine machine = leaf_spine(2, 2);
   std::vector<TrafficFlow> flows;
@@ -287,7 +287,8 @@ TEST(Routings, SpreadFluidsAndPacketsEvenly) {
   EXPECT_NEAR(last_of(run(machine, "packet:cc=none,routing=first", flows)) / (2 * bound), 1.02, 0.02);
 }
 
-// All devices of a leaf send to the next leaf of a circle of switches: half of it goes the long way with UGAL.
+// All devices of a leaf send to the next leaf of a circle of switches: half of it goes the long way
+// with UGAL.
 TEST(Routings, UgalTakesDetoursWhereTheyPay) {
   Machine machine = machine_of(16, 4);
   for (std::uint32_t device = 0; device < 16; ++device) join(machine, device, 16 + device / 4);

@@ -76,7 +76,8 @@ Ways::Ways(const Machine& machine, std::span<const SlowLinks> slow, std::string_
   for (const SlowLinks& links : slow) slow_down(links);
 }
 
-// The links that touch the ranks' devices, both ways; of a hierarchy in its own numbering those that a rank owns.
+// The links that touch the ranks' devices, both ways; of a hierarchy in its own numbering those that
+// a rank owns.
 void Ways::slow_down(const SlowLinks& slow) {
   std::vector<bool> chosen(links().size());
   const std::int64_t last = std::min(slow.ranks.last, topology_.ranks() - 1);

@@ -1,8 +1,9 @@
 // ModelDescription: an architecture by its numbers, from which read/described/described_model.h builds every
 // operator.
 //
-// Descriptions come from YAML (docs/formats/model_description.md; the zoo's are models/*.yaml) or from a
-// Hugging Face config.json (read/described/huggingface/huggingface.h). Families set what the numbers leave open:
+// Descriptions come from YAML (docs/formats/model_description.md; the zoo's are models/*.yaml) or
+// from a Hugging Face config.json (read/described/huggingface/huggingface.h). Families set what the
+// numbers leave open:
 //   gpt       Radford et al. 2019, Brown et al. 2020: pre-norm decoder, learned positions, GELU, biases
 //   llama     Touvron et al. 2023: pre-norm decoder, rotary positions, RMSNorm, SwiGLU, grouped queries
 //   mixtral   Jiang et al. 2024: llama with experts (Shazeer et al. 2017)
@@ -10,8 +11,8 @@
 //   bert      Devlin et al. 2019: post-norm encoder
 //   vit       Dosovitskiy et al. 2021: pre-norm encoder of patches
 //   t5        Raffel et al. 2020: encoder and decoder, relative positions
-//   hybrid    layers of one part each, by a pattern: state-space (Gu and Dao 2023; Dao and Gu 2024), attention,
-//             MLP, experts; Mamba, Jamba (Lieber et al. 2024), Nemotron-H (NVIDIA 2025)
+//   hybrid    layers of one part each, by a pattern: state-space (Gu and Dao 2023; Dao and Gu 2024),
+//             attention, MLP, experts; Mamba, Jamba (Lieber et al. 2024), Nemotron-H (NVIDIA 2025)
 //   dlrm      Naumov et al. 2019: embedding bags, two MLPs, dot-product interaction
 // Not described: weights' values, tokenizers, dropout rates, generation.
 #pragma once

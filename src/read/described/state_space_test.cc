@@ -66,8 +66,8 @@ TEST(StateSpace, ConfigurationsAreReadAsTheModelsOfTheZoo) {
             count_parameters(zoo_model("nemotron-3-nano")));
 }
 
-// Dao and Gu 2024, section 6: in chunks of Q tokens, B C^T of each group Q^2 N, its product with X of each head
-// Q^2 P, states and their use Q N P each.
+// Dao and Gu 2024, section 6: in chunks of Q tokens, B C^T of each group Q^2 N, its product with X of each
+// head Q^2 P, states and their use Q N P each.
 TEST(StateSpace, AChunkedScanIsFourProducts) {
   const Model model = zoo_model("mamba2-2.7b");
   const Operator& scan = operator_named(model, "layers.0.ssm.scan");

@@ -65,7 +65,8 @@ constexpr std::array kFatTreeParameters = {
     ParameterInfo{"k", ParameterType::count, "4", "ports of every switch, even; k^3 / 4 devices"},
     kBandwidthParameter, kLatencyParameter};
 
-// Al-Fares, Loukissas, Vahdat, SIGCOMM 2008: k pods of k/2 edge and k/2 aggregation switches, (k/2)^2 core switches.
+// Al-Fares, Loukissas, Vahdat, SIGCOMM 2008: k pods of k/2 edge and k/2 aggregation switches, (k/2)^2
+// core switches.
 MachineLinks make_fat_tree(const ParameterValues& values) {
   const std::int64_t k = count_of(values, "k", 2), half = k / 2;
   if (k % 2 != 0)
@@ -132,7 +133,8 @@ constexpr std::array kRailPodsParameters = {
                   "between a device and its network interface, which is a node then; else they are one"},
 };
 
-// Rank order: the devices of node 0, of node 1, ... Device g of every node of a pod hangs on leaf switch g of the pod.
+// Rank order: the devices of node 0, of node 1, ... Device g of every node of a pod hangs on leaf switch
+// g of the pod.
 MachineLinks make_rail_pods(const ParameterValues& values) {
   const std::int64_t gpus = count_of(values, "gpus", 1), nodes = count_of(values, "nodes", 1),
                      pods = count_of(values, "pods", 1), spines = count_of(values, "spines", 1);
@@ -180,7 +182,8 @@ constexpr std::array kDragonflyParameters = {
     kLatencyParameter,
     ParameterInfo{"global-latency", ParameterType::time, "1us", "of a link between groups"}};
 
-// Kim, Dally, Scott, Abts, ISCA 2008. Group i is joined with group i + 1 + n (around) by its n-th global link.
+// Kim, Dally, Scott, Abts, ISCA 2008. Group i is joined with group i + 1 + n (around) by its n-th
+// global link.
 MachineLinks make_dragonfly(const ParameterValues& values) {
   const std::int64_t a = count_of(values, "routers", 1), p = count_of(values, "hosts", 1),
                      h = count_of(values, "global", 1);

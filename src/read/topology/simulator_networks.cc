@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::int64_t kMostRouters = 1'000'000;
 
-// A k-ary n-tree (Petrini and Vanneschi 1997): n levels of k^(n-1) switches with k links down and, below the top, k up.
-// Switch w of a level is joined with those of the level above whose numbers differ from w in one digit, in base k: the
-// lowest one at the lowest level.
+// A k-ary n-tree (Petrini and Vanneschi 1997): n levels of k^(n-1) switches with k links down and, below the
+// top, k up. Switch w of a level is joined with those of the level above whose numbers differ from w in one
+// digit, in base k: the lowest one at the lowest level.
 MachineLinks make_k_ary_tree(std::int64_t k, std::int64_t n, Bandwidth bandwidth, Time latency,
                              const std::string& path) {
   std::int64_t across = 1;

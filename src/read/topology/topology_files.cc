@@ -25,7 +25,8 @@ struct NumberedNodes {
   std::vector<std::string> names;
 };
 
-// "SOURCE DESTINATION RATE DELAY LOSS" per line, for both directions. Devices are numbered in the file's order.
+// "SOURCE DESTINATION RATE DELAY LOSS" per line, for both directions. Devices are numbered in the
+// file's order.
 Interconnect read_numbered_links(RoceWords& words, const NumberedNodes& numbered, std::int64_t links) {
   Interconnect graph;
   const auto nodes = static_cast<std::int64_t>(numbered.is_switch.size());
@@ -88,8 +89,8 @@ MachineLinks read_hpcc(RoceWords& words, const std::string& path) {
   return {std::move(graph), {std::move(dimension)}};
 }
 
-// SimAI: "NODES GPUS_PER_SERVER NVSWITCHES SWITCHES LINKS GPU_TYPE", the numbers of NVSwitches and then of switches, the
-// links. The GPUs of a server are numbered one after the other.
+// SimAI: "NODES GPUS_PER_SERVER NVSWITCHES SWITCHES LINKS GPU_TYPE", the numbers of NVSwitches and then of
+// switches, the links. The GPUs of a server are numbered one after the other.
 MachineLinks read_simai(RoceWords& words, const std::string& path) {
   const std::int64_t nodes = words.whole("the number of nodes", 1, kMostInFile);
   const std::int64_t per_server = words.whole("the GPUs of a server", 1, nodes);
@@ -128,8 +129,8 @@ MachineLinks read_simai(RoceWords& words, const std::string& path) {
   return {std::move(graph), {std::move(nvlink), std::move(network)}};
 }
 
-// htsim's fat trees (its FatTreeTopology): "Nodes", "Tiers", "Podsize", then per tier, from the one at the hosts
-// upwards, the speed and latency of its links down, and the radices.
+// htsim's fat trees (its FatTreeTopology): "Nodes", "Tiers", "Podsize", then per tier, from the one at the
+// hosts upwards, the speed and latency of its links down, and the radices.
 MachineLinks read_htsim(RoceWords& words, const std::string& path) {
   struct Tier {
     std::int64_t gigabits = 0, up = 0, down = 0, bundle = 1;

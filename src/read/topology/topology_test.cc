@@ -391,7 +391,8 @@ TEST_F(TopologyFile, OfAstraSimsGarnet) {
   EXPECT_EQ(torus.dimensions[0].size, 2);
   EXPECT_EQ(torus.dimensions[1].size, 4);
   EXPECT_EQ(torus.dimensions[2].size, 3);
-  // 128 bytes a cycle within a package, a quarter of it between packages: two pairs of rings there and in rows of four.
+  // 128 bytes a cycle within a package, a quarter of it between packages: two pairs of rings there and in
+  // rows of four.
   EXPECT_EQ(torus.dimensions[0].latency, nanoseconds(2 + 10));
   EXPECT_EQ(torus.dimensions[1].latency, nanoseconds(2 + 200 + 4));
   EXPECT_DOUBLE_EQ(torus.dimensions[0].bandwidth.value, 2 * 128e9);

@@ -153,8 +153,8 @@ std::vector<std::size_t> by_id(const std::vector<Task>& tasks) {
   return order;
 }
 
-// Tags as Chakra's converter numbers them: rank by rank, in the order of the file, at the first end that is met. Only
-// ranks that compute are met.
+// Tags as Chakra's converter numbers them: rank by rank, in the order of the file, at the first end that is
+// met. Only ranks that compute are met.
 std::vector<std::int64_t> peer_tags(const std::vector<Task>& tasks, const std::vector<bool>& computes) {
   std::vector<std::int64_t> tags(tasks.size(), -1);
   std::int64_t next = 0;

@@ -158,8 +158,8 @@ constexpr std::array kFixed = {
     FixedKey{"arb_type", "round_robin"},
 };
 
-// Keys of BookSim that change nothing of what is reported here: what it prints and traces, power, and what belongs to
-// features that a fixed key excludes.
+// Keys of BookSim that change nothing of what is reported here: what it prints and traces, power, and what
+// belongs to features that a fixed key excludes.
 constexpr std::array<std::string_view, 66> kIdle = {"print_activity",
                                                     "print_csv_results",
                                                     "viewer_trace",

@@ -299,7 +299,8 @@ void AstraEngine::handle(std::uint64_t argument) {
   }
 }
 
-// The next packet crosses between the rank's memory and its network endpoint. Communicators have a fixed delay.
+// The next packet crosses between the rank's memory and its network endpoint. Communicators have a
+// fixed delay.
 void AstraEngine::cross(AstraStream& stream) {
   const AstraPhase& phase = phase_of(stream);
   const AstraCrossing& crossing = *stream.crossing;

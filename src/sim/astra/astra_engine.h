@@ -2,10 +2,11 @@
 //
 // A collective is cut into chunks; a chunk on one rank is a *stream* that passes through phases
 // (sim/astra/astra_plan.h), waits its turn in queues (sim/astra/astra_queues.h) and sends and receives
-// (sim/astra/astra_mail.h). What it does in a phase is a schedule (sim/astra/astra_schedule.h), one interpreter of
-// which is driven by three stimuli: the beginning, a message received, and a packet that has crossed between
-// network endpoint and memory ("bundle": endpoint delay, then, for data that is reduced, three passes over local
-// memory). Sources: astra-sim 2.x Sys.cc, StreamBaseline.cc, PacketBundle.cc, MemBus.cc.
+// (sim/astra/astra_mail.h). What it does in a phase is a schedule (sim/astra/astra_schedule.h), one
+// interpreter of which is driven by three stimuli: the beginning, a message received, and a packet that
+// has crossed between network endpoint and memory ("bundle": endpoint delay, then, for data that is
+// reduced, three passes over local memory). Sources: astra-sim 2.x Sys.cc, StreamBaseline.cc,
+// PacketBundle.cc, MemBus.cc.
 //
 // What differs between the profiles is data in SystemLayer plus three policies here:
 //   phase barrier   1.0: all ranks, of all groups, leave a chunk's phase together, the last one to finish
@@ -15,8 +16,8 @@
 //   reduction cost  2.x: 3 trunc(bytes / local-mem-bw); 1.0: 3 trunc(bytes / 500,000 bytes per ns)
 //
 // Apart from the native CollectiveRunner: there a step ends when all it waits for is there, here every packet
-// goes on as soon as its own crossing ends (direct has a window of them under way across what would be steps), and
-// each crossing is an event whose place in its moment decides who goes first.
+// goes on as soon as its own crossing ends (direct has a window of them under way across what would be
+// steps), and each crossing is an event whose place in its moment decides who goes first.
 //
 // Cost per message: one network event and one agenda event, O(1) each; memory per chunk and rank about 100
 // bytes plus 4 per distinct sender.
@@ -45,7 +46,8 @@ namespace armilla {
 
 class AstraEngine final : public EventHandler, public CollectiveExecutor {
  public:
-  // Where the order is watched, rank 0 stands for all: the graph must pass `can_fold` (sim/fold/astra_fold.h).
+  // Where the order is watched, rank 0 stands for all: the graph must pass `can_fold`
+  // (sim/fold/astra_fold.h).
   AstraEngine(const RunContext& context, const SystemLayer& system, CustomRunner& custom,
               CollectiveClient& client);
   AstraEngine(const AstraEngine&) = delete;

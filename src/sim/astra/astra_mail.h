@@ -1,11 +1,11 @@
 // Messages between streams: how sends meet receives, as in ASTRA-sim.
 //
-//   arrivals    1.0: an arrival is scheduled when the message is sent or when its receive is posted, whichever
-//               comes last, and so takes its place among the events of its moment; 2.x: always when the message
-//               is sent (1.0: AnalyticalNetwork.cc, sim_send and sim_recv)
+//   arrivals    1.0: an arrival is scheduled when the message is sent or when its receive is posted,
+//               whichever comes last, and so takes its place among the events of its moment; 2.x: always when
+//               the message is sent (1.0: AnalyticalNetwork.cc, sim_send and sim_recv)
 //   rendezvous  a message of 8192 bytes from the receiver precedes every message
-// Point-to-point nodes are matched by their tags (sim/engine/messenger.h), at a hash look-up each; here a slot,
-// a place in the receiver's mailbox, is known beforehand: messages of one sender, or of one step.
+// Point-to-point nodes are matched by their tags (sim/engine/messenger.h), at a hash look-up each; here a
+// slot, a place in the receiver's mailbox, is known beforehand: messages of one sender, or of one step.
 //
 // Cost per message: one network event, O(1).
 #pragma once
@@ -92,7 +92,8 @@ class AstraMail {
   const SystemLayer& system_;
   Blocks<AstraStream>& streams_;
   std::uint32_t target_;
-  // 1.0 on its own network, which says when messages arrive, every rank played: arrivals wait for the receive to be posted
+  // 1.0 on its own network, which says when messages arrive, every rank played: arrivals wait for the receive
+  // to be posted
   bool matches_;
   Slots<AstraMessage> handshakes_;
 };

@@ -126,8 +126,8 @@ class AstraPlanner {
       trees_;  // how many trees were made, by topology
   std::unique_ptr<Themis> themis_;
   Time last_issue_{};
-  // By what they were made of: method, kind, ranks and what else the method goes by; algorithm, bytes, root and
-  // `each` of native ones.
+  // By what they were made of: method, kind, ranks and what else the method goes by; algorithm, bytes, root
+  // and `each` of native ones.
   using ScheduleKey = std::tuple<AstraMethod, CollectiveKind, std::int32_t, std::int64_t, std::int32_t>;
   std::map<ScheduleKey, AstraSchedule> schedules_;
   std::map<std::tuple<CollectiveKind, std::string, std::int32_t, std::int64_t, std::int32_t, std::int64_t>,

@@ -1,10 +1,12 @@
-// In which queue of its rank a stream waits, and when its turn comes, as in ASTRA-sim. Per rank and queue a list
-// of streams in order of priority; the first few run. Passive: asked for what may begin, told what has finished.
+// In which queue of its rank a stream waits, and when its turn comes, as in ASTRA-sim. Per rank and queue
+// a list of streams in order of priority; the first few run. Passive: asked for what may begin, told what
+// has finished.
 //
 // Sources: astra-sim 2.x Sys.cc (insert_stream, get_priority), QueueLevels.cc, IntraDimensionScheduling; 1.0
-// likewise. Native chunks have a scheduler of their own (sim/engine/chunk_scheduler.h): there a comparator orders
-// the queue, here a place is found by a walk from the front whose stopping rule is no order (smallest-first
-// passes whatever is in its last phase but one, "RG" looks at pairs), so that one heap could not be exact.
+// likewise. Native chunks have a scheduler of their own (sim/engine/chunk_scheduler.h): there a comparator
+// orders the queue, here a place is found by a walk from the front whose stopping rule is no order
+// (smallest-first passes whatever is in its last phase but one, "RG" looks at pairs), so that one heap could
+// not be exact.
 #pragma once
 
 #include <cstdint>

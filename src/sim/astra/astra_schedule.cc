@@ -32,8 +32,8 @@ void add_runs(AstraRole& role, CollectiveKind kind, std::int32_t window, std::in
   role.at_begin = role.crossings_at_end = window;
 }
 
-// A node of the in-order binary tree over positions 0 .. n-1 (BinaryTree.cc): the root is the first or the last
-// position and has one child, a perfect tree of the others. -1: none.
+// A node of the in-order binary tree over positions 0 .. n-1 (BinaryTree.cc): the root is the first or the
+// last position and has one child, a perfect tree of the others. -1: none.
 struct TreeNode {
   std::int32_t parent = -1, left = -1, right = -1;
   bool is_left_child = false;

@@ -1,12 +1,12 @@
-// What ASTRA-sim's algorithms do in a phase of a stream, as data: the machines of Ring.cc, AllToAll.cc (direct),
-// HalvingDoubling.cc and DoubleBinaryTreeAllReduce.cc (astra-sim 2.x), and native schedules where those cannot
-// perform. One interpreter executes them all (AstraEngine::go_on).
+// What ASTRA-sim's algorithms do in a phase of a stream, as data: the machines of Ring.cc, AllToAll.cc
+// (direct), HalvingDoubling.cc and DoubleBinaryTreeAllReduce.cc (astra-sim 2.x), and native schedules where
+// those cannot perform. One interpreter executes them all (AstraEngine::go_on).
 //
-// Packets cross between network endpoint and memory; the first ones when the phase begins, each further one when as
-// many messages as it says have been received since the last. A step sends messages and posts receives; it is taken
-// when as many packets as it says have crossed since the last step. A role is through when all of its steps are
-// taken and `crossings_at_end` packets have crossed since. Rows that repeat are listed once, and sizes that are all
-// the same not at all, so that a schedule serves phases of every size.
+// Packets cross between network endpoint and memory; the first ones when the phase begins, each further one
+// when as many messages as it says have been received since the last. A step sends messages and posts
+// receives; it is taken when as many packets as it says have crossed since the last step. A role is through
+// when all of its steps are taken and `crossings_at_end` packets have crossed since. Rows that repeat are
+// listed once, and sizes that are all the same not at all, so that a schedule serves phases of every size.
 #pragma once
 
 #include <cstdint>
@@ -65,8 +65,8 @@ struct AstraSchedule {
 
 // Of n ranks in a line. `sends` messages to the neighbour, one after the other.
 AstraSchedule astra_ring(CollectiveKind kind, std::int32_t n, std::int32_t sends);
-// To all others in turn, `window` at once; the second half of an all-reduce waits for all of the first. `local`:
-// within a communicator, whose packets are counted otherwise.
+// To all others in turn, `window` at once; the second half of an all-reduce waits for all of the first.
+// `local`: within a communicator, whose packets are counted otherwise.
 AstraSchedule astra_direct(CollectiveKind kind, std::int32_t n, std::int32_t sends, std::int32_t window,
                            bool local);
 // n a power of two. Ever half, or twice, as much of the phase's `bytes`.

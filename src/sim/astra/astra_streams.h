@@ -1,6 +1,6 @@
-// What ASTRA-sim's system layer works on: a *stream* is a chunk of a collective on one rank, on its way through
-// the phases of its chunk. Streams of a chunk lie side by side; a message names the one that receives it. Plain
-// data of sim/astra/astra_engine.h, with the meaning of its events.
+// What ASTRA-sim's system layer works on: a *stream* is a chunk of a collective on one rank, on its way
+// through the phases of its chunk. Streams of a chunk lie side by side; a message names the one that receives
+// it. Plain data of sim/astra/astra_engine.h, with the meaning of its events.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // What the rank walker needs of whoever executes collectives, and what that tells the walker. Two classes do:
-// CollectiveRunner by schedules (native), AstraEngine by ASTRA-sim's streams. MemoisedCollectives stands in front
-// of the first.
+// CollectiveRunner by schedules (native), AstraEngine by ASTRA-sim's streams. MemoisedCollectives stands in
+// front of the first.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,8 @@ class CollectiveClient {
   virtual void chunk_finished(std::int32_t rank, const ChunkInterval& phase) = 0;
 };
 
-// From where a state is seen that is to be compared with a later one: each rank from the period that it is in.
+// From where a state is seen that is to be compared with a later one: each rank from the period
+// that it is in.
 class Viewpoint {
  public:
   virtual ~Viewpoint() = default;

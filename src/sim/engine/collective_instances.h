@@ -58,7 +58,8 @@ class CollectiveInstances {
   // member. What it waited for may begin before this returns.
   void finish_chunk(std::uint32_t id, std::uint32_t member);
 
-  // Members' issues of those under way, and how far each rank is in each of its groups, counted from the latest.
+  // Members' issues of those under way, and how far each rank is in each of its groups, counted
+  // from the latest.
   void add_state(StateDigest& state, const Viewpoint& view) const;
   // An instance among those of its group, counted from the latest.
   Digest describe(const CollectiveInstance& instance) const {

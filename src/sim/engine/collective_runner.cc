@@ -5,8 +5,8 @@
 namespace armilla {
 namespace {
 
-// An event's argument: 2 bits of kind; the message's place, 8 bits of phase and 22 of step; 32 of the part that
-// receives it. Of a windowed message, its number instead; of a custom collective, member and instance.
+// An event's argument: 2 bits of kind; the message's place, 8 bits of phase and 22 of step; 32 of the part
+// that receives it. Of a windowed message, its number instead; of a custom collective, member and instance.
 enum class RunnerEvent : std::uint8_t { message, windowed, reduced, custom_done };
 constexpr std::uint32_t kStepBits = 22;
 constexpr int kRunnerKindShift = 62;

@@ -2,9 +2,9 @@
 // phase through the steps of its schedule, sends the messages and counts those that arrive. Knows no
 // algorithm and no network model.
 //
-// What a member does with a chunk is a small record, its *part*; parts of a chunk lie side by side and are freed
-// when the last member is through. A message names the part that receives it, so that an arrival looks up
-// nothing else. Messages that arrive before their receiver has come that far are remembered.
+// What a member does with a chunk is a small record, its *part*; parts of a chunk lie side by side and are
+// freed when the last member is through. A message names the part that receives it, so that an arrival looks
+// up nothing else. Messages that arrive before their receiver has come that far are remembered.
 #pragma once
 
 #include <cstdint>

@@ -6,9 +6,10 @@
 // messages of a collective could be taken for each other, each knows its receive beforehand instead of
 // looking it up. Cost: O(nodes + dependences) per member.
 //
-// Apart from RankWalker: any number of instances of one schedule are under way on a rank, each with its own sizes, so
-// that a node is named by instance, member and number; none of its nodes is recorded, scaled by jitter or kept to a
-// lane; and messages find their receives without a look-up, which a walk of sends and receives by tag would need.
+// Apart from RankWalker: any number of instances of one schedule are under way on a rank, each with its own
+// sizes, so that a node is named by instance, member and number; none of its nodes is recorded, scaled by
+// jitter or kept to a lane; and messages find their receives without a look-up, which a walk of sends and
+// receives by tag would need.
 #pragma once
 
 #include <cstdint>

@@ -17,8 +17,8 @@ struct GroupMembers {
   std::vector<const GroupLayout*> layouts;
 };
 
-// Calls `visit(member, message, times)` for every message that members of a group send in a call, `times` of those that chunks
-// of one plan send alike.
+// Calls `visit(member, message, times)` for every message that members of a group send in a call, `times` of
+// those that chunks of one plan send alike.
 template <class Visit>
 void for_each_message(CollectivePlanner& planner, const CollectiveCall& call, const GroupMembers& group,
                       const Visit& visit) {

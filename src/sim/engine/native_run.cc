@@ -113,8 +113,8 @@ void NativeRun::round_over() {
   progress_.messages_sent(network_->messages());
 }
 
-// Besides those of collectives: the node of the program a message belongs to; in custom collectives, how many the
-// rank had sent before.
+// Besides those of collectives: the node of the program a message belongs to; in custom collectives, how many
+// the rank had sent before.
 MessageLabel NativeRun::label(const Message& message) const {
   if (message.target == runner_.target()) return runner_.label(message);
   const std::uint64_t program = context_.graph.program_of[static_cast<std::size_t>(message.source)];

@@ -1,5 +1,5 @@
-// A native run: the parts that play a Graph on a Machine. They refer to each other, and nothing happens before
-// `play`. What a run takes is said and limited beforehand (sim/plan/effort.h).
+// A native run: the parts that play a Graph on a Machine. They refer to each other, and nothing happens
+// before `play`. What a run takes is said and limited beforehand (sim/plan/effort.h).
 #pragma once
 
 #include <memory>
@@ -49,8 +49,8 @@ class NativeRun final : MessageLabels, RoundObserver {
 
   // Once. Throws Error for ranks that cannot finish and for too long a time.
   void play();
-  // Whether no chunk had to be started beyond the limit to go on, and what happened in the last moment happened
-  // in one round.
+  // Whether no chunk had to be started beyond the limit to go on, and what happened in the last moment
+  // happened in one round.
   bool ran_smoothly() const { return !was_stuck_ && rounds_ == 1; }
 
   // Who is told of the ends of rounds, and when these are.

@@ -1,21 +1,22 @@
 // The order of simultaneous events: who goes first among what happens at one moment. A run has one of two
 // rules, and nothing else in it breaks ties but the labels of messages (network/network.h).
 //
-//   rounds      Native. Events only note what happened to a rank; at the end of the round (event/event_queue.h)
-//               every rank that something happened to takes one turn and acts on all of it, in an order that
-//               depends on nothing but its own state. So ranks that do the same in the same surroundings stay
-//               together whatever the order of events, which is what folding (sim/fold/rank_classes.h) relies
-//               on. Ranks that share more than links take their turns by number.
-//   scheduling  ASTRA-sim's. There every rank keeps a list of callbacks per moment, and the first one registered
-//               for a moment puts the whole list into the global queue. So callbacks of one rank and moment run
-//               together, in order of registration, at the queue position of the first. (astra-sim 2.x,
-//               Sys::try_register_event and call_events; 1.0 likewise.)
+//   rounds      Native. Events only note what happened to a rank; at the end of the round
+//               (event/event_queue.h) every rank that something happened to takes one turn and acts on
+//               all of it, in an order that depends on nothing but its own state. So ranks that do the
+//               same in the same surroundings stay together whatever the order of events, which is what
+//               folding (sim/fold/rank_classes.h) relies on. Ranks that share more than links take their
+//               turns by number.
+//   scheduling  ASTRA-sim's. There every rank keeps a list of callbacks per moment, and the first one
+//               registered for a moment puts the whole list into the global queue. So callbacks of one rank
+//               and moment run together, in order of registration, at the queue position of the first.
+//               (astra-sim 2.x, Sys::try_register_event and call_events; 1.0 likewise.)
 //   watched     The same with one rank for all. Where every rank does the same at the same time, the order of
-//               two events of a rank is the same on all of them if they were scheduled at different moments, or
-//               at one moment by the same rank (itself, or the same neighbour). Two that were scheduled at one
-//               moment by different ranks may come in either order: the lower rank is served first, and on a
-//               ring one rank's predecessor has the highest number. Such a tie means that the ranks may part.
-//               By induction over events: a run without such a tie is the run of every rank.
+//               two events of a rank is the same on all of them if they were scheduled at different moments,
+//               or at one moment by the same rank (itself, or the same neighbour). Two that were scheduled at
+//               one moment by different ranks may come in either order: the lower rank is served first, and
+//               on a ring one rank's predecessor has the highest number. Such a tie means that the ranks may
+//               part. By induction over events: a run without such a tie is the run of every rank.
 //
 // Cost: O(1) per event; by scheduling, a binary search among the rank's pending moments, few in practice; no
 // allocation once grown, but when watched.
@@ -74,7 +75,8 @@ class Order final : public EventHandler {
     turns_.clear();
   }
 
-  // In rounds, within a turn or behind all: plays what has turns of its own, as if those of this round were not there.
+  // In rounds, within a turn or behind all: plays what has turns of its own, as if those of this round
+  // were not there.
   template <class Play>
   void apart_from_turns(const Play& play) {
     std::vector<std::pair<std::int32_t, std::uint8_t>> marks;

@@ -124,8 +124,8 @@ void RankWalker::release(Rank& rank, std::uint32_t node) {
   if (--rank.waiting_for[node] == 0) make_ready(rank, node);
 }
 
-// A node of a period depends on what is as far before it as where it is written; one behind the loop, too, but for
-// what is in front of the loop.
+// A node of a period depends on what is as far before it as where it is written; one behind the loop, too,
+// but for what is in front of the loop.
 void RankWalker::release_successors(Rank& rank, std::uint32_t node) {
   const Loop& loop = loop_of(rank);
   const Successors& successors = successors_of(rank);

@@ -4,8 +4,8 @@
 // A lane holds one node at a time, except that natively any number of communications are under way, and the
 // lane `none` always has room. ASTRA-sim 2 has one communication at a time per rank, too
 // (HardwareResource.cc). Natively, ends of nodes are noted and what they make ready is issued in the rank's
-// turn (sim/engine/order.h). Nodes have the numbers of whole programs, loops written out (ir/graph.h), and are
-// looked up where they are written. Cost: O(log ready) per node and O(1) per dependence.
+// turn (sim/engine/order.h). Nodes have the numbers of whole programs, loops written out (ir/graph.h), and
+// are looked up where they are written. Cost: O(log ready) per node and O(1) per dependence.
 #pragma once
 
 #include <array>
@@ -74,9 +74,9 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   bool is_inside() const;
   // Periods that no rank has come near, and what follows would not miss.
   std::int64_t spare_periods() const;
-  // Whether the hosts of all ranks did in these periods what they will do in those that follow, since a moment
-  // from which `passed` has passed: either they keep pace with their ranks exactly, or they are faster and
-  // nobody has waited for them.
+  // Whether the hosts of all ranks did in these periods what they will do in those that follow, since a
+  // moment from which `passed` has passed: either they keep pace with their ranks exactly, or they are faster
+  // and nobody has waited for them.
   bool hosts_repeat(Time since, Time passed, std::int64_t periods) const;
   // These periods, which take so long.
   void leave_out(std::int64_t periods, Time skipped);
@@ -96,7 +96,8 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
                                            << 63;  // of an event: the host has issued its node
 
   struct Rank {
-    // Per node, dependences that are not done, or kDone: up to the end of the loop as far as needed, and behind.
+    // Per node, dependences that are not done, or kDone: up to the end of the loop as far as
+    // needed, and behind.
     std::vector<std::uint32_t> waiting_for, waiting_behind;
     std::uint32_t first_left = 0;  // all nodes before it are done
     std::uint32_t reached = 0;     // up to the end of the loop, nothing has happened to nodes from here on

@@ -17,8 +17,8 @@
 namespace armilla {
 namespace {
 
-// By the shares of the links' and the algorithm's limits that the call reached. `alone`: how long it takes on its
-// dimensions, about, where links of a graph have it meet itself.
+// By the shares of the links' and the algorithm's limits that the call reached. `alone`: how long it takes on
+// its dimensions, about, where links of a graph have it meet itself.
 CollectiveLimit limit_of(const CollectiveRecord& record, CollectiveLimit delay, Time alone,
                          const NetworkPromises& promises) {
   constexpr double kNear = 0.8;

@@ -358,8 +358,8 @@ TEST(Simulate, RanksMayReachTheirCollectivesInDifferentOrders) {
   }
 }
 
-// The limits are bounds: nothing finishes before its busiest link can have carried what it must, which is no less than
-// what the links allow any algorithm.
+// The limits are bounds: nothing finishes before its busiest link can have carried what it must, which is no
+// less than what the links allow any algorithm.
 TEST(Simulate, NoCollectiveBeatsItsLinks) {
   for (const DimensionKind kind :
        {DimensionKind::ring, DimensionKind::fully_connected, DimensionKind::switched}) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <tuple>
 
+#include "base/cases_testing.h"
 #include "base/error.h"
 #include "sim/fold/fold_property_testing.h"
 #include "sim/fold/rank_colours.h"
@@ -87,7 +88,7 @@ void expect_equal(const RandomJob& job, const Result& folded, const Result& play
 // evaluated or message by message, equal to the picosecond for every rank and link.
 TEST(FoldProperty, ShortCutsChangeNothing) {
   int folded_jobs = 0, evaluated_jobs = 0, both = 0, finished = 0;
-  for (std::uint32_t seed = 0; seed < 3600; ++seed) {
+  for (std::uint32_t seed = 0; seed < 3600; seed += kCaseStep) {
     SCOPED_TRACE(seed);
     const RandomJob job = RandomJobs(seed).make();
     const std::optional<Result> played = outcome(job, false, true), folded = outcome(job, true, true);
@@ -108,17 +109,17 @@ TEST(FoldProperty, ShortCutsChangeNothing) {
       expect_equal(job, **result, *played);
     if (HasFatalFailure() || HasNonfatalFailure()) return;
   }
-  EXPECT_GT(finished, 2400);
-  EXPECT_GT(folded_jobs, 600);
-  EXPECT_GT(evaluated_jobs, 200);
-  EXPECT_GT(both, 100);
+  EXPECT_GT(finished, 2400 / kCaseStep);
+  EXPECT_GT(folded_jobs, 600 / kCaseStep);
+  EXPECT_GT(evaluated_jobs, 200 / kCaseStep);
+  EXPECT_GT(both, 100 / kCaseStep);
 }
 
 using Records =
     std::vector<std::tuple<std::uint32_t, std::uint32_t, std::int64_t, std::int64_t, std::int64_t>>;
 
-// Every collective as often as it happened, with its node, of a loop the one of the first period. `written_out`:
-// the programs were.
+// Every collective as often as it happened, with its node, of a loop the one of the first period.
+// `written_out`: the programs were.
 Records records_of(const Result& result, const Graph& graph, bool written_out) {
   const Repetition& repeated = result.repeated;
   const Time period = repeated.until - repeated.from;
@@ -138,11 +139,11 @@ Records records_of(const Result& result, const Graph& graph, bool written_out) {
   return records;
 }
 
-// Jobs whose programs repeat: folded in time or not, by themselves or written out, and with the other short cuts
-// or without, equal to the picosecond for every rank and link.
+// Jobs whose programs repeat: folded in time or not, by themselves or written out, and with the other short
+// cuts or without, equal to the picosecond for every rank and link.
 TEST(FoldProperty, RepetitionChangesNothing) {
   int finished = 0, left_out = 0, several_periods = 0, with_messages = 0, both = 0;
-  for (std::uint32_t seed = 0; seed < 400; ++seed) {
+  for (std::uint32_t seed = 0; seed < 400; seed += kCaseStep) {
     SCOPED_TRACE(seed);
     RandomJob job = RandomJobs(seed).make_looping();
     validate_graph(job.graph);
@@ -173,11 +174,11 @@ TEST(FoldProperty, RepetitionChangesNothing) {
       expect_equal(whole, **result, *played);
     if (HasFatalFailure() || HasNonfatalFailure()) return;
   }
-  EXPECT_GT(finished, 300);
-  EXPECT_GT(left_out, 80);
-  EXPECT_GT(several_periods, 80);
-  EXPECT_GT(with_messages, 80);
-  EXPECT_GT(both, 20);
+  EXPECT_GT(finished, 300 / kCaseStep);
+  EXPECT_GT(left_out, 80 / kCaseStep);
+  EXPECT_GT(several_periods, 80 / kCaseStep);
+  EXPECT_GT(with_messages, 80 / kCaseStep);
+  EXPECT_GT(both, 20 / kCaseStep);
 }
 
 }  // namespace

@@ -50,8 +50,8 @@ RankClasses unfolded(const Graph& graph);
 RankClasses with_joined_groups(const Graph& graph);
 // Rank 0 for all.
 RankClasses one_for_all(const Graph& graph);
-// One group class of a family alone: its members, numbered anew, stand for whom they stood for. All other ranks,
-// which do nothing, are said to be the first's.
+// One group class of a family alone: its members, numbered anew, stand for whom they stood for. All other
+// ranks, which do nothing, are said to be the first's.
 RankClasses only_group(const RankClasses& classes, std::uint32_t family, std::uint32_t group_class);
 // Ranks of equal colour. O(ranks x families).
 RankClasses classes_of(const Graph& graph, std::span<const std::uint32_t> colours);

@@ -1,10 +1,12 @@
-// Who uses which links at the moment: how collectives that are sometimes alone (sim/memo/lone_groups.h) know that they are.
+// Who uses which links at the moment: how collectives that are sometimes alone (sim/memo/lone_groups.h) know
+// that they are.
 //
-// A collective that is played and a message of a node use the links of their ways from when they begin until all of
-// them has arrived; a performance (sim/memo/memoised_collectives.h) holds its links, so that whoever begins to use one
-// disturbs it first. Links are those of the network (network/topology.h), of folded ranks those of who stands for them.
-// Not known: messages of custom collectives.
-// Cost: O(messages of a call x hops) per kind of call and group, once; then O(its links), and O(hops) per message.
+// A collective that is played and a message of a node use the links of their ways from when they begin until
+// all of them has arrived; a performance (sim/memo/memoised_collectives.h) holds its links, so that whoever
+// begins to use one disturbs it first. Links are those of the network (network/topology.h), of folded ranks
+// those of who stands for them. Not known: messages of custom collectives.
+// Cost: O(messages of a call x hops) per kind of call and group, once; then O(its links), and O(hops)
+// per message.
 #pragma once
 
 #include <cstdint>

@@ -10,9 +10,9 @@
 //   - on a Ring, all groups in it span it whole: messages to others than neighbours pass everyone between;
 //   - in the member's program, each of the group's calls depends on the one before;
 // and all members share one program, so that nothing but their places tells them apart.
-// Groups may be *sometimes* lone that others meet there: of a family of groups whose calls all go by dimensions, without
-// links of their own speed, on Rings that they span whole, within one program. Whether one of their collectives is alone
-// shows during the run (sim/memo/link_uses.h).
+// Groups may be *sometimes* lone that others meet there: of a family of groups whose calls all go by
+// dimensions, without links of their own speed, on Rings that they span whole, within one program. Whether
+// one of their collectives is alone shows during the run (sim/memo/link_uses.h).
 // Cost: O(nodes + dependences) per program and family that may be lone, O(simulated ranks x calls).
 #pragma once
 
@@ -39,7 +39,8 @@ class LoneGroups {
   bool contains(std::uint32_t family, std::int32_t group) const {
     return !lone_.empty() && lone_[family][static_cast<std::size_t>(group)];
   }
-  // Groups of the family that are not always lone may be sometimes. None where all that are asked for are lone anyway.
+  // Groups of the family that are not always lone may be sometimes. None where all that are asked for are
+  // lone anyway.
   bool is_sometimes(std::uint32_t family) const { return !in_turn_.empty() && !in_turn_[family].empty(); }
   bool any_sometimes() const { return !in_turn_.empty(); }
   // Of these, whether each call of the group depends on the one before.

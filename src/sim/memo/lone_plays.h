@@ -1,7 +1,7 @@
-// What lone groups' collectives (sim/memo/lone_groups.h) do: when all members start together and nothing else
-// uses their links, it is always the same but for the moment. So each is played once, alone - a native run of a
-// graph of one node, the ranks as they are folded - and remembered for all that differ in nothing but time and
-// place.
+// What lone groups' collectives (sim/memo/lone_groups.h) do: when all members start together and nothing
+// else uses their links, it is always the same but for the moment. So each is played once, alone - a native
+// run of a graph of one node, the ranks as they are folded - and remembered for all that differ in nothing
+// but time and place.
 //
 // Groups are alike that have one shape (sim/collective_plan.h) and whose ranks are represented alike. No link
 // of their dimensions has a speed of its own, and their ranks keep their order: lone groups are so.

@@ -21,8 +21,8 @@ MemoisedCollectives::MemoisedCollectives(const RunContext& context, const Machin
   played_.resize(context.classes.real.size());
 }
 
-// What the first member of a collective finds decides for all of them: later ones of what is played are passed
-// on, too, and a member issues the group's next only when this one is over.
+// What the first member of a collective finds decides for all of them: later ones of what is played are
+// passed on, too, and a member issues the group's next only when this one is over.
 void MemoisedCollectives::issue(std::int32_t rank, std::uint32_t node, std::uint32_t call,
                                 std::uint64_t sequence) {
   const std::uint32_t f = context_.graph.collectives[call].family;
@@ -77,8 +77,8 @@ const LinkUses::Links& MemoisedCollectives::links_of(Group& group, std::uint32_t
   return *links;
 }
 
-// Where a member issues a collective when it is through with the one before, others may still be about to finish that in
-// this round.
+// Where a member issues a collective when it is through with the one before, others may still be about to
+// finish that in this round.
 bool MemoisedCollectives::is_alone(std::uint32_t f, std::uint32_t g, const LinkUses::Links& links) {
   if (!lone_.is_in_turn(f, g)) return uses_->are_free(links);
   const Group& group = states_[f][g];
@@ -211,8 +211,8 @@ void MemoisedCollectives::pass_on_gathered(std::uint32_t id) {
   }
 }
 
-// Plays, by itself, what a performance was until this moment, as it has been alone: from its start on with the clock set
-// back, while everything else stands still. What is left of it then is played among others.
+// Plays, by itself, what a performance was until this moment, as it has been alone: from its start on with
+// the clock set back, while everything else stands still. What is left of it then is played among others.
 void MemoisedCollectives::catch_up(std::uint32_t id, Time until) {
   EventQueue& queue = context_.queue;
   const Performance performance = performances_[id];
@@ -243,8 +243,8 @@ void MemoisedCollectives::catch_up(std::uint32_t id, Time until) {
   for (const Event& event : own) queue.schedule(event.time, event.target, event.argument);
 }
 
-// What happens to a performance in a moment and what disturbs it there would have to be told apart, so that it is
-// played from here on if anything else happens then.
+// What happens to a performance in a moment and what disturbs it there would have to be told apart, so that
+// it is played from here on if anything else happens then.
 void MemoisedCollectives::play_what_has_ties() {
   if (holding_.empty()) return;
   const Time next = context_.queue.next_time();

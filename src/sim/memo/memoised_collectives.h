@@ -1,11 +1,11 @@
 // Memoised collectives: an optional pass in front of the collective runner. Collectives of lone groups
 // (sim/memo/lone_groups.h) that all members issue in one round are not played but remembered from a play of
-// their own (sim/memo/lone_plays.h): O(members) instead of O(messages). All others are passed on. Without lone
-// groups it does nothing; the engine knows nothing of it.
+// their own (sim/memo/lone_plays.h): O(members) instead of O(messages). All others are passed on. Without
+// lone groups it does nothing; the engine knows nothing of it.
 //
-// A collective of a group that is lone only sometimes holds its links meanwhile (sim/memo/link_uses.h). Before somebody
-// else begins to use one of them, what it has done so far is played by itself with the clock set back, and the rest among
-// the others. O(pending events) besides.
+// A collective of a group that is lone only sometimes holds its links meanwhile (sim/memo/link_uses.h).
+// Before somebody else begins to use one of them, what it has done so far is played by itself with the clock
+// set back, and the rest among the others. O(pending events) besides.
 //
 // A member that issues such a call does nothing until the end of the round, when those that are not all there
 // are passed on to be played; what a member sends at once then meets nothing that it could have come before.
@@ -66,8 +66,8 @@ class MemoisedCollectives final : public CollectiveExecutor,
   bool is_catching_up() const { return is_catching_up_; }
 
   std::uint32_t target() const { return target_; }
-  // At the end of a round, after the turns: who gathered in vain is passed on, and played is what might have to begin
-  // among others in the next moment.
+  // At the end of a round, after the turns: who gathered in vain is passed on, and played is what might have
+  // to begin among others in the next moment.
   void round_over();
   void handle(std::uint64_t performance) override;  // is over
   void take_turn(std::int32_t rank);

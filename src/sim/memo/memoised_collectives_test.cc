@@ -14,8 +14,8 @@ class NothingToCompute : public CostModel {
   FlopRate peak(DType) const override { return teraflops(1); }
 };
 
-// Two stages of four ranks under one switch. Each computes and reduces `slots` times; after every `every`th, the first
-// stage sends something to the second.
+// Two stages of four ranks under one switch. Each computes and reduces `slots` times; after every `every`th,
+// the first stage sends something to the second.
 Graph stages_of(std::uint32_t slots, std::uint32_t every) {
   Graph graph;
   graph.ranks = 8;

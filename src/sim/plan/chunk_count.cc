@@ -21,8 +21,8 @@ struct Directions {
   double most() const { return std::max(first, second); }
 };
 
-// What the messages of one step keep a member's links busy for. Where all do the same, links carry what passes through
-// as well.
+// What the messages of one step keep a member's links busy for. Where all do the same, links carry what
+// passes through as well.
 Directions step_load(const RankSchedule& role, const Step& step, const Schedule& schedule,
                      const Dimension& dimension) {
   Directions load;

@@ -29,8 +29,8 @@ std::string_view natural_algorithm(CollectiveKind kind, const Dimension& dimensi
   return is_power_of_two(dimension.size) ? "halving-doubling" : "ring";
 }
 
-// What a Ring among so many members of a Switch may be slower than: in a logarithmic number of steps a power of two moves as
-// few bytes; other numbers move no fewer in trees, which are for small messages.
+// What a Ring among so many members of a Switch may be slower than: in a logarithmic number of steps a power
+// of two moves as few bytes; other numbers move no fewer in trees, which are for small messages.
 constexpr std::string_view kForPowersOfTwo = "halving-doubling", kForOtherNumbers = "double-binary-tree";
 
 bool suits(const Algorithm& algorithm, std::int64_t members) {
@@ -38,8 +38,9 @@ bool suits(const Algorithm& algorithm, std::int64_t members) {
   return algorithm.name() != kForOtherNumbers || !is_power_of_two(members);
 }
 
-// Whether every one of so many members loads its links as every other does, and no others. Exchanges that pass others do not: on a
-// Ring half of the members go up, half down; and where the members are but some of a Ring, their messages pass links of the rest.
+// Whether every one of so many members loads its links as every other does, and no others. Exchanges that
+// pass others do not: on a Ring half of the members go up, half down; and where the members are but some of a
+// Ring, their messages pass links of the rest.
 bool looks_alike_from_everywhere(const Schedule& schedule, std::size_t members, const Dimension& dimension) {
   if (!schedule.is_symmetric() || !passes_others(dimension)) return schedule.is_symmetric();
   return schedule.addressing == Addressing::shift && static_cast<std::int64_t>(members) == dimension.size;
@@ -135,7 +136,8 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
                   flat_list ? "name one" : "name one for all dimensions, or one for each");
     }
     std::vector<Choice>& chosen = algorithms_[kind];
-    // A general wish cannot suit every kind and dimension; where it does not apply, it is replaced, and said to be.
+    // A general wish cannot suit every kind and dimension; where it does not apply, it is replaced,
+    // and said to be.
     const auto choose = [&](const std::string& text, std::uint32_t number, std::string_view natural,
                             bool has_switch) {
       Algorithm wished(text, where);
@@ -165,7 +167,8 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
           if (other.performs(kind) && !chains) add(std::move(other));
         }
       }
-      // Trees of a power of two move the bytes of a broadcast or a reduction as often as they have levels, rings once.
+      // Trees of a power of two move the bytes of a broadcast or a reduction as often as they have
+      // levels, rings once.
       if (natural == kForPowersOfTwo && (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce))
         add(Algorithm("ring", where));
       if (!dimension.in_switch || !legs) continue;
@@ -222,7 +225,8 @@ std::vector<const CollectivePlan*> CollectivePlanner::possible_plans(const Colle
   return possible;
 }
 
-// Those of the Rings are rotated. Other kinds of collectives load all links alike in any order, or have one that works.
+// Those of the Rings are rotated. Other kinds of collectives load all links alike in any order, or have
+// one that works.
 std::vector<std::vector<std::uint32_t>> CollectivePlanner::orders(CollectiveKind kind,
                                                                   const GroupShape& shape) const {
   std::vector<std::uint32_t> order(shape.sizes.size()), rings;
@@ -387,9 +391,9 @@ CollectivePlanner::Picks CollectivePlanner::picks(const CollectiveCall& call, st
   return found->second;
 }
 
-// As NCCL chooses: by the time that each is expected to take, here of all bytes in as many chunks as are best. In the
-// switch only what the busiest link carries less of: of reduce-scatter and all-gather there is nothing to gain (NCCL's
-// model, too, has NVLS below the ring there); but a barrier carries nothing.
+// As NCCL chooses: by the time that each is expected to take, here of all bytes in as many chunks as are
+// best. In the switch only what the busiest link carries less of: of reduce-scatter and all-gather there is
+// nothing to gain (NCCL's model, too, has NVLS below the ring there); but a barrier carries nothing.
 CollectivePlanner::Picks CollectivePlanner::fastest(const CollectivePhase& phase, const GroupShape& shape) {
   const Choice& choice = algorithms_.at(phase.kind)[phase.dimension];
   const auto size = static_cast<std::int32_t>(shape.sizes[phase.dimension]);
@@ -443,8 +447,8 @@ Time CollectivePlanner::overhead(const CollectiveCall& call, std::uint32_t shape
   return found->second;
 }
 
-// Of the library's rings, or of its trees, up and down, where these are faster. Each of the ranks stands for `inside`
-// members of its own.
+// Of the library's rings, or of its trees, up and down, where these are faster. Each of the ranks stands for
+// `inside` members of its own.
 double library_latency(const CollectiveProtocol& protocol, CollectiveKind kind, std::int32_t ranks,
                        std::int64_t inside) {
   if (kind == CollectiveKind::all_to_all) return in_seconds(protocol.step);
@@ -577,8 +581,8 @@ Time CollectivePlanner::measure_busiest_link(const CollectiveCall& call, const G
             Position at = topology.start(message);
             while (at.hops_left > 0) {
               const LinkId link = topology.advance(message, at);
-              // Where all members do the same, the links a message crosses carry as much of the others as this
-              // one's own do of it.
+              // Where all members do the same, the links a message crosses carry as much of the others as
+              // this one's own do of it.
               Bytes& sum = carried[{link.dimension, symmetric ? 0 : link.owner, link.number}];
               sum = saturating_add(sum, message.bytes);
             }

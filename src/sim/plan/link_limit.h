@@ -1,18 +1,20 @@
 // What the links of a group's ranks need for a collective by whatever algorithm: a bound from cuts.
 //
-// Ranks that agree in some of the machine's dimensions and have all coordinates of the group in the others, S, are a
-// block. Of n ranks in m = n / s blocks, s each, a block has to send or receive V bytes over the links that leave it: s
-// times those that a rank has in the dimensions outside S. The bound is the largest V over the bandwidth of these links
-// over all S. C is the call's bytes:
+// Ranks that agree in some of the machine's dimensions and have all coordinates of the group in the others,
+// S, are a block. Of n ranks in m = n / s blocks, s each, a block has to send or receive V bytes over the
+// links that leave it: s times those that a rank has in the dimensions outside S. The bound is the largest V
+// over the bandwidth of these links over all S. C is the call's bytes:
 //
-//   all-reduce                   2 (m - 1) / m C (Patarasuk and Yuan 2009, for m ranks); C over switches that reduce
+//   all-reduce                   2 (m - 1) / m C (Patarasuk and Yuan 2009, for m ranks); C over
+//                                switches that reduce
 //   reduce-scatter, all-gather   (m - 1) / m C
-//   all-to-all                   s (1 - 1/m) C; on Rings, half of which also is a block, as much as crosses the middle
+//   all-to-all                   s (1 - 1/m) C; on Rings, half of which also is a block, as much as
+//                                crosses the middle
 //   broadcast, reduce            C
 //   barrier                      0
 //
-// Links, per rank and direction: a Ring two (of two ranks one), FullyConnected one to every other member, Switch one, or
-// what rings over a group's cables attain (collective/cables.h). A
+// Links, per rank and direction: a Ring two (of two ranks one), FullyConnected one to every other member,
+// Switch one, or what rings over a group's cables attain (collective/cables.h). A
 // group that is no grid: of single ranks, with the links of all dimensions.
 // Of calls whose bytes depend on a routing of tokens nothing is known: 0.
 #pragma once
@@ -25,8 +27,8 @@
 
 namespace armilla {
 
-// `reducing`: the dimensions, by bit, whose switches reduce. O(2^d d) for d dimensions in which the group's ranks
-// differ.
+// `reducing`: the dimensions, by bit, whose switches reduce. O(2^d d) for d dimensions in which the group's
+// ranks differ.
 Time least_time_on_links(const CollectiveCall& call, const GroupLayout& layout, const Machine& machine,
                          std::uint32_t reducing);
 

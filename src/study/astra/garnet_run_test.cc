@@ -43,7 +43,8 @@ class GarnetRun : public testing::Test {
     if (!instead.empty()) request.network = parse_component(instead, "test");
     return run_astra1(request);
   }
-  // What two messages, one after the other, take beyond what the system layer takes: twice as much for two more cycles each.
+  // What two messages, one after the other, take beyond what the system layer takes: twice as much for two
+  // more cycles each.
   Time time(std::int64_t router, std::int64_t latency, std::int64_t width, std::int64_t bytes) const {
     return run(torus(router, latency, width), bytes).run.result.iteration;
   }
@@ -51,8 +52,8 @@ class GarnetRun : public testing::Test {
   const std::filesystem::path folder_ = path_for_test("garnet-run");
 };
 
-// A ring of two sends half of the bytes twice, each at T = p + 2 + (p + l) + (k - 1) + (P - 1) k cycles, and bridges take four more
-// where links are narrower than flits.
+// A ring of two sends half of the bytes twice, each at T = p + 2 + (p + l) + (k - 1) + (P - 1) k cycles, and
+// bridges take four more where links are narrower than flits.
 TEST_F(GarnetRun, MessagesTakeTheTimeOfTheLaw) {
   const auto law = [](std::int64_t router, std::int64_t latency, std::int64_t width, std::int64_t bytes) {
     const std::int64_t period = (1024 + width - 1) / width, flits = (bytes / 2 + 127) / 128;

@@ -58,14 +58,16 @@ class Ns3Run : public testing::Test {
   const std::filesystem::path folder_ = path_for_test("ns3-run");
 };
 
-// A step of the ring is a flow of every host to the next. Where the analytical network takes as long for it as these flows
-// take, runs are equal: a message has arrived when its sender has heard so, and every message begins anew.
+// A step of the ring is a flow of every host to the next. Where the analytical network takes as long for it
+// as these flows take, runs are equal: a message has arrived when its sender has heard so, and every message
+// begins anew.
 TEST_F(Ns3Run, EachMessageIsAFlowOfItsOwn) {
   for (const std::string settings :
        {"CC_MODE 12\n", "CC_MODE 1\nHAS_WIN 0\n", "CC_MODE 3\nHAS_WIN 1\nVAR_WIN 1\nINT_MULTI 4\n",
         "CC_MODE 8\nPACKET_PAYLOAD_SIZE 4000\n", "CC_MODE 12\nHAS_WIN 0\nERROR_RATE_PER_LINK 0\n"}) {
     for (const int splits : {1, 4}) {
-      // HPCC goes by counters of the switches, in steps: long flows that follow each other differ by some nanoseconds.
+      // HPCC goes by counters of the switches, in steps: long flows that follow each other differ by some
+      // nanoseconds.
       if (splits == 1 && settings.starts_with("CC_MODE 3")) continue;
       SCOPED_TRACE(settings + std::to_string(splits));
       const Astra2Run run = run_astra2(on_ns3(settings, splits));

@@ -142,8 +142,8 @@ class Readers {
       return std::move(trace);
     }));
   }
-  // Calls `use` with the trace of the file that was begun first. Throws what its reader threw. `keeps`: there are files
-  // yet to be begun, which can use its memory.
+  // Calls `use` with the trace of the file that was begun first. Throws what its reader threw. `keeps`: there
+  // are files yet to be begun, which can use its memory.
   template <class Use>
   void use_next(bool keeps, Use&& use) {
     std::unique_ptr<ChakraTrace> trace = reading_.front().get();

@@ -94,7 +94,8 @@ TEST_F(TraceInput, AnUnreadableFileStopsTheRun) {
                 "  hint: a Chakra trace holds at least one record; was it written fully?");
 }
 
-// Many more files than threads, of different sizes, so that some are read before others that were begun earlier.
+// Many more files than threads, of different sizes, so that some are read before others that were
+// begun earlier.
 TEST_F(TraceInput, ReadingInParallelIsReadingOneAfterTheOther) {
   constexpr std::int32_t kRanks = 12;
   TraceGraphBuilder builder(of_ranks(kRanks));

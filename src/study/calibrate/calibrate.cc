@@ -151,9 +151,9 @@ class Calibrator {
     return result;
   }
 
-  // Gauss and Newton's steps towards the least sum of squared errors. The time of a step is a sum of terms that a
-  // factor divides, but for what is hidden behind something else: so slopes are taken over no less than the last
-  // step went, which sees beyond such an edge, and over a quarter where that was no better.
+  // Gauss and Newton's steps towards the least sum of squared errors. The time of a step is a sum of terms
+  // that a factor divides, but for what is hidden behind something else: so slopes are taken over no less
+  // than the last step went, which sees beyond such an edge, and over a quarter where that was no better.
   Point fit(Point point, bool both) {
     constexpr double kFinest = 1e-4;
     constexpr int kMostSteps = 40;

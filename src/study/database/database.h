@@ -58,9 +58,9 @@ class Statement {
 
 class Database {
  public:
-  // Opens the file at `path`, or makes it. Only to read: others may read it, too, and it must be there (and have
-  // no log, which readers would have to write). Throws Error: in use, another's, another form's, damaged, not
-  // writable.
+  // Opens the file at `path`, or makes it. Only to read: others may read it, too, and it must be there (and
+  // have no log, which readers would have to write). Throws Error: in use, another's, another form's,
+  // damaged, not writable.
   Database(const std::string& path, const DatabaseForm& form, DatabaseUse use = DatabaseUse::writing);
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;

@@ -1,5 +1,5 @@
-// What the outcome of a run depends on, as text and as a hash: the settings of its study, and what the names in
-// them stand for.
+// What the outcome of a run depends on, as text and as a hash: the settings of its study, and what the names
+// in them stand for.
 #pragma once
 
 #include <map>

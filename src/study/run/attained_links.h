@@ -5,8 +5,8 @@
 
 namespace armilla {
 
-// Where CollectiveOptions::measured asks for it, the bandwidths of the machine's dimensions, and of the links that belong
-// to them, become those that are attained (Dimension::efficiency, which is 1 then).
+// Where CollectiveOptions::measured asks for it, the bandwidths of the machine's dimensions, and of the links
+// that belong to them, become those that are attained (Dimension::efficiency, which is 1 then).
 inline void attain_links(Study& study) {
   if (!study.collectives.measured) return;
   for (Cable& cable : study.machine.graph.cables) {

@@ -75,7 +75,8 @@ Texts usual_chunks(const SpaceFacts& facts) {
 Texts any_chunks(const SpaceFacts& facts) {
   return texts(divisors(std::max<std::int64_t>(facts.model.layers, 1)));
 }
-// Powers of two up to what `armilla run` takes, and that itself: images come in larger micro-batches than sequences.
+// Powers of two up to what `armilla run` takes, and that itself: images come in larger micro-batches
+// than sequences.
 Texts usual_micro_batch(const SpaceFacts& facts) {
   constexpr std::int64_t kFirst = 8, kMostTried = 256;
   if (facts.batch == 0) return {};

@@ -1,4 +1,5 @@
-// What can be searched: the keys of a plan, the values that most people would try, and all that could be tried.
+// What can be searched: the keys of a plan, the values that most people would try, and all that
+// could be tried.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +32,14 @@ struct PlanAxis {
   void (*copy)(const PlanRequest& from, PlanRequest& to);
 };
 
-// Degrees first, then whatever else cuts the job into micro-batches and stages: what these rule out needs no look at the rest.
+// Degrees first, then whatever else cuts the job into micro-batches and stages: what these rule out needs no
+// look at the rest.
 std::span<const PlanAxis> plan_axes();
 inline constexpr std::size_t kCuttingAxes = 10;  // tensor to schedule
 
-// Whether an error about these keys (Error::keys) has to do with the cutting axes alone: then it is one for all plans that are
-// cut alike. Not those about the sequence, whose division depends on how attention and norms go about it.
+// Whether an error about these keys (Error::keys) has to do with the cutting axes alone: then it is one for
+// all plans that are cut alike. Not those about the sequence, whose division depends on how attention and
+// norms go about it.
 bool is_about_cutting(const std::vector<std::string>& keys);
 
 }  // namespace armilla

@@ -1,5 +1,5 @@
-// What is known of a plan before it is simulated, and its simulation. What plans have in common is made once: models by
-// micro-batch, divided models by what divides them, orders of micro-batches by schedule.
+// What is known of a plan before it is simulated, and its simulation. What plans have in common is made once:
+// models by micro-batch, divided models by what divides them, orders of micro-batches by schedule.
 #pragma once
 
 #include <algorithm>
@@ -56,8 +56,8 @@ class PlanEvaluator {
   MemoryUse memory(const PlanPrepared& plan);  // of the rank that needs most
   // Iteration and how it divides. Throws Error for what only the simulation refuses.
   PlanOutcome simulate(const PlanPrepared& plan);
-  // The two ways to it: with slots of the pipeline as one node each (lower/fused_slots.h), nothing where these are not
-  // known to be the same whenever they are done; and node by node.
+  // The two ways to it: with slots of the pipeline as one node each (lower/fused_slots.h), nothing where
+  // these are not known to be the same whenever they are done; and node by node.
   std::optional<PlanOutcome> simulate_slots(const PlanPrepared& plan);
   // What is known of ranks then: their times, not what they did when.
   std::optional<Result> play_slots(const PlanPrepared& plan);
@@ -68,7 +68,8 @@ class PlanEvaluator {
   std::shared_ptr<const Model> model_of(const Plan& plan);
   std::shared_ptr<const ShardedModel> sharded_of(const Plan& plan, const Model& model);
   std::shared_ptr<const PipelineOrder> order_of(const Plan& plan);
-  // Which rank has which stages does not depend on the number of micro-batches; twice the ranks suit every schedule.
+  // Which rank has which stages does not depend on the number of micro-batches; twice the ranks suit
+  // every schedule.
   std::shared_ptr<const PipelineOrder> short_order_of(Plan plan) {
     const std::int64_t size = plan.micro_batch();
     plan.micro_batches = std::min(plan.micro_batches, 2 * plan.pipeline);
@@ -97,7 +98,8 @@ class PlanEvaluator {
   // By what places its groups, and by schedule; and by what decides on the exchange.
   std::map<std::tuple<const ShardedModel*, std::string, std::string>, StagePaths> paths_;
   std::map<std::tuple<StagePaths*, int, std::int64_t, bool, bool, bool>, StageExchanges> exchanges_;
-  // By everything else that they depend on. Plans that differ in what is exchanged once an iteration share them.
+  // By everything else that they depend on. Plans that differ in what is exchanged once an
+  // iteration share them.
   std::map<std::tuple<StagePaths*, std::string, std::vector<std::int64_t>, std::int64_t, Time>, Time> bounds_;
   std::map<std::string, std::shared_ptr<const PipelineOrder>> orders_;
   std::int64_t kept_slots_ = 0;  // of them
@@ -105,7 +107,8 @@ class PlanEvaluator {
   std::map<std::tuple<const ShardedModel*, std::string, SlotKind>, MeasuredSlot> slots_;
 };
 
-// Everything that tells plans apart, without what has no effect at degrees of 1: equal for plans that run alike.
+// Everything that tells plans apart, without what has no effect at degrees of 1: equal for plans
+// that run alike.
 std::string text_of(const Plan& plan);
 
 }  // namespace armilla

@@ -13,6 +13,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/cases_testing.h"
 #include "base/error.h"
 #include "base/folder_testing.h"
 #include "ir/derived/expense.h"
@@ -84,7 +85,7 @@ std::map<std::tuple<std::uint32_t, Time, Time, Time>, std::int64_t> times_of(con
 
 TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
   std::int64_t compared = 0, in_slots = 0, exchanging = 0, on_a_host = 0;
-  for (unsigned seed = 0; seed < 400; ++seed) {
+  for (unsigned seed = 0; seed < 400; seed += kCaseStep) {
     std::mt19937 random(seed);
     const std::string text = random_study(random);
     SCOPED_TRACE(text);
@@ -119,17 +120,17 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
     ASSERT_EQ(slots->cost, nodes.cost);
   }
   // Else the loop would have compared nothing.
-  EXPECT_GT(compared, 100);
-  EXPECT_GT(in_slots, 40);
-  EXPECT_GT(exchanging, 15);
-  EXPECT_GT(on_a_host, 4);
+  EXPECT_GT(compared, 100 / kCaseStep);
+  EXPECT_GT(in_slots, 40 / kCaseStep);
+  EXPECT_GT(exchanging, 15 / kCaseStep);
+  EXPECT_GT(on_a_host, 4 / kCaseStep);
 }
 
 // One evaluator for many plans, and one for each: what plans share is told apart by all that it depends on.
 TEST_F(EvaluateTest, WhatPlansShareChangesNothing) {
   std::int64_t compared = 0, refused = 0;
   std::set<Time> bounds, slot_bounds;
-  for (unsigned seed = 0; seed < 12; ++seed) {
+  for (unsigned seed = 0; seed < 12; seed += kCaseStep) {
     std::mt19937 random(seed);
     const Study study = read_study(Config::parse(random_study(random), "study.yaml", {}));
     PlanEvaluator shared(study);
@@ -181,9 +182,9 @@ TEST_F(EvaluateTest, WhatPlansShareChangesNothing) {
       ++compared;
     }
   }
-  EXPECT_GT(compared, 75);
-  EXPECT_GT(refused, 30);
-  EXPECT_GT(bounds.size(), 30u);
+  EXPECT_GT(compared, 75 / kCaseStep);
+  EXPECT_GT(refused, 30 / kCaseStep);
+  EXPECT_GT(bounds.size(), 30u / kCaseStep);
   // Exchanges count in these alone.
   EXPECT_GT(slot_bounds.size(), bounds.size());
 }
@@ -191,7 +192,7 @@ TEST_F(EvaluateTest, WhatPlansShareChangesNothing) {
 TEST_F(EvaluateTest, NoPlanTakesLessEnergyThanItsBound) {
   std::int64_t plans = 0;
   double tightness = 0;
-  for (unsigned seed = 0; seed < 600; ++seed) {
+  for (unsigned seed = 0; seed < 600; seed += kCaseStep) {
     std::mt19937 random(seed);
     std::string text = random_study(random);
     if (seed % 5 == 0) text += "  stage_blocks: balanced\n";
@@ -216,7 +217,7 @@ TEST_F(EvaluateTest, NoPlanTakesLessEnergyThanItsBound) {
       continue;
     }
   }
-  EXPECT_GT(plans, 150);
+  EXPECT_GT(plans, 150 / kCaseStep);
   EXPECT_GT(tightness / static_cast<double>(plans), 0.8);  // bounds of nothing would pass, too
 }
 

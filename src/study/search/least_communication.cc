@@ -11,8 +11,8 @@
 namespace armilla {
 namespace {
 
-// Sums of rounded times of messages may be less than the rounded time of their sum: by half a picosecond each, of
-// which a rank of a group sends a few to every other.
+// Sums of rounded times of messages may be less than the rounded time of their sum: by half a picosecond
+// each, of which a rank of a group sends a few to every other.
 Time rounded_down(Time time, std::size_t ranks) {
   const std::int64_t rounding = time.value / 100'000 + 4 * static_cast<std::int64_t>(ranks);
   return Time(std::max<std::int64_t>(0, time.value - rounding));

@@ -46,8 +46,8 @@ Machine without_price(Machine machine) {
   return machine;
 }
 
-// Settings, a line each, that outcomes depend on, and that are not told by what the machine is: neither how long the
-// training is nor what an hour costs.
+// Settings, a line each, that outcomes depend on, and that are not told by what the machine is: neither how
+// long the training is nor what an hour costs.
 std::string settings_that_count(const SearchRequest& request, const SearchSpace& space) {
   std::istringstream settings(request.asked);
   std::string text, line;

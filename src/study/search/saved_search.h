@@ -1,10 +1,10 @@
 // What a search has simulated so far, in a file (study/database/database.h; docs/formats/search_database.md):
-// one row per plan, written as soon as its simulation ends. A search that goes on looks its plans up before it
-// simulates them; everything else is worked out again, so that it may ask for another objective, ranking or
-// number of threads.
+// one row per plan, written as soon as its simulation ends. A search that goes on looks its plans up before
+// it simulates them; everything else is worked out again, so that it may ask for another objective, ranking
+// or number of threads.
 //
-// A plan is known by its number in the space. So a database belongs to one study and space: what the user set, the
-// machines and models that this stands for, the values of every axis, and the version of Armilla.
+// A plan is known by its number in the space. So a database belongs to one study and space: what the user
+// set, the machines and models that this stands for, the values of every axis, and the version of Armilla.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct SavedOutcome {
 
 class SavedSearch {
  public:
-  // Of the request's file. Throws Error: for a file that is there although nothing is to be resumed, for another
-  // study's, and as Database does.
+  // Of the request's file. Throws Error: for a file that is there although nothing is to be resumed, for
+  // another study's, and as Database does.
   SavedSearch(const SearchRequest& request, const SearchSpace& space);
 
   const SavedOutcome* find(std::size_t base, std::int64_t point) const;

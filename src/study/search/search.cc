@@ -574,8 +574,8 @@ class Search {
     return outcome;
   }
 
-  // Of every axis that nobody named and whose largest number is the best plan's, the next larger one where it is
-  // better.
+  // Of every axis that nobody named and whose largest number is the best plan's, the next larger one where
+  // it is better.
   void list_edges(const Simulated& best) {
     const std::size_t number = best.candidate.base;
     const SearchBase& base = space_.bases()[number];

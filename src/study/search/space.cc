@@ -81,7 +81,8 @@ SpaceFacts facts_of(const Study& study) {
   try {
     facts.run_micro_batch = prepare_study(study).plan.micro_batch();
   } catch (const Error&) {
-    // Degrees that are searched may be legal where none at all is not: that of the most replicas that share the batch.
+    // Degrees that are searched may be legal where none at all is not: that of the most replicas that
+    // share the batch.
     const PlanRequest& request = study.request;
     for (std::int64_t replicas = ranks; request.global_batch && replicas >= 1; --replicas) {
       if (ranks % replicas != 0 || *request.global_batch % replicas != 0) continue;
@@ -120,8 +121,8 @@ void add_values(SearchAxis& axis, const std::string& text, const std::string& wh
   }
 }
 
-// Whether a list is a single value of a key whose values may be lists: axes in their order, blocks of stages, and what
-// is offloaded together. A list of those has lists in it, or values that are no part of one.
+// Whether a list is a single value of a key whose values may be lists: axes in their order, blocks of stages,
+// and what is offloaded together. A list of those has lists in it, or values that are no part of one.
 bool is_one_value(const std::string& key, const std::vector<Config>& items) {
   const auto no_part = [&](const Config& item) {
     if (item.is_list()) return true;

@@ -1,9 +1,9 @@
 // The space of a search: which plans there are, one after the other.
 //
-// Axes of the plan are typed once per value and then copied from plan to plan; `machine` and `plan.ranks` change the
-// study itself, so every combination of theirs is a study of its own. Points are numbered; a number is a plan again
-// without the others. Whole blocks of points whose degrees do not divide the ranks are passed over at once, and so are those
-// that are cut like one which cannot be cut so.
+// Axes of the plan are typed once per value and then copied from plan to plan; `machine` and `plan.ranks`
+// change the study itself, so every combination of theirs is a study of its own. Points are numbered; a
+// number is a plan again without the others. Whole blocks of points whose degrees do not divide the ranks are
+// passed over at once, and so are those that are cut like one which cannot be cut so.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,9 @@ class SearchSpace {
   std::int64_t points() const;
 
   // Calls `visit(point, request)` for the points of a base whose degrees divide its ranks, in order, and
-  // `skip(count, why)` for the others. What `visit` returns is whether the points behind this one that differ from it only in
-  // axes beyond kCuttingAxes are to be visited, too; where not, they belong to its last argument, their number.
+  // `skip(count, why)` for the others. What `visit` returns is whether the points behind this one that differ
+  // from it only in axes beyond kCuttingAxes are to be visited, too; where not, they belong to its last
+  // argument, their number.
   void for_each(std::size_t base,
                 const std::function<bool(std::int64_t point, const PlanRequest& request,
                                          std::int64_t cut_alike)>& visit,

@@ -1,5 +1,5 @@
-// Messages between the ranks of an MPI job. The one place that knows MPI (post_mpi.cc); a program that is built without
-// has post_none.cc, which refuses to be started under it.
+// Messages between the ranks of an MPI job. The one place that knows MPI (post_mpi.cc); a program that is
+// built without has post_none.cc, which refuses to be started under it.
 #pragma once
 
 #include <optional>

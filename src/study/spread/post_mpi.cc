@@ -5,7 +5,8 @@
 
 #include "study/spread/post.h"
 
-// MPI's own errors end the job with a message (MPI_ERRORS_ARE_FATAL, the default), so that no result is looked at here.
+// MPI's own errors end the job with a message (MPI_ERRORS_ARE_FATAL, the default), so that no result is
+// looked at here.
 namespace armilla {
 
 Post::Post() {

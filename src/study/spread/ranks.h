@@ -1,4 +1,5 @@
-// The ranks of an MPI job at work (study/spread.h): the leader, rank 0, tells each seat of each rank what to do.
+// The ranks of an MPI job at work (study/spread.h): the leader, rank 0, tells each seat of each
+// rank what to do.
 #pragma once
 
 #include <cstdint>

@@ -123,7 +123,8 @@ void Seat::keep() {
 
 void Seat::serve(const std::function<std::string(std::int64_t)>& perform) {
   for (;;) {
-    // First what the keeper is to know, then the piece: a runner that is killed between the two loses nothing.
+    // First what the keeper is to know, then the piece: a runner that is killed between the two
+    // loses nothing.
     std::int64_t piece = 0;
     ssize_t size = ::recv(socket_, &piece, sizeof piece, MSG_PEEK);
     if (size < 0 && errno == EINTR) continue;

@@ -1,11 +1,11 @@
-// A place at which pieces are done by a process of its own: a keeper, and the runner that it forks and, should that
-// die, forks again. Linux: both end when the process above them does, however that ends.
+// A place at which pieces are done by a process of its own: a keeper, and the runner that it forks and,
+// should that die, forks again. Linux: both end when the process above them does, however that ends.
 //
 // The three share a pair of sockets that keep messages whole: a piece goes down as its number; up comes the
-// outcome, that the runner died, or that it cannot work at all. Messages say of which piece they are, since a runner
-// may die after it has sent an outcome, while who gives pieces has given the next one: that one is still to be done,
-// and the death is of the piece before. A runner says in memory that it shares with its keeper which piece it has; one
-// that dies without a piece is followed by another, and nobody hears of it.
+// outcome, that the runner died, or that it cannot work at all. Messages say of which piece they are, since a
+// runner may die after it has sent an outcome, while who gives pieces has given the next one: that one is
+// still to be done, and the death is of the piece before. A runner says in memory that it shares with its
+// keeper which piece it has; one that dies without a piece is followed by another, and nobody hears of it.
 #pragma once
 
 #include <sys/types.h>

@@ -99,7 +99,8 @@ TEST(Seats, ARunnerThatDiesIdleLosesNothing) {
     ::kill(runner_in(first.text), SIGKILL);
     seat.give(piece + 1);
     Seat::Message second = news_of(seat);
-    // Killed after its outcome was sent and before it had said that it is idle, or else with the second piece.
+    // Killed after its outcome was sent and before it had said that it is idle, or else with the
+    // second piece.
     if (second.news == Seat::News::death) {
       if (second.piece == piece + 1) seat.give(piece + 1);
       second = news_of(seat);

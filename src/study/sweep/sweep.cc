@@ -54,7 +54,8 @@ Run simulate_study(const Config& config, Progress& progress) {
                             : run_study(prepare_study(read_study(config)), options);
 }
 
-// One run of a sweep, by whoever is to do it: figures or a message, and how long it took; nothing, where it was given up.
+// One run of a sweep, by whoever is to do it: figures or a message, and how long it took; nothing, where it
+// was given up.
 std::string perform_run(const SweepFile& file, std::size_t i, const std::function<bool()>& stopped) {
   const Clock::time_point begin = Clock::now();
   Outcome outcome = Outcome::object();
@@ -142,7 +143,8 @@ class Sweep {
     }
   }
 
-  // What is in the database already, what was refused while it was read, and runs that are the same as others.
+  // What is in the database already, what was refused while it was read, and runs that are the same
+  // as others.
   void look_up_runs() {
     for (std::size_t i = 0; i < result_.runs.size(); ++i) {
       SweepRun& run = result_.runs[i];

@@ -1,5 +1,5 @@
-// The runs of sweeps in a file (study/database/database.h; docs/formats/sweep_database.md): one row per run, written as
-// soon as it ends, found again by its hash.
+// The runs of sweeps in a file (study/database/database.h; docs/formats/sweep_database.md): one row per run,
+// written as soon as it ends, found again by its hash.
 #pragma once
 
 #include <string>

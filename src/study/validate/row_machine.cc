@@ -70,9 +70,9 @@ std::int64_t largest_divisor(std::int64_t number, std::int64_t most) {
   return 1;
 }
 
-// Of a rack with room for `most`: as many as divide the devices, so that every rack holds as many. Groups of replicas that
-// begin and end within racks would be planned as one ring over one NIC, which NCCL's rings, one per NIC, are not: the
-// largest rack counts that whole blocks and replicas fill.
+// Of a rack with room for `most`: as many as divide the devices, so that every rack holds as many. Groups of
+// replicas that begin and end within racks would be planned as one ring over one NIC, which NCCL's rings, one
+// per NIC, are not: the largest rack counts that whole blocks and replicas fill.
 std::int64_t rack_size(const RowMachine& row, std::int64_t most) {
   const auto fits = [&](std::int64_t size) {
     return row.block == 0 || row.block % size == 0 || size % row.stage == 0 ||
@@ -110,7 +110,8 @@ Dimension plain_switch(std::string name, std::int64_t size, Bandwidth bandwidth,
   return dimension;
 }
 
-// Slices of a torus are joined by the data centre's network: 50 Gb/s per chip (docs.cloud.google.com/tpu/docs/v5p).
+// Slices of a torus are joined by the data centre's network: 50 Gb/s per chip
+// (docs.cloud.google.com/tpu/docs/v5p).
 Dimension data_center_network(std::int64_t slices) {
   constexpr double kRate = 6.25e9;
   constexpr std::int64_t kMicroseconds = 10;

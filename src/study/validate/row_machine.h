@@ -14,8 +14,8 @@ struct RowMachine {
   std::int64_t devices_per_node = 0;  // 0: the cluster's own
   double inter_bandwidth = 0;         // per device and direction; 0: of the notes, or the cluster's own
   std::string notes{};
-  // Devices that a replica's block of tensor and context parallelism has, and that all replicas of a pipeline stage have:
-  // racks hold whole blocks. 0: not known.
+  // Devices that a replica's block of tensor and context parallelism has, and that all replicas of a pipeline
+  // stage have: racks hold whole blocks. 0: not known.
   std::int64_t block = 0, stage = 0;
 };
 

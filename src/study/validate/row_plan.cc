@@ -75,8 +75,8 @@ std::vector<std::int64_t> stages_by_cost(const MeasuredPlan& row, std::int64_t l
   return blocks;
 }
 
-// MaxText's custom remat keeps some named tensors of a block (its input, perhaps projections) and makes the rest
-// again, the MLP with it: nearer to all of the block than to the attention core alone.
+// MaxText's custom remat keeps some named tensors of a block (its input, perhaps projections) and makes the
+// rest again, the MLP with it: nearer to all of the block than to the attention core alone.
 Recompute recompute_of(const MeasuredPlan& row) {
   const std::string& text = row.recompute;
   if (text.starts_with("selective") && names(row, "remat custom")) return Recompute::full;

@@ -125,8 +125,8 @@ bool says(const MeasuredPlan& row, const std::array<std::string_view, N>& words)
                      [&](std::string_view word) { return text.find(word) != std::string::npos; });
 }
 
-// XLA and CUDA graphs make a step one program for the device, so that the host is ahead always; torch.compile alone
-// leaves a host that issues fused kernels.
+// XLA and CUDA graphs make a step one program for the device, so that the host is ahead always; torch.compile
+// alone leaves a host that issues fused kernels.
 void set_host(const MeasuredPlan& row, Plan& plan) {
   constexpr std::array<std::string_view, 4> kPrograms = {"maxtext", "paxml", "jax", "cuda graph"};
   constexpr std::array<std::string_view, 1> kFused = {"compile"};
@@ -140,8 +140,8 @@ void set_host(const MeasuredPlan& row, Plan& plan) {
   }
 }
 
-// CUDA_LAUNCH_BLOCKING=1, which BLOOM was trained with: the CPU issues a kernel when the one before is done, so that what
-// it needs for one passes before every kernel.
+// CUDA_LAUNCH_BLOCKING=1, which BLOOM was trained with: the CPU issues a kernel when the one before is done,
+// so that what it needs for one passes before every kernel.
 void wait_for_kernels(Study& study, Time issue) {
   study.request.plan.host = Host::compiled;
   study.request.plan.issue_time.reset();
@@ -170,7 +170,8 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
   study.request = request_of(row, layers_of(study.model, row), where);
   if (is_early_megatron(row)) {
     study.request.plan.overlap = false;
-    // Narayanan et al. 2021, section 4.1; DeepSpeed's pipeline cuts what it sends, too. Both wait for messages.
+    // Narayanan et al. 2021, section 4.1; DeepSpeed's pipeline cuts what it sends, too. Both wait
+    // for messages.
     study.request.plan.scatter_gather = true;
     study.request.plan.overlap_pipeline = false;
   }
@@ -178,8 +179,8 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
   if (names(row, "deepspeed") || names(row, "internevo") || is_plain_pytorch(row) ||
       names(row, "no-gradient-accumulation-fusion=true"))
     study.request.plan.accumulation_fusion = false;
-  // Its recipes of dense models overlap tensor parallelism (tp_comm_overlap with user buffers). Not that of Nemotron-H, for
-  // fp8 that scales by current maxima (Megatron-Bridge, recipes/nemotronh).
+  // Its recipes of dense models overlap tensor parallelism (tp_comm_overlap with user buffers). Not that of
+  // Nemotron-H, for fp8 that scales by current maxima (Megatron-Bridge, recipes/nemotronh).
   if (names(row, "nemo") && row.tensor > 1 && row.expert <= 1 && study.request.plan.sequence_parallel &&
       !begins_with_name(row.model, "nemotron-h"))
     study.request.plan.overlap_tensor = true;
@@ -200,7 +201,8 @@ Study study_of(const MeasuredCollective& row, const std::string& where) {
     throw Error(where, fmt::format("{} devices in {} nodes", row.devices, nodes));
   study.machine = machine_of({row.system, row.devices, row.devices / nodes, 0}, where);
   study.request.ranks = row.devices;
-  // A message between two devices sets up no rings: it starts as the quickest protocol, moves bytes as the widest.
+  // A message between two devices sets up no rings: it starts as the quickest protocol, moves bytes
+  // as the widest.
   if (row.kind == "send_recv") {
     for (Dimension& dimension : study.machine.dimensions) {
       if (dimension.protocols.empty()) continue;

@@ -12,7 +12,8 @@
 namespace armilla {
 namespace {
 
-// A trace whose equal names have equal numbers: a reader may keep a name several times (ChakraTrace::strings).
+// A trace whose equal names have equal numbers: a reader may keep a name several times
+// (ChakraTrace::strings).
 struct NamedTrace {
   explicit NamedTrace(const ChakraTrace& named) : trace(named), name(named.size()) {
     std::unordered_map<std::string_view, std::uint32_t> number;

@@ -34,8 +34,8 @@ Scale scale_of(const std::vector<PlanOutcome>& plans, double length, const Value
   return scale;
 }
 
-// The first two objectives of the front: usually time over memory, where what is up and right is worse; the front is a
-// line.
+// The first two objectives of the front: usually time over memory, where what is up and right is worse; the
+// front is a line.
 std::string scatter(const SearchResult& result) {
   const double width = kWidth - 2 * kMargin, height = kPlotHeight - kMargin;
   const auto across = [&](const PlanOutcome& plan) {
@@ -85,7 +85,8 @@ std::string scatter(const SearchResult& result) {
   return svg + "</g>\n";
 }
 
-// One vertical line per axis that has a choice, and one for the first objective of the front; a plan is a line across them.
+// One vertical line per axis that has a choice, and one for the first objective of the front; a plan is a
+// line across them.
 std::string parallel_coordinates(const SearchResult& result, double& width) {
   std::vector<std::size_t> axes;
   for (std::size_t axis = 0; axis < result.axes.size(); ++axis) {

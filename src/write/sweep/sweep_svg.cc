@@ -68,7 +68,8 @@ std::vector<Tick> ticks_of(const SweepResult& result, std::size_t key) {
   return ticks;
 }
 
-// Where the ticks of an axis stand, of `length`: by value, in decades where values span more than one; else evenly.
+// Where the ticks of an axis stand, of `length`: by value, in decades where values span more than one;
+// else evenly.
 std::vector<double> places_of(const std::vector<Tick>& ticks, double length) {
   std::vector<double> places;
   const std::size_t count = ticks.size();

@@ -8,11 +8,12 @@
 namespace armilla {
 namespace {
 
-// Periods that a flow's rate is judged by: as soon as there are so many, by the newer half of those since the partition is as
-// it is; of kMost each two become one.
+// Periods that a flow's rate is judged by: as soon as there are so many, by the newer half of those since the
+// partition is as it is; of kMost each two become one.
 constexpr std::size_t kLeastPeriods = 8, kMostPeriods = 16;
 constexpr std::int64_t kLeastPackets = 16;  // of a period
-// Rates that differ by no more are the same: then it stands still for so many times as long as it was looked at, else for less.
+// Rates that differ by no more are the same: then it stands still for so many times as long as it was looked
+// at, else for less.
 constexpr double kSame = 1e-3, kLongStretch = 50, kShortStretch = 4;
 constexpr double kOverload = 5e-4;  // of a link, by which queues may grow
 // Who has no less than its share of a full link, to this, has nothing to gain.
@@ -109,8 +110,8 @@ void PacketSimulation::FastForward::begins(std::uint32_t index) {
     for_each_port(flow, [&](std::uint32_t port, std::uint32_t) { --coming_[port]; });
 }
 
-// Flows that have yet to begin. Those that they will meet are played: how flows share a link that both come to depends on when
-// each packet gets there.
+// Flows that have yet to begin. Those that they will meet are played: how flows share a link that both come
+// to depends on when each packet gets there.
 void PacketSimulation::FastForward::expect_others() {
   coming_.assign(sim_.ports_.size(), 0);
   if (!flows_are_known()) return;

@@ -1,11 +1,12 @@
-// Fast-forward: packets of flows that go on alike are counted, not played. After "steady states" of Long et al. ("Supercharging
-// packet-level network simulation of large model training via memoization and fast-forwarding", NSDI 2026);
-// docs/models/fast_forward.md has the rules and the bound.
+// Fast-forward: packets of flows that go on alike are counted, not played. After "steady states" of Long et
+// al. ("Supercharging packet-level network simulation of large model training via memoization and
+// fast-forwarding", NSDI 2026); docs/models/fast_forward.md has the rules and the bound.
 //
-// Now and then it looks at all flows under way. Those that share a port, directly or over others, are a partition: nothing
-// else has an influence on them. A partition whose flows have kept their rates, and queues their length, for long enough stands
-// still for a while: its events leave the wheel, and come back later by that while, with everything that its flows keep as much
-// further as they would have come. Whatever begins on one of its ports makes it go on at once.
+// Now and then it looks at all flows under way. Those that share a port, directly or over others, are a
+// partition: nothing else has an influence on them. A partition whose flows have kept their rates, and queues
+// their length, for long enough stands still for a while: its events leave the wheel, and come back later by
+// that while, with everything that its flows keep as much further as they would have come. Whatever begins on
+// one of its ports makes it go on at once.
 #pragma once
 
 #include <cstdint>
