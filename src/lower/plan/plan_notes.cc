@@ -44,7 +44,7 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(plan.pipeline * plan.virtual_stages == 1, "stage_blocks", kPipeline);
   note(plan.pipeline == 1, "overlap_pipeline", kPipeline);
   note(plan.pipeline == 1 && plan.virtual_stages > 1, "virtual_stages", kPipeline);
-  note(plan.recompute == Recompute::selective && facts.heads == 0, "recompute",
+  note(request.plan.recompute == Recompute::selective && facts.heads == 0, "recompute",
        "the model has no attention that could be computed again");
   const bool no_experts = facts.experts == 0;
   const std::string_view no_spread = no_experts ? "the model has no experts" : "plan.expert is 1";
