@@ -43,6 +43,12 @@ class Command {
   virtual void execute(const Session& session) = 0;
 };
 
+// Of astra2, as there: what follows this flag is htsim's, to the end of the line, and comes as one text, which rest_of_line
+// takes apart again.
+inline constexpr std::string_view kRestOfLine = "--htsim_opts";
+std::vector<std::string> with_rest_joined(const std::vector<std::string>& arguments);
+std::vector<std::string> rest_of_line(std::string_view joined);
+
 struct Example {
   // After "armilla "; run by a test in a folder that holds a copy of examples/ and nothing else.
   std::string_view arguments;
