@@ -90,8 +90,8 @@ void ProgressLine::watch() {
 
 void ProgressLine::write() {
   const double elapsed = std::chrono::duration<double>(Clock::now() - begin_).count();
-  const std::string line =
-      progress_line(step_.empty() ? "working" : step_, share_.load(std::memory_order_relaxed), elapsed, remark_, width_);
+  const std::string line = progress_line(step_.empty() ? "working" : step_,
+                                         share_.load(std::memory_order_relaxed), elapsed, remark_, width_);
   if (!terminal_) {
     out_ << fmt::format("armilla: {}\n", line) << std::flush;
     return;

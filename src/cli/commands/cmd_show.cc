@@ -152,9 +152,10 @@ void show_machine(const Session& session, const Machine& machine) {
 class ShowCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("name", name_,
-                   "the name of a machine, device, compute model, network, algorithm or format, a topology such as "
-                   "fat-tree:k=8, or a file of a machine, device or topology")
+    app.add_option(
+           "name", name_,
+           "the name of a machine, device, compute model, network, algorithm or format, a topology such as "
+           "fat-tree:k=8, or a file of a machine, device or topology")
         ->type_name("NAME|FILE")
         ->required();
     app.add_flag("--yaml", yaml_, "print the description of a machine or device, to copy and change");
@@ -167,7 +168,8 @@ class ShowCommand final : public Command {
   void execute(const Session& session) override {
     if (dot_ || svg_) {
       const Interconnect graph =
-          links_of(names_topology(name_) || is_topology(name_) ? without_device(name_) : load_machine(name_, "armilla show"));
+          links_of(names_topology(name_) || is_topology(name_) ? without_device(name_)
+                                                               : load_machine(name_, "armilla show"));
       session.out << (dot_ ? write_interconnect_dot(graph) : write_interconnect_svg(graph));
       return;
     }

@@ -43,7 +43,8 @@ class Astra2Command final : public Command {
         ->type_name("NAME")
         ->group("ASTRA-sim");
     app.add_option(std::string(kRestOfLine), htsim_options_,
-                   "htsim's own options, to the end of the line: -topo FILE, -nodes N, -sub 1, -o FILE, UNCOUPLED ...")
+                   "htsim's own options, to the end of the line: -topo FILE, -nodes N, -sub 1, -o FILE, "
+                   "UNCOUPLED ...")
         ->type_name("...")
         ->group("ASTRA-sim");
     file("--remote-memory-configuration", request_.settings.remote_memory, "remote memory, JSON")->required();
@@ -117,7 +118,8 @@ class Astra2Command final : public Command {
     htsim.used = !htsim.protocol.empty() || htsim_options_.has_value();
     if (htsim_options_) htsim.options = rest_of_line(*htsim_options_);
     if (htsim.used && !backend_.empty())
-      throw Error("--backend " + backend_, "chooses between the analytical networks, and this is htsim's", "omit it");
+      throw Error("--backend " + backend_, "chooses between the analytical networks, and this is htsim's",
+                  "omit it");
     request.settings.semantics = backend_.empty() || parse_choice(backend_, kBackends, "--backend") == 0
                                      ? Semantics::astra2_unaware
                                      : Semantics::astra2_aware;

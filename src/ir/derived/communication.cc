@@ -113,8 +113,8 @@ std::vector<CollectiveSummary> summarize_collectives(const Run& run) {
     summary.queued = later(summary.queued, saturating_multiply(record.started - record.issued, record.times));
     // A broadcast's root is done before the others have what it sent.
     const Time own = record.finished - record.started;
-    const double limit = in_seconds(
-        call.kind == CollectiveKind::broadcast ? std::min(record.link_limit, own) : record.link_limit);
+    const double limit = in_seconds(call.kind == CollectiveKind::broadcast ? std::min(record.link_limit, own)
+                                                                           : record.link_limit);
     row->limit += limit * times;
     Use& use = use_of(row->uses, record.program);
     use.calls += record.times;

@@ -37,7 +37,8 @@ FlowJob job_of(const Ways& ways, const NetworkSetup& setup, const ParameterValue
     job.settings = *setup.packets;
     job.choice = WayChoice::first;
     if (values.is_set("routing"))
-      throw Error(values.where("routing"), "flows of ns-3's and htsim's files take a way each, which a hash chooses",
+      throw Error(values.where("routing"),
+                  "flows of ns-3's and htsim's files take a way each, which a hash chooses",
                   "give their topology to armilla run, as a machine, for other ways");
   }
   set_transport(job, values);

@@ -355,10 +355,10 @@ class PacketSimulation {
   Routes::Largest largest_;
   FirstDraws marking_;
   std::vector<RandomStream> losses_;
-  std::int64_t trim_limit_ = 0;         // bytes of data at a port
+  std::int64_t trim_limit_ = 0;                                    // bytes of data at a port
   std::int64_t port_limit_ = INT64_MAX, port_random_ = INT64_MAX;  // bytes: all is dropped above, a tenth
-  std::uint64_t coins_ = 0;             // thrown for who is trimmed
-  std::optional<LinkSampler> sampler_;  // where the job is to be sampled
+  std::uint64_t coins_ = 0;                                        // thrown for who is trimmed
+  std::optional<LinkSampler> sampler_;                             // where the job is to be sampled
   PacketOutcome outcome_;
 };
 

@@ -71,7 +71,8 @@ class PacketSimulation::Tcp final : public Transport {
       const std::uint64_t next = data.sequence / payload();
       Selective::set(losses.arrived, next);
       losses.highest_arrived = std::max(losses.highest_arrived, next);
-      at_once = data.sequence != flow.expected || losses.highest_arrived > next || data.marked != tcp.marked || at_once;
+      at_once = data.sequence != flow.expected || losses.highest_arrived > next ||
+                data.marked != tcp.marked || at_once;
       if (data.sequence == flow.expected) {
         flow.expected = losses.expected(next, payload(), flow.size);
         at_once = at_once || flow.expected >= flow.size;

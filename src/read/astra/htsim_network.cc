@@ -41,12 +41,14 @@ HtsimOptions parse_options(const std::vector<std::string>& words, std::vector<st
     } else if (word == "-nodes") {
       options.nodes = count();
     } else if (word == "-o") {
-      warnings.push_back(fmt::format("--htsim_opts -o {} has no effect: htsim's log is not written", value()));
+      warnings.push_back(
+          fmt::format("--htsim_opts -o {} has no effect: htsim's log is not written", value()));
     } else if (word == "-sub") {
       if (const std::int64_t subflows = count(); subflows != 1)
         throw Error(where, fmt::format("-sub {}: multipath TCP is not modelled", subflows), "-sub 1");
     } else if (word == "COUPLED_SCALABLE_TCP") {
-      throw Error(where, "Scalable TCP is not modelled", "UNCOUPLED, as any of htsim's others with one subflow");
+      throw Error(where, "Scalable TCP is not modelled",
+                  "UNCOUPLED, as any of htsim's others with one subflow");
     } else if (std::ranges::find(kAlike, word) != std::end(kAlike)) {
       const bool number = word == "COUPLED_EPSILON" && i + 1 < words.size() && !words[i + 1].empty() &&
                           words[i + 1].find_first_not_of("0123456789.eE") == std::string::npos;
@@ -68,13 +70,14 @@ MachineLinks usual_tree(std::int64_t ranks) {
   const auto ports = static_cast<std::int64_t>(std::llround(std::cbrt(4.0 * static_cast<double>(ranks))));
   const auto hosts_of = [](std::int64_t k) { return k * k * k / 4; };
   if (ports % 2 != 0 || hosts_of(ports) != ranks) {
-    const std::int64_t below = std::max<std::int64_t>(2, ports / 2 * 2 - (hosts_of(ports / 2 * 2) > ranks ? 2 : 0));
-    throw Error("--htsim_opts",
-                fmt::format("no fat tree of htsim's has {} hosts, and -topo names no other", ranks),
-                fmt::format("-topo FILE, or as many ranks as {} or {}", hosts_of(below), hosts_of(below + 2)));
+    const std::int64_t below =
+        std::max<std::int64_t>(2, ports / 2 * 2 - (hosts_of(ports / 2 * 2) > ranks ? 2 : 0));
+    throw Error(
+        "--htsim_opts", fmt::format("no fat tree of htsim's has {} hosts, and -topo names no other", ranks),
+        fmt::format("-topo FILE, or as many ranks as {} or {}", hosts_of(below), hosts_of(below + 2)));
   }
-  return make_topology(parse_component(
-      fmt::format("fat-tree:k={},bandwidth=100Gbps,latency=1us", ports), "--htsim_opts"));
+  return make_topology(
+      parse_component(fmt::format("fat-tree:k={},bandwidth=100Gbps,latency=1us", ports), "--htsim_opts"));
 }
 
 // TcpSrc and RandomQueue of htsim, and what ASTRA-sim's front end passes to them (HTSimProtoTcp.cc).
@@ -105,8 +108,8 @@ void read_astra2_htsim(const HtsimSettings& htsim, SystemLayer& system, std::vec
   const HtsimOptions options = parse_options(htsim.options, warnings);
   const std::int64_t ranks = rank_count(system);
   if (options.nodes > 0 && options.nodes != ranks)
-    throw Error("--htsim_opts", fmt::format("-nodes {} beside a network configuration of {} ranks",
-                                            options.nodes, ranks),
+    throw Error("--htsim_opts",
+                fmt::format("-nodes {} beside a network configuration of {} ranks", options.nodes, ranks),
                 "omit -nodes");
   if (!options.topology.empty()) {
     const FileKind kind = sniff_file(options.topology);
@@ -114,11 +117,11 @@ void read_astra2_htsim(const HtsimSettings& htsim, SystemLayer& system, std::vec
       throw Error("--htsim_opts -topo " + options.topology, "is no topology of htsim's",
                   "a file that begins with Nodes, Tiers and Podsize");
   }
-  MachineLinks links =
-      options.topology.empty() ? usual_tree(ranks) : read_topology_file(options.topology);
+  MachineLinks links = options.topology.empty() ? usual_tree(ranks) : read_topology_file(options.topology);
   if (const std::int64_t hosts = links.graph.devices(); hosts != ranks)
-    throw Error(options.topology, fmt::format("has {} host{}, and the network configuration {} rank{}", hosts,
-                                              hosts == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s"),
+    throw Error(options.topology,
+                fmt::format("has {} host{}, and the network configuration {} rank{}", hosts,
+                            hosts == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s"),
                 "htsim wants as many");
   system.links = std::move(links.graph);
   system.network.name = "packet";

@@ -320,7 +320,8 @@ Kind sniff_text(std::string_view text) {
   if (is_like_astra_text(text)) return Kind::astra_text;
   if (is_ns3_config(text)) return Kind::ns3_config;
   std::string_view table = text;
-  while (table.starts_with('#') && table.find('\n') != table.npos)  // SCALE-Sim's readers and htsim's skip such lines
+  while (table.starts_with('#') &&
+         table.find('\n') != table.npos)  // SCALE-Sim's readers and htsim's skip such lines
     table = without_blank(table.substr(table.find('\n')));
   if (table.starts_with("Nodes ") && table.find("\nTiers ") != table.npos) return Kind::htsim_topology;
   const Kind by_keys = sniff_yaml(text);

@@ -220,9 +220,8 @@ constexpr ParameterInfo axis(std::string_view name, std::string_view default_val
 }
 constexpr ParameterInfo kGridBandwidth = {"bandwidth", ParameterType::bandwidth, "50GB/s",
                                           "of every link, per direction"};
-constexpr std::array kTorusParameters = {axis("x", "4"), axis("y", "4"), axis("z", "1"),
-                                         axis("w", "1"), axis("v", "1"), axis("u", "1"),
-                                         kGridBandwidth, kLatencyParameter};
+constexpr std::array kTorusParameters = {axis("x", "4"), axis("y", "4"), axis("z", "1"), axis("w", "1"),
+                                         axis("v", "1"), axis("u", "1"), kGridBandwidth, kLatencyParameter};
 
 std::vector<Dimension> axes_of(const ParameterValues& values) {
   std::vector<Dimension> dimensions;

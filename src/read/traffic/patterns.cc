@@ -165,7 +165,8 @@ std::vector<TrafficFlow> read_traffic_flows(const std::string& text, const std::
     const TrafficPattern& row = find_component("traffic", traffic_patterns(), text.substr(0, colon), where);
     full = fmt::format("{}:{}={}", row.name, row.parameters.front().name, text.substr(colon + 1));
   }
-  if (const std::size_t colon = full.find(':'); colon != std::string::npos && full.find('=') == std::string::npos) {
+  if (const std::size_t colon = full.find(':');
+      colon != std::string::npos && full.find('=') == std::string::npos) {
     const TrafficPattern& row = find_component("traffic", traffic_patterns(), full.substr(0, colon), where);
     std::vector<std::string_view> names;
     for (const ParameterInfo& info : row.parameters) names.push_back(info.name);

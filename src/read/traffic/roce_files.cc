@@ -39,9 +39,9 @@ NetworkGraph parse_roce_topology(std::string_view text, const std::string& name,
   // What follows may be a comment; a number begins another link.
   const std::optional<std::string_view> rest = words.next();
   if (notes != nullptr && rest && rest->find_first_not_of("0123456789") == std::string_view::npos) {
-    notes->push_back(
-        fmt::format("{}: the links after the first {}, which the first line announces, are left out, as in ns-3",
-                    words.where(), links));
+    notes->push_back(fmt::format(
+        "{}: the links after the first {}, which the first line announces, are left out, as in ns-3",
+        words.where(), links));
   }
   return graph;
 }

@@ -69,7 +69,8 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
 
 // Networks that know dimensions alone, on a graph of links.
 void note_unseen_links(Result& result, const Machine& machine, const ComponentChoice& network) {
-  if (machine.graph.nodes.empty() || network.name.empty() || !promises_of(network).meets_on_links_only) return;
+  if (machine.graph.nodes.empty() || network.name.empty() || !promises_of(network).meets_on_links_only)
+    return;
   result.notes.push_back(fmt::format(
       "the network {} knows the dimensions of {}, not its links: ways never meet, and each takes as long as "
       "the longest; flow, packet and flit take the links",
@@ -96,11 +97,13 @@ void warn_of_cables(Result& result, const Study& study) {
     }
     if (alone.empty()) continue;
     const Bandwidth host = study.machine.device.host_bandwidth;
-    result.warnings.push_back(fmt::format(
-        "no cable leads to {} {} of {}: what {} sends there takes {}", alone.size() == 1 ? "member" : "members",
-        fmt::join(alone, ", "), dimension.name, alone.size() == 1 ? "it" : "each of them",
-        host > Bandwidth() ? fmt::format("PCIe at {}", to_text(std::min(host, dimension.bandwidth)))
-                           : std::string("as long as over one cable, since the device has no host_bandwidth")));
+    result.warnings.push_back(
+        fmt::format("no cable leads to {} {} of {}: what {} sends there takes {}",
+                    alone.size() == 1 ? "member" : "members", fmt::join(alone, ", "), dimension.name,
+                    alone.size() == 1 ? "it" : "each of them",
+                    host > Bandwidth()
+                        ? fmt::format("PCIe at {}", to_text(std::min(host, dimension.bandwidth)))
+                        : std::string("as long as over one cable, since the device has no host_bandwidth")));
   }
 }
 

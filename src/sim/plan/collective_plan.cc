@@ -593,9 +593,10 @@ Time CollectivePlanner::measure_busiest_link(const CollectiveCall& call, const G
     const Dimension& dimension = machine_.dimensions[d];
     // Of a member's cables a group may have some.
     const bool cabled = !dimension.cables.empty() && layout.is_grid();
-    limit = std::max(limit, time_to_move(bytes, cabled ? attained_on_cables(dimension, layout.coordinates[d],
-                                                                            call.kind, machine_.device.host_bandwidth)
-                                                       : dimension.bandwidth));
+    limit = std::max(
+        limit, time_to_move(bytes, cabled ? attained_on_cables(dimension, layout.coordinates[d], call.kind,
+                                                               machine_.device.host_bandwidth)
+                                          : dimension.bandwidth));
   }
   return limit;
 }

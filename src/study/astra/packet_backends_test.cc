@@ -149,15 +149,15 @@ class HtsimRun : public Ns3Run {
  protected:
   // Four leaf switches with a host each and one spine: every host is as far from every other.
   std::string topology(int hosts = 4) const {
-    return write("tree.topo", "Nodes " + std::to_string(hosts) + "\nTiers 2\nPodsize " + std::to_string(hosts) +
+    return write("tree.topo", "Nodes " + std::to_string(hosts) + "\nTiers 2\nPodsize " +
+                                  std::to_string(hosts) +
                                   "\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 1\nRadix_Up 1\n"
                                   "Downlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 100\nRadix_Down " +
                                   std::to_string(hosts) + "\nDownlink_Latency_ns 1000\n");
   }
   Astra2Request on_htsim(int splits, const std::vector<std::string>& options) const {
-    Astra2Request asked = request(write("ring.yml",
-                                        "topology: [Ring]\nnpus_count: [4]\nbandwidth: [50]\nlatency: [500]\n"),
-                                  splits);
+    Astra2Request asked = request(
+        write("ring.yml", "topology: [Ring]\nnpus_count: [4]\nbandwidth: [50]\nlatency: [500]\n"), splits);
     asked.settings.htsim = {true, "tcp", options};
     return asked;
   }
@@ -189,9 +189,9 @@ TEST_F(HtsimRun, EachMessageIsAFlowOfItsOwn) {
               3 * (whole - last) * 0.08 + 20);
   for (const PacketFlowOutcome& flow : step.flows) ASSERT_EQ(flow.fct_ns, step.flows.front().fct_ns);
 
-  const std::string fixed = write("fixed.yml",
-                                  "topology: [FullyConnected]\nnpus_count: [4]\nbandwidth: [1000000000]\nlatency: [" +
-                                      std::to_string(step.flows.front().fct_ns) + "]\n");
+  const std::string fixed =
+      write("fixed.yml", "topology: [FullyConnected]\nnpus_count: [4]\nbandwidth: [1000000000]\nlatency: [" +
+                             std::to_string(step.flows.front().fct_ns) + "]\n");
   // A frame takes whole nanoseconds on the average only, so that flows that follow each other differ by some.
   const double expected = in_seconds(run_astra2(request(fixed, 64)).run.result.iteration);
   EXPECT_NEAR(in_seconds(run.run.result.iteration) / expected, 1, 0.001);
@@ -202,9 +202,10 @@ TEST_F(HtsimRun, EachMessageIsAFlowOfItsOwn) {
 
 // Long messages lose packets to queues of eight, and wait for timers of 250 ms.
 TEST_F(HtsimRun, WaitsForTimers) {
-  const std::string incast = "Nodes 4\nTiers 2\nPodsize 4\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 2\n"
-                             "Radix_Up 2\nDownlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 10\n"
-                             "Radix_Down 2\nDownlink_Latency_ns 1000\n";
+  const std::string incast =
+      "Nodes 4\nTiers 2\nPodsize 4\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 2\n"
+      "Radix_Up 2\nDownlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 10\n"
+      "Radix_Down 2\nDownlink_Latency_ns 1000\n";
   Astra2Request asked = on_htsim(1, {"-topo", write("thin.topo", incast)});
   EXPECT_GT(run_astra2(asked).run.result.iteration, milliseconds(250));
   asked.network = parse_component("packet:cc=dcqcn", "test");
@@ -243,7 +244,8 @@ TEST_F(HtsimRun, SaysWhatIsWrong) {
   asked = on_ns3("", 1);
   asked.settings.htsim = {true, "tcp", {}};
   EXPECT_EQ(refusal(asked),
-            "--htsim_opts: config.txt is of ns-3\n  hint: the network configuration of htsim is a YAML of dimensions");
+            "--htsim_opts: config.txt is of ns-3\n  hint: the network configuration of htsim is a YAML of "
+            "dimensions");
 }
 
 }  // namespace

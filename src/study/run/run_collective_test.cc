@@ -67,29 +67,34 @@ TEST(RunCollective, MembersWithoutACableAreWarnedOf) {
   const auto warnings = [](const Study& study) {
     return run_collective(study, CollectiveKind::all_gather, Bytes(1 << 20)).result.warnings;
   };
-  EXPECT_EQ(warnings(cables("")),
-            std::vector<std::string>{
-                "no cable leads to members 6, 7 of net: what each of them sends there takes PCIe at 16.00 GB/s"});
+  EXPECT_EQ(
+      warnings(cables("")),
+      std::vector<std::string>{
+          "no cable leads to members 6, 7 of net: what each of them sends there takes PCIe at 16.00 GB/s"});
   EXPECT_EQ(warnings(cables("network: flow\n")).size(), 2U);
   EXPECT_EQ(warnings(cables("network: flow\n"))[0],
             "the network flow sees a switch where cables join the members of net: two members get the "
             "bandwidth of all cables of one");
-  EXPECT_TRUE(warnings(read_machine_study(Config::parse("machine: dgx-1\nplan: {ranks: 8}\n", "", {}))).empty());
+  EXPECT_TRUE(
+      warnings(read_machine_study(Config::parse("machine: dgx-1\nplan: {ranks: 8}\n", "", {}))).empty());
 }
 
 TEST(RunCollective, ANetworkOfDimensionsSaysThatItSeesNoLinks) {
   const auto notes = [](const std::string& network) {
-    return run_collective(read_machine_study(Config::parse(
-                              "machine: {name: tree, device: h100-sxm, topology: 'leaf-spine:leaves=2,hosts=2'}\n"
-                              "network: " + network + "\n",
-                              "", {})),
-                          CollectiveKind::all_gather, Bytes(1 << 20))
+    return run_collective(
+               read_machine_study(Config::parse(
+                   "machine: {name: tree, device: h100-sxm, topology: 'leaf-spine:leaves=2,hosts=2'}\n"
+                   "network: " +
+                       network + "\n",
+                   "", {})),
+               CollectiveKind::all_gather, Bytes(1 << 20))
         .notes;
   };
-  EXPECT_EQ(notes("analytical"),
-            std::vector<std::string>{"the network analytical knows the dimensions of tree, not its links: ways "
-                                     "never meet, and each takes as long as the longest; flow, packet and flit "
-                                     "take the links"});
+  EXPECT_EQ(
+      notes("analytical"),
+      std::vector<std::string>{"the network analytical knows the dimensions of tree, not its links: ways "
+                               "never meet, and each takes as long as the longest; flow, packet and flit "
+                               "take the links"});
   EXPECT_TRUE(notes("flow").empty());
 }
 

@@ -114,8 +114,8 @@ TEST(RunStudy, SelectiveRecomputeOfAModelWithoutAttentionIsNone) {
     EXPECT_EQ(none.study.plan, selective.study.plan) << more;
     EXPECT_EQ(none.memory.peak(), selective.memory.peak()) << more;
     EXPECT_FALSE(mentions(none.notes, "has no effect")) << more;
-    EXPECT_TRUE(mentions(selective.notes,
-                         "has no effect: the model has no attention that could be computed again"))
+    EXPECT_TRUE(
+        mentions(selective.notes, "has no effect: the model has no attention that could be computed again"))
         << more;
     EXPECT_NE(with("full").result.iteration, none.result.iteration) << more;
   }
