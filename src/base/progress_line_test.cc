@@ -67,7 +67,9 @@ TEST(Progress, WithoutATerminalIsAFewWholeLines) {
     std::this_thread::sleep_for(std::chrono::milliseconds(700));
   }
   const std::string text = out.str();
-  EXPECT_TRUE(text.starts_with("armilla: simulating 50 %, about 1 s left\n")) << text;
+  EXPECT_TRUE(text.starts_with("armilla: simulating")) << text;
+  EXPECT_NE(text.find("armilla: simulating 50 %, about "), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with(" left\n")) << text;
   EXPECT_EQ(text.find('\r'), std::string::npos);
   // After 20 to 40 ms, 80, 160, 320, 640.
   const auto lines = std::ranges::count(text, '\n');

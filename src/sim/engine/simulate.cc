@@ -72,8 +72,8 @@ void note_unseen_links(Result& result, const Machine& machine, const ComponentCh
   if (machine.graph.nodes.empty() || network.name.empty() || !promises_of(network).meets_on_links_only)
     return;
   result.notes.push_back(fmt::format(
-      "the network {} knows the dimensions of {}, not its links: ways never meet, and each takes as long as "
-      "the longest; flow, packet and flit take the links",
+      "the network {} knows the dimensions of {}, not its links: nothing is oversubscribed, no ways meet, and "
+      "each is as long as the longest of its dimension; flow, packet and flit take the links",
       network.name, machine.name));
 }
 
