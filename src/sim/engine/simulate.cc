@@ -71,10 +71,11 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
 void note_unseen_links(Result& result, const Machine& machine, const ComponentChoice& network) {
   if (machine.graph.nodes.empty() || network.name.empty() || !promises_of(network).meets_on_links_only)
     return;
-  result.notes.push_back(fmt::format(
-      "the network {} knows the dimensions of {}, not its links: nothing is oversubscribed, no ways meet, and "
-      "each is as long as the longest of its dimension; flow, packet and flit take the links",
-      network.name, machine.name));
+  result.notes.push_back(
+      fmt::format("the network {} knows the dimensions of {}, not its links: nothing is oversubscribed, no "
+                  "ways meet, and "
+                  "each is as long as the longest of its dimension; flow, packet and flit take the links",
+                  network.name, machine.name));
 }
 
 // Members that no cable leads to, and networks that know of no cables.

@@ -93,8 +93,8 @@ TEST(RunCollective, ANetworkOfDimensionsSaysThatItSeesNoLinks) {
   EXPECT_EQ(
       notes("analytical"),
       std::vector<std::string>{"the network analytical knows the dimensions of tree, not its links: "
-                                     "nothing is oversubscribed, no ways meet, and each is as long as the longest "
-                                     "of its dimension; flow, packet and flit take the links"});
+                               "nothing is oversubscribed, no ways meet, and each is as long as the longest "
+                               "of its dimension; flow, packet and flit take the links"});
   EXPECT_TRUE(notes("flow").empty());
 }
 
