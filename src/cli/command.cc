@@ -206,7 +206,8 @@ std::vector<std::string> with_rest_joined(const std::vector<std::string>& argume
   const auto flag = std::ranges::find(arguments, kRestOfLine);
   if (arguments.empty() || arguments.front() != "astra2" || flag == arguments.end()) return arguments;
   std::vector<std::string> joined(arguments.begin(), flag);
-  joined.push_back(std::string(kRestOfLine) + "=");
+  // Begun with the mark, since CLI11 takes no empty value.
+  joined.push_back(std::string(kRestOfLine) + "=" + kBetweenJoined);
   for (auto word = flag + 1; word != arguments.end(); ++word) joined.back() += *word + kBetweenJoined;
   return joined;
 }
@@ -215,7 +216,7 @@ std::vector<std::string> rest_of_line(std::string_view joined) {
   std::vector<std::string> words;
   while (!joined.empty()) {
     const std::size_t end = std::min(joined.find(kBetweenJoined), joined.size());
-    words.emplace_back(joined.substr(0, end));
+    if (end > 0) words.emplace_back(joined.substr(0, end));
     joined.remove_prefix(std::min(end + 1, joined.size()));
   }
   return words;

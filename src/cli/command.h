@@ -25,7 +25,7 @@ struct Session {
   bool colour = false;               // `out` is a terminal that wants colours
   bool progress = false;             // `err` is a terminal
   std::size_t width = kReportWidth;  // of `out`
-  Progress* meter = &no_progress();  // told how far what takes long is; shown where `err` is a terminal
+  Progress* meter = &no_progress();  // told how far what takes long is (base/progress_line.h)
 
   TextStyle style() const { return {colour, width}; }
 };

@@ -87,7 +87,8 @@ void show_links(const Session& session, const Interconnect& graph) {
 bool is_topology(const std::string& name) {
   if (names_topology(name)) return name.find(':') != std::string::npos;
   if (!is_path(name)) return false;
-  switch (sniff_file(name)) {
+  const FileKind kind = sniff_file(name);
+  switch (kind) {
     case FileKind::infragraph:
     case FileKind::booksim_config:
     case FileKind::astra1_network:
@@ -95,6 +96,7 @@ bool is_topology(const std::string& name) {
     case FileKind::htsim_topology:
       return true;
     default: {
+      if (kind < FileKind::json) return false;
       // HPCC's and SimAI's begin with how many nodes there are.
       const MappedFile file(name);
       return !file.bytes().empty() && file.bytes().front() >= '0' && file.bytes().front() <= '9';

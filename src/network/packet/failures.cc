@@ -53,8 +53,10 @@ void PacketSimulation::timeout(std::uint32_t index) {
   flow.timer = true;
   flow.lost_on_link = false;
   flow.timer_mark = flow.acknowledged;
-  schedule(since_ns + (settings_.retransmit_timeout_ns << (transport_->traits.backs_off ? flow.retries : 0)),
-           kTimeout, index);
+  // What was heard of in a wait that had been doubled may be longer ago than a simple one.
+  const std::int64_t wait_ns = settings_.retransmit_timeout_ns
+                               << (transport_->traits.backs_off ? flow.retries : 0);
+  schedule(std::max(events_.now(), since_ns + wait_ns), kTimeout, index);
   refresh(index);
   serve(flow.port);
 }

@@ -34,7 +34,9 @@ FlowJob job_of(const Ways& ways, const NetworkSetup& setup, const ParameterValue
   if (!job.flows_come) {
     job.settings.congestion_control = CongestionControl::dcqcn;
   } else {
-    job.settings = *setup.packets;
+    // htsim's are those of its TCP alone.
+    job.usual_settings = setup.packets->acks_take_no_time && values.is_set("cc");
+    if (!job.usual_settings) job.settings = *setup.packets;
     job.choice = WayChoice::first;
     if (values.is_set("routing"))
       throw Error(values.where("routing"),
