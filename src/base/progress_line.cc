@@ -39,8 +39,9 @@ std::string progress_line(std::string_view step, double share, double elapsed, s
 }
 
 // A thread of its own writes, so that a long step without any news shows that time passes.
-ProgressLine::ProgressLine(std::ostream& out, std::chrono::milliseconds patience, std::size_t width)
-    : out_(out), patience_(patience), width_(width), writer_([this] { watch(); }) {}
+ProgressLine::ProgressLine(std::ostream& out, std::chrono::milliseconds patience, std::size_t width,
+                           bool terminal)
+    : out_(out), patience_(patience), width_(width), terminal_(terminal), writer_([this] { watch(); }) {}
 
 ProgressLine::~ProgressLine() {
   {
@@ -77,14 +78,24 @@ void ProgressLine::hide() {
 void ProgressLine::watch() {
   std::unique_lock lock(mutex_);
   while (!over_.wait_for(lock, std::min(patience_, kBetween), [this] { return ended_; })) {
-    if (!hidden_ && Clock::now() - since_ >= patience_) write();
+    if (hidden_) continue;
+    if (terminal_) {
+      if (Clock::now() - since_ >= patience_) write();
+    } else if (Clock::now() - start_ >= patience_ && !step_.empty()) {
+      write();
+      patience_ *= 2;
+    }
   }
 }
 
 void ProgressLine::write() {
   const double elapsed = std::chrono::duration<double>(Clock::now() - begin_).count();
-  const std::string line =
-      progress_line(step_, share_.load(std::memory_order_relaxed), elapsed, remark_, width_);
+  const std::string line = progress_line(step_.empty() ? "working" : step_,
+                                         share_.load(std::memory_order_relaxed), elapsed, remark_, width_);
+  if (!terminal_) {
+    out_ << fmt::format("armilla: {}\n", line) << std::flush;
+    return;
+  }
   out_ << '\r' << line;
   if (line.size() < shown_) out_ << std::string(shown_ - line.size(), ' ');
   out_ << std::flush;

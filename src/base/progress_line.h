@@ -7,7 +7,11 @@
 // a store each, so they can be said often. A thread of its own writes, so that work that says nothing shows
 // its time at least. The time left is that spent on the present step x (1 - share) / share: it assumes that
 // work goes on as it went so far.
-// Where standard error is no terminal nobody waits, and what is said goes to `no_progress()`.
+//
+// Where standard error is no terminal the same becomes whole lines, a few: after a minute, and each time when
+// twice as much time has passed.
+//
+//   armilla: simulating  3 %, about 32 min 20 s left; best 2.404 s
 #pragma once
 
 #include <atomic>
@@ -31,8 +35,10 @@ std::string progress_line(std::string_view step, double share, double elapsed, s
 
 class ProgressLine final : public Progress {
  public:
+  // `terminal`: the line is written anew; else each is a line of its own, after `patience` and twice as
+  // much each time.
   explicit ProgressLine(std::ostream& out, std::chrono::milliseconds patience = std::chrono::seconds(1),
-                        std::size_t width = 79);
+                        std::size_t width = 79, bool terminal = true);
   ~ProgressLine() override;
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
@@ -53,13 +59,15 @@ class ProgressLine final : public Progress {
   std::ostream& out_;
   std::chrono::milliseconds patience_;
   std::size_t width_;
+  bool terminal_;
   std::mutex mutex_;  // of all below but the share
   std::condition_variable over_;
   bool ended_ = false, hidden_ = false;
-  std::string step_ = "working", remark_;
+  std::string step_, remark_;
   Clock::time_point begin_ = Clock::now();  // of the step
   Clock::time_point since_ = begin_;        // there has been something to show
   std::size_t shown_ = 0;                   // characters on the line
+  Clock::time_point start_ = begin_;        // of everything
   std::atomic<double> share_ = 0;
   std::thread writer_;
 };

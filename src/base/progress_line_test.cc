@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 namespace armilla {
@@ -53,6 +54,27 @@ TEST(Progress, TakesItsLineAwayUntilTheNextStep) {
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   progress.hide();
   EXPECT_TRUE(out.str().starts_with(first + "\rwriting, 1 s so far")) << out.str();
+}
+
+TEST(Progress, WithoutATerminalIsAFewWholeLines) {
+  std::ostringstream out;
+  {
+    ProgressLine progress(out, std::chrono::milliseconds(20), 79, false);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_EQ(out.str(), "") << "there is no step yet";
+    progress.begin("simulating");
+    progress.update(0.5);
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  }
+  const std::string text = out.str();
+  EXPECT_TRUE(text.starts_with("armilla: simulating")) << text;
+  EXPECT_NE(text.find("armilla: simulating 50 %, about "), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with(" left\n")) << text;
+  EXPECT_EQ(text.find('\r'), std::string::npos);
+  // After 20 to 40 ms, 80, 160, 320, 640.
+  const auto lines = std::ranges::count(text, '\n');
+  EXPECT_GE(lines, 2);
+  EXPECT_LE(lines, 6);
 }
 
 TEST(Progress, NobodyIsShownNothing) {

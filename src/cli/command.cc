@@ -196,6 +196,32 @@ std::span<const CommandInfo> commands() {
   return kCommands;
 }
 
+namespace {
+
+constexpr char kBetweenJoined = '\x1f';  // a unit separator, which no path has
+
+}  // namespace
+
+std::vector<std::string> with_rest_joined(const std::vector<std::string>& arguments) {
+  const auto flag = std::ranges::find(arguments, kRestOfLine);
+  if (arguments.empty() || arguments.front() != "astra2" || flag == arguments.end()) return arguments;
+  std::vector<std::string> joined(arguments.begin(), flag);
+  // Begun with the mark, since CLI11 takes no empty value.
+  joined.push_back(std::string(kRestOfLine) + "=" + kBetweenJoined);
+  for (auto word = flag + 1; word != arguments.end(); ++word) joined.back() += *word + kBetweenJoined;
+  return joined;
+}
+
+std::vector<std::string> rest_of_line(std::string_view joined) {
+  std::vector<std::string> words;
+  while (!joined.empty()) {
+    const std::size_t end = std::min(joined.find(kBetweenJoined), joined.size());
+    if (end > 0) words.emplace_back(joined.substr(0, end));
+    joined.remove_prefix(std::min(end + 1, joined.size()));
+  }
+  return words;
+}
+
 // Where a file goes to standard output, what people read goes to standard error.
 Session for_people(const Session& session, std::initializer_list<std::string_view> outputs) {
   if (std::find(outputs.begin(), outputs.end(), "-") == outputs.end()) return session;

@@ -25,7 +25,7 @@ struct Session {
   bool colour = false;               // `out` is a terminal that wants colours
   bool progress = false;             // `err` is a terminal
   std::size_t width = kReportWidth;  // of `out`
-  Progress* meter = &no_progress();  // told how far what takes long is; shown where `err` is a terminal
+  Progress* meter = &no_progress();  // told how far what takes long is (base/progress_line.h)
 
   TextStyle style() const { return {colour, width}; }
 };
@@ -42,6 +42,12 @@ class Command {
   // Throws Error.
   virtual void execute(const Session& session) = 0;
 };
+
+// Of astra2, as there: what follows this flag is htsim's, to the end of the line, and comes as one text,
+// which rest_of_line takes apart again.
+inline constexpr std::string_view kRestOfLine = "--htsim_opts";
+std::vector<std::string> with_rest_joined(const std::vector<std::string>& arguments);
+std::vector<std::string> rest_of_line(std::string_view joined);
 
 struct Example {
   // After "armilla "; run by a test in a folder that holds a copy of examples/ and nothing else.

@@ -111,6 +111,7 @@ constexpr std::array kSynonyms = {
     Synonym{"--message-size", "--bytes"},
     Synonym{"--algo", "--algorithm"},
     Synonym{"--output", "-o"},
+    Synonym{"-topo", "--htsim_opts"},
 };
 
 // The hint for an option that a command does not have.
@@ -197,13 +198,14 @@ std::vector<std::string> with_help_spelled_out(const std::vector<std::string>& t
   return arguments;
 }
 
-// What takes long says so as long as nothing is printed.
-void execute(Command& command, const Session& session) {
-  if (!session.progress) return command.execute(session);
-  ProgressLine progress(session.err, std::chrono::seconds(1), session.width - 1);
+// What takes long says so as long as nothing is printed; `quiet`: at a terminal only.
+void execute(Command& command, const Session& session, bool quiet) {
+  if (!session.progress && quiet) return command.execute(session);
+  ProgressLine progress(session.err, std::chrono::seconds(session.progress ? 1 : 60), session.width - 1,
+                        session.progress);
   HidesProgress out_buffer(*session.out.rdbuf(), progress), err_buffer(*session.err.rdbuf(), progress);
   std::ostream out(&out_buffer), err(&err_buffer);
-  command.execute({out, err, session.colour, true, session.width, &progress});
+  command.execute({out, err, session.colour, session.progress, session.width, &progress});
   if (!out) session.out.setstate(std::ios::failbit);
 }
 
@@ -231,7 +233,7 @@ int run_main(const std::vector<std::string>& typed, const Session& session) {
   std::vector<std::unique_ptr<Command>> instances;
   const std::unique_ptr<CLI::App> app = make_parser(instances);
   try {
-    const std::vector<std::string> arguments = with_help_spelled_out(typed, *app);
+    const std::vector<std::string> arguments = with_rest_joined(with_help_spelled_out(typed, *app));
     try {
       // CLI11 takes the arguments in reverse.
       app->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
@@ -242,10 +244,13 @@ int run_main(const std::vector<std::string>& typed, const Session& session) {
     } catch (const CLI::ParseError& error) {
       throw explain(error, *app, arguments);
     }
-    const std::string name = app->get_subcommands().front()->get_name();
+    const CLI::App& asked = *app->get_subcommands().front();
+    const std::string name = asked.get_name();
+    const CLI::Option* const quiet = asked.get_option_no_throw("--quiet");
     const auto info = std::find_if(commands().begin(), commands().end(),
                                    [&](const CommandInfo& c) { return c.name == name; });
-    execute(*instances[static_cast<std::size_t>(info - commands().begin())], session);
+    execute(*instances[static_cast<std::size_t>(info - commands().begin())], session,
+            quiet != nullptr && quiet->count() > 0);
     require_written(session.out);
     return kDone;
   } catch (const Error& error) {

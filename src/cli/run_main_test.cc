@@ -131,6 +131,23 @@ TEST_F(Cli, HintsCanBeFollowed) {
   EXPECT_EQ(run(words("check h100")).code, 0);
 }
 
+// The root is done early: what the table says is of all ranks.
+TEST_F(Cli, ABroadcastByTreesLoadsTheRootsLinks) {
+  const Outcome outcome = run(
+      words("collective broadcast --machine dgx-a100 --ranks 64 --bytes 1GiB --algorithm double-binary-tree "
+            "--csv tables"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::vector<std::string> row = words(outcome.out.substr(outcome.out.find(" 1GiB ")));
+  // bytes, time, bandwidth, bus bandwidth (with units), of link limit, busiest link
+  const double busiest = std::stod(row.at(9));
+  EXPECT_EQ(row.at(10), "%") << outcome.out;
+  std::ifstream file("tables/links.csv");
+  std::string line;
+  std::getline(file, line);
+  std::getline(file, line);
+  EXPECT_NEAR(busiest / 100, std::stod(line.substr(line.rfind(',') + 1)), 0.001) << line;
+}
+
 TEST_F(Cli, CollectivesFitTheTerminal) {
   const auto lines_of = [](const std::string& line, std::size_t width) {
     std::ostringstream out, err;

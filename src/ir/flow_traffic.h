@@ -155,8 +155,13 @@ struct PacketSettings {
   std::int64_t retransmit_timeout_ns = 67'108'864;
 
   // TCP: segments sent before the first acknowledgement (RFC 6928), and how long a receiver waits for a
-  // second one before it acknowledges the first (Linux: 40 ms; ns-3: 200 ms)
-  std::int64_t initial_window = 10, delayed_ack_ns = 40'000'000;
+  // second one before it acknowledges the first (Linux: 40 ms; ns-3: 200 ms; 0: it never waits); segments at
+  // which slow start ends where nothing was lost before (0: any number)
+  std::int64_t initial_window = 10, delayed_ack_ns = 40'000'000, first_threshold = 0;
+  // Full packets that a port of a switch holds at most, and the last of these, in whose room a tenth is
+  // dropped by chance (htsim's RandomQueue). 0: as many as there is room in `buffer`.
+  std::int64_t port_queue = 0, port_queue_random = 3;
+  bool acks_take_no_time = false;  // they reach the sender over no link (TCP as ASTRA-sim sets up htsim's)
 
   // NDP and EQDS: names of paths that a flow's packets take in turn, which switches hash; packets that a
   // sender sends before it is pulled, and is ahead of its pulls at most (0: a quarter more than its host's

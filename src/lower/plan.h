@@ -40,6 +40,10 @@ namespace armilla {
 Plan resolve_plan(const PlanRequest& request, std::int64_t devices, bool elastic, bool described,
                   std::int64_t group = 1);
 
+// Selective recompute of a model without attention is none, and what follows from it (types) is as without
+// it. `plan` is the request, resolved.
+void settle_recompute(const PlanRequest& request, const ModelFacts& facts, Plan& plan);
+
 // Plan::host and issue_time where the plan leaves them open: as on the usual device.
 void settle_host(Plan& plan, const Device& device);
 

@@ -114,8 +114,10 @@ std::string Topology::link_name(const LinkId& link) const {
   const Dimension& dimension = dimensions_[link.dimension];
   const std::int64_t here = coordinate(link.owner, link.dimension);
   if (dimension.kind == DimensionKind::switched) {
-    return link.number == 0 ? fmt::format("rank {} -> switch ({})", link.owner, dimension.name)
-                            : fmt::format("switch -> rank {} ({})", link.owner, dimension.name);
+    // Of members joined by cables a link stands for all cables of a member.
+    const std::string_view other = dimension.cables.empty() ? "switch" : "cables";
+    return link.number == 0 ? fmt::format("rank {} -> {} ({})", link.owner, other, dimension.name)
+                            : fmt::format("{} -> rank {} ({})", other, link.owner, dimension.name);
   }
   const std::int64_t ahead = dimension.kind == DimensionKind::fully_connected ? link.number + 1
                              : link.number == 0                               ? 1

@@ -41,6 +41,13 @@ TEST(Topology, FullyConnectedIsOneHopAndASwitchTwo) {
   EXPECT_EQ(way(star, {3, 1, Bytes(1)}), (Names{"rank 3 -> switch (net)", "switch -> rank 1 (net)"}));
 }
 
+TEST(Topology, WithoutASwitchLinksAreAMembersCables) {
+  Dimension joined = dimension(DimensionKind::switched, 4);
+  joined.cables = {{0, 1}, {1, 2}, {2, 3}};
+  const Topology topology(machine_with({joined}));
+  EXPECT_EQ(way(topology, {3, 1, Bytes(1)}), (Names{"rank 3 -> cables (net)", "cables -> rank 1 (net)"}));
+}
+
 TEST(Topology, DimensionsAreCrossedInOrder) {
   const Topology topology(
       machine_with({dimension(DimensionKind::ring, 4, "a"), dimension(DimensionKind::switched, 3, "b")}));

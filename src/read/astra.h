@@ -72,12 +72,25 @@ double astra1_network_cost(const SystemLayer& system);
 //
 // A network configuration of the ns-3 backend is a config.txt (read/roce.h), whose dimensions stand in a file
 // of their own: {"logical-dims": ["8", "4"]}, the ranks being the hosts 0 to 31. Its links and the network
-// packet with its settings are set, too. Not read: htsim's files.
+// packet with its settings are set, too.
+//
+// With its htsim backend the dimensions are those of the YAML, and the links those of htsim's .topo
+// (read/topology.h): every rank is a host. What its TCP does is fixed (HTSimProtoTcp.cc, and htsim's TcpSrc
+// and RandomQueue): packets of 1,500 bytes, ten in the first window, slow start to 100, an acknowledgement
+// for each, timers of 250 ms; queues of eight packets at every port, of which the last three drop one in ten
+// by chance. docs/astra_sim.md says what differs.
+
+struct HtsimSettings {
+  bool used = false;
+  std::string protocol;              // --htsim-proto; empty: tcp, the only one
+  std::vector<std::string> options;  // what follows --htsim_opts: "-topo", FILE ...
+};
 
 struct Astra2Settings {
   Semantics semantics = Semantics::astra2_unaware;
   std::string system, network, remote_memory;  // paths; no remote memory when empty
   std::string logical_topology;                // of an ns-3 network, and of no other
+  HtsimSettings htsim;
   // Of the command line:
   double injection_scale = 1;
   std::int64_t queues_per_dimension = 1;
@@ -92,6 +105,8 @@ std::vector<StreamDimension> read_astra2_network(const std::string& path, std::v
 // Of ns-3, both files: dimensions, links, the network and its settings.
 void read_astra2_ns3(const std::string& network, const std::string& logical_topology, SystemLayer& system,
                      std::vector<std::string>& warnings);
+// Of htsim: links, the network and its settings. The dimensions of `system` are set.
+void read_astra2_htsim(const HtsimSettings& htsim, SystemLayer& system, std::vector<std::string>& warnings);
 RemoteMemory read_astra2_remote_memory(const std::string& path, std::int64_t ranks,
                                        std::vector<std::string>& warnings);
 void read_astra2_system(const std::string& path, double injection_scale, SystemLayer& system,

@@ -22,7 +22,7 @@ namespace armilla {
 struct RoceInput {
   FlowJob job;
   std::string topology;            // the path of TOPOLOGY_FILE
-  std::vector<std::string> notes;  // keys without effect
+  std::vector<std::string> notes;  // what has no effect, or not the one it seems to have
 };
 
 // Reads `path` and the two files it names, relative to its folder or else as given. Throws Error with
@@ -33,7 +33,9 @@ RoceInput read_roce_config(const std::string& path);
 RoceInput read_roce_network(const std::string& path);
 
 // The parts, of text that errors call `name`.
-NetworkGraph parse_roce_topology(std::string_view text, const std::string& name);
+// `notes`: what is left out of it.
+NetworkGraph parse_roce_topology(std::string_view text, const std::string& name,
+                                 std::vector<std::string>* notes = nullptr);
 std::vector<TrafficFlow> parse_roce_flows(std::string_view text, const std::string& name,
                                           const NetworkGraph& graph);
 

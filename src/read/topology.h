@@ -45,6 +45,9 @@ DamagedLink parse_damage(const std::string& text, const std::string& where);
 // network files of ASTRA-sim 1.0 and 2, told apart by what is in them. Throws Error with file:line.
 MachineLinks read_topology_file(const std::string& path);
 
+// What is called so on a command line: "fat-tree:k=8", or the path of such a file.
+MachineLinks named_topology(const std::string& name);
+
 // All devices in one dimension, a Switch: each with the bandwidth of its widest link (the least of all
 // devices), and half the latency of the longest of the shortest ways from the first device.
 Dimension one_dimension(const Interconnect& graph, const std::string& name);

@@ -39,6 +39,9 @@ struct NetRequest {
 ComponentChoice network_of(const NetRequest& request) {
   const std::string name =
       request.network.empty() ? std::string(flow_networks().front().name) : request.network;
+  if (name.substr(0, name.find(':')) == "flit")
+    throw Error("--network flit", "plays traffic by rate, and these are flows",
+                "a configuration of BookSim is such traffic; armilla run and collective take --network flit");
   return parse_component(request.fast_forward ? with_fast_forward(name) : name, "--network " + name);
 }
 
@@ -86,7 +89,7 @@ Machine machine_named(const std::string& name) {
   if (path ? sniff_file(name) == FileKind::machine : !names_topology(name))
     return load_machine(name, path ? name : "armilla net");
   Machine machine;
-  MachineLinks made = path ? read_topology_file(name) : make_topology(parse_component(name, name));
+  MachineLinks made = named_topology(name);
   machine.graph = std::move(made.graph);
   machine.dimensions = std::move(made.dimensions);
   return machine;
@@ -119,6 +122,9 @@ constexpr std::array kNetInputs = {
 };
 
 const NetInput& input_of(const std::string& file) {
+  if (names_topology(file))
+    throw Error(file, "is a topology, and nothing says what flows over it",
+                "--traffic permutation, incast:8, all-to-all or a file of flows");
   const FileKind kind = sniff_file(file);
   for (const NetInput& input : kNetInputs) {
     if (input.kind == kind) return input;

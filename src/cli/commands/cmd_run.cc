@@ -4,6 +4,7 @@
 #include "cli/flags/output_flags.h"
 #include "cli/flags/study_flags.h"
 #include "read/study.h"
+#include "read/topology.h"
 #include "study/run.h"
 #include "study/search.h"
 #include "write/report.h"
@@ -46,7 +47,8 @@ class RunCommand final : public Command {
  private:
   static void refuse_lists(const Config& config) {
     const std::vector<SearchAxis> axes = search_axes(config);
-    if (axes.empty()) return;
+    // The commas of a topology's parameters: what a machine is, the reader of machines tells.
+    if (axes.empty() || names_topology(axes.front().values.front())) return;
     throw Error(axes.front().where, "is more than one value, and a run takes one",
                 "'armilla search' compares plans with lists, ranges and 'any'");
   }

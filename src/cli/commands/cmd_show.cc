@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/mapped_file.h"
 #include "base/suggest.h"
 #include "base/units_text.h"
 #include "cli/command.h"
@@ -13,6 +14,7 @@
 #include "ir/derived/interconnect_figures.h"
 #include "read/file_format.h"
 #include "read/study.h"
+#include "read/topology.h"
 #include "write/machine.h"
 #include "write/text_table.h"
 #include "zoo/zoo.h"
@@ -81,6 +83,42 @@ void show_links(const Session& session, const Interconnect& graph) {
     line(session, "oversubscription", fmt::format("{:.3g} at the worst switch", figures.oversubscription));
 }
 
+// Links without devices of their own: "fat-tree:k=8", or a topology's file.
+bool is_topology(const std::string& name) {
+  if (names_topology(name)) return name.find(':') != std::string::npos;
+  if (!is_path(name)) return false;
+  const FileKind kind = sniff_file(name);
+  switch (kind) {
+    case FileKind::infragraph:
+    case FileKind::booksim_config:
+    case FileKind::astra1_network:
+    case FileKind::astra2_network:
+    case FileKind::htsim_topology:
+      return true;
+    default: {
+      if (kind < FileKind::json) return false;
+      // HPCC's and SimAI's begin with how many nodes there are.
+      const MappedFile file(name);
+      return !file.bytes().empty() && file.bytes().front() >= '0' && file.bytes().front() <= '9';
+    }
+  }
+}
+
+Machine without_device(const std::string& topology) {
+  MachineLinks links = named_topology(topology);
+  Machine machine;
+  machine.name = topology;
+  machine.graph = std::move(links.graph);
+  machine.dimensions = std::move(links.dimensions);
+  return machine;
+}
+
+void show_topology(const Session& session, const std::string& name) {
+  const Interconnect links = links_of(without_device(name));
+  session.out << fmt::format("topology {}\n", printable(name));
+  show_links(session, links);
+}
+
 void show_machine(const Session& session, const Machine& machine) {
   const auto mark = [&](const std::string& dimension, std::string_view field) {
     const bool doubtful = std::find(machine.unverified.begin(), machine.unverified.end(),
@@ -116,19 +154,24 @@ void show_machine(const Session& session, const Machine& machine) {
 class ShowCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("name", name_,
-                   "the name of a machine, device, compute model, network, algorithm or format, or a machine "
-                   "or device file")
+    app.add_option(
+           "name", name_,
+           "the name of a machine, device, compute model, network, algorithm or format, a topology such as "
+           "fat-tree:k=8, or a file of a machine, device or topology")
         ->type_name("NAME|FILE")
         ->required();
     app.add_flag("--yaml", yaml_, "print the description of a machine or device, to copy and change");
-    app.add_flag("--dot", dot_, "print the links of a machine as a drawing for Graphviz");
-    app.add_flag("--svg", svg_, "print the links of a machine as a drawing for browsers");
+    CLI::Option* const dot =
+        app.add_flag("--dot", dot_, "print the links of a machine or topology as a drawing for Graphviz");
+    app.add_flag("--svg", svg_, "print the links of a machine or topology as a drawing for browsers")
+        ->excludes(dot);
   }
 
   void execute(const Session& session) override {
     if (dot_ || svg_) {
-      const Interconnect graph = links_of(load_machine(name_, "armilla show"));
+      const Interconnect graph =
+          links_of(names_topology(name_) || is_topology(name_) ? without_device(name_)
+                                                               : load_machine(name_, "armilla show"));
       session.out << (dot_ ? write_interconnect_dot(graph) : write_interconnect_svg(graph));
       return;
     }
@@ -149,6 +192,7 @@ class ShowCommand final : public Command {
       }
     }
     if (found) return;
+    if (is_topology(name_)) return show_topology(session, name_);
     if (is_path(name_)) {
       if (is_device_file()) {
         show_device(session, load_device(name_, name_));

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <optional>
 
 #include "base/error.h"
 #include "cli/command.h"
@@ -38,6 +39,14 @@ class Astra2Command final : public Command {
         ->required();
     file("--logical-topology-configuration", request_.settings.logical_topology,
          "with config.txt: ranks by dimension, JSON");
+    app.add_option("--htsim-proto", request_.settings.htsim.protocol, "htsim's transport: tcp")
+        ->type_name("NAME")
+        ->group("ASTRA-sim");
+    app.add_option(std::string(kRestOfLine), htsim_options_,
+                   "htsim's own options, to the end of the line: -topo FILE, -nodes N, -sub 1, -o FILE, "
+                   "UNCOUPLED ...")
+        ->type_name("...")
+        ->group("ASTRA-sim");
     file("--remote-memory-configuration", request_.settings.remote_memory, "remote memory, JSON")->required();
     file("--comm-group-configuration", request_.groups, "communicator groups, JSON")->capture_default_str();
     file("--logging-configuration", logging_configuration_, "ignored, with a warning");
@@ -105,13 +114,19 @@ class Astra2Command final : public Command {
     if (!backend_.empty() && !request.settings.logical_topology.empty())
       throw Error("--backend " + backend_, "chooses between the analytical networks, and this is ns-3's",
                   "omit it");
+    HtsimSettings& htsim = request.settings.htsim;
+    htsim.used = !htsim.protocol.empty() || htsim_options_.has_value();
+    if (htsim_options_) htsim.options = rest_of_line(*htsim_options_);
+    if (htsim.used && !backend_.empty())
+      throw Error("--backend " + backend_, "chooses between the analytical networks, and this is htsim's",
+                  "omit it");
     request.settings.semantics = backend_.empty() || parse_choice(backend_, kBackends, "--backend") == 0
                                      ? Semantics::astra2_unaware
                                      : Semantics::astra2_aware;
     request.native = parse_choice(profile_, kAstra2Profiles, "--profile") == 1;
-    // ns-3's own network is that of packets.
-    const bool ns3 = !request.settings.logical_topology.empty();
-    const std::string network = network_.empty() && ns3 && fast_forward_ ? "packet" : network_;
+    // ns-3's own network is that of packets, htsim's too.
+    const bool packets = !request.settings.logical_topology.empty() || request.settings.htsim.used;
+    const std::string network = network_.empty() && packets && fast_forward_ ? "packet" : network_;
     if (fast_forward_ && network.empty())
       throw Error("--fast-forward", "is for the packet network, and none is chosen", "--network packet");
     if (!network.empty()) {
@@ -130,6 +145,7 @@ class Astra2Command final : public Command {
   std::string logging_configuration_, logging_folder_;
   std::string queues_ = "1", injection_scale_ = "1", compute_scale_ = "1", comm_scale_ = "1";
   std::string rendezvous_ = "false", backend_, profile_ = "astra", network_;
+  std::optional<std::string> htsim_options_;  // joined (cli/command.h)
   bool fast_forward_ = false;
   OutputFlags output_;
 };

@@ -111,13 +111,17 @@ std::vector<CollectiveSummary> summarize_collectives(const Run& run) {
     summary.bytes = saturating_add(summary.bytes, saturating_multiply(call.bytes, record.times));
     summary.time = later(summary.time, saturating_multiply(record.finished - record.started, record.times));
     summary.queued = later(summary.queued, saturating_multiply(record.started - record.issued, record.times));
-    row->limit += in_seconds(record.link_limit) * times;
+    // A broadcast's root is done before the others have what it sent.
+    const Time own = record.finished - record.started;
+    const double limit = in_seconds(call.kind == CollectiveKind::broadcast ? std::min(record.link_limit, own)
+                                                                           : record.link_limit);
+    row->limit += limit * times;
     Use& use = use_of(row->uses, record.program);
     use.calls += record.times;
     use.bytes += static_cast<double>(call.bytes.value) * times;
     use.factor = bus_factor(call.kind, record.group_size);
     use.queued += in_seconds(record.started - record.issued) * times;
-    use.limit += in_seconds(record.link_limit) * times;
+    use.limit += limit * times;
     use.spans.emplace_back(record.started, record.finished);
   }
   const std::vector<std::int64_t> ranks = ranks_per_program(run);

@@ -61,8 +61,8 @@ struct SystemLayer {
   std::vector<StreamDimension> dimensions;  // innermost first
   Interconnect links;       // one by one, where the file says more than its dimensions; empty: theirs
   ComponentChoice network;  // a native one under ASTRA-sim's rules; no name: that of the profile
-  // Of the network packet, where the files are those of the ns-3 backend: what hosts and switches do. Each
-  // message is then a flow of its own, which has arrived when its sender has heard so, as there.
+  // Of the network packet, where the files are those of the ns-3 or htsim backend: what hosts and switches
+  // do. Each message is then a flow of its own, which has arrived when its sender has heard so, as there.
   std::optional<PacketSettings> packets{};
 
   // ASTRA-sim 1.0's transformer policies split a dimension in which the model-parallel group ends:

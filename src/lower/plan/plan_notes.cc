@@ -48,7 +48,7 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(plan.scatter_gather && plan.pipeline > 1 && plan.tensor > 1 && plan.sequence_parallel,
        "scatter_gather", "with plan.sequence_parallel every rank has a part of its own");
   note(plan.pipeline == 1 && plan.virtual_stages > 1, "virtual_stages", kPipeline);
-  note(plan.recompute == Recompute::selective && facts.heads == 0, "recompute",
+  note(request.plan.recompute == Recompute::selective && facts.heads == 0, "recompute",
        "the model has no attention that could be computed again");
   const bool no_experts = facts.experts == 0;
   const std::string_view no_spread = no_experts ? "the model has no experts" : "plan.expert is 1";

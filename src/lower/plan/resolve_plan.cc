@@ -445,6 +445,15 @@ Plan resolve_plan(const PlanRequest& request, std::int64_t devices, bool elastic
   return with_places(request, [&] { return resolve(request, devices, elastic, described, group); });
 }
 
+void settle_recompute(const PlanRequest& request, const ModelFacts& facts, Plan& plan) {
+  if (plan.recompute != Recompute::selective || facts.heads > 0) return;
+  plan.recompute = Recompute::none;
+  plan.weight_dtype = request.plan.weight_dtype;
+  plan.gradient_dtype = request.plan.gradient_dtype;
+  plan.parameter_dtype = request.plan.parameter_dtype;
+  resolve_types(request, !facts.family.empty(), plan);
+}
+
 void settle_host(Plan& plan, const Device& device) {
   if (plan.host == Host::automatic)
     plan.host = device.issue_time > Time(0) || plan.issue_time ? Host::eager : Host::compiled;

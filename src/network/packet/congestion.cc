@@ -218,6 +218,8 @@ void SwiftState::acknowledged(RateState& sender, std::int64_t now_ns, std::int64
 void TcpState::begin(const PacketSettings& settings) {
   *this = {};
   window = static_cast<double>(settings.initial_window * settings.payload);
+  if (settings.first_threshold > 0)
+    threshold = static_cast<double>(settings.first_threshold * settings.payload);
 }
 
 void TcpState::acknowledged(std::int64_t now_ns, std::int64_t round_trip_ns, double bytes,

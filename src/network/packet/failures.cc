@@ -37,8 +37,10 @@ void PacketSimulation::timeout(std::uint32_t index) {
     events_.forget();
     return;
   }
+  std::int64_t since_ns = events_.now();
   if (flow.acknowledged > flow.timer_mark) {
     flow.retries = 0;
+    since_ns = transport_->progress_ns(index);
   } else {
     // A NIC gives up. A sender that is pulled does only while links lose what it sends: full buffers
     // have room again.
@@ -52,9 +54,10 @@ void PacketSimulation::timeout(std::uint32_t index) {
   flow.timer = true;
   flow.lost_on_link = false;
   flow.timer_mark = flow.acknowledged;
-  schedule(
-      events_.now() + (settings_.retransmit_timeout_ns << (transport_->traits.backs_off ? flow.retries : 0)),
-      kTimeout, index);
+  // What was heard of in a wait that had been doubled may be longer ago than a simple one.
+  const std::int64_t wait_ns = settings_.retransmit_timeout_ns
+                               << (transport_->traits.backs_off ? flow.retries : 0);
+  schedule(std::max(events_.now(), since_ns + wait_ns), kTimeout, index);
   refresh(index);
   serve(flow.port);
 }

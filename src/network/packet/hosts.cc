@@ -149,8 +149,9 @@ void PacketSimulation::answer(std::uint32_t number, PacketKind kind) {
   answer.marked = false;
   answer.sequence = flow.expected;
   answer.size = transport_->traits.control;
-  answer.step = transport_->way_back(answer);
   outcome_.acknowledgements.sent += answer.size;
+  if (settings_.acks_take_no_time) return receive_acknowledgement(number);
+  answer.step = transport_->way_back(answer);
   append(ports_[flow.exit].acknowledgements, number);
   serve(flow.exit);
 }

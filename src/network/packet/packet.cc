@@ -112,7 +112,8 @@ void set_transport(FlowJob& job, const ParameterValues& values) {
   if (family_of(settings.congestion_control) == TransportFamily::tcp) {
     if (values.is_set("recovery"))
       throw Error(values.where("recovery"), "TCP has a recovery of its own", "omit recovery");
-    settings.retransmit_timeout_ns = 200'000'000;  // the least of Linux
+    // The least of Linux, unless files say what TCP does.
+    if (!job.flows_come || values.is_set("cc")) settings.retransmit_timeout_ns = 200'000'000;
   } else if (is_pulled(settings.congestion_control)) {
     if (values.is_set("recovery"))
       throw Error(values.where("recovery"),

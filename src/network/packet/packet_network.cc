@@ -34,10 +34,13 @@ FlowJob job_of(const Ways& ways, const NetworkSetup& setup, const ParameterValue
   if (!job.flows_come) {
     job.settings.congestion_control = CongestionControl::dcqcn;
   } else {
-    job.settings = *setup.packets;
+    // htsim's are those of its TCP alone.
+    job.usual_settings = setup.packets->acks_take_no_time && values.is_set("cc");
+    if (!job.usual_settings) job.settings = *setup.packets;
     job.choice = WayChoice::first;
     if (values.is_set("routing"))
-      throw Error(values.where("routing"), "flows of ns-3's files take the ways that its ECMP hashes",
+      throw Error(values.where("routing"),
+                  "flows of ns-3's and htsim's files take a way each, which a hash chooses",
                   "give their topology to armilla run, as a machine, for other ways");
   }
   set_transport(job, values);
@@ -47,7 +50,7 @@ FlowJob job_of(const Ways& ways, const NetworkSetup& setup, const ParameterValue
   constexpr double kMostFlows = 3e7, kBytesOfFlow = 600;  // roughly; none is forgotten
   if (job.flows_come && foreseen.messages > kMostFlows)
     throw Error(job.where,
-                fmt::format("the {:.2g} messages are a flow of ns-3 each, which would take about {:.0f} GB",
+                fmt::format("the {:.2g} messages are a flow each, which would take about {:.0f} GB",
                             foreseen.messages, foreseen.messages * kBytesOfFlow / 1e9),
                 "--network flow, or fewer chunks (preferred-dataset-splits)");
   check_packets(job.where, "messages", "payload",

@@ -58,7 +58,12 @@ void PacketSimulation::build() {
   discipline_ = traits.discipline;
   has_telemetry_ = traits.telemetry;
   ack_priority_ = settings_.acks_first ? 0 : 3;
-  trim_limit_ = settings_.trim_queue * (settings_.payload + traits.header);
+  const std::int64_t frame = settings_.payload + traits.header;
+  trim_limit_ = settings_.trim_queue * frame;
+  if (settings_.port_queue > 0) {
+    port_limit_ = settings_.port_queue * frame;
+    port_random_ = std::max<std::int64_t>(0, settings_.port_queue - settings_.port_queue_random) * frame;
+  }
   coins_ = settings_.seed;
 
   ports_.resize(2 * graph.links.size());

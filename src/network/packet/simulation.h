@@ -305,6 +305,9 @@ class PacketSimulation {
   void forward(std::uint32_t packet);
   bool trim(std::uint32_t packet, std::uint32_t exit);
   bool throw_coin();
+  bool happens(double probability);
+  std::uint64_t coin_bits();
+  bool is_beyond_port_queue(std::int64_t held);  // TCP over ports with queues of their own
   void receive_data(std::uint32_t packet);
   void receive_acknowledgement(std::uint32_t packet);
   void answer(std::uint32_t packet, PacketKind kind);
@@ -355,9 +358,10 @@ class PacketSimulation {
   Routes::Largest largest_;
   FirstDraws marking_;
   std::vector<RandomStream> losses_;
-  std::int64_t trim_limit_ = 0;         // bytes of data at a port
-  std::uint64_t coins_ = 0;             // thrown for who is trimmed
-  std::optional<LinkSampler> sampler_;  // where the job is to be sampled
+  std::int64_t trim_limit_ = 0;                                    // bytes of data at a port
+  std::int64_t port_limit_ = INT64_MAX, port_random_ = INT64_MAX;  // bytes: all is dropped above, a tenth
+  std::uint64_t coins_ = 0;                                        // thrown for who is trimmed
+  std::optional<LinkSampler> sampler_;                             // where the job is to be sampled
   PacketOutcome outcome_;
 };
 
@@ -399,11 +403,16 @@ inline void PacketSimulation::schedule(std::int64_t time, std::uint32_t kind, st
   events_.schedule(time, kind, subject, stamp);
 }
 // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-inline bool PacketSimulation::throw_coin() {
+inline std::uint64_t PacketSimulation::coin_bits() {
   std::uint64_t bits = coins_ += 0x9e3779b97f4a7c15U;
   bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9U;
-  bits = (bits ^ bits >> 27) * 0x94d049bb133111ebU;
-  return bits >> 63 != 0;
+  return (bits ^ bits >> 27) * 0x94d049bb133111ebU;
+}
+inline bool PacketSimulation::throw_coin() {
+  return coin_bits() >> 63 != 0;
+}
+inline bool PacketSimulation::happens(double probability) {
+  return static_cast<double>(coin_bits() >> 11) * 0x1p-53 < probability;
 }
 inline std::uint32_t PacketSimulation::threshold(const Port& port) const {
   const Switch& here = switches_[port.node];

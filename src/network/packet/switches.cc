@@ -127,6 +127,11 @@ bool PacketSimulation::trim(std::uint32_t number, std::uint32_t exit) {
   return true;
 }
 
+bool PacketSimulation::is_beyond_port_queue(std::int64_t held) {
+  constexpr double kByChance = 0.1;
+  return held > port_limit_ || (held > port_random_ && happens(kByChance));
+}
+
 void PacketSimulation::forward(std::uint32_t number) {
   Packet& packet = packets_[number];
   const std::uint32_t entry = packet.port;
@@ -154,7 +159,8 @@ void PacketSimulation::forward(std::uint32_t number) {
     // IEEE/ACM Transactions on Networking 6(2), 1998).
     Switch& here = switches_[ports_[entry].node];
     Shares& out = shares_[exit][queue];
-    if (out.leaving + packet.size > here.buffer_left - here.shared_used) {
+    if (out.leaving + packet.size > here.buffer_left - here.shared_used ||
+        is_beyond_port_queue(std::int64_t{out.leaving} + packet.size)) {
       drop(number, false);
       return;
     }

@@ -34,6 +34,8 @@ class PacketSimulation::Tcp final : public Transport {
       tcp.window = std::min(tcp.window, static_cast<double>(settings_.initial_window * settings_.payload));
   }
 
+  std::int64_t progress_ns(std::uint32_t index) const override { return connections_[index].progress_ns; }
+
   bool may_send(std::uint32_t index) const override {
     const Connection& tcp = connections_[index];
     if (!tcp.open) return !tcp.asked;
@@ -64,13 +66,14 @@ class PacketSimulation::Tcp final : public Transport {
     const std::uint32_t index = data.flow;
     Flow& flow = sim_.flows_[index];
     Connection& tcp = connections_[index];
-    bool at_once = data.payload == 0;
+    bool at_once = data.payload == 0 || settings_.delayed_ack_ns == 0;
     if (data.payload > 0) {
       Selective& losses = tcp.losses;
       const std::uint64_t next = data.sequence / payload();
       Selective::set(losses.arrived, next);
       losses.highest_arrived = std::max(losses.highest_arrived, next);
-      at_once = data.sequence != flow.expected || losses.highest_arrived > next || data.marked != tcp.marked;
+      at_once = data.sequence != flow.expected || losses.highest_arrived > next ||
+                data.marked != tcp.marked || at_once;
       if (data.sequence == flow.expected) {
         flow.expected = losses.expected(next, payload(), flow.size);
         at_once = at_once || flow.expected >= flow.size;
@@ -108,6 +111,7 @@ class PacketSimulation::Tcp final : public Transport {
     const std::uint64_t before = flow.acknowledged;
     flow.acknowledged = std::max(flow.acknowledged, packet.sequence);
     flow.next = std::max(flow.next, flow.acknowledged);
+    if (flow.acknowledged > before) tcp.progress_ns = sim_.events_.now();
     if (flow.acknowledged >= flow.size) sim_.finish(index);
     // What is lost and not sent again yet is no longer counted as under way.
     const auto arrived = [&](std::uint64_t segment) {
@@ -192,6 +196,7 @@ class PacketSimulation::Tcp final : public Transport {
     bool asked = false, open = false;  // the sender has sent its SYN, and had the answer
     bool recovering = false;           // until all that had been sent when the loss was noticed is there
     std::int64_t under_way = 0;        // segments sent and neither acknowledged nor lost
+    std::int64_t progress_ns = 0;      // the last acknowledgement of something new
     std::uint64_t lost_below = 0;      // what is before it and not known to have arrived is lost
     // The receiver
     std::int32_t unanswered = 0;  // segments in order

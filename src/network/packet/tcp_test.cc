@@ -99,5 +99,46 @@ TEST(Tcp, DelaysAnAcknowledgementForAWhile) {
   EXPECT_LT(fct_ns, 500'000 + 3 * round_trip_ns + 1000);
 }
 
+// Two senders, one port: it holds eight packets, and drops some by chance from the sixth on.
+TEST(Tcp, PortsMayHaveQueuesOfTheirOwn) {
+  TcpCase row{CongestionControl::tcp_newreno, 2, 1'000'000, 100, 100, 1000, 100'000, 0, 0, 0};
+  FlowJob job = tcp_job(row);
+  EXPECT_EQ(simulate_packets(job).dropped_packets, 0);
+  job.settings.port_queue = 8;
+  job.settings.port_queue_random = 0;
+  const PacketOutcome whole = simulate_packets(job);
+  EXPECT_GT(whole.dropped_packets, 0);
+  EXPECT_LE(whole.longest_queue, 8 * kTcpSegment);
+  EXPECT_GT(whole.longest_queue, 7 * kTcpSegment);
+  job.settings.port_queue_random = 3;
+  const PacketOutcome random = simulate_packets(job);
+  EXPECT_LE(random.longest_queue, 8 * kTcpSegment);
+  EXPECT_NE(random.dropped_packets, whole.dropped_packets);
+  job.settings.seed = 2;
+  EXPECT_NE(simulate_packets(job).flows.front().fct_ns, random.flows.front().fct_ns);
+  for (const PacketOutcome* outcome : {&whole, &random})
+    for (const PacketFlowOutcome& flow : outcome->flows) EXPECT_GE(flow.fct_ns, 0);
+}
+
+// One flow over two links of 100 Gb/s and 1 us each.
+TEST(Tcp, AcknowledgementsMayTakeNoTime) {
+  constexpr std::int64_t kSegments = 10, kHeaders = kTcpSegment - 1448;
+  TcpCase row{CongestionControl::tcp_newreno, 1, kSegments * 1448, 100, 100, 1000, 10'000, 0, 0, 0};
+  FlowJob job = tcp_job(row);
+  const std::int64_t with = simulate_packets(job).flows.front().fct_ns;
+  job.settings.acks_take_no_time = true;
+  const std::int64_t without = simulate_packets(job).flows.front().fct_ns;
+  // There and there again, where the sender's window holds all: what the request takes, then the data.
+  const double request = 2 * (kHeaders * 0.08 + 1000), data = (kSegments + 1) * kTcpSegment * 0.08 + 2000;
+  EXPECT_NEAR(static_cast<double>(without), request + data, 20);
+  // The answer to the request and the last acknowledgement go back.
+  EXPECT_NEAR(static_cast<double>(with - without), 2 * request, 20);
+  // Without a loss, slow start to two segments makes ten take longer than no end to it.
+  job.settings.initial_window = 2;
+  const std::int64_t open = simulate_packets(job).flows.front().fct_ns;
+  job.settings.first_threshold = 2;
+  EXPECT_GT(simulate_packets(job).flows.front().fct_ns, open);
+}
+
 }  // namespace
 }  // namespace armilla

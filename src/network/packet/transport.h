@@ -46,6 +46,9 @@ class PacketSimulation::Transport {
   virtual void receive_acknowledgement(std::uint32_t packet) = 0;
   // Nothing has come for a while after a loss: what is to be sent again?
   virtual void timed_out(std::uint32_t flow) = 0;
+  // From when the timer of a flow runs that has had an acknowledgement since it was set: that one's time
+  // where it is known.
+  virtual std::int64_t progress_ns(std::uint32_t) const { return sim_.events_.now(); }
   // An event of a kind from kTimer on.
   virtual void timer(const WheelEvent& event) = 0;
 

@@ -319,10 +319,14 @@ SystemLayer read_astra2_config(const Astra2Settings& settings, std::vector<std::
     throw Error("--logical-topology-configuration " + settings.logical_topology,
                 fmt::format("belongs to a network configuration of ns-3, and {} is none", settings.network),
                 "omit it with a YAML of dimensions; a config.txt of ns-3 names its TOPOLOGY_FILE");
+  if (ns3 && settings.htsim.used)
+    throw Error("--htsim_opts", fmt::format("{} is of ns-3", settings.network),
+                "the network configuration of htsim is a YAML of dimensions");
   if (ns3) {
     read_astra2_ns3(settings.network, settings.logical_topology, system, warnings);
   } else {
     system.dimensions = read_astra2_network(settings.network, warnings);
+    if (settings.htsim.used) read_astra2_htsim(settings.htsim, system, warnings);
   }
   read_astra2_system(settings.system, settings.injection_scale, system, warnings);
   warn_about_short_lists(system, settings.system, warnings);

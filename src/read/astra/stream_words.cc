@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/mapped_file.h"
 #include "base/single_precision.h"
 #include "base/suggest.h"
 #include "base/units_text.h"

@@ -71,8 +71,10 @@ constexpr std::array kFormats = {
                "armilla astra2 --logical-topology-configuration takes it", true},
     FileFormat{Kind::ns3_config, "ns3-config", "a configuration of HPCC's or ASTRA-sim's ns-3",
                "armilla net takes it with its topology and flows, and astra2 as its network", true},
-    FileFormat{Kind::htsim_topology, "htsim-topology", "an htsim topology",
-               "describe the network as armilla astra2 --network-configuration takes it", false},
+    FileFormat{
+        Kind::htsim_topology, "htsim-topology", "an htsim topology",
+        "armilla net --traffic takes it, 'topology' of a machine, and armilla astra2 --htsim_opts -topo",
+        true},
     FileFormat{Kind::scalesim_layout, "scalesim-layout", "a SCALE-Sim memory layout",
                "layouts are not modelled; the topology beside it describes the layers", false},
     FileFormat{Kind::scalesim_report, "scalesim-report", "a SCALE-Sim report",

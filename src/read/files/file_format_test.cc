@@ -97,6 +97,7 @@ TEST(FileFormat, TellsAstraSimsFilesApart) {
       {"ini", "[submodule \"extern/x\"]\n\tpath = extern/x\n"},
       {"astra-log", "sys[0] finished, 1000 cycles, exposed communication 3 cycles.\n"},
       {"htsim-topology", "Nodes 8\nTiers 3\nPodsize 4\n"},
+      {"htsim-topology", "# ours\n\n# of two tiers\nNodes 8\nTiers 2\nPodsize 8\n"},
   });
 }
 

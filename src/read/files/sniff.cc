@@ -319,12 +319,13 @@ Kind sniff_text(std::string_view text) {
   if (text.starts_with('[')) return sniff_json(text);
   if (is_like_astra_text(text)) return Kind::astra_text;
   if (is_ns3_config(text)) return Kind::ns3_config;
-  if (line.starts_with("Nodes ") && text.find("\nTiers ") != text.npos) return Kind::htsim_topology;
+  std::string_view table = text;
+  while (table.starts_with('#') &&
+         table.find('\n') != table.npos)  // SCALE-Sim's readers and htsim's skip such lines
+    table = without_blank(table.substr(table.find('\n')));
+  if (table.starts_with("Nodes ") && table.find("\nTiers ") != table.npos) return Kind::htsim_topology;
   const Kind by_keys = sniff_yaml(text);
   if (by_keys != Kind::text && by_keys != Kind::yaml) return by_keys;
-  std::string_view table = text;
-  while (table.starts_with('#') && table.find('\n') != table.npos)  // SCALE-Sim's readers skip such lines
-    table = without_blank(table.substr(table.find('\n')));
   Kind by_header = sniff_table(first_line(table));
   if (by_header == Kind::csv && !continues_table(table)) by_header = Kind::text;
   return by_header != Kind::text && by_keys == Kind::text ? by_header : by_keys;

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "read/file_format.h"
 #include "read/study.h"
+#include "read/topology.h"
 #include "zoo/embedded.h"
 #include "zoo/zoo.h"
 
@@ -103,6 +104,13 @@ std::string alternatives(const Names& names) {
                          const std::string& name, const std::string& where) {
   // A name that means several is refused with all of them; one that means none, with those that have words
   // which begin so.
+  if (names_topology(name)) {
+    throw Error(
+        where, fmt::format("'{:.60}' is a topology, and no {}: it has no devices", name, family),
+        fmt::format("a file with the lines 'device: h100-sxm' and 'topology: \"{:.60}\"' is a machine, "
+                    "--machine FILE; armilla net takes a topology alone",
+                    name));
+  }
   const Names likely = candidates.empty() ? meant(known, name, true) : candidates;
   throw Error(where, fmt::format("unknown {} '{:.60}'", family, name),
               likely.empty() ? suggest(name, known) : fmt::format("did you mean {}?", alternatives(likely)));

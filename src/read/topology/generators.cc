@@ -223,18 +223,24 @@ constexpr ParameterInfo axis(std::string_view name, std::string_view default_val
 }
 constexpr ParameterInfo kGridBandwidth = {"bandwidth", ParameterType::bandwidth, "50GB/s",
                                           "of every link, per direction"};
-constexpr std::array kTorusParameters = {axis("x", "4"), axis("y", "4"), axis("z", "1"),
-                                         axis("w", "1"), kGridBandwidth, kLatencyParameter};
+constexpr std::array kTorusParameters = {axis("x", "4"), axis("y", "4"), axis("z", "1"), axis("w", "1"),
+                                         axis("v", "1"), axis("u", "1"), kGridBandwidth, kLatencyParameter};
 
 std::vector<Dimension> axes_of(const ParameterValues& values) {
   std::vector<Dimension> dimensions;
-  for (const std::string_view name : {"x", "y", "z", "w"}) {
+  for (const std::string_view name : {"x", "y", "z", "w", "v", "u"}) {
     const std::int64_t size = count_of(values, name, 1);
     if (size > 1)
       dimensions.push_back({std::string(name), DimensionKind::ring, size, values.bandwidth("bandwidth"),
                             values.time("latency")});
   }
   if (dimensions.empty()) throw Error("topology", "has a single device");
+  std::int64_t devices = 1;
+  for (const Dimension& dimension : dimensions) {
+    devices = checked_multiply(devices, dimension.size, "topology");
+    if (devices > kMostNodes)
+      throw Error("topology", fmt::format("has more than {} nodes", kMostNodes), "make it smaller");
+  }
   return dimensions;
 }
 
@@ -284,7 +290,7 @@ constexpr std::array kTopologies = {
         kRailPodsParameters, make_rail_pods},
     TopologyInfo{"dragonfly", "groups of routers, any two joined by one link (Kim et al., ISCA 2008)",
                  kDragonflyParameters, make_dragonfly},
-    TopologyInfo{"torus", "rings along up to four axes", kTorusParameters, make_torus},
+    TopologyInfo{"torus", "rings along up to six axes", kTorusParameters, make_torus},
     TopologyInfo{"mesh", "the same without the links around; devices forward", kTorusParameters, make_mesh},
     TopologyInfo{"fully-connected", "a link between any two devices", kFullyConnectedParameters,
                  make_fully_connected},

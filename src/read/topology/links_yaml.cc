@@ -169,4 +169,8 @@ MachineLinks read_topology(const Config& config) {
   return make_topology(choice);
 }
 
+MachineLinks named_topology(const std::string& name) {
+  return names_topology(name) ? make_topology(parse_component(name, name)) : read_topology_file(name);
+}
+
 }  // namespace armilla

@@ -58,6 +58,8 @@ TEST(Topologies, HaveTheFiguresOfTheirPapers) {
   EXPECT_EQ(figures("rail-pods:nodes=4,pcie=64GB/s").nics, 32);
 
   EXPECT_EQ(figures("torus:x=4,y=4,z=4").diameter, 6);
+  EXPECT_EQ(figures("torus:x=2,y=3,z=2,w=2,v=4,u=2").diameter, 1 + 1 + 1 + 1 + 2 + 1);
+  EXPECT_EQ(figures("mesh:x=2,y=3,z=2,w=2,v=4,u=2").diameter, 1 + 2 + 1 + 1 + 3 + 1);
   EXPECT_EQ(figures("mesh:x=4,y=4,z=4").diameter, 9);
   EXPECT_EQ(figures("mesh:x=4,y=4,z=4").cables, 3 * 3 * 16);
   EXPECT_EQ(figures("fully-connected:size=5").cables, 10);

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -31,7 +32,8 @@ std::vector<TrafficFlow> make_incast(const ParameterValues& values, std::int64_t
   const std::int64_t senders = values.count("senders");
   if (senders < 1 || senders >= hosts) {
     throw Error(values.where("senders"),
-                fmt::format("{} senders, and there are {} hosts beside the receiver", senders, hosts - 1));
+                fmt::format("{} senders, and there are {} hosts beside the receiver", senders, hosts - 1),
+                fmt::format("incast:{}", hosts - 1));
   }
   std::vector<TrafficFlow> flows;
   for (std::int64_t from = 1; from <= senders; ++from) flows.push_back({from, 0, flow_bytes(values)});
@@ -162,6 +164,14 @@ std::vector<TrafficFlow> read_traffic_flows(const std::string& text, const std::
       text.find_first_not_of("0123456789", colon + 1) == std::string::npos) {
     const TrafficPattern& row = find_component("traffic", traffic_patterns(), text.substr(0, colon), where);
     full = fmt::format("{}:{}={}", row.name, row.parameters.front().name, text.substr(colon + 1));
+  }
+  if (const std::size_t colon = full.find(':');
+      colon != std::string::npos && full.find('=') == std::string::npos) {
+    const TrafficPattern& row = find_component("traffic", traffic_patterns(), full.substr(0, colon), where);
+    std::vector<std::string_view> names;
+    for (const ParameterInfo& info : row.parameters) names.push_back(info.name);
+    throw Error(where, fmt::format("'{:.60}' has no name", full.substr(colon + 1)),
+                fmt::format("{} has {}, such as {}:bytes=1MB", row.name, fmt::join(names, ", "), row.name));
   }
   const ComponentChoice choice = parse_component(full, where);
   const TrafficPattern& row = find_component("traffic", traffic_patterns(), choice.name, where);

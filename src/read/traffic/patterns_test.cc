@@ -41,8 +41,12 @@ TEST(TrafficPatterns, SendFromWhomToWhom) {
 }
 
 TEST(TrafficPatterns, SayWhatIsWrong) {
-  EXPECT_EQ(error_of([] { flows("incast:8"); }),
-            "--traffic incast:8: senders: 8 senders, and there are 7 hosts beside the receiver");
+  EXPECT_EQ(
+      error_of([] { flows("incast:8"); }),
+      "--traffic incast:8: senders: 8 senders, and there are 7 hosts beside the receiver\n  hint: incast:7");
+  EXPECT_EQ(error_of([] { flows("all-to-all:1GB"); }),
+            "--traffic all-to-all:1GB: '1GB' has no name\n  hint: all-to-all has hosts, bytes, such as "
+            "all-to-all:bytes=1MB");
   EXPECT_EQ(error_of([] { flows("incats:8"); }).substr(0, 18), "--traffic incats:8");
   EXPECT_EQ(error_of([] { flows("shift:16"); }),
             "--traffic shift:16: distance: every host would send to itself");

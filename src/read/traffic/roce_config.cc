@@ -22,6 +22,7 @@ struct RoceConfig {
   std::map<std::int64_t, std::int64_t> ecn_minimum, ecn_maximum;
   std::map<std::int64_t, double> ecn_probability;
   std::string where;
+  std::vector<std::string> notes;
 };
 
 struct RoceKey {
@@ -48,7 +49,7 @@ std::int64_t microseconds(RoceWords& words, std::string_view what) {
   return static_cast<std::int64_t>(words.real(what, 1, static_cast<double>(kAnyMicroseconds), true));
 }
 
-CongestionControl congestion_control(RoceWords& words) {
+CongestionControl congestion_control(RoceWords& words, std::vector<std::string>& notes) {
   const std::string_view text = words.word("CC_MODE", true);
   for (const CongestionControlRow& row : kCongestionControls) {
     if (text == row.name || (text == row.mode && !text.empty())) return row.control;
@@ -57,6 +58,8 @@ CongestionControl congestion_control(RoceWords& words) {
     words.fail("CC_MODE 10, HPCC-PINT, is not modelled", "CC_MODE 3 is HPCC with whole telemetry");
   // ns-3 has no algorithm for the numbers in between.
   if (!text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; })) {
+    notes.push_back(fmt::format(
+        "CC_MODE {} is no congestion control, as in ns-3: 1 is DCQCN, 3 HPCC, 7 TIMELY, 8 DCTCP", text));
     return CongestionControl::none;
   }
   std::string hint = "1 DCQCN, 3 HPCC, 7 TIMELY, 8 DCTCP, 12 none";
@@ -87,7 +90,7 @@ constexpr std::array kRoceKeys = {
               const double seconds = w.real("SIMULATOR_STOP_TIME", 0, 1e300, true);
               c.settings.stop_ns = seconds < 9e9 ? std::llround(seconds * 1e9) : INT64_MAX;
             }},
-    RoceKey{"CC_MODE", [](RoceWords& w, RoceConfig& c) { c.settings.congestion_control = congestion_control(w); }},
+    RoceKey{"CC_MODE", [](RoceWords& w, RoceConfig& c) { c.settings.congestion_control = congestion_control(w, c.notes); }},
     RoceKey{"ALPHA_RESUME_INTERVAL",
             [](RoceWords& w, RoceConfig& c) {
               c.settings.alpha_interval_us = microseconds(w, "ALPHA_RESUME_INTERVAL");
@@ -162,6 +165,10 @@ constexpr std::array kRoceKeys = {
               c.settings.link_down_ns = after == 0 ? 0 : 2'000'000'000 + after * 1000;
               c.settings.link_down_a = w.whole("LINK_DOWN's first node", 0, INT32_MAX, true);
               c.settings.link_down_b = w.whole("LINK_DOWN's second node", 0, INT32_MAX, true);
+              if (after > 0) {
+                c.notes.push_back(fmt::format("LINK_DOWN {} is {:.6f} s after the start: ns-3 counts from 2 s on",
+                                              after, static_cast<double>(c.settings.link_down_ns) * 1e-9));
+              }
             }},
     RoceKey{"KMIN_MAP", [](RoceWords& w, RoceConfig& c) { thresholds(w, c.ecn_minimum); }},
     RoceKey{"KMAX_MAP", [](RoceWords& w, RoceConfig& c) { thresholds(w, c.ecn_maximum); }},
@@ -278,12 +285,13 @@ RoceInput read_network(const std::string& path, RoceConfig& config) {
   }
   for (const std::string& name : unknown)
     input.notes.push_back(fmt::format("the key {} is unknown and has no effect", name));
+  input.notes.insert(input.notes.end(), config.notes.begin(), config.notes.end());
 
   input.topology =
       beside(path, config.topology, config.topology.empty() ? path : config.topology_where, "TOPOLOGY_FILE");
   const MappedFile topology_file(input.topology);
   input.job.where = path;
-  input.job.graph = parse_roce_topology(contents(topology_file), input.topology);
+  input.job.graph = parse_roce_topology(contents(topology_file), input.topology, &input.notes);
   set_thresholds(config, input.job.graph);
   input.job.settings = config.settings;
   const PacketSettings& settings = input.job.settings;

@@ -8,7 +8,8 @@
 
 namespace armilla {
 
-NetworkGraph parse_roce_topology(std::string_view text, const std::string& name) {
+NetworkGraph parse_roce_topology(std::string_view text, const std::string& name,
+                                 std::vector<std::string>* notes) {
   RoceWords words(text, name);
   NetworkGraph graph;
   constexpr std::int64_t kMost = 10'000'000;
@@ -34,6 +35,13 @@ NetworkGraph parse_roce_topology(std::string_view text, const std::string& name)
     link.loss = words.real("the link's probability of loss", 0, 1);
     if (link.loss == 1) words.fail("a link that loses every packet", "leave it out");
     graph.links.push_back(link);
+  }
+  // What follows may be a comment; a number begins another link.
+  const std::optional<std::string_view> rest = words.next();
+  if (notes != nullptr && rest && rest->find_first_not_of("0123456789") == std::string_view::npos) {
+    notes->push_back(fmt::format(
+        "{}: the links after the first {}, which the first line announces, are left out, as in ns-3",
+        words.where(), links));
   }
   return graph;
 }

@@ -96,7 +96,28 @@ TEST_F(RoceConfigFile, TakesKeysAsNs3Does) {
   EXPECT_TRUE(settings.window);
   EXPECT_EQ(settings.ecn_of_rate.at(25'000'000'000).maximum, 400'000);
   EXPECT_EQ(settings.ecn_of_rate.at(25'000'000'000).probability, 0.1);
-  EXPECT_EQ(input.notes, (std::vector<std::string>{"the key FUTURE_KEY is unknown and has no effect"}));
+  EXPECT_EQ(input.notes,
+            (std::vector<std::string>{"the key FUTURE_KEY is unknown and has no effect",
+                                      "LINK_DOWN 5 is 2.000005 s after the start: ns-3 counts from 2 s on"}));
+}
+
+TEST_F(RoceConfigFile, SaysWhatNs3DoesUnexpectedly) {
+  EXPECT_TRUE(read("ENABLE_QCN 0\nCC_MODE 12\nLINK_DOWN 0 0 0\n").notes.empty());
+  const RoceInput input = read("ENABLE_QCN 0\nCC_MODE 5\n");
+  EXPECT_EQ(input.job.settings.congestion_control, CongestionControl::none);
+  EXPECT_EQ(input.notes, (std::vector<std::string>{
+                             "CC_MODE 5 is no congestion control, as in ns-3: 1 is DCQCN, 3 HPCC, 7 TIMELY, "
+                             "8 DCTCP"}));
+  const std::size_t links = input.job.graph.links.size();
+  write("topology.txt", std::string(kTopology) + "\nthat was all\n");
+  EXPECT_TRUE(read("ENABLE_QCN 0\n").notes.empty());
+  write("topology.txt", std::string(kTopology) + "\n0 1 100Gbps 1us 0\n");
+  const RoceInput longer = read("ENABLE_QCN 0\n");
+  EXPECT_EQ(longer.job.graph.links.size(), links);
+  ASSERT_EQ(longer.notes.size(), 1U);
+  EXPECT_EQ(longer.notes[0].substr(longer.notes[0].find(": ")),
+            ": the links after the first " + std::to_string(links) +
+                ", which the first line announces, are left out, as in ns-3");
 }
 
 TEST_F(RoceConfigFile, SaysWhatIsWrongAndWhere) {

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/units_text.h"
 #include "sim/astra/astra_engine.h"
 #include "sim/engine/native_run.h"
 #include "sim/fold/astra_fold.h"
@@ -19,10 +20,10 @@ namespace {
 
 // By the shares of the links' and the algorithm's limits that the call reached. `alone`: how long it takes on
 // its dimensions, about, where links of a graph have it meet itself.
-CollectiveLimit limit_of(const CollectiveRecord& record, CollectiveLimit delay, Time alone,
+CollectiveLimit limit_of(const CollectiveRecord& record, Time time, CollectiveLimit delay, Time alone,
                          const NetworkPromises& promises) {
   constexpr double kNear = 0.8;
-  const double took = in_seconds(record.finished - record.started);
+  const double took = in_seconds(time);
   if (in_seconds(record.link_limit) >= kNear * took) return CollectiveLimit::bandwidth;
   if (in_seconds(record.busiest_link) >= kNear * took) return CollectiveLimit::algorithm;
   const bool held_up = alone > Time(0) && in_seconds(alone) < kNear * took;
@@ -54,12 +55,56 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
     record.algorithm = facts.algorithm;
     record.chunks = facts.chunks;
     record.better_chunks = facts.better_chunks;
-    // A rank may be done before the last it sent has arrived; the root of a broadcast is at once.
-    const Time own = record.finished - record.started;
+    // A rank may be done before the last it sent has arrived; the root of a broadcast is early: the others
+    // have what it sent by the end of the run.
+    const bool is_early = graph.collectives[record.call].kind == CollectiveKind::broadcast &&
+                          record.finished - record.started < facts.busiest_link;
+    const Time own = (is_early ? result.iteration : record.finished) - record.started;
     const Time most = promises.independent_delays || own == Time(0) ? kEndOfTime : own;
     record.link_limit = std::min(facts.link_limit, most);
     record.busiest_link = std::min(facts.busiest_link, most);
-    record.limit = limit_of(record, facts.limit, alone, promises);
+    record.limit = limit_of(record, own, facts.limit, alone, promises);
+  }
+}
+
+// Networks that know dimensions alone, on a graph of links.
+void note_unseen_links(Result& result, const Machine& machine, const ComponentChoice& network) {
+  if (machine.graph.nodes.empty() || network.name.empty() || !promises_of(network).meets_on_links_only)
+    return;
+  result.notes.push_back(
+      fmt::format("the network {} knows the dimensions of {}, not its links: nothing is oversubscribed, no "
+                  "ways meet, and "
+                  "each is as long as the longest of its dimension; flow, packet and flit take the links",
+                  network.name, machine.name));
+}
+
+// Members that no cable leads to, and networks that know of no cables.
+void warn_of_cables(Result& result, const Study& study) {
+  const NetworkPromises promises = promises_of(study.network);
+  for (const Dimension& dimension : study.machine.dimensions) {
+    if (dimension.cables.empty()) continue;
+    if (!promises.meets_on_links_only && !promises.independent_delays) {
+      result.warnings.push_back(
+          fmt::format("the network {} sees a switch where cables join the members of {}: two members get "
+                      "the bandwidth of all cables of one",
+                      study.network.name, dimension.name));
+    }
+    std::vector<std::int64_t> alone;
+    for (std::int32_t member = 0; member < dimension.size; ++member) {
+      if (std::ranges::none_of(dimension.cables, [&](const MemberCable& cable) {
+            return cable.a == member || cable.b == member;
+          }))
+        alone.push_back(member);
+    }
+    if (alone.empty()) continue;
+    const Bandwidth host = study.machine.device.host_bandwidth;
+    result.warnings.push_back(
+        fmt::format("no cable leads to {} {} of {}: what {} sends there takes {}",
+                    alone.size() == 1 ? "member" : "members", fmt::join(alone, ", "), dimension.name,
+                    alone.size() == 1 ? "it" : "each of them",
+                    host > Bandwidth()
+                        ? fmt::format("PCIe at {}", to_text(std::min(host, dimension.bandwidth)))
+                        : std::string("as long as over one cable, since the device has no host_bandwidth")));
   }
 }
 
@@ -140,6 +185,8 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   describe_collectives(result, graph, planner, promises_of(study.network));
   result.warnings.assign(planner.substitutions().begin(), planner.substitutions().end());
   add_warnings(result, graph);
+  warn_of_cables(result, study);
+  note_unseen_links(result, machine, study.network);
   return result;
 }
 
@@ -168,6 +215,7 @@ class AstraRun {
   AstraRun(const Graph& graph, const SystemLayer& system, const SimulationOptions& options, OrderRule order,
            Effort effort)
       : machine_(machine_of(system)),
+        network_choice_(system.network),
         classes_(astra_classes(graph, system, order)),
         order_(order, classes_.simulated(), queue_),
         network_(make_astra_network(system.semantics, system.network,
@@ -201,6 +249,7 @@ class AstraRun {
     result.messages = network_->messages();
     result.sent_per_dimension = network_->sent_by_first_rank();
     result.notes = network_->notes();
+    note_unseen_links(result, machine_, network_choice_);
     result.warnings.assign(engine_.planner().notes().begin(), engine_.planner().notes().end());
     return result;
   }
@@ -209,6 +258,7 @@ class AstraRun {
 
  private:
   Machine machine_;
+  const ComponentChoice& network_choice_;
   MessageLabels labels_;
   MessageObserver unwatched_;
   RankClasses classes_;

@@ -593,7 +593,14 @@ Time CollectivePlanner::measure_busiest_link(const CollectiveCall& call, const G
   }
   Time limit;
   for (const auto& [link, bytes] : carried) {
-    limit = std::max(limit, time_to_move(bytes, machine_.dimensions[std::get<0>(link)].bandwidth));
+    const std::uint32_t d = std::get<0>(link);
+    const Dimension& dimension = machine_.dimensions[d];
+    // Of a member's cables a group may have some.
+    const bool cabled = !dimension.cables.empty() && layout.is_grid();
+    limit = std::max(
+        limit, time_to_move(bytes, cabled ? attained_on_cables(dimension, layout.coordinates[d], call.kind,
+                                                               machine_.device.host_bandwidth)
+                                          : dimension.bandwidth));
   }
   return limit;
 }

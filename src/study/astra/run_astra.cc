@@ -271,10 +271,9 @@ Astra2Run run_astra2(const Astra2Request& request, SimulationOptions options) {
   const std::int64_t ranks = rank_count(system);
   warn_about_flags(request, warnings);
   if (system.packets && system.network.name != "packet")
-    warnings.push_back(
-        fmt::format("{}: of ns-3. Its links are taken, its other settings have no effect on "
-                    "this network",
-                    request.settings.network));
+    warnings.push_back(fmt::format(
+        "{}. Its links are taken, its other settings have no effect on this network",
+        request.settings.htsim.used ? "--htsim_opts: of htsim" : request.settings.network + ": of ns-3"));
 
   TraceGraphOptions lowering;
   lowering.dimension_sizes = sizes_of(system);

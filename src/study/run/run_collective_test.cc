@@ -43,6 +43,61 @@ TEST(RunCollective, ABarrierMovesNothing) {
   EXPECT_EQ(run.graph.collectives[0].bytes, Bytes(0));
 }
 
+// Members 0 to 3 in a ring of cables; 4 and 5 joined with each other; 6 and 7 alone.
+Study cables(std::string_view more) {
+  return read_machine_study(Config::parse(
+      "machine: {name: cables, device: v100-16gb-sxm2, dimensions: [{name: net, kind: Switch, size: 8, "
+      "bandwidth: 50GB/s, latency: 500ns, cables: [0-1, 1-2, 2-3, 0-3, 4-5]}]}\n" +
+          std::string(more),
+      "cables.yaml", {}));
+}
+
+TEST(RunCollective, WhereCablesJoinMembersLinksAreTheirs) {
+  for (const int ranks : {2, 4}) {
+    const auto run = run_collective(cables("plan: {ranks: " + std::to_string(ranks) + "}\n"),
+                                    CollectiveKind::all_reduce, Bytes(std::int64_t{1} << 30));
+    const CollectiveRecord& record = run.result.collectives.front();
+    // No algorithm's limit is below that of all algorithms.
+    EXPECT_GE(record.busiest_link, record.link_limit) << ranks;
+    EXPECT_EQ(run.result.links.front().name, "rank 0 -> cables (net)");
+  }
+}
+
+TEST(RunCollective, MembersWithoutACableAreWarnedOf) {
+  const auto warnings = [](const Study& study) {
+    return run_collective(study, CollectiveKind::all_gather, Bytes(1 << 20)).result.warnings;
+  };
+  EXPECT_EQ(
+      warnings(cables("")),
+      std::vector<std::string>{
+          "no cable leads to members 6, 7 of net: what each of them sends there takes PCIe at 16.00 GB/s"});
+  EXPECT_EQ(warnings(cables("network: flow\n")).size(), 2U);
+  EXPECT_EQ(warnings(cables("network: flow\n"))[0],
+            "the network flow sees a switch where cables join the members of net: two members get the "
+            "bandwidth of all cables of one");
+  EXPECT_TRUE(
+      warnings(read_machine_study(Config::parse("machine: dgx-1\nplan: {ranks: 8}\n", "", {}))).empty());
+}
+
+TEST(RunCollective, ANetworkOfDimensionsSaysThatItSeesNoLinks) {
+  const auto notes = [](const std::string& network) {
+    return run_collective(
+               read_machine_study(Config::parse(
+                   "machine: {name: tree, device: h100-sxm, topology: 'leaf-spine:leaves=2,hosts=2'}\n"
+                   "network: " +
+                       network + "\n",
+                   "", {})),
+               CollectiveKind::all_gather, Bytes(1 << 20))
+        .notes;
+  };
+  EXPECT_EQ(
+      notes("analytical"),
+      std::vector<std::string>{"the network analytical knows the dimensions of tree, not its links: "
+                               "nothing is oversubscribed, no ways meet, and each is as long as the longest "
+                               "of its dimension; flow, packet and flit take the links"});
+  EXPECT_TRUE(notes("flow").empty());
+}
+
 TEST(RunCollective, WhatIsComputedOrFailsHasNoEffect) {
   const auto run =
       run_collective(ring("what_if: {ranks: [{ranks: 0, time: 2}], jitter: {deviation: 0.1}, links: "

@@ -242,6 +242,7 @@ Run lower_bare_study(const Study& study, const CostModel& cost, Progress& progre
   // Graphs read from files come without blocks; descriptions bring theirs.
   if (run.model.blocks.empty()) annotate_parallelism(run.model);
   check_training(study.training, run.model);
+  settle_recompute(study.request, run.model.facts, run.study.plan);
   progress.begin("laying out the job");
   lay_out_job(run, cost, written);
   set_memory_limits(run);

@@ -103,6 +103,27 @@ armilla::Run run_of(const std::string& text) {
   return run_study(prepare_study(read_study(Config::parse(text, "study.yaml"))));
 }
 
+TEST(RunStudy, SelectiveRecomputeOfAModelWithoutAttentionIsNone) {
+  for (const char* const more : {"", ", pipeline: 2", ", precision: bf16", ", zero: 3"}) {
+    const auto with = [&](const std::string& recompute) {
+      return run_of(std::string("model: resnet18\nmachine: dgx-h100\nplan: {ranks: 8") + more +
+                    ", recompute: " + recompute + "}\n");
+    };
+    const auto none = with("none"), selective = with("selective");
+    EXPECT_EQ(none.result.iteration, selective.result.iteration) << more;
+    EXPECT_EQ(none.study.plan, selective.study.plan) << more;
+    EXPECT_EQ(none.memory.peak(), selective.memory.peak()) << more;
+    EXPECT_FALSE(mentions(none.notes, "has no effect")) << more;
+    EXPECT_TRUE(
+        mentions(selective.notes, "has no effect: the model has no attention that could be computed again"))
+        << more;
+    EXPECT_NE(with("full").result.iteration, none.result.iteration) << more;
+  }
+  EXPECT_NE(run_of("model: gpt2-345m\nmachine: dgx-h100\nplan: {ranks: 8, recompute: selective}\n")
+                .result.iteration,
+            run_of("model: gpt2-345m\nmachine: dgx-h100\nplan: {ranks: 8}\n").result.iteration);
+}
+
 std::string on_two_kinds(const std::string& first, const std::string& second, const std::string& more = {}) {
   return "model: gpt2-345m\nmachine:\n  device: a10\n  devices:\n    - {ranks: 0-3, device: " + first +
          "}\n    - {ranks: 4-7, device: " + second +

@@ -174,6 +174,7 @@ PlanPrepared PlanEvaluator::prepare(const PlanRequest& request) {
   validate_plan(plan, kWhere);
   check_precision(setting, plan, cost_);
   made.model = model_of(plan);
+  settle_recompute(request, made.model->facts, plan);
   check_plan_for_model(plan, *made.model, kWhere);
   if (request.balance_stages) plan.stage_blocks = balance_stages(*made.model, plan, cost_, kWhere);
   resolve_exchange(made.model->facts, plan);

@@ -443,6 +443,20 @@ TEST(SearchDefaults, BeatWhatRunDoes) {
   }
 }
 
+TEST(SearchDefaults, TryNothingTwiceWhereThereIsNoAttention) {
+  const std::string text = "model: resnet18\nmachine: dgx-h100\nplan:\n  ranks: 4\n  zero: 0\n  tensor: 1\n";
+  SearchRequest request;
+  request.axes = search_axes(Config::parse(text, "study.yaml", {}, expand_machine));
+  request.read = [text](const std::vector<Override>& settings) {
+    return read_study(Config::parse(text, "study.yaml", settings, expand_machine));
+  };
+  const SearchResult found = search_plans(request);
+  EXPECT_EQ(found.space.refusals.at("equal").plans, 1);
+  ASSERT_EQ(found.ranking.size(), 2U);
+  EXPECT_EQ(found.ranking[0].plan.recompute, Recompute::none);
+  EXPECT_EQ(found.ranking[1].plan.recompute, Recompute::full);
+}
+
 TEST_F(SearchTest, SaysWhereMoreIsWorthTrying) {
   const auto edges = [&](const std::string& micro_batch) {
     const SearchResult found = search_plans(

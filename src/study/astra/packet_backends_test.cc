@@ -1,4 +1,4 @@
-// ASTRA-sim 2's system layer over the files of its ns-3 backend.
+// ASTRA-sim 2's system layer over the files of its ns-3 and htsim backends.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -8,6 +8,7 @@
 #include "base/folder_testing.h"
 #include "base/source_path_testing.h"
 #include "network/packet.h"
+#include "read/astra.h"
 #include "read/roce.h"
 #include "study/astra.h"
 
@@ -144,6 +145,114 @@ TEST_F(Ns3Run, SaysWhatIsWrong) {
   EXPECT_EQ(refusal(on_ns3("", 1)),
             "topology.txt: node 2 is a switch, and rank 2 is to be there\n"
             "  hint: rank r is node r: number the hosts first");
+}
+
+class HtsimRun : public Ns3Run {
+ protected:
+  // Four leaf switches with a host each and one spine: every host is as far from every other.
+  std::string topology(int hosts = 4) const {
+    return write("tree.topo", "Nodes " + std::to_string(hosts) + "\nTiers 2\nPodsize " +
+                                  std::to_string(hosts) +
+                                  "\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 1\nRadix_Up 1\n"
+                                  "Downlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 100\nRadix_Down " +
+                                  std::to_string(hosts) + "\nDownlink_Latency_ns 1000\n");
+  }
+  Astra2Request on_htsim(int splits, const std::vector<std::string>& options) const {
+    Astra2Request asked = request(
+        write("ring.yml", "topology: [Ring]\nnpus_count: [4]\nbandwidth: [50]\nlatency: [500]\n"), splits);
+    asked.settings.htsim = {true, "tcp", options};
+    return asked;
+  }
+};
+
+// As with ns-3: runs are equal where the analytical network takes as long for a step as its flows.
+TEST_F(HtsimRun, EachMessageIsAFlowOfItsOwn) {
+  constexpr std::int64_t kMostOfWindow = 10 * 1500;
+  const Astra2Request asked = on_htsim(64, {"-topo", topology(), "-o", "log", "UNCOUPLED"});
+  const Astra2Run run = run_astra2(asked);
+  const std::int64_t bytes = run.run.graph.collectives.front().bytes.value / 64 / 4;
+  ASSERT_LE(bytes, kMostOfWindow) << "nothing is to be lost";
+  ASSERT_GT(bytes, 0);
+
+  std::vector<std::string> warnings;
+  const SystemLayer system = read_astra2_config(asked.settings, warnings);
+  FlowJob job;
+  job.where = "test";
+  job.graph = network_graph(system.links);
+  job.settings = *system.packets;
+  for (int host = 0; host < 4; ++host) job.flows.push_back({host, (host + 1) % 4, bytes});
+  const PacketOutcome step = simulate_packets(job);
+  // A handshake that is answered at once, then the packets, one after the other over four links of 100
+  // Gb/s and 1 us.
+  const double headers = 54, whole = 1500 + headers, last = static_cast<double>(bytes % 1500) + headers;
+  const double packets = static_cast<double>(bytes / 1500);
+  const double handshake = 4 * (headers * 0.08 + 1000);
+  EXPECT_NEAR(static_cast<double>(step.flows.front().fct_ns),
+              handshake + (packets * whole + last) * 0.08 + 3 * (packets > 0 ? whole : last) * 0.08 + 4000,
+              3 * (whole - last) * 0.08 + 20);
+  for (const PacketFlowOutcome& flow : step.flows) ASSERT_EQ(flow.fct_ns, step.flows.front().fct_ns);
+
+  const std::string fixed =
+      write("fixed.yml", "topology: [FullyConnected]\nnpus_count: [4]\nbandwidth: [1000000000]\nlatency: [" +
+                             std::to_string(step.flows.front().fct_ns) + "]\n");
+  // A frame takes whole nanoseconds on the average only, so that flows that follow each other differ by some.
+  const double expected = in_seconds(run_astra2(request(fixed, 64)).run.result.iteration);
+  EXPECT_NEAR(in_seconds(run.run.result.iteration) / expected, 1, 0.001);
+  EXPECT_TRUE(std::ranges::any_of(run.run.warnings, [](const std::string& warning) {
+    return warning == "--htsim_opts -o log has no effect: htsim's log is not written";
+  }));
+}
+
+// Long messages lose packets to queues of eight, and wait for timers of 250 ms.
+TEST_F(HtsimRun, WaitsForTimers) {
+  const std::string incast =
+      "Nodes 4\nTiers 2\nPodsize 4\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 2\n"
+      "Radix_Up 2\nDownlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 10\n"
+      "Radix_Down 2\nDownlink_Latency_ns 1000\n";
+  Astra2Request asked = on_htsim(1, {"-topo", write("thin.topo", incast)});
+  EXPECT_GT(run_astra2(asked).run.result.iteration, milliseconds(250));
+  // Others are not those of htsim: their acknowledgements take time, too.
+  asked.network = parse_component("packet:cc=dcqcn", "test");
+  const Time usual = run_astra2(asked).run.result.iteration;
+  EXPECT_LT(usual, milliseconds(50));
+  asked.network = parse_component("packet:cc=dcqcn,payload=1500B", "test");
+  EXPECT_NE(run_astra2(asked).run.result.iteration, usual) << "the usual payload is 4096 bytes";
+  asked.network = parse_component("flow", "test");
+  EXPECT_LT(run_astra2(asked).run.result.iteration, milliseconds(50));
+}
+
+TEST_F(HtsimRun, SaysWhatIsWrong) {
+  const auto refusal = [&](const Astra2Request& asked) {
+    std::string text = error_of([&] { run_astra2(asked); });
+    for (std::size_t at = 0; (at = text.find(folder_.string() + "/")) != std::string::npos;)
+      text.erase(at, folder_.string().size() + 1);
+    return text;
+  };
+  EXPECT_EQ(refusal(on_htsim(1, {"-topo", topology(8)})),
+            "tree.topo: has 8 hosts, and the network configuration 4 ranks\n  hint: htsim wants as many");
+  EXPECT_EQ(refusal(on_htsim(1, {})),
+            "--htsim_opts: no fat tree of htsim's has 4 hosts, and -topo names no other\n"
+            "  hint: -topo FILE, or as many ranks as 2 or 16");
+  EXPECT_EQ(refusal(on_htsim(1, {"-topo", topology(), "-sub", "2"})),
+            "--htsim_opts: -sub 2: multipath TCP is not modelled\n  hint: -sub 1");
+  EXPECT_EQ(refusal(on_htsim(1, {"-topo", topology(), "-nodes", "8"})),
+            "--htsim_opts: -nodes 8 beside a network configuration of 4 ranks\n  hint: omit -nodes");
+  EXPECT_EQ(refusal(on_htsim(1, {"-tpo", topology()})),
+            "--htsim_opts: htsim's TCP knows no option '-tpo'\n  hint: did you mean '-topo'?");
+  EXPECT_EQ(refusal(on_htsim(1, {"-topo", topology(), "--quiet"})),
+            "--htsim_opts: '--quiet' comes after it, where htsim's own options stand\n"
+            "  hint: put --quiet before --htsim_opts");
+  EXPECT_EQ(refusal(on_htsim(1, {"-topo"})), "--htsim_opts: -topo has no value");
+  EXPECT_EQ(refusal(on_htsim(1, {"-topo", write("no.topo", "topology: [Ring]\n")})).substr(0, 60),
+            "--htsim_opts -topo no.topo: is no topology of htsim's\n  hint");
+  Astra2Request asked = on_htsim(1, {"-topo", topology()});
+  asked.settings.htsim.protocol = "ndp";
+  EXPECT_EQ(refusal(asked).substr(0, 57), "--htsim-proto ndp: ASTRA-sim's htsim has tcp alone\n  hint");
+  asked = on_ns3("", 1);
+  asked.settings.htsim = {true, "tcp", {}};
+  EXPECT_EQ(refusal(asked),
+            "--htsim_opts: config.txt is of ns-3\n  hint: the network configuration of htsim is a YAML of "
+            "dimensions");
 }
 
 }  // namespace
