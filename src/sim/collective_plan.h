@@ -135,10 +135,18 @@ class CollectivePlanner {
   std::vector<ChunkLoads> phase_loads(const CollectiveCall& call, std::uint32_t shape);
   const std::vector<Way>& ways(const CollectiveCall& call, std::uint32_t shape);
   const CollectivePlan& plan(const CollectiveCall& call, std::uint32_t shape, Bytes bytes, const Way& way);
-  CollectivePlan make_plan(const CollectiveCall& call, std::uint32_t shape, Bytes bytes, const Way& way);
+  CollectivePlan make_plan(const CollectiveCall& call, std::uint32_t shape, Bytes bytes, const Way& way,
+                           Picks taken);
+  ChunkLoads loads_of(const CollectivePlan& plan) const;
   Picks picks(const CollectiveCall& call, std::uint32_t shape);
-  Picks fastest(const CollectivePhase& phase, const GroupShape& shape);
+  // All that a call's phases may take, each dimension's choice with each other's; the usual ones first.
+  std::vector<Picks> possible_picks(const std::vector<CollectivePhase>& phases,
+                                    const GroupShape& shape) const;
+  Picks fastest(const CollectiveCall& call, std::uint32_t shape);
+  // Bytes that the library's rings carry from node to node, as shares of the hierarchy's.
+  void cross_as_the_library(std::vector<CollectivePhase>& phases, const GroupShape& shape, Picks taken) const;
   double seconds_beyond(const PlannedPhase& phase, const GroupShape& shape, double& launch) const;
+  double seconds_beyond(const CollectivePlan& plan, const GroupShape& shape) const;
   Time measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout);
   Time measure_overhead(const CollectiveCall& call, std::uint32_t shape);
 
