@@ -137,12 +137,27 @@ bool has_cables(const Machine& machine) {
 
 GroupShape shape_of(const GroupLayout& layout, const Machine& machine) {
   GroupShape shape{layout.sizes(), static_cast<std::int64_t>(layout.ranks.size())};
+  if (!layout.is_grid()) count_in_nodes(layout.ranks, machine, shape.in_nodes);
   if (!has_cables(machine) || !layout.is_grid()) return shape;
   shape.places = layout.coordinates;
   for (std::size_t d = 0; d < shape.places.size(); ++d) {
     if (machine.dimensions[d].cables.empty()) shape.places[d].clear();
   }
   return shape;
+}
+
+void count_in_nodes(std::span<const std::int32_t> ranks, const Machine& machine,
+                    std::vector<std::int32_t>& counts) {
+  counts.clear();
+  if (machine.dimensions.size() < 2) return;
+  const Dimension& first = machine.dimensions.front();
+  if (passes_others(first) || !first.cables.empty()) return;
+  std::int64_t node = -1;
+  for (const std::int32_t rank : ranks) {
+    if (rank / first.size != node) counts.push_back(0);
+    node = rank / first.size;
+    ++counts.back();
+  }
 }
 
 bool takes_part(const CollectivePlan& plan, const PlannedPhase& phase, const GroupLayout& layout,
@@ -155,8 +170,9 @@ bool takes_part(const CollectivePlan& plan, const PlannedPhase& phase, const Gro
 }
 
 std::int32_t position_in(const PlannedPhase& phase, const GroupLayout& layout, std::int32_t rank) {
-  return phase.dimension == kAllDimensions ? layout.flat_position(rank)
-                                           : layout.position(rank, phase.dimension);
+  if (phase.dimension != kAllDimensions) return layout.position(rank, phase.dimension);
+  const std::int32_t position = layout.flat_position(rank);
+  return phase.order == nullptr ? position : phase.order->position_of[static_cast<std::size_t>(position)];
 }
 
 CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOptions& options, bool legs)
@@ -246,8 +262,11 @@ std::int64_t CollectivePlanner::chunks(const CollectiveCall& call, std::uint32_t
   if (options_.chunks) return std::clamp<std::int64_t>(call.bytes.value, 1, *options_.chunks);
   const auto [found, fresh] = chunk_counts_.try_emplace(key_of(call, shape));
   if (fresh) {
-    found->second = std::clamp<std::int64_t>(call.bytes.value, 1,
-                                             choose_chunks(phase_loads(call, shape), options_.active_chunks));
+    const std::int64_t rings = flat_rings(call.kind, shapes_[shape]);
+    const std::int64_t all_rings = (kFewestChunks + rings - 1) / rings * rings;
+    found->second = std::clamp<std::int64_t>(
+        call.bytes.value, 1,
+        rings > 1 ? all_rings : choose_chunks(phase_loads(call, shape), options_.active_chunks));
   }
   return found->second;
 }
@@ -271,9 +290,36 @@ std::vector<const CollectivePlan*> CollectivePlanner::possible_plans(const Colle
   return possible;
 }
 
+std::uint32_t CollectivePlanner::flat_rings(CollectiveKind kind, const GroupShape& shape) const {
+  const bool goes_round = kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter ||
+                          kind == CollectiveKind::all_gather;
+  if (shape.in_nodes.empty() || !goes_round || !has_no_wish(options_)) return 1;
+  return std::min(kMostRings, static_cast<std::uint32_t>(*std::ranges::min_element(shape.in_nodes)));
+}
+
+// Ring r enters a node at its member r and goes round to the one before.
+const MemberOrder* CollectivePlanner::order_of(std::uint32_t shape, std::uint32_t ring) {
+  if (ring == 0) return nullptr;
+  const auto [found, fresh] = member_orders_.try_emplace({shape, ring});
+  if (!fresh) return &found->second;
+  MemberOrder& order = found->second;
+  std::int32_t first = 0;
+  for (const std::int32_t count : shapes_[shape].in_nodes) {
+    for (std::int32_t i = 0; i < count; ++i)
+      order.member_at.push_back(first + (i + static_cast<std::int32_t>(ring)) % count);
+    first += count;
+  }
+  order.position_of.resize(order.member_at.size());
+  for (std::size_t position = 0; position < order.member_at.size(); ++position)
+    order.position_of[static_cast<std::size_t>(order.member_at[position])] =
+        static_cast<std::int32_t>(position);
+  return &order;
+}
+
 // Those of the Rings are rotated. Other kinds of collectives load all links alike in any order, or have one that works.
 std::vector<std::vector<std::uint32_t>> CollectivePlanner::orders(CollectiveKind kind,
                                                                   const GroupShape& shape) const {
+  if (shape.sizes.empty()) return std::vector<std::vector<std::uint32_t>>(flat_rings(kind, shape));
   std::vector<std::uint32_t> order(shape.sizes.size()), rings;
   for (std::uint32_t d = 0; d < order.size(); ++d) {
     order[d] = d;
@@ -314,6 +360,10 @@ const std::vector<CollectivePlanner::Way>& CollectivePlanner::ways(const Collect
                                                                    std::uint32_t shape) {
   const auto [found, fresh] = ways_.try_emplace(key_of(call, shape));
   if (!fresh) return found->second;
+  const std::uint32_t rings = flat_rings(call.kind, shapes_[shape]);
+  for (std::uint32_t chunk = 0; rings > 1 && chunk < chunks(call, shape); ++chunk)
+    found->second.push_back({chunk % rings, 0});
+  if (rings > 1) return found->second;
   std::vector<std::uint32_t> turns;
   for (const std::uint32_t order : share_out(phase_loads(call, shape), chunks(call, shape))) {
     turns.resize(std::max<std::size_t>(turns.size(), order + 1));
@@ -390,6 +440,8 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, std::uin
   if (shape.ranks < 2) return plan;
   if (options_.decomposition == Decomposition::flat || shape.sizes.empty()) {
     add(kAllDimensions, {0, call.kind, bytes, false}, shape.ranks, call.root);
+    plan.phases.back().order = order_of(shape_number, way.order);
+    plan.phases.back().ring = way.order;
     return plan;
   }
   const std::vector<std::vector<std::uint32_t>> possible = orders(call.kind, shape);

@@ -204,6 +204,39 @@ TEST(CollectivePlan, NodesExchangeWhatTheLibrarysRingsAndTreesCarry) {
   EXPECT_NEAR(carried(CollectiveKind::all_to_all, 8, Time(0), false), 7.0 / 8 * kInside, kRounded);
 }
 
+// A group that begins and ends within nodes is no grid: rings, one per NIC of the node that has fewest members, share a call.
+TEST(CollectivePlan, GroupsThatAreNoGridUseAllNics) {
+  const Machine machine = machine_of({dimension("inside", DimensionKind::switched, 4, 1000),
+                                      dimension("rail", DimensionKind::switched, 4, 10)});
+  constexpr std::int32_t kMembers = 11;  // 4, 4 and 3
+  Graph graph = graph_of(machine, call_of(CollectiveKind::all_reduce, kGibibyte));
+  GroupFamily& family = graph.families[0];
+  family.groups = {{}, {}};
+  for (std::int32_t rank = 0; rank < graph.ranks; ++rank) {
+    family.group_of[static_cast<std::size_t>(rank)] = rank < kMembers ? 0 : 1;
+    family.groups[rank < kMembers ? 0 : 1].push_back(rank);
+  }
+  const auto iteration = [&](const char* wish, bool shortcuts) {
+    Study study;
+    study.machine = machine;
+    if (wish != nullptr) study.collectives.algorithms = {wish};
+    return in_seconds(
+        simulate(graph, study, NothingTakesTime(), {.fold = shortcuts, .every_message = !shortcuts})
+            .iteration);
+  };
+  // The other group, of 1 and 4, has one ring, which all of its bytes pass.
+  const double of_one_ring = 2 * 4.0 / 5 * kGibibyte / 10e9;
+  EXPECT_NEAR(iteration(nullptr, false), of_one_ring, 0.02 * of_one_ring);
+  family.groups.resize(1);
+  graph.ranks = kMembers;
+  graph.program_of.resize(kMembers);
+  family.group_of.resize(kMembers);
+  const double of_three = 2 * 10.0 / 11 * kGibibyte / 10e9 / 3;
+  EXPECT_NEAR(iteration(nullptr, false), of_three, 0.02 * of_three);
+  EXPECT_EQ(iteration(nullptr, true), iteration(nullptr, false));
+  EXPECT_NEAR(iteration("ring", false), 3 * of_three, 0.06 * of_three);
+}
+
 // Among other numbers of nodes than powers of two, the one that is taken is about as fast as the fastest.
 TEST(CollectivePlan, NodesTakeWhatIsFasterForTheSize) {
   constexpr double kEstimate = 1.15;  // how far off the estimate that chooses is at most here
