@@ -164,8 +164,9 @@ class CollectivePlanner {
   std::vector<Picks> possible_picks(const std::vector<CollectivePhase>& phases,
                                     const GroupShape& shape) const;
   Picks fastest(const CollectiveCall& call, std::uint32_t shape);
-  // Bytes that the library's rings carry from node to node, as shares of the hierarchy's.
-  void cross_as_the_library(std::vector<CollectivePhase>& phases, const GroupShape& shape, Picks taken) const;
+  // Gives the phases of `bytes` of a call what the library's rings and trees carry from node to node.
+  void cross_as_the_library(std::vector<CollectivePhase>& phases, const CollectiveCall& call, Bytes bytes,
+                            const GroupShape& shape, Picks taken) const;
   double seconds_beyond(const PlannedPhase& phase, const GroupShape& shape, double& launch) const;
   double seconds_beyond(const CollectivePlan& plan, const GroupShape& shape) const;
   Time measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout);

@@ -293,7 +293,7 @@ std::vector<const CollectivePlan*> CollectivePlanner::possible_plans(const Colle
 std::uint32_t CollectivePlanner::flat_rings(CollectiveKind kind, const GroupShape& shape) const {
   const bool goes_round = kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter ||
                           kind == CollectiveKind::all_gather;
-  if (shape.in_nodes.empty() || !goes_round || !has_no_wish(options_)) return 1;
+  if (shape.in_nodes.size() < 2 || !goes_round || !has_no_wish(options_)) return 1;
   return std::min(kMostRings, static_cast<std::uint32_t>(*std::ranges::min_element(shape.in_nodes)));
 }
 
@@ -448,7 +448,7 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, std::uin
   std::vector<CollectivePhase> phases =
       decompose(call.kind, bytes, shape.sizes, options_.decomposition, possible[way.order]);
   if (call.routing.experts > 0) route_tokens(phases, call.routing, shape);
-  cross_as_the_library(phases, shape, taken);
+  cross_as_the_library(phases, call, bytes, shape, taken);
   for (const CollectivePhase& phase : phases) {
     add(phase.dimension, phase, shape.sizes[phase.dimension], plan.root[phase.dimension]);
   }
@@ -492,9 +492,12 @@ CollectivePlanner::Picks CollectivePlanner::picks(const CollectiveCall& call, st
 
 std::vector<CollectivePlanner::Picks> CollectivePlanner::possible_picks(
     const std::vector<CollectivePhase>& phases, const GroupShape& shape) const {
+  // Of machines of very many dimensions, not all.
+  constexpr std::size_t kMostPossible = 256;
   std::vector<Picks> possible = {0};
   std::uint32_t seen = 0;
   for (const CollectivePhase& phase : phases) {
+    if (possible.size() > kMostPossible) break;
     // Both ways of a dimension, in and out, go alike.
     if ((seen >> phase.dimension & 1) != 0) continue;
     seen |= std::uint32_t{1} << phase.dimension;
@@ -556,9 +559,11 @@ CollectivePlanner::Picks CollectivePlanner::fastest(const CollectiveCall& call, 
 // Between N nodes a hierarchy carries (N - 1) / N of a member's share; NCCL's rings, one per NIC, pass all n ranks and carry
 // (n - 1) / n of it. Its trees carry all of it, between two nodes half; an all-reduce takes them where that is faster, or
 // where the switches inside reduce (NVLSTree).
-void CollectivePlanner::cross_as_the_library(std::vector<CollectivePhase>& phases, const GroupShape& shape,
-                                             Picks taken) const {
-  if (!options_.measured || !has_no_wish(options_)) return;
+void CollectivePlanner::cross_as_the_library(std::vector<CollectivePhase>& phases, const CollectiveCall& call,
+                                             Bytes bytes, const GroupShape& shape, Picks taken) const {
+  if (!options_.measured || !has_no_wish(options_) || bytes < Bytes(1)) return;
+  // Rings or trees are chosen for the whole call.
+  const double chunks = static_cast<double>(call.bytes.value) / static_cast<double>(bytes.value);
   const bool reduced_inside = std::ranges::any_of(phases, [&](const CollectivePhase& phase) {
     return phase.dimension == 0 && algorithm(phase.kind, 0, taken).in_switch();
   });
@@ -572,7 +577,7 @@ void CollectivePlanner::cross_as_the_library(std::vector<CollectivePhase>& phase
     double crosses = hierarchy;
     if (phase.kind == CollectiveKind::all_reduce) {
       const double tree = nodes == 2 ? hierarchy : 1;
-      const double seconds = 2 * static_cast<double>(phase.bytes.value) / dimension.bandwidth.value;
+      const double seconds = 2 * chunks * static_cast<double>(phase.bytes.value) / dimension.bandwidth.value;
       crosses =
           reduced_inside || prefers_trees(dimension.protocols, nodes, inside, seconds * ring, seconds * tree)
               ? tree
@@ -599,7 +604,9 @@ std::string CollectivePlanner::describe(const CollectiveCall& call, std::uint32_
   }
   std::set<std::uint32_t> taken;
   for (const Way& way : ways(call, shape)) taken.insert(way.order);
-  if (taken.size() > 1) text += fmt::format("; chunks in {} orders", taken.size());
+  const bool is_flat = !first.phases.empty() && first.phases.front().dimension == kAllDimensions;
+  if (taken.size() > 1 && is_flat) text += fmt::format(", {} of them", taken.size());
+  if (taken.size() > 1 && !is_flat) text += fmt::format("; chunks in {} orders", taken.size());
   return text;
 }
 
