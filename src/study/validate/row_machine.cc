@@ -58,7 +58,12 @@ const KnownDevice& known_device(const std::string& name, const std::string& wher
     const bool meant = std::all_of(known.words.begin(), known.words.end(), [&](std::string_view word) {
       return lower.find(word) != std::string::npos;
     });
-    if (meant && std::find(all.begin(), all.end(), known.device) != all.end()) return known;
+    if (!meant || std::find(all.begin(), all.end(), known.device) == all.end()) continue;
+    constexpr std::string_view kInPairs = "pairwise";
+    if (lower.find(kInPairs) != std::string::npos && known.words[1] != kInPairs)
+      throw Error(
+          where, fmt::format("'{:.60}' has devices bridged in pairs, which no machine of the zoo has", name));
+    return known;
   }
   throw Error(where, fmt::format("device '{:.60}' is not known", name),
               "armilla list devices names those that are");
