@@ -221,7 +221,8 @@ NOT_MODELLED = """## Where it is off, and why
   fused, multiprocessors that FSDP's gathers take from computation). With recomputation 1 to 5 %.
 - The same plan under two versions of a framework (Qwen3 30B on GB200: 6.4 and 10 s).
 - Mixtures of experts without published recomputation or dispatch; gpt-oss, whose attention has sinks.
-- Two A100 nodes in the kernel tables have one 100 Gb/s NIC for all GPUs; the machine predicted for them has one of 200 Gb/s each.
+- Two A100 nodes are `hgx-staged`, a fit to such rows (NICs without GPUDirect): NCCL serves several GPUs per node by one, two or four NICs as the size
+  changes, which no model here follows (up to twice too fast). Messages of the pairwise servers go at line rate up to 4 MiB, then four times slower over sockets; here they are slow always.
 - Small kernels in a loop: norms, additions and embeddings below some 10 MB. Attention with few tokens and heads.
 - Memory of frameworks other than Megatron: what their losses keep in fp32, and what their allocators round up.
 - TPUs: XLA's own scheduling, and the network between slices, whose rate is not published.

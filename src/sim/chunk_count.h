@@ -9,8 +9,9 @@
 //   T(N) = max over d of  [ smooth max(W_d, N / a (L_d + B_d / N)) + (B_d - W_d) / N
 //                      + sum of (l_p + (1 + (a - 1) / 4) w_p / N) elsewhere ]
 //
-// (where chunks take the dimensions in different orders, W, L and B are means over the chunks, and the last
-// sum is that of the order that has least of it)
+// (where phases use links the other way than others of theirs, W is that of the busier direction, and what it
+// saves of a chunk's bytes waits for the a in flight; where chunks take the dimensions in different orders,
+// W, L and B are means over the chunks, and the last sum is that of the order that has least of it)
 //
 // with a no more than N, W, L and B the sums over the phases on d, and `elsewhere` the phases before the
 // first and after the last one on d; over all those of other dimensions where N is no more than a, for then
@@ -50,6 +51,8 @@ struct PhaseLoad {
   double latency = 0;  // l: of the longest chain of messages
   double chain = 0;    // b: their bytes over the bandwidth
   double busy = 0;     // w: of the busiest link
+  // What of `busy` a member's link out, or in, is free: what comes before or after may use it the other way.
+  double free_out = 0, free_in = 0;
   bool operator==(const PhaseLoad&) const = default;
 };
 

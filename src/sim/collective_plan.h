@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -22,12 +23,19 @@
 
 namespace armilla {
 
+// Another order of a group's members, by their positions in its own.
+struct MemberOrder {
+  std::vector<std::int32_t> member_at, position_of;
+};
+
 struct PlannedPhase {
   std::uint32_t dimension = 0;  // of the machine, or kAllDimensions for a flat algorithm over the whole group
   CollectiveKind kind = CollectiveKind::all_reduce;
   bool only_root_lines = false;
   const Schedule* schedule = nullptr;
   std::string_view algorithm;
+  const MemberOrder* order = nullptr;  // of a flat ring that is not the group's own order
+  std::uint32_t ring = 0;              // of those that share a flat call
 };
 
 struct CollectivePlan {
@@ -42,8 +50,10 @@ bool takes_part(const CollectivePlan& plan, const PlannedPhase& phase, const Gro
 std::int32_t position_in(const PlannedPhase& phase, const GroupLayout& layout, std::int32_t rank);
 inline std::int32_t rank_at(const PlannedPhase& phase, const GroupLayout& layout, std::int32_t rank,
                             std::int32_t here, std::int32_t there) {
-  return phase.dimension == kAllDimensions ? layout.ranks[static_cast<std::size_t>(there)]
-                                           : layout.member(rank, phase.dimension, here, there);
+  if (phase.dimension != kAllDimensions) return layout.member(rank, phase.dimension, here, there);
+  const auto position = static_cast<std::size_t>(there);
+  return layout
+      .ranks[phase.order == nullptr ? position : static_cast<std::size_t>(phase.order->member_at[position])];
 }
 
 // What of a group's layout decides its plans: the sizes of a grid in the machine's dimensions, or only how
@@ -54,12 +64,20 @@ struct GroupShape {
   // Of a grid, the coordinates in each dimension that has cables (Dimension::cables), in none of the others;
   // empty where there is no such dimension.
   std::vector<std::vector<std::int32_t>> places{};
+  // Of no grid, how many members in a row stand in each group of the first dimension (nodes), where
+  // NICs are theirs.
+  std::vector<std::int32_t> in_nodes{};
   auto operator<=>(const GroupShape&) const = default;
 };
 
 // Whether groups of equal sizes differ by their places.
 bool has_cables(const Machine& machine);
 GroupShape shape_of(const GroupLayout& layout, const Machine& machine);
+// GroupShape::in_nodes of members that are no grid; into `counts`.
+void count_in_nodes(std::span<const std::int32_t> ranks, const Machine& machine,
+                    std::vector<std::int32_t>& counts);
+// Flat rings that a group is served by at most, one per NIC.
+inline constexpr std::uint32_t kMostRings = 16;
 
 // What a member of a group sends in a call.
 struct MemberTraffic {
@@ -124,7 +142,8 @@ class CollectivePlanner {
   const Algorithm& algorithm(CollectiveKind kind, std::uint32_t dimension, Picks picks) const;
   const Schedule& schedule(const Algorithm& algorithm, const ScheduleRequest& request);
   Bytes chunk_bytes(const CollectiveCall& call, std::int64_t chunk, std::int64_t count) const;
-  // How a chunk goes: the order of dimensions, and, of those that go alike, which of two trees or directions.
+  // How a chunk goes: the order of dimensions (the ring, where it is flat), and, of those that go alike,
+  // which of two trees or directions.
   struct Way {
     std::uint32_t order = 0, turn = 0;
     auto operator<=>(const Way&) const = default;
@@ -132,14 +151,27 @@ class CollectivePlanner {
   std::uint32_t turns(const CollectiveCall& call) const;
   // The orders of dimensions that its chunks take.
   std::vector<std::vector<std::uint32_t>> orders(CollectiveKind kind, const GroupShape& shape) const;
+  // Flat rings that share a call, each of which leaves a node by another NIC: as many as the node with fewest
+  // members has.
+  std::uint32_t flat_rings(CollectiveKind kind, const GroupShape& shape) const;
+  const MemberOrder* order_of(std::uint32_t shape, std::uint32_t ring);
   // By order.
   std::vector<ChunkLoads> phase_loads(const CollectiveCall& call, std::uint32_t shape);
   const std::vector<Way>& ways(const CollectiveCall& call, std::uint32_t shape);
   const CollectivePlan& plan(const CollectiveCall& call, std::uint32_t shape, Bytes bytes, const Way& way);
-  CollectivePlan make_plan(const CollectiveCall& call, std::uint32_t shape, Bytes bytes, const Way& way);
+  CollectivePlan make_plan(const CollectiveCall& call, std::uint32_t shape, Bytes bytes, const Way& way,
+                           Picks taken);
+  ChunkLoads loads_of(const CollectivePlan& plan) const;
   Picks picks(const CollectiveCall& call, std::uint32_t shape);
-  Picks fastest(const CollectivePhase& phase, const GroupShape& shape);
+  // All that a call's phases may take, each dimension's choice with each other's; the usual ones first.
+  std::vector<Picks> possible_picks(const std::vector<CollectivePhase>& phases,
+                                    const GroupShape& shape) const;
+  Picks fastest(const CollectiveCall& call, std::uint32_t shape);
+  // Gives the phases of `bytes` of a call what the library's rings and trees carry from node to node.
+  void cross_as_the_library(std::vector<CollectivePhase>& phases, const CollectiveCall& call, Bytes bytes,
+                            const GroupShape& shape, Picks taken) const;
   double seconds_beyond(const PlannedPhase& phase, const GroupShape& shape, double& launch) const;
+  double seconds_beyond(const CollectivePlan& plan, const GroupShape& shape) const;
   Time measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout);
   Time measure_overhead(const CollectiveCall& call, std::uint32_t shape);
 
@@ -161,7 +193,8 @@ class CollectivePlanner {
   std::map<std::pair<CollectiveKind, std::uint32_t>, std::string_view>
       replaced_;  // the wish, by kind and dimension
   std::set<std::string> substitutions_;
-  std::map<std::pair<std::uint32_t, std::int32_t>, GroupLayout> layouts_;  // by (family, group)
+  std::map<std::pair<std::uint32_t, std::int32_t>, GroupLayout> layouts_;         // by (family, group)
+  std::map<std::pair<std::uint32_t, std::uint32_t>, MemberOrder> member_orders_;  // by (shape, ring)
   std::map<GroupShape, std::uint32_t> shape_numbers_;
   std::vector<GroupShape> shapes_;
   std::map<PlanKey, CollectivePlan> plans_;

@@ -46,7 +46,9 @@ std::uint32_t CollectiveRunner::dimension_of(const Part& part) const {
 }
 
 std::uint32_t CollectiveRunner::queue_of(const Part& part) const {
-  return instances_[run_of(part).instance].family * (dimensions_ + 1) + dimension_of(part);
+  // Rings that share a call have a queue each.
+  return instances_[run_of(part).instance].family * (dimensions_ + kMostRings) + dimension_of(part) +
+         run_of(part).plan->phases[part.phase].ring;
 }
 
 void CollectiveRunner::open_chunks(std::uint32_t id) {

@@ -72,7 +72,7 @@ class TypeTable {
 
   static void add_phase(GroupType& type, const PlannedPhase& phase) {
     const Schedule& schedule = *phase.schedule;
-    const bool symmetric = schedule.is_symmetric() && !phase.only_root_lines;
+    const bool symmetric = schedule.is_symmetric() && !phase.only_root_lines && phase.order == nullptr;
     const Addressing addressing = symmetric ? schedule.addressing : Addressing::absolute;
     auto way = std::find_if(type.ways.begin(), type.ways.end(), [&](const GroupWay& known) {
       return known.dimension == phase.dimension && known.addressing == addressing;
@@ -84,9 +84,13 @@ class TypeTable {
     }
     type.is_ordered = true;
     way->peers.resize(static_cast<std::size_t>(schedule.ranks));
+    const auto member = [&](std::int32_t position) {
+      return phase.order == nullptr ? position : phase.order->member_at[static_cast<std::size_t>(position)];
+    };
     for (std::int32_t position = 0; position < schedule.ranks; ++position) {
+      std::set<std::int32_t>& peers = way->peers[static_cast<std::size_t>(member(position))];
       for (const Transfer& transfer : schedule.of(position).sends)
-        way->peers[static_cast<std::size_t>(position)].insert(schedule.peer(position, transfer));
+        peers.insert(member(schedule.peer(position, transfer)));
     }
   }
 
@@ -114,7 +118,8 @@ class TypeTable {
 // As lay_out (sim/group_layout.h), for a whole family of groups.
 class ShapeFinder {
  public:
-  ShapeFinder(const Machine& machine, const Coordinates& coordinates) : coordinates_(coordinates) {
+  ShapeFinder(const Machine& machine, const Coordinates& coordinates)
+      : machine_(machine), coordinates_(coordinates) {
     for (const Dimension& dimension : machine.dimensions) {
       seen_in_.emplace_back(static_cast<std::size_t>(dimension.size), 0);
       has_cables_.push_back(!dimension.cables.empty());
@@ -144,6 +149,7 @@ class ShapeFinder {
       return shape_;
     }
     no_grid_.ranks = shape_.ranks;
+    count_in_nodes(ranks, machine_, no_grid_.in_nodes);
     return no_grid_;
   }
 
@@ -157,6 +163,7 @@ class ShapeFinder {
     }
   }
 
+  const Machine& machine_;
   const Coordinates& coordinates_;
   std::vector<std::vector<std::uint32_t>> seen_in_;  // [dimension][coordinate], the last group
   std::vector<bool> has_cables_;                     // by dimension

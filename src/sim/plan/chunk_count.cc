@@ -56,6 +56,12 @@ double step_latency(const RankSchedule& role, const Step& step, const Schedule& 
   return in_seconds(dimension.latency) * static_cast<double>(farthest * rounds);
 }
 
+void set_busy(PhaseLoad& load, const Directions& busy) {
+  load.busy = busy.most();
+  load.free_out = load.busy - busy.first;
+  load.free_in = load.busy - busy.second;
+}
+
 PhaseLoad symmetric_load(const Schedule& schedule, const Dimension& dimension) {
   PhaseLoad load;
   const RankSchedule& role = schedule.roles.front();
@@ -67,7 +73,7 @@ PhaseLoad symmetric_load(const Schedule& schedule, const Dimension& dimension) {
     busy.first += own.first;
     busy.second += own.second;
   }
-  load.busy = busy.most();
+  set_busy(load, busy);
   return load;
 }
 
@@ -148,6 +154,7 @@ PhaseLoad asymmetric_load(const Schedule& schedule, const Dimension& dimension) 
   load.latency = Chain(schedule, dimension, false).last();
   load.chain = Chain(schedule, dimension, true).last() - load.latency;
   std::vector<double> received(static_cast<std::size_t>(schedule.ranks));
+  Directions busy;
   for (std::int32_t m = 0; m < schedule.ranks; ++m) {
     double sent = 0;
     const RankSchedule& role = schedule.of(m);
@@ -159,9 +166,10 @@ PhaseLoad asymmetric_load(const Schedule& schedule, const Dimension& dimension) 
           received[static_cast<std::size_t>(schedule.peer(m, transfer))] += time;
       }
     }
-    load.busy = std::max(load.busy, sent);
+    busy.first = std::max(busy.first, sent);
   }
-  for (const double time : received) load.busy = std::max(load.busy, time);
+  for (const double time : received) busy.second = std::max(busy.second, time);
+  set_busy(load, busy);
   return load;
 }
 
@@ -178,7 +186,7 @@ namespace {
 
 // A dimension's part in the estimate: means over the chunks.
 struct DimensionLoad {
-  double busy = 0, chain = 0, latency = 0;
+  double busy = 0, chain = 0, latency = 0, free_out = 0, free_in = 0;
   // What a chunk spends elsewhere, in latencies and with bytes: of the way that spends least there.
   double late = std::numeric_limits<double>::infinity(), filled = 0;
 };
@@ -191,6 +199,8 @@ void add_way(DimensionLoad& sum, const ChunkLoads& phases, std::uint32_t d, doub
   for (std::size_t p = 0; p < phases.size(); ++p) {
     if (phases[p].dimension != d) continue;
     sum.busy += weight * phases[p].busy;
+    sum.free_out += weight * phases[p].free_out;
+    sum.free_in += weight * phases[p].free_in;
     sum.chain += weight * phases[p].chain;
     sum.latency += weight * phases[p].latency;
     first = std::min(first, p);
@@ -222,10 +232,13 @@ ChunkEstimate estimate_chunks(std::span<const ChunkLoads> ways, std::int64_t chu
     for (std::size_t w = 0; w < ways.size(); ++w) {
       if (weights[w] > 0) add_way(load, ways[w], phase.dimension, weights[w], delayed / n, chunks <= active);
     }
+    const double both_ways = std::min(load.free_out, load.free_in);
+    load.busy -= both_ways;
     const double in_turns = std::ceil(n / together) * (load.latency + load.chain / n);
     const double more = std::max(load.busy, in_turns), less = std::min(load.busy, in_turns);
     double own = more > 0 ? more * std::pow(1 + std::pow(less / more, kOrder), 1 / kOrder) : 0;
-    own += (load.chain - load.busy) / n;
+    // What comes back waits behind what the others in flight send.
+    own += (load.chain - load.busy) / n + both_ways * together / n;
     if (own + load.late + load.filled <= estimate.total) continue;
     estimate.total = own + load.late + load.filled;
     const double late = load.late + n / together * load.latency;

@@ -46,6 +46,55 @@ bool looks_alike_from_everywhere(const Schedule& schedule, std::size_t members, 
   return schedule.addressing == Addressing::shift && static_cast<std::int64_t>(members) == dimension.size;
 }
 
+// Of the library's rings and of its trees, up and down, in an all-reduce. Each of the ranks stands for
+// `inside` members of its own.
+double ring_latency(const CollectiveProtocol& protocol, std::int64_t ranks, std::int64_t inside) {
+  const double chain = static_cast<double>(inside - 1) * in_seconds(protocol.chain);
+  return 2 * static_cast<double>(ranks - 1) * (in_seconds(protocol.step) + chain);
+}
+double tree_latency(const CollectiveProtocol& protocol, std::int64_t ranks, std::int64_t inside) {
+  const double chain = static_cast<double>(inside - 1) * in_seconds(protocol.chain);
+  return 2 * (std::log2(static_cast<double>(ranks)) * in_seconds(protocol.level) + chain);
+}
+
+double library_latency(const CollectiveProtocol& protocol, CollectiveKind kind, std::int64_t ranks,
+                       std::int64_t inside) {
+  if (kind == CollectiveKind::all_to_all) return in_seconds(protocol.step);
+  const double rings = ring_latency(protocol, ranks, inside);
+  if (kind != CollectiveKind::all_reduce) return rings / 2;
+  return std::min(rings, tree_latency(protocol, ranks, inside));
+}
+
+// Of an all-reduce whose bytes take so many seconds on the wire.
+bool prefers_trees(std::span<const CollectiveProtocol> protocols, std::int64_t ranks, std::int64_t inside,
+                   double as_rings, double as_trees) {
+  double rings = std::numeric_limits<double>::infinity(), trees = rings;
+  for (const CollectiveProtocol& protocol : protocols) {
+    const double launch = in_seconds(protocol.launch);
+    rings = std::min(rings, launch + ring_latency(protocol, ranks, inside) + as_rings / protocol.share);
+    trees = std::min(trees, launch + tree_latency(protocol, ranks, inside) + as_trees / protocol.share);
+  }
+  return trees < rings;
+}
+
+// Of a buffer, that a member of a ring sends on its way to all.
+double share_sent(std::int64_t members) {
+  return static_cast<double>(members - 1) / static_cast<double>(members);
+}
+
+std::int64_t members_inside(const GroupShape& shape, std::uint32_t dimension) {
+  std::int64_t inside = 1;
+  for (std::size_t d = 0; d < std::min<std::size_t>(dimension, shape.sizes.size()); ++d)
+    inside *= shape.sizes[d];
+  return inside;
+}
+
+// Whether calls go as the library would have them.
+bool has_no_wish(const CollectiveOptions& options) {
+  return options.algorithms.empty() && options.algorithms_by_kind.empty() &&
+         options.decomposition == Decomposition::multi_axis;
+}
+
 // Tokens cross a dimension once for all ranks behind it: of H_0 copies for ranks only H_d go to blocks of
 // ranks with equal coordinates from d on. Outwards first on the way to the experts, last on the way back.
 void route_tokens(std::vector<CollectivePhase>& phases, const ExpertRouting& routing,
@@ -89,12 +138,27 @@ bool has_cables(const Machine& machine) {
 
 GroupShape shape_of(const GroupLayout& layout, const Machine& machine) {
   GroupShape shape{layout.sizes(), static_cast<std::int64_t>(layout.ranks.size())};
+  if (!layout.is_grid()) count_in_nodes(layout.ranks, machine, shape.in_nodes);
   if (!has_cables(machine) || !layout.is_grid()) return shape;
   shape.places = layout.coordinates;
   for (std::size_t d = 0; d < shape.places.size(); ++d) {
     if (machine.dimensions[d].cables.empty()) shape.places[d].clear();
   }
   return shape;
+}
+
+void count_in_nodes(std::span<const std::int32_t> ranks, const Machine& machine,
+                    std::vector<std::int32_t>& counts) {
+  counts.clear();
+  if (machine.dimensions.size() < 2) return;
+  const Dimension& first = machine.dimensions.front();
+  if (passes_others(first) || !first.cables.empty()) return;
+  std::int64_t node = -1;
+  for (const std::int32_t rank : ranks) {
+    if (rank / first.size != node) counts.push_back(0);
+    node = rank / first.size;
+    ++counts.back();
+  }
 }
 
 bool takes_part(const CollectivePlan& plan, const PlannedPhase& phase, const GroupLayout& layout,
@@ -107,8 +171,9 @@ bool takes_part(const CollectivePlan& plan, const PlannedPhase& phase, const Gro
 }
 
 std::int32_t position_in(const PlannedPhase& phase, const GroupLayout& layout, std::int32_t rank) {
-  return phase.dimension == kAllDimensions ? layout.flat_position(rank)
-                                           : layout.position(rank, phase.dimension);
+  if (phase.dimension != kAllDimensions) return layout.position(rank, phase.dimension);
+  const std::int32_t position = layout.flat_position(rank);
+  return phase.order == nullptr ? position : phase.order->position_of[static_cast<std::size_t>(position)];
 }
 
 CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOptions& options, bool legs)
@@ -200,8 +265,11 @@ std::int64_t CollectivePlanner::chunks(const CollectiveCall& call, std::uint32_t
   if (options_.chunks) return std::clamp<std::int64_t>(call.bytes.value, 1, *options_.chunks);
   const auto [found, fresh] = chunk_counts_.try_emplace(key_of(call, shape));
   if (fresh) {
-    found->second = std::clamp<std::int64_t>(call.bytes.value, 1,
-                                             choose_chunks(phase_loads(call, shape), options_.active_chunks));
+    const std::int64_t rings = flat_rings(call.kind, shapes_[shape]);
+    const std::int64_t all_rings = (kFewestChunks + rings - 1) / rings * rings;
+    found->second = std::clamp<std::int64_t>(
+        call.bytes.value, 1,
+        rings > 1 ? all_rings : choose_chunks(phase_loads(call, shape), options_.active_chunks));
   }
   return found->second;
 }
@@ -225,10 +293,37 @@ std::vector<const CollectivePlan*> CollectivePlanner::possible_plans(const Colle
   return possible;
 }
 
+std::uint32_t CollectivePlanner::flat_rings(CollectiveKind kind, const GroupShape& shape) const {
+  const bool goes_round = kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter ||
+                          kind == CollectiveKind::all_gather;
+  if (shape.in_nodes.size() < 2 || !goes_round || !has_no_wish(options_)) return 1;
+  return std::min(kMostRings, static_cast<std::uint32_t>(*std::ranges::min_element(shape.in_nodes)));
+}
+
+// Ring r enters a node at its member r and goes round to the one before.
+const MemberOrder* CollectivePlanner::order_of(std::uint32_t shape, std::uint32_t ring) {
+  if (ring == 0) return nullptr;
+  const auto [found, fresh] = member_orders_.try_emplace({shape, ring});
+  if (!fresh) return &found->second;
+  MemberOrder& order = found->second;
+  std::int32_t first = 0;
+  for (const std::int32_t count : shapes_[shape].in_nodes) {
+    for (std::int32_t i = 0; i < count; ++i)
+      order.member_at.push_back(first + (i + static_cast<std::int32_t>(ring)) % count);
+    first += count;
+  }
+  order.position_of.resize(order.member_at.size());
+  for (std::size_t position = 0; position < order.member_at.size(); ++position)
+    order.position_of[static_cast<std::size_t>(order.member_at[position])] =
+        static_cast<std::int32_t>(position);
+  return &order;
+}
+
 // Those of the Rings are rotated. Other kinds of collectives load all links alike in any order, or have
 // one that works.
 std::vector<std::vector<std::uint32_t>> CollectivePlanner::orders(CollectiveKind kind,
                                                                   const GroupShape& shape) const {
+  if (shape.sizes.empty()) return std::vector<std::vector<std::uint32_t>>(flat_rings(kind, shape));
   std::vector<std::uint32_t> order(shape.sizes.size()), rings;
   for (std::uint32_t d = 0; d < order.size(); ++d) {
     order[d] = d;
@@ -249,12 +344,19 @@ std::vector<std::vector<std::uint32_t>> CollectivePlanner::orders(CollectiveKind
 std::vector<ChunkLoads> CollectivePlanner::phase_loads(const CollectiveCall& call, std::uint32_t shape) {
   std::vector<ChunkLoads> loads(orders(call.kind, shapes_[shape]).size());
   for (std::uint32_t order = 0; order < loads.size(); ++order) {
-    for (const PlannedPhase& phase : make_plan(call, shape, call.bytes, {order, 0}).phases) {
+    const CollectivePlan plan = make_plan(call, shape, call.bytes, {order, 0}, picks(call, shape));
+    for (const PlannedPhase& phase : plan.phases) {
       if (phase.dimension == kAllDimensions) return {{}};
-      loads[order].push_back(
-          phase_load(*phase.schedule, phase.dimension, machine_.dimensions[phase.dimension]));
     }
+    loads[order] = loads_of(plan);
   }
+  return loads;
+}
+
+ChunkLoads CollectivePlanner::loads_of(const CollectivePlan& plan) const {
+  ChunkLoads loads;
+  for (const PlannedPhase& phase : plan.phases)
+    loads.push_back(phase_load(*phase.schedule, phase.dimension, machine_.dimensions[phase.dimension]));
   return loads;
 }
 
@@ -262,6 +364,10 @@ const std::vector<CollectivePlanner::Way>& CollectivePlanner::ways(const Collect
                                                                    std::uint32_t shape) {
   const auto [found, fresh] = ways_.try_emplace(key_of(call, shape));
   if (!fresh) return found->second;
+  const std::uint32_t rings = flat_rings(call.kind, shapes_[shape]);
+  for (std::uint32_t chunk = 0; rings > 1 && chunk < chunks(call, shape); ++chunk)
+    found->second.push_back({chunk % rings, 0});
+  if (rings > 1) return found->second;
   std::vector<std::uint32_t> turns;
   for (const std::uint32_t order : share_out(phase_loads(call, shape), chunks(call, shape))) {
     turns.resize(std::max<std::size_t>(turns.size(), order + 1));
@@ -309,13 +415,12 @@ const Schedule& CollectivePlanner::schedule(const Algorithm& algorithm, const Sc
 }
 
 CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, std::uint32_t shape_number,
-                                            Bytes bytes, const Way& way) {
+                                            Bytes bytes, const Way& way, Picks taken) {
   const GroupShape& shape = shapes_[shape_number];
   if (call.root < 0 || call.root >= shape.ranks) {
     throw Error("collective", fmt::format("{} over {} ranks has no member {} to be its root",
                                           name_of(call.kind), shape.ranks, call.root));
   }
-  const Picks taken = picks(call, shape_number);
   CollectivePlan plan;
   // Members of a grid come in rank order: the root's number in mixed radix.
   std::int64_t rest = call.root;
@@ -339,12 +444,15 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, std::uin
   if (shape.ranks < 2) return plan;
   if (options_.decomposition == Decomposition::flat || shape.sizes.empty()) {
     add(kAllDimensions, {0, call.kind, bytes, false}, shape.ranks, call.root);
+    plan.phases.back().order = order_of(shape_number, way.order);
+    plan.phases.back().ring = way.order;
     return plan;
   }
   const std::vector<std::vector<std::uint32_t>> possible = orders(call.kind, shape);
   std::vector<CollectivePhase> phases =
       decompose(call.kind, bytes, shape.sizes, options_.decomposition, possible[way.order]);
   if (call.routing.experts > 0) route_tokens(phases, call.routing, shape);
+  cross_as_the_library(phases, call, bytes, shape, taken);
   for (const CollectivePhase& phase : phases) {
     add(phase.dimension, phase, shape.sizes[phase.dimension], plan.root[phase.dimension]);
   }
@@ -359,10 +467,11 @@ const CollectivePlan& CollectivePlanner::plan(const CollectiveCall& call, std::u
 
 const CollectivePlan& CollectivePlanner::plan(const CollectiveCall& call, std::uint32_t shape, Bytes bytes,
                                               const Way& way) {
-  const PlanKey key{{shape, call.kind, bytes.value, call.root, call.routing}, way, picks(call, shape)};
+  const Picks taken = picks(call, shape);
+  const PlanKey key{{shape, call.kind, bytes.value, call.root, call.routing}, way, taken};
   const auto found = plans_.find(key);
   if (found != plans_.end()) return found->second;
-  return plans_.emplace(key, make_plan(call, shape, bytes, way)).first->second;
+  return plans_.emplace(key, make_plan(call, shape, bytes, way, taken)).first->second;
 }
 
 std::vector<std::pair<const CollectivePlan*, std::int64_t>> CollectivePlanner::plans(
@@ -381,43 +490,108 @@ CollectivePlanner::Picks CollectivePlanner::picks(const CollectiveCall& call, st
   const GroupShape& shape = shapes_[shape_number];
   if (!chooses_by_size_ || options_.decomposition == Decomposition::flat || shape.sizes.empty()) return 0;
   const auto [found, fresh] = picks_.try_emplace(key_of(call, shape_number));
-  if (!fresh) return found->second;
-  for (const CollectivePhase& phase : decompose(call.kind, call.bytes, shape.sizes, options_.decomposition,
-                                                orders(call.kind, shape).front())) {
-    // Both ways of a dimension, in and out, go alike.
-    const std::uint32_t shift = kPickBits * phase.dimension;
-    if ((found->second >> shift & kMostOthers) == 0) found->second |= fastest(phase, shape) << shift;
-  }
+  if (fresh) found->second = fastest(call, shape_number);
   return found->second;
 }
 
+std::vector<CollectivePlanner::Picks> CollectivePlanner::possible_picks(
+    const std::vector<CollectivePhase>& phases, const GroupShape& shape) const {
+  // Of machines of very many dimensions, not all.
+  constexpr std::size_t kMostPossible = 256;
+  std::vector<Picks> possible = {0};
+  std::uint32_t seen = 0;
+  for (const CollectivePhase& phase : phases) {
+    if (possible.size() > kMostPossible) break;
+    // Both ways of a dimension, in and out, go alike.
+    if ((seen >> phase.dimension & 1) != 0) continue;
+    seen |= std::uint32_t{1} << phase.dimension;
+    const Choice& choice = algorithms_.at(phase.kind)[phase.dimension];
+    const std::size_t usual = possible.size();
+    for (Picks pick = 1; pick <= choice.others.size(); ++pick) {
+      if (!suits(choice.others[pick - 1], shape.sizes[phase.dimension])) continue;
+      for (std::size_t i = 0; i < usual; ++i)
+        possible.push_back(possible[i] | pick << kPickBits * phase.dimension);
+    }
+  }
+  return possible;
+}
+
 // As NCCL chooses: by the time that each is expected to take, here of all bytes in as many chunks as are
-// best. In the switch only what the busiest link carries less of: of reduce-scatter and all-gather there is
-// nothing to gain (NCCL's model, too, has NVLS below the ring there); but a barrier carries nothing.
-CollectivePlanner::Picks CollectivePlanner::fastest(const CollectivePhase& phase, const GroupShape& shape) {
-  const Choice& choice = algorithms_.at(phase.kind)[phase.dimension];
-  const auto size = static_cast<std::int32_t>(shape.sizes[phase.dimension]);
-  double least = std::numeric_limits<double>::infinity(), busy = least;
+// best. In the switch only what the busiest link carries less of: of a reduce-scatter or an all-gather alone
+// there is nothing to gain (NCCL's model, too, has NVLS below the ring there), of both together there is; but
+// a barrier carries nothing.
+CollectivePlanner::Picks CollectivePlanner::fastest(const CollectiveCall& call, std::uint32_t shape_number) {
+  const GroupShape shape = shapes_[shape_number];
+  const std::vector<Picks> possible = possible_picks(
+      decompose(call.kind, call.bytes, shape.sizes, options_.decomposition, orders(call.kind, shape).front()),
+      shape);
+  if (possible.size() == 1) return 0;
+  double least = std::numeric_limits<double>::infinity();
   Picks found = 0;
-  for (Picks pick = 0; pick <= choice.others.size() && !choice.others.empty(); ++pick) {
-    const Algorithm& chosen = pick == 0 ? choice.usual : choice.others[pick - 1];
-    if (pick > 0 && !suits(chosen, size)) continue;
-    const Schedule& made = schedule(chosen, {phase.kind, size, phase.bytes, 0, 0, false});
-    const ChunkLoads loads = {phase_load(made, phase.dimension, machine_.dimensions[phase.dimension])};
-    const bool gains = loads.front().busy < busy || phase.kind == CollectiveKind::barrier;
-    if (chosen.in_switch() && pick > 0 && !gains) continue;
-    busy = std::min(busy, loads.front().busy);
+  const auto busy_on = [](const ChunkLoads& loads, std::uint32_t dimension) {
+    double busy = 0, free_out = 0, free_in = 0;
+    for (const PhaseLoad& load : loads) {
+      if (load.dimension != dimension) continue;
+      busy += load.busy;
+      free_out += load.free_out;
+      free_in += load.free_in;
+    }
+    return busy - std::min(free_out, free_in);
+  };
+  ChunkLoads usual;
+  for (const Picks taken : possible) {
+    const CollectivePlan plan = make_plan(call, shape_number, call.bytes, {}, taken);
+    const ChunkLoads loads = loads_of(plan);
+    if (taken == 0) usual = loads;
+    const bool gains = std::ranges::all_of(plan.phases, [&](const PlannedPhase& phase) {
+      const std::optional<CollectiveProtocol>& in_switch = machine_.dimensions[phase.dimension].in_switch;
+      if (taken == 0 || !in_switch || phase.algorithm != in_switch->name) return true;
+      return call.kind == CollectiveKind::barrier ||
+             busy_on(loads, phase.dimension) < busy_on(usual, phase.dimension);
+    });
+    if (!gains) continue;
     const std::span<const ChunkLoads> ways(&loads, 1);
-    const PlannedPhase planned{phase.dimension, phase.kind, false, &made, chosen.name()};
-    double launch = 0;
-    const double beyond = options_.measured ? seconds_beyond(planned, shape, launch) : 0;
     const std::int64_t count = options_.chunks.value_or(choose_chunks(ways, options_.active_chunks));
-    const double seconds = estimate_chunks(ways, count, options_.active_chunks).total + launch + beyond;
+    const double seconds = estimate_chunks(ways, count, options_.active_chunks).total +
+                           (options_.measured ? seconds_beyond(plan, shape) : 0);
     if (seconds >= least) continue;
     least = seconds;
-    found = pick;
+    found = taken;
   }
   return found;
+}
+
+// Between N nodes a hierarchy carries (N - 1) / N of a member's share; NCCL's rings, one per NIC, pass all n
+// ranks and carry (n - 1) / n of it. Its trees carry all of it, between two nodes half; an all-reduce takes
+// them where that is faster, or where the switches inside reduce (NVLSTree).
+void CollectivePlanner::cross_as_the_library(std::vector<CollectivePhase>& phases, const CollectiveCall& call,
+                                             Bytes bytes, const GroupShape& shape, Picks taken) const {
+  if (!options_.measured || !has_no_wish(options_) || bytes < Bytes(1)) return;
+  // Rings or trees are chosen for the whole call.
+  const double chunks = static_cast<double>(call.bytes.value) / static_cast<double>(bytes.value);
+  const bool reduced_inside = std::ranges::any_of(phases, [&](const CollectivePhase& phase) {
+    return phase.dimension == 0 && algorithm(phase.kind, 0, taken).in_switch();
+  });
+  for (CollectivePhase& phase : phases) {
+    const Dimension& dimension = machine_.dimensions[phase.dimension];
+    const std::int64_t inside = members_inside(shape, phase.dimension), nodes = shape.sizes[phase.dimension];
+    const Algorithm& chosen = algorithm(phase.kind, phase.dimension, taken);
+    if (inside == 1 || dimension.protocols.empty() || chosen.in_switch() || chosen.name() == kForOtherNumbers)
+      continue;
+    const double hierarchy = share_sent(nodes), ring = share_sent(shape.ranks);
+    double crosses = hierarchy;
+    if (phase.kind == CollectiveKind::all_reduce) {
+      const double tree = nodes == 2 ? hierarchy : 1;
+      const double seconds = 2 * chunks * static_cast<double>(phase.bytes.value) / dimension.bandwidth.value;
+      crosses =
+          reduced_inside || prefers_trees(dimension.protocols, nodes, inside, seconds * ring, seconds * tree)
+              ? tree
+              : ring;
+    } else if (phase.kind == CollectiveKind::reduce_scatter || phase.kind == CollectiveKind::all_gather) {
+      crosses = ring;
+    }
+    phase.bytes = Bytes(std::llround(static_cast<double>(phase.bytes.value) * crosses / hierarchy));
+  }
 }
 
 std::string CollectivePlanner::describe(const CollectiveCall& call, std::uint32_t shape) {
@@ -435,7 +609,9 @@ std::string CollectivePlanner::describe(const CollectiveCall& call, std::uint32_
   }
   std::set<std::uint32_t> taken;
   for (const Way& way : ways(call, shape)) taken.insert(way.order);
-  if (taken.size() > 1) text += fmt::format("; chunks in {} orders", taken.size());
+  const bool is_flat = !first.phases.empty() && first.phases.front().dimension == kAllDimensions;
+  if (taken.size() > 1 && is_flat) text += fmt::format(", {} of them", taken.size());
+  if (taken.size() > 1 && !is_flat) text += fmt::format("; chunks in {} orders", taken.size());
   return text;
 }
 
@@ -447,24 +623,10 @@ Time CollectivePlanner::overhead(const CollectiveCall& call, std::uint32_t shape
   return found->second;
 }
 
-// Of the library's rings, or of its trees, up and down, where these are faster. Each of the ranks stands for
-// `inside` members of its own.
-double library_latency(const CollectiveProtocol& protocol, CollectiveKind kind, std::int32_t ranks,
-                       std::int64_t inside) {
-  if (kind == CollectiveKind::all_to_all) return in_seconds(protocol.step);
-  const double chain = static_cast<double>(inside - 1) * in_seconds(protocol.chain);
-  const double ring = (ranks - 1) * (in_seconds(protocol.step) + chain);
-  if (kind != CollectiveKind::all_reduce) return ring;
-  const double levels = std::log2(static_cast<double>(ranks));
-  return 2 * std::min(ring, levels * in_seconds(protocol.level) + chain);
-}
-
 // What the fastest protocol for a phase costs beyond its schedule and its launch.
 double CollectivePlanner::seconds_beyond(const PlannedPhase& phase, const GroupShape& shape,
                                          double& launch) const {
-  std::int64_t inside = 1;
-  for (std::size_t d = 0; d < std::min<std::size_t>(phase.dimension, shape.sizes.size()); ++d)
-    inside *= shape.sizes[d];
+  const std::int64_t inside = members_inside(shape, phase.dimension);
   const Dimension& dimension = machine_.dimensions[phase.dimension];
   const bool by_switch = dimension.in_switch && phase.algorithm == dimension.in_switch->name;
   const CollectiveProtocol plain{"", Time(0), Time(0)};
@@ -500,16 +662,21 @@ double CollectivePlanner::seconds_beyond(const PlannedPhase& phase, const GroupS
   return least - launch;
 }
 
-Time CollectivePlanner::measure_overhead(const CollectiveCall& call, std::uint32_t shape) {
+double CollectivePlanner::seconds_beyond(const CollectivePlan& plan, const GroupShape& shape) const {
   double launch = 0, rest = 0;
-  for (const PlannedPhase& phase : make_plan(call, shape, call.bytes, {}).phases) {
+  for (const PlannedPhase& phase : plan.phases) {
     if (phase.dimension == kAllDimensions) continue;
     double own_launch = 0;
-    rest += seconds_beyond(phase, shapes_[shape], own_launch);
+    rest += seconds_beyond(phase, shape, own_launch);
     // One kernel does all phases.
     launch = std::max(launch, own_launch);
   }
-  return from_seconds(launch + rest);
+  return launch + rest;
+}
+
+Time CollectivePlanner::measure_overhead(const CollectiveCall& call, std::uint32_t shape) {
+  return from_seconds(
+      seconds_beyond(make_plan(call, shape, call.bytes, {}, picks(call, shape)), shapes_[shape]));
 }
 
 MemberTraffic CollectivePlanner::traffic_per_member(const CollectiveCall& call, std::uint32_t shape) {

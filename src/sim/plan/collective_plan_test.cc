@@ -163,6 +163,7 @@ TEST(CollectivePlan, RingsPassTheMembersInside) {
                                   dimension("rail", DimensionKind::switched, 8, 50)});
     CollectiveOptions options;
     options.measured = true;
+    options.algorithms = {"halving-doubling"};  // the bytes are those of the hierarchy
     const CollectiveCall call = call_of(CollectiveKind::all_gather, kGibibyte);
     const Time without = run(machine, call, options).iteration;
     machine.dimensions[1].protocols = {
@@ -171,6 +172,64 @@ TEST(CollectivePlan, RingsPassTheMembersInside) {
   };
   EXPECT_EQ(beyond(4), microseconds(7 * (14 + 3 * 3)));
   EXPECT_EQ(beyond(1), microseconds(7 * 14));
+}
+
+// From node to node, rings of all ranks, one per NIC, carry more than a hierarchy: of an all-gather (n - 1) /
+// n. Trees carry half of an all-reduce between two nodes. Whoever names an algorithm gets its own bytes.
+TEST(CollectivePlan, NodesExchangeWhatTheLibrarysRingsAndTreesCarry) {
+  constexpr std::int64_t kInside = 4;
+  const auto carried = [&](CollectiveKind kind, std::int64_t nodes, Time level, bool wish) {
+    Machine machine = machine_of({dimension("inside", DimensionKind::switched, kInside, 400),
+                                  dimension("rail", DimensionKind::switched, nodes, 50)});
+    machine.dimensions[1].protocols = {CollectiveProtocol{"Simple", Time(0), Time(0), 1, level, Time(0)}};
+    CollectiveOptions options;
+    if (wish) options.algorithms = {"halving-doubling"};
+    const Result result = run(machine, call_of(kind, kGibibyte), options);
+    for (const LinkUse& link : result.links) {
+      if (link.dimension == 1) return static_cast<double>(link.bytes.value) * kInside / kGibibyte;
+    }
+    return 0.0;
+  };
+  constexpr double kRounded = 1e-6;
+  for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
+    EXPECT_NEAR(carried(kind, 2, Time(0), false), 7.0 / 8, kRounded);
+    EXPECT_NEAR(carried(kind, 8, Time(0), false), 31.0 / 32, kRounded);
+    EXPECT_NEAR(carried(kind, 8, Time(0), true), 7.0 / 8, kRounded);
+  }
+  constexpr CollectiveKind kReduce = CollectiveKind::all_reduce;
+  EXPECT_NEAR(carried(kReduce, 2, Time(0), false), 1, kRounded);
+  EXPECT_NEAR(carried(kReduce, 2, microseconds(1e6), false), 7.0 / 4, kRounded);  // trees that never pay
+  EXPECT_NEAR(carried(kReduce, 8, Time(0), false), 31.0 / 16, kRounded);
+  EXPECT_NEAR(carried(kReduce, 8, Time(0), true), 7.0 / 4, kRounded);
+  EXPECT_NEAR(carried(CollectiveKind::all_to_all, 8, Time(0), false), 7.0 / 8 * kInside, kRounded);
+}
+
+// A group that begins and ends within nodes is no grid: rings, one per NIC of the node that has fewest
+// members, share a call.
+TEST(CollectivePlan, GroupsThatAreNoGridUseAllNics) {
+  const Machine machine = machine_of({dimension("inside", DimensionKind::switched, 4, 1000),
+                                      dimension("rail", DimensionKind::switched, 4, 10)});
+  constexpr std::int32_t kMembers = 11;  // 4, 4 and 3
+  Graph graph = graph_of(machine, call_of(CollectiveKind::all_reduce, kGibibyte));
+  GroupFamily& family = graph.families[0];
+  family.groups = {{}};
+  for (std::int32_t rank = 0; rank < graph.ranks; ++rank) {
+    if (rank >= kMembers) family.groups.emplace_back();  // alone
+    family.group_of[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(family.groups.size()) - 1;
+    family.groups.back().push_back(rank);
+  }
+  const auto iteration = [&](const char* wish, bool shortcuts) {
+    Study study;
+    study.machine = machine;
+    if (wish != nullptr) study.collectives.algorithms = {wish};
+    return in_seconds(
+        simulate(graph, study, NothingTakesTime(), {.fold = shortcuts, .every_message = !shortcuts})
+            .iteration);
+  };
+  const double of_three = 2 * 10.0 / 11 * kGibibyte / 10e9 / 3;
+  EXPECT_NEAR(iteration(nullptr, false), of_three, 0.02 * of_three);
+  EXPECT_EQ(iteration(nullptr, true), iteration(nullptr, false));
+  EXPECT_NEAR(iteration("ring", false), 3 * of_three, 0.06 * of_three);
 }
 
 // Among other numbers of nodes than powers of two, the one that is taken is about as fast as the fastest.
@@ -233,6 +292,20 @@ TEST_F(InSwitch, IsChosenWhereItIsFaster) {
             "halving-doubling on nvswitch");
   EXPECT_EQ(run(machine, call_of(CollectiveKind::all_to_all, kGibibyte)).collectives[0].algorithm,
             "direct on nvswitch");
+}
+
+// Into the node and out of it together, the switch halves the bytes; of a reduce-scatter alone it
+// saves nothing.
+TEST_F(InSwitch, ReducesWithinEachNodeWhereTheyAreMany) {
+  machine.dimensions.push_back(dimension("rail", DimensionKind::switched, 2, 100));
+  const CollectiveCall large = call_of(CollectiveKind::all_reduce, kGibibyte);
+  const Result chosen = run(machine, large);
+  EXPECT_EQ(
+      chosen.collectives[0].algorithm,
+      "reduce-scatter nvls on nvswitch, all-reduce halving-doubling on rail, all-gather nvls on nvswitch");
+  EXPECT_LT(chosen.iteration, run(machine, large, with("halving-doubling")).iteration);
+  EXPECT_EQ(run(machine, call_of(CollectiveKind::reduce_scatter, kGibibyte)).collectives[0].algorithm,
+            "reduce-scatter halving-doubling on nvswitch, reduce-scatter halving-doubling on rail");
 }
 
 TEST_F(InSwitch, IsFoldedExactly) {

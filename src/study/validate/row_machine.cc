@@ -18,8 +18,12 @@ namespace {
 struct KnownDevice {
   std::array<std::string_view, 2> words;  // that its name must have; the first known device counts
   std::string_view device, cluster;
+  std::int64_t adapters = 0;  // of a server, which fewer devices than these do not share; 0: one each
 };
 constexpr std::array kKnownDevices = {
+    KnownDevice{{"a100", "pairwise"}, "a100-80gb-pcie", "azure-nc96", 1},
+    KnownDevice{{"h100", "pairwise"}, "h100-pcie", "nvl-pairs", 1},
+    KnownDevice{{"a100", " on unnamed"}, "a100-80gb-sxm", "hgx-staged", 4},
     KnownDevice{{"a100", "pcie"}, "a100-80gb-pcie", "dgx-a100"},
     KnownDevice{{"a100", "40gb"}, "a100-40gb-sxm", "dgx-a100"},
     KnownDevice{{"a100", ""}, "a100-80gb-sxm", "dgx-a100"},
@@ -49,15 +53,17 @@ constexpr std::array kKnownDevices = {
 
 const KnownDevice& known_device(const std::string& name, const std::string& where) {
   const std::string lower = lower_case(name);
-  if (lower.find("pairwise") != std::string::npos)
-    throw Error(where,
-                fmt::format("'{:.60}' has devices bridged in pairs, which no machine of the zoo has", name));
   const std::vector<std::string> all = device_names();
   for (const KnownDevice& known : kKnownDevices) {
     const bool meant = std::all_of(known.words.begin(), known.words.end(), [&](std::string_view word) {
       return lower.find(word) != std::string::npos;
     });
-    if (meant && std::find(all.begin(), all.end(), known.device) != all.end()) return known;
+    if (!meant || std::find(all.begin(), all.end(), known.device) == all.end()) continue;
+    constexpr std::string_view kInPairs = "pairwise";
+    if (lower.find(kInPairs) != std::string::npos && known.words[1] != kInPairs)
+      throw Error(
+          where, fmt::format("'{:.60}' has devices bridged in pairs, which no machine of the zoo has", name));
+    return known;
   }
   throw Error(where, fmt::format("device '{:.60}' is not known", name),
               "armilla list devices names those that are");
@@ -141,7 +147,7 @@ double shared_bandwidth(const RowMachine& row) {
   return std::stod(nics[1]) * std::stod(nics[2]) * kGigabit / static_cast<double>(row.devices_per_node);
 }
 
-void shape(Machine& machine, const RowMachine& row) {
+void shape(Machine& machine, const RowMachine& row, std::int64_t adapters) {
   std::vector<Dimension>& dimensions = machine.dimensions;
   const bool is_torus = std::all_of(dimensions.begin(), dimensions.end(), [](const Dimension& dimension) {
     return dimension.kind == DimensionKind::ring;
@@ -157,8 +163,13 @@ void shape(Machine& machine, const RowMachine& row) {
   const bool is_rack = dimensions.front().size > kServer;
   const std::int64_t most =
       is_rack || row.devices_per_node == 0 ? dimensions.front().size : row.devices_per_node;
+  const std::int64_t whole = dimensions.front().size;
   dimensions.front().size = is_rack ? rack_size(row, most) : largest_divisor(row.devices, most);
   if (dimensions.size() > 1) dimensions.back().size = row.devices / dimensions.front().size;
+  if (adapters > 0) {
+    const std::int64_t sharing = std::max(dimensions.front().size, adapters);
+    dimensions.back().bandwidth.value *= static_cast<double>(whole) / static_cast<double>(sharing);
+  }
   const double total = part_of_total(row);
   const double inter = total > 0                 ? total
                        : row.inter_bandwidth > 0 ? row.inter_bandwidth
@@ -181,7 +192,7 @@ Machine machine_of(const RowMachine& row, const std::string& where) {
     machine.device = load_device(std::string(known.device), where);
     machine.name = fmt::format("{} with {}", known.cluster, known.device);
   }
-  shape(machine, row);
+  shape(machine, row, known.adapters);
   // All of it is shaped for the row's devices.
   machine.elastic = false;
   std::erase_if(machine.dimensions, [](const Dimension& dimension) { return dimension.size == 1; });

@@ -199,7 +199,11 @@ Study study_of(const MeasuredCollective& row, const std::string& where) {
   const std::int64_t nodes = std::max<std::int64_t>(1, row.nodes);
   if (row.devices < 1 || row.devices % nodes != 0)
     throw Error(where, fmt::format("{} devices in {} nodes", row.devices, nodes));
-  study.machine = machine_of({row.system, row.devices, row.devices / nodes, 0}, where);
+  // Adapters between nodes that nobody names are of the machine that was fitted to such rows, where
+  // there is one.
+  const bool unnamed = nodes > 1 && row.system.find("Gb/s") == std::string::npos;
+  study.machine = machine_of(
+      {row.system + (unnamed ? " on unnamed adapters" : ""), row.devices, row.devices / nodes, 0}, where);
   study.request.ranks = row.devices;
   // A message between two devices sets up no rings: it starts as the quickest protocol, moves bytes
   // as the widest.
