@@ -52,17 +52,21 @@ class EventWheel {
 
   // Events leave in chunks of those that are due at the same time. The one just taken was the first of its chunk.
   bool began_chunk() const { return taken_ == 1; }
-  // What comes so many chunks after the next one; nothing if that is due later.
-  std::span<const WheelEvent> following(int chunks) const {
-    const std::size_t slot = static_cast<std::size_t>(now_) & kMask;
-    if (!occupied(slot)) return {};
-    const std::uint32_t last = slots_[slot].tail >> kPlaceBits;
-    std::uint32_t chunk = slots_[slot].head;
-    for (; chunks > 0; --chunks) {
-      if (chunk == last) return {};
+  // What comes in the chunks after the one that is being taken, as far as it is due at the same time; asks the memory for the
+  // one after these.
+  template <std::size_t kChunks>
+  void look_ahead(std::array<std::span<const WheelEvent>, kChunks>& chunks) const {
+    const std::size_t place = static_cast<std::size_t>(now_) & kMask;
+    if (!occupied(place)) return;
+    const Slot& slot = slots_[place];
+    const std::uint32_t last = slot.tail >> kPlaceBits;
+    std::uint32_t chunk = slot.head;
+    for (std::span<const WheelEvent>& events : chunks) {
+      events = std::span(chunks_[chunk].events).first(chunk == last ? last_in(slot) : kChunk);
+      if (chunk == last) return;
       chunk = chunks_[chunk].next;
     }
-    return std::span(chunks_[chunk].events).first(chunk == last ? last_in(slots_[slot]) : kChunk);
+    __builtin_prefetch(&chunks_[chunk]);
   }
 
   // Of the next event; INT64_MAX if there is none.

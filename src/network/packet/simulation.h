@@ -362,6 +362,7 @@ inline std::uint32_t PacketSimulation::new_packet() {
   if (free_packets_ != kNone) {
     const std::uint32_t packet = free_packets_;
     free_packets_ = packets_[packet].next;
+    if (free_packets_ != kNone) __builtin_prefetch(&packets_[free_packets_], 1);
     packets_[packet] = {};
     return packet;
   }
