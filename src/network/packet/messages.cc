@@ -9,6 +9,7 @@ namespace armilla {
 
 void PacketSimulation::post(std::uint32_t connection, std::int64_t bytes, std::uint64_t message,
                             std::int64_t at_ns) {
+  if (forward_) forward_->touch(connection);
   Mail& mail = mail_[connection];
   if (mail.arrived == mail.messages.size()) {
     mail.messages.clear();
@@ -65,8 +66,10 @@ void PacketSimulation::restart(std::uint32_t connection) {
 
 void PacketSimulation::note_arrivals(std::uint32_t connection) {
   Mail& mail = mail_[connection];
-  while (mail.arrived < mail.posted && mail.messages[mail.arrived].end <= flows_[connection].expected)
+  while (mail.arrived < mail.posted && mail.messages[mail.arrived].end <= flows_[connection].expected) {
     arrived_.push_back(mail.messages[mail.arrived++].number);
+    if (forward_) forward_->arrived(connection);
+  }
 }
 
 // What has arrived and was forgotten is sent again in full packets.

@@ -249,6 +249,7 @@ std::uint32_t PacketSimulation::connect(std::span<const std::vector<std::uint32_
   flow.finished = true;
   flow.turn = kNone;
   transport_->add_flow(true);
+  if (forward_) forward_->connected(index);
   return index;
 }
 

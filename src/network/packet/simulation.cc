@@ -21,6 +21,7 @@ PacketOutcome PacketSimulation::run() {
   outcome_.forwarded = forwarded();
   outcome_.end_ns = events_.now();
   outcome_.events = events_.handled();
+  outcome_.frames = frames();
   sum_pauses();
   if (pending_ == 0) explain_deadlock();
   if (sampler_) outcome_.samples = sampler_->samples(events_.now());
@@ -95,6 +96,12 @@ bool PacketSimulation::play_until(std::int64_t end_ns) {
   return !arrived_.empty();
 }
 
+std::int64_t PacketSimulation::frames() const {
+  std::int64_t frames = 0;
+  for (const Port& port : ports_) frames += port.frames;
+  return frames;
+}
+
 std::optional<PacketForward> PacketSimulation::forwarded() const {
   return forward_ ? std::optional(forward_->done()) : std::nullopt;
 }
@@ -164,6 +171,14 @@ void PacketSimulation::handle(const WheelEvent& event) {
     case kGoOn:
       forward_->go_on(event.subject, event.stamp);
       break;
+    case kRepeat:
+      events_.forget();
+      forward_->repeat(event.subject, event.stamp);
+      break;
+    case kCrowded:
+      events_.forget();
+      forward_->make_room(event.subject);
+      break;
     default:
       transport_->timer(event);
   }
@@ -186,11 +201,11 @@ std::int64_t PacketSimulation::transmit(std::uint32_t index, std::uint32_t packe
   Port& port = ports_[index];
   port.busy = true;
   port.sending = packet;
-  ++outcome_.frames;
   Packet& leaving = packets_[packet];
   const std::int64_t takes_ps = port.transmission_ps[leaving.size];
   const std::int64_t sent = events_.now() + (takes_ps + port.carry_ps) / 1000;
   port.carry_ps = static_cast<std::int32_t>((takes_ps + port.carry_ps) % 1000);
+  ++port.frames;
   port.carried_bytes += leaving.size;
   port.busy_ps += takes_ps;
   if (sampler_)

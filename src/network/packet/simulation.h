@@ -66,7 +66,7 @@ class PacketSimulation {
   };
   // nullopt: every packet is played.
   std::optional<PacketForward> forwarded() const;
-  std::int64_t frames() const { return outcome_.frames; }
+  std::int64_t frames() const;
   Carried carried(std::uint32_t port) const { return {ports_[port].carried_bytes, ports_[port].busy_ps}; }
 
  private:
@@ -94,9 +94,10 @@ class PacketSimulation {
   // Fast-forward over what goes on alike: forward/fast_forward.h.
   class FastForward;
   struct Shift;
+  class Words;
 
-  // Kinds of events. Those from kTimer on are the transport's but kGoOn, which is fast-forward's; from kGoOn on they move
-  // nothing by themselves.
+  // Kinds of events. Those from kTimer on are the transport's but kGoOn to kCrowded, which are fast-forward's; from kGoOn on
+  // they move nothing by themselves.
   enum : std::uint32_t {
     kDue,
     kInstall,
@@ -112,6 +113,8 @@ class PacketSimulation {
     kPost,
     kTimer,
     kGoOn,
+    kRepeat,
+    kCrowded,
     kIdleTimers
   };
 
@@ -167,7 +170,7 @@ class PacketSimulation {
     std::uint32_t headroom_limit = 0;
     std::uint32_t loss_stream = kNone;  // into losses_, where what arrives may be lost
     // What is needed less often.
-    std::int64_t carried_bytes = 0, busy_ps = 0;
+    std::int64_t carried_bytes = 0, busy_ps = 0, frames = 0;
     double loss = 0;
     EcnThresholds ecn;
     std::int64_t rate = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "network/packet/forward/patterns.h"
 #include "network/packet/transport.h"
 
 namespace armilla {
@@ -61,15 +62,59 @@ PacketSimulation::FastForward::FastForward(PacketSimulation& simulation)
       uses_(simulation.ports_.size()),
       told_(simulation.ports_.size()) {}
 
-// The ports that its data and its acknowledgements leave by, and the size of what does.
-template <class Visit>
-void PacketSimulation::FastForward::for_each_port(const Flow& flow, const Visit& visit) const {
-  const auto follow = [&](std::uint32_t first, std::uint32_t way, std::uint32_t size) {
-    visit(first, size);
-    for (; way != WayStore::kEnd; way = sim_.ways_[way].rest) visit(sim_.ways_[way].port, size);
-  };
-  follow(flow.port, flow.way_there, data_size_);
-  follow(flow.exit, flow.way_back, control_size_);
+PacketSimulation::FastForward::~FastForward() = default;
+
+void PacketSimulation::FastForward::connected(std::uint32_t flow) {
+  if (!sim_.transport_->can_repeat()) return;
+  if (!patterns_) patterns_ = std::make_unique<Patterns>(sim_, *this);
+  patterns_->connected(flow);
+}
+
+void PacketSimulation::FastForward::touch(std::uint32_t flow) {
+  if (patterns_) patterns_->touch(flow);
+}
+
+void PacketSimulation::FastForward::arrived(std::uint32_t flow) {
+  if (patterns_) patterns_->arrived(flow);
+}
+
+void PacketSimulation::FastForward::repeat(std::uint32_t set, std::uint32_t stamp) {
+  patterns_->go_on(set, stamp);
+}
+
+void PacketSimulation::FastForward::left_to_chance(std::uint32_t port) {
+  if (patterns_) patterns_->disturb(port);
+}
+
+void PacketSimulation::FastForward::crowded(std::uint32_t entry) {
+  left_to_chance(entry ^ 1);
+  const bool any_pattern = patterns_ && patterns_->any_still() && !patterns_->catches_up();
+  if (stretches_.empty() && !any_pattern) return;
+  const std::int64_t now = sim_.events_.now();
+  const std::uint32_t node = sim_.ports_[entry].node;
+  if (crowded_ns_ == now && crowded_node_ == node) return;
+  crowded_ns_ = now;
+  crowded_node_ = node;
+  sim_.schedule(now, kCrowded, node);
+}
+
+void PacketSimulation::FastForward::make_room(std::uint32_t node) {
+  for (std::uint32_t i = sim_.first_ports_[node]; i < sim_.first_ports_[node + 1]; ++i) {
+    for (const std::uint32_t port : {sim_.node_ports_[i], sim_.node_ports_[i] ^ 1}) {
+      if (holds_[port] != kNone) resume(holds_[port]);
+      if (patterns_) patterns_->wake_port(port);
+    }
+  }
+}
+
+// Whether it is not played.
+bool PacketSimulation::FastForward::stands(std::uint32_t flow) const {
+  return holds_flow_[flow] != kNone || (patterns_ && patterns_->is_still(flow));
+}
+
+// It has come further without being seen.
+void PacketSimulation::FastForward::look_anew(std::uint32_t flow) {
+  if (flow < watch_of_.size() && watch_of_[flow] != kNone) watches_[watch_of_[flow]].partition = 0;
 }
 
 // Of a connection only the end of the message that is on its way.
@@ -89,6 +134,7 @@ bool PacketSimulation::FastForward::could_stand(std::uint32_t index) const {
 
 void PacketSimulation::FastForward::begins(std::uint32_t index) {
   const Flow& flow = sim_.flows_[index];
+  touch(index);
   if (watch_of_.size() < sim_.flows_.size()) {
     watch_of_.resize(sim_.flows_.size(), kNone);
     holds_flow_.resize(sim_.flows_.size(), kNone);
@@ -141,7 +187,7 @@ void PacketSimulation::FastForward::find_partitions() {
   for (std::uint32_t i = 0; i < watches_.size(); ++i) {
     watches_[i].set = i;
     watch_of_[watches_[i].flow] = i;
-    if (holds_flow_[watches_[i].flow] != kNone) continue;
+    if (stands(watches_[i].flow)) continue;
     for_each_port(sim_.flows_[watches_[i].flow], [&](std::uint32_t port, std::uint32_t) {
       if (user_[port] == kNone) {
         user_[port] = i;
@@ -152,7 +198,7 @@ void PacketSimulation::FastForward::find_partitions() {
   }
   for (std::uint32_t i = 0; i < watches_.size(); ++i) {
     const std::uint32_t index = watches_[i].flow;
-    if (holds_flow_[index] != kNone) continue;
+    if (stands(index)) continue;
     const Flow& flow = sim_.flows_[index];
     Partition& partition = partitions_[set_of(i)];
     partition.identity += mixed(mixed(index + std::uint64_t{1}) + flow.life);
@@ -291,7 +337,7 @@ std::int64_t PacketSimulation::FastForward::look() {
   std::ranges::fill(uses_, Use{});
   for (std::uint32_t i = 0; i < watches_.size(); ++i) {
     Watch& watch = watches_[i];
-    if (holds_flow_[watch.flow] != kNone) continue;
+    if (stands(watch.flow)) continue;
     const Flow& flow = sim_.flows_[watch.flow];
     links += sim_.ways_.links(flow.way_there) + sim_.ways_.links(flow.way_back) + 2;
     Partition& partition = partitions_[set_of(i)];
@@ -315,7 +361,7 @@ std::int64_t PacketSimulation::FastForward::look() {
     });
   }
   for (std::uint32_t i = 0; i < watches_.size(); ++i) {
-    if (holds_flow_[watches_[i].flow] != kNone) continue;
+    if (stands(watches_[i].flow)) continue;
     Partition& partition = partitions_[set_of(i)];
     if (!partition.plain || !partition.settled) continue;
     settle(watches_[i], paces_[i], partition);
@@ -340,7 +386,7 @@ void PacketSimulation::FastForward::stand_still() {
   const std::int64_t now = sim_.events_.now();
   for (std::uint32_t i = 0; i < watches_.size(); ++i) {
     const std::uint32_t index = watches_[i].flow;
-    if (holds_flow_[index] != kNone) continue;
+    if (stands(index)) continue;
     Partition& partition = partitions_[set_of(i)];
     if (!partition.plain || !partition.settled) continue;
     if (partition.stretch == kNone) {
@@ -370,7 +416,7 @@ void PacketSimulation::FastForward::stand_still() {
       case kArrived:
         return holds_[sim_.packets_[event.subject].port ^ 1];
       default:
-        return event.kind >= kTimer && event.kind != kGoOn && event.subject < holds_flow_.size()
+        return (event.kind == kTimer || event.kind >= kIdleTimers) && event.subject < holds_flow_.size()
                    ? holds_flow_[event.subject]
                    : kNone;
     }
@@ -419,7 +465,7 @@ void PacketSimulation::FastForward::resume(std::uint32_t number) {
       if (sim_.sampler_)
         sim_.sampler_->carries(index, static_cast<double>(stretch.begin_ns), static_cast<double>(now),
                                static_cast<double>(packets * size));
-      outcome.frames += packets;
+      port.frames += packets;
       done_.frames += packets;
     });
     outcome.data_packets += packets;
