@@ -97,6 +97,7 @@ class PacketNetwork final : public Network, public OwnClock {
   }
 
   std::vector<LinkUse> links() const override {
+    packets_.bring_up();
     std::vector<NetworkSums::Carried> carried = counted_;
     for (std::uint32_t link = 0; link < carried.size(); ++link) {
       const PacketSimulation::Carried sent = packets_.carried(link);
@@ -108,6 +109,7 @@ class PacketNetwork final : public Network, public OwnClock {
   std::int64_t messages() const override { return messages_; }
   std::vector<std::string> notes() const override {
     if (!job_.fast_forward) return {};
+    packets_.bring_up();
     const std::optional<PacketForward> forwarded = packets_.forwarded();
     if (!forwarded || forwarded->frames == 0)
       return {fmt::format("fast-forward: nothing was left out, {}",
@@ -226,7 +228,7 @@ class PacketNetwork final : public Network, public OwnClock {
 
   Ways ways_;
   FlowJob job_;
-  PacketSimulation packets_;
+  mutable PacketSimulation packets_;                       // which is brought up to date when it is asked
   std::map<Ways::Way, std::uint32_t> connections_;         // of rows, by their ways
   std::unordered_map<std::uint64_t, Alternatives> known_;  // by source and destination
   std::vector<std::vector<std::uint32_t>> stretches_;      // rows of connections

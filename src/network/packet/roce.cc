@@ -229,10 +229,12 @@ class PacketSimulation::Roce final : public Transport {
       words.real(state.alpha);
       for (bool* flag : {&state.marked_for_alpha, &state.marked_for_decrease, &state.started})
         words.value(*flag);
+      state.stage = std::min<std::int64_t>(state.stage, settings_.fast_recoveries + 1);  // all later ones are alike
       words.value(state.stage);
     } else if (algorithm_ == CongestionControl::timely) {
       TimelyState& state = timely_[index];
       words.sequence_if_any(state.next_update);
+      state.stage = std::min(state.stage, TimelyState::kLeaps);
       for (std::int64_t* value : {&state.rate, &state.stage, &state.last_round_trip_ns}) words.value(*value);
       words.real(state.difference_ns);
     }

@@ -102,6 +102,10 @@ std::int64_t PacketSimulation::frames() const {
   return frames;
 }
 
+void PacketSimulation::bring_up() {
+  if (forward_) forward_->bring_up();
+}
+
 std::optional<PacketForward> PacketSimulation::forwarded() const {
   return forward_ ? std::optional(forward_->done()) : std::nullopt;
 }

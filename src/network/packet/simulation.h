@@ -60,6 +60,8 @@ class PacketSimulation {
   // Why nothing moves though messages are under way. Throws Error.
   [[noreturn]] void explain_standstill() const;
 
+  // What fast-forward lets stand still comes to where it would be now: before the figures that follow are asked for.
+  void bring_up();
   // By port: all that it sent, with headers, and for how long.
   struct Carried {
     std::int64_t bytes = 0, busy_ps = 0;

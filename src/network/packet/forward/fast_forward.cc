@@ -107,6 +107,13 @@ void PacketSimulation::FastForward::make_room(std::uint32_t node) {
   }
 }
 
+void PacketSimulation::FastForward::bring_up() {
+  for (std::uint32_t port = 0; port < holds_.size(); ++port) {
+    if (holds_[port] != kNone) resume(holds_[port]);
+    if (patterns_) patterns_->wake_port(port);
+  }
+}
+
 // Whether it is not played.
 bool PacketSimulation::FastForward::stands(std::uint32_t flow) const {
   return holds_flow_[flow] != kNone || (patterns_ && patterns_->is_still(flow));

@@ -41,6 +41,7 @@ class PacketSimulation::FastForward {
   // played, as its buffer is one.
   void crowded(std::uint32_t entry);
   void make_room(std::uint32_t node);
+  void bring_up();
 
  private:
   class Patterns;

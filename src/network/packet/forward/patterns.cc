@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kLargestSet = 1 << 14;           // connections
 constexpr std::int64_t kMostWords = std::int64_t{1} << 26;  // kept of all patterns
-constexpr std::uint32_t kPatience = 8;                 // states not met before, after which some are not looked at
+constexpr std::uint32_t kPatience = 8;  // costly states not met before, after which some are not looked at
 constexpr std::uint32_t kMostSkips = 1024;
 constexpr std::size_t kWordsPerFrame = 8;  // that are written in the time that one is played in
 
@@ -184,6 +184,7 @@ void PacketSimulation::FastForward::Patterns::disturb(std::uint32_t port) {
   if (number == kNone || sets_[number].mode != Set::Mode::leads) return;
   Set& set = sets_[number];
   set.mode = Set::Mode::played;
+  set.costly = true;
   set.pattern->growing = false;
   set.pattern->useless = true;
   release_followers(*set.pattern);
@@ -230,7 +231,7 @@ void PacketSimulation::FastForward::Patterns::tell(Set& set, std::uint32_t label
 // ---- Beginning and ending
 
 void PacketSimulation::FastForward::Patterns::missed(Set& set) const {
-  if (++set.misses > kPatience)
+  if (set.costly && ++set.misses > kPatience)
     set.skips = std::min(kMostSkips, 1U << std::min(set.misses - kPatience, 20U));
 }
 
@@ -247,6 +248,7 @@ void PacketSimulation::FastForward::Patterns::settle() {
       continue;
     }
     if (!can_stand(set)) {
+      set.costly = true;
       missed(set);
       continue;
     }
@@ -356,9 +358,10 @@ void PacketSimulation::FastForward::Patterns::close(Set& set) {
                          port.frames - before.frames};
       frames += pattern.sent[i].frames;
     }
+    const std::size_t worth = static_cast<std::size_t>(frames) * kWordsPerFrame;
+    set.costly = worth < 4 * pattern.words;
     // Those who follow already take it over all the same.
-    if (pattern.followers.empty() && static_cast<std::size_t>(frames) * kWordsPerFrame < pattern.words)
-      pattern.useless = true;
+    if (pattern.followers.empty() && worth < pattern.words) pattern.useless = true;
   }
   release_followers(pattern);
   set.pattern = nullptr;
@@ -472,7 +475,7 @@ void PacketSimulation::FastForward::Patterns::code_label(const std::vector<std::
                                                          const std::vector<std::uint32_t>& labels,
                                                          std::uint32_t& number, Words& words) const {
   std::uint32_t label = words.reads() ? 0 : labels[number];
-  words.value(label);
+  words.bits(label, 32);
   if (words.reads()) number = of[label];
 }
 
@@ -499,8 +502,10 @@ void PacketSimulation::FastForward::Patterns::code_flow(Set& set, std::size_t pl
   Flow& flow = sim_.flows_[index];
   if (words.reads()) flow.turn = kNone;  // NICs tell
   words.count_from(set.bases[place]);
-  words.value(flow.started);
-  words.value(flow.finished);
+  bool idle = flow.finished && flow.next == flow.acknowledged && flow.expected == flow.acknowledged &&
+              flow.highest == flow.acknowledged && flow.size == flow.acknowledged;
+  for (bool* flag : {&idle, &flow.started, &flow.finished}) words.bits(*flag, 1);
+  words.end_bits();
   words.sequence(flow.acknowledged);
   // What was due is due, no matter for how long.
   if (!words.reads()) {
@@ -509,9 +514,6 @@ void PacketSimulation::FastForward::Patterns::code_flow(Set& set, std::size_t pl
   } else {
     words.time(flow.next_send_ns);
   }
-  bool idle = flow.finished && flow.next == flow.acknowledged && flow.expected == flow.acknowledged &&
-              flow.highest == flow.acknowledged && flow.size == flow.acknowledged;
-  words.value(idle);
   if (idle) {
     if (words.reads()) flow.next = flow.expected = flow.highest = flow.size = flow.acknowledged;
     return;
@@ -519,40 +521,51 @@ void PacketSimulation::FastForward::Patterns::code_flow(Set& set, std::size_t pl
   for (std::uint64_t* sequence : {&flow.next, &flow.expected, &flow.highest, &flow.size})
     words.sequence(*sequence);
   words.value(flow.rate);
-  words.value(flow.line_rate);
   words.value(flow.last_size);
   sim_.transport_->code(index, words);
 }
 
 void PacketSimulation::FastForward::Patterns::code_port(Set& set, std::uint32_t index, Words& words) {
   Port& port = sim_.ports_[index];
-  std::uint64_t flags = port.busy | port.waiting << 8 | port.last_served << 16;
-  words.value(flags);
-  if (words.reads()) {
-    port.busy = (flags & 1) != 0;
-    port.waiting = static_cast<std::uint8_t>(flags >> 8);
-    port.last_served = static_cast<std::uint8_t>(flags >> 16);
+  std::array<Shares, kPriorities>& here = sim_.shares_[index];
+  std::array<Shares, kPriorities>& there = sim_.shares_[index ^ 1];  // what came in over its link
+  const bool into_switch = sim_.ports_[index ^ 1].at_switch;
+  std::array<bool, kPriorities> leaves = {}, arrived = {};
+  for (std::size_t queue = 0; queue < kPriorities; ++queue) {
+    leaves[queue] = port.at_switch && (here[queue].leaving != 0 || here[queue].queue.head != kNone);
+    arrived[queue] = into_switch && there[queue].arrived != 0;
+    words.bits(leaves[queue], 1);
+    words.bits(arrived[queue], 1);
   }
-  words.value(port.carry_ps);
+  words.bits(port.busy, 1);
+  words.bits(port.waiting, 8);
+  words.bits(port.last_served, 8);
+  words.bits(port.carry_ps, 16);
+  words.end_bits();
+  for (std::size_t queue = 0; queue < kPriorities; ++queue) {
+    if (arrived[queue]) {
+      words.value(there[queue].arrived);
+    } else if (into_switch) {
+      there[queue].arrived = 0;
+    }
+  }
   if (port.at_switch) {
     words.value(port.queued);
     for (std::size_t queue = 0; queue < kPriorities; ++queue) {
-      Shares& out = sim_.shares_[index][queue];
-      bool any = out.leaving != 0 || out.queue.head != kNone;
-      words.value(any);
-      if (!any) {
-        if (words.reads()) out.leaving = 0;
+      if (!leaves[queue]) {
+        here[queue].leaving = 0;
         continue;
       }
-      words.value(out.leaving);
-      code_queue(set, out.queue, words);
+      words.value(here[queue].leaving);
+      code_queue(set, here[queue].queue, words);
     }
   } else {
     code_queue(set, port.acknowledgements, words);
     Nic& nic = sim_.nics_[port.nic];
-    words.value(nic.last);
     bool wakes = nic.wake_ns >= 0;
-    words.value(wakes);
+    words.bits(nic.last, 32);
+    words.bits(wakes, 1);
+    words.end_bits();
     if (wakes) {
       words.time(nic.wake_ns);
     } else {
@@ -564,15 +577,13 @@ void PacketSimulation::FastForward::Patterns::code_port(Set& set, std::uint32_t 
     for (std::uint32_t i = 0; i < turns; ++i) {
       Turn& turn = nic.turns[i];
       code_label(set.flows, flow_label_, turn.flow, words);
+      words.end_bits();
       if (!words.reads()) continue;
       Flow& flow = sim_.flows_[turn.flow];
       flow.turn = i;
       turn.priority = flow.priority;
     }
   }
-  // What came in over its link.
-  if (!sim_.ports_[index ^ 1].at_switch) return;
-  for (Shares& in : sim_.shares_[index ^ 1]) words.value(in.arrived);
 }
 
 void PacketSimulation::FastForward::Patterns::code_queue(Set& set, Queue& queue, Words& words) {
@@ -598,27 +609,23 @@ void PacketSimulation::FastForward::Patterns::code_packet(Set& set, std::uint32_
   if (words.reads()) number = sim_.new_packet();
   Packet& packet = sim_.packets_[number];
   code_label(set.flows, flow_label_, packet.flow, words);
+  words.end_bits();
   words.count_from(set.bases[flow_label_[packet.flow]]);
   words.sequence(packet.sequence);
   words.time(packet.sent_ns);
+  std::uint32_t links = sim_.ways_.links(packet.step);
+  words.bits(packet.size, 24);
+  words.bits(packet.payload, 16);
+  words.bits(links, 16);
+  words.bits(packet.kind, 4);
+  words.bits(packet.priority, 4);
+  words.end_bits();
+  for (bool* flag : {&packet.marked, &packet.echo, &packet.asks}) words.bits(*flag, 1);
   std::uint32_t sender = packet.port ^ 1;
   code_label(set.ports, port_label_, sender, words);
+  words.end_bits();
   packet.port = sender ^ 1;
-  std::uint64_t rest = std::uint64_t{packet.size} | std::uint64_t{packet.payload} << 32 |
-                       static_cast<std::uint64_t>(packet.kind) << 48 | std::uint64_t{packet.priority} << 52 |
-                       std::uint64_t{packet.marked} << 60 | std::uint64_t{packet.echo} << 61 |
-                       std::uint64_t{packet.asks} << 62;
-  words.value(rest);
-  std::uint32_t links = sim_.ways_.links(packet.step);
-  words.value(links);
   if (!words.reads()) return;
-  packet.size = static_cast<std::uint32_t>(rest);
-  packet.payload = static_cast<std::uint16_t>(rest >> 32);
-  packet.kind = static_cast<PacketKind>(rest >> 48 & 0xf);
-  packet.priority = static_cast<std::uint8_t>(rest >> 52 & 0xff);
-  packet.marked = (rest >> 60 & 1) != 0;
-  packet.echo = (rest >> 61 & 1) != 0;
-  packet.asks = (rest >> 62 & 1) != 0;
   const Flow& flow = sim_.flows_[packet.flow];
   packet.step = packet.kind == PacketKind::data ? flow.way_there : flow.way_back;
   while (sim_.ways_.links(packet.step) != links) packet.step = sim_.ways_[packet.step].rest;
@@ -630,23 +637,24 @@ void PacketSimulation::FastForward::Patterns::code_events(Set& set, std::vector<
   events.resize(count);
   for (Held& held : events) {
     words.time(held.time);
-    words.value(held.event.kind);
     std::uint32_t& subject = held.event.subject;
+    words.bits(held.event.kind, 8);
     switch (held.event.kind) {
       case kArrived:
+        words.end_bits();
         code_packet(set, subject, words);
-        break;
+        continue;
       case kSent:
-        code_label(set.ports, port_label_, subject, words);
-        break;
       case kWake:
         code_label(set.ports, port_label_, subject, words);
-        if (words.reads()) held.event.stamp = sim_.nics_[sim_.ports_[subject].nic].wake_stamp;
         break;
       default:
         code_label(set.flows, flow_label_, subject, words);
-        if (words.reads()) held.event.stamp = sim_.transport_->stamp_of(held.event.kind, subject);
     }
+    words.end_bits();
+    if (!words.reads() || held.event.kind == kSent) continue;
+    held.event.stamp = held.event.kind == kWake ? sim_.nics_[sim_.ports_[subject].nic].wake_stamp
+                                                : sim_.transport_->stamp_of(held.event.kind, subject);
   }
 }
 

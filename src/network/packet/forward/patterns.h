@@ -70,6 +70,7 @@ class PacketSimulation::FastForward::Patterns {
     bool touched = false;
     std::vector<std::uint32_t> flows, ports;
     std::uint64_t structure = 0;
+    bool costly = false;  // its last pattern, to write down beside playing it
     std::uint32_t misses = 0, skips = 0;
     Pattern* pattern = nullptr;
     std::int64_t begin_ns = 0;

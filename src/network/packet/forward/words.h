@@ -27,6 +27,23 @@ class PacketSimulation::Words {
       words_.push_back(static_cast<std::uint64_t>(value));
     }
   }
+  // Of small numbers, in one word until `end_bits`.
+  template <class T>
+  void bits(T& value, int width) {
+    const std::uint64_t mask = (std::uint64_t{1} << width) - 1;
+    if (reads_) {
+      if (filled_ == 0) packed_ = words_[place_++];
+      value = static_cast<T>(packed_ >> filled_ & mask);
+    } else {
+      packed_ |= (static_cast<std::uint64_t>(value) & mask) << filled_;
+    }
+    filled_ += width;
+  }
+  void end_bits() {
+    if (!reads_) words_.push_back(packed_);
+    packed_ = 0;
+    filled_ = 0;
+  }
   void real(double& value) {
     auto bits = std::bit_cast<std::uint64_t>(value);
     this->value(bits);
@@ -56,6 +73,8 @@ class PacketSimulation::Words {
   const std::int64_t begin_ns_;
   std::uint64_t base_ = 0;
   std::size_t place_ = 0;
+  std::uint64_t packed_ = 0;
+  int filled_ = 0;
 };
 
 }  // namespace armilla
