@@ -75,8 +75,14 @@ void PacketSimulation::note_arrivals(std::uint32_t connection) {
 // What has arrived and was forgotten is sent again in full packets.
 std::uint32_t PacketSimulation::wire_payload(std::uint32_t connection, std::uint64_t sequence,
                                              std::uint64_t payload) const {
-  const std::vector<Mail::Message>& messages = mail_[connection].messages;
-  const auto message = std::ranges::upper_bound(messages, sequence, {}, &Mail::Message::end);
+  const Mail& mail = mail_[connection];
+  const std::vector<Mail::Message>& messages = mail.messages;
+  // Most often that of the first message to arrive, or of one soon after; what has arrived can be many.
+  const bool arrived = mail.arrived > 0 && sequence < messages[mail.arrived - 1].end;
+  const auto message =
+      arrived ? std::ranges::upper_bound(messages, sequence, {}, &Mail::Message::end)
+              : std::find_if(messages.begin() + static_cast<std::ptrdiff_t>(mail.arrived), messages.end(),
+                             [&](const Mail::Message& one) { return sequence < one.end; });
   if (message == messages.end() || sequence >= message->bytes_end) return static_cast<std::uint32_t>(payload);
   return static_cast<std::uint32_t>(std::min(payload, message->bytes_end - sequence));
 }

@@ -254,55 +254,58 @@ void PacketSimulation::FastForward::Patterns::settle() {
     }
     if (!set.sorted) sort(set);
     set.held.clear();
-    set.mode = Set::Mode::leads;  // for the walk
+    set.candidate = true;
     candidates.push_back(number);
   }
   if (candidates.empty()) return;
-  sim_.events_.for_each([&](std::int64_t time, const WheelEvent& event) {
-    const std::uint32_t number = set_of(event);
-    if (number != kNone && sets_[number].mode == Set::Mode::leads && sets_[number].pattern == nullptr &&
-        !is_stale(event))
-      sets_[number].held.push_back({time, event});
-  });
-  bool any_follows = false;
-  for (const std::uint32_t number : candidates) {
-    Set& set = sets_[number];
-    set.mode = Set::Mode::played;
-    if (set.held.empty()) continue;
-    set.begin_ns = sim_.events_.now();
-    set.bases.clear();
-    for (const std::uint32_t flow : set.flows) set.bases.push_back(sim_.flows_[flow].acknowledged);
-    State state = {set.structure};
-    code_messages(set, state);
-    Words words(state, false, set.begin_ns);
-    code(set, set.held, words);
-    const std::size_t size = state.size();
-    if (words_ + static_cast<std::int64_t>(size) > kMostWords && !patterns_.contains(state)) continue;
-    const auto [found, fresh] = patterns_.try_emplace(std::move(state));
-    Pattern& pattern = found->second;
-    if (fresh) {
-      words_ += static_cast<std::int64_t>(size);
-      pattern.words = size;
-      missed(set);
-      lead(number, pattern);
-    } else if (pattern.useless ||
-               (pattern.growing && sets_[pattern.leader].begin_ns != set.begin_ns)) {
-      missed(set);
-    } else {
-      set.misses = 0;
-      follow(number, pattern);
-      any_follows = true;
-    }
-  }
-  if (!any_follows) return;
   sim_.events_.take_out(
       [&](const WheelEvent& event) {
         const std::uint32_t number = set_of(event);
-        return number != kNone && sets_[number].mode == Set::Mode::follows;
+        return number != kNone && sets_[number].candidate;
       },
-      [&](std::int64_t, const WheelEvent& event) {
+      [&](std::int64_t time, const WheelEvent& event) {
         if (event.kind < kGoOn) --sim_.pending_;
+        if (!is_stale(event)) sets_[set_of(event)].held.push_back({time, event});
       });
+  for (const std::uint32_t number : candidates) {
+    Set& set = sets_[number];
+    set.candidate = false;
+    if (look_up(number)) continue;
+    for (const Held& held : set.held)
+      sim_.schedule(held.time, held.event.kind, held.event.subject, held.event.stamp);
+    set.held.clear();
+  }
+}
+
+// Whether it follows a pattern that is known from its state on; if there is none it leads one.
+bool PacketSimulation::FastForward::Patterns::look_up(std::uint32_t number) {
+  Set& set = sets_[number];
+  if (set.held.empty()) return false;
+  set.begin_ns = sim_.events_.now();
+  set.bases.clear();
+  for (const std::uint32_t flow : set.flows) set.bases.push_back(sim_.flows_[flow].acknowledged);
+  State state = {set.structure};
+  code_messages(set, state);
+  Words words(state, false, set.begin_ns);
+  code(set, set.held, words);
+  const std::size_t size = state.size();
+  if (words_ + static_cast<std::int64_t>(size) > kMostWords && !patterns_.contains(state)) return false;
+  const auto [found, fresh] = patterns_.try_emplace(std::move(state));
+  Pattern& pattern = found->second;
+  if (fresh) {
+    words_ += static_cast<std::int64_t>(size);
+    pattern.words = size;
+    missed(set);
+    lead(number, pattern);
+    return false;
+  }
+  if (pattern.useless || (pattern.growing && sets_[pattern.leader].begin_ns != set.begin_ns)) {
+    missed(set);
+    return false;
+  }
+  set.misses = 0;
+  follow(number, pattern);
+  return true;
 }
 
 void PacketSimulation::FastForward::Patterns::lead(std::uint32_t number, Pattern& pattern) {

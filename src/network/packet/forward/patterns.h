@@ -67,7 +67,7 @@ class PacketSimulation::FastForward::Patterns {
     Mode mode = Mode::played;
     bool fit = true;      // at all
     bool sorted = false;  // flows and ports are in their order, and `structure` is known
-    bool touched = false;
+    bool touched = false, candidate = false;
     std::vector<std::uint32_t> flows, ports;
     std::uint64_t structure = 0;
     bool costly = false;  // its last pattern, to write down beside playing it
@@ -85,6 +85,7 @@ class PacketSimulation::FastForward::Patterns {
   void sort(Set& set);
   bool can_stand(const Set& set) const;
   void settle();
+  bool look_up(std::uint32_t number);
   void lead(std::uint32_t number, Pattern& pattern);
   void follow(std::uint32_t number, Pattern& pattern);
   void close(Set& set);
