@@ -31,9 +31,25 @@ void PacketSimulation::begin(TrafficFlow flow, std::uint64_t message, std::int64
   std::uint16_t& port =
       next_source_port_.try_emplace(std::uint64_t{source} << 32 | destination, kFirstSourcePort)
           .first->second;
-  const auto index = static_cast<std::uint32_t>(flows_.size());
-  add_flow(flow, {source, destination, port++, static_cast<std::uint16_t>(flow.port)});
-  message_of_.push_back(message);
+  const FlowAddress address = {source, destination, port++, static_cast<std::uint16_t>(flow.port)};
+  auto index = static_cast<std::uint32_t>(flows_.size());
+  if (free_flows_.empty()) {
+    add_flow(flow, address);
+    message_of_.push_back(message);
+  } else {
+    index = free_flows_.back();
+    free_flows_.pop_back();
+    // Timers of the one that was forgotten are out of date.
+    const Flow& before = flows_[index];
+    Flow fresh;
+    fresh.life = before.life + 1;
+    fresh.increase_stamp = before.increase_stamp + 1;
+    flows_[index] = fresh;
+    outcome_.flows[index] = {};
+    transport_->forget(index);
+    set_up_flow(index, flow, address);
+    message_of_[index] = message;
+  }
   // As ASTRA-sim does: an application of ns-3 that is due at once.
   schedule(at_ns, kInstall, index);
 }

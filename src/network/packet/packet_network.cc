@@ -44,8 +44,10 @@ FlowJob job_of(const Ways& ways, const NetworkSetup& setup, const ParameterValue
   if (values.is_set("buffer")) job.settings.buffer = values.bytes("buffer").value;
   if (values.is_set("seed")) job.settings.seed = static_cast<std::uint64_t>(values.count("seed"));
   const Foreseen& foreseen = setup.foreseen;
-  constexpr double kMostFlows = 3e7, kBytesOfFlow = 600;  // roughly; none is forgotten
-  if (job.flows_come && foreseen.messages > kMostFlows)
+  // Roughly. Those of RoCE are forgotten when they are over.
+  constexpr double kMostFlows = 3e7, kBytesOfFlow = 600;
+  if (job.flows_come && family_of(job.settings.congestion_control) != TransportFamily::roce &&
+      foreseen.messages > kMostFlows)
     throw Error(job.where,
                 fmt::format("the {:.2g} messages are a flow of ns-3 each, which would take about {:.0f} GB",
                             foreseen.messages, foreseen.messages * kBytesOfFlow / 1e9),

@@ -42,6 +42,11 @@ class PacketSimulation::Roce final : public Transport {
     if (selective_) repeats_.emplace_back();
   }
 
+  bool can_forget() const override { return true; }
+  void forget(std::uint32_t index) override {
+    if (selective_) repeats_[index] = {};
+  }
+
   void extend(std::uint32_t index) override {
     if (selective_) repeats_[index].grow(words(index));
   }

@@ -48,13 +48,16 @@ class PacketSimulation {
   // Not before what has been played.
   void post(std::uint32_t connection, std::int64_t bytes, std::uint64_t message, std::int64_t at_ns);
   // Or flows that come one by one (FlowJob::flows_come), told by `message` when they are acknowledged as a whole; not before
-  // what has been played. Source ports count from 10000 for each pair of hosts.
+  // what has been played. Source ports count from 10000 for each pair of hosts. With RoCE a flow that is over is forgotten as
+  // soon as nothing of it is under way.
   void begin(TrafficFlow flow, std::uint64_t message, std::int64_t at_ns);
   // Plays until something arrives as a whole, at most until `end_ns`; returns whether it did.
   bool play_until(std::int64_t end_ns);
   // What arrived at now_ns(), in order; forgets it.
   std::vector<std::uint64_t> take_arrived() { return std::exchange(arrived_, {}); }
   std::int64_t now_ns() const { return events_.now(); }
+  // That are remembered.
+  std::size_t flows() const { return flows_.size() - free_flows_.size(); }
   // Of what comes next; INT64_MAX: nothing moves any more.
   std::int64_t next_ns() const { return pending_ > 0 ? events_.next_time() : INT64_MAX; }
   // Why nothing moves though messages are under way. Throws Error.
@@ -223,6 +226,7 @@ class PacketSimulation {
     bool started = false, finished = false, timer = false;
     bool ask = false;  // with the next packet whether the one before was lost, or its acknowledgement
     std::uint32_t packets_spread = 0;
+    std::uint32_t under_way = 0;  // packets, where flows are forgotten
     FlowAddress address;
     std::uint32_t increase_stamp = 0;
     std::uint32_t life = 0;  // of a connection: how often it has started anew; of flows 0
@@ -261,6 +265,8 @@ class PacketSimulation {
 
   void build();
   void add_flow(const TrafficFlow& asked, const FlowAddress& address);
+  void set_up_flow(std::uint32_t flow, const TrafficFlow& asked, const FlowAddress& address);
+  void forget_if_over(std::uint32_t flow);
   void begin_message(std::uint32_t connection);
   void restart(std::uint32_t connection);
   void note_arrivals(std::uint32_t connection);
@@ -350,6 +356,8 @@ class PacketSimulation {
   std::vector<Mail> mail_;                               // per flow, where flows are connections
   std::vector<std::uint64_t> arrived_;                   // messages
   std::vector<std::uint64_t> message_of_;                // per flow, where flows come one by one
+  bool forgets_ = false;                                 // flows that are over
+  std::vector<std::uint32_t> free_flows_;
   std::unordered_map<std::uint64_t, std::uint16_t> next_source_port_;  // by pair of hosts, for these
   std::vector<std::uint32_t> failed_;
   std::vector<std::uint32_t> ends_;  // hosts that packets go to
@@ -375,7 +383,17 @@ inline std::uint32_t PacketSimulation::new_packet() {
   if (has_telemetry_) telemetry_.emplace_back();
   return static_cast<std::uint32_t>(packets_.size() - 1);
 }
+inline void PacketSimulation::forget_if_over(std::uint32_t index) {
+  Flow& flow = flows_[index];
+  if (!flow.started || !flow.finished || flow.turn != kNone || flow.under_way > 0 || flow.timer) return;
+  flow.started = false;
+  free_flows_.push_back(index);
+}
 inline void PacketSimulation::free_packet(std::uint32_t packet) {
+  if (forgets_ && packets_[packet].kind < PacketKind::pause) {
+    --flows_[packets_[packet].flow].under_way;
+    forget_if_over(packets_[packet].flow);
+  }
   packets_[packet].next = free_packets_;
   free_packets_ = packet;
 }

@@ -27,6 +27,9 @@ class PacketSimulation::Transport {
   Transport& operator=(const Transport&) = delete;
   virtual ~Transport() = default;
 
+  // Whether a number can be that of another flow once its flow is over and no packet of it is under way; then that is called.
+  virtual bool can_forget() const { return false; }
+  virtual void forget(std::uint32_t) {}
   // One more flow. `open`: a connection that hosts have had since before the job.
   virtual void add_flow(bool open) = 0;
   // The flow's size is known, or has grown.

@@ -469,9 +469,15 @@ void PacketSimulation::FastForward::resume(std::uint32_t number) {
       Port& port = sim_.ports_[index];
       port.carried_bytes += packets * size;
       port.busy_ps += packets * port.transmission_ps[size];
-      if (sim_.sampler_)
-        sim_.sampler_->carries(index, static_cast<double>(stretch.begin_ns), static_cast<double>(now),
-                               static_cast<double>(packets * size));
+      if (sim_.sampler_) {
+        // After the packet that was being sent when it began, for which the link has been noted as busy.
+        const auto sending = std::ranges::find_if(stretch.events, [&](const Held& held) {
+          return held.event.kind == kSent && held.event.subject == index;
+        });
+        const std::int64_t rest = sending == stretch.events.end() ? 0 : sending->time - stretch.begin_ns;
+        sim_.sampler_->carries(index, static_cast<double>(stretch.begin_ns + rest),
+                               static_cast<double>(now + rest), static_cast<double>(packets * size));
+      }
       port.frames += packets;
       done_.frames += packets;
     });
