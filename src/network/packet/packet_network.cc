@@ -114,16 +114,17 @@ class PacketNetwork final : public Network, public OwnClock {
     packets_.bring_up();
     const std::optional<PacketForward> forwarded = packets_.forwarded();
     if (!forwarded || forwarded->frames == 0)
-      return {fmt::format("fast-forward: nothing was left out, {}",
-                          forwarded ? "as no messages went on alike for long enough"
-                                    : fmt::format("as {} is played packet by packet",
-                                                  row_of(job_.settings.congestion_control).title))};
+      return {fmt::format("fast-forward: nothing was left out, as {}",
+                          forwarded ? "no messages went on alike for long enough, or came again alike"
+                                    : why_all_is_played(job_.settings))};
     return {fmt::format(
-        "fast-forward: {:.1f} % of the packets were counted, not played, in {} stretch{}; messages "
-        "take within {:g} % of their time packet by packet, except where chance decides "
+        "fast-forward: {:.1f} % of the packets were counted, not played, in {} stretch{} and {} pattern{} "
+        "that "
+        "came again; messages take within {:g} % of their time packet by packet, except where chance decides "
         "(docs/models/fast_forward.md)",
         100 * static_cast<double>(forwarded->frames) / static_cast<double>(packets_.frames()),
-        forwarded->stretches, forwarded->stretches == 1 ? "" : "es", 100 * kForwardBound)};
+        forwarded->stretches, forwarded->stretches == 1 ? "" : "es", forwarded->patterns,
+        forwarded->patterns == 1 ? "" : "s", 100 * kForwardBound)};
   }
 
  private:

@@ -234,7 +234,8 @@ class PacketSimulation::Roce final : public Transport {
       words.real(state.alpha);
       for (bool* flag : {&state.marked_for_alpha, &state.marked_for_decrease, &state.started})
         words.value(*flag);
-      state.stage = std::min<std::int64_t>(state.stage, settings_.fast_recoveries + 1);  // all later ones are alike
+      state.stage =
+          std::min<std::int64_t>(state.stage, settings_.fast_recoveries + 1);  // all later ones are alike
       words.value(state.stage);
     } else if (algorithm_ == CongestionControl::timely) {
       TimelyState& state = timely_[index];

@@ -32,6 +32,9 @@ namespace armilla {
 // by `payload`.
 void check_packets(const std::string& where, std::string_view what, std::string_view payload, double packets);
 
+// With settings that fast-forward does not know.
+std::string why_all_is_played(const PacketSettings& settings);
+
 class PacketSimulation {
  public:
   explicit PacketSimulation(const FlowJob& job);

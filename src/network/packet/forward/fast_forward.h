@@ -137,8 +137,8 @@ class PacketSimulation::FastForward {
   std::vector<Pace> paces_;  // by watch
   std::vector<Use> uses_;    // per port
   Slots<Stretch> stretches_;
-  std::vector<std::uint32_t> told_;   // per port: Shift::told
-  std::vector<std::uint64_t> moved_;  // per flow, while one goes on: by so many bytes
+  std::vector<std::uint32_t> told_;     // per port: Shift::told
+  std::vector<std::uint64_t> moved_;    // per flow, while one goes on: by so many bytes
   std::unique_ptr<Patterns> patterns_;  // nullptr: no connections, or none that repeat
   std::int64_t crowded_ns_ = -1;        // when that was last told of, and by which switch
   std::uint32_t crowded_node_ = kNone;

@@ -7,7 +7,7 @@
 namespace armilla {
 namespace {
 
-constexpr std::size_t kLargestSet = 1 << 14;           // connections
+constexpr std::size_t kLargestSet = 1 << 14;                // connections
 constexpr std::int64_t kMostWords = std::int64_t{1} << 26;  // kept of all patterns
 constexpr std::uint32_t kPatience = 8;  // costly states not met before, after which some are not looked at
 constexpr std::uint32_t kMostSkips = 1024;
@@ -446,6 +446,7 @@ void PacketSimulation::FastForward::Patterns::jump(Set& set) {
     port.frames += pattern.sent[i].frames;
     forward_.done_.frames += pattern.sent[i].frames;
   }
+  ++forward_.done_.patterns;
   for (const Held& held : events)
     sim_.schedule(held.time, held.event.kind, held.event.subject, held.event.stamp);
 }

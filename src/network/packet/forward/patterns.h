@@ -117,7 +117,7 @@ class PacketSimulation::FastForward::Patterns {
   std::vector<std::uint32_t> touched_;
   bool settles_ = false;  // an event is due
   bool catching_up_ = false;
-  std::int64_t still_ = 0;      // sets
+  std::int64_t still_ = 0;  // sets
   std::int64_t words_ = 0;  // kept
   std::unordered_map<State, Pattern, Hash> patterns_;
   std::unordered_map<State, std::uint64_t, Hash> structures_;

@@ -91,7 +91,8 @@ RingOutcome outcome_of(RingJob job, bool fast_forward) {
       const std::int64_t receiver =
           next_of(static_cast<std::int64_t>(message % static_cast<std::uint64_t>(hosts)));
       if (step + 1 < job.steps)
-        post_step(simulation.now_ns() + job.delays_ns[static_cast<std::size_t>(receiver)], receiver, step + 1);
+        post_step(simulation.now_ns() + job.delays_ns[static_cast<std::size_t>(receiver)], receiver,
+                  step + 1);
     }
   }
   for (std::uint32_t port = 0; port < 2 * job.network.graph.links.size(); ++port) {
@@ -175,9 +176,11 @@ TEST(Patterns, TellsWhatWouldHaveBeenPlayed) {
   std::int64_t counted = 0, frames = 0;
   for (int round = 0; round < 300; ++round) {
     SCOPED_TRACE(testing::Message() << "round " << round);
-    const std::int64_t payload = between(1000, 4096), rate = std::array{25, 100, 400}[random() % 3] * 1'000'000'000LL;
-    RingJob job = ring_job(kKnown[random() % kKnown.size()], between(1, 4), between(2, 6),
-                           static_cast<int>(between(3, 25)), between(1, 100 * payload), rate, between(100, 3000));
+    const std::int64_t payload = between(1000, 4096),
+                       rate = std::array{25, 100, 400}[random() % 3] * 1'000'000'000LL;
+    RingJob job =
+        ring_job(kKnown[random() % kKnown.size()], between(1, 4), between(2, 6),
+                 static_cast<int>(between(3, 25)), between(1, 100 * payload), rate, between(100, 3000));
     job.network.settings.payload = payload;
     if (random() % 3 == 0) job.network.settings.buffer = between(100'000, 1'000'000);
     const std::int64_t mark = between(3, 60) * payload;
