@@ -88,8 +88,8 @@ void PacketSimulation::FastForward::left_to_chance(std::uint32_t port) {
 
 void PacketSimulation::FastForward::crowded(std::uint32_t entry) {
   left_to_chance(entry ^ 1);
-  const bool any_pattern = patterns_ && patterns_->any_still() && !patterns_->catches_up();
-  if (stretches_.empty() && !any_pattern) return;
+  if (patterns_ && patterns_->catches_up()) return;
+  if (stretches_.empty() && !(patterns_ && patterns_->any_still())) return;
   const std::int64_t now = sim_.events_.now();
   const std::uint32_t node = sim_.ports_[entry].node;
   if (crowded_ns_ == now && crowded_node_ == node) return;

@@ -82,6 +82,8 @@ void PacketSimulation::FastForward::Patterns::sort(Set& set) {
   for (std::size_t i = 0; i < set.flows.size(); ++i) {
     const Flow& flow = sim_.flows_[set.flows[i]];
     flow_label_[set.flows[i]] = static_cast<std::uint32_t>(i);
+    add(sim_.ways_.links(flow.way_there));
+    add(sim_.ways_.links(flow.way_back));
     forward_.for_each_port(flow, [&](std::uint32_t port, std::uint32_t) {
       if (port_label_[port] == kNone) {
         port_label_[port] = static_cast<std::uint32_t>(set.ports.size());
@@ -89,7 +91,6 @@ void PacketSimulation::FastForward::Patterns::sort(Set& set) {
       }
       add(port_label_[port]);
     });
-    add(sim_.ways_.links(flow.way_there));
     add(flow.priority);
     add(flow.window);
     add(flow.round_trip_ns);
