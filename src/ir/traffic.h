@@ -48,6 +48,7 @@ struct TrafficSamples {
 struct FastForwarded {
   std::int64_t stretches = 0, packets = 0;  // of FlowsResult::packets
   double bound = 0;                         // the share of itself that a completion time may be off
+  std::string unknown{};                    // why everything is played, whatever flows do; empty: it is not
 };
 
 // Of flows.

@@ -34,7 +34,8 @@ inline constexpr double kForwardBound = 0.01;
 // What fast-forward (FlowJob::fast_forward) did not play.
 struct PacketForward {
   std::int64_t stretches = 0;  // of some flows each
-  std::int64_t frames = 0;     // sent over links in them
+  std::int64_t patterns = 0;   // that came again, of some connections each
+  std::int64_t frames = 0;     // sent over links in both
 };
 
 struct PacketOutcome {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 namespace armilla {
 
@@ -38,9 +39,14 @@ Routes::Routes(const NetworkGraph& graph, std::int64_t payload, std::span<const 
     if (!near_[node].empty()) last_port_[node] = near_[node].front().port ^ 1;
   }
 
+  for (std::uint32_t node = 0; node < near_.size(); ++node) {
+    const bool hangs = near_[node].size() == 1 && is_switch_[near_[node].front().node];
+    anchor_.push_back(hangs ? near_[node].front().node : node);
+  }
+
   std::vector<std::vector<std::uint32_t>> ports(is_switch_.size());
   for (const std::uint32_t host : destinations) {
-    const std::uint32_t target = anchor(host);
+    const std::uint32_t target = anchor_[host];
     if (table_of_[target] >= 0) continue;
     table_of_[target] = static_cast<std::int32_t>(tables_.size());
     for (std::vector<std::uint32_t>& list : ports) list.clear();
@@ -52,10 +58,6 @@ Routes::Routes(const NetworkGraph& graph, std::int64_t payload, std::span<const 
       table.begin.push_back(static_cast<std::uint32_t>(table.ports.size()));
     }
   }
-}
-
-std::uint32_t Routes::anchor(std::uint32_t host) const {
-  return near_[host].size() == 1 && is_switch_[near_[host].front().node] ? near_[host].front().node : host;
 }
 
 Routes::Reached Routes::over(const Reached& reached, std::uint32_t port) const {
@@ -93,7 +95,7 @@ PairFigures Routes::figures(const Reached& reached) {
 }
 
 std::span<const std::uint32_t> Routes::next_ports(std::uint32_t node, std::uint32_t host) const {
-  const std::uint32_t target = anchor(host);
+  const std::uint32_t target = anchor_[host];
   if (node == target && target != host) {
     return {&last_port_[host], 1};
   }
@@ -102,7 +104,7 @@ std::span<const std::uint32_t> Routes::next_ports(std::uint32_t node, std::uint3
 }
 
 PairFigures Routes::pair(std::uint32_t source, std::uint32_t host) const {
-  const std::uint32_t target = anchor(host);
+  const std::uint32_t target = anchor_[host];
   const Reached& reached = tables_[static_cast<std::size_t>(table_of_[target])].reached[source];
   if (reached.distance < 0) return {};
   return figures(target == host ? reached : over(reached, near_[host].front().port));
@@ -115,7 +117,7 @@ Routes::Largest Routes::largest() const {
   for (std::uint32_t host = 0; host < is_switch_.size(); ++host) {
     if (is_switch_[host] || near_[host].empty()) continue;
     const GraphLink& link = links_[near_[host].front().port / 2];
-    alike[anchor(host)][{link.delay_ns, link.bits_per_second}].push_back(host);
+    alike[anchor_[host]][{link.delay_ns, link.bits_per_second}].push_back(host);
   }
   for (const auto& [target, classes] : alike) {
     const std::vector<Reached> reached = search(target, nullptr);
@@ -146,17 +148,23 @@ std::uint32_t next_port(const NetworkGraph& graph, const Routes& routes, std::ui
 }
 
 std::vector<FlowAddress> addresses_of(std::span<const TrafficFlow> flows) {
-  std::vector<std::size_t> order(flows.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return flows[a].start_ns < flows[b].start_ns; });
-  std::map<std::pair<std::int64_t, std::int64_t>, std::uint16_t> ports;
-  std::vector<FlowAddress> addresses(flows.size());
-  for (const std::size_t index : order) {
+  std::vector<std::uint32_t> order(flows.size());
+  std::iota(order.begin(), order.end(), std::uint32_t{0});
+  const auto key = [&](std::uint32_t index) {
     const TrafficFlow& flow = flows[index];
-    std::uint16_t& port = ports.try_emplace({flow.source, flow.destination}, kFirstSourcePort).first->second;
-    addresses[index] = {static_cast<std::uint32_t>(flow.source), static_cast<std::uint32_t>(flow.destination),
-                        port++, static_cast<std::uint16_t>(flow.port)};
+    return std::tuple(flow.source, flow.destination, flow.start_ns, index);
+  };
+  std::ranges::sort(order, {}, key);
+  std::vector<FlowAddress> addresses(flows.size());
+  std::uint16_t port = kFirstSourcePort;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const TrafficFlow& flow = flows[order[i]];
+    const bool same = i > 0 && flows[order[i - 1]].source == flow.source &&
+                      flows[order[i - 1]].destination == flow.destination;
+    port = same ? static_cast<std::uint16_t>(port + 1) : kFirstSourcePort;
+    addresses[order[i]] = {static_cast<std::uint32_t>(flow.source),
+                           static_cast<std::uint32_t>(flow.destination), port,
+                           static_cast<std::uint16_t>(flow.port)};
   }
   return addresses;
 }

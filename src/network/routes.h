@@ -63,8 +63,6 @@ class Routes {
   };
 
   std::vector<Reached> search(std::uint32_t target, std::vector<std::vector<std::uint32_t>>* ports) const;
-  // The node that ways to a host lead to: the switch that it hangs on by its only link, or itself.
-  std::uint32_t anchor(std::uint32_t host) const;
   Reached over(const Reached& reached, std::uint32_t port) const;
   static PairFigures figures(const Reached& reached);
 
@@ -72,6 +70,8 @@ class Routes {
   std::vector<GraphLink> links_;
   std::int64_t payload_;
   std::vector<std::vector<Neighbour>> near_;
+  // Per host: the node that ways to it lead to, the switch that it hangs on by its only link or itself.
+  std::vector<std::uint32_t> anchor_;
   std::vector<std::uint32_t> last_port_;  // per host with one link: the switch's port to it
   std::vector<std::int32_t> table_of_;    // per node, -1: no destination's anchor
   std::vector<Table> tables_;

@@ -4,12 +4,14 @@
 #include "base/output_file.h"
 #include "base/units_text.h"
 #include "cli/command.h"
+#include "cli/flags/fast_forward.h"
 #include "cli/flags/model_flags.h"
 #include "cli/flags/study_flags.h"
 #include "cli/interrupt.h"
 #include "read/study.h"
 #include "study/scale.h"
 #include "write/scale.h"
+#include "write/text_table.h"
 
 namespace armilla {
 namespace {
@@ -65,7 +67,11 @@ class ScaleCommand final : public Command {
     if (!svg_.empty()) files.push_back({svg_, write_scale_svg(result)});
     write_files(files);
     const Session people = for_people(session, {json_, csv_, svg_});
-    if (!quiet_) people.out << write_scale_text(result, people.style());
+    if (!quiet_) {
+      people.out << write_scale_text(result, people.style());
+      if (const std::string note = fast_forward_note(study_.configuration("armilla scale")); !note.empty())
+        people.out << wrap(note, "note: ", people.style().width);
+    }
     if (!result.complete) throw Error("armilla scale", "was interrupted: not every size was searched");
   }
 

@@ -10,6 +10,7 @@
 #include "base/output_file.h"
 #include "base/units_text.h"
 #include "cli/command.h"
+#include "cli/flags/fast_forward.h"
 #include "cli/flags/model_flags.h"
 #include "cli/flags/output_flags.h"
 #include "cli/flags/study_flags.h"
@@ -18,6 +19,7 @@
 #include "study/run.h"
 #include "study/search.h"
 #include "write/search.h"
+#include "write/text_table.h"
 
 namespace armilla {
 namespace {
@@ -153,7 +155,11 @@ class SearchCommand final : public Command {
     if (!svg_.empty()) files.push_back({svg_, write_search_svg(result)});
     write_files(files);
     const Session people = for_people(session, {json_, csv_, svg_});
-    if (!quiet_) people.out << write_search_text(result, people.style());
+    if (!quiet_) {
+      people.out << write_search_text(result, people.style());
+      if (const std::string note = fast_forward_note(study_.configuration("armilla search")); !note.empty())
+        people.out << wrap(note, "note: ", people.style().width);
+    }
     if (result.ranking.empty()) throw Error("armilla search", nothing_found(result), hint_of(result));
   }
 

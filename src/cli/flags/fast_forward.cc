@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "network/packet.h"
 
 namespace armilla {
 
@@ -19,6 +20,21 @@ std::string with_fast_forward(std::string_view network) {
                 "choose it with --network packet, or omit --fast-forward");
   if (network.find("fast-forward=true") != std::string_view::npos) return std::string(network);
   return fmt::format("{}{}fast-forward=true", network, name.size() == network.size() ? ":" : ",");
+}
+
+std::string fast_forward_note(const Config& study) {
+  const std::optional<Config> network = study.find("network");
+  if (!network) return {};
+  const auto given = network->is_scalar() ? std::nullopt : network->find("fast-forward");
+  const bool chosen = network->is_scalar() ? network->text().find("fast-forward=true") != std::string::npos
+                                           : given && given->boolean();
+  return chosen
+             ? fmt::format(
+                   "fast-forward: packets of messages that go on alike, or come again, are counted, not "
+                   "played; iterations are within {:g} % of those packet by packet, except where chance "
+                   "decides (docs/models/fast_forward.md); armilla run of a plan says how many were left out",
+                   100 * kForwardBound)
+             : std::string();
 }
 
 }  // namespace armilla

@@ -140,7 +140,7 @@ void TimelyState::acknowledged(RateState& sender, std::uint64_t sequence, std::i
     const double gradient = difference / static_cast<double>(kShortest);
     if (round_trip_ns < kLow || (round_trip_ns <= kHigh && gradient <= 0)) {
       sender.rate =
-          std::min(sender.line_rate, rate + whole(stage < 5 ? settings.rate_step : settings.rate_leap));
+          std::min(sender.line_rate, rate + whole(stage < kLeaps ? settings.rate_step : settings.rate_leap));
       ++stage;
     } else {
       const double factor =

@@ -69,6 +69,7 @@ struct HpccState {
 };
 
 struct TimelyState {
+  static constexpr std::int64_t kLeaps = 5;  // the stage from which on all are alike
   std::uint64_t next_update = 0;
   std::int64_t rate = 0, stage = 0, last_round_trip_ns = 0;
   double difference_ns = 0;

@@ -54,17 +54,21 @@ class EventWheel {
   // Events leave in chunks of those that are due at the same time. The one just taken was the first
   // of its chunk.
   bool began_chunk() const { return taken_ == 1; }
-  // What comes so many chunks after the next one; nothing if that is due later.
-  std::span<const WheelEvent> following(int chunks) const {
-    const std::size_t slot = static_cast<std::size_t>(now_) & kMask;
-    if (!occupied(slot)) return {};
-    const std::uint32_t last = slots_[slot].tail >> kPlaceBits;
-    std::uint32_t chunk = slots_[slot].head;
-    for (; chunks > 0; --chunks) {
-      if (chunk == last) return {};
+  // What comes in the chunks after the one that is being taken, as far as it is due at the same time; asks
+  // the memory for the one after these.
+  template <std::size_t kChunks>
+  void look_ahead(std::array<std::span<const WheelEvent>, kChunks>& chunks) const {
+    const std::size_t place = static_cast<std::size_t>(now_) & kMask;
+    if (!occupied(place)) return;
+    const Slot& slot = slots_[place];
+    const std::uint32_t last = slot.tail >> kPlaceBits;
+    std::uint32_t chunk = slot.head;
+    for (std::span<const WheelEvent>& events : chunks) {
+      events = std::span(chunks_[chunk].events).first(chunk == last ? last_in(slot) : kChunk);
+      if (chunk == last) return;
       chunk = chunks_[chunk].next;
     }
-    return std::span(chunks_[chunk].events).first(chunk == last ? last_in(slots_[slot]) : kChunk);
+    __builtin_prefetch(&chunks_[chunk]);
   }
 
   // Of the next event; INT64_MAX if there is none.
@@ -99,6 +103,33 @@ class EventWheel {
     });
     std::ranges::make_heap(far_, later);
   }
+  // Tells `visit(time, event)` of all events to come, in their order.
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (std::uint32_t i = taken_; i < count_; ++i) visit(now_, chunks_[current_].events[i]);
+    for (std::int64_t time = now_; time < now_ + kSlots; ++time) {
+      const std::size_t here = static_cast<std::size_t>(time) & kMask;
+      std::size_t place = find(here);
+      if (place == kSlots) place = find(0) + kSlots;
+      time += static_cast<std::int64_t>(place - here);
+      if (time >= now_ + kSlots) break;
+      const Slot slot = slots_[place & kMask];
+      const std::uint32_t last = slot.tail >> kPlaceBits;
+      for (std::uint32_t chunk = slot.head;; chunk = chunks_[chunk].next) {
+        const std::uint32_t count = chunk == last ? last_in(slot) : kChunk;
+        for (std::uint32_t i = 0; i < count; ++i) visit(time, chunks_[chunk].events[i]);
+        if (chunk == last) break;
+      }
+    }
+    std::vector<const Far*> far;
+    for (const Far& event : far_) far.push_back(&event);
+    std::ranges::sort(far, [](const Far* a, const Far* b) { return later(*b, *a); });
+    for (const Far* event : far) visit(event->time, event->event);
+  }
+
+  // Of a wheel without events: from when on it is used.
+  void begin_at(std::int64_t time) { now_ = time; }
+
   // The event just taken had been called off.
   void forget() { --handled_; }
 

@@ -63,6 +63,13 @@ TEST(EventWheel, GivesEventsBack) {
       ASSERT_TRUE(wheel.next(INT64_MAX, event));
       expected.erase(expected.begin());
     }
+    auto seen = expected.begin();
+    wheel.for_each([&](std::int64_t time, const WheelEvent& one) {
+      ASSERT_NE(seen, expected.end());
+      ASSERT_EQ(seen->first, std::pair(time, one.subject));
+      ++seen;
+    });
+    ASSERT_EQ(seen, expected.end());
     const std::uint32_t kept = static_cast<std::uint32_t>(random() % 3);
     auto next = expected.begin();
     wheel.take_out([&](const WheelEvent& one) { return one.subject % 3 != kept; },

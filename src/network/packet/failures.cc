@@ -35,6 +35,7 @@ void PacketSimulation::timeout(std::uint32_t index) {
   flow.timer = false;
   if (flow.finished) {
     events_.forget();
+    if (forgets_) forget_if_over(index);
     return;
   }
   std::int64_t since_ns = events_.now();
@@ -88,7 +89,13 @@ void PacketSimulation::link_down() {
   }
   routes_ = Routes(job_.graph, settings_.payload, ends_, failed_);
   hashed_ = true;
-  for (Nic& nic : nics_) nic.turns.clear();
+  for (Nic& nic : nics_) {
+    for (const Turn& turn : nic.turns) {
+      flows_[turn.flow].turn = kNone;
+      if (forgets_) forget_if_over(turn.flow);
+    }
+    nic.turns.clear();
+  }
   for (std::uint32_t index = 0; index < flows_.size(); ++index) {
     Flow& flow = flows_[index];
     if (!flow.started || flow.finished) continue;

@@ -40,6 +40,7 @@ void PacketSimulation::serve_host(std::uint32_t index) {
     for (std::uint32_t i = first_finished; i < count; ++i) {
       if (nic.turns[i].finished) {
         flows_[nic.turns[i].flow].turn = kNone;
+        if (forgets_) forget_if_over(nic.turns[i].flow);
         continue;
       }
       if (i == chosen) chosen = kept;
@@ -111,6 +112,7 @@ std::uint32_t PacketSimulation::next_data(std::uint32_t index) {
     flow.highest = data.sequence + data.payload;
   }
   outcome_.data.sent += data.size;
+  if (forgets_) ++flow.under_way;
   return packet;
 }
 

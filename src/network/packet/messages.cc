@@ -9,6 +9,7 @@ namespace armilla {
 
 void PacketSimulation::post(std::uint32_t connection, std::int64_t bytes, std::uint64_t message,
                             std::int64_t at_ns) {
+  if (forward_) forward_->touch(connection);
   Mail& mail = mail_[connection];
   if (mail.arrived == mail.messages.size()) {
     mail.messages.clear();
@@ -30,9 +31,25 @@ void PacketSimulation::begin(TrafficFlow flow, std::uint64_t message, std::int64
   std::uint16_t& port =
       next_source_port_.try_emplace(std::uint64_t{source} << 32 | destination, kFirstSourcePort)
           .first->second;
-  const auto index = static_cast<std::uint32_t>(flows_.size());
-  add_flow(flow, {source, destination, port++, static_cast<std::uint16_t>(flow.port)});
-  message_of_.push_back(message);
+  const FlowAddress address = {source, destination, port++, static_cast<std::uint16_t>(flow.port)};
+  auto index = static_cast<std::uint32_t>(flows_.size());
+  if (free_flows_.empty()) {
+    add_flow(flow, address);
+    message_of_.push_back(message);
+  } else {
+    index = free_flows_.back();
+    free_flows_.pop_back();
+    // Timers of the one that was forgotten are out of date.
+    const Flow& before = flows_[index];
+    Flow fresh;
+    fresh.life = before.life + 1;
+    fresh.increase_stamp = before.increase_stamp + 1;
+    flows_[index] = fresh;
+    outcome_.flows[index] = {};
+    transport_->forget(index);
+    set_up_flow(index, flow, address);
+    message_of_[index] = message;
+  }
   // As ASTRA-sim does: an application of ns-3 that is due at once.
   schedule(at_ns, kInstall, index);
 }
@@ -65,15 +82,23 @@ void PacketSimulation::restart(std::uint32_t connection) {
 
 void PacketSimulation::note_arrivals(std::uint32_t connection) {
   Mail& mail = mail_[connection];
-  while (mail.arrived < mail.posted && mail.messages[mail.arrived].end <= flows_[connection].expected)
+  while (mail.arrived < mail.posted && mail.messages[mail.arrived].end <= flows_[connection].expected) {
     arrived_.push_back(mail.messages[mail.arrived++].number);
+    if (forward_) forward_->arrived(connection);
+  }
 }
 
 // What has arrived and was forgotten is sent again in full packets.
 std::uint32_t PacketSimulation::wire_payload(std::uint32_t connection, std::uint64_t sequence,
                                              std::uint64_t payload) const {
-  const std::vector<Mail::Message>& messages = mail_[connection].messages;
-  const auto message = std::ranges::upper_bound(messages, sequence, {}, &Mail::Message::end);
+  const Mail& mail = mail_[connection];
+  const std::vector<Mail::Message>& messages = mail.messages;
+  // Most often that of the first message to arrive, or of one soon after; what has arrived can be many.
+  const bool arrived = mail.arrived > 0 && sequence < messages[mail.arrived - 1].end;
+  const auto message =
+      arrived ? std::ranges::upper_bound(messages, sequence, {}, &Mail::Message::end)
+              : std::find_if(messages.begin() + static_cast<std::ptrdiff_t>(mail.arrived), messages.end(),
+                             [&](const Mail::Message& one) { return sequence < one.end; });
   if (message == messages.end() || sequence >= message->bytes_end) return static_cast<std::uint32_t>(payload);
   return static_cast<std::uint32_t>(std::min(payload, message->bytes_end - sequence));
 }

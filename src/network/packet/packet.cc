@@ -44,15 +44,6 @@ std::string time_text(std::int64_t ns) {
   return to_text(from_seconds(static_cast<double>(ns) * 1e-9));
 }
 
-// Why every packet is played.
-std::string unknown_to_forward(const PacketSettings& settings) {
-  const CongestionControl control = settings.congestion_control;
-  if (family_of(control) != TransportFamily::roce || control == CongestionControl::dctcp ||
-      control == CongestionControl::swift)
-    return row_of(settings.congestion_control).title.data() + std::string(", and plays every packet");
-  return "links that fail, pauses by NICs, go-back-0 and TIMELY without time stamps, and plays every packet";
-}
-
 void add_slow_downs(const PacketOutcome& outcome, TrafficResult& result) {
   std::vector<double> slow;
   for (const PacketFlowOutcome& flow : outcome.flows) {
@@ -74,6 +65,18 @@ void add_slow_downs(const PacketOutcome& outcome, TrafficResult& result) {
 }
 
 }  // namespace
+
+std::string why_all_is_played(const PacketSettings& settings) {
+  const CongestionControl control = settings.congestion_control;
+  if (family_of(control) != TransportFamily::roce || control == CongestionControl::dctcp ||
+      control == CongestionControl::swift)
+    return fmt::format("{} is played packet by packet", row_of(control).title);
+  if (settings.link_down_ns > 0) return "with a link that fails every packet is played";
+  if (settings.nic_pauses > 0) return "with pauses by NICs every packet is played";
+  return settings.recovery == LossRecovery::go_back_0
+             ? "go-back-0 is played packet by packet"
+             : "TIMELY without time stamps is played packet by packet";
+}
 
 void check_packets(const std::string& where, std::string_view what, std::string_view payload,
                    double packets) {
@@ -238,9 +241,8 @@ TrafficResult packet_traffic(const FlowJob& job) {
   flows.samples = outcome.samples;
   if (job.fast_forward) {
     const PacketForward forwarded = outcome.forwarded.value_or(PacketForward{});
-    flows.fast_forward = {forwarded.stretches, forwarded.frames, kForwardBound};
-    if (!outcome.forwarded)
-      result.notes.push_back(fmt::format("fast-forward does not know {}", unknown_to_forward(job.settings)));
+    flows.fast_forward = {forwarded.stretches, forwarded.frames, kForwardBound,
+                          outcome.forwarded ? "" : why_all_is_played(job.settings)};
   }
   result.outcome = std::move(flows);
 

@@ -47,8 +47,10 @@ FlowJob job_of(const Ways& ways, const NetworkSetup& setup, const ParameterValue
   if (values.is_set("buffer")) job.settings.buffer = values.bytes("buffer").value;
   if (values.is_set("seed")) job.settings.seed = static_cast<std::uint64_t>(values.count("seed"));
   const Foreseen& foreseen = setup.foreseen;
-  constexpr double kMostFlows = 3e7, kBytesOfFlow = 600;  // roughly; none is forgotten
-  if (job.flows_come && foreseen.messages > kMostFlows)
+  // Roughly. Those of RoCE are forgotten when they are over.
+  constexpr double kMostFlows = 3e7, kBytesOfFlow = 600;
+  if (job.flows_come && family_of(job.settings.congestion_control) != TransportFamily::roce &&
+      foreseen.messages > kMostFlows)
     throw Error(job.where,
                 fmt::format("the {:.2g} messages are a flow each, which would take about {:.0f} GB",
                             foreseen.messages, foreseen.messages * kBytesOfFlow / 1e9),
@@ -100,6 +102,7 @@ class PacketNetwork final : public Network, public OwnClock {
   }
 
   std::vector<LinkUse> links() const override {
+    packets_.bring_up();
     std::vector<NetworkSums::Carried> carried = counted_;
     for (std::uint32_t link = 0; link < carried.size(); ++link) {
       const PacketSimulation::Carried sent = packets_.carried(link);
@@ -111,18 +114,20 @@ class PacketNetwork final : public Network, public OwnClock {
   std::int64_t messages() const override { return messages_; }
   std::vector<std::string> notes() const override {
     if (!job_.fast_forward) return {};
+    packets_.bring_up();
     const std::optional<PacketForward> forwarded = packets_.forwarded();
     if (!forwarded || forwarded->frames == 0)
-      return {fmt::format("fast-forward: nothing was left out, {}",
-                          forwarded ? "as no messages went on alike for long enough"
-                                    : fmt::format("as {} is played packet by packet",
-                                                  row_of(job_.settings.congestion_control).title))};
+      return {fmt::format("fast-forward: nothing was left out, as {}",
+                          forwarded ? "no messages went on alike for long enough, or came again alike"
+                                    : why_all_is_played(job_.settings))};
     return {fmt::format(
-        "fast-forward: {:.1f} % of the packets were counted, not played, in {} stretch{}; messages "
-        "take within {:g} % of their time packet by packet, except where chance decides "
+        "fast-forward: {:.1f} % of the packets were counted, not played, in {} stretch{} and {} pattern{} "
+        "that "
+        "came again; messages take within {:g} % of their time packet by packet, except where chance decides "
         "(docs/models/fast_forward.md)",
         100 * static_cast<double>(forwarded->frames) / static_cast<double>(packets_.frames()),
-        forwarded->stretches, forwarded->stretches == 1 ? "" : "es", 100 * kForwardBound)};
+        forwarded->stretches, forwarded->stretches == 1 ? "" : "es", forwarded->patterns,
+        forwarded->patterns == 1 ? "" : "s", 100 * kForwardBound)};
   }
 
  private:
@@ -229,7 +234,7 @@ class PacketNetwork final : public Network, public OwnClock {
 
   Ways ways_;
   FlowJob job_;
-  PacketSimulation packets_;
+  mutable PacketSimulation packets_;                       // which is brought up to date when it is asked
   std::map<Ways::Way, std::uint32_t> connections_;         // of rows, by their ways
   std::unordered_map<std::uint64_t, Alternatives> known_;  // by source and destination
   std::vector<std::vector<std::uint32_t>> stretches_;      // rows of connections

@@ -238,6 +238,30 @@ TEST(Packet, FlowsThatComeFareAsThoseKnownBeforehand) {
   }
 }
 
+// Of ten thousand flows one after the other, there and back, next to nothing is remembered, and every one
+// takes as long.
+TEST(Packet, ForgetsFlowsThatAreOver) {
+  for (const LossRecovery recovery : {LossRecovery::go_back_n, LossRecovery::selective}) {
+    FlowJob job = star_job(3);
+    job.settings.congestion_control = CongestionControl::dcqcn;
+    job.settings.recovery = recovery;
+    job.flows_come = true;
+    PacketSimulation simulation(job);
+    std::int64_t first_ns = 0;
+    for (std::uint64_t flow = 0; flow < 10'000; ++flow) {
+      const std::int64_t start_ns = simulation.now_ns() + 50;
+      const auto from = static_cast<std::int64_t>(flow % 3);
+      simulation.begin({from, (from + 1) % 3, 5000}, flow, start_ns);
+      ASSERT_TRUE(simulation.play_until(INT64_MAX));
+      ASSERT_EQ(simulation.take_arrived(), std::vector<std::uint64_t>{flow});
+      const std::int64_t took_ns = simulation.now_ns() - start_ns;
+      if (flow == 0) first_ns = took_ns;
+      ASSERT_NEAR(static_cast<double>(took_ns), static_cast<double>(first_ns), 3) << flow;
+      ASSERT_LE(simulation.flows(), 6U);
+    }
+  }
+}
+
 TEST(Packet, LosesNothingUnderPriorityFlowControl) {
   FlowJob job = star_job(17);
   job.settings.buffer = 1 << 20;

@@ -42,6 +42,11 @@ class PacketSimulation::Roce final : public Transport {
     if (selective_) repeats_.emplace_back();
   }
 
+  bool can_forget() const override { return true; }
+  void forget(std::uint32_t index) override {
+    if (selective_) repeats_[index] = {};
+  }
+
   void extend(std::uint32_t index) override {
     if (selective_) repeats_[index].grow(words(index));
   }
@@ -177,11 +182,14 @@ class PacketSimulation::Roce final : public Transport {
     }
   }
 
+  std::uint32_t stamp_of(std::uint32_t kind, std::uint32_t index) const override {
+    return kind == kIncrease ? sim_.flows_[index].increase_stamp : sim_.flows_[index].life;
+  }
+
   void timer(const WheelEvent& event) override {
     Flow& flow = sim_.flows_[event.subject];
     DcqcnState& state = dcqcn_[event.subject];
-    const bool old = event.kind == kIncrease ? event.stamp != flow.increase_stamp : event.stamp != flow.life;
-    if (flow.finished || old) {
+    if (flow.finished || event.stamp != stamp_of(event.kind, event.subject)) {
       sim_.events_.forget();
       return;
     }
@@ -213,6 +221,30 @@ class PacketSimulation::Roce final : public Transport {
     return settings_.recovery != LossRecovery::go_back_0 && algorithm_ != CongestionControl::dctcp &&
            algorithm_ != CongestionControl::swift &&
            !(algorithm_ == CongestionControl::timely && settings_.timely_without_timestamps);
+  }
+  // Telemetry, and what of a flow arrived out of order, are not written down.
+  bool can_repeat() const override {
+    return (algorithm_ == CongestionControl::none || algorithm_ == CongestionControl::dcqcn ||
+            algorithm_ == CongestionControl::timely) &&
+           can_shift() && !selective_ && settings_.ack_interval <= settings_.payload;
+  }
+  void code(std::uint32_t index, Words& words) override {
+    if (algorithm_ == CongestionControl::dcqcn) {
+      DcqcnState& state = dcqcn_[index];
+      words.value(state.target);
+      words.real(state.alpha);
+      for (bool* flag : {&state.marked_for_alpha, &state.marked_for_decrease, &state.started})
+        words.value(*flag);
+      state.stage =
+          std::min<std::int64_t>(state.stage, settings_.fast_recoveries + 1);  // all later ones are alike
+      words.value(state.stage);
+    } else if (algorithm_ == CongestionControl::timely) {
+      TimelyState& state = timely_[index];
+      words.sequence_if_any(state.next_update);
+      state.stage = std::min(state.stage, TimelyState::kLeaps);
+      for (std::int64_t* value : {&state.rate, &state.stage, &state.last_round_trip_ns}) words.value(*value);
+      words.real(state.difference_ns);
+    }
   }
   // DCQCN's rates stand between its timers.
   std::int64_t longest_period_ns(std::uint32_t index) const override {

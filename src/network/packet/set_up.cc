@@ -57,6 +57,7 @@ void PacketSimulation::build() {
   const Transport::Traits& traits = transport_->traits;
   discipline_ = traits.discipline;
   has_telemetry_ = traits.telemetry;
+  forgets_ = job_.flows_come && transport_->can_forget();
   ack_priority_ = settings_.acks_first ? 0 : 3;
   const std::int64_t frame = settings_.payload + traits.header;
   trim_limit_ = settings_.trim_queue * frame;
@@ -171,7 +172,15 @@ void PacketSimulation::build() {
 }
 
 void PacketSimulation::add_flow(const TrafficFlow& asked, const FlowAddress& address) {
-  Flow& flow = flows_.emplace_back();
+  flows_.emplace_back();
+  outcome_.flows.emplace_back();
+  transport_->add_flow(false);
+  set_up_flow(static_cast<std::uint32_t>(flows_.size() - 1), asked, address);
+}
+
+void PacketSimulation::set_up_flow(std::uint32_t index, const TrafficFlow& asked,
+                                   const FlowAddress& address) {
+  Flow& flow = flows_[index];
   flow.size = static_cast<std::uint64_t>(asked.bytes);
   flow.address = address;
   flow.priority = static_cast<std::uint8_t>(asked.priority);
@@ -193,11 +202,10 @@ void PacketSimulation::add_flow(const TrafficFlow& asked, const FlowAddress& add
   if (transport_->traits.windows)
     flow.window = settings_.global_window ? largest_.bandwidth_delay_bytes : pair.bandwidth_delay_bytes();
   flow.hops = static_cast<std::uint32_t>(pair.hops);
-  transport_->add_flow(false);
   // As the peers reckon it: the pair's round trip, and every byte at the slowest link's rate, with
   // 48 of headers.
   const std::int64_t count = (asked.bytes - 1) / settings_.payload + 1;
-  outcome_.flows.emplace_back().alone_ns =
+  outcome_.flows[index].alone_ns =
       pair.round_trip_ns + static_cast<std::int64_t>(static_cast<WideProduct>(asked.bytes + count * 48) *
                                                      8'000'000'000 / pair.bits_per_second);
 }
@@ -257,6 +265,7 @@ std::uint32_t PacketSimulation::connect(std::span<const std::vector<std::uint32_
   flow.finished = true;
   flow.turn = kNone;
   transport_->add_flow(true);
+  if (forward_) forward_->connected(index);
   return index;
 }
 

@@ -33,6 +33,9 @@ namespace armilla {
 // whose size is set by `payload`.
 void check_packets(const std::string& where, std::string_view what, std::string_view payload, double packets);
 
+// With settings that fast-forward does not know.
+std::string why_all_is_played(const PacketSettings& settings);
+
 class PacketSimulation {
  public:
   explicit PacketSimulation(const FlowJob& job);
@@ -51,25 +54,31 @@ class PacketSimulation {
   // Not before what has been played.
   void post(std::uint32_t connection, std::int64_t bytes, std::uint64_t message, std::int64_t at_ns);
   // Or flows that come one by one (FlowJob::flows_come), told by `message` when they are acknowledged as a
-  // whole; not before what has been played. Source ports count from 10000 for each pair of hosts.
+  // whole; not before what has been played. Source ports count from 10000 for each pair of hosts. With RoCE a
+  // flow that is over is forgotten as soon as nothing of it is under way.
   void begin(TrafficFlow flow, std::uint64_t message, std::int64_t at_ns);
   // Plays until something arrives as a whole, at most until `end_ns`; returns whether it did.
   bool play_until(std::int64_t end_ns);
   // What arrived at now_ns(), in order; forgets it.
   std::vector<std::uint64_t> take_arrived() { return std::exchange(arrived_, {}); }
   std::int64_t now_ns() const { return events_.now(); }
+  // That are remembered.
+  std::size_t flows() const { return flows_.size() - free_flows_.size(); }
   // Of what comes next; INT64_MAX: nothing moves any more.
   std::int64_t next_ns() const { return pending_ > 0 ? events_.next_time() : INT64_MAX; }
   // Why nothing moves though messages are under way. Throws Error.
   [[noreturn]] void explain_standstill() const;
 
+  // What fast-forward lets stand still comes to where it would be now: before the figures that follow
+  // are asked for.
+  void bring_up();
   // By port: all that it sent, with headers, and for how long.
   struct Carried {
     std::int64_t bytes = 0, busy_ps = 0;
   };
   // nullopt: every packet is played.
   std::optional<PacketForward> forwarded() const;
-  std::int64_t frames() const { return outcome_.frames; }
+  std::int64_t frames() const;
   Carried carried(std::uint32_t port) const { return {ports_[port].carried_bytes, ports_[port].busy_ps}; }
 
  private:
@@ -97,9 +106,10 @@ class PacketSimulation {
   // Fast-forward over what goes on alike: forward/fast_forward.h.
   class FastForward;
   struct Shift;
+  class Words;
 
-  // Kinds of events. Those from kTimer on are the transport's but kGoOn, which is fast-forward's; from kGoOn
-  // on they move nothing by themselves.
+  // Kinds of events. Those from kTimer on are the transport's but kGoOn to kCrowded, which are
+  // fast-forward's; from kGoOn on they move nothing by themselves.
   enum : std::uint32_t {
     kDue,
     kInstall,
@@ -115,6 +125,8 @@ class PacketSimulation {
     kPost,
     kTimer,
     kGoOn,
+    kRepeat,
+    kCrowded,
     kIdleTimers
   };
 
@@ -170,7 +182,7 @@ class PacketSimulation {
     std::uint32_t headroom_limit = 0;
     std::uint32_t loss_stream = kNone;  // into losses_, where what arrives may be lost
     // What is needed less often.
-    std::int64_t carried_bytes = 0, busy_ps = 0;
+    std::int64_t carried_bytes = 0, busy_ps = 0, frames = 0;
     double loss = 0;
     EcnThresholds ecn;
     std::int64_t rate = 0;
@@ -221,6 +233,7 @@ class PacketSimulation {
     bool started = false, finished = false, timer = false;
     bool ask = false;  // with the next packet whether the one before was lost, or its acknowledgement
     std::uint32_t packets_spread = 0;
+    std::uint32_t under_way = 0;  // packets, where flows are forgotten
     FlowAddress address;
     std::uint32_t increase_stamp = 0;
     std::uint32_t life = 0;  // of a connection: how often it has started anew; of flows 0
@@ -259,6 +272,8 @@ class PacketSimulation {
 
   void build();
   void add_flow(const TrafficFlow& asked, const FlowAddress& address);
+  void set_up_flow(std::uint32_t flow, const TrafficFlow& asked, const FlowAddress& address);
+  void forget_if_over(std::uint32_t flow);
   void begin_message(std::uint32_t connection);
   void restart(std::uint32_t connection);
   void note_arrivals(std::uint32_t connection);
@@ -351,6 +366,8 @@ class PacketSimulation {
   std::vector<Mail> mail_;                               // per flow, where flows are connections
   std::vector<std::uint64_t> arrived_;                   // messages
   std::vector<std::uint64_t> message_of_;                // per flow, where flows come one by one
+  bool forgets_ = false;                                 // flows that are over
+  std::vector<std::uint32_t> free_flows_;
   std::unordered_map<std::uint64_t, std::uint16_t> next_source_port_;  // by pair of hosts, for these
   std::vector<std::uint32_t> failed_;
   std::vector<std::uint32_t> ends_;  // hosts that packets go to
@@ -369,6 +386,7 @@ inline std::uint32_t PacketSimulation::new_packet() {
   if (free_packets_ != kNone) {
     const std::uint32_t packet = free_packets_;
     free_packets_ = packets_[packet].next;
+    if (free_packets_ != kNone) __builtin_prefetch(&packets_[free_packets_], 1);
     packets_[packet] = {};
     return packet;
   }
@@ -376,7 +394,17 @@ inline std::uint32_t PacketSimulation::new_packet() {
   if (has_telemetry_) telemetry_.emplace_back();
   return static_cast<std::uint32_t>(packets_.size() - 1);
 }
+inline void PacketSimulation::forget_if_over(std::uint32_t index) {
+  Flow& flow = flows_[index];
+  if (!flow.started || !flow.finished || flow.turn != kNone || flow.under_way > 0 || flow.timer) return;
+  flow.started = false;
+  free_flows_.push_back(index);
+}
 inline void PacketSimulation::free_packet(std::uint32_t packet) {
+  if (forgets_ && packets_[packet].kind < PacketKind::pause) {
+    --flows_[packets_[packet].flow].under_way;
+    forget_if_over(packets_[packet].flow);
+  }
   packets_[packet].next = free_packets_;
   free_packets_ = packet;
 }

@@ -51,6 +51,7 @@ void PacketSimulation::leave_switch(std::uint32_t index, std::uint32_t number, s
                                    static_cast<double>(out.leaving - port.ecn.minimum) /
                                    static_cast<double>(port.ecn.maximum - port.ecn.minimum);
         mark = marking_.next() < probability;
+        if (forward_) forward_->left_to_chance(index);
       }
       if (mark) {
         Packet& packet = packets_[number];
@@ -188,7 +189,9 @@ void PacketSimulation::forward(std::uint32_t number) {
     shares_[exit][queue].leaving += packet.size;
     if (!in.pausing) {
       const std::uint32_t now_used = in.arrived > kReserve ? in.arrived - kReserve : 0;
-      if (in.headroom > 0 || now_used >= threshold(port)) pause_peer(entry, queue, true);
+      const std::uint32_t most = threshold(port);
+      if (forward_ && 2 * std::uint64_t{now_used} >= most) forward_->crowded(entry);
+      if (in.headroom > 0 || now_used >= most) pause_peer(entry, queue, true);
     }
   }
   // pause_peer may have moved the packets in memory.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "network/packet/forward/fast_forward.h"
+#include "network/packet/forward/words.h"
 #include "network/packet/simulation.h"
 
 namespace armilla {
@@ -26,6 +27,10 @@ class PacketSimulation::Transport {
   Transport& operator=(const Transport&) = delete;
   virtual ~Transport() = default;
 
+  // Whether a number can be that of another flow once its flow is over and no packet of it is under way; then
+  // that is called.
+  virtual bool can_forget() const { return false; }
+  virtual void forget(std::uint32_t) {}
   // One more flow. `open`: a connection that hosts have had since before the job.
   virtual void add_flow(bool open) = 0;
   // The flow's size is known, or has grown.
@@ -58,6 +63,11 @@ class PacketSimulation::Transport {
   // Nothing that the algorithm does by itself is missed in stretches of so many nanoseconds.
   virtual std::int64_t longest_period_ns(std::uint32_t) const { return 0; }
   virtual void shift(std::uint32_t, const Shift&) {}
+  // Whether what flows do follows from what `code` writes, or reads, of each that is not idle
+  // (forward/patterns.h), and the stamp of its timers that are not out of date.
+  virtual bool can_repeat() const { return false; }
+  virtual void code(std::uint32_t, Words&) {}
+  virtual std::uint32_t stamp_of(std::uint32_t, std::uint32_t) const { return 0; }
 
   const Traits traits;
 

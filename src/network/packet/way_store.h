@@ -57,11 +57,14 @@ class WayStore {
   void fetch(std::uint32_t step) const { __builtin_prefetch(steps_.data() + step); }
 
  private:
-  // Where the step is named, or would be: an open hash table, less than half full.
+  // Where the step is named, or would be: an open hash table, less than half full. Ways that go on to
+  // neighbouring steps by the same port, such as those of a host's flows to one after the other, are
+  // neighbours there, too.
+  static constexpr int kLineBits = 4;
   std::uint32_t& place_of(std::uint32_t port, std::uint32_t rest) {
-    std::uint64_t hash = (std::uint64_t{port} << 32 | rest) * 0x9e3779b97f4a7c15U;
+    std::uint64_t hash = (std::uint64_t{port} << 32 | rest >> kLineBits) * 0x9e3779b97f4a7c15U;
     hash = (hash ^ hash >> 32) * 0xbf58476d1ce4e5b9U;
-    for (hash ^= hash >> 32;; ++hash) {
+    for (hash = (hash ^ hash >> 32) << kLineBits | (rest & ((1U << kLineBits) - 1));; ++hash) {
       std::uint32_t& place = known_steps_[hash & (known_steps_.size() - 1)];
       if (place == kEnd || (steps_[place].port == port && steps_[place].rest == rest)) return place;
     }

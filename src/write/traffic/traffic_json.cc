@@ -27,10 +27,13 @@ void add_outcome(Json& json, const FlowsResult& traffic) {
   json["pfc"] = {{"pauses", traffic.pfc_pauses}, {"resumes", traffic.pfc_resumes}};
   json["packets"] = traffic.packets;
   json["events"] = traffic.events;
-  if (traffic.fast_forward)
+  if (traffic.fast_forward) {
     json["fast_forward"] = {{"stretches", traffic.fast_forward->stretches},
                             {"packets", traffic.fast_forward->packets},
                             {"error_bound", traffic.fast_forward->bound}};
+    if (!traffic.fast_forward->unknown.empty())
+      json["fast_forward"]["nothing_as"] = traffic.fast_forward->unknown;
+  }
   if (traffic.samples.links.empty()) return;
   Json links = Json::array();
   for (const LinkSamples& link : traffic.samples.links)

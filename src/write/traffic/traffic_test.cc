@@ -69,6 +69,10 @@ TEST(TrafficReport, ShowsFastForward) {
   EXPECT_NE(write_traffic_json(result).find("\"fast_forward\""), std::string::npos);
   flows.fast_forward = {0, 0, 0.01};
   EXPECT_NE(write_traffic_text(result, {}).find("nothing: no flows went on alike"), std::string::npos);
+  flows.fast_forward->unknown = "NDP is played packet by packet";
+  EXPECT_NE(write_traffic_text(result, {}).find("nothing: NDP is played packet by packet"),
+            std::string::npos);
+  EXPECT_NE(write_traffic_json(result).find("\"nothing_as\": \"NDP is"), std::string::npos);
   EXPECT_EQ(write_traffic_json(of_flows()).find("fast_forward"), std::string::npos);
 }
 
@@ -118,7 +122,7 @@ TEST(TrafficReport, CountsLinksOverTimeForPerfetto) {
 TEST(TrafficReport, DocumentsEveryKey) {
   std::set<std::string> keys = keys_of(Json::parse(write_traffic_json(by_rate())));
   TrafficResult flows = over_time();
-  std::get<FlowsResult>(flows.outcome).fast_forward = FastForwarded{};
+  std::get<FlowsResult>(flows.outcome).fast_forward = FastForwarded{0, 0, 0, "why"};
   for (const std::string& key : keys_of(Json::parse(write_traffic_json(flows)))) keys.insert(key);
   EXPECT_EQ(keys, documented_keys("docs/formats/traffic_json.md"));
 }

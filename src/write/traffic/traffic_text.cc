@@ -52,7 +52,8 @@ Facts outcome_facts(const FlowsResult& traffic) {
     facts.emplace_back(
         "fast-forward",
         forward.packets == 0
-            ? std::string("nothing: no flows went on alike for long enough")
+            ? fmt::format("nothing: {}", forward.unknown.empty() ? "no flows went on alike for long enough"
+                                                                 : forward.unknown)
             : fmt::format("{:.1f} % of the packets counted, not played, in {} stretch{}; completion times "
                           "within {:g} %",
                           100 * static_cast<double>(forward.packets) / static_cast<double>(traffic.packets),

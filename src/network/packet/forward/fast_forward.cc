@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "network/packet/forward/patterns.h"
 #include "network/packet/transport.h"
 
 namespace armilla {
@@ -62,15 +63,66 @@ PacketSimulation::FastForward::FastForward(PacketSimulation& simulation)
       uses_(simulation.ports_.size()),
       told_(simulation.ports_.size()) {}
 
-// The ports that its data and its acknowledgements leave by, and the size of what does.
-template <class Visit>
-void PacketSimulation::FastForward::for_each_port(const Flow& flow, const Visit& visit) const {
-  const auto follow = [&](std::uint32_t first, std::uint32_t way, std::uint32_t size) {
-    visit(first, size);
-    for (; way != WayStore::kEnd; way = sim_.ways_[way].rest) visit(sim_.ways_[way].port, size);
-  };
-  follow(flow.port, flow.way_there, data_size_);
-  follow(flow.exit, flow.way_back, control_size_);
+PacketSimulation::FastForward::~FastForward() = default;
+
+void PacketSimulation::FastForward::connected(std::uint32_t flow) {
+  if (!sim_.transport_->can_repeat()) return;
+  if (!patterns_) patterns_ = std::make_unique<Patterns>(sim_, *this);
+  patterns_->connected(flow);
+}
+
+void PacketSimulation::FastForward::touch(std::uint32_t flow) {
+  if (patterns_) patterns_->touch(flow);
+}
+
+void PacketSimulation::FastForward::arrived(std::uint32_t flow) {
+  if (patterns_) patterns_->arrived(flow);
+}
+
+void PacketSimulation::FastForward::repeat(std::uint32_t set, std::uint32_t stamp) {
+  patterns_->go_on(set, stamp);
+}
+
+void PacketSimulation::FastForward::left_to_chance(std::uint32_t port) {
+  if (patterns_) patterns_->disturb(port);
+}
+
+void PacketSimulation::FastForward::crowded(std::uint32_t entry) {
+  left_to_chance(entry ^ 1);
+  if (patterns_ && patterns_->catches_up()) return;
+  if (stretches_.empty() && !(patterns_ && patterns_->any_still())) return;
+  const std::int64_t now = sim_.events_.now();
+  const std::uint32_t node = sim_.ports_[entry].node;
+  if (crowded_ns_ == now && crowded_node_ == node) return;
+  crowded_ns_ = now;
+  crowded_node_ = node;
+  sim_.schedule(now, kCrowded, node);
+}
+
+void PacketSimulation::FastForward::make_room(std::uint32_t node) {
+  for (std::uint32_t i = sim_.first_ports_[node]; i < sim_.first_ports_[node + 1]; ++i) {
+    for (const std::uint32_t port : {sim_.node_ports_[i], sim_.node_ports_[i] ^ 1}) {
+      if (holds_[port] != kNone) resume(holds_[port]);
+      if (patterns_) patterns_->wake_port(port);
+    }
+  }
+}
+
+void PacketSimulation::FastForward::bring_up() {
+  for (std::uint32_t port = 0; port < holds_.size(); ++port) {
+    if (holds_[port] != kNone) resume(holds_[port]);
+    if (patterns_) patterns_->wake_port(port);
+  }
+}
+
+// Whether it is not played.
+bool PacketSimulation::FastForward::stands(std::uint32_t flow) const {
+  return holds_flow_[flow] != kNone || (patterns_ && patterns_->is_still(flow));
+}
+
+// It has come further without being seen.
+void PacketSimulation::FastForward::look_anew(std::uint32_t flow) {
+  if (flow < watch_of_.size() && watch_of_[flow] != kNone) watches_[watch_of_[flow]].partition = 0;
 }
 
 // Of a connection only the end of the message that is on its way.
@@ -90,6 +142,7 @@ bool PacketSimulation::FastForward::could_stand(std::uint32_t index) const {
 
 void PacketSimulation::FastForward::begins(std::uint32_t index) {
   const Flow& flow = sim_.flows_[index];
+  touch(index);
   if (watch_of_.size() < sim_.flows_.size()) {
     watch_of_.resize(sim_.flows_.size(), kNone);
     holds_flow_.resize(sim_.flows_.size(), kNone);
@@ -142,7 +195,7 @@ void PacketSimulation::FastForward::find_partitions() {
   for (std::uint32_t i = 0; i < watches_.size(); ++i) {
     watches_[i].set = i;
     watch_of_[watches_[i].flow] = i;
-    if (holds_flow_[watches_[i].flow] != kNone) continue;
+    if (stands(watches_[i].flow)) continue;
     for_each_port(sim_.flows_[watches_[i].flow], [&](std::uint32_t port, std::uint32_t) {
       if (user_[port] == kNone) {
         user_[port] = i;
@@ -153,7 +206,7 @@ void PacketSimulation::FastForward::find_partitions() {
   }
   for (std::uint32_t i = 0; i < watches_.size(); ++i) {
     const std::uint32_t index = watches_[i].flow;
-    if (holds_flow_[index] != kNone) continue;
+    if (stands(index)) continue;
     const Flow& flow = sim_.flows_[index];
     Partition& partition = partitions_[set_of(i)];
     partition.identity += mixed(mixed(index + std::uint64_t{1}) + flow.life);
@@ -292,7 +345,7 @@ std::int64_t PacketSimulation::FastForward::look() {
   std::ranges::fill(uses_, Use{});
   for (std::uint32_t i = 0; i < watches_.size(); ++i) {
     Watch& watch = watches_[i];
-    if (holds_flow_[watch.flow] != kNone) continue;
+    if (stands(watch.flow)) continue;
     const Flow& flow = sim_.flows_[watch.flow];
     links += sim_.ways_.links(flow.way_there) + sim_.ways_.links(flow.way_back) + 2;
     Partition& partition = partitions_[set_of(i)];
@@ -316,7 +369,7 @@ std::int64_t PacketSimulation::FastForward::look() {
     });
   }
   for (std::uint32_t i = 0; i < watches_.size(); ++i) {
-    if (holds_flow_[watches_[i].flow] != kNone) continue;
+    if (stands(watches_[i].flow)) continue;
     Partition& partition = partitions_[set_of(i)];
     if (!partition.plain || !partition.settled) continue;
     settle(watches_[i], paces_[i], partition);
@@ -341,7 +394,7 @@ void PacketSimulation::FastForward::stand_still() {
   const std::int64_t now = sim_.events_.now();
   for (std::uint32_t i = 0; i < watches_.size(); ++i) {
     const std::uint32_t index = watches_[i].flow;
-    if (holds_flow_[index] != kNone) continue;
+    if (stands(index)) continue;
     Partition& partition = partitions_[set_of(i)];
     if (!partition.plain || !partition.settled) continue;
     if (partition.stretch == kNone) {
@@ -371,7 +424,7 @@ void PacketSimulation::FastForward::stand_still() {
       case kArrived:
         return holds_[sim_.packets_[event.subject].port ^ 1];
       default:
-        return event.kind >= kTimer && event.kind != kGoOn && event.subject < holds_flow_.size()
+        return (event.kind == kTimer || event.kind >= kIdleTimers) && event.subject < holds_flow_.size()
                    ? holds_flow_[event.subject]
                    : kNone;
     }
@@ -417,10 +470,16 @@ void PacketSimulation::FastForward::resume(std::uint32_t number) {
       Port& port = sim_.ports_[index];
       port.carried_bytes += packets * size;
       port.busy_ps += packets * port.transmission_ps[size];
-      if (sim_.sampler_)
-        sim_.sampler_->carries(index, static_cast<double>(stretch.begin_ns), static_cast<double>(now),
-                               static_cast<double>(packets * size));
-      outcome.frames += packets;
+      if (sim_.sampler_) {
+        // After the packet that was being sent when it began, for which the link has been noted as busy.
+        const auto sending = std::ranges::find_if(stretch.events, [&](const Held& held) {
+          return held.event.kind == kSent && held.event.subject == index;
+        });
+        const std::int64_t rest = sending == stretch.events.end() ? 0 : sending->time - stretch.begin_ns;
+        sim_.sampler_->carries(index, static_cast<double>(stretch.begin_ns + rest),
+                               static_cast<double>(now + rest), static_cast<double>(packets * size));
+      }
+      port.frames += packets;
       done_.frames += packets;
     });
     outcome.data_packets += packets;

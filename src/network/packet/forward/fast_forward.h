@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/slots.h"
@@ -20,6 +21,7 @@ namespace armilla {
 class PacketSimulation::FastForward {
  public:
   explicit FastForward(PacketSimulation& simulation);
+  ~FastForward();
 
   // The flow, or the connection anew, is about to begin.
   void begins(std::uint32_t flow);
@@ -29,7 +31,21 @@ class PacketSimulation::FastForward {
   void go_on(std::uint32_t stretch, std::uint32_t stamp);
   PacketForward done() const { return done_; }
 
+  // For contention patterns: a connection is there; a message is posted to it, or has arrived; the time of a
+  // set of connections has come; who is marked at a port is left to chance.
+  void connected(std::uint32_t flow);
+  void touch(std::uint32_t flow);
+  void arrived(std::uint32_t flow);
+  void repeat(std::uint32_t set, std::uint32_t stamp);
+  void left_to_chance(std::uint32_t port);
+  // What comes in at a switch's port is half-way to making it pause its peer. A little later whoever stands
+  // still at the switch is played, as its buffer is one.
+  void crowded(std::uint32_t entry);
+  void make_room(std::uint32_t node);
+  void bring_up();
+
  private:
+  class Patterns;
   struct Period {
     std::int64_t packets = 0, ns = 0;
     std::int64_t queued = 0, under_way = 0, rate = 0;  // bytes and bits per second, at its end
@@ -94,6 +110,8 @@ class PacketSimulation::FastForward {
   void for_each_port(const Flow& flow, const Visit& visit) const;
   std::uint64_t last_byte(std::uint32_t flow) const;
   bool could_stand(std::uint32_t flow) const;
+  bool stands(std::uint32_t flow) const;
+  void look_anew(std::uint32_t flow);
   bool flows_are_known() const { return sim_.mail_.empty() && !sim_.job_.flows_come; }  // beforehand
   void expect_others();
   std::uint32_t set_of(std::uint32_t watch);
@@ -120,9 +138,23 @@ class PacketSimulation::FastForward {
   std::vector<Pace> paces_;  // by watch
   std::vector<Use> uses_;    // per port
   Slots<Stretch> stretches_;
-  std::vector<std::uint32_t> told_;   // per port: Shift::told
-  std::vector<std::uint64_t> moved_;  // per flow, while one goes on: by so many bytes
+  std::vector<std::uint32_t> told_;     // per port: Shift::told
+  std::vector<std::uint64_t> moved_;    // per flow, while one goes on: by so many bytes
+  std::unique_ptr<Patterns> patterns_;  // nullptr: no connections, or none that repeat
+  std::int64_t crowded_ns_ = -1;        // when that was last told of, and by which switch
+  std::uint32_t crowded_node_ = kNone;
   PacketForward done_;
 };
+
+// The ports that its data and its acknowledgements leave by, and the size of what does.
+template <class Visit>
+void PacketSimulation::FastForward::for_each_port(const Flow& flow, const Visit& visit) const {
+  const auto follow = [&](std::uint32_t first, std::uint32_t way, std::uint32_t size) {
+    visit(first, size);
+    for (; way != WayStore::kEnd; way = sim_.ways_[way].rest) visit(sim_.ways_[way].port, size);
+  };
+  follow(flow.port, flow.way_there, data_size_);
+  follow(flow.exit, flow.way_back, control_size_);
+}
 
 }  // namespace armilla

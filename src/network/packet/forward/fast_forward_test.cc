@@ -34,6 +34,15 @@ Both both_ways(FlowJob job) {
   return both;
 }
 
+FlowJob usual_star(std::int64_t hosts, CongestionControl control) {
+  FlowJob job;
+  job.where = "test";
+  job.graph = star_graph(hosts);
+  job.settings.congestion_control = control;
+  use_usual_settings(job.settings, job.graph);
+  return job;
+}
+
 // All that was sent has arrived, and as much as packet by packet; what was repeated can differ by the queues
 // that packets meet.
 void expect_conserved(const Both& both) {
@@ -146,11 +155,7 @@ TEST(FastForward, KeepsToItsBound) {
 TEST(FastForward, IsExactWhereNothingChanges) {
   for (const CongestionControl control : kRoce) {
     SCOPED_TRACE(row_of(control).name);
-    FlowJob job;
-    job.where = "test";
-    job.graph = star_graph(6);
-    job.settings.congestion_control = control;
-    use_usual_settings(job.settings, job.graph);
+    FlowJob job = usual_star(6, control);
     // Alone; there and back, so that acknowledgements go between the data.
     job.flows = {{0, 1, 40'000'000}, {2, 3, 30'000'000}, {3, 2, 30'000'000}};
     const Both both = both_ways(job);
@@ -166,11 +171,7 @@ TEST(FastForward, IsExactWhereNothingChanges) {
 // What links carried, with the time that they took for it, is that of all packets, and no link carries more
 // than it can.
 TEST(FastForward, FillsLinksOverTime) {
-  FlowJob job;
-  job.where = "test";
-  job.graph = star_graph(2);
-  job.settings.congestion_control = CongestionControl::dcqcn;
-  use_usual_settings(job.settings, job.graph);
+  FlowJob job = usual_star(2, CongestionControl::dcqcn);
   job.flows = {{0, 1, 50'000'000}};
   job.sampled = true;
   const Both both = both_ways(job);
@@ -183,7 +184,7 @@ TEST(FastForward, FillsLinksOverTime) {
         const double length = outcome.samples.interval_s,
                      here = std::min(length, static_cast<double>(outcome.end_ns) * 1e-9 -
                                                  static_cast<double>(i) * length);
-        EXPECT_LE(link.utilisation[i] * here, here + packet_s);
+        EXPECT_LE(link.utilisation[i] * here, here + packet_s / 50);
         sum += link.utilisation[i] * here;
       }
     }
@@ -194,11 +195,7 @@ TEST(FastForward, FillsLinksOverTime) {
 
 // A flow that begins while others stand still finds them as they would be.
 TEST(FastForward, GoesOnWhenAFlowBegins) {
-  FlowJob job;
-  job.where = "test";
-  job.graph = star_graph(4);
-  job.settings.congestion_control = CongestionControl::dcqcn;
-  use_usual_settings(job.settings, job.graph);
+  FlowJob job = usual_star(4, CongestionControl::dcqcn);
   job.flows = {{0, 1, 40'000'000}, {2, 3, 40'000'000}, {2, 1, 1'000'000, 1'000'000}};
   const Both both = both_ways(job);
   expect_conserved(both);
@@ -206,13 +203,23 @@ TEST(FastForward, GoesOnWhenAFlowBegins) {
   EXPECT_GT(both.forwarded.forwarded->stretches, 0);
 }
 
+// All ports of a switch share its buffer: whoever stands still there is played when others fill it.
+TEST(FastForward, GoesOnWhenTheBufferFills) {
+  FlowJob job = usual_star(8, CongestionControl::dcqcn);
+  job.settings.buffer = 1'000'000;
+  job.flows = {{0, 1, 40'000'000}};
+  const std::int64_t undisturbed = both_ways(job).forwarded.forwarded->stretches;
+  for (std::int64_t host = 2; host < 7; ++host) job.flows.push_back({host, 7, 300'000, 1'000'000});
+  const Both both = both_ways(job);
+  expect_conserved(both);
+  EXPECT_GT(both.forwarded.pauses, 0);
+  EXPECT_LE(both.error(0), 1e-4);
+  EXPECT_GT(both.forwarded.forwarded->stretches, undisturbed);
+}
+
 // A simulation that stops early has counted up to there.
 TEST(FastForward, StopsInTime) {
-  FlowJob job;
-  job.where = "test";
-  job.graph = star_graph(2);
-  job.settings.congestion_control = CongestionControl::dcqcn;
-  use_usual_settings(job.settings, job.graph);
+  FlowJob job = usual_star(2, CongestionControl::dcqcn);
   job.settings.stop_ns = 1'000'000;
   job.flows = {{0, 1, 100'000'000}};
   const Both both = both_ways(job);
@@ -225,15 +232,15 @@ TEST(FastForward, StopsInTime) {
 }
 
 TEST(FastForward, SaysWhatItDoesNotKnow) {
-  FlowJob job;
-  job.where = "test";
-  job.graph = star_graph(2);
-  job.flows = {{0, 1, 10'000'000}};
-  job.fast_forward = true;
   for (const CongestionControl control : {CongestionControl::tcp_cubic, CongestionControl::ndp}) {
-    job.settings.congestion_control = control;
-    use_usual_settings(job.settings, job.graph);
+    FlowJob job = usual_star(2, control);
+    job.flows = {{0, 1, 10'000'000}};
+    job.fast_forward = true;
     EXPECT_FALSE(simulate_packets(job).forwarded);
+    const TrafficResult result = packet_traffic(job);
+    EXPECT_EQ(std::get<FlowsResult>(result.outcome).fast_forward->unknown,
+              std::string(row_of(control).title) + " is played packet by packet");
+    EXPECT_TRUE(result.notes.empty());
   }
 }
 

@@ -1,0 +1,128 @@
+// Contention patterns that come again: what the flows of a set did is told once more instead of being played.
+// After the memoization of Long et al. ("Supercharging packet-level network simulation of large model
+// training via memoization and fast-forwarding", NSDI 2026); docs/models/fast_forward.md has the rules.
+//
+// Connections that share a port, directly or over others, are a set. Between two messages that are posted to
+// it nothing from outside has an influence on it: what it does follows from its state, which is written down
+// in words that do not depend on when it is, how far its flows have come, or which of several sets alike it
+// is. A set in a state that another one, or itself earlier, has been in does not move. It tells of its
+// messages' arrivals at the times noted then, and takes over the state noted when the next message was posted
+// there. If a message is posted to it at another moment, it is played from where it was.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "network/packet/forward/fast_forward.h"
+
+namespace armilla {
+
+class PacketSimulation::FastForward::Patterns {
+ public:
+  Patterns(PacketSimulation& simulation, FastForward& forward);
+
+  void connected(std::uint32_t flow);
+  // Something is about to change from outside, such as by a message, on the flow's ports.
+  void touch(std::uint32_t flow);
+  // One more message of the flow has arrived as a whole.
+  void arrived(std::uint32_t flow);
+  // What happens there now is left to chance, or depends on other sets: it is not to be told again.
+  void disturb(std::uint32_t port);
+  // If its set stands still it is to be played.
+  void wake_port(std::uint32_t port);
+  // The time of a set has come; kNone: that of those touched.
+  void go_on(std::uint32_t set, std::uint32_t stamp);
+  bool any_still() const { return still_ > 0; }
+  bool is_still(std::uint32_t flow) const { return sets_[set_of_flow_[flow]].mode == Set::Mode::follows; }
+  bool catches_up() const { return catching_up_; }
+
+ private:
+  using State = std::vector<std::uint64_t>;
+  struct Hash {
+    std::size_t operator()(const State& words) const;
+  };
+  // From a state on, until something came from outside.
+  struct Pattern {
+    struct Arrival {
+      std::int64_t ns = 0;  // since the state
+      std::uint32_t flow = 0;
+    };
+    struct Sent {
+      std::int64_t bytes = 0, busy_ps = 0, frames = 0;
+    };
+    bool growing = true;
+    bool useless = false;  // disturbed, or quicker played than told
+    std::uint32_t leader = kNone;
+    std::vector<std::uint32_t> followers;  // while it grows
+    std::int64_t ns = 0;
+    std::vector<Arrival> arrivals;
+    State end;
+    std::vector<Sent> sent;  // by port; while it grows until its beginning
+    std::size_t words = 0;   // of the state that it begins with
+  };
+  struct Set {
+    enum class Mode : std::uint8_t { gone, played, leads, follows };
+    Mode mode = Mode::played;
+    bool fit = true;      // at all
+    bool sorted = false;  // flows and ports are in their order, and `structure` is known
+    bool touched = false, candidate = false;
+    std::vector<std::uint32_t> flows, ports;
+    std::uint64_t structure = 0;
+    bool costly = false;  // its last pattern, to write down beside playing it
+    std::uint32_t misses = 0, skips = 0;
+    Pattern* pattern = nullptr;
+    std::int64_t begin_ns = 0;
+    std::vector<std::uint64_t> bases;  // by flow: what was acknowledged then
+    std::vector<Held> held;            // events
+    std::size_t told = 0;              // arrivals
+    std::uint32_t stamp = 0;
+  };
+
+  std::uint32_t set_of(const WheelEvent& event) const;
+  bool is_stale(const WheelEvent& event) const;
+  void sort(Set& set);
+  bool can_stand(const Set& set) const;
+  void settle();
+  bool look_up(std::uint32_t number);
+  void lead(std::uint32_t number, Pattern& pattern);
+  void follow(std::uint32_t number, Pattern& pattern);
+  void close(Set& set);
+  void release_followers(Pattern& pattern);
+  void missed(Set& set) const;
+  void tell(Set& set, std::uint32_t flow);
+  void wake(std::uint32_t number);
+  void jump(Set& set);
+  void catch_up(Set& set);
+  void schedule_next(std::uint32_t number);
+
+  void code(Set& set, std::vector<Held>& events, Words& words);
+  void code_flow(Set& set, std::size_t place, Words& words);
+  void code_port(Set& set, std::uint32_t port, Words& words);
+  void code_queue(Set& set, Queue& queue, Words& words);
+  void code_packet(Set& set, std::uint32_t& number, Words& words);
+  void code_events(Set& set, std::vector<Held>& events, Words& words);
+  void code_messages(const Set& set, State& state) const;
+  void code_label(const std::vector<std::uint32_t>& of, const std::vector<std::uint32_t>& label,
+                  std::uint32_t& number, Words& words) const;
+  void share_buffers(const Set& set, bool add);
+  void free_packets(Set& set);
+
+  PacketSimulation& sim_;
+  FastForward& forward_;
+  std::vector<Set> sets_;
+  std::vector<std::uint32_t> set_of_port_, port_label_;  // per port
+  std::vector<std::uint32_t> set_of_flow_, flow_label_;  // per flow
+  std::vector<std::uint32_t> touched_;
+  bool settles_ = false;  // an event is due
+  bool catching_up_ = false;
+  std::int64_t still_ = 0;  // sets
+  std::int64_t words_ = 0;  // kept
+  std::unordered_map<State, Pattern, Hash> patterns_;
+  std::unordered_map<State, std::uint64_t, Hash> structures_;
+  EventWheel past_;  // for those who catch up
+};
+
+}  // namespace armilla

@@ -1,0 +1,213 @@
+#include "network/packet/forward/patterns.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <map>
+#include <random>
+#include <tuple>
+#include <vector>
+
+#include "network/packet/packet_testing.h"
+
+namespace armilla {
+namespace {
+
+// Hosts in clusters, each around a switch of its own, which send messages around rings and, some,
+// across them.
+struct RingJob {
+  FlowJob network;
+  std::int64_t clusters = 1, hosts = 2;  // of each
+  int steps = 1;
+  std::vector<std::int64_t> bytes;      // by step
+  std::vector<std::int64_t> delays_ns;  // by host: between an arrival and what it lets go
+  struct Extra {
+    std::int64_t ns = 0, from = 0, to = 0, bytes = 0;
+  };
+  std::vector<Extra> extras;  // between two hosts of a cluster
+};
+
+struct RingOutcome {
+  std::map<std::uint64_t, std::int64_t> arrived_ns;  // by message
+  std::vector<std::int64_t> bytes, busy_ps;          // by port
+  std::int64_t frames = 0, counted = 0, stretches = 0;
+};
+
+RingOutcome outcome_of(RingJob job, bool fast_forward) {
+  job.network.fast_forward = fast_forward;
+  PacketSimulation simulation(job.network);
+  RingOutcome outcome;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> connections;
+  const auto connection_of = [&](std::int64_t from, std::int64_t to) {
+    const auto [found, fresh] = connections.try_emplace({from, to});
+    const std::vector<std::uint32_t> way = {static_cast<std::uint32_t>(2 * from),
+                                            static_cast<std::uint32_t>(2 * to + 1)};
+    if (fresh) found->second = simulation.connect({&way, 1});
+    return found->second;
+  };
+  struct Post {
+    std::int64_t from, to, bytes;
+    std::uint64_t message;
+  };
+  std::multimap<std::int64_t, Post> posts;
+  const std::int64_t hosts = job.clusters * job.hosts;
+  const auto next_of = [&](std::int64_t host) {
+    return host / job.hosts * job.hosts + (host + 1) % job.hosts;
+  };
+  const auto post_step = [&](std::int64_t ns, std::int64_t host, int step) {
+    posts.emplace(ns, Post{host, next_of(host), job.bytes[static_cast<std::size_t>(step)],
+                           static_cast<std::uint64_t>(step * hosts + host)});
+  };
+  for (std::int64_t host = 0; host < hosts; ++host) post_step(0, host, 0);
+  const auto ring_messages = static_cast<std::uint64_t>(job.steps * hosts);
+  for (std::size_t i = 0; i < job.extras.size(); ++i) {
+    const RingJob::Extra& extra = job.extras[i];
+    posts.emplace(extra.ns, Post{extra.from, extra.to, extra.bytes, ring_messages + i});
+  }
+  for (;;) {
+    if (!posts.empty() && posts.begin()->first <= simulation.now_ns()) {
+      const Post post = posts.begin()->second;
+      posts.erase(posts.begin());
+      simulation.post(connection_of(post.from, post.to), post.bytes, post.message, simulation.now_ns());
+      continue;
+    }
+    const std::int64_t until = posts.empty() ? INT64_MAX - 1 : posts.begin()->first;
+    if (!simulation.play_until(until - 1)) {
+      if (posts.empty()) {
+        // Those who stand still have acknowledgements under way.
+        simulation.bring_up();
+        if (simulation.next_ns() == INT64_MAX) break;
+        continue;
+      }
+      // Nothing happens before: posted ahead, as jobs do.
+      const Post post = posts.begin()->second;
+      posts.erase(posts.begin());
+      simulation.post(connection_of(post.from, post.to), post.bytes, post.message, until);
+      continue;
+    }
+    for (const std::uint64_t message : simulation.take_arrived()) {
+      outcome.arrived_ns[message] = simulation.now_ns();
+      if (message >= ring_messages) continue;
+      const auto step = static_cast<int>(message / static_cast<std::uint64_t>(hosts));
+      const std::int64_t receiver =
+          next_of(static_cast<std::int64_t>(message % static_cast<std::uint64_t>(hosts)));
+      if (step + 1 < job.steps)
+        post_step(simulation.now_ns() + job.delays_ns[static_cast<std::size_t>(receiver)], receiver,
+                  step + 1);
+    }
+  }
+  for (std::uint32_t port = 0; port < 2 * job.network.graph.links.size(); ++port) {
+    outcome.bytes.push_back(simulation.carried(port).bytes);
+    outcome.busy_ps.push_back(simulation.carried(port).busy_ps);
+  }
+  outcome.frames = simulation.frames();
+  if (fast_forward) {
+    outcome.counted = simulation.forwarded()->frames;
+    outcome.stretches = simulation.forwarded()->stretches;
+  }
+  return outcome;
+}
+
+NetworkGraph clusters_of(std::int64_t clusters, std::int64_t hosts, std::int64_t rate,
+                         std::int64_t delay_ns) {
+  NetworkGraph graph;
+  graph.is_switch.assign(static_cast<std::size_t>(clusters * hosts), false);
+  graph.is_switch.resize(static_cast<std::size_t>(clusters * hosts + clusters), true);
+  for (std::int64_t host = 0; host < clusters * hosts; ++host)
+    graph.links.push_back({host, clusters * hosts + host / hosts, rate, delay_ns, 0});
+  return graph;
+}
+
+RingJob ring_job(CongestionControl control, std::int64_t clusters, std::int64_t hosts, int steps,
+                 std::int64_t bytes, std::int64_t rate = 100'000'000'000, std::int64_t delay_ns = 700) {
+  RingJob job;
+  job.network.where = "test";
+  job.network.graph = clusters_of(clusters, hosts, rate, delay_ns);
+  job.network.settings.congestion_control = control;
+  use_usual_settings(job.network.settings, job.network.graph);
+  job.clusters = clusters;
+  job.hosts = hosts;
+  job.steps = steps;
+  job.bytes.assign(static_cast<std::size_t>(steps), bytes);
+  job.delays_ns.assign(static_cast<std::size_t>(clusters * hosts), 0);
+  return job;
+}
+
+void expect_equal(const RingOutcome& played, const RingOutcome& told) {
+  EXPECT_EQ(told.arrived_ns, played.arrived_ns);
+  EXPECT_EQ(told.bytes, played.bytes);
+  EXPECT_EQ(told.busy_ps, played.busy_ps);
+  EXPECT_EQ(told.frames, played.frames);
+  EXPECT_EQ(told.stretches, 0);
+}
+
+// A ring's steps are alike, and so are rings: those of one are played until a step comes again to the
+// picosecond. (A packet takes 330.56 ns here, so that there are 25 kinds of steps.)
+TEST(Patterns, StepsThatComeAgainAreNotPlayed) {
+  for (const CongestionControl control :
+       {CongestionControl::none, CongestionControl::dcqcn, CongestionControl::timely}) {
+    SCOPED_TRACE(row_of(control).name);
+    const RingJob job = ring_job(control, 4, 5, 300, 200'000);
+    const RingOutcome played = outcome_of(job, false), told = outcome_of(job, true);
+    expect_equal(played, told);
+    EXPECT_GT(told.counted, told.frames * 95 / 100);
+  }
+}
+
+// Rings that are no longer alike, since something else is sent in one of them, or later: these are played
+// from where they stood.
+TEST(Patterns, GoesOnFromWhereItStood) {
+  RingJob job = ring_job(CongestionControl::dcqcn, 3, 4, 30, 150'000);
+  // In the midst of a step; while all of the cluster stands still; and across, from a host that has sent
+  // nothing there.
+  job.extras = {{100'123, 5, 6, 70'000}, {200'001, 8, 10, 3'000}, {200'001, 9, 10, 30'000}};
+  const RingOutcome played = outcome_of(job, false), told = outcome_of(job, true);
+  expect_equal(played, told);
+  EXPECT_GT(told.counted, told.frames / 6);
+}
+
+// Both ways over random jobs: sizes, speeds, hosts that take a while between two steps, messages across that
+// collide, marks and pauses. Marks are for certain above a length of queues, so that nothing is left to
+// chance: every message arrives at the same nanosecond, and every link carries the same.
+TEST(Patterns, TellsWhatWouldHaveBeenPlayed) {
+  std::mt19937 random(11);
+  const auto between = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+  };
+  constexpr std::array kKnown = {CongestionControl::none, CongestionControl::dcqcn,
+                                 CongestionControl::timely};
+  std::int64_t counted = 0, frames = 0;
+  for (int round = 0; round < 300; ++round) {
+    SCOPED_TRACE(testing::Message() << "round " << round);
+    const std::int64_t payload = between(1000, 4096),
+                       rate = std::array{25, 100, 400}[random() % 3] * 1'000'000'000LL;
+    RingJob job =
+        ring_job(kKnown[random() % kKnown.size()], between(1, 4), between(2, 6),
+                 static_cast<int>(between(3, 25)), between(1, 100 * payload), rate, between(100, 3000));
+    job.network.settings.payload = payload;
+    if (random() % 3 == 0) job.network.settings.buffer = between(100'000, 1'000'000);
+    const std::int64_t mark = between(3, 60) * payload;
+    job.network.settings.ecn_of_rate[rate] = {mark, mark, 1};
+    if (random() % 2 == 0) {
+      for (std::int64_t& bytes : job.bytes) bytes = random() % 2 == 0 ? bytes : between(1, 100 * payload);
+    }
+    if (random() % 2 == 0) {
+      for (std::int64_t& delay_ns : job.delays_ns) delay_ns = between(0, 3) * 500;
+    }
+    const std::int64_t ends = job.clusters * job.hosts;
+    for (std::int64_t extras = random() % 2 == 0 ? between(1, 10) : 0; extras > 0; --extras) {
+      const std::int64_t from = between(0, ends - 1), first = from / job.hosts * job.hosts,
+                         to = first + (from - first + between(1, job.hosts - 1)) % job.hosts;
+      job.extras.push_back({between(0, 300'000), from, to, between(1, 100 * payload)});
+    }
+    const RingOutcome played = outcome_of(job, false), told = outcome_of(job, true);
+    expect_equal(played, told);
+    if (HasFailure()) break;
+    counted += told.counted;
+    frames += told.frames;
+  }
+  EXPECT_GT(counted, frames / 6);
+}
+
+}  // namespace
+}  // namespace armilla
