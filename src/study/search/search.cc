@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
@@ -118,7 +119,13 @@ class PlanRoom {
     return (static_cast<std::int64_t>(base) << (kPointBits + 1)) |
            (memory_alone ? std::int64_t{1} << kPointBits : 0) | point;
   }
-  // What comes of it: its memory; its times, where it fits and they were asked for; or why it is refused.
+  // Of a piece that this process does, the longest iteration that is asked for.
+  void expect(std::int64_t piece, Time longest) {
+    const std::lock_guard lock(mutex_);
+    longest_[piece] = longest;
+  }
+  // What comes of it: its memory; its times, where it fits and they were asked for, or that they are longer than what is asked
+  // for; or why it is refused.
   std::string perform(std::int64_t piece) {
     const auto base = static_cast<std::size_t>(piece >> (kPointBits + 1));
     const bool memory_alone = (piece >> kPointBits & 1) != 0;
@@ -129,11 +136,14 @@ class PlanRoom {
       const MemoryUse memory = evaluators_[base]->memory(plan);
       outcome["memory"] = memory_json(memory);
       if (fits(memory) && !memory_alone) {
-        const PlanOutcome times = evaluators_[base]->simulate(plan);
-        outcome["iteration"] = times.iteration.value;
-        outcome["compute"] = times.compute.value;
-        outcome["exposed"] = times.exposed_communication.value;
-        write_energy(outcome, times.energy);
+        if (const auto times = evaluators_[base]->simulate_within(plan, take_longest(piece))) {
+          outcome["iteration"] = times->iteration.value;
+          outcome["compute"] = times->compute.value;
+          outcome["exposed"] = times->exposed_communication.value;
+          write_energy(outcome, times->energy);
+        } else {
+          outcome["longer"] = true;
+        }
       }
     } catch (const Error& error) {
       outcome["reason"] = reason_of(error);
@@ -146,8 +156,16 @@ class PlanRoom {
   static constexpr int kPointBits = 41;  // of space.h's kMostPoints, and one more
   static constexpr std::size_t kMostBases = 1 << 20;
 
+  Time take_longest(std::int64_t piece) {
+    const std::lock_guard lock(mutex_);
+    const auto expected = longest_.extract(piece);
+    return expected.empty() ? kEndOfTime : expected.mapped();
+  }
+
   SearchSpace space_;
   double memory_share_;
+  std::mutex mutex_;                      // of the table below
+  std::map<std::int64_t, Time> longest_;  // iterations that are asked for, by piece
   std::vector<std::unique_ptr<PlanEvaluator>> evaluators_;  // per base
 };
 
@@ -326,6 +344,22 @@ class Search {
     return candidate.least_score > *best_.rbegin();
   }
 
+  // The longest iteration with which the plan may still be asked for.
+  Time longest_of_interest(Candidate candidate) const {
+    const auto is_beaten_by = [&](Time iteration) {
+      candidate.bound = iteration;
+      candidate.least_score = score_of(request_.objective, least_figures(candidate));
+      return is_beaten(candidate);
+    };
+    Time shortest = candidate.bound, longest = kEndOfTime;
+    if (!is_beaten_by(longest)) return longest;
+    while (longest - shortest > Time(1)) {
+      const Time middle = shortest + Time((longest - shortest).value / 2);
+      (is_beaten_by(middle) ? longest : shortest) = middle;
+    }
+    return shortest;
+  }
+
   void note(const Simulated& plan) {
     const double score = score_of(request_.objective, figures_of(plan));
     if (best_.empty() || score < *best_.begin()) best_time_ = plan.iteration;
@@ -447,6 +481,7 @@ class Search {
                                   static_cast<double>(candidates_.size()));
         const std::int64_t piece = PlanRoom::piece_of(candidate.base, candidate.point, saved != nullptr);
         under_way.emplace(piece, *next);
+        if (saved == nullptr) plans_.expect(piece, longest_of_interest(candidate));
         return piece;
       }
     };
@@ -496,6 +531,10 @@ class Search {
     }
     const MemoryUse memory = memory_in(outcome.at("memory"));
     if (!fits(candidate, memory)) return;
+    if (outcome.contains("longer")) {
+      ++result_.space.bounded;
+      return;
+    }
     Simulated plan{candidate, {}, {}, {}, {}, memory};
     if (outcome.contains("iteration")) {
       plan = simulated(candidate, outcome);
