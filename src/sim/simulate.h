@@ -42,7 +42,7 @@ struct SimulationOptions {
   TimeWindow window{};                       // in which busy times of ranks are added up
   // Per program: when computations end at the latest in a run that is asked for. Empty: whenever.
   std::span<const std::vector<LatestEnd>> latest_ends{};
-  Progress* progress = &no_progress();       // told how far the run is
+  Progress* progress = &no_progress();  // told how far the run is
 };
 
 // What `simulate` throws as soon as a computation ends later than SimulationOptions::latest_ends says. Those that end after one of

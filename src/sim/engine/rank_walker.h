@@ -67,6 +67,7 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   void collective_started(std::int32_t rank, std::uint32_t node) override;
   void collective_finished(std::int32_t rank, std::uint32_t node) override;
   void chunk_finished(std::int32_t rank, const ChunkInterval& phase) override;
+  bool keeps_chunks(std::int32_t rank) const override { return executors_.recorder.keeps_chunks(rank); }
 
   // For who looks for repetition (sim/fold/time_fold.h). Where programs have loops:
   bool has_loops() const { return has_loops_; }

@@ -311,12 +311,14 @@ void MemoisedCollectives::finish(std::uint32_t id, std::uint32_t member, std::in
   Performance& performance = performances_[id];
   const std::uint32_t node = performance.members[member].node;
   const Time start = context_.queue.now() - performance.play->duration;
-  for (ChunkInterval phase : performance.play->members[member].phases) {
-    phase.node = node;
-    phase.ready += start;
-    phase.start += start;
-    phase.end += start;
-    client_.chunk_finished(rank, phase);
+  if (client_.keeps_chunks(rank)) {
+    for (ChunkInterval phase : performance.play->members[member].phases) {
+      phase.node = node;
+      phase.ready += start;
+      phase.start += start;
+      phase.end += start;
+      client_.chunk_finished(rank, phase);
+    }
   }
   if (--performance.members_left == 0) performances_.release(id);
   client_.collective_finished(rank, node);

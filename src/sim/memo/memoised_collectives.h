@@ -59,6 +59,7 @@ class MemoisedCollectives final : public CollectiveExecutor,
   void chunk_finished(std::int32_t rank, const ChunkInterval& phase) override {
     client_.chunk_finished(rank, phase);
   }
+  bool keeps_chunks(std::int32_t rank) const override { return client_.keeps_chunks(rank); }
 
   void message_leaves(std::int32_t source, std::int32_t destination) override;
   void message_arrived(std::int32_t source, std::int32_t destination) override;
