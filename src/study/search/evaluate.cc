@@ -91,8 +91,7 @@ std::optional<std::uint32_t> last_computation(const LoweredJob& job, std::size_t
     const auto end = std::ranges::lower_bound(written, nodes.loop.end, {}, &NodeRange::end);
     const auto in_loop = static_cast<std::size_t>(end - written.begin()) + 1;
     if (slot >= in_loop) {
-      again =
-          std::min(nodes.loop.more, static_cast<std::uint32_t>((slot - in_loop) / round + 1));
+      again = std::min(nodes.loop.more, static_cast<std::uint32_t>((slot - in_loop) / round + 1));
     }
     slot -= again * round;
   }

@@ -164,8 +164,8 @@ class PlanRoom {
 
   SearchSpace space_;
   double memory_share_;
-  std::mutex mutex_;                      // of the table below
-  std::map<std::int64_t, Time> longest_;  // iterations that are asked for, by piece
+  std::mutex mutex_;                                        // of the table below
+  std::map<std::int64_t, Time> longest_;                    // iterations that are asked for, by piece
   std::vector<std::unique_ptr<PlanEvaluator>> evaluators_;  // per base
 };
 
@@ -346,18 +346,22 @@ class Search {
 
   // The longest iteration with which the plan may still be asked for.
   Time longest_of_interest(Candidate candidate) const {
-    const auto is_beaten_by = [&](Time iteration) {
+    return longest_without(candidate.bound, [&](Time iteration) {
       candidate.bound = iteration;
       candidate.least_score = score_of(request_.objective, least_figures(candidate));
       return is_beaten(candidate);
-    };
-    Time shortest = candidate.bound, longest = kEndOfTime;
-    if (!is_beaten_by(longest)) return longest;
-    while (longest - shortest > Time(1)) {
-      const Time middle = shortest + Time((longest - shortest).value / 2);
-      (is_beaten_by(middle) ? longest : shortest) = middle;
+    });
+  }
+  // At least `least`, with which a plan is not out of the question; with whatever is longer than another, it is.
+  template <class IsOut>
+  static Time longest_without(Time least, const IsOut& is_out) {
+    Time longest = kEndOfTime;
+    if (!is_out(longest)) return longest;
+    while (longest - least > Time(1)) {
+      const Time middle = least + Time((longest - least).value / 2);
+      (is_out(middle) ? longest : least) = middle;
     }
-    return shortest;
+    return least;
   }
 
   void note(const Simulated& plan) {
@@ -602,14 +606,16 @@ class Search {
     list_edges(simulated_.front());
   }
 
-  // Simulated, whatever its bound and its memory.
-  PlanOutcome outcome_beside(std::size_t base, const PlanPrepared& plan, std::vector<std::string> values) {
+  // Simulated, whatever its bound and its memory; nothing where the iteration lasts longer.
+  std::optional<PlanOutcome> outcome_beside(std::size_t base, const PlanPrepared& plan,
+                                            std::vector<std::string> values, Time longest = kEndOfTime) {
     PlanEvaluator& evaluator = plans_.evaluator(base);
-    PlanOutcome outcome = evaluator.simulate(plan);
-    outcome.values = std::move(values);
-    outcome.memory = evaluator.memory(plan);
-    outcome.bound = evaluator.bound(plan);
-    outcome.training_iterations = iterations_of(space_.bases()[base], outcome.plan.global_batch());
+    std::optional<PlanOutcome> outcome = evaluator.simulate_within(plan, longest);
+    if (!outcome) return outcome;
+    outcome->values = std::move(values);
+    outcome->memory = evaluator.memory(plan);
+    outcome->bound = evaluator.bound(plan);
+    outcome->training_iterations = iterations_of(space_.bases()[base], outcome->plan.global_batch());
     return outcome;
   }
 
@@ -627,9 +633,8 @@ class Search {
           std::vector<Override> settings = settings_of(result_, result_.simulated.front());
           settings.emplace_back(fmt::format("{}={}", tried.key, next));
           const PlanPrepared plan = plans_.evaluator(number).prepare(request_.read(settings).request);
-          const PlanOutcome outcome = outcome_beside(number, plan, result_.simulated.front().values);
-          if (is_better(number, outcome))
-            result_.edges.push_back({tried.key, value, next, outcome, tried.key + " any"});
+          if (const auto outcome = better_beside(number, plan))
+            result_.edges.push_back({tried.key, value, next, *outcome, tried.key + " any"});
           break;
         } catch (const Error&) {
           // Not legal: the one after it may be.
@@ -637,16 +642,36 @@ class Search {
       }
     }
   }
-  // Than the best of the ranking, and within all limits.
-  bool is_better(std::size_t base, const PlanOutcome& other) const {
-    const Candidate candidate{base, 0, {}, {}, 0, other.plan.ranks, other.plan.global_batch()};
+  // What comes of a plan that is better than the best of the ranking, and within all limits.
+  std::optional<PlanOutcome> better_beside(std::size_t base, const PlanPrepared& plan) {
+    const PlanOutcome& best = result_.simulated.front();
+    PlanEvaluator& evaluator = plans_.evaluator(base);
+    Candidate candidate{base, 0, evaluator.bound(plan)};
+    candidate.ranks = plan.plan.ranks;
+    candidate.samples = plan.plan.global_batch();
     // The time of fewer samples says nothing.
-    if (request_.objective == SearchObjective::time &&
-        other.plan.global_batch() != result_.simulated.front().plan.global_batch())
-      return false;
-    return plans_.fits(other.memory) && !broken_limit(candidate, other.iteration, "") &&
-           score_of(request_.objective, other.figures()) <
-               score_of(request_.objective, result_.simulated.front().figures());
+    if (request_.objective == SearchObjective::time && candidate.samples != best.plan.global_batch())
+      return std::nullopt;
+    const MemoryUse memory = evaluator.memory(plan);
+    if (!plans_.fits(memory)) return std::nullopt;
+    candidate.memory = memory.needed();
+    candidate.bound = std::max(candidate.bound, evaluator.slot_bound(plan));
+    if (goes_by(SearchObjective::energy)) candidate.computing = evaluator.computing_bound(plan);
+    const auto is_out = [&](Time iteration) {
+      candidate.bound = iteration;
+      return broken_limit(candidate, iteration, "") ||
+             score_of(request_.objective, least_figures(candidate)) >=
+                 score_of(request_.objective, best.figures());
+    };
+    const Time least = candidate.bound;
+    if (is_out(least)) return std::nullopt;
+    std::optional<PlanOutcome> outcome =
+        outcome_beside(base, plan, best.values, longest_without(least, is_out));
+    if (outcome &&
+        (broken_limit(candidate, outcome->iteration, "") ||
+         score_of(request_.objective, outcome->figures()) >= score_of(request_.objective, best.figures())))
+      outcome.reset();
+    return outcome;
   }
 
   // Where no plan is left.

@@ -351,12 +351,12 @@ class SlotPlay {
   StagePaths& paths_;
   const PipelineOrder& order_;
   std::size_t micro_batches_;
-  std::vector<const StagePaths::Times*> times_;      // by stage
-  std::vector<const StageExchanges::Sizes*> sizes_;  // likewise
-  std::vector<Time> messages_;                       // behind it
-  std::vector<Time> forward_, backward_;             // ends, by stage and micro-batch
-  std::vector<std::vector<Time>> starts_;            // of slots, by rank
-  std::vector<Time> now_;                            // ends of the ranks' last slots
+  std::vector<const StagePaths::Times*> times_;              // by stage
+  std::vector<const StageExchanges::Sizes*> sizes_;          // likewise
+  std::vector<Time> messages_;                               // behind it
+  std::vector<Time> forward_, backward_;                     // ends, by stage and micro-batch
+  std::vector<std::vector<Time>> starts_;                    // of slots, by rank
+  std::vector<Time> now_;                                    // ends of the ranks' last slots
   std::vector<std::pair<std::size_t, std::size_t>> played_;  // ranks and slots, as they were played
 };
 
