@@ -66,7 +66,7 @@ class ScaleCommand final : public Command {
     write_files(files);
     const Session people = for_people(session, {json_, csv_, svg_});
     if (!quiet_) people.out << write_scale_text(result, people.style());
-    if (!result.complete) throw Error("armilla scale", "was interrupted: not every size was searched");
+    if (!result.complete) throw Interrupted("armilla scale", "was interrupted: not every size was searched");
   }
 
  private:
