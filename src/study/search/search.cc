@@ -6,7 +6,6 @@
 #include <chrono>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
@@ -20,14 +19,13 @@
 #include "lower/sharded_model.h"
 #include "read/read.h"
 #include "study/search/evaluate.h"
+#include "study/search/plan_room.h"
 #include "study/search/saved_search.h"
 #include "study/search/space.h"
 #include "study/spread.h"
 
 namespace armilla {
 namespace {
-
-using Outcome = nlohmann::json;
 
 // A legal plan that may be among the best. There are many of these: what they say again is worked out again.
 struct Candidate {
@@ -65,109 +63,15 @@ bool goes_by(const SearchRequest& request, SearchObjective objective) {
   return request.objective == objective || std::ranges::find(request.front, objective) != request.front.end();
 }
 
-void write_energy(Outcome& json, const std::optional<Energy>& energy) {
-  if (energy) json["energy"] = energy->value;
-}
 std::optional<Energy> energy_in(const Outcome& json) {
   if (!json.contains("energy")) return {};
   return Energy(json.at("energy").get<double>());
 }
 
-// What the message of an Error is about, short enough to count by.
-std::string reason_of(const Error& error) {
-  if (error.keys.empty()) return "not legal";
-  return error.keys.front();
-}
-
-Outcome memory_json(const MemoryUse& use) {
-  Outcome json = Outcome::array();
-  for (const Bytes bytes :
-       {use.weights, use.gradients, use.optimizer, use.activations, use.communication_buffers, use.temporary,
-        use.fragmentation, use.capacity, use.framework})
-    json.push_back(bytes.value);
-  return json;
-}
 MemoryUse memory_in(const Outcome& json) {
   const auto part = [&](std::size_t i) { return Bytes(json.at(i).get<std::int64_t>()); };
   return {part(0), part(1), part(2), part(3), part(4), part(5), part(6), part(7), part(8)};
 }
-
-// The plans of a space, one by one: what runners need to know of it.
-class PlanRoom {
- public:
-  explicit PlanRoom(const SearchRequest& request) : space_(request), memory_share_(request.memory_share) {
-    for (const SearchBase& base : space_.bases())
-      evaluators_.push_back(std::make_unique<PlanEvaluator>(base.study));
-    if (space_.bases().size() > kMostBases)
-      throw Error("machine", "too many combinations of machines and ranks", "list fewer");
-  }
-
-  const SearchSpace& space() const { return space_; }
-  PlanEvaluator& evaluator(std::size_t base) { return *evaluators_[base]; }
-  PlanPrepared prepare(std::size_t base, std::int64_t point) {
-    return evaluators_[base]->prepare(space_.request_of(base, point));
-  }
-
-  // That a plan may take.
-  Bytes room(const MemoryUse& memory) const {
-    return Bytes(static_cast<std::int64_t>(memory_share_ * static_cast<double>(memory.capacity.value)));
-  }
-  bool fits(const MemoryUse& memory) const { return memory.needed() <= room(memory); }
-
-  // The number of a plan as a piece of work; of one whose time is known, for its memory alone.
-  static std::int64_t piece_of(std::size_t base, std::int64_t point, bool memory_alone) {
-    return (static_cast<std::int64_t>(base) << (kPointBits + 1)) |
-           (memory_alone ? std::int64_t{1} << kPointBits : 0) | point;
-  }
-  // Of a piece that this process does, the longest iteration that is asked for.
-  void expect(std::int64_t piece, Time longest) {
-    const std::lock_guard lock(mutex_);
-    longest_[piece] = longest;
-  }
-  // What comes of it: its memory; its times, where it fits and they were asked for, or that they are longer than what is asked
-  // for; or why it is refused.
-  std::string perform(std::int64_t piece) {
-    const auto base = static_cast<std::size_t>(piece >> (kPointBits + 1));
-    const bool memory_alone = (piece >> kPointBits & 1) != 0;
-    const std::int64_t point = piece & ((std::int64_t{1} << kPointBits) - 1);
-    Outcome outcome = Outcome::object();
-    try {
-      const PlanPrepared plan = prepare(base, point);
-      const MemoryUse memory = evaluators_[base]->memory(plan);
-      outcome["memory"] = memory_json(memory);
-      if (fits(memory) && !memory_alone) {
-        if (const auto times = evaluators_[base]->simulate_within(plan, take_longest(piece))) {
-          outcome["iteration"] = times->iteration.value;
-          outcome["compute"] = times->compute.value;
-          outcome["exposed"] = times->exposed_communication.value;
-          write_energy(outcome, times->energy);
-        } else {
-          outcome["longer"] = true;
-        }
-      }
-    } catch (const Error& error) {
-      outcome["reason"] = reason_of(error);
-      outcome["message"] = error.message;
-    }
-    return outcome.dump(-1, ' ', false, Outcome::error_handler_t::replace);
-  }
-
- private:
-  static constexpr int kPointBits = 41;  // of space.h's kMostPoints, and one more
-  static constexpr std::size_t kMostBases = 1 << 20;
-
-  Time take_longest(std::int64_t piece) {
-    const std::lock_guard lock(mutex_);
-    const auto expected = longest_.extract(piece);
-    return expected.empty() ? kEndOfTime : expected.mapped();
-  }
-
-  SearchSpace space_;
-  double memory_share_;
-  std::mutex mutex_;                                        // of the table below
-  std::map<std::int64_t, Time> longest_;                    // iterations that are asked for, by piece
-  std::vector<std::unique_ptr<PlanEvaluator>> evaluators_;  // per base
-};
 
 class Search {
  public:
