@@ -4,7 +4,16 @@
 #include <atomic>
 #include <csignal>
 
+#include "base/error.h"
+
 namespace armilla {
+
+// What a command throws then, when all that there was until then is written: exit code 130, as of whatever
+// Ctrl-C ends.
+class Interrupted : public Error {
+ public:
+  using Error::Error;
+};
 
 class CatchInterrupt {
  public:

@@ -7,17 +7,19 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <new>
 
 #include "base/error.h"
 #include "base/progress_line.h"
 #include "base/suggest.h"
+#include "cli/interrupt.h"
 
 namespace armilla {
 namespace {
 
 // Scripts tell by the exit code whose fault it is.
-constexpr int kDone = 0, kOurBug = 1, kUserInput = 2;
+constexpr int kDone = 0, kOurBug = 1, kUserInput = 2, kInterrupted = 128 + SIGINT;
 
 int report(const Session& session, const std::string& text) {
   const bool colour = session.progress && session.colour;
@@ -253,6 +255,9 @@ int run_main(const std::vector<std::string>& typed, const Session& session) {
             quiet != nullptr && quiet->count() > 0);
     require_written(session.out);
     return kDone;
+  } catch (const Interrupted& interrupted) {
+    report(session, interrupted.what());
+    return kInterrupted;
   } catch (const Error& error) {
     return report(session, error.what());
   } catch (const std::bad_alloc&) {

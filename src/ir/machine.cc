@@ -214,6 +214,7 @@ std::string dump_machine(const Machine& machine) {
   std::string text = fmt::format("machine {} {}", machine.name, dump_device(machine.device));
   for (const OtherDevices& other : machine.others)
     text += fmt::format("ranks {} to {} {}", other.first, other.last, dump_device(other.device));
+  if (machine.elastic) text += "elastic\n";
   if (machine.host_power) text += fmt::format("host power {}\n", machine.host_power->value);
   for (const Dimension& d : machine.dimensions) {
     text += fmt::format("dimension {} {} {} bandwidth {} B/s latency {} ps efficiency {}\n", d.name,

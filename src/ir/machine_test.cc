@@ -93,6 +93,13 @@ TEST(Machine, ItsTextHasEveryFigureOfAProtocol) {
   }
 }
 
+TEST(Machine, ItsTextSaysWhetherItGrows) {
+  Machine machine = two_levels();
+  const std::string fixed = dump_machine(machine);
+  machine.elastic = true;
+  EXPECT_NE(dump_machine(machine), fixed);
+}
+
 TEST(Machine, RatesFallBackToTheVectorUnits) {
   const Device device = two_levels().device;
   EXPECT_EQ(matrix_rate(device, DType::fp16), teraflops(100));

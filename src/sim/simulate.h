@@ -22,6 +22,11 @@
 
 namespace armilla {
 
+struct LatestEnd {
+  std::uint32_t node = 0;  // of the whole program, ascending
+  Time end;
+};
+
 struct SimulationOptions {
   bool fold = true;            // play one of the ranks that fare alike
   bool fold_time = true;       // leave out what a program with a loop does again (sim/fold/time_fold.h)
@@ -35,8 +40,15 @@ struct SimulationOptions {
   std::optional<PacketSettings> packets{};   // the same, of files of ns-3 (SystemLayer::packets)
   std::vector<std::int32_t> record_ranks{};  // whose intervals to keep, besides the first of every program
   TimeWindow window{};                       // in which busy times of ranks are added up
-  Progress* progress = &no_progress();       // told how far the run is
+  // Per program: when computations end at the latest in a run that is asked for. Empty: whenever.
+  std::span<const std::vector<LatestEnd>> latest_ends{};
+  Progress* progress = &no_progress();  // told how far the run is
 };
+
+// What `simulate` throws as soon as a computation ends later than SimulationOptions::latest_ends says. Those
+// that end after one of a larger number, and those that are not played since they happened before, may not
+// be looked at.
+struct RunIsLate {};
 
 // The machine of `study` must have as many devices as `graph` has ranks. `costs`: of the machine's usual
 // device, then of every other one (Machine::others). Throws Error when a rank cannot finish (who waits for

@@ -63,11 +63,35 @@ def main():
         return run(arguments, pathlib.Path(folder))
 
 
+def interrupt(command, folder, whole):
+    """Whether Ctrl-C ends a search with exit code 130 and what it has found. Sooner and later until it comes in between."""
+    found, wait = folder / "interrupted.json", 0.4 * whole
+    for _ in range(12):
+        found.unlink(missing_ok=True)
+        process = subprocess.Popen([*command, "--json", found], stderr=subprocess.DEVNULL)
+        time.sleep(wait)
+        process.send_signal(signal.SIGINT)
+        code = process.wait()
+        if code == 0:
+            wait *= 0.6
+        elif code != 130:
+            print(f"an interrupted search ended with exit code {code}")
+            return False
+        elif found.exists() and json.loads(found.read_text())["ranking"]:
+            return True
+        else:
+            wait *= 1.5
+    print("no search was interrupted that had found something")
+    return False
+
+
 def run(arguments, folder):
     command = [arguments.program, *SEARCH, "--micro-batch", "8" if arguments.few else "2,4,8"]
     begin = time.monotonic()
     subprocess.run([*command, "--json", folder / "whole.json"], check=True)
     whole = time.monotonic() - begin
+    if not interrupt(command, folder, whole):
+        return 1
     database = folder / "plans.db"
     saved, kills, slowness = {}, 0, 1
     while kills < arguments.kills or not saved:

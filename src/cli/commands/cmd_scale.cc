@@ -72,7 +72,7 @@ class ScaleCommand final : public Command {
       if (const std::string note = fast_forward_note(study_.configuration("armilla scale")); !note.empty())
         people.out << wrap(note, "note: ", people.style().width);
     }
-    if (!result.complete) throw Error("armilla scale", "was interrupted: not every size was searched");
+    if (!result.complete) throw Interrupted("armilla scale", "was interrupted: not every size was searched");
   }
 
  private:

@@ -160,6 +160,12 @@ class SearchCommand final : public Command {
       if (const std::string note = fast_forward_note(study_.configuration("armilla search")); !note.empty())
         people.out << wrap(note, "note: ", people.style().width);
     }
+    if (!result.complete) {
+      throw Interrupted("armilla search",
+                        result.ranking.empty() ? "was interrupted before any plan was simulated"
+                                               : "was interrupted: there may be better plans",
+                        save_.empty() ? "" : "the same command with --resume goes on");
+    }
     if (result.ranking.empty()) throw Error("armilla search", nothing_found(result), hint_of(result));
   }
 
@@ -167,7 +173,6 @@ class SearchCommand final : public Command {
   // Why there is no plan, by what came nearest: the user hears what to change, not only that nothing was
   // found.
   std::string nothing_found(const SearchResult& result) const {
-    if (!result.complete) return "was interrupted before any plan was simulated";
     if (result.late) {
       const std::string takes = to_text(result.late->iteration);
       if (budget_.empty())
@@ -192,7 +197,6 @@ class SearchCommand final : public Command {
     return most == nullptr ? "list more values" : "most plans are refused because: " + most->example;
   }
   std::string hint_of(const SearchResult& result) const {
-    if (!result.complete) return {};
     if (result.late) {
       return fmt::format("{}list more values of what is fixed",
                          budget_.empty()     ? "try more ranks or a faster machine, or "

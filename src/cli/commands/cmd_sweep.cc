@@ -83,10 +83,10 @@ class SweepCommand final : public Command {
     if (!quiet_) people.out << write_sweep_text(result, people.style());
     // Only now, when everything is written: scripts see by the exit code that something is missing.
     if (!result.complete()) {
-      throw Error("armilla sweep",
-                  fmt::format("was interrupted: {} of {} runs are there",
-                              result.runs.size() - open_of(result), result.runs.size()),
-                  "the same command goes on");
+      throw Interrupted("armilla sweep",
+                        fmt::format("was interrupted: {} of {} runs are there",
+                                    result.runs.size() - open_of(result), result.runs.size()),
+                        "the same command goes on");
     }
     if (result.count(SweepState::done) == 0)
       throw Error("armilla sweep", "every run failed", "the messages above say why");

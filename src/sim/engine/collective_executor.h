@@ -31,6 +31,8 @@ class CollectiveClient {
   // A phase of a chunk is over, now or, where all of the collective is told at once, before.
   // Flat algorithms have the index after the last dimension.
   virtual void chunk_finished(std::int32_t rank, const ChunkInterval& phase) = 0;
+  // Whether anybody wants to know of the rank's.
+  virtual bool keeps_chunks(std::int32_t rank) const = 0;
 };
 
 // From where a state is seen that is to be compared with a later one: each rank from the period

@@ -211,9 +211,12 @@ bool RankWalker::hosts_repeat(Time since, Time passed, std::int64_t periods) con
 // The host has issued what is left out, too, and all later moments are seen earlier.
 void RankWalker::leave_out(std::int64_t periods, Time skipped) {
   for (Loop& loop : loops_) loop.more -= static_cast<std::uint32_t>(periods);
+  left_out_ += skipped;
   for (Rank& rank : ranks_) {
     const Program& program = context_.graph.programs[rank.program];
-    rank.nodes_left -= static_cast<std::uint32_t>(periods) * loop_of(rank).period;
+    const std::uint32_t nodes = static_cast<std::uint32_t>(periods) * loop_of(rank).period;
+    rank.nodes_left -= nodes;
+    rank.nodes_left_out += nodes;
     rank.host_shift +=
         saturating_multiply(program.issue_time, successors_of(rank).issues_in_period * periods) - skipped;
   }
@@ -382,11 +385,20 @@ void RankWalker::finished(std::int32_t r, std::uint32_t node) {
   executors_.recorder.node_finished(r, node, written, context_.queue.now());
   executors_.progress.node_done(program.kind[written], program.payload[written]);
   Rank& rank = ranks_[static_cast<std::size_t>(r)];
+  if (!latest_ends_.empty() && program.kind[written] == NodeKind::compute) require_in_time(rank, node);
   --rank.nodes_left;
   rank.lanes_busy &= static_cast<std::uint8_t>(~bit_of(program.lane[written]));
   mark_done(rank, node);
   release_successors(rank, node);
   act(r);
+}
+
+void RankWalker::require_in_time(Rank& rank, std::uint32_t node) const {
+  const std::vector<LatestEnd>& latest = latest_ends_[rank.program];
+  const std::uint32_t whole = node + rank.nodes_left_out;
+  while (rank.next_latest < latest.size() && latest[rank.next_latest].node < whole) ++rank.next_latest;
+  if (rank.next_latest == latest.size() || latest[rank.next_latest].node > whole) return;
+  if (later(context_.queue.now(), left_out_) > latest[rank.next_latest].end) throw RunIsLate{};
 }
 
 void RankWalker::act(std::int32_t rank) {

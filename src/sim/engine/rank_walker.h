@@ -29,6 +29,7 @@
 #include "sim/engine/run_context.h"
 #include "sim/engine/run_progress.h"
 #include "sim/fold/rank_classes.h"
+#include "sim/simulate.h"
 
 namespace armilla {
 
@@ -51,6 +52,8 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
 
   std::uint32_t target() const { return target_; }
 
+  // From now on, ends after these throw RunIsLate (SimulationOptions::latest_ends).
+  void expect_ends(std::span<const std::vector<LatestEnd>> latest) { latest_ends_ = latest; }
   // Issues every node without dependences, rank by rank.
   void start();
   // Issues what has become ready.
@@ -64,6 +67,7 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   void collective_started(std::int32_t rank, std::uint32_t node) override;
   void collective_finished(std::int32_t rank, std::uint32_t node) override;
   void chunk_finished(std::int32_t rank, const ChunkInterval& phase) override;
+  bool keeps_chunks(std::int32_t rank) const override { return executors_.recorder.keeps_chunks(rank); }
 
   // For who looks for repetition (sim/fold/time_fold.h). Where programs have loops:
   bool has_loops() const { return has_loops_; }
@@ -112,6 +116,8 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
     std::vector<std::uint32_t> held;  // nodes that wait for nothing but the host
     Time last_held{-1};               // when the latest of them began to
     Time host_shift;                  // how much later the host is, seen from what was left out
+    std::uint32_t nodes_left_out = 0;
+    std::size_t next_latest = 0;  // of its program's latest ends, the first that was not looked at
   };
   // Of a program's written nodes.
   struct Successors {
@@ -154,6 +160,7 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   void finish_after(std::int32_t rank, std::uint32_t node, Time duration);
   void finished(std::int32_t rank, std::uint32_t node);
   void act(std::int32_t rank);  // in its turn, where there are rounds
+  void require_in_time(Rank& rank, std::uint32_t node) const;
   bool is_finished() const;
   void require_finished() const;
   std::string describe(std::int32_t rank, std::uint32_t node) const;
@@ -168,6 +175,8 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   std::vector<Successors> successors_;  // programs in a row with equal dependences have the same
   std::vector<Loop> loops_;             // likewise; shorter by what was left out
   bool has_loops_ = false, entered_period_ = false;
+  std::span<const std::vector<LatestEnd>> latest_ends_;
+  Time left_out_;  // how much earlier than in a whole run all ends are
   std::vector<Rank> ranks_;
 };
 

@@ -173,7 +173,7 @@ void Recorder::repeat(const Sums& from, const Sums& until, const Repetition& rep
 }
 
 void Recorder::chunk_finished(std::int32_t rank, const ChunkInterval& phase) {
-  if (intervals_ && records(rank)) classes_[static_cast<std::size_t>(rank)].chunks.push_back(phase);
+  if (keeps_chunks(rank)) classes_[static_cast<std::size_t>(rank)].chunks.push_back(phase);
 }
 
 void Recorder::finish(Result& result) {

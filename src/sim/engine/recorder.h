@@ -38,6 +38,7 @@ class Recorder {
   // The first chunk of a collective began to work.
   void collective_started(std::int32_t rank, std::uint32_t node, Time now);
   void chunk_finished(std::int32_t rank, const ChunkInterval& phase);
+  bool keeps_chunks(std::int32_t rank) const { return intervals_ && records(rank); }
   // From now on so many nodes more could begin, had the host issued them.
   void host_waited_for(std::int32_t rank, Time now, std::int32_t by) { at(rank, now).held += by; }
 

@@ -43,6 +43,7 @@ void MemoisedCollectives::issue(std::int32_t rank, std::uint32_t node, std::uint
   if (number == group.decided && !group.gathers) {
     const LonePlay* const play = play_of(group, call, group_id);
     const LinkUses::Links* const links = is_lone ? nullptr : &links_of(group, call, group_id);
+    if (links != nullptr && group.patience == 0) take_heart(group, f, group_id, *links);
     // What is met more often than not costs more than it saves.
     const bool hopes = is_lone || group.patience > 0;
     if (play == nullptr || !hopes || (links != nullptr && !is_alone(f, group_id, *links))) {
@@ -86,6 +87,16 @@ bool MemoisedCollectives::is_alone(std::uint32_t f, std::uint32_t g, const LinkU
   const bool is_alone = uses_->are_free(links);
   for (const LinkUses::Links* const own : group.links) uses_->begin(*own);
   return is_alone;
+}
+
+void MemoisedCollectives::take_heart(Group& group, std::uint32_t family, std::uint32_t number,
+                                     const LinkUses::Links& links) {
+  if (group.hopes == 0) return;
+  group.calm = is_alone(family, number, links) ? group.calm + 1 : 0;
+  if (group.calm < kMostPatience) return;
+  group.calm = 0;
+  --group.hopes;
+  group.patience = 1;
 }
 
 void MemoisedCollectives::pass_on(std::int32_t rank, std::uint32_t node, std::uint32_t call,
@@ -277,8 +288,10 @@ void MemoisedCollectives::handle(std::uint64_t id) {
   const Performance& performance = performances_[id];
   if (performance.links != nullptr) {
     let_go(static_cast<std::uint32_t>(id));
-    std::uint32_t& patience = states_[performance.family][performance.group].patience;
+    Group& group = states_[performance.family][performance.group];
+    std::uint32_t& patience = group.patience;
     patience = std::min(patience + 1, kMostPatience);
+    if (patience == kMostPatience) group.hopes = kMostHopes;
   }
   const std::vector<std::int32_t>& ranks =
       context_.classes.families[performance.family].groups[performance.group].members;
@@ -298,12 +311,14 @@ void MemoisedCollectives::finish(std::uint32_t id, std::uint32_t member, std::in
   Performance& performance = performances_[id];
   const std::uint32_t node = performance.members[member].node;
   const Time start = context_.queue.now() - performance.play->duration;
-  for (ChunkInterval phase : performance.play->members[member].phases) {
-    phase.node = node;
-    phase.ready += start;
-    phase.start += start;
-    phase.end += start;
-    client_.chunk_finished(rank, phase);
+  if (client_.keeps_chunks(rank)) {
+    for (ChunkInterval phase : performance.play->members[member].phases) {
+      phase.node = node;
+      phase.ready += start;
+      phase.start += start;
+      phase.end += start;
+      client_.chunk_finished(rank, phase);
+    }
   }
   if (--performance.members_left == 0) performances_.release(id);
   client_.collective_finished(rank, node);
@@ -315,7 +330,7 @@ void MemoisedCollectives::add_state(StateDigest& state) const {
   for (std::size_t f = 0; f < states_.size(); ++f) {
     for (std::size_t g = 0; g < states_[f].size(); ++g) {
       const Group& group = states_[f][g];
-      if (uses_) state.add('h', f, g, group.patience);
+      if (uses_) state.add('h', f, g, group.patience, group.calm, group.hopes);
       for (std::size_t member = 0; member < group.issued.size(); ++member)
         state.add('t', f, g, member, std::int64_t{group.decided} - std::int64_t{group.issued[member]});
       for (std::size_t member = 0; member < group.passed_on.size(); ++member)

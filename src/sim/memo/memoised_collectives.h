@@ -59,6 +59,7 @@ class MemoisedCollectives final : public CollectiveExecutor,
   void chunk_finished(std::int32_t rank, const ChunkInterval& phase) override {
     client_.chunk_finished(rank, phase);
   }
+  bool keeps_chunks(std::int32_t rank) const override { return client_.keeps_chunks(rank); }
 
   void message_leaves(std::int32_t source, std::int32_t destination) override;
   void message_arrived(std::int32_t source, std::int32_t destination) override;
@@ -98,7 +99,7 @@ class MemoisedCollectives final : public CollectiveExecutor,
     };
     std::vector<Member> members;
   };
-  static constexpr std::uint32_t kMostPatience = 16;
+  static constexpr std::uint32_t kMostPatience = 16, kMostHopes = 8;
   struct Group {
     struct Call {
       const LonePlay* play = nullptr;  // where there is one
@@ -112,6 +113,9 @@ class MemoisedCollectives final : public CollectiveExecutor,
     // With performances that hold links: one less after each that was disturbed, one more after each that was
     // not, up to the most.
     std::uint32_t patience = kMostPatience;
+    // Without any: how many in a row found their links free, and how often such a row may still give some
+    // back. What wore it out may have been a phase, such as that in which parameters are gathered.
+    std::uint32_t calm = 0, hopes = kMostHopes;
     // Of collectives that are played, where links are watched:
     std::vector<std::uint32_t> passed_on;               // per member
     std::uint32_t begun = 0, ends_left = 0;             // of members
@@ -128,6 +132,7 @@ class MemoisedCollectives final : public CollectiveExecutor,
   bool is_alone(std::uint32_t family, std::uint32_t group, const LinkUses::Links& links);
   void begin_use(const LinkUses::Links& links);
   void disturb(std::uint32_t id);
+  void take_heart(Group& group, std::uint32_t family, std::uint32_t number, const LinkUses::Links& links);
   static void lose_patience(Group& group) { group.patience -= group.patience > 0 ? 1 : 0; }
   void let_go(std::uint32_t id);
   void catch_up(std::uint32_t id, Time until);

@@ -71,6 +71,46 @@ PlanOutcome outcome_of(const PlanPrepared& plan, const Result& result) {
   return outcome;
 }
 
+SimulationOptions of_times_alone() {
+  SimulationOptions options;
+  options.intervals = false;
+  options.collectives = false;
+  return options;
+}
+
+// The node of a program with which a slot's passes end, of `slots` in the order of all micro-batches. In the
+// nodes of a slot are also some of the exchange between replicas and of the optimizer.
+std::optional<std::uint32_t> last_computation(const LoweredJob& job, std::size_t program, std::size_t slot,
+                                              std::size_t slots) {
+  const Program& nodes = job.graph.programs[program];
+  const std::vector<NodeRange>& written = job.slot_nodes[program];
+  // What a loop does again stands behind it.
+  std::uint32_t again = 0;
+  if (nodes.loop.more > 0) {
+    const std::size_t round = (slots - written.size()) / nodes.loop.more;
+    const auto end = std::ranges::lower_bound(written, nodes.loop.end, {}, &NodeRange::end);
+    const auto in_loop = static_cast<std::size_t>(end - written.begin()) + 1;
+    if (slot >= in_loop) {
+      again = std::min(nodes.loop.more, static_cast<std::uint32_t>((slot - in_loop) / round + 1));
+    }
+    slot -= again * round;
+  }
+  for (std::uint32_t node = written[slot].end; node-- > written[slot].first;) {
+    const Phase phase = nodes.phase[node];
+    if (nodes.kind[node] == NodeKind::compute &&
+        (phase == Phase::forward || phase == Phase::input_gradient || phase == Phase::weight_gradient))
+      return node + again * nodes.loop.period;
+  }
+  return std::nullopt;
+}
+
+// Whether the slots of the plan are few enough, and its devices alike, for their order to be worth keeping.
+bool knows_slot_bound(const PlanPrepared& plan) {
+  constexpr std::int64_t kMostSlots = 1 << 18;
+  return plan.sharded &&
+         plan.plan.micro_batches <= kMostSlots / 2 / (plan.plan.pipeline * plan.plan.virtual_stages);
+}
+
 }  // namespace
 
 Study PlanPrepared::study() const {
@@ -206,10 +246,8 @@ double PlanEvaluator::computing_bound(const PlanPrepared& made) {
 }
 
 Time PlanEvaluator::slot_bound(const PlanPrepared& made) {
-  constexpr std::int64_t kMostSlots = 1 << 18;  // beyond, their order is not worth keeping
-  if (!made.sharded) return {};
+  if (!knows_slot_bound(made)) return {};
   const Plan& plan = made.plan;
-  if (plan.micro_batches > kMostSlots / 2 / (plan.pipeline * plan.virtual_stages)) return {};
   const std::shared_ptr<const PipelineOrder> order = order_of(plan);
   const StageCut stages = cut_stages(*made.sharded, plan, kWhere);
   const std::lock_guard lock(mutex_);
@@ -308,16 +346,56 @@ PlanOutcome PlanEvaluator::simulate(const PlanPrepared& plan) {
   return outcome ? *outcome : simulate_nodes(plan);
 }
 
+std::optional<PlanOutcome> PlanEvaluator::simulate_within(const PlanPrepared& plan, Time longest) {
+  const std::optional<PlanOutcome> outcome = simulate_slots(plan);
+  return outcome ? outcome : simulate_nodes_within(plan, longest);
+}
+
 PlanOutcome PlanEvaluator::simulate_nodes(const PlanPrepared& plan) const {
   const Study& setting = *plan.setting;
-  SimulationOptions options;
-  options.intervals = false;
-  options.collectives = false;
+  const SimulationOptions options = of_times_alone();
   if (!plan.sharded || !schedule_of(plan.plan).flushes || !setting.profile.file.empty())
     return outcome_of(plan, run_study(plan.study(), options).result);
   const LoweredJob job =
       lower_sharded({*plan.sharded}, plan.plan, 1, setting.machine.device.host_bandwidth, Written::loops);
   return outcome_of(plan, armilla::simulate(job.graph, setting, cost_, options));
+}
+
+std::optional<PlanOutcome> PlanEvaluator::simulate_nodes_within(const PlanPrepared& plan, Time longest) {
+  const Study& setting = *plan.setting;
+  if (longest == kEndOfTime || !knows_slot_bound(plan)) return simulate_nodes(plan);
+  const LoweredJob job =
+      lower_sharded({*plan.sharded}, plan.plan, 1, setting.machine.device.host_bandwidth, Written::loops);
+  const std::vector<std::vector<LatestEnd>> latest = latest_ends(plan, job, longest);
+  SimulationOptions options = of_times_alone();
+  options.latest_ends = latest;
+  try {
+    return outcome_of(plan, armilla::simulate(job.graph, setting, cost_, options));
+  } catch (const RunIsLate&) {
+    return std::nullopt;
+  }
+}
+
+std::vector<std::vector<LatestEnd>> PlanEvaluator::latest_ends(const PlanPrepared& made,
+                                                               const LoweredJob& job, Time longest) {
+  const std::shared_ptr<const PipelineOrder> order = order_of(made.plan);
+  const StageCut stages = cut_stages(*made.sharded, made.plan, kWhere);
+  std::vector<std::vector<Time>> after;
+  {
+    const std::lock_guard lock(mutex_);
+    after = least_after_slots(*made.setting, made.plan, exchanges_of(made), stages, *order);
+  }
+  std::vector<std::vector<LatestEnd>> latest;
+  if (after.empty()) return latest;
+  for (std::size_t p = 0; p < job.graph.programs.size(); ++p) {
+    const std::vector<Time>& least = after[static_cast<std::size_t>(job.roles[p].pipeline_rank)];
+    std::vector<LatestEnd>& ends = latest.emplace_back();
+    for (std::size_t slot = 0; slot < least.size(); ++slot) {
+      if (const auto node = last_computation(job, p, slot, least.size()))
+        ends.push_back({*node, std::max(Time(0), longest - least[slot])});
+    }
+  }
+  return latest;
 }
 
 std::string text_of(const Plan& plan) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "cost/cost.h"
@@ -19,6 +20,7 @@
 #include "lower/fused_slots.h"
 #include "lower/hybrid.h"
 #include "lower/sharded_model.h"
+#include "sim/simulate.h"
 #include "study/search/time_bound.h"
 
 namespace armilla {
@@ -56,12 +58,15 @@ class PlanEvaluator {
   MemoryUse memory(const PlanPrepared& plan);  // of the rank that needs most
   // Iteration and how it divides. Throws Error for what only the simulation refuses.
   PlanOutcome simulate(const PlanPrepared& plan);
+  // Nothing as soon as it is known that the iteration lasts longer.
+  std::optional<PlanOutcome> simulate_within(const PlanPrepared& plan, Time longest);
   // The two ways to it: with slots of the pipeline as one node each (lower/fused_slots.h), nothing where
   // these are not known to be the same whenever they are done; and node by node.
   std::optional<PlanOutcome> simulate_slots(const PlanPrepared& plan);
   // What is known of ranks then: their times, not what they did when.
   std::optional<Result> play_slots(const PlanPrepared& plan);
   PlanOutcome simulate_nodes(const PlanPrepared& plan) const;
+  std::optional<PlanOutcome> simulate_nodes_within(const PlanPrepared& plan, Time longest);
 
  private:
   std::shared_ptr<const Study> setting_of(std::int64_t ranks);
@@ -83,6 +88,10 @@ class PlanEvaluator {
     std::optional<SlotTime> time;    // nothing where the slot is not the same whenever it is done
     std::set<std::string> families;  // of its collectives, by name
   };
+  // By program of the job: when slots end at the latest in an iteration that lasts no longer. Empty where
+  // that is not known.
+  std::vector<std::vector<LatestEnd>> latest_ends(const PlanPrepared& plan, const LoweredJob& job,
+                                                  Time longest);
   const MeasuredSlot& measured(const PlanPrepared& plan, const SlotKind& kind);
 
   Study base_;      // all of it prepared but plan and machine

@@ -126,6 +126,37 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
   EXPECT_GT(on_a_host, 4 / kCaseStep);
 }
 
+// Neither a run that is no longer than asked for is given up, nor is one that ends changed by being watched.
+TEST_F(EvaluateTest, SimulationsAreGivenUpOnlyWhereTheyAreLonger) {
+  std::int64_t compared = 0, given_up = 0, given_up_late = 0;
+  for (unsigned seed = 1000; seed < 1400; ++seed) {
+    std::mt19937 random(seed);
+    const std::string text = random_study(random);
+    SCOPED_TRACE(text);
+    try {
+      const Study study = read_study(Config::parse(text, "study.yaml", {}));
+      PlanEvaluator evaluator(study);
+      const PlanPrepared plan = evaluator.prepare(study.request);
+      const PlanOutcome whole = evaluator.simulate_nodes(plan);
+      ++compared;
+      const std::optional<PlanOutcome> watched = evaluator.simulate_nodes_within(plan, whole.iteration);
+      ASSERT_TRUE(watched);
+      ASSERT_EQ(watched->iteration, whole.iteration);
+      ASSERT_EQ(watched->compute, whole.compute);
+      ASSERT_EQ(watched->exposed_communication, whole.exposed_communication);
+      const Time bound = evaluator.slot_bound(plan);
+      given_up += evaluator.simulate_nodes_within(plan, Time(bound.value / 10 * 9)) ? 0 : 1;
+      given_up_late +=
+          evaluator.simulate_nodes_within(plan, Time((bound.value + whole.iteration.value) / 2)) ? 0 : 1;
+    } catch (const Error&) {
+      continue;  // not every combination is legal
+    }
+  }
+  EXPECT_GT(compared, 100);
+  EXPECT_GT(given_up, 80);
+  EXPECT_GT(given_up_late, 20);
+}
+
 // One evaluator for many plans, and one for each: what plans share is told apart by all that it depends on.
 TEST_F(EvaluateTest, WhatPlansShareChangesNothing) {
   std::int64_t compared = 0, refused = 0;

@@ -19,14 +19,13 @@
 #include "lower/sharded_model.h"
 #include "read/read.h"
 #include "study/search/evaluate.h"
+#include "study/search/plan_room.h"
 #include "study/search/saved_search.h"
 #include "study/search/space.h"
 #include "study/spread.h"
 
 namespace armilla {
 namespace {
-
-using Outcome = nlohmann::json;
 
 // A legal plan that may be among the best. There are many of these: what they say again is worked out again.
 struct Candidate {
@@ -64,92 +63,15 @@ bool goes_by(const SearchRequest& request, SearchObjective objective) {
   return request.objective == objective || std::ranges::find(request.front, objective) != request.front.end();
 }
 
-void write_energy(Outcome& json, const std::optional<Energy>& energy) {
-  if (energy) json["energy"] = energy->value;
-}
 std::optional<Energy> energy_in(const Outcome& json) {
   if (!json.contains("energy")) return {};
   return Energy(json.at("energy").get<double>());
 }
 
-// What the message of an Error is about, short enough to count by.
-std::string reason_of(const Error& error) {
-  if (error.keys.empty()) return "not legal";
-  return error.keys.front();
-}
-
-Outcome memory_json(const MemoryUse& use) {
-  Outcome json = Outcome::array();
-  for (const Bytes bytes :
-       {use.weights, use.gradients, use.optimizer, use.activations, use.communication_buffers, use.temporary,
-        use.fragmentation, use.capacity, use.framework})
-    json.push_back(bytes.value);
-  return json;
-}
 MemoryUse memory_in(const Outcome& json) {
   const auto part = [&](std::size_t i) { return Bytes(json.at(i).get<std::int64_t>()); };
   return {part(0), part(1), part(2), part(3), part(4), part(5), part(6), part(7), part(8)};
 }
-
-// The plans of a space, one by one: what runners need to know of it.
-class PlanRoom {
- public:
-  explicit PlanRoom(const SearchRequest& request) : space_(request), memory_share_(request.memory_share) {
-    for (const SearchBase& base : space_.bases())
-      evaluators_.push_back(std::make_unique<PlanEvaluator>(base.study));
-    if (space_.bases().size() > kMostBases)
-      throw Error("machine", "too many combinations of machines and ranks", "list fewer");
-  }
-
-  const SearchSpace& space() const { return space_; }
-  PlanEvaluator& evaluator(std::size_t base) { return *evaluators_[base]; }
-  PlanPrepared prepare(std::size_t base, std::int64_t point) {
-    return evaluators_[base]->prepare(space_.request_of(base, point));
-  }
-
-  // That a plan may take.
-  Bytes room(const MemoryUse& memory) const {
-    return Bytes(static_cast<std::int64_t>(memory_share_ * static_cast<double>(memory.capacity.value)));
-  }
-  bool fits(const MemoryUse& memory) const { return memory.needed() <= room(memory); }
-
-  // The number of a plan as a piece of work; of one whose time is known, for its memory alone.
-  static std::int64_t piece_of(std::size_t base, std::int64_t point, bool memory_alone) {
-    return (static_cast<std::int64_t>(base) << (kPointBits + 1)) |
-           (memory_alone ? std::int64_t{1} << kPointBits : 0) | point;
-  }
-  // What comes of it: its memory; its times, where it fits and they were asked for; or why it is refused.
-  std::string perform(std::int64_t piece) {
-    const auto base = static_cast<std::size_t>(piece >> (kPointBits + 1));
-    const bool memory_alone = (piece >> kPointBits & 1) != 0;
-    const std::int64_t point = piece & ((std::int64_t{1} << kPointBits) - 1);
-    Outcome outcome = Outcome::object();
-    try {
-      const PlanPrepared plan = prepare(base, point);
-      const MemoryUse memory = evaluators_[base]->memory(plan);
-      outcome["memory"] = memory_json(memory);
-      if (fits(memory) && !memory_alone) {
-        const PlanOutcome times = evaluators_[base]->simulate(plan);
-        outcome["iteration"] = times.iteration.value;
-        outcome["compute"] = times.compute.value;
-        outcome["exposed"] = times.exposed_communication.value;
-        write_energy(outcome, times.energy);
-      }
-    } catch (const Error& error) {
-      outcome["reason"] = reason_of(error);
-      outcome["message"] = error.message;
-    }
-    return outcome.dump(-1, ' ', false, Outcome::error_handler_t::replace);
-  }
-
- private:
-  static constexpr int kPointBits = 41;  // of space.h's kMostPoints, and one more
-  static constexpr std::size_t kMostBases = 1 << 20;
-
-  SearchSpace space_;
-  double memory_share_;
-  std::vector<std::unique_ptr<PlanEvaluator>> evaluators_;  // per base
-};
 
 class Search {
  public:
@@ -326,6 +248,27 @@ class Search {
     return candidate.least_score > *best_.rbegin();
   }
 
+  // The longest iteration with which the plan may still be asked for.
+  Time longest_of_interest(Candidate candidate) const {
+    return longest_without(candidate.bound, [&](Time iteration) {
+      candidate.bound = iteration;
+      candidate.least_score = score_of(request_.objective, least_figures(candidate));
+      return is_beaten(candidate);
+    });
+  }
+  // At least `least`, with which a plan is not out of the question; with whatever is longer than
+  // another, it is.
+  template <class IsOut>
+  static Time longest_without(Time least, const IsOut& is_out) {
+    Time longest = kEndOfTime;
+    if (!is_out(longest)) return longest;
+    while (longest - least > Time(1)) {
+      const Time middle = least + Time((longest - least).value / 2);
+      (is_out(middle) ? longest : least) = middle;
+    }
+    return least;
+  }
+
   void note(const Simulated& plan) {
     const double score = score_of(request_.objective, figures_of(plan));
     if (best_.empty() || score < *best_.begin()) best_time_ = plan.iteration;
@@ -447,6 +390,7 @@ class Search {
                                   static_cast<double>(candidates_.size()));
         const std::int64_t piece = PlanRoom::piece_of(candidate.base, candidate.point, saved != nullptr);
         under_way.emplace(piece, *next);
+        if (saved == nullptr) plans_.expect(piece, longest_of_interest(candidate));
         return piece;
       }
     };
@@ -496,6 +440,10 @@ class Search {
     }
     const MemoryUse memory = memory_in(outcome.at("memory"));
     if (!fits(candidate, memory)) return;
+    if (outcome.contains("longer")) {
+      ++result_.space.bounded;
+      return;
+    }
     Simulated plan{candidate, {}, {}, {}, {}, memory};
     if (outcome.contains("iteration")) {
       plan = simulated(candidate, outcome);
@@ -563,14 +511,16 @@ class Search {
     list_edges(simulated_.front());
   }
 
-  // Simulated, whatever its bound and its memory.
-  PlanOutcome outcome_beside(std::size_t base, const PlanPrepared& plan, std::vector<std::string> values) {
+  // Simulated, whatever its bound and its memory; nothing where the iteration lasts longer.
+  std::optional<PlanOutcome> outcome_beside(std::size_t base, const PlanPrepared& plan,
+                                            std::vector<std::string> values, Time longest = kEndOfTime) {
     PlanEvaluator& evaluator = plans_.evaluator(base);
-    PlanOutcome outcome = evaluator.simulate(plan);
-    outcome.values = std::move(values);
-    outcome.memory = evaluator.memory(plan);
-    outcome.bound = evaluator.bound(plan);
-    outcome.training_iterations = iterations_of(space_.bases()[base], outcome.plan.global_batch());
+    std::optional<PlanOutcome> outcome = evaluator.simulate_within(plan, longest);
+    if (!outcome) return outcome;
+    outcome->values = std::move(values);
+    outcome->memory = evaluator.memory(plan);
+    outcome->bound = evaluator.bound(plan);
+    outcome->training_iterations = iterations_of(space_.bases()[base], outcome->plan.global_batch());
     return outcome;
   }
 
@@ -588,9 +538,8 @@ class Search {
           std::vector<Override> settings = settings_of(result_, result_.simulated.front());
           settings.emplace_back(fmt::format("{}={}", tried.key, next));
           const PlanPrepared plan = plans_.evaluator(number).prepare(request_.read(settings).request);
-          const PlanOutcome outcome = outcome_beside(number, plan, result_.simulated.front().values);
-          if (is_better(number, outcome))
-            result_.edges.push_back({tried.key, value, next, outcome, tried.key + " any"});
+          if (const auto outcome = better_beside(number, plan))
+            result_.edges.push_back({tried.key, value, next, *outcome, tried.key + " any"});
           break;
         } catch (const Error&) {
           // Not legal: the one after it may be.
@@ -598,16 +547,36 @@ class Search {
       }
     }
   }
-  // Than the best of the ranking, and within all limits.
-  bool is_better(std::size_t base, const PlanOutcome& other) const {
-    const Candidate candidate{base, 0, {}, {}, 0, other.plan.ranks, other.plan.global_batch()};
+  // What comes of a plan that is better than the best of the ranking, and within all limits.
+  std::optional<PlanOutcome> better_beside(std::size_t base, const PlanPrepared& plan) {
+    const PlanOutcome& best = result_.simulated.front();
+    PlanEvaluator& evaluator = plans_.evaluator(base);
+    Candidate candidate{base, 0, evaluator.bound(plan)};
+    candidate.ranks = plan.plan.ranks;
+    candidate.samples = plan.plan.global_batch();
     // The time of fewer samples says nothing.
-    if (request_.objective == SearchObjective::time &&
-        other.plan.global_batch() != result_.simulated.front().plan.global_batch())
-      return false;
-    return plans_.fits(other.memory) && !broken_limit(candidate, other.iteration, "") &&
-           score_of(request_.objective, other.figures()) <
-               score_of(request_.objective, result_.simulated.front().figures());
+    if (request_.objective == SearchObjective::time && candidate.samples != best.plan.global_batch())
+      return std::nullopt;
+    const MemoryUse memory = evaluator.memory(plan);
+    if (!plans_.fits(memory)) return std::nullopt;
+    candidate.memory = memory.needed();
+    candidate.bound = std::max(candidate.bound, evaluator.slot_bound(plan));
+    if (goes_by(SearchObjective::energy)) candidate.computing = evaluator.computing_bound(plan);
+    const auto is_out = [&](Time iteration) {
+      candidate.bound = iteration;
+      return broken_limit(candidate, iteration, "") ||
+             score_of(request_.objective, least_figures(candidate)) >=
+                 score_of(request_.objective, best.figures());
+    };
+    const Time least = candidate.bound;
+    if (is_out(least)) return std::nullopt;
+    std::optional<PlanOutcome> outcome =
+        outcome_beside(base, plan, best.values, longest_without(least, is_out));
+    if (outcome &&
+        (broken_limit(candidate, outcome->iteration, "") ||
+         score_of(request_.objective, outcome->figures()) >= score_of(request_.objective, best.figures())))
+      outcome.reset();
+    return outcome;
   }
 
   // Where no plan is left.

@@ -1,6 +1,7 @@
 #include "study/search/time_bound.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "ir/tensor.h"
@@ -181,8 +182,10 @@ class SlotPlay {
     for (bool any = true; any;) {
       any = false;
       for (std::size_t rank = 0; rank < next.size(); ++rank) {
-        for (; next[rank] < order_.slots[rank].size() && play(rank, next[rank], now_[rank]); ++next[rank])
+        for (; next[rank] < order_.slots[rank].size() && play(rank, next[rank], now_[rank]); ++next[rank]) {
           any = true;
+          played_.emplace_back(rank, next[rank]);
+        }
         end = std::max(end, now_[rank]);
       }
     }
@@ -191,8 +194,60 @@ class SlotPlay {
     return end;
   }
 
+  // After `last_end`.
+  std::vector<std::vector<Time>> least_after() {
+    // From the begin of each slot on, and from the end of what its rank computes in it.
+    std::vector<std::vector<Time>> from_begin(starts_.size()), after(starts_.size());
+    for (std::size_t rank = 0; rank < starts_.size(); ++rank) {
+      from_begin[rank].resize(starts_[rank].size());
+      after[rank].resize(starts_[rank].size());
+      for (const Exchange& exchange : exchanges_of(rank)) {
+        Time& least = plan_.overlap ? from_begin[rank][exchange.slot] : after[rank].back();
+        least = std::max(least, exchange.least);
+      }
+    }
+    std::vector<Time> forward(forward_.size()), backward(backward_.size());
+    for (std::size_t i = played_.size(); i-- > 0;) {
+      const auto [rank, number] = played_[i];
+      const PipelineSlot& slot = order_.slots[rank][number];
+      const std::size_t stage = stage_of(rank, slot);
+      const StagePaths::Times& time = *times_[stage];
+      Time& least = after[rank][number];
+      if (number + 1 < after[rank].size()) least = std::max(least, from_begin[rank][number + 1]);
+      Time length = time.backward;
+      switch (slot.action) {
+        case PipelineAction::forward:
+          if (stage + 1 < times_.size())
+            least = std::max(least, messages_[stage] + end_of(forward, stage + 1, slot));
+          length = time.forward;
+          break;
+        case PipelineAction::backward:
+          length += time.weights;
+          if (time.weights > Time(0)) break;  // the stage before does not wait for these
+          [[fallthrough]];
+        case PipelineAction::input_gradient:
+          if (stage > 0) least = std::max(least, messages_[stage - 1] + end_of(backward, stage - 1, slot));
+          break;
+        case PipelineAction::weight_gradient:
+          length = time.weights;
+          break;
+      }
+      Time& whole = from_begin[rank][number];
+      whole = std::max(whole, length + least);
+      if (slot.action == PipelineAction::weight_gradient) continue;
+      end_of(slot.action == PipelineAction::forward ? forward : backward, stage, slot) = whole;
+    }
+    return after;
+  }
+
  private:
   static constexpr Time kNever{-1};
+
+  // From the begin of a slot on, or from the end of the rank's last, if there is no overlap.
+  struct Exchange {
+    std::size_t slot = 0;
+    Time least;
+  };
 
   std::size_t stage_of(std::size_t rank, const PipelineSlot& slot) const {
     return static_cast<std::size_t>(order_.chunks[rank][static_cast<std::size_t>(slot.chunk)].stage);
@@ -246,8 +301,16 @@ class SlotPlay {
     return end;
   }
 
-  // Of gradients between replicas, from the last backward pass of each chunk of the rank on.
   Time end_of_exchanges(std::size_t rank) {
+    Time end;
+    for (const Exchange& exchange : exchanges_of(rank))
+      end = std::max(end, (plan_.overlap ? starts_[rank][exchange.slot] : now_[rank]) + exchange.least);
+    return end;
+  }
+
+  // Of gradients between replicas, and what follows, from the last backward pass of each chunk of
+  // the rank on.
+  std::vector<Exchange> exchanges_of(std::size_t rank) {
     const PipelineScheduleInfo& schedule = schedule_of(plan_);
     if (schedule.passes != 2 || plan_.zero_stage > 1 || plan_.hybrid_shard > 0) return {};
     const std::vector<PipelineChunk>& chunks = order_.chunks[rank];
@@ -268,7 +331,8 @@ class SlotPlay {
     std::vector<bool> seen(chunks.size());
     std::size_t left = chunks.size();
     Bytes dense, experts;
-    Time down, end;
+    Time down;
+    std::vector<Exchange> exchanges;
     for (std::size_t s = slots.size(); s-- > 0 && left > 0;) {
       const auto chunk = static_cast<std::size_t>(slots[s].chunk);
       if (slots[s].action != PipelineAction::backward || seen[chunk]) continue;
@@ -279,22 +343,28 @@ class SlotPlay {
       down += sizes_of(chunk).down;
       const Time exchange = std::max({paths_.on_links(GroupAxis::data, kind, dense),
                                       paths_.on_links(GroupAxis::expert_data, kind, experts), down});
-      end = std::max(end, (plan_.overlap ? starts_[rank][s] : now_[rank]) + exchange + after);
+      exchanges.push_back({s, exchange + after});
     }
-    return end;
+    return exchanges;
   }
 
   const Plan& plan_;
   StagePaths& paths_;
   const PipelineOrder& order_;
   std::size_t micro_batches_;
-  std::vector<const StagePaths::Times*> times_;      // by stage
-  std::vector<const StageExchanges::Sizes*> sizes_;  // likewise
-  std::vector<Time> messages_;                       // behind it
-  std::vector<Time> forward_, backward_;             // ends, by stage and micro-batch
-  std::vector<std::vector<Time>> starts_;            // of slots, by rank
-  std::vector<Time> now_;                            // ends of the ranks' last slots
+  std::vector<const StagePaths::Times*> times_;              // by stage
+  std::vector<const StageExchanges::Sizes*> sizes_;          // likewise
+  std::vector<Time> messages_;                               // behind it
+  std::vector<Time> forward_, backward_;                     // ends, by stage and micro-batch
+  std::vector<std::vector<Time>> starts_;                    // of slots, by rank
+  std::vector<Time> now_;                                    // ends of the ranks' last slots
+  std::vector<std::pair<std::size_t, std::size_t>> played_;  // ranks and slots, as they were played
 };
+
+bool knows_slots(const Study& setting, const Plan& plan, const PipelineOrder& order) {
+  const PipelineScheduleInfo& schedule = schedule_of(plan);
+  return ranks_are_alike(setting, plan) && schedule.flushes && !schedule.overlaps_passes && order.chains == 1;
+}
 
 }  // namespace
 
@@ -344,10 +414,17 @@ double least_computing(const Study& setting, const Plan& plan, StagePaths& paths
 
 Time least_iteration_of_slots(const Study& setting, const Plan& plan, StageExchanges& exchanges,
                               const StageCut& stages, const PipelineOrder& order) {
-  const PipelineScheduleInfo& schedule = schedule_of(plan);
-  if (!ranks_are_alike(setting, plan) || !schedule.flushes || schedule.overlaps_passes || order.chains != 1)
-    return {};
+  if (!knows_slots(setting, plan, order)) return {};
   return SlotPlay(plan, exchanges, stages, order).last_end();
+}
+
+std::vector<std::vector<Time>> least_after_slots(const Study& setting, const Plan& plan,
+                                                 StageExchanges& exchanges, const StageCut& stages,
+                                                 const PipelineOrder& order) {
+  if (!knows_slots(setting, plan, order)) return {};
+  SlotPlay play(plan, exchanges, stages, order);
+  play.last_end();
+  return play.least_after();
 }
 
 }  // namespace armilla

@@ -58,8 +58,8 @@ TEST(WriteSearch, RanksPlansAndSaysWhatBecameOfTheOthers) {
   EXPECT_THAT(write_search_text(unlike, false),
               testing::HasSubstr("  plans compute 4 to 8 samples in an iteration: name a global batch"));
   EXPECT_THAT(text, testing::HasSubstr("+50.0 %"));
-  EXPECT_THAT(
-      text, testing::HasSubstr("3 plans: 1 refused, 0 proven slower without being simulated, 2 simulated\n"));
+  EXPECT_THAT(text, testing::HasSubstr(
+                        "3 plans: 1 refused, 0 proven slower without a whole simulation, 2 simulated\n"));
   EXPECT_THAT(text, testing::HasSubstr("refused: does not fit (1, such as: needs 200 B, of 100 B)\n"));
   EXPECT_THAT(text, testing::ContainsRegex("tp 4 +refused"));
 }

@@ -34,7 +34,7 @@ std::string use_text(const SearchResult& result, const TextStyle& style) {
                        result.objective != SearchObjective::energy &&
                        result.objective != SearchObjective::memory;
   std::string text =
-      wrap(fmt::format("{}: {} refused, {} proven {} without being simulated, {} simulated",
+      wrap(fmt::format("{}: {} refused, {} proven {} without a whole simulation, {} simulated",
                        count_of(use.points, "plan", "plans"), with_separators(use.refused),
                        with_separators(use.bounded), by_time ? "slower" : "not among the best",
                        with_separators(use.simulated)) +

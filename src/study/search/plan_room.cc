@@ -1,0 +1,59 @@
+#include "study/search/plan_room.h"
+
+namespace armilla {
+namespace {
+
+void write_energy(Outcome& json, const std::optional<Energy>& energy) {
+  if (energy) json["energy"] = energy->value;
+}
+
+Outcome memory_json(const MemoryUse& use) {
+  Outcome json = Outcome::array();
+  for (const Bytes bytes :
+       {use.weights, use.gradients, use.optimizer, use.activations, use.communication_buffers, use.temporary,
+        use.fragmentation, use.capacity, use.framework})
+    json.push_back(bytes.value);
+  return json;
+}
+
+}  // namespace
+
+std::string reason_of(const Error& error) {
+  if (error.keys.empty()) return "not legal";
+  return error.keys.front();
+}
+
+PlanRoom::PlanRoom(const SearchRequest& request) : space_(request), memory_share_(request.memory_share) {
+  for (const SearchBase& base : space_.bases())
+    evaluators_.push_back(std::make_unique<PlanEvaluator>(base.study));
+  if (space_.bases().size() > kMostBases)
+    throw Error("machine", "too many combinations of machines and ranks", "list fewer");
+}
+
+std::string PlanRoom::perform(std::int64_t piece) {
+  const auto base = static_cast<std::size_t>(piece >> (kPointBits + 1));
+  const bool memory_alone = (piece >> kPointBits & 1) != 0;
+  const std::int64_t point = piece & ((std::int64_t{1} << kPointBits) - 1);
+  Outcome outcome = Outcome::object();
+  try {
+    const PlanPrepared plan = prepare(base, point);
+    const MemoryUse memory = evaluators_[base]->memory(plan);
+    outcome["memory"] = memory_json(memory);
+    if (fits(memory) && !memory_alone) {
+      if (const auto times = evaluators_[base]->simulate_within(plan, take_longest(piece))) {
+        outcome["iteration"] = times->iteration.value;
+        outcome["compute"] = times->compute.value;
+        outcome["exposed"] = times->exposed_communication.value;
+        write_energy(outcome, times->energy);
+      } else {
+        outcome["longer"] = true;
+      }
+    }
+  } catch (const Error& error) {
+    outcome["reason"] = reason_of(error);
+    outcome["message"] = error.message;
+  }
+  return outcome.dump(-1, ' ', false, Outcome::error_handler_t::replace);
+}
+
+}  // namespace armilla
