@@ -162,7 +162,8 @@ def measured_accuracy(program):
 
 namespace armilla {{
 
-// How far off predictions of the measured steps on a device are, on one apart from on several: shares, bias signed.
+// How far off predictions of the measured steps on a device are, on one apart from on several: shares,
+// bias signed.
 struct MeasuredAccuracy {{
   std::string_view device, width;
   bool experts;                     // mixtures of experts
