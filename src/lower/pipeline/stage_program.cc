@@ -158,10 +158,10 @@ class StageEmitter {
   }
 
   void note_fused(std::size_t slot, std::uint32_t begin, StageProgram& made, HostLead& lead) {
-    constexpr std::int64_t kMessages = 2;
+    const std::int64_t messages = plan_.scatter_gather ? 3 : 2;  // with the gather of their parts
     const SlotTime& time = time_of(slots_[slot]);
     if (fused_[slot]) made.fused.emplace_back(cursors_.front().ids.front(), time.duration - time.compute);
-    lead.slot(fused_[slot] ? time.nodes + kMessages : std::int64_t{writer_.size()} - begin, time.compute);
+    lead.slot(fused_[slot] ? time.nodes + messages : std::int64_t{writer_.size()} - begin, time.compute);
   }
 
   std::size_t iteration_of(const PipelineSlot& slot) const {

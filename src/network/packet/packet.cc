@@ -100,6 +100,7 @@ bool sprays(const ParameterValues& values) {
 void set_transport(FlowJob& job, const ParameterValues& values) {
   PacketSettings& settings = job.settings;
   job.fast_forward = values.boolean("fast-forward");
+  const CongestionControl of_files = settings.congestion_control;
   if (values.is_set("cc")) {
     for (const CongestionControlRow& row : kCongestionControls) {
       if (values.choice("cc") == row.name) settings.congestion_control = row.control;
@@ -115,8 +116,9 @@ void set_transport(FlowJob& job, const ParameterValues& values) {
   if (family_of(settings.congestion_control) == TransportFamily::tcp) {
     if (values.is_set("recovery"))
       throw Error(values.where("recovery"), "TCP has a recovery of its own", "omit recovery");
-    // The least of Linux, unless files say what TCP does.
-    if (!job.flows_come || values.is_set("cc")) settings.retransmit_timeout_ns = 200'000'000;
+    // The least of Linux, unless files say what this TCP does.
+    if (!job.flows_come || settings.congestion_control != of_files)
+      settings.retransmit_timeout_ns = 200'000'000;
   } else if (is_pulled(settings.congestion_control)) {
     if (values.is_set("recovery"))
       throw Error(values.where("recovery"),

@@ -35,7 +35,8 @@ FlowJob job_of(const Ways& ways, const NetworkSetup& setup, const ParameterValue
     job.settings.congestion_control = CongestionControl::dcqcn;
   } else {
     // htsim's are those of its TCP alone.
-    job.usual_settings = setup.packets->acks_take_no_time && values.is_set("cc");
+    job.usual_settings = setup.packets->acks_take_no_time && values.is_set("cc") &&
+                         values.choice("cc") != row_of(setup.packets->congestion_control).name;
     if (!job.usual_settings) job.settings = *setup.packets;
     job.choice = WayChoice::first;
     if (values.is_set("routing"))

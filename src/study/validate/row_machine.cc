@@ -23,9 +23,9 @@ struct KnownDevice {
 constexpr std::array kKnownDevices = {
     KnownDevice{{"a100", "pairwise"}, "a100-80gb-pcie", "azure-nc96", 1},
     KnownDevice{{"h100", "pairwise"}, "h100-pcie", "nvl-pairs", 1},
-    KnownDevice{{"a100", " on unnamed"}, "a100-80gb-sxm", "hgx-staged", 4},
     KnownDevice{{"a100", "pcie"}, "a100-80gb-pcie", "dgx-a100"},
     KnownDevice{{"a100", "40gb"}, "a100-40gb-sxm", "dgx-a100"},
+    KnownDevice{{"a100", " on unnamed"}, "a100-80gb-sxm", "hgx-staged", 4},
     KnownDevice{{"a100", ""}, "a100-80gb-sxm", "dgx-a100"},
     KnownDevice{{"a40", ""}, "a40", "ethernet-rack"},
     KnownDevice{{"h100", "96gb"}, "h100-96gb-sxm", "dgx-h100"},

@@ -194,6 +194,15 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
   return prepare_study(std::move(study));
 }
 
+// By its bandwidth or its kind.
+bool names_network(const std::string& system) {
+  constexpr std::array<std::string_view, 9> kWords = {"gb/s", "gbps", "gbit",     "infiniband", "hdr",
+                                                      "ndr",  "efa",  "ethernet", "roce"};
+  const std::string lower = lower_case(system);
+  return std::ranges::any_of(kWords,
+                             [&](std::string_view word) { return lower.find(word) != std::string::npos; });
+}
+
 Study study_of(const MeasuredCollective& row, const std::string& where) {
   Study study = measured_study();
   const std::int64_t nodes = std::max<std::int64_t>(1, row.nodes);
@@ -201,7 +210,7 @@ Study study_of(const MeasuredCollective& row, const std::string& where) {
     throw Error(where, fmt::format("{} devices in {} nodes", row.devices, nodes));
   // Adapters between nodes that nobody names are of the machine that was fitted to such rows, where
   // there is one.
-  const bool unnamed = nodes > 1 && row.system.find("Gb/s") == std::string::npos;
+  const bool unnamed = nodes > 1 && !names_network(row.system);
   study.machine = machine_of(
       {row.system + (unnamed ? " on unnamed adapters" : ""), row.devices, row.devices / nodes, 0}, where);
   study.request.ranks = row.devices;

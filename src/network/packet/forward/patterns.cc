@@ -158,6 +158,13 @@ bool PacketSimulation::FastForward::Patterns::can_stand(const Set& set) const {
   return std::ranges::all_of(set.flows, flow_can) && std::ranges::all_of(set.ports, port_can);
 }
 
+// A pause, and the resume after it, may be under way when nobody pauses any more.
+bool PacketSimulation::FastForward::Patterns::pauses(const Set& set) const {
+  return std::ranges::any_of(set.held, [&](const Held& held) {
+    return held.event.kind == kArrived && sim_.packets_[held.event.subject].kind >= PacketKind::pause;
+  });
+}
+
 // ---- What comes from outside
 
 void PacketSimulation::FastForward::Patterns::touch(std::uint32_t flow) {
@@ -281,7 +288,7 @@ void PacketSimulation::FastForward::Patterns::settle() {
 // Whether it follows a pattern that is known from its state on; if there is none it leads one.
 bool PacketSimulation::FastForward::Patterns::look_up(std::uint32_t number) {
   Set& set = sets_[number];
-  if (set.held.empty()) return false;
+  if (set.held.empty() || pauses(set)) return false;
   set.begin_ns = sim_.events_.now();
   set.bases.clear();
   for (const std::uint32_t flow : set.flows) set.bases.push_back(sim_.flows_[flow].acknowledged);
@@ -351,6 +358,9 @@ void PacketSimulation::FastForward::Patterns::close(Set& set) {
     sim_.events_.for_each([&](std::int64_t time, const WheelEvent& event) {
       if (set_of(event) == number && !is_stale(event)) set.held.push_back({time, event});
     });
+    pattern.useless = pauses(set);
+  }
+  if (!pattern.useless) {
     Words words(pattern.end, false, set.begin_ns);
     code(set, set.held, words);
     words_ += static_cast<std::int64_t>(pattern.end.size());

@@ -85,6 +85,7 @@ class PacketSimulation::FastForward::Patterns {
   bool is_stale(const WheelEvent& event) const;
   void sort(Set& set);
   bool can_stand(const Set& set) const;
+  bool pauses(const Set& set) const;
   void settle();
   bool look_up(std::uint32_t number);
   void lead(std::uint32_t number, Pattern& pattern);
