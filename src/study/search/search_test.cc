@@ -67,7 +67,7 @@ std::vector<std::string> texts(const std::vector<PlanOutcome>& plans) {
 }
 
 void expect_sum(const SearchSpaceUse& use) {
-  EXPECT_EQ(use.refused + use.bounded + use.simulated, use.points);
+  EXPECT_EQ(use.refused + use.bounded + use.simulated + use.not_looked_at, use.points);
   std::int64_t refused = 0;
   for (const auto& [reason, refusal] : use.refusals) refused += refusal.plans;
   EXPECT_EQ(refused, use.refused);
@@ -351,6 +351,7 @@ TEST_F(SearchTest, EndsWhenToldTo) {
   EXPECT_FALSE(result.complete);
   EXPECT_EQ(result.space.simulated, 3);
   EXPECT_EQ(result.ranking.size(), 3u);
+  EXPECT_GT(result.space.not_looked_at, 0);
   expect_sum(result.space);
 }
 
@@ -363,7 +364,8 @@ TEST_F(SearchTest, EndsWhileItLooksAtPlans) {
   EXPECT_FALSE(result.complete);
   EXPECT_EQ(result.space.simulated, 0);
   // Not all of them were looked at before.
-  EXPECT_GT(result.space.refusals.at("not looked at").plans, result.space.points / 2);
+  EXPECT_GT(result.space.not_looked_at, result.space.points / 2);
+  EXPECT_LT(result.space.refused, result.space.points / 2);
   EXPECT_GT(result.space.points, 2048);
   expect_sum(result.space);
 }
