@@ -4,9 +4,20 @@
 
 namespace armilla {
 
+namespace {
+
+bool has_best(const ScalePoint& point) {
+  return point.best.has_value();
+}
+
+}  // namespace
+
+bool ScaleResult::has_plan() const {
+  return std::ranges::any_of(points, has_best);
+}
+
 const ScalePoint& ScaleResult::base() const {
-  return *std::find_if(points.begin(), points.end(),
-                       [](const ScalePoint& point) { return point.best.has_value(); });
+  return *std::ranges::find_if(points, has_best);
 }
 
 double ScaleResult::speedup(const ScalePoint& point) const {

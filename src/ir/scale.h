@@ -30,6 +30,7 @@ struct ScaleResult {
   bool complete = true;                // false: interrupted before the last size
   double elapsed_seconds = 0;
 
+  bool has_plan() const;  // of any size
   // The smallest size that has a plan. Needs one.
   const ScalePoint& base() const;
   double speedup(const ScalePoint& point) const;

@@ -79,7 +79,8 @@ struct SearchSpaceUse {
   std::int64_t refused = 0;  // illegal, equal to another, or too large for the device
   std::int64_t bounded = 0;  // cannot be among the best
   std::int64_t simulated = 0;
-  std::int64_t resumed = 0;                 // of those, by a search before this one
+  std::int64_t not_looked_at = 0;           // since the search was interrupted
+  std::int64_t resumed = 0;                 // of those simulated, by a search before this one
   std::map<std::string, Refusal> refusals;  // by reason
 };
 

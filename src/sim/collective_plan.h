@@ -84,6 +84,11 @@ struct MemberTraffic {
   double messages = 0, bytes = 0;
 };
 
+// Whose bandwidth a bound goes by: what a group's members attain over the cables that join them
+// (collective/cables.h), or that of the links as networks know them, all cables of a member together. Where
+// it attains less, `overhead` has the difference. The same without cables.
+enum class LinkRate : std::uint8_t { attained, of_network };
+
 class CollectivePlanner {
  public:
   // Throws Error when the algorithms named by the options do not exist or do not fit the machine's
@@ -113,17 +118,19 @@ class CollectivePlanner {
   // so far.
   const std::set<std::string>& substitutions() const { return substitutions_; }
 
-  // What the call takes beyond its schedule, by the fastest of the protocols of each dimension it crosses; 0
-  // unless CollectiveOptions::measured.
+  // What the call takes beyond its schedule, by the fastest of the protocols of each dimension it crosses, if
+  // CollectiveOptions::measured, and by what its members attain over cables; else 0.
   Time overhead(const CollectiveCall& call, std::uint32_t shape);
 
   // On average over the group.
   MemberTraffic traffic_per_member(const CollectiveCall& call, std::uint32_t shape);
   // Least time in which the busiest link could carry all chunks of the call, from the first member's point of
   // view.
-  Time busiest_link(const CollectiveCall& call, const GroupLayout& layout);
+  Time busiest_link(const CollectiveCall& call, const GroupLayout& layout,
+                    LinkRate rate = LinkRate::attained);
   // Least time in which the group's links could carry what any algorithm has to send (sim/plan/link_limit.h).
-  Time link_limit(const CollectiveCall& call, const GroupLayout& layout) const;
+  Time link_limit(const CollectiveCall& call, const GroupLayout& layout,
+                  LinkRate rate = LinkRate::attained) const;
   // Chunks, what delays the call beside bandwidth and the number of chunks that would help, into a record.
   // Returns how long the call takes alone on its dimensions, about; 0: not known.
   Time describe_chunks(const CollectiveCall& call, std::uint32_t shape, CollectiveRecord& record);
@@ -172,7 +179,7 @@ class CollectivePlanner {
                             const GroupShape& shape, Picks taken) const;
   double seconds_beyond(const PlannedPhase& phase, const GroupShape& shape, double& launch) const;
   double seconds_beyond(const CollectivePlan& plan, const GroupShape& shape) const;
-  Time measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout);
+  Time measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout, LinkRate rate);
   Time measure_overhead(const CollectiveCall& call, std::uint32_t shape);
 
   // Of a call among a shape: shape, kind, bytes, root, routing.
@@ -182,7 +189,8 @@ class CollectivePlanner {
   }
   // And which algorithm each dimension takes, for a chunk of it.
   using PlanKey = std::tuple<ShapeKey, Way, Picks>;
-  using CallKey = std::tuple<const void*, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>;
+  using CallKey =
+      std::tuple<const void*, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting, LinkRate>;
   using ScheduleKey =
       std::tuple<const Algorithm*, CollectiveKind, std::int32_t, std::int64_t, std::int32_t, std::int32_t>;
 

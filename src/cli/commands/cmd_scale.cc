@@ -58,6 +58,8 @@ class ScaleCommand final : public Command {
       };
       return scale_plans(request);
     });
+    if (!result.complete && !result.has_plan())
+      throw Interrupted("armilla scale", "was interrupted before any size had its best plan");
     for (ScalePoint& point : result.points) {
       for (SearchEdge& edge : point.edges) edge.widen = study_.as_typed(edge.widen);
     }

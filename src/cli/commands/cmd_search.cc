@@ -162,7 +162,7 @@ class SearchCommand final : public Command {
     }
     if (!result.complete) {
       throw Interrupted("armilla search",
-                        result.ranking.empty() ? "was interrupted before any plan was simulated"
+                        result.ranking.empty() ? "was interrupted before any plan was found"
                                                : "was interrupted: there may be better plans",
                         save_.empty() ? "" : "the same command with --resume goes on");
     }

@@ -698,23 +698,25 @@ MemberTraffic CollectivePlanner::traffic_per_member(const CollectiveCall& call, 
   return total;
 }
 
-Time CollectivePlanner::link_limit(const CollectiveCall& call, const GroupLayout& layout) const {
+Time CollectivePlanner::link_limit(const CollectiveCall& call, const GroupLayout& layout,
+                                   LinkRate rate) const {
   std::uint32_t reducing = 0;
   for (std::uint32_t d = 0; d < machine_.dimensions.size(); ++d) {
     if (machine_.dimensions[d].in_switch || algorithms_.at(call.kind)[d].usual.in_switch())
       reducing |= std::uint32_t{1} << d;
   }
-  return least_time_on_links(call, layout, machine_, reducing);
+  return least_time_on_links(call, layout, machine_, reducing, rate);
 }
 
-Time CollectivePlanner::busiest_link(const CollectiveCall& call, const GroupLayout& layout) {
-  const CallKey key{&layout, call.kind, call.bytes.value, call.root, call.routing};
+Time CollectivePlanner::busiest_link(const CollectiveCall& call, const GroupLayout& layout, LinkRate rate) {
+  const CallKey key{&layout, call.kind, call.bytes.value, call.root, call.routing, rate};
   const auto [found, fresh] = busiest_links_.try_emplace(key);
-  if (fresh) found->second = measure_busiest_link(call, layout);
+  if (fresh) found->second = measure_busiest_link(call, layout, rate);
   return found->second;
 }
 
-Time CollectivePlanner::measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout) {
+Time CollectivePlanner::measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout,
+                                             LinkRate rate) {
   // Every transfer is routed; beyond this the limit is not worth the wait and stays unknown.
   constexpr double kMostTransfers = 2e7;
   double transfers = 0;
@@ -763,7 +765,7 @@ Time CollectivePlanner::measure_busiest_link(const CollectiveCall& call, const G
     const std::uint32_t d = std::get<0>(link);
     const Dimension& dimension = machine_.dimensions[d];
     // Of a member's cables a group may have some.
-    const bool cabled = !dimension.cables.empty() && layout.is_grid();
+    const bool cabled = rate == LinkRate::attained && !dimension.cables.empty() && layout.is_grid();
     limit = std::max(
         limit, time_to_move(bytes, cabled ? attained_on_cables(dimension, layout.coordinates[d], call.kind,
                                                                machine_.device.host_bandwidth)

@@ -14,8 +14,8 @@
 //   barrier                      0
 //
 // Links, per rank and direction: a Ring two (of two ranks one), FullyConnected one to every other member,
-// Switch one, or what rings over a group's cables attain (collective/cables.h). A
-// group that is no grid: of single ranks, with the links of all dimensions.
+// Switch one, or what rings over a group's cables attain (collective/cables.h), if LinkRate says so. A group
+// that is no grid: of single ranks, with the links of all dimensions.
 // Of calls whose bytes depend on a routing of tokens nothing is known: 0.
 #pragma once
 
@@ -23,6 +23,7 @@
 
 #include "ir/graph.h"
 #include "ir/machine.h"
+#include "sim/collective_plan.h"
 #include "sim/group_layout.h"
 
 namespace armilla {
@@ -30,6 +31,6 @@ namespace armilla {
 // `reducing`: the dimensions, by bit, whose switches reduce. O(2^d d) for d dimensions in which the group's
 // ranks differ.
 Time least_time_on_links(const CollectiveCall& call, const GroupLayout& layout, const Machine& machine,
-                         std::uint32_t reducing);
+                         std::uint32_t reducing, LinkRate rate = LinkRate::attained);
 
 }  // namespace armilla

@@ -104,10 +104,16 @@ std::optional<std::uint32_t> last_computation(const LoweredJob& job, std::size_t
   return std::nullopt;
 }
 
-// Whether the slots of the plan are few enough, and its devices alike, for their order to be worth keeping.
+// Whether one iteration of the divided model is all that a run of the plan plays. Schedules that do not flush
+// need several, whose average counts.
+bool is_one_iteration(const PlanPrepared& plan) {
+  return plan.sharded && schedule_of(plan.plan).flushes && plan.setting->profile.file.empty();
+}
+
+// Whether, besides, its slots are few enough for their order to be worth keeping.
 bool knows_slot_bound(const PlanPrepared& plan) {
   constexpr std::int64_t kMostSlots = 1 << 18;
-  return plan.sharded &&
+  return is_one_iteration(plan) &&
          plan.plan.micro_batches <= kMostSlots / 2 / (plan.plan.pipeline * plan.plan.virtual_stages);
 }
 
@@ -354,8 +360,7 @@ std::optional<PlanOutcome> PlanEvaluator::simulate_within(const PlanPrepared& pl
 PlanOutcome PlanEvaluator::simulate_nodes(const PlanPrepared& plan) const {
   const Study& setting = *plan.setting;
   const SimulationOptions options = of_times_alone();
-  if (!plan.sharded || !schedule_of(plan.plan).flushes || !setting.profile.file.empty())
-    return outcome_of(plan, run_study(plan.study(), options).result);
+  if (!is_one_iteration(plan)) return outcome_of(plan, run_study(plan.study(), options).result);
   const LoweredJob job =
       lower_sharded({*plan.sharded}, plan.plan, 1, setting.machine.device.host_bandwidth, Written::loops);
   return outcome_of(plan, armilla::simulate(job.graph, setting, cost_, options));

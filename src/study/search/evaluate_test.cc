@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/folder_testing.h"
 #include "ir/derived/expense.h"
+#include "lower/pipeline_schedule.h"
 #include "read/study.h"
 #include "study/run.h"
 
@@ -39,14 +40,17 @@ class EvaluateTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  std::string random_study(std::mt19937& random) const {
+  std::string random_study(std::mt19937& random,
+                           std::initializer_list<std::string> schedules = {
+                               "gpipe", "1f1b", "1f1b", "interleaved", "zb-h1", "zb-v"}) const {
     const auto one_of = [&](std::initializer_list<std::string> choices) {
       return choices.begin()[std::uniform_int_distribution<std::size_t>(0, choices.size() - 1)(random)];
     };
-    const std::string schedule = one_of({"gpipe", "1f1b", "1f1b", "interleaved", "zb-h1", "zb-v"});
+    const std::string schedule = one_of(schedules);
     std::string text =
         "model: " + (folder_ / (one_of({"gpt", "wide", "llama", "moe"}) + ".yaml")).string() +
-        "\nmachine: " + one_of({"dgx-a100", "dgx-h100", "tpu-v4", "tpu-v5p"}) + "\nnetwork: " +
+        "\nmachine: " + one_of({"dgx-a100", "dgx-h100", "tpu-v4", "tpu-v5p", "azure-nc96", "dgx-1"}) +
+        "\nnetwork: " +
         one_of({"analytical", "analytical:switching=store-and-forward", "analytical-unshared"}) +
         "\nplan:\n  ranks: " + one_of({"4", "8", "16", "32"}) +
         "\n  tensor: " + one_of({"1", "2", "4", "8"}) + "\n  pipeline: " + one_of({"1", "2", "4"}) +
@@ -128,10 +132,11 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
 
 // Neither a run that is no longer than asked for is given up, nor is one that ends changed by being watched.
 TEST_F(EvaluateTest, SimulationsAreGivenUpOnlyWhereTheyAreLonger) {
-  std::int64_t compared = 0, given_up = 0, given_up_late = 0;
+  std::int64_t compared = 0, given_up = 0, given_up_late = 0, overlapping = 0, unlike = 0;
   for (unsigned seed = 1000; seed < 1400; ++seed) {
     std::mt19937 random(seed);
-    const std::string text = random_study(random);
+    std::string text = seed % 8 == 0 ? random_study(random, {"pipedream-2bw"}) : random_study(random);
+    if (seed % 8 == 1) text += "what_if:\n  ranks: [{ranks: \"0\", time: 2}]\n";
     SCOPED_TRACE(text);
     try {
       const Study study = read_study(Config::parse(text, "study.yaml", {}));
@@ -145,6 +150,14 @@ TEST_F(EvaluateTest, SimulationsAreGivenUpOnlyWhereTheyAreLonger) {
       ASSERT_EQ(watched->compute, whole.compute);
       ASSERT_EQ(watched->exposed_communication, whole.exposed_communication);
       const Time bound = evaluator.slot_bound(plan);
+      if (bound == Time(0)) {
+        overlapping += schedule_of(plan.plan).flushes ? 0 : 1;
+        unlike += study.what_if.changes_simulation() ? 1 : 0;
+        const std::optional<PlanOutcome> kept = evaluator.simulate_within(plan, Time(0));
+        ASSERT_TRUE(kept);
+        ASSERT_EQ(kept->iteration, whole.iteration);
+        continue;
+      }
       given_up += evaluator.simulate_nodes_within(plan, Time(bound.value / 10 * 9)) ? 0 : 1;
       given_up_late +=
           evaluator.simulate_nodes_within(plan, Time((bound.value + whole.iteration.value) / 2)) ? 0 : 1;
@@ -155,6 +168,8 @@ TEST_F(EvaluateTest, SimulationsAreGivenUpOnlyWhereTheyAreLonger) {
   EXPECT_GT(compared, 100);
   EXPECT_GT(given_up, 80);
   EXPECT_GT(given_up_late, 20);
+  EXPECT_GT(overlapping, 10);
+  EXPECT_GT(unlike, 10);
 }
 
 // One evaluator for many plans, and one for each: what plans share is told apart by all that it depends on.

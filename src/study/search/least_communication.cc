@@ -75,8 +75,10 @@ const std::vector<const GroupLayout*>& LeastCommunication::layouts_of(Place& pla
 Time LeastCommunication::on_links(const CollectiveCall& call, const GroupLayout& layout) {
   if (!shares_links_) return {};
   const bool few = layout.ranks.size() <= kFew;
-  return rounded_down(few ? planner_.busiest_link(call, layout) : planner_.link_limit(call, layout),
-                      layout.ranks.size());
+  constexpr LinkRate kRate = LinkRate::of_network;
+  return rounded_down(
+      few ? planner_.busiest_link(call, layout, kRate) : planner_.link_limit(call, layout, kRate),
+      layout.ranks.size());
 }
 
 Time LeastCommunication::on_links(Place& place, GroupAxis axis, CollectiveKind kind, Bytes bytes) {

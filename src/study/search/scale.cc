@@ -82,12 +82,9 @@ ScaleResult scale_plans(const ScaleRequest& request) {
     result.points.push_back(std::move(point));
   }
   result.complete = result.points.size() == sizes.size();
-  if (std::none_of(result.points.begin(), result.points.end(),
-                   [](const ScalePoint& p) { return p.best.has_value(); })) {
-    throw Error("armilla scale",
-                result.points.empty() ? "was interrupted before the first size was searched"
-                                      : "no size has a plan that can be run: " + result.points.back().refusal,
-                result.points.empty() ? "" : "try --zero any, --recompute any, --offload any or more ranks");
+  if (result.complete && !result.has_plan()) {
+    throw Error("armilla scale", "no size has a plan that can be run: " + result.points.back().refusal,
+                "try --zero any, --recompute any, --offload any or more ranks");
   }
   result.elapsed_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;

@@ -74,6 +74,11 @@ TEST(Scale, AnInterruptedOneHasTheSizesSoFar) {
   const ScaleResult result = scale_plans(request);
   EXPECT_FALSE(result.complete);
   EXPECT_EQ(result.points.size(), 1U);
+  request.search.stopped = [] { return true; };
+  const ScaleResult nothing = scale_plans(request);
+  EXPECT_FALSE(nothing.complete);
+  EXPECT_FALSE(nothing.has_plan());
+  EXPECT_TRUE(nothing.points.empty());
 }
 
 }  // namespace

@@ -407,11 +407,8 @@ class Search {
       refuse("died", 1, fmt::format("{} processes died of it: {}", kMostDeaths, how));
     };
     crew_.share_out(work);
-    if (!result_.complete) {
-      const std::int64_t left =
-          result_.space.points - result_.space.refused - result_.space.bounded - result_.space.simulated;
-      refuse("not looked at", left, "");
-    }
+    SearchSpaceUse& use = result_.space;
+    if (!result_.complete) use.not_looked_at = use.points - use.refused - use.bounded - use.simulated;
   }
 
   static Simulated simulated(const Candidate& candidate, const Outcome& outcome) {

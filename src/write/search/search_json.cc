@@ -76,6 +76,7 @@ std::string write_search_json(const SearchResult& result, const Run* best) {
                  {"refused", result.space.refused},
                  {"bounded", result.space.bounded},
                  {"simulated", result.space.simulated},
+                 {"not_looked_at", result.space.not_looked_at},
                  {"resumed", result.space.resumed},
                  {"refusals", refusals}}},
                {"ranking", list(result, result.ranking)},

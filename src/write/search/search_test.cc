@@ -84,6 +84,21 @@ TEST(WriteSearch, SaysWhatIsNearestWhereNothingFits) {
   EXPECT_THAT(write_search_svg(result), testing::HasSubstr("no plan was simulated"));
 }
 
+TEST(WriteSearch, SaysWhatWasNotLookedAt) {
+  SearchResult result = example_search();
+  result.complete = false;
+  result.space.points = 7;
+  result.space.not_looked_at = 4;
+  EXPECT_THAT(write_search_text(result, false), testing::HasSubstr("1 refused, "));
+  EXPECT_THAT(write_search_text(result, false), testing::HasSubstr("2 simulated, 4 not looked at\n"));
+  EXPECT_THAT(write_search_json(result, nullptr), testing::HasSubstr("\"not_looked_at\": 4"));
+  result.ranking.clear();
+  EXPECT_THAT(write_search_text(result, false),
+              testing::StartsWith("No plan was found before the search was interrupted.\n"));
+  result.complete = true;
+  EXPECT_THAT(write_search_text(result, false), testing::StartsWith("No plan can be run.\n"));
+}
+
 TEST(WriteSearch, EveryKeyIsDocumented) {
   SearchResult result = example_search();
   result.nearest = outcome(4, Time(0), Bytes(200));

@@ -38,7 +38,9 @@ std::string use_text(const SearchResult& result, const TextStyle& style) {
                        count_of(use.points, "plan", "plans"), with_separators(use.refused),
                        with_separators(use.bounded), by_time ? "slower" : "not among the best",
                        with_separators(use.simulated)) +
-               (use.resumed > 0 ? fmt::format(", {} of them before", with_separators(use.resumed)) : ""),
+               (use.resumed > 0 ? fmt::format(", {} of them before", with_separators(use.resumed)) : "") +
+               (use.not_looked_at > 0 ? fmt::format(", {} not looked at", with_separators(use.not_looked_at))
+                                      : ""),
            "", style.width);
   std::vector<std::pair<std::string, Refusal>> refusals(use.refusals.begin(), use.refusals.end());
   std::stable_sort(refusals.begin(), refusals.end(),
@@ -186,7 +188,8 @@ std::string write_search_text(const SearchResult& result, const TextStyle& style
   std::string text;
   const std::string use = space_text(result, style) + use_text(result, style);
   if (result.ranking.empty()) {
-    text = "No plan can be run.\n";
+    text =
+        result.complete ? "No plan can be run.\n" : "No plan was found before the search was interrupted.\n";
     if (result.late) {
       text = wrap(result.budget
                       ? fmt::format("No plan is within the limits. The nearest takes {} for an iteration and "

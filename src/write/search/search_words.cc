@@ -112,7 +112,6 @@ std::string reason_text(const std::string& reason) {
   if (reason == "deadline") return "beyond the deadline";
   if (reason == "budget") return "beyond the budget";
   if (reason == "died") return "killed the process that simulated it";
-  if (reason == "not looked at") return "not looked at: the search was interrupted";
   if (reason == "not legal") return reason;
   const std::string key = short_key(reason);
   const bool plural = key.ends_with("s") && !key.starts_with("plan.");
