@@ -120,11 +120,11 @@ class PacketNetwork final : public Network, public OwnClock {
       };
       const std::int64_t lost = packets_.dropped_packets() + packets_.lost_packets();
       if (lost > 0)
-        notes.push_back(
-            fmt::format("htsim's TCP: {} lost, and {} of {:g} ms ran out. Times hang on these timers more "
-                        "than on the links",
-                        many(lost, "packet"), many(packets_.timeouts(), "timer"),
-                        static_cast<double>(job_.settings.retransmit_timeout_ns) * 1e-6));
+        notes.push_back(fmt::format(
+            "htsim's TCP: {} lost, and {} of {:g} ms ran out{}", many(lost, "packet"),
+            many(packets_.timeouts(), "timer"),
+            static_cast<double>(job_.settings.retransmit_timeout_ns) * 1e-6,
+            packets_.timeouts() > 0 ? ": times depend on these timers more than on the links" : ""));
     }
     return notes;
   }

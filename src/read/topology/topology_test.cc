@@ -93,7 +93,7 @@ TEST(Topologies, SayWhatIsWrong) {
   EXPECT_EQ(error_of([] { made("fat-tree:k=5"); }),
             "test: k: 5 ports cannot be halved\n  hint: an even number");
   EXPECT_EQ(error_of([] { made("fat-tree:k=2000"); }),
-            "topology: has more than 1000000 nodes\n  hint: make it smaller");
+            "test: has more than 1000000 nodes\n  hint: make it smaller");
   EXPECT_EQ(
       error_of([] { made("dragonfly:groups=10"); }),
       "test: groups: 10 groups, and 4 routers with 2 global links each reach 8 others\n  hint: at most 9");

@@ -205,10 +205,11 @@ TEST_F(HtsimRun, EachMessageIsAFlowOfItsOwn) {
 
 // Long messages lose packets to queues of eight, and wait for timers of 250 ms.
 TEST_F(HtsimRun, WaitsForTimers) {
+  // htsim takes it: 4 links of 100 Gb/s are 40 of 10, two spines of 20, and each leaf has one to each spine.
   const std::string incast =
-      "Nodes 4\nTiers 2\nPodsize 4\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 2\nOversubscribed 2\n"
-      "Radix_Up 1\nDownlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 100\n"
-      "Radix_Down 2\nDownlink_Latency_ns 1000\n";
+      "Nodes 4\nTiers 2\nPodsize 4\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 2\n"
+      "Radix_Up 2\nDownlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 10\n"
+      "Radix_Down 20\nDownlink_Latency_ns 1000\n";
   Astra2Request asked = on_htsim(1, {"-topo", write("thin.topo", incast)});
   const armilla::Run slow = run_astra2(asked).run;
   EXPECT_GT(slow.result.iteration, milliseconds(250));
