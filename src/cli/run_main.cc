@@ -200,6 +200,17 @@ std::vector<std::string> with_help_spelled_out(const std::vector<std::string>& t
   return arguments;
 }
 
+// What follows kRestOfLine is one text, which an option without its value before it would take for that.
+void require_value_before_rest(const std::vector<std::string>& typed, const CLI::App& app) {
+  const auto rest = std::ranges::find(typed, kRestOfLine);
+  if (typed.empty() || typed.front() != "astra2" || rest == typed.end()) return;
+  const CLI::App& command = *app.get_subcommand("astra2");
+  const CLI::Option* const before = command.get_option_no_throw(*(rest - 1));
+  if (before != nullptr && before->get_items_expected_min() > 0)
+    throw Error(full_name(command), fmt::format("{} has no {}", *(rest - 1), before->get_type_name()),
+                fmt::format("see '{} --help'", full_name(command)));
+}
+
 // What takes long says so as long as nothing is printed; `quiet`: at a terminal only.
 void execute(Command& command, const Session& session, bool quiet) {
   if (!session.progress && quiet) return command.execute(session);
@@ -235,6 +246,7 @@ int run_main(const std::vector<std::string>& typed, const Session& session) {
   std::vector<std::unique_ptr<Command>> instances;
   const std::unique_ptr<CLI::App> app = make_parser(instances);
   try {
+    require_value_before_rest(typed, *app);
     const std::vector<std::string> arguments = with_rest_joined(with_help_spelled_out(typed, *app));
     try {
       // CLI11 takes the arguments in reverse.

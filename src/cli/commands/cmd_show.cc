@@ -233,6 +233,10 @@ class ShowCommand final : public Command {
   }
 
   std::string yaml() const {
+    if (names_topology(name_) || is_topology(name_))
+      throw Error("armilla show --yaml",
+                  fmt::format("'{:.60}' is a topology, not a machine or a device", name_),
+                  "write it as 'topology' of a machine; --dot and --svg draw its links");
     if (is_path(name_)) return is_device_file() ? device_text(name_, name_) : machine_text(name_, name_);
     const auto is = [&](const std::vector<std::string>& names) {
       return std::find(names.begin(), names.end(), name_) != names.end();

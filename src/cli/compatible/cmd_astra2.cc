@@ -35,7 +35,7 @@ class Astra2Command final : public Command {
         ->group("ASTRA-sim");
     file("--system-configuration", request_.settings.system, "system layer, JSON")->required();
     file("--network-configuration", request_.settings.network,
-         "network: YAML of the analytical backend, or config.txt of ns-3's")
+         "network: YAML of the analytical backend and of htsim's, or config.txt of ns-3's")
         ->required();
     file("--logical-topology-configuration", request_.settings.logical_topology,
          "with config.txt: ranks by dimension, JSON");

@@ -114,6 +114,24 @@ class PacketNetwork final : public Network, public OwnClock {
   }
   std::int64_t messages() const override { return messages_; }
   std::vector<std::string> notes() const override {
+    std::vector<std::string> notes = forward_notes();
+    if (job_.settings.acks_take_no_time) {
+      const auto many = [](std::int64_t count, std::string_view what) {
+        return fmt::format("{} {}{}", with_separators(count), what, count == 1 ? "" : "s");
+      };
+      const std::int64_t lost = packets_.dropped_packets() + packets_.lost_packets();
+      if (lost > 0)
+        notes.push_back(fmt::format(
+            "htsim's TCP: {} lost, and {} of {:g} ms ran out{}", many(lost, "packet"),
+            many(packets_.timeouts(), "timer"),
+            static_cast<double>(job_.settings.retransmit_timeout_ns) * 1e-6,
+            packets_.timeouts() > 0 ? ": times depend on these timers more than on the links" : ""));
+    }
+    return notes;
+  }
+
+ private:
+  std::vector<std::string> forward_notes() const {
     if (!job_.fast_forward) return {};
     packets_.bring_up();
     const std::optional<PacketForward> forwarded = packets_.forwarded();
@@ -131,7 +149,6 @@ class PacketNetwork final : public Network, public OwnClock {
         forwarded->patterns == 1 ? "" : "s", 100 * kForwardBound)};
   }
 
- private:
   struct Flight {
     Message message;
     std::uint32_t row = 0;   // into stretches_

@@ -79,6 +79,10 @@ class PacketSimulation {
   // nullopt: every packet is played.
   std::optional<PacketForward> forwarded() const;
   std::int64_t frames() const;
+  // Of what has happened so far: packets dropped by full buffers or lost on links, timers that ran out.
+  std::int64_t dropped_packets() const { return outcome_.dropped_packets; }
+  std::int64_t lost_packets() const { return outcome_.lost_packets; }
+  std::int64_t timeouts() const { return outcome_.timeouts; }
   Carried carried(std::uint32_t port) const { return {ports_[port].carried_bytes, ports_[port].busy_ps}; }
 
  private:

@@ -53,6 +53,8 @@ HtsimOptions parse_options(const std::vector<std::string>& words, std::vector<st
       const bool number = word == "COUPLED_EPSILON" && i + 1 < words.size() && !words[i + 1].empty() &&
                           words[i + 1].find_first_not_of("0123456789.eE") == std::string::npos;
       if (number) ++i;
+    } else if (word == where) {
+      throw Error(where, "is given twice");
     } else if (word.starts_with("--")) {
       throw Error(where, fmt::format("'{:.60}' comes after it, where htsim's own options stand", word),
                   fmt::format("put {} before --htsim_opts", word.substr(0, word.find('='))));
@@ -115,7 +117,7 @@ void read_astra2_htsim(const HtsimSettings& htsim, SystemLayer& system, std::vec
     const FileKind kind = sniff_file(options.topology);
     if (kind != FileKind::htsim_topology)
       throw Error("--htsim_opts -topo " + options.topology, "is no topology of htsim's",
-                  "a file that begins with Nodes, Tiers and Podsize");
+                  "a file that begins with Nodes, Tiers and Podsize, a key and its number per line");
   }
   MachineLinks links = options.topology.empty() ? usual_tree(ranks) : read_topology_file(options.topology);
   if (const std::int64_t hosts = links.graph.devices(); hosts != ranks)

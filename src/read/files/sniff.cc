@@ -297,7 +297,27 @@ Kind sniff_yaml(std::string_view text) {
   return o.form == Outline::Form::list ? Kind::yaml : Kind::text;
 }
 
-// What begins unmistakably comes first, then logs and tables, at last whatever parses as YAML.
+// What begins unmistakably comes first, then logs and tables, at last whatever parses as YAML. "Nodes 4",
+// "Tiers 2" or "Podsize 4", in any case, with another of the keys below it. `text` begins with a word.
+bool is_htsim_topology(std::string_view text) {
+  const auto key_of = [](std::string_view line) {
+    const std::size_t end = line.find_first_of(" \t");
+    const std::string_view value = end == line.npos ? "" : without_blank(line.substr(end));
+    return value.empty() || value.front() < '0' || value.front() > '9' ? "" : lower_case(line.substr(0, end));
+  };
+  const auto is_of_header = [](std::string_view key) {
+    return key == "nodes" || key == "tiers" || key == "podsize";
+  };
+  if (!is_of_header(key_of(first_line(text)))) return false;
+  while (text.find('\n') != text.npos) {
+    text = without_blank(text.substr(text.find('\n')));
+    const std::string key = key_of(first_line(text));
+    if (is_of_header(key) || key == "tier") return true;
+    if (!text.starts_with('#')) return false;
+  }
+  return false;
+}
+
 Kind sniff_text(std::string_view text) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   text = without_blank(text);
@@ -323,7 +343,7 @@ Kind sniff_text(std::string_view text) {
   while (table.starts_with('#') &&
          table.find('\n') != table.npos)  // SCALE-Sim's readers and htsim's skip such lines
     table = without_blank(table.substr(table.find('\n')));
-  if (table.starts_with("Nodes ") && table.find("\nTiers ") != table.npos) return Kind::htsim_topology;
+  if (is_htsim_topology(table)) return Kind::htsim_topology;
   const Kind by_keys = sniff_yaml(text);
   if (by_keys != Kind::text && by_keys != Kind::yaml) return by_keys;
   Kind by_header = sniff_table(first_line(table));

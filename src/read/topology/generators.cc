@@ -309,7 +309,12 @@ bool names_topology(std::string_view text) {
 
 MachineLinks make_topology(const ComponentChoice& choice) {
   const TopologyInfo& info = find_component("topology", topologies(), choice.name, choice.where);
-  return info.make(ParameterValues(info.name, info.parameters, choice.parameters));
+  try {
+    return info.make(ParameterValues(info.name, info.parameters, choice.parameters));
+  } catch (const Error& error) {  // the generators know no place
+    if (error.where != "topology" || choice.where.empty()) throw;
+    throw Error(choice.where, error.message, error.hint);
+  }
 }
 
 Dimension one_dimension(const Interconnect& graph, const std::string& name) {

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 
 #include "base/mapped_file.h"
 #include "base/text.h"
@@ -130,14 +132,35 @@ MachineLinks read_simai(RoceWords& words, const std::string& path) {
 }
 
 // htsim's fat trees (its FatTreeTopology): "Nodes", "Tiers", "Podsize", then per tier, from the one at the
-// hosts upwards, the speed and latency of its links down, and the radices.
-MachineLinks read_htsim(RoceWords& words, const std::string& path) {
-  struct Tier {
-    std::int64_t gigabits = 0, up = 0, down = 0, bundle = 1;
-    double link_ns = 0, switch_ns = 0;
-  };
+// hosts upwards, the speed and latency of its links down, and the radices. Keys are spelled in any case.
+struct HtsimTier {
+  std::string where;  // FILE:LINE; empty: not there
+  std::int64_t gigabits = 0, up = 0, down = 0, link_ns = 0, switch_ns = 0;
+  std::int64_t bundle = 0, oversubscribed = 0;  // 0: not said, which means 1
+};
+
+struct HtsimTree {
   std::int64_t nodes = 0, tiers = 0, podsize = 0;
-  std::vector<Tier> tier(3);
+  std::array<HtsimTier, 3> tier;  // the last is of three tiers only
+};
+
+HtsimTree read_htsim_keys(RoceWords& words, const std::string& path) {
+  constexpr std::int64_t kMostBundle = 1024, kMostNs = 1'000'000'000'000;
+  struct Key {
+    std::string_view name;
+    std::int64_t HtsimTier::*field;
+    std::int64_t least, most;
+  };
+  constexpr Key kOfTier[] = {
+      {"downlink_speed_gbps", &HtsimTier::gigabits, 1, kMostInFile},
+      {"radix_up", &HtsimTier::up, 1, kMostInFile},
+      {"radix_down", &HtsimTier::down, 1, kMostInFile},
+      {"bundle", &HtsimTier::bundle, 1, kMostBundle},
+      {"oversubscribed", &HtsimTier::oversubscribed, 1, kMostInFile},
+      {"downlink_latency_ns", &HtsimTier::link_ns, 1, kMostNs},
+      {"switch_latency_ns", &HtsimTier::switch_ns, 0, kMostNs},
+  };
+  HtsimTree tree;
   std::int64_t here = -1;
   while (const auto key = words.next()) {
     const std::string name = lower_case(std::string(*key));
@@ -145,51 +168,123 @@ MachineLinks read_htsim(RoceWords& words, const std::string& path) {
       words.skip_line();
       continue;
     }
-    const auto whole = [&](std::int64_t most = kMostInFile) { return words.whole(name, 0, most, true); };
-    const auto of_tier = [&]() -> Tier& {
-      if (here < 0) words.fail(fmt::format("{} stands before the first Tier", name));
-      return tier[static_cast<std::size_t>(here)];
+    const auto of_header = [&](std::int64_t& value, std::int64_t least, std::int64_t most) {
+      if (here >= 0) words.fail(fmt::format("{} stands after the first Tier", *key));
+      if (value > 0) words.fail(fmt::format("{} is given twice", *key));
+      value = words.whole(*key, least, most, true);
     };
     if (name == "nodes") {
-      nodes = whole();
+      of_header(tree.nodes, 1, kMostInFile);
     } else if (name == "tiers") {
-      tiers = words.whole(name, 2, 3, true);
+      of_header(tree.tiers, 2, 3);
     } else if (name == "podsize") {
-      podsize = whole();
+      of_header(tree.podsize, 1, kMostInFile);
     } else if (name == "tier") {
-      here = words.whole(name, 0, 2, true);
-    } else if (name == "downlink_speed_gbps") {
-      of_tier().gigabits = whole();
-    } else if (name == "radix_up") {
-      of_tier().up = whole();
-    } else if (name == "radix_down") {
-      of_tier().down = whole();
-    } else if (name == "bundle") {
-      of_tier().bundle = words.whole(name, 1, 1024, true);
-    } else if (name == "downlink_latency_ns") {
-      of_tier().link_ns = words.real(name, 0, 1e12, true);
-    } else if (name == "switch_latency_ns") {
-      of_tier().switch_ns = words.real(name, 0, 1e12, true);
-    } else if (name == "queue_up" || name == "queue_down" || name == "oversubscribed") {
-      words.skip_line();  // of htsim's own queues; what the radices say already
+      here = words.whole(*key, 0, 2, true);
+      HtsimTier& tier = tree.tier[static_cast<std::size_t>(here)];
+      if (!tier.where.empty()) words.fail(fmt::format("Tier {} is there twice", here));
+      tier.where = words.where();
+    } else if (name == "queue_up" || name == "queue_down") {
+      words.skip_line();  // of htsim's own queues
     } else {
-      words.fail(fmt::format("unknown key '{:.60}'", name));
+      const auto found = std::ranges::find(kOfTier, name, &Key::name);
+      if (found == std::end(kOfTier)) words.fail(fmt::format("unknown key '{:.60}'", *key));
+      if (here < 0) words.fail(fmt::format("{} stands before the first Tier", *key));
+      if (here == 2 && name == "radix_up") words.fail("Tier 2 has no links up", "omit Radix_Up");
+      std::int64_t& value = tree.tier[static_cast<std::size_t>(here)].*(found->field);
+      if (value != 0) words.fail(fmt::format("{} of Tier {} is given twice", *key, here));
+      value = words.whole(*key, found->least, found->most, true);
     }
   }
-  if (nodes < 1 || tiers < 2) throw Error(path, "says neither Nodes nor Tiers", "as htsim's .topo files do");
-  if (podsize < 1) podsize = nodes;
-  const auto need = [&](bool holds, const std::string& what) {
-    if (!holds) throw Error(path, what);
+  for (const auto& [name, value] :
+       {std::pair{"Nodes", tree.nodes}, std::pair{"Tiers", tree.tiers}, std::pair{"Podsize", tree.podsize}}) {
+    if (value == 0)
+      throw Error(path, fmt::format("{} is missing", name),
+                  "htsim's .topo files begin with Nodes, Tiers and Podsize");
+  }
+  for (std::int64_t t = 0; t < tree.tiers; ++t) {
+    HtsimTier& tier = tree.tier[static_cast<std::size_t>(t)];
+    if (tier.where.empty())
+      throw Error(path, fmt::format("Tiers is {}, and Tier {} is missing", tree.tiers, t));
+    const auto need = [&](std::string_view name, std::int64_t value) {
+      if (value == 0) throw Error(tier.where, fmt::format("Tier {} has no {}", t, name));
+    };
+    need("Downlink_speed_Gbps", tier.gigabits);
+    need("Downlink_Latency_ns", tier.link_ns);
+    need("Radix_Down", tier.down);
+    if (t + 1 < tree.tiers) need("Radix_Up", tier.up);
+    tier.bundle = std::max<std::int64_t>(1, tier.bundle);
+    tier.oversubscribed = std::max<std::int64_t>(1, tier.oversubscribed);
+  }
+  return tree;
+}
+
+std::string counted_links(std::int64_t links, std::string_view direction) {
+  return fmt::format("{} link{} {}", links, links == 1 ? "" : "s", direction);
+}
+
+// What htsim computes of the numbers before it builds the tree. It derives how many switches there are from
+// bandwidths and Oversubscribed, and refuses what does not fit the radices.
+void check_htsim(const HtsimTree& tree, const std::string& path) {
+  const auto& tier = tree.tier;
+  const auto need = [&](bool holds, const std::string& where, const std::string& what,
+                        const std::string& hint = {}) {
+    if (!holds) throw Error(where, what, hint);
   };
-  const std::int64_t down0 = tier[0].down, up0 = tier[0].up;
-  need(down0 > 0 && up0 > 0, "Tier 0 needs Radix_Down and Radix_Up");
-  need(tier[0].gigabits > 0 && tier[1].gigabits > 0 && (tiers == 2 || tier[2].gigabits > 0),
-       "a tier has no Downlink_speed_Gbps");
-  need(nodes % down0 == 0, fmt::format("{} nodes do not fill switches with {} links down", nodes, down0));
-  need(tiers == 2 || (nodes % podsize == 0 && podsize % down0 == 0),
-       fmt::format(
-           "pods of {} nodes do not divide {} nodes, or switches with {} links down do not divide them",
-           podsize, nodes, down0));
+  need(tree.nodes % tree.podsize == 0, path,
+       fmt::format("Podsize {} does not divide Nodes {}", tree.podsize, tree.nodes));
+  need(tree.tiers == 3 || tree.podsize == tree.nodes, path,
+       fmt::format("Podsize {}: two tiers are one pod", tree.podsize),
+       fmt::format("Podsize {}, or three tiers", tree.nodes));
+  need(tier[0].bundle == 1, tier[0].where,
+       fmt::format("Tier 0 has Bundle {}: htsim's hosts have one link", tier[0].bundle), "omit it");
+  for (std::size_t t = 1; t < static_cast<std::size_t>(tree.tiers); ++t) {
+    need(tier[t].down % tier[t].bundle == 0 && tier[t - 1].up % tier[t].bundle == 0, tier[t].where,
+         fmt::format("Bundle {} of Tier {} divides not both its Radix_Down {} and the Radix_Up {} of Tier {}",
+                     tier[t].bundle, t, tier[t].down, tier[t - 1].up, t - 1));
+  }
+  need(tree.podsize % tier[0].down == 0, tier[0].where,
+       fmt::format("Radix_Down {} of Tier 0 does not divide Podsize {}", tier[0].down, tree.podsize));
+  const std::int64_t ratio = tier[0].down / tier[0].up;
+  need(ratio == tier[0].oversubscribed, tier[0].where,
+       fmt::format("Tier 0 has Oversubscribed {}, and {} over {} is {}", tier[0].oversubscribed,
+                   counted_links(tier[0].down, "down"), counted_links(tier[0].up, "up"),
+                   ratio == 0 ? "less than 1" : fmt::format("{} in whole numbers", ratio)),
+       ratio == 0 ? "" : fmt::format("Oversubscribed {}", ratio));
+
+  // The links up that bandwidths ask for, from which the switches follow.
+  const auto links_up = [&](std::int64_t links, std::size_t t) {
+    const std::int64_t bandwidth = links * tier[t].gigabits;
+    const std::int64_t share = tier[t + 1].gigabits * tier[t].oversubscribed;
+    need(bandwidth % share == 0, tier[t].where,
+         fmt::format(
+             "Tier {}: {} of {} Gb/s make no whole number of links up of {} Gb/s with Oversubscribed {}", t,
+             counted_links(links, "down"), tier[t].gigabits, tier[t + 1].gigabits, tier[t].oversubscribed));
+    return bandwidth / share;
+  };
+  const auto mismatch = [&](std::size_t t, std::int64_t links) {
+    return fmt::format(
+        "Tier {}: the {} Gb/s down, {} Gb/s up and Oversubscribed {} ask for {} in all, which do not fit "
+        "Radix_Up {} and the Radix_Down {} and Bundle {} of Tier {}",
+        t, tier[t].gigabits, tier[t + 1].gigabits, tier[t].oversubscribed, counted_links(links, "up"),
+        tier[t].up, tier[t + 1].down, tier[t + 1].bundle, t + 1);
+  };
+  const std::int64_t up0 = links_up(tree.nodes, 0), pods = tree.nodes / tree.podsize;
+  const std::int64_t above = tier[0].up / tier[1].bundle;  // switches of a pod
+  need(up0 == above * pods * tier[1].down, tier[0].where, mismatch(0, up0));
+  if (tree.tiers == 2) return;
+  const std::int64_t up1 = links_up(up0, 1);
+  need(up1 == above * (tier[1].up / tier[2].bundle) * tier[2].down, tier[1].where, mismatch(1, up1));
+}
+
+MachineLinks read_htsim(RoceWords& words, const std::string& path) {
+  const HtsimTree tree = read_htsim_keys(words, path);
+  check_htsim(tree, path);
+  const auto& tier = tree.tier;
+  const std::int64_t nodes = tree.nodes, down0 = tier[0].down;
+  const auto need = [&](bool holds, const std::string& what) {
+    if (!holds) throw Error(path, what, "make it smaller");
+  };
   Interconnect graph;
   const auto nodes_of = [&](NetworkNodeKind kind, const std::string& name, std::int64_t count) {
     const auto first = static_cast<std::int64_t>(graph.nodes.size());
@@ -200,9 +295,9 @@ MachineLinks read_htsim(RoceWords& words, const std::string& path) {
   // A switch's latency counts with the link below it, on the way down as on the way up once.
   const auto join = [&](std::int64_t low, std::int64_t high, std::size_t t) {
     const LinkFigures up = {Bandwidth(static_cast<double>(tier[t].gigabits) * 1e9 / 8),
-                            from_seconds((tier[t].link_ns + tier[t].switch_ns) * 1e-9)};
+                            nanoseconds(tier[t].link_ns + tier[t].switch_ns)};
     LinkFigures down = up;
-    down.latency = from_seconds((tier[t].link_ns + (t > 0 ? tier[t - 1].switch_ns : 0)) * 1e-9);
+    down.latency = nanoseconds(tier[t].link_ns + (t > 0 ? tier[t - 1].switch_ns : 0));
     for (std::int64_t i = 0; i < tier[t].bundle; ++i)
       graph.cables.push_back(
           {static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(high), up, down, 0});
@@ -211,29 +306,21 @@ MachineLinks read_htsim(RoceWords& words, const std::string& path) {
   const std::int64_t tors = nodes / down0;
   const std::int64_t tor = nodes_of(NetworkNodeKind::switched, "tor", tors);
   for (std::int64_t host = 0; host < nodes; ++host) join(host, tor + host / down0, 0);
-  const std::int64_t above = up0 / tier[1].bundle;
-  need(above > 0 && up0 % tier[1].bundle == 0, "Bundle of Tier 1 does not divide Radix_Up of Tier 0");
-  const auto need_top = [&](std::int64_t lower, std::size_t t) {
-    need(tier[t].down == lower * tier[t].bundle,
-         fmt::format("Radix_Down {} of Tier {}: a top switch has {} links here, {} to each of {} switches",
-                     tier[t].down, t, lower * tier[t].bundle, tier[t].bundle, lower));
+  const auto need_links = [&](std::int64_t switches, std::int64_t up) {
+    need(switches * up <= 16 * kMostInFile, fmt::format("has more than {} links", 16 * kMostInFile));
   };
-  if (tiers == 2) {
-    need_top(tors, 1);
-    const std::int64_t spine = nodes_of(NetworkNodeKind::switched, "spine", above);
-    for (std::int64_t i = 0; i < tors; ++i) {
-      for (std::int64_t j = 0; j < above; ++j) join(tor + i, spine + j, 1);
-    }
-  } else {
-    const std::int64_t pods = nodes / podsize, tors_of_pod = podsize / down0;
-    const std::int64_t agg = nodes_of(NetworkNodeKind::switched, "agg", pods * above);
-    for (std::int64_t i = 0; i < tors; ++i) {
-      for (std::int64_t j = 0; j < above; ++j) join(tor + i, agg + i / tors_of_pod * above + j, 1);
-    }
+  const std::int64_t above = tier[0].up / tier[1].bundle;
+  const std::int64_t pods = tree.nodes / tree.podsize, tors_of_pod = tree.podsize / down0;
+  const std::int64_t agg =
+      nodes_of(NetworkNodeKind::switched, tree.tiers == 2 ? "spine" : "agg", pods * above);
+  need_links(tors, tier[0].up);
+  for (std::int64_t i = 0; i < tors; ++i) {
+    for (std::int64_t j = 0; j < above; ++j) join(tor + i, agg + i / tors_of_pod * above + j, 1);
+  }
+  if (tree.tiers == 3) {
     const std::int64_t up1 = tier[1].up / tier[2].bundle;
-    need(up1 > 0, "Tier 1 needs Radix_Up");
-    need_top(pods, 2);
     const std::int64_t core = nodes_of(NetworkNodeKind::switched, "core", above * up1);
+    need_links(pods * above, tier[1].up);
     for (std::int64_t i = 0; i < pods * above; ++i) {
       for (std::int64_t j = 0; j < up1; ++j) join(agg + i, core + i % above * up1 + j, 2);
     }

@@ -93,7 +93,7 @@ TEST(Topologies, SayWhatIsWrong) {
   EXPECT_EQ(error_of([] { made("fat-tree:k=5"); }),
             "test: k: 5 ports cannot be halved\n  hint: an even number");
   EXPECT_EQ(error_of([] { made("fat-tree:k=2000"); }),
-            "topology: has more than 1000000 nodes\n  hint: make it smaller");
+            "test: has more than 1000000 nodes\n  hint: make it smaller");
   EXPECT_EQ(
       error_of([] { made("dragonfly:groups=10"); }),
       "test: groups: 10 groups, and 4 routers with 2 global links each reach 8 others\n  hint: at most 9");
@@ -418,8 +418,71 @@ TEST_F(TopologyFile, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(
       says("3 1 1\n0\n0 1 1Gbps 1us 0\n"),
       ": no way leads from 'host1' to 'host2'\n  hint: devices do not forward: join them over switches");
-  EXPECT_EQ(says("Nodes 3\nPods 4\n"), ":2: unknown key 'pods'");
-  EXPECT_EQ(says("Nodes 16\n"), ": says neither Nodes nor Tiers\n  hint: as htsim's .topo files do");
+  EXPECT_EQ(says("Nodes 3\nPods 4\n"), ":2: unknown key 'Pods'");
+}
+
+// What htsim's FatTreeTopology takes and refuses.
+TEST_F(TopologyFile, OfHtsimFitsTogether) {
+  const std::string header = "Nodes 4\nTiers 2\nPodsize 4\n";
+  const std::string tier0 =
+      "Tier 0\nDownlink_speed_Gbps 100\nRadix_Down 2\nRadix_Up 2\nDownlink_Latency_ns 1000\n";
+  const std::string tier1 = "Tier 1\nDownlink_speed_Gbps 100\nRadix_Down 2\nDownlink_Latency_ns 1000\n";
+  const std::string whole = header + tier0 + tier1;
+  const auto with = [&](const std::string& key, const std::string& instead, const std::string& from) {
+    std::string text = whole;
+    text.replace(text.find(key, text.find(from)), key.size(), instead);
+    return text;
+  };
+  const auto says = [&](const std::string& text) {
+    return error_of([&] { read(text); }).substr(path_.string().size());
+  };
+  const auto same_figures = [&](const std::string& text) {
+    const InterconnectFigures figures = figures_of(read(text).graph);
+    return figures.devices == 4 && figures.switches == 4 && figures.cables == 8;
+  };
+  EXPECT_TRUE(same_figures(whole));
+  for (const std::string& text : {std::string("# a\n# b\n\n  nodes 4\r\n\tTIERS 2\npodsize 4 # a pod\n"),
+                                  std::string("Tiers 2\nPodsize 4\n# hosts\nNodes 4\n")}) {
+    EXPECT_EQ(sniff(text + tier0 + tier1), FileKind::htsim_topology) << text;
+    EXPECT_TRUE(same_figures(text + tier0 + tier1)) << text;
+  }
+  EXPECT_TRUE(same_figures(with("Up 2", "Up 2\n  Oversubscribed 1\nBundle 1", "Tier 0")));
+  // htsim's own test.topo: links of half the speed come in pairs.
+  const MachineLinks pairs = read(
+      "Nodes 8\nTiers 3\nPodsize 4\nTier 0\nDownlink_speed_Gbps 200\nRadix_Down 2\nRadix_Up 2\n"
+      "Downlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 200\nRadix_Down 2\nRadix_Up 4\n"
+      "Downlink_Latency_ns 1000\nBundle 1\nTier 2\nDownlink_speed_Gbps 100\nRadix_Down 4\n"
+      "Downlink_Latency_ns 1000\nBundle 2\n");
+  EXPECT_EQ(figures_of(pairs.graph).switches, 4 + 4 + 4);
+  EXPECT_EQ(pairs.graph.cables.size(), 8U + 8 + 16);
+
+  EXPECT_EQ(says("Nodes 0\nTiers 2\n"), ":1: Nodes: 0 is out of range\n  hint: from 1 to 1000000");
+  const std::string begin = "\n  hint: htsim's .topo files begin with Nodes, Tiers and Podsize";
+  EXPECT_EQ(says("Nodes 16\n"), ": Tiers is missing" + begin);
+  EXPECT_EQ(says("Nodes 4\nTiers 2\n" + tier0 + tier1), ": Podsize is missing" + begin);
+  EXPECT_EQ(says("Nodes 4\nTiers 2\nPodsize 0\n").substr(0, 16), ":3: Podsize: 0 i");
+  EXPECT_EQ(says("Nodes 4\nTiers 2\nPodsize 3\n" + tier0 + tier1), ": Podsize 3 does not divide Nodes 4");
+  EXPECT_EQ(says("Nodes 4\nTiers 2\nPodsize 2\n" + tier0 + tier1),
+            ": Podsize 2: two tiers are one pod\n  hint: Podsize 4, or three tiers");
+  EXPECT_EQ(says(header + tier0 + tier0), ":9: Tier 0 is there twice");
+  EXPECT_EQ(says("Nodes 4\nTiers 3\nPodsize 4\n" + tier0 + tier1 + "Radix_Up 2\n"),
+            ": Tiers is 3, and Tier 2 is missing");
+  EXPECT_EQ(says(with("Downlink_Latency_ns 1000\n", "", "Tier 1")), ":9: Tier 1 has no Downlink_Latency_ns");
+  EXPECT_EQ(says(with("Radix_Up 2\n", "", "Tier 0")), ":4: Tier 0 has no Radix_Up");
+  EXPECT_EQ(says(with("Gbps 100", "Gbps 0", "Tier 1")),
+            ":10: Downlink_speed_Gbps: 0 is out of range\n  hint: from 1 to 1000000");
+  EXPECT_EQ(says(with("Up 2", "Up 2\nRadix_Up 2", "Tier 0")), ":8: Radix_Up of Tier 0 is given twice");
+  EXPECT_EQ(says(with("Up 2", "Up 2\nBundle 2", "Tier 0")),
+            ":4: Tier 0 has Bundle 2: htsim's hosts have one link\n  hint: omit it");
+  for (const std::string ratio : {"2", "4"}) {
+    EXPECT_EQ(says(with("Up 2", "Up 2\nOversubscribed " + ratio, "Tier 0")),
+              ":4: Tier 0 has Oversubscribed " + ratio +
+                  ", and 2 links down over 2 links up is 1 in whole numbers\n  hint: Oversubscribed 1");
+  }
+  EXPECT_EQ(
+      says(with("Gbps 100", "Gbps 200", "Tier 0")),
+      ":4: Tier 0: the 200 Gb/s down, 100 Gb/s up and Oversubscribed 1 ask for 8 links up in all, which "
+      "do not fit Radix_Up 2 and the Radix_Down 2 and Bundle 1 of Tier 1");
 }
 
 }  // namespace

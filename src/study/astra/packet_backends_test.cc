@@ -205,12 +205,19 @@ TEST_F(HtsimRun, EachMessageIsAFlowOfItsOwn) {
 
 // Long messages lose packets to queues of eight, and wait for timers of 250 ms.
 TEST_F(HtsimRun, WaitsForTimers) {
+  // htsim takes it: 4 links of 100 Gb/s are 40 of 10, two spines of 20, and each leaf has one to each spine.
   const std::string incast =
       "Nodes 4\nTiers 2\nPodsize 4\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 2\n"
       "Radix_Up 2\nDownlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 10\n"
-      "Radix_Down 2\nDownlink_Latency_ns 1000\n";
+      "Radix_Down 20\nDownlink_Latency_ns 1000\n";
   Astra2Request asked = on_htsim(1, {"-topo", write("thin.topo", incast)});
-  EXPECT_GT(run_astra2(asked).run.result.iteration, milliseconds(250));
+  const armilla::Run slow = run_astra2(asked).run;
+  EXPECT_GT(slow.result.iteration, milliseconds(250));
+  EXPECT_EQ(slow.study.network.parameters.at("cc").value, "tcp-newreno");
+  EXPECT_TRUE(std::ranges::any_of(slow.notes, [](const std::string& note) {
+    return note.starts_with("htsim's TCP: ") && note.find(" lost, and ") != std::string::npos &&
+           note.find(" of 250 ms ran out") != std::string::npos;
+  }));
   // Others are not those of htsim: their acknowledgements take time, too.
   asked.network = parse_component("packet:cc=dcqcn", "test");
   const Time usual = run_astra2(asked).run.result.iteration;
@@ -219,6 +226,14 @@ TEST_F(HtsimRun, WaitsForTimers) {
   EXPECT_NE(run_astra2(asked).run.result.iteration, usual) << "the usual payload is 4096 bytes";
   asked.network = parse_component("flow", "test");
   EXPECT_LT(run_astra2(asked).run.result.iteration, milliseconds(50));
+  // Networks of dimensions would take the YAML's.
+  for (const std::string name : {"analytical", "analytical-unshared"}) {
+    asked.network = parse_component(name, "--network " + name);
+    EXPECT_EQ(error_of([&] { run_astra2(asked); }),
+              "--network " + name + ": the network " + name +
+                  " knows dimensions, not the links of htsim's topology\n"
+                  "  hint: --network flow, flit or packet, or omit --htsim-proto and --htsim_opts");
+  }
 }
 
 TEST_F(HtsimRun, SaysWhatIsWrong) {
@@ -243,6 +258,7 @@ TEST_F(HtsimRun, SaysWhatIsWrong) {
             "--htsim_opts: '--quiet' comes after it, where htsim's own options stand\n"
             "  hint: put --quiet before --htsim_opts");
   EXPECT_EQ(refusal(on_htsim(1, {"-topo"})), "--htsim_opts: -topo has no value");
+  EXPECT_EQ(refusal(on_htsim(1, {"--htsim_opts"})), "--htsim_opts: is given twice");
   EXPECT_EQ(refusal(on_htsim(1, {"-topo", write("no.topo", "topology: [Ring]\n")})).substr(0, 60),
             "--htsim_opts -topo no.topo: is no topology of htsim's\n  hint");
   Astra2Request asked = on_htsim(1, {"-topo", topology()});

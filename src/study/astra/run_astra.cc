@@ -12,6 +12,7 @@
 #include "collective/algorithm.h"
 #include "collective/verify.h"
 #include "ir/derived/check_system.h"
+#include "network/network.h"
 #include "read/astra.h"
 #include "read/file_format.h"
 #include "read/trace.h"
@@ -220,6 +221,36 @@ void warn_about_flags(const Astra2Request& request, std::vector<std::string>& wa
   if (request.comm_scale != 1) warnings.push_back("--comm-scale has no effect in ASTRA-sim 2, nor here");
 }
 
+// Of ns-3 and htsim, whose links another network takes. A network that knows dimensions alone has those of
+// the links with ns-3, but with htsim those of the YAML, which have nothing to do with its topology.
+void warn_about_packets(const Astra2Request& request, const SystemLayer& system,
+                        std::vector<std::string>& warnings) {
+  const bool takes_links = !promises_of(system.network).meets_on_links_only;
+  if (request.settings.htsim.used) {
+    if (!takes_links)
+      throw Error(system.network.where,
+                  fmt::format("the network {} knows dimensions, not the links of htsim's topology",
+                              system.network.name),
+                  "--network flow, flit or packet, or omit --htsim-proto and --htsim_opts");
+    warnings.push_back(fmt::format(
+        "--htsim_opts: the links of htsim's topology are taken; its TCP has no part in the network {}",
+        system.network.name));
+    return;
+  }
+  warnings.push_back(fmt::format(
+      "{}: of ns-3. {}; its other settings have no effect on this network", request.settings.network,
+      takes_links ? "Its links are taken"
+                  : "Every dimension has the bandwidth and latency of its hosts' links here"));
+}
+
+// What the files of ns-3 and htsim choose, for the report.
+void name_transport(const PacketSettings& settings, ComponentChoice& network) {
+  for (const CongestionControlRow& row : kCongestionControls) {
+    if (row.control == settings.congestion_control)
+      network.parameters.try_emplace("cc", std::string(row.name), network.where);
+  }
+}
+
 }  // namespace
 
 // The system file in terms of our own collectives. What has no counterpart is noted, not guessed.
@@ -270,10 +301,7 @@ Astra2Run run_astra2(const Astra2Request& request, SimulationOptions options) {
   // Configuration first: it says how many ranks there are, and so how many traces to read.
   const std::int64_t ranks = rank_count(system);
   warn_about_flags(request, warnings);
-  if (system.packets && system.network.name != "packet")
-    warnings.push_back(fmt::format(
-        "{}. Its links are taken, its other settings have no effect on this network",
-        request.settings.htsim.used ? "--htsim_opts: of htsim" : request.settings.network + ": of ns-3"));
+  if (system.packets && system.network.name != "packet") warn_about_packets(request, system, warnings);
 
   TraceGraphOptions lowering;
   lowering.dimension_sizes = sizes_of(system);
@@ -298,6 +326,8 @@ Astra2Run run_astra2(const Astra2Request& request, SimulationOptions options) {
   done.run = play(std::move(graph), system, request.native, options);
   done.run.workload = request.workload;
   done.run.warnings.insert(done.run.warnings.begin(), warnings.begin(), warnings.end());
+  if (system.packets && system.network.name == "packet")
+    name_transport(*system.packets, done.run.study.network);
   done.wants_log = system.trace_enabled;
   done.lines = astra2_finish_lines(done.run.graph, done.run.result, lines);
   done.log = astra2_log(done.run.graph, done.run.result, lines);

@@ -32,6 +32,8 @@ constexpr DatabaseForm kForm = {
 
 // Refused before the database is opened, which would make the file.
 const std::string& checked_path(const SearchRequest& request) {
+  if (std::filesystem::is_directory(request.save))
+    throw Error(request.save, "is a folder, and a search is saved in a file", "name a file in it");
   if (!request.resume && std::filesystem::exists(request.save)) {
     throw Error(request.save, "is there already, and this search does not go on with it",
                 "add --resume, or name another file");

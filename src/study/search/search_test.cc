@@ -590,6 +590,10 @@ TEST_F(SavedSearchTest, BelongsToOneStudyAndVersion) {
   expect_error([&] { search_plans(saved(kSmallSpace, false)); }, file(),
                "is there already, and this search does not go on with it",
                "add --resume, or name another file");
+  SearchRequest folder = saved(kSmallSpace, false);
+  folder.save = ".";
+  expect_error([&] { search_plans(folder); }, ".", "is a folder, and a search is saved in a file",
+               "name a file in it");
   SearchRequest newer = saved(kSmallSpace, true);
   newer.version = "1.2.4";
   expect_error([&] { search_plans(newer); }, file(),
