@@ -28,6 +28,9 @@ struct MemberOrder {
   std::vector<std::int32_t> member_at, position_of;
 };
 
+// As what a phase goes from node to node.
+enum class Crossing : std::uint8_t { hierarchy, rings, trees };
+
 struct PlannedPhase {
   std::uint32_t dimension = 0;  // of the machine, or kAllDimensions for a flat algorithm over the whole group
   CollectiveKind kind = CollectiveKind::all_reduce;
@@ -35,7 +38,8 @@ struct PlannedPhase {
   const Schedule* schedule = nullptr;
   std::string_view algorithm;
   const MemberOrder* order = nullptr;  // of a flat ring that is not the group's own order
-  std::uint32_t ring = 0;              // of those that share a flat call
+  std::uint32_t queue = 0;  // other than its dimension's: of rings that share a flat call, of sums given back
+  Crossing crossing = Crossing::hierarchy;
 };
 
 struct CollectivePlan {
@@ -167,9 +171,9 @@ class CollectivePlanner {
   std::vector<Picks> possible_picks(const std::vector<CollectivePhase>& phases,
                                     const GroupShape& shape) const;
   Picks fastest(const CollectiveCall& call, std::uint32_t shape);
-  // Gives the phases of `bytes` of a call what the library's rings and trees carry from node to node.
-  void cross_as_the_library(std::vector<CollectivePhase>& phases, const CollectiveCall& call, Bytes bytes,
-                            const GroupShape& shape, Picks taken) const;
+  // Gives a phase of `bytes` of a call what the library's rings or trees carry from node to node.
+  Crossing cross_as_the_library(CollectivePhase& phase, const CollectiveCall& call, Bytes bytes,
+                                const GroupShape& shape, Picks taken) const;
   double seconds_beyond(const PlannedPhase& phase, const GroupShape& shape, double& launch) const;
   double seconds_beyond(const CollectivePlan& plan, const GroupShape& shape) const;
   Time measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout);
@@ -181,7 +185,7 @@ class CollectivePlanner {
     return {shape, call.kind, call.bytes.value, call.root, call.routing};
   }
   // And which algorithm each dimension takes, for a chunk of it.
-  using PlanKey = std::tuple<ShapeKey, Way, Picks>;
+  using PlanKey = std::tuple<ShapeKey, Way, Picks, Bytes>;  // of a chunk; last, of its call
   using CallKey = std::tuple<const void*, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>;
   using ScheduleKey =
       std::tuple<const Algorithm*, CollectiveKind, std::int32_t, std::int64_t, std::int32_t, std::int32_t>;
