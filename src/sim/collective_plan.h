@@ -68,8 +68,8 @@ struct GroupShape {
   // Of a grid, the coordinates in each dimension that has cables (Dimension::cables), in none of the others;
   // empty where there is no such dimension.
   std::vector<std::vector<std::int32_t>> places{};
-  // Of no grid, how many members in a row stand in each group of the first dimension (nodes), where
-  // NICs are theirs.
+  // Of no grid, for each row of members in one group of the first dimension (node), how many they are and
+  // where they stand in it, where NICs are theirs.
   std::vector<std::int32_t> in_nodes{};
   auto operator<=>(const GroupShape&) const = default;
 };
@@ -77,9 +77,9 @@ struct GroupShape {
 // Whether groups of equal sizes differ by their places.
 bool has_cables(const Machine& machine);
 GroupShape shape_of(const GroupLayout& layout, const Machine& machine);
-// GroupShape::in_nodes of members that are no grid; into `counts`.
-void count_in_nodes(std::span<const std::int32_t> ranks, const Machine& machine,
-                    std::vector<std::int32_t>& counts);
+// GroupShape::in_nodes of members that are no grid; into `places`.
+void place_in_nodes(std::span<const std::int32_t> ranks, const Machine& machine,
+                    std::vector<std::int32_t>& places);
 // Flat rings that a group is served by at most, one per NIC.
 inline constexpr std::uint32_t kMostRings = 16;
 
@@ -158,7 +158,7 @@ class CollectivePlanner {
   // Flat rings that share a call, each of which leaves a node by another NIC: as many as the node with fewest
   // members has.
   std::uint32_t flat_rings(CollectiveKind kind, const GroupShape& shape) const;
-  const MemberOrder* order_of(std::uint32_t shape, std::uint32_t ring);
+  const MemberOrder* order_of(std::uint32_t shape, std::uint32_t ring);  // null where it is the group's own
   // By order.
   std::vector<ChunkLoads> phase_loads(const CollectiveCall& call, std::uint32_t shape);
   const std::vector<Way>& ways(const CollectiveCall& call, std::uint32_t shape);

@@ -12,6 +12,7 @@
 #include "collective/decompose.h"
 #include "network/topology.h"
 #include "sim/plan/link_limit.h"
+#include "sim/plan/member_order.h"
 
 namespace armilla {
 namespace {
@@ -140,27 +141,13 @@ bool has_cables(const Machine& machine) {
 
 GroupShape shape_of(const GroupLayout& layout, const Machine& machine) {
   GroupShape shape{layout.sizes(), static_cast<std::int64_t>(layout.ranks.size())};
-  if (!layout.is_grid()) count_in_nodes(layout.ranks, machine, shape.in_nodes);
+  if (!layout.is_grid()) place_in_nodes(layout.ranks, machine, shape.in_nodes);
   if (!has_cables(machine) || !layout.is_grid()) return shape;
   shape.places = layout.coordinates;
   for (std::size_t d = 0; d < shape.places.size(); ++d) {
     if (machine.dimensions[d].cables.empty()) shape.places[d].clear();
   }
   return shape;
-}
-
-void count_in_nodes(std::span<const std::int32_t> ranks, const Machine& machine,
-                    std::vector<std::int32_t>& counts) {
-  counts.clear();
-  if (machine.dimensions.size() < 2) return;
-  const Dimension& first = machine.dimensions.front();
-  if (passes_others(first) || !first.cables.empty()) return;
-  std::int64_t node = -1;
-  for (const std::int32_t rank : ranks) {
-    if (rank / first.size != node) counts.push_back(0);
-    node = rank / first.size;
-    ++counts.back();
-  }
 }
 
 bool takes_part(const CollectivePlan& plan, const PlannedPhase& phase, const GroupLayout& layout,
@@ -298,27 +285,14 @@ std::vector<const CollectivePlan*> CollectivePlanner::possible_plans(const Colle
 std::uint32_t CollectivePlanner::flat_rings(CollectiveKind kind, const GroupShape& shape) const {
   const bool goes_round = kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter ||
                           kind == CollectiveKind::all_gather;
-  if (shape.in_nodes.size() < 2 || !goes_round || !has_no_wish(options_)) return 1;
-  return std::min(kMostRings, static_cast<std::uint32_t>(*std::ranges::min_element(shape.in_nodes)));
+  if (!goes_round || !has_no_wish(options_)) return 1;
+  return std::min(kMostRings, most_rings(shape));
 }
 
-// Ring r enters a node at its member r and goes round to the one before.
 const MemberOrder* CollectivePlanner::order_of(std::uint32_t shape, std::uint32_t ring) {
-  if (ring == 0) return nullptr;
   const auto [found, fresh] = member_orders_.try_emplace({shape, ring});
-  if (!fresh) return &found->second;
-  MemberOrder& order = found->second;
-  std::int32_t first = 0;
-  for (const std::int32_t count : shapes_[shape].in_nodes) {
-    for (std::int32_t i = 0; i < count; ++i)
-      order.member_at.push_back(first + (i + static_cast<std::int32_t>(ring)) % count);
-    first += count;
-  }
-  order.position_of.resize(order.member_at.size());
-  for (std::size_t position = 0; position < order.member_at.size(); ++position)
-    order.position_of[static_cast<std::size_t>(order.member_at[position])] =
-        static_cast<std::int32_t>(position);
-  return &order;
+  if (fresh) found->second = order_of_ring(shapes_[shape], ring);
+  return std::ranges::is_sorted(found->second.member_at) ? nullptr : &found->second;
 }
 
 // Those of the Rings are rotated. Other kinds of collectives load all links alike in any order, or have
@@ -447,7 +421,7 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, std::uin
   if (shape.ranks < 2) return plan;
   if (options_.decomposition == Decomposition::flat || shape.sizes.empty()) {
     PlannedPhase& flat = add(kAllDimensions, {0, call.kind, bytes, false}, shape.ranks, call.root);
-    flat.order = order_of(shape_number, way.order);
+    if (flat_rings(call.kind, shape) > 1) flat.order = order_of(shape_number, way.order);
     flat.queue = way.order;
     return plan;
   }

@@ -274,6 +274,31 @@ TEST(CollectivePlan, GroupsThatAreNoGridUseAllNics) {
   EXPECT_NEAR(iteration("ring", false), 3 * of_three, 0.06 * of_three);
 }
 
+// Each of two groups that share a node enters and leaves it by NICs of its own: both take as long as one.
+TEST(CollectivePlan, GroupsThatShareANodeUseTheirOwnNics) {
+  const Machine machine = machine_of({dimension("inside", DimensionKind::switched, 4, 1000),
+                                      dimension("rail", DimensionKind::switched, 3, 10)});
+  const auto iteration = [&](bool both, bool shortcuts) {
+    Graph graph = graph_of(machine, call_of(CollectiveKind::all_reduce, kGibibyte));
+    GroupFamily& family = graph.families[0];
+    family.groups = {{0, 1, 2, 3, 4, 5}};  // four on the first node, two on the second
+    for (std::int32_t rank = 0; rank < graph.ranks; ++rank) {
+      if (rank == 6 || (rank > 6 && !both)) family.groups.emplace_back();
+      family.group_of[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(family.groups.size()) - 1;
+      if (rank >= 6) family.groups.back().push_back(rank);
+    }
+    Study study;
+    study.machine = machine;
+    return in_seconds(
+        simulate(graph, study, NothingTakesTime(), {.fold = shortcuts, .every_message = !shortcuts})
+            .iteration);
+  };
+  const double of_two = 2 * 5.0 / 6 * kGibibyte / 10e9 / 2;
+  EXPECT_NEAR(iteration(false, false), of_two, 0.02 * of_two);
+  EXPECT_NEAR(iteration(true, false), of_two, 0.02 * of_two);
+  EXPECT_EQ(iteration(true, true), iteration(true, false));
+}
+
 // Among other numbers of nodes than powers of two, the one that is taken is about as fast as the fastest.
 TEST(CollectivePlan, NodesTakeWhatIsFasterForTheSize) {
   constexpr double kEstimate = 1.15;  // how far off the estimate that chooses is at most here
