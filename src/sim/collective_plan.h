@@ -28,6 +28,9 @@ struct MemberOrder {
   std::vector<std::int32_t> member_at, position_of;
 };
 
+// As what a phase goes from node to node.
+enum class Crossing : std::uint8_t { hierarchy, rings, trees };
+
 struct PlannedPhase {
   std::uint32_t dimension = 0;  // of the machine, or kAllDimensions for a flat algorithm over the whole group
   CollectiveKind kind = CollectiveKind::all_reduce;
@@ -35,7 +38,8 @@ struct PlannedPhase {
   const Schedule* schedule = nullptr;
   std::string_view algorithm;
   const MemberOrder* order = nullptr;  // of a flat ring that is not the group's own order
-  std::uint32_t ring = 0;              // of those that share a flat call
+  std::uint32_t queue = 0;  // other than its dimension's: of rings that share a flat call, of sums given back
+  Crossing crossing = Crossing::hierarchy;
 };
 
 struct CollectivePlan {
@@ -64,8 +68,8 @@ struct GroupShape {
   // Of a grid, the coordinates in each dimension that has cables (Dimension::cables), in none of the others;
   // empty where there is no such dimension.
   std::vector<std::vector<std::int32_t>> places{};
-  // Of no grid, how many members in a row stand in each group of the first dimension (nodes), where
-  // NICs are theirs.
+  // Of no grid, for each row of members in one group of the first dimension (node), how many they are and
+  // where they stand in it, where NICs are theirs.
   std::vector<std::int32_t> in_nodes{};
   auto operator<=>(const GroupShape&) const = default;
 };
@@ -73,9 +77,9 @@ struct GroupShape {
 // Whether groups of equal sizes differ by their places.
 bool has_cables(const Machine& machine);
 GroupShape shape_of(const GroupLayout& layout, const Machine& machine);
-// GroupShape::in_nodes of members that are no grid; into `counts`.
-void count_in_nodes(std::span<const std::int32_t> ranks, const Machine& machine,
-                    std::vector<std::int32_t>& counts);
+// GroupShape::in_nodes of members that are no grid; into `places`.
+void place_in_nodes(std::span<const std::int32_t> ranks, const Machine& machine,
+                    std::vector<std::int32_t>& places);
 // Flat rings that a group is served by at most, one per NIC.
 inline constexpr std::uint32_t kMostRings = 16;
 
@@ -161,7 +165,7 @@ class CollectivePlanner {
   // Flat rings that share a call, each of which leaves a node by another NIC: as many as the node with fewest
   // members has.
   std::uint32_t flat_rings(CollectiveKind kind, const GroupShape& shape) const;
-  const MemberOrder* order_of(std::uint32_t shape, std::uint32_t ring);
+  const MemberOrder* order_of(std::uint32_t shape, std::uint32_t ring);  // null where it is the group's own
   // By order.
   std::vector<ChunkLoads> phase_loads(const CollectiveCall& call, std::uint32_t shape);
   const std::vector<Way>& ways(const CollectiveCall& call, std::uint32_t shape);
@@ -174,9 +178,9 @@ class CollectivePlanner {
   std::vector<Picks> possible_picks(const std::vector<CollectivePhase>& phases,
                                     const GroupShape& shape) const;
   Picks fastest(const CollectiveCall& call, std::uint32_t shape);
-  // Gives the phases of `bytes` of a call what the library's rings and trees carry from node to node.
-  void cross_as_the_library(std::vector<CollectivePhase>& phases, const CollectiveCall& call, Bytes bytes,
-                            const GroupShape& shape, Picks taken) const;
+  // Gives a phase of `bytes` of a call what the library's rings or trees carry from node to node.
+  Crossing cross_as_the_library(CollectivePhase& phase, const CollectiveCall& call, Bytes bytes,
+                                const GroupShape& shape, Picks taken) const;
   double seconds_beyond(const PlannedPhase& phase, const GroupShape& shape, double& launch) const;
   double seconds_beyond(const CollectivePlan& plan, const GroupShape& shape) const;
   Time measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout, LinkRate rate);
@@ -188,7 +192,7 @@ class CollectivePlanner {
     return {shape, call.kind, call.bytes.value, call.root, call.routing};
   }
   // And which algorithm each dimension takes, for a chunk of it.
-  using PlanKey = std::tuple<ShapeKey, Way, Picks>;
+  using PlanKey = std::tuple<ShapeKey, Way, Picks, Bytes>;  // of a chunk; last, of its call
   using CallKey =
       std::tuple<const void*, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting, LinkRate>;
   using ScheduleKey =

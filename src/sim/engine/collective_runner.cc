@@ -46,9 +46,9 @@ std::uint32_t CollectiveRunner::dimension_of(const Part& part) const {
 }
 
 std::uint32_t CollectiveRunner::queue_of(const Part& part) const {
-  // Rings that share a call have a queue each.
+  // Rings that share a call have a queue each, as have sums that switches give back.
   return instances_[run_of(part).instance].family * (dimensions_ + kMostRings) + dimension_of(part) +
-         run_of(part).plan->phases[part.phase].ring;
+         run_of(part).plan->phases[part.phase].queue;
 }
 
 void CollectiveRunner::open_chunks(std::uint32_t id) {

@@ -149,7 +149,7 @@ class ShapeFinder {
       return shape_;
     }
     no_grid_.ranks = shape_.ranks;
-    count_in_nodes(ranks, machine_, no_grid_.in_nodes);
+    place_in_nodes(ranks, machine_, no_grid_.in_nodes);
     return no_grid_;
   }
 

@@ -12,6 +12,7 @@
 #include "collective/decompose.h"
 #include "network/topology.h"
 #include "sim/plan/link_limit.h"
+#include "sim/plan/member_order.h"
 
 namespace armilla {
 namespace {
@@ -58,11 +59,13 @@ double tree_latency(const CollectiveProtocol& protocol, std::int64_t ranks, std:
 }
 
 double library_latency(const CollectiveProtocol& protocol, CollectiveKind kind, std::int64_t ranks,
-                       std::int64_t inside) {
+                       std::int64_t inside, Crossing crossing) {
   if (kind == CollectiveKind::all_to_all) return in_seconds(protocol.step);
   const double rings = ring_latency(protocol, ranks, inside);
   if (kind != CollectiveKind::all_reduce) return rings / 2;
-  return std::min(rings, tree_latency(protocol, ranks, inside));
+  const double trees = tree_latency(protocol, ranks, inside);
+  if (crossing == Crossing::hierarchy) return std::min(rings, trees);
+  return crossing == Crossing::trees ? trees : rings;
 }
 
 // Of an all-reduce whose bytes take so many seconds on the wire.
@@ -138,27 +141,13 @@ bool has_cables(const Machine& machine) {
 
 GroupShape shape_of(const GroupLayout& layout, const Machine& machine) {
   GroupShape shape{layout.sizes(), static_cast<std::int64_t>(layout.ranks.size())};
-  if (!layout.is_grid()) count_in_nodes(layout.ranks, machine, shape.in_nodes);
+  if (!layout.is_grid()) place_in_nodes(layout.ranks, machine, shape.in_nodes);
   if (!has_cables(machine) || !layout.is_grid()) return shape;
   shape.places = layout.coordinates;
   for (std::size_t d = 0; d < shape.places.size(); ++d) {
     if (machine.dimensions[d].cables.empty()) shape.places[d].clear();
   }
   return shape;
-}
-
-void count_in_nodes(std::span<const std::int32_t> ranks, const Machine& machine,
-                    std::vector<std::int32_t>& counts) {
-  counts.clear();
-  if (machine.dimensions.size() < 2) return;
-  const Dimension& first = machine.dimensions.front();
-  if (passes_others(first) || !first.cables.empty()) return;
-  std::int64_t node = -1;
-  for (const std::int32_t rank : ranks) {
-    if (rank / first.size != node) counts.push_back(0);
-    node = rank / first.size;
-    ++counts.back();
-  }
 }
 
 bool takes_part(const CollectivePlan& plan, const PlannedPhase& phase, const GroupLayout& layout,
@@ -296,27 +285,14 @@ std::vector<const CollectivePlan*> CollectivePlanner::possible_plans(const Colle
 std::uint32_t CollectivePlanner::flat_rings(CollectiveKind kind, const GroupShape& shape) const {
   const bool goes_round = kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter ||
                           kind == CollectiveKind::all_gather;
-  if (shape.in_nodes.size() < 2 || !goes_round || !has_no_wish(options_)) return 1;
-  return std::min(kMostRings, static_cast<std::uint32_t>(*std::ranges::min_element(shape.in_nodes)));
+  if (!goes_round || !has_no_wish(options_)) return 1;
+  return std::min(kMostRings, most_rings(shape));
 }
 
-// Ring r enters a node at its member r and goes round to the one before.
 const MemberOrder* CollectivePlanner::order_of(std::uint32_t shape, std::uint32_t ring) {
-  if (ring == 0) return nullptr;
   const auto [found, fresh] = member_orders_.try_emplace({shape, ring});
-  if (!fresh) return &found->second;
-  MemberOrder& order = found->second;
-  std::int32_t first = 0;
-  for (const std::int32_t count : shapes_[shape].in_nodes) {
-    for (std::int32_t i = 0; i < count; ++i)
-      order.member_at.push_back(first + (i + static_cast<std::int32_t>(ring)) % count);
-    first += count;
-  }
-  order.position_of.resize(order.member_at.size());
-  for (std::size_t position = 0; position < order.member_at.size(); ++position)
-    order.position_of[static_cast<std::size_t>(order.member_at[position])] =
-        static_cast<std::int32_t>(position);
-  return &order;
+  if (fresh) found->second = order_of_ring(shapes_[shape], ring);
+  return std::ranges::is_sorted(found->second.member_at) ? nullptr : &found->second;
 }
 
 // Those of the Rings are rotated. Other kinds of collectives load all links alike in any order, or have
@@ -429,7 +405,7 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, std::uin
     rest /= size;
   }
   const auto add = [&](std::uint32_t dimension, const CollectivePhase& phase, std::int64_t size,
-                       std::int32_t root) {
+                       std::int32_t root) -> PlannedPhase& {
     const Algorithm& chosen = algorithm(phase.kind, dimension, taken);
     const ScheduleRequest request{phase.kind, static_cast<std::int32_t>(size),     phase.bytes,
                                   root,       static_cast<std::int32_t>(way.turn), false};
@@ -439,22 +415,30 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, std::uin
       substitutions_.insert(fmt::format("algorithm '{}' cannot perform {}: '{}' is used instead",
                                         wished->second, name_of(phase.kind), chosen.name()));
     }
-    plan.phases.push_back({dimension, phase.kind, phase.only_root_lines, &made, chosen.name()});
+    return plan.phases.emplace_back(
+        PlannedPhase{dimension, phase.kind, phase.only_root_lines, &made, chosen.name()});
   };
   if (shape.ranks < 2) return plan;
   if (options_.decomposition == Decomposition::flat || shape.sizes.empty()) {
-    add(kAllDimensions, {0, call.kind, bytes, false}, shape.ranks, call.root);
-    plan.phases.back().order = order_of(shape_number, way.order);
-    plan.phases.back().ring = way.order;
+    PlannedPhase& flat = add(kAllDimensions, {0, call.kind, bytes, false}, shape.ranks, call.root);
+    if (flat_rings(call.kind, shape) > 1) flat.order = order_of(shape_number, way.order);
+    flat.queue = way.order;
     return plan;
   }
   const std::vector<std::vector<std::uint32_t>> possible = orders(call.kind, shape);
   std::vector<CollectivePhase> phases =
       decompose(call.kind, bytes, shape.sizes, options_.decomposition, possible[way.order]);
   if (call.routing.experts > 0) route_tokens(phases, call.routing, shape);
-  cross_as_the_library(phases, call, bytes, shape, taken);
-  for (const CollectivePhase& phase : phases) {
-    add(phase.dimension, phase, shape.sizes[phase.dimension], plan.root[phase.dimension]);
+  for (CollectivePhase& phase : phases) {
+    const Crossing crossing = cross_as_the_library(phase, call, bytes, shape, taken);
+    PlannedPhase& planned =
+        add(phase.dimension, phase, shape.sizes[phase.dimension], plan.root[phase.dimension]);
+    planned.crossing = crossing;
+    // NCCL's NVLSTree gives back the sums on channels of their own.
+    const bool gives_back =
+        call.kind == CollectiveKind::all_reduce && phase.kind == CollectiveKind::all_gather;
+    if (gives_back && algorithm(phase.kind, phase.dimension, taken).in_switch())
+      planned.queue = static_cast<std::uint32_t>(machine_.dimensions.size());
   }
   return plan;
 }
@@ -468,7 +452,7 @@ const CollectivePlan& CollectivePlanner::plan(const CollectiveCall& call, std::u
 const CollectivePlan& CollectivePlanner::plan(const CollectiveCall& call, std::uint32_t shape, Bytes bytes,
                                               const Way& way) {
   const Picks taken = picks(call, shape);
-  const PlanKey key{{shape, call.kind, bytes.value, call.root, call.routing}, way, taken};
+  const PlanKey key{{shape, call.kind, bytes.value, call.root, call.routing}, way, taken, call.bytes};
   const auto found = plans_.find(key);
   if (found != plans_.end()) return found->second;
   return plans_.emplace(key, make_plan(call, shape, bytes, way, taken)).first->second;
@@ -564,34 +548,34 @@ CollectivePlanner::Picks CollectivePlanner::fastest(const CollectiveCall& call, 
 // Between N nodes a hierarchy carries (N - 1) / N of a member's share; NCCL's rings, one per NIC, pass all n
 // ranks and carry (n - 1) / n of it. Its trees carry all of it, between two nodes half; an all-reduce takes
 // them where that is faster, or where the switches inside reduce (NVLSTree).
-void CollectivePlanner::cross_as_the_library(std::vector<CollectivePhase>& phases, const CollectiveCall& call,
-                                             Bytes bytes, const GroupShape& shape, Picks taken) const {
-  if (!options_.measured || !has_no_wish(options_) || bytes < Bytes(1)) return;
-  // Rings or trees are chosen for the whole call.
-  const double chunks = static_cast<double>(call.bytes.value) / static_cast<double>(bytes.value);
-  const bool reduced_inside = std::ranges::any_of(phases, [&](const CollectivePhase& phase) {
-    return phase.dimension == 0 && algorithm(phase.kind, 0, taken).in_switch();
-  });
-  for (CollectivePhase& phase : phases) {
-    const Dimension& dimension = machine_.dimensions[phase.dimension];
-    const std::int64_t inside = members_inside(shape, phase.dimension), nodes = shape.sizes[phase.dimension];
-    const Algorithm& chosen = algorithm(phase.kind, phase.dimension, taken);
-    if (inside == 1 || dimension.protocols.empty() || chosen.in_switch() || chosen.name() == kForOtherNumbers)
-      continue;
-    const double hierarchy = share_sent(nodes), ring = share_sent(shape.ranks);
-    double crosses = hierarchy;
-    if (phase.kind == CollectiveKind::all_reduce) {
-      const double tree = nodes == 2 ? hierarchy : 1;
-      const double seconds = 2 * chunks * static_cast<double>(phase.bytes.value) / dimension.bandwidth.value;
-      crosses =
-          reduced_inside || prefers_trees(dimension.protocols, nodes, inside, seconds * ring, seconds * tree)
-              ? tree
-              : ring;
-    } else if (phase.kind == CollectiveKind::reduce_scatter || phase.kind == CollectiveKind::all_gather) {
-      crosses = ring;
-    }
-    phase.bytes = Bytes(std::llround(static_cast<double>(phase.bytes.value) * crosses / hierarchy));
+Crossing CollectivePlanner::cross_as_the_library(CollectivePhase& phase, const CollectiveCall& call,
+                                                 Bytes bytes, const GroupShape& shape, Picks taken) const {
+  Crossing crossing = Crossing::hierarchy;
+  if (!options_.measured || !has_no_wish(options_) || bytes < Bytes(1)) return crossing;
+  const Dimension& dimension = machine_.dimensions[phase.dimension];
+  const std::int64_t inside = members_inside(shape, phase.dimension), nodes = shape.sizes[phase.dimension];
+  const Algorithm& chosen = algorithm(phase.kind, phase.dimension, taken);
+  if (inside == 1 || dimension.protocols.empty() || chosen.in_switch() || chosen.name() == kForOtherNumbers)
+    return crossing;
+  const double hierarchy = share_sent(nodes), ring = share_sent(shape.ranks);
+  const double tree = nodes == 2 ? hierarchy : 1;
+  if (phase.kind == CollectiveKind::all_reduce) {
+    // Rings or trees are chosen for the whole call.
+    const double chunks = static_cast<double>(call.bytes.value) / static_cast<double>(bytes.value);
+    const double seconds = 2 * chunks * static_cast<double>(phase.bytes.value) / dimension.bandwidth.value;
+    // All-reduces are what the members inside reduce and gather for.
+    const bool reduced_inside =
+        shape.sizes.front() > 1 && algorithm(CollectiveKind::reduce_scatter, 0, taken).in_switch();
+    const bool climbs =
+        reduced_inside || prefers_trees(dimension.protocols, nodes, inside, seconds * ring, seconds * tree);
+    crossing = climbs ? Crossing::trees : Crossing::rings;
+  } else if (phase.kind == CollectiveKind::reduce_scatter || phase.kind == CollectiveKind::all_gather) {
+    crossing = Crossing::rings;
   }
+  if (crossing == Crossing::hierarchy) return crossing;
+  const double crosses = crossing == Crossing::trees ? tree : ring;
+  phase.bytes = Bytes(std::llround(static_cast<double>(phase.bytes.value) * crosses / hierarchy));
+  return crossing;
 }
 
 std::string CollectivePlanner::describe(const CollectiveCall& call, std::uint32_t shape) {
@@ -603,6 +587,8 @@ std::string CollectivePlanner::describe(const CollectiveCall& call, std::uint32_
     text += phase.algorithm;
     if (phase.dimension != kAllDimensions) {
       text += fmt::format(" on {}", machine_.dimensions[phase.dimension].name);
+      if (phase.crossing == Crossing::rings) text += " (as rings)";
+      if (phase.crossing == Crossing::trees) text += " (as trees)";
     } else if (machine_.dimensions.size() > 1) {
       text += " over all dimensions";
     }
@@ -652,9 +638,10 @@ double CollectivePlanner::seconds_beyond(const PlannedPhase& phase, const GroupS
   if (phase.algorithm == "bidirectional-ring") bytes /= 2;
   double least = std::numeric_limits<double>::infinity();
   for (const CollectiveProtocol& protocol : protocols) {
-    const double beyond = (by_switch ? in_seconds(protocol.step)
-                                     : library_latency(protocol, phase.kind, phase.schedule->ranks, inside)) +
-                          bytes * (1 / (protocol.share * cabled) - 1) / dimension.bandwidth.value;
+    const double beyond =
+        (by_switch ? in_seconds(protocol.step)
+                   : library_latency(protocol, phase.kind, phase.schedule->ranks, inside, phase.crossing)) +
+        bytes * (1 / (protocol.share * cabled) - 1) / dimension.bandwidth.value;
     if (in_seconds(protocol.launch) + beyond >= least) continue;
     least = in_seconds(protocol.launch) + beyond;
     launch = in_seconds(protocol.launch);

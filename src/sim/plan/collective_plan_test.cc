@@ -204,6 +204,48 @@ TEST(CollectivePlan, NodesExchangeWhatTheLibrarysRingsAndTreesCarry) {
   EXPECT_NEAR(carried(CollectiveKind::all_to_all, 8, Time(0), false), 7.0 / 8 * kInside, kRounded);
 }
 
+// What is carried, the time and the name are those of the same way: more bytes never take less time where
+// trees begin to pay.
+TEST(CollectivePlan, RingsGiveWayToTreesWithoutAStep) {
+  Machine machine = machine_of({dimension("inside", DimensionKind::switched, 8, 400),
+                                dimension("rail", DimensionKind::switched, 2, 4)});
+  machine.dimensions[1].protocols = {
+      CollectiveProtocol{"Simple", Time(0), microseconds(20), 1, microseconds(10'000), microseconds(3)}};
+  Time before;
+  for (std::int64_t mebibytes = 64; mebibytes <= 1024; mebibytes += 64) {
+    const Result result = run(machine, call_of(CollectiveKind::all_reduce, mebibytes << 20));
+    const std::string_view crosses =
+        mebibytes < 690 ? "(as rings)" : "(as trees)";  // 20 ms pay from 697 MiB on
+    EXPECT_TRUE(result.collectives[0].algorithm.find(crosses) != std::string::npos)
+        << mebibytes << " MiB: " << result.collectives[0].algorithm;
+    EXPECT_GT(result.iteration, before) << mebibytes << " MiB";
+    before = result.iteration;
+  }
+  CollectiveOptions named;
+  named.algorithms = {"halving-doubling"};
+  const Result own = run(machine, call_of(CollectiveKind::all_reduce, kGibibyte), named);
+  EXPECT_EQ(own.collectives[0].algorithm.find("(as"), std::string::npos);
+}
+
+// What the switches of several nodes give back waits for no slot of what is sent to them: longer messages
+// take longer, and the busiest link is hardly ever idle.
+TEST(CollectivePlan, SumsGivenBackInSwitchesDoNotWaitBehindWhatIsSent) {
+  Machine machine = machine_of({dimension("nvswitch", DimensionKind::switched, 8, 330),
+                                dimension("rail", DimensionKind::switched, 2, 46)});
+  machine.dimensions[0].in_switch =
+      CollectiveProtocol{"nvls", microseconds(25), Time(0), 1, Time(0), Time(0)};
+  machine.dimensions[1].protocols = {
+      CollectiveProtocol{"Simple", microseconds(15), microseconds(14), 1, microseconds(14), microseconds(3)}};
+  Time before;
+  for (const std::int64_t mebibytes : {700, 800, 900, 960, 1024, 1100}) {
+    const Result result = run(machine, call_of(CollectiveKind::all_reduce, mebibytes << 20));
+    EXPECT_GT(result.iteration, before) << mebibytes << " MiB";
+    before = result.iteration;
+    const double busy = 9.0 / 8 * static_cast<double>(mebibytes << 20) / 330e9;
+    EXPECT_LT(in_seconds(result.iteration), 1.08 * busy) << mebibytes << " MiB";
+  }
+}
+
 // A group that begins and ends within nodes is no grid: rings, one per NIC of the node that has fewest
 // members, share a call.
 TEST(CollectivePlan, GroupsThatAreNoGridUseAllNics) {
@@ -230,6 +272,31 @@ TEST(CollectivePlan, GroupsThatAreNoGridUseAllNics) {
   EXPECT_NEAR(iteration(nullptr, false), of_three, 0.02 * of_three);
   EXPECT_EQ(iteration(nullptr, true), iteration(nullptr, false));
   EXPECT_NEAR(iteration("ring", false), 3 * of_three, 0.06 * of_three);
+}
+
+// Each of two groups that share a node enters and leaves it by NICs of its own: both take as long as one.
+TEST(CollectivePlan, GroupsThatShareANodeUseTheirOwnNics) {
+  const Machine machine = machine_of({dimension("inside", DimensionKind::switched, 4, 1000),
+                                      dimension("rail", DimensionKind::switched, 3, 10)});
+  const auto iteration = [&](bool both, bool shortcuts) {
+    Graph graph = graph_of(machine, call_of(CollectiveKind::all_reduce, kGibibyte));
+    GroupFamily& family = graph.families[0];
+    family.groups = {{0, 1, 2, 3, 4, 5}};  // four on the first node, two on the second
+    for (std::int32_t rank = 0; rank < graph.ranks; ++rank) {
+      if (rank == 6 || (rank > 6 && !both)) family.groups.emplace_back();
+      family.group_of[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(family.groups.size()) - 1;
+      if (rank >= 6) family.groups.back().push_back(rank);
+    }
+    Study study;
+    study.machine = machine;
+    return in_seconds(
+        simulate(graph, study, NothingTakesTime(), {.fold = shortcuts, .every_message = !shortcuts})
+            .iteration);
+  };
+  const double of_two = 2 * 5.0 / 6 * kGibibyte / 10e9 / 2;
+  EXPECT_NEAR(iteration(false, false), of_two, 0.02 * of_two);
+  EXPECT_NEAR(iteration(true, false), of_two, 0.02 * of_two);
+  EXPECT_EQ(iteration(true, true), iteration(true, false));
 }
 
 // Among other numbers of nodes than powers of two, the one that is taken is about as fast as the fastest.

@@ -1,0 +1,18 @@
+// The flat rings that serve a group which is no grid, one per NIC of the node where it has fewest members.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/collective_plan.h"
+
+namespace armilla {
+
+// One where the group stands in a single node.
+std::uint32_t most_rings(const GroupShape& shape);
+
+// Ring r enters a node, by the NIC of the member it enters at, where the r-th member of the node with fewest
+// stands in that one, so that NICs of the group's own carry it at both ends; where nobody stands there, at
+// the first member that no ring enters at. It goes round to the member before.
+MemberOrder order_of_ring(const GroupShape& shape, std::uint32_t ring);
+
+}  // namespace armilla
