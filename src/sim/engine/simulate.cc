@@ -71,11 +71,10 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
 void note_unseen_links(Result& result, const Machine& machine, const ComponentChoice& network) {
   if (machine.graph.nodes.empty() || network.name.empty() || !promises_of(network).meets_on_links_only)
     return;
-  result.notes.push_back(
-      fmt::format("the network {} knows the dimensions of {}, not its links: nothing is oversubscribed, no "
-                  "ways meet, and "
-                  "each is as long as the longest of its dimension; flow, packet and flit take the links",
-                  network.name, machine.name));
+  result.notes.push_back(fmt::format(
+      "the network {} knows the dimensions of {}, not its links: nothing is oversubscribed, no "
+      "ways meet, and each is as long as the longest of its dimension; flow, packet and flit take the links",
+      network.name, machine.name));
 }
 
 // Members that no cable leads to, and networks that know of no cables.
@@ -149,7 +148,7 @@ void warn_of_calls_together(Result& result, const Graph& graph, const Machine& m
   if (in_seconds(most) <= in_seconds(took) * kWorthSaying) return;
   result.warnings.push_back(fmt::format(
       "the cables need {} for collectives that were under way for {} in all: each is timed as if it had the "
-      "cables alone, so the run may be up to {} too fast",
+      "cables alone, so the run may be too fast, by about {} where no computation hides it",
       to_text(most), to_text(took), to_text(most - took)));
 }
 
