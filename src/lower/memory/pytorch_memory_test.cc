@@ -142,6 +142,19 @@ TEST(PytorchMemory, WhatTensorParallelismExchangesIsFreedLate) {
   EXPECT_EQ(use_under(plan).communication_buffers, Bytes(0));
 }
 
+// A compiled product reads what an operation before it has gathered: whole instead of a share.
+TEST(PytorchMemory, CompiledProductsKeepWhatWasGathered) {
+  Plan plan = plan_under(Framework::pytorch, Host::eager);
+  plan.ranks = plan.tensor = 4;
+  plan.sequence_parallel = true;
+  const Bytes shared = shape_under(plan, 1).saved;
+  plan.host = Host::compiled;
+  // Nor are the activation and its product with the gate kept.
+  const Bytes activation(2 * kLlamaTokens * kLlamaFeedForward / 4);
+  const Bytes held(2 * 2 * kLlamaTokens * kLlamaHidden * 3 / 4);
+  EXPECT_EQ(shape_under(plan, 1).saved, shared - activation * 2 + held);
+}
+
 // The queue of launches holds some sixteen layers; messages of a pipeline keep host and device in step but
 // for the passes that fill it, beyond two.
 TEST(PytorchMemory, WhatIsFreedLateIsBoundedByTheQueueOfLaunches) {

@@ -155,7 +155,9 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     std::vector<std::uint32_t> gathered;
     for (const Entry& entry : entries(model, layout, blocks[b].first, blocks[b].end, floats)) {
-      if (keeps_gathered(entry)) gathered.push_back(entry.tensor);
+      const bool held =
+          layout.degrees.holds_gathered && entry.conversion == Conversion::enter && entry.forward;
+      if (held || keeps_gathered(entry)) gathered.push_back(entry.tensor);
     }
     const auto bytes_of = [&](std::uint32_t t) {
       const bool whole = std::find(gathered.begin(), gathered.end(), t) != gathered.end();

@@ -84,6 +84,9 @@ Degrees degrees_of(const Model& model, const Plan& plan, std::int64_t position) 
   degrees.expert = plan.expert;
   degrees.expert_tensor = plan.experts_tensor();
   degrees.sequence_parallel = plan.sequence_parallel && plan.tensor > 1;
+  // Compiled programs gather with operations of their own (torch.distributed.tensor.parallel), so that a
+  // product's input, which autograd keeps for its weight gradient, is the whole one.
+  degrees.holds_gathered = plan.framework == Framework::pytorch && plan.host == Host::compiled;
   degrees.all_to_all_context = plan.context > 1 && plan.context_method == ContextMethod::all_to_all;
   // The rank with most tokens counts for all: a group is as slow as its slowest member.
   if (plan.context > 1) degrees.sequence = largest_part(model.facts.sequence, plan.context);
