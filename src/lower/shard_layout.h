@@ -25,7 +25,7 @@ namespace armilla {
 struct Degrees {
   std::int64_t tensor = 1, context = 1, expert = 1, expert_tensor = 1;
   bool sequence_parallel = false;  // only with tensor > 1
-  bool holds_gathered = false;     // what it gathers is still there when the pass is over
+  bool holds_gathered = false;     // what it gathers is kept for the backward pass
   bool all_to_all_context = false;
   Share sequence;  // of a sequence's tokens, by context parallelism
   Share load;      // tokens of this expert position, relative to the mean

@@ -16,9 +16,10 @@
 //            the fewest that divide the layers. Micro-batches that are not told: one sample in a pipeline,
 //            else the whole batch of a replica. Recomputation that is not published: the least that fits,
 //            within 30 % (none, selective, full), or none where not even that fits. Experts are not
-//            tensor-parallel. FSDP is ZeRO-3. Early Megatron (fp16, or DeepSpeed by name) has unfused
-//            attention, does not overlap the exchange of gradients, waits for messages between stages and
-//            cuts them over tensor ranks; DeepSpeed, InternEvo and plain PyTorch add up
+//            tensor-parallel, but in Megatron-LM's own tests. FSDP is ZeRO-3. Early Megatron (fp16, or
+//            DeepSpeed by name) has unfused attention, does not overlap the exchange of gradients, waits
+//            for messages between stages and cuts them over tensor ranks; DeepSpeed, InternEvo and plain
+//            PyTorch add up
 //            weight gradients in a pass of their own; Megatron's host needs 70 us per operator; MaxText's
 //            custom remat is full recomputation; attention of PyTorch FSDP, torchtitan, nanotron, llm-foundry
 //            and KempnerForge is FlashAttention-2; NeMo overlaps the tensor parallelism of dense models with

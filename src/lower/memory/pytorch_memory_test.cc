@@ -1,7 +1,9 @@
 // Memory of a transformer under PyTorch's kernels and wrappers, against Megatron's and by hand.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "lower/memory.h"
 #include "lower/plan.h"
@@ -125,25 +127,75 @@ TEST(PytorchMemory, GradientsThatAreReducedLateAreWhole) {
   EXPECT_EQ(use_under(plan).gradients, shard);
 }
 
-// With sequence parallelism, what two products read: whole instead of a share.
-TEST(PytorchMemory, WithoutStagesGatheredInputsAreHeld) {
+// A product's inputs are gathered and its outputs summed, twice in a layer. Of all layers and of the
+// embedding and the head, which have one each.
+TEST(PytorchMemory, WhatTensorParallelismExchangesIsFreedLate) {
+  constexpr std::int64_t kWhole = 2 * kLlamaTokens * kLlamaHidden;
+  constexpr std::int64_t kLayer = 4 * kWhole;
   Plan plan = plan_under(Framework::megatron, Host::eager);
   plan.ranks = plan.tensor = 4;
   plan.sequence_parallel = true;
-  const Bytes shared = shape_under(plan, 1).saved;
-  const Bytes held(2 * 2 * kLlamaTokens * kLlamaHidden * 3 / 4);
-  const Bytes activation(2 * kLlamaTokens * kLlamaFeedForward / 4);
+  EXPECT_EQ(use_under(plan).communication_buffers, Bytes(0));
   plan.framework = Framework::pytorch;
-  EXPECT_EQ(shape_under(plan, 1).saved, shared + activation + held);
-  plan.pipeline = 2;
-  plan.ranks = 8;
-  EXPECT_EQ(shape_under(plan, 1).saved, shared + activation);
-  // Compiled kernels make norms again, but nothing that was gathered.
+  EXPECT_EQ(use_under(plan).communication_buffers, Bytes((kLlamaLayers + 2) * kLayer));
   plan.host = Host::compiled;
-  EXPECT_EQ(shape_under(plan, 1).saved, shared - activation - Bytes(2 * 2 * kLlamaTokens * kLlamaHidden / 4));
-  plan.pipeline = 1;
-  plan.ranks = 4;
-  EXPECT_EQ(shape_under(plan, 1).saved, shared - activation + held);
+  EXPECT_EQ(use_under(plan).communication_buffers, Bytes(0));
+}
+
+// A compiled product reads what an operation before it has gathered: whole instead of a share.
+TEST(PytorchMemory, CompiledProductsKeepWhatWasGathered) {
+  Plan plan = plan_under(Framework::pytorch, Host::eager);
+  plan.ranks = plan.tensor = 4;
+  plan.sequence_parallel = true;
+  const Bytes shared = shape_under(plan, 1).saved;
+  plan.host = Host::compiled;
+  // Nor are the activation and its product with the gate kept.
+  const Bytes activation(2 * kLlamaTokens * kLlamaFeedForward / 4);
+  const Bytes held(2 * 2 * kLlamaTokens * kLlamaHidden * 3 / 4);
+  EXPECT_EQ(shape_under(plan, 1).saved, shared - activation * 2 + held);
+}
+
+// The queue of launches holds some sixteen layers; messages of a pipeline keep host and device in step but
+// for the passes that fill it, beyond two.
+TEST(PytorchMemory, WhatIsFreedLateIsBoundedByTheQueueOfLaunches) {
+  constexpr std::int64_t kWhole = 2 * kLlamaTokens * kLlamaHidden;
+  Plan plan = plan_under(Framework::pytorch, Host::eager);
+  plan.tensor = 2;
+  plan.sequence_parallel = true;
+  const auto late = [&](std::int64_t stages) {
+    plan.pipeline = stages;
+    plan.ranks = 2 * stages;
+    plan.batch = plan.micro_batches = 8;
+    const std::vector<RoleMemory> roles = hybrid_memory(lower_hybrid(small_llama(), plan), plan, Device());
+    // Activations that arrive and gradients that leave, and the reverse of it.
+    const std::int64_t messages = stages == 1 ? 0 : 2 * kWhole / 2;
+    return roles.front().use.communication_buffers.value - messages;
+  };
+  EXPECT_EQ(late(1), (kLlamaLayers + 2) * 4 * kWhole);
+  EXPECT_EQ(late(2), 0);
+  // Four passes in flight on the first of four stages, each of the embedding and one layer.
+  EXPECT_EQ(late(4), 2 * 2 * 4 * kWhole);
+  const auto deep = [&](std::int64_t layers) {
+    Plan one = plan_under(Framework::pytorch, Host::eager);
+    one.tensor = one.ranks = 2;
+    one.sequence_parallel = true;
+    const Model model = read_described_yaml(
+        fmt::format("family: llama\nlayers: {}\nhidden: 1024\nheads: 8\nfeed_forward: 4096\n"
+                    "vocabulary: 32768\nsequence: 2048\n",
+                    layers),
+        "m", {});
+    return hybrid_memory(lower_hybrid(model, one), one, Device()).front().use.communication_buffers;
+  };
+  EXPECT_EQ(deep(12), Bytes(14 * 4 * kWhole));
+  EXPECT_EQ(deep(24), Bytes(16 * 4 * kWhole));
+  EXPECT_EQ(deep(48), deep(24));
+}
+
+// It is one operation, which makes the gradient where the probabilities are.
+TEST(PytorchMemory, ALossOverPartsOfTheVocabularyHoldsTheLogitsBesideThem) {
+  Plan plan = plan_under(Framework::pytorch, Host::eager);
+  plan.ranks = plan.tensor = 2;
+  EXPECT_EQ(shape_under(plan, kLlamaLayers + 1).working, Bytes(4 * kLlamaTokens * kLlamaVocabulary / 2));
 }
 
 // Adapters' gradients and states alone; the frozen weights once.

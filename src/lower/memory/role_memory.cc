@@ -128,6 +128,34 @@ std::int64_t boundary_buffers(const RoleParts& parts, const Plan& plan) {
 
 }  // namespace
 
+namespace {
+
+std::int64_t exchanged_by(const BlockShape& shape) {
+  std::int64_t bytes = 0;
+  for (const PassStep& step : shape.forward.steps) {
+    if (step.kind == NodeKind::collective && step.axis == GroupAxis::tensor)
+      bytes = add(bytes, step.bytes.value);
+  }
+  return bytes;
+}
+
+// What collectives were given is free for others when the device has passed them, not when the host has
+// (Tensor.record_stream), likely. The host is ahead by what CUDA queues, 1,024 launches
+// (docs/models/memory.md). Compiled programs place what they exchange in memory themselves.
+std::int64_t freed_late(const RoleParts& parts, const Plan& plan, std::int64_t most_in_flight) {
+  if (plan.framework != Framework::pytorch || plan.host == Host::compiled) return 0;
+  constexpr std::int64_t kBlocksAhead = 16;  // of some 64 launches in a forward pass
+  // A pipeline's messages make the host wait for the device at every pass but those that fill the pipeline:
+  // beyond the first two the device waits for the stages behind.
+  constexpr std::int64_t kPassesInStep = 2;
+  const std::int64_t passes =
+      plan.pipeline == 1 ? 1 : std::max<std::int64_t>(0, most_in_flight - kPassesInStep);
+  const std::int64_t blocks = checked_multiply(passes, parts.exchanging_blocks, kWhere);
+  return checked_multiply(std::min(blocks, kBlocksAhead), parts.exchanged, kWhere);
+}
+
+}  // namespace
+
 RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const PipelineOrder& order,
                      std::size_t pipeline_rank, const Plan& plan) {
   RoleParts parts;
@@ -135,11 +163,16 @@ RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const Pi
   for (const PipelineChunk& held : order.chunks[pipeline_rank]) {
     const RoleChunk& chunk = parts.chunks.emplace_back(role_chunk(model, plan, stages, held));
     parts.activations.push_back(activations_of(model, chunk, order.stages));
+    std::int64_t exchanging = 0;
     for (const std::uint32_t shape : chunk.shapes) {
+      const std::int64_t bytes = exchanged_by(model.shapes[shape]);
+      exchanging += bytes > 0 ? 1 : 0;
+      parts.exchanged = std::max(parts.exchanged, bytes);
       parts.buffers = add(parts.buffers, model.shapes[shape].buffers.value);
       for (const WeightGroup& group : model.shapes[shape].weights)
         parts.largest_weight = std::max(parts.largest_weight, group.elements);
     }
+    parts.exchanging_blocks = std::max(parts.exchanging_blocks, exchanging);
   }
   std::vector<std::int32_t> in_turn(parts.chunks.size());
   std::iota(in_turn.begin(), in_turn.end(), 0);
@@ -215,8 +248,12 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
   use.activations = Bytes(most.activations);
   use.temporary = Bytes(most.temporary) + weight_gradient_buffer(parts, plan);
   if (plan.offload_activations) memory.host = saturating_add(memory.host, Bytes(walk.most_live()));
-  use.communication_buffers = Bytes(
-      add(add(bucket_buffers(parts, plan), gathered_weights(parts, plan)), boundary_buffers(parts, plan)));
+  std::int64_t buffers = 0;
+  for (const std::int64_t bytes :
+       {bucket_buffers(parts, plan), gathered_weights(parts, plan), boundary_buffers(parts, plan),
+        freed_late(parts, plan, walk.most_in_flight())})
+    buffers = add(buffers, bytes);
+  use.communication_buffers = Bytes(buffers);
   use.capacity = device.memory;
   use.framework = framework_memory(plan, device);
   // A caching allocator loses a part of what it hands out; the share is kFragmentation of lower/memory.h.

@@ -20,7 +20,10 @@ struct RoleParts {
   std::vector<ChunkActivations> activations;  // per chunk
   std::int64_t largest_weight = 0;            // elements
   std::int64_t buffers = 0;                   // bytes that are not trained
-  bool copies_gradients = false;              // into the buckets
+  // Of the blocks whose forward pass has collectives of tensor parallelism: how many at most in a chunk, and
+  // the bytes of whole tensors that those of one gather or sum.
+  std::int64_t exchanging_blocks = 0, exchanged = 0;
+  bool copies_gradients = false;  // into the buckets
 };
 
 RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const PipelineOrder& order,

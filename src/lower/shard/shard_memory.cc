@@ -196,13 +196,15 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
 namespace {
 
 // Beside the fp32 probabilities, which are kept: the logits and their gradient, which a fused kernel makes of
-// the probabilities where they are. Operator by operator two gradients in fp32, of the probabilities and of
+// the probabilities where they are, and a loss over parts of the vocabulary, which is one operation to
+// autograd, likewise. Operator by operator two gradients in fp32, of the probabilities and of
 // what they were made from (the logits themselves are gone by then). A compiled loss keeps the logits: beside
 // them is their gradient.
 Bytes loss_working_set(const Model& model, const Operator& op, const Layout& layout, const Plan& plan) {
   const Bytes logits = local_bytes(model, layout, op.inputs.front(), false, activation_dtype(plan));
   if (fuses_kernels(plan)) return logits;
-  if (!runs_operator_by_operator(plan)) return logits * 2;
+  const bool over_parts = layout.tensors[op.inputs.front()].home == Home::divided;
+  if (!runs_operator_by_operator(plan) || over_parts) return logits * 2;
   return local_bytes(model, layout, op.outputs.back(), false, activation_dtype(plan)) * 2;
 }
 

@@ -84,10 +84,9 @@ Degrees degrees_of(const Model& model, const Plan& plan, std::int64_t position) 
   degrees.expert = plan.expert;
   degrees.expert_tensor = plan.experts_tensor();
   degrees.sequence_parallel = plan.sequence_parallel && plan.tensor > 1;
-  // Published peaks of memory show them held without a pipeline and freed with one. Likely because
-  // collectives' buffers are freed by the host (Tensor.record_stream), which only the messages of a pipeline
-  // keep from running ahead.
-  degrees.holds_gathered = plan.framework == Framework::pytorch && plan.pipeline == 1;
+  // Compiled programs gather with operations of their own (torch.distributed.tensor.parallel), so that a
+  // product's input, which autograd keeps for its weight gradient, is the whole one.
+  degrees.holds_gathered = plan.framework == Framework::pytorch && plan.host == Host::compiled;
   degrees.all_to_all_context = plan.context > 1 && plan.context_method == ContextMethod::all_to_all;
   // The rank with most tokens counts for all: a group is as slow as its slowest member.
   if (plan.context > 1) degrees.sequence = largest_part(model.facts.sequence, plan.context);
@@ -244,14 +243,14 @@ ShardedModel shard_model(const Model& model, const Plan& plan, std::int64_t expe
 }
 
 std::string division_of(const Plan& plan) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", plan.tensor,
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", plan.tensor,
                      plan.context, plan.expert, plan.expert_tensor, plan.sequence_parallel,
                      plan.overlap_tensor, name_of(plan.context_method), name_of(plan.expert_load),
                      plan.expert_skew, name_of(plan.expert_dispatch), name_of(plan.dispatch_dtype), plan.seed,
                      name_of(plan.precision), name_of(plan.weight_dtype), name_of(plan.gradient_dtype),
                      name_of(plan.parameter_dtype), plan.accumulation_fusion, name_of(plan.recompute),
                      plan.is_plain_data_parallel(), schedule_of(plan).overlaps_passes,
-                     name_of(plan.framework), name_of(plan.host), plan.pipeline == 1);
+                     name_of(plan.framework), name_of(plan.host));
 }
 
 }  // namespace armilla

@@ -71,7 +71,10 @@ std::string described_by_arguments(const MeasuredPlan& row) {
   if (argument(row, "disable-bias-linear") == "True") text += "bias: false\n";
   if (argument(row, "normalization") == "RMSNorm") text += "norm: rmsnorm\n";
   if (argument(row, "swiglu") == "True") text += "activation: swiglu\n";
-  if (argument(row, "attention-backend") == "unfused") text += "attention: unfused\n";
+  // The layers that are not Transformer Engine's have no other (DotProductAttention).
+  const std::string attention = argument(row, "attention-backend");
+  if (attention == "unfused" || (attention.empty() && argument(row, "transformer-impl") == "local"))
+    text += "attention: unfused\n";
   return text;
 }
 
@@ -219,7 +222,7 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
   if (row.vocabulary == 0) row.vocabulary = kUsualVocabulary;
   source.name = row.model.empty() ? "model" : row.model;
   source.text = description_of(row);
-  if (!argument(row, "attention-backend").empty()) return source;
+  if (!argument(row, "transformer-impl").empty()) return source;
   if (is_early_megatron(row)) {
     source.text += "attention: unfused\n";
   } else if (is_plain_pytorch(row) && !names(row, "cudnn attention")) {

@@ -85,6 +85,14 @@ Recompute recompute_of(const MeasuredPlan& row) {
   return Recompute::none;
 }
 
+// Recipes set it to 1; Megatron-LM's own tests, which list their arguments, leave it where it is: at the
+// degree of tensor parallelism (megatron/core/parallel_state.py), if they do not say.
+std::int64_t expert_tensor_of(const MeasuredPlan& row) {
+  if (row.notes.find(" num-experts=") == std::string::npos) return 1;
+  const std::int64_t told = number_after(row.notes, " expert-tensor-parallel-size=");
+  return told > 0 ? told : row.tensor;
+}
+
 }  // namespace
 
 PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::string& where) {
@@ -108,7 +116,7 @@ PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::
     throw Error(where, fmt::format("a micro-batch of {} samples", row.micro_batch), "expected whole samples");
   Plan& plan = request.plan;
   plan.expert = row.expert;
-  if (row.expert > 1) plan.expert_tensor = 1;
+  if (row.expert > 1) plan.expert_tensor = expert_tensor_of(row);
   plan.sequence_parallel = row.sequence_parallel == "1" && row.tensor > 1;
   const std::string schedule = lower_case(row.schedule);
   plan.overlap_tensor = schedule.find("async") != std::string::npos && row.tensor > 1;

@@ -17,6 +17,7 @@
 #include "study/run.h"
 #include "study/search/evaluate.h"
 #include "study/validate/row_machine.h"
+#include "study/validate/row_model.h"
 #include "study/validate/statistics.h"
 
 namespace armilla {
@@ -139,10 +140,12 @@ class Validator {
     for (const RoleMemory& other : run.roles) {
       if (other.use.peak() > role->use.peak()) role = &other;
     }
-    if (peak.scope.starts_with("last rank"))
-      role = &*std::find_if(run.roles.begin(), run.roles.end(), [&](const RoleMemory& one) {
-        return one.program == run.graph.program_of.back();
-      });
+    // Of nanotron's benchmarks it is rank 0 that writes (log_throughput in its helpers.py).
+    const bool is_first = names(plan, "nanotron"), is_last = peak.scope.starts_with("last rank");
+    if (is_first || is_last) {
+      const std::uint32_t program = is_first ? run.graph.program_of.front() : run.graph.program_of.back();
+      role = &*std::ranges::find(run.roles, program, &RoleMemory::program);
+    }
     const MemoryUse& use = role->use;
     const Bytes lost = peak.reserved ? Bytes(0) : use.fragmentation;
     row.predicted = static_cast<double>(use.peak().value - lost.value);

@@ -184,6 +184,31 @@ TEST(RowModel, AttentionIsThatOfTheFramework) {
   EXPECT_NE(model_of(row, "x").text.find("attention: flash-triton\n"), std::string::npos);
 }
 
+TEST(RowModel, MegatronsOwnLayersHaveUnfusedAttention) {
+  MeasuredPlan row = small_row();
+  constexpr const char* kUnfused = "attention: unfused\n";
+  row.notes = "Megatron-LM functional test; transformer-impl=local; deterministic-mode=True";
+  EXPECT_NE(model_of(row, "x").text.find(kUnfused), std::string::npos);
+  row.notes = "Megatron-LM functional test; transformer-impl=local; attention-backend=flash; x";
+  EXPECT_EQ(model_of(row, "x").text.find(kUnfused), std::string::npos);
+  row.notes = "Megatron-LM functional test; transformer-impl=transformer_engine; x";
+  EXPECT_EQ(model_of(row, "x").text.find(kUnfused), std::string::npos);
+}
+
+// Recipes leave experts whole, Megatron-LM's tests divide them like the rest unless they say otherwise.
+TEST(RowStudy, ExpertsAreDividedAsArgumentsSay) {
+  MeasuredPlan row = small_row();
+  row.model = "qwen3-235b-a22b";
+  row.expert = 2;
+  EXPECT_EQ(study_of(row, "x").plan.experts_tensor(), 1);
+  row.model = "some-model";
+  row.notes = "Megatron-LM functional test; num-experts=4; moe-router-topk=1";
+  row.sequence_parallel = "1";
+  EXPECT_EQ(study_of(row, "x").plan.experts_tensor(), 2);
+  row.notes = "Megatron-LM functional test; expert-tensor-parallel-size=1; num-experts=4; x";
+  EXPECT_EQ(study_of(row, "x").plan.experts_tensor(), 1);
+}
+
 TEST(RowModel, HeadsHaveTheSizeOfTheNotes) {
   MeasuredPlan row = small_row();
   row.layers = 32;
@@ -347,6 +372,20 @@ TEST(Validate, CollectivesAndKernelsAndPeaks) {
   EXPECT_EQ(validation.totals[1].errors.count, 2);
   EXPECT_EQ(validation.totals[2].errors.count, 1);
   EXPECT_EQ(validation.unpredicted.size(), 2u);
+}
+
+// The first stage has the embedding and more micro-batches in flight, the last one the head.
+TEST(Validate, PeaksAreOfTheRankThatWroteThem) {
+  const std::string row = "m,4,1024,16,131072,A100,2,1,2,1,4,512,bf16,none,2,";
+  const Validation validation = validate({parse_measurements(
+      "model,layers,hidden,heads,vocab,gpu,gpus,tp,pp,micro_batch,global_batch,seq_len,precision,recompute,"
+      "peak_GiB,rank_scope,notes\n" +
+          row + "one number per run,nanotron\n" + row + "last rank,PyTorch FSDP\n" + row +
+          "one number per run,PyTorch FSDP\n",
+      "m.csv")});
+  const double first = *validation.rows[0].predicted, last = *validation.rows[1].predicted;
+  EXPECT_LT(first, last);
+  EXPECT_EQ(*validation.rows[2].predicted, last);
 }
 
 }  // namespace
