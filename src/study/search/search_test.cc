@@ -586,6 +586,60 @@ TEST_F(SavedSearchTest, GoesOnWhereItEnded) {
   EXPECT_EQ(search_plans(dear).space.resumed, whole.space.simulated);
 }
 
+// Plans that were given up are kept with what they were longer than: they are played again only where that
+// does not say enough.
+TEST_F(SavedSearchTest, KeepsWhatWasGivenUp) {
+  const std::string space =
+      "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 32\n  tensor: 2\n  pipeline: [2, 4]\n"
+      "  micro_batch: [1, 2]\n  virtual_stages: [1, 2]\n  offload: any\n  overlap: any\n"
+      "  sequence_parallel: any\n";
+  const auto saved_wide = [&](bool resume) {
+    SearchRequest wanted = request("wide", space);
+    wanted.top = 2;
+    wanted.save = file();
+    wanted.resume = resume;
+    wanted.asked = space;
+    wanted.version = "1.2.3";
+    return wanted;
+  };
+  const SearchResult whole = search_plans(saved_wide(false));
+  constexpr DatabaseForm kForm = {
+      .what = "saved search", .application = 0x41726d53, .version = 4, .tables = ""};
+  const auto number_of = [&](const char* query) {
+    Database database(file(), kForm);
+    return database.number_of(query);
+  };
+  const std::int64_t given_up = number_of("SELECT count(*) FROM plan WHERE longer_than_ps >= 0");
+  EXPECT_GT(given_up, 3);
+  EXPECT_EQ(number_of("SELECT count(*) FROM plan WHERE refusal = '' AND longer_than_ps < 0"),
+            whole.space.simulated);
+  const auto resume = [&] {
+    const SearchResult again = search_plans(saved_wide(true));
+    EXPECT_EQ(again.space.bounded, whole.space.bounded);
+    EXPECT_EQ(texts(again.simulated), texts(whole.simulated));
+    expect_sum(again.space);
+    return again.space.resumed;
+  };
+  EXPECT_EQ(resume(), whole.space.simulated);
+  // Where they are not known to be slow enough, they are simulated until they are.
+  {
+    Database database(file(), kForm);
+    database.execute("UPDATE plan SET longer_than_ps = 1 WHERE longer_than_ps >= 0");
+  }
+  EXPECT_EQ(resume(), whole.space.simulated);
+  EXPECT_EQ(number_of("SELECT count(*) FROM plan WHERE longer_than_ps > 1"), given_up);
+  // The best plan, were it given up, would not be looked at again.
+  {
+    Database database(file(), kForm);
+    database.execute(
+        "UPDATE plan SET longer_than_ps = 1000000000000000 WHERE iteration_ps = "
+        "(SELECT min(iteration_ps) FROM plan WHERE refusal = '' AND longer_than_ps < 0)");
+  }
+  SearchRequest wanted = saved_wide(true);
+  wanted.brute_force = false;
+  EXPECT_NE(texts(search_plans(wanted).ranking).front(), texts(whole.ranking).front());
+}
+
 TEST_F(SavedSearchTest, BelongsToOneStudyAndVersion) {
   search_plans(saved(kSmallSpace, false));
   expect_error([&] { search_plans(saved(kSmallSpace, false)); }, file(),
@@ -633,7 +687,7 @@ TEST_F(SavedSearchTest, RefusesFilesThatItCannotHave) {
         {.what = "saved search", .application = 0x41726d53, .version = 9, .tables = "CREATE TABLE a (b);"});
   }
   expect_error([&] { search_plans(saved(kSmallSpace, true)); }, file(),
-               "is a saved search of form 9, and this version of Armilla knows form 3",
+               "is a saved search of form 9, and this version of Armilla knows form 4",
                "name another file, or use the version of Armilla that wrote it");
   SearchRequest nowhere = saved(kSmallSpace, true);
   nowhere.save = (folder_ / "none" / "plans.db").string();
