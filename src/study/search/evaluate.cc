@@ -480,8 +480,8 @@ std::string text_of(const Plan& plan) {
              zero == 0 || zero == 3 || plan.overlap_parameters, zero < 3 || plan.prefetch,
              zero < 3 || plan.reshard, zero > 0 ? plan.hybrid_shard : 0, plan.offload_optimizer,
              plan.offload_activations, !pipelined || plan.overlap_pipeline,
-             pipelined && tensor && plan.scatter_gather, !replicated || plan.overlap,
-             plan.context > 1 ? name_of(plan.context_method) : "") +
+             pipelined && tensor && !plan.sequence_parallel && plan.scatter_gather,
+             !replicated || plan.overlap, plan.context > 1 ? name_of(plan.context_method) : "") +
          " | " + order;
 }
 

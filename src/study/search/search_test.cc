@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <random>
 #include <set>
 #include <tuple>
@@ -15,10 +16,14 @@
 #include "base/cases_testing.h"
 #include "base/error_testing.h"
 #include "base/folder_testing.h"
+#include "cost/cost.h"
+#include "ir/derived/events.h"
+#include "ir/profile.h"
 #include "read/study.h"
 #include "study/database/database.h"
 #include "study/run.h"
 #include "study/search/space.h"
+#include "write/report.h"
 
 namespace armilla {
 namespace {
@@ -128,6 +133,53 @@ TEST_F(SearchTest, EqualsBruteForceWhereBoundsKnowLess) {
                     .schedule);
   }
   EXPECT_EQ(best, std::set<std::string>{"pipedream-2bw"});
+}
+
+// Node by node, and alike until gradients are exchanged.
+TEST_F(SearchTest, EqualsBruteForceWherePlansBeginAlike) {
+  for (const char* const order : {"tensor-context-data-pipeline", "tensor-context-pipeline-data"}) {
+    SearchRequest search = request(
+        "wide", std::string("machine: dgx-a100\nplan:\n  ranks: 16\n  global_batch: 32\n  tensor: 2\n"
+                            "  pipeline: 4\n  micro_batch: 1\n  virtual_stages: [1, 2]\n  recompute: none\n"
+                            "  zero: [0, 1]\n  offload: any\n  overlap: any\n  overlap_parameters: any\n"
+                            "  scatter_gather: any\n  order: ") +
+                    order + "\n");
+    search.top = 3;
+    const SearchResult bounded = search_plans(search);
+    search.brute_force = true;
+    const SearchResult all = search_plans(search);
+    expect_sum(bounded.space);
+    EXPECT_LT(bounded.space.simulated, all.space.simulated / 4);
+    EXPECT_EQ(texts(bounded.ranking), texts(all.ranking));
+  }
+}
+
+// Computations that were measured to be faster than the model says, as those of a single plan may be.
+TEST_F(SearchTest, EqualsBruteForceWithMeasuredTimes) {
+  const std::string space =
+      "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 16\n  tensor: [1, 2, 4]\n  pipeline: [1, 2]\n"
+      "  micro_batch: [1, 2]\n  recompute: [none, full]\n  zero: [0, 1]\n  sequence_parallel: false\n";
+  const SearchRequest modelled = request("wide", space);
+  const Study study = modelled.read({{"plan.tensor=4"},
+                                     {"plan.pipeline=1"},
+                                     {"plan.micro_batch=2"},
+                                     {"plan.recompute=full"},
+                                     {"plan.zero=0"}});
+  const std::unique_ptr<CostModel> cost = make_cost_model(study.compute, study.machine.device);
+  Profile profile;
+  for (const JobEvent& event : list_events(run_study(prepare_study(study)), *cost).computations)
+    profile.computations.push_back({key_of(event.name, event.phase, event.work), {event.time / 8}});
+  const std::string file = (folder_ / "times.csv").string();
+  std::ofstream(file) << write_profile_csv(profile);
+  SearchRequest search = request("wide", space + "profile: " + file + "\n");
+  search.top = 4;
+  const SearchResult bounded = search_plans(search);
+  search.brute_force = true;
+  const SearchResult all = search_plans(search);
+  expect_sum(bounded.space);
+  EXPECT_EQ(texts(bounded.ranking), texts(all.ranking));
+  EXPECT_EQ(all.ranking.front().plan.tensor, 4);
+  EXPECT_NE(search_plans(modelled).ranking.front().plan.tensor, 4);
 }
 
 // More than twice the stages, and no multiple of them.
