@@ -423,7 +423,7 @@ std::optional<PlanOutcome> PlanEvaluator::simulate_nodes_within(const PlanPrepar
       if (seen > latest.end && seen < ahead.first_exchange) latest = {watched.slots[p][i], seen};
     }
   }
-  note_beginning(key, ahead, std::move(beginning));
+  note_beginning(key, std::move(beginning));
   return outcome;
 }
 
@@ -450,9 +450,9 @@ bool PlanEvaluator::is_known_to_be_late(const BeginningKey& key, const LeastAhea
 }
 
 // Of two runs, the one that was watched for longer.
-void PlanEvaluator::note_beginning(const BeginningKey& key, const LeastAhead& ahead, Beginning beginning) {
+void PlanEvaluator::note_beginning(const BeginningKey& key, Beginning beginning) {
   const auto latest = [](const Beginning& ends) { return std::ranges::max(ends, {}, &SlotEnd::end).end; };
-  if (ahead.first_exchange == Time(0) || latest(beginning) < Time(0)) return;
+  if (latest(beginning) < Time(0)) return;
   const std::lock_guard lock(mutex_);
   Beginning& known = beginnings_[key];
   if (known.empty() || latest(known) < latest(beginning)) known = std::move(beginning);

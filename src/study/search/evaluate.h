@@ -103,7 +103,7 @@ class PlanEvaluator {
   using BeginningKey = std::tuple<const StagePaths*, Time, std::string>;
   BeginningKey beginning_key(const PlanPrepared& plan);
   bool is_known_to_be_late(const BeginningKey& key, const LeastAhead& ahead, Time longest);
-  void note_beginning(const BeginningKey& key, const LeastAhead& ahead, Beginning beginning);
+  void note_beginning(const BeginningKey& key, Beginning beginning);
   const MeasuredSlot& measured(const PlanPrepared& plan, const SlotKind& kind);
 
   Study base_;      // all of it prepared but plan and machine
