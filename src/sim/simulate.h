@@ -22,9 +22,10 @@
 
 namespace armilla {
 
-struct LatestEnd {
+struct WatchedEnd {
   std::uint32_t node = 0;  // of the whole program, ascending
-  Time end;
+  Time latest;             // when it ends at the latest in a run that is asked for
+  Time seen{-1};           // the last end of it that the run saw, on whichever rank
 };
 
 struct SimulationOptions {
@@ -40,12 +41,12 @@ struct SimulationOptions {
   std::optional<PacketSettings> packets{};   // the same, of files of ns-3 (SystemLayer::packets)
   std::vector<std::int32_t> record_ranks{};  // whose intervals to keep, besides the first of every program
   TimeWindow window{};                       // in which busy times of ranks are added up
-  // Per program: when computations end at the latest in a run that is asked for. Empty: whenever.
-  std::span<const std::vector<LatestEnd>> latest_ends{};
+  // Per program: computations whose ends are looked at. Empty: none.
+  std::span<std::vector<WatchedEnd>> watched_ends{};
   Progress* progress = &no_progress();  // told how far the run is
 };
 
-// What `simulate` throws as soon as a computation ends later than SimulationOptions::latest_ends says. Those
+// What `simulate` throws as soon as a computation ends later than SimulationOptions::watched_ends says. Those
 // that end after one of a larger number, and those that are not played since they happened before, may not
 // be looked at.
 struct RunIsLate {};

@@ -2,7 +2,8 @@
 //
 // Pieces are numbered. Each goes to whoever is free, so that a slow one holds nobody up; what comes of it
 // goes to the leader, who alone has the database. Under MPI every rank runs the same program with the same
-// arguments on the same files: a piece is a number, what comes of it a text.
+// arguments on the same files: a piece is a number and what the leader alone knows of it, another number;
+// what comes of it is a text.
 //
 // What a death costs. A rank of MPI does nothing itself but hand pieces on: it has a keeper, a process forked
 // before MPI is set up (children of a process that uses MPI are unsafe: docs.open-mpi.org, "fork, system,
@@ -20,13 +21,18 @@
 
 namespace armilla {
 
+struct Piece {
+  std::int64_t number = 0;
+  std::int64_t limit = 0;  // of what is to be done; what it means is for who does it
+};
+
 struct Piecework {
-  // The number of the next piece, or nothing: there are no more. Once that was said, it is not asked again.
-  std::function<std::optional<std::int64_t>()> next;
+  // The next piece, or nothing: there are no more. Once that was said, it is not asked again.
+  std::function<std::optional<Piece>()> next;
   // Does a piece and returns what came of it. Called by many at once, in other processes under MPI. What it
   // throws ends the whole work.
-  std::function<std::string(std::int64_t)> perform;
-  // Takes what came of a piece.
+  std::function<std::string(const Piece&)> perform;
+  // Takes what came of a piece, by its number.
   std::function<void(std::int64_t, std::string)> finish;
   // Takes a piece that killed whoever did it, each of kMostDeaths times.
   std::function<void(std::int64_t, const std::string& how)> give_up;
@@ -62,7 +68,7 @@ class Crew {
 
   // Whether this process is a runner: `serve` is all that it does.
   bool serves() const;
-  [[noreturn]] void serve(const std::function<std::string(std::int64_t)>& perform);
+  [[noreturn]] void serve(const std::function<std::string(const Piece&)>& perform);
 
   // Of the leader, or of a process without others.
   void share_out(const Piecework& work);

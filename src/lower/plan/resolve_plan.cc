@@ -209,12 +209,12 @@ std::int64_t share_of_global(std::int64_t global, const Plan& plan, const std::s
     throw Error(where,
                 fmt::format("plan.global_batch {} cannot be shared equally by {} ranks", global, replicas),
                 fmt::format("plan.global_batch could be {}", nearest_multiples(replicas, global)),
-                {"plan.global_batch"});
+                {"plan.global_batch", "plan.data"});
   }
   throw Error(where,
               fmt::format("plan.global_batch {} cannot be shared equally by plan.data {}", global, replicas),
               fmt::format("plan.global_batch could be {}", nearest_multiples(replicas, global)),
-              {"plan.global_batch"});
+              {"plan.global_batch", "plan.data"});
 }
 
 // Micro-batches where nothing is said of them: one pass, or enough to fill a pipeline.

@@ -63,7 +63,7 @@ NativeRun::NativeRun(const NativePlay& play, Effort effort)
       walker_(context_, {memoised_, messenger_, memories_, times_, recorder_, progress_}, false),
       time_fold_(play, {queue_, *network_, walker_, recorder_, messenger_, runner_, memoised_}) {
   recorder_.look_at(play.options.window);
-  walker_.expect_ends(play.options.latest_ends);
+  walker_.watch_ends(play.options.watched_ends);
   queue_.add_observer(*this);  // after the network, which also looks for ends of rounds
 }
 

@@ -385,7 +385,7 @@ void RankWalker::finished(std::int32_t r, std::uint32_t node) {
   executors_.recorder.node_finished(r, node, written, context_.queue.now());
   executors_.progress.node_done(program.kind[written], program.payload[written]);
   Rank& rank = ranks_[static_cast<std::size_t>(r)];
-  if (!latest_ends_.empty() && program.kind[written] == NodeKind::compute) require_in_time(rank, node);
+  if (!watched_ends_.empty() && program.kind[written] == NodeKind::compute) require_in_time(rank, node);
   --rank.nodes_left;
   rank.lanes_busy &= static_cast<std::uint8_t>(~bit_of(program.lane[written]));
   mark_done(rank, node);
@@ -394,11 +394,13 @@ void RankWalker::finished(std::int32_t r, std::uint32_t node) {
 }
 
 void RankWalker::require_in_time(Rank& rank, std::uint32_t node) const {
-  const std::vector<LatestEnd>& latest = latest_ends_[rank.program];
+  std::vector<WatchedEnd>& watched = watched_ends_[rank.program];
   const std::uint32_t whole = node + rank.nodes_left_out;
-  while (rank.next_latest < latest.size() && latest[rank.next_latest].node < whole) ++rank.next_latest;
-  if (rank.next_latest == latest.size() || latest[rank.next_latest].node > whole) return;
-  if (later(context_.queue.now(), left_out_) > latest[rank.next_latest].end) throw RunIsLate{};
+  while (rank.next_watched < watched.size() && watched[rank.next_watched].node < whole) ++rank.next_watched;
+  if (rank.next_watched == watched.size() || watched[rank.next_watched].node > whole) return;
+  WatchedEnd& end = watched[rank.next_watched];
+  end.seen = later(context_.queue.now(), left_out_);
+  if (end.seen > end.latest) throw RunIsLate{};
 }
 
 void RankWalker::act(std::int32_t rank) {

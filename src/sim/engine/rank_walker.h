@@ -52,8 +52,8 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
 
   std::uint32_t target() const { return target_; }
 
-  // From now on, ends after these throw RunIsLate (SimulationOptions::latest_ends).
-  void expect_ends(std::span<const std::vector<LatestEnd>> latest) { latest_ends_ = latest; }
+  // From now on, ends that are later throw RunIsLate (SimulationOptions::watched_ends).
+  void watch_ends(std::span<std::vector<WatchedEnd>> watched) { watched_ends_ = watched; }
   // Issues every node without dependences, rank by rank.
   void start();
   // Issues what has become ready.
@@ -117,7 +117,7 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
     Time last_held{-1};               // when the latest of them began to
     Time host_shift;                  // how much later the host is, seen from what was left out
     std::uint32_t nodes_left_out = 0;
-    std::size_t next_latest = 0;  // of its program's latest ends, the first that was not looked at
+    std::size_t next_watched = 0;  // of its program's watched ends, the first that was not looked at
   };
   // Of a program's written nodes.
   struct Successors {
@@ -175,7 +175,7 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   std::vector<Successors> successors_;  // programs in a row with equal dependences have the same
   std::vector<Loop> loops_;             // likewise; shorter by what was left out
   bool has_loops_ = false, entered_period_ = false;
-  std::span<const std::vector<LatestEnd>> latest_ends_;
+  std::span<std::vector<WatchedEnd>> watched_ends_;
   Time left_out_;  // how much earlier than in a whole run all ends are
   std::vector<Rank> ranks_;
 };

@@ -188,6 +188,7 @@ constexpr std::array kAxes = {
     PlanAxis{"overlap", yes, either, copy_of_plan<&Plan::overlap>},
     PlanAxis{"overlap_tensor", no, either, copy_of_plan<&Plan::overlap_tensor>},
     PlanAxis{"overlap_pipeline", yes, either, copy_of_plan<&Plan::overlap_pipeline>},
+    PlanAxis{"scatter_gather", nothing, either, copy_of_plan<&Plan::scatter_gather>},
     PlanAxis{"overlap_parameters", yes, either, copy_of_plan<&Plan::overlap_parameters>},
     PlanAxis{"prefetch", yes, either, copy_of_plan<&Plan::prefetch>},
     PlanAxis{"reshard", yes, either, copy_of_plan<&Plan::reshard>},

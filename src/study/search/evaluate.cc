@@ -104,6 +104,28 @@ std::optional<std::uint32_t> last_computation(const LoweredJob& job, std::size_t
   return std::nullopt;
 }
 
+// The ends of slots of the pipeline, by program of the job, and which slots these are.
+struct WatchedSlots {
+  WatchedSlots(const LoweredJob& job, const LeastAhead& ahead, Time longest);
+
+  std::vector<std::vector<WatchedEnd>> ends;
+  std::vector<std::vector<std::size_t>> slots;
+};
+
+WatchedSlots::WatchedSlots(const LoweredJob& job, const LeastAhead& ahead, Time longest) {
+  for (std::size_t p = 0; p < job.graph.programs.size(); ++p) {
+    const std::vector<Time>& least = ahead.after_slots[static_cast<std::size_t>(job.roles[p].pipeline_rank)];
+    ends.emplace_back();
+    slots.emplace_back();
+    for (std::size_t slot = 0; slot < least.size(); ++slot) {
+      const auto node = last_computation(job, p, slot, least.size());
+      if (!node) continue;
+      ends.back().push_back({.node = *node, .latest = std::max(Time(0), longest - least[slot])});
+      slots.back().push_back(slot);
+    }
+  }
+}
+
 // Whether one iteration of the divided model is all that a run of the plan plays. Schedules that do not flush
 // need several, whose average counts.
 bool is_one_iteration(const PlanPrepared& plan) {
@@ -235,7 +257,8 @@ Time PlanEvaluator::bound(const PlanPrepared& made) {
   const std::shared_ptr<const PipelineOrder> order = short_order_of(plan);
   const std::lock_guard lock(mutex_);
   StagePaths& paths = paths_of(made);
-  std::tuple key(&paths, order_key(plan), plan.stage_blocks, recomputed, issue_time_of(plan));
+  std::tuple key(&paths, order_key(plan), plan.stage_blocks, recomputed, plan.scatter_gather,
+                 issue_time_of(plan));
   if (const auto known = bounds_.find(key); known != bounds_.end()) return known->second;
   const StageCut stages = cut_stages(*made.sharded, plan, kWhere);
   const Time least = least_iteration(*made.setting, plan, paths, stages, *order);
@@ -258,6 +281,14 @@ Time PlanEvaluator::slot_bound(const PlanPrepared& made) {
   const StageCut stages = cut_stages(*made.sharded, plan, kWhere);
   const std::lock_guard lock(mutex_);
   return least_iteration_of_slots(*made.setting, plan, exchanges_of(made), stages, *order);
+}
+
+LeastAhead PlanEvaluator::ahead_of(const PlanPrepared& made) {
+  if (!knows_slot_bound(made)) return {};
+  const std::shared_ptr<const PipelineOrder> order = order_of(made.plan);
+  const StageCut stages = cut_stages(*made.sharded, made.plan, kWhere);
+  const std::lock_guard lock(mutex_);
+  return least_ahead(*made.setting, made.plan, exchanges_of(made), stages, *order);
 }
 
 StagePaths& PlanEvaluator::paths_of(const PlanPrepared& made) {
@@ -367,40 +398,64 @@ PlanOutcome PlanEvaluator::simulate_nodes(const PlanPrepared& plan) const {
 }
 
 std::optional<PlanOutcome> PlanEvaluator::simulate_nodes_within(const PlanPrepared& plan, Time longest) {
+  if (!knows_slot_bound(plan)) return simulate_nodes(plan);
   const Study& setting = *plan.setting;
-  if (longest == kEndOfTime || !knows_slot_bound(plan)) return simulate_nodes(plan);
+  const BeginningKey key = beginning_key(plan);
+  const LeastAhead ahead = ahead_of(plan);
+  if (ahead.after_slots.empty()) return simulate_nodes(plan);
+  if (is_known_to_be_late(key, ahead, longest)) return std::nullopt;
   const LoweredJob job =
       lower_sharded({*plan.sharded}, plan.plan, 1, setting.machine.device.host_bandwidth, Written::loops);
-  const std::vector<std::vector<LatestEnd>> latest = latest_ends(plan, job, longest);
+  WatchedSlots watched(job, ahead, longest);
   SimulationOptions options = of_times_alone();
-  options.latest_ends = latest;
+  options.watched_ends = watched.ends;
+  std::optional<PlanOutcome> outcome;
   try {
-    return outcome_of(plan, armilla::simulate(job.graph, setting, cost_, options));
+    outcome = outcome_of(plan, armilla::simulate(job.graph, setting, cost_, options));
   } catch (const RunIsLate&) {
-    return std::nullopt;
+    // There is no outcome.
   }
-}
-
-std::vector<std::vector<LatestEnd>> PlanEvaluator::latest_ends(const PlanPrepared& made,
-                                                               const LoweredJob& job, Time longest) {
-  const std::shared_ptr<const PipelineOrder> order = order_of(made.plan);
-  const StageCut stages = cut_stages(*made.sharded, made.plan, kWhere);
-  std::vector<std::vector<Time>> after;
-  {
-    const std::lock_guard lock(mutex_);
-    after = least_after_slots(*made.setting, made.plan, exchanges_of(made), stages, *order);
-  }
-  std::vector<std::vector<LatestEnd>> latest;
-  if (after.empty()) return latest;
-  for (std::size_t p = 0; p < job.graph.programs.size(); ++p) {
-    const std::vector<Time>& least = after[static_cast<std::size_t>(job.roles[p].pipeline_rank)];
-    std::vector<LatestEnd>& ends = latest.emplace_back();
-    for (std::size_t slot = 0; slot < least.size(); ++slot) {
-      if (const auto node = last_computation(job, p, slot, least.size()))
-        ends.push_back({*node, std::max(Time(0), longest - least[slot])});
+  Beginning beginning(ahead.after_slots.size());
+  for (std::size_t p = 0; p < watched.ends.size(); ++p) {
+    SlotEnd& latest = beginning[static_cast<std::size_t>(job.roles[p].pipeline_rank)];
+    for (std::size_t i = 0; i < watched.ends[p].size(); ++i) {
+      const Time seen = watched.ends[p][i].seen;
+      if (seen > latest.end && seen < ahead.first_exchange) latest = {watched.slots[p][i], seen};
     }
   }
-  return latest;
+  note_beginning(key, std::move(beginning));
+  return outcome;
+}
+
+PlanEvaluator::BeginningKey PlanEvaluator::beginning_key(const PlanPrepared& made) {
+  Plan plan = made.plan;
+  plan.overlap = true;
+  plan.offload_optimizer = false;
+  // What ZeRO gathers at the end is not there yet.
+  if (plan.zero_stage == 1 && !plan.overlap_parameters) plan.zero_stage = 0;
+  const std::lock_guard lock(mutex_);
+  return {&paths_of(made), issue_time_of(plan), text_of(plan)};
+}
+
+bool PlanEvaluator::is_known_to_be_late(const BeginningKey& key, const LeastAhead& ahead, Time longest) {
+  const std::lock_guard lock(mutex_);
+  const auto known = beginnings_.find(key);
+  if (known == beginnings_.end()) return false;
+  for (std::size_t rank = 0; rank < known->second.size(); ++rank) {
+    const auto& [slot, end] = known->second[rank];
+    if (end >= Time(0) && end < ahead.first_exchange && later(end, ahead.after_slots[rank][slot]) > longest)
+      return true;
+  }
+  return false;
+}
+
+// Of two runs, the one that was watched for longer.
+void PlanEvaluator::note_beginning(const BeginningKey& key, Beginning beginning) {
+  const auto latest = [](const Beginning& ends) { return std::ranges::max(ends, {}, &SlotEnd::end).end; };
+  if (latest(beginning) < Time(0)) return;
+  const std::lock_guard lock(mutex_);
+  Beginning& known = beginnings_[key];
+  if (known.empty() || latest(known) < latest(beginning)) known = std::move(beginning);
 }
 
 std::string text_of(const Plan& plan) {
@@ -416,7 +471,7 @@ std::string text_of(const Plan& plan) {
     if (degree > 1) order += fmt::format("{}-", name_of(axis));
   }
   return fmt::format(
-             "{} {} {} {} | {} {} {} | {} {} {} | {} {} {} | {} {} | {} {} {} {} {} | {} {} {} | {} {}",
+             "{} {} {} {} | {} {} {} | {} {} {} | {} {} {} | {} {} | {} {} {} {} {} | {} {} {} {} | {} {}",
              plan.ranks, plan.tensor, plan.context, plan.pipeline, plan.expert, plan.experts_tensor(),
              pipelined ? plan.virtual_stages : 1, plan.batch, plan.micro_batches,
              pipelined ? plan.schedule : "", fmt::join(plan.stage_blocks, ","),
@@ -424,8 +479,9 @@ std::string text_of(const Plan& plan) {
              plan.recompute == Recompute::block ? plan.recompute_blocks : 0, zero,
              zero == 0 || zero == 3 || plan.overlap_parameters, zero < 3 || plan.prefetch,
              zero < 3 || plan.reshard, zero > 0 ? plan.hybrid_shard : 0, plan.offload_optimizer,
-             plan.offload_activations, !pipelined || plan.overlap_pipeline, !replicated || plan.overlap,
-             plan.context > 1 ? name_of(plan.context_method) : "") +
+             plan.offload_activations, !pipelined || plan.overlap_pipeline,
+             pipelined && tensor && !plan.sequence_parallel && plan.scatter_gather,
+             !replicated || plan.overlap, plan.context > 1 ? name_of(plan.context_method) : "") +
          " | " + order;
 }
 

@@ -51,8 +51,9 @@ class PlanEvaluator {
 
   // All may be called from any thread. Throws Error for a plan that is not legal.
   PlanPrepared prepare(const PlanRequest& request);
-  Time bound(const PlanPrepared& plan);       // on the iteration
-  Time slot_bound(const PlanPrepared& plan);  // a tighter one, which takes longer
+  Time bound(const PlanPrepared& plan);           // on the iteration
+  Time slot_bound(const PlanPrepared& plan);      // a tighter one, which takes longer
+  LeastAhead ahead_of(const PlanPrepared& plan);  // of its slots
   // What all ranks compute at least, in picoseconds, as a whole number.
   double computing_bound(const PlanPrepared& plan);
   MemoryUse memory(const PlanPrepared& plan);  // of the rank that needs most
@@ -67,6 +68,10 @@ class PlanEvaluator {
   std::optional<Result> play_slots(const PlanPrepared& plan);
   PlanOutcome simulate_nodes(const PlanPrepared& plan) const;
   std::optional<PlanOutcome> simulate_nodes_within(const PlanPrepared& plan, Time longest);
+  // Whether what was seen of plans that begin alike, node by node, says that the iteration lasts longer.
+  bool is_known_to_be_late(const PlanPrepared& plan, Time longest) {
+    return is_known_to_be_late(beginning_key(plan), ahead_of(plan), longest);
+  }
 
  private:
   std::shared_ptr<const Study> setting_of(std::int64_t ranks);
@@ -88,10 +93,17 @@ class PlanEvaluator {
     std::optional<SlotTime> time;    // nothing where the slot is not the same whenever it is done
     std::set<std::string> families;  // of its collectives, by name
   };
-  // By program of the job: when slots end at the latest in an iteration that lasts no longer. Empty where
-  // that is not known.
-  std::vector<std::vector<LatestEnd>> latest_ends(const PlanPrepared& plan, const LoweredJob& job,
-                                                  Time longest);
+  // Where a run has been: by pipeline rank the latest slot that was seen to end, and when.
+  struct SlotEnd {
+    std::size_t slot = 0;
+    Time end{-1};
+  };
+  using Beginning = std::vector<SlotEnd>;
+  // What plans have in common that run alike up to LeastAhead::first_exchange.
+  using BeginningKey = std::tuple<const StagePaths*, Time, std::string>;
+  BeginningKey beginning_key(const PlanPrepared& plan);
+  bool is_known_to_be_late(const BeginningKey& key, const LeastAhead& ahead, Time longest);
+  void note_beginning(const BeginningKey& key, Beginning beginning);
   const MeasuredSlot& measured(const PlanPrepared& plan, const SlotKind& kind);
 
   Study base_;      // all of it prepared but plan and machine
@@ -109,9 +121,11 @@ class PlanEvaluator {
   std::map<std::tuple<StagePaths*, int, std::int64_t, bool, bool, bool>, StageExchanges> exchanges_;
   // By everything else that they depend on. Plans that differ in what is exchanged once an
   // iteration share them.
-  std::map<std::tuple<StagePaths*, std::string, std::vector<std::int64_t>, std::int64_t, Time>, Time> bounds_;
+  std::map<std::tuple<StagePaths*, std::string, std::vector<std::int64_t>, std::int64_t, bool, Time>, Time>
+      bounds_;
   std::map<std::string, std::shared_ptr<const PipelineOrder>> orders_;
-  std::int64_t kept_slots_ = 0;  // of them
+  std::int64_t kept_slots_ = 0;                   // of them
+  std::map<BeginningKey, Beginning> beginnings_;  // of runs node by node that were watched
   // By divided model, what places its groups, and kind of slot.
   std::map<std::tuple<const ShardedModel*, std::string, SlotKind>, MeasuredSlot> slots_;
 };

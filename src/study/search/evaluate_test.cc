@@ -12,6 +12,8 @@
 #include <random>
 #include <set>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "base/cases_testing.h"
 #include "base/error.h"
@@ -172,6 +174,105 @@ TEST_F(EvaluateTest, SimulationsAreGivenUpOnlyWhereTheyAreLonger) {
   EXPECT_GT(unlike, 10 / kCaseStep);
 }
 
+// Those that differ only in what becomes of gradients, each after `plan`.
+std::vector<PlanRequest> with_other_exchanges(PlanRequest request) {
+  std::vector<PlanRequest> others;
+  for (const bool overlap : {false, true}) {
+    for (const bool offload : {false, true}) {
+      request.plan.overlap = overlap;
+      request.plan.offload_optimizer = offload;
+      others.push_back(request);
+      if (request.plan.overlap_parameters || request.plan.zero_stage > 1) continue;
+      others.push_back(request);
+      others.back().plan.zero_stage = 1 - request.plan.zero_stage;
+    }
+  }
+  return others;
+}
+
+// By rank, what it computed when, as far as that was over by then.
+std::map<std::int32_t, std::vector<std::pair<Time, Time>>> computed_before(Time end,
+                                                                           const PlanPrepared& plan) {
+  SimulationOptions options;
+  options.fold = options.fold_time = false;
+  for (std::int32_t rank = 0; rank < plan.plan.ranks; ++rank) options.record_ranks.push_back(rank);
+  const Result result = run_study(plan.study(), options).result;
+  std::map<std::int32_t, std::vector<std::pair<Time, Time>>> computed;
+  for (const RankClass& rank : result.classes) {
+    for (const Interval& interval : rank.computes) {
+      if (interval.end < end) computed[rank.representative].emplace_back(interval.start, interval.end);
+    }
+  }
+  return computed;
+}
+
+TEST_F(EvaluateTest, RunsAreAlikeUntilGradientsAreExchanged) {
+  std::int64_t compared = 0, computations = 0;
+  double reached = 0;
+  for (unsigned seed = 3000; seed < 3200; seed += kCaseStep) {
+    std::mt19937 random(seed);
+    std::string text = random_study(random);
+    if (seed % 3 == 0) text += "  offload: activations\n";
+    SCOPED_TRACE(text);
+    try {
+      const Study study = read_study(Config::parse(text, "study.yaml", {}));
+      PlanEvaluator evaluator(study);
+      const PlanPrepared plan = evaluator.prepare(study.request);
+      const Time end = evaluator.ahead_of(plan).first_exchange;
+      if (end == Time(0) || plan.plan.ranks > 8 || plan.plan.micro_batches > 8) continue;
+      const auto computed = computed_before(end, plan);
+      for (const PlanRequest& request : with_other_exchanges(study.request)) {
+        const PlanPrepared other = evaluator.prepare(request);
+        ASSERT_EQ(evaluator.ahead_of(other).first_exchange, end);
+        ASSERT_EQ(computed_before(end, other), computed);
+        ++compared;
+      }
+      for (const auto& [rank, of_rank] : computed) computations += static_cast<std::int64_t>(of_rank.size());
+      reached += in_seconds(end) / in_seconds(evaluator.simulate(plan).iteration);
+    } catch (const Error&) {
+      continue;  // not every combination is legal
+    }
+  }
+  EXPECT_GT(compared, 60 / kCaseStep);
+  EXPECT_GT(computations, 2000 / kCaseStep);
+  EXPECT_GT(reached, 4.0 / kCaseStep);
+}
+
+// What was seen of one plan gives up others, and only those that take longer.
+TEST_F(EvaluateTest, WhatWasSeenOfAPlanGivesUpOthersThatTakeLonger) {
+  std::int64_t given_up = 0, kept = 0, without_a_run = 0;
+  for (unsigned seed = 4000; seed < 4100; seed += kCaseStep) {
+    std::mt19937 random(seed);
+    std::string text = random_study(random, {"1f1b", "interleaved", "gpipe"});
+    if (seed % 2 == 0) text += "  offload: activations\n";
+    SCOPED_TRACE(text);
+    try {
+      const Study study = read_study(Config::parse(text, "study.yaml", {}));
+      PlanEvaluator evaluator(study);
+      const PlanPrepared plan = evaluator.prepare(study.request);
+      const Time iteration = evaluator.simulate_nodes(plan).iteration;
+      const Time longest =
+          seed % 3 == 0 ? iteration : Time((evaluator.slot_bound(plan).value + iteration.value) / 2);
+      evaluator.simulate_nodes_within(plan, longest);
+      for (const PlanRequest& request : with_other_exchanges(study.request)) {
+        const PlanPrepared other = evaluator.prepare(request);
+        const bool known = evaluator.is_known_to_be_late(other, longest);
+        const bool late = !evaluator.simulate_nodes_within(other, longest);
+        const bool longer = evaluator.simulate_nodes(other).iteration > longest;
+        ASSERT_TRUE(longer || !late);
+        ASSERT_TRUE(late || !known);
+        (late ? given_up : kept) += 1;
+        without_a_run += known ? 1 : 0;
+      }
+    } catch (const Error&) {
+      continue;  // not every combination is legal
+    }
+  }
+  EXPECT_GT(given_up, 40 / kCaseStep);
+  EXPECT_GT(kept, 40 / kCaseStep);
+  EXPECT_GT(without_a_run, 12 / kCaseStep);
+}
+
 // One evaluator for many plans, and one for each: what plans share is told apart by all that it depends on.
 TEST_F(EvaluateTest, WhatPlansShareChangesNothing) {
   std::int64_t compared = 0, refused = 0;
@@ -197,6 +298,7 @@ TEST_F(EvaluateTest, WhatPlansShareChangesNothing) {
       request.plan.sequence_parallel = one_of(false, true);
       request.plan.overlap = one_of(false, true);
       request.plan.overlap_parameters = one_of(false, true);
+      request.plan.scatter_gather = one_of(false, true);
       request.plan.offload_optimizer = one_of(false, false, true);
       request.plan.offload_activations = one_of(false, false, true);
       request.plan.host = one_of(Host::compiled, Host::eager);

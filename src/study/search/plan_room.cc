@@ -1,5 +1,10 @@
 #include "study/search/plan_room.h"
 
+#include <algorithm>
+#include <string_view>
+
+#include "study/search/axes.h"
+
 namespace armilla {
 namespace {
 
@@ -20,7 +25,13 @@ Outcome memory_json(const MemoryUse& use) {
 
 std::string reason_of(const Error& error) {
   if (error.keys.empty()) return "not legal";
-  return error.keys.front();
+  const auto is_searched = [](std::string_view key) {
+    constexpr std::string_view kPlan = "plan.";
+    return key.starts_with(kPlan) &&
+           std::ranges::find(plan_axes(), key.substr(kPlan.size()), &PlanAxis::key) != plan_axes().end();
+  };
+  const auto searched = std::ranges::find_if(error.keys, is_searched);
+  return searched == error.keys.end() ? error.keys.front() : *searched;
 }
 
 PlanRoom::PlanRoom(const SearchRequest& request) : space_(request), memory_share_(request.memory_share) {
@@ -30,17 +41,17 @@ PlanRoom::PlanRoom(const SearchRequest& request) : space_(request), memory_share
     throw Error("machine", "too many combinations of machines and ranks", "list fewer");
 }
 
-std::string PlanRoom::perform(std::int64_t piece) {
-  const auto base = static_cast<std::size_t>(piece >> (kPointBits + 1));
-  const bool memory_alone = (piece >> kPointBits & 1) != 0;
-  const std::int64_t point = piece & ((std::int64_t{1} << kPointBits) - 1);
+std::string PlanRoom::perform(const Piece& piece) {
+  const auto base = static_cast<std::size_t>(piece.number >> (kPointBits + 1));
+  const bool memory_alone = (piece.number >> kPointBits & 1) != 0;
+  const std::int64_t point = piece.number & ((std::int64_t{1} << kPointBits) - 1);
   Outcome outcome = Outcome::object();
   try {
     const PlanPrepared plan = prepare(base, point);
     const MemoryUse memory = evaluators_[base]->memory(plan);
     outcome["memory"] = memory_json(memory);
     if (fits(memory) && !memory_alone) {
-      if (const auto times = evaluators_[base]->simulate_within(plan, take_longest(piece))) {
+      if (const auto times = evaluators_[base]->simulate_within(plan, Time(piece.limit))) {
         outcome["iteration"] = times->iteration.value;
         outcome["compute"] = times->compute.value;
         outcome["exposed"] = times->exposed_communication.value;

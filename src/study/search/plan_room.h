@@ -3,9 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -17,12 +15,14 @@
 #include "study/search.h"
 #include "study/search/evaluate.h"
 #include "study/search/space.h"
+#include "study/spread.h"
 
 namespace armilla {
 
 using Outcome = nlohmann::json;
 
-// What the message of an Error is about, short enough to count by.
+// What the message of an Error is about, short enough to count by: what is searched rather than what it does
+// not go with.
 std::string reason_of(const Error& error);
 
 class PlanRoom {
@@ -47,29 +47,16 @@ class PlanRoom {
     return (static_cast<std::int64_t>(base) << (kPointBits + 1)) |
            (memory_alone ? std::int64_t{1} << kPointBits : 0) | point;
   }
-  // Of a piece that this process does, the longest iteration that is asked for.
-  void expect(std::int64_t piece, Time longest) {
-    const std::lock_guard lock(mutex_);
-    longest_[piece] = longest;
-  }
   // What comes of it: its memory; its times, where it fits and they were asked for, or that they are longer
-  // than what is asked for; or why it is refused.
-  std::string perform(std::int64_t piece);
+  // than the limit, in picoseconds; or why it is refused.
+  std::string perform(const Piece& piece);
 
  private:
   static constexpr int kPointBits = 41;  // of space.h's kMostPoints, and one more
   static constexpr std::size_t kMostBases = 1 << 20;
 
-  Time take_longest(std::int64_t piece) {
-    const std::lock_guard lock(mutex_);
-    const auto expected = longest_.extract(piece);
-    return expected.empty() ? kEndOfTime : expected.mapped();
-  }
-
   SearchSpace space_;
   double memory_share_;
-  std::mutex mutex_;                                        // of the table below
-  std::map<std::int64_t, Time> longest_;                    // iterations that are asked for, by piece
   std::vector<std::unique_ptr<PlanEvaluator>> evaluators_;  // per base
 };
 

@@ -21,13 +21,13 @@ namespace {
 constexpr DatabaseForm kForm = {
     .what = "saved search",
     .application = 0x41726d53,  // "ArmS"
-    .version = 3,
+    .version = 4,
     .tables =
         "CREATE TABLE study (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
         "CREATE TABLE axis (number INTEGER PRIMARY KEY, key TEXT NOT NULL, tried TEXT NOT NULL);"
         "CREATE TABLE plan (base INTEGER NOT NULL, point INTEGER NOT NULL, settings TEXT NOT NULL,"
         " iteration_ps INTEGER NOT NULL, compute_ps INTEGER NOT NULL, exposed_ps INTEGER NOT NULL,"
-        " energy_j REAL,"
+        " energy_j REAL, longer_than_ps INTEGER NOT NULL,"
         " refusal TEXT NOT NULL, message TEXT NOT NULL, PRIMARY KEY (base, point)) WITHOUT ROWID;"};
 
 // Refused before the database is opened, which would make the file.
@@ -110,16 +110,23 @@ std::string difference(const std::string& saved, const std::string& now) {
 
 SavedSearch::SavedSearch(const SearchRequest& request, const SearchSpace& space)
     : database_(checked_path(request), kForm),
-      insert_(database_, "INSERT OR REPLACE INTO plan VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)") {
+      insert_(database_, "INSERT OR REPLACE INTO plan VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)") {
   check_study(request, space);
   Statement rows(
       database_,
-      "SELECT base, point, iteration_ps, compute_ps, exposed_ps, energy_j, refusal, message FROM plan");
+      "SELECT base, point, iteration_ps, compute_ps, exposed_ps, energy_j, longer_than_ps, refusal, message "
+      "FROM plan");
   while (rows.next()) {
     std::optional<Energy> energy;
     if (const double joules = rows.real(5); !std::isnan(joules)) energy = Energy(joules);
     known_[{static_cast<std::size_t>(rows.number(0)), rows.number(1)}] = {
-        Time(rows.number(2)), Time(rows.number(3)), Time(rows.number(4)), energy, rows.text(6), rows.text(7)};
+        .iteration = Time(rows.number(2)),
+        .compute = Time(rows.number(3)),
+        .exposed_communication = Time(rows.number(4)),
+        .energy = energy,
+        .longer_than = Time(rows.number(6)),
+        .reason = rows.text(7),
+        .message = rows.text(8)};
   }
 }
 
@@ -171,7 +178,8 @@ void SavedSearch::add(std::size_t base, std::int64_t point, const SavedOutcome& 
   insert_.set(3, outcome.iteration.value).set(4, outcome.compute.value);
   insert_.set(5, outcome.exposed_communication.value);
   insert_.set(6, outcome.energy ? outcome.energy->value : std::nan(""));
-  insert_.set(7, outcome.reason).set(8, outcome.message).run();
+  insert_.set(7, outcome.longer_than.value);
+  insert_.set(8, outcome.reason).set(9, outcome.message).run();
 }
 
 }  // namespace armilla

@@ -20,12 +20,14 @@
 
 namespace armilla {
 
-// What came of a simulation: times, or why it was refused.
+// What came of a simulation: times, that it was given up, or why it was refused.
 struct SavedOutcome {
-  Time iteration, compute, exposed_communication;
-  std::optional<Energy> energy;
-  std::string reason, message;  // of a refusal
+  Time iteration{}, compute{}, exposed_communication{};
+  std::optional<Energy> energy{};
+  Time longer_than{-1};             // where it was given up: the iteration lasts longer; else negative
+  std::string reason{}, message{};  // of a refusal
   bool is_refused() const { return !reason.empty(); }
+  bool is_given_up() const { return longer_than >= Time(0); }
 };
 
 class SavedSearch {

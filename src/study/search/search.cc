@@ -369,37 +369,52 @@ class Search {
     request_.progress->begin("simulating plans");
     simulating_since_ = std::chrono::steady_clock::now();
     std::size_t looked_at = 0;
-    std::map<std::int64_t, std::size_t> under_way;  // pieces, and the candidates that they are
+    // Of pieces, by their numbers: the candidate, and the longest iteration that was asked for.
+    std::map<std::int64_t, std::pair<std::size_t, Time>> under_way;
+    // Given up before, and not late enough for what is known: more may be known at the end.
+    std::vector<std::size_t> put_off;
     Piecework work;
-    work.next = [&]() -> std::optional<std::int64_t> {
+    work.next = [&]() -> std::optional<Piece> {
       for (;;) {
         if (is_stopped()) return std::nullopt;
-        const std::optional<std::size_t> next = next_candidate();
+        std::optional<std::size_t> next = next_candidate();
+        const bool was_put_off = !next && result_.complete && !put_off.empty();
+        if (was_put_off) {
+          next = put_off.back();
+          put_off.pop_back();
+        }
         if (!next) return std::nullopt;
         const Candidate& candidate = candidates_[*next];
         if (is_beaten(candidate)) {
           ++result_.space.bounded;
           continue;
         }
-        const SavedOutcome* const saved = saved_ ? saved_->find(candidate.base, candidate.point) : nullptr;
+        const SavedOutcome* saved = saved_ ? saved_->find(candidate.base, candidate.point) : nullptr;
         if (saved && saved->is_refused()) {
           refuse(saved->reason, 1, saved->message);
           continue;
         }
+        const Time longest = longest_of_interest(candidate);
+        if (saved && saved->is_given_up() && saved->longer_than < longest) {
+          if (!was_put_off) {
+            put_off.push_back(*next);
+            continue;
+          }
+          saved = nullptr;
+        }
         request_.progress->update(static_cast<double>(++looked_at + result_.space.bounded) /
                                   static_cast<double>(candidates_.size()));
-        const std::int64_t piece = PlanRoom::piece_of(candidate.base, candidate.point, saved != nullptr);
-        under_way.emplace(piece, *next);
-        if (saved == nullptr) plans_.expect(piece, longest_of_interest(candidate));
-        return piece;
+        const std::int64_t number = PlanRoom::piece_of(candidate.base, candidate.point, saved != nullptr);
+        under_way.emplace(number, std::pair(*next, longest));
+        return Piece{number, longest.value};
       }
     };
-    work.perform = [&](std::int64_t piece) { return plans_.perform(piece); };
+    work.perform = [&](const Piece& piece) { return plans_.perform(piece); };
     work.finish = [&](std::int64_t piece, const std::string& text) {
       const auto at = under_way.find(piece);
-      const Candidate candidate = candidates_[at->second];
+      const auto [number, longest] = at->second;
       under_way.erase(at);
-      take(candidate, Outcome::parse(text));
+      take(candidates_[number], Outcome::parse(text), longest);
       tell_so_far();
     };
     work.give_up = [&](std::int64_t piece, const std::string& how) {
@@ -428,25 +443,33 @@ class Search {
     if (!nearest_late_ || place(plan) < place(*nearest_late_)) nearest_late_ = plan;
   }
 
-  // What came of a candidate.
-  void take(const Candidate& candidate, const Outcome& outcome) {
+  // What came of a candidate, asked for unless it takes longer.
+  void take(const Candidate& candidate, const Outcome& outcome, Time longest) {
     if (outcome.contains("reason")) {
-      const SavedOutcome refused{{}, {}, {}, {}, outcome.at("reason"), outcome.at("message")};
+      const SavedOutcome refused{.reason = outcome.at("reason"), .message = outcome.at("message")};
       save(candidate, refused);
       return refuse(refused.reason, 1, refused.message);
     }
     const MemoryUse memory = memory_in(outcome.at("memory"));
     if (!fits(candidate, memory)) return;
     if (outcome.contains("longer")) {
+      save(candidate, {.longer_than = longest});
       ++result_.space.bounded;
       return;
     }
     Simulated plan{candidate, {}, {}, {}, {}, memory};
     if (outcome.contains("iteration")) {
       plan = simulated(candidate, outcome);
-      save(candidate, {plan.iteration, plan.compute, plan.exposed_communication, plan.energy, {}, {}});
+      save(candidate, {.iteration = plan.iteration,
+                       .compute = plan.compute,
+                       .exposed_communication = plan.exposed_communication,
+                       .energy = plan.energy});
     } else {
       const SavedOutcome& saved = *saved_->find(candidate.base, candidate.point);
+      if (saved.is_given_up()) {
+        ++result_.space.bounded;
+        return;
+      }
       plan.iteration = saved.iteration;
       plan.compute = saved.compute;
       plan.exposed_communication = saved.exposed_communication;
@@ -603,8 +626,8 @@ class Search {
           strain(nearest_late_->candidate, nearest_late_->iteration) < strain(candidate, candidate.bound))
         return;
       if (is_stopped()) return;
-      const Outcome outcome =
-          Outcome::parse(plans_.perform(PlanRoom::piece_of(candidate.base, candidate.point, false)));
+      const Outcome outcome = Outcome::parse(plans_.perform(
+          {.number = PlanRoom::piece_of(candidate.base, candidate.point, false), .limit = kEndOfTime.value}));
       if (!outcome.contains("iteration")) {
         if (outcome.contains("memory")) note_unfit(candidate, memory_in(outcome.at("memory")));
         continue;
@@ -728,7 +751,7 @@ SearchResult search_plans(const SearchRequest& request, Crew& crew) {
   PlanRoom plans(request);
   for (const SearchBase& base : plans.space().bases())
     check_figures(request, base, plans.space().bases().front().study.machine);
-  if (crew.serves()) crew.serve([&](std::int64_t piece) { return plans.perform(piece); });
+  if (crew.serves()) crew.serve([&](const Piece& piece) { return plans.perform(piece); });
   return Search(request, plans, crew).run();
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <random>
 #include <set>
 #include <tuple>
@@ -15,10 +16,14 @@
 #include "base/cases_testing.h"
 #include "base/error_testing.h"
 #include "base/folder_testing.h"
+#include "cost/cost.h"
+#include "ir/derived/events.h"
+#include "ir/profile.h"
 #include "read/study.h"
 #include "study/database/database.h"
 #include "study/run.h"
 #include "study/search/space.h"
+#include "write/report.h"
 
 namespace armilla {
 namespace {
@@ -128,6 +133,53 @@ TEST_F(SearchTest, EqualsBruteForceWhereBoundsKnowLess) {
                     .schedule);
   }
   EXPECT_EQ(best, std::set<std::string>{"pipedream-2bw"});
+}
+
+// Node by node, and alike until gradients are exchanged.
+TEST_F(SearchTest, EqualsBruteForceWherePlansBeginAlike) {
+  for (const char* const order : {"tensor-context-data-pipeline", "tensor-context-pipeline-data"}) {
+    SearchRequest search = request(
+        "wide", std::string("machine: dgx-a100\nplan:\n  ranks: 16\n  global_batch: 32\n  tensor: 2\n"
+                            "  pipeline: 4\n  micro_batch: 1\n  virtual_stages: [1, 2]\n  recompute: none\n"
+                            "  zero: [0, 1]\n  offload: any\n  overlap: any\n  overlap_parameters: any\n"
+                            "  scatter_gather: any\n  order: ") +
+                    order + "\n");
+    search.top = 3;
+    const SearchResult bounded = search_plans(search);
+    search.brute_force = true;
+    const SearchResult all = search_plans(search);
+    expect_sum(bounded.space);
+    EXPECT_LT(bounded.space.simulated, all.space.simulated / 4);
+    EXPECT_EQ(texts(bounded.ranking), texts(all.ranking));
+  }
+}
+
+// Computations that were measured to be faster than the model says, as those of a single plan may be.
+TEST_F(SearchTest, EqualsBruteForceWithMeasuredTimes) {
+  const std::string space =
+      "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 16\n  tensor: [1, 2, 4]\n  pipeline: [1, 2]\n"
+      "  micro_batch: [1, 2]\n  recompute: [none, full]\n  zero: [0, 1]\n  sequence_parallel: false\n";
+  const SearchRequest modelled = request("wide", space);
+  const Study study = modelled.read({{"plan.tensor=4"},
+                                     {"plan.pipeline=1"},
+                                     {"plan.micro_batch=2"},
+                                     {"plan.recompute=full"},
+                                     {"plan.zero=0"}});
+  const std::unique_ptr<CostModel> cost = make_cost_model(study.compute, study.machine.device);
+  Profile profile;
+  for (const JobEvent& event : list_events(run_study(prepare_study(study)), *cost).computations)
+    profile.computations.push_back({key_of(event.name, event.phase, event.work), {event.time / 8}});
+  const std::string file = (folder_ / "times.csv").string();
+  std::ofstream(file) << write_profile_csv(profile);
+  SearchRequest search = request("wide", space + "profile: " + file + "\n");
+  search.top = 4;
+  const SearchResult bounded = search_plans(search);
+  search.brute_force = true;
+  const SearchResult all = search_plans(search);
+  expect_sum(bounded.space);
+  EXPECT_EQ(texts(bounded.ranking), texts(all.ranking));
+  EXPECT_EQ(all.ranking.front().plan.tensor, 4);
+  EXPECT_NE(search_plans(modelled).ranking.front().plan.tensor, 4);
 }
 
 // More than twice the stages, and no multiple of them.
@@ -586,6 +638,60 @@ TEST_F(SavedSearchTest, GoesOnWhereItEnded) {
   EXPECT_EQ(search_plans(dear).space.resumed, whole.space.simulated);
 }
 
+// Plans that were given up are kept with what they were longer than: they are played again only where that
+// does not say enough.
+TEST_F(SavedSearchTest, KeepsWhatWasGivenUp) {
+  const std::string space =
+      "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 32\n  tensor: 2\n  pipeline: [2, 4]\n"
+      "  micro_batch: [1, 2]\n  virtual_stages: [1, 2]\n  offload: any\n  overlap: any\n"
+      "  sequence_parallel: any\n";
+  const auto saved_wide = [&](bool resume) {
+    SearchRequest wanted = request("wide", space);
+    wanted.top = 2;
+    wanted.save = file();
+    wanted.resume = resume;
+    wanted.asked = space;
+    wanted.version = "1.2.3";
+    return wanted;
+  };
+  const SearchResult whole = search_plans(saved_wide(false));
+  constexpr DatabaseForm kForm = {
+      .what = "saved search", .application = 0x41726d53, .version = 4, .tables = ""};
+  const auto number_of = [&](const char* query) {
+    Database database(file(), kForm);
+    return database.number_of(query);
+  };
+  const std::int64_t given_up = number_of("SELECT count(*) FROM plan WHERE longer_than_ps >= 0");
+  EXPECT_GT(given_up, 3);
+  EXPECT_EQ(number_of("SELECT count(*) FROM plan WHERE refusal = '' AND longer_than_ps < 0"),
+            whole.space.simulated);
+  const auto resume = [&] {
+    const SearchResult again = search_plans(saved_wide(true));
+    EXPECT_EQ(again.space.bounded, whole.space.bounded);
+    EXPECT_EQ(texts(again.simulated), texts(whole.simulated));
+    expect_sum(again.space);
+    return again.space.resumed;
+  };
+  EXPECT_EQ(resume(), whole.space.simulated);
+  // Where they are not known to be slow enough, they are simulated until they are.
+  {
+    Database database(file(), kForm);
+    database.execute("UPDATE plan SET longer_than_ps = 1 WHERE longer_than_ps >= 0");
+  }
+  EXPECT_EQ(resume(), whole.space.simulated);
+  EXPECT_EQ(number_of("SELECT count(*) FROM plan WHERE longer_than_ps > 1"), given_up);
+  // The best plan, were it given up, would not be looked at again.
+  {
+    Database database(file(), kForm);
+    database.execute(
+        "UPDATE plan SET longer_than_ps = 1000000000000000 WHERE iteration_ps = "
+        "(SELECT min(iteration_ps) FROM plan WHERE refusal = '' AND longer_than_ps < 0)");
+  }
+  SearchRequest wanted = saved_wide(true);
+  wanted.brute_force = false;
+  EXPECT_NE(texts(search_plans(wanted).ranking).front(), texts(whole.ranking).front());
+}
+
 TEST_F(SavedSearchTest, BelongsToOneStudyAndVersion) {
   search_plans(saved(kSmallSpace, false));
   expect_error([&] { search_plans(saved(kSmallSpace, false)); }, file(),
@@ -633,7 +739,7 @@ TEST_F(SavedSearchTest, RefusesFilesThatItCannotHave) {
         {.what = "saved search", .application = 0x41726d53, .version = 9, .tables = "CREATE TABLE a (b);"});
   }
   expect_error([&] { search_plans(saved(kSmallSpace, true)); }, file(),
-               "is a saved search of form 9, and this version of Armilla knows form 3",
+               "is a saved search of form 9, and this version of Armilla knows form 4",
                "name another file, or use the version of Armilla that wrote it");
   SearchRequest nowhere = saved(kSmallSpace, true);
   nowhere.save = (folder_ / "none" / "plans.db").string();

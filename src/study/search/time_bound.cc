@@ -240,6 +240,17 @@ class SlotPlay {
     return after;
   }
 
+  // Likewise.
+  Time first_exchange() {
+    Time first = kEndOfTime;
+    for (std::size_t rank = 0; rank < starts_.size(); ++rank) {
+      const std::vector<Exchange> exchanges = exchanges_of(rank);
+      if (exchanges.empty()) return {};
+      first = std::min(first, starts_[rank][exchanges.back().slot]);
+    }
+    return first;
+  }
+
  private:
   static constexpr Time kNever{-1};
 
@@ -309,7 +320,7 @@ class SlotPlay {
   }
 
   // Of gradients between replicas, and what follows, from the last backward pass of each chunk of
-  // the rank on.
+  // the rank on, the latest slot first.
   std::vector<Exchange> exchanges_of(std::size_t rank) {
     const PipelineScheduleInfo& schedule = schedule_of(plan_);
     if (schedule.passes != 2 || plan_.zero_stage > 1 || plan_.hybrid_shard > 0) return {};
@@ -418,13 +429,12 @@ Time least_iteration_of_slots(const Study& setting, const Plan& plan, StageExcha
   return SlotPlay(plan, exchanges, stages, order).last_end();
 }
 
-std::vector<std::vector<Time>> least_after_slots(const Study& setting, const Plan& plan,
-                                                 StageExchanges& exchanges, const StageCut& stages,
-                                                 const PipelineOrder& order) {
+LeastAhead least_ahead(const Study& setting, const Plan& plan, StageExchanges& exchanges,
+                       const StageCut& stages, const PipelineOrder& order) {
   if (!knows_slots(setting, plan, order)) return {};
   SlotPlay play(plan, exchanges, stages, order);
   play.last_end();
-  return play.least_after();
+  return {play.least_after(), play.first_exchange()};
 }
 
 }  // namespace armilla

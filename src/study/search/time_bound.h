@@ -33,11 +33,16 @@
 //   - activations that go to the host and back take turns on the link to it, all of them after the
 //     rank has begun.
 //
-// From the end of a slot on (`least_after_slots`): backwards through the same, from the end of the iteration.
+// From the end of a slot on (`least_ahead`): backwards through the same, from the end of the iteration.
 // What follows the end of a slot's computations is the next slot of the rank, and, when the message has come,
 // the slot that continues it; and of each chunk what is said above of its gradients, from the begin of its
 // last backward pass on. So once these computations have ended, the iteration lasts for as long as the
 // longest path from there takes at least.
+//
+// Until the first of these last backward passes can begin at the earliest (`least_ahead`), a run under ZeRO 0
+// or 1 goes the same way whatever is done with gradients later: whether exchanges overlap, and whether the
+// optimizer is on the host (lower/data/data_pass.h adds nothing for it before). So what was seen of one plan
+// up to then holds for the others.
 //
 // Where the host issues operators (Program::issue_time), no rank begins the last of its N computations before
 // N issue times. Nothing is claimed (a bound of 0) where ranks differ: slow ranks, jitter, other devices,
@@ -128,10 +133,14 @@ double least_computing(const Study& setting, const Plan& plan, StagePaths& paths
 // Of the order of all micro-batches. 0 where passes overlap, and where nothing is claimed.
 Time least_iteration_of_slots(const Study& setting, const Plan& plan, StageExchanges& exchanges,
                               const StageCut& stages, const PipelineOrder& order);
-// By pipeline rank and slot, how much longer than the computations of the slot the iteration lasts at least.
-// Of the order of all micro-batches; none where passes overlap, and where nothing is claimed.
-std::vector<std::vector<Time>> least_after_slots(const Study& setting, const Plan& plan,
-                                                 StageExchanges& exchanges, const StageCut& stages,
-                                                 const PipelineOrder& order);
+struct LeastAhead {
+  // By pipeline rank and slot, how much longer than the computations of the slot the iteration
+  // lasts at least.
+  std::vector<std::vector<Time>> after_slots;
+  Time first_exchange;  // no gradient is exchanged before; 0: nothing is claimed
+};
+// Of the order of all micro-batches; nothing where passes overlap, and where nothing is claimed.
+LeastAhead least_ahead(const Study& setting, const Plan& plan, StageExchanges& exchanges,
+                       const StageCut& stages, const PipelineOrder& order);
 
 }  // namespace armilla

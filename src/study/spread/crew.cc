@@ -38,7 +38,7 @@ void Crew::follow() {
 bool Crew::serves() const {
   return ranks_ && ranks_->serves();
 }
-void Crew::serve(const std::function<std::string(std::int64_t)>& perform) {
+void Crew::serve(const std::function<std::string(const Piece&)>& perform) {
   ranks_->serve(perform);
 }
 

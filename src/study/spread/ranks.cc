@@ -17,7 +17,8 @@ namespace {
 
 // To a follower: a seat and a piece for it; nothing: it is over. From one: a seat, and the news of its piece.
 struct Order {
-  std::int64_t seat = 0, piece = 0;
+  std::int64_t seat = 0;
+  Piece piece{};
   Seat::News news = Seat::News::outcome;
 };
 
@@ -46,7 +47,7 @@ class Pause {
 struct Place {
   int rank = 0;
   std::int64_t seat = 0;
-  std::optional<std::int64_t> piece{};
+  std::optional<Piece> piece{};
   bool usable = true;
 };
 
@@ -80,14 +81,14 @@ class Leader {
     return busy;
   }
 
-  std::optional<std::int64_t> next() {
+  std::optional<Piece> next() {
     if (!again_.empty()) {
-      const std::int64_t piece = again_.front();
+      const Piece piece = again_.front();
       again_.pop_front();
       return piece;
     }
     if (over_) return std::nullopt;
-    const std::optional<std::int64_t> piece = work_.next();
+    const std::optional<Piece> piece = work_.next();
     over_ = !piece;
     return piece;
   }
@@ -108,7 +109,7 @@ class Leader {
     while (const auto letter = post_.look()) {
       const Order order = order_in(letter->second);
       hear(place_of(letter->first, order.seat),
-           {order.news, order.piece, letter->second.substr(sizeof order)});
+           {order.news, order.piece.number, letter->second.substr(sizeof order)});
       something = true;
     }
     return something;
@@ -120,13 +121,13 @@ class Leader {
 
   void hear(Place& place, Seat::Message message) {
     // Of a runner that died with an outcome sent: its successor has what was given since.
-    if (message.news == Seat::News::death && place.piece != message.piece) return;
-    const std::optional<std::int64_t> piece = std::exchange(place.piece, std::nullopt);
+    if (message.news == Seat::News::death && (!place.piece || place.piece->number != message.piece)) return;
+    const std::optional<Piece> piece = std::exchange(place.piece, std::nullopt);
     switch (message.news) {
       case Seat::News::outcome:
         return work_.finish(message.piece, std::move(message.text));
       case Seat::News::death:
-        if (++deaths_[message.piece] < kMostDeaths) return again_.push_front(message.piece);
+        if (++deaths_[message.piece] < kMostDeaths) return again_.push_front(*piece);
         return work_.give_up(message.piece, message.text);
       case Seat::News::absence:
         place.usable = false;
@@ -142,7 +143,7 @@ class Leader {
   std::vector<std::unique_ptr<Seat>>& seats_;
   Post& post_;
   std::vector<Place> places_;
-  std::deque<std::int64_t> again_;  // pieces whose runners died
+  std::deque<Piece> again_;  // pieces whose runners died
   std::map<std::int64_t, int> deaths_;
   std::string absence_;
   bool over_ = false;
@@ -177,7 +178,7 @@ void Ranks::follow() {
     }
     for (std::size_t seat = 0; seat < seats_.size(); ++seat) {
       while (const std::optional<Seat::Message> message = seats_[seat]->look()) {
-        const Order news{static_cast<std::int64_t>(seat), message->piece, message->news};
+        const Order news{static_cast<std::int64_t>(seat), {.number = message->piece}, message->news};
         post_->send(0, text_of(news) + message->text);
         something = true;
       }
@@ -186,7 +187,7 @@ void Ranks::follow() {
   }
 }
 
-void Ranks::serve(const std::function<std::string(std::int64_t)>& perform) {
+void Ranks::serve(const std::function<std::string(const Piece&)>& perform) {
   seats_.back()->serve(perform);
 }
 

@@ -25,7 +25,7 @@ class Ranks {
   bool follows() const { return post_ && post_->rank() > 0; }
   void follow();
   bool serves() const { return !post_; }
-  [[noreturn]] void serve(const std::function<std::string(std::int64_t)>& perform);
+  [[noreturn]] void serve(const std::function<std::string(const Piece&)>& perform);
   // Throws Error where no seat is left that could do anything.
   void share_out(const Piecework& work);
 

@@ -112,8 +112,9 @@ void Seat::keep() {
     }
     const std::int64_t piece = at_work_->exchange(kNoPiece);
     // Not taken yet: the next runner will.
-    std::int64_t first = kNoPiece;
-    if (::recv(socket_, &first, sizeof first, MSG_PEEK | MSG_DONTWAIT) == sizeof first && first == piece)
+    Piece first{.number = kNoPiece};
+    if (::recv(socket_, &first, sizeof first, MSG_PEEK | MSG_DONTWAIT) == sizeof first &&
+        first.number == piece)
       continue;
     if (piece == kNoPiece) continue;
     send_news(socket_, News::death, piece,
@@ -121,27 +122,27 @@ void Seat::keep() {
   }
 }
 
-void Seat::serve(const std::function<std::string(std::int64_t)>& perform) {
+void Seat::serve(const std::function<std::string(const Piece&)>& perform) {
   for (;;) {
     // First what the keeper is to know, then the piece: a runner that is killed between the two
     // loses nothing.
-    std::int64_t piece = 0;
+    Piece piece;
     ssize_t size = ::recv(socket_, &piece, sizeof piece, MSG_PEEK);
     if (size < 0 && errno == EINTR) continue;
     if (size != sizeof piece) ::_exit(0);
-    at_work_->store(piece);
+    at_work_->store(piece.number);
     do size = ::recv(socket_, &piece, sizeof piece, 0);
     while (size < 0 && errno == EINTR);
     try {
-      send_news(socket_, News::outcome, piece, perform(piece));
+      send_news(socket_, News::outcome, piece.number, perform(piece));
     } catch (const std::exception& error) {
-      send_news(socket_, News::fault, piece, error.what());
+      send_news(socket_, News::fault, piece.number, error.what());
     }
     at_work_->store(kNoPiece);
   }
 }
 
-void Seat::give(std::int64_t piece) const {
+void Seat::give(const Piece& piece) const {
   // A keeper that has gone has said so: that message is on its way.
   while (::send(socket_, &piece, sizeof piece, MSG_NOSIGNAL) < 0 && errno == EINTR) {
   }

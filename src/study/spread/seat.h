@@ -1,7 +1,7 @@
 // A place at which pieces are done by a process of its own: a keeper, and the runner that it forks and,
 // should that die, forks again. Linux: both end when the process above them does, however that ends.
 //
-// The three share a pair of sockets that keep messages whole: a piece goes down as its number; up comes the
+// The three share a pair of sockets that keep messages whole: a piece goes down; up comes the
 // outcome, that the runner died, or that it cannot work at all. Messages say of which piece they are, since a
 // runner may die after it has sent an outcome, while who gives pieces has given the next one: that one is
 // still to be done, and the death is of the piece before. A runner says in memory that it shares with its
@@ -16,6 +16,8 @@
 #include <optional>
 #include <string>
 
+#include "study/spread.h"
+
 namespace armilla {
 
 class Seat {
@@ -28,7 +30,7 @@ class Seat {
   };
   struct Message {
     News news = News::outcome;
-    std::int64_t piece = 0;  // of an outcome, a death or a fault
+    std::int64_t piece = 0;  // the number, of an outcome, a death or a fault
     std::string text;
   };
 
@@ -40,12 +42,12 @@ class Seat {
 
   bool serves() const { return serves_; }
   // Of the runner: pieces until there are no more, then the process ends.
-  [[noreturn]] void serve(const std::function<std::string(std::int64_t)>& perform);
+  [[noreturn]] void serve(const std::function<std::string(const Piece&)>& perform);
 
   // To be forgotten by a process that was forked while it had this one.
   void abandon();
 
-  void give(std::int64_t piece) const;
+  void give(const Piece& piece) const;
   // What has come up, without waiting.
   std::optional<Message> look();
 
@@ -53,7 +55,7 @@ class Seat {
   void keep();
 
   std::atomic<std::int64_t>* at_work_ =
-      nullptr;       // shared by keeper and runners: the piece that is being done
+      nullptr;       // shared by keeper and runners: the number of the piece that is being done
   int socket_ = -1;  // of the runner its own end, else that of who gives pieces
   pid_t keeper_ = 0;
   bool serves_ = false;

@@ -17,19 +17,19 @@ void share_among_threads(const Piecework& work, std::int64_t threads) {
   std::mutex mutex;  // of what is shared: `over`, `failed`, and the calls of `next` and `finish`
   bool over = false;
   std::exception_ptr failed;
-  const auto take = [&]() -> std::optional<std::int64_t> {
+  const auto take = [&]() -> std::optional<Piece> {
     const std::lock_guard lock(mutex);
     if (over) return std::nullopt;
-    const std::optional<std::int64_t> piece = work.next();
+    const std::optional<Piece> piece = work.next();
     over = !piece;
     return piece;
   };
   const auto labour = [&] {
     try {
-      while (const std::optional<std::int64_t> piece = take()) {
+      while (const std::optional<Piece> piece = take()) {
         std::string outcome = work.perform(*piece);
         const std::lock_guard lock(mutex);
-        work.finish(*piece, std::move(outcome));
+        work.finish(piece->number, std::move(outcome));
       }
     } catch (...) {
       const std::lock_guard lock(mutex);

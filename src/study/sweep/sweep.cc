@@ -103,12 +103,12 @@ class Sweep {
     std::int64_t next = 0, read = 0;
     const auto size = static_cast<std::int64_t>(file_.size());
     Piecework work;
-    work.next = [&]() -> std::optional<std::int64_t> {
-      return next < size && !stopped() ? std::optional(next++) : std::nullopt;
+    work.next = [&]() -> std::optional<Piece> {
+      return next < size && !stopped() ? std::optional(Piece{next++}) : std::nullopt;
     };
     // Of what several threads do, each has runs of its own.
-    work.perform = [&](std::int64_t i) {
-      read_run(static_cast<std::size_t>(i));
+    work.perform = [&](const Piece& run) {
+      read_run(static_cast<std::size_t>(run.number));
       return std::string();
     };
     work.finish = [&](std::int64_t, const std::string&) {
@@ -176,12 +176,12 @@ class Sweep {
     request_.progress->begin("simulating");
     std::size_t next = 0, finished = 0;
     Piecework work;
-    work.next = [&]() -> std::optional<std::int64_t> {
+    work.next = [&]() -> std::optional<Piece> {
       if (next == open_.size() || stopped()) return std::nullopt;
-      return static_cast<std::int64_t>(open_[next++]);
+      return Piece{static_cast<std::int64_t>(open_[next++])};
     };
-    work.perform = [&](std::int64_t i) {
-      return perform_run(file_, static_cast<std::size_t>(i), request_.stopped);
+    work.perform = [&](const Piece& run) {
+      return perform_run(file_, static_cast<std::size_t>(run.number), request_.stopped);
     };
     work.finish = [&](std::int64_t i, const std::string& text) {
       take(static_cast<std::size_t>(i), Outcome::parse(text));
@@ -245,8 +245,9 @@ std::vector<std::string> sweep_keys(const SweepRequest& request) {
 SweepResult run_sweep(const SweepRequest& request, Crew& crew) {
   const SweepFile file(request.file, request.settings);
   if (crew.serves()) {
-    crew.serve(
-        [&](std::int64_t i) { return perform_run(file, static_cast<std::size_t>(i), request.stopped); });
+    crew.serve([&](const Piece& run) {
+      return perform_run(file, static_cast<std::size_t>(run.number), request.stopped);
+    });
   }
   return Sweep(request, file, crew).run();
 }
