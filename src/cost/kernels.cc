@@ -71,7 +71,7 @@ class Kernels final : public CostModel {
     const KernelRates& rates = *device_.kernels;
     double seconds = in_seconds(rates.launch);
     if (work.kind != WorkKind::matrix || work.gemms.empty()) {
-      seconds += std::max(memory_seconds(work), vector_seconds(work));
+      seconds = in_seconds(rates.memory.launch) + std::max(memory_seconds(work), vector_seconds(work));
     } else if (is_attention(work.kernel)) {
       seconds += std::max(attention_seconds(work), memory_seconds(work));
     } else {
@@ -109,6 +109,7 @@ class Kernels final : public CostModel {
     if (work.kernel == Kernel::activation) share = memory.activation;
     if (work.kernel == Kernel::rotary) share = memory.rotary;
     if (work.kernel == Kernel::permute) share = memory.permute;
+    if (work.kernel == Kernel::gather) share = memory.gather;
     if (work.kernel == Kernel::loss) share = memory.loss;
     return static_cast<double>(work.bytes.value) / bandwidth(share);
   }
@@ -180,7 +181,7 @@ class Kernels final : public CostModel {
     double elements = 0;
     for (const Gemm& gemm : work.gemms) elements += static_cast<double>(gemm.m * gemm.k * gemm.count);
     return elements * kBytes / bandwidth(device_.kernels->memory.efficiency) +
-           in_seconds(device_.kernels->launch);
+           in_seconds(device_.kernels->memory.launch);
   }
 
   // Of the rates: fp16 has those of bf16, and so has what nobody has measured.
@@ -195,27 +196,51 @@ class Kernels final : public CostModel {
     return found == rates.attention.end() ? AttentionRates{} : found->second;
   }
 
+  // The rate of a head's size, relative to that of 128. Exponentials, of which every score has one, take as
+  // long for any size, and in fp8 nearly as long as the products, so that small heads are slower and, in
+  // fp8, large ones faster.
+  static double of_head_size(double head, DType dtype) {
+    constexpr double kSmall = 0.4, kLarge = 0.1, kNarrow = 0.7, kUsual = 128;
+    const double ratio = head / kUsual;
+    return std::pow(ratio, dtype == DType::fp8 ? kNarrow : ratio < 1 ? kSmall : kLarge);
+  }
+
+  // Keys that a block of queries takes as long for as it needs to start and to end, and, under a mask, those
+  // of its tiles that the mask hides: half a tile at the diagonal, one where a window ends, too.
+  static double unseen_keys(const Gemm& scores, std::int64_t keys) {
+    constexpr double kStartAndEnd = 350, kTile = 256;
+    if (keys >= scores.m) return kStartAndEnd;
+    const bool window = 2 * keys < scores.m;
+    return kStartAndEnd + (window ? kTile : kTile / 2);
+  }
+
   double attention_seconds(const Work& work) const {
-    constexpr std::int64_t kQueries = 128, kPadding = 32, kFullHead = 128;
-    constexpr double kSmallHead = 0.4, kTriton = 0.69;
+    constexpr std::int64_t kQueries = 128, kPadding = 32;
+    constexpr double kTriton = 0.6;
     const KernelRates& rates = *device_.kernels;
     const Gemm& first = work.gemms.front();
     // Of the scores: queries x keys x head forward; its gradient is queries x head x keys.
-    const std::int64_t head = std::min(first.n, first.k);
+    const std::int64_t keys = is_backward(work.kernel) ? first.k : first.n;
+    const std::int64_t head = is_backward(work.kernel) ? first.n : first.k;
     const std::int64_t padded = ceil_divide(head, kPadding) * kPadding;
-    const auto size = static_cast<double>(std::min(padded, kFullHead));
-    const double of_head = std::pow(size / static_cast<double>(kFullHead), kSmallHead) *
-                           static_cast<double>(head) / static_cast<double>(padded);
+    const DType dtype = attention_type(work);
+    const double used = static_cast<double>(head) / static_cast<double>(padded);
+    // Values may be smaller than keys: the mean over all products.
+    double macs = 0;
+    for (const Gemm& gemm : work.gemms) macs += static_cast<double>(gemm.macs());
+    const double size =
+        macs / static_cast<double>(first.m * keys * first.count) / static_cast<double>(work.gemms.size());
+    const double of_head = of_head_size(size / used, dtype) * used;
     const auto tasks = static_cast<double>(first.count * ceil_divide(first.m, kQueries));
     const AttentionRates attention = attention_rates(work);
-    const DType dtype = attention_type(work);
     const double share = (is_backward(work.kernel) ? attention.backward : attention.forward) * of_head *
                          (is_flash_triton(work.kernel) ? kTriton : 1) * sustained();
     const double rate =
         matrix_rate(device_,
                     dtype == DType::bf16 ? work.dtype == DType::fp16 ? DType::fp16 : DType::bf16 : dtype)
             .value;
-    return static_cast<double>(work.flops.value) / (rate * share) *
+    const double computed = 1 + unseen_keys(first, keys) / static_cast<double>(keys);
+    return static_cast<double>(work.flops.value) * computed / (rate * share) *
            (1 + attention.ramp * static_cast<double>(rates.processors) / tasks);
   }
 

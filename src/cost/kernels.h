@@ -11,10 +11,15 @@
 //   Weight gradients write their sums when a tile is done: t grows by 4 bytes (fp16: 2) an element over the
 //   bandwidth. Groups (experts) are kernels of their own, which hide nothing of what they move: arithmetic
 //   and traffic add up. Sizes that are no multiple of 8 elements are loaded in narrower pieces (kAlignment).
-// Attention (flash): t = flops / (peak x efficiency) x (1 + ramp x SM / tasks), a task being 128 queries of a
-//   head; head sizes are padded to multiples of 32 (Dao 2023, FlashAttention-2), small ones are slower.
-//   FlashAttention's first version in Triton has 0.69 of FlashAttention-2's rates: fitted to 21 steps of MPT
-//   on A100 with 16,384 tokens and more (residual 7.6 %; the 10 on H100 were not fitted: 4.4 %). Dao 2023,
+// Attention (flash): t = flops / (peak x efficiency) x (1 + unseen / keys) x (1 + ramp x SM / tasks), a task
+//   being 128 queries of a head. unseen: 350 keys for what a block of queries takes to start and to end
+//   (loading queries, the first scores, the last sums), under a mask half of the tile of 256 at the diagonal
+//   in addition, in a window a whole one. Head sizes are padded to multiples of 32 (Dao 2023,
+//   FlashAttention-2), small ones are slower, in fp8 large ones faster: exponentials take as long for all
+//   (Shah et al. 2024, FlashAttention-3). Three constants for all devices, fitted with their rates to 412
+//   kernels (median residual 7.4 %, 10.7 % without).
+//   FlashAttention's first version in Triton has 0.6 of FlashAttention-2's rates: fitted to 21 steps of MPT
+//   on A100 with 16,384 tokens and more (residual 7.7 %; the 10 on H100 were not fitted: 2.7 %). Dao 2023,
 //   section 4.1: 1 / 1.3 to 1 / 2.5.
 // The rest: bytes over the attained bandwidth of the class.
 // Sources of the forms: NVIDIA, "Matrix Multiplication Background User's Guide" (tile and wave quantisation,

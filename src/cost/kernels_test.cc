@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "cost/roofline.h"
 
 namespace armilla {
@@ -21,7 +23,7 @@ Device device_with_rates() {
   rates.matrix[DType::bf16] = {0.5, 0, 1, 1};
   rates.matrix[DType::fp8] = {0.5, 0, 1, 1};
   rates.attention[DType::bf16] = {0.5, 0.25, 0};
-  rates.memory = {0.8, 0.4, 0.2, 0.6, 0.6, 0.1, 0.5};
+  rates.memory = {0.8, 0.4, 0.2, 0.6, 0.6, 0.1, 0.05, 0.5, Time(2'000'000)};
   rates.sustained = 0.5;
   device.kernels = rates;
   return device;
@@ -77,7 +79,7 @@ TEST(Kernels, NarrowOperandsAreCastBefore) {
   const double with_cast = time_in_us(*burst(device), work);
   device.kernels->matrix[DType::bf16].efficiency = 1;  // as fast as fp8 is, and not cast
   work.dtype = DType::bf16;
-  const double cast = 3.0 * 2560 * 4096 / 0.8e12 * 1e6 + 5;  // and a launch
+  const double cast = 3.0 * 2560 * 4096 / 0.8e12 * 1e6 + 2;  // and a launch
   EXPECT_NEAR(with_cast - time_in_us(*burst(device), work), cast, 1e-3);
 }
 
@@ -101,28 +103,67 @@ TEST(Kernels, GroupsDoNotHideWhatTheyMove) {
   EXPECT_NEAR(time_in_us(*cost, work) - batched, bytes / 0.8e12 * 1e6, 1e-3);
 }
 
+// Queries and keys of 32 heads; the products of the backward pass are of scores' gradients.
+Work attention(std::int64_t queries, std::int64_t keys, std::int64_t head, bool backward = false) {
+  Work work = backward ? product(queries, head, keys) : product(queries, keys, head);
+  work.gemms.push_back(backward ? Gemm{queries, keys, head, 1} : Gemm{queries, head, keys, 1});
+  for (Gemm& gemm : work.gemms) gemm.count = 32;
+  work.flops = Flops(4 * queries * keys * head * 32);
+  work.kernel = backward ? Kernel::attention_backward : Kernel::attention;
+  return work;
+}
+
+// Of its flops alone at half of 100 Tflop/s.
+double products_in_us(const Work& work) {
+  return static_cast<double>(work.flops.value) / 0.5e14 * 1e6;
+}
+
 TEST(Kernels, AttentionHasItsOwnRates) {
   Device device = device_with_rates();
-  Work work = product(4096, 2048, 128);
-  work.gemms.push_back({4096, 128, 2048, 1});
-  for (Gemm& gemm : work.gemms) gemm.count = 32;
-  work.flops = Flops(4LL * 4096 * 2048 * 128 * 32);
-  work.kernel = Kernel::attention;
-  const double forward = static_cast<double>(work.flops.value) / 0.5e14 * 1e6;
+  Work work = attention(4096, 4096, 128);
+  const double forward = products_in_us(work) * (1 + 350.0 / 4096);
   EXPECT_NEAR(time_in_us(*burst(device), work), 5 + forward, 1e-3);
-  work.kernel = Kernel::attention_backward;
+  work.kernel = Kernel::flash_triton;  // a share of FlashAttention-2's rates
+  EXPECT_NEAR(time_in_us(*burst(device), work), 5 + forward / 0.6, 1e-3);
+  work = attention(4096, 4096, 128, true);
   EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 2 * forward, 1e-3);
   work.kernel = Kernel::flash_2_backward;  // as the other, unless the device says otherwise
   EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 2 * forward, 1e-3);
   device.kernels->flash_2 = AttentionRates{0.4, 0.1, 0};
   EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 5 * forward, 1e-3);
-  work.kernel = Kernel::flash_triton_backward;  // a share of FlashAttention-2's rates
-  EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 5 * forward / 0.69, 1e-3);
-  work.kernel = Kernel::flash_triton;
-  EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 1.25 * forward / 0.69, 1e-3);
+  work.kernel = Kernel::flash_triton_backward;
+  EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 5 * forward / 0.6, 1e-3);
   work.kernel = Kernel::attention_backward;
   device.kernels->attention[DType::bf16].ramp = 2.56;  // 1,024 tasks on 100 processors
   EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 2 * forward * 1.25, 1e-3);
+}
+
+TEST(Kernels, TilesOfAttentionComputeWhatMasksHide) {
+  const auto cost = burst(device_with_rates());
+  const auto beside_launch = [&](const Work& work) { return time_in_us(*cost, work) - 5; };
+  for (const bool backward : {false, true}) {
+    const double rate = backward ? 2 : 1;
+    const Work causal = attention(4096, 2048, 128, backward), window = attention(4096, 512, 128, backward);
+    EXPECT_NEAR(beside_launch(causal), rate * products_in_us(causal) * (1 + (350.0 + 128) / 2048), 1e-3);
+    EXPECT_NEAR(beside_launch(window), rate * products_in_us(window) * (1 + (350.0 + 256) / 512), 1e-3);
+  }
+}
+
+TEST(Kernels, HeadsOfEightBitsTakeAsLongForTheirExponentials) {
+  Device device = device_with_rates();
+  device.kernels->attention[DType::fp8] = {0.25, 0.25, 0};  // as fast as bf16 at half the peak
+  const auto cost = burst(device);
+  const auto rate = [&](std::int64_t head, DType dtype) {
+    Work work = attention(4096, 4096, head);
+    work.dtype = dtype;
+    return products_in_us(work) / (time_in_us(*cost, work) - 5);
+  };
+  const double usual = rate(128, DType::bf16);
+  EXPECT_NEAR(rate(128, DType::fp8), usual, 1e-6);
+  EXPECT_NEAR(rate(64, DType::bf16), usual * std::pow(0.5, 0.4), 1e-6);
+  EXPECT_NEAR(rate(256, DType::bf16), usual * std::pow(2, 0.1), 1e-6);
+  EXPECT_NEAR(rate(64, DType::fp8), usual * std::pow(0.5, 0.7), 1e-6);
+  EXPECT_NEAR(rate(256, DType::fp8), usual * std::pow(2, 0.7), 1e-6);
 }
 
 TEST(Kernels, WhatIsBoundByMemoryHasTheBandwidthOfItsClass) {
@@ -130,13 +171,15 @@ TEST(Kernels, WhatIsBoundByMemoryHasTheBandwidthOfItsClass) {
   Work work;
   work.kind = WorkKind::copy;
   work.bytes = Bytes(8'000'000);
-  EXPECT_NEAR(time_in_us(*cost, work), 5 + 10, 1e-3);
+  EXPECT_NEAR(time_in_us(*cost, work), 2 + 10, 1e-3);
   work.kernel = Kernel::norm;
-  EXPECT_NEAR(time_in_us(*cost, work), 5 + 20, 1e-3);
+  EXPECT_NEAR(time_in_us(*cost, work), 2 + 20, 1e-3);
   work.kernel = Kernel::norm_backward;
-  EXPECT_NEAR(time_in_us(*cost, work), 5 + 40, 1e-3);
+  EXPECT_NEAR(time_in_us(*cost, work), 2 + 40, 1e-3);
   work.kernel = Kernel::permute;
-  EXPECT_NEAR(time_in_us(*cost, work), 5 + 80, 1e-3);
+  EXPECT_NEAR(time_in_us(*cost, work), 2 + 80, 1e-3);
+  work.kernel = Kernel::gather;
+  EXPECT_NEAR(time_in_us(*cost, work), 2 + 160, 1e-3);
 }
 
 TEST(Kernels, TrainingLoopsAreSlowerThanBursts) {
@@ -160,9 +203,9 @@ TEST(Kernels, OutsideTheRangeOfItsFitAKernelIsExtrapolated) {
   Work norm;
   norm.kind = WorkKind::vector;
   norm.bytes = Bytes(1000);
-  Work attention = product(128, 128, 128);
-  attention.kernel = Kernel::attention;
-  for (const Work& work : {product(64, 64, 64), norm, attention})
+  Work fused = product(128, 128, 128);
+  fused.kernel = Kernel::attention;
+  for (const Work& work : {product(64, 64, 64), norm, fused})
     EXPECT_FALSE(burst(device)->extrapolates(work)) << "no range is known";
   KernelRates& rates = *device.kernels;
   rates.matrix[DType::bf16].range = {2.0 * 64 * 64 * 64, 2.0 * 512 * 512 * 512};
@@ -174,7 +217,7 @@ TEST(Kernels, OutsideTheRangeOfItsFitAKernelIsExtrapolated) {
   EXPECT_TRUE(cost->extrapolates(product(64, 64, 63)));
   EXPECT_TRUE(cost->extrapolates(product(512, 512, 513)));
   EXPECT_TRUE(cost->extrapolates(norm));
-  EXPECT_TRUE(cost->extrapolates(attention));
+  EXPECT_TRUE(cost->extrapolates(fused));
   EXPECT_FALSE(cost->extrapolates(Work{})) << "nothing is done";
 }
 

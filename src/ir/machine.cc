@@ -198,9 +198,9 @@ std::string dump_device(const Device& d) {
     text += fmt::format("attention kernels {} {}\n", name_of(dtype), attention(a));
   if (k.flash_2) text += fmt::format("flash 2 {}\n", attention(*k.flash_2));
   const MemoryRates& m = k.memory;
-  return text + fmt::format("memory kernels {} {} {} {} {} {} {} {} {}\n", m.efficiency, m.norm,
-                            m.norm_backward, m.activation, m.rotary, m.permute, m.loss, m.range.least,
-                            m.range.most);
+  return text + fmt::format("memory kernels {} {} {} {} {} {} {} {} {} {} {}\n", m.efficiency, m.norm,
+                            m.norm_backward, m.activation, m.rotary, m.permute, m.gather, m.loss,
+                            m.launch.value, m.range.least, m.range.most);
 }
 
 std::string dump_protocol(const CollectiveProtocol& protocol) {

@@ -44,7 +44,9 @@ struct AttentionRates {
   FittedRange range{};
 };
 struct MemoryRates {  // of the memory's bandwidth, by kernel
-  double efficiency = 1, norm = 1, norm_backward = 1, activation = 1, rotary = 1, permute = 1, loss = 1;
+  double efficiency = 1, norm = 1, norm_backward = 1, activation = 1, rotary = 1, permute = 1, gather = 1,
+         loss = 1;
+  Time launch;  // as KernelRates::launch, of kernels that only move bytes
   FittedRange range{};
 };
 struct KernelRates {

@@ -30,6 +30,8 @@ std::string_view name_of(Kernel kernel) {
       return "rotary";
     case Kernel::permute:
       return "permute";
+    case Kernel::gather:
+      return "gather";
     case Kernel::loss:
       return "loss";
   }

@@ -32,6 +32,7 @@ enum class Kernel : std::uint8_t {
   activation,
   rotary,   // positions
   permute,  // tokens to their experts and back
+  gather,   // rows of a table, a thread per element (PyTorch's index_select until 2025)
   loss,     // cross entropy
 };
 std::string_view name_of(Kernel kernel);  // "any", "attention", "attention backward" ...

@@ -89,6 +89,8 @@ MeasuredPlan plan_of(const Fields& f) {
   plan.schedule = f.text("schedule");
   plan.source = f.text("source");
   plan.notes = f.text("notes");
+  // Where a table is of a way of training, its name is all that says so ("LoRA Performance").
+  if (const std::string table = f.text("table_or_figure"); !table.empty()) plan.notes += "; " + table;
   return plan;
 }
 

@@ -152,13 +152,16 @@ KernelRates read_kernel_rates(const Config& config) {
   }
   if (const auto memory = config.find("memory")) {
     const double usual = read_share(*memory, "efficiency", 1);
+    const auto launch = memory->find("launch");
     rates.memory = {usual,
                     read_share(*memory, "norm", usual),
                     read_share(*memory, "norm_backward", usual),
                     read_share(*memory, "activation", usual),
                     read_share(*memory, "rotary", usual),
                     read_share(*memory, "permute", usual),
+                    read_share(*memory, "gather", usual),
                     read_share(*memory, "loss", usual),
+                    launch ? launch->time() : rates.launch,
                     read_range(*memory)};
     memory->reject_unknown_keys();
   }

@@ -202,6 +202,9 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
   const ZooModel* namesake = find_namesake(row.model);
   ModelSource source;
   source.sequence = row.sequence;
+  // NeMo's recipes for 70 billion parameters; others are smaller, and the rank costs next to nothing.
+  constexpr std::int64_t kAdapterRank = 16;
+  if (row.notes.find("LoRA") != std::string::npos) source.lora_rank = kAdapterRank;
   if (namesake != nullptr && (has_experts(*namesake) || row.hidden == 0)) {
     source.name = namesake->name;
     source.layers = row.layers;

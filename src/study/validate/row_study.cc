@@ -59,14 +59,17 @@ Work product(const MeasuredKernel& k, DType dtype, std::int64_t count) {
 
 // The operator as the decoder's builder writes it; backward as derived of it.
 Work attention(const MeasuredKernel& k, DType dtype) {
-  constexpr std::int64_t kHalf = 2;
+  constexpr std::int64_t kHalf = 2, kNarrow = 8;
   const bool causal = k.operation.find("causal") != std::string::npos;
   const std::int64_t value_dim =
       std::max(number_after(k.notes, "head_dim_v="), number_after(k.notes, "v_head_dim="));
   const std::int64_t values = value_dim > 0 ? value_dim : k.head_dim;
   const std::int64_t window = number_after(k.notes, "window=");
   const std::int64_t masked = causal ? (k.keys + 1) / kHalf : k.keys, count = k.batch * k.heads;
-  const std::int64_t seen = window > 0 ? std::min(window, masked) : masked;
+  // cuDNN's backward kernels of 8 bits compute all that is not masked otherwise: their times grow with the
+  // square of the keys.
+  const bool skips = window > 0 && (bits_of(dtype) > kNarrow || k.operation.find("bwd") == std::string::npos);
+  const std::int64_t seen = skips ? std::min(window, masked) : masked;
   Operator op;
   op.forward.kind = WorkKind::matrix;
   op.forward.dtype = dtype;
@@ -93,6 +96,9 @@ struct ElementWise {
   Kernel kernel;
 };
 constexpr std::array kElementWise = {
+    // vLLM's read a row twice, for its sum of squares and to scale it.
+    ElementWise{"input_layernorm", 3, 5, false, Kernel::norm},
+    ElementWise{"post_attention_layernorm", 3, 5, false, Kernel::norm},
     ElementWise{"norm_bwd", 3, 10, false, Kernel::norm_backward},
     ElementWise{"norm", 2, 5, false, Kernel::norm},
     ElementWise{"add", 3, 1, false, Kernel::any},
@@ -101,17 +107,34 @@ constexpr std::array kElementWise = {
     ElementWise{"mlp_act", 3, 5, true, Kernel::activation},
 };
 
+// Keys are rotated as queries are: how many heads of them there are for one of queries, as the models
+// were published.
+double keys_per_query(const std::string& notes) {
+  constexpr std::array<std::pair<std::string_view, double>, 4> kGrouped = {{{"codellama-34b", 1.0 / 8},
+                                                                            {"llama-2-70b", 1.0 / 8},
+                                                                            {"llama-3-70b", 1.0 / 8},
+                                                                            {"llama-3-8b", 1.0 / 4}}};
+  const std::string lower = lower_case(notes);
+  for (const auto& [model, share] : kGrouped) {
+    if (lower.find(model) != std::string::npos) return share;
+  }
+  return 1;
+}
+
 Work element_wise(const ElementWise& kind, const MeasuredKernel& k, DType dtype) {
   std::int64_t columns = k.n;
   const std::int64_t parts = std::max<std::int64_t>(1, number_after(k.notes, "tp="));
   const std::int64_t feed_forward = number_after(k.notes, "ffn ");
   if (kind.of_feed_forward && feed_forward > 0) columns = feed_forward / parts;
-  if (kind.word == "attn_rope") columns = k.n / parts;
+  if (kind.kernel == Kernel::rotary)
+    columns = static_cast<std::int64_t>(static_cast<double>(k.n / parts) * (1 + keys_per_query(k.notes)));
   const std::int64_t elements = k.m * columns;
   Work work;
   work.kind = kind.flops == 0 ? WorkKind::copy : WorkKind::vector;
   work.dtype = dtype;
   work.kernel = kind.kernel;
+  // Layers of an engine that serves ("emb of ... tp=2") are of PyTorch before its gathers were vectorised.
+  if (kind.word == "emb" && k.notes.find(" of ") != std::string::npos) work.kernel = Kernel::gather;
   work.flops = Flops(elements * kind.flops);
   work.bytes = Bytes(static_cast<std::int64_t>(kind.passes * static_cast<double>(bytes_of(dtype, elements))));
   return work;
@@ -146,7 +169,10 @@ void wait_for_kernels(Study& study, Time issue) {
   study.request.plan.host = Host::compiled;
   study.request.plan.issue_time.reset();
   study.machine.device.launch_overhead += issue;
-  if (study.machine.device.kernels) study.machine.device.kernels->launch += issue;
+  if (auto& kernels = study.machine.device.kernels) {
+    kernels->launch += issue;
+    kernels->memory.launch += issue;
+  }
 }
 
 // What every prediction of a measurement is made with.

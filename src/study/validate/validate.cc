@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -187,7 +188,7 @@ class Validator {
                               ? fmt::format("{} {}", kernel.operation, kernel.dtype)
                               : "memory-bound");
     const Work work = work_of(kernel, row.measured.where);
-    const CostModel& cost = cost_of(kernel.device, row.measured.where);
+    const CostModel& cost = cost_of(kernel, row.measured.where);
     if (work.kind == WorkKind::matrix && !cost.computes_in(work.dtype))
       throw Error(row.measured.where,
                   fmt::format("{} does not compute in {}", kernel.device, name_of(work.dtype)));
@@ -278,18 +279,23 @@ class Validator {
     if (known != devices_.end()) return known->second;
     return devices_.emplace(name, device_of_row(name, where)).first->second;
   }
-  const CostModel& cost_of(const std::string& name, const std::string& where) {
-    std::unique_ptr<CostModel>& cost = costs_[name];
-    // Tables of kernels are measured in short bursts.
-    if (!cost)
-      cost = make_cost_model({"kernels", {{"sustained", {"false", where}}}, where}, device(name, where));
+  // Tables of kernels are measured in short bursts, unless they say that calls followed each other.
+  const CostModel& cost_of(const MeasuredKernel& kernel, const std::string& where) {
+    const std::string sustained = kernel.notes.find("back-to-back") == std::string::npos ? "false" : "true";
+    std::unique_ptr<CostModel>& cost = costs_[{kernel.device, sustained}];
+    if (!cost) {
+      cost = make_cost_model({"kernels", {{"sustained", {sustained, where}}}, where},
+                             device(kernel.device, where));
+    }
     return *cost;
   }
 
   Progress& meter_;
   std::map<std::string, std::deque<PredictedStep>> steps_;  // by machine and model
   std::map<std::string, Device> devices_;
-  std::map<std::string, std::unique_ptr<CostModel>> costs_;
+  std::map<std::pair<std::string, std::string>,
+           std::unique_ptr<CostModel>>
+      costs_;  // by device and whether sustained
 };
 
 std::string kind_of(const Measurement& row) {
