@@ -40,6 +40,9 @@ struct PlannedPhase {
   const MemberOrder* order = nullptr;  // of a flat ring that is not the group's own order
   std::uint32_t queue = 0;  // other than its dimension's: of rings that share a flat call, of sums given back
   Crossing crossing = Crossing::hierarchy;
+  // Of the dimension's bandwidth, what the members attain together over cables (collective/cables.h); else 1.
+  double attained = 1;
+  float share = 0;  // Message::share
 };
 
 struct CollectivePlan {
@@ -88,16 +91,11 @@ struct MemberTraffic {
   double messages = 0, bytes = 0;
 };
 
-// Whose bandwidth a bound goes by: what a group's members attain over the cables that join them
-// (collective/cables.h), or that of the links as networks know them, all cables of a member together. Where
-// it attains less, `overhead` has the difference. The same without cables.
-enum class LinkRate : std::uint8_t { attained, of_network };
-
 class CollectivePlanner {
  public:
   // Throws Error when the algorithms named by the options do not exist or do not fit the machine's
-  // dimensions. `legs`: whether the network knows messages that end or begin at switches.
-  CollectivePlanner(const Machine& machine, const CollectiveOptions& options, bool legs = true);
+  // dimensions. `knows_dimensions`: NetworkPromises's.
+  CollectivePlanner(const Machine& machine, const CollectiveOptions& options, bool knows_dimensions = true);
 
   const GroupLayout& layout(const Graph& graph, std::uint32_t family, std::int32_t group);
   // As the options say, else by size; at most one per byte.
@@ -123,18 +121,17 @@ class CollectivePlanner {
   const std::set<std::string>& substitutions() const { return substitutions_; }
 
   // What the call takes beyond its schedule, by the fastest of the protocols of each dimension it crosses, if
-  // CollectiveOptions::measured, and by what its members attain over cables; else 0.
+  // CollectiveOptions::measured, and by what its members attain over cables where the network knows none;
+  // else 0.
   Time overhead(const CollectiveCall& call, std::uint32_t shape);
 
   // On average over the group.
   MemberTraffic traffic_per_member(const CollectiveCall& call, std::uint32_t shape);
   // Least time in which the busiest link could carry all chunks of the call, from the first member's point of
   // view.
-  Time busiest_link(const CollectiveCall& call, const GroupLayout& layout,
-                    LinkRate rate = LinkRate::attained);
+  Time busiest_link(const CollectiveCall& call, const GroupLayout& layout);
   // Least time in which the group's links could carry what any algorithm has to send (sim/plan/link_limit.h).
-  Time link_limit(const CollectiveCall& call, const GroupLayout& layout,
-                  LinkRate rate = LinkRate::attained) const;
+  Time link_limit(const CollectiveCall& call, const GroupLayout& layout) const;
   // Chunks, what delays the call beside bandwidth and the number of chunks that would help, into a record.
   // Returns how long the call takes alone on its dimensions, about; 0: not known.
   Time describe_chunks(const CollectiveCall& call, std::uint32_t shape, CollectiveRecord& record);
@@ -173,6 +170,8 @@ class CollectivePlanner {
   CollectivePlan make_plan(const CollectiveCall& call, std::uint32_t shape, Bytes bytes, const Way& way,
                            Picks taken);
   ChunkLoads loads_of(const CollectivePlan& plan) const;
+  // PlannedPhase::attained.
+  double attained(std::uint32_t shape, std::uint32_t dimension, CollectiveKind kind);
   Picks picks(const CollectiveCall& call, std::uint32_t shape);
   // All that a call's phases may take, each dimension's choice with each other's; the usual ones first.
   std::vector<Picks> possible_picks(const std::vector<CollectivePhase>& phases,
@@ -183,7 +182,7 @@ class CollectivePlanner {
                                 const GroupShape& shape, Picks taken) const;
   double seconds_beyond(const PlannedPhase& phase, const GroupShape& shape, double& launch) const;
   double seconds_beyond(const CollectivePlan& plan, const GroupShape& shape) const;
-  Time measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout, LinkRate rate);
+  Time measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout);
   Time measure_overhead(const CollectiveCall& call, std::uint32_t shape);
 
   // Of a call among a shape: shape, kind, bytes, root, routing.
@@ -193,13 +192,13 @@ class CollectivePlanner {
   }
   // And which algorithm each dimension takes, for a chunk of it.
   using PlanKey = std::tuple<ShapeKey, Way, Picks, Bytes>;  // of a chunk; last, of its call
-  using CallKey =
-      std::tuple<const void*, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting, LinkRate>;
+  using CallKey = std::tuple<const void*, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>;
   using ScheduleKey =
       std::tuple<const Algorithm*, CollectiveKind, std::int32_t, std::int64_t, std::int32_t, std::int32_t>;
 
   const Machine& machine_;
   const CollectiveOptions& options_;
+  bool knows_dimensions_;
   // Per kind, one algorithm per dimension, and last the one for flat groups.
   std::map<CollectiveKind, std::vector<Choice>> algorithms_;
   std::map<std::pair<CollectiveKind, std::uint32_t>, std::string_view>
@@ -211,6 +210,8 @@ class CollectivePlanner {
   std::vector<GroupShape> shapes_;
   std::map<PlanKey, CollectivePlan> plans_;
   std::map<CallKey, Time> busiest_links_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, CollectiveKind>, double>
+      attained_;  // by shape, dimension and kind
   std::map<ShapeKey, std::int64_t> chunk_counts_;
   std::map<ShapeKey, std::vector<Way>> ways_;
   std::map<ShapeKey, Picks> picks_;

@@ -165,8 +165,9 @@ std::int32_t position_in(const PlannedPhase& phase, const GroupLayout& layout, s
   return phase.order == nullptr ? position : phase.order->position_of[static_cast<std::size_t>(position)];
 }
 
-CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOptions& options, bool legs)
-    : machine_(machine), options_(options) {
+CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOptions& options,
+                                     bool knows_dimensions)
+    : machine_(machine), options_(options), knows_dimensions_(knows_dimensions) {
   constexpr std::int64_t kMostChunks = 1 << 16;
   if (options.chunks && (*options.chunks < 1 || *options.chunks > kMostChunks)) {
     throw Error("collectives.chunks", fmt::format("{} chunks", *options.chunks),
@@ -195,12 +196,13 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
     const auto choose = [&](const std::string& text, std::uint32_t number, std::string_view natural,
                             bool has_switch) {
       Algorithm wished(text, where);
-      if (!specific && (!wished.performs(kind) || (wished.in_switch() && !(has_switch && legs)))) {
+      if (!specific &&
+          (!wished.performs(kind) || (wished.in_switch() && !(has_switch && knows_dimensions)))) {
         replaced_[{kind, number}] = wished.name();
         wished = Algorithm(natural, where);
       }
       require(wished, kind, where);
-      require_switch(wished, has_switch, legs, where);
+      require_switch(wished, has_switch, knows_dimensions, where);
       chosen.push_back({std::move(wished)});
     };
     for (std::uint32_t d = 0; d < dimensions; ++d) {
@@ -225,9 +227,9 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
       // levels, rings once.
       if (natural == kForPowersOfTwo && (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce))
         add(Algorithm("ring", where));
-      if (!dimension.in_switch || !legs) continue;
+      if (!dimension.in_switch || !knows_dimensions) continue;
       Algorithm in_switch(dimension.in_switch->name, machine.name);
-      require_switch(in_switch, has_switch && in_switch.in_switch(), legs, machine.name);
+      require_switch(in_switch, has_switch && in_switch.in_switch(), knows_dimensions, machine.name);
       if (!in_switch.performs(kind)) continue;
       add(std::move(in_switch));
     }
@@ -331,9 +333,29 @@ std::vector<ChunkLoads> CollectivePlanner::phase_loads(const CollectiveCall& cal
 
 ChunkLoads CollectivePlanner::loads_of(const CollectivePlan& plan) const {
   ChunkLoads loads;
-  for (const PlannedPhase& phase : plan.phases)
-    loads.push_back(phase_load(*phase.schedule, phase.dimension, machine_.dimensions[phase.dimension]));
+  for (const PlannedPhase& phase : plan.phases) {
+    const Dimension& whole = machine_.dimensions[phase.dimension];
+    if (phase.attained == 1) {
+      loads.push_back(phase_load(*phase.schedule, phase.dimension, whole));
+      continue;
+    }
+    Dimension dimension = whole;
+    dimension.bandwidth.value *= phase.attained;
+    loads.push_back(phase_load(*phase.schedule, phase.dimension, dimension));
+  }
   return loads;
+}
+
+double CollectivePlanner::attained(std::uint32_t shape, std::uint32_t dimension, CollectiveKind kind) {
+  const Dimension& whole = machine_.dimensions[dimension];
+  if (whole.cables.empty()) return 1;
+  const auto [found, fresh] = attained_.try_emplace({shape, dimension, kind});
+  if (fresh) {
+    const Bandwidth rate =
+        attained_on_cables(whole, shapes_[shape].places[dimension], kind, machine_.device.host_bandwidth);
+    found->second = rate.value / whole.bandwidth.value;
+  }
+  return found->second;
 }
 
 const std::vector<CollectivePlanner::Way>& CollectivePlanner::ways(const CollectiveCall& call,
@@ -434,6 +456,11 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, std::uin
     PlannedPhase& planned =
         add(phase.dimension, phase, shape.sizes[phase.dimension], plan.root[phase.dimension]);
     planned.crossing = crossing;
+    planned.attained = attained(shape_number, phase.dimension, phase.kind);
+    // Rings take several ways at once; what other algorithms send takes the cables between its ends.
+    const bool on_rings = planned.algorithm == "ring" && phase.kind != CollectiveKind::all_to_all;
+    if (on_rings && !machine_.dimensions[phase.dimension].cables.empty())
+      planned.share = static_cast<float>(planned.attained);
     // NCCL's NVLSTree gives back the sums on channels of their own.
     const bool gives_back =
         call.kind == CollectiveKind::all_reduce && phase.kind == CollectiveKind::all_gather;
@@ -603,7 +630,7 @@ std::string CollectivePlanner::describe(const CollectiveCall& call, std::uint32_
 
 Time CollectivePlanner::overhead(const CollectiveCall& call, std::uint32_t shape) {
   if (call.custom >= 0 || call.kind == CollectiveKind::barrier) return Time(0);
-  if (!options_.measured && !has_cables(machine_)) return Time(0);
+  if (!options_.measured && (knows_dimensions_ || !has_cables(machine_))) return Time(0);
   const auto [found, fresh] = overheads_.try_emplace(key_of(call, shape));
   if (fresh) found->second = measure_overhead(call, shape);
   return found->second;
@@ -620,13 +647,8 @@ double CollectivePlanner::seconds_beyond(const PlannedPhase& phase, const GroupS
                                                         : options_.measured && !dimension.protocols.empty()
                                                             ? std::span(dimension.protocols)
                                                             : std::span(&plain, 1);
-  // Of the schedule's bandwidth.
-  const double cabled = dimension.cables.empty()
-                            ? 1
-                            : attained_on_cables(dimension, shape.places[phase.dimension], phase.kind,
-                                                 machine_.device.host_bandwidth)
-                                      .value /
-                                  dimension.bandwidth.value;
+  // Of the dimension's bandwidth: what the network moves the schedule's bytes with.
+  const double moved = knows_dimensions_ ? phase.attained : 1;
   // The root of a reduction sends nothing.
   const RankSchedule& member =
       phase.schedule->of(phase.kind == CollectiveKind::reduce ? phase.schedule->ranks - 1 : 0);
@@ -641,7 +663,7 @@ double CollectivePlanner::seconds_beyond(const PlannedPhase& phase, const GroupS
     const double beyond =
         (by_switch ? in_seconds(protocol.step)
                    : library_latency(protocol, phase.kind, phase.schedule->ranks, inside, phase.crossing)) +
-        bytes * (1 / (protocol.share * cabled) - 1) / dimension.bandwidth.value;
+        bytes * (1 / (protocol.share * phase.attained) - 1 / moved) / dimension.bandwidth.value;
     if (in_seconds(protocol.launch) + beyond >= least) continue;
     least = in_seconds(protocol.launch) + beyond;
     launch = in_seconds(protocol.launch);
@@ -685,25 +707,23 @@ MemberTraffic CollectivePlanner::traffic_per_member(const CollectiveCall& call, 
   return total;
 }
 
-Time CollectivePlanner::link_limit(const CollectiveCall& call, const GroupLayout& layout,
-                                   LinkRate rate) const {
+Time CollectivePlanner::link_limit(const CollectiveCall& call, const GroupLayout& layout) const {
   std::uint32_t reducing = 0;
   for (std::uint32_t d = 0; d < machine_.dimensions.size(); ++d) {
     if (machine_.dimensions[d].in_switch || algorithms_.at(call.kind)[d].usual.in_switch())
       reducing |= std::uint32_t{1} << d;
   }
-  return least_time_on_links(call, layout, machine_, reducing, rate);
+  return least_time_on_links(call, layout, machine_, reducing, has_no_wish(options_));
 }
 
-Time CollectivePlanner::busiest_link(const CollectiveCall& call, const GroupLayout& layout, LinkRate rate) {
-  const CallKey key{&layout, call.kind, call.bytes.value, call.root, call.routing, rate};
+Time CollectivePlanner::busiest_link(const CollectiveCall& call, const GroupLayout& layout) {
+  const CallKey key{&layout, call.kind, call.bytes.value, call.root, call.routing};
   const auto [found, fresh] = busiest_links_.try_emplace(key);
-  if (fresh) found->second = measure_busiest_link(call, layout, rate);
+  if (fresh) found->second = measure_busiest_link(call, layout);
   return found->second;
 }
 
-Time CollectivePlanner::measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout,
-                                             LinkRate rate) {
+Time CollectivePlanner::measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout) {
   // Every transfer is routed; beyond this the limit is not worth the wait and stays unknown.
   constexpr double kMostTransfers = 2e7;
   double transfers = 0;
@@ -715,15 +735,28 @@ Time CollectivePlanner::measure_busiest_link(const CollectiveCall& call, const G
     if (transfers > kMostTransfers) return Time(0);
   }
   const Topology topology(machine_);
-  std::map<std::tuple<std::uint32_t, std::int32_t, std::int32_t>, Bytes>
+  struct Load {
+    Bytes bytes;
+    Bandwidth bandwidth;
+  };
+  std::map<std::tuple<std::uint32_t, std::int32_t, std::int32_t>, Load>
       carried;  // by (dimension, owner, number)
+  const auto bandwidth_of = [&](const Message& message, std::uint32_t d) {
+    const Dimension& dimension = machine_.dimensions[d];
+    if (dimension.cables.empty()) return dimension.bandwidth;
+    return message.share > 0
+               ? Bandwidth(dimension.bandwidth.value * static_cast<double>(message.share))
+               : pair_bandwidth(dimension, topology.coordinate(message.source, d),
+                                topology.coordinate(message.destination, d), machine_.device.host_bandwidth);
+  };
   const std::int32_t first = layout.ranks.front();
   for (const auto& [plan, times] : all) {
     for (const PlannedPhase& phase : plan->phases) {
       const bool flat = phase.dimension == kAllDimensions;
       const bool symmetric =
-          !flat && looks_alike_from_everywhere(*phase.schedule, layout.coordinates[phase.dimension].size(),
-                                               machine_.dimensions[phase.dimension]);
+          !flat && (phase.share > 0 || machine_.dimensions[phase.dimension].cables.empty()) &&
+          looks_alike_from_everywhere(*phase.schedule, layout.coordinates[phase.dimension].size(),
+                                      machine_.dimensions[phase.dimension]);
       const std::int32_t members = symmetric ? 1 : phase.schedule->ranks;
       const std::int32_t here = position_in(phase, layout, first);
       for (std::int32_t position = 0; position < members; ++position) {
@@ -734,13 +767,15 @@ Time CollectivePlanner::measure_busiest_link(const CollectiveCall& call, const G
             Message message{at_position(position), at_position(phase.schedule->peer(position, transfer)),
                             saturating_multiply(transfer.bytes, times), phase.dimension};
             message.leg = step.leg;
+            message.share = phase.share;
             Position at = topology.start(message);
             while (at.hops_left > 0) {
               const LinkId link = topology.advance(message, at);
               // Where all members do the same, the links a message crosses carry as much of the others as
               // this one's own do of it.
-              Bytes& sum = carried[{link.dimension, symmetric ? 0 : link.owner, link.number}];
-              sum = saturating_add(sum, message.bytes);
+              Load& load = carried[{link.dimension, symmetric ? 0 : link.owner, link.number}];
+              load.bytes = saturating_add(load.bytes, message.bytes);
+              load.bandwidth = std::max(load.bandwidth, bandwidth_of(message, link.dimension));
             }
           }
         }
@@ -748,16 +783,7 @@ Time CollectivePlanner::measure_busiest_link(const CollectiveCall& call, const G
     }
   }
   Time limit;
-  for (const auto& [link, bytes] : carried) {
-    const std::uint32_t d = std::get<0>(link);
-    const Dimension& dimension = machine_.dimensions[d];
-    // Of a member's cables a group may have some.
-    const bool cabled = rate == LinkRate::attained && !dimension.cables.empty() && layout.is_grid();
-    limit = std::max(
-        limit, time_to_move(bytes, cabled ? attained_on_cables(dimension, layout.coordinates[d], call.kind,
-                                                               machine_.device.host_bandwidth)
-                                          : dimension.bandwidth));
-  }
+  for (const auto& [link, load] : carried) limit = std::max(limit, time_to_move(load.bytes, load.bandwidth));
   return limit;
 }
 

@@ -59,7 +59,7 @@ TEST(RunCollective, WhereCablesJoinMembersLinksAreTheirs) {
     const CollectiveRecord& record = run.result.collectives.front();
     // No algorithm's limit is below that of all algorithms.
     EXPECT_GE(record.busiest_link, record.link_limit) << ranks;
-    EXPECT_EQ(run.result.links.front().name, "rank 0 -> cables (net)");
+    EXPECT_EQ(run.result.links.front().name, "rank 0 -> cables to rank 1 (net)");
   }
 }
 
