@@ -19,7 +19,7 @@ std::string text_of(const std::vector<CollectivePhase>& phases) {
   std::string text;
   for (const CollectivePhase& phase : phases) {
     text += fmt::format("{}{} {} {}{}", text.empty() ? "" : ", ", name_of(phase.kind), phase.dimension,
-                        phase.bytes.value, phase.only_root_lines ? " root" : "");
+                        phase.bytes.value, phase.members == PhaseMembers::root_lines ? " root" : "");
   }
   return text;
 }
@@ -137,7 +137,8 @@ class PhasePlayer {
     for (const CollectivePhase& phase : phases) {
       for (std::int32_t rank = 0; rank < grid_.ranks(); ++rank) {
         if (grid_.coordinate(rank, phase.dimension) != 0) continue;
-        if (phase.only_root_lines && !grid_.agree_below(rank, root_, phase.dimension)) continue;
+        if (phase.members == PhaseMembers::root_lines && !grid_.agree_below(rank, root_, phase.dimension))
+          continue;
         play_line(phase, grid_.line(rank, phase.dimension));
       }
     }
@@ -338,7 +339,7 @@ TEST_P(ComposedTest, AllToAll) {
   for (const CollectivePhase& phase : phases(CollectiveKind::all_to_all)) {
     EXPECT_EQ(phase.kind, CollectiveKind::all_to_all);
     EXPECT_EQ(phase.bytes, Bytes(grid.ranks() * kPiece));
-    EXPECT_FALSE(phase.only_root_lines);
+    EXPECT_EQ(phase.members, PhaseMembers::all);
     std::vector<std::vector<Block>> next(held.size());
     for (std::int32_t rank = 0; rank < grid.ranks(); ++rank) {
       const std::vector<std::int32_t> line = grid.line(rank, phase.dimension);

@@ -34,7 +34,7 @@ enum class Crossing : std::uint8_t { hierarchy, rings, trees };
 struct PlannedPhase {
   std::uint32_t dimension = 0;  // of the machine, or kAllDimensions for a flat algorithm over the whole group
   CollectiveKind kind = CollectiveKind::all_reduce;
-  bool only_root_lines = false;
+  PhaseMembers members = PhaseMembers::all;
   const Schedule* schedule = nullptr;
   std::string_view algorithm;
   const MemberOrder* order = nullptr;  // of a flat ring that is not the group's own order
@@ -124,6 +124,8 @@ class CollectivePlanner {
   // CollectiveOptions::measured, and by what its members attain over cables where the network knows none;
   // else 0.
   Time overhead(const CollectiveCall& call, std::uint32_t shape);
+  // What of it is that the protocol moves bytes slower than the links do.
+  Time held_by_protocol(const CollectiveCall& call, std::uint32_t shape);
 
   // On average over the group.
   MemberTraffic traffic_per_member(const CollectiveCall& call, std::uint32_t shape);
@@ -146,6 +148,8 @@ class CollectivePlanner {
   // Which of a Choice every dimension takes, a few bits each: 0 is the usual one.
   using Picks = std::uint64_t;
   static constexpr std::uint32_t kPickBits = 2;
+  // Of a broadcast or a reduction: over all lines (collective/decompose.h).
+  static constexpr Picks kOverAllLines = Picks{1} << 63;
   static constexpr std::size_t kMostOthers = (1 << kPickBits) - 1;
   const Algorithm& algorithm(CollectiveKind kind, std::uint32_t dimension, Picks picks) const;
   const Schedule& schedule(const Algorithm& algorithm, const ScheduleRequest& request);
@@ -173,17 +177,27 @@ class CollectivePlanner {
   // PlannedPhase::attained.
   double attained(std::uint32_t shape, std::uint32_t dimension, CollectiveKind kind);
   Picks picks(const CollectiveCall& call, std::uint32_t shape);
+  // How a chunk of `bytes` is cut into phases.
+  std::vector<CollectivePhase> phases_of(const CollectiveCall& call, Bytes bytes, const GroupShape& shape,
+                                         const Way& way, Picks taken) const;
+  bool may_go_over_all_lines(CollectiveKind kind, const GroupShape& shape) const;
+  // What the library makes of a call: of a barrier an all-reduce of one element.
+  CollectiveCall as_made(const CollectiveCall& call) const;
   // All that a call's phases may take, each dimension's choice with each other's; the usual ones first.
-  std::vector<Picks> possible_picks(const std::vector<CollectivePhase>& phases,
-                                    const GroupShape& shape) const;
+  std::vector<Picks> possible_picks(const CollectiveCall& call, const GroupShape& shape) const;
   Picks fastest(const CollectiveCall& call, std::uint32_t shape);
   // Gives a phase of `bytes` of a call what the library's rings or trees carry from node to node.
   Crossing cross_as_the_library(CollectivePhase& phase, const CollectiveCall& call, Bytes bytes,
                                 const GroupShape& shape, Picks taken) const;
-  double seconds_beyond(const PlannedPhase& phase, const GroupShape& shape, double& launch) const;
-  double seconds_beyond(const CollectivePlan& plan, const GroupShape& shape) const;
+  // In seconds: of the kernel, of steps, and of bytes that a protocol moves slower than links do.
+  struct Beyond {
+    double launch = 0, steps = 0, bytes = 0;
+    double total() const { return launch + steps + bytes; }
+  };
+  Beyond beyond(const PlannedPhase& phase, const GroupShape& shape) const;
+  Beyond beyond(const CollectivePlan& plan, const GroupShape& shape) const;
+  const Beyond& beyond(const CollectiveCall& call, std::uint32_t shape);
   Time measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout);
-  Time measure_overhead(const CollectiveCall& call, std::uint32_t shape);
 
   // Of a call among a shape: shape, kind, bytes, root, routing.
   using ShapeKey = std::tuple<std::uint32_t, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>;
@@ -215,7 +229,7 @@ class CollectivePlanner {
   std::map<ShapeKey, std::int64_t> chunk_counts_;
   std::map<ShapeKey, std::vector<Way>> ways_;
   std::map<ShapeKey, Picks> picks_;
-  std::map<ShapeKey, Time> overheads_;
+  std::map<ShapeKey, Beyond> beyond_;
   bool chooses_by_size_ = false;  // some algorithm is chosen by size
   std::map<ScheduleKey, Schedule> schedules_;
 };

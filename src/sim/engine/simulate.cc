@@ -17,15 +17,21 @@
 namespace armilla {
 namespace {
 
-// By the shares of the links' and the algorithm's limits that the call reached. `alone`: how long it takes on
-// its dimensions, about, where links of a graph have it meet itself.
-CollectiveLimit limit_of(const CollectiveRecord& record, Time time, CollectiveLimit delay, Time alone,
+// Of a call alone.
+struct Lone {
+  Time about;  // how long it takes on its dimensions, about, where links of a graph have it meet itself
+  Time held;   // CollectivePlanner::held_by_protocol
+};
+
+// By the shares of the links' and the algorithm's limits that the call reached.
+CollectiveLimit limit_of(const CollectiveRecord& record, Time time, CollectiveLimit delay, const Lone& lone,
                          const NetworkPromises& promises) {
   constexpr double kNear = 0.8;
   const double took = in_seconds(time);
   if (in_seconds(record.link_limit) >= kNear * took) return CollectiveLimit::bandwidth;
-  if (in_seconds(record.busiest_link) >= kNear * took) return CollectiveLimit::algorithm;
-  const bool held_up = alone > Time(0) && in_seconds(alone) < kNear * took;
+  // Of a schedule and a protocol.
+  if (in_seconds(record.busiest_link + lone.held) >= kNear * took) return CollectiveLimit::algorithm;
+  const bool held_up = lone.about > Time(0) && in_seconds(lone.about) < kNear * took;
   return held_up && !promises.meets_on_links_only ? CollectiveLimit::sharing : delay;
 }
 
@@ -34,11 +40,11 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
   std::vector<std::int32_t> first(graph.programs.size(), -1);  // rank, by program
   for (std::size_t rank = graph.program_of.size(); rank-- > 0;)
     first[graph.program_of[rank]] = static_cast<std::int32_t>(rank);
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<CollectiveRecord, Time>>
-      known;  // by program and call; with the time that it takes alone
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<CollectiveRecord, Lone>>
+      known;  // by program and call
   for (CollectiveRecord& record : result.collectives) {
     const auto [found, fresh] = known.try_emplace({record.program, record.call});
-    auto& [facts, alone] = found->second;
+    auto& [facts, lone] = found->second;
     if (fresh) {
       const CollectiveCall& call = graph.collectives[record.call];
       const auto rank = static_cast<std::size_t>(first[record.program]);
@@ -48,7 +54,10 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
       facts.algorithm = planner.describe(call, layout.shape);
       facts.link_limit = planner.link_limit(call, layout);
       facts.busiest_link = planner.busiest_link(call, layout);
-      if (call.custom < 0) alone = planner.describe_chunks(call, layout.shape, facts);
+      if (call.custom < 0) {
+        lone.about = planner.describe_chunks(call, layout.shape, facts);
+        lone.held = planner.held_by_protocol(call, layout.shape);
+      }
     }
     record.group_size = facts.group_size;
     record.algorithm = facts.algorithm;
@@ -62,7 +71,7 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
     const Time most = promises.independent_delays || own == Time(0) ? kEndOfTime : own;
     record.link_limit = std::min(facts.link_limit, most);
     record.busiest_link = std::min(facts.busiest_link, most);
-    record.limit = limit_of(record, own, facts.limit, alone, promises);
+    record.limit = limit_of(record, own, facts.limit, lone, promises);
   }
 }
 

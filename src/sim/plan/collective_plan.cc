@@ -152,11 +152,15 @@ GroupShape shape_of(const GroupLayout& layout, const Machine& machine) {
 
 bool takes_part(const CollectivePlan& plan, const PlannedPhase& phase, const GroupLayout& layout,
                 std::int32_t rank) {
-  if (!phase.only_root_lines) return true;
-  for (std::uint32_t d = 0; d < phase.dimension; ++d) {
-    if (layout.position(rank, d) != plan.root[d]) return false;
-  }
-  return true;
+  if (phase.members == PhaseMembers::all) return true;
+  const auto agrees = [&](std::size_t first, std::size_t end) {
+    for (std::size_t d = first; d < end; ++d) {
+      if (layout.position(rank, static_cast<std::uint32_t>(d)) != plan.root[d]) return false;
+    }
+    return true;
+  };
+  if (phase.members == PhaseMembers::root_lines) return agrees(0, phase.dimension);
+  return agrees(phase.dimension + 1, plan.root.size()) == (phase.members == PhaseMembers::root_block);
 }
 
 std::int32_t position_in(const PlannedPhase& phase, const GroupLayout& layout, std::int32_t rank) {
@@ -235,6 +239,7 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
     }
     choose(wish.empty() ? "ring" : wish.front(), kAllDimensions, "ring", false);
   }
+  chooses_by_size_ = chooses_by_size_ || (dimensions > 1 && has_no_wish(options));
 }
 
 const GroupLayout& CollectivePlanner::layout(const Graph& graph, std::uint32_t family, std::int32_t group) {
@@ -285,8 +290,7 @@ std::vector<const CollectivePlan*> CollectivePlanner::possible_plans(const Colle
 }
 
 std::uint32_t CollectivePlanner::flat_rings(CollectiveKind kind, const GroupShape& shape) const {
-  const bool goes_round = kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter ||
-                          kind == CollectiveKind::all_gather;
+  const bool goes_round = kind != CollectiveKind::all_to_all && kind != CollectiveKind::barrier;
   if (!goes_round || !has_no_wish(options_)) return 1;
   return std::min(kMostRings, most_rings(shape));
 }
@@ -334,14 +338,16 @@ std::vector<ChunkLoads> CollectivePlanner::phase_loads(const CollectiveCall& cal
 ChunkLoads CollectivePlanner::loads_of(const CollectivePlan& plan) const {
   ChunkLoads loads;
   for (const PlannedPhase& phase : plan.phases) {
-    const Dimension& whole = machine_.dimensions[phase.dimension];
-    if (phase.attained == 1) {
-      loads.push_back(phase_load(*phase.schedule, phase.dimension, whole));
-      continue;
+    Dimension attained;
+    const Dimension* dimension = &machine_.dimensions[phase.dimension];
+    if (phase.attained != 1) {
+      attained = *dimension;
+      attained.bandwidth.value *= phase.attained;
+      dimension = &attained;
     }
-    Dimension dimension = whole;
-    dimension.bandwidth.value *= phase.attained;
-    loads.push_back(phase_load(*phase.schedule, phase.dimension, dimension));
+    PhaseLoad& load = loads.emplace_back(phase_load(*phase.schedule, phase.dimension, *dimension));
+    // Links of others than the root's block, which is as busy.
+    if (phase.members == PhaseMembers::other_blocks) load.busy = load.free_out = load.free_in = 0;
   }
   return loads;
 }
@@ -414,6 +420,8 @@ const Schedule& CollectivePlanner::schedule(const Algorithm& algorithm, const Sc
 
 CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, std::uint32_t shape_number,
                                             Bytes bytes, const Way& way, Picks taken) {
+  if (const CollectiveCall made = as_made(call); made.kind != call.kind)
+    return make_plan(made, shape_number, made.bytes, way, taken);
   const GroupShape& shape = shapes_[shape_number];
   if (call.root < 0 || call.root >= shape.ranks) {
     throw Error("collective", fmt::format("{} over {} ranks has no member {} to be its root",
@@ -428,7 +436,9 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, std::uin
   }
   const auto add = [&](std::uint32_t dimension, const CollectivePhase& phase, std::int64_t size,
                        std::int32_t root) -> PlannedPhase& {
-    const Algorithm& chosen = algorithm(phase.kind, dimension, taken);
+    // What serves other blocks has choices of its own kind, and takes the usual one.
+    const bool serves = phase.members == PhaseMembers::other_blocks;
+    const Algorithm& chosen = algorithm(phase.kind, dimension, serves ? 0 : taken);
     const ScheduleRequest request{phase.kind, static_cast<std::int32_t>(size),     phase.bytes,
                                   root,       static_cast<std::int32_t>(way.turn), false};
     const Schedule& made = schedule(chosen, request);
@@ -437,19 +447,20 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, std::uin
       substitutions_.insert(fmt::format("algorithm '{}' cannot perform {}: '{}' is used instead",
                                         wished->second, name_of(phase.kind), chosen.name()));
     }
-    return plan.phases.emplace_back(
-        PlannedPhase{dimension, phase.kind, phase.only_root_lines, &made, chosen.name()});
+    return plan.phases.emplace_back(PlannedPhase{dimension, phase.kind, phase.members, &made, chosen.name()});
   };
   if (shape.ranks < 2) return plan;
   if (options_.decomposition == Decomposition::flat || shape.sizes.empty()) {
-    PlannedPhase& flat = add(kAllDimensions, {0, call.kind, bytes, false}, shape.ranks, call.root);
-    if (flat_rings(call.kind, shape) > 1) flat.order = order_of(shape_number, way.order);
+    const MemberOrder* const order =
+        flat_rings(call.kind, shape) > 1 ? order_of(shape_number, way.order) : nullptr;
+    const std::int32_t root =
+        order == nullptr ? call.root : order->position_of[static_cast<std::size_t>(call.root)];
+    PlannedPhase& flat = add(kAllDimensions, {0, call.kind, bytes}, shape.ranks, root);
+    flat.order = order;
     flat.queue = way.order;
     return plan;
   }
-  const std::vector<std::vector<std::uint32_t>> possible = orders(call.kind, shape);
-  std::vector<CollectivePhase> phases =
-      decompose(call.kind, bytes, shape.sizes, options_.decomposition, possible[way.order]);
+  std::vector<CollectivePhase> phases = phases_of(call, bytes, shape, way, taken);
   if (call.routing.experts > 0) route_tokens(phases, call.routing, shape);
   for (CollectivePhase& phase : phases) {
     const Crossing crossing = cross_as_the_library(phase, call, bytes, shape, taken);
@@ -468,6 +479,34 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, std::uin
       planned.queue = static_cast<std::uint32_t>(machine_.dimensions.size());
   }
   return plan;
+}
+
+std::vector<CollectivePhase> CollectivePlanner::phases_of(const CollectiveCall& call, Bytes bytes,
+                                                          const GroupShape& shape, const Way& way,
+                                                          Picks taken) const {
+  if ((taken & kOverAllLines) != 0) return decompose_over_all_lines(call.kind, bytes, shape.sizes);
+  return decompose(call.kind, bytes, shape.sizes, options_.decomposition,
+                   orders(call.kind, shape)[way.order]);
+}
+
+bool CollectivePlanner::may_go_over_all_lines(CollectiveKind kind, const GroupShape& shape) const {
+  if (kind != CollectiveKind::broadcast && kind != CollectiveKind::reduce) return false;
+  if (!has_no_wish(options_)) return false;
+  std::int64_t larger = 0;
+  for (std::size_t d = 0; d < shape.sizes.size(); ++d) {
+    if (shape.sizes[d] < 2) continue;
+    if (passes_others(machine_.dimensions[d])) return false;
+    ++larger;
+  }
+  return larger == 2;
+}
+
+CollectiveCall CollectivePlanner::as_made(const CollectiveCall& call) const {
+  if (call.kind != CollectiveKind::barrier || !options_.measured || !has_no_wish(options_)) return call;
+  CollectiveCall made = call;
+  made.kind = CollectiveKind::all_reduce;
+  made.bytes = Bytes(4);
+  return made;
 }
 
 const CollectivePlan& CollectivePlanner::plan(const CollectiveCall& call, std::uint32_t shape,
@@ -498,6 +537,7 @@ std::vector<std::pair<const CollectivePlan*, std::int64_t>> CollectivePlanner::p
 
 // Of the whole call, so that all chunks of it go alike.
 CollectivePlanner::Picks CollectivePlanner::picks(const CollectiveCall& call, std::uint32_t shape_number) {
+  if (const CollectiveCall made = as_made(call); made.kind != call.kind) return picks(made, shape_number);
   const GroupShape& shape = shapes_[shape_number];
   if (!chooses_by_size_ || options_.decomposition == Decomposition::flat || shape.sizes.empty()) return 0;
   const auto [found, fresh] = picks_.try_emplace(key_of(call, shape_number));
@@ -505,13 +545,13 @@ CollectivePlanner::Picks CollectivePlanner::picks(const CollectiveCall& call, st
   return found->second;
 }
 
-std::vector<CollectivePlanner::Picks> CollectivePlanner::possible_picks(
-    const std::vector<CollectivePhase>& phases, const GroupShape& shape) const {
+std::vector<CollectivePlanner::Picks> CollectivePlanner::possible_picks(const CollectiveCall& call,
+                                                                        const GroupShape& shape) const {
   // Of machines of very many dimensions, not all.
   constexpr std::size_t kMostPossible = 256;
   std::vector<Picks> possible = {0};
   std::uint32_t seen = 0;
-  for (const CollectivePhase& phase : phases) {
+  for (const CollectivePhase& phase : phases_of(call, call.bytes, shape, {}, 0)) {
     if (possible.size() > kMostPossible) break;
     // Both ways of a dimension, in and out, go alike.
     if ((seen >> phase.dimension & 1) != 0) continue;
@@ -524,6 +564,8 @@ std::vector<CollectivePlanner::Picks> CollectivePlanner::possible_picks(
         possible.push_back(possible[i] | pick << kPickBits * phase.dimension);
     }
   }
+  const std::size_t in_root_lines = may_go_over_all_lines(call.kind, shape) ? possible.size() : 0;
+  for (std::size_t i = 0; i < in_root_lines; ++i) possible.push_back(possible[i] | kOverAllLines);
   return possible;
 }
 
@@ -533,9 +575,7 @@ std::vector<CollectivePlanner::Picks> CollectivePlanner::possible_picks(
 // a barrier carries nothing.
 CollectivePlanner::Picks CollectivePlanner::fastest(const CollectiveCall& call, std::uint32_t shape_number) {
   const GroupShape shape = shapes_[shape_number];
-  const std::vector<Picks> possible = possible_picks(
-      decompose(call.kind, call.bytes, shape.sizes, options_.decomposition, orders(call.kind, shape).front()),
-      shape);
+  const std::vector<Picks> possible = possible_picks(call, shape);
   if (possible.size() == 1) return 0;
   double least = std::numeric_limits<double>::infinity();
   Picks found = 0;
@@ -564,7 +604,7 @@ CollectivePlanner::Picks CollectivePlanner::fastest(const CollectiveCall& call, 
     const std::span<const ChunkLoads> ways(&loads, 1);
     const std::int64_t count = options_.chunks.value_or(choose_chunks(ways, options_.active_chunks));
     const double seconds = estimate_chunks(ways, count, options_.active_chunks).total +
-                           (options_.measured ? seconds_beyond(plan, shape) : 0);
+                           (options_.measured ? beyond(plan, shape).total() : 0);
     if (seconds >= least) continue;
     least = seconds;
     found = taken;
@@ -614,6 +654,8 @@ std::string CollectivePlanner::describe(const CollectiveCall& call, std::uint32_
     text += phase.algorithm;
     if (phase.dimension != kAllDimensions) {
       text += fmt::format(" on {}", machine_.dimensions[phase.dimension].name);
+      if (phase.members == PhaseMembers::root_block) text += " (the root's)";
+      if (phase.members == PhaseMembers::other_blocks) text += " (the others')";
       if (phase.crossing == Crossing::rings) text += " (as rings)";
       if (phase.crossing == Crossing::trees) text += " (as trees)";
     } else if (machine_.dimensions.size() > 1) {
@@ -629,16 +671,26 @@ std::string CollectivePlanner::describe(const CollectiveCall& call, std::uint32_
 }
 
 Time CollectivePlanner::overhead(const CollectiveCall& call, std::uint32_t shape) {
-  if (call.custom >= 0 || call.kind == CollectiveKind::barrier) return Time(0);
-  if (!options_.measured && (knows_dimensions_ || !has_cables(machine_))) return Time(0);
-  const auto [found, fresh] = overheads_.try_emplace(key_of(call, shape));
-  if (fresh) found->second = measure_overhead(call, shape);
+  return from_seconds(beyond(call, shape).total());
+}
+
+Time CollectivePlanner::held_by_protocol(const CollectiveCall& call, std::uint32_t shape) {
+  return from_seconds(beyond(call, shape).bytes);
+}
+
+const CollectivePlanner::Beyond& CollectivePlanner::beyond(const CollectiveCall& call, std::uint32_t shape) {
+  static constexpr Beyond kNothing{};
+  if (call.custom >= 0 || as_made(call).kind == CollectiveKind::barrier) return kNothing;
+  if (!options_.measured && (knows_dimensions_ || !has_cables(machine_))) return kNothing;
+  const auto [found, fresh] = beyond_.try_emplace(key_of(call, shape));
+  if (fresh)
+    found->second = beyond(make_plan(call, shape, call.bytes, {}, picks(call, shape)), shapes_[shape]);
   return found->second;
 }
 
-// What the fastest protocol for a phase costs beyond its schedule and its launch.
-double CollectivePlanner::seconds_beyond(const PlannedPhase& phase, const GroupShape& shape,
-                                         double& launch) const {
+// What the fastest protocol for a phase costs beyond its schedule.
+CollectivePlanner::Beyond CollectivePlanner::beyond(const PlannedPhase& phase,
+                                                    const GroupShape& shape) const {
   const std::int64_t inside = members_inside(shape, phase.dimension);
   const Dimension& dimension = machine_.dimensions[phase.dimension];
   const bool by_switch = dimension.in_switch && phase.algorithm == dimension.in_switch->name;
@@ -658,34 +710,30 @@ double CollectivePlanner::seconds_beyond(const PlannedPhase& phase, const GroupS
       bytes += step.leg == Leg::from_switch ? 0 : static_cast<double>(transfer.bytes.value);
   }
   if (phase.algorithm == "bidirectional-ring") bytes /= 2;
-  double least = std::numeric_limits<double>::infinity();
+  std::optional<Beyond> least;
   for (const CollectiveProtocol& protocol : protocols) {
-    const double beyond =
-        (by_switch ? in_seconds(protocol.step)
-                   : library_latency(protocol, phase.kind, phase.schedule->ranks, inside, phase.crossing)) +
-        bytes * (1 / (protocol.share * phase.attained) - 1 / moved) / dimension.bandwidth.value;
-    if (in_seconds(protocol.launch) + beyond >= least) continue;
-    least = in_seconds(protocol.launch) + beyond;
-    launch = in_seconds(protocol.launch);
+    const double steps =
+        by_switch ? in_seconds(protocol.step)
+                  : library_latency(protocol, phase.kind, phase.schedule->ranks, inside, phase.crossing);
+    const double slower = 1 / (protocol.share * phase.attained) - 1 / moved;
+    const Beyond own{in_seconds(protocol.launch), steps, bytes * slower / dimension.bandwidth.value};
+    if (!least || own.total() < least->total()) least = own;
   }
-  return least - launch;
+  return least.value_or(Beyond{});
 }
 
-double CollectivePlanner::seconds_beyond(const CollectivePlan& plan, const GroupShape& shape) const {
-  double launch = 0, rest = 0;
+// One kernel does all phases.
+CollectivePlanner::Beyond CollectivePlanner::beyond(const CollectivePlan& plan,
+                                                    const GroupShape& shape) const {
+  Beyond all;
   for (const PlannedPhase& phase : plan.phases) {
     if (phase.dimension == kAllDimensions) continue;
-    double own_launch = 0;
-    rest += seconds_beyond(phase, shape, own_launch);
-    // One kernel does all phases.
-    launch = std::max(launch, own_launch);
+    const Beyond own = beyond(phase, shape);
+    all.launch = std::max(all.launch, own.launch);
+    all.steps += own.steps;
+    all.bytes += own.bytes;
   }
-  return launch + rest;
-}
-
-Time CollectivePlanner::measure_overhead(const CollectiveCall& call, std::uint32_t shape) {
-  return from_seconds(
-      seconds_beyond(make_plan(call, shape, call.bytes, {}, picks(call, shape)), shapes_[shape]));
+  return all;
 }
 
 MemberTraffic CollectivePlanner::traffic_per_member(const CollectiveCall& call, std::uint32_t shape) {
@@ -749,9 +797,13 @@ Time CollectivePlanner::measure_busiest_link(const CollectiveCall& call, const G
                : pair_bandwidth(dimension, topology.coordinate(message.source, d),
                                 topology.coordinate(message.destination, d), machine_.device.host_bandwidth);
   };
-  const std::int32_t first = layout.ranks.front();
   for (const auto& [plan, times] : all) {
     for (const PlannedPhase& phase : plan->phases) {
+      // Whose line of ranks stands for all.
+      const auto one = std::ranges::find_if(
+          layout.ranks, [&](std::int32_t rank) { return takes_part(*plan, phase, layout, rank); });
+      if (one == layout.ranks.end()) continue;
+      const std::int32_t first = *one;
       const bool flat = phase.dimension == kAllDimensions;
       const bool symmetric =
           !flat && (phase.share > 0 || machine_.dimensions[phase.dimension].cables.empty()) &&
@@ -773,7 +825,7 @@ Time CollectivePlanner::measure_busiest_link(const CollectiveCall& call, const G
               const LinkId link = topology.advance(message, at);
               // Where all members do the same, the links a message crosses carry as much of the others as
               // this one's own do of it.
-              Load& load = carried[{link.dimension, symmetric ? 0 : link.owner, link.number}];
+              Load& load = carried[{link.dimension, symmetric ? first : link.owner, link.number}];
               load.bytes = saturating_add(load.bytes, message.bytes);
               load.bandwidth = std::max(load.bandwidth, bandwidth_of(message, link.dimension));
             }
