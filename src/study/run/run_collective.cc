@@ -12,8 +12,9 @@ namespace armilla {
 namespace {
 
 // So many devices that no node is left in part, where only one is: the rest of them idle. Of a torus, whose
-// slices are whole, as many as are asked for.
+// slices are whole, of a graph of links, and of a machine that has no more, as many as are asked for.
 std::int64_t with_whole_nodes(const Machine& machine, std::int64_t ranks) {
+  if (!machine.graph.nodes.empty() || (!machine.elastic && ranks > rank_count(machine))) return ranks;
   std::int64_t node = 1;
   for (std::size_t d = 0; d < machine.dimensions.size(); ++d) {
     const Dimension& dimension = machine.dimensions[d];

@@ -289,6 +289,16 @@ TEST(RunCollective, TheLastNodeMayTakePartInPart) {
   EXPECT_EQ(run.result.collectives.front().group_size, 76);
   EXPECT_EQ(run.notes.front(), "4 devices of the last nvswitch group take no part");
   EXPECT_EQ(run_collective(servers("dgx-h100", 3), CollectiveKind::barrier, Bytes(0)).notes.size(), 0U);
+  EXPECT_EQ(run_collective(servers("dgx-h100", 9), CollectiveKind::broadcast, Bytes(8)).notes.front(),
+            "7 devices of the last nvswitch group take no part");
+  const Study box = read_machine_study(Config::parse(
+      "machine: {name: box, device: h100-sxm, dimensions: [{name: a, kind: Switch, size: 4, bandwidth: "
+      "10GB/s, latency: 1us}, {name: b, kind: Switch, size: 2, bandwidth: 10GB/s, latency: 1us}]}\n"
+      "plan: {ranks: 9}\n",
+      "m.yaml", {}));
+  EXPECT_TRUE(error_of([&] {
+                run_collective(box, CollectiveKind::all_gather, Bytes(8));
+              }).find("9 ranks do not fit machine 'box' of 8 devices") != std::string::npos);
   EXPECT_THROW(run_collective(servers("tpu-v4", 65), CollectiveKind::all_gather, Bytes(1 << 20)), Error);
 }
 
