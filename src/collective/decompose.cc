@@ -1,5 +1,7 @@
 #include "collective/decompose.h"
 
+#include <utility>
+
 #include "base/error.h"
 
 namespace armilla {
@@ -53,10 +55,26 @@ std::vector<CollectivePhase> decompose(CollectiveKind kind, Bytes bytes, std::sp
   for (const Level& level : levels) {
     const bool lower_levels = level.dimension != levels.front().dimension;
     const Bytes phase_bytes = kind == CollectiveKind::barrier ? Bytes(0) : shrinks ? level.bytes : bytes;
-    phases.push_back({level.dimension, kind, phase_bytes, rooted && lower_levels});
+    phases.push_back({level.dimension, kind, phase_bytes,
+                      rooted && lower_levels ? PhaseMembers::root_lines : PhaseMembers::all});
   }
   if (descending) return {phases.rbegin(), phases.rend()};
   return phases;
+}
+
+std::vector<CollectivePhase> decompose_over_all_lines(CollectiveKind kind, Bytes bytes,
+                                                      std::span<const std::int64_t> sizes) {
+  const std::vector<Level> levels = levels_of(bytes, sizes, {});
+  if (levels.size() != 2) return {};
+  const auto [inner, outer] = std::pair(levels[0], levels[1]);
+  if (kind == CollectiveKind::reduce) {
+    return {{inner.dimension, CollectiveKind::reduce_scatter, bytes, PhaseMembers::other_blocks},
+            {outer.dimension, kind, outer.bytes},
+            {inner.dimension, kind, bytes, PhaseMembers::root_block}};
+  }
+  return {{inner.dimension, kind, bytes, PhaseMembers::root_block},
+          {outer.dimension, kind, outer.bytes},
+          {inner.dimension, CollectiveKind::all_gather, bytes, PhaseMembers::other_blocks}};
 }
 
 }  // namespace armilla

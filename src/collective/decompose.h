@@ -12,6 +12,10 @@
 //   reduce                       ascending, in the lines that contain the root's lower coordinates; broadcast
 //                                descending
 //   barrier                      ascending, of nothing
+//   over all lines               of two dimensions, a broadcast from a root's block, whose members each send
+//                                their piece to those of the other blocks, where it is gathered; a reduction
+//                                the other way. As many lines as a block has members share what goes between
+//                                blocks, as NCCL's rings, one per NIC
 //
 // After a reduce-scatter in ascending order the member with coordinates (c0, c1, ...) holds the piece whose
 // number has c0 as its most significant digit, then c1: the digits of its rank reversed. The all-gather
@@ -28,11 +32,15 @@
 
 namespace armilla {
 
+// Who takes part in a phase: all, those whose lower coordinates equal the root's, or those whose higher ones
+// do, or do not.
+enum class PhaseMembers : std::uint8_t { all, root_lines, root_block, other_blocks };
+
 struct CollectivePhase {
   std::uint32_t dimension = 0;
   CollectiveKind kind = CollectiveKind::all_reduce;
-  Bytes bytes;                   // in the convention of ir/collective.h, for the one-dimensional collective
-  bool only_root_lines = false;  // only members whose lower coordinates all equal the root's take part
+  Bytes bytes;  // in the convention of ir/collective.h, for the one-dimensional collective
+  PhaseMembers members = PhaseMembers::all;
 };
 
 // `sizes` of the dimensions, innermost first; those of size 1 get no phase. `order`: all dimensions, in that
@@ -41,5 +49,9 @@ struct CollectivePhase {
 std::vector<CollectivePhase> decompose(CollectiveKind kind, Bytes bytes, std::span<const std::int64_t> sizes,
                                        Decomposition decomposition,
                                        std::span<const std::uint32_t> order = {});
+
+// A broadcast or reduction over all lines; empty where not exactly two dimensions are larger than 1.
+std::vector<CollectivePhase> decompose_over_all_lines(CollectiveKind kind, Bytes bytes,
+                                                      std::span<const std::int64_t> sizes);
 
 }  // namespace armilla

@@ -19,7 +19,7 @@ std::string text_of(const std::vector<CollectivePhase>& phases) {
   std::string text;
   for (const CollectivePhase& phase : phases) {
     text += fmt::format("{}{} {} {}{}", text.empty() ? "" : ", ", name_of(phase.kind), phase.dimension,
-                        phase.bytes.value, phase.only_root_lines ? " root" : "");
+                        phase.bytes.value, phase.members == PhaseMembers::root_lines ? " root" : "");
   }
   return text;
 }
@@ -137,7 +137,8 @@ class PhasePlayer {
     for (const CollectivePhase& phase : phases) {
       for (std::int32_t rank = 0; rank < grid_.ranks(); ++rank) {
         if (grid_.coordinate(rank, phase.dimension) != 0) continue;
-        if (phase.only_root_lines && !grid_.agree_below(rank, root_, phase.dimension)) continue;
+        if (phase.members == PhaseMembers::root_lines && !grid_.agree_below(rank, root_, phase.dimension))
+          continue;
         play_line(phase, grid_.line(rank, phase.dimension));
       }
     }
@@ -327,6 +328,54 @@ TEST_P(ComposedTest, EveryOrderOfDimensionsPerforms) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
+// Whatever the root: who holds which pieces of the buffer, one per member of a block.
+TEST(OverAllLines, ABroadcastReachesEverybodyAndAReductionGoesTheSameWayBack) {
+  const Sizes sizes = {3, 1, 4};
+  const std::int32_t inner = 3, outer = 4;
+  for (std::int32_t root = 0; root < inner * outer; ++root) {
+    std::vector<std::set<std::int32_t>> held(static_cast<std::size_t>(inner * outer));
+    const auto of = [&](std::int32_t column, std::int32_t block) -> std::set<std::int32_t>& {
+      return held[static_cast<std::size_t>(block * inner + column)];
+    };
+    const std::set<std::int32_t> whole = {0, 1, 2};
+    of(root % inner, root / inner) = whole;
+    const std::vector<CollectivePhase> phases =
+        decompose_over_all_lines(CollectiveKind::broadcast, Bytes(30), sizes);
+    ASSERT_EQ(phases.size(), 3U);
+    for (const CollectivePhase& phase : phases) {
+      if (phase.dimension == 2) {
+        EXPECT_EQ(phase.bytes, Bytes(10));
+        EXPECT_EQ(phase.members, PhaseMembers::all);
+        for (std::int32_t column = 0; column < inner; ++column) {
+          ASSERT_TRUE(of(column, root / inner).contains(column)) << "sends what it has";
+          for (std::int32_t block = 0; block < outer; ++block) of(column, block).insert(column);
+        }
+        continue;
+      }
+      EXPECT_EQ(phase.bytes, Bytes(30));
+      for (std::int32_t block = 0; block < outer; ++block) {
+        if ((block == root / inner) != (phase.members == PhaseMembers::root_block)) continue;
+        std::set<std::int32_t> sent;
+        for (std::int32_t column = 0; column < inner; ++column) {
+          const std::set<std::int32_t>& own = of(column, block);
+          EXPECT_TRUE(phase.kind != CollectiveKind::all_gather || own.contains(column));
+          sent.insert(own.begin(), own.end());
+        }
+        for (std::int32_t column = 0; column < inner; ++column) of(column, block) = sent;
+      }
+    }
+    for (const std::set<std::int32_t>& own : held) EXPECT_EQ(own, whole) << root;
+  }
+  const auto back = decompose_over_all_lines(CollectiveKind::reduce, Bytes(30), sizes);
+  ASSERT_EQ(back.size(), 3U);
+  EXPECT_EQ(back[0].kind, CollectiveKind::reduce_scatter);
+  EXPECT_EQ(back[0].members, PhaseMembers::other_blocks);
+  EXPECT_EQ(back[1].dimension, 2U);
+  EXPECT_EQ(back[2].kind, CollectiveKind::reduce);
+  EXPECT_EQ(back[2].members, PhaseMembers::root_block);
+  EXPECT_TRUE(decompose_over_all_lines(CollectiveKind::broadcast, Bytes(8), Sizes{2, 2, 2}).empty());
+}
+
 // Blocks go along each dimension to the member that has their destination's coordinate; every member of a
 // line gets the same share, as the one-dimensional collective has it.
 TEST_P(ComposedTest, AllToAll) {
@@ -338,7 +387,7 @@ TEST_P(ComposedTest, AllToAll) {
   for (const CollectivePhase& phase : phases(CollectiveKind::all_to_all)) {
     EXPECT_EQ(phase.kind, CollectiveKind::all_to_all);
     EXPECT_EQ(phase.bytes, Bytes(grid.ranks() * kPiece));
-    EXPECT_FALSE(phase.only_root_lines);
+    EXPECT_EQ(phase.members, PhaseMembers::all);
     std::vector<std::vector<Block>> next(held.size());
     for (std::int32_t rank = 0; rank < grid.ranks(); ++rank) {
       const std::vector<std::int32_t> line = grid.line(rank, phase.dimension);

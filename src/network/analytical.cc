@@ -1,6 +1,7 @@
 #include "network/analytical.h"
 
 #include <algorithm>
+#include <bit>
 #include <tuple>
 
 #include "base/slots.h"
@@ -36,20 +37,21 @@ class AnalyticalBase : public Network {
     while (at.hops_left > 0) {
       const LinkId id = topology_.advance(message, at);
       Link& link = links_.at(id);
-      link.busy =
-          later(link.busy,
-                saturating_multiply(time_to_move(message.bytes, links_.speed(id, message).bandwidth), times));
+      link.busy = later(link.busy, saturating_multiply(time_on(links_.speed(id, message), message), times));
       link.bytes = saturating_add(link.bytes, saturating_multiply(message.bytes, times));
     }
   }
 
  protected:
   // Most messages are as long as the one before.
-  Time time_on(const LinkSpeed& speed, Bytes bytes) {
-    if (bytes != last_bytes_ || speed.bandwidth != last_bandwidth_) {
-      last_bytes_ = bytes;
-      last_bandwidth_ = speed.bandwidth;
-      last_time_ = time_to_move(bytes, speed.bandwidth);
+  Time time_on(const LinkSpeed& speed, const Message& message) {
+    Bandwidth bandwidth = speed.bandwidth;
+    if (message.share > 0) [[unlikely]]
+      bandwidth.value *= static_cast<double>(message.share);
+    if (message.bytes != last_bytes_ || bandwidth != last_bandwidth_) {
+      last_bytes_ = message.bytes;
+      last_bandwidth_ = bandwidth;
+      last_time_ = time_to_move(message.bytes, bandwidth);
     }
     return last_time_;
   }
@@ -100,12 +102,12 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
         first_links_.of(message, [&](FirstLink& found) { find_first_link(message, found); });
     if (way.beyond.hops_left == 0) {
       Crossing crossing;
-      begin(crossing, way, message.bytes);
+      begin(crossing, way, message);
       queue_.schedule(crossing.tail, message.target, message.argument);
     } else {
       const std::uint32_t slot = flights_.take();
       SharedFlight& flight = flights_[slot];
-      begin(flight.crossing, way, message.bytes);
+      begin(flight.crossing, way, message);
       Position at = way.beyond;
       wait_for_next(slot, message, at);
       flight.at = at;
@@ -135,9 +137,10 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
       const Digest told = labels_.describe(message.target, message.argument);
       floor = std::min(floor, flight.crossing.head);
       state.add('f', message.source, message.destination, message.bytes.value, message.dimension,
-                labels_.label(message).parts[2], told.low, told.high, flight.is_last, flight.at.rank,
-                flight.at.dimension, flight.at.hops_left, flight.at.at_switch,
-                flight.crossing.head.value - now.value, flight.crossing.tail.value - now.value);
+                std::bit_cast<std::uint32_t>(message.share), labels_.label(message).parts[2], told.low,
+                told.high, flight.is_last, flight.at.rank, flight.at.dimension, flight.at.hops_left,
+                flight.at.at_switch, flight.crossing.head.value - now.value,
+                flight.crossing.tail.value - now.value);
     });
     links_.add_state(state, floor, now);
     return true;
@@ -184,12 +187,12 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
     found.speed = &links_.speed(id, message);
   }
 
-  void begin(Crossing& crossing, const FirstLink& way, Bytes bytes) {
+  void begin(Crossing& crossing, const FirstLink& way, const Message& message) {
     crossing.link = way.link;
     crossing.speed = way.speed;
-    crossing.service = time_on(*way.speed, bytes);
+    crossing.service = time_on(*way.speed, message);
     crossing.head = crossing.tail = queue_.now();
-    cross(crossing, bytes);
+    cross(crossing, message.bytes);
   }
 
   // Those alone at their link commute with all others.
@@ -230,7 +233,7 @@ class Analytical final : public EventHandler, public AnalyticalBase, public Roun
     const LinkId id = topology_.advance(message, at);
     const LinkSpeed& speed = links_.speed(id, message);
     crossing.link = &links_.at(id);
-    if (speed.bandwidth != crossing.speed->bandwidth) crossing.service = time_on(speed, message.bytes);
+    if (speed.bandwidth != crossing.speed->bandwidth) crossing.service = time_on(speed, message);
     crossing.speed = &speed;
     flight.is_last = at.hops_left == 0;
     Time time = crossing.tail;
@@ -260,7 +263,7 @@ class AnalyticalUnshared final : public AnalyticalBase {
     while (at.hops_left > 0) {
       const LinkId id = topology_.advance(message, at);
       const LinkSpeed& speed = links_.speed(id, message);
-      const Time here = time_on(speed, message.bytes);
+      const Time here = time_on(speed, message);
       Link& link = links_.at(id);
       link.busy = later(link.busy, here);
       link.bytes = saturating_add(link.bytes, message.bytes);

@@ -53,6 +53,16 @@ const LinkSpeed& LinkTable::pair_speed(const LinkId& id, const Message& message)
   return pair_speeds_[d][static_cast<std::size_t>(id.owner * topology_.dimension(d).size + other)];
 }
 
+// Of all cables that the link stands for, or of PCIe.
+Bandwidth LinkTable::whole_bandwidth(const LinkId& id) const {
+  const Dimension& dimension = topology_.dimension(id.dimension);
+  if (dimension.cables.empty()) return speed(id).bandwidth;
+  const std::int32_t here = topology_.coordinate(id.owner, id.dimension);
+  // Nobody leads to itself, but over PCIe.
+  const std::int32_t there = id.number > 1 ? id.number / 2 - 1 : here;
+  return pair_speeds_[id.dimension][static_cast<std::size_t>(id.owner * dimension.size + there)].bandwidth;
+}
+
 void LinkTable::open(std::uint32_t dimension, std::int32_t owner) {
   blocks_[dimension][static_cast<std::size_t>(owner)].resize(
       static_cast<std::size_t>(topology_.links_per_rank(dimension)));
@@ -103,7 +113,7 @@ std::vector<LinkUse> LinkTable::used() const {
         if (link.bytes == Bytes(0)) continue;
         const LinkId id{d, static_cast<std::int32_t>(owner), static_cast<std::int32_t>(number)};
         uses.push_back(
-            {topology_.link_name(id), d, copies[owner], link.bytes, link.busy, speed(id).bandwidth});
+            {topology_.link_name(id), d, copies[owner], link.bytes, link.busy, whole_bandwidth(id)});
       }
     }
   }

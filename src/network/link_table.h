@@ -44,10 +44,10 @@ class LinkTable {
     const std::vector<LinkSpeed>& speeds = speeds_[id.dimension];
     return speeds.size() == 1 ? speeds.front() : speeds[static_cast<std::size_t>(id.owner)];
   }
-  // Of a link on a message's way: between members joined by cables, those that join its ends. Collectives,
-  // which say in which dimension they are, take all cables of a member.
+  // Of a link on a message's way: between members joined by cables, those that join its ends. Of messages
+  // that say what share of the dimension's bandwidth they get, that of the dimension.
   const LinkSpeed& speed(const LinkId& id, const Message& message) const {
-    if (pair_speeds_[id.dimension].empty() || message.dimension != kAllDimensions) [[likely]]
+    if (pair_speeds_[id.dimension].empty() || message.share > 0) [[likely]]
       return speed(id);
     return pair_speed(id, message);
   }
@@ -63,6 +63,7 @@ class LinkTable {
  private:
   void open(std::uint32_t dimension, std::int32_t owner);
   const LinkSpeed& pair_speed(const LinkId& id, const Message& message) const;
+  Bandwidth whole_bandwidth(const LinkId& id) const;
   std::int32_t owner_of(const LinkId& id) const {
     return stands_for_.empty() ? id.owner : stands_for_[static_cast<std::size_t>(id.owner)];
   }

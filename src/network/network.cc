@@ -82,14 +82,14 @@ constexpr std::array kNetworks = {
                 "latency per hop and size/bandwidth once; links serve messages first come, first served, cut "
                 "through from hop to hop",
                 kAnalyticalParameters,
-                {.independent_delays = false, .meets_on_links_only = true, .knows_legs = true},
+                {.independent_delays = false, .meets_on_links_only = true, .knows_dimensions = true},
                 make_analytical},
     NetworkInfo{"analytical-unshared",
                 "the same without sharing: every concurrent message gets a link's full bandwidth (as "
                 "ASTRA-sim's congestion-unaware "
                 "backend); optimistic wherever messages overlap",
                 {},
-                {.independent_delays = true, .meets_on_links_only = true, .knows_legs = true},
+                {.independent_delays = true, .meets_on_links_only = true, .knows_dimensions = true},
                 make_analytical_unshared},
     NetworkInfo{"flow",
                 "messages as fluids at max-min fair rates, over any graph of links (as SimGrid's CM02)",

@@ -40,6 +40,9 @@ struct Message {
   std::uint32_t copies = 1;    // links carry it so many times: it stands for those of other ranks
   std::uint64_t argument = 0;  // what the handler is told
   Leg leg = Leg::whole;        // in its dimension, a Switch
+  // In a dimension whose members cables join: what the message gets of `Dimension::bandwidth`, as that of a
+  // ring that takes several ways at once; 0: what joins its ends.
+  float share = 0;
 };
 
 // What a message is, whatever rank of a class sends it: equal for messages that ranks of a class send at the
@@ -76,8 +79,8 @@ struct NetworkPromises {
   // Messages go the way network/topology.h says, and delay each other only on links that they share. What
   // folding relies on.
   bool meets_on_links_only = false;
-  // Messages may end and begin at a switch (Message::leg).
-  bool knows_legs = false;
+  // Messages may end and begin at a switch (Message::leg), and take cables (Message::share).
+  bool knows_dimensions = false;
 };
 
 // What will be sent, as foreseen: of all simulated ranks. 0: nothing is.

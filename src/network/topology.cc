@@ -38,7 +38,19 @@ Topology::Topology(const Machine& machine)
   for (const Dimension& dimension : dimensions_) {
     strides_.push_back(stride);
     stride *= dimension.size;
+    std::vector<bool>& joined = joined_.emplace_back();
+    if (!dimension.cables.empty()) joined.resize(static_cast<std::size_t>(dimension.size * dimension.size));
+    for (const MemberCable& cable : dimension.cables) {
+      joined[static_cast<std::size_t>(cable.a * dimension.size + cable.b)] = true;
+      joined[static_cast<std::size_t>(cable.b * dimension.size + cable.a)] = true;
+    }
   }
+}
+
+std::int32_t Topology::switch_link(std::uint32_t d, std::int32_t here, std::int32_t there, bool in) const {
+  const std::size_t pair = static_cast<std::size_t>(here * dimensions_[d].size + there);
+  const bool by_cable = !joined_[d].empty() && joined_[d][pair];
+  return (by_cable ? 2 * (there + 1) : 0) + (in ? 1 : 0);
 }
 
 void Topology::enter(const Message& message, std::uint32_t d, Position& at) const {
@@ -94,7 +106,9 @@ LinkId Topology::advance(const Message& message, Position& at) const {
       link.number = forward - 1;
       break;
     case DimensionKind::switched:
-      link.number = at.at_switch ? 1 : 0;
+      link.number = at.at_switch
+                        ? switch_link(at.dimension, at.here, coordinate(message.source, at.dimension), true)
+                        : switch_link(at.dimension, at.here, at.there, false);
       at.at_switch = !at.at_switch;
       break;
   }
@@ -105,19 +119,23 @@ LinkId Topology::advance(const Message& message, Position& at) const {
 }
 
 std::int32_t Topology::links_per_rank(std::uint32_t d) const {
-  return dimensions_[d].kind == DimensionKind::fully_connected
-             ? static_cast<std::int32_t>(dimensions_[d].size - 1)
-             : 2;
+  const auto size = static_cast<std::int32_t>(dimensions_[d].size);
+  if (dimensions_[d].kind == DimensionKind::fully_connected) return size - 1;
+  return dimensions_[d].cables.empty() ? 2 : 2 * (size + 1);
 }
 
 std::string Topology::link_name(const LinkId& link) const {
   const Dimension& dimension = dimensions_[link.dimension];
   const std::int64_t here = coordinate(link.owner, link.dimension);
   if (dimension.kind == DimensionKind::switched) {
-    // Of members joined by cables a link stands for all cables of a member.
-    const std::string_view other = dimension.cables.empty() ? "switch" : "cables";
-    return link.number == 0 ? fmt::format("rank {} -> {} ({})", link.owner, other, dimension.name)
-                            : fmt::format("{} -> rank {} ({})", other, link.owner, dimension.name);
+    std::string other = dimension.cables.empty() ? "switch" : "PCIe";
+    const bool leaves = link.number % 2 == 0;
+    if (link.number > 1) {
+      const std::int64_t peer = link.owner + (link.number / 2 - 1 - here) * strides_[link.dimension];
+      other = fmt::format("cables {} rank {}", leaves ? "to" : "from", peer);
+    }
+    return leaves ? fmt::format("rank {} -> {} ({})", link.owner, other, dimension.name)
+                  : fmt::format("{} -> rank {} ({})", other, link.owner, dimension.name);
   }
   const std::int64_t ahead = dimension.kind == DimensionKind::fully_connected ? link.number + 1
                              : link.number == 0                               ? 1

@@ -31,7 +31,8 @@ bool links_every_pair(const Dimension& dimension);
 
 // A directed link, numbered among those of the rank that owns it in the dimension:
 //   Ring 0: to the next, 1: to the previous; FullyConnected i: to the rank i+1 further; Switch 0: up, 1:
-//   down.
+//   down. Where cables join the members of a Switch, 0 and 1 lead to and from PCIe, for those that no cable
+//   leads to, and 2 (i+1) and 2 (i+1) + 1 are the cables to and from the member at coordinate i.
 struct LinkId {
   std::uint32_t dimension = 0;
   std::int32_t owner = 0;
@@ -55,17 +56,18 @@ class LatestWays {
   explicit LatestWays(std::int64_t ranks)
       : ways_(std::min(std::bit_ceil(static_cast<std::size_t>(ranks)), kMost)) {}
 
-  // `find(found)` finds out about a message with other ends, dimension or leg than the one before.
+  // `find(found)` finds out about a message with other ends, dimension, leg or share than the one before.
   template <class Find>
   const Found& of(const Message& message, const Find& find) {
     Way& way = ways_[static_cast<std::size_t>(message.source) & (ways_.size() - 1)];
     if (way.source == message.source && way.destination == message.destination &&
-        way.dimension == message.dimension && way.leg == message.leg) [[likely]]
+        way.dimension == message.dimension && way.leg == message.leg && way.share == message.share) [[likely]]
       return way.found;
     way.source = message.source;
     way.destination = message.destination;
     way.dimension = message.dimension;
     way.leg = message.leg;
+    way.share = message.share;
     find(way.found);
     return way.found;
   }
@@ -77,6 +79,7 @@ class LatestWays {
     std::int32_t source = -1, destination = -1;
     std::uint32_t dimension = 0;
     Leg leg = Leg::whole;
+    float share = 0;
     Found found = {};
   };
   std::vector<Way> ways_;  // by the last bits of the source
@@ -108,12 +111,15 @@ class Topology {
   }
 
  private:
+  // LinkId::number of a Switch's link of the member at `here`, on the way to or from that at `there`.
+  std::int32_t switch_link(std::uint32_t d, std::int32_t here, std::int32_t there, bool in) const;
   // Sets dimension and coordinates to the first one from `d` on that has to be crossed.
   void enter(const Message& message, std::uint32_t d, Position& at) const;
 
   std::vector<Dimension> dimensions_;
   Bandwidth host_bandwidth_;
   std::vector<std::int64_t> strides_;
+  std::vector<std::vector<bool>> joined_;  // [dimension][here x size + there], of those with cables
   std::int64_t ranks_;
 };
 

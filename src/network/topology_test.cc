@@ -41,11 +41,13 @@ TEST(Topology, FullyConnectedIsOneHopAndASwitchTwo) {
   EXPECT_EQ(way(star, {3, 1, Bytes(1)}), (Names{"rank 3 -> switch (net)", "switch -> rank 1 (net)"}));
 }
 
-TEST(Topology, WithoutASwitchLinksAreAMembersCables) {
+TEST(Topology, WithoutASwitchCablesOfAPairAreALinkAndPcieIsOne) {
   Dimension joined = dimension(DimensionKind::switched, 4);
   joined.cables = {{0, 1}, {1, 2}, {2, 3}};
   const Topology topology(machine_with({joined}));
-  EXPECT_EQ(way(topology, {3, 1, Bytes(1)}), (Names{"rank 3 -> cables (net)", "cables -> rank 1 (net)"}));
+  EXPECT_EQ(way(topology, {3, 1, Bytes(1)}), (Names{"rank 3 -> PCIe (net)", "PCIe -> rank 1 (net)"}));
+  EXPECT_EQ(way(topology, {2, 1, Bytes(1)}),
+            (Names{"rank 2 -> cables to rank 1 (net)", "cables from rank 2 -> rank 1 (net)"}));
 }
 
 TEST(Topology, DimensionsAreCrossedInOrder) {

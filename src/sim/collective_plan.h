@@ -34,12 +34,15 @@ enum class Crossing : std::uint8_t { hierarchy, rings, trees };
 struct PlannedPhase {
   std::uint32_t dimension = 0;  // of the machine, or kAllDimensions for a flat algorithm over the whole group
   CollectiveKind kind = CollectiveKind::all_reduce;
-  bool only_root_lines = false;
+  PhaseMembers members = PhaseMembers::all;
   const Schedule* schedule = nullptr;
   std::string_view algorithm;
   const MemberOrder* order = nullptr;  // of a flat ring that is not the group's own order
   std::uint32_t queue = 0;  // other than its dimension's: of rings that share a flat call, of sums given back
   Crossing crossing = Crossing::hierarchy;
+  // Of the dimension's bandwidth, what the members attain together over cables (collective/cables.h); else 1.
+  double attained = 1;
+  float share = 0;  // Message::share
 };
 
 struct CollectivePlan {
@@ -88,16 +91,11 @@ struct MemberTraffic {
   double messages = 0, bytes = 0;
 };
 
-// Whose bandwidth a bound goes by: what a group's members attain over the cables that join them
-// (collective/cables.h), or that of the links as networks know them, all cables of a member together. Where
-// it attains less, `overhead` has the difference. The same without cables.
-enum class LinkRate : std::uint8_t { attained, of_network };
-
 class CollectivePlanner {
  public:
   // Throws Error when the algorithms named by the options do not exist or do not fit the machine's
-  // dimensions. `legs`: whether the network knows messages that end or begin at switches.
-  CollectivePlanner(const Machine& machine, const CollectiveOptions& options, bool legs = true);
+  // dimensions. `knows_dimensions`: NetworkPromises's.
+  CollectivePlanner(const Machine& machine, const CollectiveOptions& options, bool knows_dimensions = true);
 
   const GroupLayout& layout(const Graph& graph, std::uint32_t family, std::int32_t group);
   // As the options say, else by size; at most one per byte.
@@ -123,18 +121,19 @@ class CollectivePlanner {
   const std::set<std::string>& substitutions() const { return substitutions_; }
 
   // What the call takes beyond its schedule, by the fastest of the protocols of each dimension it crosses, if
-  // CollectiveOptions::measured, and by what its members attain over cables; else 0.
+  // CollectiveOptions::measured, and by what its members attain over cables where the network knows none;
+  // else 0.
   Time overhead(const CollectiveCall& call, std::uint32_t shape);
+  // What of it is that the protocol moves bytes slower than the links do.
+  Time held_by_protocol(const CollectiveCall& call, std::uint32_t shape);
 
   // On average over the group.
   MemberTraffic traffic_per_member(const CollectiveCall& call, std::uint32_t shape);
   // Least time in which the busiest link could carry all chunks of the call, from the first member's point of
   // view.
-  Time busiest_link(const CollectiveCall& call, const GroupLayout& layout,
-                    LinkRate rate = LinkRate::attained);
+  Time busiest_link(const CollectiveCall& call, const GroupLayout& layout);
   // Least time in which the group's links could carry what any algorithm has to send (sim/plan/link_limit.h).
-  Time link_limit(const CollectiveCall& call, const GroupLayout& layout,
-                  LinkRate rate = LinkRate::attained) const;
+  Time link_limit(const CollectiveCall& call, const GroupLayout& layout) const;
   // Chunks, what delays the call beside bandwidth and the number of chunks that would help, into a record.
   // Returns how long the call takes alone on its dimensions, about; 0: not known.
   Time describe_chunks(const CollectiveCall& call, std::uint32_t shape, CollectiveRecord& record);
@@ -149,6 +148,8 @@ class CollectivePlanner {
   // Which of a Choice every dimension takes, a few bits each: 0 is the usual one.
   using Picks = std::uint64_t;
   static constexpr std::uint32_t kPickBits = 2;
+  // Of a broadcast or a reduction: over all lines (collective/decompose.h).
+  static constexpr Picks kOverAllLines = Picks{1} << 63;
   static constexpr std::size_t kMostOthers = (1 << kPickBits) - 1;
   const Algorithm& algorithm(CollectiveKind kind, std::uint32_t dimension, Picks picks) const;
   const Schedule& schedule(const Algorithm& algorithm, const ScheduleRequest& request);
@@ -173,18 +174,30 @@ class CollectivePlanner {
   CollectivePlan make_plan(const CollectiveCall& call, std::uint32_t shape, Bytes bytes, const Way& way,
                            Picks taken);
   ChunkLoads loads_of(const CollectivePlan& plan) const;
+  // PlannedPhase::attained.
+  double attained(std::uint32_t shape, std::uint32_t dimension, CollectiveKind kind);
   Picks picks(const CollectiveCall& call, std::uint32_t shape);
+  // How a chunk of `bytes` is cut into phases.
+  std::vector<CollectivePhase> phases_of(const CollectiveCall& call, Bytes bytes, const GroupShape& shape,
+                                         const Way& way, Picks taken) const;
+  bool may_go_over_all_lines(CollectiveKind kind, const GroupShape& shape) const;
+  // What the library makes of a call: of a barrier an all-reduce of one element.
+  CollectiveCall as_made(const CollectiveCall& call) const;
   // All that a call's phases may take, each dimension's choice with each other's; the usual ones first.
-  std::vector<Picks> possible_picks(const std::vector<CollectivePhase>& phases,
-                                    const GroupShape& shape) const;
+  std::vector<Picks> possible_picks(const CollectiveCall& call, const GroupShape& shape) const;
   Picks fastest(const CollectiveCall& call, std::uint32_t shape);
   // Gives a phase of `bytes` of a call what the library's rings or trees carry from node to node.
   Crossing cross_as_the_library(CollectivePhase& phase, const CollectiveCall& call, Bytes bytes,
                                 const GroupShape& shape, Picks taken) const;
-  double seconds_beyond(const PlannedPhase& phase, const GroupShape& shape, double& launch) const;
-  double seconds_beyond(const CollectivePlan& plan, const GroupShape& shape) const;
-  Time measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout, LinkRate rate);
-  Time measure_overhead(const CollectiveCall& call, std::uint32_t shape);
+  // In seconds: of the kernel, of steps, and of bytes that a protocol moves slower than links do.
+  struct Beyond {
+    double launch = 0, steps = 0, bytes = 0;
+    double total() const { return launch + steps + bytes; }
+  };
+  Beyond beyond(const PlannedPhase& phase, const GroupShape& shape) const;
+  Beyond beyond(const CollectivePlan& plan, const GroupShape& shape) const;
+  const Beyond& beyond(const CollectiveCall& call, std::uint32_t shape);
+  Time measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout);
 
   // Of a call among a shape: shape, kind, bytes, root, routing.
   using ShapeKey = std::tuple<std::uint32_t, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>;
@@ -193,13 +206,13 @@ class CollectivePlanner {
   }
   // And which algorithm each dimension takes, for a chunk of it.
   using PlanKey = std::tuple<ShapeKey, Way, Picks, Bytes>;  // of a chunk; last, of its call
-  using CallKey =
-      std::tuple<const void*, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting, LinkRate>;
+  using CallKey = std::tuple<const void*, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>;
   using ScheduleKey =
       std::tuple<const Algorithm*, CollectiveKind, std::int32_t, std::int64_t, std::int32_t, std::int32_t>;
 
   const Machine& machine_;
   const CollectiveOptions& options_;
+  bool knows_dimensions_;
   // Per kind, one algorithm per dimension, and last the one for flat groups.
   std::map<CollectiveKind, std::vector<Choice>> algorithms_;
   std::map<std::pair<CollectiveKind, std::uint32_t>, std::string_view>
@@ -211,10 +224,12 @@ class CollectivePlanner {
   std::vector<GroupShape> shapes_;
   std::map<PlanKey, CollectivePlan> plans_;
   std::map<CallKey, Time> busiest_links_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, CollectiveKind>, double>
+      attained_;  // by shape, dimension and kind
   std::map<ShapeKey, std::int64_t> chunk_counts_;
   std::map<ShapeKey, std::vector<Way>> ways_;
   std::map<ShapeKey, Picks> picks_;
-  std::map<ShapeKey, Time> overheads_;
+  std::map<ShapeKey, Beyond> beyond_;
   bool chooses_by_size_ = false;  // some algorithm is chosen by size
   std::map<ScheduleKey, Schedule> schedules_;
 };

@@ -111,7 +111,8 @@ std::uint32_t Ways::number_of(const LinkId& id) const {
   const std::int64_t here = owner / stride % size;
   switch (dimension.kind) {
     case DimensionKind::switched:
-      return 2 * (first + static_cast<std::uint32_t>(owner)) + static_cast<std::uint32_t>(id.number);
+      // All cables of a member are one link here.
+      return 2 * (first + static_cast<std::uint32_t>(owner)) + static_cast<std::uint32_t>(id.number % 2);
     case DimensionKind::ring: {
       if (id.number == 0) return 2 * (first + static_cast<std::uint32_t>(owner));
       const std::int64_t previous = owner + (here == 0 ? size - 1 : -1) * stride;

@@ -218,7 +218,7 @@ void CollectiveRunner::send_within_window(Part& part) {
       argument = event(RunnerEvent::windowed, 0, windowed_.add({id_of(part), part.last_part, place}));
     }
     context_.network.send({part.real, part.last_to, transfer.bytes, part.planned->dimension, number, target_,
-                           1, argument, step.leg});
+                           1, argument, step.leg, part.planned->share});
   }
 }
 

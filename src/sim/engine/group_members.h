@@ -39,7 +39,8 @@ void for_each_message(CollectivePlanner& planner, const CollectiveCall& call, co
                           .destination = to,
                           .bytes = transfer.bytes,
                           .dimension = phase.dimension,
-                          .leg = step.leg},
+                          .leg = step.leg,
+                          .share = phase.share},
                   times);
           }
         }

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <tuple>
 
 #include "base/error.h"
 #include "base/units_text.h"
@@ -18,15 +17,21 @@
 namespace armilla {
 namespace {
 
-// By the shares of the links' and the algorithm's limits that the call reached. `alone`: how long it takes on
-// its dimensions, about, where links of a graph have it meet itself.
-CollectiveLimit limit_of(const CollectiveRecord& record, Time time, CollectiveLimit delay, Time alone,
+// Of a call alone.
+struct Lone {
+  Time about;  // how long it takes on its dimensions, about, where links of a graph have it meet itself
+  Time held;   // CollectivePlanner::held_by_protocol
+};
+
+// By the shares of the links' and the algorithm's limits that the call reached.
+CollectiveLimit limit_of(const CollectiveRecord& record, Time time, CollectiveLimit delay, const Lone& lone,
                          const NetworkPromises& promises) {
   constexpr double kNear = 0.8;
   const double took = in_seconds(time);
   if (in_seconds(record.link_limit) >= kNear * took) return CollectiveLimit::bandwidth;
-  if (in_seconds(record.busiest_link) >= kNear * took) return CollectiveLimit::algorithm;
-  const bool held_up = alone > Time(0) && in_seconds(alone) < kNear * took;
+  // Of a schedule and a protocol.
+  if (in_seconds(record.busiest_link + lone.held) >= kNear * took) return CollectiveLimit::algorithm;
+  const bool held_up = lone.about > Time(0) && in_seconds(lone.about) < kNear * took;
   return held_up && !promises.meets_on_links_only ? CollectiveLimit::sharing : delay;
 }
 
@@ -35,11 +40,11 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
   std::vector<std::int32_t> first(graph.programs.size(), -1);  // rank, by program
   for (std::size_t rank = graph.program_of.size(); rank-- > 0;)
     first[graph.program_of[rank]] = static_cast<std::int32_t>(rank);
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<CollectiveRecord, Time>>
-      known;  // by program and call; with the time that it takes alone
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<CollectiveRecord, Lone>>
+      known;  // by program and call
   for (CollectiveRecord& record : result.collectives) {
     const auto [found, fresh] = known.try_emplace({record.program, record.call});
-    auto& [facts, alone] = found->second;
+    auto& [facts, lone] = found->second;
     if (fresh) {
       const CollectiveCall& call = graph.collectives[record.call];
       const auto rank = static_cast<std::size_t>(first[record.program]);
@@ -49,7 +54,10 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
       facts.algorithm = planner.describe(call, layout.shape);
       facts.link_limit = planner.link_limit(call, layout);
       facts.busiest_link = planner.busiest_link(call, layout);
-      if (call.custom < 0) alone = planner.describe_chunks(call, layout.shape, facts);
+      if (call.custom < 0) {
+        lone.about = planner.describe_chunks(call, layout.shape, facts);
+        lone.held = planner.held_by_protocol(call, layout.shape);
+      }
     }
     record.group_size = facts.group_size;
     record.algorithm = facts.algorithm;
@@ -63,7 +71,7 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
     const Time most = promises.independent_delays || own == Time(0) ? kEndOfTime : own;
     record.link_limit = std::min(facts.link_limit, most);
     record.busiest_link = std::min(facts.busiest_link, most);
-    record.limit = limit_of(record, own, facts.limit, alone, promises);
+    record.limit = limit_of(record, own, facts.limit, lone, promises);
   }
 }
 
@@ -82,7 +90,7 @@ void warn_of_cables(Result& result, const Study& study) {
   const NetworkPromises promises = promises_of(study.network);
   for (const Dimension& dimension : study.machine.dimensions) {
     if (dimension.cables.empty()) continue;
-    if (!promises.meets_on_links_only && !promises.independent_delays) {
+    if (!promises.knows_dimensions) {
       result.warnings.push_back(
           fmt::format("the network {} sees a switch where cables join the members of {}: two members get "
                       "the bandwidth of all cables of one",
@@ -105,51 +113,6 @@ void warn_of_cables(Result& result, const Study& study) {
                         ? fmt::format("PCIe at {}", to_text(std::min(host, dimension.bandwidth)))
                         : std::string("as long as over one cable, since the device has no host_bandwidth")));
   }
-}
-
-// What cables attain less than a port's bandwidth is a delay of each call (CollectivePlanner::overhead), and
-// delays of calls that are under way together pass at once.
-void warn_of_calls_together(Result& result, const Graph& graph, const Machine& machine,
-                            CollectivePlanner& planner) {
-  if (!has_cables(machine)) return;
-  struct Calls {
-    std::vector<std::pair<Time, Time>> spans;
-    Time needed, repeated;
-  };
-  std::vector<Calls> of_program(graph.programs.size());
-  for (const CollectiveRecord& record : result.collectives) {
-    const CollectiveCall& call = graph.collectives[record.call];
-    const auto rank = static_cast<std::size_t>(std::ranges::find(graph.program_of, record.program) -
-                                               graph.program_of.begin());
-    const GroupLayout& layout =
-        planner.layout(graph, call.family, graph.families[call.family].group_of[rank]);
-    bool on_cables = layout.is_grid();
-    for (std::size_t d = 0; d < layout.coordinates.size(); ++d)
-      on_cables = on_cables && (layout.coordinates[d].size() < 2 || !machine.dimensions[d].cables.empty());
-    if (!on_cables) continue;
-    Calls& calls = of_program[record.program];
-    calls.spans.emplace_back(record.started, record.finished);
-    calls.needed += record.busiest_link * record.times;
-    calls.repeated += (record.finished - record.started) * (record.times - 1);
-  }
-  Time most, took;
-  for (Calls& calls : of_program) {
-    std::ranges::sort(calls.spans);
-    Time under_way = calls.repeated, end;
-    for (const auto& [started, finished] : calls.spans) {
-      under_way += std::max(Time(0), finished - std::max(started, end));
-      end = std::max(end, finished);
-    }
-    if (calls.needed - under_way <= most - took) continue;
-    most = calls.needed;
-    took = under_way;
-  }
-  constexpr double kWorthSaying = 1.01;
-  if (in_seconds(most) <= in_seconds(took) * kWorthSaying) return;
-  result.warnings.push_back(fmt::format(
-      "the cables need {} for collectives that were under way for {} in all: each is timed as if it had the "
-      "cables alone, so the run may be too fast, by about {} where no computation hides it",
-      to_text(most), to_text(took), to_text(most - took)));
 }
 
 // What a user must not overlook (an unused network is the field's most expensive silent failure).
@@ -216,7 +179,7 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   check_ranks(rank_count(machine), graph);
   check_what_if(study.what_if, machine);
   check_recorded(options.record_ranks, graph);
-  CollectivePlanner planner(machine, study.collectives, promises_of(study.network).knows_legs);
+  CollectivePlanner planner(machine, study.collectives, promises_of(study.network).knows_dimensions);
   options.progress->begin("looking for ranks that fare alike");
   const std::vector<Issued> issued = issued_by(graph);
   const RankClasses classes =
@@ -230,7 +193,6 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   result.warnings.assign(planner.substitutions().begin(), planner.substitutions().end());
   add_warnings(result, graph);
   warn_of_cables(result, study);
-  warn_of_calls_together(result, graph, study.machine, planner);
   note_unseen_links(result, machine, study.network);
   return result;
 }

@@ -149,6 +149,42 @@ TEST(Simulate, ConcurrentChunksGainNoBandwidth) {
   EXPECT_EQ(time_of(study, {call(CollectiveKind::all_reduce, 1 << 20)}).value * 16, one.value);
 }
 
+// Four members in a square of cables, two of which lead from 0 to 1: pairs attain 2 GB/s of 3 or 1.
+TEST(Simulate, CollectivesShareTheCablesThatBothTake) {
+  Study study = study_of({dimension(DimensionKind::switched, 4, 3, Time(0))});
+  study.machine.dimensions[0].cables = {{0, 1}, {0, 1}, {2, 3}, {2, 3}, {0, 2}, {1, 3}};
+  const auto family = [](std::vector<std::vector<std::int32_t>> groups, std::vector<std::int32_t> group_of) {
+    GroupFamily made;
+    made.name = "family";
+    made.groups = std::move(groups);
+    made.group_of = std::move(group_of);
+    return made;
+  };
+  const GroupFamily rows = family({{0, 1}, {2, 3}}, {0, 0, 1, 1}),
+                    columns = family({{0, 2}, {1, 3}}, {0, 1, 0, 1});
+  const auto time = [&](const std::vector<GroupFamily>& families, const std::string& network, bool fold) {
+    std::vector<CollectiveCall> calls;
+    for (const GroupFamily& one : families) {
+      calls.push_back(call(CollectiveKind::all_reduce, one.groups[0][1] == 1 ? 8000 : 4000));
+      calls.back().family = static_cast<std::uint32_t>(calls.size() - 1);
+    }
+    Graph graph = graph_of(4, calls);
+    graph.families = families;
+    study.network.name = network;
+    return simulate(graph, study, NoCost(), {.fold = fold}).iteration;
+  };
+  for (const bool fold : {false, true}) {
+    // Two steps of half the bytes.
+    EXPECT_EQ(time({rows}, "analytical", fold), nanoseconds(4000));
+    EXPECT_EQ(time({columns}, "analytical", fold), nanoseconds(4000));
+    EXPECT_EQ(time({rows, rows}, "analytical", fold), nanoseconds(8000)) << "one pair of cables";
+    EXPECT_EQ(time({rows, columns}, "analytical", fold), nanoseconds(4000)) << "cables of their own";
+    EXPECT_EQ(time({rows, rows}, "analytical-unshared", fold), nanoseconds(4000));
+    // A network that sees a switch adds what the cables take longer.
+    EXPECT_NEAR(in_seconds(time({rows}, "flow", fold)), 4e-6, 1e-9);
+  }
+}
+
 TEST(Simulate, ReductionsAreChargedOnRequest) {
   Study study = rings_of({dimension(DimensionKind::ring, 4)});
   study.collectives.charge_reductions = true;

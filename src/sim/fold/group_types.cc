@@ -72,7 +72,8 @@ class TypeTable {
 
   static void add_phase(GroupType& type, const PlannedPhase& phase) {
     const Schedule& schedule = *phase.schedule;
-    const bool symmetric = schedule.is_symmetric() && !phase.only_root_lines && phase.order == nullptr;
+    const bool symmetric =
+        schedule.is_symmetric() && phase.members == PhaseMembers::all && phase.order == nullptr;
     const Addressing addressing = symmetric ? schedule.addressing : Addressing::absolute;
     auto way = std::find_if(type.ways.begin(), type.ways.end(), [&](const GroupWay& known) {
       return known.dimension == phase.dimension && known.addressing == addressing;

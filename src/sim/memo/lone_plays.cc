@@ -123,11 +123,11 @@ std::optional<LonePlay> LonePlays::play(std::uint32_t call_id, std::uint32_t gro
 
 // False where that would be too much to remember.
 bool LonePlays::remember_sent(const CollectiveCall& call, const GroupMembers& group, LonePlay& play) {
-  using Kinds = std::map<std::tuple<std::int32_t, std::uint32_t, std::int64_t, Leg>, std::int64_t>;
+  using Kinds = std::map<std::tuple<std::int32_t, std::uint32_t, std::int64_t, Leg, float>, std::int64_t>;
   std::vector<Kinds> sent(group.real.size());
   for_each_message(planner_, call, group, [&](std::size_t m, const Message& message, std::int64_t times) {
     const std::int32_t to = group.layouts[m]->flat_position(message.destination);
-    sent[m][{to, message.dimension, message.bytes.value, message.leg}] += times;
+    sent[m][{to, message.dimension, message.bytes.value, message.leg, message.share}] += times;
   });
   remembered_ += play.moments.size();
   for (std::size_t m = 0; m < sent.size(); ++m) {
@@ -135,7 +135,7 @@ bool LonePlays::remember_sent(const CollectiveCall& call, const GroupMembers& gr
     if (remembered_ > kMostRemembered) return false;
     for (const auto& [message, times] : sent[m])
       play.members[m].sent.push_back({std::get<0>(message), std::get<1>(message), Bytes(std::get<2>(message)),
-                                      times, std::get<3>(message)});
+                                      times, std::get<3>(message), std::get<4>(message)});
   }
   return true;
 }

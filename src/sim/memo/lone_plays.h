@@ -32,6 +32,7 @@ struct LonePlay {
     Bytes bytes;
     std::int64_t times = 0;
     Leg leg = Leg::whole;
+    float share = 0;
   };
   struct Member {
     std::vector<ChunkInterval> phases;  // in order of their ends

@@ -384,7 +384,8 @@ void MemoisedCollectives::count_messages() const {
                                     .destination = to,
                                     .bytes = sent.bytes,
                                     .dimension = sent.dimension,
-                                    .leg = sent.leg},
+                                    .leg = sent.leg,
+                                    .share = sent.share},
                                    times * sent.times);
           }
         }

@@ -47,7 +47,7 @@ double volume(const CollectiveCall& call, double ranks, double inside, bool swit
 }  // namespace
 
 Time least_time_on_links(const CollectiveCall& call, const GroupLayout& layout, const Machine& machine,
-                         std::uint32_t reducing, LinkRate rate) {
+                         std::uint32_t reducing, bool by_rings) {
   if (call.routing.experts > 0 || layout.ranks.size() < 2) return Time(0);
   const auto ranks = static_cast<double>(layout.ranks.size());
   std::vector<Axis> axes;
@@ -56,7 +56,7 @@ Time least_time_on_links(const CollectiveCall& call, const GroupLayout& layout, 
     const std::int64_t size = layout.is_grid() ? sizes[d] : machine.dimensions[d].size;
     if (size <= 1) continue;
     axes.push_back(axis_of(machine.dimensions[d], size));
-    if (rate == LinkRate::attained && !machine.dimensions[d].cables.empty() && layout.is_grid()) {
+    if (by_rings && !machine.dimensions[d].cables.empty() && layout.is_grid()) {
       axes.back().bandwidth = attained_on_cables(machine.dimensions[d], layout.coordinates[d], call.kind,
                                                  machine.device.host_bandwidth)
                                   .value;

@@ -14,8 +14,9 @@
 //   barrier                      0
 //
 // Links, per rank and direction: a Ring two (of two ranks one), FullyConnected one to every other member,
-// Switch one, or what rings over a group's cables attain (collective/cables.h), if LinkRate says so. A group
-// that is no grid: of single ranks, with the links of all dimensions.
+// Switch one, or what rings over a group's cables attain (collective/cables.h), or all cables of a member,
+// for algorithms that take no rings. A group that is no grid: of single ranks, with the links of all
+// dimensions.
 // Of calls whose bytes depend on a routing of tokens nothing is known: 0.
 #pragma once
 
@@ -31,6 +32,6 @@ namespace armilla {
 // `reducing`: the dimensions, by bit, whose switches reduce. O(2^d d) for d dimensions in which the group's
 // ranks differ.
 Time least_time_on_links(const CollectiveCall& call, const GroupLayout& layout, const Machine& machine,
-                         std::uint32_t reducing, LinkRate rate = LinkRate::attained);
+                         std::uint32_t reducing, bool by_rings = true);
 
 }  // namespace armilla

@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "network/topology.h"
+
 namespace armilla {
 namespace {
 

@@ -59,7 +59,7 @@ TEST(RunCollective, WhereCablesJoinMembersLinksAreTheirs) {
     const CollectiveRecord& record = run.result.collectives.front();
     // No algorithm's limit is below that of all algorithms.
     EXPECT_GE(record.busiest_link, record.link_limit) << ranks;
-    EXPECT_EQ(run.result.links.front().name, "rank 0 -> cables (net)");
+    EXPECT_EQ(run.result.links.front().name, "rank 0 -> cables to rank 1 (net)");
   }
 }
 
@@ -244,6 +244,73 @@ TEST(RunCollective, BroadcastsAreNoSlowerThanByRingOrTree) {
       EXPECT_EQ(ring<tree, bytes> 4096);
     }
   }
+}
+
+Study servers(const std::string& machine, std::int64_t ranks) {
+  return read_machine_study(Config::parse(
+      "machine: " + machine + "\nplan: {ranks: " + std::to_string(ranks) + "}\n", "m.yaml", {}));
+}
+
+// Rings, one per NIC, share what goes between nodes, whichever kind it is.
+TEST(RunCollective, BroadcastsBetweenNodesTakeAllNics) {
+  constexpr Bytes kLarge{std::int64_t{1} << 30};
+  for (const std::string machine : {"dgx-h100", "dgx-a100", "dgx-b200"}) {
+    for (const std::int64_t nodes : {2, 3, 8}) {
+      const auto time = [&](CollectiveKind kind, std::int64_t ranks) {
+        return in_seconds(run_collective(servers(machine, ranks), kind, kLarge).result.iteration);
+      };
+      const double all_reduce = time(CollectiveKind::all_reduce, 8 * nodes),
+                   some = time(CollectiveKind::all_reduce, 8 * nodes - 4);
+      for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce}) {
+        // The library has NVSwitches add for all-reduces, but not for these.
+        EXPECT_LT(time(kind, 8 * nodes), 1.05 * all_reduce) << machine << nodes << name_of(kind);
+        EXPECT_LT(time(kind, 8 * nodes - 4), 1.05 * some) << machine << nodes << name_of(kind);
+      }
+    }
+  }
+}
+
+TEST(RunCollective, ABarrierIsTheLibrarysSmallestAllReduce) {
+  for (const std::string machine : {"dgx-h100", "dgx-1", "mi300x"}) {
+    const Study study = servers(machine, 16);
+    const auto seconds = [&](CollectiveKind kind, Bytes bytes) {
+      return in_seconds(run_collective(study, kind, bytes).result.iteration);
+    };
+    // In one chunk, not in four of a byte.
+    EXPECT_NEAR(seconds(CollectiveKind::barrier, Bytes(0)), seconds(CollectiveKind::all_reduce, Bytes(4)),
+                1e-9)
+        << machine;
+  }
+}
+
+TEST(RunCollective, TheLastNodeMayTakePartInPart) {
+  const armilla::Run run =
+      run_collective(servers("dgx-h100", 76), CollectiveKind::all_reduce, Bytes(1 << 20));
+  EXPECT_EQ(run.result.collectives.front().group_size, 76);
+  EXPECT_EQ(run.notes.front(), "4 devices of the last nvswitch group take no part");
+  EXPECT_EQ(run_collective(servers("dgx-h100", 3), CollectiveKind::barrier, Bytes(0)).notes.size(), 0U);
+  EXPECT_EQ(run_collective(servers("dgx-h100", 9), CollectiveKind::broadcast, Bytes(8)).notes.front(),
+            "7 devices of the last nvswitch group take no part");
+  const Study box = read_machine_study(Config::parse(
+      "machine: {name: box, device: h100-sxm, dimensions: [{name: a, kind: Switch, size: 4, bandwidth: "
+      "10GB/s, latency: 1us}, {name: b, kind: Switch, size: 2, bandwidth: 10GB/s, latency: 1us}]}\n"
+      "plan: {ranks: 9}\n",
+      "m.yaml", {}));
+  EXPECT_TRUE(error_of([&] {
+                run_collective(box, CollectiveKind::all_gather, Bytes(8));
+              }).find("9 ranks do not fit machine 'box' of 8 devices") != std::string::npos);
+  EXPECT_THROW(run_collective(servers("tpu-v4", 65), CollectiveKind::all_gather, Bytes(1 << 20)), Error);
+}
+
+// On bridged pairs and among four, NCCL's protocol leaves 0.7 of the links.
+TEST(RunCollective, AProtocolsShareIsNotLatency) {
+  const auto limit = [](std::int64_t bytes) {
+    return run_collective(servers("azure-nc96", 4), CollectiveKind::all_reduce, Bytes(bytes))
+        .result.collectives.front()
+        .limit;
+  };
+  EXPECT_EQ(limit(1024), CollectiveLimit::latency);
+  EXPECT_EQ(limit(std::int64_t{1} << 30), CollectiveLimit::algorithm);
 }
 
 TEST(RunCollective, RefusesSectionsOfAModel) {

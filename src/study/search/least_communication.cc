@@ -46,7 +46,7 @@ LeastCommunication::LeastCommunication(const Study& study)
       // Networks that let messages pass each other could carry any number of bytes at once.
       shares_links_(study.network.name == "analytical"),
       knows_messages_(study.network.name.starts_with("analytical")),
-      planner_(machine_, options_, promises_of(study.network).knows_legs) {}
+      planner_(machine_, options_, promises_of(study.network).knows_dimensions) {}
 
 LeastCommunication::Place& LeastCommunication::place(const Plan& plan) {
   const auto [found, fresh] = places_.try_emplace(place_of_ranks(plan));
@@ -75,10 +75,8 @@ const std::vector<const GroupLayout*>& LeastCommunication::layouts_of(Place& pla
 Time LeastCommunication::on_links(const CollectiveCall& call, const GroupLayout& layout) {
   if (!shares_links_) return {};
   const bool few = layout.ranks.size() <= kFew;
-  constexpr LinkRate kRate = LinkRate::of_network;
-  return rounded_down(
-      few ? planner_.busiest_link(call, layout, kRate) : planner_.link_limit(call, layout, kRate),
-      layout.ranks.size());
+  return rounded_down(few ? planner_.busiest_link(call, layout) : planner_.link_limit(call, layout),
+                      layout.ranks.size());
 }
 
 Time LeastCommunication::on_links(Place& place, GroupAxis axis, CollectiveKind kind, Bytes bytes) {

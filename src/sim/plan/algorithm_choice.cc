@@ -1,0 +1,228 @@
+// Which algorithm each dimension takes: the options', the natural one, or what is faster for a call's size.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "network/topology.h"
+#include "sim/collective_plan.h"
+#include "sim/plan/choice.h"
+
+namespace armilla {
+namespace {
+
+bool is_power_of_two(std::int64_t n) {
+  return n > 0 && (n & (n - 1)) == 0;
+}
+
+// What a dimension does best when the user has no wish.
+std::string_view natural_algorithm(CollectiveKind kind, const Dimension& dimension) {
+  if (links_every_pair(dimension)) return "direct";
+  if (passes_others(dimension)) return "bidirectional-ring";
+  if (kind == CollectiveKind::all_to_all) return "direct";
+  if (!dimension.cables.empty()) return "ring";
+  return is_power_of_two(dimension.size) ? "halving-doubling" : "ring";
+}
+
+bool suits(const Algorithm& algorithm, std::int64_t members) {
+  if (algorithm.name() == kForPowersOfTwo) return is_power_of_two(members);
+  return algorithm.name() != kForOtherNumbers || !is_power_of_two(members);
+}
+
+// Throws unless the algorithm performs the kind; asked here so that a wrong choice fails before anything is
+// simulated.
+void require(const Algorithm& algorithm, CollectiveKind kind, const std::string& where) {
+  if (algorithm.performs(kind)) return;
+  throw Error(where, fmt::format("algorithm '{}' cannot perform {}", algorithm.name(), name_of(kind)),
+              fmt::format("algorithms that can: {}", fmt::join(algorithms_that_perform(kind), ", ")));
+}
+
+// Likewise unless there is a switch for an algorithm that needs one.
+void require_switch(const Algorithm& algorithm, bool has_switch, bool legs, const std::string& where) {
+  if (!algorithm.in_switch() || (has_switch && legs)) return;
+  throw Error(
+      where,
+      legs ? fmt::format("algorithm '{}' runs in the switch of a Switch, and there is none", algorithm.name())
+           : fmt::format("algorithm '{}' runs in switches, and the network has none that reduce",
+                         algorithm.name()),
+      legs ? "name another algorithm for dimensions of other kinds and for flat collectives"
+           : "choose an analytical network, or another algorithm");
+}
+
+}  // namespace
+
+CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOptions& options,
+                                     bool knows_dimensions)
+    : machine_(machine), options_(options), knows_dimensions_(knows_dimensions) {
+  constexpr std::int64_t kMostChunks = 1 << 16;
+  if (options.chunks && (*options.chunks < 1 || *options.chunks > kMostChunks)) {
+    throw Error("collectives.chunks", fmt::format("{} chunks", *options.chunks),
+                fmt::format("between 1 and {}", kMostChunks));
+  }
+  if (options.active_chunks < 1) {
+    throw Error("collectives.active_chunks", fmt::format("{} active chunks", options.active_chunks),
+                "at least 1");
+  }
+  const std::size_t dimensions = machine.dimensions.size();
+  for (const CollectiveKind kind : kCollectiveKinds) {
+    const auto own = options.algorithms_by_kind.find(kind);
+    const bool specific = own != options.algorithms_by_kind.end();
+    const std::vector<std::string>& wish = specific ? own->second : options.algorithms;
+    const std::string where = where_of(options, kind);
+    const bool flat_list = options.decomposition == Decomposition::flat && wish.size() > 1;
+    if (flat_list || (wish.size() > 1 && wish.size() != dimensions && dimensions > 0)) {
+      throw Error(where,
+                  fmt::format("names {} algorithms for {} dimension{}{}", wish.size(), dimensions,
+                              dimensions == 1 ? "" : "s", flat_list ? " taken as one" : ""),
+                  flat_list ? "name one" : "name one for all dimensions, or one for each");
+    }
+    std::vector<Choice>& chosen = algorithms_[kind];
+    // A general wish cannot suit every kind and dimension; where it does not apply, it is replaced,
+    // and said to be.
+    const auto choose = [&](const std::string& text, std::uint32_t number, std::string_view natural,
+                            bool has_switch) {
+      Algorithm wished(text, where);
+      if (!specific &&
+          (!wished.performs(kind) || (wished.in_switch() && !(has_switch && knows_dimensions)))) {
+        replaced_[{kind, number}] = wished.name();
+        wished = Algorithm(natural, where);
+      }
+      require(wished, kind, where);
+      require_switch(wished, has_switch, knows_dimensions, where);
+      chosen.push_back({std::move(wished)});
+    };
+    for (std::uint32_t d = 0; d < dimensions; ++d) {
+      const Dimension& dimension = machine.dimensions[d];
+      const std::string_view natural = natural_algorithm(kind, dimension);
+      const auto add = [&](Algorithm other) {
+        chosen.back().others.push_back(std::move(other));
+        chooses_by_size_ = true;
+      };
+      const bool has_switch = dimension.kind == DimensionKind::switched;
+      choose(wish.empty() ? std::string(natural) : wish[wish.size() == 1 ? 0 : d], d, natural, has_switch);
+      if (!wish.empty()) continue;
+      if (natural == "ring" && dimension.cables.empty()) {
+        for (const std::string_view name : {kForPowersOfTwo, kForOtherNumbers}) {
+          Algorithm other{std::string(name), where};
+          // Within a node, whose protocols are known, the library's trees are chains.
+          const bool chains = name == kForOtherNumbers && d == 0 && !dimension.protocols.empty();
+          if (other.performs(kind) && !chains) add(std::move(other));
+        }
+      }
+      // Trees of a power of two move the bytes of a broadcast or a reduction as often as they have
+      // levels, rings once.
+      if (natural == kForPowersOfTwo && (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce))
+        add(Algorithm("ring", where));
+      if (!dimension.in_switch || !knows_dimensions) continue;
+      Algorithm in_switch(dimension.in_switch->name, machine.name);
+      require_switch(in_switch, has_switch && in_switch.in_switch(), knows_dimensions, machine.name);
+      if (!in_switch.performs(kind)) continue;
+      add(std::move(in_switch));
+    }
+    choose(wish.empty() ? "ring" : wish.front(), kAllDimensions, "ring", false);
+  }
+  chooses_by_size_ = chooses_by_size_ || (dimensions > 1 && has_no_wish(options));
+}
+
+const Algorithm& CollectivePlanner::algorithm(CollectiveKind kind, std::uint32_t dimension,
+                                              Picks picks) const {
+  const std::vector<Choice>& chosen = algorithms_.at(kind);
+  if (dimension == kAllDimensions) return chosen.back().usual;
+  const std::size_t pick = picks >> (kPickBits * dimension) & kMostOthers;
+  // In turn: a dimension may have phases of other kinds, which have a choice less.
+  return pick == 0 || pick > chosen[dimension].others.size() ? chosen[dimension].usual
+                                                             : chosen[dimension].others[pick - 1];
+}
+
+bool CollectivePlanner::may_go_over_all_lines(CollectiveKind kind, const GroupShape& shape) const {
+  if (kind != CollectiveKind::broadcast && kind != CollectiveKind::reduce) return false;
+  if (!has_no_wish(options_)) return false;
+  std::int64_t larger = 0;
+  for (std::size_t d = 0; d < shape.sizes.size(); ++d) {
+    if (shape.sizes[d] < 2) continue;
+    if (passes_others(machine_.dimensions[d])) return false;
+    ++larger;
+  }
+  return larger == 2;
+}
+
+// Of the whole call, so that all chunks of it go alike.
+CollectivePlanner::Picks CollectivePlanner::picks(const CollectiveCall& call, std::uint32_t shape_number) {
+  if (const CollectiveCall made = as_made(call); made.kind != call.kind) return picks(made, shape_number);
+  const GroupShape& shape = shapes_[shape_number];
+  if (!chooses_by_size_ || options_.decomposition == Decomposition::flat || shape.sizes.empty()) return 0;
+  const auto [found, fresh] = picks_.try_emplace(key_of(call, shape_number));
+  if (fresh) found->second = fastest(call, shape_number);
+  return found->second;
+}
+
+std::vector<CollectivePlanner::Picks> CollectivePlanner::possible_picks(const CollectiveCall& call,
+                                                                        const GroupShape& shape) const {
+  // Of machines of very many dimensions, not all.
+  constexpr std::size_t kMostPossible = 256;
+  std::vector<Picks> possible = {0};
+  std::uint32_t seen = 0;
+  for (const CollectivePhase& phase : phases_of(call, call.bytes, shape, {}, 0)) {
+    if (possible.size() > kMostPossible) break;
+    // Both ways of a dimension, in and out, go alike.
+    if ((seen >> phase.dimension & 1) != 0) continue;
+    seen |= std::uint32_t{1} << phase.dimension;
+    const Choice& choice = algorithms_.at(phase.kind)[phase.dimension];
+    const std::size_t usual = possible.size();
+    for (Picks pick = 1; pick <= choice.others.size(); ++pick) {
+      if (!suits(choice.others[pick - 1], shape.sizes[phase.dimension])) continue;
+      for (std::size_t i = 0; i < usual; ++i)
+        possible.push_back(possible[i] | pick << kPickBits * phase.dimension);
+    }
+  }
+  const std::size_t in_root_lines = may_go_over_all_lines(call.kind, shape) ? possible.size() : 0;
+  for (std::size_t i = 0; i < in_root_lines; ++i) possible.push_back(possible[i] | kOverAllLines);
+  return possible;
+}
+
+// As NCCL chooses: by the time that each is expected to take, here of all bytes in as many chunks as are
+// best. In the switch only what the busiest link carries less of: of a reduce-scatter or an all-gather alone
+// there is nothing to gain (NCCL's model, too, has NVLS below the ring there), of both together there is; but
+// a barrier carries nothing.
+CollectivePlanner::Picks CollectivePlanner::fastest(const CollectiveCall& call, std::uint32_t shape_number) {
+  const GroupShape shape = shapes_[shape_number];
+  const std::vector<Picks> possible = possible_picks(call, shape);
+  if (possible.size() == 1) return 0;
+  double least = std::numeric_limits<double>::infinity();
+  Picks found = 0;
+  const auto busy_on = [](const ChunkLoads& loads, std::uint32_t dimension) {
+    double busy = 0, free_out = 0, free_in = 0;
+    for (const PhaseLoad& load : loads) {
+      if (load.dimension != dimension) continue;
+      busy += load.busy;
+      free_out += load.free_out;
+      free_in += load.free_in;
+    }
+    return busy - std::min(free_out, free_in);
+  };
+  ChunkLoads usual;
+  for (const Picks taken : possible) {
+    const CollectivePlan plan = make_plan(call, shape_number, call.bytes, {}, taken);
+    const ChunkLoads loads = loads_of(plan);
+    if (taken == 0) usual = loads;
+    const bool gains = std::ranges::all_of(plan.phases, [&](const PlannedPhase& phase) {
+      const std::optional<CollectiveProtocol>& in_switch = machine_.dimensions[phase.dimension].in_switch;
+      if (taken == 0 || !in_switch || phase.algorithm != in_switch->name) return true;
+      return call.kind == CollectiveKind::barrier ||
+             busy_on(loads, phase.dimension) < busy_on(usual, phase.dimension);
+    });
+    if (!gains) continue;
+    const std::span<const ChunkLoads> ways(&loads, 1);
+    const std::int64_t count = options_.chunks.value_or(choose_chunks(ways, options_.active_chunks));
+    const double seconds = estimate_chunks(ways, count, options_.active_chunks).total +
+                           (options_.measured ? beyond(plan, shape).total() : 0);
+    if (seconds >= least) continue;
+    least = seconds;
+    found = taken;
+  }
+  return found;
+}
+
+}  // namespace armilla

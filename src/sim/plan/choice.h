@@ -1,0 +1,21 @@
+// What the planner's sources agree on when they choose how a call goes.
+#pragma once
+
+#include <string_view>
+
+#include "ir/collective.h"
+
+namespace armilla {
+
+// What a Ring among so many members of a Switch may be slower than: in a logarithmic number of steps a power
+// of two moves as few bytes; other numbers move no fewer in trees, which are for small messages.
+inline constexpr std::string_view kForPowersOfTwo = "halving-doubling",
+                                  kForOtherNumbers = "double-binary-tree";
+
+// Whether calls go as the library would have them.
+inline bool has_no_wish(const CollectiveOptions& options) {
+  return options.algorithms.empty() && options.algorithms_by_kind.empty() &&
+         options.decomposition == Decomposition::multi_axis;
+}
+
+}  // namespace armilla

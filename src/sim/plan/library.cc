@@ -1,0 +1,168 @@
+// What the collective library does with a call that schedules do not say: rings or trees between nodes, and
+// what its protocols take.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "sim/collective_plan.h"
+#include "sim/plan/choice.h"
+
+namespace armilla {
+namespace {
+
+// Of the library's rings and of its trees, up and down, in an all-reduce. Each of the ranks stands for
+// `inside` members of its own.
+double ring_latency(const CollectiveProtocol& protocol, std::int64_t ranks, std::int64_t inside) {
+  const double chain = static_cast<double>(inside - 1) * in_seconds(protocol.chain);
+  return 2 * static_cast<double>(ranks - 1) * (in_seconds(protocol.step) + chain);
+}
+double tree_latency(const CollectiveProtocol& protocol, std::int64_t ranks, std::int64_t inside) {
+  const double chain = static_cast<double>(inside - 1) * in_seconds(protocol.chain);
+  return 2 * (std::log2(static_cast<double>(ranks)) * in_seconds(protocol.level) + chain);
+}
+
+double library_latency(const CollectiveProtocol& protocol, CollectiveKind kind, std::int64_t ranks,
+                       std::int64_t inside, Crossing crossing) {
+  if (kind == CollectiveKind::all_to_all) return in_seconds(protocol.step);
+  const double rings = ring_latency(protocol, ranks, inside);
+  if (kind != CollectiveKind::all_reduce) return rings / 2;
+  const double trees = tree_latency(protocol, ranks, inside);
+  if (crossing == Crossing::hierarchy) return std::min(rings, trees);
+  return crossing == Crossing::trees ? trees : rings;
+}
+
+// Of an all-reduce whose bytes take so many seconds on the wire.
+bool prefers_trees(std::span<const CollectiveProtocol> protocols, std::int64_t ranks, std::int64_t inside,
+                   double as_rings, double as_trees) {
+  double rings = std::numeric_limits<double>::infinity(), trees = rings;
+  for (const CollectiveProtocol& protocol : protocols) {
+    const double launch = in_seconds(protocol.launch);
+    rings = std::min(rings, launch + ring_latency(protocol, ranks, inside) + as_rings / protocol.share);
+    trees = std::min(trees, launch + tree_latency(protocol, ranks, inside) + as_trees / protocol.share);
+  }
+  return trees < rings;
+}
+
+// Of a buffer, that a member of a ring sends on its way to all.
+double share_sent(std::int64_t members) {
+  return static_cast<double>(members - 1) / static_cast<double>(members);
+}
+
+std::int64_t members_inside(const GroupShape& shape, std::uint32_t dimension) {
+  std::int64_t inside = 1;
+  for (std::size_t d = 0; d < std::min<std::size_t>(dimension, shape.sizes.size()); ++d)
+    inside *= shape.sizes[d];
+  return inside;
+}
+
+}  // namespace
+
+CollectiveCall CollectivePlanner::as_made(const CollectiveCall& call) const {
+  if (call.kind != CollectiveKind::barrier || !options_.measured || !has_no_wish(options_)) return call;
+  CollectiveCall made = call;
+  made.kind = CollectiveKind::all_reduce;
+  made.bytes = Bytes(4);
+  return made;
+}
+
+// Between N nodes a hierarchy carries (N - 1) / N of a member's share; NCCL's rings, one per NIC, pass all n
+// ranks and carry (n - 1) / n of it. Its trees carry all of it, between two nodes half; an all-reduce takes
+// them where that is faster, or where the switches inside reduce (NVLSTree).
+Crossing CollectivePlanner::cross_as_the_library(CollectivePhase& phase, const CollectiveCall& call,
+                                                 Bytes bytes, const GroupShape& shape, Picks taken) const {
+  Crossing crossing = Crossing::hierarchy;
+  if (!options_.measured || !has_no_wish(options_) || bytes < Bytes(1)) return crossing;
+  const Dimension& dimension = machine_.dimensions[phase.dimension];
+  const std::int64_t inside = members_inside(shape, phase.dimension), nodes = shape.sizes[phase.dimension];
+  const Algorithm& chosen = algorithm(phase.kind, phase.dimension, taken);
+  if (inside == 1 || dimension.protocols.empty() || chosen.in_switch() || chosen.name() == kForOtherNumbers)
+    return crossing;
+  const double hierarchy = share_sent(nodes), ring = share_sent(shape.ranks);
+  const double tree = nodes == 2 ? hierarchy : 1;
+  if (phase.kind == CollectiveKind::all_reduce) {
+    // Rings or trees are chosen for the whole call.
+    const double chunks = static_cast<double>(call.bytes.value) / static_cast<double>(bytes.value);
+    const double seconds = 2 * chunks * static_cast<double>(phase.bytes.value) / dimension.bandwidth.value;
+    // All-reduces are what the members inside reduce and gather for.
+    const bool reduced_inside =
+        shape.sizes.front() > 1 && algorithm(CollectiveKind::reduce_scatter, 0, taken).in_switch();
+    const bool climbs =
+        reduced_inside || prefers_trees(dimension.protocols, nodes, inside, seconds * ring, seconds * tree);
+    crossing = climbs ? Crossing::trees : Crossing::rings;
+  } else if (phase.kind == CollectiveKind::reduce_scatter || phase.kind == CollectiveKind::all_gather) {
+    crossing = Crossing::rings;
+  }
+  if (crossing == Crossing::hierarchy) return crossing;
+  const double crosses = crossing == Crossing::trees ? tree : ring;
+  phase.bytes = Bytes(std::llround(static_cast<double>(phase.bytes.value) * crosses / hierarchy));
+  return crossing;
+}
+
+Time CollectivePlanner::overhead(const CollectiveCall& call, std::uint32_t shape) {
+  return from_seconds(beyond(call, shape).total());
+}
+
+Time CollectivePlanner::held_by_protocol(const CollectiveCall& call, std::uint32_t shape) {
+  return from_seconds(beyond(call, shape).bytes);
+}
+
+const CollectivePlanner::Beyond& CollectivePlanner::beyond(const CollectiveCall& call, std::uint32_t shape) {
+  static constexpr Beyond kNothing{};
+  if (call.custom >= 0 || as_made(call).kind == CollectiveKind::barrier) return kNothing;
+  if (!options_.measured && (knows_dimensions_ || !has_cables(machine_))) return kNothing;
+  const auto [found, fresh] = beyond_.try_emplace(key_of(call, shape));
+  if (fresh)
+    found->second = beyond(make_plan(call, shape, call.bytes, {}, picks(call, shape)), shapes_[shape]);
+  return found->second;
+}
+
+// What the fastest protocol for a phase costs beyond its schedule.
+CollectivePlanner::Beyond CollectivePlanner::beyond(const PlannedPhase& phase,
+                                                    const GroupShape& shape) const {
+  const std::int64_t inside = members_inside(shape, phase.dimension);
+  const Dimension& dimension = machine_.dimensions[phase.dimension];
+  const bool by_switch = dimension.in_switch && phase.algorithm == dimension.in_switch->name;
+  const CollectiveProtocol plain{"", Time(0), Time(0)};
+  const std::span<const CollectiveProtocol> protocols = by_switch ? std::span(&*dimension.in_switch, 1)
+                                                        : options_.measured && !dimension.protocols.empty()
+                                                            ? std::span(dimension.protocols)
+                                                            : std::span(&plain, 1);
+  // Of the dimension's bandwidth: what the network moves the schedule's bytes with.
+  const double moved = knows_dimensions_ ? phase.attained : 1;
+  // The root of a reduction sends nothing.
+  const RankSchedule& member =
+      phase.schedule->of(phase.kind == CollectiveKind::reduce ? phase.schedule->ranks - 1 : 0);
+  double bytes = 0;
+  for (const Step& step : member.steps) {
+    for (const Transfer& transfer : member.sends_of(step))
+      bytes += step.leg == Leg::from_switch ? 0 : static_cast<double>(transfer.bytes.value);
+  }
+  if (phase.algorithm == "bidirectional-ring") bytes /= 2;
+  std::optional<Beyond> least;
+  for (const CollectiveProtocol& protocol : protocols) {
+    const double steps =
+        by_switch ? in_seconds(protocol.step)
+                  : library_latency(protocol, phase.kind, phase.schedule->ranks, inside, phase.crossing);
+    const double slower = 1 / (protocol.share * phase.attained) - 1 / moved;
+    const Beyond own{in_seconds(protocol.launch), steps, bytes * slower / dimension.bandwidth.value};
+    if (!least || own.total() < least->total()) least = own;
+  }
+  return least.value_or(Beyond{});
+}
+
+// One kernel does all phases.
+CollectivePlanner::Beyond CollectivePlanner::beyond(const CollectivePlan& plan,
+                                                    const GroupShape& shape) const {
+  Beyond all;
+  for (const PlannedPhase& phase : plan.phases) {
+    if (phase.dimension == kAllDimensions) continue;
+    const Beyond own = beyond(phase, shape);
+    all.launch = std::max(all.launch, own.launch);
+    all.steps += own.steps;
+    all.bytes += own.bytes;
+  }
+  return all;
+}
+
+}  // namespace armilla

@@ -1,0 +1,127 @@
+// What a call's messages put on links.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "network/topology.h"
+#include "sim/collective_plan.h"
+#include "sim/plan/choice.h"
+#include "sim/plan/link_limit.h"
+
+namespace armilla {
+namespace {
+
+// Whether every one of so many members loads its links as every other does, and no others. Exchanges that
+// pass others do not: on a Ring half of the members go up, half down; and where the members are but some of a
+// Ring, their messages pass links of the rest.
+bool looks_alike_from_everywhere(const Schedule& schedule, std::size_t members, const Dimension& dimension) {
+  if (!schedule.is_symmetric() || !passes_others(dimension)) return schedule.is_symmetric();
+  return schedule.addressing == Addressing::shift && static_cast<std::int64_t>(members) == dimension.size;
+}
+
+}  // namespace
+
+MemberTraffic CollectivePlanner::traffic_per_member(const CollectiveCall& call, std::uint32_t shape) {
+  MemberTraffic total;
+  for (const auto& [plan, times] : plans(call, shape)) {
+    for (const PlannedPhase& phase : plan->phases) {
+      const Schedule& schedule = *phase.schedule;
+      const std::int32_t members = schedule.is_symmetric() ? 1 : schedule.ranks;
+      MemberTraffic sent;
+      for (std::int32_t m = 0; m < members; ++m) {
+        sent.messages += static_cast<double>(schedule.of(m).sends.size());
+        for (const Transfer& transfer : schedule.of(m).sends)
+          sent.bytes += static_cast<double>(transfer.bytes.value);
+      }
+      total.messages += sent.messages / members * static_cast<double>(times);
+      total.bytes += sent.bytes / members * static_cast<double>(times);
+    }
+  }
+  return total;
+}
+
+Time CollectivePlanner::link_limit(const CollectiveCall& call, const GroupLayout& layout) const {
+  std::uint32_t reducing = 0;
+  for (std::uint32_t d = 0; d < machine_.dimensions.size(); ++d) {
+    if (machine_.dimensions[d].in_switch || algorithms_.at(call.kind)[d].usual.in_switch())
+      reducing |= std::uint32_t{1} << d;
+  }
+  return least_time_on_links(call, layout, machine_, reducing, has_no_wish(options_));
+}
+
+Time CollectivePlanner::busiest_link(const CollectiveCall& call, const GroupLayout& layout) {
+  const CallKey key{&layout, call.kind, call.bytes.value, call.root, call.routing};
+  const auto [found, fresh] = busiest_links_.try_emplace(key);
+  if (fresh) found->second = measure_busiest_link(call, layout);
+  return found->second;
+}
+
+Time CollectivePlanner::measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout) {
+  // Every transfer is routed; beyond this the limit is not worth the wait and stays unknown.
+  constexpr double kMostTransfers = 2e7;
+  double transfers = 0;
+  const auto all = plans(call, layout.shape);
+  for (const auto& [plan, times] : all) {
+    for (const PlannedPhase& phase : plan->phases)
+      transfers += static_cast<double>(phase.schedule->ranks) *
+                   static_cast<double>(phase.schedule->of(0).sends.size());
+    if (transfers > kMostTransfers) return Time(0);
+  }
+  const Topology topology(machine_);
+  struct Load {
+    Bytes bytes;
+    Bandwidth bandwidth;
+  };
+  std::map<std::tuple<std::uint32_t, std::int32_t, std::int32_t>, Load>
+      carried;  // by (dimension, owner, number)
+  const auto bandwidth_of = [&](const Message& message, std::uint32_t d) {
+    const Dimension& dimension = machine_.dimensions[d];
+    if (dimension.cables.empty()) return dimension.bandwidth;
+    return message.share > 0
+               ? Bandwidth(dimension.bandwidth.value * static_cast<double>(message.share))
+               : pair_bandwidth(dimension, topology.coordinate(message.source, d),
+                                topology.coordinate(message.destination, d), machine_.device.host_bandwidth);
+  };
+  for (const auto& [plan, times] : all) {
+    for (const PlannedPhase& phase : plan->phases) {
+      // Whose line of ranks stands for all.
+      const auto one = std::ranges::find_if(
+          layout.ranks, [&](std::int32_t rank) { return takes_part(*plan, phase, layout, rank); });
+      if (one == layout.ranks.end()) continue;
+      const std::int32_t first = *one;
+      const bool flat = phase.dimension == kAllDimensions;
+      const bool symmetric =
+          !flat && (phase.share > 0 || machine_.dimensions[phase.dimension].cables.empty()) &&
+          looks_alike_from_everywhere(*phase.schedule, layout.coordinates[phase.dimension].size(),
+                                      machine_.dimensions[phase.dimension]);
+      const std::int32_t members = symmetric ? 1 : phase.schedule->ranks;
+      const std::int32_t here = position_in(phase, layout, first);
+      for (std::int32_t position = 0; position < members; ++position) {
+        const auto at_position = [&](std::int32_t p) { return rank_at(phase, layout, first, here, p); };
+        const RankSchedule& role = phase.schedule->of(position);
+        for (const Step& step : role.steps) {
+          for (const Transfer& transfer : role.sends_of(step)) {
+            Message message{at_position(position), at_position(phase.schedule->peer(position, transfer)),
+                            saturating_multiply(transfer.bytes, times), phase.dimension};
+            message.leg = step.leg;
+            message.share = phase.share;
+            Position at = topology.start(message);
+            while (at.hops_left > 0) {
+              const LinkId link = topology.advance(message, at);
+              // Where all members do the same, the links a message crosses carry as much of the others as
+              // this one's own do of it.
+              Load& load = carried[{link.dimension, symmetric ? first : link.owner, link.number}];
+              load.bytes = saturating_add(load.bytes, message.bytes);
+              load.bandwidth = std::max(load.bandwidth, bandwidth_of(message, link.dimension));
+            }
+          }
+        }
+      }
+    }
+  }
+  Time limit;
+  for (const auto& [link, load] : carried) limit = std::max(limit, time_to_move(load.bytes, load.bandwidth));
+  return limit;
+}
+
+}  // namespace armilla
