@@ -57,7 +57,8 @@ FlowJob job_of(const Ways& ways, const NetworkSetup& setup, const ParameterValue
                             foreseen.messages, foreseen.messages * kBytesOfFlow / 1e9),
                 "--network flow, or fewer chunks (preferred-dataset-splits)");
   check_packets(job.where, "messages", "payload",
-                std::max(foreseen.messages, foreseen.bytes / static_cast<double>(job.settings.payload)));
+                std::max(foreseen.messages, foreseen.bytes / static_cast<double>(job.settings.payload)),
+                job.settings.congestion_control);
   return job;
 }
 

@@ -31,7 +31,8 @@ namespace armilla {
 
 // Throws Error, with an estimate of the time, for more packets than anyone would wait for: those of `what`,
 // whose size is set by `payload`.
-void check_packets(const std::string& where, std::string_view what, std::string_view payload, double packets);
+void check_packets(const std::string& where, std::string_view what, std::string_view payload, double packets,
+                   CongestionControl control);
 
 // With settings that fast-forward does not know.
 std::string why_all_is_played(const PacketSettings& settings);
