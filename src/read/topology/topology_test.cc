@@ -196,7 +196,7 @@ class TopologyFile : public testing::Test {
 TEST_F(TopologyFile, SurplusLinksAreRefusedByName) {
   EXPECT_EQ(read("3 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n").surplus, "");
   EXPECT_EQ(read("3 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n# made by hand\n").surplus, "");
-  std::ofstream(path_) << "4 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n3 2 100Gbps 1us 0\n";
+  std::ofstream(path_) << "3 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n";
   EXPECT_EQ(error_of([&] { named_topology(path_.string()); }),
             path_.string() +
                 ":5: the links after the first 2, which the first line announces, would be left "
