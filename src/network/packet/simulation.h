@@ -302,6 +302,7 @@ class PacketSimulation {
   [[noreturn]] void no_way(const Flow& flow) const;
   void add_ways(Flow& flow, std::span<const std::vector<std::uint32_t>> ways);
   std::uint32_t choose_way(Flow& flow) const;
+  void choose_again(Packet& packet);
 
   std::uint32_t new_packet();
   void free_packet(std::uint32_t packet);

@@ -147,6 +147,7 @@ void PacketSimulation::forward(std::uint32_t number) {
       return;
     }
   } else {
+    if (job_.choice == WayChoice::progressive && packet.kind == PacketKind::data) choose_again(packet);
     const WayStore::Step& step = ways_[packet.step];
     exit = step.port;
     packet.step = step.rest;
