@@ -185,10 +185,14 @@ struct PacketSettings {
 
 // What a flow does with several ways.
 enum class WayChoice : std::uint8_t {
-  first,     // the first one
-  spread,    // a packet each, in turn; a fluid takes all at once
-  adaptive,  // for each packet, or each fluid, the one that is least in demand for its length
+  first,        // the first one
+  spread,       // a packet each, in turn; a fluid takes all at once
+  adaptive,     // for each packet, or each fluid, the one that is least in demand for its length
+  progressive,  // the same, and a packet on the first one once more at every later switch
 };
+inline constexpr bool is_adaptive(WayChoice choice) {
+  return choice >= WayChoice::adaptive;
+}
 
 // Ways from a host to a host, each the ports by which packets leave (network/routes.h).
 using FlowWays = std::vector<std::vector<std::uint32_t>>;

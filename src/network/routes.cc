@@ -154,7 +154,7 @@ std::vector<FlowAddress> addresses_of(std::span<const TrafficFlow> flows) {
     const TrafficFlow& flow = flows[index];
     return std::tuple(flow.source, flow.destination, flow.start_ns, index);
   };
-  std::ranges::sort(order, {}, key);
+  if (!std::ranges::is_sorted(order, {}, key)) std::ranges::sort(order, {}, key);
   std::vector<FlowAddress> addresses(flows.size());
   std::uint16_t port = kFirstSourcePort;
   for (std::size_t i = 0; i < order.size(); ++i) {

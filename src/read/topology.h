@@ -17,6 +17,7 @@ namespace armilla {
 struct MachineLinks {
   Interconnect graph;                 // empty: that of the dimensions
   std::vector<Dimension> dimensions;  // that collectives are planned by
+  std::string surplus = {};           // where and what of a file is not among the links, as in ns-3; or empty
 };
 
 struct TopologyInfo {
@@ -42,7 +43,8 @@ MachineLinks read_links(const Config& nodes, const Config& links);
 DamagedLink parse_damage(const std::string& text, const std::string& where);
 
 // HPCC's and SimAI's ns-3 topology.txt, htsim's .topo, InfraGraph, a configuration of BookSim, and the
-// network files of ASTRA-sim 1.0 and 2, told apart by what is in them. Throws Error with file:line.
+// network files of ASTRA-sim 1.0 and 2, told apart by what is in them. Throws Error with file:line. Links
+// beyond those that ns-3's files announce are told of, and refused where they are asked for by name.
 MachineLinks read_topology_file(const std::string& path);
 
 // What is called so on a command line: "fat-tree:k=8", or the path of such a file.

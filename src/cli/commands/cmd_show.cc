@@ -169,10 +169,10 @@ class ShowCommand final : public Command {
 
   void execute(const Session& session) override {
     if (dot_ || svg_) {
-      const Interconnect graph =
-          links_of(names_topology(name_) || is_topology(name_) ? without_device(name_)
-                                                               : load_machine(name_, "armilla show"));
-      session.out << (dot_ ? write_interconnect_dot(graph) : write_interconnect_svg(graph));
+      const Machine machine = names_topology(name_) || is_topology(name_)
+                                  ? without_device(name_)
+                                  : load_machine(name_, "armilla show");
+      session.out << (dot_ ? write_interconnect_dot(machine) : write_interconnect_svg(machine));
       return;
     }
     if (yaml_) {

@@ -301,7 +301,7 @@ class MessageFlits final : public Network, public OwnClock {
       if (!arrival.tail) continue;
       const FlitPacket& packet = engine_->packet(arrival.packet);
       const std::uint32_t flight = packet.message;
-      if (ways_.routing().choice == WayChoice::adaptive) load(known_ways_[packet.way].links, -1);
+      if (is_adaptive(ways_.routing().choice)) load(known_ways_[packet.way].links, -1);
       engine_->forget(arrival.packet);
       if (--flights_[flight].packets_left == 0) arrived_.push_back(flight);
     }

@@ -94,7 +94,7 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
     }
     return sum;
   };
-  const bool hashed = !job.ways, adaptive = job.choice == WayChoice::adaptive;
+  const bool hashed = !job.ways, adaptive = is_adaptive(job.choice);
   const std::vector<FlowWays> both = hashed ? hashed_ways(job) : std::vector<FlowWays>{};
   const auto ways_of = [&](std::uint32_t flow) {
     return job.ways(job.flows[flow].source, job.flows[flow].destination);

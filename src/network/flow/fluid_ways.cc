@@ -17,7 +17,7 @@ double demand(const std::vector<std::uint32_t>& way, const MaxMin& rates) {
 std::vector<MaxMin::Use> choose_ways(std::span<const std::vector<std::uint32_t>> ways, WayChoice choice,
                                      const MaxMin& rates) {
   if (choice == WayChoice::first) ways = ways.first(1);
-  if (choice == WayChoice::adaptive) {
+  if (is_adaptive(choice)) {
     std::vector<double> demands;
     for (const std::vector<std::uint32_t>& way : ways) demands.push_back(demand(way, rates));
     const auto least = static_cast<std::size_t>(std::ranges::min_element(demands) - demands.begin());

@@ -127,6 +127,15 @@ class EventWheel {
     for (const Far* event : far) visit(event->time, event->event);
   }
 
+  // Up to `time` there are no events any more.
+  void pass_to(std::int64_t time) {
+    now_ = time;
+    while (!far_.empty() && far_.front().time < now_ + kSlots) {
+      append(far_.front().time, far_.front().event);
+      std::pop_heap(far_.begin(), far_.end(), later);
+      far_.pop_back();
+    }
+  }
   // Of a wheel without events: from when on it is used.
   void begin_at(std::int64_t time) { now_ = time; }
 
@@ -241,12 +250,7 @@ class EventWheel {
   bool advance(std::int64_t end) {
     const std::int64_t time = next_in_slots();
     if (time > end || time == INT64_MAX) return false;
-    now_ = time;
-    while (!far_.empty() && far_.front().time < now_ + kSlots) {
-      append(far_.front().time, far_.front().event);
-      std::pop_heap(far_.begin(), far_.end(), later);
-      far_.pop_back();
-    }
+    pass_to(time);
     return true;
   }
 

@@ -82,6 +82,31 @@ std::uint32_t PacketSimulation::choose_way(Flow& flow) const {
   });
 }
 
+// Of data that is beyond the first switch of the shortest way: by the queues here, among the ways that are
+// the same up to here (Jiang, Kim, Dally, ISCA 2009).
+void PacketSimulation::choose_again(Packet& packet) {
+  const Flow& flow = flows_[packet.flow];
+  const std::uint32_t hops = ways_.links(flow.way_there) - ways_.links(packet.step);
+  if (flow.ways == 1 || hops == 0 || ways_.links(packet.step) > ways_.links(flow.way_there)) return;
+  const auto after = [&](std::uint32_t way, std::uint32_t same_as) {
+    for (std::uint32_t hop = 0; hop < hops; ++hop) {
+      if (way == WayStore::kEnd || ways_[way].port != ways_[same_as].port) return WayStore::kEnd;
+      way = ways_[way].rest;
+      same_as = ways_[same_as].rest;
+    }
+    return way;
+  };
+  const std::uint32_t straight = packet.step;
+  if (after(flow.way_there, flow.way_there) != straight) return;
+  const auto wait = [&](std::uint32_t way) {
+    return (ports_[ways_[way].port].queued + settings_.payload) * ways_.links(way);
+  };
+  for (const std::uint32_t way : ways_.list(flow.ways_there, flow.ways)) {
+    const std::uint32_t rest = after(way, flow.way_there);
+    if (rest != WayStore::kEnd && wait(rest) < wait(packet.step)) packet.step = rest;
+  }
+}
+
 void PacketSimulation::refresh(std::uint32_t index) {
   const Flow& flow = flows_[index];
   Turn& turn = nics_[ports_[flow.port].nic].turns[flow.turn];

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/error.h"
 #include "network/packet/transport.h"
@@ -9,19 +10,16 @@ namespace armilla {
 
 void PacketSimulation::post(std::uint32_t connection, std::int64_t bytes, std::uint64_t message,
                             std::int64_t at_ns) {
-  if (forward_) forward_->touch(connection);
   Mail& mail = mail_[connection];
-  if (mail.arrived == mail.messages.size()) {
-    mail.messages.clear();
-    mail.posted = mail.arrived = 0;
-  }
   // What takes no bytes is told of, too.
   const auto least = static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 1));
   const auto largest = static_cast<std::uint64_t>(settings_.payload);
   const std::uint64_t begin = mail.end;
   mail.end += (least + largest - 1) / largest * largest;
   mail.messages.push_back({mail.end, begin + least, message});
-  schedule(at_ns, kPost, connection);
+  posts_.push_back({at_ns, connection});
+  std::ranges::push_heap(posts_, std::greater());
+  ++pending_;
 }
 
 void PacketSimulation::begin(TrafficFlow flow, std::uint64_t message, std::int64_t at_ns) {
@@ -54,10 +52,28 @@ void PacketSimulation::begin(TrafficFlow flow, std::uint64_t message, std::int64
   schedule(at_ns, kInstall, index);
 }
 
+// All that are the next to begin, at one nanosecond.
+void PacketSimulation::begin_messages() {
+  const std::int64_t ns = posts_.front().ns;
+  events_.pass_to(ns);
+  while (!posts_.empty() && posts_.front().ns == ns) {
+    const std::uint32_t connection = posts_.front().connection;
+    std::ranges::pop_heap(posts_, std::greater());
+    posts_.pop_back();
+    --pending_;
+    begin_message(connection);
+  }
+}
+
 void PacketSimulation::begin_message(std::uint32_t connection) {
   Flow& flow = flows_[connection];
   Mail& mail = mail_[connection];
   if (forward_) forward_->begins(connection);
+  if (mail.arrived == mail.posted) {
+    mail.messages.erase(mail.messages.begin(),
+                        mail.messages.begin() + static_cast<std::ptrdiff_t>(mail.posted));
+    mail.posted = mail.arrived = 0;
+  }
   flow.size = mail.messages[mail.posted++].end;
   transport_->extend(connection);
   if (flow.finished) restart(connection);

@@ -57,7 +57,8 @@ FlowJob job_of(const Ways& ways, const NetworkSetup& setup, const ParameterValue
                             foreseen.messages, foreseen.messages * kBytesOfFlow / 1e9),
                 "--network flow, or fewer chunks (preferred-dataset-splits)");
   check_packets(job.where, "messages", "payload",
-                std::max(foreseen.messages, foreseen.bytes / static_cast<double>(job.settings.payload)));
+                std::max(foreseen.messages, foreseen.bytes / static_cast<double>(job.settings.payload)),
+                job.settings.congestion_control);
   return job;
 }
 
@@ -139,14 +140,22 @@ class PacketNetwork final : public Network, public OwnClock {
       return {fmt::format("fast-forward: nothing was left out, as {}",
                           forwarded ? "no messages went on alike for long enough, or came again alike"
                                     : why_all_is_played(job_.settings))};
+    const std::string times =
+        forwarded->stretches > 0
+            ? fmt::format("within {:g} % of their time packet by packet, except where chance decides",
+                          100 * kForwardBound)
+        : forwarded->joins > 0
+            ? fmt::format(
+                  "what they take packet by packet, except where chance decides, or the order of what "
+                  "happens at one nanosecond: {} connection{} joined others that were under way",
+                  with_separators(forwarded->joins), forwarded->joins == 1 ? "" : "s")
+            : "exactly what they take packet by packet, except where chance decides";
     return {fmt::format(
         "fast-forward: {:.1f} % of the packets were counted, not played, in {} stretch{} and {} pattern{} "
-        "that "
-        "came again; messages take within {:g} % of their time packet by packet, except where chance decides "
-        "(docs/models/fast_forward.md)",
+        "that came again; messages take {} (docs/models/fast_forward.md)",
         100 * static_cast<double>(forwarded->frames) / static_cast<double>(packets_.frames()),
         forwarded->stretches, forwarded->stretches == 1 ? "" : "es", forwarded->patterns,
-        forwarded->patterns == 1 ? "" : "s", 100 * kForwardBound)};
+        forwarded->patterns == 1 ? "" : "s", times)};
   }
 
   struct Flight {

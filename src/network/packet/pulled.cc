@@ -56,7 +56,7 @@ std::uint32_t PacketSimulation::Pulled::way_of(std::uint32_t index, std::uint32_
 
 std::uint32_t PacketSimulation::Pulled::choose_way(std::uint32_t index, Packet& packet) {
   Flow& flow = sim_.flows_[index];
-  if (flow.ways == 1 || sim_.job_.choice == WayChoice::adaptive) return Transport::choose_way(index, packet);
+  if (flow.ways == 1 || is_adaptive(sim_.job_.choice)) return Transport::choose_way(index, packet);
   const auto paths = static_cast<std::uint32_t>(settings_.paths);
   std::uint32_t& next = paths_[index].next_there;
   while (!shunned_.empty() && shunned_[std::size_t{index} * paths + next] != 0) {
@@ -70,7 +70,7 @@ std::uint32_t PacketSimulation::Pulled::choose_way(std::uint32_t index, Packet& 
 
 std::uint32_t PacketSimulation::Pulled::way_back(const Packet& packet) const {
   const Flow& flow = sim_.flows_[packet.flow];
-  if (flow.ways == 1 || sim_.job_.choice == WayChoice::adaptive) return flow.way_back;
+  if (flow.ways == 1 || is_adaptive(sim_.job_.choice)) return flow.way_back;
   return sim_.ways_.of_list(flow.ways_back, way_of(packet.flow, packet.path));
 }
 

@@ -117,7 +117,7 @@ void PacketSimulation::build() {
     first_ports_.push_back(static_cast<std::uint32_t>(node_ports_.size()));
     node_ports_.insert(node_ports_.end(), of_node[node].begin(), of_node[node].end());
     if (!graph.is_switch[node]) continue;
-    std::int64_t kept = 0;
+    std::int64_t kept = 0, least_share = 1;
     for (const std::uint32_t index : of_node[node]) {
       Port& port = ports_[index];
       if (const auto found = settings_.ecn_of_rate.find(port.rate); found != settings_.ecn_of_rate.end()) {
@@ -140,6 +140,7 @@ void PacketSimulation::build() {
       port.headroom_limit = static_cast<std::uint32_t>(headroom);
       for (std::int64_t rate = port.rate; rate > nic_rate && port.threshold_shift > 0; rate /= 2)
         --port.threshold_shift;
+      least_share = std::max(least_share, std::int64_t{1} << port.threshold_shift);
       kept += port.headroom_limit + kReserve;
     }
     if (settings_.buffer_is_shared) kept = 0;
@@ -151,7 +152,13 @@ void PacketSimulation::build() {
                       node, kept, of_node[node].size(), settings_.buffer),
           "give the switches a larger BUFFER_SIZE (MB)");
     }
-    switches_[node].buffer_left = static_cast<std::uint32_t>(settings_.buffer - kept);
+    Switch& here = switches_[node];
+    here.buffer_left = static_cast<std::uint32_t>(settings_.buffer - kept);
+    // If each of n ports holds less than c of a buffer B, the least threshold is at least
+    // (B - n c) / least_share, which is c for c = B / (n + least_share). Less two packets: what comes in at
+    // one nanosecond.
+    here.calm = static_cast<std::uint32_t>(std::max<std::int64_t>(
+        0, here.buffer_left / (static_cast<std::int64_t>(of_node[node].size()) + least_share) - 2 * frame));
   }
   first_ports_.push_back(static_cast<std::uint32_t>(node_ports_.size()));
 

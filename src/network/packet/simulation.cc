@@ -5,10 +5,16 @@
 
 namespace armilla {
 
-// The next event, at most until `end_ns`; false if there is none.
+// The next event, at most until `end_ns`, or the messages that begin before; false if there is neither.
 inline bool PacketSimulation::play(std::int64_t end_ns) {
   WheelEvent event;
-  if (pending_ == 0 || !events_.next(end_ns, event)) return false;
+  if (pending_ == 0) return false;
+  const std::int64_t post_ns = posts_.empty() ? INT64_MAX : posts_.front().ns;
+  if (!events_.next(std::min(end_ns, post_ns), event)) {
+    if (post_ns >= end_ns) return false;
+    begin_messages();
+    return true;
+  }
   if (events_.began_chunk() && packets_.size() >= kManyPackets) look_ahead();
   handle(event);
   if (events_.handled() >= look_at_) look_at_ = forward_->look();
@@ -93,7 +99,13 @@ void PacketSimulation::look_ahead() const {
 bool PacketSimulation::play_until(std::int64_t end_ns) {
   while (arrived_.empty() && play(end_ns)) {
   }
-  return !arrived_.empty();
+  if (arrived_.empty()) return false;
+  if (mail_.empty()) return true;
+  // All of the nanosecond, in an order that nothing else of it has an influence on.
+  while (play(events_.now())) {
+  }
+  std::ranges::sort(arrived_);
+  return true;
 }
 
 std::int64_t PacketSimulation::frames() const {
@@ -169,9 +181,6 @@ void PacketSimulation::handle(const WheelEvent& event) {
       serve(event.subject);
       break;
     }
-    case kPost:
-      begin_message(event.subject);
-      break;
     case kGoOn:
       forward_->go_on(event.subject, event.stamp);
       break;

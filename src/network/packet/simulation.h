@@ -31,7 +31,8 @@ namespace armilla {
 
 // Throws Error, with an estimate of the time, for more packets than anyone would wait for: those of `what`,
 // whose size is set by `payload`.
-void check_packets(const std::string& where, std::string_view what, std::string_view payload, double packets);
+void check_packets(const std::string& where, std::string_view what, std::string_view payload, double packets,
+                   CongestionControl control);
 
 // With settings that fast-forward does not know.
 std::string why_all_is_played(const PacketSettings& settings);
@@ -51,21 +52,26 @@ class PacketSimulation {
   // take the first one back. Of several the job's choice is made packet by packet, and nothing is taken for
   // lost because it is late.
   std::uint32_t connect(std::span<const std::vector<std::uint32_t>> ways);
-  // Not before what has been played.
+  // Not before what has been played. A message begins when all else of its nanosecond has happened, those of
+  // one nanosecond in the order of their connections.
   void post(std::uint32_t connection, std::int64_t bytes, std::uint64_t message, std::int64_t at_ns);
   // Or flows that come one by one (FlowJob::flows_come), told by `message` when they are acknowledged as a
   // whole; not before what has been played. Source ports count from 10000 for each pair of hosts. With RoCE a
   // flow that is over is forgotten as soon as nothing of it is under way.
   void begin(TrafficFlow flow, std::uint64_t message, std::int64_t at_ns);
-  // Plays until something arrives as a whole, at most until `end_ns`; returns whether it did.
+  // Plays until something arrives as a whole, at most until `end_ns`; returns whether it did. Messages of
+  // `end_ns` itself do not begin yet: more may be posted.
   bool play_until(std::int64_t end_ns);
-  // What arrived at now_ns(), in order; forgets it.
+  // What arrived at now_ns(): messages by their numbers, flows in order; forgets it.
   std::vector<std::uint64_t> take_arrived() { return std::exchange(arrived_, {}); }
   std::int64_t now_ns() const { return events_.now(); }
   // That are remembered.
   std::size_t flows() const { return flows_.size() - free_flows_.size(); }
   // Of what comes next; INT64_MAX: nothing moves any more.
-  std::int64_t next_ns() const { return pending_ > 0 ? events_.next_time() : INT64_MAX; }
+  std::int64_t next_ns() const {
+    if (pending_ == 0) return INT64_MAX;
+    return posts_.empty() ? events_.next_time() : std::min(events_.next_time(), posts_.front().ns + 1);
+  }
   // Why nothing moves though messages are under way. Throws Error.
   [[noreturn]] void explain_standstill() const;
 
@@ -126,7 +132,6 @@ class PacketSimulation {
     kNicMayPause,
     kLinkDown,
     kPauseOver,
-    kPost,
     kTimer,
     kGoOn,
     kRepeat,
@@ -219,6 +224,7 @@ class PacketSimulation {
   struct Switch {
     std::uint32_t buffer_left = 0;  // beyond reserves and headroom
     std::uint32_t shared_used = 0;
+    std::uint32_t calm = 0;  // no port pauses its peer as long as each holds less of what came in there
   };
 
   // What every packet needs of its flow first, what losses and starts need last.
@@ -273,12 +279,19 @@ class PacketSimulation {
     std::size_t posted = 0, arrived = 0;  // of them
     std::uint64_t end = 0;                // of all messages ever
   };
+  // A message to begin, the next one of its connection.
+  struct Post {
+    std::int64_t ns = 0;
+    std::uint32_t connection = 0;
+    auto operator<=>(const Post&) const = default;
+  };
 
   void build();
   void add_flow(const TrafficFlow& asked, const FlowAddress& address);
   void set_up_flow(std::uint32_t flow, const TrafficFlow& asked, const FlowAddress& address);
   void forget_if_over(std::uint32_t flow);
   void begin_message(std::uint32_t connection);
+  void begin_messages();
   void restart(std::uint32_t connection);
   void note_arrivals(std::uint32_t connection);
   std::uint32_t wire_payload(std::uint32_t connection, std::uint64_t sequence, std::uint64_t payload) const;
@@ -289,6 +302,7 @@ class PacketSimulation {
   [[noreturn]] void no_way(const Flow& flow) const;
   void add_ways(Flow& flow, std::span<const std::vector<std::uint32_t>> ways);
   std::uint32_t choose_way(Flow& flow) const;
+  void choose_again(Packet& packet);
 
   std::uint32_t new_packet();
   void free_packet(std::uint32_t packet);
@@ -336,6 +350,7 @@ class PacketSimulation {
   void timeout(std::uint32_t flow);
   void pause_peer(std::uint32_t port, int priority, bool pause);
   std::uint32_t threshold(const Port& port) const;
+  bool is_crowded(const Port& port, const Shares& in) const;
   void link_down();
   void end_pause(std::uint32_t port, std::size_t priority);
   void sum_pauses();
@@ -368,6 +383,7 @@ class PacketSimulation {
   std::uint32_t free_packets_ = kNone;
   std::vector<std::vector<std::int64_t>> transmission_;  // ps by class of rate and size
   std::vector<Mail> mail_;                               // per flow, where flows are connections
+  std::vector<Post> posts_;                              // a heap, the earliest first
   std::vector<std::uint64_t> arrived_;                   // messages
   std::vector<std::uint64_t> message_of_;                // per flow, where flows come one by one
   bool forgets_ = false;                                 // flows that are over
@@ -449,5 +465,9 @@ inline bool PacketSimulation::happens(double probability) {
 inline std::uint32_t PacketSimulation::threshold(const Port& port) const {
   const Switch& here = switches_[port.node];
   return (here.buffer_left - here.shared_used) >> port.threshold_shift;
+}
+// Whether what came in at a switch's port may soon make it pause its peer, or does.
+inline bool PacketSimulation::is_crowded(const Port& port, const Shares& in) const {
+  return in.pausing || in.headroom > 0 || in.arrived >= kReserve + switches_[port.node].calm;
 }
 }  // namespace armilla

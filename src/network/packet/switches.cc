@@ -147,6 +147,7 @@ void PacketSimulation::forward(std::uint32_t number) {
       return;
     }
   } else {
+    if (job_.choice == WayChoice::progressive && packet.kind == PacketKind::data) choose_again(packet);
     const WayStore::Step& step = ways_[packet.step];
     exit = step.port;
     packet.step = step.rest;
@@ -189,9 +190,8 @@ void PacketSimulation::forward(std::uint32_t number) {
     shares_[exit][queue].leaving += packet.size;
     if (!in.pausing) {
       const std::uint32_t now_used = in.arrived > kReserve ? in.arrived - kReserve : 0;
-      const std::uint32_t most = threshold(port);
-      if (forward_ && 2 * std::uint64_t{now_used} >= most) forward_->crowded(entry);
-      if (in.headroom > 0 || now_used >= most) pause_peer(entry, queue, true);
+      if (forward_ && is_crowded(port, in)) forward_->crowded(entry);
+      if (in.headroom > 0 || now_used >= threshold(port)) pause_peer(entry, queue, true);
     }
   }
   // pause_peer may have moved the packets in memory.

@@ -85,7 +85,7 @@ class WayStore {
 
   HugeVector<Step> steps_;
   std::vector<std::uint32_t> lists_;
-  std::vector<std::uint32_t> known_steps_;  // a power of two of places
+  HugeVector<std::uint32_t> known_steps_;  // a power of two of places
   std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, Hash> known_lists_;
 };
 

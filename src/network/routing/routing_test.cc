@@ -125,7 +125,7 @@ TEST(Routings, LeadFromEndToEnd) {
             expect_way(ways, way, from, to);
             ASSERT_GE(way.size(), least);
           }
-          if (routing.name == "ugal" || routing.choice == WayChoice::first) {
+          if (is_adaptive(routing.choice) || routing.choice == WayChoice::first) {
             EXPECT_TRUE(found.front().size() == least || routing.name == "up-down") << routing.name;
           }
         }
@@ -305,6 +305,27 @@ TEST(Routings, UgalTakesDetoursWhereTheyPay) {
   // Where nothing is in the way it costs nothing.
   EXPECT_EQ(last_of(run(machine, "flow:routing=ugal", {{0, 4, 4'000'000}})),
             last_of(run(machine, "flow:routing=ecmp", {{0, 4, 4'000'000}})));
+}
+
+// Four devices of a switch that has one link on, to another whose link to the destinations is slow: only
+// there it shows that it is crowded, and another way leads around it.
+TEST(Routings, ProgressiveTakesDetoursFromTheSecondSwitchOn) {
+  Machine machine = machine_of(8, 4);  // switches 8 and 9 in a row, 11 the last, 10 beside
+  for (std::uint32_t device = 0; device < 8; ++device) join(machine, device, device < 4 ? 8 : 11);
+  for (int parallel = 0; parallel < 4; ++parallel) join(machine, 8, 9);
+  join(machine, 9, 11);
+  join(machine, 9, 10);
+  join(machine, 10, 11);
+  std::vector<TrafficFlow> flows;
+  for (std::int64_t i = 0; i < 4; ++i) flows.push_back({i, 4 + i, 4'000'000});
+  const double ugal = last_of(run(machine, "packet:cc=none,routing=ugal", flows));
+  EXPECT_NEAR(ugal / (16e6 / 1e9), 1.02, 0.02);
+  const double progressive = last_of(run(machine, "packet:cc=none,routing=progressive", flows));
+  EXPECT_LT(progressive, 0.6 * ugal);
+  EXPECT_GT(progressive, 16e6 / 2e9);  // both links together
+  // Where nothing is in the way it costs nothing.
+  EXPECT_EQ(last_of(run(machine, "packet:cc=none,routing=progressive", {{0, 4, 40'000}})),
+            last_of(run(machine, "packet:cc=none,routing=first", {{0, 4, 40'000}})));
 }
 
 TEST(Routings, ForwardingDevicesHaveRouters) {

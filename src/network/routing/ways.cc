@@ -33,7 +33,7 @@ bool any_failed(std::span<const DamagedLink> damage) {
 
 }  // namespace
 
-constexpr std::array<Ways::Routing, 8> Ways::kRoutingTable = {{
+constexpr std::array<Ways::Routing, 9> Ways::kRoutingTable = {{
     {"ecmp", "a shortest way for each pair of devices, by a hash of both at every node", true,
      WayChoice::first, &Ways::hashed},
     {"first", "the first of the shortest ways", true, WayChoice::first, &Ways::first},
@@ -51,6 +51,9 @@ constexpr std::array<Ways::Routing, 8> Ways::kRoutingTable = {{
      "for each packet, or fluid, the shortest way or one over a node at random, whichever has less load "
      "times length (Singh, 2005)",
      false, WayChoice::adaptive, &Ways::shortest_and_detours},
+    {"progressive",
+     "as ugal; a packet on the shortest way may still leave it at the second switch (Jiang et al., 2009)",
+     false, WayChoice::progressive, &Ways::shortest_and_late_detours},
 }};
 
 std::vector<RoutingInfo> routings() {
@@ -268,30 +271,51 @@ std::vector<Ways::Way> Ways::all_shortest(std::uint32_t source, std::uint32_t de
   return found;
 }
 
-void Ways::add_detours(std::uint32_t source, std::uint32_t destination, std::vector<Way>& ways) {
+void Ways::add_detours(const Way& begin, std::uint32_t source, std::uint32_t destination, std::size_t most,
+                       std::vector<Way>& ways) {
+  const std::uint32_t here = begin.empty() ? source : links()[begin.back()].to;
   std::uint64_t key = pair_key(source, destination);
-  for (std::size_t tries = 0; tries < 4 * kMostWays && ways.size() < kMostWays && !pivots_.empty(); ++tries) {
+  for (std::size_t tries = 0; tries < 4 * kMostWays && ways.size() < most && !pivots_.empty(); ++tries) {
     key = scrambled(key + 0x9e3779b97f4a7c15U);
     const std::uint32_t pivot = pivots_[key % pivots_.size()];
-    if (pivot == source || pivot == destination) continue;
-    if (towards(pivot)[source].distance < 0 || towards(destination)[pivot].distance < 0) continue;
-    Way way = shortest(source, pivot, key);
-    const Way rest = shortest(pivot, destination, key + 1);
-    way.insert(way.end(), rest.begin(), rest.end());
+    if (pivot == here || pivot == destination) continue;
+    if (towards(pivot)[here].distance < 0 || towards(destination)[pivot].distance < 0) continue;
+    Way way = begin;
+    for (const Way& part : {shortest(here, pivot, key), shortest(pivot, destination, key + 1)})
+      way.insert(way.end(), part.begin(), part.end());
     cut_loops(graph_, way);
-    if (std::ranges::find(ways, way) == ways.end()) ways.push_back(std::move(way));
+    const bool begins_so =
+        std::ranges::equal(begin, std::span(way).first(std::min(begin.size(), way.size())));
+    if (begins_so && std::ranges::find(ways, way) == ways.end()) ways.push_back(std::move(way));
   }
 }
 
 std::vector<Ways::Way> Ways::detours(std::uint32_t source, std::uint32_t destination) {
   std::vector<Way> ways;
-  add_detours(source, destination, ways);
+  add_detours({}, source, destination, kMostWays, ways);
   return ways.empty() ? hashed(source, destination) : ways;
 }
 
 std::vector<Ways::Way> Ways::shortest_and_detours(std::uint32_t source, std::uint32_t destination) {
   std::vector<Way> ways = hashed(source, destination);
-  add_detours(source, destination, ways);
+  add_detours({}, source, destination, kMostWays, ways);
+  return ways;
+}
+
+// Half of the detours leave the shortest way at its second switch, unless that is its last.
+std::vector<Ways::Way> Ways::shortest_and_late_detours(std::uint32_t source, std::uint32_t destination) {
+  std::vector<Way> ways = hashed(source, destination);
+  const Way straight = ways.front();
+  std::size_t switches = 0, links_to_second = 0;
+  for (std::size_t i = 0; i < straight.size(); ++i) {
+    if (graph().nodes[links()[straight[i]].to].kind != NetworkNodeKind::switched) continue;
+    if (++switches == 2) links_to_second = i + 1;
+  }
+  if (switches > 2) {
+    const Way begin(straight.begin(), straight.begin() + static_cast<std::ptrdiff_t>(links_to_second));
+    add_detours(begin, source, destination, kMostWays / 2, ways);
+  }
+  add_detours({}, source, destination, kMostWays, ways);
   return ways;
 }
 

@@ -46,7 +46,7 @@ class Ways {
     WayChoice choice;  // of a message, or a packet, among the ways
     std::vector<Way> (Ways::*find)(std::uint32_t source, std::uint32_t destination);
   };
-  static const std::array<Routing, 8> kRoutingTable;
+  static const std::array<Routing, 9> kRoutingTable;
 
   // `routing`: one of the table's names. Links of a graph that touch a slow rank's device in the dimension
   // are slow; damaged ones carry less or are not there. Throws Error for damage that cuts devices off.
@@ -81,7 +81,9 @@ class Ways {
   Way over_dimensions(const Message& message) const;
   // By the hash `key` among equal ones; nothing: always the first. Throws Error where no way leads.
   Way shortest(std::uint32_t source, std::uint32_t destination, std::optional<std::uint64_t> key);
-  void add_detours(std::uint32_t source, std::uint32_t destination, std::vector<Way>& ways);
+  // That begin so, until there are `most`.
+  void add_detours(const Way& begin, std::uint32_t source, std::uint32_t destination, std::size_t most,
+                   std::vector<Way>& ways);
   std::vector<Way> hashed(std::uint32_t source, std::uint32_t destination);
   std::vector<Way> first(std::uint32_t source, std::uint32_t destination);
   std::vector<Way> in_dimension_order(std::uint32_t source, std::uint32_t destination);
@@ -89,6 +91,7 @@ class Ways {
   std::vector<Way> all_shortest(std::uint32_t source, std::uint32_t destination);
   std::vector<Way> detours(std::uint32_t source, std::uint32_t destination);
   std::vector<Way> shortest_and_detours(std::uint32_t source, std::uint32_t destination);
+  std::vector<Way> shortest_and_late_detours(std::uint32_t source, std::uint32_t destination);
   [[noreturn]] void fail(std::uint32_t source, std::uint32_t destination, const std::string& why = {}) const;
 
   Topology topology_;

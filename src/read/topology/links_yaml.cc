@@ -154,10 +154,23 @@ DamagedLink parse_damage(const std::string& text, const std::string& where) {
   return {text.substr(0, equals), share, where};
 }
 
+namespace {
+
+// A machine without some of the links that its file has would be another one.
+MachineLinks whole_file(const std::string& path) {
+  MachineLinks links = read_topology_file(path);
+  if (!links.surplus.empty())
+    throw Error("", links.surplus + " would be left out",
+                "announce them in the first line, or take them out of the file");
+  return links;
+}
+
+}  // namespace
+
 MachineLinks read_topology(const Config& config) {
   if (config.is_scalar()) {
     const std::string text = config.text();
-    return is_path(text) && !names_topology(text) ? read_topology_file(name_or_path(config))
+    return is_path(text) && !names_topology(text) ? whole_file(name_or_path(config))
                                                   : make_topology(parse_component(text, config.where()));
   }
   ComponentChoice choice;
@@ -170,7 +183,7 @@ MachineLinks read_topology(const Config& config) {
 }
 
 MachineLinks named_topology(const std::string& name) {
-  return names_topology(name) ? make_topology(parse_component(name, name)) : read_topology_file(name);
+  return names_topology(name) ? make_topology(parse_component(name, name)) : whole_file(name);
 }
 
 }  // namespace armilla

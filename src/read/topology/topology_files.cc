@@ -86,9 +86,10 @@ MachineLinks read_hpcc(RoceWords& words, const std::string& path) {
   NumberedNodes numbered = numbered_nodes(nodes);
   read_switches(words, numbered, switches, "switch");
   Interconnect graph = read_numbered_links(words, numbered, links);
+  std::string surplus = surplus_links(words, links);
   validate_interconnect(graph, path);
   Dimension dimension = one_dimension(graph, "fabric");
-  return {std::move(graph), {std::move(dimension)}};
+  return {std::move(graph), {std::move(dimension)}, std::move(surplus)};
 }
 
 // SimAI: "NODES GPUS_PER_SERVER NVSWITCHES SWITCHES LINKS GPU_TYPE", the numbers of NVSwitches and then of
@@ -105,6 +106,7 @@ MachineLinks read_simai(RoceWords& words, const std::string& path) {
   const std::vector<bool> inner = numbered.is_switch;
   read_switches(words, numbered, switches, "switch");
   Interconnect graph = read_numbered_links(words, numbered, links);
+  std::string surplus = surplus_links(words, links);
   validate_interconnect(graph, path);
   const std::int64_t devices = graph.devices();
   if (devices % per_server != 0)
@@ -128,7 +130,7 @@ MachineLinks read_simai(RoceWords& words, const std::string& path) {
   }
   if (!(nvlink.bandwidth.value > 0)) nvlink.bandwidth = network.bandwidth;
   if (!(network.bandwidth.value > 0)) network.bandwidth = nvlink.bandwidth;
-  return {std::move(graph), {std::move(nvlink), std::move(network)}};
+  return {std::move(graph), {std::move(nvlink), std::move(network)}, std::move(surplus)};
 }
 
 // htsim's fat trees (its FatTreeTopology): "Nodes", "Tiers", "Podsize", then per tier, from the one at the

@@ -192,6 +192,17 @@ class TopologyFile : public testing::Test {
   const std::filesystem::path path_ = path_for_test("topology");
 };
 
+// A machine with fewer links than its file would be another one.
+TEST_F(TopologyFile, SurplusLinksAreRefusedByName) {
+  EXPECT_EQ(read("3 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n").surplus, "");
+  EXPECT_EQ(read("3 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n# made by hand\n").surplus, "");
+  std::ofstream(path_) << "3 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n";
+  EXPECT_EQ(error_of([&] { named_topology(path_.string()); }),
+            path_.string() +
+                ":5: the links after the first 2, which the first line announces, would be left "
+                "out\n  hint: announce them in the first line, or take them out of the file");
+}
+
 TEST_F(TopologyFile, OfHpcc) {
   const MachineLinks links =
       read("5 1 4\n0\n0 1 100Gbps 1000ns 0\n0 2 100Gbps 1us 0\n3 0 25Gbps 1us 0.5\n0 4 25Gbps 1us 0\n");

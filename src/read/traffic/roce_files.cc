@@ -36,14 +36,16 @@ NetworkGraph parse_roce_topology(std::string_view text, const std::string& name,
     if (link.loss == 1) words.fail("a link that loses every packet", "leave it out");
     graph.links.push_back(link);
   }
-  // What follows may be a comment; a number begins another link.
-  const std::optional<std::string_view> rest = words.next();
-  if (notes != nullptr && rest && rest->find_first_not_of("0123456789") == std::string_view::npos) {
-    notes->push_back(fmt::format(
-        "{}: the links after the first {}, which the first line announces, are left out, as in ns-3",
-        words.where(), links));
-  }
+  const std::string surplus = surplus_links(words, links);
+  if (notes != nullptr && !surplus.empty()) notes->push_back(surplus + " are left out, as in ns-3");
   return graph;
+}
+
+std::string surplus_links(RoceWords& words, std::int64_t links) {
+  const std::optional<std::string_view> rest = words.next();
+  if (!rest || rest->find_first_not_of("0123456789") != std::string_view::npos) return {};
+  return fmt::format("{}: the links after the first {}, which the first line announces,", words.where(),
+                     links);
 }
 
 std::vector<TrafficFlow> parse_roce_flows(std::string_view text, const std::string& name,

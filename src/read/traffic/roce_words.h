@@ -36,4 +36,8 @@ class RoceWords {
   std::size_t line_ = 1, word_line_ = 1;
 };
 
+// After a topology's links: links beyond those that its head announces. What follows may be a comment; a
+// number begins another link. Where, and that they are there; empty: they are not.
+std::string surplus_links(RoceWords& words, std::int64_t links);
+
 }  // namespace armilla

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <numbers>
 #include <tuple>
 #include <vector>
 
@@ -89,9 +92,112 @@ std::vector<std::int32_t> tiers_of(const Interconnect& graph) {
   return tier;
 }
 
+// Where members of a dimension that are joined by cables have a switch in links_of, what is drawn has the
+// cables, each with its share of what all of the member that has most carry.
+Interconnect drawn_links(const Machine& machine) {
+  Interconnect all = links_of(machine);
+  if (!machine.graph.empty()) return all;
+  const auto has_cables = [&](std::uint32_t d) { return !machine.dimensions[d].cables.empty(); };
+  std::vector<bool> left(all.nodes.size());
+  for (const Cable& cable : all.cables) {
+    if (has_cables(cable.dimension)) left[cable.b] = true;  // the switch
+  }
+  Interconnect graph;
+  std::vector<std::uint32_t> number(all.nodes.size());
+  for (std::size_t node = 0; node < all.nodes.size(); ++node) {
+    number[node] = static_cast<std::uint32_t>(graph.nodes.size());
+    if (!left[node]) graph.nodes.push_back(all.nodes[node]);
+  }
+  for (Cable cable : all.cables) {
+    if (has_cables(cable.dimension)) continue;
+    cable.a = number[cable.a];
+    cable.b = number[cable.b];
+    graph.cables.push_back(cable);
+  }
+  const std::int64_t ranks = rank_count(machine);
+  std::int64_t stride = 1;
+  for (std::uint32_t d = 0; d < machine.dimensions.size(); ++d) {
+    const Dimension& dimension = machine.dimensions[d];
+    std::vector<std::int64_t> of_member(static_cast<std::size_t>(dimension.size));
+    for (const MemberCable& cable : dimension.cables) {
+      ++of_member[static_cast<std::size_t>(cable.a)];
+      ++of_member[static_cast<std::size_t>(cable.b)];
+    }
+    const auto most = static_cast<double>(std::max<std::int64_t>(1, *std::ranges::max_element(of_member)));
+    const LinkFigures figures = {Bandwidth(dimension.bandwidth.value / most), dimension.latency, 0};
+    for (std::int64_t first = 0; first < ranks; ++first) {
+      if (first / stride % dimension.size != 0) continue;
+      for (const MemberCable& cable : dimension.cables) {
+        graph.cables.push_back({static_cast<std::uint32_t>(first + cable.a * stride),
+                                static_cast<std::uint32_t>(first + cable.b * stride), figures, figures, d});
+      }
+    }
+    stride *= dimension.size;
+  }
+  return graph;
+}
+
+struct Point {
+  double x = 0, y = 0;
+};
+struct Layout {
+  std::vector<Point> devices;  // from the upper left corner
+  double width = 0, height = 0;
+  bool flat = true;  // one row
+};
+
+// Devices, dimension in dimension: those of rings and meshes in rows and columns by turns, those that are
+// joined crosswise around a circle, those below switches side by side.
+Layout layout_of(const Machine& machine, const Interconnect& graph) {
+  constexpr double kCell = 28, kWideCell = 50;
+  const std::int64_t devices = graph.devices();
+  Layout layout;
+  std::vector<bool> direct(machine.dimensions.size());
+  for (const Cable& cable : graph.cables) {
+    if (graph.nodes[cable.a].kind == NetworkNodeKind::device &&
+        graph.nodes[cable.b].kind == NetworkNodeKind::device)
+      direct[cable.dimension] = true;
+  }
+  layout.flat = rank_count(machine) != devices || std::ranges::none_of(direct, std::identity());
+  if (layout.flat) {
+    for (std::int64_t device = 0; device < devices; ++device)
+      layout.devices.push_back({kCell * (static_cast<double>(device) + 0.5), 0});
+    layout.width = kCell * static_cast<double>(devices);
+    return layout;
+  }
+  layout.devices.push_back({kWideCell / 2, kWideCell / 2});
+  layout.width = layout.height = kWideCell;
+  for (std::size_t d = 0; d < machine.dimensions.size(); ++d) {
+    const Dimension& dimension = machine.dimensions[d];
+    constexpr std::int64_t kMostAround = 64;
+    const bool around = direct[d] && dimension.kind != DimensionKind::ring && dimension.size > 2 &&
+                        dimension.size <= kMostAround;
+    const bool below = direct[d] && !around && layout.height < layout.width;
+    const auto size = static_cast<double>(dimension.size);
+    const double gap = layout.devices.size() > 1 ? kWideCell / 2 : 0;
+    const double radius = around ? (std::max(layout.width, layout.height) + gap) * size / 6 : 0;
+    const Layout inner = layout;
+    layout.devices.clear();
+    for (std::int64_t i = 0; i < dimension.size; ++i) {
+      const auto place = static_cast<double>(i);
+      const double angle = 2 * std::numbers::pi * place / size;
+      const Point at = around  ? Point{radius * (1 + std::sin(angle)), radius * (1 - std::cos(angle))}
+                       : below ? Point{0, place * (inner.height + gap)}
+                               : Point{place * (inner.width + gap), 0};
+      for (const Point& device : inner.devices) layout.devices.push_back({at.x + device.x, at.y + device.y});
+    }
+    layout.width = around ? inner.width + 2 * radius : below ? inner.width : size * (inner.width + gap) - gap;
+    layout.height = around  ? inner.height + 2 * radius
+                    : below ? size * (inner.height + gap) - gap
+                            : inner.height;
+  }
+  return layout;
+}
+
 }  // namespace
 
-std::string write_interconnect_dot(const Interconnect& graph) {
+std::string write_interconnect_dot(const Machine& machine) {
+  const Interconnect graph = drawn_links(machine);
   std::string text = "graph {\n\tlayout=neato; overlap=false;\n";
   const auto out = std::back_inserter(text);
   for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
@@ -103,41 +209,54 @@ std::string write_interconnect_dot(const Interconnect& graph) {
   return text + "}\n";
 }
 
-std::string write_interconnect_svg(const Interconnect& graph) {
+std::string write_interconnect_svg(const Machine& machine) {
   constexpr double kRow = 120, kLeast = 28, kMargin = 50;
+  const Interconnect graph = drawn_links(machine);
+  const Layout layout = layout_of(machine, graph);
   const std::vector<std::int32_t> tier = tiers_of(graph);
   const std::int32_t top = tier.empty() ? 0 : *std::ranges::max_element(tier);
   std::vector<std::int64_t> in_tier(static_cast<std::size_t>(top) + 1);
   for (const std::int32_t one : tier) ++in_tier[static_cast<std::size_t>(one)];
+  in_tier.front() = 0;
   const double width =
-      std::max(400.0, kLeast * static_cast<double>(*std::ranges::max_element(in_tier))) + 2 * kMargin;
-  const double height = kRow * static_cast<double>(top) + 2 * kMargin;
+      std::max({400.0, layout.width, kLeast * static_cast<double>(*std::ranges::max_element(in_tier))}) +
+      2 * kMargin;
+  const double floor = kMargin + kRow * static_cast<double>(top);  // where devices begin
+  const double height = floor + layout.height + kMargin;
   std::vector<std::int64_t> placed(in_tier.size());
-  std::vector<std::pair<double, double>> at;
-  for (const std::int32_t one : tier) {
-    const auto row = static_cast<std::size_t>(one);
-    const double step = (width - 2 * kMargin) / static_cast<double>(in_tier[row]);
-    at.emplace_back(kMargin + step * (static_cast<double>(placed[row]++) + 0.5),
-                    height - kMargin - kRow * static_cast<double>(one));
+  std::vector<Point> at;
+  std::size_t devices = 0;
+  for (std::size_t node = 0; node < tier.size(); ++node) {
+    const auto row = static_cast<std::size_t>(tier[node]);
+    if (graph.nodes[node].kind == NetworkNodeKind::device) {
+      const Point& device = layout.devices[devices++];
+      at.push_back({(width - layout.width) / 2 + device.x, floor + device.y});
+      continue;
+    }
+    const double step = (width - 2 * kMargin) / static_cast<double>(std::max<std::int64_t>(1, in_tier[row]));
+    at.push_back({kMargin + step * (static_cast<double>(placed[row]++) + 0.5),
+                  floor - kRow * static_cast<double>(tier[node])});
   }
   std::string shapes;
   const auto out = std::back_inserter(shapes);
   for (const Line& line : lines_of(graph)) {
-    const auto [x1, y1] = at[line.a];
-    const auto [x2, y2] = at[line.b];
+    const Point from = at[line.a], to = at[line.b];
     const std::string title =
         fmt::format("{} - {}: {}", graph.nodes[line.a].name, graph.nodes[line.b].name, line_text(line));
-    // Links within a row are arcs below it.
-    const double bend = y1 == y2 ? 20 + 0.1 * std::abs(x2 - x1) : 0;
+    // Links that would pass others of their row or column are arcs beside it.
+    const double dx = to.x - from.x, dy = to.y - from.y, length = std::hypot(dx, dy);
+    const bool passes = (std::abs(dx) < 1 || std::abs(dy) < 1) && tier[line.a] == tier[line.b] && length > 60;
+    const double bend = passes ? (12 + 0.1 * length) / length : 0;
     fmt::format_to(out,
                    "<path d=\"M{:.1f} {:.1f} Q{:.1f} {:.1f} {:.1f} {:.1f}\" fill=\"none\" stroke=\"#888\" "
                    "stroke-width=\"{}\"><title>{}</title></path>\n",
-                   x1, y1, (x1 + x2) / 2, (y1 + y2) / 2 + bend, x2, y2, line.cables > 1 ? 2 : 1,
-                   svg_text(title));
+                   from.x, from.y, (from.x + to.x) / 2 - bend * dy, (from.y + to.y) / 2 + bend * dx, to.x,
+                   to.y, line.cables > 1 ? 2 : 1, svg_text(title));
   }
   for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
     const NetworkNodeKind kind = graph.nodes[node].kind;
     const auto [x, y] = at[node];
+    const bool in_grid = !layout.flat && kind == NetworkNodeKind::device;
     const std::string_view colour = kind == NetworkNodeKind::device ? "#4477aa"
                                     : kind == NetworkNodeKind::nic  ? "#ccbb44"
                                                                     : "#ee6677";
@@ -146,6 +265,12 @@ std::string write_interconnect_svg(const Interconnect& graph) {
                    "<title>{}</title></rect>\n",
                    x - 8, y - 8, kind == NetworkNodeKind::switched ? 8 : 2, colour,
                    svg_text(graph.nodes[node].name));
+    if (in_grid) {
+      fmt::format_to(out,
+                     "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"8\">{}</text>\n", x,
+                     y + 17, svg_text(graph.nodes[node].name));
+      continue;
+    }
     fmt::format_to(out,
                    "<text x=\"{0:.1f}\" y=\"{1:.1f}\" text-anchor=\"end\" font-size=\"8\" "
                    "transform=\"rotate(-60 {0:.1f} {1:.1f})\">{2}</text>\n",

@@ -71,10 +71,6 @@ void PacketSimulation::FastForward::connected(std::uint32_t flow) {
   patterns_->connected(flow);
 }
 
-void PacketSimulation::FastForward::touch(std::uint32_t flow) {
-  if (patterns_) patterns_->touch(flow);
-}
-
 void PacketSimulation::FastForward::arrived(std::uint32_t flow) {
   if (patterns_) patterns_->arrived(flow);
 }
@@ -142,7 +138,7 @@ bool PacketSimulation::FastForward::could_stand(std::uint32_t index) const {
 
 void PacketSimulation::FastForward::begins(std::uint32_t index) {
   const Flow& flow = sim_.flows_[index];
-  touch(index);
+  if (patterns_) patterns_->touch(index);
   if (watch_of_.size() < sim_.flows_.size()) {
     watch_of_.resize(sim_.flows_.size(), kNone);
     holds_flow_.resize(sim_.flows_.size(), kNone);
@@ -218,10 +214,7 @@ void PacketSimulation::FastForward::find_partitions() {
               sim_.ports_[number ^ 1].loss_stream == kNone;
       // What comes in over its link is far from making a switch pause it.
       if (!plain || !sim_.ports_[number ^ 1].at_switch || sim_.discipline_ != SwitchDiscipline::pause) return;
-      const Shares& in = sim_.shares_[number ^ 1][flow.priority];
-      plain =
-          !in.pausing && in.headroom == 0 &&
-          (in.arrived <= kReserve || 2 * (in.arrived - kReserve) < sim_.threshold(sim_.ports_[number ^ 1]));
+      plain = !sim_.is_crowded(sim_.ports_[number ^ 1], sim_.shares_[number ^ 1][flow.priority]);
     });
     partition.plain = partition.plain && plain;
   }

@@ -23,7 +23,7 @@ class PacketSimulation::FastForward {
   explicit FastForward(PacketSimulation& simulation);
   ~FastForward();
 
-  // The flow, or the connection anew, is about to begin.
+  // The flow, or a message of the connection, is about to begin.
   void begins(std::uint32_t flow);
   // Returns how many events are to be handled until it looks again.
   std::int64_t look();
@@ -31,15 +31,14 @@ class PacketSimulation::FastForward {
   void go_on(std::uint32_t stretch, std::uint32_t stamp);
   PacketForward done() const { return done_; }
 
-  // For contention patterns: a connection is there; a message is posted to it, or has arrived; the time of a
-  // set of connections has come; who is marked at a port is left to chance.
+  // For contention patterns: a connection is there; a message of it has arrived; the time of a set of
+  // connections has come; who is marked at a port is left to chance.
   void connected(std::uint32_t flow);
-  void touch(std::uint32_t flow);
   void arrived(std::uint32_t flow);
   void repeat(std::uint32_t set, std::uint32_t stamp);
   void left_to_chance(std::uint32_t port);
-  // What comes in at a switch's port is half-way to making it pause its peer. A little later whoever stands
-  // still at the switch is played, as its buffer is one.
+  // What comes in at a switch's port may soon make it pause its peer. A little later whoever stands still at
+  // the switch is played, as its buffer is one.
   void crowded(std::uint32_t entry);
   void make_room(std::uint32_t node);
   void bring_up();

@@ -15,12 +15,6 @@ constexpr std::size_t kWordsPerFrame = 8;  // that are written in the time that 
 
 }  // namespace
 
-std::size_t PacketSimulation::FastForward::Patterns::Hash::operator()(const State& words) const {
-  std::uint64_t hash = words.size();
-  for (const std::uint64_t word : words) hash = (hash ^ hash >> 29 ^ word) * 0x9e3779b97f4a7c15U;
-  return hash ^ hash >> 32;
-}
-
 PacketSimulation::FastForward::Patterns::Patterns(PacketSimulation& simulation, FastForward& forward)
     : sim_(simulation),
       forward_(forward),
@@ -46,6 +40,8 @@ void PacketSimulation::FastForward::Patterns::connected(std::uint32_t flow) {
     Set& from = sets_[larger ? into : other];
     if (larger) into = other;
     Set& to = sets_[into];
+    if ((to.displaced || from.displaced) && is_under_way(to) && is_under_way(from)) ++forward_.done_.joins;
+    to.displaced = to.displaced || from.displaced;
     to.fit = to.fit && from.fit;
     for (const std::uint32_t moved : from.flows) set_of_flow_[moved] = into;
     for (const std::uint32_t moved : from.ports) set_of_port_[moved] = into;
@@ -68,50 +64,6 @@ void PacketSimulation::FastForward::Patterns::connected(std::uint32_t flow) {
     set.ports.push_back(port);
   });
   set.fit = set.fit && sim_.flows_[flow].ways == 1 && set.flows.size() <= kLargestSet;
-}
-
-// Numbers its flows and ports in an order that does not depend on which of several alike it is, as far as
-// jobs make connections in the same order everywhere.
-void PacketSimulation::FastForward::Patterns::sort(Set& set) {
-  set.sorted = true;
-  std::ranges::sort(set.flows);
-  for (const std::uint32_t port : set.ports) port_label_[port] = kNone;
-  set.ports.clear();
-  State state;
-  const auto add = [&](auto value) { state.push_back(static_cast<std::uint64_t>(value)); };
-  for (std::size_t i = 0; i < set.flows.size(); ++i) {
-    const Flow& flow = sim_.flows_[set.flows[i]];
-    flow_label_[set.flows[i]] = static_cast<std::uint32_t>(i);
-    add(sim_.ways_.links(flow.way_there));
-    add(sim_.ways_.links(flow.way_back));
-    forward_.for_each_port(flow, [&](std::uint32_t port, std::uint32_t) {
-      if (port_label_[port] == kNone) {
-        port_label_[port] = static_cast<std::uint32_t>(set.ports.size());
-        set.ports.push_back(port);
-      }
-      add(port_label_[port]);
-    });
-    add(flow.priority);
-    add(flow.window);
-    add(flow.round_trip_ns);
-    add(flow.hops);
-  }
-  for (const std::uint32_t index : set.ports) {
-    const Port& port = sim_.ports_[index];
-    add(port.rate);
-    add(port.delay_ns);
-    add(port.at_switch);
-    add(port.ecn.minimum);
-    add(port.ecn.maximum);
-    state.push_back(std::bit_cast<std::uint64_t>(port.ecn.probability));
-    const Port& peer = sim_.ports_[index ^ 1];
-    add(set_of_port_[index ^ 1] == set_of_port_[index] ? port_label_[index ^ 1] : kNone);
-    add(peer.at_switch);
-    add(peer.threshold_shift);
-    add(peer.headroom_limit);
-    if (peer.at_switch) add(sim_.switches_[peer.node].buffer_left);
-  }
-  set.structure = structures_.try_emplace(std::move(state), structures_.size()).first->second;
 }
 
 std::uint32_t PacketSimulation::FastForward::Patterns::set_of(const WheelEvent& event) const {
@@ -148,14 +100,25 @@ bool PacketSimulation::FastForward::Patterns::can_stand(const Set& set) const {
     const Port& peer = sim_.ports_[entry];
     if (!port.up || port.paused != 0 || (port.waiting & 1) != 0 || peer.loss_stream != kNone) return false;
     if (!peer.at_switch) return true;
-    const Switch& here = sim_.switches_[peer.node];
-    return 2 * here.shared_used <= here.buffer_left &&
-           std::ranges::all_of(sim_.shares_[entry], [&](const Shares& in) {
-             return !in.pausing && in.headroom == 0 &&
-                    (in.arrived <= kReserve || 2 * (in.arrived - kReserve) < sim_.threshold(peer));
-           });
+    return is_calm(peer.node);
   };
   return std::ranges::all_of(set.flows, flow_can) && std::ranges::all_of(set.ports, port_can);
+}
+
+// Whether no port of the switch, of other sets neither, may soon pause its peer: what stands still has the
+// share of the buffer that it had.
+bool PacketSimulation::FastForward::Patterns::is_calm(std::uint32_t node) const {
+  if (sim_.switches_[node].shared_used < sim_.switches_[node].calm) return true;
+  const std::span<const std::uint32_t> ports(sim_.node_ports_.begin() + sim_.first_ports_[node],
+                                             sim_.node_ports_.begin() + sim_.first_ports_[node + 1]);
+  return std::ranges::none_of(ports, [&](std::uint32_t port) {
+    return std::ranges::any_of(sim_.shares_[port],
+                               [&](const Shares& in) { return sim_.is_crowded(sim_.ports_[port], in); });
+  });
+}
+
+bool PacketSimulation::FastForward::Patterns::is_under_way(const Set& set) const {
+  return std::ranges::any_of(set.flows, [&](std::uint32_t flow) { return !sim_.flows_[flow].finished; });
 }
 
 // A pause, and the resume after it, may be under way when nobody pauses any more.
@@ -170,8 +133,10 @@ bool PacketSimulation::FastForward::Patterns::pauses(const Set& set) const {
 void PacketSimulation::FastForward::Patterns::touch(std::uint32_t flow) {
   const std::uint32_t number = set_of_flow_[flow];
   Set& set = sets_[number];
-  if (set.mode == Set::Mode::follows) wake(number);
+  // Whatever else happens now has happened.
+  if (set.mode == Set::Mode::follows) wake(number, sim_.events_.now());
   if (set.mode == Set::Mode::leads) close(set);
+  set.displaced = set.displaced && is_under_way(set);
   if (!set.fit || set.touched) return;
   set.touched = true;
   touched_.push_back(number);
@@ -200,7 +165,7 @@ void PacketSimulation::FastForward::Patterns::disturb(std::uint32_t port) {
 
 void PacketSimulation::FastForward::Patterns::wake_port(std::uint32_t port) {
   const std::uint32_t number = set_of_port_[port];
-  if (number != kNone && sets_[number].mode == Set::Mode::follows) wake(number);
+  if (number != kNone && sets_[number].mode == Set::Mode::follows) wake(number, sim_.events_.now() - 1);
 }
 
 void PacketSimulation::FastForward::Patterns::go_on(std::uint32_t number, std::uint32_t stamp) {
@@ -217,7 +182,7 @@ void PacketSimulation::FastForward::Patterns::go_on(std::uint32_t number, std::u
       tell(set, pattern.arrivals[set.told].flow);
   }
   if (pattern.useless || since >= pattern.ns) {
-    wake(number);
+    wake(number, sim_.events_.now() - 1);
   } else {
     schedule_next(number);
   }
@@ -266,23 +231,25 @@ void PacketSimulation::FastForward::Patterns::settle() {
     candidates.push_back(number);
   }
   if (candidates.empty()) return;
-  sim_.events_.take_out(
-      [&](const WheelEvent& event) {
-        const std::uint32_t number = set_of(event);
-        return number != kNone && sets_[number].candidate;
-      },
-      [&](std::int64_t time, const WheelEvent& event) {
-        if (event.kind < kGoOn) --sim_.pending_;
-        if (!is_stale(event)) sets_[set_of(event)].held.push_back({time, event});
-      });
+  const auto is_candidates = [&](const WheelEvent& event) {
+    const std::uint32_t number = set_of(event);
+    return number != kNone && sets_[number].candidate;
+  };
+  sim_.events_.for_each([&](std::int64_t time, const WheelEvent& event) {
+    if (is_candidates(event) && !is_stale(event)) sets_[set_of(event)].held.push_back({time, event});
+  });
+  bool any = false;
   for (const std::uint32_t number : candidates) {
     Set& set = sets_[number];
-    set.candidate = false;
-    if (look_up(number)) continue;
-    for (const Held& held : set.held)
-      sim_.schedule(held.time, held.event.kind, held.event.subject, held.event.stamp);
-    set.held.clear();
+    set.candidate = look_up(number);
+    any = any || set.candidate;
+    if (!set.candidate) set.held.clear();
   }
+  if (!any) return;
+  sim_.events_.take_out(is_candidates, [&](std::int64_t, const WheelEvent& event) {
+    if (event.kind < kGoOn) --sim_.pending_;
+  });
+  for (const std::uint32_t number : candidates) sets_[number].candidate = false;
 }
 
 // Whether it follows a pattern that is known from its state on; if there is none it leads one.
@@ -390,7 +357,8 @@ void PacketSimulation::FastForward::Patterns::release_followers(Pattern& pattern
   pattern.end = {};
 }
 
-void PacketSimulation::FastForward::Patterns::wake(std::uint32_t number) {
+// It comes to where it would be at the end of `until`: now, or what is due now has yet to happen.
+void PacketSimulation::FastForward::Patterns::wake(std::uint32_t number, std::int64_t until) {
   {
     const Pattern& pattern = *sets_[number].pattern;
     if (pattern.growing) close(sets_[pattern.leader]);
@@ -401,10 +369,11 @@ void PacketSimulation::FastForward::Patterns::wake(std::uint32_t number) {
   --still_;
   --sim_.pending_;
   set.mode = Set::Mode::played;
+  set.displaced = true;
   if (!pattern.useless && sim_.events_.now() == set.begin_ns + pattern.ns) {
     jump(set);
   } else {
-    catch_up(set);
+    catch_up(set, until);
   }
   set.pattern = nullptr;
   set.held.clear();
@@ -462,16 +431,15 @@ void PacketSimulation::FastForward::Patterns::jump(Set& set) {
     sim_.schedule(held.time, held.event.kind, held.event.subject, held.event.stamp);
 }
 
-// Played from where it stood, up to now: in a wheel of its own.
-void PacketSimulation::FastForward::Patterns::catch_up(Set& set) {
-  const std::int64_t now = sim_.events_.now();
+// Played from where it stood: in a wheel of its own.
+void PacketSimulation::FastForward::Patterns::catch_up(Set& set, std::int64_t until) {
   catching_up_ = true;
   std::swap(sim_.events_, past_);
   sim_.events_.begin_at(set.begin_ns);
   for (const Held& held : set.held)
     sim_.schedule(held.time, held.event.kind, held.event.subject, held.event.stamp);
   WheelEvent event;
-  while (sim_.events_.next(now - 1, event)) sim_.handle(event);
+  while (sim_.events_.next(until, event)) sim_.handle(event);
   std::vector<Held> rest;
   sim_.events_.take_out([](const WheelEvent&) { return true; },
                         [&](std::int64_t time, const WheelEvent& left) {
@@ -482,196 +450,6 @@ void PacketSimulation::FastForward::Patterns::catch_up(Set& set) {
   for (const Held& held : rest)
     sim_.schedule(held.time, held.event.kind, held.event.subject, held.event.stamp);
   catching_up_ = false;
-}
-
-// ---- States
-
-void PacketSimulation::FastForward::Patterns::code_label(const std::vector<std::uint32_t>& of,
-                                                         const std::vector<std::uint32_t>& labels,
-                                                         std::uint32_t& number, Words& words) const {
-  std::uint32_t label = words.reads() ? 0 : labels[number];
-  words.bits(label, 32);
-  if (words.reads()) number = of[label];
-}
-
-// What is yet to arrive: that is not taken over, but what arrives, and how large its last packet is,
-// depends on it.
-void PacketSimulation::FastForward::Patterns::code_messages(const Set& set, State& state) const {
-  for (std::size_t i = 0; i < set.flows.size(); ++i) {
-    const Mail& mail = sim_.mail_[set.flows[i]];
-    state.push_back(mail.posted - mail.arrived);
-    for (std::size_t message = mail.arrived; message < mail.posted; ++message) {
-      state.push_back(mail.messages[message].end - set.bases[i]);
-      state.push_back(mail.messages[message].bytes_end - set.bases[i]);
-    }
-  }
-}
-
-void PacketSimulation::FastForward::Patterns::code(Set& set, std::vector<Held>& events, Words& words) {
-  for (std::size_t i = 0; i < set.flows.size(); ++i) code_flow(set, i, words);
-  for (const std::uint32_t port : set.ports) code_port(set, port, words);
-  code_events(set, events, words);
-}
-
-void PacketSimulation::FastForward::Patterns::code_flow(Set& set, std::size_t place, Words& words) {
-  const std::uint32_t index = set.flows[place];
-  Flow& flow = sim_.flows_[index];
-  if (words.reads()) flow.turn = kNone;  // NICs tell
-  words.count_from(set.bases[place]);
-  bool idle = flow.finished && flow.next == flow.acknowledged && flow.expected == flow.acknowledged &&
-              flow.highest == flow.acknowledged && flow.size == flow.acknowledged;
-  for (bool* flag : {&idle, &flow.started, &flow.finished}) words.bits(*flag, 1);
-  words.end_bits();
-  words.sequence(flow.acknowledged);
-  // What was due is due, no matter for how long.
-  if (!words.reads()) {
-    std::int64_t next_send_ns = std::max(flow.next_send_ns, sim_.events_.now() - 1);
-    words.time(next_send_ns);
-  } else {
-    words.time(flow.next_send_ns);
-  }
-  if (idle) {
-    if (words.reads()) flow.next = flow.expected = flow.highest = flow.size = flow.acknowledged;
-    return;
-  }
-  for (std::uint64_t* sequence : {&flow.next, &flow.expected, &flow.highest, &flow.size})
-    words.sequence(*sequence);
-  words.value(flow.rate);
-  words.value(flow.last_size);
-  sim_.transport_->code(index, words);
-}
-
-void PacketSimulation::FastForward::Patterns::code_port(Set& set, std::uint32_t index, Words& words) {
-  Port& port = sim_.ports_[index];
-  std::array<Shares, kPriorities>& here = sim_.shares_[index];
-  std::array<Shares, kPriorities>& there = sim_.shares_[index ^ 1];  // what came in over its link
-  const bool into_switch = sim_.ports_[index ^ 1].at_switch;
-  std::array<bool, kPriorities> leaves = {}, arrived = {};
-  for (std::size_t queue = 0; queue < kPriorities; ++queue) {
-    leaves[queue] = port.at_switch && (here[queue].leaving != 0 || here[queue].queue.head != kNone);
-    arrived[queue] = into_switch && there[queue].arrived != 0;
-    words.bits(leaves[queue], 1);
-    words.bits(arrived[queue], 1);
-  }
-  words.bits(port.busy, 1);
-  words.bits(port.waiting, 8);
-  words.bits(port.last_served, 8);
-  words.bits(port.carry_ps, 16);
-  words.end_bits();
-  for (std::size_t queue = 0; queue < kPriorities; ++queue) {
-    if (arrived[queue]) {
-      words.value(there[queue].arrived);
-    } else if (into_switch) {
-      there[queue].arrived = 0;
-    }
-  }
-  if (port.at_switch) {
-    words.value(port.queued);
-    for (std::size_t queue = 0; queue < kPriorities; ++queue) {
-      if (!leaves[queue]) {
-        here[queue].leaving = 0;
-        continue;
-      }
-      words.value(here[queue].leaving);
-      code_queue(set, here[queue].queue, words);
-    }
-  } else {
-    code_queue(set, port.acknowledgements, words);
-    Nic& nic = sim_.nics_[port.nic];
-    bool wakes = nic.wake_ns >= 0;
-    words.bits(nic.last, 32);
-    words.bits(wakes, 1);
-    words.end_bits();
-    if (wakes) {
-      words.time(nic.wake_ns);
-    } else {
-      nic.wake_ns = -1;
-    }
-    std::size_t turns = nic.turns.size();
-    words.value(turns);
-    nic.turns.resize(turns);
-    for (std::uint32_t i = 0; i < turns; ++i) {
-      Turn& turn = nic.turns[i];
-      code_label(set.flows, flow_label_, turn.flow, words);
-      words.end_bits();
-      if (!words.reads()) continue;
-      Flow& flow = sim_.flows_[turn.flow];
-      flow.turn = i;
-      turn.priority = flow.priority;
-    }
-  }
-}
-
-void PacketSimulation::FastForward::Patterns::code_queue(Set& set, Queue& queue, Words& words) {
-  std::size_t count = 0;
-  if (!words.reads()) {
-    for (std::uint32_t packet = queue.head; packet != kNone; packet = sim_.packets_[packet].next) ++count;
-  }
-  words.value(count);
-  if (!words.reads()) {
-    for (std::uint32_t packet = queue.head; packet != kNone; packet = sim_.packets_[packet].next)
-      code_packet(set, packet, words);
-    return;
-  }
-  queue = {};
-  for (; count > 0; --count) {
-    std::uint32_t packet = kNone;
-    code_packet(set, packet, words);
-    sim_.append(queue, packet);
-  }
-}
-
-void PacketSimulation::FastForward::Patterns::code_packet(Set& set, std::uint32_t& number, Words& words) {
-  if (words.reads()) number = sim_.new_packet();
-  Packet& packet = sim_.packets_[number];
-  code_label(set.flows, flow_label_, packet.flow, words);
-  words.end_bits();
-  words.count_from(set.bases[flow_label_[packet.flow]]);
-  words.sequence(packet.sequence);
-  words.time(packet.sent_ns);
-  std::uint32_t links = sim_.ways_.links(packet.step);
-  words.bits(packet.size, 24);
-  words.bits(packet.payload, 16);
-  words.bits(links, 16);
-  words.bits(packet.kind, 4);
-  words.bits(packet.priority, 4);
-  words.end_bits();
-  for (bool* flag : {&packet.marked, &packet.echo, &packet.asks}) words.bits(*flag, 1);
-  std::uint32_t sender = packet.port ^ 1;
-  code_label(set.ports, port_label_, sender, words);
-  words.end_bits();
-  packet.port = sender ^ 1;
-  if (!words.reads()) return;
-  const Flow& flow = sim_.flows_[packet.flow];
-  packet.step = packet.kind == PacketKind::data ? flow.way_there : flow.way_back;
-  while (sim_.ways_.links(packet.step) != links) packet.step = sim_.ways_[packet.step].rest;
-}
-
-void PacketSimulation::FastForward::Patterns::code_events(Set& set, std::vector<Held>& events, Words& words) {
-  std::size_t count = events.size();
-  words.value(count);
-  events.resize(count);
-  for (Held& held : events) {
-    words.time(held.time);
-    std::uint32_t& subject = held.event.subject;
-    words.bits(held.event.kind, 8);
-    switch (held.event.kind) {
-      case kArrived:
-        words.end_bits();
-        code_packet(set, subject, words);
-        continue;
-      case kSent:
-      case kWake:
-        code_label(set.ports, port_label_, subject, words);
-        break;
-      default:
-        code_label(set.flows, flow_label_, subject, words);
-    }
-    words.end_bits();
-    if (!words.reads() || held.event.kind == kSent) continue;
-    held.event.stamp = held.event.kind == kWake ? sim_.nics_[sim_.ports_[subject].nic].wake_stamp
-                                                : sim_.transport_->stamp_of(held.event.kind, subject);
-  }
 }
 
 }  // namespace armilla

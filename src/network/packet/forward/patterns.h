@@ -25,7 +25,8 @@ class PacketSimulation::FastForward::Patterns {
   Patterns(PacketSimulation& simulation, FastForward& forward);
 
   void connected(std::uint32_t flow);
-  // Something is about to change from outside, such as by a message, on the flow's ports.
+  // Something is about to change from outside, such as by a message, on the flow's ports, after all else that
+  // happens at this nanosecond.
   void touch(std::uint32_t flow);
   // One more message of the flow has arrived as a whole.
   void arrived(std::uint32_t flow);
@@ -69,6 +70,7 @@ class PacketSimulation::FastForward::Patterns {
     bool fit = true;      // at all
     bool sorted = false;  // flows and ports are in their order, and `structure` is known
     bool touched = false, candidate = false;
+    bool displaced = false;  // stood still since anything was under way last: see PacketForward::joins
     std::vector<std::uint32_t> flows, ports;
     std::uint64_t structure = 0;
     bool costly = false;  // its last pattern, to write down beside playing it
@@ -85,6 +87,8 @@ class PacketSimulation::FastForward::Patterns {
   bool is_stale(const WheelEvent& event) const;
   void sort(Set& set);
   bool can_stand(const Set& set) const;
+  bool is_calm(std::uint32_t node) const;
+  bool is_under_way(const Set& set) const;
   bool pauses(const Set& set) const;
   void settle();
   bool look_up(std::uint32_t number);
@@ -94,9 +98,9 @@ class PacketSimulation::FastForward::Patterns {
   void release_followers(Pattern& pattern);
   void missed(Set& set) const;
   void tell(Set& set, std::uint32_t flow);
-  void wake(std::uint32_t number);
+  void wake(std::uint32_t number, std::int64_t until);
   void jump(Set& set);
-  void catch_up(Set& set);
+  void catch_up(Set& set, std::int64_t until);
   void schedule_next(std::uint32_t number);
 
   void code(Set& set, std::vector<Held>& events, Words& words);
