@@ -10,8 +10,9 @@ The table LAYERS is the architecture (docs/architecture.md). Checked under src/:
 - that only tests include GoogleTest, and only study knows MPI and SQLite; a module's tests may use in addition what
   armilla_module_tests(... USES ...) names;
 - that every source named in a comment or a page of docs/ is there: "read/onnx/ops.h" or "src/read/onnx/ops.h";
+- that the pages about the tree (TREE_PAGES) name only files, folders, types and functions that are there, and all rooms;
 - that headers open with a comment, have #pragma once and no "using namespace"; that no source exceeds
-  MAX_LINES lines.
+  MAX_LINES lines, and no folder MAX_SOURCES sources, tests not counted.
 
     tools/check_layers.py [ROOT]    ROOT is the repository, by default the one this file stands in
 
@@ -53,13 +54,22 @@ RESERVED_HEADERS = {
     "sqlite3.h": ("study", "only study knows SQLite"),
 }
 MAX_LINES = 800
+MAX_SOURCES = 15
+# Pages whose names of code must be those of today's tree; the second column of a table row is its module.
+TREE_PAGES = ("docs/architecture.md", "docs/extending.md")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 USING_NAMESPACE = re.compile(r"^\s*using\s+namespace\b")
 # A file of a module as comments and pages name it, and not a part of a longer path.
 NAMED_SOURCE = re.compile(r"(?<![\w/.{-])(?:src/)?((\w+)/[\w/]*\w\.(?:h|cc))(?!\w)")
+# What a page says of the tree: `in quotes`, and in blocks of code the identifiers that no English word looks like.
+QUOTED = re.compile(r"`([^`<>]+)`")
+IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+CODE_IDENTIFIER = re.compile(r"\b(?!k?My)(?:[a-z]\w*_\w+|[A-Z]\w*[a-z]\w*[A-Z]\w*)\b")
+PATH = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)+|\w+\.(?:h|cc|py|sh|txt|md)\b")
+MODULE_ROW = re.compile(r"\| \d+ \| `(\w+)` \|")
 CMAKE_COMMAND = re.compile(r"\b(armilla_module|armilla_module_tests)\s*\(([^()]*)\)")
-CMAKE_KEYWORDS = {"SOURCES", "OPTIMISED", "SHARDS", "TOGETHER", "USES", "LIBRARIES", "PRIVATE_LIBRARIES"}
+CMAKE_KEYWORDS = {"SOURCES", "OPTIMISED", "SHARDS", "TOGETHER", "O2", "USES", "LIBRARIES", "PRIVATE_LIBRARIES"}
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -92,9 +102,57 @@ def check(root):
         module = read_cmake(folder, root, violations)
         for path in sorted(path for path in folder.rglob("*") if path.suffix in (".h", ".cc")):
             check_source(path, module, root, violations)
+        for room in sorted([folder, *(path for path in folder.rglob("*") if path.is_dir())]):
+            sources = [path for path in room.glob("*.cc") if not is_test_source(path, module)]
+            if len(sources) > MAX_SOURCES:
+                rule = f"{len(sources)} sources in one folder; more than {MAX_SOURCES} want rooms"
+                violations.append(Violation(relative(room, root), 1, rule))
     for path in sorted(root.glob("docs/**/*.md")) + sorted(root.glob("*.md")):
         check_named_sources(path, path.read_text(encoding="utf-8").splitlines(), root, violations)
+    pages = [root / page for page in TREE_PAGES if (root / page).is_file()]
+    if pages:
+        paths, words = names_of_tree(root)
+        for page in pages:
+            check_tree_page(page, paths, words, root, violations)
     return sorted(violations)
+
+
+def names_of_tree(root):
+    """Its paths with all their ends (as "/b/c" of a/b/c), and the words of its sources and scripts."""
+    paths, words = set(), set()
+    files = [path for path in root.iterdir() if path.is_file()]
+    for folder in ("src", "tests", "tools", "cmake", "bench", "docs", "models", "machines", "examples"):
+        files += (root / folder).rglob("*")
+    for path in files:
+        parts = relative(path, root).split("/")
+        paths.update("/" + "/".join(parts[first:]) for first in range(len(parts)))
+        words.update(IDENTIFIER.findall(" ".join(parts)))
+        if path.suffix in (".h", ".cc", ".txt", ".cmake", ".py", ".sh", ".json") and path.is_file():
+            text = path.read_text(encoding="utf-8", errors="ignore")
+            words.update(IDENTIFIER.findall(re.sub(r"//.*", "", text) if path.suffix in (".h", ".cc") else text))
+    return paths, words
+
+
+def check_tree_page(page, paths, words, root, violations):
+    """Reports what the page names and the tree has not, and rooms that a module's row leaves out."""
+    is_code = False
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith("```"):
+            is_code = not is_code
+            continue
+        quoted = [line] if is_code else QUOTED.findall(line)
+        in_tree = {path for text in quoted if not is_code for path in PATH.findall(text) if not path.startswith("build/")}
+        named = {path for path in in_tree if f"/{path}" not in paths}
+        for text in quoted:
+            identifiers = CODE_IDENTIFIER if is_code else IDENTIFIER
+            named.update(word for word in identifiers.findall(PATH.sub("", text)) if word not in words)
+        for name in sorted(named):
+            violations.append(Violation(relative(page, root), number, f"there is no {name}"))
+        module = MODULE_ROW.match(line)
+        if module:
+            rooms = {path.name for path in (root / "src" / module.group(1)).rglob("*") if path.is_dir()}
+            for room in sorted(rooms - set(quoted)):
+                violations.append(Violation(relative(page, root), number, f"{module.group(1)} has a room {room}, too"))
 
 
 def check_named_sources(path, lines, root, violations):

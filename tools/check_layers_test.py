@@ -168,7 +168,44 @@ class NamedSources(unittest.TestCase):
         )
 
 
+class TreePages(unittest.TestCase):
+    TREE = IR | {
+        "src/ir/model.cc": "int count_layers();  // not sum_layers\n",
+        "src/ir/derived/metrics.h": HEADER + "struct HeadLine {};\n",
+    }
+    ROW = "| 1 | `ir` | nouns | `derived` | base |\n"
+
+    def test_what_is_there(self):
+        page = "`derived/metrics.h` has `HeadLine`, `ir/derived` `count_layers()`; `<verb>.cc`, `build/x`.\n"
+        code = "```cpp\ncount_layers(kMyLayers);  // any English word\n```\n"
+        self.assertEqual(violations(self.TREE | {"docs/architecture.md": self.ROW + page + code}), [])
+
+    def test_what_is_gone(self):
+        page = "`metrics.cc` has `Headline` and `derived/metric.h`\n"
+        code = "```cpp\nsum_layers(HeadRow());\n```\n"
+        self.assertEqual(
+            violations(self.TREE | {"docs/extending.md": page + code}),
+            [f"docs/extending.md:1: there is no {name}"
+             for name in ("Headline", "derived/metric.h", "metrics.cc")]
+            + [f"docs/extending.md:3: there is no {name}" for name in ("HeadRow", "sum_layers")],
+        )
+
+    def test_room_left_out(self):
+        self.assertEqual(
+            violations(self.TREE | {"docs/architecture.md": "| 1 | `ir` | nouns | | base |\n"}),
+            ["docs/architecture.md:1: ir has a room derived, too"],
+        )
+
+
 class Form(unittest.TestCase):
+    def test_sources_of_a_folder(self):
+        many = IR | {f"src/ir/derived/{letter}.cc": "" for letter in "abcdefghijklmno"}
+        self.assertEqual(violations(many | {"src/ir/derived/a_test.cc": ""}), [])
+        self.assertEqual(
+            violations(many | {"src/ir/derived/p.cc": ""}),
+            ["src/ir/derived:1: 16 sources in one folder; more than 15 want rooms"],
+        )
+
     def test_header(self):
         self.assertEqual(violations(IR | {"src/ir/a.h": HEADER}), [])
         self.assertEqual(

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "base/source_path_testing.h"
 #include "cli/cli_testing.h"
 
 namespace armilla {
@@ -25,23 +24,6 @@ class Cli : public InEmptyFolder {
     return names;
   }
 };
-
-TEST_F(Cli, EveryExampleOfEveryHelpTextRuns) {
-  std::filesystem::copy(source_path("examples"), "examples", std::filesystem::copy_options::recursive);
-  for (const CommandInfo& info : commands()) {
-    EXPECT_FALSE(info.examples.empty()) << info.name;
-    const Outcome help = run({std::string(info.name), "--help"});
-    EXPECT_EQ(help.code, 0) << info.name;
-    for (const Example& example : info.examples) {
-      EXPECT_NE(help.out.find("armilla " + std::string(example.arguments)), std::string::npos)
-          << "not in the help: " << example.arguments;
-      const Outcome outcome = run(words(example.arguments));
-      EXPECT_EQ(outcome.code, 0) << example.arguments << '\n' << outcome.err;
-      EXPECT_EQ(outcome.err, "") << example.arguments;
-      EXPECT_NE(outcome.out, "") << example.arguments;
-    }
-  }
-}
 
 TEST_F(Cli, VersionAndHelp) {
   EXPECT_EQ(run({"--version"}).out.substr(0, 8), "armilla ");
