@@ -71,8 +71,10 @@ class Ways {
   // The first of them.
   std::span<const std::uint32_t> way(const Message& message) { return ways(message).front(); }
 
-  // What the links carried, the busiest first; `carried` per directed link.
-  std::vector<LinkUse> used(std::span<const NetworkSums::Carried> carried) const;
+  // What the links carried, the busiest first; `carried` per directed link, of classes by those that
+  // stand for others.
+  std::vector<LinkUse> used(std::span<const NetworkSums::Carried> carried,
+                            const LinkClasses* classes = nullptr) const;
 
  private:
   std::uint32_t number_of(const LinkId& id) const;
