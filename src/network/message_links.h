@@ -34,8 +34,11 @@ class MessageLinks {
   virtual std::uint32_t links() const = 0;
   // Which dimension, and how fast: equal for links that serve alike.
   virtual std::tuple<std::uint32_t, double, std::int64_t> kind(std::uint32_t link) const = 0;
-  // Between two ranks, each link once. Throws Error where no way leads.
+  // Between two ranks, each link once; quickest when asked destination by destination. Throws Error where no
+  // way leads.
   virtual std::vector<LinkShare> used(std::int32_t source, std::int32_t destination) = 0;
+  // Whether any of the ways used so far is one of several, taken by a hash or at random.
+  virtual bool any_by_chance() const = 0;
 };
 
 // Which link carries what others carry, too.

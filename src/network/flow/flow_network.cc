@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
+#include <utility>
 
 #include "network/flow.h"
 #include "network/flow/fluid_ways.h"
@@ -256,7 +257,9 @@ class FlowLinks final : public MessageLinks {
     const DirectedLink& it = ways_.links()[link];
     return {it.dimension, it.figures.bandwidth.value, it.figures.latency.value};
   }
+  bool any_by_chance() const override { return ways_.any_by_chance(); }
   std::vector<LinkShare> used(std::int32_t source, std::int32_t destination) override {
+    if (std::exchange(destination_, destination) != destination) ways_.forget_some();
     std::span<const Ways::Way> ways = ways_.ways({.source = source, .destination = destination, .bytes = {}});
     if (ways_.routing().choice == WayChoice::first) ways = ways.first(1);
     return shares_of(ways);
@@ -264,6 +267,7 @@ class FlowLinks final : public MessageLinks {
 
  private:
   Ways ways_;
+  std::int32_t destination_ = -1;  // that was asked for last
 };
 
 }  // namespace

@@ -157,6 +157,14 @@ std::span<const Ways::Way> Ways::ways(const Message& message) {
   return found;
 }
 
+void Ways::forget_some() {
+  constexpr std::size_t kMostReached = std::size_t{1} << 22;
+  if (reached_.size() * graph().nodes.size() < kMostReached) return;
+  reached_.clear();
+  known_.clear();
+  ways_known_ = 0;
+}
+
 void Ways::fail(std::uint32_t source, std::uint32_t destination, const std::string& why) const {
   throw Error("network",
               fmt::format("no way leads from '{}' to '{}'", graph().nodes[source].name,
@@ -210,6 +218,7 @@ Ways::Way Ways::shortest(std::uint32_t source, std::uint32_t destination, std::o
   std::vector<std::uint32_t> equal;
   for (std::uint32_t node = source; node != destination; node = links()[way.back()].to) {
     next_links(graph_, reached, node, destination, width, equal);
+    any_by_chance_ = any_by_chance_ || (key && equal.size() > 1);
     const std::size_t chosen =
         key && equal.size() > 1
             ? static_cast<std::size_t>(scrambled(*key + 0x9e3779b97f4a7c15U * (node + 1)) % equal.size())

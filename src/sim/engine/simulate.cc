@@ -233,8 +233,9 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   warn_of_calls_together(result, graph, study.machine, planner);
   note_unseen_links(result, machine, study.network);
   if (!classes.why_whole.empty()) {
-    result.notes.push_back(fmt::format("all {} ranks were simulated, not one for those that fare alike: {}",
-                                       graph.ranks, classes.why_whole));
+    result.notes.push_back(
+        fmt::format("{} of {} ranks were simulated, not one for all that could fare alike: {}",
+                    classes.simulated(), graph.ranks, classes.why_whole));
   }
   return result;
 }

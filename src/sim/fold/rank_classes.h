@@ -37,7 +37,7 @@ struct RankClasses {
   std::vector<std::int32_t> stands_for;    // per rank, the lowest of its class; empty: each is its own
   std::vector<FoldedFamily> families;      // only what collectives need
   LinkClasses links;                       // of networks that have MessageLinks
-  std::string_view why_whole;              // every rank is simulated, where the network is what forbids less
+  std::string_view why_whole;              // (nearly) every rank is simulated, where the network is to blame
 
   std::int32_t simulated() const { return static_cast<std::int32_t>(real.size()); }
   std::int32_t simulated_rank(std::int32_t rank) const {

@@ -311,6 +311,8 @@ RankClasses fold_ranks(const FoldingInput& input, CollectivePlanner& planner) {
       continue;
     }
     RankClasses classes = classes_of(graph, of_ranks);
+    if (links && links->any_by_chance() && 2 * std::int64_t{classes.simulated()} > graph.ranks)
+      classes.why_whole = "pairs take one of several shortest ways each by a hash (routing=spray takes all)";
     if (!links || classes.stands_for.empty()) return classes;
     if (!is_equitable(input, messages, *links, colouring.colours())) return unfolded(graph);
     classes.links = link_classes_of(std::span(colouring.colours()).subspan(ranks));

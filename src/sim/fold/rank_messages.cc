@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 #include <unordered_map>
 
 namespace armilla {
@@ -57,6 +56,19 @@ class Finder {
       route(message.source, message.destination, kAllDimensions, {message.channel, message.channel});
     sign_groups();
     for (const TypedGroup& group : found_.groups.groups) route_group(group);
+    std::ranges::sort(found_.routed, {}, [](const RoutedMessage& message) {
+      return std::tuple(message.destination, message.source, message.channel);
+    });
+    for (RoutedMessage& message : found_.routed) {
+      if (found_.too_many) return std::move(found_);
+      message.first_hop = found_.hops.size();
+      for (const LinkShare& use : links_->used(message.source, message.destination)) {
+        found_.hops.push_back({static_cast<std::int32_t>(graph_.ranks + use.link),
+                               static_cast<std::uint32_t>(use.share / kShareUnit)});
+      }
+      message.end_hop = found_.hops.size();
+      found_.too_many = found_.hops.size() > kMostHops;
+    }
     sign_connections();
     for (std::uint32_t link = 0; link < links_->links(); ++link) {
       const auto& [dimension, bandwidth, latency] = links_->kind(link);
@@ -66,22 +78,17 @@ class Finder {
     return std::move(found_);
   }
 
-  // Messages to one destination come one after the other.
+  // Messages to one destination come one after the other. They lie side by side here.
   void sign_connections() {
-    std::vector<std::size_t> order(found_.routed.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::sort(order, {}, [&](std::size_t i) {
-      const RoutedMessage& message = found_.routed[i];
-      return std::tuple(message.source, message.destination, message.channel);
-    });
-    for (std::size_t i = 0; i < order.size();) {
-      const RoutedMessage& first = found_.routed[order[i]];
+    for (auto first = found_.routed.begin(); first != found_.routed.end();) {
       std::uint64_t hash = 0;
-      for (; i < order.size() && found_.routed[order[i]].source == first.source &&
-             found_.routed[order[i]].destination == first.destination;
-           ++i)
-        hash = mix_in(hash, found_.routed[order[i]].channel);
-      signature(first.source) += mix(hash);
+      auto next = first;
+      for (; next != found_.routed.end() && next->source == first->source &&
+             next->destination == first->destination;
+           ++next)
+        hash = mix_in(hash, next->channel);
+      signature(first->source) += mix(hash);
+      first = next;
     }
   }
 
@@ -170,11 +177,7 @@ class Finder {
   void route(std::int32_t source, std::int32_t destination, std::uint32_t dimension, const Names& names) {
     if (found_.too_many) return;
     const std::size_t first = found_.hops.size();
-    if (links_ != nullptr) {
-      for (const LinkShare& use : links_->used(source, destination)) {
-        found_.hops.push_back({static_cast<std::int32_t>(graph_.ranks + use.link),
-                               static_cast<std::uint32_t>(use.share / kShareUnit)});
-      }
+    if (links_ != nullptr) {  // their ways are found together
       add_routed(source, destination, names, first);
       return;
     }
@@ -192,7 +195,7 @@ class Finder {
   }
   void add_routed(std::int32_t source, std::int32_t destination, const Names& names, std::size_t first_hop) {
     found_.routed.push_back({source, destination, names.channel, names.label, first_hop, found_.hops.size()});
-    found_.too_many = found_.hops.size() > kMostHops;
+    found_.too_many = std::max(found_.hops.size(), found_.routed.size()) > kMostHops;
   }
 
   // A message that uses its source's own link in a dimension, and no other but one to its destination alone.
