@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 namespace armilla {
 
@@ -10,6 +11,7 @@ MaxMin::MaxMin(std::vector<double> capacities, std::vector<std::uint32_t> begin,
     : links_(capacities.size()), flows_(weights.size()), uses_(std::move(uses)), place_(uses_.size()) {
   const double largest = capacities.empty() ? 1 : std::ranges::max(capacities);
   quantum_ = std::ldexp(1, std::ilogb(largest) - 52);
+  per_quantum_ = 1 / quantum_;
   for (std::size_t link = 0; link < links_.size(); ++link)
     links_[link].capacity = std::max(quantum_, rounded_down(capacities[link]));
   for (std::size_t flow = 0; flow < flows_.size(); ++flow) {
@@ -20,7 +22,8 @@ MaxMin::MaxMin(std::vector<double> capacities, std::vector<std::uint32_t> begin,
 }
 
 double MaxMin::rounded_down(double rate) const {
-  return std::floor(rate / quantum_) * quantum_;
+  const double quanta = rate * per_quantum_;  // whole ones from 2^52 on
+  return quanta < 0x1p52 ? static_cast<double>(static_cast<std::int64_t>(quanta)) * quantum_ : rate;
 }
 
 // Never nothing: flows that are there go on.

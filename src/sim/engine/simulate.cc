@@ -232,10 +232,10 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   warn_of_cables(result, study);
   warn_of_calls_together(result, graph, study.machine, planner);
   note_unseen_links(result, machine, study.network);
-  if (!classes.why_whole.empty()) {
-    result.notes.push_back(
-        fmt::format("{} of {} ranks were simulated, not one for all that could fare alike: {}",
-                    classes.simulated(), graph.ranks, classes.why_whole));
+  constexpr std::int64_t kWorthSaying = 64;  // ranks
+  if (!classes.why_whole.empty() && graph.ranks >= kWorthSaying) {
+    result.notes.push_back(fmt::format("{} of {} ranks were simulated one by one: {}", classes.simulated(),
+                                       graph.ranks, classes.why_whole));
   }
   return result;
 }

@@ -289,9 +289,10 @@ RankClasses fold_ranks(const FoldingInput& input, CollectivePlanner& planner) {
   if (!may_fold(study)) {
     links = message_links(study.network, study.machine, study.what_if);
     if (links == nullptr) return unfolded(graph);
-    if (!links->are_fixed()) return whole(graph, "messages take the ways that are least loaded");
+    if (!links->are_fixed())
+      return whole(graph, "messages take the ways that are least loaded at the moment");
     // Whose messages are not looked at.
-    if (!graph.custom.empty()) return whole(graph, "custom collectives send over links that others share");
+    if (!graph.custom.empty()) return whole(graph, "they run custom collectives");
   }
   const Peers peers(graph);
   const RankMessages messages =
@@ -312,7 +313,9 @@ RankClasses fold_ranks(const FoldingInput& input, CollectivePlanner& planner) {
     }
     RankClasses classes = classes_of(graph, of_ranks);
     if (links && links->any_by_chance() && 2 * std::int64_t{classes.simulated()} > graph.ranks)
-      classes.why_whole = "pairs take one of several shortest ways each by a hash (routing=spray takes all)";
+      classes.why_whole =
+          "a hash takes one of several ways for each pair (with routing=spray, which takes "
+          "all, one stands for those that fare alike)";
     if (!links || classes.stands_for.empty()) return classes;
     if (!is_equitable(input, messages, *links, colouring.colours())) return unfolded(graph);
     classes.links = link_classes_of(std::span(colouring.colours()).subspan(ranks));
