@@ -87,7 +87,7 @@ class MaxMin {
   std::vector<std::uint32_t> changed_;
   std::vector<std::uint32_t> part_links_, part_flows_;
   std::vector<Level> levels_;
-  std::vector<std::uint32_t> full_;  // links, at one level
+  std::vector<std::uint32_t> full_;       // links, at one level
   double quantum_ = 1, per_quantum_ = 1;  // powers of two
   std::uint32_t round_ = 0;
 };
