@@ -40,4 +40,8 @@ TrafficResult flow_traffic(const FlowJob& job, const FlowSharing& sharing = {});
 // (network/routing/ways.h), then moves its bytes.
 std::unique_ptr<Network> make_flow_network(const NetworkSetup& setup, const ParameterValues& values);
 
+// What its messages use of its links.
+std::unique_ptr<MessageLinks> flow_links(const Machine& machine, const WhatIf& what_if,
+                                         const ParameterValues& values);
+
 }  // namespace armilla

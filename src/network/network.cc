@@ -95,7 +95,8 @@ constexpr std::array kNetworks = {
                 "messages as fluids at max-min fair rates, over any graph of links (as SimGrid's CM02)",
                 kFlowParameters,
                 {},
-                make_flow_network},
+                make_flow_network,
+                flow_links},
     NetworkInfo{"packet",
                 "Ethernet with RoCE v2, TCP, NDP or EQDS, packet by packet, over any graph of links: "
                 "congestion control, PFC, "
@@ -145,6 +146,13 @@ std::unique_ptr<Network> make_network(const ComponentChoice& choice, const Netwo
                 "choose flow, packet or flit");
   }
   return info.make(setup, ParameterValues(info.name, info.parameters, choice.parameters));
+}
+
+std::unique_ptr<MessageLinks> message_links(const ComponentChoice& choice, const Machine& machine,
+                                            const WhatIf& what_if) {
+  const NetworkInfo& info = find_component<NetworkInfo>("network", networks(), choice.name, choice.where);
+  if (info.links == nullptr) return nullptr;
+  return info.links(machine, what_if, ParameterValues(info.name, info.parameters, choice.parameters));
 }
 
 std::unique_ptr<Network> make_astra_network(Semantics semantics, const ComponentChoice& instead,

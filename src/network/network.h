@@ -22,6 +22,7 @@
 #include "ir/machine.h"
 #include "ir/result.h"
 #include "ir/what_if.h"
+#include "network/message_links.h"
 
 namespace armilla {
 
@@ -103,6 +104,8 @@ struct NetworkSetup {
   std::optional<PacketSettings> packets = {};
   // Networks refuse what nobody would wait for.
   Foreseen foreseen = {};
+  // As `stands_for`, of links, for networks that have MessageLinks; must outlive the network.
+  const LinkClasses* link_classes = nullptr;
 };
 
 class Network {
@@ -142,6 +145,9 @@ struct NetworkInfo {
   std::span<const ParameterInfo> parameters;
   NetworkPromises promises;
   std::unique_ptr<Network> (*make)(const NetworkSetup& setup, const ParameterValues& values);
+  // What its messages use of its links, for folding.
+  std::unique_ptr<MessageLinks> (*links)(const Machine& machine, const WhatIf& what_if,
+                                         const ParameterValues& values) = nullptr;
 };
 // Those that a native study may choose from.
 std::span<const NetworkInfo> networks();

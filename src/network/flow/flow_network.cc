@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
+#include <utility>
 
 #include "network/flow.h"
 #include "network/flow/fluid_ways.h"
 #include "network/flow/max_min.h"
+#include "network/routes.h"
 #include "network/routing/ways.h"
 
 namespace armilla {
@@ -27,23 +29,29 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
         factor_(values.fraction("bandwidth-factor")),
         rates_(capacities_of(ways_, factor_)),
         carried_(ways_.links().size()),
+        classes_(setup.link_classes),
         target_(queue_.add_handler(*this)) {
     queue_.add_observer(*this);
+    if (classes_ == nullptr) return;
+    rank_sizes_.resize(setup.stands_for.size());
+    for (const std::int32_t rank : setup.stands_for) ++rank_sizes_[static_cast<std::size_t>(rank)];
   }
   FlowNetwork(const FlowNetwork&) = delete;
   FlowNetwork& operator=(const FlowNetwork&) = delete;
 
   Time send(const Message& message) override {
-    const std::vector<MaxMin::Use> uses = choose_ways(ways_.ways(message), ways_.routing().choice, rates_);
+    std::vector<MaxMin::Use> uses = choose_ways(ways_.ways(message), ways_.routing().choice, rates_);
+    const Time latency = latency_of(uses);
+    if (classes_ != nullptr) uses = folded(uses, message.source);
     add_up(uses, message.bytes, 1);
     const std::uint32_t number = rates_.open(uses);
     if (number >= flights_.size()) flights_.resize(number + 1);
     Flight& flight = flights_[number];
-    flight = {};
+    flight = Flight(flight.generation + 1);
     flight.message = message;
     flight.connection = connection_of(message);
-    flight.event = later(queue_.now(), latency_of(uses));
-    queue_.schedule(flight.event, target_, number);
+    flight.event = later(queue_.now(), latency);
+    look_again(number);
     return kEndOfTime;
   }
 
@@ -51,6 +59,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
     const auto number = static_cast<std::uint32_t>(argument);
     Flight& flight = flights_[number];
     const Time now = queue_.now();
+    if (flight.generation != argument >> 32) return;                   // of one before it
     if (flight.state == State::closed || flight.event != now) return;  // it was to be done later, and is not
     if (flight.state == State::waiting) {
       Connection& connection = connections_[flight.connection];
@@ -85,15 +94,19 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   }
 
   void count(const Message& message, std::int64_t times) override {
-    add_up(choose_ways(ways_.ways(message), ways_.routing().choice, rates_), message.bytes, times);
+    std::vector<MaxMin::Use> uses = choose_ways(ways_.ways(message), ways_.routing().choice, rates_);
+    if (classes_ != nullptr) uses = folded(uses, message.source);
+    add_up(uses, message.bytes, times);
   }
-  std::vector<LinkUse> links() const override { return ways_.used(carried_); }
+  std::vector<LinkUse> links() const override { return ways_.used(carried_, classes_); }
   std::int64_t messages() const override { return messages_; }
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
   enum class State : std::uint8_t { waiting, flowing, closed };
   struct Flight {
+    explicit Flight(std::uint32_t before = 0) : generation(before) {}
+    std::uint32_t generation;  // flights that had the number before it
     Message message;
     std::uint32_t connection = 0;
     std::uint32_t next = kNone;  // that waits for the connection behind it
@@ -152,16 +165,39 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   // Of the way, or of all ways on the average, as each carries its share.
   Time latency_of(std::span<const MaxMin::Use> uses) const {
     Time sum;
-    double shared = 0;
+    WideProduct shared = 0;  // in picoseconds times kShareUnit, exactly: in whatever order links come
     for (const MaxMin::Use& use : uses) {
       const Time latency = ways_.links()[use.link].figures.latency;
       if (use.share == 1) {
         sum = later(sum, latency);
       } else {
-        shared += use.share * in_seconds(latency);
+        shared += static_cast<WideProduct>(use.share / kShareUnit) * latency.value;
       }
     }
-    return later(sum, from_seconds(shared));
+    constexpr WideProduct kUnits = 1 << 30;
+    const WideProduct rounded = (shared + kUnits / 2) / kUnits;
+    return later(sum, Time(static_cast<std::int64_t>(std::min<WideProduct>(rounded, kEndOfTime.value))));
+  }
+
+  // By links that stand for theirs. Every rank of the sender's class sends such a message, and every link of
+  // a class carries as many of them.
+  std::vector<MaxMin::Use> folded(std::span<const MaxMin::Use> uses, std::int32_t source) const {
+    std::vector<MaxMin::Use> together;
+    for (const MaxMin::Use& use : uses) {
+      const std::uint32_t link = classes_->stands_for[use.link];
+      const auto known = std::ranges::find_if(
+          together, [&](const MaxMin::Use& other) { return other.link == link && other.share == use.share; });
+      if (known == together.end()) {
+        together.push_back({link, use.share});
+      } else {
+        ++known->copies;
+      }
+    }
+    for (MaxMin::Use& use : together) {
+      const std::int64_t all = use.copies * rank_sizes_[static_cast<std::size_t>(source)];
+      use.copies = static_cast<std::uint32_t>(all / classes_->sizes[use.link]);
+    }
+    return together;
   }
 
   void add_up(std::span<const MaxMin::Use> uses, Bytes whole, std::int64_t times) {
@@ -171,14 +207,19 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
       const Bandwidth bandwidth = ways_.links()[use.link].figures.bandwidth;
       const Bytes bytes =
           use.share == 1 ? whole : Bytes(std::llround(static_cast<double>(whole.value) * use.share));
-      sum.busy = later(sum.busy, saturating_multiply(time_to_move(bytes, bandwidth), times));
-      sum.bytes = saturating_add(sum.bytes, saturating_multiply(bytes, times));
+      const std::int64_t all = times * use.copies;
+      sum.busy = later(sum.busy, saturating_multiply(time_to_move(bytes, bandwidth), all));
+      sum.bytes = saturating_add(sum.bytes, saturating_multiply(bytes, all));
     }
   }
 
   void expect(std::uint32_t number) {
     flights_[number].event = flights_[number].done;
-    queue_.schedule(flights_[number].done, target_, number);
+    look_again(number);
+  }
+  void look_again(std::uint32_t number) {
+    const Flight& flight = flights_[number];
+    queue_.schedule(flight.event, target_, std::uint64_t{flight.generation} << 32 | number);
   }
 
   // The receiver may send, and the flights move in memory.
@@ -199,12 +240,42 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   std::vector<Connection> connections_;
   std::vector<Flight> flights_;  // by their number among the rates
   std::vector<NetworkSums::Carried> carried_;
+  const LinkClasses* classes_;            // nothing: every link for itself
+  std::vector<std::int64_t> rank_sizes_;  // of classes, per rank that stands for others
   std::int64_t messages_ = 0;
   std::uint32_t target_;
   bool changed_ = false;
 };
 
+class FlowLinks final : public MessageLinks {
+ public:
+  FlowLinks(const Machine& machine, const WhatIf& what_if, std::string_view routing)
+      : ways_(machine, what_if.links, routing, what_if.damage) {}
+  bool are_fixed() const override { return ways_.routing().choice != WayChoice::adaptive; }
+  std::uint32_t links() const override { return static_cast<std::uint32_t>(ways_.links().size()); }
+  std::tuple<std::uint32_t, double, std::int64_t> kind(std::uint32_t link) const override {
+    const DirectedLink& it = ways_.links()[link];
+    return {it.dimension, it.figures.bandwidth.value, it.figures.latency.value};
+  }
+  bool any_by_chance() const override { return ways_.any_by_chance(); }
+  std::vector<LinkShare> used(std::int32_t source, std::int32_t destination) override {
+    if (std::exchange(destination_, destination) != destination) ways_.forget_some();
+    std::span<const Ways::Way> ways = ways_.ways({.source = source, .destination = destination, .bytes = {}});
+    if (ways_.routing().choice == WayChoice::first) ways = ways.first(1);
+    return shares_of(ways);
+  }
+
+ private:
+  Ways ways_;
+  std::int32_t destination_ = -1;  // that was asked for last
+};
+
 }  // namespace
+
+std::unique_ptr<MessageLinks> flow_links(const Machine& machine, const WhatIf& what_if,
+                                         const ParameterValues& values) {
+  return std::make_unique<FlowLinks>(machine, what_if, values.choice("routing"));
+}
 
 std::unique_ptr<Network> make_flow_network(const NetworkSetup& setup, const ParameterValues& values) {
   return std::make_unique<FlowNetwork>(setup, values);

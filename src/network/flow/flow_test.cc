@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "base/error_testing.h"
+#include "network/network_testing.h"
 #include "network/packet.h"
 #include "network/packet/packet_testing.h"
 
@@ -77,6 +78,25 @@ TEST(Flow, AgreesWithPacketsThatNothingHolds) {
         static_cast<double>(share_flows(job, {.bandwidth_factor = 1000.0 / 1036}).fct_ps[0]) / 1e3;
     EXPECT_NEAR(packets / fluid, 1, 0.01) << topology;
   }
+}
+
+// Two messages of one device to another wait for their latency until the moment at which a flow, which has
+// sped up since, was once expected to be done.
+TEST(Flow, KeepsTheOrderOfMessages) {
+  Machine machine;
+  machine.dimensions = {
+      {"net", DimensionKind::switched, 6, gigabytes_per_second(1), nanoseconds(100)}};  // 1 byte per ns
+  const auto sent = [](std::int32_t from, std::int32_t to, std::int64_t bytes, std::int64_t at_ns) {
+    return Sent{{.source = from, .destination = to, .bytes = Bytes(bytes)}, nanoseconds(at_ns)};
+  };
+  // The first shares a link with the third for 400 ns, half of which each gets, and is expected at 2,200 ns
+  // first; then it takes 800 ns more. The second is done at 1,700 ns.
+  const Seen seen = play(machine, "flow",
+                         {sent(0, 1, 1000, 0), sent(3, 4, 1500, 0), sent(2, 1, 200, 0),
+                          sent(5, 0, 1000, 2000), sent(5, 0, 500, 2000)});
+  const std::vector<Time> expected = {nanoseconds(1400), nanoseconds(1700), nanoseconds(600),
+                                      nanoseconds(3200), nanoseconds(3700)};
+  EXPECT_EQ(seen.arrivals, expected);
 }
 
 TEST(Flow, SaysWhereNoWayLeads) {

@@ -1,6 +1,7 @@
 #include "network/flow/fluid_ways.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace armilla {
 namespace {
@@ -23,8 +24,12 @@ std::vector<MaxMin::Use> choose_ways(std::span<const std::vector<std::uint32_t>>
     const auto least = static_cast<std::size_t>(std::ranges::min_element(demands) - demands.begin());
     ways = ways.subspan(least, 1);
   }
+  return shares_of(ways);
+}
+
+std::vector<MaxMin::Use> shares_of(std::span<const std::vector<std::uint32_t>> ways) {
   std::vector<MaxMin::Use> uses;
-  const double share = 1 / static_cast<double>(ways.size());
+  const double share = std::round(1 / (static_cast<double>(ways.size()) * kShareUnit)) * kShareUnit;
   for (const std::vector<std::uint32_t>& way : ways) {
     for (const std::uint32_t link : way) {
       const auto known = std::ranges::find(uses, link, &MaxMin::Use::link);
@@ -32,7 +37,7 @@ std::vector<MaxMin::Use> choose_ways(std::span<const std::vector<std::uint32_t>>
         uses.push_back({link, share});
       } else {
         known->share += share;
-        if (known->share > 1 - 1e-9) known->share = 1;  // of all of them
+        if (std::abs(known->share - 1) < 100 * kShareUnit) known->share = 1;  // of all of them
       }
     }
   }

@@ -1,18 +1,34 @@
 #include "network/flow/max_min.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 
 namespace armilla {
 
 MaxMin::MaxMin(std::vector<double> capacities, std::vector<std::uint32_t> begin, std::vector<Use> uses,
                std::vector<double> weights)
     : links_(capacities.size()), flows_(weights.size()), uses_(std::move(uses)), place_(uses_.size()) {
-  for (std::size_t link = 0; link < links_.size(); ++link) links_[link].capacity = capacities[link];
+  const double largest = capacities.empty() ? 1 : std::ranges::max(capacities);
+  quantum_ = std::ldexp(1, std::ilogb(largest) - 52);
+  per_quantum_ = 1 / quantum_;
+  for (std::size_t link = 0; link < links_.size(); ++link)
+    links_[link].capacity = std::max(quantum_, rounded_down(capacities[link]));
   for (std::size_t flow = 0; flow < flows_.size(); ++flow) {
     flows_[flow].weight = weights[flow];
     flows_[flow].begin = begin[flow];
     flows_[flow].end = begin[flow + 1];
   }
+}
+
+double MaxMin::rounded_down(double rate) const {
+  const double quanta = rate * per_quantum_;  // whole ones from 2^52 on
+  return quanta < 0x1p52 ? static_cast<double>(static_cast<std::int64_t>(quanta)) * quantum_ : rate;
+}
+
+// Never nothing: flows that are there go on.
+double MaxMin::level_of(const Link& link) const {
+  return std::max(quantum_, rounded_down(link.left / link.weight));
 }
 
 std::uint32_t MaxMin::open(std::span<const Use> uses, double weight) {
@@ -104,39 +120,53 @@ std::span<const std::uint32_t> MaxMin::solve() {
     link.left = link.capacity;
     link.open = static_cast<std::uint32_t>(link.members.size());
     link.weight = 0;
-    for (const Member& member : link.members)
-      link.weight += uses_[member.use].share * flows_[member.flow].weight;
-    levels_.push_back({link.left / link.weight, index});
+    for (const Member& member : link.members) {
+      const Use& use = uses_[member.use];
+      link.weight += use.copies * use.share * flows_[member.flow].weight;
+    }
+    levels_.push_back({level_of(link), index});
   }
   std::make_heap(levels_.begin(), levels_.end(), higher);
-  while (!levels_.empty()) {
+  const auto take = [&] {
     std::pop_heap(levels_.begin(), levels_.end(), higher);
     const Level lowest = levels_.back();
     levels_.pop_back();
-    Link& link = links_[lowest.link];
-    if (link.open == 0) continue;
-    // Levels only rise while others' rates are fixed: a stale one is put back, and the least that is not
-    // stale counts.
-    const double level = std::max(0.0, link.left) / link.weight;
-    if (level > lowest.level && !levels_.empty() && level > levels_.front().level) {
-      levels_.push_back({level, lowest.link});
-      std::push_heap(levels_.begin(), levels_.end(), higher);
-      continue;
-    }
-    for (const Member& member : link.members) {
-      Flow& flow = flows_[member.flow];
-      if (flow.fixed) continue;
-      flow.fixed = true;
-      flow.rate = level * flow.weight;
-      for (std::uint32_t use = flow.begin; use < flow.end; ++use) {
-        Link& other = links_[uses_[use].link];
-        other.left -= uses_[use].share * flow.rate;
-        other.weight -= uses_[use].share * flow.weight;
-        --other.open;
+    return lowest;
+  };
+  while (!levels_.empty()) {
+    // Levels only rise while others' rates are fixed: stale ones are put back.
+    const double level = levels_.front().level;
+    full_.clear();
+    while (!levels_.empty() && levels_.front().level <= level) {
+      const Level lowest = take();
+      if (links_[lowest.link].open == 0) continue;
+      const double now = level_of(links_[lowest.link]);
+      if (now <= level) {
+        full_.push_back(lowest.link);
+      } else {
+        levels_.push_back({now, lowest.link});
+        std::push_heap(levels_.begin(), levels_.end(), higher);
       }
     }
+    for (const std::uint32_t link : full_) fill(links_[link], level);
   }
   return part_flows_;
+}
+
+void MaxMin::fill(const Link& link, double level) {
+  for (const Member& member : link.members) {
+    Flow& flow = flows_[member.flow];
+    if (flow.fixed) continue;
+    flow.fixed = true;
+    flow.rate = flow.weight == 1 ? level : level * flow.weight;
+    for (std::uint32_t i = flow.begin; i < flow.end; ++i) {
+      const Use& use = uses_[i];
+      Link& other = links_[use.link];
+      other.left -= use.copies * (use.share == 1 ? flow.rate : rounded_down(use.share * flow.rate));
+      other.weight -= use.copies * use.share * flow.weight;
+      --other.open;
+    }
+  }
 }
 
 }  // namespace armilla

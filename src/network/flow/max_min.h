@@ -11,15 +11,15 @@
 #include <utility>
 #include <vector>
 
+#include "network/message_links.h"
+
 namespace armilla {
 
 class MaxMin {
  public:
-  // A flow takes `share` of its rate on the link: 1 of its way, less for acknowledgements on the way back.
-  struct Use {
-    std::uint32_t link = 0;
-    double share = 1;
-  };
+  // A flow takes `share` of its rate on the link: 1 of its way, less for acknowledgements on the way back;
+  // and so do all its copies.
+  using Use = LinkShare;
 
   // Of all flows that will ever be: flow f uses uses[begin[f]] to uses[begin[f + 1] - 1], no link twice.
   // Weights > 0.
@@ -72,6 +72,9 @@ class MaxMin {
 
   void touch(std::uint32_t flow);
   void gather();
+  double rounded_down(double rate) const;
+  double level_of(const Link& link) const;
+  void fill(const Link& link, double level);
   static bool higher(const Level& a, const Level& b) {
     return a.level != b.level ? a.level > b.level : a.link > b.link;
   }
@@ -84,6 +87,8 @@ class MaxMin {
   std::vector<std::uint32_t> changed_;
   std::vector<std::uint32_t> part_links_, part_flows_;
   std::vector<Level> levels_;
+  std::vector<std::uint32_t> full_;       // links, at one level
+  double quantum_ = 1, per_quantum_ = 1;  // powers of two
   std::uint32_t round_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 namespace armilla {
@@ -95,6 +96,36 @@ TEST(MaxMin, LooksOnlyAtWhatIsConnected) {
   EXPECT_EQ(changed[0], 0U);
   EXPECT_EQ(shares.rate(0), 10);
   EXPECT_EQ(shares.rate(2), 5);
+}
+
+// In any order, to the last bit.
+TEST(MaxMin, CopiesAreAsManyFlows) {
+  std::mt19937 random(7);
+  const auto below = [&](std::uint32_t end) { return static_cast<std::uint32_t>(random() % end); };
+  for (int round = 0; round < 300; ++round) {
+    const std::uint32_t links = 1 + below(6), kinds = 1 + below(6);
+    std::vector<double> capacities;
+    for (std::uint32_t i = 0; i < links; ++i) capacities.push_back((1 + below(5)) * 1e9 / (1 + below(3)));
+    MaxMin together(capacities), apart(capacities);
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> numbers;  // kind, flow of `apart`
+    for (std::uint32_t kind = 0; kind < kinds; ++kind) {
+      const std::uint32_t copies = 1 + below(7);
+      std::vector<MaxMin::Use> uses;
+      for (std::uint32_t link = 0; link < links; ++link) {
+        const double share = std::round((1 + below(3)) / 3.0 / kShareUnit) * kShareUnit;
+        if (below(2) == 0) uses.push_back({link, share, copies});
+      }
+      if (uses.empty()) uses.push_back({0, 1, copies});
+      together.add(together.open(uses));
+      for (MaxMin::Use& use : uses) use.copies = 1;
+      for (std::uint32_t copy = 0; copy < copies; ++copy) numbers.emplace_back(kind, apart.open(uses));
+    }
+    std::shuffle(numbers.begin(), numbers.end(), random);
+    for (const auto& [kind, flow] : numbers) apart.add(flow);
+    together.solve();
+    apart.solve();
+    for (const auto& [kind, flow] : numbers) ASSERT_EQ(apart.rate(flow), together.rate(kind)) << round;
+  }
 }
 
 }  // namespace

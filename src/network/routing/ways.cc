@@ -161,6 +161,14 @@ std::span<const Ways::Way> Ways::ways(const Message& message) {
   return found;
 }
 
+void Ways::forget_some() {
+  constexpr std::size_t kMostReached = std::size_t{1} << 22;
+  if (reached_.size() * graph().nodes.size() < kMostReached) return;
+  reached_.clear();
+  known_.clear();
+  ways_known_ = 0;
+}
+
 void Ways::fail(std::uint32_t source, std::uint32_t destination, const std::string& why) const {
   throw Error("network",
               fmt::format("no way leads from '{}' to '{}'", graph().nodes[source].name,
@@ -214,6 +222,7 @@ Ways::Way Ways::shortest(std::uint32_t source, std::uint32_t destination, std::o
   std::vector<std::uint32_t> equal;
   for (std::uint32_t node = source; node != destination; node = links()[way.back()].to) {
     next_links(graph_, reached, node, destination, width, equal);
+    any_by_chance_ = any_by_chance_ || (key && equal.size() > 1);
     const std::size_t chosen =
         key && equal.size() > 1
             ? static_cast<std::size_t>(scrambled(*key + 0x9e3779b97f4a7c15U * (node + 1)) % equal.size())
@@ -319,12 +328,13 @@ std::vector<Ways::Way> Ways::shortest_and_late_detours(std::uint32_t source, std
   return ways;
 }
 
-std::vector<LinkUse> Ways::used(std::span<const NetworkSums::Carried> carried) const {
+std::vector<LinkUse> Ways::used(std::span<const NetworkSums::Carried> carried,
+                                const LinkClasses* classes) const {
   std::vector<LinkUse> uses;
   for (std::uint32_t link = 0; link < carried.size(); ++link) {
     if (carried[link].bytes == Bytes(0)) continue;
-    uses.push_back({link_name(link), links()[link].dimension, 1, carried[link].bytes, carried[link].busy,
-                    links()[link].figures.bandwidth});
+    uses.push_back({link_name(link), links()[link].dimension, classes == nullptr ? 1 : classes->sizes[link],
+                    carried[link].bytes, carried[link].busy, links()[link].figures.bandwidth});
   }
   std::stable_sort(uses.begin(), uses.end(),
                    [](const LinkUse& a, const LinkUse& b) { return a.busy > b.busy; });

@@ -71,8 +71,15 @@ class Ways {
   // The first of them.
   std::span<const std::uint32_t> way(const Message& message) { return ways(message).front(); }
 
-  // What the links carried, the busiest first; `carried` per directed link.
-  std::vector<LinkUse> used(std::span<const NetworkSums::Carried> carried) const;
+  // Whether any way that was asked for is one of several, taken by a hash or at random.
+  bool any_by_chance() const { return any_by_chance_; }
+  // Makes room where a lot is kept, for who asks for one destination after the other.
+  void forget_some();
+
+  // What the links carried, the busiest first; `carried` per directed link, of classes by those that
+  // stand for others.
+  std::vector<LinkUse> used(std::span<const NetworkSums::Carried> carried,
+                            const LinkClasses* classes = nullptr) const;
 
  private:
   std::uint32_t number_of(const LinkId& id) const;
@@ -106,6 +113,7 @@ class Ways {
   static constexpr std::size_t kMostKnown = 1 << 20;                 // ways: some 100 MB
   std::unordered_map<std::uint64_t, std::vector<Way>> known_;        // by the two ends
   std::size_t ways_known_ = 0;
+  bool any_by_chance_ = false;
 };
 
 }  // namespace armilla

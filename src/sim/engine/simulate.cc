@@ -194,6 +194,11 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   add_warnings(result, graph);
   warn_of_cables(result, study);
   note_unseen_links(result, machine, study.network);
+  constexpr std::int64_t kWorthSaying = 64;  // ranks
+  if (!classes.why_whole.empty() && graph.ranks >= kWorthSaying) {
+    result.notes.push_back(fmt::format("{} of {} ranks were simulated one by one: {}", classes.simulated(),
+                                       graph.ranks, classes.why_whole));
+  }
   return result;
 }
 

@@ -115,6 +115,32 @@ TEST(FoldProperty, ShortCutsChangeNothing) {
   EXPECT_GT(both, 100 / kCaseStep);
 }
 
+// Jobs whose messages share the links of a graph, or of dimensions: folded or not, equal to the picosecond
+// for every rank and link.
+TEST(FoldProperty, SharedLinksChangeNothing) {
+  int finished = 0, folded_jobs = 0, graphs = 0, sprayed = 0;
+  for (std::uint32_t seed = 0; seed < 3600; seed += kCaseStep) {
+    SCOPED_TRACE(seed);
+    const RandomJob job = RandomJobs(seed).make_on_links();
+    if (!job.study.machine.graph.empty()) validate_interconnect(job.study.machine.graph, "test");
+    const std::optional<Result> played = outcome(job, false, true), folded = outcome(job, true, true);
+    ASSERT_EQ(folded.has_value(), played.has_value());
+    if (!played) continue;
+    ++finished;
+    if (folded->messages < played->messages) {
+      ++folded_jobs;
+      graphs += job.study.machine.graph.empty() ? 0 : 1;
+      sprayed += job.study.network.parameters.at("routing").value == "spray" ? 1 : 0;
+    }
+    expect_equal(job, *folded, *played);
+    if (HasFatalFailure() || HasNonfatalFailure()) return;
+  }
+  EXPECT_GT(finished, 2400 / kCaseStep);
+  EXPECT_GT(folded_jobs, 600 / kCaseStep);
+  EXPECT_GT(graphs, 400 / kCaseStep);
+  EXPECT_GT(sprayed, 200 / kCaseStep);
+}
+
 using Records =
     std::vector<std::tuple<std::uint32_t, std::uint32_t, std::int64_t, std::int64_t, std::int64_t>>;
 

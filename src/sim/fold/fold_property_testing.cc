@@ -31,6 +31,66 @@ RandomJob RandomJobs::make_looping() {
   return job_;
 }
 
+RandomJob RandomJobs::make_on_links() {
+  make();
+  const char* const routings[] = {"ecmp",    "first", "dimension-order", "up-down", "adaptive",
+                                  "valiant", "ugal"};
+  const std::string routing = one_in(2) ? "spray" : routings[pick(std::size(routings))];
+  job_.study.network =
+      parse_component("flow:routing=" + routing + (one_in(3) ? ",bandwidth-factor=0.97" : ""), "test");
+  if (!one_in(4)) make_graph();
+  return job_;
+}
+
+// Leaves with all neighbours or with those of one place in them (rails), spines over the leaves, switches in
+// nodes; one cable may be slower, groups be uneven.
+void RandomJobs::make_graph() {
+  Interconnect& graph = job_.study.machine.graph;
+  const auto ranks = static_cast<std::uint32_t>(job_.graph.ranks);
+  const auto figures = [&]() -> LinkFigures {
+    const double bandwidths[] = {1, 2, 0.7, 1.0 / 3};
+    const std::int64_t latencies[] = {0, 0, 100, 33};
+    return {gigabytes_per_second(bandwidths[pick(ties_ ? 2 : 4)]), nanoseconds(latencies[pick(4)])};
+  };
+  const auto dimension = [&](std::uint32_t d) {
+    return std::min(d, static_cast<std::uint32_t>(job_.study.machine.dimensions.size() - 1));
+  };
+  for (std::uint32_t rank = 0; rank < ranks; ++rank)
+    graph.nodes.push_back({NetworkNodeKind::device, "gpu" + std::to_string(rank)});
+  const auto add_switches = [&](std::uint32_t count, const char* name) {
+    const auto first = static_cast<std::uint32_t>(graph.nodes.size());
+    for (std::uint32_t i = 0; i < count; ++i)
+      graph.nodes.push_back({NetworkNodeKind::switched, name + std::to_string(i)});
+    return first;
+  };
+  // Of ranks in a node, or under a leaf.
+  const auto inner = static_cast<std::uint32_t>(
+      one_in(6) ? 1 + pick(ranks) : std::uint64_t(job_.study.machine.dimensions.front().size));
+  const bool rails = one_in(2);
+  const std::uint32_t nodes = (ranks + inner - 1) / inner, leaves = rails ? inner : nodes;
+  const std::uint32_t first_leaf = add_switches(leaves, "leaf");
+  const LinkFigures host = figures(), up = figures(), within = figures();
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    const std::uint32_t leaf = first_leaf + (rails ? rank % inner : rank / inner);
+    graph.cables.push_back({rank, leaf, host, host, dimension(rails ? 1 : 0)});
+  }
+  if (rails && one_in(2)) {
+    const std::uint32_t first = add_switches(nodes, "node");
+    for (std::uint32_t rank = 0; rank < ranks; ++rank)
+      graph.cables.push_back({rank, first + rank / inner, within, within, 0});
+  }
+  const std::uint32_t spines = 1 + pick(4), parallel = one_in(4) ? 2 : 1;
+  const std::uint32_t first_spine = add_switches(spines, "spine");
+  for (std::uint32_t leaf = 0; leaf < leaves; ++leaf) {
+    for (std::uint32_t spine = 0; spine < spines * parallel; ++spine)
+      graph.cables.push_back({first_leaf + leaf, first_spine + spine % spines, up, up, dimension(2)});
+  }
+  if (!one_in(4)) return;
+  Cable& slow = graph.cables[pick(static_cast<std::uint32_t>(graph.cables.size()))];
+  slow.there.bandwidth.value *= 0.5;
+  if (one_in(2)) slow.back.latency = nanoseconds(500);
+}
+
 // What every program has had since its node `first` it does several times more, most of them not written.
 void RandomJobs::close_loops(const std::vector<std::uint32_t>& first) {
   // Enough of them written for dependences that reach back three nodes.

@@ -11,9 +11,11 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "ir/graph.h"
+#include "network/message_links.h"
 
 namespace armilla {
 
@@ -34,6 +36,8 @@ struct RankClasses {
   std::vector<std::int32_t> simulated_of;  // per rank
   std::vector<std::int32_t> stands_for;    // per rank, the lowest of its class; empty: each is its own
   std::vector<FoldedFamily> families;      // only what collectives need
+  LinkClasses links;                       // of networks that have MessageLinks
+  std::string_view why_whole;              // (nearly) every rank is simulated, where the network is to blame
 
   std::int32_t simulated() const { return static_cast<std::int32_t>(real.size()); }
   std::int32_t simulated_rank(std::int32_t rank) const {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "sim/engine/compute_times.h"
+#include "sim/fold/link_classes.h"
 #include "sim/fold/rank_conflicts.h"
 #include "sim/fold/rank_messages.h"
 
@@ -12,7 +13,17 @@ namespace armilla {
 namespace {
 
 // What tells an endless variety of uses of the same numbers apart.
-enum Salt : std::uint64_t { kPosition = 1, kRotation, kExchange, kSent, kHeard, kAwaited, kRoute, kCrossing };
+enum Salt : std::uint64_t {
+  kPosition = 1,
+  kRotation,
+  kExchange,
+  kSent,
+  kHeard,
+  kAwaited,
+  kRoute,
+  kCrossing,
+  kLink
+};
 
 std::uint64_t salted(Salt salt, std::uint64_t name, std::uint64_t colour) {
   return mix_in(mix_in(salt, name), colour);
@@ -43,6 +54,7 @@ class Rotations {
   }
 };
 
+// Of ranks, and behind them of the links of a graph.
 class Colouring {
  public:
   Colouring(const FoldingInput& input, const RankMessages& messages)
@@ -67,7 +79,9 @@ class Colouring {
         hash = mix_in(hash, factor);
       }
     }
-    colours_.resize(ranks);
+    for (std::size_t link = ranks; link < hashes_.size(); ++link)
+      hashes_[link] = mix_in(kLink, hashes_[link]);
+    colours_.resize(hashes_.size());
     number();
   }
 
@@ -96,7 +110,7 @@ class Colouring {
       for (std::size_t rank = 0; rank < colours_.size(); ++rank) hashes_[rank] = mix(colours_[rank]);
       for (const TypedGroup& group : messages_.groups.groups) see_group(group);
       see_nodes();
-      see_routes();
+      messages_.on_graph ? see_links() : see_routes();
       number();
     }
   }
@@ -106,7 +120,7 @@ class Colouring {
   void see_cables(const Machine& machine) {
     std::int64_t stride = 1;
     for (const Dimension& dimension : machine.dimensions) {
-      for (std::size_t rank = 0; !dimension.cables.empty() && rank < hashes_.size(); ++rank) {
+      for (std::size_t rank = 0; !dimension.cables.empty() && rank < graph_.program_of.size(); ++rank) {
         const std::int64_t here = static_cast<std::int64_t>(rank) / stride % dimension.size;
         hashes_[rank] = mix_in(hashes_[rank], static_cast<std::uint64_t>(here));
       }
@@ -183,6 +197,21 @@ class Colouring {
     }
   }
 
+  // Links of a graph share what crosses them, in whatever order.
+  void see_links() {
+    for (const RoutedMessage& message : messages_.routed) {
+      const std::uint64_t source = colour(message.source);
+      std::uint64_t way = salted(kSent, message.channel, colour(message.destination));
+      for (std::size_t i = message.first_hop; i < message.end_hop; ++i) {
+        const Hop& hop = messages_.hops[i];
+        way += salted(kRoute, hop.link, colour(hop.owner));
+        hash(hop.owner) += salted(kCrossing, mix_in(message.channel, hop.link), source);
+      }
+      hash(message.source) += mix(way);
+      hash(message.destination) += salted(kHeard, message.channel, source);
+    }
+  }
+
   // Numbers the hashes in the order in which ranks have them first.
   void number() {
     const std::size_t slots = std::bit_ceil(hashes_.size() * 2 + 2);
@@ -242,20 +271,55 @@ bool may_fold(const Study& study) {
   return promises_of(study.network).meets_on_links_only && !(study.what_if.jitter.deviation > 0);
 }
 
+namespace {
+
+RankClasses whole(const Graph& graph, std::string_view why) {
+  RankClasses classes = unfolded(graph);
+  classes.why_whole = why;
+  return classes;
+}
+
+}  // namespace
+
 RankClasses fold_ranks(const FoldingInput& input, CollectivePlanner& planner) {
-  if (input.graph.ranks < 2 || !may_fold(input.study)) return unfolded(input.graph);
-  const Peers peers(input.graph);
-  const RankMessages messages = find_messages(input.graph, input.issued, input.study.machine, planner, peers);
-  if (messages.too_many) return unfolded(input.graph);
+  const Graph& graph = input.graph;
+  const Study& study = input.study;
+  if (graph.ranks < 2 || study.what_if.jitter.deviation > 0) return unfolded(graph);
+  std::unique_ptr<MessageLinks> links;
+  if (!may_fold(study)) {
+    links = message_links(study.network, study.machine, study.what_if);
+    if (links == nullptr) return unfolded(graph);
+    if (!links->are_fixed())
+      return whole(graph, "messages take the ways that are least loaded at the moment");
+    // Whose messages are not looked at.
+    if (!graph.custom.empty()) return whole(graph, "they run custom collectives");
+  }
+  const Peers peers(graph);
+  const RankMessages messages =
+      find_messages(graph, input.issued, study.machine, planner, peers, links.get());
+  if (messages.too_many)
+    return links ? whole(graph, "they send too many messages to compare") : unfolded(graph);
   Colouring colouring(input, messages);
   const std::vector<bool> chosen = individuals(input, messages);
   if (std::find(chosen.begin(), chosen.end(), true) != chosen.end()) colouring.split_ranks(chosen);
+  const auto ranks = static_cast<std::size_t>(graph.ranks);
   for (;;) {
     colouring.refine();
-    const std::vector<std::uint32_t> conflicts =
-        find_conflicts(input.graph, messages, peers, colouring.colours());
-    if (conflicts.empty()) return classes_of(input.graph, colouring.colours());
-    colouring.split(conflicts);
+    const std::span<const std::uint32_t> of_ranks = std::span(colouring.colours()).first(ranks);
+    const std::vector<std::uint32_t> conflicts = find_conflicts(graph, messages, peers, of_ranks);
+    if (!conflicts.empty()) {
+      colouring.split(conflicts);
+      continue;
+    }
+    RankClasses classes = classes_of(graph, of_ranks);
+    if (links && links->any_by_chance() && 2 * std::int64_t{classes.simulated()} > graph.ranks)
+      classes.why_whole =
+          "a hash takes one of several ways for each pair (with routing=spray, which takes "
+          "all, one stands for those that fare alike)";
+    if (!links || classes.stands_for.empty()) return classes;
+    if (!is_equitable(input, messages, *links, colouring.colours())) return unfolded(graph);
+    classes.links = link_classes_of(std::span(colouring.colours()).subspan(ranks));
+    return classes;
   }
 }
 

@@ -38,8 +38,8 @@ struct FoldingInput {
 // Each for itself where the study's network or what-if lets no rank stand for another.
 RankClasses fold_ranks(const FoldingInput& input, CollectivePlanner& planner);
 
-// What folding relies on, and memoising (sim/memo/lone_groups.h): messages meet on links only, and ranks that
-// do the same take the same time, which they never do with jitter.
+// What folding over dimensions relies on, and memoising (sim/memo/lone_groups.h): messages meet on links
+// only, and ranks that do the same take the same time, which they never do with jitter.
 bool may_fold(const Study& study);
 
 }  // namespace armilla

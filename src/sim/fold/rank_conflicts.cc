@@ -22,7 +22,7 @@ class Conflicts {
 
   std::vector<std::uint32_t> find() {
     if (sizes_.size() < colours_.size()) {
-      look_at_links();
+      if (!messages_.on_graph) look_at_links();  // there nobody goes first
       look_at_arrivals();
       for (const std::int32_t rank : lowest_) look_at_matching(rank);
     }

@@ -1,6 +1,7 @@
 #include "sim/fold/rank_messages.h"
 
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 
 namespace armilla {
@@ -18,22 +19,25 @@ struct LinkPurpose {
 class Finder {
  public:
   Finder(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-         CollectivePlanner& planner, const Peers& peers)
+         CollectivePlanner& planner, const Peers& peers, MessageLinks* links)
       : graph_(graph),
         issued_(issued),
         machine_(machine),
         topology_(machine),
         peers_(peers),
+        links_(links),
         coordinates_(coordinates_of(machine, graph.ranks)),
         users_of_(machine.dimensions.size()),
         routed_in_(machine.dimensions.size()) {
     found_.groups = type_groups(graph, issued, machine, coordinates_, planner);
     found_.signatures.assign(static_cast<std::size_t>(graph.ranks), 0);
+    found_.on_graph = links != nullptr;
   }
 
   RankMessages find() {
     find_peers();
     find_node_messages();
+    if (links_ != nullptr) return find_on_graph();
     route_node_messages();
     sign_groups();
     for (const TypedGroup& group : found_.groups.groups) {
@@ -47,6 +51,47 @@ class Finder {
   }
 
  private:
+  RankMessages find_on_graph() {
+    for (const NodeMessage& message : found_.sent)
+      route(message.source, message.destination, kAllDimensions, {message.channel, message.channel});
+    sign_groups();
+    for (const TypedGroup& group : found_.groups.groups) route_group(group);
+    std::ranges::sort(found_.routed, {}, [](const RoutedMessage& message) {
+      return std::tuple(message.destination, message.source, message.channel);
+    });
+    for (RoutedMessage& message : found_.routed) {
+      if (found_.too_many) return std::move(found_);
+      message.first_hop = found_.hops.size();
+      for (const LinkShare& use : links_->used(message.source, message.destination)) {
+        found_.hops.push_back({static_cast<std::int32_t>(graph_.ranks + use.link),
+                               static_cast<std::uint32_t>(use.share / kShareUnit)});
+      }
+      message.end_hop = found_.hops.size();
+      found_.too_many = found_.hops.size() > kMostHops;
+    }
+    sign_connections();
+    for (std::uint32_t link = 0; link < links_->links(); ++link) {
+      const auto& [dimension, bandwidth, latency] = links_->kind(link);
+      found_.signatures.push_back(mix_in(mix_in(std::bit_cast<std::uint64_t>(bandwidth), dimension),
+                                         static_cast<std::uint64_t>(latency)));
+    }
+    return std::move(found_);
+  }
+
+  // Messages to one destination come one after the other. They lie side by side here.
+  void sign_connections() {
+    for (auto first = found_.routed.begin(); first != found_.routed.end();) {
+      std::uint64_t hash = 0;
+      auto next = first;
+      for (; next != found_.routed.end() && next->source == first->source &&
+             next->destination == first->destination;
+           ++next)
+        hash = mix_in(hash, next->channel);
+      signature(first->source) += mix(hash);
+      first = next;
+    }
+  }
+
   std::uint64_t& signature(std::int32_t rank) { return found_.signatures[static_cast<std::size_t>(rank)]; }
 
   ProgramPeers peers_of(const Issued& issued, NodeKind kind) const {
@@ -131,8 +176,12 @@ class Finder {
   };
   void route(std::int32_t source, std::int32_t destination, std::uint32_t dimension, const Names& names) {
     if (found_.too_many) return;
-    const Message message{source, destination, {}, dimension};
     const std::size_t first = found_.hops.size();
+    if (links_ != nullptr) {  // their ways are found together
+      add_routed(source, destination, names, first);
+      return;
+    }
+    const Message message{source, destination, {}, dimension};
     std::uint64_t hash = names.channel;
     for (Position at = topology_.start(message); at.hops_left > 0;) {
       const LinkId link = topology_.advance(message, at);
@@ -142,8 +191,11 @@ class Finder {
       found_.hops.push_back({link.owner, name});
     }
     signature(source) += mix(hash);
-    found_.routed.push_back({source, names.channel, names.label, first, found_.hops.size()});
-    found_.too_many = found_.hops.size() > kMostHops;
+    add_routed(source, destination, names, first);
+  }
+  void add_routed(std::int32_t source, std::int32_t destination, const Names& names, std::size_t first_hop) {
+    found_.routed.push_back({source, destination, names.channel, names.label, first_hop, found_.hops.size()});
+    found_.too_many = std::max(found_.hops.size(), found_.routed.size()) > kMostHops;
   }
 
   // A message that uses its source's own link in a dimension, and no other but one to its destination alone.
@@ -268,6 +320,7 @@ class Finder {
   const Machine& machine_;
   Topology topology_;
   const Peers& peers_;
+  MessageLinks* links_;
   Coordinates coordinates_;
   RankMessages found_;
   std::vector<std::uint32_t> first_channel_;  // of node messages, by program
@@ -282,8 +335,8 @@ class Finder {
 }  // namespace
 
 RankMessages find_messages(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-                           CollectivePlanner& planner, const Peers& peers) {
-  return Finder(graph, issued, machine, planner, peers).find();
+                           CollectivePlanner& planner, const Peers& peers, MessageLinks* links) {
+  return Finder(graph, issued, machine, planner, peers, links).find();
 }
 
 }  // namespace armilla

@@ -7,7 +7,8 @@
 // Links are places of the rank that owns them (network/topology.h). A message that crosses only links of its
 // source and destination in one dimension needs no route: its source is the only one to use its first link,
 // apart from routed messages, and its destination's link carries nothing but what comes in. All others have
-// their hops listed. Memory: 8 bytes per hop, 12 per message of a node.
+// their hops listed. On a graph of links (network/message_links.h) all messages have: links then are vertices
+// that come after the ranks, and own themselves. Memory: 8 bytes per hop, 12 per message of a node.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "ir/graph.h"
 #include "ir/issued.h"
 #include "ir/machine.h"
+#include "network/message_links.h"
 #include "network/topology.h"
 #include "sim/fold/group_types.h"
 
@@ -30,11 +32,11 @@ struct NodeMessage {
 
 struct Hop {
   std::int32_t owner = 0;  // of the link
-  std::uint32_t link = 0;  // dimension and number among the owner's
+  std::uint32_t link = 0;  // dimension and number among the owner's; of a graph the share in units
 };
 
 struct RoutedMessage {
-  std::int32_t source = 0;
+  std::int32_t source = 0, destination = 0;
   std::uint32_t channel = 0;
   std::uint32_t label = 0;                 // equal for messages whose labels (network/network.h) may be
   std::size_t first_hop = 0, end_hop = 0;  // into RankMessages::hops
@@ -52,13 +54,15 @@ struct RankMessages {
   std::vector<NodeMessage> sent, awaited;     // for all ranks
   std::vector<RoutedMessage> routed;
   std::vector<Hop> hops;
-  std::vector<std::uint64_t> signatures;  // per rank, of everything above that is not another rank
-  bool too_many = false;                  // to be looked at; the rest is incomplete then
+  // Per rank, of everything above that is not another rank; of a graph then per link.
+  std::vector<std::uint64_t> signatures;
+  bool on_graph = false;
+  bool too_many = false;  // to be looked at; the rest is incomplete then
 };
 
-// O(ranks x channels + hops).
+// O(ranks x channels + hops). `links`: of a graph, or nothing.
 RankMessages find_messages(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-                           CollectivePlanner& planner, const Peers& peers);
+                           CollectivePlanner& planner, const Peers& peers, MessageLinks* links);
 
 // Spreads a number over 64 bits; `mix_in` joins several.
 inline std::uint64_t mix(std::uint64_t value) {
