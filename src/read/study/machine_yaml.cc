@@ -150,6 +150,7 @@ KernelRates read_kernel_rates(const Config& config) {
                                    read_number(*flash, "ramp"), read_range(*flash)};
     flash->reject_unknown_keys();
   }
+  rates.memory.launch = rates.launch;
   if (const auto memory = config.find("memory")) {
     const double usual = read_share(*memory, "efficiency", 1);
     const auto launch = memory->find("launch");

@@ -246,6 +246,7 @@ TEST(RowStudy, BloomWaitsForEveryKernel) {
   row.source = "github bigscience-workshop/bigscience";
   const Study study = study_of(row, "x.csv:2");
   EXPECT_EQ(study.machine.device.kernels->launch, launch + Time(70'000'000));
+  EXPECT_GT(study.machine.device.kernels->memory.launch, Time(70'000'000));
   EXPECT_EQ(study.plan.host, Host::compiled);
   EXPECT_FALSE(study.plan.issue_time);
 }
@@ -349,6 +350,65 @@ TEST(Validate, AKernelThatCannotBeCountedIsRefused) {
             "k.csv:2: a kernel of 1.68e+22 multiplications\n  hint: expected at most 1e+17");
   kernel.m = 4096;
   EXPECT_EQ(work_of(kernel, "k.csv:2").flops, Flops(2LL * 4096 * 4096 * 4096));
+}
+
+TEST(RowModel, AdaptersAreToldByTheTable) {
+  const auto rank_of = [](const std::string& table) {
+    const MeasurementFile file = parse_measurements(
+        "model,layers,hidden,heads,gpu,gpus,tp,pp,micro_batch,global_batch,seq_len,precision,step_time_s,"
+        "table_or_figure\nm,4,1024,16,A100,1,1,1,1,4,512,bf16,1," +
+            table + "\n",
+        "t.csv");
+    return model_of(std::get<MeasuredStep>(file.rows.front().what).plan, "t.csv:2").lora_rank;
+  };
+  EXPECT_EQ(rank_of("LoRA Performance"), 16);
+  EXPECT_EQ(rank_of("Pre-Training Performance"), 0);
+  EXPECT_EQ(rank_of(""), 0);
+}
+
+TEST(RowStudy, LayersOfServingEnginesAreTheirKernels) {
+  constexpr std::int64_t kElements = 64 * 4096, kBytes = 2;
+  MeasuredKernel kernel;
+  kernel.dtype = "fp16";
+  kernel.m = 64;
+  kernel.n = 4096;
+  kernel.operation = "input_layernorm";
+  EXPECT_EQ(work_of(kernel, "k.csv:2").bytes, Bytes(3 * kElements * kBytes)) << "read twice, written";
+  kernel.operation = "rms_norm_fwd";
+  EXPECT_EQ(work_of(kernel, "k.csv:2").bytes, Bytes(2 * kElements * kBytes));
+  kernel.operation = "emb";
+  EXPECT_EQ(work_of(kernel, "k.csv:2").kernel, Kernel::any);
+  kernel.notes = "emb of meta-llama/Meta-Llama-3-8B tp=1";
+  EXPECT_EQ(work_of(kernel, "k.csv:2").kernel, Kernel::gather);
+  kernel.operation = "attn_rope";
+  EXPECT_EQ(work_of(kernel, "k.csv:2").bytes, Bytes(2 * kElements * kBytes * 5 / 4)) << "a key per 4 queries";
+  kernel.notes = "attn_rope of Qwen/Qwen-72B tp=2";
+  EXPECT_EQ(work_of(kernel, "k.csv:2").bytes, Bytes(2 * kElements * kBytes)) << "half of queries and of keys";
+}
+
+TEST(RowStudy, BackwardKernelsOfEightBitsDoNotSkipWhatAWindowHides) {
+  MeasuredKernel kernel;
+  kernel.heads = 8;
+  kernel.head_dim = 64;
+  kernel.queries = kernel.keys = 4096;
+  kernel.notes = "window=128";
+  const auto flops = [&](const char* operation, const char* dtype) {
+    kernel.operation = operation;
+    kernel.dtype = dtype;
+    return work_of(kernel, "k.csv:2").flops;
+  };
+  EXPECT_EQ(flops("attention_fwd(causal)", "fp8"), flops("attention_fwd(causal)", "bf16"));
+  EXPECT_EQ(flops("attention_bwd(causal)", "fp8").value, 16 * flops("attention_bwd(causal)", "bf16").value);
+}
+
+TEST(Validate, CallsThatFollowEachOtherAreSustained) {
+  const auto predicted = [](const std::string& notes) {
+    const Validation validation = validate({parse_measurements(
+        "gpu,op,dtype,m,n,k,time_us,notes\nB200,gemm,bf16xbf16->bf16,8192,8192,8192,900," + notes + "\n",
+        "k.csv")});
+    return *validation.rows.front().predicted;
+  };
+  EXPECT_GT(predicted("75 back-to-back calls"), 1.2 * predicted("one call"));
 }
 
 TEST(Validate, CollectivesAndKernelsAndPeaks) {
