@@ -21,8 +21,8 @@ namespace armilla {
 // Of a message on a directed link.
 struct LinkShare {
   std::uint32_t link = 0;
-  double share = 1;          // of the message: a multiple of kShareUnit, so that sums are exact
   std::uint32_t copies = 1;  // messages alike that the link carries so: of a folded run more than this one
+  double share = 1;          // of the message: a multiple of kShareUnit, so that sums are exact
 };
 inline constexpr double kShareUnit = 1.0 / (1 << 30);
 

@@ -65,7 +65,7 @@ std::vector<MaxMin::Use> with_cross_traffic(std::vector<MaxMin::Use> uses, std::
   for (const MaxMin::Use& use : back) {
     const auto known = std::ranges::find(uses, use.link, &MaxMin::Use::link);
     if (known == uses.end()) {
-      uses.push_back({use.link, use.share * share});
+      uses.push_back({.link = use.link, .share = use.share * share});
     } else {
       known->share += use.share * share;
     }
@@ -109,7 +109,7 @@ FlowSharingOutcome share_flows(const FlowJob& job, const FlowSharing& sharing) {
       back = choose_ways(std::span(both[flow]).last(1), WayChoice::first, rates);
     } else {
       there = choose_ways(ways_of(flow), job.choice, rates);
-      for (const MaxMin::Use& use : there) back.push_back({use.link ^ 1, use.share});
+      for (const MaxMin::Use& use : there) back.push_back({.link = use.link ^ 1, .share = use.share});
     }
     const double latency_ns = delay_ns(there) * sharing.latency_factor;
     if (sharing.weigh_by_latency) weight = 1 / std::max(1e-3, latency_ns);

@@ -188,7 +188,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
       const auto known = std::ranges::find_if(
           together, [&](const MaxMin::Use& other) { return other.link == link && other.share == use.share; });
       if (known == together.end()) {
-        together.push_back({link, use.share});
+        together.push_back({.link = link, .share = use.share});
       } else {
         ++known->copies;
       }

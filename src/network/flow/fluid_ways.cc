@@ -34,7 +34,7 @@ std::vector<MaxMin::Use> shares_of(std::span<const std::vector<std::uint32_t>> w
     for (const std::uint32_t link : way) {
       const auto known = std::ranges::find(uses, link, &MaxMin::Use::link);
       if (known == uses.end()) {
-        uses.push_back({link, share});
+        uses.push_back({.link = link, .share = share});
       } else {
         known->share += share;
         if (std::abs(known->share - 1) < 100 * kShareUnit) known->share = 1;  // of all of them

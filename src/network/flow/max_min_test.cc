@@ -58,9 +58,10 @@ TEST(MaxMin, AgreesWithFillingUpWhileFlowsComeAndGo) {
     for (int i = 0; i < flows; ++i) {
       std::vector<MaxMin::Use> uses;
       for (int link = 0; link < links; ++link) {
-        if (below(3) == 0) uses.push_back({static_cast<std::uint32_t>(link), below(2) == 0 ? 1.0 : 0.05});
+        if (below(3) == 0)
+          uses.push_back({.link = static_cast<std::uint32_t>(link), .share = below(2) == 0 ? 1.0 : 0.05});
       }
-      if (uses.empty()) uses.push_back({0, 1.0});
+      if (uses.empty()) uses.push_back({.link = 0, .share = 1.0});
       all.insert(all.end(), uses.begin(), uses.end());
       begin.push_back(static_cast<std::uint32_t>(all.size()));
       sharing.flows.push_back(uses);
@@ -113,9 +114,9 @@ TEST(MaxMin, CopiesAreAsManyFlows) {
       std::vector<MaxMin::Use> uses;
       for (std::uint32_t link = 0; link < links; ++link) {
         const double share = std::round((1 + below(3)) / 3.0 / kShareUnit) * kShareUnit;
-        if (below(2) == 0) uses.push_back({link, share, copies});
+        if (below(2) == 0) uses.push_back({link, copies, share});
       }
-      if (uses.empty()) uses.push_back({0, 1, copies});
+      if (uses.empty()) uses.push_back({0, copies, 1});
       together.add(together.open(uses));
       for (MaxMin::Use& use : uses) use.copies = 1;
       for (std::uint32_t copy = 0; copy < copies; ++copy) numbers.emplace_back(kind, apart.open(uses));
