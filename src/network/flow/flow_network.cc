@@ -251,7 +251,7 @@ class FlowLinks final : public MessageLinks {
  public:
   FlowLinks(const Machine& machine, const WhatIf& what_if, std::string_view routing)
       : ways_(machine, what_if.links, routing, what_if.damage) {}
-  bool are_fixed() const override { return ways_.routing().choice != WayChoice::adaptive; }
+  bool are_fixed() const override { return !is_adaptive(ways_.routing().choice); }
   std::uint32_t links() const override { return static_cast<std::uint32_t>(ways_.links().size()); }
   std::tuple<std::uint32_t, double, std::int64_t> kind(std::uint32_t link) const override {
     const DirectedLink& it = ways_.links()[link];

@@ -21,15 +21,15 @@ class MaxMin {
   // and so do all its copies.
   using Use = LinkShare;
 
-  // Of all flows that will ever be: flow f uses uses[begin[f]] to uses[begin[f + 1] - 1], no link twice.
-  // Weights > 0.
+  // Of all flows that will ever be: flow f uses uses[begin[f]] to uses[begin[f + 1] - 1], a link twice only
+  // with different shares. Weights > 0.
   MaxMin(std::vector<double> capacities, std::vector<std::uint32_t> begin, std::vector<Use> uses,
          std::vector<double> weights);
 
   // None yet: flows are opened.
   explicit MaxMin(std::vector<double> capacities) : MaxMin(std::move(capacities), {0}, {}, {}) {}
 
-  // One more flow, which is not there yet and uses no link twice: its number, that of a closed one or a new
+  // One more flow, which is not there yet: its number, that of a closed one or a new
   // one.
   std::uint32_t open(std::span<const Use> uses, double weight = 1);
   // Forgets a flow that is not there (any more).

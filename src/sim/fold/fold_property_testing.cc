@@ -34,7 +34,7 @@ RandomJob RandomJobs::make_looping() {
 RandomJob RandomJobs::make_on_links() {
   make();
   const char* const routings[] = {"ecmp",    "first", "dimension-order", "up-down", "adaptive",
-                                  "valiant", "ugal"};
+                                  "valiant", "ugal",  "progressive"};
   const std::string routing = one_in(2) ? "spray" : routings[pick(std::size(routings))];
   job_.study.network =
       parse_component("flow:routing=" + routing + (one_in(3) ? ",bandwidth-factor=0.97" : ""), "test");

@@ -107,9 +107,11 @@ TEST(LinkClasses, OtherProgramsSplit) {
 }
 
 TEST(LinkClasses, SaysWhatForbidsThem) {
-  const RankClasses adaptive = RailJob("flow:routing=adaptive").fold();
-  EXPECT_EQ(adaptive.simulated(), 16);
-  EXPECT_FALSE(adaptive.why_whole.empty());
+  for (const char* routing : {"adaptive", "ugal", "progressive"}) {
+    const RankClasses adaptive = RailJob(std::string("flow:routing=") + routing).fold();
+    EXPECT_EQ(adaptive.simulated(), 16) << routing;
+    EXPECT_FALSE(adaptive.why_whole.empty()) << routing;
+  }
   // Over the spines: as many flows as hashes have it.
   const auto on_leaves = [](const std::string& network) {
     RailJob job(network);

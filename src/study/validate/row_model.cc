@@ -225,7 +225,8 @@ ModelSource model_of(const MeasuredPlan& given, const std::string& where) {
   if (row.vocabulary == 0) row.vocabulary = kUsualVocabulary;
   source.name = row.model.empty() ? "model" : row.model;
   source.text = description_of(row);
-  if (!argument(row, "transformer-impl").empty()) return source;
+  if (!argument(row, "transformer-impl").empty() || !argument(row, "attention-backend").empty())
+    return source;
   if (is_early_megatron(row)) {
     source.text += "attention: unfused\n";
   } else if (is_plain_pytorch(row) && !names(row, "cudnn attention")) {

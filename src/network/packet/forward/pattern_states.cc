@@ -199,7 +199,7 @@ void PacketSimulation::FastForward::Patterns::code_packet(Set& set, std::uint32_
   words.count_from(set.bases[flow_label_[packet.flow]]);
   words.sequence(packet.sequence);
   words.time(packet.sent_ns);
-  std::uint32_t links = sim_.ways_.links(packet.step);
+  std::uint32_t links = words.reads() ? 0 : sim_.ways_.links(packet.step);
   words.bits(packet.size, 24);
   words.bits(packet.payload, 16);
   words.bits(links, 16);
