@@ -215,8 +215,8 @@ class Kernels final : public CostModel {
   }
 
   double attention_seconds(const Work& work) const {
-    constexpr std::int64_t kQueries = 128, kPadding = 32;
-    constexpr double kTriton = 0.6;
+    constexpr std::int64_t kPadding = 32;
+    constexpr double kQueries = 128, kTriton = 0.6;
     const KernelRates& rates = *device_.kernels;
     const Gemm& first = work.gemms.front();
     // Of the scores: queries x keys x head forward; its gradient is queries x head x keys.
@@ -231,7 +231,9 @@ class Kernels final : public CostModel {
     const double size =
         macs / static_cast<double>(first.m * keys * first.count) / static_cast<double>(work.gemms.size());
     const double of_head = of_head_size(size / used, dtype) * used;
-    const auto tasks = static_cast<double>(first.count * ceil_divide(first.m, kQueries));
+    // Not rounded up: one more query must not fill processors.
+    const double tasks =
+        static_cast<double>(first.count) * std::max(1.0, static_cast<double>(first.m) / kQueries);
     const AttentionRates attention = attention_rates(work);
     const double share = (is_backward(work.kernel) ? attention.backward : attention.forward) * of_head *
                          (is_flash_triton(work.kernel) ? kTriton : 1) * sustained();

@@ -138,6 +138,18 @@ TEST(Kernels, AttentionHasItsOwnRates) {
   EXPECT_NEAR(time_in_us(*burst(device), work), 5 + 2 * forward * 1.25, 1e-3);
 }
 
+// As it was when the last, nearly empty block of queries counted as one that fills processors.
+TEST(Kernels, AttentionOfMoreTokensTakesLonger) {
+  Device device = device_with_rates();
+  device.kernels->attention[DType::bf16].ramp = 2;
+  double before = 0;
+  for (std::int64_t tokens = 1; tokens < 1500; tokens += 13) {
+    const double now = time_in_us(*burst(device), attention(tokens, tokens, 128));
+    EXPECT_GT(now, before) << tokens;
+    before = now;
+  }
+}
+
 TEST(Kernels, TilesOfAttentionComputeWhatMasksHide) {
   const auto cost = burst(device_with_rates());
   const auto beside_launch = [&](const Work& work) { return time_in_us(*cost, work) - 5; };

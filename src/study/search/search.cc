@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -372,7 +373,7 @@ class Search {
     // Of pieces, by their numbers: the candidate, and the longest iteration that was asked for.
     std::map<std::int64_t, std::pair<std::size_t, Time>> under_way;
     // Given up before, and not late enough for what is known: more may be known at the end.
-    std::vector<std::size_t> put_off;
+    std::deque<std::size_t> put_off;
     Piecework work;
     work.next = [&]() -> std::optional<Piece> {
       for (;;) {
@@ -380,8 +381,8 @@ class Search {
         std::optional<std::size_t> next = next_candidate();
         const bool was_put_off = !next && result_.complete && !put_off.empty();
         if (was_put_off) {
-          next = put_off.back();
-          put_off.pop_back();
+          next = put_off.front();
+          put_off.pop_front();
         }
         if (!next) return std::nullopt;
         const Candidate& candidate = candidates_[*next];
