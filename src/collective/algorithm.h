@@ -21,6 +21,7 @@ struct ScheduleRequest {
   std::int32_t root = 0;   // broadcast and reduce
   std::int32_t chunk = 0;  // which chunk of its collective: where one of two trees would do, they take turns
   bool payloads = false;   // one RankSchedule per member, with payloads, for the verifier
+  Bytes least_block{};     // that a pipeline should cut its bytes into, as far as two blocks are left
 };
 
 struct AlgorithmInfo {
@@ -37,6 +38,8 @@ std::vector<std::string_view> algorithms_that_perform(CollectiveKind kind);
 
 // Larger groups are refused: the schedules of trees and of halving-doubling grow with the number of ranks.
 inline constexpr std::int32_t kMaxGroupRanks = 1 << 17;
+// In a scatter-gather everyone sends to all but one.
+inline constexpr std::int32_t kMaxScatterGatherRanks = 1024;
 // Payloads of an all-to-all grow with the cube of the number of ranks.
 inline constexpr std::int32_t kMaxPayloadRanks = 512;
 

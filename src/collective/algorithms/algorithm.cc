@@ -51,6 +51,7 @@ std::span<const AlgorithmInfo> collective_algorithms() {
   static const std::array kTable = {ring_algorithm(),
                                     bidirectional_ring_algorithm(),
                                     direct_algorithm(),
+                                    scatter_gather_algorithm(),
                                     halving_doubling_algorithm(),
                                     double_binary_tree_algorithm(),
                                     nvls_algorithm(),

@@ -8,6 +8,7 @@ namespace armilla {
 AlgorithmInfo ring_algorithm();
 AlgorithmInfo bidirectional_ring_algorithm();
 AlgorithmInfo direct_algorithm();
+AlgorithmInfo scatter_gather_algorithm();
 AlgorithmInfo halving_doubling_algorithm();
 AlgorithmInfo double_binary_tree_algorithm();
 AlgorithmInfo nvls_algorithm();

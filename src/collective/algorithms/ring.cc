@@ -6,8 +6,9 @@
 //   all-to-all      n-1 steps; in step s a member passes on the n-1-s blocks that have further to go, as one
 //                   message: (n-1) alpha + n(n-1)/2 beta C/n. (ASTRA-sim sends each block by itself, which
 //                   makes n(n-1)/2 alpha of the first term.)
-//   broadcast       pipelined in n blocks, one in flight per link: 2(n-1)(alpha + beta C/n); reduce likewise,
-//                   towards the root
+//   broadcast       pipelined in p blocks, one in flight per link: (n-2+p)(alpha + beta C/p); reduce
+//                   likewise, towards the root. p is n, or fewer down to 2, so that no block is smaller
+//                   than asked for
 //   barrier         n-1 steps of 0 bytes, after which everyone has heard of everyone
 // Size of a schedule: O(n), one role (broadcast and reduce: three).
 //
@@ -22,6 +23,7 @@
 //   broadcast, reduce            as the ring's: chunks take turns round it
 //   barrier                      k alpha
 // Two ranks have one way only.
+#include <algorithm>
 #include <array>
 
 #include "collective/algorithms/algorithms.h"
@@ -80,14 +82,21 @@ void barrier(const Ring& ring, RoleBuilder& role) {
   }
 }
 
-// One member of a pipeline that passes n blocks on: in step s it receives block s and, from the second step
+// Into how many blocks a pipeline cuts what it passes on.
+std::int32_t pipelined_blocks(const ScheduleRequest& request) {
+  if (request.least_block == Bytes(0)) return request.ranks;
+  const std::int64_t least = request.least_block.value;
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(request.bytes.value / least, 2, request.ranks));
+}
+
+// One member of a pipeline that passes blocks on: in step s it receives block s and, from the second step
 // on, sends the block it received before. The first member has all blocks from the start.
-void pipeline(const Ring& ring, RoleBuilder& role, std::int32_t place, bool reduce) {
+void pipeline(const Ring& ring, std::int32_t blocks, RoleBuilder& role, std::int32_t place, bool reduce) {
   const bool first = place == 0, last = place == ring.ranks - 1;
   const std::int32_t behind = first ? 0 : 1;
-  const std::int32_t steps = last ? ring.ranks : ring.ranks + behind;
+  const std::int32_t steps = last ? blocks : blocks + behind;
   for (std::int32_t s = 0; s < steps; ++s) {
-    const bool receives = !first && s < ring.ranks;
+    const bool receives = !first && s < blocks;
     role.begin_step(receives ? 1 : 0, receives && reduce ? ring.block : Bytes(0), 1);
     const std::int32_t sent = s - behind;
     if (last || sent < 0) continue;
@@ -95,7 +104,9 @@ void pipeline(const Ring& ring, RoleBuilder& role, std::int32_t place, bool redu
   }
 }
 
-Schedule pipelined(const Ring& ring, const ScheduleRequest& request) {
+Schedule pipelined(const ScheduleRequest& request, std::int32_t sign) {
+  const std::int32_t blocks = pipelined_blocks(request);
+  const Ring ring{request.ranks, sign, block_size(request.bytes, blocks)};
   const bool reduce = request.kind == CollectiveKind::reduce;
   // A broadcast starts at the root, a reduction ends there.
   const std::int32_t start = reduce ? ring.along(request.root, 1) : request.root;
@@ -104,9 +115,10 @@ Schedule pipelined(const Ring& ring, const ScheduleRequest& request) {
     const std::int32_t place = place_of(member);
     return place == 0 ? 0 : place == ring.ranks - 1 ? 2 : 1;
   };
-  return schedule_by_role(
-      request, Addressing::shift, ring.ranks, key_of,
-      [&](RoleBuilder& role, std::int32_t member) { pipeline(ring, role, place_of(member), reduce); });
+  return schedule_by_role(request, Addressing::shift, blocks, key_of,
+                          [&](RoleBuilder& role, std::int32_t member) {
+                            pipeline(ring, blocks, role, place_of(member), reduce);
+                          });
 }
 
 // A bidirectional ring as one member sees it. Half h of block b is piece 2b + h of a ring of even size.
@@ -217,15 +229,14 @@ Schedule make_bidirectional_ring(const ScheduleRequest& request, const Parameter
     case CollectiveKind::reduce:
       break;
   }
-  return pipelined({request.ranks, request.chunk % 2 == 0 ? 1 : -1, block_size(request.bytes, request.ranks)},
-                   request);
+  return pipelined(request, request.chunk % 2 == 0 ? 1 : -1);
 }
 
 Schedule make_ring(const ScheduleRequest& request, const ParameterValues& values) {
   const bool clockwise = values.choice("direction") == "clockwise";
   const Ring ring{request.ranks, clockwise ? 1 : -1, block_size(request.bytes, request.ranks)};
   if (request.kind == CollectiveKind::broadcast || request.kind == CollectiveKind::reduce)
-    return pipelined(ring, request);
+    return pipelined(request, ring.sign);
   const auto describe = [&](RoleBuilder& role, std::int32_t member) {
     switch (request.kind) {
       case CollectiveKind::all_reduce:

@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "base/checked.h"
 #include "collective/algorithms/alpha_beta_testing.h"
+#include "collective/verify.h"
 
 namespace armilla {
 namespace {
@@ -12,9 +16,7 @@ class RingTest : public testing::TestWithParam<std::int32_t> {
   const std::int64_t block = ceil_divide(kBytes, n);
   const std::int64_t hop = kAlpha + kBeta * block;
 
-  Schedule schedule(CollectiveKind kind, std::int32_t root = 0) const {
-    return schedule_of("ring", kind, n, kBytes, root);
-  }
+  Schedule schedule(CollectiveKind kind) const { return schedule_of("ring", kind, n, kBytes); }
 };
 
 TEST_P(RingTest, AllReduceTakesTwoRoundsOfBlocks) {
@@ -42,9 +44,18 @@ TEST_P(RingTest, AllToAllForwardsHalfOfAllPairs) {
 TEST_P(RingTest, BroadcastAndReduceArePipelined) {
   for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce}) {
     for (const std::int32_t root : {0, n / 2, n - 1}) {
-      const Schedule ring = schedule(kind, root);
-      EXPECT_EQ(finish_time(ring), 2 * (n - 1) * hop) << name_of(kind) << " root " << root;
-      EXPECT_EQ(total_bytes(ring), std::int64_t{n} * (n - 1) * block);
+      // Of no size, or so that 30 or none of them are in kBytes.
+      for (const auto& [least, most] : {std::pair{std::int64_t{0}, n}, {kBytes / 30, 30}, {2 * kBytes, 2}}) {
+        const std::int32_t blocks = std::min(n, most);
+        ScheduleRequest request{kind, n, Bytes(kBytes), root, 0, false, Bytes(least)};
+        const Schedule ring = Algorithm("ring", "test").schedule(request);
+        const std::int64_t each = ceil_divide(kBytes, blocks);
+        EXPECT_EQ(finish_time(ring), (n - 2 + blocks) * (kAlpha + kBeta * each))
+            << name_of(kind) << " root " << root;
+        EXPECT_EQ(total_bytes(ring), std::int64_t{blocks} * (n - 1) * each);
+        request.payloads = true;
+        EXPECT_EQ(verify_schedule(request, Algorithm("ring", "test").schedule(request)), "");
+      }
     }
   }
 }

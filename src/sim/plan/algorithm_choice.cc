@@ -78,6 +78,7 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
                               dimensions == 1 ? "" : "s", flat_list ? " taken as one" : ""),
                   flat_list ? "name one" : "name one for all dimensions, or one for each");
     }
+    const bool has_root = kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
     std::vector<Choice>& chosen = algorithms_[kind];
     // A general wish cannot suit every kind and dimension; where it does not apply, it is replaced,
     // and said to be.
@@ -113,8 +114,10 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
       }
       // Trees of a power of two move the bytes of a broadcast or a reduction as often as they have
       // levels, rings once.
-      if (natural == kForPowersOfTwo && (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce))
-        add(Algorithm("ring", where));
+      if (natural == kForPowersOfTwo && has_root) add(Algorithm("ring", where));
+      // One message to each takes but one of each member's links.
+      if (natural == "direct" && has_root && dimension.size > 2 && dimension.size <= kMaxScatterGatherRanks)
+        add(Algorithm("scatter-gather", where));
       if (!dimension.in_switch || !knows_dimensions) continue;
       Algorithm in_switch(dimension.in_switch->name, machine.name);
       require_switch(in_switch, has_switch && in_switch.in_switch(), knows_dimensions, machine.name);
@@ -183,9 +186,10 @@ std::vector<CollectivePlanner::Picks> CollectivePlanner::possible_picks(const Co
 }
 
 // As NCCL chooses: by the time that each is expected to take, here of all bytes in as many chunks as are
-// best. In the switch only what the busiest link carries less of: of a reduce-scatter or an all-gather alone
-// there is nothing to gain (NCCL's model, too, has NVLS below the ring there), of both together there is; but
-// a barrier carries nothing.
+// best. In the switch only what the busiest link carries less of, as of an all-reduce; but a barrier carries
+// nothing. A reduce-scatter or an all-gather alone gains no bytes there, only steps, where rings are long:
+// NCCL's model has them move all of the buffer by NVLS, (n - 1) / n of it round the ring, and leaves them to
+// rings among several nodes (src/graph/tuning.cc, src/enqueue.cc).
 CollectivePlanner::Picks CollectivePlanner::fastest(const CollectiveCall& call, std::uint32_t shape_number) {
   const GroupShape shape = shapes_[shape_number];
   const std::vector<Picks> possible = possible_picks(call, shape);
@@ -207,17 +211,22 @@ CollectivePlanner::Picks CollectivePlanner::fastest(const CollectiveCall& call, 
     const CollectivePlan plan = make_plan(call, shape_number, call.bytes, {}, taken);
     const ChunkLoads loads = loads_of(plan);
     if (taken == 0) usual = loads;
+    double alike = 0;  // seconds that NCCL counts for bytes where both carry as much
     const bool gains = std::ranges::all_of(plan.phases, [&](const PlannedPhase& phase) {
       const std::optional<CollectiveProtocol>& in_switch = machine_.dimensions[phase.dimension].in_switch;
       if (taken == 0 || !in_switch || phase.algorithm != in_switch->name) return true;
-      return call.kind == CollectiveKind::barrier ||
-             busy_on(loads, phase.dimension) < busy_on(usual, phase.dimension);
+      const double busy = busy_on(loads, phase.dimension);
+      if (call.kind == CollectiveKind::barrier || busy < busy_on(usual, phase.dimension)) return true;
+      const bool scatters_or_gathers =
+          phase.kind == CollectiveKind::reduce_scatter || phase.kind == CollectiveKind::all_gather;
+      alike = busy / static_cast<double>(phase.schedule->ranks - 1);
+      return scatters_or_gathers && plan.phases.size() == 1;
     });
     if (!gains) continue;
     const std::span<const ChunkLoads> ways(&loads, 1);
     const std::int64_t count = options_.chunks.value_or(choose_chunks(ways, options_.active_chunks));
     const double seconds = estimate_chunks(ways, count, options_.active_chunks).total +
-                           (options_.measured ? beyond(plan, shape).total() : 0);
+                           (options_.measured ? beyond(plan, shape).total() : 0) + alike;
     if (seconds >= least) continue;
     least = seconds;
     found = taken;

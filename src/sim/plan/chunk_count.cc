@@ -117,6 +117,7 @@ class Chain {
     return schedule_.of(static_cast<std::int32_t>(member));
   }
 
+  // Between fully connected members every message of a step has a link of its own.
   void send(std::size_t m, std::size_t step, double now, std::vector<std::size_t>& open,
             const std::vector<std::size_t>& entered) {
     const Step& sends = role(m).steps[step];
@@ -125,10 +126,10 @@ class Chain {
       const auto peer = static_cast<std::size_t>(schedule_.peer(static_cast<std::int32_t>(m), transfer));
       const double sending = with_bytes_ ? seconds_of(transfer.bytes, dimension_) : 0;
       // Of the sender's link nothing is taken by what a switch sends.
-      const bool by_switch = sends.leg == Leg::from_switch;
-      if (!by_switch) leaves += sending;
+      const bool shares_link = sends.leg != Leg::from_switch && !links_every_pair(dimension_);
+      if (shares_link) leaves += sending;
       const double arrives =
-          leaves + (by_switch ? sending : 0) +
+          leaves + (shares_link ? 0 : sending) +
           in_seconds(dimension_.latency) *
               hops_of(sends, dimension_, static_cast<std::int32_t>(m), static_cast<std::int32_t>(peer));
       done = std::max(done, sends.window > 0 ? arrives : leaves);
@@ -154,13 +155,20 @@ PhaseLoad asymmetric_load(const Schedule& schedule, const Dimension& dimension) 
   load.latency = Chain(schedule, dimension, false).last();
   load.chain = Chain(schedule, dimension, true).last() - load.latency;
   std::vector<double> received(static_cast<std::size_t>(schedule.ranks));
+  std::vector<double> between(links_every_pair(dimension) ? received.size() : 0);
   Directions busy;
   for (std::int32_t m = 0; m < schedule.ranks; ++m) {
     double sent = 0;
+    std::ranges::fill(between, 0);
     const RankSchedule& role = schedule.of(m);
     for (const Step& step : role.steps) {
       for (const Transfer& transfer : role.sends_of(step)) {
         const double time = seconds_of(transfer.bytes, dimension);
+        if (!between.empty()) {
+          double& pair = between[static_cast<std::size_t>(schedule.peer(m, transfer))];
+          busy.first = busy.second = std::max(busy.first, pair += time);
+          continue;
+        }
         if (step.leg != Leg::from_switch) sent += time;
         if (step.leg != Leg::to_switch)
           received[static_cast<std::size_t>(schedule.peer(m, transfer))] += time;

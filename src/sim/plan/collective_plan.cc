@@ -169,8 +169,9 @@ ChunkLoads CollectivePlanner::loads_of(const CollectivePlan& plan) const {
       dimension = &attained;
     }
     PhaseLoad& load = loads.emplace_back(phase_load(*phase.schedule, phase.dimension, *dimension));
-    // Links of others than the root's block, which is as busy.
-    if (phase.members == PhaseMembers::other_blocks) load.busy = load.free_out = load.free_in = 0;
+    // Links and queues of others than the root's block.
+    if (phase.members == PhaseMembers::other_blocks)
+      load.dimension += static_cast<std::uint32_t>(machine_.dimensions.size());
   }
   return loads;
 }
@@ -252,8 +253,13 @@ CollectivePlan CollectivePlanner::make_plan(const CollectiveCall& call, std::uin
     // What serves other blocks has choices of its own kind, and takes the usual one.
     const bool serves = phase.members == PhaseMembers::other_blocks;
     const Algorithm& chosen = algorithm(phase.kind, dimension, serves ? 0 : taken);
-    const ScheduleRequest request{phase.kind, static_cast<std::int32_t>(size),     phase.bytes,
-                                  root,       static_cast<std::int32_t>(way.turn), false};
+    ScheduleRequest request{phase.kind, static_cast<std::int32_t>(size),     phase.bytes,
+                            root,       static_cast<std::int32_t>(way.turn), false};
+    // Smaller blocks than a quarter of what a link moves in a message's latency, of two links, only wait.
+    if (dimension != kAllDimensions) {
+      const Dimension& own = machine_.dimensions[dimension];
+      request.least_block = Bytes(std::llround(in_seconds(own.latency) / 2 * own.bandwidth.value));
+    }
     const Schedule& made = schedule(chosen, request);
     const auto wished = replaced_.find({phase.kind, dimension});
     if (wished != replaced_.end()) {

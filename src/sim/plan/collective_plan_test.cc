@@ -274,6 +274,40 @@ TEST(CollectivePlan, GroupsThatAreNoGridUseAllNics) {
   EXPECT_NEAR(iteration("ring", false), 3 * of_three, 0.06 * of_three);
 }
 
+// Measured, their rings pass from node to node in the library's steps, after its launch; what is inside are
+// messages of their own.
+TEST(CollectivePlan, GroupsThatAreNoGridTakeTheLibrarysSteps) {
+  Machine machine = machine_of({dimension("inside", DimensionKind::switched, 4, 1000),
+                                dimension("rail", DimensionKind::switched, 2, 10)});
+  const auto iteration = [&](CollectiveKind kind) {
+    Graph graph = graph_of(machine, call_of(kind, 1000));
+    GroupFamily& family = graph.families[0];
+    family.groups = {{0, 1, 2, 3, 4, 5}, {6}, {7}};
+    family.group_of = {0, 0, 0, 0, 0, 0, 1, 2};
+    Study study;
+    study.machine = machine;
+    study.collectives.measured = true;
+    return simulate(graph, study, NothingTakesTime(), {}).iteration;
+  };
+  const Time reduced = iteration(CollectiveKind::all_reduce),
+             gathered = iteration(CollectiveKind::all_gather);
+  machine.dimensions[1].protocols = {
+      CollectiveProtocol{"Simple", microseconds(15), microseconds(14), 1, microseconds(28), microseconds(3)}};
+  EXPECT_EQ(iteration(CollectiveKind::all_reduce) - reduced, microseconds(15 + 2 * 14));
+  EXPECT_EQ(iteration(CollectiveKind::all_gather) - gathered, microseconds(15 + 14));
+}
+
+// A root's one link to each other member carries an n-1th of a broadcast or a reduction, as do all others.
+TEST(CollectivePlan, BroadcastsAmongFullyConnectedMembersUseAllLinks) {
+  const Machine machine = machine_of({dimension("mesh", DimensionKind::fully_connected, 8, 50)});
+  for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce}) {
+    const Result large = run(machine, call_of(kind, kGibibyte));
+    EXPECT_EQ(large.collectives[0].algorithm, "scatter-gather on mesh");
+    EXPECT_NEAR(in_seconds(large.iteration), kGibibyte / (7 * 50e9), 0.1 * kGibibyte / (7 * 50e9));
+    EXPECT_EQ(run(machine, call_of(kind, 1000)).collectives[0].algorithm, "direct on mesh");
+  }
+}
+
 // Each of two groups that share a node enters and leaves it by NICs of its own: both take as long as one.
 TEST(CollectivePlan, GroupsThatShareANodeUseTheirOwnNics) {
   const Machine machine = machine_of({dimension("inside", DimensionKind::switched, 4, 1000),
@@ -359,6 +393,20 @@ TEST_F(InSwitch, IsChosenWhereItIsFaster) {
             "halving-doubling on nvswitch");
   EXPECT_EQ(run(machine, call_of(CollectiveKind::all_to_all, kGibibyte)).collectives[0].algorithm,
             "direct on nvswitch");
+}
+
+// A gather alone gains no bytes there, but the steps of a long ring.
+TEST_F(InSwitch, GathersWhereRingsAreLong) {
+  for (const CollectiveKind kind : {CollectiveKind::reduce_scatter, CollectiveKind::all_gather}) {
+    const auto taken = [&](std::int64_t members, std::int64_t bytes) {
+      machine.dimensions[0].size = members;
+      return run(machine, call_of(kind, bytes)).collectives[0].algorithm;
+    };
+    EXPECT_EQ(taken(72, 1000), "nvls on nvswitch");
+    EXPECT_EQ(taken(72, 8 * kGibibyte), "ring on nvswitch");
+    EXPECT_EQ(taken(8, 1000), "halving-doubling on nvswitch");
+    EXPECT_EQ(taken(8, kGibibyte), "halving-doubling on nvswitch");
+  }
 }
 
 // Into the node and out of it together, the switch halves the bytes; of a reduce-scatter alone it

@@ -7,6 +7,7 @@
 
 #include "sim/collective_plan.h"
 #include "sim/plan/choice.h"
+#include "sim/plan/member_order.h"
 
 namespace armilla {
 namespace {
@@ -76,8 +77,10 @@ Crossing CollectivePlanner::cross_as_the_library(CollectivePhase& phase, const C
   const Dimension& dimension = machine_.dimensions[phase.dimension];
   const std::int64_t inside = members_inside(shape, phase.dimension), nodes = shape.sizes[phase.dimension];
   const Algorithm& chosen = algorithm(phase.kind, phase.dimension, taken);
-  if (inside == 1 || dimension.protocols.empty() || chosen.in_switch() || chosen.name() == kForOtherNumbers)
-    return crossing;
+  if (inside == 1 || dimension.protocols.empty() || chosen.in_switch()) return crossing;
+  // Which carries a tree's bytes as it is.
+  if (chosen.name() == kForOtherNumbers)
+    return phase.kind == CollectiveKind::all_reduce ? Crossing::trees : crossing;
   const double hierarchy = share_sent(nodes), ring = share_sent(shape.ranks);
   const double tree = nodes == 2 ? hierarchy : 1;
   if (phase.kind == CollectiveKind::all_reduce) {
@@ -117,11 +120,15 @@ const CollectivePlanner::Beyond& CollectivePlanner::beyond(const CollectiveCall&
   return found->second;
 }
 
-// What the fastest protocol for a phase costs beyond its schedule.
+// What the fastest protocol for a phase costs beyond its schedule. Flat rings cross from node to node on the
+// dimension above, each with its share of the bytes; the steps inside nodes are messages of their own.
 CollectivePlanner::Beyond CollectivePlanner::beyond(const PlannedPhase& phase,
                                                     const GroupShape& shape) const {
-  const std::int64_t inside = members_inside(shape, phase.dimension);
-  const Dimension& dimension = machine_.dimensions[phase.dimension];
+  const bool flat = phase.dimension == kAllDimensions;
+  const std::uint32_t crossed = flat ? 1 : phase.dimension;
+  const std::int64_t inside = flat ? 1 : members_inside(shape, phase.dimension);
+  const std::int64_t ranks = flat ? nodes_in(shape) : phase.schedule->ranks;
+  const Dimension& dimension = machine_.dimensions[crossed];
   const bool by_switch = dimension.in_switch && phase.algorithm == dimension.in_switch->name;
   const CollectiveProtocol plain{"", Time(0), Time(0)};
   const std::span<const CollectiveProtocol> protocols = by_switch ? std::span(&*dimension.in_switch, 1)
@@ -133,17 +140,19 @@ CollectivePlanner::Beyond CollectivePlanner::beyond(const PlannedPhase& phase,
   // The root of a reduction sends nothing.
   const RankSchedule& member =
       phase.schedule->of(phase.kind == CollectiveKind::reduce ? phase.schedule->ranks - 1 : 0);
-  double bytes = 0;
+  double sent = 0, from_switch = 0;
   for (const Step& step : member.steps) {
-    for (const Transfer& transfer : member.sends_of(step))
-      bytes += step.leg == Leg::from_switch ? 0 : static_cast<double>(transfer.bytes.value);
+    double& bytes = step.leg == Leg::from_switch ? from_switch : sent;
+    for (const Transfer& transfer : member.sends_of(step)) bytes += static_cast<double>(transfer.bytes.value);
   }
+  double bytes = std::max(sent, from_switch);
   if (phase.algorithm == "bidirectional-ring") bytes /= 2;
+  if (flat) bytes /= flat_rings(phase.kind, shape);
+  const Crossing crossing = flat ? Crossing::rings : phase.crossing;
   std::optional<Beyond> least;
   for (const CollectiveProtocol& protocol : protocols) {
-    const double steps =
-        by_switch ? in_seconds(protocol.step)
-                  : library_latency(protocol, phase.kind, phase.schedule->ranks, inside, phase.crossing);
+    const double steps = by_switch ? in_seconds(protocol.step)
+                                   : library_latency(protocol, phase.kind, ranks, inside, crossing);
     const double slower = 1 / (protocol.share * phase.attained) - 1 / moved;
     const Beyond own{in_seconds(protocol.launch), steps, bytes * slower / dimension.bandwidth.value};
     if (!least || own.total() < least->total()) least = own;
@@ -151,17 +160,25 @@ CollectivePlanner::Beyond CollectivePlanner::beyond(const PlannedPhase& phase,
   return least.value_or(Beyond{});
 }
 
-// One kernel does all phases.
+// One kernel does all phases. Chunks pass the root's block while others pass the rest; sums are given back
+// while others go out.
 CollectivePlanner::Beyond CollectivePlanner::beyond(const CollectivePlan& plan,
                                                     const GroupShape& shape) const {
   Beyond all;
+  double of_root_block = 0, of_others = 0, given_back = 0;
   for (const PlannedPhase& phase : plan.phases) {
-    if (phase.dimension == kAllDimensions) continue;
+    const bool flat = phase.dimension == kAllDimensions;
+    if (flat && nodes_in(shape) < 2) continue;
     const Beyond own = beyond(phase, shape);
     all.launch = std::max(all.launch, own.launch);
     all.steps += own.steps;
-    all.bytes += own.bytes;
+    double& bytes = phase.members == PhaseMembers::root_block     ? of_root_block
+                    : phase.members == PhaseMembers::other_blocks ? of_others
+                    : phase.queue != 0 && !flat                   ? given_back
+                                                                  : all.bytes;
+    bytes += own.bytes;
   }
+  all.bytes = std::max(all.bytes + std::max(of_root_block, of_others), given_back);
   return all;
 }
 

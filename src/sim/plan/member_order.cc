@@ -41,6 +41,10 @@ void place_in_nodes(std::span<const std::int32_t> ranks, const Machine& machine,
   }
 }
 
+std::int64_t nodes_in(const GroupShape& shape) {
+  return std::ssize(nodes_of(shape));
+}
+
 std::uint32_t most_rings(const GroupShape& shape) {
   const std::vector<std::span<const std::int32_t>> nodes = nodes_of(shape);
   return nodes.size() < 2 ? 1 : static_cast<std::uint32_t>(fewest_members(nodes).size());

@@ -7,6 +7,8 @@
 
 namespace armilla {
 
+// That a group which is no grid stands in, by rows of its members; 0 of other groups.
+std::int64_t nodes_in(const GroupShape& shape);
 // One where the group stands in a single node.
 std::uint32_t most_rings(const GroupShape& shape);
 
