@@ -56,12 +56,66 @@ void PacketSimulation::begin(TrafficFlow flow, std::uint64_t message, std::int64
 void PacketSimulation::begin_messages() {
   const std::int64_t ns = posts_.front().ns;
   events_.pass_to(ns);
+  beginning_.clear();
   while (!posts_.empty() && posts_.front().ns == ns) {
-    const std::uint32_t connection = posts_.front().connection;
+    beginning_.push_back(posts_.front().connection);
     std::ranges::pop_heap(posts_, std::greater());
     posts_.pop_back();
     --pending_;
-    begin_message(connection);
+  }
+  for (const std::uint32_t connection : beginning_) {
+    if (sets_.of_connection(connection) == ConnectionSets::kNone) join_sets(connection);
+  }
+  for (const std::uint32_t connection : beginning_) begin_message(connection);
+}
+
+// A new connection, whose first message begins.
+void PacketSimulation::join_sets(std::uint32_t connection) {
+  std::vector<std::uint32_t> ports;
+  for_each_port(flows_[connection], [&](std::uint32_t port, bool) { ports.push_back(port); });
+  if (forward_) forward_->connects(ports);
+  sets_.add(connection, ports, [&](std::uint32_t into, std::uint32_t from) {
+    order_events(into, from);
+    if (forward_) forward_->join(into, from);
+  });
+  if (forward_) forward_->connected(connection);
+}
+
+// What two sets do at one nanosecond: first the one with the first connection, then the other.
+void PacketSimulation::order_events(std::uint32_t set, std::uint32_t other) {
+  const auto has_begun = [&](std::uint32_t one) {
+    return std::ranges::any_of(sets_[one].connections,
+                               [&](std::uint32_t connection) { return flows_[connection].started; });
+  };
+  if (!has_begun(other) || !has_begun(set)) return;
+  if (sets_[other].first < sets_[set].first) std::swap(set, other);
+  using Due = std::pair<std::int64_t, WheelEvent>;
+  std::vector<Due> first, second;
+  events_.take_out(
+      [&](const WheelEvent& event) {
+        const std::uint32_t of = set_of(event);
+        return of != kNone && (of == set || of == other);
+      },
+      [&](std::int64_t time, const WheelEvent& event) {
+        (set_of(event) == set ? first : second).emplace_back(time, event);
+      });
+  for (const std::vector<Due>* events : {&first, &second}) {
+    for (const auto& [time, event] : *events)
+      events_.schedule(time, event.kind, event.subject, event.stamp);
+  }
+}
+
+std::uint32_t PacketSimulation::set_of(const WheelEvent& event) const {
+  switch (event.kind) {
+    case kSent:
+    case kWake:
+      return sets_.of_port(event.subject);
+    case kArrived:
+      return sets_.of_port(packets_[event.subject].port ^ 1);
+    case kTimeout:
+      return sets_.of_connection(event.subject);
+    default:
+      return event.kind == kTimer || event.kind >= kIdleTimers ? sets_.of_connection(event.subject) : kNone;
   }
 }
 

@@ -144,11 +144,6 @@ class PacketNetwork final : public Network, public OwnClock {
         forwarded->stretches > 0
             ? fmt::format("within {:g} % of their time packet by packet, except where chance decides",
                           100 * kForwardBound)
-        : forwarded->joins > 0
-            ? fmt::format(
-                  "what they take packet by packet, except where chance decides, or the order of what "
-                  "happens at one nanosecond: {} connection{} joined others that were under way",
-                  with_separators(forwarded->joins), forwarded->joins == 1 ? "" : "s")
             : "exactly what they take packet by packet, except where chance decides";
     return {fmt::format(
         "fast-forward: {:.1f} % of the packets were counted, not played, in {} stretch{} and {} pattern{} "

@@ -169,6 +169,7 @@ void PacketSimulation::build() {
   outcome_.flows.reserve(job_.flows.size());
   for (std::uint32_t index = 0; index < job_.flows.size(); ++index)
     add_flow(job_.flows[index], addresses[index]);
+  sets_ = ConnectionSets(ports_.size());
   if (job_.fast_forward && transport_->can_shift() && settings_.link_down_ns == 0 &&
       settings_.nic_pauses == 0)
     forward_ = std::make_unique<FastForward>(*this);
@@ -272,7 +273,6 @@ std::uint32_t PacketSimulation::connect(std::span<const std::vector<std::uint32_
   flow.finished = true;
   flow.turn = kNone;
   transport_->add_flow(true);
-  if (forward_) forward_->connected(index);
   return index;
 }
 

@@ -65,6 +65,18 @@ PacketSimulation::FastForward::FastForward(PacketSimulation& simulation)
 
 PacketSimulation::FastForward::~FastForward() = default;
 
+void PacketSimulation::FastForward::connects(const std::vector<std::uint32_t>& ports) {
+  for (const std::uint32_t port : ports) {
+    if (holds_[port] != kNone) resume(holds_[port]);
+    const std::uint32_t set = sim_.sets_.of_port(port);
+    if (patterns_ && set != ConnectionSets::kNone) patterns_->touch(sim_.sets_[set].first);
+  }
+}
+
+void PacketSimulation::FastForward::join(std::uint32_t into, std::uint32_t from) {
+  if (patterns_) patterns_->join(into, from);
+}
+
 void PacketSimulation::FastForward::connected(std::uint32_t flow) {
   if (!sim_.transport_->can_repeat()) return;
   if (!patterns_) patterns_ = std::make_unique<Patterns>(sim_, *this);

@@ -31,8 +31,11 @@ class PacketSimulation::FastForward {
   void go_on(std::uint32_t stretch, std::uint32_t stamp);
   PacketForward done() const { return done_; }
 
-  // For contention patterns: a connection is there; a message of it has arrived; the time of a set of
-  // connections has come; who is marked at a port is left to chance.
+  // For contention patterns: a connection is about to join the sets of others, over its ports; a set is about
+  // to become a part of another; the connection has joined. A message of one has arrived; the time of a set
+  // has come; who is marked at a port is left to chance.
+  void connects(const std::vector<std::uint32_t>& ports);
+  void join(std::uint32_t into, std::uint32_t from);
   void connected(std::uint32_t flow);
   void arrived(std::uint32_t flow);
   void repeat(std::uint32_t set, std::uint32_t stamp);
@@ -105,8 +108,11 @@ class PacketSimulation::FastForward {
     std::uint32_t stretch = kNone;
   };
 
-  template <class Visit>
-  void for_each_port(const Flow& flow, const Visit& visit) const;
+  template <class Visit>  // visit(port, size of what leaves by it)
+  void for_each_port(const Flow& flow, const Visit& visit) const {
+    sim_.for_each_port(
+        flow, [&](std::uint32_t port, bool back) { visit(port, back ? control_size_ : data_size_); });
+  }
   std::uint64_t last_byte(std::uint32_t flow) const;
   bool could_stand(std::uint32_t flow) const;
   bool stands(std::uint32_t flow) const;
@@ -144,16 +150,5 @@ class PacketSimulation::FastForward {
   std::uint32_t crowded_node_ = kNone;
   PacketForward done_;
 };
-
-// The ports that its data and its acknowledgements leave by, and the size of what does.
-template <class Visit>
-void PacketSimulation::FastForward::for_each_port(const Flow& flow, const Visit& visit) const {
-  const auto follow = [&](std::uint32_t first, std::uint32_t way, std::uint32_t size) {
-    visit(first, size);
-    for (; way != WayStore::kEnd; way = sim_.ways_[way].rest) visit(sim_.ways_[way].port, size);
-  };
-  follow(flow.port, flow.way_there, data_size_);
-  follow(flow.exit, flow.way_back, control_size_);
-}
 
 }  // namespace armilla

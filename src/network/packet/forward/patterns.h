@@ -24,6 +24,8 @@ class PacketSimulation::FastForward::Patterns {
  public:
   Patterns(PacketSimulation& simulation, FastForward& forward);
 
+  // A set of connections is about to become a part of another.
+  void join(std::uint32_t into, std::uint32_t from);
   void connected(std::uint32_t flow);
   // Something is about to change from outside, such as by a message, on the flow's ports, after all else that
   // happens at this nanosecond.
@@ -37,7 +39,9 @@ class PacketSimulation::FastForward::Patterns {
   // The time of a set has come; kNone: that of those touched.
   void go_on(std::uint32_t set, std::uint32_t stamp);
   bool any_still() const { return still_ > 0; }
-  bool is_still(std::uint32_t flow) const { return sets_[set_of_flow_[flow]].mode == Set::Mode::follows; }
+  bool is_still(std::uint32_t flow) const {
+    return sets_[sim_.sets_.of_connection(flow)].mode == Set::Mode::follows;
+  }
   bool catches_up() const { return catching_up_; }
 
  private:
@@ -66,12 +70,11 @@ class PacketSimulation::FastForward::Patterns {
   };
   struct Set {
     enum class Mode : std::uint8_t { gone, played, leads, follows };
+    std::uint32_t number = kNone;  // in the simulation's sets_
     Mode mode = Mode::played;
     bool fit = true;      // at all
     bool sorted = false;  // flows and ports are in their order, and `structure` is known
     bool touched = false, candidate = false;
-    bool displaced = false;  // stood still since anything was under way last: see PacketForward::joins
-    std::vector<std::uint32_t> flows, ports;
     std::uint64_t structure = 0;
     bool costly = false;  // its last pattern, to write down beside playing it
     std::uint32_t misses = 0, skips = 0;
@@ -83,12 +86,13 @@ class PacketSimulation::FastForward::Patterns {
     std::uint32_t stamp = 0;
   };
 
-  std::uint32_t set_of(const WheelEvent& event) const;
+  // Of the set, in the order of their labels once it is sorted.
+  std::vector<std::uint32_t>& flows_of(const Set& set) const { return sim_.sets_[set.number].connections; }
+  std::vector<std::uint32_t>& ports_of(const Set& set) const { return sim_.sets_[set.number].ports; }
   bool is_stale(const WheelEvent& event) const;
   void sort(Set& set);
   bool can_stand(const Set& set) const;
   bool is_calm(std::uint32_t node) const;
-  bool is_under_way(const Set& set) const;
   bool pauses(const Set& set) const;
   void settle();
   bool look_up(std::uint32_t number);
@@ -118,8 +122,8 @@ class PacketSimulation::FastForward::Patterns {
   PacketSimulation& sim_;
   FastForward& forward_;
   std::vector<Set> sets_;
-  std::vector<std::uint32_t> set_of_port_, port_label_;  // per port
-  std::vector<std::uint32_t> set_of_flow_, flow_label_;  // per flow
+  std::vector<std::uint32_t> port_label_;  // per port
+  std::vector<std::uint32_t> flow_label_;  // per flow
   std::vector<std::uint32_t> touched_;
   bool settles_ = false;  // an event is due
   bool catching_up_ = false;
