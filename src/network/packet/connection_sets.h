@@ -28,8 +28,8 @@ class ConnectionSets {
   Set& operator[](std::uint32_t set) { return sets_[set]; }
   const Set& operator[](std::uint32_t set) const { return sets_[set]; }
 
-  // Returns the set of a new connection over these ports: those that had some of them become one. For each two
-  // it is told beforehand by `join(into, from)`, and the second is empty from then on.
+  // Returns the set of a new connection over these ports: those that had some of them become one. For each
+  // two it is told beforehand by `join(into, from)`, and the second is empty from then on.
   template <class Join>
   std::uint32_t add(std::uint32_t connection, const std::vector<std::uint32_t>& ports, const Join& join) {
     std::uint32_t into = kNone;

@@ -100,8 +100,7 @@ void PacketSimulation::order_events(std::uint32_t set, std::uint32_t other) {
         (set_of(event) == set ? first : second).emplace_back(time, event);
       });
   for (const std::vector<Due>* events : {&first, &second}) {
-    for (const auto& [time, event] : *events)
-      events_.schedule(time, event.kind, event.subject, event.stamp);
+    for (const auto& [time, event] : *events) events_.schedule(time, event.kind, event.subject, event.stamp);
   }
 }
 

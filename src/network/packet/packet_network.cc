@@ -140,8 +140,9 @@ class PacketNetwork final : public Network, public OwnClock {
       return {fmt::format("fast-forward: nothing was left out, as {}",
                           forwarded ? "no messages went on alike for long enough, or came again alike"
                                     : why_all_is_played(job_.settings))};
+    // Connections stand still in whole periods.
     const std::string times =
-        forwarded->stretches > 0
+        job_.flows_come && forwarded->stretches > 0
             ? fmt::format("within {:g} % of their time packet by packet, except where chance decides",
                           100 * kForwardBound)
             : "exactly what they take packet by packet, except where chance decides";

@@ -170,8 +170,10 @@ void PacketSimulation::build() {
   for (std::uint32_t index = 0; index < job_.flows.size(); ++index)
     add_flow(job_.flows[index], addresses[index]);
   sets_ = ConnectionSets(ports_.size());
-  if (job_.fast_forward && transport_->can_shift() && settings_.link_down_ns == 0 &&
-      settings_.nic_pauses == 0)
+  // Of messages that are posted stretches are told, too, by what patterns know of a state.
+  const bool posted = job_.flows.empty() && !job_.flows_come;
+  if (job_.fast_forward && transport_->can_shift() && (!posted || transport_->can_repeat()) &&
+      settings_.link_down_ns == 0 && settings_.nic_pauses == 0)
     forward_ = std::make_unique<FastForward>(*this);
   // Times of equal start in the file's order.
   for (std::uint32_t index = 0; index < flows_.size(); ++index)

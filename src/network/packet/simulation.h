@@ -121,7 +121,7 @@ class PacketSimulation {
   struct Shift;
   class Words;
 
-  // Kinds of events. Those from kTimer on are the transport's but kGoOn to kCrowded, which are
+  // Kinds of events. Those from kTimer on are the transport's but kGoOn to kCompare, which are
   // fast-forward's; from kGoOn on they move nothing by themselves.
   enum : std::uint32_t {
     kDue,
@@ -139,6 +139,7 @@ class PacketSimulation {
     kGoOn,
     kRepeat,
     kCrowded,
+    kCompare,
     kIdleTimers
   };
 

@@ -104,8 +104,8 @@ void PacketSimulation::FastForward::Patterns::code_flow(Set& set, std::size_t pl
     if (words.reads()) flow.next = flow.expected = flow.highest = flow.size = flow.acknowledged;
     return;
   }
-  for (std::uint64_t* sequence : {&flow.next, &flow.expected, &flow.highest, &flow.size})
-    words.sequence(*sequence);
+  for (std::uint64_t* sequence : {&flow.next, &flow.expected, &flow.highest}) words.sequence(*sequence);
+  if (ends_matter_) words.sequence(flow.size);
   words.value(flow.rate);
   words.value(flow.last_size);
   sim_.transport_->code(index, words);

@@ -16,9 +16,7 @@ constexpr std::size_t kWordsPerFrame = 8;  // that are written in the time that 
 }  // namespace
 
 PacketSimulation::FastForward::Patterns::Patterns(PacketSimulation& simulation, FastForward& forward)
-    : sim_(simulation),
-      forward_(forward),
-      port_label_(simulation.ports_.size(), kNone) {}
+    : sim_(simulation), forward_(forward), port_label_(simulation.ports_.size(), kNone) {}
 
 // ---- Sets
 
@@ -76,8 +74,8 @@ bool PacketSimulation::FastForward::Patterns::is_calm(std::uint32_t node) const 
 }
 
 // A pause, and the resume after it, may be under way when nobody pauses any more.
-bool PacketSimulation::FastForward::Patterns::pauses(const Set& set) const {
-  return std::ranges::any_of(set.held, [&](const Held& held) {
+bool PacketSimulation::FastForward::Patterns::pauses(const std::vector<Held>& events) const {
+  return std::ranges::any_of(events, [&](const Held& held) {
     return held.event.kind == kArrived && sim_.packets_[held.event.subject].kind >= PacketKind::pause;
   });
 }
@@ -90,6 +88,7 @@ void PacketSimulation::FastForward::Patterns::touch(std::uint32_t flow) {
   // Whatever else happens now has happened.
   if (set.mode == Set::Mode::follows) wake(number, sim_.events_.now());
   if (set.mode == Set::Mode::leads) close(set);
+  give_up_trial(set);
   if (!set.fit || set.touched) return;
   set.touched = true;
   touched_.push_back(number);
@@ -98,7 +97,8 @@ void PacketSimulation::FastForward::Patterns::touch(std::uint32_t flow) {
 }
 
 void PacketSimulation::FastForward::Patterns::arrived(std::uint32_t flow) {
-  const Set& set = sets_[sim_.sets_.of_connection(flow)];
+  Set& set = sets_[sim_.sets_.of_connection(flow)];
+  give_up_trial(set);
   if (set.mode != Set::Mode::leads) return;
   const std::uint32_t label = flow_label_[flow];
   set.pattern->arrivals.push_back({sim_.events_.now() - set.begin_ns, label});
@@ -107,8 +107,10 @@ void PacketSimulation::FastForward::Patterns::arrived(std::uint32_t flow) {
 
 void PacketSimulation::FastForward::Patterns::disturb(std::uint32_t port) {
   const std::uint32_t number = sim_.sets_.of_port(port);
-  if (number == kNone || sets_[number].mode != Set::Mode::leads) return;
+  if (number == kNone) return;
   Set& set = sets_[number];
+  give_up_trial(set);
+  if (set.mode != Set::Mode::leads) return;
   set.mode = Set::Mode::played;
   set.costly = true;
   set.pattern->growing = false;
@@ -152,6 +154,65 @@ void PacketSimulation::FastForward::Patterns::tell(Set& set, std::uint32_t label
   Mail& mail = sim_.mail_[flows_of(set)[label]];
   sim_.arrived_.push_back(mail.messages[mail.arrived++].number);
   ++set.told;
+}
+
+// ---- Stretches in periods
+
+void PacketSimulation::FastForward::Patterns::give_up_trial(Set& set) {
+  set.trial.period_ns = 0;
+  set.trial.state.clear();
+}
+
+void PacketSimulation::FastForward::Patterns::expect_again(std::uint32_t flow, std::int64_t period_ns) {
+  const std::uint32_t number = sim_.sets_.of_connection(flow);
+  Set& set = sets_[number];
+  Trial& trial = set.trial;
+  if (!set.fit || set.mode == Set::Mode::follows || trial.period_ns != 0) return;
+  if (trial.rests > 0) {
+    --trial.rests;
+    return;
+  }
+  trial.period_ns = period_ns;
+  // Both looks are put down a period before: what else their nanosecond has comes in the same order.
+  sim_.schedule(sim_.events_.now() + period_ns, kCompare, number, ++trial.stamp);
+}
+
+void PacketSimulation::FastForward::Patterns::compare(std::uint32_t number, std::uint32_t stamp) {
+  Set& set = sets_[number];
+  Trial& trial = set.trial;
+  if (trial.period_ns == 0 || trial.stamp != stamp) return;
+  const std::int64_t now = sim_.events_.now(), period_ns = trial.period_ns;
+  if (!can_stand(set)) return give_up_trial(set);
+  if (!set.sorted) sort(set);
+  std::vector<Held> held;
+  sim_.events_.for_each([&](std::int64_t time, const WheelEvent& event) {
+    if (sim_.set_of(event) == number && !is_stale(event)) held.push_back({time, event});
+  });
+  if (pauses(held)) return give_up_trial(set);
+  std::vector<std::uint64_t> bases;
+  for (const std::uint32_t flow : flows_of(set)) bases.push_back(sim_.flows_[flow].acknowledged);
+  State state;
+  Words words(state, false, now);
+  std::swap(set.bases, bases);
+  ends_matter_ = false;
+  code(set, held, words);
+  ends_matter_ = true;
+  std::swap(set.bases, bases);
+  if (trial.state.empty()) {
+    trial.state = std::move(state);
+    trial.bases = std::move(bases);
+    sim_.schedule(now + period_ns, kCompare, number, stamp);
+    return;
+  }
+  const bool same = state == trial.state;
+  give_up_trial(set);
+  if (!same) {
+    trial.rests = std::min(kMostSkips, 1U << std::min(++trial.failed, 20U));
+    return;
+  }
+  trial.failed = 0;
+  for (std::size_t i = 0; i < bases.size(); ++i) bases[i] -= trial.bases[i];
+  forward_.stand_in_periods(number, period_ns, bases);
 }
 
 // ---- Beginning and ending
@@ -208,7 +269,7 @@ void PacketSimulation::FastForward::Patterns::settle() {
 // Whether it follows a pattern that is known from its state on; if there is none it leads one.
 bool PacketSimulation::FastForward::Patterns::look_up(std::uint32_t number) {
   Set& set = sets_[number];
-  if (set.held.empty() || pauses(set)) return false;
+  if (set.held.empty() || pauses(set.held)) return false;
   set.begin_ns = sim_.events_.now();
   set.bases.clear();
   for (const std::uint32_t flow : flows_of(set)) set.bases.push_back(sim_.flows_[flow].acknowledged);
@@ -265,7 +326,7 @@ void PacketSimulation::FastForward::Patterns::follow(std::uint32_t number, Patte
 // Something came from outside: up to here its pattern is known.
 void PacketSimulation::FastForward::Patterns::close(Set& set) {
   for (const std::uint32_t port : ports_of(set)) {
-    if (forward_.holds_[port] != kNone) forward_.resume(forward_.holds_[port]);
+    if (forward_.holds_[port] != kNone) forward_.resume(forward_.holds_[port], sim_.events_.now());
   }
   Pattern& pattern = *set.pattern;
   set.mode = Set::Mode::played;
@@ -278,7 +339,7 @@ void PacketSimulation::FastForward::Patterns::close(Set& set) {
     sim_.events_.for_each([&](std::int64_t time, const WheelEvent& event) {
       if (sim_.set_of(event) == number && !is_stale(event)) set.held.push_back({time, event});
     });
-    pattern.useless = pauses(set);
+    pattern.useless = pauses(set.held);
   }
   if (!pattern.useless) {
     Words words(pattern.end, false, set.begin_ns);
@@ -325,7 +386,7 @@ void PacketSimulation::FastForward::Patterns::wake(std::uint32_t number, std::in
   if (!pattern.useless && sim_.events_.now() == set.begin_ns + pattern.ns) {
     jump(set);
   } else {
-    catch_up(set, until);
+    catch_up(set.begin_ns, set.held, until);
   }
   set.pattern = nullptr;
   set.held.clear();
@@ -383,15 +444,16 @@ void PacketSimulation::FastForward::Patterns::jump(Set& set) {
     sim_.schedule(held.time, held.event.kind, held.event.subject, held.event.stamp);
 }
 
-// Played from where it stood: in a wheel of its own.
-void PacketSimulation::FastForward::Patterns::catch_up(Set& set, std::int64_t until) {
+void PacketSimulation::FastForward::Patterns::catch_up(std::int64_t begin_ns,
+                                                       const std::vector<Held>& held_back,
+                                                       std::int64_t until) {
   catching_up_ = true;
   std::swap(sim_.events_, past_);
-  sim_.events_.begin_at(set.begin_ns);
-  for (const Held& held : set.held)
+  sim_.events_.begin_at(begin_ns);
+  for (const Held& held : held_back)
     sim_.schedule(held.time, held.event.kind, held.event.subject, held.event.stamp);
   WheelEvent event;
-  while (sim_.events_.next(until, event)) sim_.handle(event);
+  while (until >= begin_ns && sim_.events_.next(until, event)) sim_.handle(event);
   std::vector<Held> rest;
   sim_.events_.take_out([](const WheelEvent&) { return true; },
                         [&](std::int64_t time, const WheelEvent& left) {
