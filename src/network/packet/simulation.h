@@ -297,7 +297,8 @@ class PacketSimulation {
   void begin_message(std::uint32_t connection);
   void begin_messages();
   void join_sets(std::uint32_t connection);
-  void order_events(std::uint32_t set, std::uint32_t other);
+  void note_order(std::uint32_t set, std::uint32_t other);
+  void order_events();
   std::uint32_t set_of(const WheelEvent& event) const;  // kNone: of none
   // The ports that its data, or its acknowledgements (`back`), leave by: visit(port, back).
   template <class Visit>
@@ -395,6 +396,7 @@ class PacketSimulation {
   std::vector<Mail> mail_;                               // per flow, where flows are connections
   std::vector<Post> posts_;                              // a heap, the earliest first
   std::vector<std::uint32_t> beginning_;                 // connections, a message of which begins now
+  std::vector<std::uint32_t> order_of_port_, ordered_;   // while sets are joined: the first connection; ports
   ConnectionSets sets_{0};                               // of those a message of which has begun
   std::vector<std::uint64_t> arrived_;                   // messages
   std::vector<std::uint64_t> message_of_;                // per flow, where flows come one by one
