@@ -36,9 +36,6 @@ struct PacketForward {
   std::int64_t stretches = 0;  // of some flows each
   std::int64_t patterns = 0;   // that came again, of some connections each
   std::int64_t frames = 0;     // sent over links in both
-  // Times that a new connection joined sets of connections under way, one of which had stood still: what they
-  // do at one nanosecond may have changed places from then on.
-  std::int64_t joins = 0;
 };
 
 struct PacketOutcome {

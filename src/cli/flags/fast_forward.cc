@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "network/packet.h"
 
 namespace armilla {
 
@@ -28,13 +27,13 @@ std::string fast_forward_note(const Config& study) {
   const auto given = network->is_scalar() ? std::nullopt : network->find("fast-forward");
   const bool chosen = network->is_scalar() ? network->text().find("fast-forward=true") != std::string::npos
                                            : given && given->boolean();
-  return chosen
-             ? fmt::format(
-                   "fast-forward: packets of messages that go on alike, or come again, are counted, not "
-                   "played; iterations are within {:g} % of those packet by packet, except where chance "
-                   "decides (docs/models/fast_forward.md); armilla run of a plan says how many were left out",
-                   100 * kForwardBound)
-             : std::string();
+  return chosen ? std::string(
+                      "fast-forward: packets of messages that go on alike, or come again, are counted, not "
+                      "played; "
+                      "iterations take exactly what they take packet by packet, except where chance decides "
+                      "or switches pause "
+                      "(docs/models/fast_forward.md); armilla run of a plan says how many were left out")
+                : std::string();
 }
 
 }  // namespace armilla

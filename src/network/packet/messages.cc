@@ -56,12 +56,89 @@ void PacketSimulation::begin(TrafficFlow flow, std::uint64_t message, std::int64
 void PacketSimulation::begin_messages() {
   const std::int64_t ns = posts_.front().ns;
   events_.pass_to(ns);
+  beginning_.clear();
   while (!posts_.empty() && posts_.front().ns == ns) {
-    const std::uint32_t connection = posts_.front().connection;
+    beginning_.push_back(posts_.front().connection);
     std::ranges::pop_heap(posts_, std::greater());
     posts_.pop_back();
     --pending_;
-    begin_message(connection);
+  }
+  for (const std::uint32_t connection : beginning_) {
+    if (sets_.of_connection(connection) == ConnectionSets::kNone) join_sets(connection);
+  }
+  order_events();
+  for (const std::uint32_t connection : beginning_) begin_message(connection);
+}
+
+// A new connection, whose first message begins.
+void PacketSimulation::join_sets(std::uint32_t connection) {
+  std::vector<std::uint32_t> ports;
+  for_each_port(flows_[connection], [&](std::uint32_t port, bool) { ports.push_back(port); });
+  if (forward_) forward_->connects(ports);
+  sets_.add(connection, ports, [&](std::uint32_t into, std::uint32_t from) {
+    note_order(into, from);
+    if (forward_) forward_->join(into, from);
+  });
+  if (forward_) forward_->connected(connection);
+}
+
+// Sets that become one, for `order_events`.
+void PacketSimulation::note_order(std::uint32_t set, std::uint32_t other) {
+  const auto has_begun = [&](std::uint32_t one) {
+    return std::ranges::any_of(sets_[one].connections,
+                               [&](std::uint32_t connection) { return flows_[connection].started; });
+  };
+  if (!has_begun(other) || !has_begun(set)) return;
+  order_of_port_.resize(ports_.size(), kNone);
+  for (const std::uint32_t one : {set, other}) {
+    if (order_of_port_[sets_[one].ports.front()] != kNone) continue;
+    for (const std::uint32_t port : sets_[one].ports) order_of_port_[port] = sets_[one].first;
+    ordered_.insert(ordered_.end(), sets_[one].ports.begin(), sets_[one].ports.end());
+  }
+}
+
+// What sets that have become one do at one nanosecond: first the one with the first connection, and so on.
+void PacketSimulation::order_events() {
+  if (ordered_.empty()) return;
+  const auto order_of = [&](const WheelEvent& event) {
+    switch (event.kind) {
+      case kSent:
+      case kWake:
+        return order_of_port_[event.subject];
+      case kArrived:
+        return order_of_port_[packets_[event.subject].port ^ 1];
+      default:
+        return set_of(event) == kNone ? kNone : order_of_port_[flows_[event.subject].port];
+    }
+  };
+  struct Due {
+    std::int64_t time;
+    std::uint32_t order;
+    WheelEvent event;
+  };
+  std::vector<Due> due;
+  events_.take_out([&](const WheelEvent& event) { return order_of(event) != kNone; },
+                   [&](std::int64_t time, const WheelEvent& event) {
+                     due.push_back({time, order_of(event), event});
+                   });
+  std::ranges::stable_sort(
+      due, [](const Due& a, const Due& b) { return a.time != b.time ? a.time < b.time : a.order < b.order; });
+  for (const auto& [time, order, event] : due) events_.schedule(time, event.kind, event.subject, event.stamp);
+  for (const std::uint32_t port : ordered_) order_of_port_[port] = kNone;
+  ordered_.clear();
+}
+
+std::uint32_t PacketSimulation::set_of(const WheelEvent& event) const {
+  switch (event.kind) {
+    case kSent:
+    case kWake:
+      return sets_.of_port(event.subject);
+    case kArrived:
+      return sets_.of_port(packets_[event.subject].port ^ 1);
+    case kTimeout:
+      return sets_.of_connection(event.subject);
+    default:
+      return event.kind == kTimer || event.kind >= kIdleTimers ? sets_.of_connection(event.subject) : kNone;
   }
 }
 

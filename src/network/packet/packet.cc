@@ -79,9 +79,15 @@ std::string why_all_is_played(const PacketSettings& settings) {
     return fmt::format("{} is played packet by packet", row_of(control).title);
   if (settings.link_down_ns > 0) return "with a link that fails every packet is played";
   if (settings.nic_pauses > 0) return "with pauses by NICs every packet is played";
-  return settings.recovery == LossRecovery::go_back_0
-             ? "go-back-0 is played packet by packet"
-             : "TIMELY without time stamps is played packet by packet";
+  if (settings.recovery == LossRecovery::go_back_0) return "go-back-0 is played packet by packet";
+  if (control == CongestionControl::timely && settings.timely_without_timestamps)
+    return "TIMELY without time stamps is played packet by packet";
+  if (control == CongestionControl::hpcc) return "HPCC is played packet by packet where a job sends messages";
+  return settings.recovery == LossRecovery::selective
+             ? "selective repeat is played packet by packet where a job sends messages"
+             : "receivers that acknowledge less than every packet are played packet by packet where a job "
+               "sends "
+               "messages";
 }
 
 void check_packets(const std::string& where, std::string_view what, std::string_view payload, double packets,

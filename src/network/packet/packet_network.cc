@@ -140,16 +140,12 @@ class PacketNetwork final : public Network, public OwnClock {
       return {fmt::format("fast-forward: nothing was left out, as {}",
                           forwarded ? "no messages went on alike for long enough, or came again alike"
                                     : why_all_is_played(job_.settings))};
+    // Connections stand still in whole periods.
     const std::string times =
-        forwarded->stretches > 0
+        job_.flows_come && forwarded->stretches > 0
             ? fmt::format("within {:g} % of their time packet by packet, except where chance decides",
                           100 * kForwardBound)
-        : forwarded->joins > 0
-            ? fmt::format(
-                  "what they take packet by packet, except where chance decides, or the order of what "
-                  "happens at one nanosecond: {} connection{} joined others that were under way",
-                  with_separators(forwarded->joins), forwarded->joins == 1 ? "" : "s")
-            : "exactly what they take packet by packet, except where chance decides";
+            : "exactly what they take packet by packet, except where chance decides or switches pause";
     return {fmt::format(
         "fast-forward: {:.1f} % of the packets were counted, not played, in {} stretch{} and {} pattern{} "
         "that came again; messages take {} (docs/models/fast_forward.md)",

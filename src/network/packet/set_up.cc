@@ -169,8 +169,11 @@ void PacketSimulation::build() {
   outcome_.flows.reserve(job_.flows.size());
   for (std::uint32_t index = 0; index < job_.flows.size(); ++index)
     add_flow(job_.flows[index], addresses[index]);
-  if (job_.fast_forward && transport_->can_shift() && settings_.link_down_ns == 0 &&
-      settings_.nic_pauses == 0)
+  sets_ = ConnectionSets(ports_.size());
+  // Of messages that are posted stretches are told, too, by what patterns know of a state.
+  const bool posted = job_.flows.empty() && !job_.flows_come;
+  if (job_.fast_forward && transport_->can_shift() && (!posted || transport_->can_repeat()) &&
+      settings_.link_down_ns == 0 && settings_.nic_pauses == 0)
     forward_ = std::make_unique<FastForward>(*this);
   // Times of equal start in the file's order.
   for (std::uint32_t index = 0; index < flows_.size(); ++index)
@@ -272,7 +275,6 @@ std::uint32_t PacketSimulation::connect(std::span<const std::vector<std::uint32_
   flow.finished = true;
   flow.turn = kNone;
   transport_->add_flow(true);
-  if (forward_) forward_->connected(index);
   return index;
 }
 

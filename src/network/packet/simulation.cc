@@ -188,6 +188,10 @@ void PacketSimulation::handle(const WheelEvent& event) {
       events_.forget();
       forward_->repeat(event.subject, event.stamp);
       break;
+    case kCompare:
+      events_.forget();
+      forward_->compare(event.subject, event.stamp);
+      break;
     case kCrowded:
       events_.forget();
       forward_->make_room(event.subject);

@@ -21,6 +21,7 @@
 #include "network/link_samples.h"
 #include "network/packet.h"
 #include "network/packet/congestion.h"
+#include "network/packet/connection_sets.h"
 #include "network/packet/event_wheel.h"
 #include "network/packet/random_streams.h"
 #include "network/packet/way_store.h"
@@ -53,7 +54,9 @@ class PacketSimulation {
   // lost because it is late.
   std::uint32_t connect(std::span<const std::vector<std::uint32_t>> ways);
   // Not before what has been played. A message begins when all else of its nanosecond has happened, those of
-  // one nanosecond in the order of their connections.
+  // one nanosecond in the order of their connections. When the first one of a connection brings together what
+  // shared no port before, events of one nanosecond go by sets from then on, in the order of their first
+  // connections: so sets do not depend on when others were played.
   void post(std::uint32_t connection, std::int64_t bytes, std::uint64_t message, std::int64_t at_ns);
   // Or flows that come one by one (FlowJob::flows_come), told by `message` when they are acknowledged as a
   // whole; not before what has been played. Source ports count from 10000 for each pair of hosts. With RoCE a
@@ -118,7 +121,7 @@ class PacketSimulation {
   struct Shift;
   class Words;
 
-  // Kinds of events. Those from kTimer on are the transport's but kGoOn to kCrowded, which are
+  // Kinds of events. Those from kTimer on are the transport's but kGoOn to kCompare, which are
   // fast-forward's; from kGoOn on they move nothing by themselves.
   enum : std::uint32_t {
     kDue,
@@ -136,6 +139,7 @@ class PacketSimulation {
     kGoOn,
     kRepeat,
     kCrowded,
+    kCompare,
     kIdleTimers
   };
 
@@ -292,6 +296,13 @@ class PacketSimulation {
   void forget_if_over(std::uint32_t flow);
   void begin_message(std::uint32_t connection);
   void begin_messages();
+  void join_sets(std::uint32_t connection);
+  void note_order(std::uint32_t set, std::uint32_t other);
+  void order_events();
+  std::uint32_t set_of(const WheelEvent& event) const;  // kNone: of none
+  // The ports that its data, or its acknowledgements (`back`), leave by: visit(port, back).
+  template <class Visit>
+  void for_each_port(const Flow& flow, const Visit& visit) const;
   void restart(std::uint32_t connection);
   void note_arrivals(std::uint32_t connection);
   std::uint32_t wire_payload(std::uint32_t connection, std::uint64_t sequence, std::uint64_t payload) const;
@@ -384,6 +395,9 @@ class PacketSimulation {
   std::vector<std::vector<std::int64_t>> transmission_;  // ps by class of rate and size
   std::vector<Mail> mail_;                               // per flow, where flows are connections
   std::vector<Post> posts_;                              // a heap, the earliest first
+  std::vector<std::uint32_t> beginning_;                 // connections, a message of which begins now
+  std::vector<std::uint32_t> order_of_port_, ordered_;   // while sets are joined: the first connection; ports
+  ConnectionSets sets_{0};                               // of those a message of which has begun
   std::vector<std::uint64_t> arrived_;                   // messages
   std::vector<std::uint64_t> message_of_;                // per flow, where flows come one by one
   bool forgets_ = false;                                 // flows that are over

@@ -130,4 +130,19 @@ struct PacketSimulation::Selective {
   }
 };
 
+template <class Visit>
+void PacketSimulation::for_each_port(const Flow& flow, const Visit& visit) const {
+  const auto follow = [&](std::uint32_t way, bool back) {
+    for (; way != WayStore::kEnd; way = ways_[way].rest) visit(ways_[way].port, back);
+  };
+  visit(flow.port, false);
+  follow(flow.way_there, false);
+  visit(flow.exit, true);
+  follow(flow.way_back, true);
+  if (flow.ways == 1) return;
+  for (const std::uint32_t way : ways_.list(flow.ways_there, flow.ways)) follow(way, false);
+  if (!transport_->traits.sprays) return;
+  for (const std::uint32_t way : ways_.list(flow.ways_back, flow.ways)) follow(way, true);
+}
+
 }  // namespace armilla

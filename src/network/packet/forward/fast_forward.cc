@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "network/packet/forward/patterns.h"
 #include "network/packet/transport.h"
@@ -65,6 +66,18 @@ PacketSimulation::FastForward::FastForward(PacketSimulation& simulation)
 
 PacketSimulation::FastForward::~FastForward() = default;
 
+void PacketSimulation::FastForward::connects(const std::vector<std::uint32_t>& ports) {
+  for (const std::uint32_t port : ports) {
+    if (holds_[port] != kNone) resume(holds_[port], sim_.events_.now());
+    const std::uint32_t set = sim_.sets_.of_port(port);
+    if (patterns_ && set != ConnectionSets::kNone) patterns_->touch(sim_.sets_[set].first);
+  }
+}
+
+void PacketSimulation::FastForward::join(std::uint32_t into, std::uint32_t from) {
+  if (patterns_) patterns_->join(into, from);
+}
+
 void PacketSimulation::FastForward::connected(std::uint32_t flow) {
   if (!sim_.transport_->can_repeat()) return;
   if (!patterns_) patterns_ = std::make_unique<Patterns>(sim_, *this);
@@ -77,6 +90,10 @@ void PacketSimulation::FastForward::arrived(std::uint32_t flow) {
 
 void PacketSimulation::FastForward::repeat(std::uint32_t set, std::uint32_t stamp) {
   patterns_->go_on(set, stamp);
+}
+
+void PacketSimulation::FastForward::compare(std::uint32_t set, std::uint32_t stamp) {
+  patterns_->compare(set, stamp);
 }
 
 void PacketSimulation::FastForward::left_to_chance(std::uint32_t port) {
@@ -98,7 +115,7 @@ void PacketSimulation::FastForward::crowded(std::uint32_t entry) {
 void PacketSimulation::FastForward::make_room(std::uint32_t node) {
   for (std::uint32_t i = sim_.first_ports_[node]; i < sim_.first_ports_[node + 1]; ++i) {
     for (const std::uint32_t port : {sim_.node_ports_[i], sim_.node_ports_[i] ^ 1}) {
-      if (holds_[port] != kNone) resume(holds_[port]);
+      if (holds_[port] != kNone) resume(holds_[port], sim_.events_.now() - 1);
       if (patterns_) patterns_->wake_port(port);
     }
   }
@@ -106,7 +123,7 @@ void PacketSimulation::FastForward::make_room(std::uint32_t node) {
 
 void PacketSimulation::FastForward::bring_up() {
   for (std::uint32_t port = 0; port < holds_.size(); ++port) {
-    if (holds_[port] != kNone) resume(holds_[port]);
+    if (holds_[port] != kNone) resume(holds_[port], sim_.events_.now() - 1);
     if (patterns_) patterns_->wake_port(port);
   }
 }
@@ -146,7 +163,7 @@ void PacketSimulation::FastForward::begins(std::uint32_t index) {
   }
   if (sim_.look_at_ == INT64_MAX) sim_.look_at_ = sim_.events_.handled() + kLeastEvents;
   for_each_port(flow, [&](std::uint32_t port, std::uint32_t) {
-    if (holds_[port] != kNone) resume(holds_[port]);
+    if (holds_[port] != kNone) resume(holds_[port], sim_.events_.now());
   });
   if (watch_of_[index] == kNone) {
     watch_of_[index] = static_cast<std::uint32_t>(watches_.size());
@@ -326,6 +343,16 @@ void PacketSimulation::FastForward::settle(const Watch& watch, const Pace& pace,
     partition.settled = false;
     return;
   }
+  if (!sim_.mail_.empty()) {
+    constexpr std::int64_t kLongest = 10'000'000;
+    std::int64_t period_ns = period_of(sim_.flows_[watch.flow]);
+    if (period_ns <= kLongest) period_ns = std::lcm(partition.period_ns, period_ns);
+    if (period_ns > kLongest) {
+      partition.settled = false;
+      return;
+    }
+    partition.period_ns = period_ns;
+  }
   partition.most_ns =
       std::min({partition.most_ns, allowed_ns(watch, pace), sim_.settings_.stop_ns - sim_.events_.now()});
   if (static_cast<double>(partition.most_ns) < pace.seen_ns / 4) partition.settled = false;
@@ -355,6 +382,7 @@ std::int64_t PacketSimulation::FastForward::look() {
     for_each_port(flow, [&](std::uint32_t port, std::uint32_t size) {
       Use& use = uses_[port];
       use.load += pace.packets_per_ns * 1e-3 * static_cast<double>(sim_.ports_[port].transmission_ps[size]);
+      use.turn_ps += sim_.ports_[port].transmission_ps[size];
       partition.hops_per_ns += pace.packets_per_ns;
       if (size != data_size_) return;
       use.most = std::max(use.most, pace.packets_per_ns);
@@ -374,13 +402,68 @@ std::int64_t PacketSimulation::FastForward::look() {
   }
   // Standing still costs a walk through all events.
   if (saved > 4 * static_cast<double>(sim_.pending_) + kLeastEvents) {
-    if (coming_.empty()) {
+    // What a job goes on to do may hang on a single packet: nothing but whole periods will do.
+    if (!sim_.mail_.empty()) {
+      for (std::uint32_t i = 0; patterns_ && i < watches_.size(); ++i) {
+        const Partition& partition = partitions_[set_of(i)];
+        if (!stands(watches_[i].flow) && partition.plain && partition.settled)
+          patterns_->expect_again(watches_[i].flow, partition.period_ns);
+      }
+    } else if (coming_.empty()) {
       expect_others();
       return sim_.events_.handled();
+    } else {
+      stand_still();
     }
-    stand_still();
   }
   return sim_.events_.handled() + std::max(kLeastEvents, 2 * kLeastPackets * links);
+}
+
+// Ports send packets to the picosecond: after so long each has sent as many as make whole nanoseconds.
+std::int64_t PacketSimulation::FastForward::period_of(const Flow& flow) const {
+  std::int64_t packets = 1, full_ps = 0;
+  for_each_port(flow, [&](std::uint32_t port, std::uint32_t size) {
+    const std::int64_t ps = sim_.ports_[port].transmission_ps[size];
+    packets = std::lcm(packets, 1000 / std::gcd(ps, std::int64_t{1000}));
+    if (uses_[port].load >= kFull) full_ps = std::max(full_ps, uses_[port].turn_ps);
+  });
+  return std::max<std::int64_t>(1, packets * full_ps / 1000);
+}
+
+void PacketSimulation::FastForward::stand_in_periods(std::uint32_t set, std::int64_t period_ns,
+                                                     const std::vector<std::uint64_t>& moved) {
+  const ConnectionSets::Set& members = sim_.sets_[set];
+  const std::int64_t now = sim_.events_.now();
+  std::int64_t periods = (sim_.settings_.stop_ns - now) / period_ns, packets = 0;
+  for (std::size_t i = 0; i < moved.size(); ++i) {
+    if (moved[i] == 0) continue;
+    const std::uint64_t next = sim_.flows_[members.connections[i]].next,
+                        end = last_byte(members.connections[i]);
+    const std::uint64_t left = end > next ? (end - next) / payload_ : 0;
+    periods = std::min(periods, left > 2 ? static_cast<std::int64_t>((left - 2) / (moved[i] / payload_)) : 0);
+    packets += static_cast<std::int64_t>(moved[i] / payload_);
+  }
+  if (packets == 0 || periods == 0) return;
+  const std::uint32_t number = stretches_.take();
+  Stretch& stretch = stretches_[number];
+  stretch.begin_ns = now;
+  stretch.period_ns = period_ns;
+  stretch.parts.clear();
+  stretch.events.clear();
+  stretch.ports = members.ports;
+  for (const std::uint32_t port : stretch.ports) holds_[port] = number;
+  for (std::size_t i = 0; i < moved.size(); ++i) {
+    if (moved[i] == 0) continue;
+    stretch.parts.push_back({members.connections[i], {}, static_cast<std::int64_t>(moved[i] / payload_)});
+    holds_flow_[members.connections[i]] = number;
+  }
+  ++sim_.pending_;
+  sim_.schedule(now + periods * period_ns, kGoOn, number, ++stretch.stamp);
+  sim_.events_.take_out([&](const WheelEvent& event) { return sim_.set_of(event) == set; },
+                        [&](std::int64_t time, const WheelEvent& event) {
+                          if (event.kind < kGoOn) --sim_.pending_;
+                          stretch.events.push_back({time, event});
+                        });
 }
 
 void PacketSimulation::FastForward::stand_still() {
@@ -394,6 +477,7 @@ void PacketSimulation::FastForward::stand_still() {
       partition.stretch = stretches_.take();
       Stretch& stretch = stretches_[partition.stretch];
       stretch.begin_ns = now;
+      stretch.period_ns = 0;
       stretch.parts.clear();
       stretch.ports.clear();
       stretch.events.clear();
@@ -431,17 +515,19 @@ void PacketSimulation::FastForward::stand_still() {
 
 void PacketSimulation::FastForward::go_on(std::uint32_t stretch, std::uint32_t stamp) {
   if (stretches_[stretch].stamp == stamp) {
-    resume(stretch);
+    resume(stretch, sim_.events_.now() - 1);
   } else {
     sim_.events_.forget();
   }
 }
 
-void PacketSimulation::FastForward::resume(std::uint32_t number) {
+void PacketSimulation::FastForward::resume(std::uint32_t number, std::int64_t until) {
   Stretch& stretch = stretches_[number];
   ++stretch.stamp;
   --sim_.pending_;
-  const std::int64_t now = sim_.events_.now(), ns = now - stretch.begin_ns;
+  const std::int64_t now = sim_.events_.now(), since = now - stretch.begin_ns,
+                     periods = stretch.period_ns > 0 ? since / stretch.period_ns : 0,
+                     ns = stretch.period_ns > 0 ? periods * stretch.period_ns : since;
   const std::int64_t unit = 128 * sim_.settings_.telemetry_unit;
   for (const std::uint32_t port : stretch.ports) {
     holds_[port] = kNone;
@@ -457,7 +543,10 @@ void PacketSimulation::FastForward::resume(std::uint32_t number) {
     holds_flow_[part.flow] = kNone;
     const auto most = static_cast<std::int64_t>((last_byte(part.flow) - flow.next) / payload_) - 1;
     const std::int64_t packets =
-        std::clamp<std::int64_t>(std::llround(part.pace.packets_per_ns * static_cast<double>(ns)), 0, most);
+        stretch.period_ns > 0
+            ? part.packets * periods
+            : std::clamp<std::int64_t>(std::llround(part.pace.packets_per_ns * static_cast<double>(ns)), 0,
+                                       most);
     moved_[part.flow] = static_cast<std::uint64_t>(packets) * payload_;
     for_each_port(flow, [&](std::uint32_t index, std::uint32_t size) {
       Port& port = sim_.ports_[index];
@@ -499,8 +588,13 @@ void PacketSimulation::FastForward::resume(std::uint32_t number) {
     watch.next_ns = flow.next_send_ns;
   }
   ++done_.stretches;
-  for (const Held& held : stretch.events)
-    sim_.schedule(held.time + ns, held.event.kind, held.event.subject, held.event.stamp);
+  for (Held& held : stretch.events) held.time += ns;
+  if (stretch.period_ns > 0) {
+    patterns_->catch_up(stretch.begin_ns + ns, stretch.events, until);
+  } else {
+    for (const Held& held : stretch.events)
+      sim_.schedule(held.time, held.event.kind, held.event.subject, held.event.stamp);
+  }
   stretches_.release(number);
 }
 

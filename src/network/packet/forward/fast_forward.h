@@ -7,6 +7,9 @@
 // their length, for long enough stands still for a while: its events leave the wheel, and come back later by
 // that while, with everything that its flows keep as much further as they would have come. Whatever begins on
 // one of its ports makes it go on at once.
+//
+// What messages of jobs lead to may hang on a single packet. Connections stand still only in whole periods,
+// after which their set has been seen to be where it was: exactly, as in patterns (patterns.h).
 #pragma once
 
 #include <cstdint>
@@ -31,11 +34,15 @@ class PacketSimulation::FastForward {
   void go_on(std::uint32_t stretch, std::uint32_t stamp);
   PacketForward done() const { return done_; }
 
-  // For contention patterns: a connection is there; a message of it has arrived; the time of a set of
-  // connections has come; who is marked at a port is left to chance.
+  // For contention patterns: a connection is about to join the sets of others, over its ports; a set is about
+  // to become a part of another; the connection has joined. A message of one has arrived; the time of a set
+  // has come; who is marked at a port is left to chance.
+  void connects(const std::vector<std::uint32_t>& ports);
+  void join(std::uint32_t into, std::uint32_t from);
   void connected(std::uint32_t flow);
   void arrived(std::uint32_t flow);
   void repeat(std::uint32_t set, std::uint32_t stamp);
+  void compare(std::uint32_t set, std::uint32_t stamp);
   void left_to_chance(std::uint32_t port);
   // What comes in at a switch's port may soon make it pause its peer. A little later whoever stands still at
   // the switch is played, as its buffer is one.
@@ -73,9 +80,10 @@ class PacketSimulation::FastForward {
 
   // Of a port, by flows at their pace.
   struct Use {
-    double load = 0;          // the share of its time that it sends
-    double most = 0;          // packets of data per nanosecond, of the flow that has most
-    std::uint32_t flows = 0;  // that send data
+    double load = 0;           // the share of its time that it sends
+    double most = 0;           // packets of data per nanosecond, of the flow that has most
+    std::uint32_t flows = 0;   // that send data
+    std::int64_t turn_ps = 0;  // in which it sends a packet of each, and an acknowledgement of each other
   };
 
   struct Held {
@@ -87,8 +95,10 @@ class PacketSimulation::FastForward {
     struct Part {
       std::uint32_t flow = 0;
       Pace pace;
+      std::int64_t packets = 0;  // in each period
     };
     std::int64_t begin_ns = 0;
+    std::int64_t period_ns = 0;  // in which it comes back to where it was, exactly; 0: it goes on at a pace
     std::uint32_t stamp = 0;
     std::vector<Part> parts;
     std::vector<std::uint32_t> ports;
@@ -102,11 +112,15 @@ class PacketSimulation::FastForward {
     bool settled = true;               // every flow goes on as it does
     std::int64_t most_ns = INT64_MAX;  // that it may stand still
     double hops_per_ns = 0;
+    std::int64_t period_ns = 1;  // after which ports may be where they were
     std::uint32_t stretch = kNone;
   };
 
-  template <class Visit>
-  void for_each_port(const Flow& flow, const Visit& visit) const;
+  template <class Visit>  // visit(port, size of what leaves by it)
+  void for_each_port(const Flow& flow, const Visit& visit) const {
+    sim_.for_each_port(
+        flow, [&](std::uint32_t port, bool back) { visit(port, back ? control_size_ : data_size_); });
+  }
   std::uint64_t last_byte(std::uint32_t flow) const;
   bool could_stand(std::uint32_t flow) const;
   bool stands(std::uint32_t flow) const;
@@ -120,7 +134,11 @@ class PacketSimulation::FastForward {
   std::int64_t allowed_ns(const Watch& watch, const Pace& pace) const;
   void settle(const Watch& watch, const Pace& pace, Partition& partition) const;
   void stand_still();
-  void resume(std::uint32_t stretch);
+  std::int64_t period_of(const Flow& flow) const;
+  // A set whose flows have moved on by so many bytes, and which else is where it was.
+  void stand_in_periods(std::uint32_t set, std::int64_t period_ns, const std::vector<std::uint64_t>& moved);
+  // To where it is at the end of `until`: now, or what is due now has yet to happen.
+  void resume(std::uint32_t stretch, std::int64_t until);
   void shift_packets(const Stretch& stretch, std::int64_t ns);
 
   PacketSimulation& sim_;
@@ -144,16 +162,5 @@ class PacketSimulation::FastForward {
   std::uint32_t crowded_node_ = kNone;
   PacketForward done_;
 };
-
-// The ports that its data and its acknowledgements leave by, and the size of what does.
-template <class Visit>
-void PacketSimulation::FastForward::for_each_port(const Flow& flow, const Visit& visit) const {
-  const auto follow = [&](std::uint32_t first, std::uint32_t way, std::uint32_t size) {
-    visit(first, size);
-    for (; way != WayStore::kEnd; way = sim_.ways_[way].rest) visit(sim_.ways_[way].port, size);
-  };
-  follow(flow.port, flow.way_there, data_size_);
-  follow(flow.exit, flow.way_back, control_size_);
-}
 
 }  // namespace armilla

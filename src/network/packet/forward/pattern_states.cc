@@ -18,20 +18,20 @@ std::size_t PacketSimulation::FastForward::Patterns::Hash::operator()(const Stat
 // jobs make connections in the same order everywhere.
 void PacketSimulation::FastForward::Patterns::sort(Set& set) {
   set.sorted = true;
-  std::ranges::sort(set.flows);
-  for (const std::uint32_t port : set.ports) port_label_[port] = kNone;
-  set.ports.clear();
+  std::ranges::sort(flows_of(set));
+  for (const std::uint32_t port : ports_of(set)) port_label_[port] = kNone;
+  ports_of(set).clear();
   State state;
   const auto add = [&](auto value) { state.push_back(static_cast<std::uint64_t>(value)); };
-  for (std::size_t i = 0; i < set.flows.size(); ++i) {
-    const Flow& flow = sim_.flows_[set.flows[i]];
-    flow_label_[set.flows[i]] = static_cast<std::uint32_t>(i);
+  for (std::size_t i = 0; i < flows_of(set).size(); ++i) {
+    const Flow& flow = sim_.flows_[flows_of(set)[i]];
+    flow_label_[flows_of(set)[i]] = static_cast<std::uint32_t>(i);
     add(sim_.ways_.links(flow.way_there));
     add(sim_.ways_.links(flow.way_back));
     forward_.for_each_port(flow, [&](std::uint32_t port, std::uint32_t) {
       if (port_label_[port] == kNone) {
-        port_label_[port] = static_cast<std::uint32_t>(set.ports.size());
-        set.ports.push_back(port);
+        port_label_[port] = static_cast<std::uint32_t>(ports_of(set).size());
+        ports_of(set).push_back(port);
       }
       add(port_label_[port]);
     });
@@ -40,7 +40,7 @@ void PacketSimulation::FastForward::Patterns::sort(Set& set) {
     add(flow.round_trip_ns);
     add(flow.hops);
   }
-  for (const std::uint32_t index : set.ports) {
+  for (const std::uint32_t index : ports_of(set)) {
     const Port& port = sim_.ports_[index];
     add(port.rate);
     add(port.delay_ns);
@@ -49,7 +49,7 @@ void PacketSimulation::FastForward::Patterns::sort(Set& set) {
     add(port.ecn.maximum);
     state.push_back(std::bit_cast<std::uint64_t>(port.ecn.probability));
     const Port& peer = sim_.ports_[index ^ 1];
-    add(set_of_port_[index ^ 1] == set_of_port_[index] ? port_label_[index ^ 1] : kNone);
+    add(sim_.sets_.of_port(index ^ 1) == sim_.sets_.of_port(index) ? port_label_[index ^ 1] : kNone);
     add(peer.at_switch);
     if (peer.at_switch) add(sim_.switches_[peer.node].calm);
   }
@@ -67,8 +67,8 @@ void PacketSimulation::FastForward::Patterns::code_label(const std::vector<std::
 // What is yet to arrive: that is not taken over, but what arrives, and how large its last packet is,
 // depends on it.
 void PacketSimulation::FastForward::Patterns::code_messages(const Set& set, State& state) const {
-  for (std::size_t i = 0; i < set.flows.size(); ++i) {
-    const Mail& mail = sim_.mail_[set.flows[i]];
+  for (std::size_t i = 0; i < flows_of(set).size(); ++i) {
+    const Mail& mail = sim_.mail_[flows_of(set)[i]];
     state.push_back(mail.posted - mail.arrived);
     for (std::size_t message = mail.arrived; message < mail.posted; ++message) {
       state.push_back(mail.messages[message].end - set.bases[i]);
@@ -78,13 +78,13 @@ void PacketSimulation::FastForward::Patterns::code_messages(const Set& set, Stat
 }
 
 void PacketSimulation::FastForward::Patterns::code(Set& set, std::vector<Held>& events, Words& words) {
-  for (std::size_t i = 0; i < set.flows.size(); ++i) code_flow(set, i, words);
-  for (const std::uint32_t port : set.ports) code_port(set, port, words);
+  for (std::size_t i = 0; i < flows_of(set).size(); ++i) code_flow(set, i, words);
+  for (const std::uint32_t port : ports_of(set)) code_port(set, port, words);
   code_events(set, events, words);
 }
 
 void PacketSimulation::FastForward::Patterns::code_flow(Set& set, std::size_t place, Words& words) {
-  const std::uint32_t index = set.flows[place];
+  const std::uint32_t index = flows_of(set)[place];
   Flow& flow = sim_.flows_[index];
   if (words.reads()) flow.turn = kNone;  // NICs tell
   words.count_from(set.bases[place]);
@@ -104,8 +104,8 @@ void PacketSimulation::FastForward::Patterns::code_flow(Set& set, std::size_t pl
     if (words.reads()) flow.next = flow.expected = flow.highest = flow.size = flow.acknowledged;
     return;
   }
-  for (std::uint64_t* sequence : {&flow.next, &flow.expected, &flow.highest, &flow.size})
-    words.sequence(*sequence);
+  for (std::uint64_t* sequence : {&flow.next, &flow.expected, &flow.highest}) words.sequence(*sequence);
+  if (ends_matter_) words.sequence(flow.size);
   words.value(flow.rate);
   words.value(flow.last_size);
   sim_.transport_->code(index, words);
@@ -162,7 +162,7 @@ void PacketSimulation::FastForward::Patterns::code_port(Set& set, std::uint32_t 
     nic.turns.resize(turns);
     for (std::uint32_t i = 0; i < turns; ++i) {
       Turn& turn = nic.turns[i];
-      code_label(set.flows, flow_label_, turn.flow, words);
+      code_label(flows_of(set), flow_label_, turn.flow, words);
       words.end_bits();
       if (!words.reads()) continue;
       Flow& flow = sim_.flows_[turn.flow];
@@ -194,7 +194,7 @@ void PacketSimulation::FastForward::Patterns::code_queue(Set& set, Queue& queue,
 void PacketSimulation::FastForward::Patterns::code_packet(Set& set, std::uint32_t& number, Words& words) {
   if (words.reads()) number = sim_.new_packet();
   Packet& packet = sim_.packets_[number];
-  code_label(set.flows, flow_label_, packet.flow, words);
+  code_label(flows_of(set), flow_label_, packet.flow, words);
   words.end_bits();
   words.count_from(set.bases[flow_label_[packet.flow]]);
   words.sequence(packet.sequence);
@@ -208,7 +208,7 @@ void PacketSimulation::FastForward::Patterns::code_packet(Set& set, std::uint32_
   words.end_bits();
   for (bool* flag : {&packet.marked, &packet.echo, &packet.asks}) words.bits(*flag, 1);
   std::uint32_t sender = packet.port ^ 1;
-  code_label(set.ports, port_label_, sender, words);
+  code_label(ports_of(set), port_label_, sender, words);
   words.end_bits();
   packet.port = sender ^ 1;
   if (!words.reads()) return;
@@ -232,10 +232,10 @@ void PacketSimulation::FastForward::Patterns::code_events(Set& set, std::vector<
         continue;
       case kSent:
       case kWake:
-        code_label(set.ports, port_label_, subject, words);
+        code_label(ports_of(set), port_label_, subject, words);
         break;
       default:
-        code_label(set.flows, flow_label_, subject, words);
+        code_label(flows_of(set), flow_label_, subject, words);
     }
     words.end_bits();
     if (!words.reads() || held.event.kind == kSent) continue;

@@ -16,68 +16,24 @@ constexpr std::size_t kWordsPerFrame = 8;  // that are written in the time that 
 }  // namespace
 
 PacketSimulation::FastForward::Patterns::Patterns(PacketSimulation& simulation, FastForward& forward)
-    : sim_(simulation),
-      forward_(forward),
-      set_of_port_(simulation.ports_.size(), kNone),
-      port_label_(simulation.ports_.size(), kNone) {}
+    : sim_(simulation), forward_(forward), port_label_(simulation.ports_.size(), kNone) {}
 
 // ---- Sets
 
-void PacketSimulation::FastForward::Patterns::connected(std::uint32_t flow) {
-  set_of_flow_.resize(sim_.flows_.size(), kNone);
-  flow_label_.resize(sim_.flows_.size(), kNone);
-  std::uint32_t into = kNone;
-  forward_.for_each_port(sim_.flows_[flow], [&](std::uint32_t port, std::uint32_t) {
-    const std::uint32_t other = set_of_port_[port];
-    if (other == kNone || other == into) return;
-    const Set& set = sets_[other];
-    touch(set.flows.front());
-    if (into == kNone) {
-      into = other;
-      return;
-    }
-    const bool larger = set.flows.size() > sets_[into].flows.size();
-    Set& from = sets_[larger ? into : other];
-    if (larger) into = other;
-    Set& to = sets_[into];
-    if ((to.displaced || from.displaced) && is_under_way(to) && is_under_way(from)) ++forward_.done_.joins;
-    to.displaced = to.displaced || from.displaced;
-    to.fit = to.fit && from.fit;
-    for (const std::uint32_t moved : from.flows) set_of_flow_[moved] = into;
-    for (const std::uint32_t moved : from.ports) set_of_port_[moved] = into;
-    to.flows.insert(to.flows.end(), from.flows.begin(), from.flows.end());
-    to.ports.insert(to.ports.end(), from.ports.begin(), from.ports.end());
-    from = {};
-    from.mode = Set::Mode::gone;
-  });
-  if (into == kNone) {
-    into = static_cast<std::uint32_t>(sets_.size());
-    sets_.emplace_back();
-  }
-  Set& set = sets_[into];
-  set.sorted = false;
-  set.flows.push_back(flow);
-  set_of_flow_[flow] = into;
-  forward_.for_each_port(sim_.flows_[flow], [&](std::uint32_t port, std::uint32_t) {
-    if (set_of_port_[port] == into) return;
-    set_of_port_[port] = into;
-    set.ports.push_back(port);
-  });
-  set.fit = set.fit && sim_.flows_[flow].ways == 1 && set.flows.size() <= kLargestSet;
+void PacketSimulation::FastForward::Patterns::join(std::uint32_t into, std::uint32_t from) {
+  sets_[into].fit = sets_[into].fit && sets_[from].fit;
+  sets_[from] = {};
+  sets_[from].mode = Set::Mode::gone;
 }
 
-std::uint32_t PacketSimulation::FastForward::Patterns::set_of(const WheelEvent& event) const {
-  switch (event.kind) {
-    case kSent:
-    case kWake:
-      return set_of_port_[event.subject];
-    case kArrived:
-      return set_of_port_[sim_.packets_[event.subject].port ^ 1];
-    case kTimeout:
-      return set_of_flow_[event.subject];
-    default:
-      return event.kind == kTimer || event.kind >= kIdleTimers ? set_of_flow_[event.subject] : kNone;
-  }
+void PacketSimulation::FastForward::Patterns::connected(std::uint32_t flow) {
+  flow_label_.resize(sim_.flows_.size(), kNone);
+  const std::uint32_t number = sim_.sets_.of_connection(flow);
+  if (sets_.size() <= number) sets_.resize(number + std::size_t{1});
+  Set& set = sets_[number];
+  set.number = number;
+  set.sorted = false;
+  set.fit = set.fit && sim_.flows_[flow].ways == 1 && flows_of(set).size() <= kLargestSet;
 }
 
 bool PacketSimulation::FastForward::Patterns::is_stale(const WheelEvent& event) const {
@@ -102,7 +58,7 @@ bool PacketSimulation::FastForward::Patterns::can_stand(const Set& set) const {
     if (!peer.at_switch) return true;
     return is_calm(peer.node);
   };
-  return std::ranges::all_of(set.flows, flow_can) && std::ranges::all_of(set.ports, port_can);
+  return std::ranges::all_of(flows_of(set), flow_can) && std::ranges::all_of(ports_of(set), port_can);
 }
 
 // Whether no port of the switch, of other sets neither, may soon pause its peer: what stands still has the
@@ -117,13 +73,9 @@ bool PacketSimulation::FastForward::Patterns::is_calm(std::uint32_t node) const 
   });
 }
 
-bool PacketSimulation::FastForward::Patterns::is_under_way(const Set& set) const {
-  return std::ranges::any_of(set.flows, [&](std::uint32_t flow) { return !sim_.flows_[flow].finished; });
-}
-
 // A pause, and the resume after it, may be under way when nobody pauses any more.
-bool PacketSimulation::FastForward::Patterns::pauses(const Set& set) const {
-  return std::ranges::any_of(set.held, [&](const Held& held) {
+bool PacketSimulation::FastForward::Patterns::pauses(const std::vector<Held>& events) const {
+  return std::ranges::any_of(events, [&](const Held& held) {
     return held.event.kind == kArrived && sim_.packets_[held.event.subject].kind >= PacketKind::pause;
   });
 }
@@ -131,12 +83,12 @@ bool PacketSimulation::FastForward::Patterns::pauses(const Set& set) const {
 // ---- What comes from outside
 
 void PacketSimulation::FastForward::Patterns::touch(std::uint32_t flow) {
-  const std::uint32_t number = set_of_flow_[flow];
+  const std::uint32_t number = sim_.sets_.of_connection(flow);
   Set& set = sets_[number];
   // Whatever else happens now has happened.
   if (set.mode == Set::Mode::follows) wake(number, sim_.events_.now());
   if (set.mode == Set::Mode::leads) close(set);
-  set.displaced = set.displaced && is_under_way(set);
+  give_up_trial(set);
   if (!set.fit || set.touched) return;
   set.touched = true;
   touched_.push_back(number);
@@ -145,7 +97,8 @@ void PacketSimulation::FastForward::Patterns::touch(std::uint32_t flow) {
 }
 
 void PacketSimulation::FastForward::Patterns::arrived(std::uint32_t flow) {
-  const Set& set = sets_[set_of_flow_[flow]];
+  Set& set = sets_[sim_.sets_.of_connection(flow)];
+  give_up_trial(set);
   if (set.mode != Set::Mode::leads) return;
   const std::uint32_t label = flow_label_[flow];
   set.pattern->arrivals.push_back({sim_.events_.now() - set.begin_ns, label});
@@ -153,9 +106,11 @@ void PacketSimulation::FastForward::Patterns::arrived(std::uint32_t flow) {
 }
 
 void PacketSimulation::FastForward::Patterns::disturb(std::uint32_t port) {
-  const std::uint32_t number = set_of_port_[port];
-  if (number == kNone || sets_[number].mode != Set::Mode::leads) return;
+  const std::uint32_t number = sim_.sets_.of_port(port);
+  if (number == kNone) return;
   Set& set = sets_[number];
+  give_up_trial(set);
+  if (set.mode != Set::Mode::leads) return;
   set.mode = Set::Mode::played;
   set.costly = true;
   set.pattern->growing = false;
@@ -164,7 +119,7 @@ void PacketSimulation::FastForward::Patterns::disturb(std::uint32_t port) {
 }
 
 void PacketSimulation::FastForward::Patterns::wake_port(std::uint32_t port) {
-  const std::uint32_t number = set_of_port_[port];
+  const std::uint32_t number = sim_.sets_.of_port(port);
   if (number != kNone && sets_[number].mode == Set::Mode::follows) wake(number, sim_.events_.now() - 1);
 }
 
@@ -196,9 +151,68 @@ void PacketSimulation::FastForward::Patterns::schedule_next(std::uint32_t number
 }
 
 void PacketSimulation::FastForward::Patterns::tell(Set& set, std::uint32_t label) {
-  Mail& mail = sim_.mail_[set.flows[label]];
+  Mail& mail = sim_.mail_[flows_of(set)[label]];
   sim_.arrived_.push_back(mail.messages[mail.arrived++].number);
   ++set.told;
+}
+
+// ---- Stretches in periods
+
+void PacketSimulation::FastForward::Patterns::give_up_trial(Set& set) {
+  set.trial.period_ns = 0;
+  set.trial.state.clear();
+}
+
+void PacketSimulation::FastForward::Patterns::expect_again(std::uint32_t flow, std::int64_t period_ns) {
+  const std::uint32_t number = sim_.sets_.of_connection(flow);
+  Set& set = sets_[number];
+  Trial& trial = set.trial;
+  if (!set.fit || set.mode == Set::Mode::follows || trial.period_ns != 0) return;
+  if (trial.rests > 0) {
+    --trial.rests;
+    return;
+  }
+  trial.period_ns = period_ns;
+  // Both looks are put down a period before: what else their nanosecond has comes in the same order.
+  sim_.schedule(sim_.events_.now() + period_ns, kCompare, number, ++trial.stamp);
+}
+
+void PacketSimulation::FastForward::Patterns::compare(std::uint32_t number, std::uint32_t stamp) {
+  Set& set = sets_[number];
+  Trial& trial = set.trial;
+  if (trial.period_ns == 0 || trial.stamp != stamp) return;
+  const std::int64_t now = sim_.events_.now(), period_ns = trial.period_ns;
+  if (!can_stand(set)) return give_up_trial(set);
+  if (!set.sorted) sort(set);
+  std::vector<Held> held;
+  sim_.events_.for_each([&](std::int64_t time, const WheelEvent& event) {
+    if (sim_.set_of(event) == number && !is_stale(event)) held.push_back({time, event});
+  });
+  if (pauses(held)) return give_up_trial(set);
+  std::vector<std::uint64_t> bases;
+  for (const std::uint32_t flow : flows_of(set)) bases.push_back(sim_.flows_[flow].acknowledged);
+  State state;
+  Words words(state, false, now);
+  std::swap(set.bases, bases);
+  ends_matter_ = false;
+  code(set, held, words);
+  ends_matter_ = true;
+  std::swap(set.bases, bases);
+  if (trial.state.empty()) {
+    trial.state = std::move(state);
+    trial.bases = std::move(bases);
+    sim_.schedule(now + period_ns, kCompare, number, stamp);
+    return;
+  }
+  const bool same = state == trial.state;
+  give_up_trial(set);
+  if (!same) {
+    trial.rests = std::min(kMostSkips, 1U << std::min(++trial.failed, 20U));
+    return;
+  }
+  trial.failed = 0;
+  for (std::size_t i = 0; i < bases.size(); ++i) bases[i] -= trial.bases[i];
+  forward_.stand_in_periods(number, period_ns, bases);
 }
 
 // ---- Beginning and ending
@@ -232,11 +246,11 @@ void PacketSimulation::FastForward::Patterns::settle() {
   }
   if (candidates.empty()) return;
   const auto is_candidates = [&](const WheelEvent& event) {
-    const std::uint32_t number = set_of(event);
+    const std::uint32_t number = sim_.set_of(event);
     return number != kNone && sets_[number].candidate;
   };
   sim_.events_.for_each([&](std::int64_t time, const WheelEvent& event) {
-    if (is_candidates(event) && !is_stale(event)) sets_[set_of(event)].held.push_back({time, event});
+    if (is_candidates(event) && !is_stale(event)) sets_[sim_.set_of(event)].held.push_back({time, event});
   });
   bool any = false;
   for (const std::uint32_t number : candidates) {
@@ -255,10 +269,10 @@ void PacketSimulation::FastForward::Patterns::settle() {
 // Whether it follows a pattern that is known from its state on; if there is none it leads one.
 bool PacketSimulation::FastForward::Patterns::look_up(std::uint32_t number) {
   Set& set = sets_[number];
-  if (set.held.empty() || pauses(set)) return false;
+  if (set.held.empty() || pauses(set.held)) return false;
   set.begin_ns = sim_.events_.now();
   set.bases.clear();
-  for (const std::uint32_t flow : set.flows) set.bases.push_back(sim_.flows_[flow].acknowledged);
+  for (const std::uint32_t flow : flows_of(set)) set.bases.push_back(sim_.flows_[flow].acknowledged);
   State state = {set.structure};
   code_messages(set, state);
   Words words(state, false, set.begin_ns);
@@ -288,7 +302,7 @@ void PacketSimulation::FastForward::Patterns::lead(std::uint32_t number, Pattern
   set.mode = Set::Mode::leads;
   set.pattern = &pattern;
   pattern.leader = number;
-  for (const std::uint32_t index : set.ports) {
+  for (const std::uint32_t index : ports_of(set)) {
     const Port& port = sim_.ports_[index];
     pattern.sent.push_back({port.carried_bytes, port.busy_ps, port.frames});
   }
@@ -311,8 +325,8 @@ void PacketSimulation::FastForward::Patterns::follow(std::uint32_t number, Patte
 
 // Something came from outside: up to here its pattern is known.
 void PacketSimulation::FastForward::Patterns::close(Set& set) {
-  for (const std::uint32_t port : set.ports) {
-    if (forward_.holds_[port] != kNone) forward_.resume(forward_.holds_[port]);
+  for (const std::uint32_t port : ports_of(set)) {
+    if (forward_.holds_[port] != kNone) forward_.resume(forward_.holds_[port], sim_.events_.now());
   }
   Pattern& pattern = *set.pattern;
   set.mode = Set::Mode::played;
@@ -320,20 +334,20 @@ void PacketSimulation::FastForward::Patterns::close(Set& set) {
   pattern.ns = sim_.events_.now() - set.begin_ns;
   pattern.useless = !can_stand(set);
   if (!pattern.useless) {
-    const std::uint32_t number = set_of_flow_[set.flows.front()];
+    const std::uint32_t number = sim_.sets_.of_connection(flows_of(set).front());
     set.held.clear();
     sim_.events_.for_each([&](std::int64_t time, const WheelEvent& event) {
-      if (set_of(event) == number && !is_stale(event)) set.held.push_back({time, event});
+      if (sim_.set_of(event) == number && !is_stale(event)) set.held.push_back({time, event});
     });
-    pattern.useless = pauses(set);
+    pattern.useless = pauses(set.held);
   }
   if (!pattern.useless) {
     Words words(pattern.end, false, set.begin_ns);
     code(set, set.held, words);
     words_ += static_cast<std::int64_t>(pattern.end.size());
     std::int64_t frames = 0;
-    for (std::size_t i = 0; i < set.ports.size(); ++i) {
-      const Port& port = sim_.ports_[set.ports[i]];
+    for (std::size_t i = 0; i < ports_of(set).size(); ++i) {
+      const Port& port = sim_.ports_[ports_of(set)[i]];
       const Pattern::Sent before = pattern.sent[i];
       pattern.sent[i] = {port.carried_bytes - before.bytes, port.busy_ps - before.busy_ps,
                          port.frames - before.frames};
@@ -369,20 +383,19 @@ void PacketSimulation::FastForward::Patterns::wake(std::uint32_t number, std::in
   --still_;
   --sim_.pending_;
   set.mode = Set::Mode::played;
-  set.displaced = true;
   if (!pattern.useless && sim_.events_.now() == set.begin_ns + pattern.ns) {
     jump(set);
   } else {
-    catch_up(set, until);
+    catch_up(set.begin_ns, set.held, until);
   }
   set.pattern = nullptr;
   set.held.clear();
-  for (const std::uint32_t flow : set.flows) forward_.look_anew(flow);
+  for (const std::uint32_t flow : flows_of(set)) forward_.look_anew(flow);
 }
 
 // What the ports hold beyond reserves takes part in the buffers that all ports of a switch share.
 void PacketSimulation::FastForward::Patterns::share_buffers(const Set& set, bool add) {
-  for (const std::uint32_t port : set.ports) {
+  for (const std::uint32_t port : ports_of(set)) {
     const Port& peer = sim_.ports_[port ^ 1];
     if (!peer.at_switch) continue;
     std::uint32_t& used = sim_.switches_[peer.node].shared_used;
@@ -398,7 +411,7 @@ void PacketSimulation::FastForward::Patterns::free_packets(Set& set) {
     while (queue.head != kNone) sim_.free_packet(sim_.take(queue));
     queue = {};
   };
-  for (const std::uint32_t port : set.ports) {
+  for (const std::uint32_t port : ports_of(set)) {
     free_queue(sim_.ports_[port].acknowledgements);
     for (Shares& out : sim_.shares_[port]) free_queue(out.queue);
   }
@@ -416,11 +429,11 @@ void PacketSimulation::FastForward::Patterns::jump(Set& set) {
   Words words(pattern.end, true, set.begin_ns);
   code(set, events, words);
   share_buffers(set, true);
-  for (const std::uint32_t flow : set.flows) {
+  for (const std::uint32_t flow : flows_of(set)) {
     if (sim_.flows_[flow].turn != kNone) sim_.refresh(flow);
   }
-  for (std::size_t i = 0; i < set.ports.size(); ++i) {
-    Port& port = sim_.ports_[set.ports[i]];
+  for (std::size_t i = 0; i < ports_of(set).size(); ++i) {
+    Port& port = sim_.ports_[ports_of(set)[i]];
     port.carried_bytes += pattern.sent[i].bytes;
     port.busy_ps += pattern.sent[i].busy_ps;
     port.frames += pattern.sent[i].frames;
@@ -431,15 +444,16 @@ void PacketSimulation::FastForward::Patterns::jump(Set& set) {
     sim_.schedule(held.time, held.event.kind, held.event.subject, held.event.stamp);
 }
 
-// Played from where it stood: in a wheel of its own.
-void PacketSimulation::FastForward::Patterns::catch_up(Set& set, std::int64_t until) {
+void PacketSimulation::FastForward::Patterns::catch_up(std::int64_t begin_ns,
+                                                       const std::vector<Held>& held_back,
+                                                       std::int64_t until) {
   catching_up_ = true;
   std::swap(sim_.events_, past_);
-  sim_.events_.begin_at(set.begin_ns);
-  for (const Held& held : set.held)
+  sim_.events_.begin_at(begin_ns);
+  for (const Held& held : held_back)
     sim_.schedule(held.time, held.event.kind, held.event.subject, held.event.stamp);
   WheelEvent event;
-  while (sim_.events_.next(until, event)) sim_.handle(event);
+  while (until >= begin_ns && sim_.events_.next(until, event)) sim_.handle(event);
   std::vector<Held> rest;
   sim_.events_.take_out([](const WheelEvent&) { return true; },
                         [&](std::int64_t time, const WheelEvent& left) {

@@ -24,6 +24,8 @@ class PacketSimulation::FastForward::Patterns {
  public:
   Patterns(PacketSimulation& simulation, FastForward& forward);
 
+  // A set of connections is about to become a part of another.
+  void join(std::uint32_t into, std::uint32_t from);
   void connected(std::uint32_t flow);
   // Something is about to change from outside, such as by a message, on the flow's ports, after all else that
   // happens at this nanosecond.
@@ -36,8 +38,16 @@ class PacketSimulation::FastForward::Patterns {
   void wake_port(std::uint32_t port);
   // The time of a set has come; kNone: that of those touched.
   void go_on(std::uint32_t set, std::uint32_t stamp);
+  // Its set may come back to where it is, but further on, after each such period: then it stands still in
+  // whole ones, until it is time for the end of a message. That is looked at twice, a period apart.
+  void expect_again(std::uint32_t flow, std::int64_t period_ns);
+  void compare(std::uint32_t set, std::uint32_t stamp);
+  // Plays events from where they were held, in a wheel of their own.
+  void catch_up(std::int64_t begin_ns, const std::vector<Held>& held, std::int64_t until);
   bool any_still() const { return still_ > 0; }
-  bool is_still(std::uint32_t flow) const { return sets_[set_of_flow_[flow]].mode == Set::Mode::follows; }
+  bool is_still(std::uint32_t flow) const {
+    return sets_[sim_.sets_.of_connection(flow)].mode == Set::Mode::follows;
+  }
   bool catches_up() const { return catching_up_; }
 
  private:
@@ -64,14 +74,21 @@ class PacketSimulation::FastForward::Patterns {
     std::vector<Sent> sent;  // by port; while it grows until its beginning
     std::size_t words = 0;   // of the state that it begins with
   };
+  // Whether a set is where it was a period before.
+  struct Trial {
+    std::int64_t period_ns = 0;  // 0: there is none
+    std::uint32_t stamp = 0;
+    State state;  // at its first end, where messages end left out
+    std::vector<std::uint64_t> bases;
+    std::uint32_t failed = 0, rests = 0;  // in a row; so many are left out
+  };
   struct Set {
     enum class Mode : std::uint8_t { gone, played, leads, follows };
+    std::uint32_t number = kNone;  // in the simulation's sets_
     Mode mode = Mode::played;
     bool fit = true;      // at all
     bool sorted = false;  // flows and ports are in their order, and `structure` is known
     bool touched = false, candidate = false;
-    bool displaced = false;  // stood still since anything was under way last: see PacketForward::joins
-    std::vector<std::uint32_t> flows, ports;
     std::uint64_t structure = 0;
     bool costly = false;  // its last pattern, to write down beside playing it
     std::uint32_t misses = 0, skips = 0;
@@ -81,15 +98,18 @@ class PacketSimulation::FastForward::Patterns {
     std::vector<Held> held;            // events
     std::size_t told = 0;              // arrivals
     std::uint32_t stamp = 0;
+    Trial trial;
   };
 
-  std::uint32_t set_of(const WheelEvent& event) const;
+  // Of the set, in the order of their labels once it is sorted.
+  std::vector<std::uint32_t>& flows_of(const Set& set) const { return sim_.sets_[set.number].connections; }
+  std::vector<std::uint32_t>& ports_of(const Set& set) const { return sim_.sets_[set.number].ports; }
   bool is_stale(const WheelEvent& event) const;
   void sort(Set& set);
+  static void give_up_trial(Set& set);
   bool can_stand(const Set& set) const;
   bool is_calm(std::uint32_t node) const;
-  bool is_under_way(const Set& set) const;
-  bool pauses(const Set& set) const;
+  bool pauses(const std::vector<Held>& events) const;
   void settle();
   bool look_up(std::uint32_t number);
   void lead(std::uint32_t number, Pattern& pattern);
@@ -100,7 +120,6 @@ class PacketSimulation::FastForward::Patterns {
   void tell(Set& set, std::uint32_t flow);
   void wake(std::uint32_t number, std::int64_t until);
   void jump(Set& set);
-  void catch_up(Set& set, std::int64_t until);
   void schedule_next(std::uint32_t number);
 
   void code(Set& set, std::vector<Held>& events, Words& words);
@@ -118,13 +137,14 @@ class PacketSimulation::FastForward::Patterns {
   PacketSimulation& sim_;
   FastForward& forward_;
   std::vector<Set> sets_;
-  std::vector<std::uint32_t> set_of_port_, port_label_;  // per port
-  std::vector<std::uint32_t> set_of_flow_, flow_label_;  // per flow
+  std::vector<std::uint32_t> port_label_;  // per port
+  std::vector<std::uint32_t> flow_label_;  // per flow
   std::vector<std::uint32_t> touched_;
   bool settles_ = false;  // an event is due
   bool catching_up_ = false;
-  std::int64_t still_ = 0;  // sets
-  std::int64_t words_ = 0;  // kept
+  bool ends_matter_ = true;  // of messages, to the states that are written down
+  std::int64_t still_ = 0;   // sets
+  std::int64_t words_ = 0;   // kept
   std::unordered_map<State, Pattern, Hash> patterns_;
   std::unordered_map<State, std::uint64_t, Hash> structures_;
   EventWheel past_;  // for those who catch up
