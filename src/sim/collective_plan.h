@@ -218,8 +218,8 @@ class CollectivePlanner {
   std::map<std::pair<CollectiveKind, std::uint32_t>, std::string_view>
       replaced_;  // the wish, by kind and dimension
   std::set<std::string> substitutions_;
-  std::map<std::pair<std::uint32_t, std::int32_t>, GroupLayout> layouts_;         // by (family, group)
-  std::map<std::pair<std::uint32_t, std::uint32_t>, MemberOrder> member_orders_;  // by (shape, ring)
+  std::map<std::pair<std::uint32_t, std::int32_t>, GroupLayout> layouts_;  // by (family, group)
+  std::map<std::uint32_t, std::vector<MemberOrder>> member_orders_;        // of rings, by shape
   std::map<GroupShape, std::uint32_t> shape_numbers_;
   std::vector<GroupShape> shapes_;
   std::map<PlanKey, CollectivePlan> plans_;
