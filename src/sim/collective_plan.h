@@ -127,6 +127,9 @@ class CollectivePlanner {
   // What of it is that the protocol moves bytes slower than the links do.
   Time held_by_protocol(const CollectiveCall& call, std::uint32_t shape);
 
+  // What the call's steps and its kernel take whatever its bytes, about.
+  Time latency(const CollectiveCall& call, const GroupLayout& layout);
+
   // On average over the group.
   MemberTraffic traffic_per_member(const CollectiveCall& call, std::uint32_t shape);
   // Least time in which the busiest link could carry all chunks of the call, from the first member's point of

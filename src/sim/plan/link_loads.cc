@@ -1,5 +1,6 @@
 // What a call's messages put on links.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -38,6 +39,37 @@ MemberTraffic CollectivePlanner::traffic_per_member(const CollectiveCall& call, 
     }
   }
   return total;
+}
+
+Time CollectivePlanner::latency(const CollectiveCall& call, const GroupLayout& layout) {
+  const std::vector<ChunkLoads> loads = phase_loads(call, layout.shape);
+  const Beyond& own = beyond(call, layout.shape);
+  double seconds = own.launch + own.steps;
+  if (!loads.front().empty())
+    return from_seconds(seconds +
+                        estimate_chunks(loads, chunks(call, layout.shape), options_.active_chunks).latency);
+  // Of a flat call: along all members where they follow each other, else of the steps of one.
+  const Topology topology(machine_);
+  for (const PlannedPhase& phase : plan(call, layout, 0).phases) {
+    double ways = 0;
+    for (std::int32_t here = 0; here < phase.schedule->ranks; ++here) {
+      const std::int32_t there = (here + 1) % phase.schedule->ranks;
+      const Message message{rank_at(phase, layout, layout.ranks.front(), 0, here),
+                            rank_at(phase, layout, layout.ranks.front(), 0, there), Bytes(1),
+                            phase.dimension};
+      Position at = topology.start(message);
+      while (at.hops_left > 0)
+        ways += in_seconds(machine_.dimensions[topology.advance(message, at).dimension].latency);
+    }
+    const double mean = ways / phase.schedule->ranks;
+    const std::size_t steps = phase.schedule->of(0).steps.size();
+    const bool follows = phase.algorithm == "ring" && !phase.schedule->is_symmetric();
+    seconds += mean * (follows ? phase.schedule->ranks - 1.0 : static_cast<double>(steps));
+  }
+  const double rounds =
+      std::ceil(static_cast<double>(chunks(call, layout.shape)) /
+                static_cast<double>(options_.active_chunks * flat_rings(call.kind, shapes_[layout.shape])));
+  return from_seconds(seconds * rounds);
 }
 
 Time CollectivePlanner::link_limit(const CollectiveCall& call, const GroupLayout& layout) const {
