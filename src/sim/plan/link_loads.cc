@@ -48,7 +48,7 @@ Time CollectivePlanner::latency(const CollectiveCall& call, const GroupLayout& l
   if (!loads.front().empty())
     return from_seconds(seconds +
                         estimate_chunks(loads, chunks(call, layout.shape), options_.active_chunks).latency);
-  // Of a flat call: along all members where they follow each other, else of the steps of one.
+  // Of a flat call: of its steps, each from a member to the next, on average.
   const Topology topology(machine_);
   for (const PlannedPhase& phase : plan(call, layout, 0).phases) {
     double ways = 0;
@@ -61,10 +61,11 @@ Time CollectivePlanner::latency(const CollectiveCall& call, const GroupLayout& l
       while (at.hops_left > 0)
         ways += in_seconds(machine_.dimensions[topology.advance(message, at).dimension].latency);
     }
-    const double mean = ways / phase.schedule->ranks;
-    const std::size_t steps = phase.schedule->of(0).steps.size();
-    const bool follows = phase.algorithm == "ring" && !phase.schedule->is_symmetric();
-    seconds += mean * (follows ? phase.schedule->ranks - 1.0 : static_cast<double>(steps));
+    Dimension flat;
+    flat.kind = DimensionKind::switched;
+    flat.bandwidth = Bandwidth(1);
+    flat.latency = from_seconds(ways / phase.schedule->ranks / 2);  // of two links
+    seconds += phase_load(*phase.schedule, 0, flat).latency;
   }
   const double rounds =
       std::ceil(static_cast<double>(chunks(call, layout.shape)) /
