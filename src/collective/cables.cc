@@ -28,18 +28,18 @@ class RingSearch {
     }
   }
 
-  std::int32_t rings() {
-    if (most_ > 0) extend({0}, 0);
+  std::vector<std::vector<std::size_t>> rings() {
+    if (most_ > 0) extend({0});
     return best_;
   }
 
-  bool has_chain() {
+  // A way through all; empty: there is none.
+  std::vector<std::size_t> chain() {
     for (std::size_t first = 0; first < members_; ++first) {
-      std::vector<bool> passed(members_);
-      passed[first] = true;
-      if (leads_on(first, 1, passed)) return true;
+      std::vector<std::size_t> way = {first};
+      if (leads_on(way)) return way;
     }
-    return false;
+    return {};
   }
 
  private:
@@ -48,14 +48,16 @@ class RingSearch {
   std::int32_t& free(std::size_t from, std::size_t to) { return free_[from * members_ + to]; }
 
   // Every ring in turn that begins with `ring`, and behind each the next one. True: no more can be found.
-  bool extend(std::vector<std::size_t> ring, std::int32_t found) {
+  bool extend(std::vector<std::size_t> ring) {
     if (++steps_ > kMostSteps) return true;
     const std::size_t here = ring.back();
     if (ring.size() == members_) {
       if (free(here, 0) == 0) return false;
       --free(here, 0);
-      best_ = std::max(best_, found + 1);
-      const bool done = best_ == most_ || extend({0}, found + 1);
+      found_.push_back(ring);
+      if (found_.size() > best_.size()) best_ = found_;
+      const bool done = static_cast<std::int32_t>(best_.size()) == most_ || extend({0});
+      found_.pop_back();
       ++free(here, 0);
       return done;
     }
@@ -63,7 +65,7 @@ class RingSearch {
       if (free(here, next) == 0 || std::ranges::find(ring, next) != ring.end()) continue;
       --free(here, next);
       ring.push_back(next);
-      const bool done = extend(ring, found);
+      const bool done = extend(ring);
       ring.pop_back();
       ++free(here, next);
       if (done) return true;
@@ -71,21 +73,22 @@ class RingSearch {
     return false;
   }
 
-  bool leads_on(std::size_t here, std::size_t count, std::vector<bool>& passed) {
-    if (count == members_ || ++steps_ > 2 * kMostSteps) return count == members_;
+  bool leads_on(std::vector<std::size_t>& way) {
+    if (way.size() == members_ || ++steps_ > 2 * kMostSteps) return way.size() == members_;
+    const std::size_t here = way.back();
     for (std::size_t next = 0; next < members_; ++next) {
-      if (free(here, next) == 0 || passed[next]) continue;
-      passed[next] = true;
-      const bool found = leads_on(next, count + 1, passed);
-      passed[next] = false;
-      if (found) return true;
+      if (free(here, next) == 0 || std::ranges::find(way, next) != way.end()) continue;
+      way.push_back(next);
+      if (leads_on(way)) return true;
+      way.pop_back();
     }
     return false;
   }
 
   std::size_t members_;
   std::vector<std::int32_t> free_;  // cables from one to another that no ring takes
-  std::int32_t most_ = 0, best_ = 0;
+  std::int32_t most_ = 0;
+  std::vector<std::vector<std::size_t>> found_, best_;
   std::int64_t steps_ = 0;
 };
 
@@ -108,8 +111,23 @@ double exchange_rate(const Dimension& dimension, std::span<const std::int32_t> m
 
 MemberRings find_rings(std::span<const MemberCable> cables, std::span<const std::int32_t> members) {
   RingSearch search(cables, members);
-  MemberRings found{search.rings(), true};
-  found.chain = found.rings > 0 || search.has_chain();
+  const std::vector<std::vector<std::size_t>> rings = search.rings();
+  MemberRings found{static_cast<std::int32_t>(rings.size()), true, {}};
+  const auto add = [&](std::span<const std::size_t> way) {
+    std::vector<std::int32_t>& order = found.orders.emplace_back();
+    for (const std::size_t member : way) order.push_back(members[member]);
+  };
+  for (const std::vector<std::size_t>& ring : rings) add(ring);
+  if (found.rings > 0) return found;
+  std::vector<std::size_t> way = search.chain();
+  found.chain = !way.empty();
+  if (!found.chain) {
+    way.resize(members.size());
+    std::iota(way.begin(), way.end(), std::size_t{0});
+  }
+  add(way);
+  std::ranges::reverse(way);
+  add(way);
   return found;
 }
 

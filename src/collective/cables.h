@@ -24,6 +24,9 @@ namespace armilla {
 struct MemberRings {
   std::int32_t rings = 0;  // that share no cable in either direction
   bool chain = false;      // a way along cables through all members
+  // The members in the order of each ring; where there is none, as the chain has them, else as they were
+  // given, there and back.
+  std::vector<std::vector<std::int32_t>> orders{};
 };
 
 // Among the members at some coordinates of a dimension. As many rings as the search finds in 10^6 steps,

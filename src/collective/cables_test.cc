@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <numeric>
 
 namespace armilla {
@@ -32,6 +34,23 @@ TEST(Cables, RingsOfADgx1AreThoseThatNcclFinds) {
   for (std::int32_t count = 2; count <= 8; ++count)
     EXPECT_EQ(find_rings(kCubeMesh, first_members(count)).rings, expected[count - 2]) << count;
   EXPECT_TRUE(find_rings(kCubeMesh, first_members(5)).chain);
+}
+
+TEST(Cables, OrdersOfRingsShareNoCable) {
+  const MemberRings found = find_rings(kCubeMesh, first_members(8));
+  ASSERT_EQ(found.orders.size(), 6U);
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> taken;
+  for (const std::vector<std::int32_t>& order : found.orders) {
+    EXPECT_TRUE(std::ranges::is_permutation(order, first_members(8)));
+    for (std::size_t i = 0; i < order.size(); ++i) ++taken[{order[i], order[(i + 1) % order.size()]}];
+  }
+  for (const auto& [ends, rings] : taken)
+    EXPECT_LE(rings, cables_between(cube_mesh(), ends.first, ends.second));
+  const std::vector<MemberCable> chain = {{0, 2}, {2, 1}};
+  EXPECT_EQ(find_rings(chain, first_members(3)).orders,
+            (std::vector<std::vector<std::int32_t>>{{0, 2, 1}, {1, 2, 0}}));
+  EXPECT_EQ(find_rings({}, first_members(2)).orders,
+            (std::vector<std::vector<std::int32_t>>{{0, 1}, {1, 0}}));
 }
 
 TEST(Cables, WhereMembersLieDecides) {

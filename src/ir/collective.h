@@ -47,10 +47,10 @@ enum class Decomposition : std::uint8_t {
 std::string_view name_of(Decomposition decomposition);
 
 // What keeps a collective from being faster: that no algorithm could do with less of the links (bandwidth);
-// that its busiest link is never idle, although another algorithm could load the links better (algorithm);
+// what its schedule and protocol do, although another algorithm could load the links better (algorithm);
 // links of a graph that its messages share with each other on their ways (sharing); else (estimated,
-// sim/chunk_count.h) the latencies of its steps, or that its phases on different dimensions overlap too
-// little.
+// sim/chunk_count.h) the latencies of its steps, where they are at least half of its time, or that its phases
+// on different dimensions overlap too little.
 enum class CollectiveLimit : std::uint8_t { bandwidth, algorithm, latency, pipelining, sharing };
 std::string_view name_of(CollectiveLimit limit);
 

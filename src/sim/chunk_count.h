@@ -64,6 +64,7 @@ PhaseLoad phase_load(const Schedule& schedule, std::uint32_t number, const Dimen
 
 struct ChunkEstimate {
   double total = 0;
+  double latency = 0;  // of it, the latencies of steps, where bytes hide none of them
   CollectiveLimit delay = CollectiveLimit::latency;  // what costs most beside the bytes of the busiest link
 };
 // `ways`: the loads of the call for each of the orders that its chunks may take the dimensions in,

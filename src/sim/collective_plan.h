@@ -127,6 +127,9 @@ class CollectivePlanner {
   // What of it is that the protocol moves bytes slower than the links do.
   Time held_by_protocol(const CollectiveCall& call, std::uint32_t shape);
 
+  // What the call's steps and its kernel take whatever its bytes, about.
+  Time latency(const CollectiveCall& call, const GroupLayout& layout);
+
   // On average over the group.
   MemberTraffic traffic_per_member(const CollectiveCall& call, std::uint32_t shape);
   // Least time in which the busiest link could carry all chunks of the call, from the first member's point of
@@ -218,8 +221,8 @@ class CollectivePlanner {
   std::map<std::pair<CollectiveKind, std::uint32_t>, std::string_view>
       replaced_;  // the wish, by kind and dimension
   std::set<std::string> substitutions_;
-  std::map<std::pair<std::uint32_t, std::int32_t>, GroupLayout> layouts_;         // by (family, group)
-  std::map<std::pair<std::uint32_t, std::uint32_t>, MemberOrder> member_orders_;  // by (shape, ring)
+  std::map<std::pair<std::uint32_t, std::int32_t>, GroupLayout> layouts_;  // by (family, group)
+  std::map<std::uint32_t, std::vector<MemberOrder>> member_orders_;        // of rings, by shape
   std::map<GroupShape, std::uint32_t> shape_numbers_;
   std::vector<GroupShape> shapes_;
   std::map<PlanKey, CollectivePlan> plans_;

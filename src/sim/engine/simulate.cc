@@ -21,18 +21,21 @@ namespace {
 struct Lone {
   Time about;  // how long it takes on its dimensions, about, where links of a graph have it meet itself
   Time held;   // CollectivePlanner::held_by_protocol
+  Time latency;
 };
 
 // By the shares of the links' and the algorithm's limits that the call reached.
 CollectiveLimit limit_of(const CollectiveRecord& record, Time time, CollectiveLimit delay, const Lone& lone,
                          const NetworkPromises& promises) {
-  constexpr double kNear = 0.8;
+  constexpr double kNear = 0.8, kMost = 0.5;
   const double took = in_seconds(time);
   if (in_seconds(record.link_limit) >= kNear * took) return CollectiveLimit::bandwidth;
   // Of a schedule and a protocol.
   if (in_seconds(record.busiest_link + lone.held) >= kNear * took) return CollectiveLimit::algorithm;
   const bool held_up = lone.about > Time(0) && in_seconds(lone.about) < kNear * took;
-  return held_up && !promises.meets_on_links_only ? CollectiveLimit::sharing : delay;
+  if (held_up && !promises.meets_on_links_only) return CollectiveLimit::sharing;
+  if (delay != CollectiveLimit::latency || in_seconds(lone.latency) >= kMost * took) return delay;
+  return record.better_chunks > 0 ? CollectiveLimit::pipelining : CollectiveLimit::algorithm;
 }
 
 void describe_collectives(Result& result, const Graph& graph, CollectivePlanner& planner,
@@ -57,6 +60,7 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
       if (call.custom < 0) {
         lone.about = planner.describe_chunks(call, layout.shape, facts);
         lone.held = planner.held_by_protocol(call, layout.shape);
+        lone.latency = planner.latency(call, layout);
       }
     }
     record.group_size = facts.group_size;

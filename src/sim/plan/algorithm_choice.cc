@@ -124,7 +124,9 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
       if (!in_switch.performs(kind)) continue;
       add(std::move(in_switch));
     }
-    choose(wish.empty() ? "ring" : wish.front(), kAllDimensions, "ring", false);
+    // Each member sends to every other, as NCCL does; rings would pass on what is for others.
+    const std::string_view flat = kind == CollectiveKind::all_to_all ? "direct" : "ring";
+    choose(wish.empty() ? std::string(flat) : wish.front(), kAllDimensions, flat, false);
   }
   chooses_by_size_ = chooses_by_size_ || (dimensions > 1 && has_no_wish(options));
 }

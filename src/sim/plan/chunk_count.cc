@@ -251,6 +251,7 @@ ChunkEstimate estimate_chunks(std::span<const ChunkLoads> ways, std::int64_t chu
     estimate.total = own + load.late + load.filled;
     const double late = load.late + n / together * load.latency;
     const double filled = load.filled + (load.chain - load.busy) / n;
+    estimate.latency = late;
     estimate.delay = late > filled ? CollectiveLimit::latency : CollectiveLimit::pipelining;
   }
   return estimate;

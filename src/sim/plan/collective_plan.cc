@@ -119,9 +119,10 @@ std::uint32_t CollectivePlanner::flat_rings(CollectiveKind kind, const GroupShap
 }
 
 const MemberOrder* CollectivePlanner::order_of(std::uint32_t shape, std::uint32_t ring) {
-  const auto [found, fresh] = member_orders_.try_emplace({shape, ring});
-  if (fresh) found->second = order_of_ring(shapes_[shape], ring);
-  return std::ranges::is_sorted(found->second.member_at) ? nullptr : &found->second;
+  const auto [found, fresh] = member_orders_.try_emplace(shape);
+  if (fresh) found->second = orders_of_rings(shapes_[shape], machine_.dimensions.front().cables);
+  const MemberOrder& order = found->second[ring];
+  return std::ranges::is_sorted(order.member_at) ? nullptr : &order;
 }
 
 // Those of the Rings are rotated. Other kinds of collectives load all links alike in any order, or have

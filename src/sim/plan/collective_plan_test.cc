@@ -249,29 +249,39 @@ TEST(CollectivePlan, SumsGivenBackInSwitchesDoNotWaitBehindWhatIsSent) {
 // A group that begins and ends within nodes is no grid: rings, one per NIC of the node that has fewest
 // members, share a call.
 TEST(CollectivePlan, GroupsThatAreNoGridUseAllNics) {
-  const Machine machine = machine_of({dimension("inside", DimensionKind::switched, 4, 1000),
-                                      dimension("rail", DimensionKind::switched, 4, 10)});
   constexpr std::int32_t kMembers = 11;  // 4, 4 and 3
-  Graph graph = graph_of(machine, call_of(CollectiveKind::all_reduce, kGibibyte));
-  GroupFamily& family = graph.families[0];
-  family.groups = {{}};
-  for (std::int32_t rank = 0; rank < graph.ranks; ++rank) {
-    if (rank >= kMembers) family.groups.emplace_back();  // alone
-    family.group_of[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(family.groups.size()) - 1;
-    family.groups.back().push_back(rank);
-  }
-  const auto iteration = [&](const char* wish, bool shortcuts) {
+  const auto iteration = [](CollectiveKind kind, bool cables, const char* wish, bool shortcuts) {
     Study study;
-    study.machine = machine;
+    study.machine = machine_of({dimension("inside", DimensionKind::switched, 4, 1000),
+                                dimension("rail", DimensionKind::switched, 4, 10)});
+    if (cables) study.machine.dimensions[0].cables = {{0, 1}, {1, 2}, {2, 3}, {0, 3}};
     if (wish != nullptr) study.collectives.algorithms = {wish};
+    Graph graph = graph_of(study.machine, call_of(kind, kGibibyte));
+    GroupFamily& family = graph.families[0];
+    family.groups = {{}};
+    for (std::int32_t rank = 0; rank < graph.ranks; ++rank) {
+      if (rank >= kMembers) family.groups.emplace_back();  // alone
+      family.group_of[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(family.groups.size()) - 1;
+      family.groups.back().push_back(rank);
+    }
     return in_seconds(
         simulate(graph, study, NothingTakesTime(), {.fold = shortcuts, .every_message = !shortcuts})
             .iteration);
   };
   const double of_three = 2 * 10.0 / 11 * kGibibyte / 10e9 / 3;
-  EXPECT_NEAR(iteration(nullptr, false), of_three, 0.02 * of_three);
-  EXPECT_EQ(iteration(nullptr, true), iteration(nullptr, false));
-  EXPECT_NEAR(iteration("ring", false), 3 * of_three, 0.06 * of_three);
+  for (const bool cables : {false, true}) {
+    const auto all_reduce = [&](const char* wish, bool shortcuts) {
+      return iteration(CollectiveKind::all_reduce, cables, wish, shortcuts);
+    };
+    EXPECT_NEAR(all_reduce(nullptr, false), of_three, 0.03 * of_three) << cables;
+    EXPECT_EQ(all_reduce(nullptr, true), all_reduce(nullptr, false)) << cables;
+    EXPECT_NEAR(all_reduce("ring", false), 3 * of_three, 0.06 * of_three) << cables;
+    // Eight members send to each of the others' three.
+    const double of_eight = 8.0 / 11 * kGibibyte / 10e9;
+    EXPECT_NEAR(iteration(CollectiveKind::all_to_all, cables, nullptr, false), of_eight, 0.03 * of_eight);
+    EXPECT_EQ(iteration(CollectiveKind::all_to_all, cables, nullptr, true),
+              iteration(CollectiveKind::all_to_all, cables, nullptr, false));
+  }
 }
 
 // Measured, their rings pass from node to node in the library's steps, after its launch; what is inside are

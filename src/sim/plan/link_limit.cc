@@ -60,6 +60,10 @@ Time least_time_on_links(const CollectiveCall& call, const GroupLayout& layout, 
       axes.back().bandwidth = attained_on_cables(machine.dimensions[d], layout.coordinates[d], call.kind,
                                                  machine.device.host_bandwidth)
                                   .value;
+      // Whatever rings cannot do goes along a chain, too, at a cable's speed: an all-gather both ways.
+      const bool passes_on = call.kind != CollectiveKind::all_to_all;
+      if (passes_on && find_rings(machine.dimensions[d].cables, layout.coordinates[d]).chain)
+        axes.back().bandwidth = std::max(axes.back().bandwidth, cable_bandwidth(machine.dimensions[d]).value);
     }
     axes.back().reduces = (reducing >> d & 1) != 0;
   }

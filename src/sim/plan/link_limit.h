@@ -14,9 +14,9 @@
 //   barrier                      0
 //
 // Links, per rank and direction: a Ring two (of two ranks one), FullyConnected one to every other member,
-// Switch one, or what rings over a group's cables attain (collective/cables.h), or all cables of a member,
-// for algorithms that take no rings. A group that is no grid: of single ranks, with the links of all
-// dimensions.
+// Switch one, or what rings over a group's cables attain (collective/cables.h), where there are none at least
+// a cable of a chain, or all cables of a member, for algorithms that take no rings. A group that is no grid:
+// of single ranks, with the links of all dimensions.
 // Of calls whose bytes depend on a routing of tokens nothing is known: 0.
 #pragma once
 

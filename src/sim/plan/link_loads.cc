@@ -1,5 +1,6 @@
 // What a call's messages put on links.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -38,6 +39,38 @@ MemberTraffic CollectivePlanner::traffic_per_member(const CollectiveCall& call, 
     }
   }
   return total;
+}
+
+Time CollectivePlanner::latency(const CollectiveCall& call, const GroupLayout& layout) {
+  const std::vector<ChunkLoads> loads = phase_loads(call, layout.shape);
+  const Beyond& own = beyond(call, layout.shape);
+  double seconds = own.launch + own.steps;
+  if (!loads.front().empty())
+    return from_seconds(seconds +
+                        estimate_chunks(loads, chunks(call, layout.shape), options_.active_chunks).latency);
+  // Of a flat call: of its steps, each from a member to the next, on average.
+  const Topology topology(machine_);
+  for (const PlannedPhase& phase : plan(call, layout, 0).phases) {
+    double ways = 0;
+    for (std::int32_t here = 0; here < phase.schedule->ranks; ++here) {
+      const std::int32_t there = (here + 1) % phase.schedule->ranks;
+      const Message message{rank_at(phase, layout, layout.ranks.front(), 0, here),
+                            rank_at(phase, layout, layout.ranks.front(), 0, there), Bytes(1),
+                            phase.dimension};
+      Position at = topology.start(message);
+      while (at.hops_left > 0)
+        ways += in_seconds(machine_.dimensions[topology.advance(message, at).dimension].latency);
+    }
+    Dimension flat;
+    flat.kind = DimensionKind::switched;
+    flat.bandwidth = Bandwidth(1);
+    flat.latency = from_seconds(ways / phase.schedule->ranks / 2);  // of two links
+    seconds += phase_load(*phase.schedule, 0, flat).latency;
+  }
+  const double rounds =
+      std::ceil(static_cast<double>(chunks(call, layout.shape)) /
+                static_cast<double>(options_.active_chunks * flat_rings(call.kind, shapes_[layout.shape])));
+  return from_seconds(seconds * rounds);
 }
 
 Time CollectivePlanner::link_limit(const CollectiveCall& call, const GroupLayout& layout) const {

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
+#include "ir/machine.h"
 #include "sim/collective_plan.h"
 
 namespace armilla {
@@ -14,7 +17,8 @@ std::uint32_t most_rings(const GroupShape& shape);
 
 // Ring r enters a node, by the NIC of the member it enters at, where the r-th member of the node with fewest
 // stands in that one, so that NICs of the group's own carry it at both ends; where nobody stands there, at
-// the first member that no ring enters at. It goes round to the member before.
-MemberOrder order_of_ring(const GroupShape& shape, std::uint32_t ring);
+// the first member that no ring enters at. It goes round to the member before; where cables join the members
+// of a node, along the rings over these, in turn, or along the chain and back (MemberRings::orders).
+std::vector<MemberOrder> orders_of_rings(const GroupShape& shape, std::span<const MemberCable> cables);
 
 }  // namespace armilla
