@@ -96,8 +96,8 @@ Interconnect with_damage(Interconnect graph, std::span<const DamagedLink> damage
   for (const DamagedLink& link : damage) {
     for (const std::uint32_t cable : cables_between(graph, link)) {
       if (link.bandwidth == 0) failed[cable] = true;
-      graph.cables[cable].there.bandwidth.value *= link.bandwidth;
-      graph.cables[cable].back.bandwidth.value *= link.bandwidth;
+      graph.cables[cable].there.derate(link.bandwidth);
+      graph.cables[cable].back.derate(link.bandwidth);
     }
   }
   std::uint32_t cable = 0;

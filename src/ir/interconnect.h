@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,19 @@ struct LinkFigures {
   Bandwidth bandwidth;
   Time latency;
   double loss = 0;  // of packets, 0 <= loss < 1
+  // Before it was derated. Routers do not know that a link is slow: ways are chosen as if it were whole.
+  std::optional<Bandwidth> whole = {};
+
+  Bandwidth width() const { return whole.value_or(bandwidth); }
+  void derate(double share) {
+    whole = width();
+    bandwidth.value *= share;
+  }
+  // Of all links alike, which routers know.
+  void scale(double factor) {
+    bandwidth.value *= factor;
+    if (whole) whole->value *= factor;
+  }
 };
 
 struct Cable {

@@ -227,7 +227,10 @@ std::string dump_machine(const Machine& machine) {
   for (const InterconnectNode& node : machine.graph.nodes)
     text += fmt::format("node {} {}\n", node.name, name_of(node.kind));
   const auto figures = [](const LinkFigures& link) {
-    return fmt::format("{} B/s {} ps loss {}", link.bandwidth.value, link.latency.value, link.loss);
+    std::string line =
+        fmt::format("{} B/s {} ps loss {}", link.bandwidth.value, link.latency.value, link.loss);
+    if (link.whole) line += fmt::format(" of {} B/s", link.whole->value);
+    return line;
   };
   for (const Cable& cable : machine.graph.cables) {
     text += fmt::format("cable {} {} dimension {} there {} back {}\n", cable.a, cable.b, cable.dimension,

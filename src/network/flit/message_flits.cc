@@ -17,6 +17,7 @@
 #include "network/flit/flit_graph.h"
 #include "network/own_clock.h"
 #include "network/rough_time.h"
+#include "network/routing/least_loaded.h"
 #include "network/routing/ways.h"
 
 namespace armilla {
@@ -344,22 +345,17 @@ class MessageFlits final : public Network, public OwnClock {
     return found->second;
   }
 
-  // The least loaded way is that on whose slowest link the packets that have it before them take least,
-  // times its length.
+  // A link's load is what the packets that have it before them take.
   std::uint32_t choose(Alternatives& found) {
     if (ways_.routing().choice == WayChoice::spread)
       return found.begin + found.packets_spread++ % found.count;
-    const auto wait = [&](const KnownWay& way) {
-      double longest = 0;
-      for (const std::uint32_t link : way.links)
-        longest = std::max(longest, static_cast<double>(packets_before_[link] + 1) /
-                                        ways_.links()[link].figures.bandwidth.value);
-      return longest * static_cast<double>(way.links.size());
+    const auto wait = [&](std::uint32_t link) {
+      return static_cast<double>(packets_before_[link] + 1) / ways_.links()[link].figures.bandwidth.value;
     };
-    const auto ways = std::span(known_ways_).subspan(found.begin, found.count);
-    const auto best = std::ranges::min_element(ways, {}, wait);
-    load(best->links, 1);
-    return found.begin + static_cast<std::uint32_t>(best - ways.begin());
+    const auto ways = std::span<const KnownWay>(known_ways_).subspan(found.begin, found.count);
+    const std::size_t best = least_loaded(ways, &KnownWay::links, wait);
+    load(ways[best].links, 1);
+    return found.begin + static_cast<std::uint32_t>(best);
   }
 
   void load(std::span<const std::uint32_t> way, std::int64_t packets) {

@@ -26,6 +26,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   FlowNetwork(const NetworkSetup& setup, const ParameterValues& values)
       : queue_(setup.queue),
         ways_(setup.machine, setup.slow_links, values.choice("routing"), setup.damage),
+        adaptive_(is_adaptive(ways_.routing().choice)),
         factor_(values.fraction("bandwidth-factor")),
         rates_(capacities_of(ways_, factor_)),
         carried_(ways_.links().size()),
@@ -40,10 +41,12 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   FlowNetwork& operator=(const FlowNetwork&) = delete;
 
   Time send(const Message& message) override {
-    std::vector<MaxMin::Use> uses = choose_ways(ways_.ways(message), ways_.routing().choice, rates_);
+    // One that may choose does so when it begins to move, and waits for the latencies of the first way.
+    std::vector<MaxMin::Use> uses =
+        choose_ways(ways_.ways(message), adaptive_ ? WayChoice::first : ways_.routing().choice, rates_);
     const Time latency = latency_of(uses);
     if (classes_ != nullptr) uses = folded(uses, message.source);
-    add_up(uses, message.bytes, 1);
+    if (!adaptive_) add_up(uses, message.bytes, 1);
     const std::uint32_t number = rates_.open(uses);
     if (number >= flights_.size()) flights_.resize(number + 1);
     Flight& flight = flights_[number];
@@ -137,6 +140,12 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
     flight.state = State::flowing;
     flight.left = static_cast<double>(flight.message.bytes.value);
     flight.since = queue_.now();
+    if (adaptive_) {
+      const std::vector<MaxMin::Use> uses =
+          choose_ways(ways_.ways(flight.message), ways_.routing().choice, rates_);
+      rates_.change(number, uses);
+      add_up(uses, flight.message.bytes, 1);
+    }
     if (flight.message.bytes == Bytes(0)) {
       flight.done = queue_.now();
       expect(number);
@@ -234,6 +243,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
 
   EventQueue& queue_;
   Ways ways_;
+  bool adaptive_;
   double factor_;
   MaxMin rates_;
   std::unordered_map<std::uint64_t, std::uint32_t> connection_numbers_;  // by the two ends

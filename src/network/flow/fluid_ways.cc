@@ -2,27 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+
+#include "network/routing/least_loaded.h"
 
 namespace armilla {
-namespace {
-
-double demand(const std::vector<std::uint32_t>& way, const MaxMin& rates) {
-  double load = 0;
-  for (const std::uint32_t link : way)
-    load = std::max(load, static_cast<double>(rates.flows_on(link) + 1) / rates.capacity(link));
-  return load * static_cast<double>(way.size());
-}
-
-}  // namespace
 
 std::vector<MaxMin::Use> choose_ways(std::span<const std::vector<std::uint32_t>> ways, WayChoice choice,
                                      const MaxMin& rates) {
   if (choice == WayChoice::first) ways = ways.first(1);
   if (is_adaptive(choice)) {
-    std::vector<double> demands;
-    for (const std::vector<std::uint32_t>& way : ways) demands.push_back(demand(way, rates));
-    const auto least = static_cast<std::size_t>(std::ranges::min_element(demands) - demands.begin());
-    ways = ways.subspan(least, 1);
+    const auto load = [&](std::uint32_t link) {
+      return static_cast<double>(rates.flows_on(link) + 1) / rates.capacity(link);
+    };
+    ways = ways.subspan(least_loaded(ways, std::identity{}, load), 1);
   }
   return shares_of(ways);
 }

@@ -10,9 +10,8 @@
 
 namespace armilla {
 
-// One way; the way with the least of length times load, of those equal the first; or a share of all. A link's
-// load is what each of its flows would have to wait for a byte if one more came: (flows + 1) / capacity; a
-// way's that of its worst link.
+// One way; the least loaded one (least_loaded); or a share of all. A link's load is what each of its flows
+// would have to wait for a byte if one more came: (flows + 1) / capacity.
 // Shares are rounded to multiples of kShareUnit.
 std::vector<MaxMin::Use> choose_ways(std::span<const std::vector<std::uint32_t>> ways, WayChoice choice,
                                      const MaxMin& rates);

@@ -50,6 +50,16 @@ std::uint32_t MaxMin::open(std::span<const Use> uses, double weight) {
   return flow;
 }
 
+void MaxMin::change(std::uint32_t flow, std::span<const Use> uses) {
+  if (flows_[flow].end - flows_[flow].begin != uses.size()) {  // one that has the room gives it away
+    const std::uint32_t other = open(uses);
+    std::swap(flows_[flow].begin, flows_[other].begin);
+    std::swap(flows_[flow].end, flows_[other].end);
+    close(other);
+  }
+  std::ranges::copy(uses, uses_.begin() + flows_[flow].begin);
+}
+
 void MaxMin::close(std::uint32_t flow) {
   closed_[flows_[flow].end - flows_[flow].begin].push_back(flow);
 }

@@ -32,6 +32,8 @@ class MaxMin {
   // One more flow, which is not there yet: its number, that of a closed one or a new
   // one.
   std::uint32_t open(std::span<const Use> uses, double weight = 1);
+  // Other links for a flow that is not there.
+  void change(std::uint32_t flow, std::span<const Use> uses);
   // Forgets a flow that is not there (any more).
   void close(std::uint32_t flow);
 

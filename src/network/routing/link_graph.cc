@@ -34,7 +34,7 @@ std::vector<Reached> search_towards(const LinkGraph& graph, std::uint32_t destin
       }
       // All nodes as far as `here` are done with before those behind them are begun.
       if (before.distance == reached[here].distance + 1)
-        before.width = std::max(before.width, std::min(link.figures.bandwidth.value, reached[here].width));
+        before.width = std::max(before.width, std::min(link.figures.width().value, reached[here].width));
     }
   }
   return reached;
@@ -50,7 +50,7 @@ void next_links(const LinkGraph& graph, const std::vector<Reached>& reached, std
     const Reached& there = reached[link.to];
     const bool passes = link.to == destination || graph.forwards(link.to);
     if (there.distance == reached[node].distance - 1 && there.distance >= 0 && passes &&
-        std::min(link.figures.bandwidth.value, there.width) >= width)
+        std::min(link.figures.width().value, there.width) >= width)
       next.push_back(number);
   }
 }

@@ -29,7 +29,7 @@ struct LinkGraph {
 // What lies between a node and a destination on the best ways.
 struct Reached {
   std::int32_t distance = -1;  // links; -1: no way
-  double width = 0;            // bandwidth of the narrowest
+  double width = 0;            // bandwidth of the narrowest, undamaged
 };
 
 // Per node; over links of one dimension, or of all. O(nodes + links).

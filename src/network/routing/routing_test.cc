@@ -8,6 +8,7 @@
 
 #include "base/error_testing.h"
 #include "network/flow_networks.h"
+#include "network/network_testing.h"
 #include "network/packet.h"
 #include "network/routing/ways.h"
 #include "network/routings.h"
@@ -220,8 +221,7 @@ TEST(DamagedLinks, AreGoneAroundOrSaidToBeMissing) {
   }
   const std::vector<DamagedLink> half = {{"s2-s0", 0.5, "test"}};
   Ways slow(machine, {}, "spray", half);
-  ASSERT_EQ(slow.ways(message(0, 4)).size(), 1U);  // the wider of two
-  EXPECT_EQ(slow.links()[slow.way(message(0, 4))[1]].to, 11U);
+  EXPECT_EQ(slow.ways(message(0, 4)).size(), 2U);  // routers do not know that one is slow
 
   const std::vector<DamagedLink> both = {{"s0-s2", 0, "test"}, {"s0-s3", 0, "test"}};
   EXPECT_EQ(error_of([&] { Ways(machine, {}, "ecmp", both); }),
@@ -285,6 +285,40 @@ TEST(Routings, SpreadFluidsAndPacketsEvenly) {
   }
   EXPECT_NEAR(last_of(run(machine, "flow:routing=first", flows)), 2 * bound, 1e-6);
   EXPECT_NEAR(last_of(run(machine, "packet:cc=none,routing=first", flows)) / (2 * bound), 1.02, 0.02);
+}
+
+// A spine's link at half of its bandwidth carries half of what is sprayed, in twice the time.
+TEST(Routings, DeratedLinksCostWhatTheyLack) {
+  Machine machine = leaf_spine(2, 2);
+  std::vector<TrafficFlow> flows;
+  for (std::int64_t i = 0; i < 4; ++i) flows.push_back({i, 4 + i, 4'000'000});
+  Cable& thin = machine.graph.cables[8];  // s0 - s2
+  ASSERT_EQ(thin.a, 8U);
+  for (const double share : {0.99, 0.5}) {
+    thin.there = thin.back = kOne;
+    thin.there.derate(share);
+    thin.back.derate(share);
+    const double bound = 8e6 / (share * 1e9);
+    EXPECT_NEAR(last_of(run(machine, "flow:routing=spray", flows)), bound, 1e-5);
+    EXPECT_NEAR(last_of(run(machine, "packet:cc=none,routing=spray", flows)) / bound, 1.02, 0.03);
+  }
+}
+
+// All to all at once: the links of the devices are the busiest on every way, and tell none apart.
+TEST(Routings, AdaptiveMessagesSpreadBeyondTheirOwnLinks) {
+  const Machine machine = leaf_spine(4, 4);
+  std::vector<Sent> sent;
+  for (std::int32_t from = 0; from < 16; ++from) {
+    for (std::int32_t to = 0; to < 16; ++to) {
+      if (from != to) sent.push_back({{from, to, Bytes(1'000'000)}, Time(0)});
+    }
+  }
+  const auto last = [&](const std::string& routing) {
+    return in_seconds(std::ranges::max(play(machine, "flow:routing=" + routing, sent).arrivals));
+  };
+  const double spread = last("spray");
+  EXPECT_GT(last("first"), 2 * spread);
+  EXPECT_LT(last("adaptive"), 1.25 * spread);
 }
 
 // All devices of a leaf send to the next leaf of a circle of switches: half of it goes the long way

@@ -97,7 +97,7 @@ void Ways::slow_down(const SlowLinks& slow) {
   for (std::size_t link = 0; link < links().size(); ++link) {
     if (!chosen[link]) continue;
     LinkFigures& figures = graph_.links[link].figures;
-    figures.bandwidth.value *= slow.bandwidth;
+    figures.derate(slow.bandwidth);
     figures.latency = from_seconds(in_seconds(figures.latency) * slow.latency);
     Cable& cable = graph_.graph.cables[link / 2];
     (link % 2 == 0 ? cable.there : cable.back) = figures;

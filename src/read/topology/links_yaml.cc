@@ -120,8 +120,8 @@ MachineLinks read_links(const Config& nodes, const Config& links) {
     if (const auto derate = item.find("derate")) {
       const double share = derate->fraction();
       if (!(share > 0)) throw Error(derate->where(), "a link that carries nothing", "failed: true");
-      cable.there.bandwidth.value *= share;
-      cable.back.bandwidth.value *= share;
+      cable.there.derate(share);
+      cable.back.derate(share);
     }
     const auto failed = item.find("failed");
     const bool is_gone = failed && failed->boolean();

@@ -10,8 +10,8 @@ namespace armilla {
 inline void attain_links(Study& study) {
   if (!study.collectives.measured) return;
   for (Cable& cable : study.machine.graph.cables) {
-    cable.there.bandwidth.value *= study.machine.dimensions[cable.dimension].efficiency;
-    cable.back.bandwidth.value *= study.machine.dimensions[cable.dimension].efficiency;
+    cable.there.scale(study.machine.dimensions[cable.dimension].efficiency);
+    cable.back.scale(study.machine.dimensions[cable.dimension].efficiency);
   }
   for (Dimension& dimension : study.machine.dimensions) {
     dimension.bandwidth.value *= dimension.efficiency;

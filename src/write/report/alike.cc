@@ -71,9 +71,11 @@ std::string plural(std::string text) {
 
 }  // namespace
 
-std::string name_of_all(const std::vector<std::string>& names) {
+std::string name_of_all(const std::vector<std::string>& names, std::size_t all) {
   if (names.size() == 1) return names.front();
-  const std::string some = fmt::format("{} and {} more", names.front(), names.size() - 1);
+  const std::string some =
+      fmt::format("{} and {} more", names.front(),
+                  with_separators(static_cast<std::int64_t>(std::max(all, names.size())) - 1));
   const Pieces first = pieces_of(names.front());
   // Each place of a number collects what occurs there; the names together must be all combinations, or the
   // text would name something that does not exist.

@@ -8,8 +8,9 @@
 
 namespace armilla {
 
-// Where the names have no such pattern: the first "and N more". `names` must not be empty.
-std::string name_of_all(const std::vector<std::string>& names);
+// Where the names have no such pattern: the first "and N more": of `all`, where names stand for others, too.
+// `names` must not be empty.
+std::string name_of_all(const std::vector<std::string>& names, std::size_t all = 0);
 
 // "1 sample", "2 samples".
 std::string counted(std::int64_t count, const std::string& noun);

@@ -242,7 +242,7 @@ std::string link_section(const Run& run, const TextStyle& style) {
       links += run.result.links[member].links;
     }
     std::vector<std::string>& row = table.rows.emplace_back();
-    row = {name_of_all(names), with_separators(links)};
+    row = {name_of_all(names, static_cast<std::size_t>(links)), with_separators(links)};
     const std::vector<std::string>& cells = figures[rows[i].members.front()];
     row.insert(row.end(), cells.begin(), cells.begin() + 4);
   }
