@@ -29,8 +29,7 @@ class MaxMin {
   // None yet: flows are opened.
   explicit MaxMin(std::vector<double> capacities) : MaxMin(std::move(capacities), {0}, {}, {}) {}
 
-  // One more flow, which is not there yet: its number, that of a closed one or a new
-  // one.
+  // One more flow, which is not there yet: its number, that of a closed one or a new one.
   std::uint32_t open(std::span<const Use> uses, double weight = 1);
   // Other links for a flow that is not there.
   void change(std::uint32_t flow, std::span<const Use> uses);
