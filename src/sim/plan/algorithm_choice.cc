@@ -191,7 +191,7 @@ std::vector<CollectivePlanner::Picks> CollectivePlanner::possible_picks(const Co
 // best. In the switch only what the busiest link carries less of, as of an all-reduce; but a barrier carries
 // nothing. A reduce-scatter or an all-gather alone gains no bytes there, only steps, where rings are long:
 // NCCL's model has them move all of the buffer by NVLS, (n - 1) / n of it round the ring, and leaves them to
-// rings among several nodes (src/graph/tuning.cc, src/enqueue.cc).
+// rings among several nodes without CollNet (src/graph/tuning.cc).
 CollectivePlanner::Picks CollectivePlanner::fastest(const CollectiveCall& call, std::uint32_t shape_number) {
   const GroupShape shape = shapes_[shape_number];
   const std::vector<Picks> possible = possible_picks(call, shape);
