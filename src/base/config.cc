@@ -303,16 +303,19 @@ std::vector<std::pair<std::string, Config>> Config::entries() const {
   return all;
 }
 
-void Config::reject_unknown_keys() const {
+void Config::reject_unknown_keys(std::span<const OtherName> meant) const {
   if (value_->kind == Kind::null) return;
   if (!is_map()) expected("a mapping");
   const auto& asked = document_->asked[value_];
   for (const YamlValue& item : value_->items) {
     if (asked.contains(item.key)) continue;
     const Config unknown = child(item, fmt::format("{:.60}", item.key));
+    const auto other = std::ranges::find(meant, std::string_view(item.key), &OtherName::typed);
     throw Error(unknown.where_at(item.key_line, item.key_column, unknown.path_),
                 fmt::format("unknown key '{:.60}'", item.key),
-                suggest(item.key, std::vector<std::string>(asked.begin(), asked.end())));
+                other != meant.end()
+                    ? fmt::format("did you mean '{}'?", other->key)
+                    : suggest(item.key, std::vector<std::string>(asked.begin(), asked.end())));
   }
 }
 

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,6 +32,11 @@ struct Override {
   std::string setting;
   std::string where;  // what errors call it ("--ranks 12"); empty: "--set SETTING"
   std::string file;   // that it stands in, where it stands in one: relative paths are relative to its folder
+};
+
+// What users write for a key, and the key: {"tp", "tensor"}.
+struct OtherName {
+  std::string_view typed, key;
 };
 
 // A document and what messages call it.
@@ -73,8 +79,9 @@ class Config {
   std::vector<std::string> keys() const;  // of a mapping, in file order
   // Of a mapping whose keys are the user's own names, in file order; all count as asked for.
   std::vector<std::pair<std::string, Config>> entries() const;
-  // Throws for the first key that neither `at`, `find` nor `has` was asked for.
-  void reject_unknown_keys() const;
+  // Throws for the first key that neither `at`, `find` nor `has` was asked for. `meant` has other words for
+  // keys, of this mapping or of others ("tp" for "tensor"); the hint then names the key.
+  void reject_unknown_keys(std::span<const OtherName> meant = {}) const;
 
   std::string text() const;  // any scalar, as written
   std::string yaml() const;  // any value, in one line that reads back as the same

@@ -320,4 +320,9 @@ std::string with_separators(std::int64_t n) {
   return digits;
 }
 
+std::string counted(std::int64_t count, std::string_view noun) {
+  const std::string_view ending = noun.ends_with("ch") ? "es" : "s";
+  return fmt::format("{} {}{}", with_separators(count), noun, count == 1 ? "" : ending);
+}
+
 }  // namespace armilla

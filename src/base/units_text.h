@@ -7,6 +7,7 @@
 // significant digits.
 #pragma once
 
+#include <concepts>
 #include <string>
 #include <string_view>
 
@@ -39,5 +40,12 @@ std::string to_text(Power p);                 // "700.0 W"
 std::string to_text(Energy e);                // "17.80 Wh"
 std::string to_text(Money m);                 // "1,234 USD", "12.35M USD"
 std::string with_separators(std::int64_t n);  // "25,557,032"
+
+// "1 sample", "2 samples", "4,096 micro-batches".
+std::string counted(std::int64_t count, std::string_view noun);
+template <std::integral Count>
+std::string counted(Count count, std::string_view noun) {
+  return counted(static_cast<std::int64_t>(count), noun);
+}
 
 }  // namespace armilla

@@ -197,5 +197,12 @@ TEST(UnitsText, PowerAndMoney) {
   EXPECT_EQ(to_text(Money(12'345'678)), "12.35M USD");
 }
 
+TEST(UnitsText, OneIsSingular) {
+  EXPECT_EQ(counted(1, "sample"), "1 sample");
+  EXPECT_EQ(counted(0, "sample"), "0 samples");
+  EXPECT_EQ(counted(8U, "micro-batch"), "8 micro-batches");
+  EXPECT_EQ(counted(std::size_t{4096}, "token"), "4,096 tokens");
+}
+
 }  // namespace
 }  // namespace armilla

@@ -173,11 +173,10 @@ class CollectiveCommand final : public Command {
   std::string report(const std::vector<Row>& rows, const TextStyle& style) const {
     const Run& first = rows.front().run;
     const bool deviates = !what_if_settings(first).empty();
-    std::string text = paint(
-        printable(fmt::format("{} among {} rank{} of {}{}", kind_, with_separators(first.study.plan.ranks),
-                              first.study.plan.ranks == 1 ? "" : "s", first.study.machine.name,
-                              deviates ? ", what if" : "")),
-        Ink::bold, style.colour);
+    std::string text =
+        paint(printable(fmt::format("{} among {} of {}{}", kind_, counted(first.study.plan.ranks, "rank"),
+                                    first.study.machine.name, deviates ? ", what if" : "")),
+              Ink::bold, style.colour);
     text += '\n';
     TextTable table;
     table.columns = {{"bytes"},

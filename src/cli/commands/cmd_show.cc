@@ -68,13 +68,12 @@ void show_device(const Session& session, const Device& device) {
 void show_links(const Session& session, const Interconnect& graph) {
   const InterconnectFigures figures = figures_of(graph);
   line(session, "links",
-       fmt::format("{} between {} devices, {}{} switches", with_separators(figures.cables),
-                   with_separators(figures.devices),
-                   figures.nics > 0 ? with_separators(figures.nics) + " network interfaces, " : "",
-                   with_separators(figures.switches)));
+       fmt::format("{} between {}, {}{}", counted(figures.cables, "link"), counted(figures.devices, "device"),
+                   figures.nics > 0 ? counted(figures.nics, "network interface") + ", " : "",
+                   counted(figures.switches, "switch")));
   line(session, "diameter",
-       fmt::format("{}{} links between two devices", figures.diameter_is_exact ? "" : "at least ",
-                   figures.diameter));
+       fmt::format("{}{} between two devices", figures.diameter_is_exact ? "" : "at least ",
+                   counted(figures.diameter, "link")));
   line(session, "bisection",
        fmt::format("{} from the first half of the devices to the others, {} each", to_text(figures.bisection),
                    to_text(Bandwidth(figures.bisection.value /
@@ -145,7 +144,10 @@ void show_machine(const Session& session, const Machine& machine) {
     line(session, "rest of a server",
          fmt::format("{} per device{}", to_text(*machine.host_power), doubtful ? " (unverified)" : ""));
   }
-  if (!machine.graph.empty()) show_links(session, machine.graph);
+  // The links of a hierarchy have a switch where a dimension has cables, and would count it.
+  const bool has_cables = std::ranges::any_of(
+      machine.dimensions, [](const Dimension& dimension) { return !dimension.cables.empty(); });
+  if (!has_cables) show_links(session, links_of(machine));
   source(session, machine.source);
   session.out << '\n';
   show_device(session, machine.device);

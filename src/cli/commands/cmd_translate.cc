@@ -205,9 +205,9 @@ class TranslateCommand final : public Command {
     }
     if (quiet_) return;
     if (!to_traces)
-      session.out << fmt::format("wrote {}: {} layers, policy {}, batch {} on {} NPU{}, cycles of {}\n",
-                                 output_, workload.layers.size(), name_of(options_.policy), model.batch,
-                                 options_.npus, options_.npus == 1 ? "" : "s", compute_);
+      session.out << fmt::format("wrote {}: {}, policy {}, batch {} on {}, cycles of {}\n", output_,
+                                 counted(workload.layers.size(), "layer"), name_of(options_.policy),
+                                 model.batch, counted(options_.npus, "NPU"), compute_);
     for (const std::string& note : model.notes) session.out << fmt::format("note: {}\n", note);
     if (model.batch % data_parts() != 0) {
       session.out << fmt::format(

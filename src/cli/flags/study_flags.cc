@@ -99,6 +99,8 @@ constexpr std::array kStudyFlags = {
     StudyFlag{"--optimizer", "plan.optimizer", "NAME", "sgd, momentum or adam"},
     StudyFlag{"--bucket", "plan.bucket", "SIZE", "gradient bucket (default 25MiB)"},
     StudyFlag{"--first-bucket", "plan.first_bucket", "SIZE", "the first gradient bucket (default 1MiB)"},
+    StudyFlag{"--framework", "plan.framework", "NAME",
+              "whose kernels and buffers: megatron or pytorch (default megatron)"},
     StudyFlag{"--host", "plan.host", "NAME",
               "how the CPU issues kernels: eager or compiled (default: eager on GPUs)"},
     StudyFlag{"--compute", "compute", "MODEL",

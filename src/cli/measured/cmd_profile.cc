@@ -15,8 +15,8 @@ namespace armilla {
 namespace {
 
 std::string counts_text(std::size_t computations, std::size_t communications) {
-  return fmt::format("{} computation{} and {} communication{}", computations, computations == 1 ? "" : "s",
-                     communications, communications == 1 ? "" : "s");
+  return fmt::format("{} and {}", counted(computations, "computation"),
+                     counted(communications, "communication"));
 }
 
 class ProfileCommand final : public Command {

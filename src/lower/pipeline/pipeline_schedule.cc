@@ -1,5 +1,6 @@
 #include "lower/pipeline_schedule.h"
 #include "base/checked.h"
+#include "base/units_text.h"
 
 #include <fmt/format.h>
 
@@ -18,10 +19,9 @@ void check_size(const Plan& plan, std::int64_t iterations, const std::string& wh
   if (is_schedulable(plan, iterations)) return;
   throw Error(
       where,
-      fmt::format("plan.micro_batches {} x plan.pipeline {} x plan.virtual_stages {} x {} iteration{} "
+      fmt::format("plan.micro_batches {} x plan.pipeline {} x plan.virtual_stages {} x {} "
                   "are too many to schedule",
-                  plan.micro_batches, plan.pipeline, plan.virtual_stages, iterations,
-                  iterations == 1 ? "" : "s"),
+                  plan.micro_batches, plan.pipeline, plan.virtual_stages, counted(iterations, "iteration")),
       fmt::format("a schedule is limited to {} passes", kMostSlots),
       micro_batch_keys({"plan.pipeline", "plan.virtual_stages"}));
 }

@@ -219,8 +219,8 @@ class NetworkReader {
         all.push_back({item.text(), item.where()});
     }
     if (all.size() != count_) {
-      throw Error(where, fmt::format("{} value{} for {} dimension{}", all.size(), all.size() == 1 ? "" : "s",
-                                     count_, count_ == 1 ? "" : "s"));
+      throw Error(where,
+                  fmt::format("{} for {}", counted(all.size(), "value"), counted(count_, "dimension")));
     }
     return all;
   }

@@ -226,8 +226,7 @@ std::vector<Config> per_dimension(const Config& network, std::string_view key, s
   std::vector<Config> values = values_of(listed);
   if (values.size() != dimensions) {
     throw Error(listed.where(),
-                fmt::format("{} value{} for {} dimension{}", values.size(), values.size() == 1 ? "" : "s",
-                            dimensions, dimensions == 1 ? "" : "s"),
+                fmt::format("{} for {}", counted(values.size(), "value"), counted(dimensions, "dimension")),
                 "the key 'topology' says how many dimensions there are");
   }
   return values;

@@ -6,6 +6,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/units_text.h"
 #include "read/astra.h"
 #include "read/file_format.h"
 #include "read/topology.h"
@@ -122,8 +123,8 @@ void read_astra2_htsim(const HtsimSettings& htsim, SystemLayer& system, std::vec
   MachineLinks links = options.topology.empty() ? usual_tree(ranks) : read_topology_file(options.topology);
   if (const std::int64_t hosts = links.graph.devices(); hosts != ranks)
     throw Error(options.topology,
-                fmt::format("has {} host{}, and the network configuration {} rank{}", hosts,
-                            hosts == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s"),
+                fmt::format("has {}, and the network configuration {}", counted(hosts, "host"),
+                            counted(ranks, "rank")),
                 "htsim wants as many");
   system.links = std::move(links.graph);
   system.network.name = "packet";

@@ -5,6 +5,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/units_text.h"
 #include "read/astra.h"
 #include "read/file_format.h"
 #include "read/roce.h"
@@ -60,8 +61,8 @@ void read_astra2_ns3(const std::string& network, const std::string& logical_topo
   const std::vector<bool>& is_switch = input.job.graph.is_switch;
   const std::int64_t ranks = rank_count(system), hosts = system.links.devices();
   if (ranks > hosts)
-    throw Error(logical_topology, fmt::format("asks for {} ranks, and {} has {} host{}", ranks,
-                                              input.topology, hosts, hosts == 1 ? "" : "s"));
+    throw Error(logical_topology, fmt::format("asks for {}, and {} has {}", counted(ranks, "rank"),
+                                              input.topology, counted(hosts, "host")));
   const auto first_switch = std::ranges::find(is_switch, true) - is_switch.begin();
   if (first_switch < ranks)
     throw Error(input.topology,

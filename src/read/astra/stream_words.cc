@@ -92,8 +92,8 @@ StreamAlgorithm stream_algorithm(std::string_view word, const std::string& where
 void check_algorithms(const std::vector<StreamAlgorithm>& algorithms, std::size_t dimensions,
                       const std::string& where) {
   if (algorithms.size() > dimensions) {
-    throw Error(where, fmt::format("lists {} algorithms for {} dimension{}", algorithms.size(), dimensions,
-                                   dimensions == 1 ? "" : "s"));
+    throw Error(where, fmt::format("lists {} for {}", counted(algorithms.size(), "algorithm"),
+                                   counted(dimensions, "dimension")));
   }
   for (const StreamAlgorithm& algorithm : algorithms) {
     if (algorithm.flat && algorithms.size() > 1)

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/units_text.h"
 
 namespace armilla {
 namespace {
@@ -144,13 +145,13 @@ Model build_described_model(const ModelDescription& description, const ModelOpti
     return build_model(d, batch, sequence);
   } catch (const Error& error) {
     build_model(d, 1, d.sequence);  // throws when it is not for batch and sequence
-    throw Error(d.name,
-                fmt::format("a micro-batch of {} sample{}{} is too much to be computed with ({})", batch,
-                            batch == 1 ? "" : "s", sequence > 0 ? fmt::format(" of {} tokens", sequence) : "",
-                            error.message),
-                batch == 1      ? "give a shorter sequence"
-                : sequence == 0 ? "give smaller micro-batches"
-                                : "give smaller micro-batches or a shorter sequence");
+    throw Error(
+        d.name,
+        fmt::format("a micro-batch of {}{} is too much to be computed with ({})", counted(batch, "sample"),
+                    sequence > 0 ? fmt::format(" of {} tokens", sequence) : "", error.message),
+        batch == 1      ? "give a shorter sequence"
+        : sequence == 0 ? "give smaller micro-batches"
+                        : "give smaller micro-batches or a shorter sequence");
   }
 }
 

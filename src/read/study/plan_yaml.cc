@@ -15,6 +15,62 @@ namespace {
 // More stages than any model has blocks; keeps a list from growing with a typing mistake.
 constexpr std::size_t kMostStages = 65536;
 
+// What flags, papers and other tools call a key; keys of other sections come with theirs.
+constexpr std::string_view kPlan = "plan.";
+constexpr OtherName kOtherNames[] = {{"tp", "plan.tensor"},
+                                     {"pp", "plan.pipeline"},
+                                     {"dp", "plan.data"},
+                                     {"cp", "plan.context"},
+                                     {"ep", "plan.expert"},
+                                     {"etp", "plan.expert_tensor"},
+                                     {"vpp", "plan.virtual_stages"},
+                                     {"tensor_parallel", "plan.tensor"},
+                                     {"pipeline_parallel", "plan.pipeline"},
+                                     {"data_parallel", "plan.data"},
+                                     {"context_parallel", "plan.context"},
+                                     {"expert_parallel", "plan.expert"},
+                                     {"virtual_pipeline", "plan.virtual_stages"},
+                                     {"gpus", "plan.ranks"},
+                                     {"num_gpus", "plan.ranks"},
+                                     {"devices", "plan.ranks"},
+                                     {"world_size", "plan.ranks"},
+                                     {"mbs", "plan.micro_batch"},
+                                     {"gbs", "plan.global_batch"},
+                                     {"global_batch_size", "plan.global_batch"},
+                                     {"micro_batch_size", "plan.micro_batch"},
+                                     {"batch_size", "plan.batch"},
+                                     {"gradient_accumulation", "plan.micro_batches"},
+                                     {"gradient_accumulation_steps", "plan.micro_batches"},
+                                     {"dtype", "plan.precision"},
+                                     {"zero_stage", "plan.zero"},
+                                     {"rank_order", "plan.order"},
+                                     {"activation_checkpointing", "plan.recompute"},
+                                     {"seq", "model.sequence"},
+                                     {"sequence", "model.sequence"},
+                                     {"seq_length", "model.sequence"},
+                                     {"sequence_length", "model.sequence"},
+                                     {"layers", "model.layers"},
+                                     {"algorithm", "collectives.algorithms"},
+                                     {"algorithms", "collectives.algorithms"},
+                                     {"decomposition", "collectives.decomposition"},
+                                     {"chunks", "collectives.chunks"},
+                                     {"ranks", "plan.ranks"},
+                                     {"tensor", "plan.tensor"},
+                                     {"pipeline", "plan.pipeline"},
+                                     {"data", "plan.data"},
+                                     {"context", "plan.context"},
+                                     {"expert", "plan.expert"},
+                                     {"batch", "plan.batch"},
+                                     {"global_batch", "plan.global_batch"},
+                                     {"micro_batch", "plan.micro_batch"},
+                                     {"micro_batches", "plan.micro_batches"},
+                                     {"precision", "plan.precision"},
+                                     {"optimizer", "plan.optimizer"},
+                                     {"recompute", "plan.recompute"},
+                                     {"schedule", "plan.schedule"},
+                                     {"framework", "plan.framework"},
+                                     {"zero", "plan.zero"}};
+
 void set(const Config& config, std::string_view key, std::optional<std::int64_t>& value) {
   if (const auto given = config.find(key)) value = given->count(1, INT32_MAX);
 }
@@ -227,7 +283,20 @@ void read_order(const Config& config, Plan& plan) {
   }
 }
 
+// As a plan says them: "tensor", but "model.sequence".
+std::vector<OtherName> names_inside() {
+  std::vector<OtherName> names(std::begin(kOtherNames), std::end(kOtherNames));
+  for (OtherName& name : names) {
+    if (name.key.starts_with(kPlan)) name.key.remove_prefix(kPlan.size());
+  }
+  return names;
+}
+
 }  // namespace
+
+std::span<const OtherName> plan_keys_outside() {
+  return kOtherNames;
+}
 
 PlanRequest read_plan(const Config& config) {
   PlanRequest request;
@@ -241,7 +310,7 @@ PlanRequest read_plan(const Config& config) {
   read_recompute(config, request.plan);
   read_order(config, request.plan);
   read_host(config, request.plan);
-  config.reject_unknown_keys();
+  config.reject_unknown_keys(names_inside());
   // Places are kept by key: errors and notes of later steps name what the user wrote.
   for (const std::string& key : config.keys()) request.places.emplace(key, config.at(key).where());
   return request;

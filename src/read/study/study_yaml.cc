@@ -178,7 +178,7 @@ Study read_study(const Config& config) {
   Study study = read_shared(config);
   if (const auto training = config.find("training")) study.training = read_training(*training);
   read_job(config, study);
-  config.reject_unknown_keys();
+  config.reject_unknown_keys(plan_keys_outside());
   return study;
 }
 
@@ -220,7 +220,7 @@ JobsStudy read_jobs(const Config& config) {
       job.devices_where = devices->where();
     }
     if (const auto start = item.find("start")) job.start = start->time();
-    item.reject_unknown_keys();
+    item.reject_unknown_keys(plan_keys_outside());
     const auto same = [&](const JobRequest& other) { return &other != &job && other.name == job.name; };
     if (std::any_of(study.jobs.begin(), study.jobs.end(), same))
       throw Error(item.at("name").where(), fmt::format("'{}' is the name of an earlier job", job.name));

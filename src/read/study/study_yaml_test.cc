@@ -271,6 +271,13 @@ TEST(StudyYaml, RefusesWhatMakesNoSense) {
   EXPECT_EQ(
       study_error(small + "plan: {microbatches: 2}\n"),
       "s.yaml:3:8: plan.microbatches: unknown key 'microbatches'\n  hint: did you mean 'micro_batches'?");
+  // Words of flags, papers and other tools, and keys in the wrong section.
+  EXPECT_EQ(study_error(small + "plan: {tp: 2}\n"),
+            "s.yaml:3:8: plan.tp: unknown key 'tp'\n  hint: did you mean 'tensor'?");
+  EXPECT_EQ(study_error(small + "plan: {sequence: 2}\n"),
+            "s.yaml:3:8: plan.sequence: unknown key 'sequence'\n  hint: did you mean 'model.sequence'?");
+  EXPECT_EQ(study_error(small + "ranks: 8\n"),
+            "s.yaml:3:1: ranks: unknown key 'ranks'\n  hint: did you mean 'plan.ranks'?");
   EXPECT_EQ(study_error(small + "plan: {ranks: 0}\n"),
             "s.yaml:3:15: plan.ranks: 0 is too small\n  hint: the lowest value is 1");
   EXPECT_EQ(study_error(small + "plan: {batch: 3, global_batch: 6}\n"),

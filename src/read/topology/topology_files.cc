@@ -7,6 +7,7 @@
 
 #include "base/mapped_file.h"
 #include "base/text.h"
+#include "base/units_text.h"
 #include "read/file_format.h"
 #include "read/topology.h"
 #include "read/topology/importers.h"
@@ -222,7 +223,7 @@ HtsimTree read_htsim_keys(RoceWords& words, const std::string& path) {
 }
 
 std::string counted_links(std::int64_t links, std::string_view direction) {
-  return fmt::format("{} link{} {}", links, links == 1 ? "" : "s", direction);
+  return fmt::format("{} {}", counted(links, "link"), direction);
 }
 
 // What htsim computes of the numbers before it builds the tree. It derives how many switches there are from

@@ -17,8 +17,7 @@ constexpr std::size_t kMostDimensions = 10;  // of an ASTRA-sim 1.0 network
 std::string network_text(const std::vector<StreamDimension>& dimensions, std::string_view what) {
   std::int64_t npus = 1;
   for (const StreamDimension& dimension : dimensions) npus *= dimension.size;
-  return fmt::format("{}: {} NPUs in {} dimension{}", what, npus, dimensions.size(),
-                     dimensions.size() == 1 ? "" : "s");
+  return fmt::format("{}: {} in {}", what, counted(npus, "NPU"), counted(dimensions.size(), "dimension"));
 }
 
 // A system file alone does not say how many dimensions its network has: at least as many as its longest list.
@@ -39,7 +38,7 @@ std::string check_table(const std::string& path) {
     if (prefix.text().empty()) throw Error(prefix.where(), "the path is empty");
     ++nodes;
   }
-  return fmt::format("ASTRA-sim 2 table of custom collectives for {} node{}", nodes, nodes == 1 ? "" : "s");
+  return fmt::format("ASTRA-sim 2 table of custom collectives for {}", counted(nodes, "node"));
 }
 
 std::string check(const std::string& path, FileKind kind, std::int64_t ranks,

@@ -27,10 +27,6 @@
 namespace armilla {
 namespace {
 
-std::string plural(std::int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", with_separators(count), noun, count == 1 ? "" : "s");
-}
-
 std::string text_of(const std::string& path) {
   const MappedFile file(path);
   return {file.bytes().begin(), file.bytes().end()};
@@ -69,8 +65,7 @@ std::string check_traces_of(const std::string& prefix, const CheckOptions& given
 
 std::string check_trace(const std::string& path) {
   const ChakraTrace trace = read_chakra_file(path);
-  return fmt::format("Chakra trace of {}, schema {}", plural(static_cast<std::int64_t>(trace.size()), "node"),
-                     trace.schema);
+  return fmt::format("Chakra trace of {}, schema {}", counted(trace.size(), "node"), trace.schema);
 }
 
 std::string check_schedule(const std::string& path) {
@@ -89,42 +84,37 @@ std::string check_text_workload(const std::string& path) {
   const MappedFile file(path);
   const TextWorkload workload = read_astra_text(file.bytes(), path, &warnings);
   std::string text = fmt::format("ASTRA-sim text workload of {}, policy {}",
-                                 plural(static_cast<std::int64_t>(workload.layers.size()), "layer"),
-                                 name_of(workload.policy));
+                                 counted(workload.layers.size(), "layer"), name_of(workload.policy));
   for (const std::string& warning : warnings) text += fmt::format("\n  warning: {}", warning);
   return text;
 }
 
 std::string check_task_graph(const std::string& path) {
   const FlexflowTraces traces = parse_flexflow(text_of(path), path, {});
-  return fmt::format("FlexFlow task graph of {}",
-                     plural(static_cast<std::int64_t>(traces.ranks.size()), "device"));
+  return fmt::format("FlexFlow task graph of {}", counted(traces.ranks.size(), "device"));
 }
 
 std::string check_log(const std::string& path) {
   const IssueLog log = parse_issue_log(text_of(path), path);
-  std::string text = fmt::format("ASTRA-sim 2 log of {} on {}",
-                                 plural(static_cast<std::int64_t>(log.nodes.size()), "finished node"),
-                                 plural(log.ranks, "rank"));
+  std::string text = fmt::format("ASTRA-sim 2 log of {} on {}", counted(log.nodes.size(), "finished node"),
+                                 counted(log.ranks, "rank"));
   if (!log.unfinished.empty())
-    text += fmt::format("\n  warning: {} never finish",
-                        plural(static_cast<std::int64_t>(log.unfinished.size()), "node"));
+    text += fmt::format("\n  warning: {} never finish", counted(log.unfinished.size(), "node"));
   return text;
 }
 
 std::string check_groups(const std::string& path, std::int64_t ranks) {
   const Communicators groups = read_communicators(path, ranks > 0 ? ranks : INT32_MAX);
-  return fmt::format("file of {}", plural(static_cast<std::int64_t>(groups.size()), "communicator group"));
+  return fmt::format("file of {}", counted(groups.size(), "communicator group"));
 }
 
 std::string check_profile(const std::string& path, FileKind kind) {
   const bool database = kind == FileKind::sqlite;
   const Profile profile = database ? read_profile_database(path) : read_profile(path);
   const auto communications = static_cast<std::int64_t>(profile.communications.size());
-  std::string text =
-      fmt::format("{} of {}", database ? "profile database" : "table",
-                  plural(static_cast<std::int64_t>(profile.computations.size()), "computation"));
-  if (communications > 0) text += " and " + plural(communications, "communication");
+  std::string text = fmt::format("{} of {}", database ? "profile database" : "table",
+                                 counted(profile.computations.size(), "computation"));
+  if (communications > 0) text += " and " + counted(communications, "communication");
   return text + " with a measured time";
 }
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/program.h"
 #include "base/registry.h"
+#include "base/units_text.h"
 #include "write/trace.h"
 
 namespace armilla {
@@ -148,12 +149,11 @@ void refuse_further_ranks(const TraceSet& job, const TraceFormat& format, const 
   if (further.empty()) return;
   const std::string first = (prefix.parent_path() / further.begin()->second).string();
   const std::size_t ranks = job.ranks.size();
-  throw Error(
-      first,
-      fmt::format("belongs to an older job of more than {} rank{}{}: with it the two would be read as one",
-                  ranks, ranks == 1 ? "" : "s",
-                  further.size() == 1 ? "" : fmt::format(", like {} more", further.size() - 1)),
-      fmt::format("remove the files of the ranks from {} on, or choose another prefix", ranks));
+  throw Error(first,
+              fmt::format("belongs to an older job of more than {}{}: with it the two would be read as one",
+                          counted(ranks, "rank"),
+                          further.size() == 1 ? "" : fmt::format(", like {} more", further.size() - 1)),
+              fmt::format("remove the files of the ranks from {} on, or choose another prefix", ranks));
 }
 
 }  // namespace armilla

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/units_text.h"
 #include "study/run/measured_accuracy.h"
 
 namespace armilla {
@@ -54,8 +55,7 @@ std::optional<LikeMeasured> like_measured(const Plan& plan, const ModelFacts& fa
     const std::string measured = nearest->fewest == nearest->most
                                      ? fmt::format("{}", nearest->most)
                                      : fmt::format("{} to {}", nearest->fewest, nearest->most);
-    like.differences.push_back(
-        fmt::format("on {} device{} instead of {}", plan.ranks, plan.ranks == 1 ? "" : "s", measured));
+    like.differences.push_back(fmt::format("on {} instead of {}", counted(plan.ranks, "device"), measured));
   }
   return like;
 }

@@ -78,8 +78,8 @@ Run run_collective(const Study& machine, CollectiveKind kind, Bytes bytes, const
   if (const std::int64_t idle_ranks = graph.ranks - study.plan.ranks; idle_ranks > 0) {
     graph.programs.emplace_back().role = "idle";
     graph.program_of.resize(static_cast<std::size_t>(graph.ranks), 1);
-    run.notes.push_back(fmt::format("{} device{} of the last {} group {} no part", idle_ranks,
-                                    idle_ranks == 1 ? "" : "s", study.machine.dimensions.front().name,
+    run.notes.push_back(fmt::format("{} of the last {} group {} no part", counted(idle_ranks, "device"),
+                                    study.machine.dimensions.front().name,
                                     idle_ranks == 1 ? "takes" : "take"));
   }
 

@@ -1,4 +1,3 @@
-#include "base/checked.h"
 #include "study/run.h"
 
 #include <fmt/format.h>
@@ -6,7 +5,9 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/checked.h"
 #include "base/error.h"
+#include "base/units_text.h"
 #include "cost/cost.h"
 #include "ir/derived/metrics.h"
 #include "ir/derived/rank_ranges.h"
@@ -169,7 +170,7 @@ LoweredJobs lower_jobs(const JobsStudy& study, const CostModel& cost) {
   LoweredJobs lowered;
   Run& run = lowered.run;
   run.study = study.shared;
-  run.workload = fmt::format("{} job{}", study.jobs.size(), study.jobs.size() == 1 ? "" : "s");
+  run.workload = counted(study.jobs.size(), "job");
   run.peak_rate = cost.peak(run.study.plan.precision);
   JobPlacement placement(study);
   std::int64_t devices = 1;

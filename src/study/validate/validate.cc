@@ -165,8 +165,8 @@ class Validator {
     const auto kind = name == "send-recv" && collective.devices == 2 ? CollectiveKind::broadcast
                                                                      : collective_from_name(name);
     constexpr std::int64_t kSmall = 1 << 20;
-    row.set = fmt::format("{} {} node{} {}", device_name(collective.system, row.measured.where),
-                          collective.nodes, collective.nodes == 1 ? "" : "s",
+    row.set = fmt::format("{} {} {}", device_name(collective.system, row.measured.where),
+                          counted(collective.nodes, "node"),
                           collective.bytes < kSmall ? "below 1 MiB" : "from 1 MiB");
     if (!kind)
       throw Error(row.measured.where, fmt::format("unknown collective '{:.60}'", collective.kind),

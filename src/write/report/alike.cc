@@ -99,9 +99,4 @@ std::string name_of_all(const std::vector<std::string>& names, std::size_t all) 
   return text + first.texts.back();
 }
 
-std::string counted(std::int64_t count, const std::string& noun) {
-  const std::string_view ending = noun.ends_with("ch") ? "es" : "s";
-  return fmt::format("{} {}{}", with_separators(count), noun, count == 1 ? "" : ending);
-}
-
 }  // namespace armilla

@@ -12,7 +12,4 @@ namespace armilla {
 // `names` must not be empty.
 std::string name_of_all(const std::vector<std::string>& names, std::size_t all = 0);
 
-// "1 sample", "2 samples".
-std::string counted(std::int64_t count, const std::string& noun);
-
 }  // namespace armilla

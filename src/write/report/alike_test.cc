@@ -26,12 +26,5 @@ TEST(Alike, NamesWithoutAPatternAreCounted) {
   EXPECT_EQ(name_of_all({"same 1", "same 1"}), "same 1 and 1 more");
 }
 
-TEST(Alike, OneIsSingular) {
-  EXPECT_EQ(counted(1, "sample"), "1 sample");
-  EXPECT_EQ(counted(0, "sample"), "0 samples");
-  EXPECT_EQ(counted(8, "micro-batch"), "8 micro-batches");
-  EXPECT_EQ(counted(4096, "token"), "4,096 tokens");
-}
-
 }  // namespace
 }  // namespace armilla

@@ -21,9 +21,9 @@ void add_new(std::vector<std::string>& sentences, const std::vector<std::string>
 
 std::string accuracy_note(const LikeMeasured& like) {
   std::string text = fmt::format(
-      "how far off: predictions of {} measured step{} of {} are {} off on average, bias {}, 90 % of them "
+      "how far off: predictions of {} of {} are {} off on average, bias {}, 90 % of them "
       "within {} (docs/accuracy.md)",
-      like.rows, like.rows == 1 ? "" : "s", like.set, percent(like.mape), signed_percent(like.bias),
+      counted(like.rows, "measured step"), like.set, percent(like.mape), signed_percent(like.bias),
       percent(like.p90));
   if (!like.differences.empty())
     text += fmt::format("; but this run is {}", fmt::join(like.differences, ", "));

@@ -60,8 +60,8 @@ std::string describe_links(const Run& run, const SlowLinks& slow, const std::vec
 
 std::string describe(const Failures& failures) {
   std::string text =
-      fmt::format("a node of {} rank{} fails every {} on average", failures.ranks_per_node,
-                  failures.ranks_per_node == 1 ? "" : "s", duration_text(failures.mtbf_of_node));
+      fmt::format("a node of {} fails every {} on average", counted(failures.ranks_per_node, "rank"),
+                  duration_text(failures.mtbf_of_node));
   if (failures.checkpoint > 0)
     text += fmt::format(", a checkpoint takes {}", duration_text(failures.checkpoint));
   if (failures.restart > 0) text += fmt::format(", a restart {}", duration_text(failures.restart));

@@ -54,11 +54,10 @@ Facts outcome_facts(const FlowsResult& traffic) {
         forward.packets == 0
             ? fmt::format("nothing: {}", forward.unknown.empty() ? "no flows went on alike for long enough"
                                                                  : forward.unknown)
-            : fmt::format("{:.1f} % of the packets counted, not played, in {} stretch{}; completion times "
+            : fmt::format("{:.1f} % of the packets counted, not played, in {}; completion times "
                           "within {:g} %",
                           100 * static_cast<double>(forward.packets) / static_cast<double>(traffic.packets),
-                          with_separators(forward.stretches), forward.stretches == 1 ? "" : "es",
-                          100 * forward.bound));
+                          counted(forward.stretches, "stretch"), 100 * forward.bound));
   }
   return facts;
 }

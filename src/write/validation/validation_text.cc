@@ -81,8 +81,7 @@ std::string write_validation_text(const Validation& validation, std::size_t miss
   for (const auto& [reason, rows] : validation.unpredicted) {
     const ValidatedRow& first = validation.rows[rows.front()];
     text += wrap(
-        fmt::format("{} row{}: {} (first: {})", with_separators(static_cast<std::int64_t>(rows.size())),
-                    rows.size() == 1 ? "" : "s",
+        fmt::format("{}: {} (first: {})", counted(rows.size(), "row"),
                     printable(rows.size() == 1 ? first.unpredicted_detail : reason), first.measured.where),
         "  ", style.width);
   }
