@@ -68,7 +68,7 @@ void show_device(const Session& session, const Device& device) {
 void show_links(const Session& session, const Interconnect& graph) {
   const InterconnectFigures figures = figures_of(graph);
   line(session, "links",
-       fmt::format("{} between {}, {}{}", counted(figures.cables, "link"), counted(figures.devices, "device"),
+       fmt::format("{} between {}, {}{}", with_separators(figures.cables), counted(figures.devices, "device"),
                    figures.nics > 0 ? counted(figures.nics, "network interface") + ", " : "",
                    counted(figures.switches, "switch")));
   line(session, "diameter",
@@ -132,7 +132,8 @@ void show_machine(const Session& session, const Machine& machine) {
   for (std::size_t d = 0; d < machine.dimensions.size(); ++d) {
     const Dimension& dimension = machine.dimensions[d];
     line(session, fmt::format("dimension {}: {}", d, dimension.name),
-         fmt::format("{} of {}{}, {}{} per {} and direction, {}{} per hop",
+         fmt::format("{}{} of {}{}, {}{} per {} and direction, {}{} per hop",
+                     machine.graph.empty() ? "" : "collectives are planned for a ",
                      dimension.cables.empty() ? name_of(dimension.kind) : "Cables", dimension.size,
                      mark(dimension.name, "size"), to_text(dimension.bandwidth),
                      mark(dimension.name, "bandwidth"), dimension.cables.empty() ? "link" : "member",

@@ -15,8 +15,10 @@ namespace {
 
 constexpr std::size_t kNameWidth = 26, kShapeWidth = 24;
 
-// The first matrix product, and how many more there are.
+// The first matrix product, and how many more there are; without one what tells the work apart:
+// what it moves.
 std::string short_shapes(const Work& work) {
+  if (work.gemms.empty() && work.bytes > Bytes(0)) return with_separators(work.bytes.value) + " bytes";
   if (work.gemms.size() < 2) return shapes_text(work);
   Work first = work;
   first.gemms.resize(1);
@@ -48,7 +50,7 @@ std::string_view kernel_text(const JobEvent& event) {
 std::string computation_section(const EventTable& table, const TextStyle& style) {
   TextTable rows{{{"computation", false, kNameWidth},
                   {"phase", false, SIZE_MAX, 2},
-                  {"m x n x k", false, kShapeWidth, 1},
+                  {"m x n x k or moved", false, kShapeWidth, 1},
                   {"type", false, SIZE_MAX, 3},
                   {"count"},
                   {"time"},
@@ -122,8 +124,9 @@ std::string write_events_text(const EventTable& table, const TextStyle& style) {
                     [](const JobEvent& event) { return event.source == TimeSource::measured; });
   std::string text =
       computation_section(table, style) + communication_section(table, style) + '\n' +
-      wrap(fmt::format("{} distinct computations and {} distinct communications stand for {}: redundancy {}",
-                       table.computations.size(), table.communications.size(),
+      wrap(fmt::format("{} and {} stand for {}: redundancy {}",
+                       counted(table.computations.size(), "distinct computation"),
+                       counted(table.communications.size(), "distinct communication"),
                        with_separators(occurrences(table)),
                        distinct > 0 ? fmt::format("{:.1f}", redundancy_factor(table)) : "unknown"),
            "", style.width);

@@ -37,13 +37,13 @@ EventTable small_table() {
 
 TEST(Events, TextHasARowPerEventAndTheRedundancy) {
   EXPECT_EQ(write_events_text(small_table(), false),
-            "  computation    phase    m x n x k  type  count      time      %\n"
-            "  attention.qkv  forward  2x3x4, +1  bf16  1,000  3.000 us  100.0\n"
+            "  computation    phase    m x n x k or moved  type  count      time      %\n"
+            "  attention.qkv  forward  2x3x4, +1           bf16  1,000  3.000 us  100.0\n"
             "\n"
             "  communication      bytes  ranks  node   over         count      time      %\n"
             "  all-reduce     4.000 KiB     16  inter  nvlink+rail    200  7.000 us  100.0\n"
             "\n"
-            "1 distinct computations and 1 distinct communications stand for 1,200: redundancy 600.0\n");
+            "1 distinct computation and 1 distinct communication stand for 1,200: redundancy 600.0\n");
   EXPECT_EQ(write_events_text({}, false),
             "\n0 distinct computations and 0 distinct communications stand for 0: redundancy unknown\n");
 }
