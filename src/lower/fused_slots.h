@@ -3,8 +3,9 @@
 //
 // A slot's passes begin when the computations before them and all that they wait for are done, and end with
 // their last computation and communication, which the next slot and what is sent on wait for
-// (lower/pipeline/stage_program.h). So slots follow each other without overlap, and a slot that meets nothing
-// else on its links lasts as long as it does alone (`lone_slot`, simulated once for all plans that have it).
+// (lower/pipeline/stage_program.h). So slots follow each other without overlap, and the blocks in a slot do,
+// too: a slot that meets nothing else on its links lasts as long as its blocks do alone (`lone_block`,
+// simulated once for all plans that have it).
 // In its place stands one delay of that length on the device. Written as before are the slots that others
 // depend on in part: the first forward pass of each chunk where parameters are gathered before it (ZeRO-1
 // with Plan::overlap_parameters), the first slot of a rank where the CPU has yet to issue it, and the last
@@ -50,9 +51,11 @@ struct Fusion {
 // Of the plan, each once; none where its slots are no such stretches.
 std::vector<SlotKind> slot_kinds(const ShardedModel& model, const Plan& plan);
 
-// The plan's ranks, all of them doing the slot once and nothing else. Nothing where part of the slot does not
-// wait for what the slot waits for, or sends messages of its own.
-std::optional<Graph> lone_slot(const ShardedModel& model, const Plan& plan, const SlotKind& kind);
+// The plan's ranks, all of them doing what a slot does in a block of this shape once and nothing else:
+// without programs where that is nothing. No graph where part of it does not wait for what the slot waits
+// for, or sends messages of its own.
+std::optional<Graph> lone_block(const ShardedModel& model, const Plan& plan, std::uint32_t shape,
+                                PipelineAction action);
 
 // A job with fused slots, in loops where it has any (lower/jobs/job_loops.h).
 struct FusedJob {
