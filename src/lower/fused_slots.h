@@ -6,10 +6,13 @@
 // (lower/pipeline/stage_program.h). So slots follow each other without overlap, and the blocks in a slot do,
 // too: a slot that meets nothing else on its links lasts as long as its blocks do alone (`lone_block`,
 // simulated once for all plans that have it).
-// In its place stands one delay of that length on the device. Written as before are the slots that others
-// depend on in part: the first forward pass of each chunk where parameters are gathered before it (ZeRO-1
-// with Plan::overlap_parameters), the first slot of a rank where the CPU has yet to issue it, and the last
-// backward passes (gradients leave as they are made).
+// In its place stands one delay of that length on the device. Others depend in part on the first forward pass
+// of each chunk where parameters are gathered before it (ZeRO-1 with Plan::overlap_parameters), and on the
+// last backward passes (gradients leave as they are made): between blocks. There each block is one delay up
+// to its last computation, and another, on the way to the host, where it communicates beyond; but the first
+// of each shape is written as before, so that the job still has one of every call. So is all of the first
+// slot of a rank where the CPU has yet to issue it, and, where the exchanges take the same links or the
+// host's, every slot that others depend on in part.
 //
 // Not fused: DualPipe's pairs, what never flushes, ZeRO-2 and -3, offloaded activations and ring attention,
 // whose slots do exchange something in between.
@@ -39,11 +42,12 @@ struct SlotKind {
 struct SlotTime {
   Time duration;           // from the begin of the slot to the end of all that it does
   Time compute;            // of it; else the rank waits for communication
+  Time behind;             // what is left of it after the last computation
   std::int64_t nodes = 0;  // that the slot would be
 };
 
 struct Fusion {
-  std::map<SlotKind, SlotTime> slots;  // of all kinds of the plan
+  std::map<SlotKind, SlotTime> slots;  // of all kinds of the plan, and of each of their blocks alone
   // Also slots beside which gradients or parameters may be exchanged: where these take other links.
   bool beside_exchanges = false;
 };

@@ -332,12 +332,14 @@ const PlanEvaluator::MeasuredBlock& PlanEvaluator::measured(const PlanPrepared& 
     } else {
       made.families = names_of_families(*alone);
       FoldedGraph folded(*alone, *plan.setting);
-      const Result result = folded.simulate(cost_);
+      const Result result = folded.simulate(cost_, true);
       const RankClass& all = result.classes.front();
+      const Time computed = all.computes.empty() ? Time() : all.computes.back().end;
       // While it does not compute it communicates, and all ranks are in step.
       if (result.classes.size() == 1 && all.compute + all.exposed_communication == all.finish &&
           folded.is_undisturbed(made.families, Beside::everything))
-        made.time = SlotTime{all.finish, all.compute, std::int64_t{alone->programs.front().size()}};
+        made.time = SlotTime{all.finish, all.compute, all.finish - computed,
+                             std::int64_t{alone->programs.front().size()}};
     }
   }
   const std::lock_guard lock(mutex_);
@@ -355,6 +357,7 @@ std::optional<SlotTime> PlanEvaluator::time_of_slot(const PlanPrepared& plan, co
     sum.duration += block.time->duration;
     sum.compute += block.time->compute;
     sum.nodes += block.time->nodes;
+    if (block.time->nodes > 0) sum.behind = block.time->behind;
   }
   if (sum.nodes == 0) return std::nullopt;
   return sum;
@@ -379,7 +382,9 @@ std::optional<Result> PlanEvaluator::play_slots(const PlanPrepared& plan) {
     if (kind.action == PipelineAction::forward &&
         time->compute < saturating_multiply(issue_time_of(plan.plan), time->nodes))
       return std::nullopt;
-    fusion.slots.emplace(std::move(kind), *time);
+    for (const std::uint32_t shape : kind.shapes)
+      fusion.slots.try_emplace({{shape}, kind.action}, *measured(plan, shape, kind.action).time);
+    fusion.slots.insert_or_assign(std::move(kind), *time);
   }
   if (fusion.slots.empty()) return std::nullopt;
   fusion.beside_exchanges = true;
