@@ -10,8 +10,8 @@
 // of each chunk where parameters are gathered before it (ZeRO-1 with Plan::overlap_parameters), and on the
 // last backward passes (gradients leave as they are made): between blocks. There each block is one delay up
 // to its last computation, and another, on the way to the host, where it communicates beyond; but the first
-// of each shape is written as before, so that the job still has one of every call. So is all of the first
-// slot of a rank where the CPU has yet to issue it, and, where the exchanges take the same links or the
+// of a shape on a rank is written as before, so that the job still has one of every call. So is all of the
+// first slot of a rank where the CPU has yet to issue it, and, where the exchanges take the same links or the
 // host's, every slot that others depend on in part.
 //
 // Not fused: DualPipe's pairs, what never flushes, ZeRO-2 and -3, offloaded activations and ring attention,

@@ -300,7 +300,6 @@ class StageEmitter {
     const bool forward = slot.action == PipelineAction::forward;
     if (cursor.fused) return;
     const bool fuses = !fused_.empty() && fuses_blocks(static_cast<std::size_t>(&slot - slots_.data()));
-    std::set<std::uint32_t> written;  // shapes
     for (std::int32_t i = 0; i < blocks; ++i) {
       // Backward passes go through the chunk's blocks in reverse.
       const std::int32_t block = forward ? i : blocks - 1 - i;
@@ -315,7 +314,7 @@ class StageEmitter {
       // is the first to need the block's weights, so a gather (ZeRO-3) is before it and serves the backward
       // pass as well.
       const bool repeats = !templates.recompute.steps.empty();
-      if (fuses && !written.insert(shape).second) {
+      if (fuses && !written_.insert({shape, slot.action}).second) {
         pass.fused = &job_.fusion.slots.at({{shape}, slot.action});
         pass.completes_gradients = makes_weight_gradients(slot.action);
         cursor.passes.push_back(pass);
@@ -556,11 +555,12 @@ class StageEmitter {
   const std::vector<PipelineSlot>& slots_;
   ProgramWriter writer_;
   DataPass data_;
-  std::vector<bool> fused_;                                // per slot; empty: none is
-  std::vector<std::vector<bool>> forwards_seen_;           // [chunk][iteration]
-  std::vector<std::vector<std::int64_t>> backwards_left_;  // [chunk][iteration]
-  std::vector<std::int64_t> slots_left_;                   // per iteration
-  std::vector<std::vector<std::uint32_t>> stored_;         // [chunk], with offloaded activations
+  std::vector<bool> fused_;                                     // per slot; empty: none is
+  std::set<std::pair<std::uint32_t, PipelineAction>> written_;  // shapes, in slots whose blocks are fused
+  std::vector<std::vector<bool>> forwards_seen_;                // [chunk][iteration]
+  std::vector<std::vector<std::int64_t>> backwards_left_;       // [chunk][iteration]
+  std::vector<std::int64_t> slots_left_;                        // per iteration
+  std::vector<std::vector<std::uint32_t>> stored_;              // [chunk], with offloaded activations
   std::uint32_t store_name_ = 0, load_name_ = 0;
   std::vector<Cursor> cursors_;
   std::map<std::uint32_t, std::uint32_t> latest_of_family_;  // collectives, where slots overlap
