@@ -3,12 +3,16 @@
 //
 // A slot's passes begin when the computations before them and all that they wait for are done, and end with
 // their last computation and communication, which the next slot and what is sent on wait for
-// (lower/pipeline/stage_program.h). So slots follow each other without overlap, and a slot that meets nothing
-// else on its links lasts as long as it does alone (`lone_slot`, simulated once for all plans that have it).
-// In its place stands one delay of that length on the device. Written as before are the slots that others
-// depend on in part: the first forward pass of each chunk where parameters are gathered before it (ZeRO-1
-// with Plan::overlap_parameters), the first slot of a rank where the CPU has yet to issue it, and the last
-// backward passes (gradients leave as they are made).
+// (lower/pipeline/stage_program.h). So slots follow each other without overlap, and the blocks in a slot do,
+// too: a slot that meets nothing else on its links lasts as long as its blocks do alone (`lone_block`,
+// simulated once for all plans that have it).
+// In its place stands one delay of that length on the device. Others depend in part on the first forward pass
+// of each chunk where parameters are gathered before it (ZeRO-1 with Plan::overlap_parameters), and on the
+// last backward passes (gradients leave as they are made): between blocks. There each block is one delay up
+// to its last computation, and another, on the way to the host, where it communicates beyond; but the first
+// of a shape on a rank is written as before, so that the job still has one of every call. So is all of the
+// first slot of a rank where the CPU has yet to issue it, and, where the exchanges take the same links or the
+// host's, every slot that others depend on in part.
 //
 // Not fused: DualPipe's pairs, what never flushes, ZeRO-2 and -3, offloaded activations and ring attention,
 // whose slots do exchange something in between.
@@ -38,11 +42,12 @@ struct SlotKind {
 struct SlotTime {
   Time duration;           // from the begin of the slot to the end of all that it does
   Time compute;            // of it; else the rank waits for communication
+  Time behind;             // what is left of it after the last computation
   std::int64_t nodes = 0;  // that the slot would be
 };
 
 struct Fusion {
-  std::map<SlotKind, SlotTime> slots;  // of all kinds of the plan
+  std::map<SlotKind, SlotTime> slots;  // of all kinds of the plan, and of each of their blocks alone
   // Also slots beside which gradients or parameters may be exchanged: where these take other links.
   bool beside_exchanges = false;
 };
@@ -50,9 +55,11 @@ struct Fusion {
 // Of the plan, each once; none where its slots are no such stretches.
 std::vector<SlotKind> slot_kinds(const ShardedModel& model, const Plan& plan);
 
-// The plan's ranks, all of them doing the slot once and nothing else. Nothing where part of the slot does not
-// wait for what the slot waits for, or sends messages of its own.
-std::optional<Graph> lone_slot(const ShardedModel& model, const Plan& plan, const SlotKind& kind);
+// The plan's ranks, all of them doing what a slot does in a block of this shape once and nothing else:
+// without programs where that is nothing. No graph where part of it does not wait for what the slot waits
+// for, or sends messages of its own.
+std::optional<Graph> lone_block(const ShardedModel& model, const Plan& plan, std::uint32_t shape,
+                                PipelineAction action);
 
 // A job with fused slots, in loops where it has any (lower/jobs/job_loops.h).
 struct FusedJob {

@@ -35,8 +35,8 @@ class FoldedGraph {
   bool is_undisturbed(const std::set<std::string>& families, Beside beside);
 
   // As simulate does, but for the times of ranks alone. `cost` is of the machine's usual device, which all
-  // ranks must have.
-  Result simulate(const CostModel& cost);
+  // ranks must have. `intervals`: also when every node ran.
+  Result simulate(const CostModel& cost, bool intervals = false);
 
  private:
   struct Parts;

@@ -11,14 +11,19 @@ namespace {
 // Nothing of the pass begins before the computations and communications before it are done, and it has
 // no messages.
 bool waits_for_entry(const PassTemplate& pass) {
-  bool entered = false;  // by a computation, which all later ones follow
-  return std::ranges::all_of(pass.steps, [&](const TemplateStep& step) {
-    if (step.kind == NodeKind::compute) {
-      entered = entered || step.enters;
-      return entered;
-    }
-    return step.kind == NodeKind::collective && (step.enters || step.first_wait < step.end_of_waits);
-  });
+  std::vector<bool> has_entered;
+  bool computes = false;  // a computation that has, which all later ones follow
+  for (const TemplateStep& step : pass.steps) {
+    const bool is_computation = step.kind == NodeKind::compute;
+    if (!is_computation && step.kind != NodeKind::collective) return false;
+    bool entered = step.enters || (is_computation && computes);
+    for (std::uint32_t wait = step.first_wait; wait < step.end_of_waits; ++wait)
+      entered = entered || has_entered[pass.waits[wait]];
+    if (!entered) return false;
+    has_entered.push_back(entered);
+    computes = computes || is_computation;
+  }
+  return true;
 }
 
 std::vector<const PassTemplate*> passes_of(const BlockTemplates& block, PipelineAction action) {
@@ -68,32 +73,31 @@ std::vector<SlotKind> slot_kinds(const ShardedModel& model, const Plan& plan) {
   return {kinds.begin(), kinds.end()};
 }
 
-std::optional<Graph> lone_slot(const ShardedModel& model, const Plan& plan, const SlotKind& kind) {
+std::optional<Graph> lone_block(const ShardedModel& model, const Plan& plan, std::uint32_t shape,
+                                PipelineAction action) {
   PipelineOrder order;
   order.chunks = {{PipelineChunk{}}};
-  order.slots = {slots_around(kind.action)};
+  order.slots = {slots_around(action)};
   const auto blocks = static_cast<std::int64_t>(model.blocks.size());
   const StageCut stages{{0}, {blocks}};
   const StageJob job{plan, order, stages, 1, kHostBandwidth, {}, {}};
   Graph graph;
   graph.ranks = plan.ranks;
-  graph.layers = {"slot"};
+  graph.layers = {"block"};
   JobTables tables(graph, plan);
   TemplateCache templates(model, plan, tables);
-  for (const std::uint32_t shape : kind.shapes) {
-    const BlockTemplates& block = templates.of(shape);
-    for (const PassTemplate* const pass : passes_of(block, kind.action)) {
-      if (!waits_for_entry(*pass)) return std::nullopt;
-    }
+  for (const PassTemplate* const pass : passes_of(templates.of(shape), action)) {
+    if (!waits_for_entry(*pass)) return std::nullopt;
   }
   RoleChunk chunk;
-  chunk.shapes = kind.shapes;
-  chunk.layers.assign(kind.shapes.size(), 0);
+  chunk.shapes = {shape};
+  chunk.layers = {0};
   Program all;
   const NodeRange range = emit_stage_program(model, job, {chunk}, 0, templates, tables, all)
-                              .slots[kind.action == PipelineAction::forward ? 1 : 2];
+                              .slots[action == PipelineAction::forward ? 1 : 2];
+  if (range.first == range.end) return graph;
   Program& program = graph.programs.emplace_back();
-  program.role = "slot";
+  program.role = "block";
   std::vector<std::uint32_t> within;
   for (std::uint32_t node = range.first; node < range.end; ++node) {
     within.clear();
@@ -102,7 +106,6 @@ std::optional<Graph> lone_slot(const ShardedModel& model, const Plan& plan, cons
     }
     program.add(all.kind[node], all.phase[node], all.name[node], 0, all.payload[node], within);
   }
-  if (program.size() == 0) return std::nullopt;
   graph.program_of.assign(static_cast<std::size_t>(plan.ranks), 0);
   return graph;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/checked.h"
@@ -21,6 +22,7 @@ struct SlotPass {
   bool forward = false;
   bool needs_weights = false;        // the first pass of a block in a slot that computes with weights
   bool completes_gradients = false;  // the last one that makes weight gradients
+  const SlotTime* fused = nullptr;   // of all that the slot does in the block, where that is not written out
 };
 
 // A slot that is being appended.
@@ -28,6 +30,8 @@ struct Cursor {
   const PipelineSlot* slot = nullptr;
   std::vector<SlotPass> passes;
   std::optional<Time> fused;  // how long a slot takes that is one node: it has no passes
+  // Its blocks that are, and how long each of these computes nothing.
+  std::vector<std::pair<std::uint32_t, Time>> fused_blocks;
   std::size_t pass = 0, step = 0;
   bool begun = false;                // the pass
   std::vector<std::uint32_t> entry;  // communications that the pass waits for
@@ -157,11 +161,22 @@ class StageEmitter {
     return job_.fusion.slots.at({chunk_of(slot).shapes, slot.action});
   }
 
+  // Whether blocks of a slot that is not fused are: exchanges then take other links than these, and the
+  // CPU has issued them.
+  bool fuses_blocks(std::size_t slot) const {
+    return job_.fusion.beside_exchanges && !plan_.offload_optimizer &&
+           (slot > 0 || issue_time_of(plan_) == Time(0));
+  }
+
   void note_fused(std::size_t slot, std::uint32_t begin, StageProgram& made, HostLead& lead) {
     const std::int64_t messages = plan_.scatter_gather ? 3 : 2;  // with the gather of their parts
     const SlotTime& time = time_of(slots_[slot]);
-    if (fused_[slot]) made.fused.emplace_back(cursors_.front().ids.front(), time.duration - time.compute);
-    lead.slot(fused_[slot] ? time.nodes + messages : std::int64_t{writer_.size()} - begin, time.compute);
+    const Cursor& cursor = cursors_.front();
+    if (fused_[slot]) made.fused.emplace_back(cursor.ids.front(), time.duration - time.compute);
+    made.fused.insert(made.fused.end(), cursor.fused_blocks.begin(), cursor.fused_blocks.end());
+    std::int64_t nodes = fused_[slot] ? time.nodes + messages : std::int64_t{writer_.size()} - begin;
+    for (const SlotPass& pass : cursor.passes) nodes += pass.fused != nullptr ? pass.fused->nodes : 0;
+    lead.slot(nodes, time.compute);
   }
 
   std::size_t iteration_of(const PipelineSlot& slot) const {
@@ -249,6 +264,7 @@ class StageEmitter {
   void begin_slot(Cursor& cursor, const PipelineSlot& slot) {
     cursor.slot = &slot;
     cursor.passes.clear();
+    cursor.fused_blocks.clear();
     cursor.pass = cursor.step = 0;
     cursor.begun = cursor.done = false;
     cursor.entry = ends_;
@@ -263,7 +279,8 @@ class StageEmitter {
     list_passes(cursor);
     // Steps are counted to compare shares of progress, not numbers: the two passes differ in length.
     cursor.steps = cursor.steps_done = 0;
-    for (const SlotPass& pass : cursor.passes) cursor.steps += pass.steps->steps.size();
+    for (const SlotPass& pass : cursor.passes)
+      cursor.steps += pass.fused != nullptr ? 1 : pass.steps->steps.size();
     cursor.first_of_iteration = cursor.last_of_iteration = false;
     if (slot.action == PipelineAction::forward) {
       auto seen = forwards_seen_[static_cast<std::size_t>(slot.chunk)].begin() +
@@ -282,10 +299,12 @@ class StageEmitter {
     const auto blocks = static_cast<std::int32_t>(chunk.shapes.size());
     const bool forward = slot.action == PipelineAction::forward;
     if (cursor.fused) return;
+    const bool fuses = !fused_.empty() && fuses_blocks(static_cast<std::size_t>(&slot - slots_.data()));
     for (std::int32_t i = 0; i < blocks; ++i) {
       // Backward passes go through the chunk's blocks in reverse.
       const std::int32_t block = forward ? i : blocks - 1 - i;
-      const BlockTemplates& templates = templates_.of(chunk.shapes[static_cast<std::size_t>(block)]);
+      const std::uint32_t shape = chunk.shapes[static_cast<std::size_t>(block)];
+      const BlockTemplates& templates = templates_.of(shape);
       SlotPass pass;
       pass.place = {slot.chunk, block};
       pass.layer = chunk.layers[static_cast<std::size_t>(block)];
@@ -295,6 +314,12 @@ class StageEmitter {
       // is the first to need the block's weights, so a gather (ZeRO-3) is before it and serves the backward
       // pass as well.
       const bool repeats = !templates.recompute.steps.empty();
+      if (fuses && !written_.insert({shape, slot.action}).second) {
+        pass.fused = &job_.fusion.slots.at({{shape}, slot.action});
+        pass.completes_gradients = makes_weight_gradients(slot.action);
+        cursor.passes.push_back(pass);
+        continue;
+      }
       if (!forward && pass.needs_weights && repeats) {
         pass.steps = &templates.recompute;
         cursor.passes.push_back(pass);
@@ -331,7 +356,8 @@ class StageEmitter {
     for (; cursor.pass < cursor.passes.size(); ++cursor.pass) {
       const SlotPass& pass = cursor.passes[cursor.pass];
       if (!cursor.begun) begin_pass(cursor, pass);
-      for (; cursor.step < pass.steps->steps.size(); ++cursor.step) {
+      if (pass.fused != nullptr) append_fused(cursor, pass);
+      for (; pass.fused == nullptr && cursor.step < pass.steps->steps.size(); ++cursor.step) {
         const TemplateStep& step = pass.steps->steps[cursor.step];
         if (step.kind == NodeKind::compute) {
           if (one && computed && waits_for_communication(cursor, step)) return;
@@ -371,6 +397,19 @@ class StageEmitter {
     cursor.start.assign(last.begin(), last.end());
   }
 
+  // What gradients wait for is the last computation; what comes next waits for all of the block.
+  void append_fused(Cursor& cursor, const SlotPass& pass) {
+    const SlotTime& time = *pass.fused;
+    if (time.nodes == 0) return;
+    const NodeLabel label{pass.forward ? Phase::forward : Phase::input_gradient, 0, pass.layer};
+    const Time ahead = time.duration - time.behind;
+    const std::uint32_t node = writer_.occupy(label, ahead, cursor.entry);
+    cursor.fused_blocks.emplace_back(node, ahead - time.compute);
+    cursor.entry.clear();
+    if (time.behind > Time(0))
+      cursor.entry.push_back(writer_.host_copy(label, time.behind, std::span(&node, 1)));
+  }
+
   void append(Cursor& cursor, const SlotPass& pass, const TemplateStep& step) {
     waits_.clear();
     for (std::uint32_t w = step.first_wait; w < step.end_of_waits; ++w)
@@ -403,7 +442,7 @@ class StageEmitter {
     cursor.begun = false;
     cursor.step = 0;
     // A pass without steps on this rank hands on what it should have waited for.
-    if (!pass.steps->steps.empty()) {
+    if (pass.fused == nullptr && !pass.steps->steps.empty()) {
       cursor.entry.clear();
       for (const std::uint32_t end : pass.steps->ends) cursor.entry.push_back(cursor.ids[end]);
     }
@@ -516,11 +555,12 @@ class StageEmitter {
   const std::vector<PipelineSlot>& slots_;
   ProgramWriter writer_;
   DataPass data_;
-  std::vector<bool> fused_;                                // per slot; empty: none is
-  std::vector<std::vector<bool>> forwards_seen_;           // [chunk][iteration]
-  std::vector<std::vector<std::int64_t>> backwards_left_;  // [chunk][iteration]
-  std::vector<std::int64_t> slots_left_;                   // per iteration
-  std::vector<std::vector<std::uint32_t>> stored_;         // [chunk], with offloaded activations
+  std::vector<bool> fused_;                                     // per slot; empty: none is
+  std::set<std::pair<std::uint32_t, PipelineAction>> written_;  // shapes, in slots whose blocks are fused
+  std::vector<std::vector<bool>> forwards_seen_;                // [chunk][iteration]
+  std::vector<std::vector<std::int64_t>> backwards_left_;       // [chunk][iteration]
+  std::vector<std::int64_t> slots_left_;                        // per iteration
+  std::vector<std::vector<std::uint32_t>> stored_;              // [chunk], with offloaded activations
   std::uint32_t store_name_ = 0, load_name_ = 0;
   std::vector<Cursor> cursors_;
   std::map<std::uint32_t, std::uint32_t> latest_of_family_;  // collectives, where slots overlap

@@ -41,9 +41,9 @@ FoldedGraph::FoldedGraph(const Graph& graph, const Study& study)
 
 FoldedGraph::~FoldedGraph() = default;
 
-Result FoldedGraph::simulate(const CostModel& cost) {
+Result FoldedGraph::simulate(const CostModel& cost, bool intervals) {
   const CostModel* const costs[] = {&cost};
-  const SimulationOptions options{.intervals = false, .collectives = false};
+  const SimulationOptions options{.intervals = intervals, .collectives = false};
   NativeRun run({graph_, parts_->issued, study_, costs, parts_->classes, parts_->planner, options});
   run.play();
   return run.recorded();

@@ -318,25 +318,49 @@ MemoryUse PlanEvaluator::memory(const PlanPrepared& made) {
                      made.plan, made.setting->machine.device);
 }
 
-const PlanEvaluator::MeasuredSlot& PlanEvaluator::measured(const PlanPrepared& plan, const SlotKind& kind) {
-  const std::tuple key(plan.sharded.get(), place_of_slot(plan.plan), kind);
+const PlanEvaluator::MeasuredBlock& PlanEvaluator::measured(const PlanPrepared& plan, std::uint32_t shape,
+                                                            PipelineAction action) {
+  const std::tuple key(plan.sharded.get(), place_of_slot(plan.plan), shape, action);
   {
     const std::lock_guard lock(mutex_);
-    if (const auto known = slots_.find(key); known != slots_.end()) return known->second;
+    if (const auto known = blocks_.find(key); known != blocks_.end()) return known->second;
   }
-  MeasuredSlot made;
-  if (const std::optional<Graph> slot = lone_slot(*plan.sharded, plan.plan, kind)) {
-    made.families = names_of_families(*slot);
-    FoldedGraph folded(*slot, *plan.setting);
-    const Result result = folded.simulate(cost_);
-    const RankClass& all = result.classes.front();
-    // While it does not compute it communicates, and all ranks are in step.
-    if (result.classes.size() == 1 && all.compute + all.exposed_communication == all.finish &&
-        folded.is_undisturbed(made.families, Beside::everything))
-      made.time = SlotTime{all.finish, all.compute, std::int64_t{slot->programs.front().size()}};
+  MeasuredBlock made;
+  if (const std::optional<Graph> alone = lone_block(*plan.sharded, plan.plan, shape, action)) {
+    if (alone->programs.empty()) {
+      made.time = SlotTime{};
+    } else {
+      made.families = names_of_families(*alone);
+      FoldedGraph folded(*alone, *plan.setting);
+      const Result result = folded.simulate(cost_, true);
+      const RankClass& all = result.classes.front();
+      const Time computed = all.computes.empty() ? Time() : all.computes.back().end;
+      // While it does not compute it communicates, and all ranks are in step.
+      if (result.classes.size() == 1 && all.compute + all.exposed_communication == all.finish &&
+          folded.is_undisturbed(made.families, Beside::everything))
+        made.time = SlotTime{all.finish, all.compute, all.finish - computed,
+                             std::int64_t{alone->programs.front().size()}};
+    }
   }
   const std::lock_guard lock(mutex_);
-  return slots_.emplace(key, std::move(made)).first->second;
+  return blocks_.emplace(key, std::move(made)).first->second;
+}
+
+// Its blocks follow each other.
+std::optional<SlotTime> PlanEvaluator::time_of_slot(const PlanPrepared& plan, const SlotKind& kind,
+                                                    std::set<std::string>& families) {
+  SlotTime sum;
+  for (const std::uint32_t shape : kind.shapes) {
+    const MeasuredBlock& block = measured(plan, shape, kind.action);
+    if (!block.time) return std::nullopt;
+    families.insert(block.families.begin(), block.families.end());
+    sum.duration += block.time->duration;
+    sum.compute += block.time->compute;
+    sum.nodes += block.time->nodes;
+    if (block.time->nodes > 0) sum.behind = block.time->behind;
+  }
+  if (sum.nodes == 0) return std::nullopt;
+  return sum;
 }
 
 std::optional<PlanOutcome> PlanEvaluator::simulate_slots(const PlanPrepared& plan) {
@@ -352,10 +376,15 @@ std::optional<Result> PlanEvaluator::play_slots(const PlanPrepared& plan) {
   Fusion fusion;
   std::set<std::string> families;
   for (SlotKind& kind : slot_kinds(*plan.sharded, plan.plan)) {
-    const MeasuredSlot& slot = measured(plan, kind);
-    if (!slot.time) return std::nullopt;
-    families.insert(slot.families.begin(), slot.families.end());
-    fusion.slots.emplace(std::move(kind), *slot.time);
+    const std::optional<SlotTime> time = time_of_slot(plan, kind, families);
+    if (!time) return std::nullopt;
+    // Every forward pass comes again, and the CPU would fall behind (lower/fused_slots.h).
+    if (kind.action == PipelineAction::forward &&
+        time->compute < saturating_multiply(issue_time_of(plan.plan), time->nodes))
+      return std::nullopt;
+    for (const std::uint32_t shape : kind.shapes)
+      fusion.slots.try_emplace({{shape}, kind.action}, *measured(plan, shape, kind.action).time);
+    fusion.slots.insert_or_assign(std::move(kind), *time);
   }
   if (fusion.slots.empty()) return std::nullopt;
   fusion.beside_exchanges = true;

@@ -89,8 +89,9 @@ class PlanEvaluator {
   // Both under the lock.
   StagePaths& paths_of(const PlanPrepared& plan);
   StageExchanges& exchanges_of(const PlanPrepared& plan);
-  struct MeasuredSlot {
-    std::optional<SlotTime> time;    // nothing where the slot is not the same whenever it is done
+  // Of a block in a slot.
+  struct MeasuredBlock {
+    std::optional<SlotTime> time;    // nothing where it is not the same whenever it is done
     std::set<std::string> families;  // of its collectives, by name
   };
   // Where a run has been: by pipeline rank the latest slot that was seen to end, and when.
@@ -104,7 +105,10 @@ class PlanEvaluator {
   BeginningKey beginning_key(const PlanPrepared& plan);
   bool is_known_to_be_late(const BeginningKey& key, const LeastAhead& ahead, Time longest);
   void note_beginning(const BeginningKey& key, Beginning beginning);
-  const MeasuredSlot& measured(const PlanPrepared& plan, const SlotKind& kind);
+  const MeasuredBlock& measured(const PlanPrepared& plan, std::uint32_t shape, PipelineAction action);
+  // Adds the families of its collectives.
+  std::optional<SlotTime> time_of_slot(const PlanPrepared& plan, const SlotKind& kind,
+                                       std::set<std::string>& families);
 
   Study base_;      // all of it prepared but plan and machine
   bool described_;  // its model
@@ -126,8 +130,9 @@ class PlanEvaluator {
   std::map<std::string, std::shared_ptr<const PipelineOrder>> orders_;
   std::int64_t kept_slots_ = 0;                   // of them
   std::map<BeginningKey, Beginning> beginnings_;  // of runs node by node that were watched
-  // By divided model, what places its groups, and kind of slot.
-  std::map<std::tuple<const ShardedModel*, std::string, SlotKind>, MeasuredSlot> slots_;
+  // By divided model, what places its groups, shape and action.
+  std::map<std::tuple<const ShardedModel*, std::string, std::uint32_t, PipelineAction>, MeasuredBlock>
+      blocks_;
 };
 
 // Everything that tells plans apart, without what has no effect at degrees of 1: equal for plans
