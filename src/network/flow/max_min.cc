@@ -75,6 +75,7 @@ void MaxMin::touch(std::uint32_t flow) {
 
 void MaxMin::add(std::uint32_t flow) {
   flows_[flow].bottleneck = kNone;
+  ++there_;
   for (std::uint32_t use = flows_[flow].begin; use < flows_[flow].end; ++use) {
     std::vector<Member>& members = links_[uses_[use].link].members;
     place_[use] = static_cast<std::uint32_t>(members.size());
@@ -91,6 +92,7 @@ void MaxMin::remove(std::uint32_t flow) {
     members.pop_back();
   }
   flows_[flow].rate = 0;
+  --there_;
   touch(flow);
 }
 
@@ -107,8 +109,12 @@ void MaxMin::take_in(std::uint32_t number) {
   }
 }
 
-void MaxMin::take_in(const Link& link) {
-  for (const Member& member : link.members) take_in(member.flow);
+// Members that do not get what they had.
+void MaxMin::take_in_others(const Link& link) {
+  const double least = link.filled > 0 ? std::min(link.level, link.kept) : link.kept;
+  for (const Member& member : link.members) {
+    if (flows_[member.flow].level >= (1 - 1e-6) * least) take_in(member.flow);
+  }
 }
 
 // From these links on, those that follow: by the flows that they fix, or by all.
@@ -136,8 +142,10 @@ void MaxMin::gather() {
 }
 
 std::span<const std::uint32_t> MaxMin::solve() {
+  constexpr int kMostTries = 16;
   gather();
-  for (bool again = false;; again = true) {
+  std::size_t spent = 0;
+  for (int tries = 1;; ++tries) {
     share_out();
     const std::size_t links = part_links_.size();
     bool all_keep = true;
@@ -145,10 +153,13 @@ std::span<const std::uint32_t> MaxMin::solve() {
       const Link& link = links_[part_links_[i]];
       if (keeps_others(link)) continue;
       all_keep = false;
-      take_in(link);
+      take_in_others(link);
     }
     if (all_keep) return part_flows_;
-    follow(again ? 0 : links, again);
+    // What it costs at most is some times what it costs to work out everything.
+    spent += part_flows_.size();
+    const bool all = tries == kMostTries || spent > there_;
+    follow(all ? 0 : links, all);
   }
 }
 

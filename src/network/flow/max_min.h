@@ -7,8 +7,8 @@
 // When flows come or go, what follows is worked out where it follows: a link that changed changes the flows
 // whose rates it fixes, and these change the other links they cross (the bottleneck structure of Ros-Giralt
 // et al., SIGMETRICS 2020). Other flows of a link keep their rates as long as it has more to give than they
-// take, which is looked at afterwards: where it has not, they are worked out, too, and the second time all
-// that is connected with them. Rates are those of working out everything, to the last bit.
+// take, which is looked at afterwards: where it has not, they are worked out, too; where that goes on for long,
+// all that is connected with them. Rates are those of working out everything, to the last bit.
 #pragma once
 
 #include <cstdint>
@@ -85,7 +85,7 @@ class MaxMin {
 
   void touch(std::uint32_t flow);
   void take_in(std::uint32_t flow);
-  void take_in(const Link& link);
+  void take_in_others(const Link& link);
   void gather();
   void follow(std::size_t first, bool all);
   void share_out();
@@ -109,6 +109,7 @@ class MaxMin {
   std::vector<std::uint32_t> full_;       // links, at one level
   double quantum_ = 1, per_quantum_ = 1;  // powers of two
   std::uint32_t round_ = 0;
+  std::size_t there_ = 0;  // flows
 };
 
 }  // namespace armilla
