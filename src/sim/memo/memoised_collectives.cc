@@ -8,8 +8,7 @@
 namespace armilla {
 namespace {
 
-// Whether collectives may be looked up instead of played: on networks whose messages meet on links of
-// dimensions, or always use the same links.
+// Of a network whose messages always use the same links, where collectives may be looked up.
 std::unique_ptr<MessageLinks> fixed_links_of(const NativePlay& play) {
   const Study& study = play.study;
   if (play.options.every_message || study.what_if.jitter.deviation > 0) return nullptr;
