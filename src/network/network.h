@@ -70,7 +70,7 @@ struct NetworkSums {
     Time busy;
     Bytes bytes;
   };
-  std::vector<Carried> links;  // in the order of their first use
+  std::vector<Carried> links;  // in an order of the network's own, such as that of their first use
   std::int64_t messages = 0;
 };
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <unordered_map>
 #include <utility>
@@ -25,6 +26,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
  public:
   FlowNetwork(const NetworkSetup& setup, const ParameterValues& values)
       : queue_(setup.queue),
+        labels_(setup.labels),
         ways_(setup.machine, setup.slow_links, values.choice("routing"), setup.damage),
         adaptive_(is_adaptive(ways_.routing().choice)),
         factor_(values.fraction("bandwidth-factor")),
@@ -101,6 +103,61 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
     if (classes_ != nullptr) uses = folded(uses, message.source);
     add_up(uses, message.bytes, times);
   }
+  // Rates depend neither on the time nor on the order in which flows came. Events that were put off are
+  // counted, too, when they are due.
+  bool add_state(StateDigest& state) const override {
+    const Time now = queue_.now();
+    const auto from_now = [&](Time time) { return time == kEndOfTime ? INT64_MAX : (time - now).value; };
+    std::vector<bool> has_place(flights_.size());
+    const auto add = [&](const Flight& flight, std::int64_t place) {
+      const Message& message = flight.message;
+      const Digest told = labels_.describe(message.target, message.argument);
+      state.add('f', message.source, message.destination, message.bytes.value,
+                labels_.label(message).parts[2], told.low, told.high, static_cast<int>(flight.state), place,
+                std::bit_cast<std::uint64_t>(flight.left), std::bit_cast<std::uint64_t>(flight.rate),
+                flight.state == State::flowing ? from_now(flight.since) : 0, from_now(flight.done));
+    };
+    for (const Connection& connection : connections_) {
+      std::int64_t place = 0;
+      for (std::uint32_t number = connection.first; number != kNone; number = flights_[number].next) {
+        add(flights_[number], ++place);
+        has_place[number] = true;
+      }
+    }
+    for (std::uint32_t number = 0; number < flights_.size(); ++number) {
+      const Flight& flight = flights_[number];
+      if (flight.state == State::closed || has_place[number]) continue;
+      add(flight, 0);
+      if (!adaptive_ || flight.state != State::flowing) continue;
+      for (const MaxMin::Use& use : rates_.uses(number))
+        state.add('u', flight.message.source, flight.message.destination, use.link);
+    }
+    queue_.for_each_pending([&](const Event& event) {
+      if (event.target != target_) return;
+      const auto number = static_cast<std::uint32_t>(event.argument);
+      const Flight& flight = flights_[number];
+      const bool is_meant = flight.generation == event.argument >> 32 && flight.state != State::closed &&
+                            flight.event == event.time;
+      if (is_meant) {
+        state.add('e', flight.message.source, flight.message.destination, static_cast<int>(flight.state),
+                  labels_.label(flight.message).parts[2], from_now(event.time));
+      } else {
+        state.add('s', from_now(event.time));
+      }
+    });
+    return true;
+  }
+  NetworkSums sums() const override { return {carried_, messages_}; }
+  void repeat(const NetworkSums& from, const NetworkSums& until, std::int64_t times) override {
+    messages_ += (until.messages - from.messages) * times;
+    for (std::size_t link = 0; link < carried_.size(); ++link) {
+      NetworkSums::Carried& sum = carried_[link];
+      const NetworkSums::Carried &before = from.links[link], &after = until.links[link];
+      sum.busy = later(sum.busy, saturating_multiply(after.busy - before.busy, times));
+      sum.bytes = saturating_add(sum.bytes, saturating_multiply(after.bytes - before.bytes, times));
+    }
+  }
+
   std::vector<LinkUse> links() const override { return ways_.used(carried_, classes_); }
   std::int64_t messages() const override { return messages_; }
 
@@ -242,6 +299,7 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
   }
 
   EventQueue& queue_;
+  const MessageLabels& labels_;
   Ways ways_;
   bool adaptive_;
   double factor_;

@@ -74,6 +74,8 @@ void MaxMin::touch(std::uint32_t flow) {
 }
 
 void MaxMin::add(std::uint32_t flow) {
+  flows_[flow].bottleneck = kNone;
+  ++there_;
   for (std::uint32_t use = flows_[flow].begin; use < flows_[flow].end; ++use) {
     std::vector<Member>& members = links_[uses_[use].link].members;
     place_[use] = static_cast<std::uint32_t>(members.size());
@@ -90,10 +92,42 @@ void MaxMin::remove(std::uint32_t flow) {
     members.pop_back();
   }
   flows_[flow].rate = 0;
+  --there_;
   touch(flow);
 }
 
-// The links and flows connected with what changed.
+void MaxMin::take_in(std::uint32_t number) {
+  Flow& flow = flows_[number];
+  if (flow.seen == round_) return;
+  flow.seen = round_;
+  part_flows_.push_back(number);
+  for (std::uint32_t use = flow.begin; use < flow.end; ++use) {
+    Link& link = links_[uses_[use].link];
+    if (link.seen == round_) continue;
+    link.seen = round_;
+    part_links_.push_back(uses_[use].link);
+  }
+}
+
+// Members that do not get what they had.
+void MaxMin::take_in_others(const Link& link) {
+  const double least = link.filled > 0 ? std::min(link.level, link.kept) : link.kept;
+  for (const Member& member : link.members) {
+    if (flows_[member.flow].level >= (1 - 1e-6) * least) take_in(member.flow);
+  }
+}
+
+// From these links on, those that follow: by the flows that they fix, or by all.
+void MaxMin::follow(std::size_t first, bool all) {
+  for (std::size_t i = first; i < part_links_.size(); ++i) {
+    const std::uint32_t link = part_links_[i];
+    for (const Member& member : links_[link].members) {
+      const std::uint32_t bottleneck = flows_[member.flow].bottleneck;
+      if (all || bottleneck == link || bottleneck == kNone) take_in(member.flow);
+    }
+  }
+}
+
 void MaxMin::gather() {
   ++round_;
   part_links_.clear();
@@ -104,37 +138,61 @@ void MaxMin::gather() {
     part_links_.push_back(link);
   }
   changed_.clear();
-  for (std::size_t i = 0; i < part_links_.size(); ++i) {
-    for (const Member& member : links_[part_links_[i]].members) {
-      Flow& flow = flows_[member.flow];
-      if (flow.seen == round_) continue;
-      flow.seen = round_;
-      part_flows_.push_back(member.flow);
-      for (std::uint32_t use = flow.begin; use < flow.end; ++use) {
-        Link& link = links_[uses_[use].link];
-        if (link.seen == round_) continue;
-        link.seen = round_;
-        part_links_.push_back(uses_[use].link);
-      }
-    }
-  }
+  follow(0, false);
 }
 
 std::span<const std::uint32_t> MaxMin::solve() {
+  constexpr int kMostTries = 16;
   gather();
+  std::size_t spent = 0;
+  for (int tries = 1;; ++tries) {
+    share_out();
+    const std::size_t links = part_links_.size();
+    bool all_keep = true;
+    for (std::size_t i = 0; i < links; ++i) {
+      const Link& link = links_[part_links_[i]];
+      if (keeps_others(link)) continue;
+      all_keep = false;
+      take_in_others(link);
+    }
+    if (all_keep) return part_flows_;
+    // What it costs at most is some times what it costs to work out everything.
+    spent += part_flows_.size();
+    const bool all = tries == kMostTries || spent > there_;
+    follow(all ? 0 : links, all);
+  }
+}
+
+// Whether those that were not looked at still get what they had: they take less than the link could give
+// them. Near ties are not decided: then the answer is no.
+bool MaxMin::keeps_others(const Link& link) const {
+  if (link.kept == 0) return true;
+  const double near = 1e-9 * link.kept * link.weights;
+  return link.left > near || (link.level - link.kept) * link.filled > near;
+}
+
+void MaxMin::share_out() {
   for (const std::uint32_t flow : part_flows_) flows_[flow].fixed = false;
   levels_.clear();
   for (const std::uint32_t index : part_links_) {
     Link& link = links_[index];
-    if (link.members.empty()) continue;
     link.left = link.capacity;
-    link.open = static_cast<std::uint32_t>(link.members.size());
-    link.weight = 0;
+    link.open = 0;
+    link.weight = link.weights = link.level = link.filled = link.kept = 0;
     for (const Member& member : link.members) {
       const Use& use = uses_[member.use];
-      link.weight += use.copies * use.share * flows_[member.flow].weight;
+      const Flow& flow = flows_[member.flow];
+      const double weight = use.copies * use.share * flow.weight;
+      link.weights += weight;
+      if (flow.fixed) {
+        link.left -= taken(use, flow.rate);
+        link.kept = std::max(link.kept, flow.level);
+      } else {
+        link.weight += weight;
+        ++link.open;
+      }
     }
-    levels_.push_back({level_of(link), index});
+    if (link.open > 0) levels_.push_back({level_of(link), index});
   }
   std::make_heap(levels_.begin(), levels_.end(), higher);
   const auto take = [&] {
@@ -158,21 +216,29 @@ std::span<const std::uint32_t> MaxMin::solve() {
         std::push_heap(levels_.begin(), levels_.end(), higher);
       }
     }
-    for (const std::uint32_t link : full_) fill(links_[link], level);
+    for (const std::uint32_t link : full_) fill(link, level);
   }
-  return part_flows_;
 }
 
-void MaxMin::fill(const Link& link, double level) {
+double MaxMin::taken(const Use& use, double rate) const {
+  return use.copies * (use.share == 1 ? rate : rounded_down(use.share * rate));
+}
+
+void MaxMin::fill(std::uint32_t index, double level) {
+  Link& link = links_[index];
+  link.level = level;
+  link.filled = link.weight;
   for (const Member& member : link.members) {
     Flow& flow = flows_[member.flow];
     if (flow.fixed) continue;
     flow.fixed = true;
+    flow.level = level;
+    flow.bottleneck = index;
     flow.rate = flow.weight == 1 ? level : level * flow.weight;
     for (std::uint32_t i = flow.begin; i < flow.end; ++i) {
       const Use& use = uses_[i];
       Link& other = links_[use.link];
-      other.left -= use.copies * (use.share == 1 ? flow.rate : rounded_down(use.share * flow.rate));
+      other.left -= taken(use, flow.rate);
       other.weight -= use.copies * use.share * flow.weight;
       --other.open;
     }

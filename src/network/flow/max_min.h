@@ -2,8 +2,13 @@
 //
 // Rates are max-min fair (Bertsekas and Gallager, Data Networks, 6.5.2): no rate can grow without another
 // that is not larger, by weight, getting smaller. They are unique, and found by filling up: the link with the
-// least capacity left per weight of its flows fixes their rates, then the next one. When flows come or go
-// only the flows that are connected with them are looked at, over links that can run full at all.
+// least capacity left per weight of its flows fixes their rates, then the next one.
+//
+// When flows come or go, what follows is worked out where it follows: a link that changed changes the flows
+// whose rates it fixes, and these change the other links they cross (the bottleneck structure of Ros-Giralt
+// et al., SIGMETRICS 2020). Other flows of a link keep their rates as long as it has more to give than they
+// take, which is looked at afterwards: where it has not, they are worked out, too; where that goes on for
+// long, all that is connected with them. Rates are those of working out everything, to the last bit.
 #pragma once
 
 #include <cstdint>
@@ -56,12 +61,17 @@ class MaxMin {
   struct Link {
     double capacity = 0, left = 0, weight = 0;
     std::vector<Member> members;
-    std::uint32_t open = 0;  // members without a rate yet
+    double weights = 0;            // of all members
+    double level = 0, filled = 0;  // at which it was full, if it was, and what weight it fixed then
+    double kept = 0;               // the highest level of members that keep their rates; 0: all are open
+    std::uint32_t open = 0;        // members without a rate yet
     std::uint32_t seen = 0;
     bool changed = false;
   };
   struct Flow {
     double rate = 0, weight = 1;
+    double level = 0;                  // its rate by its weight
+    std::uint32_t bottleneck = kNone;  // the link that fixed it
     std::uint32_t begin = 0, end = 0;
     std::uint32_t seen = 0;
     bool fixed = false;
@@ -71,11 +81,19 @@ class MaxMin {
     std::uint32_t link = 0;
   };
 
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
   void touch(std::uint32_t flow);
+  void take_in(std::uint32_t flow);
+  void take_in_others(const Link& link);
   void gather();
+  void follow(std::size_t first, bool all);
+  void share_out();
+  bool keeps_others(const Link& link) const;
   double rounded_down(double rate) const;
   double level_of(const Link& link) const;
-  void fill(const Link& link, double level);
+  double taken(const Use& use, double rate) const;
+  void fill(std::uint32_t index, double level);
   static bool higher(const Level& a, const Level& b) {
     return a.level != b.level ? a.level > b.level : a.link > b.link;
   }
@@ -91,6 +109,7 @@ class MaxMin {
   std::vector<std::uint32_t> full_;       // links, at one level
   double quantum_ = 1, per_quantum_ = 1;  // powers of two
   std::uint32_t round_ = 0;
+  std::size_t there_ = 0;  // flows
 };
 
 }  // namespace armilla

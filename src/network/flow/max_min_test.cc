@@ -99,6 +99,48 @@ TEST(MaxMin, LooksOnlyAtWhatIsConnected) {
   EXPECT_EQ(shares.rate(2), 5);
 }
 
+// What is kept of rates is what working out everything gives, to the last bit.
+TEST(MaxMin, KeepsOnlyWhatWouldComeOutAgain) {
+  std::mt19937 random(11);
+  const auto below = [&](std::uint32_t end) { return static_cast<std::uint32_t>(random() % end); };
+  std::int64_t looked_at = 0, there_at_all = 0;
+  for (int round = 0; round < 300; ++round) {
+    // Some with many ties, some with hardly any; ways of one link to all.
+    const std::uint32_t links = 2 + below(12), flows = 2 + below(24), kinds = 1 + below(9);
+    std::vector<double> capacities;
+    for (std::uint32_t i = 0; i < links; ++i)
+      capacities.push_back((1 + below(kinds)) * 1e9 / (1 + below(kinds)));
+    std::vector<std::vector<MaxMin::Use>> uses(flows);
+    const std::uint32_t rarely = 1 + below(links);
+    MaxMin kept(capacities);
+    for (std::vector<MaxMin::Use>& of_flow : uses) {
+      for (std::uint32_t link = 0; link < links; ++link) {
+        const double share = below(3) > 0 ? 1.0 : std::round((1 + below(3)) / 3.0 / kShareUnit) * kShareUnit;
+        if (below(rarely) == 0) of_flow.push_back({link, 1 + below(2), share});
+      }
+      if (of_flow.empty()) of_flow.push_back({below(links), 1, 1});
+      kept.open(of_flow);
+    }
+    std::vector<bool> there(flows);
+    for (int step = 0; step < 40; ++step) {
+      for (std::uint32_t change = below(3) + 1; change > 0; --change) {
+        const std::uint32_t flow = below(flows);
+        there[flow] ? kept.remove(flow) : kept.add(flow);
+        there[flow] = !there[flow];
+      }
+      looked_at += static_cast<std::int64_t>(kept.solve().size());
+      MaxMin anew(capacities);
+      for (std::uint32_t flow = 0; flow < flows; ++flow) {
+        anew.open(uses[flow]);
+        if (there[flow]) anew.add(flow);
+      }
+      there_at_all += static_cast<std::int64_t>(anew.solve().size());
+      for (std::uint32_t flow = 0; flow < flows; ++flow) ASSERT_EQ(kept.rate(flow), anew.rate(flow)) << round;
+    }
+  }
+  EXPECT_LT(4 * looked_at, 3 * there_at_all);
+}
+
 // In any order, to the last bit.
 TEST(MaxMin, CopiesAreAsManyFlows) {
   std::mt19937 random(7);

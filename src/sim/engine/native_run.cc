@@ -3,16 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "sim/fold/rank_colours.h"
-
 namespace armilla {
 namespace {
-
-// The groups whose collectives may be looked up instead of played.
-LoneGroups choose_lone_groups(const NativePlay& play) {
-  if (play.options.every_message || !may_fold(play.study)) return {};
-  return {play.graph, play.issued, play.study.machine, play.study.what_if, play.classes, play.planner};
-}
 
 // In order of their ends, and where these are equal by what they are, not by how the run came to know of
 // them: evaluated collectives tell all of their chunks at once.
@@ -59,8 +51,7 @@ NativeRun::NativeRun(const NativePlay& play, Effort effort)
       messenger_(context_, false, memoised_),
       custom_(context_, messenger_),
       runner_(context_, play.study, play.planner, groups_, custom_, memoised_),
-      memoised_(context_, play.study.machine, choose_lone_groups(play), LonePlays(play), play.planner,
-                groups_, runner_, walker_),
+      memoised_(play, context_, groups_, runner_, walker_),
       memories_(context_, play.options.remote_memory),
       progress_(*play.options.progress, std::move(effort)),
       walker_(context_, {memoised_, messenger_, memories_, times_, recorder_, progress_}, false),

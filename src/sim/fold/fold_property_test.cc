@@ -115,28 +115,37 @@ TEST(FoldProperty, ShortCutsChangeNothing) {
   EXPECT_GT(both, 100 / kCaseStep);
 }
 
-// Jobs whose messages share the links of a graph, or of dimensions: folded or not, equal to the picosecond
-// for every rank and link.
+// Jobs whose messages share the links of a graph, or of dimensions: folded or not, with collectives looked up
+// or message by message, equal to the picosecond for every rank and link.
 TEST(FoldProperty, SharedLinksChangeNothing) {
-  int finished = 0, folded_jobs = 0, graphs = 0, sprayed = 0;
+  int finished = 0, folded_jobs = 0, graphs = 0, sprayed = 0, looked_up = 0, both = 0;
   for (std::uint32_t seed = 0; seed < 3600; seed += kCaseStep) {
     SCOPED_TRACE(seed);
     const RandomJob job = RandomJobs(seed).make_on_links();
     if (!job.study.machine.graph.empty()) validate_interconnect(job.study.machine.graph, "test");
     const std::optional<Result> played = outcome(job, false, true), folded = outcome(job, true, true);
-    ASSERT_EQ(folded.has_value(), played.has_value());
+    const std::optional<Result> quick = outcome(job, false, false), all = outcome(job, true, false);
+    for (const std::optional<Result>* result : {&folded, &quick, &all})
+      ASSERT_EQ(result->has_value(), played.has_value());
     if (!played) continue;
     ++finished;
+    looked_up += quick->events < played->events ? 1 : 0;
+    both += folded->messages < played->messages && all->events < folded->events ? 1 : 0;
+    EXPECT_EQ(quick->messages, played->messages);
+    EXPECT_EQ(all->messages, folded->messages);
+    EXPECT_EQ(order_of(*quick), order_of(*played));
     if (folded->messages < played->messages) {
       ++folded_jobs;
       graphs += job.study.machine.graph.empty() ? 0 : 1;
       sprayed += job.study.network.parameters.at("routing").value == "spray" ? 1 : 0;
     }
-    expect_equal(job, *folded, *played);
+    for (const std::optional<Result>* result : {&folded, &quick, &all}) expect_equal(job, **result, *played);
     if (HasFatalFailure() || HasNonfatalFailure()) return;
   }
   EXPECT_GT(finished, 2400 / kCaseStep);
   EXPECT_GT(folded_jobs, 600 / kCaseStep);
+  EXPECT_GT(looked_up, 40 / kCaseStep);
+  EXPECT_GT(both, 8 / kCaseStep);
   EXPECT_GT(graphs, 400 / kCaseStep);
   EXPECT_GT(sprayed, 200 / kCaseStep);
 }
@@ -167,11 +176,14 @@ Records records_of(const Result& result, const Graph& graph, bool written_out) {
 
 // Jobs whose programs repeat: folded in time or not, by themselves or written out, and with the other short
 // cuts or without, equal to the picosecond for every rank and link.
-TEST(FoldProperty, RepetitionChangesNothing) {
-  int finished = 0, left_out = 0, several_periods = 0, with_messages = 0, both = 0;
-  for (std::uint32_t seed = 0; seed < 400; seed += kCaseStep) {
+class FoldRepetition : public testing::TestWithParam<bool> {};
+TEST_P(FoldRepetition, ChangesNothing) {
+  const bool on_links = GetParam();
+  const std::uint32_t jobs = on_links ? 240 : 400;
+  int finished = 0, left_out = 0, several_periods = 0, with_messages = 0, both = 0, looked_up = 0;
+  for (std::uint32_t seed = 0; seed < jobs; seed += kCaseStep) {
     SCOPED_TRACE(seed);
-    RandomJob job = RandomJobs(seed).make_looping();
+    RandomJob job = on_links ? RandomJobs(seed).make_looping_on_links() : RandomJobs(seed).make_looping();
     validate_graph(job.graph);
     job.options.intervals = false;
     RandomJob whole = job;
@@ -190,6 +202,7 @@ TEST(FoldProperty, RepetitionChangesNothing) {
     both += folded->messages < played->messages && quick->repeated.times > 0 ? 1 : 0;
     with_messages += repeated->repeated.times > 0 && repeated->messages > 0 ? 1 : 0;
     several_periods += repeated->repeated.times > 1 ? 1 : 0;
+    looked_up += quick->events < folded->events ? 1 : 0;
     EXPECT_EQ(virtually->messages, played->messages);
     EXPECT_EQ(virtually->events, played->events);
     EXPECT_EQ(repeated->messages, played->messages);
@@ -200,12 +213,23 @@ TEST(FoldProperty, RepetitionChangesNothing) {
       expect_equal(whole, **result, *played);
     if (HasFatalFailure() || HasNonfatalFailure()) return;
   }
+  EXPECT_GT(looked_up, 16 / kCaseStep);
+  if (on_links) {
+    EXPECT_GT(finished, 160 / kCaseStep);
+    EXPECT_GT(left_out, 24 / kCaseStep);
+    EXPECT_GT(several_periods, 24 / kCaseStep);
+    EXPECT_GT(with_messages, 24 / kCaseStep);
+    EXPECT_GT(both, 4 / kCaseStep);
+    return;
+  }
   EXPECT_GT(finished, 300 / kCaseStep);
   EXPECT_GT(left_out, 80 / kCaseStep);
   EXPECT_GT(several_periods, 80 / kCaseStep);
   EXPECT_GT(with_messages, 80 / kCaseStep);
   EXPECT_GT(both, 20 / kCaseStep);
 }
+INSTANTIATE_TEST_SUITE_P(OnLinksOrDimensions, FoldRepetition, testing::Bool(),
+                         [](const auto& instance) { return instance.param ? "Links" : "Dimensions"; });
 
 }  // namespace
 }  // namespace armilla

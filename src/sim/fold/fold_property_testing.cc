@@ -33,13 +33,23 @@ RandomJob RandomJobs::make_looping() {
 
 RandomJob RandomJobs::make_on_links() {
   make();
+  put_on_links();
+  return job_;
+}
+
+RandomJob RandomJobs::make_looping_on_links() {
+  make_looping();
+  put_on_links();
+  return job_;
+}
+
+void RandomJobs::put_on_links() {
   const char* const routings[] = {"ecmp",    "first", "dimension-order", "up-down", "adaptive",
                                   "valiant", "ugal",  "progressive"};
   const std::string routing = one_in(2) ? "spray" : routings[pick(std::size(routings))];
   job_.study.network =
       parse_component("flow:routing=" + routing + (one_in(3) ? ",bandwidth-factor=0.97" : ""), "test");
   if (!one_in(4)) make_graph();
-  return job_;
 }
 
 // Leaves with all neighbours or with those of one place in them (rails), spines over the leaves, switches in

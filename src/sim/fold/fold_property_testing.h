@@ -39,6 +39,7 @@ class RandomJobs {
   // With messages that share links (network flow): those of the dimensions, or of a graph of stars, leaves
   // and spines or rails, whose cables are mostly alike.
   RandomJob make_on_links();
+  RandomJob make_looping_on_links();
 
  private:
   std::uint32_t pick(std::uint32_t n) { return static_cast<std::uint32_t>(random_() % n); }
@@ -49,6 +50,7 @@ class RandomJobs {
   void close_loops(const std::vector<std::uint32_t>& first);
   void add_cables(Dimension& dimension);
   void make_machine();
+  void put_on_links();
   void make_graph();
   void make_groups();
   void make_choices();

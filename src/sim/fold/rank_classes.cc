@@ -92,6 +92,7 @@ RankClasses only_group(const RankClasses& classes, std::uint32_t family, std::ui
                                                                                           : 0);
   }
   only.stands_for = classes.stands_for;
+  only.links = classes.links;
   only.families.resize(classes.families.size());
   FoldedFamily& own = only.families[family];
   own.groups.resize(1);

@@ -13,8 +13,13 @@ void keep_once(LinkUses::Links& links) {
 
 }  // namespace
 
-LinkUses::LinkUses(const Machine& machine, const RankClasses& classes, CollectivePlanner& planner)
-    : topology_(machine), classes_(classes), planner_(planner) {
+LinkUses::LinkUses(const Machine& machine, const RankClasses& classes, CollectivePlanner& planner,
+                   MessageLinks* of_graph)
+    : topology_(machine), classes_(classes), planner_(planner), of_graph_(of_graph) {
+  if (of_graph_ != nullptr) {
+    links_.resize(of_graph_->links());
+    return;
+  }
   std::size_t links = 0;
   for (std::uint32_t d = 0; d < topology_.dimensions(); ++d) {
     first_.push_back(links);
@@ -23,7 +28,13 @@ LinkUses::LinkUses(const Machine& machine, const RankClasses& classes, Collectiv
   links_.resize(links);
 }
 
-void LinkUses::add_way(const Message& message, Links& links) const {
+void LinkUses::add_way(const Message& message, Links& links) {
+  if (of_graph_ != nullptr) {
+    const std::vector<std::uint32_t>& stands_for = classes_.links.stands_for;
+    for (const LinkShare& use : of_graph_->used(message.source, message.destination))
+      links.push_back(stands_for.empty() ? use.link : stands_for[use.link]);
+    return;
+  }
   Position at = topology_.start(message);
   while (at.hops_left > 0) {
     const LinkId id = topology_.advance(message, at);

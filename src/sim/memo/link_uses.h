@@ -16,6 +16,7 @@
 
 #include "ir/graph.h"
 #include "ir/machine.h"
+#include "network/message_links.h"
 #include "network/topology.h"
 #include "sim/collective_plan.h"
 #include "sim/engine/group_members.h"
@@ -28,8 +29,10 @@ class LinkUses {
   using Links = std::vector<std::uint32_t>;  // numbers, ascending
   static constexpr std::uint32_t kNobody = UINT32_MAX;
 
-  // All must outlive it.
-  LinkUses(const Machine& machine, const RankClasses& classes, CollectivePlanner& planner);
+  // All must outlive it. `of_graph`: of networks that have links of their own (network/message_links.h), or
+  // nothing.
+  LinkUses(const Machine& machine, const RankClasses& classes, CollectivePlanner& planner,
+           MessageLinks* of_graph);
 
   // Of all chunks and members of a call; stays where it is.
   const Links& of_call(const CollectiveCall& call, std::uint32_t group_class, const GroupMembers& group);
@@ -54,11 +57,12 @@ class LinkUses {
   struct State {
     std::uint32_t users = 0, holder = kNobody;
   };
-  void add_way(const Message& message, Links& links) const;
+  void add_way(const Message& message, Links& links);
 
   Topology topology_;
   const RankClasses& classes_;
   CollectivePlanner& planner_;
+  MessageLinks* of_graph_;
   std::vector<std::size_t> first_;  // link of a dimension; those of a simulated rank are neighbours
   std::vector<State> links_;
   // Family, group class, kind, bytes, root and routing.

@@ -48,7 +48,15 @@ class Finder {
     return lone;
   }
 
-  // After `find`, of what it found. Custom collectives are not told of.
+  // As `find`, where none is always lone.
+  std::vector<std::vector<bool>> none() {
+    is_unfit_.assign(graph_.families.size(), false);
+    std::vector<std::vector<bool>> lone;
+    for (const FoldedFamily& family : classes_.families) lone.emplace_back(family.groups.size(), false);
+    return lone;
+  }
+
+  // After `find` or `none`, of what it found. Custom collectives are not told of.
   std::vector<std::vector<bool>> find_sometimes(const std::vector<std::vector<bool>>& lone) {
     if (lone.empty() || !graph_.custom.empty()) return {};
     std::vector<std::vector<bool>> in_turn;
@@ -210,6 +218,13 @@ LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const
                        const WhatIf& what_if, const RankClasses& classes, CollectivePlanner& planner) {
   Finder finder(graph, issued, machine, classes, planner);
   lone_ = finder.find(what_if);
+  in_turn_ = finder.find_sometimes(lone_);
+}
+
+LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
+                       const RankClasses& classes, CollectivePlanner& planner) {
+  Finder finder(graph, issued, machine, classes, planner);
+  lone_ = finder.none();
   in_turn_ = finder.find_sometimes(lone_);
 }
 

@@ -13,6 +13,8 @@
 // Groups may be *sometimes* lone that others meet there: of a family of groups whose calls all go by
 // dimensions, without links of their own speed, on Rings that they span whole, within one program. Whether
 // one of their collectives is alone shows during the run (sim/memo/link_uses.h).
+// On a network that has links of its own (network/message_links.h) all are sometimes lone that are of one
+// program, as their messages use the same links whenever they are sent.
 // Cost: O(nodes + dependences) per program and family that may be lone, O(simulated ranks x calls).
 #pragma once
 
@@ -34,6 +36,9 @@ class LoneGroups {
   LoneGroups() = default;
   LoneGroups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
              const WhatIf& what_if, const RankClasses& classes, CollectivePlanner& planner);
+  // On a network that has links of its own.
+  LoneGroups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
+             const RankClasses& classes, CollectivePlanner& planner);
 
   // By family and group class.
   bool contains(std::uint32_t family, std::int32_t group) const {

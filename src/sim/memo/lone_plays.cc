@@ -1,6 +1,10 @@
 #include "sim/memo/lone_plays.h"
 
 #include <algorithm>
+#include <bit>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "sim/engine/native_run.h"
 
@@ -37,8 +41,12 @@ bool is_uniform(const NativeRun& run, const std::vector<RankClass>& members) {
 
 }  // namespace
 
-LonePlays::LonePlays(const NativePlay& run)
-    : graph_(run.graph), study_(run.study), classes_(run.classes), planner_(run.planner) {
+LonePlays::LonePlays(const NativePlay& run, MessageLinks* of_graph)
+    : graph_(run.graph),
+      study_(run.study),
+      classes_(run.classes),
+      planner_(run.planner),
+      of_graph_(of_graph) {
   const Device& device = study_.machine.device;
   for (const OtherDevices& other : study_.machine.others) {
     if (study_.collectives.charge_reductions && other.device.memory_bandwidth != device.memory_bandwidth)
@@ -54,7 +62,8 @@ const LonePlay* LonePlays::find(std::uint32_t call_id, std::uint32_t group_class
                 call.root,
                 call.routing,
                 group.layouts.front()->shape,
-                representation(group)};
+                representation(group),
+                links_used(call, group_class, group)};
   const auto [found, fresh] = known_.try_emplace(key);
   Known& known = found->second;
   if (fresh) return nullptr;
@@ -86,6 +95,38 @@ std::uint32_t LonePlays::representation(const GroupMembers& group) {
   }
   const auto next = static_cast<std::uint32_t>(representations_.size());
   return of_group->second = representations_.try_emplace(std::move(description), next).first->second;
+}
+
+// Who sends to whom over which links, these in the order of their first use: how fast they are, and with what
+// shares. Folded links are others' as well, so that groups then are told apart.
+std::uint32_t LonePlays::links_used(const CollectiveCall& call, std::uint32_t group_class,
+                                    const GroupMembers& group) {
+  if (of_graph_ == nullptr) return 0;
+  std::vector<std::uint64_t> description;
+  if (!classes_.links.stands_for.empty()) {
+    description = {call.family, group_class};
+  } else {
+    std::map<std::uint32_t, std::uint64_t> numbers;
+    std::set<std::pair<std::int32_t, std::int32_t>> known;
+    for_each_message(planner_, call, group, [&](std::size_t, const Message& message, std::int64_t) {
+      if (!known.emplace(message.source, message.destination).second) return;
+      for (const LinkShare& use : of_graph_->used(message.source, message.destination)) {
+        const auto [link, fresh] = numbers.try_emplace(use.link, numbers.size());
+        description.push_back(link->second);
+        description.push_back(std::bit_cast<std::uint64_t>(use.share));
+        if (!fresh) continue;
+        const auto [dimension, bandwidth, latency] = of_graph_->kind(use.link);
+        description.push_back(std::bit_cast<std::uint64_t>(bandwidth));
+        description.push_back(static_cast<std::uint64_t>(latency));
+      }
+      description.push_back(UINT64_MAX);
+    });
+  }
+  const auto next = static_cast<std::uint32_t>(kinds_of_links_.size());
+  const std::size_t length = description.size();
+  const auto [kind, fresh] = kinds_of_links_.try_emplace(std::move(description), next);
+  if (fresh && (links_remembered_ += length) > kMostRemembered) possible_ = false;
+  return kind->second;
 }
 
 std::optional<LonePlay> LonePlays::play(std::uint32_t call_id, std::uint32_t group_class,

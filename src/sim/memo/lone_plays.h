@@ -4,7 +4,10 @@
 // but time and place.
 //
 // Groups are alike that have one shape (sim/collective_plan.h) and whose ranks are represented alike. No link
-// of their dimensions has a speed of its own, and their ranks keep their order: lone groups are so.
+// of their dimensions has a speed of its own, and their ranks keep their order: lone groups are so. On a
+// network that has links of its own (network/message_links.h) their messages, too, use links that are as fast
+// and are shared as much, which is looked at for every kind of call; of folded ranks each group is its own
+// kind.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +19,7 @@
 #include "ir/graph.h"
 #include "ir/result.h"
 #include "ir/study.h"
+#include "network/message_links.h"
 #include "sim/collective_plan.h"
 #include "sim/engine/group_members.h"
 #include "sim/fold/rank_classes.h"
@@ -45,8 +49,8 @@ struct LonePlay {
 
 class LonePlays {
  public:
-  // `run`: whose groups are played.
-  explicit LonePlays(const NativePlay& run);
+  // `run`: whose groups are played; `of_graph`: of networks that have links of their own, or nothing.
+  LonePlays(const NativePlay& run, MessageLinks* of_graph);
 
   // Null where members that start together do not end together at a later moment, and for the first of its
   // kind: what happens once need not be played twice. Stays where it is. Cost: that of a play for the second,
@@ -57,15 +61,16 @@ class LonePlays {
   std::size_t played() const { return played_; }
 
  private:
-  // Kind, bytes, root, routing, shape, and how the members are represented.
-  using Key =
-      std::tuple<CollectiveKind, std::int64_t, std::int32_t, ExpertRouting, std::uint32_t, std::uint32_t>;
+  // Kind, bytes, root, routing, shape, how the members are represented, and what links they use.
+  using Key = std::tuple<CollectiveKind, std::int64_t, std::int32_t, ExpertRouting, std::uint32_t,
+                         std::uint32_t, std::uint32_t>;
   struct Known {
     bool is_played = false;
     std::optional<LonePlay> play;
   };
 
   std::uint32_t representation(const GroupMembers& group);
+  std::uint32_t links_used(const CollectiveCall& call, std::uint32_t group_class, const GroupMembers& group);
   std::optional<LonePlay> play(std::uint32_t call, std::uint32_t group_class, const GroupMembers& group);
   bool remember_sent(const CollectiveCall& call, const GroupMembers& group, LonePlay& play);
 
@@ -73,10 +78,13 @@ class LonePlays {
   const Study& study_;
   const RankClasses& classes_;
   CollectivePlanner& planner_;
+  MessageLinks* of_graph_;
   Graph one_node_;  // what is played
   std::map<Key, Known> known_;
   std::map<std::vector<std::int32_t>, std::uint32_t> representations_;  // numbers
   std::map<const GroupMembers*, std::uint32_t> representation_of_;
+  std::map<std::vector<std::uint64_t>, std::uint32_t> kinds_of_links_;  // numbers
+  std::size_t links_remembered_ = 0;                                    // in these
   std::size_t played_ = 0;
   bool possible_ = true;
   std::size_t remembered_ = 0;  // distinct messages and moments of all plays

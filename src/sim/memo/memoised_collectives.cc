@@ -2,14 +2,36 @@
 
 #include <algorithm>
 
-namespace armilla {
+#include "sim/engine/native_run.h"
+#include "sim/fold/rank_colours.h"
 
-MemoisedCollectives::MemoisedCollectives(const RunContext& context, const Machine& machine, LoneGroups lone,
-                                         LonePlays plays, CollectivePlanner& planner, GroupTable& groups,
-                                         CollectiveRunner& runner, CollectiveClient& client)
+namespace armilla {
+namespace {
+
+// Of a network whose messages always use the same links, where collectives may be looked up.
+std::unique_ptr<MessageLinks> fixed_links_of(const NativePlay& play) {
+  const Study& study = play.study;
+  if (play.options.every_message || study.what_if.jitter.deviation > 0) return nullptr;
+  std::unique_ptr<MessageLinks> links = message_links(study.network, study.machine, study.what_if);
+  return links != nullptr && links->are_fixed() ? std::move(links) : nullptr;
+}
+
+LoneGroups lone_groups_of(const NativePlay& play, const MessageLinks* links) {
+  const Study& study = play.study;
+  if (links != nullptr) return {play.graph, play.issued, study.machine, play.classes, play.planner};
+  if (play.options.every_message || !may_fold(study)) return {};
+  return {play.graph, play.issued, study.machine, study.what_if, play.classes, play.planner};
+}
+
+}  // namespace
+
+MemoisedCollectives::MemoisedCollectives(const NativePlay& play, const RunContext& context,
+                                         GroupTable& groups, CollectiveRunner& runner,
+                                         CollectiveClient& client)
     : context_(context),
-      lone_(std::move(lone)),
-      plays_(std::move(plays)),
+      links_(fixed_links_of(play)),
+      lone_(lone_groups_of(play, links_.get())),
+      plays_(play, links_.get()),
       groups_(groups),
       runner_(runner),
       client_(client),
@@ -17,7 +39,7 @@ MemoisedCollectives::MemoisedCollectives(const RunContext& context, const Machin
       over_(context.classes.real.size()) {
   for (const FoldedFamily& family : context.classes.families) states_.emplace_back(family.groups.size());
   if (!lone_.any_sometimes()) return;
-  uses_.emplace(machine, context.classes, planner);
+  uses_.emplace(play.study.machine, context.classes, play.planner, links_.get());
   played_.resize(context.classes.real.size());
 }
 

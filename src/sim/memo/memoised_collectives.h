@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <unordered_map>
@@ -21,6 +22,7 @@
 
 #include "base/slots.h"
 #include "event/event_queue.h"
+#include "network/message_links.h"
 #include "sim/engine/collective_executor.h"
 #include "sim/engine/collective_runner.h"
 #include "sim/engine/group_members.h"
@@ -32,15 +34,16 @@
 
 namespace armilla {
 
+struct NativePlay;
+
 class MemoisedCollectives final : public CollectiveExecutor,
                                   public CollectiveClient,
                                   public EventHandler,
                                   public MessageObserver {
  public:
   // `runner`: who plays the others, and is the client of this as this is of `client`.
-  MemoisedCollectives(const RunContext& context, const Machine& machine, LoneGroups lone, LonePlays plays,
-                      CollectivePlanner& planner, GroupTable& groups, CollectiveRunner& runner,
-                      CollectiveClient& client);
+  MemoisedCollectives(const NativePlay& play, const RunContext& context, GroupTable& groups,
+                      CollectiveRunner& runner, CollectiveClient& client);
   MemoisedCollectives(const MemoisedCollectives&) = delete;
   MemoisedCollectives& operator=(const MemoisedCollectives&) = delete;
 
@@ -140,6 +143,7 @@ class MemoisedCollectives final : public CollectiveExecutor,
   void finish(std::uint32_t id, std::uint32_t member, std::int32_t rank);
 
   RunContext context_;
+  std::unique_ptr<MessageLinks> links_;  // of networks that have links of their own
   LoneGroups lone_;
   LonePlays plays_;
   GroupTable& groups_;
