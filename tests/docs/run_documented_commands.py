@@ -16,7 +16,7 @@ and of the README files of other folders must lead to something.
 
     run_documented_commands.py --program PROGRAM [--few]
 
---few: the commands of one page in five and one study in five, for a program that sanitizers slow down.
+--few: the commands of one page in eleven and one study in eleven, for a program that sanitizers slow down.
 """
 
 import argparse

@@ -68,7 +68,7 @@ TEST(NetworkAgreement, NothingIsFasterThanItsCut) {
   const std::string thin =
       "topology: {kind: leaf-spine, leaves: 2, hosts: 4, spines: 1, oversubscription: 4, bandwidth: 50GB/s, "
       "latency: 1us}";
-  constexpr std::int64_t kBytes = 800'000;            // of one device: an eighth of it for each
+  constexpr std::int64_t kBytes = 800'000;             // of one device: an eighth of it for each
   const double least = 4.0 * 4.0 * kBytes / 8 / 50e9;  // 16 pairs each way over one link of 50 GB/s
   const auto time = [&](const std::string& network) {
     return in_seconds(collective_on(thin, network, CollectiveKind::all_to_all, kBytes).result.iteration);
