@@ -86,7 +86,8 @@ def interrupt(command, folder, whole):
 
 
 def run(arguments, folder):
-    command = [arguments.program, *SEARCH, *(["--micro-batch", "8", "--recompute", "full"] if arguments.few else ["--micro-batch", "2,4,8", "--recompute", "any"])]
+    space = ["--micro-batch", "8", "--recompute", "full"] if arguments.few else ["--micro-batch", "2,4,8", "--recompute", "any"]
+    command = [arguments.program, *SEARCH, *space]
     begin = time.monotonic()
     subprocess.run([*command, "--json", folder / "whole.json"], check=True)
     whole = time.monotonic() - begin
