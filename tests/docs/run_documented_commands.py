@@ -16,7 +16,7 @@ and of the README files of other folders must lead to something.
 
     run_documented_commands.py --program PROGRAM [--few]
 
---few: the commands of one page in five and one study in five, for a program that sanitizers slow down.
+--few: the commands of one page in eleven and one study in eleven, for a program that sanitizers slow down.
 """
 
 import argparse
@@ -167,7 +167,7 @@ def main(arguments):
     parser.add_argument("--few", action="store_true")
     options = parser.parse_args(arguments)
     program = options.program.resolve()
-    step = 5 if options.few else 1
+    step = 11 if options.few else 1
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     linked = [*pages, *sorted(ROOT.glob("[a-z]*/README.md"))]
     tasks = [(path, lambda path: run_page(path.read_text(encoding="utf-8"), program)) for path in pages[::step]]

@@ -4,7 +4,7 @@ the answer is the one of a search that nobody disturbs.
 
     kill_and_resume.py --program build/release/armilla [--kills 20] [--few]
 
---few: a tenth of the kills, or as many as it takes until something was saved, and a third of the space: for a program that
+--few: a tenth of the kills, or as many as it takes until something was saved, and a ninth of the space: for a program that
 sanitizers slow down.
 
 Prints what was not as it should be. Exit code: 0 all is well, 1 something is not.
@@ -20,8 +20,8 @@ import sys
 import tempfile
 import time
 
-SEARCH = ["search", "bert-large", "--machine", "dgx-a100", "--ranks", "16", "--global-batch", "128", "--recompute", "any",
-          "--zero", "any", "--set", "plan.sequence_parallel=false", "--threads", "1", "--brute-force", "--quiet"]
+SEARCH = ["search", "bert-large", "--machine", "dgx-a100", "--ranks", "16", "--global-batch", "128", "--zero", "any",
+          "--set", "plan.sequence_parallel=false", "--threads", "1", "--brute-force", "--quiet"]
 
 
 def answer_of(path):
@@ -86,7 +86,8 @@ def interrupt(command, folder, whole):
 
 
 def run(arguments, folder):
-    command = [arguments.program, *SEARCH, "--micro-batch", "8" if arguments.few else "2,4,8"]
+    space = ["--micro-batch", "8", "--recompute", "full"] if arguments.few else ["--micro-batch", "2,4,8", "--recompute", "any"]
+    command = [arguments.program, *SEARCH, *space]
     begin = time.monotonic()
     subprocess.run([*command, "--json", folder / "whole.json"], check=True)
     whole = time.monotonic() - begin

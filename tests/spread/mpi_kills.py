@@ -38,8 +38,8 @@ vary:
   machine.dimensions[1].bandwidth: [BANDWIDTHS]
 """
 BANDWIDTHS = ["100Gbps", "200Gbps", "400Gbps"]
-SEARCH = ["search", "bert-large", "--machine", "dgx-a100", "--ranks", "16", "--global-batch", "64", "--zero", "any", "--brute-force",
-          "--quiet", "--tp"]
+SEARCH = ["search", "bert-large", "--machine", "dgx-a100", "--ranks", "16", "--global-batch", "64", "--recompute", "full",
+          "--brute-force", "--quiet"]
 MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "4"]
 LIMIT_S = 300
 
@@ -131,7 +131,7 @@ def until(holds, job, what):
 
 
 def same_answers(program, folder, sweep, few):
-    search = [*SEARCH, "4" if few else "1..4"]
+    search = [*SEARCH, *(["--tp", "4", "--zero", "1,3"] if few else ["--tp", "1..4", "--zero", "any"])]
     subprocess.run([program, "sweep", sweep, "--quiet", "--save", folder / "alone.db", "--json", folder / "alone.json"], check=True)
     require(wait(start(program, "sweep", sweep, "--quiet", "--save", folder / "ranks.db", "--json", folder / "ranks.json")) == 0,
             "a sweep of four ranks fails")
@@ -182,8 +182,8 @@ def kill_rank(program, folder, sweep, alone):
     return saved
 
 
-def deadly_run(program, folder):
-    """Whoever works has so much time of its processor; one run takes far more (jitter is played rank by rank)."""
+def deadly_run(program, folder, seconds):
+    """Whoever works has these seconds of its processor; one run takes far more (jitter is played rank by rank)."""
     sweep = folder / "deadly.yaml"
     sweep.write_text("""
 study:
@@ -192,7 +192,7 @@ study:
   plan: {ranks: 512, global_batch: 65536, micro_batch: 1}
 vary: {what_if.jitter.deviation: [0, 0.05]}
 """)
-    limited = ["bash", "-c", 'ulimit -t 3; exec "$@"', "limited", program]
+    limited = ["bash", "-c", f'ulimit -t {seconds}; exec "$@"', "limited", program]
     job = start(*limited, "sweep", sweep, "--quiet", "--save", folder / "deadly.db", "--json", folder / "deadly.json")
     require(wait(job) == 0, f"a sweep of which one run dies ends with exit code {job.returncode}")
     found, _ = sweep_answer(folder / "deadly.json")
@@ -223,7 +223,7 @@ def main():
             alone = same_answers(arguments.program, folder, sweep, arguments.few)
             kills = kill_runners(arguments.program, folder, sweep, alone, 1 if arguments.few else 6)
             saved = kill_rank(arguments.program, folder, sweep, alone)
-            deadly_run(arguments.program, folder)
+            deadly_run(arguments.program, folder, 3 if arguments.few else 1)
         except Failure as failure:
             print(failure)
             return 1
