@@ -179,7 +179,7 @@ void PacketSimulation::build() {
   can_repeat_ = could_forward && posted && transport_->can_repeat();
   if (job_.fast_forward && could_forward && (can_repeat_ || !posted))
     forward_ = std::make_unique<FastForward>(*this);
-  if (posted && settings_.ecn) {
+  if (job_.usual_settings && settings_.ecn) {
     for (std::uint64_t port = 0; port < ports_.size(); ++port) {
       std::uint64_t coins = settings_.seed;
       coins = coin_bits(coins) ^ port;

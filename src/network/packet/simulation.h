@@ -417,9 +417,8 @@ class PacketSimulation {
   std::vector<std::uint32_t> ends_;  // hosts that packets go to
   Routes routes_;
   Routes::Largest largest_;
-  FirstDraws marking_;  // of flows, as ns-3 draws
-  std::vector<std::uint64_t>
-      marking_coins_;  // of messages that are posted: per port, so that none depends on others
+  FirstDraws marking_;                        // of jobs of ns-3, as it draws
+  std::vector<std::uint64_t> marking_coins_;  // of others: per port, so that none depends on another
   std::vector<RandomStream> losses_;
   std::int64_t trim_limit_ = 0;                                    // bytes of data at a port
   std::int64_t port_limit_ = INT64_MAX, port_random_ = INT64_MAX;  // bytes: all is dropped above, a tenth

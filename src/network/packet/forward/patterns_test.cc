@@ -147,6 +147,7 @@ RingJob ring_job(CongestionControl control, std::int64_t clusters, std::int64_t 
                  std::int64_t spines = 0) {
   RingJob job;
   job.network.where = "test";
+  job.network.usual_settings = true;
   job.network.graph = clusters_of(clusters, hosts, rate, delay_ns, spines);
   job.network.settings.congestion_control = control;
   use_usual_settings(job.network.settings, job.network.graph);
