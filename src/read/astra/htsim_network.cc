@@ -125,6 +125,9 @@ void read_astra2_htsim(const HtsimSettings& htsim, SystemLayer& system, std::vec
                 fmt::format("has {} host{}, and the network configuration {} rank{}", hosts,
                             hosts == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s"),
                 "htsim wants as many");
+  if (!links.without_effect.empty())
+    warnings.push_back(links.without_effect +
+                       " has no effect: how long queues may get is not taken from the file");
   system.links = std::move(links.graph);
   system.network.name = "packet";
   system.network.where = "--htsim_opts";
