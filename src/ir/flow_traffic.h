@@ -206,8 +206,9 @@ struct FlowJob {
   NetworkGraph graph;
   std::vector<TrafficFlow> flows;
   PacketSettings settings;
-  bool usual_settings =
-      false;            // those that suit the graph and the congestion control (network/packet.h) go before
+  // Those that suit the graph and the congestion control (network/packet.h) go before, and each port draws
+  // for itself whom it marks; else they draw as ns-3 does.
+  bool usual_settings = false;
   FindFlowWays ways{};  // empty: one of the shortest for each flow, which ns-3's ECMP hashes
   WayChoice choice = WayChoice::first;
   bool sampled = false;     // keep what links do over time (ir/traffic.h)

@@ -182,6 +182,7 @@ TEST(NetworksAgree, OnAnIncastUnderCongestionControl) {
                              Control{"dctcp", CongestionControl::dctcp, 20e6, 200e6},
                              Control{"swift", CongestionControl::swift, 100e6, 500e6}}) {
     FlowJob job = star_job(9);
+    job.usual_settings = true;
     PacketSettings& settings = job.settings;
     settings.congestion_control = one.control;
     settings.payload = 4096;

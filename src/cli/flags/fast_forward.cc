@@ -29,9 +29,7 @@ std::string fast_forward_note(const Config& study) {
                                            : given && given->boolean();
   return chosen ? std::string(
                       "fast-forward: packets of messages that go on alike, or come again, are counted, not "
-                      "played; "
-                      "iterations take exactly what they take packet by packet, except where chance decides "
-                      "or switches pause "
+                      "played; iterations take exactly what they take packet by packet "
                       "(docs/models/fast_forward.md); armilla run of a plan says how many were left out")
                 : std::string();
 }

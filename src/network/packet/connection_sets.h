@@ -1,5 +1,6 @@
-// Connections that share a port, for data or acknowledgements, directly or over others, are a set: what
-// happens in one has no influence on another, until a new connection joins them.
+// Connections that share a port, for data or acknowledgements, directly or over others, are a set, and so are
+// those at a switch whose buffer once came near to pausing someone: what happens in one has no influence on
+// another, until a new connection, or a buffer, joins them.
 #pragma once
 
 #include <algorithm>
@@ -32,18 +33,7 @@ class ConnectionSets {
   // two it is told beforehand by `join(into, from)`, and the second is empty from then on.
   template <class Join>
   std::uint32_t add(std::uint32_t connection, const std::vector<std::uint32_t>& ports, const Join& join) {
-    std::uint32_t into = kNone;
-    for (const std::uint32_t port : ports) {
-      std::uint32_t other = of_port_[port];
-      if (other == kNone || other == into) continue;
-      if (into == kNone) {
-        into = other;
-        continue;
-      }
-      if (sets_[other].connections.size() > sets_[into].connections.size()) std::swap(into, other);
-      join(into, other);
-      merge(sets_[into], std::exchange(sets_[other], {}), into);
-    }
+    std::uint32_t into = unite(ports, join);
     if (into == kNone) {
       into = static_cast<std::uint32_t>(sets_.size());
       sets_.emplace_back();
@@ -55,6 +45,23 @@ class ConnectionSets {
     set.first = std::min(set.first, connection);
     for (const std::uint32_t port : ports) {
       if (std::exchange(of_port_[port], into) != into) set.ports.push_back(port);
+    }
+    return into;
+  }
+  // The same without a connection; kNone: none of the ports is in a set.
+  template <class Join>
+  std::uint32_t unite(const std::vector<std::uint32_t>& ports, const Join& join) {
+    std::uint32_t into = kNone;
+    for (const std::uint32_t port : ports) {
+      std::uint32_t other = of_port_[port];
+      if (other == kNone || other == into) continue;
+      if (into == kNone) {
+        into = other;
+        continue;
+      }
+      if (sets_[other].connections.size() > sets_[into].connections.size()) std::swap(into, other);
+      join(into, other);
+      merge(sets_[into], std::exchange(sets_[other], {}), into);
     }
     return into;
   }

@@ -58,15 +58,18 @@ void PacketSimulation::begin_messages() {
   events_.pass_to(ns);
   beginning_.clear();
   while (!posts_.empty() && posts_.front().ns == ns) {
-    beginning_.push_back(posts_.front().connection);
+    if (posts_.front().connection != kNone) beginning_.push_back(posts_.front().connection);
     std::ranges::pop_heap(posts_, std::greater());
     posts_.pop_back();
     --pending_;
   }
-  for (const std::uint32_t connection : beginning_) {
-    if (sets_.of_connection(connection) == ConnectionSets::kNone) join_sets(connection);
+  if (can_repeat_) {
+    for (const std::uint32_t node : std::exchange(crowded_, {})) join_at_switch(node);
+    for (const std::uint32_t connection : beginning_) {
+      if (sets_.of_connection(connection) == ConnectionSets::kNone) join_sets(connection);
+    }
+    order_events();
   }
-  order_events();
   for (const std::uint32_t connection : beginning_) begin_message(connection);
 }
 
@@ -74,12 +77,50 @@ void PacketSimulation::begin_messages() {
 void PacketSimulation::join_sets(std::uint32_t connection) {
   std::vector<std::uint32_t> ports;
   for_each_port(flows_[connection], [&](std::uint32_t port, bool) { ports.push_back(port); });
+  for (std::size_t i = ports.size(); i-- > 0;) {
+    const std::uint32_t node = ports_[ports[i]].node;
+    if (!switches_[node].joins) continue;
+    // Any that is in a set: all of them are in one.
+    for (std::uint32_t port = first_ports_[node]; port < first_ports_[node + 1]; ++port) {
+      if (sets_.of_port(node_ports_[port]) == ConnectionSets::kNone) continue;
+      ports.push_back(node_ports_[port]);
+      break;
+    }
+  }
   if (forward_) forward_->connects(ports);
-  sets_.add(connection, ports, [&](std::uint32_t into, std::uint32_t from) {
-    note_order(into, from);
-    if (forward_) forward_->join(into, from);
-  });
+  sets_.add(connection, ports, [&](std::uint32_t into, std::uint32_t from) { join(into, from); });
   if (forward_) forward_->connected(connection);
+}
+
+// What comes in at a switch's port may soon make it pause its peer. When all else of this nanosecond
+// has happened, too, nobody has yet been paused (Switch::calm), and what uses the switch becomes one
+// set, for good.
+void PacketSimulation::crowded(std::uint32_t entry) {
+  if (forward_) forward_->crowded(entry);
+  const std::uint32_t node = ports_[entry].node;
+  if (!can_repeat_ || std::exchange(switches_[node].joins, true)) return;
+  crowded_.push_back(node);
+  posts_.push_back({events_.now(), kNone});
+  std::ranges::push_heap(posts_, std::greater());
+  ++pending_;
+}
+
+void PacketSimulation::join_at_switch(std::uint32_t node) {
+  std::vector<std::uint32_t> ports;
+  for (std::uint32_t i = first_ports_[node]; i < first_ports_[node + 1]; ++i) {
+    for (const std::uint32_t port : {node_ports_[i], node_ports_[i] ^ 1}) {
+      if (sets_.of_port(port) != ConnectionSets::kNone) ports.push_back(port);
+    }
+  }
+  if (forward_) forward_->connects(ports);
+  const std::uint32_t set =
+      sets_.unite(ports, [&](std::uint32_t into, std::uint32_t from) { join(into, from); });
+  if (forward_) forward_->connected(sets_[set].first);
+}
+
+void PacketSimulation::join(std::uint32_t into, std::uint32_t from) {
+  note_order(into, from);
+  if (forward_) forward_->join(into, from);
 }
 
 // Sets that become one, for `order_events`.

@@ -145,7 +145,7 @@ class PacketNetwork final : public Network, public OwnClock {
         job_.flows_come && forwarded->stretches > 0
             ? fmt::format("within {:g} % of their time packet by packet, except where chance decides",
                           100 * kForwardBound)
-            : "exactly what they take packet by packet, except where chance decides or switches pause";
+            : "exactly what they take packet by packet";
     return {fmt::format(
         "fast-forward: {:.1f} % of the packets were counted, not played, in {} stretch{} and {} pattern{} "
         "that came again; messages take {} (docs/models/fast_forward.md)",

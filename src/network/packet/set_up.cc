@@ -157,8 +157,10 @@ void PacketSimulation::build() {
     // If each of n ports holds less than c of a buffer B, the least threshold is at least
     // (B - n c) / least_share, which is c for c = B / (n + least_share). Less two packets: what comes in at
     // one nanosecond.
-    here.calm = static_cast<std::uint32_t>(std::max<std::int64_t>(
-        0, here.buffer_left / (static_cast<std::int64_t>(of_node[node].size()) + least_share) - 2 * frame));
+    const std::int64_t calm =
+        here.buffer_left / (static_cast<std::int64_t>(of_node[node].size()) + least_share) - 2 * frame;
+    here.calm = static_cast<std::uint32_t>(std::max<std::int64_t>(0, calm));
+    here.joins = calm < 0 && discipline_ == SwitchDiscipline::pause;
   }
   first_ports_.push_back(static_cast<std::uint32_t>(node_ports_.size()));
 
@@ -172,9 +174,18 @@ void PacketSimulation::build() {
   sets_ = ConnectionSets(ports_.size());
   // Of messages that are posted stretches are told, too, by what patterns know of a state.
   const bool posted = job_.flows.empty() && !job_.flows_come;
-  if (job_.fast_forward && transport_->can_shift() && (!posted || transport_->can_repeat()) &&
-      settings_.link_down_ns == 0 && settings_.nic_pauses == 0)
+  const bool could_forward =
+      transport_->can_shift() && settings_.link_down_ns == 0 && settings_.nic_pauses == 0;
+  can_repeat_ = could_forward && posted && transport_->can_repeat();
+  if (job_.fast_forward && could_forward && (can_repeat_ || !posted))
     forward_ = std::make_unique<FastForward>(*this);
+  if (job_.usual_settings && settings_.ecn) {
+    for (std::uint64_t port = 0; port < ports_.size(); ++port) {
+      std::uint64_t coins = settings_.seed;
+      coins = coin_bits(coins) ^ port;
+      marking_coins_.push_back(coin_bits(coins));
+    }
+  }
   // Times of equal start in the file's order.
   for (std::uint32_t index = 0; index < flows_.size(); ++index)
     schedule(job_.flows[index].start_ns, kDue, index);

@@ -88,10 +88,13 @@ class PacketSimulation {
   // nullopt: every packet is played.
   std::optional<PacketForward> forwarded() const;
   std::int64_t frames() const;
-  // Of what has happened so far: packets dropped by full buffers or lost on links, timers that ran out.
+  // Of what has happened so far: packets dropped by full buffers or lost on links, timers that ran out, hosts
+  // and switches told to pause, packets marked.
   std::int64_t dropped_packets() const { return outcome_.dropped_packets; }
   std::int64_t lost_packets() const { return outcome_.lost_packets; }
   std::int64_t timeouts() const { return outcome_.timeouts; }
+  std::int64_t pauses() const { return outcome_.pauses; }
+  std::int64_t marked_packets() const { return outcome_.marked_packets; }
   Carried carried(std::uint32_t port) const { return {ports_[port].carried_bytes, ports_[port].busy_ps}; }
 
  private:
@@ -229,6 +232,7 @@ class PacketSimulation {
     std::uint32_t buffer_left = 0;  // beyond reserves and headroom
     std::uint32_t shared_used = 0;
     std::uint32_t calm = 0;  // no port pauses its peer as long as each holds less of what came in there
+    bool joins = false;      // what shares no port shares its buffer: it came near to pausing a peer
   };
 
   // What every packet needs of its flow first, what losses and starts need last.
@@ -283,7 +287,7 @@ class PacketSimulation {
     std::size_t posted = 0, arrived = 0;  // of them
     std::uint64_t end = 0;                // of all messages ever
   };
-  // A message to begin, the next one of its connection.
+  // A message to begin, the next one of its connection; kNone: sets to become one, as buffers fill.
   struct Post {
     std::int64_t ns = 0;
     std::uint32_t connection = 0;
@@ -296,7 +300,10 @@ class PacketSimulation {
   void forget_if_over(std::uint32_t flow);
   void begin_message(std::uint32_t connection);
   void begin_messages();
+  void crowded(std::uint32_t entry);
   void join_sets(std::uint32_t connection);
+  void join_at_switch(std::uint32_t node);
+  void join(std::uint32_t into, std::uint32_t from);
   void note_order(std::uint32_t set, std::uint32_t other);
   void order_events();
   std::uint32_t set_of(const WheelEvent& event) const;  // kNone: of none
@@ -348,9 +355,10 @@ class PacketSimulation {
   void arrive(std::uint32_t packet);
   void forward(std::uint32_t packet);
   bool trim(std::uint32_t packet, std::uint32_t exit);
+  static std::uint64_t coin_bits(std::uint64_t& coins);
   bool throw_coin();
-  bool happens(double probability);
-  std::uint64_t coin_bits();
+  static bool happens(double probability, std::uint64_t& coins);
+  bool marks(double probability, std::uint32_t port);
   bool is_beyond_port_queue(std::int64_t held);  // TCP over ports with queues of their own
   void receive_data(std::uint32_t packet);
   void receive_acknowledgement(std::uint32_t packet);
@@ -396,6 +404,8 @@ class PacketSimulation {
   std::vector<Mail> mail_;                               // per flow, where flows are connections
   std::vector<Post> posts_;                              // a heap, the earliest first
   std::vector<std::uint32_t> beginning_;                 // connections, a message of which begins now
+  bool can_repeat_ = false;                              // sets of connections: fast-forward could skip some
+  std::vector<std::uint32_t> crowded_;                   // switches, whose sets become one now
   std::vector<std::uint32_t> order_of_port_, ordered_;   // while sets are joined: the first connection; ports
   ConnectionSets sets_{0};                               // of those a message of which has begun
   std::vector<std::uint64_t> arrived_;                   // messages
@@ -407,7 +417,8 @@ class PacketSimulation {
   std::vector<std::uint32_t> ends_;  // hosts that packets go to
   Routes routes_;
   Routes::Largest largest_;
-  FirstDraws marking_;
+  FirstDraws marking_;                        // of jobs of ns-3, as it draws
+  std::vector<std::uint64_t> marking_coins_;  // of others: per port, so that none depends on another
   std::vector<RandomStream> losses_;
   std::int64_t trim_limit_ = 0;                                    // bytes of data at a port
   std::int64_t port_limit_ = INT64_MAX, port_random_ = INT64_MAX;  // bytes: all is dropped above, a tenth
@@ -465,16 +476,16 @@ inline void PacketSimulation::schedule(std::int64_t time, std::uint32_t kind, st
   events_.schedule(time, kind, subject, stamp);
 }
 // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-inline std::uint64_t PacketSimulation::coin_bits() {
-  std::uint64_t bits = coins_ += 0x9e3779b97f4a7c15U;
+inline std::uint64_t PacketSimulation::coin_bits(std::uint64_t& coins) {
+  std::uint64_t bits = coins += 0x9e3779b97f4a7c15U;
   bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9U;
   return (bits ^ bits >> 27) * 0x94d049bb133111ebU;
 }
 inline bool PacketSimulation::throw_coin() {
-  return coin_bits() >> 63 != 0;
+  return coin_bits(coins_) >> 63 != 0;
 }
-inline bool PacketSimulation::happens(double probability) {
-  return static_cast<double>(coin_bits() >> 11) * 0x1p-53 < probability;
+inline bool PacketSimulation::happens(double probability, std::uint64_t& coins) {
+  return static_cast<double>(coin_bits(coins) >> 11) * 0x1p-53 < probability;
 }
 inline std::uint32_t PacketSimulation::threshold(const Port& port) const {
   const Switch& here = switches_[port.node];

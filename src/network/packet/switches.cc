@@ -50,7 +50,7 @@ void PacketSimulation::leave_switch(std::uint32_t index, std::uint32_t number, s
         const double probability = port.ecn.probability *
                                    static_cast<double>(out.leaving - port.ecn.minimum) /
                                    static_cast<double>(port.ecn.maximum - port.ecn.minimum);
-        mark = marking_.next() < probability;
+        mark = marks(probability, index);
         if (forward_) forward_->left_to_chance(index);
       }
       if (mark) {
@@ -76,13 +76,17 @@ void PacketSimulation::leave_switch(std::uint32_t index, std::uint32_t number, s
   }
 }
 
+bool PacketSimulation::marks(double probability, std::uint32_t port) {
+  return marking_coins_.empty() ? marking_.next() < probability : happens(probability, marking_coins_[port]);
+}
+
 void PacketSimulation::pause_peer(std::uint32_t index, int priority, bool pause) {
   const std::uint32_t number = new_packet();
   Packet& frame = packets_[number];
   frame.kind = pause ? PacketKind::pause : PacketKind::resume;
   frame.priority = static_cast<std::uint8_t>(priority);
   frame.size = kPauseFrame;
-  marking_.skip();  // ns-3 draws an identification for the frame
+  if (marking_coins_.empty()) marking_.skip();  // ns-3 draws an identification for the frame
   Port& port = ports_[index];
   shares_[index][static_cast<std::size_t>(priority)].pausing = pause;
   append(shares_[index][0].queue, number);
@@ -130,7 +134,7 @@ bool PacketSimulation::trim(std::uint32_t number, std::uint32_t exit) {
 
 bool PacketSimulation::is_beyond_port_queue(std::int64_t held) {
   constexpr double kByChance = 0.1;
-  return held > port_limit_ || (held > port_random_ && happens(kByChance));
+  return held > port_limit_ || (held > port_random_ && happens(kByChance, coins_));
 }
 
 void PacketSimulation::forward(std::uint32_t number) {
@@ -190,7 +194,7 @@ void PacketSimulation::forward(std::uint32_t number) {
     shares_[exit][queue].leaving += packet.size;
     if (!in.pausing) {
       const std::uint32_t now_used = in.arrived > kReserve ? in.arrived - kReserve : 0;
-      if (forward_ && is_crowded(port, in)) forward_->crowded(entry);
+      if ((forward_ || can_repeat_) && is_crowded(port, in)) crowded(entry);
       if (in.headroom > 0 || now_used >= threshold(port)) pause_peer(entry, queue, true);
     }
   }

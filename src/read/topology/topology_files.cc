@@ -145,6 +145,7 @@ struct HtsimTier {
 struct HtsimTree {
   std::int64_t nodes = 0, tiers = 0, podsize = 0;
   std::array<HtsimTier, 3> tier;  // the last is of three tiers only
+  std::string queues;             // where the first key of its own queues stands, and its name; or empty
 };
 
 HtsimTree read_htsim_keys(RoceWords& words, const std::string& path) {
@@ -188,6 +189,7 @@ HtsimTree read_htsim_keys(RoceWords& words, const std::string& path) {
       if (!tier.where.empty()) words.fail(fmt::format("Tier {} is there twice", here));
       tier.where = words.where();
     } else if (name == "queue_up" || name == "queue_down") {
+      if (tree.queues.empty()) tree.queues = fmt::format("{}: {}", words.where(), *key);
       words.skip_line();  // of htsim's own queues
     } else {
       const auto found = std::ranges::find(kOfTier, name, &Key::name);
@@ -330,7 +332,7 @@ MachineLinks read_htsim(RoceWords& words, const std::string& path) {
   }
   validate_interconnect(graph, path);
   Dimension dimension = one_dimension(graph, "fabric");
-  return {std::move(graph), {std::move(dimension)}};
+  return {std::move(graph), {std::move(dimension)}, {}, tree.queues};
 }
 
 }  // namespace

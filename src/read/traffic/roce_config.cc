@@ -328,6 +328,15 @@ RoceInput read_roce_config(const std::string& path) {
       beside(path, config.flows, config.flows.empty() ? path : config.flows_where, "FLOW_FILE");
   const MappedFile flows_file(flows);
   input.job.flows = parse_roce_flows(contents(flows_file), flows, input.job.graph);
+  const std::int64_t interval = input.job.settings.ack_interval, chunk = input.job.settings.chunk;
+  const auto unanswered = std::ranges::count_if(input.job.flows, [&](const TrafficFlow& flow) {
+    return flow.bytes < interval && (chunk == 0 || flow.bytes % chunk != 0);
+  });
+  if (unanswered > 0)
+    input.notes.push_back(fmt::format(
+        "{} than L2_ACK_INTERVAL {}, and {} never acknowledged, as in ns-3: {} not finish",
+        unanswered == 1 ? "a flow has fewer bytes" : fmt::format("{} flows have fewer bytes", unanswered),
+        interval, unanswered == 1 ? "is" : "are", unanswered == 1 ? "it does" : "they do"));
   return input;
 }
 

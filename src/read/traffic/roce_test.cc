@@ -108,6 +108,16 @@ TEST_F(RoceConfigFile, SaysWhatNs3DoesUnexpectedly) {
   EXPECT_EQ(input.notes, (std::vector<std::string>{
                              "CC_MODE 5 is no congestion control, as in ns-3: 1 is DCQCN, 3 HPCC, 7 TIMELY, "
                              "8 DCTCP"}));
+  write("flow.txt", "3\n0 1 3 100 3 0\n0 1 3 100 4 0\n0 1 3 100 2 0\n");
+  EXPECT_TRUE(read("ENABLE_QCN 0\nL2_ACK_INTERVAL 2\n").notes.empty());
+  EXPECT_EQ(read("ENABLE_QCN 0\nL2_ACK_INTERVAL 3\nL2_CHUNK_SIZE 2\n").notes.size(), 0U);
+  EXPECT_EQ(
+      read("ENABLE_QCN 0\nL2_ACK_INTERVAL 3\n").notes,
+      (std::vector<std::string>{"a flow has fewer bytes than L2_ACK_INTERVAL 3, and is never acknowledged, "
+                                "as in ns-3: it does not finish"}));
+  EXPECT_EQ(read("ENABLE_QCN 0\nL2_ACK_INTERVAL 4\n").notes,
+            (std::vector<std::string>{"2 flows have fewer bytes than L2_ACK_INTERVAL 4, and are never "
+                                      "acknowledged, as in ns-3: they do not finish"}));
   const std::size_t links = input.job.graph.links.size();
   write("topology.txt", std::string(kTopology) + "\nthat was all\n");
   EXPECT_TRUE(read("ENABLE_QCN 0\n").notes.empty());

@@ -209,11 +209,15 @@ TEST_F(HtsimRun, WaitsForTimers) {
   const std::string incast =
       "Nodes 4\nTiers 2\nPodsize 4\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 2\n"
       "Radix_Up 2\nDownlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 10\n"
-      "Radix_Down 20\nDownlink_Latency_ns 1000\n";
+      "Radix_Down 20\nDownlink_Latency_ns 1000\nQueue_Down 100000\n";
   Astra2Request asked = on_htsim(1, {"-topo", write("thin.topo", incast)});
   const armilla::Run slow = run_astra2(asked).run;
   EXPECT_GT(slow.result.iteration, milliseconds(250));
   EXPECT_EQ(slow.study.network.parameters.at("cc").value, "tcp-newreno");
+  EXPECT_TRUE(std::ranges::any_of(slow.warnings, [](const std::string& warning) {
+    return warning.ends_with(
+        ": Queue_Down has no effect: how long queues may get is not taken from the file");
+  }));
   EXPECT_TRUE(std::ranges::any_of(slow.notes, [](const std::string& note) {
     return note.starts_with("htsim's TCP: ") && note.find(" lost, and ") != std::string::npos &&
            note.find(" of 250 ms ran out") != std::string::npos;

@@ -102,8 +102,8 @@ void PacketSimulation::FastForward::left_to_chance(std::uint32_t port) {
 
 void PacketSimulation::FastForward::crowded(std::uint32_t entry) {
   left_to_chance(entry ^ 1);
-  if (patterns_ && patterns_->catches_up()) return;
-  if (stretches_.empty() && !(patterns_ && patterns_->any_still())) return;
+  // Sets of connections at one switch become one (PacketSimulation::crowded).
+  if (patterns_ || stretches_.empty()) return;
   const std::int64_t now = sim_.events_.now();
   const std::uint32_t node = sim_.ports_[entry].node;
   if (crowded_ns_ == now && crowded_node_ == node) return;
@@ -116,7 +116,6 @@ void PacketSimulation::FastForward::make_room(std::uint32_t node) {
   for (std::uint32_t i = sim_.first_ports_[node]; i < sim_.first_ports_[node + 1]; ++i) {
     for (const std::uint32_t port : {sim_.node_ports_[i], sim_.node_ports_[i] ^ 1}) {
       if (holds_[port] != kNone) resume(holds_[port], sim_.events_.now() - 1);
-      if (patterns_) patterns_->wake_port(port);
     }
   }
 }

@@ -44,8 +44,8 @@ class PacketSimulation::FastForward {
   void repeat(std::uint32_t set, std::uint32_t stamp);
   void compare(std::uint32_t set, std::uint32_t stamp);
   void left_to_chance(std::uint32_t port);
-  // What comes in at a switch's port may soon make it pause its peer. A little later whoever stands still at
-  // the switch is played, as its buffer is one.
+  // What comes in at a switch's port may soon make it pause its peer: that is not to be told again. Of flows
+  // whoever stands still at the switch is played a little later, as its buffer is one.
   void crowded(std::uint32_t entry);
   void make_room(std::uint32_t node);
   void bring_up();

@@ -314,7 +314,6 @@ void PacketSimulation::FastForward::Patterns::follow(std::uint32_t number, Patte
   set.pattern = &pattern;
   set.told = 0;
   ++set.stamp;
-  ++still_;
   ++sim_.pending_;
   if (pattern.growing) {
     pattern.followers.push_back(number);
@@ -380,7 +379,6 @@ void PacketSimulation::FastForward::Patterns::wake(std::uint32_t number, std::in
   Set& set = sets_[number];
   const Pattern& pattern = *set.pattern;
   ++set.stamp;
-  --still_;
   --sim_.pending_;
   set.mode = Set::Mode::played;
   if (!pattern.useless && sim_.events_.now() == set.begin_ns + pattern.ns) {
@@ -447,7 +445,6 @@ void PacketSimulation::FastForward::Patterns::jump(Set& set) {
 void PacketSimulation::FastForward::Patterns::catch_up(std::int64_t begin_ns,
                                                        const std::vector<Held>& held_back,
                                                        std::int64_t until) {
-  catching_up_ = true;
   std::swap(sim_.events_, past_);
   sim_.events_.begin_at(begin_ns);
   for (const Held& held : held_back)
@@ -463,7 +460,6 @@ void PacketSimulation::FastForward::Patterns::catch_up(std::int64_t begin_ns,
   std::swap(sim_.events_, past_);
   for (const Held& held : rest)
     sim_.schedule(held.time, held.event.kind, held.event.subject, held.event.stamp);
-  catching_up_ = false;
 }
 
 }  // namespace armilla

@@ -44,11 +44,9 @@ class PacketSimulation::FastForward::Patterns {
   void compare(std::uint32_t set, std::uint32_t stamp);
   // Plays events from where they were held, in a wheel of their own.
   void catch_up(std::int64_t begin_ns, const std::vector<Held>& held, std::int64_t until);
-  bool any_still() const { return still_ > 0; }
   bool is_still(std::uint32_t flow) const {
     return sets_[sim_.sets_.of_connection(flow)].mode == Set::Mode::follows;
   }
-  bool catches_up() const { return catching_up_; }
 
  private:
   using State = std::vector<std::uint64_t>;
@@ -140,10 +138,8 @@ class PacketSimulation::FastForward::Patterns {
   std::vector<std::uint32_t> port_label_;  // per port
   std::vector<std::uint32_t> flow_label_;  // per flow
   std::vector<std::uint32_t> touched_;
-  bool settles_ = false;  // an event is due
-  bool catching_up_ = false;
+  bool settles_ = false;     // an event is due
   bool ends_matter_ = true;  // of messages, to the states that are written down
-  std::int64_t still_ = 0;   // sets
   std::int64_t words_ = 0;   // kept
   std::unordered_map<State, Pattern, Hash> patterns_;
   std::unordered_map<State, std::uint64_t, Hash> structures_;

@@ -22,7 +22,8 @@ struct RingJob {
   FlowJob network;
   std::int64_t clusters = 1, hosts = 2;  // of each
   std::int64_t spines = 0;
-  std::vector<std::int64_t> next;  // by host, around its ring
+  std::vector<std::int64_t> next;  // by host: whom it sends to, most often around its ring
+  bool alone = false;  // hosts do not wait for those before them, but for their own message to arrive
   int steps = 1;
   std::vector<std::int64_t> bytes;      // by step
   std::vector<std::int64_t> delays_ns;  // by host: between an arrival and what it lets go
@@ -50,7 +51,7 @@ struct RingJob {
 struct RingOutcome {
   std::map<std::uint64_t, std::int64_t> arrived_ns;  // by message
   std::vector<std::int64_t> bytes, busy_ps;          // by port
-  std::int64_t frames = 0, counted = 0, stretches = 0;
+  std::int64_t frames = 0, counted = 0, stretches = 0, pauses = 0, marked = 0;
 };
 
 RingOutcome outcome_of(RingJob job, bool fast_forward) {
@@ -106,11 +107,10 @@ RingOutcome outcome_of(RingJob job, bool fast_forward) {
       outcome.arrived_ns[message] = simulation.now_ns();
       if (message >= ring_messages) continue;
       const auto step = static_cast<int>(message / static_cast<std::uint64_t>(hosts));
-      const std::int64_t receiver =
-          next_of(static_cast<std::int64_t>(message % static_cast<std::uint64_t>(hosts)));
+      const auto sender = static_cast<std::int64_t>(message % static_cast<std::uint64_t>(hosts)),
+                 goes_on = job.alone ? sender : next_of(sender);
       if (step + 1 < job.steps)
-        post_step(simulation.now_ns() + job.delays_ns[static_cast<std::size_t>(receiver)], receiver,
-                  step + 1);
+        post_step(simulation.now_ns() + job.delays_ns[static_cast<std::size_t>(goes_on)], goes_on, step + 1);
     }
   }
   for (std::uint32_t port = 0; port < 2 * job.network.graph.links.size(); ++port) {
@@ -118,6 +118,8 @@ RingOutcome outcome_of(RingJob job, bool fast_forward) {
     outcome.busy_ps.push_back(simulation.carried(port).busy_ps);
   }
   outcome.frames = simulation.frames();
+  outcome.pauses = simulation.pauses();
+  outcome.marked = simulation.marked_packets();
   if (fast_forward) {
     outcome.counted = simulation.forwarded()->frames;
     outcome.stretches = simulation.forwarded()->stretches;
@@ -145,6 +147,7 @@ RingJob ring_job(CongestionControl control, std::int64_t clusters, std::int64_t 
                  std::int64_t spines = 0) {
   RingJob job;
   job.network.where = "test";
+  job.network.usual_settings = true;
   job.network.graph = clusters_of(clusters, hosts, rate, delay_ns, spines);
   job.network.settings.congestion_control = control;
   use_usual_settings(job.network.settings, job.network.graph);
@@ -295,6 +298,72 @@ TEST(Patterns, TellsOverSpinesWhatWouldHaveBeenPlayed) {
     frames += told.frames;
   }
   EXPECT_GT(counted, frames / 100);
+}
+
+// Groups around switches, most of them alike, each with hosts that all send to one: several at a switch share
+// nothing but its buffer.
+RingJob random_incast_job(std::mt19937& random) {
+  const auto between = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+  };
+  constexpr std::array kKnown = {CongestionControl::none, CongestionControl::dcqcn,
+                                 CongestionControl::timely};
+  const std::int64_t payload = between(1000, 4096),
+                     rate = std::array{25, 100, 400}[random() % 3] * 1'000'000'000LL,
+                     delay_ns = between(100, 3000), under_way = rate / 8'000'000 * 4 * delay_ns / 1000,
+                     group = between(2, 4), groups = between(2, 4), clusters = between(1, 3);
+  RingJob job = ring_job(kKnown[random() % kKnown.size()], clusters, group * groups,
+                         static_cast<int>(between(4, 30)), between(1, 60) * payload, rate, delay_ns);
+  job.alone = true;
+  PacketSettings& settings = job.network.settings;
+  settings.payload = payload;
+  // Beside reserves and headroom, so that some come near to pausing and some pause.
+  settings.buffer_is_shared = false;
+  settings.buffer = group * groups * (4096 + 3 * under_way / 4) + between(20'000, 50'000 + 20 * under_way);
+  const std::int64_t mark = between(3, 40) * payload;
+  settings.ecn_of_rate[rate] = {mark, mark * between(1, 10), random() % 2 == 0 ? 0.2 : 1};
+  const std::int64_t ends = clusters * group * groups;
+  for (std::int64_t host = 0; host < ends; ++host) {
+    const std::int64_t first = host / group * group;
+    job.next[static_cast<std::size_t>(host)] = host == first ? first + group - 1 : first;
+  }
+  if (random() % 2 == 0) {
+    for (std::int64_t& bytes : job.bytes) bytes = random() % 2 == 0 ? bytes : between(1, 60 * payload);
+  }
+  if (random() % 2 == 0) {
+    std::vector<std::int64_t> delays_ns;
+    for (std::int64_t i = 0; i < group; ++i) delays_ns.push_back(between(0, 5) * 300);
+    for (std::int64_t host = 0; host < ends; ++host)
+      job.delays_ns[static_cast<std::size_t>(host)] = delays_ns[static_cast<std::size_t>(host % group)];
+  }
+  for (std::int64_t extras = random() % 2 == 0 ? between(1, 5) : 0; extras > 0; --extras) {
+    const std::int64_t from = between(0, ends - 1), first = from / job.hosts * job.hosts,
+                       to = first + (from - first + between(1, job.hosts - 1)) % job.hosts;
+    job.extras.push_back({between(0, 300'000), from, to, between(1, 60 * payload)});
+  }
+  return job;
+}
+
+// Where packets are marked by chance, and switches pause what shares nothing but their buffer with others:
+// each port draws for itself, and what shares a buffer that fills is one set.
+TEST(Patterns, TellsWhatChanceMarksAndSwitchesPause) {
+  std::int64_t counted = 0, frames = 0, paused = 0, marked = 0, partly = 0;
+  for (int round = 0; round < 400; round += kCaseStep) {
+    SCOPED_TRACE(testing::Message() << "round " << round);
+    std::mt19937 random(static_cast<unsigned>(round));
+    const RingJob job = random_incast_job(random);
+    const RingOutcome played = outcome_of(job, false), told = outcome_of(job, true);
+    expect_equal(played, told);
+    EXPECT_EQ(told.pauses, played.pauses);
+    if (HasFailure()) break;
+    counted += told.counted;
+    frames += told.frames;
+    paused += played.pauses > 0 ? 1 : 0;
+    marked += played.marked > 0 ? 1 : 0;
+    partly += (played.pauses > 0 || played.marked > 0) && told.counted > 0 ? 1 : 0;
+  }
+  EXPECT_GT(counted, frames / 100);
+  for (const std::int64_t some : {paused, marked, partly}) EXPECT_GT(some, 20 / kCaseStep);
 }
 
 // Long messages of a job stand still in whole periods, after which a set is where it was: exactly.
