@@ -223,11 +223,11 @@ NOT_MODELLED = """## Where it is off, and why
 - The same plan under two versions of a framework (Qwen3 30B on GB200: 6.4 and 10 s).
 - Mixtures of experts without published recomputation or dispatch; gpt-oss, whose attention has sinks.
 - Collectives and computation do not slow each other down. NCCL's kernels hold multiprocessors (16 channels of 132 on an H100 among several
-  nodes): with 0.12 of the rate gone from whatever computes while its rank has a collective under way, steps are 2 % longer where gradients alone
-  overlap, 1 to 6 % with FSDP, and most no longer at all; the 425 rows that this moves by a percent or more (with twice as much) are off by 12.5 %
+  nodes): with 0.12 of the rate gone from whatever computes while its rank has a collective under way, 2 of 3 rows stay as they are, a tenth
+  of those without FSDP take 2 % longer or more, of those with FSDP 3.5 % (at most 9 %); the 425 rows that this moves by a percent or more (with twice as much) are off by 12.5 %
   instead of 12.6, halves of them alike, and those of FSDP by 9.8 instead of 9.9. Rates in a loop (`sustained`), fitted to steps, have the average in them.
 - Two A100 nodes are `hgx-staged`, a fit to such rows (NICs without GPUDirect). NCCL changes between rings and trees at the sizes that are predicted
-  for two and four GPUs per node; with eight, trees begin at 13 MiB, not at 2, and up to there are predicted twice too fast.
+  for two GPUs per node; with four and eight, trees begin at 4 and 13 MiB, not at 0.8 and 1.6, and calls in between are predicted up to twice too fast.
 - A message between two nodes. In the pairwise servers' rows up to 4 MiB it is the sender's kernel that was timed, eleven in a row, which is done when
   buffers hold the bytes (8.6 GB/s of 10), not when they have passed the sockets (2.2 GB/s, which is predicted): up to four times too slow; the same
   file was published for A100 and H100. Of H100 one message attains 36 of 50 GB/s (two channels), as many as there are NICs 46: 20 % too fast.
