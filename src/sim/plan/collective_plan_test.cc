@@ -158,6 +158,25 @@ TEST(CollectivePlan, StepsAndLevelsOfTheLibraryCount) {
   EXPECT_EQ(beyond(CollectiveKind::all_reduce, microseconds(1), microseconds(20)), microseconds(30));
 }
 
+// Of an all-to-all, messages with 16 members are under way at once: 7 nodes of 8 others are 4 rounds.
+TEST(CollectivePlan, AnAllToAllTakesRoundsOfMessages) {
+  const auto beyond = [](std::int64_t nodes) {
+    Machine machine = machine_of({dimension("inside", DimensionKind::switched, 8, 400),
+                                  dimension("rail", DimensionKind::switched, nodes, 50)});
+    CollectiveOptions options;
+    options.measured = true;
+    const CollectiveCall call = call_of(CollectiveKind::all_to_all, kGibibyte);
+    const Time without = run(machine, call, options).iteration;
+    machine.dimensions[1].protocols = {CollectiveProtocol{"Simple", Time(0), microseconds(10), 1}};
+    return run(machine, call, options).iteration - without;
+  };
+  EXPECT_EQ(beyond(2), microseconds(10));
+  EXPECT_EQ(beyond(3), microseconds(10));
+  EXPECT_EQ(beyond(4), microseconds(20));
+  EXPECT_EQ(beyond(8), microseconds(40));
+  EXPECT_EQ(beyond(32), microseconds(160));
+}
+
 // Rings between nodes pass all members in a node; those of groups with one member per node pass nobody.
 TEST(CollectivePlan, RingsPassTheMembersInside) {
   const auto beyond = [](std::int64_t inside) {

@@ -26,9 +26,17 @@ double tree_latency(const CollectiveProtocol& protocol, std::int64_t ranks, std:
   return 2 * (std::log2(static_cast<double>(ranks)) * in_seconds(protocol.level) + chain);
 }
 
+// With so many members an all-to-all exchanges messages at once, in rounds of a step each: NCCL has 32
+// channels for them on H100 nodes, two for each member (NCCL_DEBUG=INFO says so, ncclTopoComputeP2pChannels
+// in src/graph/paths.cc sets them). Taken for all machines.
+constexpr std::int64_t kPeersAtOnce = 16;
+double exchange_latency(const CollectiveProtocol& protocol, std::int64_t peers) {
+  return static_cast<double>((peers + kPeersAtOnce - 1) / kPeersAtOnce) * in_seconds(protocol.step);
+}
+
 double library_latency(const CollectiveProtocol& protocol, CollectiveKind kind, std::int64_t ranks,
                        std::int64_t inside, Crossing crossing) {
-  if (kind == CollectiveKind::all_to_all) return in_seconds(protocol.step);
+  if (kind == CollectiveKind::all_to_all) return exchange_latency(protocol, (ranks - 1) * inside);
   const double rings = ring_latency(protocol, ranks, inside);
   if (kind != CollectiveKind::all_reduce) return rings / 2;
   const double trees = tree_latency(protocol, ranks, inside);
