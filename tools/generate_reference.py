@@ -222,8 +222,17 @@ NOT_MODELLED = """## Where it is off, and why
   fused, multiprocessors that FSDP's gathers take from computation). With recomputation 1 to 5 %.
 - The same plan under two versions of a framework (Qwen3 30B on GB200: 6.4 and 10 s).
 - Mixtures of experts without published recomputation or dispatch; gpt-oss, whose attention has sinks.
-- Two A100 nodes are `hgx-staged`, a fit to such rows (NICs without GPUDirect): NCCL serves several GPUs per node by one, two or four NICs as the size
-  changes, which no model here follows (up to twice too fast). Messages of the pairwise servers go at line rate up to 4 MiB, then four times slower over sockets; here they are slow always.
+- Collectives and computation do not slow each other down. NCCL's kernels hold multiprocessors (16 channels of 132 on an H100 among several
+  nodes): with 0.12 of the rate gone from whatever computes while its rank has a collective under way, 2 of 3 rows stay as they are, a tenth
+  of those without FSDP take 2 % longer or more, of those with FSDP 3.5 % (at most 9 %); the 425 rows that this moves by a percent or more (with twice as much) are off by 12.5 %
+  instead of 12.6, halves of them alike, and those of FSDP by 9.8 instead of 9.9. Rates in a loop (`sustained`), fitted to steps, have the average in them.
+- Two A100 nodes are `hgx-staged`, a fit to such rows (NICs without GPUDirect). NCCL changes between rings and trees at the sizes that are predicted
+  for two GPUs per node; with four and eight, trees begin at 4 and 13 MiB, not at 0.8 and 1.6, and calls in between are predicted up to twice too fast.
+- A message between two nodes. In the pairwise servers' rows up to 4 MiB it is the sender's kernel that was timed, eleven in a row, which is done when
+  buffers hold the bytes (8.6 GB/s of 10), not when they have passed the sockets (2.2 GB/s, which is predicted): up to four times too slow; the same
+  file was published for A100 and H100. Of H100 one message attains 36 of 50 GB/s (two channels), as many as there are NICs 46: 20 % too fast.
+- A few microseconds: two sources that timed all-reduces of less than 1 MiB on the same machine differ by a factor of 3 (H100, two to four GPUs:
+  predictions are 60 % below one, 20 % above the other).
 - Small kernels: additions and norms whose data stay in the L2 cache (up to twice too slow), norms of fewer rows than there are multiprocessors (too
   fast). Norms differ by library: on Blackwell cuDNN's move 0.8 of the bandwidth forward and 0.55 backward, PyTorch's 0.56 and 0.26; here all are alike.
 - fp8 products of inference engines on Blackwell above 4 Tflop, which run at 0.35 to 0.4 of the peak there and must be faster in training.

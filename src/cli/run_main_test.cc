@@ -162,6 +162,8 @@ TEST_F(Cli, ACollectiveSaysWhatItIs) {
   const Outcome barrier = report("barrier --machine dgx-a100");
   EXPECT_EQ(barrier.out.find("bytes"), std::string::npos) << barrier.out;
   EXPECT_EQ(barrier.out.find("GB "), std::string::npos) << barrier.out;
+  EXPECT_EQ(report("barrier --machine dgx-a100 --bytes 1MiB").err,
+            "armilla: error: --bytes 1MiB: a barrier moves no bytes\n  hint: leave it out\n");
   EXPECT_EQ(report("all-reduce --machine dgx-a100 --ranks 1").out.find("algorithm"), std::string::npos);
   EXPECT_EQ(report("all-reduce --machine dgx-a100 --bytes 1MiB,,2MiB").err,
             "armilla: error: --bytes 1MiB,,2MiB: a size is missing between the commas\n");
@@ -174,6 +176,14 @@ TEST_F(Cli, ACollectiveSaysWhatItIs) {
   EXPECT_NE(slow.find("of dgx-h100, what if\n"), std::string::npos) << slow;
   EXPECT_NE(slow.find("what if  links of rank 3 in rail have 0.1 times the bandwidth\n"), std::string::npos)
       << slow;
+  const auto damaged = [](const std::string& link) {
+    return run({"collective", "all-reduce", "--machine", "dgx-h100", "--ranks", "8", "--network", "flow",
+                "--fail-link", link});
+  };
+  const std::string half = damaged("rank 0-switch 0=0.5").out;
+  EXPECT_NE(half.find("what if  the link rank 0-switch 0 has 0.5 times its bandwidth"), std::string::npos)
+      << half;
+  EXPECT_EQ(damaged("rank 0-rank 9").err.find("armilla: error: --fail-link rank 0-rank 9: "), 0U);
 }
 
 TEST_F(Cli, NotesKeepTheirWords) {

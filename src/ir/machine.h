@@ -100,7 +100,9 @@ std::string_view name_of(DimensionKind kind);  // "Ring", "FullyConnected", "Swi
 struct CollectiveProtocol {
   std::string name;
   Time launch;
-  Time step;         // of a ring, of which n members take n - 1, an all-reduce twice as many
+  // Of a ring, of which n members take n - 1, an all-reduce twice as many; and of messages of an all-to-all,
+  // of which 16 are under way at once.
+  Time step;
   double share = 1;  // of the attained bandwidth
   Time level{};      // of a tree, of which an all-reduce climbs log2(n) up and down, where that is faster
   // Through each further member in the dimensions inside, whom a ring passes in every step, a tree up

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -38,6 +39,10 @@ class CollectiveCommand final : public Command {
                    "algorithms to compare; each for all dimensions, or 'A;B', innermost first")
         ->type_name("NAME,...");
     app.add_option("--network", network_, "network model (default analytical)")->type_name("MODEL");
+    app.add_option("--fail-link", failed_,
+                   "links of the machine's graph that fail, or carry a share: leaf0-spine1,leaf0-spine2=0.5")
+        ->type_name("A-B[=SHARE],...")
+        ->delimiter(',');
     declare_fast_forward(app, fast_forward_);
     app.add_option("--set", settings_, "any other key of a study file, such as collectives.chunks=8")
         ->type_name("KEY=VALUE")
@@ -51,6 +56,8 @@ class CollectiveCommand final : public Command {
     if (!kind) throw unknown_kind();
     SimulationOptions options = output_.options();
     options.progress = session.meter;
+    if (*kind == CollectiveKind::barrier && !sizes_.empty())
+      throw Error("--bytes " + sizes_.front(), "a barrier moves no bytes", "leave it out");
     if (sizes_.empty()) sizes_ = {"1GB"};
     std::vector<ListedSize> sizes;
     for (const std::string& list : sizes_) {
@@ -63,7 +70,6 @@ class CollectiveCommand final : public Command {
         rest.remove_prefix(size.size() + 1);
       }
     }
-    if (*kind == CollectiveKind::barrier) sizes.resize(1);  // it moves nothing
     const std::vector<std::string> algorithms = listed_algorithms();
     const bool several = sizes.size() * std::max<std::size_t>(algorithms.size(), 1) > 1;
     if (several && !(output_.json.empty() && output_.csv.empty() && output_.trace.empty())) {
@@ -135,6 +141,9 @@ class CollectiveCommand final : public Command {
     }
     if (!network_.empty())
       overrides.emplace_back("network=" + yaml_scalar(network_), "--network " + network_);
+    if (!failed_.empty())
+      overrides.emplace_back("what_if.failed_links=" + yaml_list(failed_),
+                             fmt::format("--fail-link {}", fmt::join(failed_, ",")));
     overrides.insert(overrides.end(), settings_.begin(), settings_.end());
     const auto read = [&] { return Config::parse("", "command line", overrides, expand_machine); };
     if (fast_forward_) {
@@ -229,7 +238,7 @@ class CollectiveCommand final : public Command {
   }
 
   std::string kind_, machine_, ranks_, network_;
-  std::vector<std::string> sizes_, algorithms_, settings_;
+  std::vector<std::string> sizes_, algorithms_, failed_, settings_;
   bool fast_forward_ = false;
   OutputFlags output_;
 };

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "base/error_testing.h"
 #include "sim/plan/link_limit.h"
 #include "sim/simulate.h"
@@ -156,6 +158,25 @@ TEST(CollectivePlan, StepsAndLevelsOfTheLibraryCount) {
   EXPECT_EQ(beyond(CollectiveKind::all_reduce, microseconds(1), microseconds(20)), microseconds(30));
 }
 
+// Of an all-to-all, messages with 16 members are under way at once: 7 nodes of 8 others are 4 rounds.
+TEST(CollectivePlan, AnAllToAllTakesRoundsOfMessages) {
+  const auto beyond = [](std::int64_t nodes) {
+    Machine machine = machine_of({dimension("inside", DimensionKind::switched, 8, 400),
+                                  dimension("rail", DimensionKind::switched, nodes, 50)});
+    CollectiveOptions options;
+    options.measured = true;
+    const CollectiveCall call = call_of(CollectiveKind::all_to_all, kGibibyte);
+    const Time without = run(machine, call, options).iteration;
+    machine.dimensions[1].protocols = {CollectiveProtocol{"Simple", Time(0), microseconds(10), 1}};
+    return run(machine, call, options).iteration - without;
+  };
+  EXPECT_EQ(beyond(2), microseconds(10));
+  EXPECT_EQ(beyond(3), microseconds(10));
+  EXPECT_EQ(beyond(4), microseconds(20));
+  EXPECT_EQ(beyond(8), microseconds(40));
+  EXPECT_EQ(beyond(32), microseconds(160));
+}
+
 // Rings between nodes pass all members in a node; those of groups with one member per node pass nobody.
 TEST(CollectivePlan, RingsPassTheMembersInside) {
   const auto beyond = [](std::int64_t inside) {
@@ -210,7 +231,7 @@ TEST(CollectivePlan, RingsGiveWayToTreesWithoutAStep) {
   Machine machine = machine_of({dimension("inside", DimensionKind::switched, 8, 400),
                                 dimension("rail", DimensionKind::switched, 2, 4)});
   machine.dimensions[1].protocols = {
-      CollectiveProtocol{"Simple", Time(0), microseconds(20), 1, microseconds(10'000), microseconds(3)}};
+      CollectiveProtocol{"plain", Time(0), microseconds(20), 1, microseconds(10'000), microseconds(3)}};
   Time before;
   for (std::int64_t mebibytes = 64; mebibytes <= 1024; mebibytes += 64) {
     const Result result = run(machine, call_of(CollectiveKind::all_reduce, mebibytes << 20));
@@ -225,6 +246,26 @@ TEST(CollectivePlan, RingsGiveWayToTreesWithoutAStep) {
   named.algorithms = {"halving-doubling"};
   const Result own = run(machine, call_of(CollectiveKind::all_reduce, kGibibyte), named);
   EXPECT_EQ(own.collectives[0].algorithm.find("(as"), std::string::npos);
+}
+
+// Two servers of two A100 (microsoft/vidur, a100_dgx): NCCL's all-reduces have rings up to 8 MiB, trees up to
+// 16, rings up to 64 and trees again, to the byte. Rings send 2 (n - 1) / n = 1.5 times as much; NCCL expects
+// 0.92 times 0.7, 0.8, 0.7, 0.7 and 0.8 of their bandwidth of trees.
+TEST(CollectivePlan, TreesAreTakenWhereTheLibraryExpectsMuchOfThem) {
+  Machine machine = machine_of({dimension("inside", DimensionKind::switched, 2, 400),
+                                dimension("rail", DimensionKind::switched, 2, 4)});
+  machine.dimensions[1].protocols = {CollectiveProtocol{"Simple", Time(0), Time(0), 1}};
+  const auto crosses = [&](std::int64_t bytes) {
+    const std::string way = run(machine, call_of(CollectiveKind::all_reduce, bytes)).collectives[0].algorithm;
+    return way.find("(as trees)") != std::string::npos ? "trees" : "rings";
+  };
+  constexpr std::int64_t kMebibyte = 1 << 20;
+  constexpr std::int64_t kLittle = 4096;
+  for (const auto& [from, way, before] :
+       {std::tuple(8, "trees", "rings"), {16, "rings", "trees"}, {64, "trees", "rings"}}) {
+    EXPECT_STREQ(crosses(from * kMebibyte), way) << from << " MiB";
+    EXPECT_STREQ(crosses(from * kMebibyte - kLittle), before) << "below " << from << " MiB";
+  }
 }
 
 // What the switches of several nodes give back waits for no slot of what is sent to them: longer messages

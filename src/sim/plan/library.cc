@@ -1,9 +1,12 @@
 // What the collective library does with a call that schedules do not say: rings or trees between nodes, and
 // what its protocols take.
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <string_view>
 
 #include "sim/collective_plan.h"
 #include "sim/plan/choice.h"
@@ -23,9 +26,17 @@ double tree_latency(const CollectiveProtocol& protocol, std::int64_t ranks, std:
   return 2 * (std::log2(static_cast<double>(ranks)) * in_seconds(protocol.level) + chain);
 }
 
+// With so many members an all-to-all exchanges messages at once, in rounds of a step each: NCCL has 32
+// channels for them on H100 nodes, two for each member (NCCL_DEBUG=INFO says so, ncclTopoComputeP2pChannels
+// in src/graph/paths.cc sets them). Taken for all machines.
+constexpr std::int64_t kPeersAtOnce = 16;
+double exchange_latency(const CollectiveProtocol& protocol, std::int64_t peers) {
+  return static_cast<double>((peers + kPeersAtOnce - 1) / kPeersAtOnce) * in_seconds(protocol.step);
+}
+
 double library_latency(const CollectiveProtocol& protocol, CollectiveKind kind, std::int64_t ranks,
                        std::int64_t inside, Crossing crossing) {
-  if (kind == CollectiveKind::all_to_all) return in_seconds(protocol.step);
+  if (kind == CollectiveKind::all_to_all) return exchange_latency(protocol, (ranks - 1) * inside);
   const double rings = ring_latency(protocol, ranks, inside);
   if (kind != CollectiveKind::all_reduce) return rings / 2;
   const double trees = tree_latency(protocol, ranks, inside);
@@ -33,14 +44,45 @@ double library_latency(const CollectiveProtocol& protocol, CollectiveKind kind, 
   return crossing == Crossing::trees ? trees : rings;
 }
 
-// Of an all-reduce whose bytes take so many seconds on the wire.
+// What NCCL expects of trees where it chooses (src/graph/tuning.cc): of the rings' bandwidth, and of that by
+// the size of an all-reduce, in powers of two from 64 bytes on. It is more wary of trees of some sizes than
+// of the next smaller ones, and a call may take rings again, for twice the time, because it is longer.
+struct ExpectedTrees {
+  std::string_view protocol;
+  double of_rings = 1;
+  double ring_latency = 1;  // times, of what rings are expected to take beside bytes
+  std::array<double, 23> by_size{};
+};
+constexpr std::array kExpectedTrees = {
+    ExpectedTrees{"LL", 2 / 3.8, 1, {1,  1,  1,  1,  .9, .8, .7, .7, .7, .7, .6, .5,
+                                     .4, .4, .5, .6, .7, .8, .9, 1,  1,  1,  1}},
+    ExpectedTrees{
+        "LL128", 1, 1, {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1}},
+    ExpectedTrees{"Simple", .92, 1.4, {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5,
+                                       .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9}},
+};
+
+double expected_of_trees(const ExpectedTrees& expected, Bytes bytes) {
+  constexpr int kFirst = 6;  // 64 bytes
+  const int size = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes.value))) - 1 - kFirst;
+  if (size < 0 || size >= static_cast<int>(expected.by_size.size())) return expected.of_rings;
+  return expected.of_rings * expected.by_size[static_cast<std::size_t>(size)];
+}
+
+// Of an all-reduce of so many bytes, which take so many seconds on the wire. Of protocols with names of
+// NCCL's as that chooses; of others by time.
 bool prefers_trees(std::span<const CollectiveProtocol> protocols, std::int64_t ranks, std::int64_t inside,
-                   double as_rings, double as_trees) {
+                   Bytes bytes, double as_rings, double as_trees) {
   double rings = std::numeric_limits<double>::infinity(), trees = rings;
   for (const CollectiveProtocol& protocol : protocols) {
-    const double launch = in_seconds(protocol.launch);
-    rings = std::min(rings, launch + ring_latency(protocol, ranks, inside) + as_rings / protocol.share);
-    trees = std::min(trees, launch + tree_latency(protocol, ranks, inside) + as_trees / protocol.share);
+    const auto* const known = std::ranges::find(kExpectedTrees, protocol.name, &ExpectedTrees::protocol);
+    const bool is_known = known != kExpectedTrees.end();
+    const double launch = in_seconds(protocol.launch), slower = is_known ? known->ring_latency : 1;
+    const double of_trees = is_known ? expected_of_trees(*known, bytes) : 1;
+    rings =
+        std::min(rings, launch + slower * ring_latency(protocol, ranks, inside) + as_rings / protocol.share);
+    trees = std::min(trees,
+                     launch + tree_latency(protocol, ranks, inside) + as_trees / (protocol.share * of_trees));
   }
   return trees < rings;
 }
@@ -90,8 +132,8 @@ Crossing CollectivePlanner::cross_as_the_library(CollectivePhase& phase, const C
     // All-reduces are what the members inside reduce and gather for.
     const bool reduced_inside =
         shape.sizes.front() > 1 && algorithm(CollectiveKind::reduce_scatter, 0, taken).in_switch();
-    const bool climbs =
-        reduced_inside || prefers_trees(dimension.protocols, nodes, inside, seconds * ring, seconds * tree);
+    const bool climbs = reduced_inside || prefers_trees(dimension.protocols, nodes, inside, call.bytes,
+                                                        seconds * ring, seconds * tree);
     crossing = climbs ? Crossing::trees : Crossing::rings;
   } else if (phase.kind == CollectiveKind::reduce_scatter || phase.kind == CollectiveKind::all_gather) {
     crossing = Crossing::rings;

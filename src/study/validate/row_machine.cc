@@ -18,14 +18,16 @@ namespace {
 struct KnownDevice {
   std::array<std::string_view, 2> words;  // that its name must have; the first known device counts
   std::string_view device, cluster;
-  std::int64_t adapters = 0;  // of a server, which fewer devices than these do not share; 0: one each
+  // Of a server: each serves as many of its devices in a row as the others; 0: one each.
+  std::int64_t adapters = 0;
+  double adapter_rate = 0;  // of one, in B/s; 0: its part of the server's
 };
 constexpr std::array kKnownDevices = {
     KnownDevice{{"a100", "pairwise"}, "a100-80gb-pcie", "azure-nc96", 1},
     KnownDevice{{"h100", "pairwise"}, "h100-pcie", "nvl-pairs", 1},
     KnownDevice{{"a100", "pcie"}, "a100-80gb-pcie", "dgx-a100"},
     KnownDevice{{"a100", "40gb"}, "a100-40gb-sxm", "dgx-a100"},
-    KnownDevice{{"a100", " on unnamed"}, "a100-80gb-sxm", "hgx-staged", 4},
+    KnownDevice{{"a100", " on unnamed"}, "a100-80gb-sxm", "hgx-staged", 4, 7.8e9},
     KnownDevice{{"a100", ""}, "a100-80gb-sxm", "dgx-a100"},
     KnownDevice{{"a40", ""}, "a40", "ethernet-rack"},
     KnownDevice{{"h100", "96gb"}, "h100-96gb-sxm", "dgx-h100"},
@@ -147,7 +149,15 @@ double shared_bandwidth(const RowMachine& row) {
   return std::stod(nics[1]) * std::stod(nics[2]) * kGigabit / static_cast<double>(row.devices_per_node);
 }
 
-void shape(Machine& machine, const RowMachine& row, std::int64_t adapters) {
+// Of a server of `whole` devices, of which some are used, with the adapters that serve these.
+double device_part(const KnownDevice& known, double server_rate, std::int64_t whole, std::int64_t used) {
+  const double each =
+      known.adapter_rate > 0 ? known.adapter_rate : server_rate / static_cast<double>(known.adapters);
+  const std::int64_t serving = (used * known.adapters + whole - 1) / whole;
+  return std::min(server_rate, static_cast<double>(serving) * each) / static_cast<double>(used);
+}
+
+void shape(Machine& machine, const RowMachine& row, const KnownDevice& known) {
   std::vector<Dimension>& dimensions = machine.dimensions;
   const bool is_torus = std::all_of(dimensions.begin(), dimensions.end(), [](const Dimension& dimension) {
     return dimension.kind == DimensionKind::ring;
@@ -166,9 +176,9 @@ void shape(Machine& machine, const RowMachine& row, std::int64_t adapters) {
   const std::int64_t whole = dimensions.front().size;
   dimensions.front().size = is_rack ? rack_size(row, most) : largest_divisor(row.devices, most);
   if (dimensions.size() > 1) dimensions.back().size = row.devices / dimensions.front().size;
-  if (adapters > 0) {
-    const std::int64_t sharing = std::max(dimensions.front().size, adapters);
-    dimensions.back().bandwidth.value *= static_cast<double>(whole) / static_cast<double>(sharing);
+  if (known.adapters > 0) {
+    double& rate = dimensions.back().bandwidth.value;
+    rate = device_part(known, rate * static_cast<double>(whole), whole, dimensions.front().size);
   }
   const double total = part_of_total(row);
   const double inter = total > 0                 ? total
@@ -192,7 +202,7 @@ Machine machine_of(const RowMachine& row, const std::string& where) {
     machine.device = load_device(std::string(known.device), where);
     machine.name = fmt::format("{} with {}", known.cluster, known.device);
   }
-  shape(machine, row, known.adapters);
+  shape(machine, row, known);
   // All of it is shaped for the row's devices.
   machine.elastic = false;
   std::erase_if(machine.dimensions, [](const Dimension& dimension) { return dimension.size == 1; });
