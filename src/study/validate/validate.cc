@@ -155,7 +155,7 @@ class Validator {
     row.likely =
         fmt::format("weights {}, gradients {}, optimizer {}, activations {}, temporary {}, buffers {}",
                     to_text(use.weights), to_text(use.gradients), to_text(use.optimizer),
-                    to_text(use.activations), to_text(use.temporary), to_text(use.communication_buffers));
+                    to_text(use.activations), to_text(use.temporary), to_text(use.communication_buffers()));
   }
 
   void predict(const MeasuredCollective& collective, ValidatedRow& row) {
