@@ -232,11 +232,11 @@ Bytes loss_working_set(const Model& model, const Operator& op, const Layout& lay
   constexpr std::int64_t kWide = 32;
   const Bytes wide = local_bytes(model, layout, op.outputs.back(), false, activation_dtype(plan));
   const Bytes logits = wide * bits_of(activation_dtype(plan)) / kWide;
-  if (plan.framework == Framework::megatron) return logits;
-  if (loss_kernel_of(plan) == LossKernel::fused) return logits;
-  if (loss_kernel_of(plan) == LossKernel::narrow) return logits * 3;
   const bool over_parts =
       layout.tensors[op.inputs.front()].home == Home::divided && !gathers_logits(op, layout.degrees);
+  if (plan.framework == Framework::megatron) return over_parts ? logits * 2 : logits;
+  if (loss_kernel_of(plan) == LossKernel::fused) return logits;
+  if (loss_kernel_of(plan) == LossKernel::narrow) return logits * 3;
   return over_parts && plan.host != Host::compiled ? logits * 2 : wide * 2;
 }
 

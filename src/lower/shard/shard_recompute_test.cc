@@ -1,6 +1,8 @@
 // What selective checkpointing by operator keeps and does again, counted by hand, and losses.
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "lower/hybrid.h"
 #include "lower/memory.h"
 #include "read/read.h"
@@ -8,13 +10,13 @@
 namespace armilla {
 namespace {
 
-constexpr std::int64_t kTokens = 512, kHidden = 256, kWide = 1024, kVocabulary = 8192;
+constexpr std::int64_t kGatedTokens = 512, kGatedHidden = 256, kGatedInner = 1024, kGatedVocabulary = 8192;
 
 Model gated_decoder() {
-  return read_described_yaml(
-      "family: llama\nlayers: 2\nhidden: 256\nheads: 4\nfeed_forward: 1024\nvocabulary: 8192\nsequence: "
-      "512\n",
-      "m", {});
+  const std::string text =
+      "family: llama\nlayers: 2\nhidden: 256\nheads: 4\nfeed_forward: 1024\nvocabulary: 8192\n"
+      "sequence: 512\n";
+  return read_described_yaml(text, "m", ModelOptions());
 }
 
 Plan pytorch_plan(Host host, std::int64_t tensor = 1) {
@@ -49,8 +51,8 @@ TEST(OperatorRecompute, KeepsEverySecondProductAndAttention) {
   Plan plan = pytorch_plan(Host::eager);
   plan.recompute = Recompute::operators;
   const ShardedModel model = shard_model(gated_decoder(), plan, 0, "plan");
-  EXPECT_EQ(shape_of_block(model, 1).saved, Bytes(2 * kTokens * (5 * kHidden + kWide)));
-  EXPECT_EQ(repeated_products(model), 2 * kTokens * kHidden * (2 * kHidden + kWide));
+  EXPECT_EQ(shape_of_block(model, 1).saved, Bytes(2 * kGatedTokens * (5 * kGatedHidden + kGatedInner)));
+  EXPECT_EQ(repeated_products(model), 2 * kGatedTokens * kGatedHidden * (2 * kGatedHidden + kGatedInner));
   // The head follows its backward pass at once.
   EXPECT_TRUE(shape_of_block(model, 3).recompute.steps.empty());
 }
@@ -59,7 +61,7 @@ TEST(OperatorRecompute, CompilersDropWhatNobodyReadsAgain) {
   Plan plan = pytorch_plan(Host::compiled);
   plan.recompute = Recompute::operators;
   const ShardedModel model = shard_model(gated_decoder(), plan, 0, "plan");
-  EXPECT_EQ(shape_of_block(model, 1).saved, Bytes(2 * kTokens * (4 * kHidden + kWide)));
+  EXPECT_EQ(shape_of_block(model, 1).saved, Bytes(2 * kGatedTokens * (4 * kGatedHidden + kGatedInner)));
 }
 
 TEST(OperatorRecompute, LiesBetweenNoneAndFull) {
@@ -82,19 +84,19 @@ TEST(OperatorRecompute, LiesBetweenNoneAndFull) {
 
 // Probabilities and two gradients: of 4 bytes, or of 2 beside the logits.
 TEST(LossKernels, HoldWhatTheirTypesTake) {
-  constexpr std::int64_t kLogits = kTokens * kVocabulary;
+  constexpr std::int64_t kGatedLogits = kGatedTokens * kGatedVocabulary;
   const auto head = [](LossKernel loss, Host host) {
     Plan plan = pytorch_plan(host);
     plan.loss = loss;
     return shape_of_block(shard_model(gated_decoder(), plan, 0, "plan"), 3);
   };
   const auto beside = [&](LossKernel loss) {  // what the loss does not keep
-    return head(loss, Host::eager).saved - Bytes(2 * kTokens * kHidden);
+    return head(loss, Host::eager).saved - Bytes(2 * kGatedTokens * kGatedHidden);
   };
-  EXPECT_EQ(head(LossKernel::wide, Host::eager).working, Bytes(8 * kLogits));
-  EXPECT_EQ(head(LossKernel::wide, Host::compiled).working, Bytes(8 * kLogits));
-  EXPECT_EQ(head(LossKernel::narrow, Host::compiled).working, Bytes(6 * kLogits));
-  EXPECT_EQ(beside(LossKernel::wide) - beside(LossKernel::narrow), Bytes(2 * kLogits));
+  EXPECT_EQ(head(LossKernel::wide, Host::eager).working, Bytes(8 * kGatedLogits));
+  EXPECT_EQ(head(LossKernel::wide, Host::compiled).working, Bytes(8 * kGatedLogits));
+  EXPECT_EQ(head(LossKernel::narrow, Host::compiled).working, Bytes(6 * kGatedLogits));
+  EXPECT_EQ(beside(LossKernel::wide) - beside(LossKernel::narrow), Bytes(2 * kGatedLogits));
   EXPECT_EQ(head(LossKernel::automatic, Host::eager).working, head(LossKernel::wide, Host::eager).working);
   EXPECT_EQ(head(LossKernel::automatic, Host::compiled).working,
             head(LossKernel::fused, Host::compiled).working);
@@ -107,9 +109,9 @@ TEST(LossKernels, GatherDividedLogitsUnlessTheLossIsParallel) {
     plan.loss_parallel = parallel;
     return shape_of_block(shard_model(gated_decoder(), plan, 0, "plan"), 3);
   };
-  constexpr std::int64_t kLogits = kTokens * kVocabulary;
-  EXPECT_EQ(head(false, 4).working, Bytes(6 * kLogits));
-  EXPECT_EQ(head(true, 4).working, Bytes(6 * kLogits / 4));
+  constexpr std::int64_t kGatedLogits = kGatedTokens * kGatedVocabulary;
+  EXPECT_EQ(head(false, 4).working, Bytes(6 * kGatedLogits));
+  EXPECT_EQ(head(true, 4).working, Bytes(6 * kGatedLogits / 4));
   EXPECT_EQ(head(false, 1).working, head(true, 1).working);
   std::int64_t gathered = 0;
   for (const PassStep& step : head(false, 4).forward.steps) {
@@ -117,7 +119,7 @@ TEST(LossKernels, GatherDividedLogitsUnlessTheLossIsParallel) {
     EXPECT_EQ(step.collective, CollectiveKind::all_gather);
     gathered += step.bytes.value;
   }
-  EXPECT_EQ(gathered, 2 * kLogits);
+  EXPECT_EQ(gathered, 2 * kGatedLogits);
 }
 
 }  // namespace

@@ -251,7 +251,7 @@ class Validator {
 
   // Within the error of nine in ten predicted peaks (docs/accuracy.md).
   static bool fits_nearly(const MemoryUse& use) {
-    constexpr double kError = 1.3;
+    constexpr double kError = 1.25;
     return static_cast<double>(use.needed().value) <= kError * static_cast<double>(use.capacity.value);
   }
 
