@@ -48,12 +48,33 @@ std::string_view name_of(Recompute recompute) {
       return "none";
     case Recompute::selective:
       return "selective";
+    case Recompute::operators:
+      return "operators";
     case Recompute::full:
       return "full";
     case Recompute::block:
       return "block";
   }
   return "?";
+}
+
+std::string_view name_of(LossKernel loss) {
+  switch (loss) {
+    case LossKernel::automatic:
+      return "automatic";
+    case LossKernel::fused:
+      return "fused";
+    case LossKernel::wide:
+      return "wide";
+    case LossKernel::narrow:
+      return "narrow";
+  }
+  return "?";
+}
+
+LossKernel loss_kernel_of(const Plan& plan) {
+  if (plan.loss != LossKernel::automatic) return plan.loss;
+  return plan.host == Host::compiled ? LossKernel::fused : LossKernel::wide;
 }
 
 std::string_view name_of(ContextMethod method) {

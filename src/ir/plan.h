@@ -32,6 +32,7 @@ int state_words(Optimizer optimizer);  // optimizer values kept per parameter, 4
 enum class Recompute : std::uint8_t {
   none,
   selective,  // the attention core only (Korthikanti et al. 2022, section 5)
+  operators,  // all but attention and every second product (torchtitan; lower/shard/shard_recompute.h)
   full,       // every block keeps its input alone
   block       // full for the first Plan::recompute_blocks blocks of each model chunk, none for the others
 };
@@ -79,6 +80,15 @@ std::string_view name_of(Framework framework);
 
 enum class Axis : std::uint8_t { tensor, context, data, pipeline };
 std::string_view name_of(Axis axis);
+
+// How Framework::pytorch computes cross entropy.
+enum class LossKernel : std::uint8_t {
+  automatic,  // fused where the host is compiled, else wide
+  fused,      // by a compiler
+  wide,       // operator by operator in fp32, of a copy of the logits
+  narrow      // operator by operator in the logits' own type
+};
+std::string_view name_of(LossKernel loss);
 
 struct Plan {
   std::int64_t ranks = 1;
@@ -137,6 +147,11 @@ struct Plan {
   std::optional<Time>
       issue_time;  // of an operator; none: the device's where the host is eager, 0 where compiled
 
+  LossKernel loss = LossKernel::automatic;
+  // Logits that tensor parallelism divides stay divided for the loss; otherwise every rank gathers all of
+  // them (PyTorch's loss_parallel; ColwiseParallel(output_layouts=Replicate()) without it).
+  bool loss_parallel = true;
+
   Recompute recompute = Recompute::none;
   std::int64_t recompute_blocks = 0;
 
@@ -154,6 +169,8 @@ struct Plan {
            !offload_optimizer && !offload_activations;
   }
 };
+
+LossKernel loss_kernel_of(const Plan& plan);  // never automatic
 
 // What the CPU needs for an operator under a plan whose host is decided; 0: it is ahead always.
 Time issue_time_of(const Plan& plan);

@@ -76,6 +76,7 @@ std::vector<std::string> memory_advice(const Model& model, const Plan& plan, con
 
 // Groups of more than one rank that a rank is in.
 std::int64_t communicators(const Plan& plan);
+void set_framework_memory(const Plan& plan, const Device& device, MemoryUse& use);
 Bytes framework_memory(const Plan& plan, const Device& device);
 
 // Memory options of a plan that save nothing: told, because they cost time. Each is judged by the peak that

@@ -27,8 +27,9 @@ struct Degrees {
   bool sequence_parallel = false;  // only with tensor > 1
   bool holds_gathered = false;     // what it gathers is kept for the backward pass
   bool all_to_all_context = false;
-  Share sequence;  // of a sequence's tokens, by context parallelism
-  Share load;      // tokens of this expert position, relative to the mean
+  bool loss_parallel = true;  // Plan::loss_parallel
+  Share sequence;             // of a sequence's tokens, by context parallelism
+  Share load;                 // tokens of this expert position, relative to the mean
 };
 
 enum class Home : std::uint8_t { replicated, tokens, divided };
@@ -57,6 +58,8 @@ std::int64_t tensor_degree(const Operator& op, const Degrees& degrees);
 Share split_share(const Model& model, const Operator& op, const Layout& layout);
 // Tokens that a rank holds; `gathered`: after sequence parallelism's all-gather.
 Share token_share(bool expert, bool gathered, const Degrees& degrees);
+// The cross entropy that gathers the logits which tensor parallelism divides.
+bool gathers_logits(const Operator& op, const Degrees& degrees);
 // The cross entropy over logits that are divided by vocabulary.
 bool is_divided_loss(const Model& model, const Operator& op, const Layout& layout);
 

@@ -23,12 +23,12 @@ TEST(DataParallelMemory, CategoriesFollowTheirDefinitions) {
   EXPECT_EQ(use.weights, Bytes(872 * 4 + 32));
   EXPECT_EQ(use.gradients, Bytes(872 * 4));
   EXPECT_EQ(use.optimizer, Bytes(872 * 8));
-  EXPECT_EQ(use.communication_buffers, Bytes(872 * 4));
+  EXPECT_EQ(use.communication_buffers(), Bytes(872 * 4));
   // Saved: the ids (8 B each), e for linear a, r for the relu and for linear b. Not a, b or the flattened b.
   EXPECT_EQ(use.activations, Bytes(4 * 8 + 2 * 128));
   EXPECT_EQ(use.temporary, Bytes(256));
   const Bytes tensors = use.weights + use.gradients + use.optimizer + use.activations +
-                        use.communication_buffers + use.temporary;
+                        use.communication_buffers() + use.temporary;
   EXPECT_EQ(use.fragmentation, Bytes(tensors.value * 4 / 100));
   EXPECT_EQ(use.peak(), tensors + use.fragmentation);
   EXPECT_TRUE(use.fits());
@@ -44,7 +44,7 @@ TEST(DataParallelMemory, PrecisionHalvesActivationsButNotWeights) {
 TEST(DataParallelMemory, OneRankNeedsNoBuckets) {
   Plan plan;
   plan.optimizer = Optimizer::sgd;
-  EXPECT_EQ(use_of(plan).communication_buffers, Bytes(0));
+  EXPECT_EQ(use_of(plan).communication_buffers(), Bytes(0));
   EXPECT_EQ(use_of(plan).optimizer, Bytes(0));
 }
 

@@ -19,10 +19,16 @@ std::int64_t communicators(const Plan& plan) {
   return std::count(std::begin(groups), std::end(groups), true);
 }
 
+void set_framework_memory(const Plan& plan, const Device& device, MemoryUse& use) {
+  use.buffer(MemoryBuffer::context) = device.reserved;
+  use.buffer(MemoryBuffer::communicators) =
+      Bytes(checked_multiply(device.communicator_buffers.value, communicators(plan), device.name));
+}
+
 Bytes framework_memory(const Plan& plan, const Device& device) {
-  const std::int64_t buffers =
-      checked_multiply(device.communicator_buffers.value, communicators(plan), device.name);
-  return saturating_add(device.reserved, Bytes(buffers));
+  MemoryUse use;
+  set_framework_memory(plan, device, use);
+  return use.framework();
 }
 
 }  // namespace armilla

@@ -85,7 +85,7 @@ TEST(HybridMemory, StatesFollowTypesAndOffload) {
   EXPECT_EQ(use_of().use.weights, Bytes(4000));
   EXPECT_EQ(use_of().use.gradients, Bytes(4000));
   EXPECT_EQ(use_of().use.optimizer, Bytes(24000));
-  EXPECT_EQ(use_of().use.communication_buffers, Bytes(0));
+  EXPECT_EQ(use_of().use.communication_buffers(), Bytes(0));
   plan.gradient_dtype = DType::fp32;
   EXPECT_EQ(use_of().use.gradients, Bytes(8000));
   plan.weight_dtype = DType::fp32;
@@ -183,7 +183,7 @@ TEST(HybridMemory, BuffersHoldWhatIsOnItsWay) {
   plan.ranks = 8;
   plan.batch = 2;
   const auto buffers = [&] {
-    return hybrid_memory(job_of(equal_blocks(8, 1000), plan), plan, Device())[0].use.communication_buffers;
+    return hybrid_memory(job_of(equal_blocks(8, 1000), plan), plan, Device())[0].use.communication_buffers();
   };
   EXPECT_EQ(buffers(), Bytes(2 * 8));
   plan.zero_stage = 2;

@@ -249,18 +249,16 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
   use.activations = Bytes(most.activations);
   use.temporary = Bytes(most.temporary) + weight_gradient_buffer(parts, plan);
   if (plan.offload_activations) memory.host = saturating_add(memory.host, Bytes(walk.most_live()));
-  std::int64_t buffers = 0;
-  for (const std::int64_t bytes :
-       {bucket_buffers(parts, plan), gathered_weights(parts, plan), boundary_buffers(parts, plan),
-        freed_late(parts, plan, walk.most_in_flight())})
-    buffers = add(buffers, bytes);
-  use.communication_buffers = Bytes(buffers);
+  use.buffer(MemoryBuffer::gradient_buckets) = Bytes(bucket_buffers(parts, plan));
+  use.buffer(MemoryBuffer::gathered_weights) = Bytes(gathered_weights(parts, plan));
+  use.buffer(MemoryBuffer::stage_messages) = Bytes(boundary_buffers(parts, plan));
+  use.buffer(MemoryBuffer::freed_late) = Bytes(freed_late(parts, plan, walk.most_in_flight()));
   use.capacity = device.memory;
-  use.framework = framework_memory(plan, device);
+  set_framework_memory(plan, device, use);
   // A caching allocator loses a part of what it hands out; the share is kFragmentation of lower/memory.h.
   std::int64_t sum = 0;
-  for (const Bytes part :
-       {use.weights, use.gradients, use.optimizer, use.activations, use.temporary, use.communication_buffers})
+  for (const Bytes part : {use.weights, use.gradients, use.optimizer, use.activations, use.temporary,
+                           use.communication_buffers()})
     sum = add(sum, part.value);
   use.fragmentation = Bytes(static_cast<std::int64_t>(static_cast<double>(sum) * kFragmentation));
   // Only to be told of an overflow.

@@ -49,6 +49,10 @@ void set_collectives(const Model& model, const Layout& layout, DType floats, std
       entry.forward = gather;
       entry.backward = scatter;
       break;
+    case Conversion::copy:
+      // Every rank goes on with its own part of the gradient, which is the same on all.
+      entry.forward = gather;
+      break;
   }
   // Nothing that needs an input gradient reads the tensor: no backward collective then.
   if (entry.first_gradient == UINT32_MAX) entry.backward.reset();
@@ -64,6 +68,7 @@ Conversion conversion(const Model& model, const Layout& layout, const Operator& 
       op.exchange != Exchange::none || is_divided_loss(model, op, layout))
     return Conversion::none;
   const bool divided = from.home == Home::divided;
+  if (divided && gathers_logits(op, layout.degrees)) return Conversion::copy;
   switch (op.split) {
     case Split::column:
       if (divided) return Conversion::collect_all;
@@ -121,7 +126,7 @@ std::vector<Entry> entries(const Model& model, const Layout& layout, std::uint32
 }
 
 bool keeps_gathered(const Entry& entry) {
-  return entry.conversion == Conversion::collect_all ||
+  return entry.conversion == Conversion::collect_all || entry.conversion == Conversion::copy ||
          (entry.conversion == Conversion::enter && entry.forward && !entry.again);
 }
 

@@ -9,6 +9,7 @@
 //   divide whole tokens      -            all-gather           all-to-all       all-to-all
 //   collect features         all-gather   -                    all-to-all       all-to-all
 //   collect both             all-gather   reduce-scatter       all-gather       reduce-scatter
+//   copy to all              all-gather   -                    all-gather       -
 // One conversion serves all operators of the block that read the tensor. With sequence parallelism the
 // divided tensor is kept and gathered again for weight gradients.
 #pragma once
@@ -30,7 +31,7 @@ struct CollectiveStep {
   Bytes bytes;
 };
 
-enum class Conversion : std::uint8_t { none, enter, divide, collect_features, collect_all };
+enum class Conversion : std::uint8_t { none, enter, divide, collect_features, collect_all, copy };
 
 struct Entry {
   std::uint32_t tensor = 0;

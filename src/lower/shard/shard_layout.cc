@@ -32,6 +32,7 @@ Placement output_placement(const Model& model, const Operator& op, const Layout&
     if (const Placement* logits = continued(model, op, layout, output)) placement = *logits;
     return placement;
   }
+  if (gathers_logits(op, layout.degrees)) return placement;  // alike on every tensor rank
   // Experts' tokens begin at the dispatch's output and end where an operator outside of the experts makes
   // something: combine gives its output no such mark.
   placement.expert = op.expert || op.exchange == Exchange::dispatch;
@@ -100,8 +101,12 @@ Share token_share(bool expert, bool gathered, const Degrees& degrees) {
   return expert ? share * degrees.load : share;
 }
 
+bool gathers_logits(const Operator& op, const Degrees& degrees) {
+  return !degrees.loss_parallel && degrees.tensor > 1 && op.type.find("CrossEntropy") != std::string::npos;
+}
+
 bool is_divided_loss(const Model& model, const Operator& op, const Layout& layout) {
-  if (op.type.find("CrossEntropy") == std::string::npos) return false;
+  if (op.type.find("CrossEntropy") == std::string::npos || gathers_logits(op, layout.degrees)) return false;
   return std::any_of(op.inputs.begin(), op.inputs.end(), [&](std::uint32_t input) {
     return layout.tensors[input].home == Home::divided && is_floating(model.tensors[input].dtype);
   });

@@ -5,6 +5,7 @@
 
 #include "lower/shard/shard_conversion.h"
 #include "lower/shard/shard_pass.h"
+#include "lower/shard/shard_recompute.h"
 
 namespace armilla {
 namespace {
@@ -51,7 +52,7 @@ std::vector<std::uint32_t> saved_tensors(const Model& model, const Block& block,
       i = end;
     }
   } else {
-    // Full recompute keeps what comes from outside: everything read that the block did not make.
+    // Others keep what comes from outside: everything read that the block did not make.
     std::vector<std::uint32_t> made;
     for (std::uint32_t i = block.first; i < block.end; ++i) {
       const Operator& op = model.operators[i];
@@ -74,6 +75,10 @@ bool runs_operator_by_operator(const Plan& plan) {
 
 // torch.compile's: results of norms and activations, which cost little, are made again from what these keep
 // (Inductor's min-cut partitioner).
+bool fuses_loss(const Plan& plan) {
+  return plan.framework == Framework::pytorch && loss_kernel_of(plan) == LossKernel::fused;
+}
+
 bool fuses_kernels(const Plan& plan) {
   return plan.framework == Framework::pytorch && plan.host == Host::compiled;
 }
@@ -84,6 +89,16 @@ std::vector<bool> made_again(const Model& model, const Layout& layout, const Pla
   for (const Operator& op : model.operators) {
     if (op.forward.kernel != Kernel::norm && op.forward.kernel != Kernel::activation) continue;
     for (const std::uint32_t t : op.outputs) found[layout.owner[t]] = true;
+  }
+  return found;
+}
+
+// Probabilities that stay in the logits' type.
+std::vector<bool> narrow_probabilities(const Model& model, const Plan& plan) {
+  std::vector<bool> found(model.tensors.size());
+  if (plan.framework != Framework::pytorch || loss_kernel_of(plan) != LossKernel::narrow) return found;
+  for (const Operator& op : model.operators) {
+    if (op.forward.kernel == Kernel::loss) found[op.outputs.back()] = true;
   }
   return found;
 }
@@ -147,7 +162,8 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
   // A tensor that several blocks keep is charged once: to the first reader outside of the maker's block that
   // keeps it, and to its maker only where no one else does. At a stage border it is the reader's, who
   // received it.
-  const bool fuses = fuses_kernels(plan);
+  const bool fuses = fuses_loss(plan);
+  const std::vector<bool> narrow = narrow_probabilities(model, plan);
   const std::vector<bool> cheap = made_again(model, layout, plan);
   std::vector<bool> counted(model.tensors.size());
   std::vector<std::pair<std::uint32_t, Bytes>> own;  // kept by the block that made them
@@ -161,15 +177,17 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
     }
     const auto bytes_of = [&](std::uint32_t t) {
       const bool whole = std::find(gathered.begin(), gathered.end(), t) != gathered.end();
-      return local_bytes(model, layout, t, whole, floats);
+      const Bytes bytes = local_bytes(model, layout, t, whole, floats);
+      return narrow[t] ? bytes * bits_of(floats) / bits_of(DType::fp32) : bytes;
     };
     // What was gathered of it is no kernel's to make.
     const auto is_made_again = [&](std::uint32_t t) {
       return cheap[t] && made[t] == b && std::find(gathered.begin(), gathered.end(), t) == gathered.end();
     };
+    const bool by_operator = recompute == Recompute::operators && can_recompute(blocks[b]);
     const std::vector<std::uint32_t> kept = saved_tensors(model, blocks[b], layout, fuses, recompute);
     for (const std::uint32_t t : kept) {
-      if (is_made_again(t)) continue;
+      if (is_made_again(t) && !by_operator) continue;
       if (made[t] == b) {
         own.emplace_back(t, bytes_of(t));
       } else if (!counted[t]) {
@@ -177,14 +195,23 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
         counted[t] = true;
       }
     }
-    const bool whole = recompute == Recompute::full && can_recompute(blocks[b]);
+    std::vector<KeptResult> results;  // that are kept beside
+    if (by_operator) results = repeated_operators(model, blocks[b], layout, floats, fuses_kernels(plan)).kept;
+    for (const KeptResult& result : results) {
+      if (!std::binary_search(kept.begin(), kept.end(), result.tensor))
+        memory[b].saved += Bytes(scaled(bytes_of(result.tensor).value, result.share));
+    }
+    const bool whole = by_operator || (recompute == Recompute::full && can_recompute(blocks[b]));
     (whole ? memory[b].restored : memory[b].saved) += kept_between_kernels(model, blocks[b], layout, plan);
     if (recompute == Recompute::none || !can_recompute(blocks[b])) continue;
     // What recompute brings back for the backward pass of one block at a time: a temporary, not kept between
     // passes.
     for (const std::uint32_t t : saved_tensors(model, blocks[b], layout, fuses, Recompute::none)) {
       if (is_made_again(t)) continue;
-      if (!std::binary_search(kept.begin(), kept.end(), t)) memory[b].restored += bytes_of(t);
+      if (std::binary_search(kept.begin(), kept.end(), t)) continue;
+      memory[b].restored += bytes_of(t);
+      const auto result = std::ranges::find(results, t, &KeptResult::tensor);
+      if (result != results.end()) memory[b].restored -= Bytes(scaled(bytes_of(t).value, result->share));
     }
   }
   for (const auto& [t, bytes] : own) {
@@ -195,17 +222,22 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
 
 namespace {
 
-// Beside the fp32 probabilities, which are kept: the logits and their gradient, which a fused kernel makes of
-// the probabilities where they are, and a loss over parts of the vocabulary, which is one operation to
-// autograd, likewise. Operator by operator two gradients in fp32, of the probabilities and of
-// what they were made from (the logits themselves are gone by then). A compiled loss keeps the logits: beside
-// them is their gradient.
+// Beside the fp32 probabilities, which are kept: Megatron's kernel makes their gradient where they are, so
+// that there are the logits before and their gradient after. Operator by operator two gradients in fp32, of
+// the probabilities and of what they were made from (the logits themselves are gone by then); in the logits'
+// type the caller's logits are there, too. A loss over parts of the vocabulary is one operation to autograd,
+// which makes the gradient where the probabilities are, of fp32 logits (nanotron's _ShardedCrossEntropy). A
+// compiled loss keeps the logits: beside them is their gradient.
 Bytes loss_working_set(const Model& model, const Operator& op, const Layout& layout, const Plan& plan) {
-  const Bytes logits = local_bytes(model, layout, op.inputs.front(), false, activation_dtype(plan));
-  if (fuses_kernels(plan)) return logits;
-  const bool over_parts = layout.tensors[op.inputs.front()].home == Home::divided;
-  if (!runs_operator_by_operator(plan) || over_parts) return logits * 2;
-  return local_bytes(model, layout, op.outputs.back(), false, activation_dtype(plan)) * 2;
+  constexpr std::int64_t kWide = 32;
+  const Bytes wide = local_bytes(model, layout, op.outputs.back(), false, activation_dtype(plan));
+  const Bytes logits = wide * bits_of(activation_dtype(plan)) / kWide;
+  const bool over_parts =
+      layout.tensors[op.inputs.front()].home == Home::divided && !gathers_logits(op, layout.degrees);
+  if (plan.framework == Framework::megatron) return over_parts ? logits * 2 : logits;
+  if (loss_kernel_of(plan) == LossKernel::fused) return logits;
+  if (loss_kernel_of(plan) == LossKernel::narrow) return logits * 3;
+  return over_parts && plan.host != Host::compiled ? logits * 2 : wide * 2;
 }
 
 }  // namespace

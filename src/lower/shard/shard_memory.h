@@ -4,8 +4,9 @@
 // Saved: every tensor that some backward pass reads (Operator::saves), once in the model: at the first block
 // that keeps it without having made it, else where it was made; divided as it lives (lower/shard_layout.h).
 // Selective recompute keeps what the core attention reads instead of what it makes; full recompute keeps what
-// a block reads from other blocks. Boundary: every activation with a gradient that is made before the cut and
-// read after it. Not modelled: allocator behaviour, buffers inside of kernels. Cost: O(operators).
+// a block reads from other blocks, and recomputation by operator what shard_recompute.h says beside.
+// Boundary: every activation with a gradient that is made before the cut and read after it. Not modelled:
+// allocator behaviour, buffers inside of kernels. Cost: O(operators).
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ bool can_recompute(const Block& block);
 std::vector<Bytes> boundary_bytes(const Model& model, const std::vector<Block>& blocks, const Layout& layout,
                                   const Plan& plan);
 
-// Per block, under `recompute` (Recompute::block counts as full). What full recompute frees is in `restored`.
+// Per block, under `recompute` (Recompute::block counts as full). What recompute frees is in `restored`.
 struct BlockMemory {
   Bytes saved, restored;
 };

@@ -87,6 +87,7 @@ Degrees degrees_of(const Model& model, const Plan& plan, std::int64_t position) 
   // Compiled programs gather with operations of their own (torch.distributed.tensor.parallel), so that a
   // product's input, which autograd keeps for its weight gradient, is the whole one.
   degrees.holds_gathered = plan.framework == Framework::pytorch && plan.host == Host::compiled;
+  degrees.loss_parallel = plan.loss_parallel;
   degrees.all_to_all_context = plan.context > 1 && plan.context_method == ContextMethod::all_to_all;
   // The rank with most tokens counts for all: a group is as slow as its slowest member.
   if (plan.context > 1) degrees.sequence = largest_part(model.facts.sequence, plan.context);
@@ -194,8 +195,8 @@ class ModelSharder {
     BlockPasses passes = passes_of(number, block);
     if (recompute == Recompute::full) {
       shape.recompute = passes.forward;
-    } else if (recompute == Recompute::selective) {
-      shape.recompute = std::move(passes.core);
+    } else if (recompute != Recompute::none) {
+      shape.recompute = std::move(passes.repeated);
     }
     shape.forward = std::move(passes.forward);
     shape.backward = std::move(passes.backward);
@@ -243,14 +244,14 @@ ShardedModel shard_model(const Model& model, const Plan& plan, std::int64_t expe
 }
 
 std::string division_of(const Plan& plan) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", plan.tensor,
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", plan.tensor,
                      plan.context, plan.expert, plan.expert_tensor, plan.sequence_parallel,
                      plan.overlap_tensor, name_of(plan.context_method), name_of(plan.expert_load),
                      plan.expert_skew, name_of(plan.expert_dispatch), name_of(plan.dispatch_dtype), plan.seed,
                      name_of(plan.precision), name_of(plan.weight_dtype), name_of(plan.gradient_dtype),
                      name_of(plan.parameter_dtype), plan.accumulation_fusion, name_of(plan.recompute),
                      plan.is_plain_data_parallel(), schedule_of(plan).overlaps_passes,
-                     name_of(plan.framework), name_of(plan.host));
+                     name_of(plan.framework), name_of(plan.host), name_of(plan.loss), plan.loss_parallel);
 }
 
 }  // namespace armilla

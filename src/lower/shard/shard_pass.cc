@@ -10,6 +10,7 @@
 #include "lower/pipeline_schedule.h"
 #include "lower/shard/shard_context.h"
 #include "lower/shard/shard_conversion.h"
+#include "lower/shard/shard_recompute.h"
 #include "lower/shard/shard_work.h"
 
 namespace armilla {
@@ -63,6 +64,23 @@ class BlockWriter {
     PassWriter writer(overlaps_);
     for (std::uint32_t i = block_.first; i < block_.end;)
       i = model_.operators[i].core_attention ? step_forward(writer, i) : i + 1;
+    return writer.take();
+  }
+
+  // What was gathered is gathered once for this and for the backward pass, which does.
+  Pass by_operator() {
+    PassWriter writer(overlaps_);
+    const RepeatedOperators repeated =
+        repeated_operators(model_, block_, layout_, floats_, plan_.host == Host::compiled);
+    for (std::uint32_t i = block_.first; i < block_.end;) {
+      const Share share = repeated.shares[i - block_.first];
+      if (share.part == share.of) {
+        i = step_forward(writer, i);
+        continue;
+      }
+      if (share.part > 0) link(writer, compute(name(i), Phase::forward, columns_of(work(i).forward, share)));
+      ++i;
+    }
     return writer.take();
   }
 
@@ -395,7 +413,8 @@ std::vector<std::uint32_t> core_inputs(const Model& model, const Layout& layout,
 BlockPasses block_passes(const Model& model, const Block& block, const Plan& plan, const Layout& layout,
                          ShardTables& tables) {
   BlockWriter writer(model, block, plan, layout, tables);
-  return {writer.forward(), writer.core(), writer.backward()};
+  return {writer.forward(), plan.recompute == Recompute::operators ? writer.by_operator() : writer.core(),
+          writer.backward()};
 }
 
 }  // namespace armilla

@@ -26,7 +26,7 @@ namespace armilla {
 
 struct BlockPasses {
   Pass forward;
-  Pass core;  // what selective recompute repeats
+  Pass repeated;  // what recomputation of the core attention, or by operator, does again
   Pass backward;
 };
 BlockPasses block_passes(const Model& model, const Block& block, const Plan& plan, const Layout& layout,

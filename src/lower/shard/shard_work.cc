@@ -199,13 +199,15 @@ Work in_precision(Work work, const Operator& op, const Plan& plan, bool narrow,
 
 // Bytes that PyTorch moves per logit of `width` bytes in a cross entropy. Operator by operator: a copy in
 // fp32, its log-softmax; backward a gradient of zeros, what becomes of it and the probabilities, a copy in
-// the logits' type. Fused by a compiler: logits are read; backward again, and their gradient written.
+// the logits' type; without these copies where it stays in that type. Fused by a compiler: logits are read;
+// backward again, and their gradient written.
 struct LossTraffic {
   std::int64_t forward, backward;
 };
 LossTraffic loss_traffic(const Plan& plan, std::int64_t width) {
   constexpr std::int64_t kWide = 4;
-  if (plan.host == Host::compiled) return {width, 2 * width};
+  if (loss_kernel_of(plan) == LossKernel::fused) return {width, 2 * width};
+  if (loss_kernel_of(plan) == LossKernel::narrow) return {2 * width, 4 * width};
   const std::int64_t copy = width == kWide ? 0 : width + kWide;
   return {copy + 2 * kWide, kWide + 3 * kWide + copy};
 }
@@ -217,8 +219,9 @@ void set_loss_traffic(const Model& model, const Operator& op, const Layout& layo
   if (plan.framework != Framework::pytorch || op.forward.kernel != Kernel::loss) return;
   constexpr std::int64_t kBits = 8;
   const Tensor& logits = model.tensors[op.inputs.front()];
+  // As many as there are probabilities: of all logits where these are gathered.
   const std::int64_t elements =
-      scaled(element_count(logits.shape, logits.name), seen_share(op, layout, op.inputs.front(), false));
+      scaled(element_count(logits.shape, logits.name), seen_share(op, layout, op.outputs.back(), true));
   const LossTraffic traffic = loss_traffic(plan, bits_of(activation_dtype(plan)) / kBits);
   work.forward.kernel = work.input_gradient.kernel = Kernel::norm;
   work.forward.bytes = Bytes(checked_multiply(elements, traffic.forward, op.name));
@@ -294,6 +297,14 @@ Work cut(const Work& work, Bytes parameters, std::int64_t pieces) {
   // Every piece reads the whole weight, but only its own tokens.
   piece.bytes = parameters + (work.bytes - std::min(parameters, work.bytes)) / pieces;
   return piece;
+}
+
+Work columns_of(const Work& work, Share share) {
+  Work part = work;
+  for (Gemm& gemm : part.gemms) gemm.n = scaled(gemm.n, share);
+  part.flops = Flops(scaled(work.flops.value, share));
+  part.bytes = Bytes(scaled(work.bytes.value, share));
+  return part;
 }
 
 Work ring_step(const Work& work, std::int64_t steps, bool fused) {

@@ -33,6 +33,8 @@ OperatorWork shard_operator(const Model& model, const Operator& op, const Layout
 // One of `pieces` equal parts along m, the weights read by each.
 bool can_cut(const Work& work, std::int64_t pieces);
 Work cut(const Work& work, Bytes parameters, std::int64_t pieces);
+// A part of a product's results, of some of the weights that it joins.
+Work columns_of(const Work& work, Share share);
 // A rank's queries with one rank's keys and values. A fused kernel reads the queries and writes the result in
 // every step; the traffic of separate ones is mostly scores, of which a step has its part.
 Work ring_step(const Work& work, std::int64_t steps, bool fused);

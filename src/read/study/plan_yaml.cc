@@ -211,6 +211,7 @@ void read_data(const Config& config, PlanRequest& request) {
     request.optimizer = read_choice(*optimizer, {Optimizer::sgd, Optimizer::momentum, Optimizer::adam});
   read_offload(config, plan);
   set(config, "accumulation_fusion", plan.accumulation_fusion);
+  set(config, "loss_parallel", plan.loss_parallel);
 }
 
 void read_types(const Config& config, PlanRequest& request) {
@@ -229,14 +230,17 @@ void read_host(const Config& config, Plan& plan) {
     plan.framework = read_choice(*framework, {Framework::megatron, Framework::pytorch});
   if (const auto host = config.find("host"))
     plan.host = read_choice(*host, {Host::automatic, Host::compiled, Host::eager});
+  if (const auto loss = config.find("loss"))
+    plan.loss =
+        read_choice(*loss, {LossKernel::automatic, LossKernel::fused, LossKernel::wide, LossKernel::narrow});
   if (const auto issue = config.find("issue_time")) plan.issue_time = issue->time();
 }
 
 // recompute_blocks alone means recompute block.
 void read_recompute(const Config& config, Plan& plan) {
   if (const auto recompute = config.find("recompute")) {
-    plan.recompute =
-        read_choice(*recompute, {Recompute::none, Recompute::selective, Recompute::full, Recompute::block});
+    plan.recompute = read_choice(*recompute, {Recompute::none, Recompute::selective, Recompute::operators,
+                                              Recompute::full, Recompute::block});
   }
   const auto blocks = config.find("recompute_blocks");
   if (!blocks && plan.recompute == Recompute::block)

@@ -95,7 +95,7 @@ TEST(StudyYaml, ReadsEveryKeyOfAHybridPlan) {
           "   prefetch: false, reshard: false, hybrid_shard: 8, overlap_parameters: false,\n"
           "   offload: [optimizer, activations], accumulation_fusion: false, recompute_blocks: 3,\n"
           "   order: data-tensor-pipeline-context, weight_type: bf16, gradient_type: fp32,\n"
-          "   parameter_type: fp8}\n")
+          "   parameter_type: fp8, loss: narrow, loss_parallel: false}\n")
           .request;
   const Plan& plan = request.plan;
   EXPECT_EQ(request.tensor, 8);
@@ -126,6 +126,8 @@ TEST(StudyYaml, ReadsEveryKeyOfAHybridPlan) {
   EXPECT_TRUE(plan.offload_optimizer);
   EXPECT_TRUE(plan.offload_activations);
   EXPECT_FALSE(plan.accumulation_fusion);
+  EXPECT_EQ(plan.loss, LossKernel::narrow);
+  EXPECT_FALSE(plan.loss_parallel);
   EXPECT_EQ(plan.recompute, Recompute::block);
   EXPECT_EQ(plan.recompute_blocks, 3);
   EXPECT_THAT(plan.order, ElementsAre(Axis::data, Axis::tensor, Axis::pipeline, Axis::context));
@@ -410,7 +412,8 @@ TEST_F(StudySchema, ItsKeysAreTheReaders) {
 TEST_F(StudySchema, ItsNamesAreTheReaders) {
   const std::string odd = "=~~~~~~~~~~~~";
   EXPECT_EQ(enumeration(definition("plan"), "precision"), known("plan.precision" + odd));
-  for (const std::string key : {"optimizer", "context_method", "expert_load", "recompute", "weight_type"})
+  for (const std::string key :
+       {"optimizer", "context_method", "expert_load", "loss", "recompute", "weight_type"})
     EXPECT_EQ(enumeration(definition("plan"), key), known("plan." + key + odd)) << key;
   EXPECT_EQ(enumeration(definition("collectives"), "decomposition"),
             known("collectives.decomposition" + odd));

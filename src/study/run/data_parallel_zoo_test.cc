@@ -66,7 +66,7 @@ TEST(DataParallelZoo, BucketsAndStatesAreThoseOfTheSeparateLowering) {
     EXPECT_EQ(run.memory.weights.value, before.weights);
     EXPECT_EQ(run.memory.gradients.value, before.gradients);
     EXPECT_EQ(run.memory.optimizer.value, before.optimizer);
-    EXPECT_EQ(run.memory.communication_buffers.value, before.buffers);
+    EXPECT_EQ(run.memory.communication_buffers().value, before.buffers);
     EXPECT_LE(run.memory.peak().value, before.peak);
     EXPECT_GE(run.result.iteration.value, before.iteration);
     EXPECT_LE(run.result.iteration.value, before.iteration + before.iteration / 500);

@@ -50,7 +50,7 @@ void set_memory_limits(Run& run) {
   const auto limit = [&](MemoryUse& use, const Device* device) {
     if (device == nullptr) return;
     use.capacity = device->memory;
-    use.framework = framework_memory(run.study.plan, *device);
+    set_framework_memory(run.study.plan, *device, use);
   };
   for (RoleMemory& role : run.roles) limit(role.use, least[role.program]);
   // Most in proportion to what its device has, not most in bytes.

@@ -14,10 +14,10 @@ void write_energy(Outcome& json, const std::optional<Energy>& energy) {
 
 Outcome memory_json(const MemoryUse& use) {
   Outcome json = Outcome::array();
-  for (const Bytes bytes :
-       {use.weights, use.gradients, use.optimizer, use.activations, use.communication_buffers, use.temporary,
-        use.fragmentation, use.capacity, use.framework})
+  for (const Bytes bytes : {use.weights, use.gradients, use.optimizer, use.activations, use.temporary,
+                            use.fragmentation, use.capacity})
     json.push_back(bytes.value);
+  for (const Bytes bytes : use.buffers) json.push_back(bytes.value);
   return json;
 }
 

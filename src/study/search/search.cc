@@ -71,7 +71,9 @@ std::optional<Energy> energy_in(const Outcome& json) {
 
 MemoryUse memory_in(const Outcome& json) {
   const auto part = [&](std::size_t i) { return Bytes(json.at(i).get<std::int64_t>()); };
-  return {part(0), part(1), part(2), part(3), part(4), part(5), part(6), part(7), part(8)};
+  MemoryUse use{part(0), part(1), part(2), part(3), part(4), part(5), part(6)};
+  for (std::size_t i = 0; i < use.buffers.size(); ++i) use.buffers[i] = part(i + 7);
+  return use;
 }
 
 class Search {

@@ -81,6 +81,8 @@ Recompute recompute_of(const MeasuredPlan& row) {
   const std::string& text = row.recompute;
   if (text.starts_with("selective") && names(row, "remat custom")) return Recompute::full;
   if (text.starts_with("full")) return Recompute::full;
+  // torchtitan's is by operator in the configurations that its benchmarks ran.
+  if (text.starts_with("selective") && names(row, "torchtitan")) return Recompute::operators;
   if (text.starts_with("selective")) return Recompute::selective;
   return Recompute::none;
 }
@@ -91,6 +93,17 @@ std::int64_t expert_tensor_of(const MeasuredPlan& row) {
   if (row.notes.find(" num-experts=") == std::string::npos) return 1;
   const std::int64_t told = number_after(row.notes, " expert-tensor-parallel-size=");
   return told > 0 ? told : row.tensor;
+}
+
+// What the frameworks' own code does. KempnerForge gathers the logits and compiles the model, not its loss,
+// which stays in bf16 (tensor_parallel.py, loss.py, parallel.py); torchtitan compiled it from 2025 on (its
+// train.py of 2024 has that commented out).
+void set_loss(const MeasuredPlan& row, Plan& plan) {
+  if (names(row, "kempnerforge")) {
+    plan.loss = LossKernel::narrow;
+    plan.loss_parallel = false;
+  }
+  if (names(row, "torchtitan") && names(row, "_2024")) plan.loss = LossKernel::wide;
 }
 
 }  // namespace
@@ -134,8 +147,10 @@ PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::
   if (is_plain_pytorch(row)) plan.framework = Framework::pytorch;
   // FSDP2's way to accumulate: set_requires_gradient_sync is on for the last micro-batch alone.
   plan.no_sync = names(row, "fsdp2") || row.zero == "fsdp2";
-  // With a wider reduction they are those of FSDP2's mixed precision, made of fp32 shards.
-  if (names(row, "bf16 params") && !names(row, "fp32 reduce")) plan.state_dtype = DType::bf16;
+  // A wider reduction is one of gradients, which are whole in its type until they are reduced.
+  if (names(row, "bf16 params")) plan.state_dtype = DType::bf16;
+  if (names(row, "fp32 reduce")) plan.gradient_dtype = DType::fp32;
+  set_loss(row, plan);
   if (names(row, "nanotron") && row.pipeline > 1) plan.stage_blocks = stages_by_cost(row, layers);
   shard(row, request, where);
   return request;

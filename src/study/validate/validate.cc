@@ -155,7 +155,7 @@ class Validator {
     row.likely =
         fmt::format("weights {}, gradients {}, optimizer {}, activations {}, temporary {}, buffers {}",
                     to_text(use.weights), to_text(use.gradients), to_text(use.optimizer),
-                    to_text(use.activations), to_text(use.temporary), to_text(use.communication_buffers));
+                    to_text(use.activations), to_text(use.temporary), to_text(use.communication_buffers()));
   }
 
   void predict(const MeasuredCollective& collective, ValidatedRow& row) {
@@ -251,7 +251,7 @@ class Validator {
 
   // Within the error of nine in ten predicted peaks (docs/accuracy.md).
   static bool fits_nearly(const MemoryUse& use) {
-    constexpr double kError = 1.3;
+    constexpr double kError = 1.25;
     return static_cast<double>(use.needed().value) <= kError * static_cast<double>(use.capacity.value);
   }
 

@@ -170,6 +170,16 @@ TEST(RowStudy, FrameworksAreToldByName) {
   row.notes = "MaxText";
   EXPECT_EQ(study_of(row, "x.csv:2").plan.recompute, Recompute::selective);
   EXPECT_TRUE(study_of(row, "x.csv:2").plan.overlap_tensor);
+  row.notes = "torchtitan";
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.recompute, Recompute::operators);
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.loss, LossKernel::automatic);
+  row.source = "torchtitan: llama3_h100_202412.md";
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.loss, LossKernel::wide);
+  row.source = "KempnerForge";
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.loss, LossKernel::narrow);
+  EXPECT_FALSE(study_of(row, "x.csv:2").plan.loss_parallel);
+  row.source.clear();
+  row.notes = "MaxText";
   row.tensor = 1;
   row.data *= 2;
   EXPECT_FALSE(study_of(row, "x.csv:2").plan.overlap_tensor) << "nothing to overlap";
@@ -236,7 +246,7 @@ TEST(RowStudy, HostsAreToldByWhatCompiles) {
   const Plan graphs = study_of(row, "x.csv:2").plan;
   EXPECT_EQ(graphs.host, Host::compiled);
   EXPECT_EQ(issue_time_of(graphs), Time(0));
-  EXPECT_EQ(graphs.state_dtype, DType::fp32) << "FSDP2's mixed precision";
+  EXPECT_EQ(graphs.state_dtype, DType::bf16);
   EXPECT_EQ(graphs.gradient_dtype, DType::fp32);
 }
 

@@ -41,8 +41,8 @@ std::string memory_csv(const Run& run) {
   for (const RoleMemory& role : run.roles) {
     const MemoryUse& use = role.use;
     csv.cell(role.role).cell(role.most_in_flight).cell(use.weights).cell(use.gradients).cell(use.optimizer);
-    csv.cell(use.activations).cell(use.communication_buffers).cell(use.temporary).cell(use.fragmentation);
-    csv.cell(use.peak()).cell(use.framework).cell(role.host).cell(use.capacity).end_record();
+    csv.cell(use.activations).cell(use.communication_buffers()).cell(use.temporary).cell(use.fragmentation);
+    csv.cell(use.peak()).cell(use.framework()).cell(role.host).cell(use.capacity).end_record();
   }
   return csv.text();
 }

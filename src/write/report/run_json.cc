@@ -162,15 +162,21 @@ Json goodput_json(const Goodput& goodput) {
 }
 
 Json memory_json(const MemoryUse& memory) {
+  Json buffers = Json::array();
+  for (const MemoryBuffer buffer : kMemoryBuffers) {
+    if (memory.buffer(buffer).value > 0)
+      buffers.push_back({{"name", name_of(buffer)}, {"bytes", memory.buffer(buffer).value}});
+  }
   return {{"peak_bytes", memory.peak().value},
           {"weights_bytes", memory.weights.value},
           {"gradients_bytes", memory.gradients.value},
           {"optimizer_bytes", memory.optimizer.value},
           {"activations_bytes", memory.activations.value},
-          {"communication_buffers_bytes", memory.communication_buffers.value},
+          {"communication_buffers_bytes", memory.communication_buffers().value},
           {"temporary_bytes", memory.temporary.value},
           {"fragmentation_bytes", memory.fragmentation.value},
-          {"framework_bytes", memory.framework.value},
+          {"framework_bytes", memory.framework().value},
+          {"buffers", std::move(buffers)},
           {"needed_bytes", memory.needed().value},
           {"capacity_bytes", memory.capacity.value},
           {"fits", memory.fits()}};
@@ -417,6 +423,8 @@ Json plan_json(const Plan& plan) {
           {"offload_optimizer", plan.offload_optimizer},
           {"offload_activations", plan.offload_activations},
           {"accumulation_fusion", plan.accumulation_fusion},
+          {"loss", name_of(plan.loss)},
+          {"loss_parallel", plan.loss_parallel},
           {"framework", name_of(plan.framework)},
           {"no_sync", plan.no_sync},
           {"state_type", name_of(plan.state_dtype)},

@@ -100,14 +100,15 @@ std::string memory_section(const Run& run, const TextStyle& style) {
                           to_text(memory.capacity), memory.fits() ? "fits" : "does not fit");
     ink = memory.fits() ? Ink::green : Ink::red;
   }
-  const std::pair<std::string_view, Bytes> parts[] = {{"weights", memory.weights},
-                                                      {"gradients", memory.gradients},
-                                                      {"optimizer", memory.optimizer},
-                                                      {"activations", memory.activations},
-                                                      {"communication buffers", memory.communication_buffers},
-                                                      {"temporary", memory.temporary},
-                                                      {"fragmentation", memory.fragmentation},
-                                                      {"driver, context, communicators", memory.framework}};
+  std::vector<std::pair<std::string_view, Bytes>> parts = {{"weights", memory.weights},
+                                                           {"gradients", memory.gradients},
+                                                           {"optimizer", memory.optimizer},
+                                                           {"activations", memory.activations},
+                                                           {"temporary", memory.temporary}};
+  for (const MemoryBuffer buffer : kMemoryBuffers) {
+    if (buffer == MemoryBuffer::context) parts.emplace_back("fragmentation", memory.fragmentation);
+    parts.emplace_back(name_of(buffer), memory.buffer(buffer));
+  }
   TextTable table{{{"category", false}, {"bytes"}, {"of all"}}, {}};
   for (const auto& [name, bytes] : parts) {
     // Parts of nothing are left out: they say that something was not used.
@@ -115,9 +116,9 @@ std::string memory_section(const Run& run, const TextStyle& style) {
       table.rows.push_back({std::string(name), to_text(bytes), percent(ratio(bytes, memory.needed()))});
   }
   std::string figures = to_text(memory.needed());
-  if (memory.framework.value > 0) {
+  if (memory.framework().value > 0) {
     figures +=
-        fmt::format(" ({} of tensors, {} beside them)", to_text(memory.peak()), to_text(memory.framework));
+        fmt::format(" ({} of tensors, {} beside them)", to_text(memory.peak()), to_text(memory.framework()));
   }
   const std::string title = memory_title(run);
   const bool wide = display_width(title + "  " + figures + ", " + verdict) > style.width;

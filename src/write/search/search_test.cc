@@ -25,7 +25,7 @@ PlanOutcome outcome(std::int64_t tensor, Time iteration, Bytes memory) {
   plan.exposed_communication = Time(iteration.value / 4);
   plan.energy = Energy(3.5);
   plan.memory.weights = memory;
-  plan.memory.framework = Bytes(7);
+  plan.memory.buffer(MemoryBuffer::context) = Bytes(7);
   plan.memory.capacity = Bytes(100);
   return plan;
 }

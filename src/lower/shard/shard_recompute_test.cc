@@ -1,0 +1,126 @@
+// What selective checkpointing by operator keeps and does again, counted by hand, and losses.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lower/hybrid.h"
+#include "lower/memory.h"
+#include "read/read.h"
+
+namespace armilla {
+namespace {
+
+constexpr std::int64_t kGatedTokens = 512, kGatedHidden = 256, kGatedInner = 1024, kGatedVocabulary = 8192;
+
+Model gated_decoder() {
+  const std::string text =
+      "family: llama\nlayers: 2\nhidden: 256\nheads: 4\nfeed_forward: 1024\nvocabulary: 8192\n"
+      "sequence: 512\n";
+  return read_described_yaml(text, "m", ModelOptions());
+}
+
+Plan pytorch_plan(Host host, std::int64_t tensor = 1) {
+  Plan plan;
+  plan.batch = 1;
+  plan.ranks = plan.tensor = tensor;
+  plan.framework = Framework::pytorch;
+  plan.host = host;
+  plan.precision = plan.weight_dtype = plan.parameter_dtype = DType::bf16;
+  plan.gradient_dtype = DType::fp32;
+  plan.optimizer = Optimizer::adam;
+  return plan;
+}
+
+BlockShape shape_of_block(const ShardedModel& model, std::size_t block) {
+  return model.shapes[model.blocks[block].shape];
+}
+
+std::int64_t repeated_products(const ShardedModel& model) {
+  std::int64_t flops = 0;
+  for (const PassStep& step : shape_of_block(model, 1).recompute.steps) {
+    if (step.kind != NodeKind::compute) continue;
+    const Work& work = model.works[step.work];
+    if (work.kind == WorkKind::matrix) flops += work.flops.value;
+  }
+  return flops;
+}
+
+// The block's input, queries, values, attention's result, gate and the last product's; keys, the output
+// projection and up are made again.
+TEST(OperatorRecompute, KeepsEverySecondProductAndAttention) {
+  Plan plan = pytorch_plan(Host::eager);
+  plan.recompute = Recompute::operators;
+  const ShardedModel model = shard_model(gated_decoder(), plan, 0, "plan");
+  EXPECT_EQ(shape_of_block(model, 1).saved, Bytes(2 * kGatedTokens * (5 * kGatedHidden + kGatedInner)));
+  EXPECT_EQ(repeated_products(model), 2 * kGatedTokens * kGatedHidden * (2 * kGatedHidden + kGatedInner));
+  // The head follows its backward pass at once.
+  EXPECT_TRUE(shape_of_block(model, 3).recompute.steps.empty());
+}
+
+TEST(OperatorRecompute, CompilersDropWhatNobodyReadsAgain) {
+  Plan plan = pytorch_plan(Host::compiled);
+  plan.recompute = Recompute::operators;
+  const ShardedModel model = shard_model(gated_decoder(), plan, 0, "plan");
+  EXPECT_EQ(shape_of_block(model, 1).saved, Bytes(2 * kGatedTokens * (4 * kGatedHidden + kGatedInner)));
+}
+
+TEST(OperatorRecompute, LiesBetweenNoneAndFull) {
+  const auto of = [](Recompute recompute, std::int64_t tensor) {
+    Plan plan = pytorch_plan(Host::eager, tensor);
+    plan.sequence_parallel = tensor > 1;
+    plan.recompute = recompute;
+    return shape_of_block(shard_model(gated_decoder(), plan, 0, "plan"), 1);
+  };
+  for (const std::int64_t tensor : {1, 2, 4}) {
+    const BlockShape some = of(Recompute::operators, tensor);
+    EXPECT_LT(some.saved, of(Recompute::none, tensor).saved);
+    EXPECT_GT(some.saved, of(Recompute::full, tensor).saved);
+    EXPECT_GT(some.working, of(Recompute::none, tensor).working);
+    EXPECT_LT(some.recompute.steps.size(), of(Recompute::full, tensor).recompute.steps.size());
+    // Together they are what full recomputation restores and keeps, but for results that are kept twice.
+    EXPECT_LE(some.working, of(Recompute::full, tensor).working);
+  }
+}
+
+// Probabilities and two gradients: of 4 bytes, or of 2 beside the logits.
+TEST(LossKernels, HoldWhatTheirTypesTake) {
+  constexpr std::int64_t kGatedLogits = kGatedTokens * kGatedVocabulary;
+  const auto head = [](LossKernel loss, Host host) {
+    Plan plan = pytorch_plan(host);
+    plan.loss = loss;
+    return shape_of_block(shard_model(gated_decoder(), plan, 0, "plan"), 3);
+  };
+  const auto beside = [&](LossKernel loss) {  // what the loss does not keep
+    return head(loss, Host::eager).saved - Bytes(2 * kGatedTokens * kGatedHidden);
+  };
+  EXPECT_EQ(head(LossKernel::wide, Host::eager).working, Bytes(8 * kGatedLogits));
+  EXPECT_EQ(head(LossKernel::wide, Host::compiled).working, Bytes(8 * kGatedLogits));
+  EXPECT_EQ(head(LossKernel::narrow, Host::compiled).working, Bytes(6 * kGatedLogits));
+  EXPECT_EQ(beside(LossKernel::wide) - beside(LossKernel::narrow), Bytes(2 * kGatedLogits));
+  EXPECT_EQ(head(LossKernel::automatic, Host::eager).working, head(LossKernel::wide, Host::eager).working);
+  EXPECT_EQ(head(LossKernel::automatic, Host::compiled).working,
+            head(LossKernel::fused, Host::compiled).working);
+}
+
+TEST(LossKernels, GatherDividedLogitsUnlessTheLossIsParallel) {
+  const auto head = [](bool parallel, std::int64_t tensor) {
+    Plan plan = pytorch_plan(Host::compiled, tensor);
+    plan.loss = LossKernel::narrow;
+    plan.loss_parallel = parallel;
+    return shape_of_block(shard_model(gated_decoder(), plan, 0, "plan"), 3);
+  };
+  constexpr std::int64_t kGatedLogits = kGatedTokens * kGatedVocabulary;
+  EXPECT_EQ(head(false, 4).working, Bytes(6 * kGatedLogits));
+  EXPECT_EQ(head(true, 4).working, Bytes(6 * kGatedLogits / 4));
+  EXPECT_EQ(head(false, 1).working, head(true, 1).working);
+  std::int64_t gathered = 0;
+  for (const PassStep& step : head(false, 4).forward.steps) {
+    if (step.kind != NodeKind::collective) continue;
+    EXPECT_EQ(step.collective, CollectiveKind::all_gather);
+    gathered += step.bytes.value;
+  }
+  EXPECT_EQ(gathered, 2 * kGatedLogits);
+}
+
+}  // namespace
+}  // namespace armilla
