@@ -220,8 +220,10 @@ NOT_MODELLED = """## Where it is off, and why
   predictions are from 36 % too fast to 5 % too slow, without a pattern in stages or micro-batches that links or memory would explain.
 - MPT without recomputation on H100: 10 to 20 % too fast, most where a step has few tokens (optimizers and gradient norms that are not
   fused, multiprocessors that FSDP's gathers take from computation). With recomputation 1 to 5 %.
-- The same plan under two versions of a framework (Qwen3 30B on GB200: 6.4 and 10 s).
-- Mixtures of experts without published recomputation or dispatch; gpt-oss, whose attention has sinks.
+- Mixtures of experts, mostly too fast: all-to-alls beside computations take multiprocessors from them, an eager host waits in
+  every layer for the numbers of tokens, experts' products are many kernels for few tokens (Qwen3 30B on H100, 29 %), recipes recompute parts of blocks, and
+  the same plan took 12 and 25 s, or 29 and 51 s, in two releases. What fused experts and fp8 attention save from 26.06 on is not modelled either.
+- gpt-oss, whose attention has sinks and whose experts have biases.
 - Two A100 nodes are `hgx-staged`, a fit to such rows (NICs without GPUDirect): NCCL serves several GPUs per node by one, two or four NICs as the size
   changes, which no model here follows (up to twice too fast). Messages of the pairwise servers go at line rate up to 4 MiB, then four times slower over sockets; here they are slow always.
 - Small kernels: additions and norms whose data stay in the L2 cache (up to twice too slow), norms of fewer rows than there are multiprocessors (too
