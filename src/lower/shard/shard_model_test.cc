@@ -302,7 +302,7 @@ TEST(ShardModel, ExpertsGetTheirTokensByAllToAll) {
   EXPECT_THAT(moved(plan), ElementsAre(7 * kTokens, 7 * kTokens, 7 * kTokens, 7 * kTokens));
   Plan once = plan;
   once.expert_dispatch = ExpertDispatch::deduplicated;
-  constexpr std::int64_t kOnce = kTokens * (14 + 13) / 7;
+  constexpr std::int64_t kOnce = (kTokens * (14 + 13) + 3) / 7;
   EXPECT_THAT(moved(once), ElementsAre(kOnce, kOnce, kOnce, kOnce));
   once.expert = 8;
   once.ranks = 8;

@@ -255,7 +255,7 @@ void set_softmax_traffic(const Model& model, const Operator& op, const Layout& l
 // read nothing of the forward pass.
 void set_permutation_traffic(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
                              OperatorWork& work) {
-  if (op.exchange == Exchange::none || op.forward.kernel != Kernel::permute) return;
+  if (plan.expert == 1 || op.exchange == Exchange::none || op.forward.kernel != Kernel::permute) return;
   const bool to_experts = op.exchange == Exchange::dispatch;
   const auto bytes = [&](std::uint32_t t, bool is_output) {
     const Tensor& tensor = model.tensors[t];
@@ -269,7 +269,7 @@ void set_permutation_traffic(const Model& model, const Operator& op, const Layou
   const ExpertRouting routing = expert_routing(plan, model.facts, to_experts);
   if (routing.experts > 0) {
     moved = copies + tokens * expected_blocks(routing, plan.expert);
-  } else if (plan.expert > 1 && model.facts.experts > plan.expert) {
+  } else if (model.facts.experts > plan.expert) {
     const Share& load = layout.degrees.load;
     moved += 2 * copies * static_cast<double>(load.part) / static_cast<double>(load.of);
   }
