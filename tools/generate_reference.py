@@ -220,8 +220,10 @@ NOT_MODELLED = """## Where it is off, and why
   predictions are from 36 % too fast to 5 % too slow, without a pattern in stages or micro-batches that links or memory would explain.
 - MPT without recomputation on H100: 10 to 20 % too fast, most where a step has few tokens (optimizers and gradient norms that are not
   fused, multiprocessors that FSDP's gathers take from computation). With recomputation 1 to 5 %.
-- The same plan under two versions of a framework (Qwen3 30B on GB200: 6.4 and 10 s).
-- Mixtures of experts without published recomputation or dispatch; gpt-oss, whose attention has sinks.
+- Mixtures of experts, mostly too fast: all-to-alls beside computations take multiprocessors from them, an eager host waits in
+  every layer for the numbers of tokens, experts' products are many kernels for few tokens (Qwen3 30B on H100, 29 %), recipes recompute parts of blocks, and
+  the same plan took 12 and 25 s, or 29 and 51 s, in two releases. What fused experts and fp8 attention save from 26.06 on is not modelled either.
+- gpt-oss, whose attention has sinks and whose experts have biases.
 - Collectives and computation do not slow each other down. NCCL's kernels hold multiprocessors (16 channels of 132 on an H100 among several
   nodes): with 0.12 of the rate gone from whatever computes while its rank has a collective under way, 2 of 3 rows stay as they are, a tenth
   of those without FSDP take 2 % longer or more, of those with FSDP 3.5 % (at most 9 %); the 425 rows that this moves by a percent or more (with twice as much) are off by 12.5 %

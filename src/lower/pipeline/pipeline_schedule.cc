@@ -75,7 +75,8 @@ PipelineOrder::Place PipelineOrder::place(std::int32_t chain, std::int32_t stage
 
 MicroBatchRule micro_batch_rule(const Plan& plan) {
   const PipelineScheduleInfo& schedule = schedule_of(plan);
-  const std::int64_t unit = schedule.chains * (schedule.in_groups ? plan.pipeline : 1);
+  const std::int64_t unit =
+      schedule.chains * (schedule.in_groups && plan.virtual_stages > 1 ? plan.pipeline : 1);
   return {unit, std::max(unit, schedule.filled_by * plan.pipeline)};
 }
 

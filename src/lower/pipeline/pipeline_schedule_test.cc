@@ -67,9 +67,29 @@ TEST(PipelineSchedule, EveryLegalPlanDoesEveryPassOnceAndNeverStalls) {
       }
     }
   }
-  // gpipe, 1f1b, zb-h1 and zb-v: 8 x 24; interleaved: 3 for every multiple of p; 2bw: m >= p; dualpipe: even
-  // m >= 2p for even p.
-  EXPECT_EQ(cases, 4 * 192 + 3 * (24 + 12 + 8 + 6 + 4 + 4 + 3 + 3) + (8 * 24 - 28) + (11 + 9 + 7 + 5));
+  // gpipe, 1f1b, zb-h1 and zb-v: 8 x 24; interleaved: 3 for every multiple of p; combined: both; 2bw: m >= p;
+  // dualpipe: even m >= 2p for even p.
+  EXPECT_EQ(cases, 5 * 192 + 2 * 3 * (24 + 12 + 8 + 6 + 4 + 4 + 3 + 3) + (8 * 24 - 28) + (11 + 9 + 7 + 5));
+}
+
+// A forward pass beside the backward pass of another micro-batch, one more in the warm-up (Megatron-Core).
+TEST(PipelineSchedule, CombinedPassesArePairsOfTwoMicroBatches) {
+  EXPECT_EQ(text_of(pipeline_order(scheduled_plan("combined-1f1b", 1, 4), 1, "plan"), 0),
+            "F0 F1+D0 F2+D1 F3+D2 D3");
+  EXPECT_EQ(text_of(pipeline_order(scheduled_plan("combined-1f1b", 2, 5), 1, "plan"), 0),
+            "F0 F1 F2 F3+D0 F4+D1 D2 D3 D4");
+  for (std::int64_t p = 1; p <= 8; ++p) {
+    for (std::int64_t v = 1; v <= 3; ++v) {
+      const PipelineOrder order = pipeline_order(scheduled_plan("combined-1f1b", p, 3 * p, v), 1, "plan");
+      for (const std::vector<PipelineSlot>& slots : order.slots) {
+        for (std::size_t i = 1; i < slots.size(); ++i) {
+          if (!slots[i].beside_previous) continue;
+          EXPECT_FALSE(slots[i].chunk == slots[i - 1].chunk &&
+                       slots[i].micro_batch == slots[i - 1].micro_batch);
+        }
+      }
+    }
+  }
 }
 
 TEST(PipelineSchedule, PlacesAreWhereTheChunksAre) {

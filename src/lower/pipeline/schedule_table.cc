@@ -11,6 +11,8 @@ Slots gpipe_slots(const Plan& plan, std::int32_t rank, std::int32_t micro_batche
 Slots one_f_one_b_slots(const Plan& plan, std::int32_t rank, std::int32_t micro_batches);
 void check_interleaved(const Plan& plan, const std::string& where);
 Slots interleaved_slots(const Plan& plan, std::int32_t rank, std::int32_t micro_batches);
+void check_combined(const Plan& plan, const std::string& where);
+Slots combined_slots(const Plan& plan, std::int32_t rank, std::int32_t micro_batches);
 Slots zb_h1_slots(const Plan& plan, std::int32_t rank, std::int32_t micro_batches);
 void check_zb_v(const Plan& plan, const std::string& where);
 Chunks zb_v_chunks(const Plan& plan, std::int32_t rank);
@@ -39,6 +41,13 @@ constexpr PipelineScheduleInfo kSchedules[] = {
      .check = check_interleaved,
      .chunks = round_robin_chunks,
      .slots = interleaved_slots,
+     .in_groups = true},
+    {.name = "combined-1f1b",
+     .help = "forward beside backward passes, which hides all-to-alls of experts (Megatron-Core)",
+     .check = check_combined,
+     .chunks = round_robin_chunks,
+     .slots = combined_slots,
+     .overlaps_passes = true,
      .in_groups = true},
     {.name = "zb-h1",
      .help = "zero bubble with the memory of 1F1B (Qi et al. 2023)",

@@ -283,6 +283,31 @@ TEST(ShardModel, ExpertsGetTheirTokensByAllToAll) {
                                                               "mlp.combine: all-to-all expert 67108864"));
   EXPECT_THAT(communication(even, layer.backward), ElementsAre("mlp.combine: all-to-all expert 67108864",
                                                                "mlp.dispatch: all-to-all expert 67108864"));
+  // 4096 tokens and two copies of each, read or written once; the two experts of a rank sort all copies
+  // once more. A copy per rank, of which there are 4 (1 - C(6, 2) / C(8, 2)) = 13 / 7, is put in order
+  // where it arrives.
+  constexpr std::int64_t kTokens = 4096LL * 4096 * 2;
+  const auto moved = [&](const Plan& how) {
+    const ShardedModel sharded = shard_model(model, how, 0, "plan");
+    const BlockShape& shape = shape_named(sharded, "layers.0");
+    std::vector<std::int64_t> bytes;
+    for (const Pass* const pass : {&shape.forward, &shape.backward}) {
+      for (const PassStep& step : pass->steps) {
+        if (step.kind == NodeKind::compute && sharded.works[step.work].kernel == Kernel::permute)
+          bytes.push_back(sharded.works[step.work].bytes.value);
+      }
+    }
+    return bytes;
+  };
+  EXPECT_THAT(moved(plan), ElementsAre(7 * kTokens, 7 * kTokens, 7 * kTokens, 7 * kTokens));
+  Plan once = plan;
+  once.expert_dispatch = ExpertDispatch::deduplicated;
+  constexpr std::int64_t kOnce = (kTokens * (14 + 13) + 3) / 7;
+  EXPECT_THAT(moved(once), ElementsAre(kOnce, kOnce, kOnce, kOnce));
+  once.expert = 8;
+  once.ranks = 8;
+  once.expert_dispatch = ExpertDispatch::per_expert;
+  EXPECT_THAT(moved(once), ElementsAre(3 * kTokens, 3 * kTokens, 3 * kTokens, 3 * kTokens));
   ASSERT_EQ(layer.weights.size(), 2U);
   EXPECT_EQ(layer.weights[1].axis, GroupAxis::expert_data);
   EXPECT_EQ(layer.weights[1].elements, 8 / 4 * 3 * 4096LL * 14336);

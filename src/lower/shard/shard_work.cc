@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ir/derived/backward.h"
+#include "lower/expert_exchange.h"
 
 namespace armilla {
 namespace {
@@ -249,6 +250,36 @@ void set_softmax_traffic(const Model& model, const Operator& op, const Layout& l
   work.input_gradient.bytes = Bytes(checked_multiply(elements, copy + 2 * kWide + width + scaling, op.name));
 }
 
+// Each way and in each pass tokens are copied into the order of their experts, or back, at the side that has
+// them together: a read of the one, a write of the other. What is sent per expert is put in order before it
+// leaves, and arrives rank by rank: a rank with several experts puts it in order again, all copies read and
+// written (Megatron-Core, token_dispatcher.py, sort_chunks_by_idxs). What is sent once per rank is put in
+// order where it arrives alone (the same file's DeepEP and HybridEP). Gradients go the same ways back and
+// read nothing of the forward pass.
+void set_permutation_traffic(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
+                             OperatorWork& work) {
+  if (plan.expert == 1 || op.exchange == Exchange::none || op.forward.kernel != Kernel::permute) return;
+  const bool to_experts = op.exchange == Exchange::dispatch;
+  const auto bytes = [&](std::uint32_t t, bool is_output) {
+    const Tensor& tensor = model.tensors[t];
+    const std::int64_t elements =
+        scaled(element_count(tensor.shape, tensor.name), seen_share(op, layout, t, is_output));
+    return static_cast<double>(size_of(elements, activation_dtype(plan), tensor.name).value);
+  };
+  const double tokens = to_experts ? bytes(op.inputs.front(), false) : bytes(op.outputs.front(), true);
+  const double copies = to_experts ? bytes(op.outputs.front(), true) : bytes(op.inputs.front(), false);
+  double moved = copies + tokens;
+  const ExpertRouting routing = expert_routing(plan, model.facts, to_experts);
+  if (routing.experts > 0) {
+    moved = copies + tokens * expected_blocks(routing, plan.expert);
+  } else if (model.facts.experts > plan.expert) {
+    const Share& load = layout.degrees.load;
+    moved += 2 * copies * static_cast<double>(load.part) / static_cast<double>(load.of);
+  }
+  work.forward.bytes = rounded(moved);
+  if (work.input_gradient.kind != WorkKind::none) work.input_gradient.bytes = rounded(moved);
+}
+
 }  // namespace
 
 OperatorWork shard_operator(const Model& model, const Operator& op, const Layout& layout, const Plan& plan,
@@ -280,6 +311,7 @@ OperatorWork shard_operator(const Model& model, const Operator& op, const Layout
   }
   set_loss_traffic(model, op, layout, plan, result);
   set_softmax_traffic(model, op, layout, plan, result);
+  set_permutation_traffic(model, op, layout, plan, result);
   return result;
 }
 

@@ -1,4 +1,5 @@
-// What DualPipe is for: all-to-alls of one pass hidden behind the computations of the other.
+// What DualPipe and combined 1F1B are for: all-to-alls of one pass hidden behind the computations
+// of the other.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -111,6 +112,19 @@ TEST(DualPipe, OtherSchedulesHideNone) {
   }
 }
 
+// Of one copy of the weights: a micro-batch's two passes are a pair on each rank.
+TEST(CombinedPasses, PairsOfOneForwardOneBackwardHideAllToAlls) {
+  const auto more_of = [](std::int64_t exchange) {
+    const ExpertLayers layers(exchange, false);
+    const Time difference = layers.iteration("combined-1f1b", 14) - layers.iteration("combined-1f1b", 12);
+    return in_seconds(difference) * 1e6;
+  };
+  constexpr double kPair = 2 * (20 + 40);
+  EXPECT_NEAR(more_of(0), 2 * kPair, 0.01);
+  EXPECT_NEAR(more_of(10), 2 * kPair, 0.01);
+  EXPECT_GE(more_of(30), 2 * 8 * 30 - 0.01) << "the links are the limit";
+}
+
 class DualPipeModel : public testing::Test {
  protected:
   void SetUp() override {
@@ -124,14 +138,13 @@ class DualPipeModel : public testing::Test {
   void TearDown() override { std::filesystem::remove(file_); }
 
   // What rank 0 waits for experts, of its iteration.
-  double share(const std::string& schedule) const {
-    const auto done = run_study(
-        prepare_study(read_study(Config::parse("model: " + file_.string() +
-                                                   "\nmachine: dgx-h100\nplan: {host: compiled, ranks: 16, "
-                                                   "pipeline: 2, expert: 4, micro_batch: 1, micro_batches: "
-                                                   "16, schedule: " +
-                                                   schedule + "}\n",
-                                               "study.yaml"))));
+  double share(const std::string& schedule, const std::string& stages = "pipeline: 2") const {
+    const auto done = run_study(prepare_study(read_study(Config::parse(
+        "model: " + file_.string() + "\nmachine: dgx-h100\nplan: {host: compiled, ranks: 16, " + stages +
+            ", expert: 4, micro_batch: 1, micro_batches: "
+            "16, schedule: " +
+            schedule + "}\n",
+        "study.yaml"))));
     const StageTable table = stage_table(done);
     for (std::size_t kind = 0; kind < table.kinds.size(); ++kind) {
       if (table.kinds[kind] == "expert")
@@ -147,6 +160,15 @@ TEST_F(DualPipeModel, WaitsLessForExperts) {
   const double sequential = share("1f1b"), paired = share("dualpipe");
   EXPECT_GT(sequential, 0.05);
   EXPECT_LT(paired, 0.3 * sequential);
+}
+
+// Also without a pipeline, where the next micro-batch's forward pass is beside a backward pass.
+TEST_F(DualPipeModel, CombinedPassesWaitLess) {
+  for (const char* stages : {"pipeline: 1", "pipeline: 2", "pipeline: 2, virtual_stages: 2"}) {
+    const double waits = share("1f1b", stages);
+    EXPECT_GT(waits, 0.05) << stages;
+    EXPECT_LT(share("combined-1f1b", stages), 0.5 * waits) << stages;
+  }
 }
 
 }  // namespace

@@ -391,6 +391,8 @@ Time least_iteration(const Study& setting, const Plan& plan, StagePaths& paths, 
     before_backward.push_back(before_backward.back() + times.back()->backward + message);
   }
   const std::int64_t passes = plan.micro_batches / order.chains;
+  // Pairs of one direction: what a rank can do before gradients arrive is not looked at; its sum is certain.
+  const bool pairs = schedule_of(plan).overlaps_passes && order.chains == 1;
   Time least;
   for (const std::vector<PipelineChunk>& chunks : order.chunks) {
     if (chunks.empty()) continue;
@@ -404,6 +406,7 @@ Time least_iteration(const Study& setting, const Plan& plan, StagePaths& paths, 
       weights += saturating_multiply(times[stage]->weights, passes);
       computations += times[stage]->computations * passes;
     }
+    if (pairs) first = last = weights = Time(0);
     least = std::max(least, std::max(first + work + last, first + work + weights));
     least = std::max(least, saturating_multiply(issue_time_of(plan), computations));
   }

@@ -13,6 +13,7 @@
 #include "study/validate/row_machine.h"
 #include "study/validate/row_model.h"
 #include "study/validate/row_plan.h"
+#include "study/validate/row_recipe.h"
 
 namespace armilla {
 namespace {
@@ -216,6 +217,7 @@ Study study_of(const MeasuredPlan& row, const std::string& where) {
   constexpr Time kMegatronIssue = Time(70'000'000);
   if (is_megatron(row)) study.request.plan.issue_time = kMegatronIssue;
   set_host(row, study.request.plan);
+  follow_recipe(row, study.request.plan);
   if (names(row, "bigscience")) wait_for_kernels(study, kMegatronIssue);
   return prepare_study(std::move(study));
 }

@@ -19,6 +19,7 @@
 #include "study/search/evaluate.h"
 #include "study/validate/row_machine.h"
 #include "study/validate/row_model.h"
+#include "study/validate/row_recipe.h"
 #include "study/validate/statistics.h"
 
 namespace armilla {
@@ -205,6 +206,9 @@ class Validator {
     double seconds = 0, work = 0;
     std::string study, likely;
   };
+  static bool chooses_recompute(const MeasuredPlan& plan) {
+    return plan.recompute.empty() && !recomputes_little(plan);
+  }
   const PredictedStep& predicted(const MeasuredPlan& plan, Study study) {
     const ModelSource& model = study.model;
     std::string place =
@@ -212,10 +216,10 @@ class Validator {
                     model.sequence, model.layers, model.lora_rank, study.request.balance_stages);
     std::deque<PredictedStep>& known = steps_[std::move(place)];
     const auto same = std::ranges::find_if(known, [&](const PredictedStep& step) {
-      return step.plan == study.plan && step.chooses_recompute == plan.recompute.empty();
+      return step.plan == study.plan && step.chooses_recompute == chooses_recompute(plan);
     });
     if (same != known.end()) return *same;
-    PredictedStep step{study.plan, plan.recompute.empty(), false, 0, 0, {}, {}};
+    PredictedStep step{study.plan, chooses_recompute(plan), false, 0, 0, {}, {}};
     Run run = lowered(plan, std::move(study));
     step.has_experts = run.model.facts.experts > 0;
     play(run);
@@ -229,9 +233,12 @@ class Validator {
           fmt::format("; needs {} of {}, so that something of the plan is probably not as the row says",
                       to_text(run.memory.needed()), to_text(run.memory.capacity));
     }
-    if (plan.recompute.empty())
+    if (chooses_recompute(plan)) {
       step.likely +=
           fmt::format("; recomputation is not published, taken as {}", name_of(run.study.plan.recompute));
+    } else if (plan.recompute.empty()) {
+      step.likely += "; the recipe recomputes parts of blocks, which is left out";
+    }
     known.push_back(std::move(step));
     return known.back();
   }
@@ -259,7 +266,7 @@ class Validator {
   static Run lowered(const MeasuredPlan& plan, Study study) {
     const auto cost = make_cost_model(study.compute, study.machine.device);
     Run run = lower_bare_study(study, *cost, no_progress(), Written::loops);
-    if (!plan.recompute.empty()) return run;
+    if (!chooses_recompute(plan)) return run;
     for (const Recompute more : {Recompute::selective, Recompute::full}) {
       if (fits_nearly(run.memory)) return run;
       study.request.plan.recompute = study.plan.recompute = more;

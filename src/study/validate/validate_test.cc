@@ -1,5 +1,6 @@
 #include "study/validate.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/error_testing.h"
@@ -140,6 +141,36 @@ TEST(RowStudy, RacksHoldWholeReplicas) {
   row.data = 8;
   row.global_batch = 256;
   EXPECT_EQ(study_of(row, "x.csv:2").machine.dimensions[0].size, 64);
+}
+
+TEST(RowStudy, RecipesAreToldByTheReleaseOfTheContainer) {
+  MeasuredPlan row = small_row();
+  row.model = "Qwen3_30B_a3B";
+  row.layers = 0;
+  row.device = "GB200";
+  row.devices = row.devices_per_node = row.data = row.expert = 8;
+  row.tensor = row.pipeline = 1;
+  row.precision = "MXFP8";
+  row.recompute = "";
+  row.source = "github NVIDIA-NeMo/Megatron-Bridge@067f987df:docs/performance-summary.md";
+  const auto plan = [&](const char* release) {
+    row.notes = fmt::format("FSDP=0; {} NeMo Container / Pre-Training Performance", release);
+    return study_of(row, "x.csv:2").plan;
+  };
+  EXPECT_EQ(plan("26.06.01").schedule, "combined-1f1b");
+  EXPECT_EQ(plan("26.06").host, Host::compiled);
+  EXPECT_EQ(plan("26.04").schedule, "1f1b");
+  EXPECT_EQ(plan("26.04").host, Host::eager);
+  EXPECT_EQ(plan("26.04").expert_dispatch, ExpertDispatch::deduplicated);
+  EXPECT_EQ(plan("25.09").expert_dispatch, ExpertDispatch::automatic);
+  row.precision = "BF16";
+  EXPECT_EQ(plan("26.06").schedule, "1f1b");
+  row.device = "B200";
+  EXPECT_EQ(plan("26.06").expert_dispatch, ExpertDispatch::automatic) << "GB200 is another";
+  row.source.clear();
+  row.notes = "forced balance; HybridEP, A2A overlap";
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.schedule, "combined-1f1b");
+  EXPECT_EQ(study_of(row, "x.csv:2").plan.expert_dispatch, ExpertDispatch::deduplicated);
 }
 
 TEST(RowStudy, FrameworksAreToldByName) {
