@@ -4,7 +4,6 @@
 #include <bit>
 #include <map>
 #include <numeric>
-#include <tuple>
 
 namespace armilla {
 
@@ -15,7 +14,7 @@ Routes::Routes(const NetworkGraph& graph, std::int64_t payload, std::span<const 
       payload_(payload),
       near_(is_switch_.size()),
       last_port_(is_switch_.size()),
-      table_of_(is_switch_.size(), -1) {
+      target_of_(is_switch_.size(), -1) {
   for (std::uint32_t link = 0; link < links_.size(); ++link) {
     if (std::find(failed.begin(), failed.end(), link) != failed.end()) continue;
     const auto a = static_cast<std::uint32_t>(links_[link].a), b = static_cast<std::uint32_t>(links_[link].b);
@@ -44,18 +43,31 @@ Routes::Routes(const NetworkGraph& graph, std::int64_t payload, std::span<const 
     anchor_.push_back(hangs ? near_[node].front().node : node);
   }
 
-  std::vector<std::vector<std::uint32_t>> ports(is_switch_.size());
+  std::vector<std::uint32_t> targets;
   for (const std::uint32_t host : destinations) {
     const std::uint32_t target = anchor_[host];
-    if (table_of_[target] >= 0) continue;
-    table_of_[target] = static_cast<std::int32_t>(tables_.size());
+    if (target_of_[target] >= 0) continue;
+    target_of_[target] = static_cast<std::int32_t>(targets.size());
+    targets.push_back(target);
+  }
+  next_.resize(is_switch_.size() * targets.size());
+  std::map<std::vector<std::uint32_t>, std::uint32_t> known;
+  std::vector<std::vector<std::uint32_t>> ports(is_switch_.size());
+  for (std::size_t target = 0; target < targets.size(); ++target) {
     for (std::vector<std::uint32_t>& list : ports) list.clear();
-    Table& table = tables_.emplace_back();
-    table.reached = search(target, &ports);
-    table.begin.push_back(0);
-    for (const std::vector<std::uint32_t>& list : ports) {
-      table.ports.insert(table.ports.end(), list.begin(), list.end());
-      table.begin.push_back(static_cast<std::uint32_t>(table.ports.size()));
+    reached_.push_back(search(targets[target], &ports));
+    for (std::size_t node = 0; node < ports.size(); ++node) {
+      const std::vector<std::uint32_t>& list = ports[node];
+      std::uint32_t& next = next_[node * targets.size() + target];
+      if (list.size() == 1) {
+        next = list.front();
+        continue;
+      }
+      const auto [found, fresh] = known.try_emplace(list, kLists + static_cast<std::uint32_t>(lists_.size()));
+      next = found->second;
+      if (!fresh) continue;
+      lists_.push_back(static_cast<std::uint32_t>(list.size()));
+      lists_.insert(lists_.end(), list.begin(), list.end());
     }
   }
 }
@@ -99,13 +111,15 @@ std::span<const std::uint32_t> Routes::next_ports(std::uint32_t node, std::uint3
   if (node == target && target != host) {
     return {&last_port_[host], 1};
   }
-  const Table& table = tables_[static_cast<std::size_t>(table_of_[target])];
-  return std::span(table.ports).subspan(table.begin[node], table.begin[node + 1] - table.begin[node]);
+  const std::uint32_t& next = next_[node * reached_.size() + static_cast<std::size_t>(target_of_[target])];
+  if (next < kLists) return {&next, 1};
+  const std::uint32_t list = next - kLists;
+  return std::span(lists_).subspan(list + std::size_t{1}, lists_[list]);
 }
 
 PairFigures Routes::pair(std::uint32_t source, std::uint32_t host) const {
   const std::uint32_t target = anchor_[host];
-  const Reached& reached = tables_[static_cast<std::size_t>(table_of_[target])].reached[source];
+  const Reached& reached = reached_[static_cast<std::size_t>(target_of_[target])][source];
   if (reached.distance < 0) return {};
   return figures(target == host ? reached : over(reached, near_[host].front().port));
 }
@@ -147,14 +161,31 @@ std::uint32_t next_port(const NetworkGraph& graph, const Routes& routes, std::ui
   return ports[murmur3(address_of(flow.source), address_of(flow.destination), both, seed) % ports.size()];
 }
 
+namespace {
+
+// Stable, by counting: hosts are numbers from 0.
+void sort_by_host(std::vector<std::uint32_t>& order, const auto& host_of) {
+  std::vector<std::size_t> places;
+  for (const std::uint32_t one : order) {
+    const auto next = static_cast<std::size_t>(host_of(one)) + 1;
+    if (next >= places.size()) places.resize(next + 1);
+    ++places[next];
+  }
+  std::partial_sum(places.begin(), places.end(), places.begin());
+  std::vector<std::uint32_t> sorted(order.size());
+  for (const std::uint32_t one : order) sorted[places[static_cast<std::size_t>(host_of(one))]++] = one;
+  order.swap(sorted);
+}
+
+}  // namespace
+
 std::vector<FlowAddress> addresses_of(std::span<const TrafficFlow> flows) {
   std::vector<std::uint32_t> order(flows.size());
   std::iota(order.begin(), order.end(), std::uint32_t{0});
-  const auto key = [&](std::uint32_t index) {
-    const TrafficFlow& flow = flows[index];
-    return std::tuple(flow.source, flow.destination, flow.start_ns, index);
-  };
-  if (!std::ranges::is_sorted(order, {}, key)) std::ranges::sort(order, {}, key);
+  const auto start = [&](std::uint32_t index) { return flows[index].start_ns; };
+  if (!std::ranges::is_sorted(order, {}, start)) std::ranges::stable_sort(order, {}, start);
+  sort_by_host(order, [&](std::uint32_t index) { return flows[index].destination; });
+  sort_by_host(order, [&](std::uint32_t index) { return flows[index].source; });
   std::vector<FlowAddress> addresses(flows.size());
   std::uint16_t port = kFirstSourcePort;
   for (std::size_t i = 0; i < order.size(); ++i) {

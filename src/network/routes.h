@@ -55,12 +55,8 @@ class Routes {
     std::int32_t distance = -1;
     std::int64_t delay_ns = 0, transmission_ns = 0, bits_per_second = INT64_MAX;
   };
-  // Ways towards one node: a switch, for all hosts that hang on it by one link only, or a host with several.
-  struct Table {
-    std::vector<std::uint32_t> begin;  // per node, into ports
-    std::vector<std::uint32_t> ports;
-    std::vector<Reached> reached;  // per node
-  };
+  // A port, or, from kLists on, where a list of several or none begins: how many, and they.
+  static constexpr std::uint32_t kLists = std::uint32_t{1} << 31;
 
   std::vector<Reached> search(std::uint32_t target, std::vector<std::vector<std::uint32_t>>* ports) const;
   Reached over(const Reached& reached, std::uint32_t port) const;
@@ -73,8 +69,12 @@ class Routes {
   // Per host: the node that ways to it lead to, the switch that it hangs on by its only link or itself.
   std::vector<std::uint32_t> anchor_;
   std::vector<std::uint32_t> last_port_;  // per host with one link: the switch's port to it
-  std::vector<std::int32_t> table_of_;    // per node, -1: no destination's anchor
-  std::vector<Table> tables_;
+  // Ways lead towards targets: a switch, for all hosts that hang on it by one link only, or a host with
+  // several.
+  std::vector<std::int32_t> target_of_;        // per node, -1: no destination's anchor
+  std::vector<std::vector<Reached>> reached_;  // per target and node
+  std::vector<std::uint32_t> next_;  // per node and target: flows of a host go to one after the other
+  std::vector<std::uint32_t> lists_;
 };
 
 // What ECMP hashes of a flow, whichever way its packets go.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <span>
 
 #include "base/error.h"
 #include "network/packet/transport.h"
@@ -188,9 +189,13 @@ void PacketSimulation::begin_message(std::uint32_t connection) {
   Mail& mail = mail_[connection];
   if (forward_) forward_->begins(connection);
   if (mail.arrived == mail.posted) {
-    mail.messages.erase(mail.messages.begin(),
-                        mail.messages.begin() + static_cast<std::ptrdiff_t>(mail.posted));
-    mail.posted = mail.arrived = 0;
+    mail.forgotten = mail.arrived;
+    // No more than these move up, however many are posted ahead.
+    if (mail.messages.size() - mail.forgotten <= mail.forgotten) {
+      mail.messages.erase(mail.messages.begin(),
+                          mail.messages.begin() + static_cast<std::ptrdiff_t>(mail.forgotten));
+      mail.posted = mail.arrived = mail.forgotten = 0;
+    }
   }
   flow.size = mail.messages[mail.posted++].end;
   transport_->extend(connection);
@@ -226,12 +231,13 @@ void PacketSimulation::note_arrivals(std::uint32_t connection) {
 std::uint32_t PacketSimulation::wire_payload(std::uint32_t connection, std::uint64_t sequence,
                                              std::uint64_t payload) const {
   const Mail& mail = mail_[connection];
-  const std::vector<Mail::Message>& messages = mail.messages;
+  const std::span<const Mail::Message> messages = std::span(mail.messages).subspan(mail.forgotten);
+  const std::size_t known = mail.arrived - mail.forgotten;
   // Most often that of the first message to arrive, or of one soon after; what has arrived can be many.
-  const bool arrived = mail.arrived > 0 && sequence < messages[mail.arrived - 1].end;
+  const bool arrived = known > 0 && sequence < messages[known - 1].end;
   const auto message =
       arrived ? std::ranges::upper_bound(messages, sequence, {}, &Mail::Message::end)
-              : std::find_if(messages.begin() + static_cast<std::ptrdiff_t>(mail.arrived), messages.end(),
+              : std::find_if(messages.begin() + static_cast<std::ptrdiff_t>(known), messages.end(),
                              [&](const Mail::Message& one) { return sequence < one.end; });
   if (message == messages.end() || sequence >= message->bytes_end) return static_cast<std::uint32_t>(payload);
   return static_cast<std::uint32_t>(std::min(payload, message->bytes_end - sequence));

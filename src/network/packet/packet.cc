@@ -59,10 +59,11 @@ void add_slow_downs(const PacketOutcome& outcome, TrafficResult& result) {
   if (slow.empty()) return;
   const std::string unfinished =
       slow.size() < outcome.flows.size() ? fmt::format("; only of the {} that finished", slow.size()) : "";
-  std::sort(slow.begin(), slow.end());
   const auto quantile = [&](double share) {
     const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(slow.size())));
-    return slow[std::max<std::size_t>(rank, 1) - 1];
+    const auto place = slow.begin() + static_cast<std::ptrdiff_t>(std::max<std::size_t>(rank, 1) - 1);
+    std::nth_element(slow.begin(), place, slow.end());
+    return *place;
   };
   result.facts.emplace_back("slow-down",
                             fmt::format("smallest {:.3f}, median {:.3f}, 99 % {:.3f}, largest {:.3f}, of the "

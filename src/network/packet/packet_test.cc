@@ -367,6 +367,42 @@ TEST(Packet, ExplainsWhatItRefuses) {
             "packets");
 }
 
+// When messages arrive does not depend on how many are posted ahead, though what has arrived is forgotten.
+TEST(Packet, TellsOfMessagesPostedAhead) {
+  constexpr std::uint64_t kMessages = 200;
+  const auto begin_ns = [](std::uint64_t message) { return static_cast<std::int64_t>(message) * 4000; };
+  const auto arrivals = [&](std::uint64_t ahead, std::uint64_t seed) {
+    FlowJob job = star_job(2);
+    job.graph = star_graph(2, 100'000'000'000, 1000, 0.005);
+    job.settings.seed = seed;
+    PacketSimulation simulation(job);
+    const std::vector<std::uint32_t> way = {0, 3};
+    const std::uint32_t connection = simulation.connect({&way, 1});
+    std::vector<std::pair<std::uint64_t, std::int64_t>> arrived;
+    std::uint64_t posted = 0;
+    while (arrived.size() < kMessages) {
+      const std::int64_t until =
+          posted < kMessages ? begin_ns(posted - std::min(posted, ahead)) : INT64_MAX - 1;
+      if (simulation.play_until(until)) {
+        for (const std::uint64_t message : simulation.take_arrived())
+          arrived.emplace_back(message, simulation.now_ns());
+      } else if (posted < kMessages) {
+        const auto bytes = static_cast<std::int64_t>(1 + posted * 977 % 5000);
+        simulation.post(connection, bytes, posted, begin_ns(posted));
+        ++posted;
+      } else {
+        ADD_FAILURE() << "messages have not arrived";
+        break;
+      }
+    }
+    return arrived;
+  };
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
+    const auto expected = arrivals(0, seed);
+    for (const std::uint64_t ahead : {1U, 7U, 50U, 200U}) EXPECT_EQ(arrivals(ahead, seed), expected) << ahead;
+  }
+}
+
 // A ring of switches whose flows all go two links clockwise: every switch waits for the next.
 TEST(Packet, NamesTheCycleOfADeadlock) {
   FlowJob job;

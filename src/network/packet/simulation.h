@@ -284,8 +284,8 @@ class PacketSimulation {
       std::uint64_t number = 0;
     };
     std::vector<Message> messages;
-    std::size_t posted = 0, arrived = 0;  // of them
-    std::uint64_t end = 0;                // of all messages ever
+    std::size_t posted = 0, arrived = 0, forgotten = 0;  // of them
+    std::uint64_t end = 0;                               // of all messages ever
   };
   // A message to begin, the next one of its connection; kNone: sets to become one, as buffers fill.
   struct Post {

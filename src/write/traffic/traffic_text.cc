@@ -30,10 +30,11 @@ Facts outcome_facts(const FlowsResult& traffic) {
   for (const FlowResult& flow : traffic.flows) {
     if (flow.finished) times.push_back(flow.fct_s);
   }
-  std::sort(times.begin(), times.end());
   const auto quantile = [&](double share) {
     const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(times.size())));
-    return to_text(from_seconds(times[std::max<std::size_t>(rank, 1) - 1]));
+    const auto place = times.begin() + static_cast<std::ptrdiff_t>(std::max<std::size_t>(rank, 1) - 1);
+    std::nth_element(times.begin(), place, times.end());
+    return to_text(from_seconds(*place));
   };
   const auto all = static_cast<std::int64_t>(traffic.flows.size());
   const auto done = static_cast<std::int64_t>(times.size());
