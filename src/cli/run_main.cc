@@ -228,8 +228,8 @@ bool is_terminal(int descriptor) {
   return ::isatty(descriptor) != 0;
 }
 
-// NO_COLOR (no-color.org) counts when it is set and not empty. Open MPI's mpirun gives its processes a terminal
-// for output wherever its own goes.
+// NO_COLOR (no-color.org) counts when it is set and not empty. Open MPI's mpirun gives its processes a
+// terminal for output wherever its own goes.
 bool wants_colour(int descriptor) {
   const char* const none = std::getenv("NO_COLOR");
   const bool under_mpirun = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
