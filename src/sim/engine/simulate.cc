@@ -74,13 +74,15 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
     // the run, or, where that is not all there is, not before the busiest link has carried its bytes.
     const Time spent = record.finished - record.started;
     const bool is_early = lone.ends_apart && spent < facts.busiest_link;
-    const Time own = !is_early                        ? spent
-                     : result.collectives.size() == 1 ? result.iteration - record.started
-                                                      : facts.busiest_link;
+    const bool alone = result.collectives.size() == 1;
+    const Time own = !is_early ? spent : alone ? result.iteration - record.started : facts.busiest_link;
     const Time most = promises.independent_delays || own == Time(0) ? kEndOfTime : own;
     record.link_limit = std::min(facts.link_limit, most);
     record.busiest_link = std::min(facts.busiest_link, most);
     record.limit = limit_of(record, own, facts.limit, lone, promises);
+    // Summed with other calls' as a share of the times that this rank spent.
+    if (is_early && !alone && !promises.independent_delays && spent > Time(0))
+      record.link_limit = std::min(record.link_limit, spent);
   }
 }
 
