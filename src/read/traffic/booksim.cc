@@ -125,8 +125,8 @@ constexpr std::array kRoutings = {
     Routing{"nca", FlitTopology::fat_tree, FlitRouting::nearest_common_ancestor},
     Routing{"min", FlitTopology::dragonfly, FlitRouting::minimal}};
 
-// What else BookSim has under the same keys (its manual, and InitializeRoutingMap, Network::New,
-// TrafficPattern::New and Allocator::NewAllocator of its source).
+// What else BookSim has under the same keys (InitializeRoutingMap, Network::New, InitializeTrafficMap and
+// NewAllocator of its source).
 struct Unmodelled {
   std::string_view key, value;
 };
@@ -159,6 +159,8 @@ constexpr std::array kUnmodelled = {
     Unmodelled{"traffic", "hotspot"},
     Unmodelled{"allocator", "max_size"},
     Unmodelled{"allocator", "loa"},
+    Unmodelled{"allocator", "fair_wavefront"},
+    Unmodelled{"allocator", "prio_wavefront"},
     Unmodelled{"allocator", "select"},
 };
 
