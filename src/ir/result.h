@@ -78,8 +78,8 @@ struct CollectiveRecord {
   Time issued, started, finished;
   // Least time in which the group's links could carry what any algorithm has to send; 0: unknown. And that
   // in which the busiest link could carry what this one sends over it. Both at most the record's own time,
-  // but on networks that do not share links, and where it is that of a broadcast's root, who is done
-  // before the others.
+  // but on networks that do not share links, and where it is that of a broadcast's root, or of a member of
+  // a group that is no grid, who is done before the others.
   Time link_limit, busiest_link;
   std::int64_t chunks = 0;  // that it was cut into; 0: it has none (custom collectives)
   CollectiveLimit limit = CollectiveLimit::bandwidth;

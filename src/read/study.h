@@ -19,8 +19,9 @@ namespace armilla {
 // file it stands in.
 
 Device read_device(const Config& config);
-// `device:` inside is a device name, a path or a whole device mapping.
-Machine read_machine(const Config& config);
+// `device:` inside is a device name, a path or a whole device mapping. `warnings`: what a file of its links
+// says that has no effect.
+Machine read_machine(const Config& config, std::vector<std::string>* warnings = nullptr);
 
 // Names of the compiled-in ones, sorted.
 std::vector<std::string> device_names();
@@ -32,7 +33,8 @@ std::vector<std::string> machines_meant(std::string_view name);
 // A name that means one of the compiled-in ones, or the path of a YAML file. Throws Error with "did you
 // mean".
 Device load_device(const std::string& name_or_path, const std::string& where);
-Machine load_machine(const std::string& name_or_path, const std::string& where);
+Machine load_machine(const std::string& name_or_path, const std::string& where,
+                     std::vector<std::string>* warnings = nullptr);
 
 // The YAML of a device, and of a machine with its device's figures in place; names and paths as above.
 std::string device_text(const std::string& name_or_path, const std::string& where);
@@ -69,13 +71,14 @@ bool holds_study(const std::string& path);
 // Throws Error for a list, a single value or an empty file.
 void require_study(const Config& config);
 
-Study read_study(const Config& config);
+// `warnings`, here and below: as of read_machine.
+Study read_study(const Config& config, std::vector<std::string>* warnings = nullptr);
 
 // Of one without a model: machine, components, what_if, and of the plan only `ranks`.
-Study read_machine_study(const Config& config);
+Study read_machine_study(const Config& config, std::vector<std::string>* warnings = nullptr);
 
 // Of a study with `jobs` instead of `model` and `plan`: a list of {name, model, plan, devices: "0-63",
 // start}; the other sections are shared by all.
-JobsStudy read_jobs(const Config& config);
+JobsStudy read_jobs(const Config& config, std::vector<std::string>* warnings = nullptr);
 
 }  // namespace armilla

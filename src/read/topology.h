@@ -18,7 +18,8 @@ struct MachineLinks {
   Interconnect graph;                 // empty: that of the dimensions
   std::vector<Dimension> dimensions;  // that collectives are planned by
   std::string surplus = {};           // where and what of a file is not among the links, as in ns-3; or empty
-  std::string without_effect = {};    // the same of keys that say nothing here, as of htsim's own queues
+  std::string without_effect =
+      {};  // a warning of keys that say nothing here, as of htsim's own queues; or empty
 };
 
 struct TopologyInfo {

@@ -78,9 +78,13 @@ class CollectiveCommand final : public Command {
     }
     std::vector<Row> rows;
     for (const std::string& algorithm : algorithms.empty() ? std::vector<std::string>{""} : algorithms) {
-      const Study study = read_machine_study(configuration(algorithm));
-      for (const ListedSize& size : sizes)
+      std::vector<std::string> warnings;
+      const Study study = read_machine_study(configuration(algorithm), &warnings);
+      for (const ListedSize& size : sizes) {
         rows.push_back({size.text, algorithm, run_collective(study, *kind, size.bytes, options)});
+        std::vector<std::string>& all = rows.back().run.warnings;
+        all.insert(all.begin(), warnings.begin(), warnings.end());
+      }
     }
     if (const std::string note = hidden_by_machine(configuration("")); !note.empty())
       rows.front().run.warnings.push_back(note);

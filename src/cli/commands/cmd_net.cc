@@ -84,19 +84,21 @@ TrafficResult run_roce(const NetRequest& request) {
 }
 
 // A machine, a topology by its parameters, or a topology file.
-Machine machine_named(const std::string& name) {
+Machine machine_named(const std::string& name, std::vector<std::string>& warnings) {
   const bool path = is_path(name) && !names_topology(name);
   if (path ? sniff_file(name) == FileKind::machine : !names_topology(name))
-    return load_machine(name, path ? name : "armilla net");
+    return load_machine(name, path ? name : "armilla net", &warnings);
   Machine machine;
   MachineLinks made = named_topology(name);
+  if (!made.without_effect.empty()) warnings.push_back(std::move(made.without_effect));
   machine.graph = std::move(made.graph);
   machine.dimensions = std::move(made.dimensions);
   return machine;
 }
 
 TrafficResult run_traffic(const NetRequest& request) {
-  const Machine machine = machine_named(request.file);
+  std::vector<std::string> warnings;
+  const Machine machine = machine_named(request.file, warnings);
   FlowJob job;
   job.where = request.file;
   job.flows =
@@ -109,7 +111,9 @@ TrafficResult run_traffic(const NetRequest& request) {
     if (*request.seed == 0) throw Error("--seed 0", "must be above 0");
     job.settings.seed = static_cast<std::uint64_t>(*request.seed);
   }
-  return run_flows(network_of(request), machine, request.damage, std::move(job));
+  TrafficResult result = run_flows(network_of(request), machine, request.damage, std::move(job));
+  result.notes.insert(result.notes.begin(), warnings.begin(), warnings.end());
+  return result;
 }
 
 struct NetInput {

@@ -30,8 +30,10 @@ class RunCommand final : public Command {
     Run run = study_.speaking_of_flags([&] {
       const Config config = study_.configuration("armilla run");
       refuse_lists(config);
-      Run done = config.has("jobs") ? run_several(read_jobs(config), options)
-                                    : run_one(prepare_study(read_study(config)), options);
+      std::vector<std::string> warnings;
+      Run done = config.has("jobs") ? run_several(read_jobs(config, &warnings), options)
+                                    : run_one(prepare_study(read_study(config, &warnings)), options);
+      done.warnings.insert(done.warnings.begin(), warnings.begin(), warnings.end());
       if (std::string note = hidden_by_machine(config); !note.empty()) done.notes.push_back(std::move(note));
       return done;
     });

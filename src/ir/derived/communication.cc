@@ -111,10 +111,13 @@ std::vector<CollectiveSummary> summarize_collectives(const Run& run) {
     summary.bytes = saturating_add(summary.bytes, saturating_multiply(call.bytes, record.times));
     summary.time = later(summary.time, saturating_multiply(record.finished - record.started, record.times));
     summary.queued = later(summary.queued, saturating_multiply(record.started - record.issued, record.times));
-    // A broadcast's root is done before the others have what it sent.
+    // A broadcast's root, and a member with few messages, are done before the others have theirs. Links that
+    // are not shared may be done after the last.
     const Time own = record.finished - record.started;
-    const double limit = in_seconds(call.kind == CollectiveKind::broadcast ? std::min(record.link_limit, own)
-                                                                           : record.link_limit);
+    const bool others_go_on = run.result.collectives.size() == 1 && record.busiest_link > own &&
+                              record.busiest_link <= run.result.iteration - record.started;
+    const bool is_early = call.kind == CollectiveKind::broadcast || others_go_on;
+    const double limit = in_seconds(is_early ? std::min(record.link_limit, own) : record.link_limit);
     row->limit += limit * times;
     Use& use = use_of(row->uses, record.program);
     use.calls += record.times;

@@ -16,7 +16,26 @@ bool looks_up(const Operator& op) {
   return !op.weight_is_operand && (op.type.starts_with("Gather") || op.type.find("Embed") != op.type.npos);
 }
 
-// Divides the layers into look-ups in tables of weights and what is left of each layer, without the sums.
+bool multiplies_activations(const Operator& op) {
+  return op.forward.kind == WorkKind::matrix && !op.forward.gemms.empty() && !op.weight_is_operand;
+}
+
+// The layer's operators from the first to the last product of activations: the core of attention, with the
+// softmax of one that is not fused. None: both at the layer's end.
+std::pair<std::uint32_t, std::uint32_t> core_of(const Model& model, const Layer& layer) {
+  std::pair<std::uint32_t, std::uint32_t> core = {layer.end, layer.end};
+  // A model without weights is one layer.
+  if (!model.operators[layer.anchor].weight_is_operand) return core;
+  for (std::uint32_t i = layer.anchor + 1; i < layer.end; ++i) {
+    if (!multiplies_activations(model.operators[i])) continue;
+    if (core.first == layer.end) core.first = i;
+    core.second = i + 1;
+  }
+  return core;
+}
+
+// Divides the layers into look-ups in tables of weights, products of activations and what is left of each
+// layer, without the sums.
 std::vector<LayerRow> split_layers(const Model& model) {
   std::vector<bool> known(model.parameters.size());  // used by an operator before
   std::vector<LayerRow> rows;
@@ -24,6 +43,8 @@ std::vector<LayerRow> split_layers(const Model& model) {
     LayerRow rest;
     rest.name = layer.name;
     std::vector<LayerRow> after;
+    const auto [core, core_end] = core_of(model, layer);
+    std::size_t core_row = 0;  // in `after`
     for (std::uint32_t i = layer.first; i < layer.end; ++i) {
       const Operator& op = model.operators[i];
       bool has_table = false;
@@ -36,6 +57,13 @@ std::vector<LayerRow> split_layers(const Model& model) {
         row.name = op.name;
         row.looks_up = true;
         row.operators = {i};
+      } else if (i >= core && i < core_end) {
+        if (i == core) {
+          core_row = after.size();
+          after.emplace_back().name = op.name;
+          after.back().multiplies_activations = true;
+        }
+        after[core_row].operators.push_back(i);
       } else if (i == layer.anchor) {
         rest.operators.insert(rest.operators.begin(), i);
       } else {

@@ -2,8 +2,9 @@
 // forward pass does.
 //
 // A row sums all operators of its layer (ir/model.h: a weight-carrying operator with the cheap ones around
-// it), but for look-ups in tables of weights (embeddings): each of them is a row of its own. Operator, dtype
-// and output shape are those of the operator the row is named after. `weights` counts the weight matrices
+// it), but for look-ups in tables of weights (embeddings) and what a layer has from its first to its last
+// product of activations (the core of attention): each of them is a row of its own. Operator, dtype and
+// output shape are those of the operator the row is named after. `weights` counts the weight matrices
 // alone, tables too, `parameters` everything trainable in the row (biases and norms too); a tied parameter
 // counts where it is used first. Times are absent unless somebody costed the layers.
 #pragma once
@@ -17,11 +18,13 @@
 
 namespace armilla {
 
-// A layer without its look-ups in tables of weights, or one look-up.
+// A layer without its look-ups in tables of weights and its products of activations, or one look-up, or these
+// products.
 struct LayerRow {
   std::string name;
   std::string operator_type;
   bool looks_up = false;
+  bool multiplies_activations = false;
   std::vector<std::uint32_t> operators;  // into Model::operators; the first one names the row
   // Parameters used first here, into Model::parameters: trainable matrices, and all others.
   std::vector<std::uint32_t> matrices, other_parameters;

@@ -96,6 +96,45 @@ TEST(LayerTable, ALookUpInATableOfWeightsIsARowOfItsOwn) {
   EXPECT_EQ(table.layers[1].forward_bytes, Bytes(350));  // of the table already known, too
 }
 
+// Scores, softmax and context, between the keys' product, which they follow, and the output's.
+TEST(LayerTable, ProductsOfActivationsAreARowOfTheirOwn) {
+  Model model;
+  model.tensors = {{"x", DType::bf16, {1, 5, 8}}, {"k", DType::bf16, {1, 5, 8}},
+                   {"r", DType::bf16, {1, 5, 8}}, {"s", DType::bf16, {1, 5, 5}},
+                   {"p", DType::bf16, {1, 5, 5}}, {"c", DType::bf16, {1, 5, 8}},
+                   {"y", DType::bf16, {1, 5, 8}}};
+  model.parameters = {{"k", DType::bf16, {8, 8}, 64}, {"o", DType::bf16, {8, 8}, 64}};
+  const auto product = [](const char* name, std::vector<std::uint32_t> inputs, std::uint32_t output,
+                          std::vector<std::uint32_t> weights, std::int64_t inner) {
+    Operator op{name, "MatMul", std::move(inputs), {output}, std::move(weights), {}};
+    op.weight_is_operand = !op.parameters.empty();
+    op.forward = {WorkKind::matrix, DType::bf16, Flops(2 * 25 * inner), Bytes(10), {{5, 5, inner}}};
+    return op;
+  };
+  const auto other = [](const char* name, std::uint32_t input, std::uint32_t output) {
+    Operator op{name, "Softmax", {input}, {output}, {}, {}};
+    op.forward = {WorkKind::vector, DType::bf16, Flops(7), Bytes(10), {}};
+    return op;
+  };
+  model.operators = {product("k", {0}, 1, {0}, 8),         other("rotary", 1, 2),
+                     product("scores", {0, 2}, 3, {}, 3),  other("softmax", 3, 4),
+                     product("context", {4, 2}, 5, {}, 4), other("scale", 5, 5),
+                     product("o", {5}, 6, {1}, 8)};
+  derive_layers(model);
+
+  const LayerTable table = layer_table(model);
+  ASSERT_EQ(table.layers.size(), 3u);
+  EXPECT_EQ(table.layers[0].name, "k");
+  EXPECT_THAT(table.layers[0].operators, ElementsAre(0u, 1u, 5u));
+  EXPECT_EQ(table.layers[0].forward_macs, 25 * 8);
+  EXPECT_EQ(table.layers[1].name, "scores");
+  EXPECT_THAT(table.layers[1].operators, ElementsAre(2u, 3u, 4u));
+  EXPECT_TRUE(table.layers[1].multiplies_activations);
+  EXPECT_EQ(table.layers[1].forward_macs, 25 * (3 + 4));
+  EXPECT_EQ(table.layers[1].weights, 0);
+  EXPECT_EQ(table.layers[2].name, "o");
+}
+
 TEST(LayerTable, DTypeIsThatOfTheWeights) {
   const LayerTable table = layer_table(small_network());
   EXPECT_EQ(table.layers[0].dtype, DType::fp32);

@@ -114,7 +114,7 @@ const UpDown::Distances& UpDown::towards(std::uint32_t destination) {
 }
 
 bool UpDown::find(std::uint32_t source, std::uint32_t destination, std::uint64_t key,
-                  std::vector<std::uint32_t>& way) {
+                  std::vector<std::uint32_t>& way, bool& by_chance) {
   const Distances& distances = towards(destination);
   if (distances.any[source] < 0) return false;
   bool climbing = true;
@@ -129,6 +129,7 @@ bool UpDown::find(std::uint32_t source, std::uint32_t destination, std::uint64_t
       const std::int32_t left = up ? distances.any[to] : distances.down[to];
       if ((climbing || !up) && left >= 0 && left == here - 1) next.push_back(link);
     }
+    by_chance = by_chance || next.size() > 1;
     const std::uint32_t link = next[scrambled(key + 0x9e3779b97f4a7c15U * (node + 1)) % next.size()];
     way.push_back(link);
     climbing = climbing && leads_up(link);

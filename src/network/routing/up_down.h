@@ -19,10 +19,10 @@ class UpDown {
  public:
   explicit UpDown(const LinkGraph& graph);
 
-  // Appends the links from one node to another; of equally short ways the hash `key` takes one. False: there
-  // is none.
+  // Appends the links from one node to another; of equally short ways the hash `key` takes one, and sets
+  // `by_chance`, which stays as it is where there is but one. False: there is none.
   bool find(std::uint32_t source, std::uint32_t destination, std::uint64_t key,
-            std::vector<std::uint32_t>& way);
+            std::vector<std::uint32_t>& way, bool& by_chance);
 
   bool leads_up(std::uint32_t link) const {
     return order_[graph_.links[link].to] < order_[graph_.links[link].from];

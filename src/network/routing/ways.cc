@@ -243,7 +243,8 @@ std::vector<Ways::Way> Ways::first(std::uint32_t source, std::uint32_t destinati
 std::vector<Ways::Way> Ways::up_and_down(std::uint32_t source, std::uint32_t destination) {
   if (!up_down_) up_down_.emplace(graph_);
   Way way;
-  if (!up_down_->find(source, destination, pair_key(source, destination), way)) fail(source, destination);
+  if (!up_down_->find(source, destination, pair_key(source, destination), way, any_by_chance_))
+    fail(source, destination);
   return {std::move(way)};
 }
 
@@ -286,6 +287,7 @@ void Ways::add_detours(const Way& begin, std::uint32_t source, std::uint32_t des
   std::uint64_t key = pair_key(source, destination);
   for (std::size_t tries = 0; tries < 4 * kMostWays && ways.size() < most && !pivots_.empty(); ++tries) {
     key = scrambled(key + 0x9e3779b97f4a7c15U);
+    any_by_chance_ = any_by_chance_ || pivots_.size() > 1;
     const std::uint32_t pivot = pivots_[key % pivots_.size()];
     if (pivot == here || pivot == destination) continue;
     if (towards(pivot)[here].distance < 0 || towards(destination)[pivot].distance < 0) continue;

@@ -126,9 +126,7 @@ void read_astra2_htsim(const HtsimSettings& htsim, SystemLayer& system, std::vec
                 fmt::format("has {}, and the network configuration {}", counted(hosts, "host"),
                             counted(ranks, "rank")),
                 "htsim wants as many");
-  if (!links.without_effect.empty())
-    warnings.push_back(links.without_effect +
-                       " has no effect: how long queues may get is not taken from the file");
+  if (!links.without_effect.empty()) warnings.push_back(std::move(links.without_effect));
   system.links = std::move(links.graph);
   system.network.name = "packet";
   system.network.where = "--htsim_opts";

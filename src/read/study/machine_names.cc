@@ -173,9 +173,10 @@ Device load_device(const std::string& name_or_path, const std::string& where) {
   return read_device(Config::parse(document.text, document.name));
 }
 
-Machine load_machine(const std::string& name_or_path, const std::string& where) {
+Machine load_machine(const std::string& name_or_path, const std::string& where,
+                     std::vector<std::string>* warnings) {
   const NamedText document = machine_document(name_or_path, where);
-  return read_machine(Config::parse(document.text, document.name));
+  return read_machine(Config::parse(document.text, document.name), warnings);
 }
 
 std::string device_text(const std::string& name_or_path, const std::string& where) {

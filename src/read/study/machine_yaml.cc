@@ -300,7 +300,7 @@ std::vector<Dimension> read_dimensions(const Config& config) {
 }
 
 // The links and the dimensions: either may come without the other.
-void read_interconnect(const Config& config, Machine& machine) {
+void read_interconnect(const Config& config, Machine& machine, std::vector<std::string>* warnings) {
   const auto topology = config.find("topology"), nodes = config.find("nodes"), cables = config.find("links");
   if (topology && nodes) throw Error(nodes->where(), "is given beside 'topology'", "give one of them");
   if (cables && !nodes) throw Error(cables->where(), "is given without 'nodes', which they join");
@@ -309,6 +309,7 @@ void read_interconnect(const Config& config, Machine& machine) {
     return;
   }
   MachineLinks links = topology ? read_topology(*topology) : read_links(*nodes, config.at("links"));
+  if (warnings != nullptr && !links.without_effect.empty()) warnings->push_back(links.without_effect);
   const bool own = config.has("dimensions");
   machine.graph = std::move(links.graph);
   machine.dimensions = own ? read_dimensions(config.at("dimensions")) : std::move(links.dimensions);
@@ -391,7 +392,7 @@ Device read_device(const Config& config) {
   return device;
 }
 
-Machine read_machine(const Config& config) {
+Machine read_machine(const Config& config, std::vector<std::string>* warnings) {
   require_mapping(config, "a machine", kMachineKeys);
   const bool has_links = config.has("dimensions") || config.has("topology") || config.has("nodes");
   if (!has_links && (config.has("memory_bandwidth") || config.has("model"))) {
@@ -403,7 +404,7 @@ Machine read_machine(const Config& config) {
   machine.name = read_name(config);
   machine.description = read_text(config, "description");
   machine.device = read_device_or_name(config.at("device"));
-  read_interconnect(config, machine);
+  read_interconnect(config, machine, warnings);
   if (const auto elastic = config.find("elastic")) machine.elastic = elastic->boolean();
   if (const auto devices = config.find("devices"))
     machine.others = read_other_devices(*devices, machine.elastic ? 0 : rank_count(machine));

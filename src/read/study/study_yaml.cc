@@ -118,11 +118,11 @@ TrainingGoal read_training(const Config& config) {
 }
 
 // Everything but the model and the plan.
-Study read_shared(const Config& config) {
+Study read_shared(const Config& config, std::vector<std::string>* warnings) {
   Study study;
   const Config machine = config.at("machine");
-  study.machine =
-      machine.is_scalar() ? load_machine(name_or_path(machine), machine.where()) : read_machine(machine);
+  study.machine = machine.is_scalar() ? load_machine(name_or_path(machine), machine.where(), warnings)
+                                      : read_machine(machine, warnings);
   // Without a plan the machine says how many ranks there are, so errors about them point there.
   study.request.where = study.request.ranks_where = machine.where();
   if (const auto compute = config.find("compute")) study.compute = read_compute(*compute);
@@ -170,20 +170,20 @@ void require_study(const Config& config) {
   require_mapping(config, "a study", "a study has the keys 'model' and 'machine'");
 }
 
-Study read_study(const Config& config) {
+Study read_study(const Config& config, std::vector<std::string>* warnings) {
   if (const auto jobs = config.is_map() ? config.find("jobs") : std::nullopt)
     throw Error(jobs->where(), "several jobs where one model is expected", "armilla run and check take them");
   require_study(config);
   config.at("model");  // of two keys that are missing, the one a user thinks of first
-  Study study = read_shared(config);
+  Study study = read_shared(config, warnings);
   if (const auto training = config.find("training")) study.training = read_training(*training);
   read_job(config, study);
   config.reject_unknown_keys(plan_keys_outside());
   return study;
 }
 
-Study read_machine_study(const Config& config) {
-  Study study = read_shared(config);
+Study read_machine_study(const Config& config, std::vector<std::string>* warnings) {
+  Study study = read_shared(config, warnings);
   if (const auto plan = config.find("plan")) {
     if (const auto ranks = plan->find("ranks")) {
       study.request.ranks = ranks->count(1, kMostRanks);
@@ -195,10 +195,10 @@ Study read_machine_study(const Config& config) {
   return study;
 }
 
-JobsStudy read_jobs(const Config& config) {
+JobsStudy read_jobs(const Config& config, std::vector<std::string>* warnings) {
   require_study(config);
   JobsStudy study;
-  study.shared = read_shared(config);
+  study.shared = read_shared(config, warnings);
   if (study.shared.what_if.failures.mtbf_of_node > 0) {
     throw Error(config.at("what_if").where(), "failures of several jobs together are not modelled",
                 "give them in the study of one job");

@@ -332,7 +332,10 @@ MachineLinks read_htsim(RoceWords& words, const std::string& path) {
   }
   validate_interconnect(graph, path);
   Dimension dimension = one_dimension(graph, "fabric");
-  return {std::move(graph), {std::move(dimension)}, {}, tree.queues};
+  std::string idle;
+  if (!tree.queues.empty())
+    idle = tree.queues + " has no effect: how long queues may get is not taken from the file";
+  return {std::move(graph), {std::move(dimension)}, {}, std::move(idle)};
 }
 
 }  // namespace

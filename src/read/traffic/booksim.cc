@@ -125,6 +125,54 @@ constexpr std::array kRoutings = {
     Routing{"nca", FlitTopology::fat_tree, FlitRouting::nearest_common_ancestor},
     Routing{"min", FlitTopology::dragonfly, FlitRouting::minimal}};
 
+// What else BookSim has under the same keys (InitializeRoutingMap, Network::New, InitializeTrafficMap and
+// NewAllocator of its source).
+struct Unmodelled {
+  std::string_view key, value;
+};
+constexpr std::array kUnmodelled = {
+    Unmodelled{"topology", "cmesh"},
+    Unmodelled{"topology", "fly"},
+    Unmodelled{"topology", "qtree"},
+    Unmodelled{"topology", "tree4"},
+    Unmodelled{"topology", "flatfly"},
+    Unmodelled{"topology", "anynet"},
+    Unmodelled{"routing_function", "anca"},
+    Unmodelled{"routing_function", "xy_yx"},
+    Unmodelled{"routing_function", "adaptive_xy_yx"},
+    Unmodelled{"routing_function", "romm"},
+    Unmodelled{"routing_function", "romm_ni"},
+    Unmodelled{"routing_function", "min_adapt"},
+    Unmodelled{"routing_function", "planar_adapt"},
+    Unmodelled{"routing_function", "dim_order_ni"},
+    Unmodelled{"routing_function", "dim_order_pni"},
+    Unmodelled{"routing_function", "dim_order_bal"},
+    Unmodelled{"routing_function", "valiant"},
+    Unmodelled{"routing_function", "valiant_ni"},
+    Unmodelled{"routing_function", "chaos"},
+    Unmodelled{"routing_function", "ugal"},
+    Unmodelled{"traffic", "randperm"},
+    Unmodelled{"traffic", "diagonal"},
+    Unmodelled{"traffic", "asymmetric"},
+    Unmodelled{"traffic", "taper64"},
+    Unmodelled{"traffic", "bad_dragon"},
+    Unmodelled{"traffic", "hotspot"},
+    Unmodelled{"allocator", "max_size"},
+    Unmodelled{"allocator", "loa"},
+    Unmodelled{"allocator", "fair_wavefront"},
+    Unmodelled{"allocator", "prio_wavefront"},
+    Unmodelled{"allocator", "select"},
+};
+
+// "did you mean" is for misspellings, not for what BookSim has and this has not.
+std::string hint_for(std::string_view key, std::string_view value,
+                     const std::vector<std::string_view>& modelled) {
+  const std::string_view kind = key.ends_with("_allocator") ? key.substr(key.find('_') + 1) : key;
+  const bool known = std::ranges::any_of(
+      kUnmodelled, [&](const Unmodelled& one) { return one.key == kind && one.value == value; });
+  return known ? fmt::format("known: {}", fmt::join(modelled, ", ")) : suggest(value, modelled);
+}
+
 // Keys of BookSim of which one value is modelled, which is its default.
 struct FixedKey {
   std::string_view key, value;
@@ -263,10 +311,11 @@ class BooksimReader {
     const std::string topology = text("topology", "torus");
     if (!routing)
       throw Error(where("routing_function"),
-                  is_given("routing_function") ? fmt::format("no routing '{}' of a {}", name, topology)
-                                               : "is missing",
                   is_given("routing_function")
-                      ? suggest(name, known)
+                      ? fmt::format("no routing '{}' of a {} is modelled", name, topology)
+                      : "is missing",
+                  is_given("routing_function")
+                      ? hint_for("routing_function", name, known)
                       : fmt::format("with topology {}: routing_function = {};", topology, known.front()));
     study.routing = *routing;
   }
@@ -394,7 +443,7 @@ class BooksimReader {
       if (one.name == value) return one.value;
       known.push_back(one.name);
     }
-    throw Error(where(key), fmt::format("no {} '{}' is modelled", key, value), suggest(value, known));
+    throw Error(where(key), fmt::format("no {} '{}' is modelled", key, value), hint_for(key, value, known));
   }
 
   static constexpr std::int64_t kMostDelay = 1000;

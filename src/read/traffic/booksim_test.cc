@@ -89,9 +89,15 @@ TEST(Booksim, SaysWhereSomethingIsWrong) {
             "net.cfg:2: colour_of_links: no key of BookSim\n  hint: docs/net.md has the keys");
   EXPECT_EQ(error_in("traffic = unifrom;"),
             "net.cfg:2: traffic: no traffic 'unifrom' is modelled\n  hint: did you mean 'uniform'?");
-  EXPECT_EQ(
-      error_in("routing_function = dim_ordre;"),
-      "net.cfg:2: routing_function: no routing 'dim_ordre' of a mesh\n  hint: did you mean 'dim_order'?");
+  EXPECT_EQ(error_in("routing_function = dim_ordre;"),
+            "net.cfg:2: routing_function: no routing 'dim_ordre' of a mesh is modelled\n  hint: did you mean "
+            "'dim_order'?");
+  // BookSim's own, if near to one of these.
+  EXPECT_EQ(error_in("topology = fattree; routing_function = anca;"),
+            "net.cfg:2: routing_function: no routing 'anca' of a fattree is modelled\n  hint: known: nca");
+  EXPECT_EQ(error_in("topology = cmesh;"),
+            "net.cfg:2: topology: no topology 'cmesh' is modelled\n"
+            "  hint: known: mesh, torus, fattree, dragonflynew");
   EXPECT_EQ(
       error_of([] { parse_booksim("topology = torus;", "net.cfg"); }),
       "net.cfg: routing_function: is missing\n  hint: with topology torus: routing_function = dim_order;");

@@ -22,6 +22,7 @@ struct Lone {
   Time about;  // how long it takes on its dimensions, about, where links of a graph have it meet itself
   Time held;   // CollectivePlanner::held_by_protocol
   Time latency;
+  bool ends_apart = false;  // some members are done before others
 };
 
 // By the shares of the links' and the algorithm's limits that the call reached.
@@ -57,6 +58,7 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
       facts.algorithm = planner.describe(call, layout.shape);
       facts.link_limit = planner.link_limit(call, layout);
       facts.busiest_link = planner.busiest_link(call, layout);
+      lone.ends_apart = call.kind == CollectiveKind::broadcast || !layout.is_grid();
       if (call.custom < 0) {
         lone.about = planner.describe_chunks(call, layout.shape, facts);
         lone.held = planner.held_by_protocol(call, layout.shape);
@@ -67,15 +69,20 @@ void describe_collectives(Result& result, const Graph& graph, CollectivePlanner&
     record.algorithm = facts.algorithm;
     record.chunks = facts.chunks;
     record.better_chunks = facts.better_chunks;
-    // A rank may be done before the last it sent has arrived; the root of a broadcast is early: the others
-    // have what it sent by the end of the run.
-    const bool is_early = graph.collectives[record.call].kind == CollectiveKind::broadcast &&
-                          record.finished - record.started < facts.busiest_link;
-    const Time own = (is_early ? result.iteration : record.finished) - record.started;
+    // A rank may be done before the last it sent has arrived. The root of a broadcast is early, and so is a
+    // member of a group that is no grid who has fewer messages than others: these have theirs by the end of
+    // the run, or, where that is not all there is, not before the busiest link has carried its bytes.
+    const Time spent = record.finished - record.started;
+    const bool is_early = lone.ends_apart && spent < facts.busiest_link;
+    const bool alone = result.collectives.size() == 1;
+    const Time own = !is_early ? spent : alone ? result.iteration - record.started : facts.busiest_link;
     const Time most = promises.independent_delays || own == Time(0) ? kEndOfTime : own;
     record.link_limit = std::min(facts.link_limit, most);
     record.busiest_link = std::min(facts.busiest_link, most);
     record.limit = limit_of(record, own, facts.limit, lone, promises);
+    // Summed with other calls' as a share of the times that this rank spent.
+    if (is_early && !alone && !promises.independent_delays && spent > Time(0))
+      record.link_limit = std::min(record.link_limit, spent);
   }
 }
 

@@ -122,6 +122,20 @@ TEST(LinkClasses, SaysWhatForbidsThem) {
   const RankClasses hashed = on_leaves("flow:routing=ecmp");
   EXPECT_GT(hashed.simulated(), 8);
   EXPECT_FALSE(hashed.why_whole.empty());
+  const RankClasses detours = on_leaves("flow:routing=valiant");
+  EXPECT_GT(detours.simulated(), 8);
+  EXPECT_FALSE(detours.why_whole.empty());
+  EXPECT_EQ(on_leaves("flow:routing=up-down").simulated(), 1);  // over the root alone
+  // Two cables from each leaf to each spine.
+  RailJob doubled("flow:routing=up-down");
+  std::vector<Cable>& cables = doubled.study.machine.graph.cables;
+  std::erase_if(cables, [](const Cable& cable) { return cable.dimension == 0; });
+  for (std::size_t i = 0, count = cables.size(); i < count; ++i) {
+    if (cables[i].a >= 16) cables.push_back(Cable(cables[i]));
+  }
+  const RankClasses up_down = doubled.fold();
+  EXPECT_GT(up_down.simulated(), 8);
+  EXPECT_FALSE(up_down.why_whole.empty());
   EXPECT_TRUE(RailJob("packet").fold().why_whole.empty());  // its page says so
 }
 

@@ -287,6 +287,76 @@ TEST(CollectivePlan, SumsGivenBackInSwitchesDoNotWaitBehindWhatIsSent) {
   }
 }
 
+// Members here and there: what leads into the block with the fewest links per byte is the limit.
+Graph graph_of_some(const Machine& machine, const CollectiveCall& call,
+                    const std::vector<std::int32_t>& members) {
+  Graph graph = graph_of(machine, call);
+  graph.programs.emplace_back().role = "idle";
+  graph.program_of.assign(graph.program_of.size(), 1);
+  GroupFamily& family = graph.families[0];
+  family.groups = {members};
+  for (std::int32_t rank = 0; rank < graph.ranks; ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    if (std::ranges::find(members, rank) != members.end()) {
+      family.group_of[at] = graph.program_of[at] = 0;
+    } else {
+      family.group_of[at] = static_cast<std::int32_t>(family.groups.size());
+      family.groups.push_back({rank});  // alone
+    }
+  }
+  return graph;
+}
+
+TEST(LinkLimit, OfGroupsThatAreNoGridIsReachedAndNeverBeaten) {
+  const Machine nodes = machine_of({dimension("inside", DimensionKind::switched, 8, 1000),
+                                    dimension("rail", DimensionKind::switched, 2, 50)});
+  const std::vector<std::int32_t> twelve = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  // Four of the second node hear 8/12 of all from eight, over a rail each.
+  const CollectiveCall exchange = call_of(CollectiveKind::all_to_all, 12'000'000);
+  EXPECT_NEAR(in_seconds(least_time_on_links(exchange, lay_out(twelve, nodes), nodes, 0)), 8e6 / 50e9, 1e-12);
+  EXPECT_NEAR(in_seconds(least_time_on_links(call_of(CollectiveKind::all_gather, 12'000'000),
+                                             lay_out(twelve, nodes), nodes, 0)),
+              8e6 / (4 * 50e9), 1e-12);
+  EXPECT_NEAR(in_seconds(least_time_on_links(call_of(CollectiveKind::all_reduce, 12'000'000),
+                                             lay_out(twelve, nodes), nodes, 0)),
+              12e6 / (4 * 50e9), 1e-12);
+  // Nobody needs the rails of one node.
+  const std::vector<std::int32_t> three = {0, 2, 7};
+  EXPECT_NEAR(in_seconds(least_time_on_links(exchange, lay_out(three, nodes), nodes, 0)), 8e6 / 1000e9,
+              1e-12);
+
+  const std::vector<Machine> machines = {
+      nodes,
+      machine_of({dimension("f", DimensionKind::fully_connected, 4), dimension("r", DimensionKind::ring, 5)}),
+      machine_of({dimension("r", DimensionKind::ring, 4), dimension("s", DimensionKind::switched, 2, 400),
+                  dimension("x", DimensionKind::fully_connected, 3, 20)})};
+  const std::vector<std::vector<std::int32_t>> groups = {
+      twelve, {0, 1, 2, 5, 11}, {0, 9}, {3, 4, 8, 9, 10, 11, 15}, {0, 4, 5, 8, 9, 10, 12, 13, 14, 15}};
+  for (const Machine& machine : machines) {
+    for (const std::vector<std::int32_t>& members : groups) {
+      const GroupLayout layout = lay_out(members, machine);
+      if (layout.is_grid()) continue;
+      for (const CollectiveKind kind : kCollectiveKinds) {
+        if (kind == CollectiveKind::barrier) continue;
+        const CollectiveCall call = call_of(kind, 12'000'000);
+        Study study;
+        study.machine = machine;
+        const Result result =
+            simulate(graph_of_some(machine, call, members), study, NothingTakesTime(), {.fold = false});
+        const Time bound = least_time_on_links(call, layout, machine, 0);
+        EXPECT_GT(bound, Time(0));
+        EXPECT_LE(bound, result.iteration) << name_of(kind) << ' ' << members.size();
+        ASSERT_EQ(result.collectives.size(), 1U);
+        const CollectiveRecord& record = result.collectives[0];
+        EXPECT_LE(record.link_limit, record.busiest_link) << name_of(kind) << ' ' << members.size();
+        // Every link's, although the first member may be done before the last.
+        EXPECT_GE(record.busiest_link.value, result.links[0].busy.value * 99 / 100)
+            << name_of(kind) << ' ' << members.size();
+      }
+    }
+  }
+}
+
 // A group that begins and ends within nodes is no grid: rings, one per NIC of the node that has fewest
 // members, share a call.
 TEST(CollectivePlan, GroupsThatAreNoGridUseAllNics) {

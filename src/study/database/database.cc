@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
+#include <system_error>
 
 #include "base/error.h"
 
@@ -128,9 +130,17 @@ void Database::check(int code) const {
       throw Error(path_, fmt::format("is no database, and so no {}", what_), "name another file");
     case SQLITE_CORRUPT:
       throw Error(path_, fmt::format("this {} is damaged", what_), "delete it, or name another file");
-    case SQLITE_CANTOPEN:
-      throw Error(path_, "cannot be opened or made",
-                  "the folder must be there, and both of them be open to you for writing");
+    case SQLITE_CANTOPEN: {
+      std::error_code none;
+      const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
+      if (std::filesystem::is_directory(path_, none))
+        throw Error(path_, "is a folder", "name a file in it, such as plans.db");
+      if (!folder.empty() && !std::filesystem::exists(folder, none))
+        throw Error(path_, fmt::format("cannot be made: the folder {} does not exist", folder.string()),
+                    "make the folder first, or name a file in another one");
+      throw Error(path_, fmt::format("this {} can be neither opened nor made", what_),
+                  "you need permission to write the file and its folder");
+    }
     case SQLITE_READONLY:
     case SQLITE_PERM:
       throw Error(path_, "cannot be written");

@@ -707,54 +707,6 @@ TEST_F(SavedSearchTest, BelongsToOneStudyAndVersion) {
   expect_error([&] { search_plans(saved(kSmallSpace, false)); }, file(),
                "is there already, and this search does not go on with it",
                "add --resume, or name another file");
-  SearchRequest folder = saved(kSmallSpace, false);
-  folder.save = ".";
-  expect_error([&] { search_plans(folder); }, ".", "is a folder, and a search is saved in a file",
-               "name a file in it");
-  SearchRequest newer = saved(kSmallSpace, true);
-  newer.version = "1.2.4";
-  expect_error([&] { search_plans(newer); }, file(),
-               "was saved by version 1.2.3 of Armilla, and this is 1.2.4",
-               "their times may differ: name another file");
-  SearchRequest another = saved(kSmallSpace, true);
-  another.asked.replace(another.asked.find("16"), 2, "32");
-  expect_error([&] { search_plans(another); }, file(), "was saved by a search of another study or space",
-               "it has '  global_batch: 16', this search '  global_batch: 32'");
-  std::ofstream(folder_ / "gpt.yaml") << "name: small\nsource: test\nfamily: gpt\nlayers: 8\nhidden: "
-                                         "128\nheads: 4\nvocabulary: 512\nsequence: 64\n";
-  expect_error([&] { search_plans(saved(kSmallSpace, true)); }, file(),
-               "was saved by a search of another study or space",
-               "a model, machine or profile that its settings name has changed");
-}
-
-TEST_F(SavedSearchTest, RefusesFilesThatItCannotHave) {
-  std::ofstream(file()) << "no database";
-  expect_error([&] { search_plans(saved(kSmallSpace, true)); }, file(),
-               "is no database, and so no saved search", "name another file");
-  std::filesystem::remove(file());
-  {
-    const DatabaseForm others{
-        .what = "sweep", .application = 1, .version = 1, .tables = "CREATE TABLE a (b);"};
-    const Database of_another(file(), others);
-    expect_error([&] { search_plans(saved(kSmallSpace, true)); }, file(),
-                 "this saved search is in use by another process",
-                 "wait until that ends, or name another file");
-  }
-  expect_error([&] { search_plans(saved(kSmallSpace, true)); }, file(), "is a database, but no saved search",
-               "name another file");
-  std::filesystem::remove(file());
-  {
-    Database newer(
-        file(),
-        {.what = "saved search", .application = 0x41726d53, .version = 9, .tables = "CREATE TABLE a (b);"});
-  }
-  expect_error([&] { search_plans(saved(kSmallSpace, true)); }, file(),
-               "is a saved search of form 9, and this version of Armilla knows form 4",
-               "name another file, or use the version of Armilla that wrote it");
-  SearchRequest nowhere = saved(kSmallSpace, true);
-  nowhere.save = (folder_ / "none" / "plans.db").string();
-  expect_error([&] { search_plans(nowhere); }, nowhere.save, "cannot be opened or made",
-               "the folder must be there, and both of them be open to you for writing");
   // Empty, as a search leaves it that is killed at its very start.
   std::ofstream(file(), std::ios::trunc).close();
   EXPECT_GT(search_plans(saved(kSmallSpace, true)).space.simulated, 0);

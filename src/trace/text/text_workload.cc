@@ -188,12 +188,14 @@ TextWorkload lower_to_text(const Model& model, const TextWorkloadOptions& option
     const Operator& anchor = model.operators[row.operators.front()];
     TextLayer& text = workload.layers.emplace_back();
     text.name = text_name(row.name, i);
+    // Heads are divided as the products around them are: nothing is exchanged for the core of attention.
+    const bool exchanges = activations && !row.multiplies_activations;
     text.forward = pass(cycles[i].forward, CollectiveKind::all_gather,
-                        tensors_bytes(model, anchor.outputs, options), options.npus, activations);
+                        tensors_bytes(model, anchor.outputs, options), options.npus, exchanges);
     // A look-up's input are ids.
     text.input_gradient =
         pass(cycles[i].input_gradient, CollectiveKind::reduce_scatter,
-             tensors_bytes(model, anchor.inputs, options), parts.data, activations && !row.looks_up);
+             tensors_bytes(model, anchor.inputs, options), parts.data, exchanges && !row.looks_up);
     text.weight_gradient = pass(cycles[i].weight_gradient, CollectiveKind::all_reduce,
                                 gradient_bytes(model, row, options), parts.model, gradients);
     text.update_cycles = options.update_cycles;
