@@ -148,7 +148,7 @@ Model build_described_model(const ModelDescription& description, const ModelOpti
     throw Error(
         d.name,
         fmt::format("a micro-batch of {}{} is too much to be computed with ({})", counted(batch, "sample"),
-                    sequence > 0 ? fmt::format(" of {} tokens", sequence) : "", error.message),
+                    sequence > 0 ? " of " + counted(sequence, "token") : "", error.message),
         batch == 1      ? "give a shorter sequence"
         : sequence == 0 ? "give smaller micro-batches"
                         : "give smaller micro-batches or a shorter sequence");

@@ -81,7 +81,7 @@ TEST(ModelDescription, ASampleTooLargeIsBlamedOnBatchAndSequence) {
   options.batch = 2'000'000'000;
   options.sequence = 2'000'000'000;
   EXPECT_EQ(error_of([&] { build_described_model(parse_description(kSmallModel), options); }).substr(0, 80),
-            "m: a micro-batch of 2000000000 samples of 2000000000 tokens is too much to be co");
+            "m: a micro-batch of 2,000,000,000 samples of 2,000,000,000 tokens is too much to");
 }
 
 TEST(ModelDescription, NumbersThatClashAreNamed) {

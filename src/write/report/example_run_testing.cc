@@ -121,8 +121,7 @@ Run example_run() {
   run.study.plan.batch = 2;
   run.study.compute = {"roofline", {{"launch", {"2us", ""}}}, "--compute"};
   run.graph = example_graph(run.model);
-  run.memory = {Bytes(832), Bytes(832), Bytes(832), Bytes(448),
-                Bytes(0),   Bytes(768), Bytes(0),   Bytes(1 << 20)};
+  run.memory = {Bytes(832), Bytes(832), Bytes(832), Bytes(448), Bytes(768), Bytes(0), Bytes(1 << 20)};
   run.roles = {{"data-parallel rank", 0, 1, run.memory, Bytes(0), {}}};
   run.peak_rate = FlopRate(1e9);
   run.notes = {"the batch dimension of 'x' is 2"};
