@@ -151,8 +151,8 @@ NamedText machine_document(const std::string& name_or_path, const std::string& w
                           devices.front()));
 }
 
-// What is compiled in stays as it is: each document is read once, a file whenever it is asked for. May be used
-// by several threads.
+// What is compiled in stays as it is: each document is read once, a file whenever it is asked for. May be
+// used by several threads.
 template <class Value>
 Value read_document(const NamedText& document, bool is_file, Value (*read)(const Config&)) {
   static std::mutex mutex;  // of `known`; not held while reading, as machines load devices
