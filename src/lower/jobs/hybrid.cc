@@ -180,17 +180,20 @@ Lowered lower_in_loops(std::vector<ShardedModel> sharded, const Plan& plan, std:
                        Bandwidth host_bandwidth, Written written, const Fusion& fusion) {
   validate_plan(plan, "plan");
   const bool may_loop = written == Written::loops && schedule_of(plan).flushes && iterations == 1;
-  const std::int64_t round = may_loop ? round_of(plan) : 1;
-  // Enough to fill the pipeline and a few rounds; what is left is whole rounds.
-  std::int64_t micro_batches = plan.micro_batches % round + (plan.pipeline / round + 4) * round;
-  while (may_loop && micro_batches < plan.micro_batches) {
+  const MicroBatchRule rule = may_loop ? micro_batch_rule(plan) : MicroBatchRule();
+  const std::int64_t round = rule.unit, filled = plan.pipeline / round;
+  // Rounds that fill the pipeline and go round twice; where that is too few, half as many more beyond those
+  // that fill it. What is left is whole rounds.
+  std::int64_t rounds = std::max(filled + 2, (rule.least + round - 1) / round);
+  for (; may_loop; rounds += std::max<std::int64_t>(1, (rounds - filled) / 2)) {
+    const std::int64_t micro_batches = plan.micro_batches % round + rounds * round;
+    if (micro_batches >= plan.micro_batches) break;
     const Plan shorter = shortened(plan, micro_batches);
     if (has_rounds(pipeline_order(shorter, 1, "plan"), shorter)) {
       Lowered lowered = lower_whole(std::move(sharded), shorter, 1, host_bandwidth, fusion);
       if (close_loops(lowered.job, shorter, (plan.micro_batches - micro_batches) / round)) return lowered;
       sharded = std::move(lowered.job.sharded);
     }
-    micro_batches += std::max(round, micro_batches / (2 * round) * round);
   }
   return lower_whole(std::move(sharded), plan, iterations, host_bandwidth, fusion);
 }

@@ -320,6 +320,21 @@ TEST(Hybrid, EveryLegalPlanCanFinish) {
   EXPECT_GT(lowered, 150);
 }
 
+// A schedule may need more micro-batches than fill its pipeline.
+TEST(Hybrid, LoopsAreOfAsManyMicroBatchesAsTheirScheduleNeeds) {
+  for (const std::int64_t stages : {2, 6, 8, 12}) {
+    SmallShape shape;
+    shape.layers = 2 * stages;
+    const Plan plan = small_plan(stages, 1, 1, 10 * stages, "dualpipe");
+    const LoweredJob job = lower_sharded({small_sharded_model(shape)}, plan, 1, Bandwidth(0), Written::loops);
+    const Graph whole = lower(shape, plan).graph;
+    for (std::size_t p = 0; p < whole.programs.size(); ++p) {
+      EXPECT_GT(job.graph.programs[p].loop.more, 0U) << stages;
+      EXPECT_EQ(job.graph.programs[p].length(), whole.programs[p].size()) << stages;
+    }
+  }
+}
+
 TEST(Hybrid, AbsurdGraphsAreRefused) {
   Plan plan = small_plan(2, 1, 1, 1'000'000'000);
   EXPECT_EQ(error_of([&] { lower({}, plan); }),

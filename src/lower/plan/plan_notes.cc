@@ -8,23 +8,6 @@
 #include "lower/pipeline_schedule.h"
 
 namespace armilla {
-namespace {
-
-// On one rank GPipe still keeps all micro-batches, zero-bubble schedules cut the backward pass, and without a
-// flush iterations overlap.
-bool orders_like_1f1b(const Plan& plan) {
-  if (!schedule_of(plan).flushes) return false;
-  if (plan.virtual_stages > 1) return true;
-  Plan usual = plan;
-  usual.schedule = "1f1b";
-  const std::vector<PipelineSlot> own = pipeline_order(plan, 1, "plan").slots[0];
-  const std::vector<PipelineSlot> other = pipeline_order(usual, 1, "plan").slots[0];
-  return std::equal(own.begin(), own.end(), other.begin(), other.end(), [](const auto& a, const auto& b) {
-    return a.action == b.action && a.micro_batch == b.micro_batch;
-  });
-}
-
-}  // namespace
 
 std::vector<std::string> settings_without_effect(const PlanRequest& request, const Plan& plan,
                                                  const ModelFacts& facts) {
@@ -47,7 +30,7 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(plan.scatter_gather && plan.pipeline > 1 && plan.tensor == 1, "scatter_gather", kTensor);
   note(plan.scatter_gather && plan.pipeline > 1 && plan.tensor > 1 && plan.sequence_parallel,
        "scatter_gather", "with plan.sequence_parallel every rank has a part of its own");
-  note(plan.pipeline == 1 && plan.virtual_stages > 1, "virtual_stages", kPipeline);
+  note(plan.pipeline == 1 && plan.virtual_stages > 1 && orders_like_1f1b(plan), "virtual_stages", kPipeline);
   note(request.plan.recompute == Recompute::selective && facts.heads == 0, "recompute",
        "the model has no attention that could be computed again");
   const bool no_experts = facts.experts == 0;

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
+#include <mutex>
+#include <utility>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
@@ -148,6 +151,22 @@ NamedText machine_document(const std::string& name_or_path, const std::string& w
                           devices.front()));
 }
 
+// What is compiled in stays as it is, and warns of nothing: each document is read once, a file whenever it is
+// asked for. May be used by several threads.
+template <class Value, class Read>
+Value read_document(const NamedText& document, bool is_file, const Read& read) {
+  static std::mutex mutex;  // of `known`; not held while reading, as machines load devices
+  static std::map<std::string, Value> known;
+  if (!is_file) {
+    const std::lock_guard lock(mutex);
+    if (const auto found = known.find(document.name); found != known.end()) return found->second;
+  }
+  Value value = read(Config::parse(document.text, document.name));
+  if (is_file) return value;
+  const std::lock_guard lock(mutex);
+  return known.try_emplace(document.name, std::move(value)).first->second;
+}
+
 }  // namespace
 
 Names device_names() {
@@ -169,14 +188,14 @@ Names machines_meant(std::string_view name) {
 }
 
 Device load_device(const std::string& name_or_path, const std::string& where) {
-  const NamedText document = device_document(name_or_path, where);
-  return read_device(Config::parse(document.text, document.name));
+  return read_document<Device>(device_document(name_or_path, where), is_path(name_or_path), read_device);
 }
 
 Machine load_machine(const std::string& name_or_path, const std::string& where,
                      std::vector<std::string>* warnings) {
-  const NamedText document = machine_document(name_or_path, where);
-  return read_machine(Config::parse(document.text, document.name), warnings);
+  return read_document<Machine>(
+      machine_document(name_or_path, where), is_path(name_or_path),
+      [warnings](const Config& config) { return read_machine(config, warnings); });
 }
 
 std::string device_text(const std::string& name_or_path, const std::string& where) {

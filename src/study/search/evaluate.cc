@@ -490,6 +490,7 @@ void PlanEvaluator::note_beginning(const BeginningKey& key, Beginning beginning)
 std::string text_of(const Plan& plan) {
   const bool pipelined = plan.pipeline > 1, tensor = plan.tensor > 1,
              replicated = plan.context * plan.data() > 1;
+  const bool scheduled = pipelined || !orders_like_1f1b(plan);
   const int zero = replicated ? plan.zero_stage : 0;
   std::string order;
   for (const Axis axis : plan.order) {
@@ -502,8 +503,8 @@ std::string text_of(const Plan& plan) {
   return fmt::format(
              "{} {} {} {} | {} {} {} | {} {} {} | {} {} {} | {} {} | {} {} {} {} {} | {} {} {} {} | {} {}",
              plan.ranks, plan.tensor, plan.context, plan.pipeline, plan.expert, plan.experts_tensor(),
-             pipelined ? plan.virtual_stages : 1, plan.batch, plan.micro_batches,
-             pipelined ? plan.schedule : "", fmt::join(plan.stage_blocks, ","),
+             scheduled ? plan.virtual_stages : 1, plan.batch, plan.micro_batches,
+             scheduled ? plan.schedule : "", fmt::join(plan.stage_blocks, ","),
              tensor && plan.sequence_parallel, tensor && plan.overlap_tensor, name_of(plan.recompute),
              plan.recompute == Recompute::block ? plan.recompute_blocks : 0, zero,
              zero == 0 || zero == 3 || plan.overlap_parameters, zero < 3 || plan.prefetch,

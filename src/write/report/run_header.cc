@@ -66,7 +66,8 @@ std::string batch_text(const Plan& plan) {
 std::string ways_text(const Plan& plan) {
   std::string ways;
   const auto add = [&](const std::string& way) { ways += (ways.empty() ? "" : ", ") + way; };
-  if (plan.pipeline > 1) {
+  // Others than these two matter on one pipeline rank, too.
+  if (plan.pipeline > 1 || (plan.schedule != "1f1b" && plan.schedule != "interleaved")) {
     add(fmt::format(
         "{}{}", plan.schedule,
         plan.virtual_stages > 1 ? fmt::format(" with {} chunks per rank", plan.virtual_stages) : ""));
