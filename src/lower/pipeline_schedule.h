@@ -96,9 +96,9 @@ void check_schedule(const Plan& plan, std::int64_t iterations, const std::string
 // micro-batch numbers that go on; the asynchronous one then has no flush between them.
 PipelineOrder pipeline_order(const Plan& plan, std::int64_t iterations, const std::string& where);
 
-// Whether a plan of one pipeline rank takes the passes of micro-batches as 1F1B does, so that neither schedule
-// nor model chunks matter: GPipe keeps all micro-batches even so, zero-bubble schedules cut the backward pass,
-// passes may be combined, and without a flush iterations overlap.
+// Whether a plan of one pipeline rank takes the passes of micro-batches as 1F1B does, so that its schedule
+// does not matter: GPipe keeps all micro-batches even so, zero-bubble schedules cut the backward pass, passes
+// may be combined, chunks of the model take turns, and without a flush iterations overlap.
 bool orders_like_1f1b(const Plan& plan);
 
 // Most forward passes of a chunk whose backward pass (input gradient) is not done, per rank and chunk, and

@@ -134,14 +134,12 @@ bool orders_like_1f1b(const Plan& plan) {
   usual.virtual_stages = 1;
   if (plan.schedule == usual.schedule && plan.virtual_stages == 1) return true;
   const PipelineScheduleInfo& schedule = schedule_of(plan);
-  if (!schedule.flushes || schedule.overlaps_passes) return false;
+  if (!schedule.flushes || schedule.overlaps_passes || plan.virtual_stages > 1) return false;
   const auto is_same_pass = [](const PipelineSlot& a, const PipelineSlot& b) {
     return a.action == b.action && a.micro_batch == b.micro_batch;
   };
-  // The chunks of one pass follow each other.
-  std::vector<PipelineSlot> own = pipeline_order(plan, 1, "plan").slots[0];
-  own.erase(std::unique(own.begin(), own.end(), is_same_pass), own.end());
-  return std::ranges::equal(own, pipeline_order(usual, 1, "plan").slots[0], is_same_pass);
+  return std::ranges::equal(pipeline_order(plan, 1, "plan").slots[0],
+                            pipeline_order(usual, 1, "plan").slots[0], is_same_pass);
 }
 
 std::vector<std::vector<std::int64_t>> in_flight(const PipelineOrder& order) {

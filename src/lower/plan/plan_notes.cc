@@ -30,7 +30,6 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
   note(plan.scatter_gather && plan.pipeline > 1 && plan.tensor == 1, "scatter_gather", kTensor);
   note(plan.scatter_gather && plan.pipeline > 1 && plan.tensor > 1 && plan.sequence_parallel,
        "scatter_gather", "with plan.sequence_parallel every rank has a part of its own");
-  note(plan.pipeline == 1 && plan.virtual_stages > 1 && orders_like_1f1b(plan), "virtual_stages", kPipeline);
   note(request.plan.recompute == Recompute::selective && facts.heads == 0, "recompute",
        "the model has no attention that could be computed again");
   const bool no_experts = facts.experts == 0;

@@ -51,6 +51,18 @@ TEST(PlanNotes, SchedulesOfOneRank) {
   EXPECT_THAT(notes("gpipe", 4), ElementsAre(blocks));
   EXPECT_THAT(notes("zb-h1", 1), ElementsAre(blocks));
   EXPECT_THAT(notes("pipedream-2bw", 1), ElementsAre(blocks));
+  EXPECT_THAT(notes("combined-1f1b", 1), ElementsAre(blocks));
+  request.places = {{"schedule", "--schedule NAME"}, {"virtual_stages", "--vpp 2"}};
+  const auto chunks = [&](std::string_view name) {
+    Plan plan;
+    plan.schedule = name;
+    plan.micro_batches = 4;
+    plan.virtual_stages = 2;
+    return settings_without_effect(request, plan, {});
+  };
+  EXPECT_THAT(chunks("interleaved"), ElementsAre());
+  EXPECT_THAT(chunks("combined-1f1b"), ElementsAre());
+  EXPECT_THAT(chunks("zb-v"), ElementsAre());
 }
 
 TEST(PlanNotes, ASkewOfNoneMakesLoadsEven) {

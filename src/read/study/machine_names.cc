@@ -193,9 +193,8 @@ Device load_device(const std::string& name_or_path, const std::string& where) {
 
 Machine load_machine(const std::string& name_or_path, const std::string& where,
                      std::vector<std::string>* warnings) {
-  return read_document<Machine>(
-      machine_document(name_or_path, where), is_path(name_or_path),
-      [warnings](const Config& config) { return read_machine(config, warnings); });
+  return read_document<Machine>(machine_document(name_or_path, where), is_path(name_or_path),
+                                [warnings](const Config& config) { return read_machine(config, warnings); });
 }
 
 std::string device_text(const std::string& name_or_path, const std::string& where) {

@@ -38,8 +38,8 @@ TEST(LikeMeasured, WhatDiffersIsSaid) {
   // Dense models only, and few devices.
   const auto like = like_measured(plan_of(1 << 20, DType::fp8), experts, device_called("v100-32gb-sxm2"));
   ASSERT_TRUE(like);
-  EXPECT_EQ(like->differences,
-            (std::vector<std::string>{"a mixture of experts", "in fp8", "on 1,048,576 devices instead of 8"}));
+  EXPECT_EQ(like->differences, (std::vector<std::string>{"a mixture of experts", "in fp8",
+                                                         "on 1,048,576 devices instead of 8"}));
 }
 
 // Steps of one device say nothing of those that communicate, and are told apart.

@@ -11,6 +11,7 @@
 #include "ir/issued.h"
 #include "lower/expert_exchange.h"
 #include "lower/memory.h"
+#include "lower/pipeline_schedule.h"
 #include "lower/plan.h"
 #include "read/read.h"
 #include "sim/simulate.h"
@@ -490,7 +491,8 @@ void PlanEvaluator::note_beginning(const BeginningKey& key, Beginning beginning)
 std::string text_of(const Plan& plan) {
   const bool pipelined = plan.pipeline > 1, tensor = plan.tensor > 1,
              replicated = plan.context * plan.data() > 1;
-  const bool scheduled = pipelined || !orders_like_1f1b(plan);
+  // Chunks that take turns on one pipeline rank are no plan to search for: frameworks refuse them.
+  const bool scheduled = pipelined || (plan.schedule != "interleaved" && !orders_like_1f1b(plan));
   const int zero = replicated ? plan.zero_stage : 0;
   std::string order;
   for (const Axis axis : plan.order) {

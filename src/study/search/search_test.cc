@@ -165,6 +165,24 @@ TEST_F(SearchTest, EqualsBruteForceWherePlansBeginAlike) {
 }
 
 // Computations that were measured to be faster than the model says, as those of a single plan may be.
+// Each schedule is a plan of its own where it matters on one pipeline rank, whichever is named first.
+TEST_F(SearchTest, KnowsSchedulesApartWithoutAPipeline) {
+  const auto found = [&](const std::string& schedules) {
+    return search_plans(request("moe",
+                                "machine: dgx-a100\nplan: {ranks: 8, batch: 8, micro_batch: 2, tensor: 1, "
+                                "pipeline: 1, expert: 4, virtual_stages: 1, recompute: none, zero: 0, "
+                                "sequence_parallel: false, schedule: [" +
+                                    schedules + "]}\n"));
+  };
+  const SearchResult one = found("gpipe, 1f1b, combined-1f1b"), other = found("combined-1f1b, 1f1b, gpipe");
+  EXPECT_EQ(one.space.points, 3);
+  EXPECT_EQ(one.space.refused, 0);
+  ASSERT_FALSE(one.simulated.empty());
+  ASSERT_FALSE(other.simulated.empty());
+  EXPECT_EQ(one.simulated.front().iteration, other.simulated.front().iteration);
+  EXPECT_EQ(one.simulated.front().plan.schedule, other.simulated.front().plan.schedule);
+}
+
 TEST_F(SearchTest, EqualsBruteForceWithMeasuredTimes) {
   const std::string space =
       "machine: dgx-a100\nplan:\n  ranks: 8\n  global_batch: 16\n  tensor: [1, 2, 4]\n  pipeline: [1, 2]\n"

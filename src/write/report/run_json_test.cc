@@ -63,6 +63,7 @@ TEST(RunJson, EveryKeyIsDocumentedAndEveryDocumentedKeyExists) {
   armilla::Run run = example_run();
   run.study.network.parameters["contention"] = {"ports", ""};
   run.study.collectives.algorithms_by_kind[CollectiveKind::all_gather] = {"ring"};
+  run.memory.buffer(MemoryBuffer::gradient_buckets) = Bytes(416);
   run.roles = {{"data-parallel rank", 0, 1, run.memory, {}, {{0, false, Bytes(448), {}}}}};
   run.study.what_if.ranks = {{{3, 3}, 1.2, "a"}};
   run.study.what_if.links = {{1, {0, 1}, 0.5, 1, "b"}};
