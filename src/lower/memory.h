@@ -28,9 +28,10 @@ namespace armilla {
 //                to 6 and table 2 for transformers. Offloaded: those of the block at work and of one more,
 //                which is on its way
 //   communication buffers   ZeRO-2 and 3: two gradient buckets (without them buckets are parts of the
-//                gradients); gathered weights of ZeRO-3: a block, with prefetch its neighbour, or all of them
-//                when they are not resharded; what tensor parallelism exchanges and PyTorch frees late;
-//                boundary activations and their gradients, coming and going
+//                gradients); gathered weights of ZeRO-3: a block, with prefetch its neighbour, of each of the
+//                passes that run beside each other, or all of them when they are not resharded; what tensor
+//                parallelism exchanges and PyTorch frees late; boundary activations and their gradients,
+//                coming and going
 //   temporary    BlockShape::working of the block at the peak; without accumulation fusion the largest
 //                weight's gradient
 //   fragmentation           kFragmentation of all of these: what a caching allocator loses

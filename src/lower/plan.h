@@ -74,7 +74,7 @@ void check_plan_for_model(const Plan& plan, const Model& model, const std::strin
 // "--sequence-parallel has no effect: tensor_parallel is 1", one sentence each. `plan` is the request,
 // resolved.
 std::vector<std::string> settings_without_effect(const PlanRequest& request, const Plan& plan,
-                                                 const ModelFacts& facts);
+                                                 const Model& model);
 
 // What was assumed of the batch and its micro-batches, and why; empty where the user said it all, or a model
 // read from a file goes through in one pass. `described`: the model is one by description.

@@ -201,6 +201,22 @@ TEST(HybridMemory, BuffersHoldWhatIsOnItsWay) {
   EXPECT_EQ(buffers(), Bytes(0));
 }
 
+TEST(HybridMemory, PassesBesideEachOtherGatherEachForItself) {
+  const auto gathered = [](std::string_view schedule, bool reshard) {
+    Plan plan = pipelined_plan(schedule, 2, 8);
+    plan.ranks = 8;
+    plan.zero_stage = 3;
+    plan.reshard = reshard;
+    return hybrid_memory(job_of(equal_blocks(8, 1000), plan), plan, Device())[0].use.buffer(
+        MemoryBuffer::gathered_weights);
+  };
+  constexpr std::int64_t kBlock = 2000;
+  EXPECT_EQ(gathered("1f1b", true), Bytes(2 * kBlock));
+  EXPECT_EQ(gathered("zb-h1", true), Bytes(2 * kBlock));
+  EXPECT_EQ(gathered("dualpipe", true), Bytes(2 * 2 * kBlock));
+  EXPECT_EQ(gathered("dualpipe", false), Bytes(2 * 4 * kBlock));
+}
+
 // "1>100+30": from the start of node 1 activations of 100 and a working set of 30; "1<100": from its end.
 std::string over_time(const RoleMemory& memory) {
   std::string text;

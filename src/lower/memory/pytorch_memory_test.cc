@@ -139,6 +139,10 @@ TEST(PytorchMemory, WhatTensorParallelismExchangesIsFreedLate) {
   EXPECT_EQ(use_under(plan).communication_buffers(), Bytes(0));
   plan.framework = Framework::pytorch;
   EXPECT_EQ(use_under(plan).communication_buffers(), Bytes((kLlamaLayers + 2) * kLayer));
+  // Logits are gathered in the head alone.
+  plan.loss_parallel = false;
+  EXPECT_EQ(use_under(plan).communication_buffers(),
+            Bytes((kLlamaLayers + 1) * kLayer + kWhole + 2 * kLlamaTokens * kLlamaVocabulary));
   plan.host = Host::compiled;
   EXPECT_EQ(use_under(plan).communication_buffers(), Bytes(0));
 }

@@ -94,28 +94,45 @@ std::int64_t bucket_buffers(const RoleParts& parts, const Plan& plan) {
   return add(first, second);
 }
 
-std::int64_t gathered_weights(const RoleParts& parts, const Plan& plan) {
-  if (plan.zero_stage < 3) return 0;
+// Under ZeRO-3, in bytes.
+struct GatheredWeights {
+  std::int64_t all = 0;
+  std::vector<std::int64_t> by_pass;  // of each chunk, where it needs most
+};
+
+GatheredWeights gathered_weights(const RoleParts& parts, const Plan& plan) {
+  GatheredWeights result;
+  result.by_pass.resize(parts.chunks.size());
+  if (plan.zero_stage < 3) return result;
   std::vector<std::vector<std::int64_t>> gathered;
   for (const RoleChunk& chunk : parts.chunks) gathered.emplace_back(chunk.shapes.size());
-  std::int64_t all = 0, most = 0;
   for (const WeightBucket& bucket : parts.weights.buckets) {
     if (shards(bucket, plan) == 1) continue;
-    all = add(all, bucket.parameters.value);
+    result.all = add(result.all, bucket.parameters.value);
     // Under ZeRO-3 a bucket is of one block.
     const BlockPlace& place = bucket.blocks.front();
     gathered[static_cast<std::size_t>(place.chunk)][static_cast<std::size_t>(place.block)] +=
         bucket.parameters.value;
   }
-  if (!plan.reshard) return all;
-  for (const std::vector<std::int64_t>& blocks : gathered) {
+  for (std::size_t c = 0; c < gathered.size(); ++c) {
+    const std::vector<std::int64_t>& blocks = gathered[c];
     for (std::size_t b = 0; b < blocks.size(); ++b) {
       // The block at work and, prefetched, the next one.
       const std::int64_t next = plan.prefetch && b + 1 < blocks.size() ? blocks[b + 1] : 0;
-      most = std::max(most, add(blocks[b], next));
+      result.by_pass[c] = std::max(result.by_pass[c], add(blocks[b], next));
     }
   }
-  return most;
+  return result;
+}
+
+// Passes beside each other gather each for itself; weight gradients alone need no weights.
+std::int64_t held_beside(const GatheredWeights& gathered, std::span<const PipelineSlot> group) {
+  std::int64_t sum = 0;
+  for (const PipelineSlot& slot : group) {
+    if (slot.action != PipelineAction::weight_gradient)
+      sum = add(sum, gathered.by_pass[static_cast<std::size_t>(slot.chunk)]);
+  }
+  return sum;
 }
 
 // Of the messages between stages; chunks of one rank pass activations on where they are.
@@ -151,8 +168,14 @@ std::int64_t freed_late(const RoleParts& parts, const Plan& plan, std::int64_t m
   constexpr std::int64_t kPassesInStep = 2;
   const std::int64_t passes =
       plan.pipeline == 1 ? 1 : std::max<std::int64_t>(0, most_in_flight - kPassesInStep);
-  const std::int64_t blocks = checked_multiply(passes, parts.exchanging_blocks, kWhere);
-  return checked_multiply(std::min(blocks, kBlocksAhead), parts.exchanged, kWhere);
+  const std::int64_t blocks =
+      std::min(checked_multiply(passes, parts.exchanging_blocks, kWhere), kBlocksAhead);
+  if (blocks == 0) return 0;
+  // The last block is in every pass once.
+  const std::int64_t last =
+      parts.exchanged_last > parts.exchanged ? (blocks - 1) / parts.exchanging_blocks + 1 : 0;
+  return add(checked_multiply(last, parts.exchanged_last, kWhere),
+             checked_multiply(blocks - last, parts.exchanged, kWhere));
 }
 
 }  // namespace
@@ -165,10 +188,12 @@ RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const Pi
     const RoleChunk& chunk = parts.chunks.emplace_back(role_chunk(model, plan, stages, held));
     parts.activations.push_back(activations_of(model, chunk, order.stages));
     std::int64_t exchanging = 0;
-    for (const std::uint32_t shape : chunk.shapes) {
+    for (const std::uint32_t& shape : chunk.shapes) {
       const std::int64_t bytes = exchanged_by(model.shapes[shape]);
       exchanging += bytes > 0 ? 1 : 0;
-      parts.exchanged = std::max(parts.exchanged, bytes);
+      const bool last = chunk.stage == order.stages - 1 && &shape == &chunk.shapes.back();
+      std::int64_t& exchanged = last ? parts.exchanged_last : parts.exchanged;
+      exchanged = std::max(exchanged, bytes);
       parts.buffers = add(parts.buffers, model.shapes[shape].buffers.value);
       for (const WeightGroup& group : model.shapes[shape].weights)
         parts.largest_weight = std::max(parts.largest_weight, group.elements);
@@ -228,6 +253,8 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
   add_states(parts, plan, memory);
   ActivationWalk walk(parts.activations, plan.offload_activations);
   HeldByPasses most;
+  const GatheredWeights gathered = gathered_weights(parts, plan);
+  std::int64_t most_gathered = plan.reshard ? 0 : gathered.all;
   const PipelineScheduleInfo& schedule = schedule_of(plan);
   const std::int64_t round = parts.chunks.empty() ? 0 : round_of(plan) / schedule.chains;
   RoundSkipper rounds(slots, static_cast<std::size_t>(schedule.passes * round) * parts.chunks.size());
@@ -241,6 +268,7 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
     const std::span<const PipelineSlot> group = slots_beside(slots, i);
     const HeldByPasses held = walk.enter(group);
     if (held.sum() > most.sum()) most = held;
+    if (plan.reshard) most_gathered = std::max(most_gathered, held_beside(gathered, group));
     walk.leave(group);
     i += group.size();
   }
@@ -250,7 +278,7 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
   use.temporary = Bytes(most.temporary) + weight_gradient_buffer(parts, plan);
   if (plan.offload_activations) memory.host = saturating_add(memory.host, Bytes(walk.most_live()));
   use.buffer(MemoryBuffer::gradient_buckets) = Bytes(bucket_buffers(parts, plan));
-  use.buffer(MemoryBuffer::gathered_weights) = Bytes(gathered_weights(parts, plan));
+  use.buffer(MemoryBuffer::gathered_weights) = Bytes(most_gathered);
   use.buffer(MemoryBuffer::stage_messages) = Bytes(boundary_buffers(parts, plan));
   use.buffer(MemoryBuffer::freed_late) = Bytes(freed_late(parts, plan, walk.most_in_flight()));
   use.capacity = device.memory;

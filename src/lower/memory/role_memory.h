@@ -21,8 +21,9 @@ struct RoleParts {
   std::int64_t largest_weight = 0;            // elements
   std::int64_t buffers = 0;                   // bytes that are not trained
   // Of the blocks whose forward pass has collectives of tensor parallelism: how many at most in a chunk, and
-  // the bytes of whole tensors that those of one gather or sum.
-  std::int64_t exchanging_blocks = 0, exchanged = 0;
+  // the bytes of whole tensors that those of one gather or sum; those of the model's last block apart, whose
+  // logits may be more than any layer's.
+  std::int64_t exchanging_blocks = 0, exchanged = 0, exchanged_last = 0;
   bool copies_gradients = false;  // into the buckets
 };
 

@@ -10,7 +10,8 @@
 namespace armilla {
 
 std::vector<std::string> settings_without_effect(const PlanRequest& request, const Plan& plan,
-                                                 const ModelFacts& facts) {
+                                                 const Model& model) {
+  const ModelFacts& facts = model.facts;
   std::vector<std::string> notes;
   // Only what the user wrote is worth a note: `places` has no defaults.
   const auto note = [&](bool idle, std::string_view key, std::string_view reason) {
@@ -32,6 +33,20 @@ std::vector<std::string> settings_without_effect(const PlanRequest& request, con
        "scatter_gather", "with plan.sequence_parallel every rank has a part of its own");
   note(request.plan.recompute == Recompute::selective && facts.heads == 0, "recompute",
        "the model has no attention that could be computed again");
+  const auto any = [&](auto&& is) { return std::ranges::any_of(model.operators, is); };
+  const bool has_kernels = any([](const Operator& op) { return op.forward.kernel == Kernel::loss; });
+  const bool over_logits = has_kernels || any([](const Operator& op) {
+                             return op.type.find("SoftmaxCrossEntropy") != std::string::npos;
+                           });
+  constexpr std::string_view kNoLogits = "the model has no loss over logits";
+  if (plan.framework == Framework::megatron) {
+    note(plan.loss != LossKernel::automatic, "loss", "plan.framework is megatron, which has one kernel");
+  } else {
+    note(plan.loss != LossKernel::automatic && !has_kernels, "loss",
+         over_logits ? "the loss is an operator of a graph, which has one kernel" : kNoLogits);
+  }
+  note(!plan.loss_parallel && !over_logits, "loss_parallel", kNoLogits);
+  note(!plan.loss_parallel && over_logits && plan.tensor == 1, "loss_parallel", kTensor);
   const bool no_experts = facts.experts == 0;
   const std::string_view no_spread = no_experts ? "the model has no experts" : "plan.expert is 1";
   note(no_experts || plan.expert == 1, "expert_load", no_spread);

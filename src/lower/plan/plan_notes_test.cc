@@ -15,23 +15,23 @@ TEST(PlanNotes, NameWhatWasGivenAndChangesNothing) {
       {"sequence_parallel", "--sequence-parallel"}, {"seed", "--seed 3"}, {"batch", "--batch 2"}};
   Plan plan;
   plan.sequence_parallel = true;
-  ModelFacts facts;
-  EXPECT_THAT(settings_without_effect(request, plan, facts),
+  Model model;
+  EXPECT_THAT(settings_without_effect(request, plan, model),
               ElementsAre("--sequence-parallel has no effect: plan.tensor is 1",
                           "--seed 3 has no effect: the model has no experts"));
-  facts.experts = 8;
+  model.facts.experts = 8;
   plan.ranks = 8;
   plan.tensor = 2;
-  EXPECT_THAT(settings_without_effect(request, plan, facts),
+  EXPECT_THAT(settings_without_effect(request, plan, model),
               ElementsAre("--seed 3 has no effect: plan.expert is 1"));
   plan.expert = 4;
-  EXPECT_THAT(settings_without_effect(request, plan, facts),
+  EXPECT_THAT(settings_without_effect(request, plan, model),
               ElementsAre("--seed 3 has no effect: plan.expert_load is not random"));
   plan.expert_load = ExpertLoad::random;
-  EXPECT_THAT(settings_without_effect(request, plan, facts), IsEmpty());
+  EXPECT_THAT(settings_without_effect(request, plan, model), IsEmpty());
   plan.sequence_parallel = false;
   plan.tensor = 1;
-  EXPECT_THAT(settings_without_effect(request, plan, facts), IsEmpty());  // switched off where it is idle
+  EXPECT_THAT(settings_without_effect(request, plan, model), IsEmpty());  // switched off where it is idle
 }
 
 // On one rank there is nothing to schedule, but for what stays in memory or runs into the next iteration.
@@ -71,13 +71,13 @@ TEST(PlanNotes, ASkewOfNoneMakesLoadsEven) {
   Plan plan;
   plan.ranks = plan.expert = 4;
   plan.expert_load = ExpertLoad::zipf;
-  ModelFacts facts;
-  facts.experts = 8;
-  EXPECT_THAT(settings_without_effect(request, plan, facts),
+  Model model;
+  model.facts.experts = 8;
+  EXPECT_THAT(settings_without_effect(request, plan, model),
               ElementsAre("--expert-load zipf has no effect: plan.expert_skew is 0, which makes all experts "
                           "alike"));
   plan.expert_skew = 1;
-  EXPECT_THAT(settings_without_effect(request, plan, facts), IsEmpty());
+  EXPECT_THAT(settings_without_effect(request, plan, model), IsEmpty());
 }
 
 TEST(PlanNotes, ShardingNeedsSomebodyToShareWith) {
@@ -118,6 +118,33 @@ TEST(PlanNotes, WholeGradientsAreKeptOnlyWhereTheyAreSharded) {
               ElementsAre("plan.no_sync has no effect: there is one micro-batch"));
   plan.micro_batches = 2;
   EXPECT_THAT(settings_without_effect(request, plan, {}), IsEmpty());
+}
+
+TEST(PlanNotes, LossesWithOneKernelOrWithoutLogits) {
+  PlanRequest request;
+  request.places = {{"loss", "plan.loss"}, {"loss_parallel", "plan.loss_parallel"}};
+  Plan plan;
+  plan.ranks = 8;
+  EXPECT_THAT(settings_without_effect(request, plan, {}), IsEmpty());  // as they are without being given
+  plan.loss = LossKernel::narrow;
+  plan.loss_parallel = false;
+  Model model;
+  model.operators.resize(1);
+  model.operators[0].type = "BinaryCrossEntropy";
+  plan.framework = Framework::pytorch;
+  EXPECT_THAT(settings_without_effect(request, plan, model),
+              ElementsAre("plan.loss has no effect: the model has no loss over logits",
+                          "plan.loss_parallel has no effect: the model has no loss over logits"));
+  model.operators[0].type = "SoftmaxCrossEntropyLoss";
+  EXPECT_THAT(settings_without_effect(request, plan, model),
+              ElementsAre("plan.loss has no effect: the loss is an operator of a graph, which has one kernel",
+                          "plan.loss_parallel has no effect: plan.tensor is 1"));
+  plan.tensor = 2;
+  model.operators[0].forward.kernel = Kernel::loss;
+  EXPECT_THAT(settings_without_effect(request, plan, model), IsEmpty());
+  plan.framework = Framework::megatron;
+  EXPECT_THAT(settings_without_effect(request, plan, model),
+              ElementsAre("plan.loss has no effect: plan.framework is megatron, which has one kernel"));
 }
 
 TEST(PlanNotes, SayHowABatchWasCut) {

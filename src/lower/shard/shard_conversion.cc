@@ -5,14 +5,6 @@
 namespace armilla {
 namespace {
 
-// All tokens of the context rank and all features.
-Bytes whole_bytes(const Model& model, const Layout& layout, std::uint32_t tensor, DType floats) {
-  const Tensor& whole = model.tensors[tensor];
-  const Share share = token_share(layout.tensors[tensor].expert, true, layout.degrees);
-  const std::int64_t elements = scaled(element_count(whole.shape, whole.name), share);
-  return size_of(elements, whole.dtype == layout.base ? floats : whole.dtype, whole.name);
-}
-
 // Weight gradients of products need the input with all its tokens; other operators do with their own.
 bool needs_gathered_input(const Model& model, const Operator& op) {
   return op.weight_is_operand && std::any_of(op.parameters.begin(), op.parameters.end(),
@@ -59,6 +51,13 @@ void set_collectives(const Model& model, const Layout& layout, DType floats, std
 }
 
 }  // namespace
+
+Bytes whole_bytes(const Model& model, const Layout& layout, std::uint32_t tensor, DType floats) {
+  const Tensor& whole = model.tensors[tensor];
+  const Share share = token_share(layout.tensors[tensor].expert, true, layout.degrees);
+  const std::int64_t elements = scaled(element_count(whole.shape, whole.name), share);
+  return size_of(elements, whole.dtype == layout.base ? floats : whole.dtype, whole.name);
+}
 
 Conversion conversion(const Model& model, const Layout& layout, const Operator& op, std::uint32_t input) {
   const Placement& from = layout.tensors[input];

@@ -42,6 +42,9 @@ struct Entry {
   std::optional<CollectiveStep> forward, backward, again;
 };
 
+// Of a tensor as it was gathered: all tokens of the context rank and all features.
+Bytes whole_bytes(const Model& model, const Layout& layout, std::uint32_t tensor, DType floats);
+
 // What an operator needs done to one of its inputs.
 Conversion conversion(const Model& model, const Layout& layout, const Operator& op, std::uint32_t input);
 

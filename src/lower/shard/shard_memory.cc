@@ -73,8 +73,6 @@ bool runs_operator_by_operator(const Plan& plan) {
   return plan.framework == Framework::pytorch && plan.host != Host::compiled;
 }
 
-// torch.compile's: results of norms and activations, which cost little, are made again from what these keep
-// (Inductor's min-cut partitioner).
 bool fuses_loss(const Plan& plan) {
   return plan.framework == Framework::pytorch && loss_kernel_of(plan) == LossKernel::fused;
 }
@@ -83,6 +81,8 @@ bool fuses_kernels(const Plan& plan) {
   return plan.framework == Framework::pytorch && plan.host == Host::compiled;
 }
 
+// torch.compile's: results of norms and activations, which cost little, are made again from what these keep
+// (Inductor's min-cut partitioner).
 std::vector<bool> made_again(const Model& model, const Layout& layout, const Plan& plan) {
   std::vector<bool> found(model.tensors.size());
   if (!fuses_kernels(plan)) return found;
@@ -177,7 +177,8 @@ std::vector<BlockMemory> block_memory(const Model& model, const std::vector<Bloc
     }
     const auto bytes_of = [&](std::uint32_t t) {
       const bool whole = std::find(gathered.begin(), gathered.end(), t) != gathered.end();
-      const Bytes bytes = local_bytes(model, layout, t, whole, floats);
+      const Bytes bytes =
+          whole ? whole_bytes(model, layout, t, floats) : local_bytes(model, layout, t, false, floats);
       return narrow[t] ? bytes * bits_of(floats) / bits_of(DType::fp32) : bytes;
     };
     // What was gathered of it is no kernel's to make.

@@ -103,9 +103,10 @@ TEST(LossKernels, HoldWhatTheirTypesTake) {
 }
 
 TEST(LossKernels, GatherDividedLogitsUnlessTheLossIsParallel) {
-  const auto head = [](bool parallel, std::int64_t tensor) {
+  LossKernel loss = LossKernel::narrow;
+  const auto head = [&](bool parallel, std::int64_t tensor) {
     Plan plan = pytorch_plan(Host::compiled, tensor);
-    plan.loss = LossKernel::narrow;
+    plan.loss = loss;
     plan.loss_parallel = parallel;
     return shape_of_block(shard_model(gated_decoder(), plan, 0, "plan"), 3);
   };
@@ -120,6 +121,11 @@ TEST(LossKernels, GatherDividedLogitsUnlessTheLossIsParallel) {
     gathered += step.bytes.value;
   }
   EXPECT_EQ(gathered, 2 * kGatedLogits);
+  // Probabilities, or the logits that a fused loss makes them of again: all instead of a quarter.
+  EXPECT_EQ(head(false, 4).saved - head(true, 4).saved, Bytes(2 * kGatedLogits * 3 / 4));
+  loss = LossKernel::fused;
+  EXPECT_EQ(head(false, 4).saved - head(true, 4).saved, Bytes(2 * kGatedLogits * 3 / 4));
+  EXPECT_EQ(head(false, 1).saved, head(true, 1).saved);
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ void add_notes(Run& run, const CostModel& cost) {
                                     name_of(study.plan.expert_load), defaults,
                                     default_skew && default_seed ? "s" : ""));
   }
-  const std::vector<std::string> idle = settings_without_effect(study.request, study.plan, run.model.facts);
+  const std::vector<std::string> idle = settings_without_effect(study.request, study.plan, run.model);
   run.notes.insert(run.notes.end(), idle.begin(), idle.end());
   if (study.compute.name == "kernels" && !study.machine.device.kernels) {
     run.notes.push_back(fmt::format(
