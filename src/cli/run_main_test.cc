@@ -238,7 +238,7 @@ TEST_F(Cli, ShowsTheLinksOfMachines) {
   };
   EXPECT_EQ(shown("FullyConnected", 91), "  links                4,095 between 91 devices, 0 switches");
   EXPECT_EQ(shown("FullyConnected", 92), "");
-  EXPECT_EQ(shown("Ring", 4096), "  links                4,096 between 4096 devices, 0 switches");
+  EXPECT_EQ(shown("Ring", 4096), "  links                4,096 between 4,096 devices, 0 switches");
   EXPECT_EQ(shown("Switch", 4097), "");
   EXPECT_EQ(shown("Switch", 1), "");
 }

@@ -163,7 +163,7 @@ void show_machine(const Session& session, const Machine& machine) {
   const bool has_cables = std::ranges::any_of(
       machine.dimensions, [](const Dimension& dimension) { return !dimension.cables.empty(); });
   const double cables = cables_of(machine);
-  if (!machine.graph.empty() || (!has_cables && cables > 0 && cables <= kMostCables))
+  if (!has_cables && (!machine.graph.empty() || (cables > 0 && cables <= kMostCables)))
     show_links(session, links_of(machine));
   source(session, machine.source);
   session.out << '\n';

@@ -104,7 +104,9 @@ constexpr std::array<std::string_view, 22> kFixedKeys = {
     "state_type",          "weight_type"};
 
 void refuse_values(const Config& value) {
-  if (value.is_scalar() && value.text() != "any" && value.text().find(',') == std::string::npos) return;
+  const bool is_one =
+      value.is_scalar() && value.text() != "any" && value.text().find(',') == std::string::npos;
+  if (is_one || (!value.is_scalar() && !value.is_list())) return;
   throw Error(value.where(), "this key does not vary in a search", "it can only be fixed: give one value");
 }
 
