@@ -274,8 +274,15 @@ std::optional<Config> Config::find(std::string_view key) const {
 
 Config Config::at(std::string_view key) const {
   std::optional<Config> value = find(key);
-  if (!value) throw Error(where(), fmt::format("the key '{}' is missing", key));
-  return *std::move(value);
+  if (value) return *std::move(value);
+  const auto& asked = document_->asked[value_];
+  const auto near = std::ranges::find_if(value_->items, [&](const YamlValue& item) {
+    return !asked.contains(item.key) && edit_distance(item.key, key) == 1;
+  });
+  throw Error(where(), fmt::format("the key '{}' is missing", key),
+              near == value_->items.end()
+                  ? ""
+                  : fmt::format("there is '{:.60}': did you mean '{}'?", near->key, key));
 }
 
 std::vector<Config> Config::items() const {
@@ -310,7 +317,9 @@ void Config::reject_unknown_keys(std::span<const OtherName> meant) const {
   for (const YamlValue& item : value_->items) {
     if (asked.contains(item.key)) continue;
     const Config unknown = child(item, fmt::format("{:.60}", item.key));
-    const auto other = std::ranges::find(meant, std::string_view(item.key), &OtherName::typed);
+    std::string typed = item.key;  // "tensor-parallel", as flags write it
+    std::ranges::replace(typed, '-', '_');
+    const auto other = std::ranges::find(meant, std::string_view(typed), &OtherName::typed);
     throw Error(unknown.where_at(item.key_line, item.key_column, unknown.path_),
                 fmt::format("unknown key '{:.60}'", item.key),
                 other != meant.end()

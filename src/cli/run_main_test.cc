@@ -226,6 +226,23 @@ TEST_F(Cli, WrongCommandLinesAreExplained) {
   EXPECT_NE(error("list machine").find("did you mean 'machines'?"), std::string::npos);
 }
 
+// Those of a hierarchy are worked out where they are few, and not where there are none.
+TEST_F(Cli, ShowsTheLinksOfMachines) {
+  const auto shown = [](const std::string& kind, int size) {
+    write("m.yaml", "device: h100-sxm\ndimensions: [{name: a, kind: " + kind +
+                        ", size: " + std::to_string(size) + ", bandwidth: 1GB/s, latency: 1us}]\n");
+    const Outcome outcome = run(words("show m.yaml"));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const std::size_t at = outcome.out.find("  links ");
+    return at == std::string::npos ? "" : outcome.out.substr(at, outcome.out.find('\n', at) - at);
+  };
+  EXPECT_EQ(shown("FullyConnected", 91), "  links                4,095 between 91 devices, 0 switches");
+  EXPECT_EQ(shown("FullyConnected", 92), "");
+  EXPECT_EQ(shown("Ring", 4096), "  links                4,096 between 4,096 devices, 0 switches");
+  EXPECT_EQ(shown("Switch", 4097), "");
+  EXPECT_EQ(shown("Switch", 1), "");
+}
+
 TEST_F(Cli, ValuesThatMakeNoSenseAreRefused) {
   const std::string run_it = "run resnet18 --machine dgx-a100 --ranks 8 ";
   for (const std::string flags : {"--batch 0",

@@ -92,10 +92,17 @@ std::vector<std::uint32_t> cables_between(const Interconnect& graph, const Damag
 }
 
 Interconnect with_damage(Interconnect graph, std::span<const DamagedLink> damage) {
-  std::vector<bool> failed(graph.cables.size());
+  std::vector<bool> failed(graph.cables.size()), slowed(graph.cables.size());
   for (const DamagedLink& link : damage) {
     for (const std::uint32_t cable : cables_between(graph, link)) {
-      if (link.bandwidth == 0) failed[cable] = true;
+      (link.bandwidth == 0 ? failed : slowed)[cable] = true;
+      if (failed[cable] && slowed[cable]) {
+        throw Error(
+            link.where,
+            fmt::format("the link '{:.80}' is given twice, as failed and with a share of its bandwidth",
+                        link.between),
+            "give it once");
+      }
       graph.cables[cable].there.derate(link.bandwidth);
       graph.cables[cable].back.derate(link.bandwidth);
     }

@@ -71,7 +71,8 @@ struct DamagedLink {
 std::vector<std::uint32_t> cables_between(const Interconnect& graph, const DamagedLink& link);
 
 // The graph with its links damaged; failed cables are not in it, and those behind them count one less. Throws
-// Error as above, and, naming two of them, where devices are cut off from each other.
+// Error as above, for a cable given both as failed and with a share, and, naming two of them, where devices
+// are cut off from each other.
 Interconnect with_damage(Interconnect graph, std::span<const DamagedLink> damage);
 
 // Throws Error (`where`: of the machine) for devices behind other nodes, cables from nowhere or of a node

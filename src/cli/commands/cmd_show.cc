@@ -82,6 +82,18 @@ void show_links(const Session& session, const Interconnect& graph) {
     line(session, "oversubscription", fmt::format("{:.3g} at the worst switch", figures.oversubscription));
 }
 
+// How many cables the links of a hierarchy have, without making them.
+double cables_of(const Machine& machine) {
+  const auto devices = static_cast<double>(rank_count(machine));
+  double cables = 0;
+  for (const Dimension& dimension : machine.dimensions) {
+    if (dimension.size == 1) continue;
+    const bool pairs = dimension.kind == DimensionKind::fully_connected;
+    cables += pairs ? devices * static_cast<double>(dimension.size - 1) / 2 : devices;
+  }
+  return cables;
+}
+
 // Links without devices of their own: "fat-tree:k=8", or a topology's file.
 bool is_topology(const std::string& name) {
   if (names_topology(name)) return name.find(':') != std::string::npos;
@@ -145,10 +157,14 @@ void show_machine(const Session& session, const Machine& machine) {
     line(session, "rest of a server",
          fmt::format("{} per device{}", to_text(*machine.host_power), doubtful ? " (unverified)" : ""));
   }
-  // The links of a hierarchy have a switch where a dimension has cables, and would count it.
+  // The links of a hierarchy have a switch where a dimension has cables, and would count it. Of many, which
+  // the dimensions say, the figures would take long.
+  constexpr double kMostCables = 4096;
   const bool has_cables = std::ranges::any_of(
       machine.dimensions, [](const Dimension& dimension) { return !dimension.cables.empty(); });
-  if (!has_cables) show_links(session, links_of(machine));
+  const double cables = cables_of(machine);
+  if (!has_cables && (!machine.graph.empty() || (cables > 0 && cables <= kMostCables)))
+    show_links(session, links_of(machine));
   source(session, machine.source);
   session.out << '\n';
   show_device(session, machine.device);

@@ -229,6 +229,11 @@ TEST(DamagedLinks, AreGoneAroundOrSaidToBeMissing) {
   const std::vector<DamagedLink> wrong = {{"s0-s9", 0, "test"}};
   EXPECT_EQ(error_of([&] { Ways(machine, {}, "ecmp", wrong); }),
             "test: there is no node 's9'\n  hint: did you mean 's0'?");
+  const std::vector<DamagedLink> twice = {{"s0-s2", 0, "test"}, {"s2-s0", 0.5, "test"}};
+  EXPECT_EQ(
+      error_of([&] { Ways(machine, {}, "ecmp", twice); }),
+      "test: the link 's2-s0' is given twice, as failed and with a share of its bandwidth\n  hint: give it "
+      "once");
   const std::vector<DamagedLink> apart = {{"s0-s1", 0, "test"}};
   EXPECT_EQ(error_of([&] { Ways(machine, {}, "ecmp", apart); }), "test: no link joins the nodes of 's0-s1'");
   const std::vector<DamagedLink> nothing = {{"s0", 0, "test"}};

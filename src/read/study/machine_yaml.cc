@@ -403,6 +403,14 @@ Machine read_machine(const Config& config, std::vector<std::string>* warnings) {
   Machine machine;
   machine.name = read_name(config);
   machine.description = read_text(config, "description");
+  const std::vector<std::string> names = machine_names();
+  if (!has_links && !config.has("device") && std::ranges::find(names, machine.name) != names.end()) {
+    throw Error(
+        config.where(), "the key 'device' is missing",
+        fmt::format("for the machine of this name write machine: {}, and plan.ranks for the number of "
+                    "devices",
+                    machine.name));
+  }
   machine.device = read_device_or_name(config.at("device"));
   read_interconnect(config, machine, warnings);
   if (const auto elastic = config.find("elastic")) machine.elastic = elastic->boolean();

@@ -276,6 +276,14 @@ TEST(StudyYaml, RefusesWhatMakesNoSense) {
   // Words of flags, papers and other tools, and keys in the wrong section.
   EXPECT_EQ(study_error(small + "plan: {tp: 2}\n"),
             "s.yaml:3:8: plan.tp: unknown key 'tp'\n  hint: did you mean 'tensor'?");
+  EXPECT_EQ(
+      study_error(small + "plan: {tensor-parallel: 2}\n"),
+      "s.yaml:3:8: plan.tensor-parallel: unknown key 'tensor-parallel'\n  hint: did you mean 'tensor'?");
+  EXPECT_EQ(study_error("models: vgg16\nmachine: dgx-a100\n"),
+            "s.yaml:1:1: the key 'model' is missing\n  hint: there is 'models': did you mean 'model'?");
+  EXPECT_EQ(study_error("model: vgg16\nmachine: {name: dgx-a100, gpus: 8}\n"),
+            "s.yaml:2:10: machine: the key 'device' is missing\n  hint: for the machine of this name write "
+            "machine: dgx-a100, and plan.ranks for the number of devices");
   EXPECT_EQ(study_error(small + "plan: {sequence: 2}\n"),
             "s.yaml:3:8: plan.sequence: unknown key 'sequence'\n  hint: did you mean 'model.sequence'?");
   EXPECT_EQ(study_error(small + "ranks: 8\n"),

@@ -110,6 +110,10 @@ Texts any_zero(const SpaceFacts&) {
 Texts usual_recompute(const SpaceFacts&) {
   return {"none", "selective", "full"};
 }
+// Block is plan.recompute_blocks's.
+Texts any_recompute(const SpaceFacts&) {
+  return {"none", "selective", "operators", "full"};
+}
 Texts no_offload(const SpaceFacts&) {
   return {"none"};
 }
@@ -173,7 +177,7 @@ constexpr std::array kAxes = {
                to.plan.stage_blocks = from.plan.stage_blocks;
              }},
     PlanAxis{"sequence_parallel", usual_sequence_parallel, either, copy_of_plan<&Plan::sequence_parallel>},
-    PlanAxis{"recompute", usual_recompute, usual_recompute, copy_of_plan<&Plan::recompute>},
+    PlanAxis{"recompute", usual_recompute, any_recompute, copy_of_plan<&Plan::recompute>},
     PlanAxis{"recompute_blocks", nothing, any_recomputed,
              [](const PlanRequest& from, PlanRequest& to) {
                to.plan.recompute = from.plan.recompute;

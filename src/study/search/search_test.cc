@@ -431,6 +431,13 @@ TEST_F(SearchTest, ReadsAxes) {
   EXPECT_THAT(lists.axes[2].values, testing::ElementsAre("none", "[optimizer, activations]"));
 }
 
+TEST_F(SearchTest, AnyRecomputationIsEveryOne) {
+  const SearchSpace space(request("gpt", "machine: dgx-a100\nplan:\n  ranks: 8\n  recompute: any\n"));
+  const auto axis = std::ranges::find(space.axes(), "plan.recompute", &SearchAxis::key);
+  ASSERT_NE(axis, space.axes().end());
+  EXPECT_THAT(axis->values, testing::ElementsAre("none", "selective", "operators", "full"));
+}
+
 TEST_F(SearchTest, RefusesWhatIsNoSpace) {
   const auto refusal = [&](const std::string& plan) {
     return error_of([&] { search_plans(request("gpt", "machine: dgx-a100\nplan:\n  ranks: 8\n" + plan)); });
@@ -441,6 +448,12 @@ TEST_F(SearchTest, RefusesWhatIsNoSpace) {
   EXPECT_THAT(refusal("  tensor: [1, any]\n"), testing::HasSubstr("it does not stand beside others"));
   EXPECT_THAT(refusal("  tensor: [1, x]\n"), testing::HasSubstr("'x' is not a whole number"));
   EXPECT_THAT(refusal("  schedule: [1f1b, zigzag]\n"), testing::HasSubstr("zigzag"));
+  EXPECT_THAT(refusal("  schedule: combined\n"), testing::HasSubstr("did you mean 'combined-1f1b'"));
+  for (const char* fixed : {"framework: megatron,pytorch", "precision: [bf16, fp16]", "seed: any"}) {
+    EXPECT_THAT(refusal(std::string("  ") + fixed + '\n'),
+                testing::HasSubstr("this key does not vary in a search"))
+        << fixed;
+  }
   EXPECT_THAT(error_of([&] { request("gpt", "machine: any\n"); }),
               testing::HasSubstr("'any' is no value of this key"));
 }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "base/units_text.h"
@@ -91,6 +92,22 @@ SpaceFacts facts_of(const Study& study) {
     }
   }
   return facts;
+}
+
+// Keys of a plan that no axis varies.
+constexpr std::array<std::string_view, 22> kFixedKeys = {
+    "accumulation_fusion", "batch",          "bucket",        "dispatch_type",
+    "expert_dispatch",     "expert_load",    "expert_skew",   "first_bucket",
+    "framework",           "global_batch",   "gradient_type", "host",
+    "issue_time",          "loss",           "loss_parallel", "no_sync",
+    "optimizer",           "parameter_type", "precision",     "seed",
+    "state_type",          "weight_type"};
+
+void refuse_values(const Config& value) {
+  const bool is_one =
+      value.is_scalar() && value.text() != "any" && value.text().find(',') == std::string::npos;
+  if (is_one || (!value.is_scalar() && !value.is_list())) return;
+  throw Error(value.where(), "this key does not vary in a search", "it can only be fixed: give one value");
 }
 
 // What a list or a range stands for. A value that is there twice is tried once.
@@ -196,6 +213,9 @@ std::vector<SearchAxis> search_axes(const Config& config) {
       if (const auto value = plan->find(axis.key))
         look_at(std::string(kPlan) + std::string(axis.key), *value);
     }
+    for (const std::string_view key : kFixedKeys) {
+      if (const auto value = plan->find(key)) refuse_values(*value);
+    }
   }
   return axes;
 }
@@ -219,6 +239,10 @@ SearchSpace::SearchSpace(const SearchRequest& request) {
       settings.push_back(setting(*outer[o], base.values.back()));
     }
     base.study = request.read(settings);
+    // Else each plan would be refused for it.
+    if (const auto schedule = base.study.request.places.find("schedule");
+        schedule != base.study.request.places.end())
+      find_component("schedule", pipeline_schedules(), base.study.request.plan.schedule, schedule->second);
     const SpaceFacts facts = facts_of(base.study);
     base.model = facts.model;
     for (const PlanAxis& row : plan_axes()) {

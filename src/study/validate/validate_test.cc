@@ -173,6 +173,42 @@ TEST(RowStudy, RecipesAreToldByTheReleaseOfTheContainer) {
   EXPECT_EQ(study_of(row, "x.csv:2").plan.expert_dispatch, ExpertDispatch::deduplicated);
 }
 
+// Nor does it matter how words are written.
+TEST(RowStudy, RecipesAreWhatTheNotesSayNotWhatTheyDeny) {
+  MeasuredPlan row = small_row();
+  row.model = "qwen3-30b-a3b";
+  row.layers = 0;
+  row.device = "gb200";
+  row.devices = row.devices_per_node = row.data = row.expert = 8;
+  row.tensor = row.pipeline = 1;
+  row.precision = "mxfp8";
+  const auto plan = [&](const char* notes) {
+    row.notes = notes;
+    return study_of(row, "x.csv:2").plan;
+  };
+  const auto overlaps = [&](const char* notes) { return plan(notes).schedule == "combined-1f1b"; };
+  const auto deduplicates = [&](const char* notes) {
+    return plan(notes).expert_dispatch == ExpertDispatch::deduplicated;
+  };
+  row.source = "github NVIDIA-NeMo/Megatron-Bridge@067f987df:docs/performance-summary.md";
+  EXPECT_TRUE(overlaps("26.06 nemo container"));
+  EXPECT_EQ(plan("26.06 nemo container").host, Host::compiled);
+  EXPECT_TRUE(deduplicates("26.06 NEMO CONTAINER"));
+  EXPECT_FALSE(overlaps("26.06 NeMo Container; no a2a overlap"));
+  EXPECT_FALSE(deduplicates("26.06 NeMo Container; without HybridEP"));
+  row.device = "b200";
+  EXPECT_FALSE(overlaps("26.06 nemo container"));
+  row.source.clear();
+  EXPECT_FALSE(overlaps("without hybridep; no a2a overlap"));
+  EXPECT_FALSE(deduplicates("without hybridep; no a2a overlap"));
+  EXPECT_FALSE(deduplicates("Without DeepEP or HybridEP"));
+  EXPECT_FALSE(overlaps("not MoE all-to-all overlap"));
+  EXPECT_TRUE(deduplicates("no cuda graph; hybridep"));
+  EXPECT_TRUE(overlaps("no cuda graph, A2A overlap"));
+  EXPECT_TRUE(deduplicates("no recompute but DeepEP"));
+  EXPECT_TRUE(deduplicates("not HybridEP, DeepEP"));
+}
+
 TEST(RowStudy, FrameworksAreToldByName) {
   MeasuredPlan row = small_row();
   EXPECT_TRUE(study_of(row, "x.csv:2").plan.accumulation_fusion);
