@@ -199,6 +199,8 @@ class CollectivePlanner {
   };
   Beyond beyond(const PlannedPhase& phase, const GroupShape& shape) const;
   Beyond beyond(const CollectivePlan& plan, const GroupShape& shape) const;
+  bool steps_hold_latency(const PlannedPhase& phase) const;
+  double latency_between_nodes(const CollectivePlan& plan) const;
   const Beyond& beyond(const CollectiveCall& call, std::uint32_t shape);
   Time measure_busiest_link(const CollectiveCall& call, const GroupLayout& layout);
 

@@ -1,11 +1,13 @@
 #include "sim/simulate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "base/units_text.h"
@@ -39,11 +41,56 @@ CollectiveLimit limit_of(const CollectiveRecord& record, Time time, CollectiveLi
   return record.better_chunks > 0 ? CollectiveLimit::pipelining : CollectiveLimit::algorithm;
 }
 
-void describe_collectives(Result& result, const Graph& graph, CollectivePlanner& planner,
-                          const NetworkPromises& promises) {
-  std::vector<std::int32_t> first(graph.programs.size(), -1);  // rank, by program
+std::vector<std::int32_t> first_ranks(const Graph& graph) {  // by program
+  std::vector<std::int32_t> first(graph.programs.size(), -1);
   for (std::size_t rank = graph.program_of.size(); rank-- > 0;)
     first[graph.program_of[rank]] = static_cast<std::int32_t>(rank);
+  return first;
+}
+
+// Of calls, by kind, what switches that reduce would serve: "all-reduce", "nvls on nvswitch".
+using ReducedBySwitches = std::map<std::string_view, std::set<std::string>>;
+
+void add_reduced(ReducedBySwitches& reduced, const CollectiveCall& call, const CollectivePlan& plan,
+                 const Machine& machine) {
+  for (const PlannedPhase& phase : plan.phases) {
+    if (phase.dimension == kAllDimensions) continue;
+    const Dimension& dimension = machine.dimensions[phase.dimension];
+    if (dimension.in_switch && phase.algorithm == dimension.in_switch->name)
+      reduced[name_of(call.kind)].insert(fmt::format("{} on {}", phase.algorithm, dimension.name));
+  }
+}
+
+// Networks without switches that reduce, where those of the machine would have been taken. An algorithm that
+// the user named is replaced with a warning of its own.
+void note_switches(Result& result, const Graph& graph, const Study& study) {
+  const auto reduces = [](const Dimension& dimension) { return dimension.in_switch.has_value(); };
+  if (promises_of(study.network).knows_dimensions || !study.collectives.algorithms.empty() ||
+      std::ranges::none_of(study.machine.dimensions, reduces))
+    return;
+  CollectivePlanner planner(study.machine, study.collectives);
+  const std::vector<std::int32_t> first = first_ranks(graph);
+  std::set<std::pair<std::uint32_t, std::uint32_t>> known;  // by program and call
+  ReducedBySwitches reduced;
+  for (const CollectiveRecord& record : result.collectives) {
+    const CollectiveCall& call = graph.collectives[record.call];
+    if (call.custom >= 0 || !known.insert({record.program, record.call}).second) continue;
+    const std::int32_t group =
+        graph.families[call.family].group_of[static_cast<std::size_t>(first[record.program])];
+    const GroupLayout& layout = planner.layout(graph, call.family, group);
+    if (layout.ranks.size() > 1) add_reduced(reduced, call, planner.plan(call, layout, 0), study.machine);
+  }
+  for (const auto& [kind, by] : reduced) {
+    result.notes.push_back(
+        fmt::format("switches do not reduce on the network {}: {} takes another algorithm, which may be "
+                    "slower, where the analytical network has {}",
+                    study.network.name, kind, fmt::join(by, ", ")));
+  }
+}
+
+void describe_collectives(Result& result, const Graph& graph, CollectivePlanner& planner,
+                          const NetworkPromises& promises) {
+  const std::vector<std::int32_t> first = first_ranks(graph);
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<CollectiveRecord, Lone>>
       known;  // by program and call
   for (CollectiveRecord& record : result.collectives) {
@@ -205,6 +252,7 @@ Result simulate(const Graph& graph, const Study& study, std::span<const CostMode
   add_warnings(result, graph);
   warn_of_cables(result, study);
   note_unseen_links(result, machine, study.network);
+  note_switches(result, graph, study);
   constexpr std::int64_t kWorthSaying = 64;  // ranks
   if (!classes.why_whole.empty() && graph.ranks >= kWorthSaying) {
     result.notes.push_back(fmt::format("{} of {} ranks were simulated one by one: {}", classes.simulated(),

@@ -26,9 +26,14 @@ std::string_view natural_algorithm(CollectiveKind kind, const Dimension& dimensi
   return is_power_of_two(dimension.size) ? "halving-doubling" : "ring";
 }
 
-bool suits(const Algorithm& algorithm, std::int64_t members) {
+bool has_root(CollectiveKind kind) {
+  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
+}
+
+// From a root, trees of a power of two move the bytes as often as they have levels, the two trees once.
+bool suits(const Algorithm& algorithm, CollectiveKind kind, std::int64_t members) {
   if (algorithm.name() == kForPowersOfTwo) return is_power_of_two(members);
-  return algorithm.name() != kForOtherNumbers || !is_power_of_two(members);
+  return algorithm.name() != kForOtherNumbers || has_root(kind) || !is_power_of_two(members);
 }
 
 // Throws unless the algorithm performs the kind; asked here so that a wrong choice fails before anything is
@@ -78,7 +83,6 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
                               dimensions == 1 ? "" : "s", flat_list ? " taken as one" : ""),
                   flat_list ? "name one" : "name one for all dimensions, or one for each");
     }
-    const bool has_root = kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
     std::vector<Choice>& chosen = algorithms_[kind];
     // A general wish cannot suit every kind and dimension; where it does not apply, it is replaced,
     // and said to be.
@@ -104,19 +108,20 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
       const bool has_switch = dimension.kind == DimensionKind::switched;
       choose(wish.empty() ? std::string(natural) : wish[wish.size() == 1 ? 0 : d], d, natural, has_switch);
       if (!wish.empty()) continue;
-      if (natural == "ring" && dimension.cables.empty()) {
-        for (const std::string_view name : {kForPowersOfTwo, kForOtherNumbers}) {
+      const bool halves = natural == kForPowersOfTwo;
+      if ((natural == "ring" && dimension.cables.empty()) || (halves && has_root(kind))) {
+        // Instead of the natural one.
+        for (const std::string_view name :
+             {halves ? std::string_view("ring") : kForPowersOfTwo, kForOtherNumbers}) {
           Algorithm other{std::string(name), where};
           // Within a node, whose protocols are known, the library's trees are chains.
           const bool chains = name == kForOtherNumbers && d == 0 && !dimension.protocols.empty();
           if (other.performs(kind) && !chains) add(std::move(other));
         }
       }
-      // Trees of a power of two move the bytes of a broadcast or a reduction as often as they have
-      // levels, rings once.
-      if (natural == kForPowersOfTwo && has_root) add(Algorithm("ring", where));
       // One message to each takes but one of each member's links.
-      if (natural == "direct" && has_root && dimension.size > 2 && dimension.size <= kMaxScatterGatherRanks)
+      if (natural == "direct" && has_root(kind) && dimension.size > 2 &&
+          dimension.size <= kMaxScatterGatherRanks)
         add(Algorithm("scatter-gather", where));
       if (!dimension.in_switch || !knows_dimensions) continue;
       Algorithm in_switch(dimension.in_switch->name, machine.name);
@@ -142,7 +147,7 @@ const Algorithm& CollectivePlanner::algorithm(CollectiveKind kind, std::uint32_t
 }
 
 bool CollectivePlanner::may_go_over_all_lines(CollectiveKind kind, const GroupShape& shape) const {
-  if (kind != CollectiveKind::broadcast && kind != CollectiveKind::reduce) return false;
+  if (!has_root(kind)) return false;
   if (!has_no_wish(options_)) return false;
   std::int64_t larger = 0;
   for (std::size_t d = 0; d < shape.sizes.size(); ++d) {
@@ -177,7 +182,7 @@ std::vector<CollectivePlanner::Picks> CollectivePlanner::possible_picks(const Co
     const Choice& choice = algorithms_.at(phase.kind)[phase.dimension];
     const std::size_t usual = possible.size();
     for (Picks pick = 1; pick <= choice.others.size(); ++pick) {
-      if (!suits(choice.others[pick - 1], shape.sizes[phase.dimension])) continue;
+      if (!suits(choice.others[pick - 1], phase.kind, shape.sizes[phase.dimension])) continue;
       for (std::size_t i = 0; i < usual; ++i)
         possible.push_back(possible[i] | pick << kPickBits * phase.dimension);
     }

@@ -195,6 +195,34 @@ TEST(CollectivePlan, RingsPassTheMembersInside) {
   EXPECT_EQ(beyond(1), microseconds(7 * 14));
 }
 
+// The library's steps hold the network's latency, whatever schedule stands for its rings: one more node is
+// one more step, from powers of two and to them. A named algorithm takes its own.
+TEST(CollectivePlan, StepsBetweenNodesCountLatencyOnce) {
+  const auto run_among = [](CollectiveKind kind, std::int64_t nodes, std::int64_t bytes) {
+    Machine machine = machine_of({dimension("inside", DimensionKind::switched, 8, 400),
+                                  dimension("rail", DimensionKind::switched, nodes, 50)});
+    machine.dimensions[1].protocols = {
+        CollectiveProtocol{"plain", Time(0), microseconds(3), 1, microseconds(6), microseconds(1)}};
+    CollectiveOptions options;
+    options.measured = true;
+    return run(machine, call_of(kind, bytes), options);
+  };
+  using enum CollectiveKind;
+  for (const CollectiveKind kind : {all_gather, reduce_scatter, broadcast, reduce}) {
+    const double first = in_seconds(run_among(kind, 6, 8).iteration);
+    for (const std::int64_t nodes : {7, 8, 9, 31, 32, 33}) {
+      const double steps = 10e-6 * static_cast<double>(nodes - 6);
+      EXPECT_NEAR(in_seconds(run_among(kind, nodes, 8).iteration), first + steps, 0.1e-6)
+          << name_of(kind) << " among " << nodes << " nodes";
+    }
+  }
+  // A broadcast of more goes by the same trees to any number of nodes.
+  const Result odd = run_among(broadcast, 31, 16 << 20), even = run_among(broadcast, 32, 16 << 20);
+  EXPECT_EQ(odd.collectives[0].algorithm, even.collectives[0].algorithm);
+  EXPECT_GT(even.iteration, odd.iteration);
+  EXPECT_LT(in_seconds(even.iteration), 1.1 * in_seconds(odd.iteration));
+}
+
 // From node to node, rings of all ranks, one per NIC, carry more than a hierarchy: of an all-gather (n - 1) /
 // n. Trees carry half of an all-reduce between two nodes. Whoever names an algorithm gets its own bytes.
 TEST(CollectivePlan, NodesExchangeWhatTheLibrarysRingsAndTreesCarry) {
@@ -553,6 +581,23 @@ TEST_F(InSwitch, IsFoldedExactly) {
       EXPECT_EQ(folded.iteration, alone.iteration) << algorithm << ' ' << name_of(kind);
     }
   }
+}
+
+// Networks over graphs of links do without, and say so where it would have been taken.
+TEST_F(InSwitch, IsMissedOnNetworksWhoseSwitchesDoNotReduce) {
+  const auto notes = [&](const char* network, std::int64_t bytes) {
+    Study study;
+    study.machine = machine;
+    study.network.name = network;
+    return simulate(graph_of(machine, call_of(CollectiveKind::all_reduce, bytes)), study, NothingTakesTime())
+        .notes;
+  };
+  EXPECT_EQ(notes("flow", kGibibyte),
+            std::vector<std::string>{
+                "switches do not reduce on the network flow: all-reduce takes another algorithm, which may "
+                "be slower, where the analytical network has nvls on nvswitch"});
+  EXPECT_TRUE(notes("flow", 1000).empty());
+  EXPECT_TRUE(notes("analytical", kGibibyte).empty());
 }
 
 TEST_F(InSwitch, NeedsASwitch) {

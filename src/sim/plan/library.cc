@@ -120,6 +120,8 @@ Crossing CollectivePlanner::cross_as_the_library(CollectivePhase& phase, const C
   const std::int64_t inside = members_inside(shape, phase.dimension), nodes = shape.sizes[phase.dimension];
   const Algorithm& chosen = algorithm(phase.kind, phase.dimension, taken);
   if (inside == 1 || dimension.protocols.empty() || chosen.in_switch()) return crossing;
+  // The library has rings alone for them, through all of which pass all bytes.
+  if (phase.kind == CollectiveKind::broadcast || phase.kind == CollectiveKind::reduce) return Crossing::rings;
   // Which carries a tree's bytes as it is.
   if (chosen.name() == kForOtherNumbers)
     return phase.kind == CollectiveKind::all_reduce ? Crossing::trees : crossing;
@@ -202,11 +204,34 @@ CollectivePlanner::Beyond CollectivePlanner::beyond(const PlannedPhase& phase,
   return least.value_or(Beyond{});
 }
 
+// The library's steps from node to node count the network's latency, which messages of the schedule take as
+// well. Those of an exchange are of its kernel.
+bool CollectivePlanner::steps_hold_latency(const PlannedPhase& phase) const {
+  if (phase.dimension == kAllDimensions || phase.dimension == 0 || phase.kind == CollectiveKind::all_to_all)
+    return false;
+  const Dimension& dimension = machine_.dimensions[phase.dimension];
+  const bool by_switch = dimension.in_switch && phase.algorithm == dimension.in_switch->name;
+  return options_.measured && has_no_wish(options_) && !dimension.protocols.empty() && !by_switch;
+}
+
+// What of the call's time that latency is.
+double CollectivePlanner::latency_between_nodes(const CollectivePlan& plan) const {
+  ChunkLoads loads = loads_of(plan);
+  const std::span<const ChunkLoads> ways(&loads, 1);
+  const std::int64_t count = options_.chunks.value_or(choose_chunks(ways, options_.active_chunks));
+  const double all = estimate_chunks(ways, count, options_.active_chunks).total;
+  for (std::size_t p = 0; p < plan.phases.size(); ++p) {
+    if (steps_hold_latency(plan.phases[p])) loads[p].latency = 0;
+  }
+  return all - estimate_chunks(ways, count, options_.active_chunks).total;
+}
+
 // One kernel does all phases. Chunks pass the root's block while others pass the rest; sums are given back
 // while others go out.
 CollectivePlanner::Beyond CollectivePlanner::beyond(const CollectivePlan& plan,
                                                     const GroupShape& shape) const {
   Beyond all;
+  double between_nodes = 0;
   double of_root_block = 0, of_others = 0, given_back = 0;
   for (const PlannedPhase& phase : plan.phases) {
     const bool flat = phase.dimension == kAllDimensions;
@@ -214,12 +239,14 @@ CollectivePlanner::Beyond CollectivePlanner::beyond(const CollectivePlan& plan,
     const Beyond own = beyond(phase, shape);
     all.launch = std::max(all.launch, own.launch);
     all.steps += own.steps;
+    if (steps_hold_latency(phase)) between_nodes += own.steps;
     double& bytes = phase.members == PhaseMembers::root_block     ? of_root_block
                     : phase.members == PhaseMembers::other_blocks ? of_others
                     : phase.queue != 0 && !flat                   ? given_back
                                                                   : all.bytes;
     bytes += own.bytes;
   }
+  if (between_nodes > 0) all.steps -= std::clamp(latency_between_nodes(plan), 0.0, between_nodes);
   all.bytes = std::max(all.bytes + std::max(of_root_block, of_others), given_back);
   return all;
 }
