@@ -8,7 +8,8 @@
 // whose rates it fixes, and these change the other links they cross (the bottleneck structure of Ros-Giralt
 // et al., SIGMETRICS 2020). Other flows of a link keep their rates as long as it has more to give than they
 // take, which is looked at afterwards: where it has not, they are worked out, too; where that goes on for
-// long, all that is connected with them. Rates are those of working out everything, to the last bit.
+// long, all that is connected with them. Rates of flows that weigh alike are those of
+// working out everything, to the last bit.
 #pragma once
 
 #include <cstdint>
