@@ -115,7 +115,8 @@ class FlowNetwork final : public Network, public EventHandler, public RoundObser
       state.add('f', message.source, message.destination, message.bytes.value,
                 labels_.label(message).parts[2], told.low, told.high, static_cast<int>(flight.state), place,
                 std::bit_cast<std::uint64_t>(flight.left), std::bit_cast<std::uint64_t>(flight.rate),
-                flight.state == State::flowing ? from_now(flight.since) : 0, from_now(flight.done));
+                flight.state == State::flowing ? from_now(flight.since) : 0, from_now(flight.done),
+                from_now(flight.event));
     };
     for (const Connection& connection : connections_) {
       std::int64_t place = 0;
