@@ -214,7 +214,9 @@ TEST_P(FoldRepetition, ChangesNothing) {
     if (HasFatalFailure() || HasNonfatalFailure()) return;
   }
   // Few have them: one in eleven jobs may have none.
-  if (kCaseStep == 1) EXPECT_GT(looked_up, 16);
+  if (kCaseStep == 1) {
+    EXPECT_GT(looked_up, 16);
+  }
   if (on_links) {
     EXPECT_GT(finished, 160 / kCaseStep);
     EXPECT_GT(left_out, 24 / kCaseStep);
