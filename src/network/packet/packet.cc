@@ -239,9 +239,9 @@ TrafficResult packet_traffic(const FlowJob& job) {
   const CongestionControlRow& control = row_of(job.settings.congestion_control);
   constexpr std::array kMedia = {"RoCE", "TCP", "Ethernet", "Ethernet"};  // by TransportFamily
   result.title =
-      fmt::format("{} flow{} over {} with {}: {} hosts, {} switches, {} links", job.flows.size(),
-                  job.flows.size() == 1 ? "" : "s", kMedia[static_cast<std::size_t>(control.family)],
-                  control.title, job.graph.nodes() - switches, switches, job.graph.links.size());
+      fmt::format("{} over {} with {}: {} hosts, {} switches, {} links", counted(job.flows.size(), "flow"),
+                  kMedia[static_cast<std::size_t>(control.family)], control.title,
+                  job.graph.nodes() - switches, switches, job.graph.links.size());
   FlowsResult flows;
   for (std::size_t i = 0; i < job.flows.size(); ++i) {
     const TrafficFlow& asked = job.flows[i];

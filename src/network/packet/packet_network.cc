@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/slots.h"
+#include "base/units_text.h"
 #include "network/own_clock.h"
 #include "network/packet.h"
 #include "network/packet/simulation.h"
@@ -117,14 +118,11 @@ class PacketNetwork final : public Network, public OwnClock {
   std::vector<std::string> notes() const override {
     std::vector<std::string> notes = forward_notes();
     if (job_.settings.acks_take_no_time) {
-      const auto many = [](std::int64_t count, std::string_view what) {
-        return fmt::format("{} {}{}", with_separators(count), what, count == 1 ? "" : "s");
-      };
       const std::int64_t lost = packets_.dropped_packets() + packets_.lost_packets();
       if (lost > 0)
         notes.push_back(fmt::format(
-            "htsim's TCP: {} lost, and {} of {:g} ms ran out{}", many(lost, "packet"),
-            many(packets_.timeouts(), "timer"),
+            "htsim's TCP: {} lost, and {} of {:g} ms ran out{}", counted(lost, "packet"),
+            counted(packets_.timeouts(), "timer"),
             static_cast<double>(job_.settings.retransmit_timeout_ns) * 1e-6,
             packets_.timeouts() > 0 ? ": times depend on these timers more than on the links" : ""));
     }
@@ -147,11 +145,10 @@ class PacketNetwork final : public Network, public OwnClock {
                           100 * kForwardBound)
             : "exactly what they take packet by packet";
     return {fmt::format(
-        "fast-forward: {:.1f} % of the packets were counted, not played, in {} stretch{} and {} pattern{} "
+        "fast-forward: {:.1f} % of the packets were counted, not played, in {} and {} "
         "that came again; messages take {} (docs/models/fast_forward.md)",
         100 * static_cast<double>(forwarded->frames) / static_cast<double>(packets_.frames()),
-        forwarded->stretches, forwarded->stretches == 1 ? "" : "es", forwarded->patterns,
-        forwarded->patterns == 1 ? "" : "s", times)};
+        counted(forwarded->stretches, "stretch"), counted(forwarded->patterns, "pattern"), times)};
   }
 
   struct Flight {

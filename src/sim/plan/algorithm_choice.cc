@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/units_text.h"
 #include "network/topology.h"
 #include "sim/collective_plan.h"
 #include "sim/plan/choice.h"
@@ -79,8 +80,8 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
     const bool flat_list = options.decomposition == Decomposition::flat && wish.size() > 1;
     if (flat_list || (wish.size() > 1 && wish.size() != dimensions && dimensions > 0)) {
       throw Error(where,
-                  fmt::format("names {} algorithms for {} dimension{}{}", wish.size(), dimensions,
-                              dimensions == 1 ? "" : "s", flat_list ? " taken as one" : ""),
+                  fmt::format("names {} for {}{}", counted(wish.size(), "algorithm"),
+                              counted(dimensions, "dimension"), flat_list ? " taken as one" : ""),
                   flat_list ? "name one" : "name one for all dimensions, or one for each");
     }
     std::vector<Choice>& chosen = algorithms_[kind];
