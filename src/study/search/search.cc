@@ -221,7 +221,8 @@ class Search {
   bool fits(const Candidate& candidate, const MemoryUse& memory) {
     if (plans_.fits(memory)) return true;
     refuse("memory", 1,
-           fmt::format("needs {}, of {}", to_text(memory.needed()), to_text(plans_.room(memory))));
+           fmt::format("needs {} of the {} that it may take", to_text(memory.needed()),
+                       to_text(plans_.room(memory))));
     note_unfit(candidate, memory);
     return false;
   }
@@ -308,14 +309,14 @@ class Search {
   std::optional<std::pair<std::string, std::string>> broken_limit(const Candidate& plan, Time iteration,
                                                                   std::string_view least) const {
     if (request_.deadline && iteration > *request_.deadline) {
-      return std::pair("deadline", fmt::format("takes {}{}, of {}", least, to_text(iteration),
+      return std::pair("deadline", fmt::format("takes {}{}, and the limit is {}", least, to_text(iteration),
                                                to_text(*request_.deadline)));
     }
     if (!request_.budget) return std::nullopt;
     const Money cost = training_cost(plan, iteration);
     if (cost <= *request_.budget) return std::nullopt;
-    return std::pair("budget",
-                     fmt::format("costs {}{}, of {}", least, to_text(cost), to_text(*request_.budget)));
+    return std::pair("budget", fmt::format("costs {}{}, and the budget is {}", least, to_text(cost),
+                                           to_text(*request_.budget)));
   }
 
   // Refuses it where it is.

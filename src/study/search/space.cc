@@ -60,7 +60,7 @@ std::string first_value(const SearchAxis& axis) {
   if (!is_any(axis)) return axis.values.front();
   const PlanAxis* const row = plan_axis(axis.key);
   const Study nothing;
-  const std::vector<std::string> values = row->any({nothing, {}, 1, 1, 1, 1});
+  const std::vector<std::string> values = row->any({nothing, {}, 1, 1, 1, 1, {}});
   return values.empty() ? "1" : values.front();
 }
 
@@ -78,7 +78,13 @@ SpaceFacts facts_of(const Study& study) {
   Model model = read_model(study.model, 1);
   // Whether a graph has sequences is found in it.
   if (model.blocks.empty()) annotate_parallelism(model);
-  SpaceFacts facts{study, model.facts, ranks, node, largest_batch(study.request)};
+  SpaceFacts facts{.study = study,
+                   .model = model.facts,
+                   .ranks = ranks,
+                   .node = node,
+                   .batch = largest_batch(study.request),
+                   .run_micro_batch = 0,
+                   .tensor = {}};
   try {
     facts.run_micro_batch = prepare_study(study).plan.micro_batch();
   } catch (const Error&) {
@@ -243,7 +249,7 @@ SearchSpace::SearchSpace(const SearchRequest& request) {
     if (const auto schedule = base.study.request.places.find("schedule");
         schedule != base.study.request.places.end())
       find_component("schedule", pipeline_schedules(), base.study.request.plan.schedule, schedule->second);
-    const SpaceFacts facts = facts_of(base.study);
+    SpaceFacts facts = facts_of(base.study);
     base.model = facts.model;
     for (const PlanAxis& row : plan_axes()) {
       const std::string key = std::string(kPlan) + std::string(row.key);
@@ -262,6 +268,7 @@ SearchSpace::SearchSpace(const SearchRequest& request) {
       SearchAxis axis{key, {}, named != nullptr, named != nullptr ? named->where : ""};
       axis.values = named == nullptr ? row.usual(facts) : is_any(*named) ? row.any(facts) : named->values;
       if (axis.values.empty()) continue;
+      if (row.key == "tensor") facts.tensor = axis.values;
       std::vector<PlanRequest> choices;
       for (const std::string& value : axis.values) {
         if (row.key == "schedule") {

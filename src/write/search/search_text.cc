@@ -165,9 +165,11 @@ std::string neighbours_text(const SearchResult& result, const TextStyle& style) 
   const auto idle = [](const PlanOutcome& plan) {
     return plan.iteration - plan.compute - plan.exposed_communication;
   };
+  std::string refusals;
   for (const Neighbour& neighbour : result.neighbours) {
     const std::string name = fmt::format("{} {}", short_key(neighbour.key), neighbour.value);
     if (!neighbour.outcome) {
+      refusals += wrap(neighbour.refusal, fmt::format("  {} is refused: ", name), style.width);
       table.rows.push_back({name, "refused", "", "", "", "", ""});
       continue;
     }
@@ -179,7 +181,7 @@ std::string neighbours_text(const SearchResult& result, const TextStyle& style) 
                           other.memory.fits() ? to_text(other.memory.needed())
                                               : to_text(other.memory.needed()) + ", does not fit"});
   }
-  return "\nThe best plan with one thing changed:\n" + to_text(table, 0, style);
+  return "\nThe best plan with one thing changed:\n" + to_text(table, 0, style) + refusals;
 }
 
 }  // namespace

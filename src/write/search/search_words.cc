@@ -115,7 +115,7 @@ std::string reason_text(const std::string& reason) {
   if (reason == "not legal") return reason;
   const std::string key = short_key(reason);
   const bool plural = key.ends_with("s") && !key.starts_with("plan.");
-  return fmt::format("{} {} not go with the rest", key, plural ? "do" : "does");
+  return fmt::format("{} {} with the rest of the plan", key, plural ? "conflict" : "conflicts");
 }
 
 }  // namespace armilla
