@@ -33,23 +33,68 @@ const Operator& find(const Model& model, const std::string& name) {
 // The element counts of safetensors' metadata on Hugging Face (model pages, "Model size"), equal to what
 // transformers 4.57 counts for the configuration.
 TEST(DescribedModel, HasThePublishedNumberOfParameters) {
-  EXPECT_EQ(parameters_of("gpt2-345m"), 354'823'168);
-  EXPECT_EQ(parameters_of("t5-large"), 737'668'096);
-  EXPECT_EQ(parameters_of("llama2-7b"), 6'738'415'616);
-  EXPECT_EQ(parameters_of("llama2-13b"), 13'015'864'320);
-  EXPECT_EQ(parameters_of("llama2-70b"), 68'976'648'192);
-  EXPECT_EQ(parameters_of("llama3-8b"), 8'030'261'248);
-  EXPECT_EQ(parameters_of("llama3-70b"), 70'553'706'496);
-  EXPECT_EQ(parameters_of("llama3-405b"), 405'853'388'800);
-  EXPECT_EQ(parameters_of("mixtral-8x7b"), 46'702'792'704);
-  EXPECT_EQ(parameters_of("qwen3-235b-a22b"), 235'093'634'560);
-  EXPECT_EQ(parameters_of("qwen3-30b-a3b"), 30'532'122'624);
+  struct Published {
+    const char* name;
+    std::int64_t parameters;
+  };
+  for (const Published& model : {
+           Published{"gpt2-345m", 354'823'168},
+           Published{"t5-large", 737'668'096},
+           Published{"llama2-7b", 6'738'415'616},
+           Published{"llama2-13b", 13'015'864'320},
+           Published{"llama2-70b", 68'976'648'192},
+           Published{"llama3-8b", 8'030'261'248},
+           Published{"llama3-70b", 70'553'706'496},
+           Published{"llama3-405b", 405'853'388'800},
+           Published{"mixtral-8x7b", 46'702'792'704},
+           Published{"gpt2-124m", 124'439'808},
+           Published{"gpt2-774m", 774'030'080},
+           Published{"gpt2-1.5b", 1'557'611'200},
+           Published{"gpt-neox-20b", 20'554'567'680},
+           Published{"opt-6.7b", 6'658'473'984},
+           Published{"opt-13b", 12'853'473'280},
+           Published{"opt-30b", 29'974'540'288},
+           Published{"llama-33b", 32'528'943'616},
+           Published{"llama-65b", 65'285'660'672},
+           Published{"llama3.2-1b", 1'235'814'400},
+           Published{"llama3.2-3b", 3'212'749'824},
+           Published{"mistral-7b", 7'241'732'096},
+           Published{"qwen2.5-0.5b", 494'032'768},
+           Published{"qwen2.5-1.5b", 1'543'714'304},
+           Published{"qwen2.5-3b", 3'085'938'688},
+           Published{"qwen2.5-7b", 7'615'616'512},
+           Published{"qwen2.5-14b", 14'770'033'664},
+           Published{"qwen2.5-32b", 32'763'876'352},
+           Published{"qwen2.5-72b", 72'706'203'648},
+           Published{"qwen3-0.6b", 596'049'920},
+           Published{"qwen3-1.7b", 1'720'574'976},
+           Published{"qwen3-4b", 4'022'468'096},
+           Published{"qwen3-8b", 8'190'735'360},
+           Published{"qwen3-14b", 14'768'307'200},
+           Published{"qwen3-32b", 32'762'123'264},
+           Published{"gemma-2b", 2'506'172'416},
+           Published{"gemma-7b", 8'537'680'896},
+           Published{"phi-3-mini", 3'821'079'552},
+           Published{"mixtral-8x22b", 140'620'634'112},
+           Published{"deepseek-v2-lite", 15'706'484'224},
+           Published{"t5-small", 60'506'624},
+           Published{"t5-base", 222'903'552},
+           Published{"t5-3b", 2'851'598'336},
+           Published{"t5-11b", 11'307'321'344},
+           Published{"qwen3-235b-a22b", 235'093'634'560},
+           Published{"qwen3-30b-a3b", 30'532'122'624},
+           // torchvision's vit_l_16 and vit_h_14: num_params.
+           Published{"vit-l-16", 304'326'632},
+           Published{"vit-h-14", 632'045'800},
+       }) {
+    EXPECT_EQ(parameters_of(model.name), model.parameters) << model.name;
+  }
   // Less what every layer has beside: a bias of every expert's two products, and a sink of every head.
   EXPECT_EQ(parameters_of("gpt-oss-120b"), 116'829'156'672 - 36 * (128 * (2 * 2880 + 2880) + 64));
   // With the router biases of 58 layers, which are parameters in DeepSeek's own modelling code.
   EXPECT_EQ(parameters_of("deepseek-v3"), 671'026'404'352 + 58 * 256);
-  // torchvision's vit_l_16: num_params.
-  EXPECT_EQ(parameters_of("vit-l-16"), 304'326'632);
+  // Table 1 of PaLM gives 540.35 billion.
+  EXPECT_EQ((parameters_of("palm-540b") + 50'000'000) / 100'000'000, 5404);
 }
 
 TEST(DescribedModel, HasTheParametersOfThePapersFormula) {
