@@ -288,7 +288,7 @@ void RankWalker::add_state(StateDigest& state) const {
     if (rank.computing != kDone)
       state.add('w', pace, r, place(number, rank.computing), rank.work_left.value,
                 rank.paced_since.value - now.value, rank.compute_end.value - now.value);
-    if (rank.holding > 0) state.add('w', holds, r, rank.holding);
+    if (rank.holding > 0) state.add('w', holds, r, rank.holding, rank.processors);
   }
   executors_.recorder.add_starts(state, context_.queue.now(),
                                  [&](std::int32_t rank, std::uint32_t node) { return place(rank, node); });
@@ -449,32 +449,35 @@ void RankWalker::compute_for(std::int32_t rank, std::uint32_t node, Time duratio
   schedule_end(rank);
 }
 
-// Rounded so that work is never done early.
+// One processor is always left.
+double RankWalker::pace_of(std::int32_t rank) const {
+  const Rank& state = ranks_[static_cast<std::size_t>(rank)];
+  if (state.holding == 0) return 1;
+  const auto all = static_cast<double>(executors_.times.processors(rank));
+  return std::max(all - state.processors, 1.0) / all;
+}
+
 void RankWalker::schedule_end(std::int32_t rank) {
   Rank& state = ranks_[static_cast<std::size_t>(rank)];
-  Time left = state.work_left;
-  if (state.holding > 0) left = Time(std::llround(static_cast<double>(left.value) / (1 - state.held_share)));
+  const Time left(std::llround(static_cast<double>(state.work_left.value) / pace_of(rank)));
   state.compute_end = later(context_.queue.now(), left);
   const std::uint64_t argument = std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | state.computing;
   context_.order.schedule(rank, state.compute_end, target_, argument);
 }
 
 void RankWalker::hold_processors(std::int32_t rank, const CollectiveCall& call, bool begins) {
-  const std::int64_t processors = executors_.times.processors(rank);
-  if (call.processors == 0 || processors == 0) return;
+  if (call.processors == 0 || executors_.times.processors(rank) == 0) return;
   Rank& state = ranks_[static_cast<std::size_t>(rank)];
   const bool changes = state.holding == (begins ? 0 : 1);
   if (changes && state.computing != kDone) {
     const Time now = context_.queue.now(), passed = now - state.paced_since;
-    const double pace = state.holding > 0 ? 1 - state.held_share : 1;
     state.work_left -=
-        std::min(state.work_left, Time(std::llround(static_cast<double>(passed.value) * pace)));
+        std::min(state.work_left, Time(std::llround(static_cast<double>(passed.value) * pace_of(rank))));
     state.paced_since = now;
   }
   state.holding += begins ? 1 : -1;
   if (!changes) return;
-  state.held_share = static_cast<double>(std::min<std::int64_t>(call.processors, processors - 1)) /
-                     static_cast<double>(processors);
+  if (begins) state.processors = call.processors;
   if (state.computing != kDone) schedule_end(rank);
 }
 

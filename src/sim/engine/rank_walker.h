@@ -9,8 +9,8 @@
 //
 // A host that issues nodes stops at a call of which only the device knows how much it moves
 // (CollectiveCall::counted_on_device) until nothing is left that the call waits for, and goes on from there.
-// While a rank has calls under way that hold c of its device's n processors (CollectiveCall::processors; the
-// most that one of them holds, as they share a stream), its computations go on at (n - c) / n of their pace.
+// While a rank has calls under way that hold c of its device's n processors (CollectiveCall::processors, of
+// the first of them: they share a stream), its computations go on at (n - c) / n of their pace.
 // Ends that are put off or brought forward are events of their own, and those before them mean nothing.
 #pragma once
 
@@ -126,7 +126,7 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
     std::uint32_t passed = 0;                  // nodes before it that it stopped at last
     std::vector<std::uint32_t> beyond;         // nodes behind `awaited` that wait for nothing but the host
     std::int32_t holding = 0;                  // calls that hold processors
-    double held_share = 0;                     // of the device
+    std::int32_t processors = 0;               // how many
     std::uint32_t computing = kDone;           // the node that computes, where calls may hold processors,
     Time work_left, paced_since, compute_end;  // how long it had to compute then, alone; and when it ends
     std::uint32_t nodes_left_out = 0;
@@ -180,6 +180,8 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   void compute_for(std::int32_t rank, std::uint32_t node, Time duration);
   // Another call holds processors, or one no longer does.
   void hold_processors(std::int32_t rank, const CollectiveCall& call, bool begins);
+  // Of its computations, of what they have alone.
+  double pace_of(std::int32_t rank) const;
   void schedule_end(std::int32_t rank);
   void finished(std::int32_t rank, std::uint32_t node);
   void act(std::int32_t rank);  // in its turn, where there are rounds
