@@ -220,11 +220,13 @@ NOT_MODELLED = """## Where it is off, and why
   predictions are from 36 % too fast to 5 % too slow, without a pattern in stages or micro-batches that links or memory would explain.
 - MPT without recomputation on H100: 10 to 20 % too fast, most where a step has few tokens (optimizers and gradient norms that are not
   fused, multiprocessors that FSDP's gathers take from computation). With recomputation 1 to 5 %.
-- Mixtures of experts, mostly too fast: all-to-alls beside computations take multiprocessors from them, an eager host waits in
-  every layer for the numbers of tokens, experts' products are many kernels for few tokens (Qwen3 30B on H100, 29 %), recipes recompute parts of blocks, and
+- Mixtures of experts, mostly too fast, with the multiprocessors that all-to-alls hold and the host's waits for numbers of tokens in (together 0.4 points; 0.2
+  and 0.5 on two halves of the shared rows): experts' products are many kernels for few tokens (Qwen3 30B on H100, 29 %), recipes recompute parts of blocks, and
   the same plan took 12 and 25 s, or 29 and 51 s, in two releases. What fused experts and fp8 attention save from 26.06 on is not modelled either.
+- dgxc's Llama 4 Maverick is printed twice, with the model's 48 layers and, a release earlier, with 32 and the same times: the eight rows with 32 layers
+  are taken as they are, and are predicted some 25 points faster than the others.
 - gpt-oss, whose attention has sinks and whose experts have biases.
-- Collectives and computation do not slow each other down. NCCL's kernels hold multiprocessors (16 channels of 132 on an H100 among several
+- Other collectives and computation do not slow each other down. NCCL's kernels hold multiprocessors (16 channels of 132 on an H100 among several
   nodes): with 0.12 of the rate gone from whatever computes while its rank has a collective under way, 2 of 3 rows stay as they are, a tenth
   of those without FSDP take 2 % longer or more, of those with FSDP 3.5 % (at most 9 %); the 425 rows that this moves by a percent or more (with twice as much) are off by 12.5 %
   instead of 12.6, halves of them alike, and those of FSDP by 9.8 instead of 9.9. Rates in a loop (`sustained`), fitted to steps, have the average in them.
@@ -240,6 +242,8 @@ NOT_MODELLED = """## Where it is off, and why
 - fp8 products of inference engines on Blackwell above 4 Tflop, which run at 0.35 to 0.4 of the peak there and must be faster in training.
 - Attention kernels of 30 ms and more, whose clocks fall as in a training loop; PyTorch's grouped products on H100, which hide what they move.
 - Memory of frameworks other than Megatron: what their losses keep in fp32, and what their allocators round up.
+- Mixtures of experts on TPUs: one-hot products that dispatch tokens where experts have a capacity (MaxText's dense einsum), slots of experts that stay empty, casts
+  around grouped products in fp8. How fast TPUs put tokens in the order of their experts is an assumption (a third of the attained bandwidth).
 - TPUs: XLA's own scheduling, and the network between slices, whose rate is not published.
 
 ## More measurements

@@ -48,8 +48,9 @@ void override_fraction(double& fraction, const ParameterValues& values, std::str
 
 Time roofline_time(const Device& device, const Work& work) {
   if (work.kind == WorkKind::none) return Time(0);
-  const Time memory =
-      time_to_move(work.bytes, Bandwidth(device.memory_bandwidth.value * device.memory_efficiency));
+  constexpr double kPermuted = 1.0 / 3;
+  const double attained = device.memory_efficiency * (work.kernel == Kernel::permute ? kPermuted : 1);
+  const Time memory = time_to_move(work.bytes, Bandwidth(device.memory_bandwidth.value * attained));
   // Both terms are at most kEndOfTime, a quarter of the range: the sum cannot overflow.
   return std::min(device.launch_overhead + std::max(arithmetic_time(device, work), memory), kEndOfTime);
 }

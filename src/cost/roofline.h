@@ -2,6 +2,10 @@
 //
 //   t = launch_overhead + max(flops / (peak * efficiency), bytes / (memory_bandwidth * memory_efficiency))
 //
+// Rows that are moved into another order (Kernel::permute: tokens to their experts and back) attain a third
+// of that bandwidth, an assumption: 0.2 to 0.35 of the peak was measured on A100, H100 and B200
+// (kernels.memory.permute of machines/devices), nothing on TPUs.
+//
 // Williams, Waterman, Patterson, "Roofline: An Insightful Visual Performance Model for Multicore
 // Architectures", CACM 52(4), 2009; the overhead is what a GPU spends on every kernel before it computes.
 // `peak` is the dense matrix rate in the work's type for matrix products (the vector rate for fp32 and for

@@ -130,6 +130,12 @@ struct CollectiveCall {
   // dimension of the machine once to all ranks behind it, from where they are passed on: `bytes` are what a
   // rank sends to ranks, its own share included. Without experts: each pair exchanges its own bytes.
   ExpertRouting routing{};
+  // How many bytes there are is known to the device alone, so that a host that issues nodes
+  // (Program::issue_time) first waits for what the call waits for.
+  bool counted_on_device = false;
+  // Of every device, that the call's kernels hold from when it is issued until it is done: what computes
+  // beside it has only the others.
+  std::int32_t processors = 0;
 };
 
 // How a program that many ranks share names the other end of a message.

@@ -11,6 +11,12 @@
 //                    ir/expert_routing.h). Partial sums come back over the same ways, added up where copies
 //                    were made.
 // Uneven loads are sent per expert: where the tokens of loaded experts come from is not known.
+//
+// How many tokens a rank gets is known to the device alone, and what receives them is as large as they are: a
+// host that issues operators one by one stops before every dispatch of a forward pass until its router is
+// done (Megatron-Core's alltoall dispatcher: tokens_per_expert.cpu(), DeepEP's buffer: num_recv_tokens).
+// Backward passes know the numbers. Steps that are one program (Plan::host compiled, CUDA graphs) have
+// buffers of a fixed size.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +39,9 @@ ExpertRouting expert_routing(const Plan& plan, const ModelFacts& facts, bool to_
 // Of `numbers` activations, a copy of a token for each of its experts, on a rank's behalf.
 Bytes exchanged_bytes(std::int64_t numbers, const Plan& plan, const ModelFacts& facts, bool to_experts,
                       std::string_view what);
+
+// Of a device, that the kernels of an exchange hold (DeepEP's and NCCL's defaults).
+std::int32_t exchange_processors(const Plan& plan, const ModelFacts& facts);
 
 // Puts what is decided by the model into a plan that leaves it open; nothing where no tokens go to experts of
 // other ranks.

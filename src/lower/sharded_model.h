@@ -54,6 +54,8 @@ struct PassStep {
   std::uint32_t tag = 0;     // of a message: which of the pass's it is; a send and its receive have the same
   std::int32_t custom = -1;  // into ShardedModel::uneven
   ExpertRouting routing{};   // of an all-to-all of tokens, as in ir/graph.h
+  bool counted_on_device = false;  // likewise
+  std::int32_t processors = 0;
   // Steps of the same pass it needs. Empty: only what the pass as a whole waits for. Computations run in
   // order anyway.
   std::vector<std::uint32_t> after;

@@ -47,7 +47,8 @@ DataPass::DataPass(const ShardedModel& model, const std::vector<RoleChunk>& chun
   delay_ = schedule_of(plan).weight_versions;
   // Where slots do not wait for communication, the order of exchanges on the groups of data parallelism has
   // to be fixed by hand.
-  serial_ = asynchronous_ || schedule_of(plan).overlaps_passes;
+  overlaps_passes_ = schedule_of(plan).overlaps_passes;
+  serial_ = asynchronous_ || overlaps_passes_;
   for (const RoleChunk& chunk : chunks) blocks_.emplace_back(chunk.shapes.size());
   for (const WeightBucket& bucket : weights.buckets) make_bucket(bucket);
   if (plan.zero_stage != 3) return;
@@ -166,30 +167,29 @@ void DataPass::gather_parameters(Ready& ready, bool in_forward_order) {
 }
 
 void DataPass::gather_block(BlockState& block, Phase phase, std::vector<std::uint32_t>& entry) {
+  const PassStarts& starts = starts_of(phase == Phase::forward);
   for (const BlockGather& gather : block.gathers) {
     std::vector<std::uint32_t> waits;
     // The gather may start when the pass of the block before starts: one block ahead, which is what FSDP's
     // prefetch keeps in memory. Without prefetch it starts when that pass is done.
     if (plan_.prefetch) {
-      add_wait(waits, previous_start_);
+      add_wait(waits, starts.before);
     } else {
       waits = entry;
       add_wait(waits, writer_.last_compute());
     }
-    // One communicator: gathers follow each other.
+    // One communicator, which exchanges have no part in: gathers follow each other.
     if (std::find(waits.begin(), waits.end(), last_gather_) == waits.end()) add_wait(waits, last_gather_);
-    keep_in_turn(waits);
     NodeLabel label = gather.label;
     label.phase = phase;
-    last_gather_ = communicate(gather.collective, label, waits);
+    last_gather_ = writer_.communicate(NodeKind::collective, label, gather.collective, waits);
     entry.push_back(last_gather_);
   }
 }
 
 void DataPass::before_forward(const BlockPlace& place, std::int64_t iteration, bool first,
                               std::vector<std::uint32_t>& entry) {
-  previous_start_ = start_;
-  start_ = writer_.last_compute();
+  starts_of(true).begin(writer_.last_compute());
   BlockState& block = state(place);
   if (first) {
     const Ready& ready = ready_[static_cast<std::size_t>(iteration)];
@@ -206,8 +206,7 @@ void DataPass::before_forward(const BlockPlace& place, std::int64_t iteration, b
 }
 
 void DataPass::before_backward(const BlockPlace& place, std::vector<std::uint32_t>& entry) {
-  previous_start_ = start_;
-  start_ = writer_.last_compute();
+  starts_of(false).begin(writer_.last_compute());
   BlockState& block = state(place);
   if (plan_.reshard) gather_block(block, Phase::input_gradient, entry);
   --block.in_use;

@@ -25,6 +25,7 @@
 // the link where the CPU keeps up), the padding of buckets to multiples of the group.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -110,7 +111,7 @@ class DataPass {
   JobTables& tables_;
   ProgramWriter& writer_;
   std::int64_t delay_ = 1;  // iterations until an update is seen
-  bool asynchronous_ = false, serial_ = false;
+  bool asynchronous_ = false, overlaps_passes_ = false, serial_ = false;
   Bandwidth host_bandwidth_;
   std::vector<TiedWeight> tied_;
   std::int64_t partial_ = 0;
@@ -119,8 +120,16 @@ class DataPass {
   std::vector<Ready> ready_;                     // per iteration
   std::uint32_t last_exchange_ = kNoNode;        // communication between replicas
   std::uint32_t last_gather_ = kNoNode;          // ZeRO-3
-  std::uint32_t previous_start_ = kNoNode,
-                start_ = kNoNode;    // last computations before the latest two passes
+  // Last computations before the latest two passes; of forward and of backward passes where these overlap.
+  struct PassStarts {
+    std::uint32_t before = kNoNode, latest = kNoNode;
+    void begin(std::uint32_t last_compute) {
+      before = latest;
+      latest = last_compute;
+    }
+  };
+  PassStarts& starts_of(bool forward) { return starts_[overlaps_passes_ && !forward ? 1 : 0]; }
+  std::array<PassStarts, 2> starts_;
   std::vector<std::uint32_t> late_;  // exchanges over tensor, embedding and mirror
 };
 

@@ -205,6 +205,27 @@ TEST(DataPass, GathersRunOneBlockAheadOrNot) {
             std::string::npos);
 }
 
+// Two communicators: gathers follow gathers, reductions reductions.
+TEST(DataPass, GathersOfPairedPassesDoNotWaitForReductions) {
+  Plan plan = small_plan(1, 2, 1, 6, "combined-1f1b");
+  plan.zero_stage = 3;
+  const Graph graph = lower(plan);
+  const Program& program = graph.programs[0];
+  const auto kind_of = [&](std::uint32_t node) { return graph.collectives[program.payload[node]].kind; };
+  std::int64_t gathers = 0, in_turn = 0;
+  for (std::uint32_t node = 0; node < program.size(); ++node) {
+    if (program.kind[node] != NodeKind::collective || kind_of(node) != CollectiveKind::all_gather) continue;
+    ++gathers;
+    for (const std::uint32_t wait : program.dependences(node)) {
+      if (program.kind[wait] != NodeKind::collective) continue;
+      EXPECT_EQ(kind_of(wait), CollectiveKind::all_gather) << node;
+      ++in_turn;
+    }
+  }
+  EXPECT_GT(gathers, 2 * 6);
+  EXPECT_EQ(in_turn, gathers - 1);
+}
+
 TEST(DataPass, CopiesOfATiedEmbeddingAreSummedAcrossStages) {
   SmallShape shape;
   shape.ties = true;

@@ -81,9 +81,10 @@ std::uint32_t JobTables::embedding_family(const std::vector<std::int64_t>& pipel
 }
 
 std::uint32_t JobTables::collective(const CollectiveCall& call) {
-  const auto [found, fresh] = collectives_.try_emplace(
-      std::tuple(call.kind, call.bytes.value, call.family, call.priority, call.custom, call.routing),
-      static_cast<std::uint32_t>(graph_.collectives.size()));
+  const auto [found, fresh] =
+      collectives_.try_emplace(std::tuple(call.kind, call.bytes.value, call.family, call.priority,
+                                          call.custom, call.routing, call.counted_on_device, call.processors),
+                               static_cast<std::uint32_t>(graph_.collectives.size()));
   if (fresh) graph_.collectives.push_back(call);
   return found->second;
 }

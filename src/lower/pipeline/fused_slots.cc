@@ -58,6 +58,8 @@ std::vector<SlotKind> slot_kinds(const ShardedModel& model, const Plan& plan) {
   if (!schedule.flushes || schedule.overlaps_passes || schedule.chains != 1 || plan.zero_stage >= 2 ||
       plan.offload_activations || !model.uneven.empty() || plan.micro_batches < kFewest)
     return {};
+  // A host that waits for the device in every slot is never ahead.
+  if (plan.expert > 1 && issue_time_of(plan) > Time(0)) return {};
   const StageCut stages = cut_stages(model, plan, "plan");
   std::set<SlotKind> kinds;
   for (std::int64_t stage = 0; stage < static_cast<std::int64_t>(stages.first.size()); ++stage) {

@@ -155,6 +155,8 @@ class TemplateBuilder {
     if (step.kind == NodeKind::collective) {
       CollectiveCall call{step.collective, step.bytes, family_of(step)};
       call.routing = step.routing;
+      call.counted_on_device = step.counted_on_device;
+      call.processors = step.processors;
       if (step.custom >= 0) {
         call.custom = static_cast<std::int32_t>(
             tables_.custom(model_.expert_loads, model_.uneven[static_cast<std::size_t>(step.custom)]));

@@ -54,6 +54,12 @@ Bytes exchanged_bytes(std::int64_t numbers, const Plan& plan, const ModelFacts& 
   return has_scales ? bytes + Bytes(ceil_divide(numbers, kScaled) * 4) : bytes;
 }
 
+std::int32_t exchange_processors(const Plan& plan, const ModelFacts& facts) {
+  // Buffer.num_sms of DeepEP, moe_deepep_num_sms of Megatron-Core; a block of NCCL's for each of 32 channels.
+  constexpr std::int32_t kDeepEp = 20, kNccl = 32;
+  return is_deduplicated(plan, facts) ? kDeepEp : kNccl;
+}
+
 // Writes the choice into the plan, so that reports show what was lowered.
 void resolve_exchange(const ModelFacts& facts, Plan& plan) {
   if (plan.expert == 1 || facts.experts == 0) return;

@@ -257,6 +257,8 @@ class BlockWriter {
     PassStep step = collective(i, {CollectiveKind::all_to_all, GroupAxis::expert, bytes}, phase);
     step.custom = tables_.all_to_all(bytes, to_experts);
     step.routing = expert_routing(plan_, model_.facts, to_experts);
+    step.counted_on_device = to_experts && phase == Phase::forward;
+    step.processors = exchange_processors(plan_, model_.facts);
     communicate(writer, std::move(step));
   }
 

@@ -51,8 +51,10 @@ ComputeTimes::ComputeTimes(const Graph& graph, const Machine& machine, const Wha
   }
   const std::vector<double> factors = time_factors(what_if, graph.ranks);
   for (const std::int32_t real : classes.real) {
+    const std::optional<KernelRates>& kernels = device_of(machine, real).kernels;
     ranks_.push_back({device_number(machine, real), real,
-                      factors.empty() ? 1.0 : factors[static_cast<std::size_t>(real)]});
+                      factors.empty() ? 1.0 : factors[static_cast<std::size_t>(real)],
+                      kernels ? kernels->processors : 0});
   }
 }
 

@@ -33,6 +33,10 @@ class ComputeTimes {
   Time of_work(std::int32_t rank, std::uint32_t node, std::uint64_t work) const {
     return of_delay(rank, node, work_times_[ranks_[static_cast<std::size_t>(rank)].device][work]);
   }
+  // That blocks of threads of a simulated rank's device are dealt to; 0: not known.
+  std::int64_t processors(std::int32_t rank) const {
+    return ranks_.empty() ? 0 : ranks_[static_cast<std::size_t>(rank)].processors;
+  }
   Time of_delay(std::int32_t rank, std::uint32_t node, Time time) const {
     return is_plain_ ? time : scaled(rank, node, time);
   }
@@ -42,6 +46,7 @@ class ComputeTimes {
     std::uint32_t device = 0;
     std::int32_t real = 0;
     double factor = 1;
+    std::int64_t processors = 0;
   };
   Time scaled(std::int32_t rank, std::uint32_t node, Time time) const;
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <functional>
 #include <tuple>
+#include <utility>
 
 #include "base/error.h"
 
@@ -23,14 +25,19 @@ std::vector<std::uint32_t> issues_of(const Program& program) {
   return issues;
 }
 
+bool has_counted_calls(const Graph& graph) {
+  return std::ranges::any_of(graph.collectives, &CollectiveCall::counted_on_device);
+}
+
 // Whether what is known of nodes' successors is the same of both.
-bool same_successors(const Program& a, const Program& b) {
+bool same_successors(const Graph& graph, const Program& a, const Program& b) {
   const auto parts = [](const Program& program) {
     return std::tie(program.first_dependence, program.dependence, program.loop.first, program.loop.end,
                     program.loop.period, program.loop.more);
   };
   const bool counts = a.issue_time > Time(0);
-  return counts == (b.issue_time > Time(0)) && (!counts || a.lane == b.lane) && parts(a) == parts(b);
+  return counts == (b.issue_time > Time(0)) && (!counts || a.lane == b.lane) && parts(a) == parts(b) &&
+         (!counts || !has_counted_calls(graph) || (a.kind == b.kind && a.payload == b.payload));
 }
 
 }  // namespace
@@ -52,17 +59,18 @@ RankWalker::RankWalker(const RunContext& context, const Executors& executors, bo
     has_loops_ = has_loops_ || loop.more > 0;
     loops_.push_back(loop);
     const std::size_t number = loops_.size() - 1;
-    if (number == 0 || !same_successors(graph.programs[number - 1], program))
-      successors_.push_back(Successors(program, loop));
+    if (number == 0 || !same_successors(graph, graph.programs[number - 1], program))
+      successors_.push_back(Successors(graph, program, loop));
     successors_of.push_back(static_cast<std::uint32_t>(successors_.size() - 1));
   }
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     ranks_[r].program = graph.program_of[static_cast<std::size_t>(context.classes.real[r])];
     ranks_[r].successors = successors_of[ranks_[r].program];
   }
+  contends_ = std::ranges::any_of(graph.collectives, [](const auto& call) { return call.processors > 0; });
 }
 
-RankWalker::Successors::Successors(const Program& program, const Loop& loop)
+RankWalker::Successors::Successors(const Graph& graph, const Program& program, const Loop& loop)
     : dependents(program.first_dependence, program.dependence), reach(loop.end), ends_from(loop.end) {
   for (std::uint32_t written = loop.end; written < program.size(); ++written) {
     for (const std::uint32_t dependence : program.dependences(written)) {
@@ -76,6 +84,13 @@ RankWalker::Successors::Successors(const Program& program, const Loop& loop)
   issues = issues_of(program);
   issues_in_period = std::count_if(issues.begin() + (loop.end - loop.period), issues.begin() + loop.end,
                                    [](std::uint32_t issue) { return issue > 0; });
+  if (!has_counted_calls(graph)) return;
+  for (std::uint32_t written = 0; written < program.size(); ++written) {
+    const bool is_call = program.kind[written] == NodeKind::collective;
+    awaited.push_back(is_call && graph.collectives[program.payload[written]].counted_on_device);
+  }
+  awaits_in_period = std::find(awaited.begin() + (loop.end - loop.period), awaited.begin() + loop.end,
+                               true) != awaited.begin() + loop.end;
 }
 
 void RankWalker::start() {
@@ -86,6 +101,7 @@ void RankWalker::start() {
     rank.nodes_left = program.length();
     rank.waiting_for.resize(loop.end);
     rank.waiting_behind.resize(program.size() - loop.end);
+    rank.awaited = next_awaited(rank, 0);
     for (std::uint32_t written = 0; written < program.size(); ++written) {
       const std::size_t dependences = program.dependences(written).size();
       const bool is_behind = written >= loop.end;
@@ -204,7 +220,9 @@ bool RankWalker::hosts_repeat(Time since, Time passed, std::int64_t periods) con
     const Program& program = context_.graph.programs[rank.program];
     const Time taken =
         saturating_multiply(program.issue_time, successors_of(rank).issues_in_period * periods);
-    return taken == passed || (taken < passed && rank.last_held < since);
+    // One that waits for the device keeps pace with it; how far they are apart is part of the state.
+    return successors_of(rank).awaits_in_period || taken == passed ||
+           (taken < passed && rank.last_held < since);
   });
 }
 
@@ -217,6 +235,10 @@ void RankWalker::leave_out(std::int64_t periods, Time skipped) {
     const std::uint32_t nodes = static_cast<std::uint32_t>(periods) * loop_of(rank).period;
     rank.nodes_left -= nodes;
     rank.nodes_left_out += nodes;
+    if (successors_of(rank).awaits_in_period) {
+      rank.awaited = next_awaited(rank, rank.passed);
+      continue;
+    }
     rank.host_shift +=
         saturating_multiply(program.issue_time, successors_of(rank).issues_in_period * periods) - skipped;
   }
@@ -233,7 +255,7 @@ Digest RankWalker::describe(std::uint64_t argument) const {
 }
 
 void RankWalker::add_state(StateDigest& state) const {
-  enum : std::uint8_t { position, left, ready_node, lanes };
+  enum : std::uint8_t { position, left, ready_node, lanes, host, behind_host, pace, holds };
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     const Rank& rank = ranks_[r];
     const auto number = static_cast<std::int32_t>(r);
@@ -244,7 +266,10 @@ void RankWalker::add_state(StateDigest& state) const {
       const std::uint32_t waits = rank.waiting_for[node];
       const std::uint32_t written = loop.written(node);
       if (waits != program.dependences(written).size()) state.add('w', left, r, place(number, node), waits);
-      if (waits > 0 || std::find(rank.held.begin(), rank.held.end(), node) != rank.held.end()) continue;
+      const auto waits_in = [&](const std::vector<std::uint32_t>& nodes) {
+        return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+      };
+      if (waits > 0 || waits_in(rank.held) || waits_in(rank.beyond)) continue;
       const std::vector<std::uint32_t>& ready = rank.ready[static_cast<std::size_t>(program.lane[written])];
       if (std::find(ready.begin(), ready.end(), node) == ready.end())
         executors_.recorder.add_issue(state, number, node, place(number, node), context_.queue.now());
@@ -254,6 +279,16 @@ void RankWalker::add_state(StateDigest& state) const {
         state.add('w', ready_node, r, lane, place(number, node));
       state.add('w', lanes, r, lane, (rank.lanes_busy >> lane & 1) != 0);
     }
+    const Time now = context_.queue.now();
+    if (rank.awaited != kDone) {
+      const Time issued = issued_at(rank, rank.awaited, loop.written(rank.awaited));
+      state.add('w', host, r, place(number, rank.awaited), issued.value - now.value);
+      for (const std::uint32_t node : rank.beyond) state.add('w', behind_host, r, place(number, node));
+    }
+    if (rank.computing != kDone)
+      state.add('w', pace, r, place(number, rank.computing), rank.work_left.value,
+                rank.paced_since.value - now.value, rank.compute_end.value - now.value);
+    if (rank.holding > 0) state.add('w', holds, r, rank.holding, rank.processors);
   }
   executors_.recorder.add_starts(state, context_.queue.now(),
                                  [&](std::int32_t rank, std::uint32_t node) { return place(rank, node); });
@@ -272,9 +307,16 @@ void RankWalker::make_ready(Rank& rank, std::uint32_t node) {
   const std::vector<std::uint32_t>& issues = successors_of(rank).issues;
   const std::uint32_t written = loop_of(rank).written(node);
   if (!issues.empty() && issues[written] > 0) {
-    const Time now = context_.queue.now(), issued = issued_at(rank, node, written);
+    const auto r = static_cast<std::int32_t>(&rank - ranks_.data());
+    const Time now = context_.queue.now();
+    if (node > rank.awaited) {
+      executors_.recorder.host_waited_for(r, now, 1);
+      rank.beyond.push_back(node);
+      return;
+    }
+    if (node == rank.awaited) pass_awaited(rank, written);
+    const Time issued = issued_at(rank, node, written);
     if (issued > now) {
-      const auto r = static_cast<std::int32_t>(&rank - ranks_.data());
       executors_.recorder.host_waited_for(r, now, 1);
       rank.held.push_back(node);
       rank.last_held = now;
@@ -284,6 +326,32 @@ void RankWalker::make_ready(Rank& rank, std::uint32_t node) {
     }
   }
   put_on_lane(rank, node);
+}
+
+std::uint32_t RankWalker::next_awaited(const Rank& rank, std::uint32_t from) const {
+  const std::vector<bool>& awaited = successors_of(rank).awaited;
+  if (awaited.empty()) return kDone;
+  const Loop& loop = loop_of(rank);
+  const auto end = behind(loop) + static_cast<std::uint32_t>(awaited.size()) - loop.end;
+  for (std::uint32_t node = from; node < end; ++node) {
+    if (awaited[loop.written(node)]) return node;
+  }
+  return kDone;
+}
+
+void RankWalker::pass_awaited(Rank& rank, std::uint32_t written) {
+  const Program& program = context_.graph.programs[rank.program];
+  const Time now = context_.queue.now();
+  const Time there = issued_at(rank, rank.awaited, written) - program.issue_time;
+  if (there < now) rank.host_shift += now - there;
+  rank.passed = rank.awaited + 1;
+  rank.awaited = next_awaited(rank, rank.passed);
+  std::vector<std::uint32_t> beyond = std::exchange(rank.beyond, {});
+  std::sort(beyond.begin(), beyond.end());
+  for (const std::uint32_t node : beyond) {
+    executors_.recorder.host_waited_for(static_cast<std::int32_t>(&rank - ranks_.data()), now, -1);
+    make_ready(rank, node);
+  }
 }
 
 void RankWalker::put_on_lane(Rank& rank, std::uint32_t node) const {
@@ -321,15 +389,19 @@ void RankWalker::issue(std::int32_t rank, std::uint32_t node) {
   const std::uint64_t payload = program.payload[written];
   switch (program.kind[written]) {
     case NodeKind::compute:
-      finish_after(rank, node, executors_.times.of_work(rank, node, payload));
+      compute_for(rank, node, executors_.times.of_work(rank, node, payload));
       return;
     case NodeKind::delay: {
       const Time duration(static_cast<std::int64_t>(payload));
-      const bool computes = program.lane[written] == Lane::device;
-      finish_after(rank, node, computes ? executors_.times.of_delay(rank, node, duration) : duration);
+      if (program.lane[written] == Lane::device) {
+        compute_for(rank, node, executors_.times.of_delay(rank, node, duration));
+      } else {
+        finish_after(rank, node, duration);
+      }
       return;
     }
     case NodeKind::collective:
+      if (contends_) hold_processors(rank, context_.graph.collectives[payload], true);
       executors_.collectives.issue(rank, node, static_cast<std::uint32_t>(payload),
                                    ranks_[static_cast<std::size_t>(rank)].collectives++);
       return;
@@ -365,15 +437,63 @@ void RankWalker::finish_after(std::int32_t rank, std::uint32_t node, Time durati
   context_.order.schedule(rank, end, target_, argument);
 }
 
+void RankWalker::compute_for(std::int32_t rank, std::uint32_t node, Time duration) {
+  if (!contends_) {
+    finish_after(rank, node, duration);
+    return;
+  }
+  Rank& state = ranks_[static_cast<std::size_t>(rank)];
+  state.computing = node;
+  state.work_left = duration;
+  state.paced_since = context_.queue.now();
+  schedule_end(rank);
+}
+
+// One processor is always left.
+double RankWalker::pace_of(std::int32_t rank) const {
+  const Rank& state = ranks_[static_cast<std::size_t>(rank)];
+  if (state.holding == 0) return 1;
+  const auto all = static_cast<double>(executors_.times.processors(rank));
+  return std::max(all - state.processors, 1.0) / all;
+}
+
+void RankWalker::schedule_end(std::int32_t rank) {
+  Rank& state = ranks_[static_cast<std::size_t>(rank)];
+  const Time left(std::llround(static_cast<double>(state.work_left.value) / pace_of(rank)));
+  state.compute_end = later(context_.queue.now(), left);
+  const std::uint64_t argument = std::uint64_t{static_cast<std::uint32_t>(rank)} << 32 | state.computing;
+  context_.order.schedule(rank, state.compute_end, target_, argument);
+}
+
+void RankWalker::hold_processors(std::int32_t rank, const CollectiveCall& call, bool begins) {
+  if (call.processors == 0 || executors_.times.processors(rank) == 0) return;
+  Rank& state = ranks_[static_cast<std::size_t>(rank)];
+  const bool changes = state.holding == (begins ? 0 : 1);
+  if (changes && state.computing != kDone) {
+    const Time now = context_.queue.now(), passed = now - state.paced_since;
+    state.work_left -=
+        std::min(state.work_left, Time(std::llround(static_cast<double>(passed.value) * pace_of(rank))));
+    state.paced_since = now;
+  }
+  state.holding += begins ? 1 : -1;
+  if (!changes) return;
+  if (begins) state.processors = call.processors;
+  if (state.computing != kDone) schedule_end(rank);
+}
+
 void RankWalker::handle(std::uint64_t argument) {
   const auto rank = static_cast<std::int32_t>((argument & ~kIssued) >> 32);
   const auto node = static_cast<std::uint32_t>(argument);
+  Rank& state = ranks_[static_cast<std::size_t>(rank)];
   if ((argument & kIssued) == 0) {
+    if (contends_ && program_of(rank).lane[written_node(rank, node)] == Lane::device) {
+      if (state.computing != node || state.compute_end != context_.queue.now()) return;
+      state.computing = kDone;
+    }
     finished(rank, node);
     return;
   }
   executors_.recorder.host_waited_for(rank, context_.queue.now(), -1);
-  Rank& state = ranks_[static_cast<std::size_t>(rank)];
   std::erase(state.held, node);
   put_on_lane(state, node);
   act(rank);
@@ -386,6 +506,8 @@ void RankWalker::finished(std::int32_t r, std::uint32_t node) {
   executors_.progress.node_done(program.kind[written], program.payload[written]);
   Rank& rank = ranks_[static_cast<std::size_t>(r)];
   if (!watched_ends_.empty() && program.kind[written] == NodeKind::compute) require_in_time(rank, node);
+  if (contends_ && program.kind[written] == NodeKind::collective)
+    hold_processors(r, context_.graph.collectives[program.payload[written]], false);
   --rank.nodes_left;
   rank.lanes_busy &= static_cast<std::uint8_t>(~bit_of(program.lane[written]));
   mark_done(rank, node);

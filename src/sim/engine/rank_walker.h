@@ -6,6 +6,12 @@
 // (HardwareResource.cc). Natively, ends of nodes are noted and what they make ready is issued in the rank's
 // turn (sim/engine/order.h). Nodes have the numbers of whole programs, loops written out (ir/graph.h), and
 // are looked up where they are written. Cost: O(log ready) per node and O(1) per dependence.
+//
+// A host that issues nodes stops at a call of which only the device knows how much it moves
+// (CollectiveCall::counted_on_device) until nothing is left that the call waits for, and goes on from there.
+// While a rank has calls under way that hold c of its device's n processors (CollectiveCall::processors, of
+// the first of them: they share a stream), its computations go on at (n - c) / n of their pace.
+// Ends that are put off or brought forward are events of their own, and those before them mean nothing.
 #pragma once
 
 #include <array>
@@ -115,18 +121,27 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
     std::uint64_t collectives = 0;    // issued so far
     std::vector<std::uint32_t> held;  // nodes that wait for nothing but the host
     Time last_held{-1};               // when the latest of them began to
-    Time host_shift;                  // how much later the host is, seen from what was left out
+    Time host_shift;  // how much later the host is, seen from what was left out, and for what it waited
+    std::uint32_t awaited = kDone;             // the next call that the host stops at
+    std::uint32_t passed = 0;                  // nodes before it that it stopped at last
+    std::vector<std::uint32_t> beyond;         // nodes behind `awaited` that wait for nothing but the host
+    std::int32_t holding = 0;                  // calls that hold processors
+    std::int32_t processors = 0;               // how many
+    std::uint32_t computing = kDone;           // the node that computes, where calls may hold processors,
+    Time work_left, paced_since, compute_end;  // how long it had to compute then, alone; and when it ends
     std::uint32_t nodes_left_out = 0;
     std::size_t next_watched = 0;  // of its program's watched ends, the first that was not looked at
   };
   // Of a program's written nodes.
   struct Successors {
-    Successors(const Program& program, const Loop& loop);
+    Successors(const Graph& graph, const Program& program, const Loop& loop);
     Dependents dependents;
     std::uint32_t reach = 0;            // no node of the loop's last written period depends on one before
     std::uint32_t ends_from = 0;        // no node behind the loop does on one of the loop before
     std::vector<std::uint32_t> issues;  // of the host up to the node; empty where it is ahead always
     std::int64_t issues_in_period = 0;
+    std::vector<bool> awaited;  // calls that the host stops at; empty where there is none
+    bool awaits_in_period = false;
   };
 
   const Program& program_of(std::int32_t rank) const {
@@ -152,12 +167,22 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   // Its dependences are done: it is ready once the host has issued it.
   void make_ready(Rank& rank, std::uint32_t node);
   void put_on_lane(Rank& rank, std::uint32_t node) const;
+  // From this node on, the first call that the host stops at.
+  std::uint32_t next_awaited(const Rank& rank, std::uint32_t from) const;
+  // The host need not wait for it any longer, and goes on behind it.
+  void pass_awaited(Rank& rank, std::uint32_t written);
   // When the host has issued a node that it issues.
   Time issued_at(const Rank& rank, std::uint32_t node, std::uint32_t written) const;
   void issue_ready(std::int32_t rank);
   void issue(std::int32_t rank, std::uint32_t node);
   void issue_transfer(std::int32_t rank, std::uint32_t node);
   void finish_after(std::int32_t rank, std::uint32_t node, Time duration);
+  void compute_for(std::int32_t rank, std::uint32_t node, Time duration);
+  // Another call holds processors, or one no longer does.
+  void hold_processors(std::int32_t rank, const CollectiveCall& call, bool begins);
+  // Of its computations, of what they have alone.
+  double pace_of(std::int32_t rank) const;
+  void schedule_end(std::int32_t rank);
   void finished(std::int32_t rank, std::uint32_t node);
   void act(std::int32_t rank);  // in its turn, where there are rounds
   void require_in_time(Rank& rank, std::uint32_t node) const;
@@ -175,6 +200,7 @@ class RankWalker final : public EventHandler, public CollectiveClient, public Vi
   std::vector<Successors> successors_;  // programs in a row with equal dependences have the same
   std::vector<Loop> loops_;             // likewise; shorter by what was left out
   bool has_loops_ = false, entered_period_ = false;
+  bool contends_ = false;  // calls for processors
   std::span<std::vector<WatchedEnd>> watched_ends_;
   Time left_out_;  // how much earlier than in a whole run all ends are
   std::vector<Rank> ranks_;

@@ -608,19 +608,25 @@ TEST(Simulate, RecordsOfOneCallInGroupsOfDifferentSizeAreToldApart) {
     EXPECT_EQ(record.group_size, record.program == 0 ? 2 : 3);
 }
 
-// A host that issues nodes is a lane of its own in front of them.
+// A host that issues nodes is a lane of its own in front of them. It begins with a call whose size the device
+// counts once all that the call waits for is done.
 Graph with_host_nodes(const Graph& graph, Time issue) {
   Graph explicit_graph = graph;
   for (Program& program : explicit_graph.programs) {
     const Program original = std::exchange(program, {});
-    std::vector<std::uint32_t> place;
+    std::vector<std::uint32_t> place, issued;
     for (std::uint32_t node = 0; node < original.size(); ++node) {
       std::vector<std::uint32_t> dependences;
       for (const std::uint32_t before : original.dependences(node)) dependences.push_back(place[before]);
       if (original.lane[node] == Lane::device || original.lane[node] == Lane::communication) {
-        dependences.push_back(
-            program.add(NodeKind::delay, Phase::other, 1, -1, static_cast<std::uint64_t>(issue.value), {}));
+        std::vector<std::uint32_t> before = issued;
+        if (original.kind[node] == NodeKind::collective &&
+            graph.collectives[original.payload[node]].counted_on_device)
+          before.insert(before.end(), dependences.begin(), dependences.end());
+        issued.assign(1, program.add(NodeKind::delay, Phase::other, 1, -1,
+                                     static_cast<std::uint64_t>(issue.value), before));
         program.lane.back() = Lane::host;
+        dependences.push_back(issued.front());
       }
       place.push_back(
           program.add(original.kind[node], Phase::other, 1, -1, original.payload[node], dependences));
@@ -652,6 +658,77 @@ TEST(Simulate, AnIssueTimeIsAHostThatIssuesNodesInOrder) {
     ASSERT_EQ(issued.classes.size(), 1U);
     EXPECT_EQ(issued.classes[0].compute, played.classes[0].compute);
   }
+}
+
+// Calls of known size and of one that the device counts, computations, and nodes that are not issued.
+TEST(Simulate, AHostWaitsForWhatTheDeviceCounts) {
+  std::mt19937 random(12);
+  const Study study = study_of({dimension(DimensionKind::ring, 4)});
+  int later = 0;
+  for (int round = 0; round < 100; ++round) {
+    Graph graph = graph_of(4, {{CollectiveKind::all_reduce, Bytes(4000), 0}}, microseconds(1));
+    graph.collectives.push_back(graph.collectives.front());
+    Program& program = graph.programs.front();
+    for (int i = 0; i < 16; ++i) {
+      std::vector<std::uint32_t> before;
+      for (std::uint32_t node = 0; node < program.size(); ++node) {
+        if (random() % 4 == 0) before.push_back(node);
+      }
+      if (random() % 3 == 0) {
+        // Collectives of one communicator follow each other.
+        for (std::uint32_t node = 0; node < program.size(); ++node) {
+          if (program.kind[node] == NodeKind::collective && std::ranges::find(before, node) == before.end())
+            before.push_back(node);
+        }
+        program.add(NodeKind::collective, Phase::other, 1, -1, random() % 2, before);
+        continue;
+      }
+      program.add(NodeKind::delay, Phase::other, 1, -1, random() % 2'000'000, before);
+      if (random() % 6 == 0) program.lane.back() = Lane::none;
+    }
+    program.issue_time = nanoseconds(static_cast<std::int64_t>(1 + random() % 1500));
+    const Time known = simulate(graph, study, NoCost(), {}).iteration;
+    graph.collectives.back().counted_on_device = true;
+    const Result counted = simulate(graph, study, NoCost(), {});
+    const Result played = simulate(with_host_nodes(graph, program.issue_time), study, NoCost(), {});
+    EXPECT_EQ(counted.iteration, played.iteration);
+    EXPECT_EQ(counted.classes[0].compute, played.classes[0].compute);
+    EXPECT_GE(counted.iteration, known);
+    later += counted.iteration > known ? 1 : 0;
+  }
+  EXPECT_GT(later, 20);
+}
+
+// A quarter of the device is held for as long as the collective takes.
+TEST(Simulate, ComputationIsSlowerBesideWhatHoldsProcessors) {
+  Study study = study_of({dimension(DimensionKind::ring, 4)});
+  study.machine.device.kernels.emplace().processors = 128;
+  const auto played = [&](std::int32_t processors, Time before, Time beside) {
+    Graph graph = graph_of(4, {}, Time(0));
+    CollectiveCall call{CollectiveKind::all_reduce, Bytes(4000), 0};
+    call.processors = processors;
+    graph.collectives.push_back(call);
+    Program& program = graph.programs.front();
+    const std::uint32_t first =
+        program.add(NodeKind::delay, Phase::other, 1, -1, static_cast<std::uint64_t>(before.value), {});
+    program.lane.back() = Lane::none;
+    program.add(NodeKind::collective, Phase::other, 1, -1, 0, std::span(&first, 1));
+    program.add(NodeKind::delay, Phase::other, 1, -1, static_cast<std::uint64_t>(beside.value), {});
+    return simulate(graph, study, NoCost(), {}).iteration;
+  };
+  const Time alone = played(0, Time(0), Time(0)), long_enough = alone * 4;
+  // Rounded to picoseconds whenever the pace changes.
+  const auto expect = [&](std::int32_t processors, Time before, Time beside, Time all) {
+    EXPECT_NEAR(static_cast<double>(played(processors, before, beside).value), static_cast<double>(all.value),
+                2)
+        << processors << " from " << before.value;
+  };
+  expect(0, Time(0), long_enough, long_enough);
+  expect(32, Time(0), long_enough, long_enough + alone / 4);
+  expect(32, alone, long_enough, long_enough + alone / 4);
+  expect(32, alone * 3, long_enough, long_enough + alone / 4);
+  expect(32, Time(0), alone * 3 / 4, alone);
+  expect(1000, Time(0), alone / 2, alone + alone / 2 - alone / 128);  // all but one
 }
 
 TEST(Simulate, WaitingForTheHostIsNeitherComputingNorCommunicating) {

@@ -177,6 +177,7 @@ void RandomJobs::make_machine() {
   Machine& machine = job_.study.machine;
   machine.name = "random";
   machine.device.memory_bandwidth = gigabytes_per_second(3);
+  machine.device.kernels.emplace().processors = 8;
   std::int64_t ranks = 1;
   const std::uint32_t dimensions = 1 + pick(3);
   for (std::uint32_t d = 0; d < dimensions; ++d) {
@@ -372,6 +373,9 @@ void RandomJobs::add_collective() {
     for (const auto& group : family.groups) least = std::min(least, group.size());
     call.root = static_cast<std::int32_t>(pick(static_cast<std::uint32_t>(least)));
   }
+  // Some have kernels that computations feel, some the host waits for (without a draw of their own).
+  call.processors = call.bytes.value % 3 == 0 ? 3 : 0;
+  call.counted_on_device = call.bytes.value % 4 == 0;
   job_.graph.collectives.push_back(call);
   const bool all = mixes_programs(family);
   for (std::size_t p = 0; p < job_.graph.programs.size(); ++p) {
@@ -466,6 +470,9 @@ void RandomJobs::add_custom() {
     }
   }
   call.custom = static_cast<std::int32_t>(job_.graph.custom.size() - 1);
+  // Some have kernels that computations feel, some the host waits for (without a draw of their own).
+  call.processors = call.bytes.value % 3 == 0 ? 3 : 0;
+  call.counted_on_device = call.bytes.value % 4 == 0;
   job_.graph.collectives.push_back(call);
   for (std::size_t p = 0; p < job_.graph.programs.size(); ++p)
     append(p, NodeKind::collective, job_.graph.collectives.size() - 1);

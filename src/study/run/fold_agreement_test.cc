@@ -43,8 +43,8 @@ class FoldAgreement : public testing::Test {
       return choices.begin()[std::uniform_int_distribution<std::size_t>(0, choices.size() - 1)(random)];
     };
     const std::string model = one_of({"gpt", "llama", "moe"});
-    const std::string schedule =
-        one_of({"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe", "pipedream-2bw"});
+    const std::string schedule = one_of(
+        {"gpipe", "1f1b", "interleaved", "combined-1f1b", "zb-h1", "zb-v", "dualpipe", "pipedream-2bw"});
     std::string text =
         "model: " + (folder_ / (model + ".yaml")).string() +
         "\nmachine: " + one_of({"dgx-h100", "tpu-v4", "ring"}) + "\nnetwork: " +

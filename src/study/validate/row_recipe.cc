@@ -61,58 +61,80 @@ int release_of(const MeasuredPlan& row) {
 
 constexpr int kLast = 9999;
 
-// Rows that a setting was on for, in lower case. What is left empty is any.
-struct Setting {
-  std::string_view model;   // that the row's begins with
-  std::string_view device;  // that the row's name of it has
+// What the recipes of a model on a device turn on, in these releases. Names are in lower case; what is left
+// empty is any. Several rows may be of one measurement.
+struct Recipe {
+  std::string_view model = {};   // that the row's begins with
+  std::string_view device = {};  // that the row's name of it has
   int first = 0, last = kLast;
   std::string_view precision = {};
-  bool over_chunks = false;  // with several model chunks per rank alone
+  bool over_chunks = false;   // with several model chunks per rank alone
+  bool overlaps = false;      // moe_a2a_overlap
+  bool is_one_graph = false;  // cuda_graph_impl full_iteration, with fused experts
+  // moe_flex_dispatcher_backend, DeepEP or HybridEP, which send a token once to every rank with
+  // experts of it.
+  bool once_per_rank = false;
 };
-
-// moe_a2a_overlap. From 26.06 on with fused experts and CUDA graphs of whole steps (cuda_graph_impl
-// full_iteration).
 constexpr int kWholeGraphs = 2606;
-constexpr std::array kOverlaps = {
-    Setting{"qwen3", "gb", kWholeGraphs, kLast, "mxfp8"},
-    Setting{"deepseekv3", "gb", kWholeGraphs, kLast, "mxfp8"},
-    Setting{"gpt oss", "gb", kWholeGraphs, kLast, "mxfp8"},
-    Setting{"gpt oss", "gb200", 2604, kLast, "bf16"},
-    Setting{"qwen3", "h100", 0, kLast, {}, true},
-    Setting{"qwen3", "b200", 0, 2511, {}, true},
-    Setting{"deepseekv3", "h100", 0, 2511},
-};
-constexpr std::array kGraphs = {kOverlaps[0], kOverlaps[1], kOverlaps[2]};
-
-// moe_flex_dispatcher_backend, DeepEP or HybridEP, which send a token once to every rank with experts of it.
-constexpr std::array kOncePerRank = {
-    Setting{"qwen3", "gb", 2511},
-    Setting{"qwen3 30b", "b300", 2602},
-    Setting{"qwen3 30b", "h100", 2602},
-    Setting{"gpt oss", "gb200", 2604},
-    Setting{"gpt oss", "gb300", kWholeGraphs, kLast, "mxfp8"},
-    Setting{"gpt oss", "b200", 2604},
-    Setting{"gpt oss", "b300", 2604},
-    Setting{"nemotron 3", {}, 2602},
+constexpr std::array kRecipes = {
+    Recipe{.model = "qwen3",
+           .device = "gb",
+           .first = kWholeGraphs,
+           .precision = "mxfp8",
+           .overlaps = true,
+           .is_one_graph = true},
+    Recipe{.model = "deepseekv3",
+           .device = "gb",
+           .first = kWholeGraphs,
+           .precision = "mxfp8",
+           .overlaps = true,
+           .is_one_graph = true},
+    Recipe{.model = "gpt oss",
+           .device = "gb",
+           .first = kWholeGraphs,
+           .precision = "mxfp8",
+           .overlaps = true,
+           .is_one_graph = true},
+    Recipe{.model = "gpt oss", .device = "gb200", .first = 2604, .precision = "bf16", .overlaps = true},
+    Recipe{.model = "qwen3", .device = "h100", .over_chunks = true, .overlaps = true},
+    Recipe{.model = "qwen3", .device = "b200", .last = 2511, .over_chunks = true, .overlaps = true},
+    Recipe{.model = "deepseekv3", .device = "h100", .last = 2511, .overlaps = true},
+    Recipe{.model = "qwen3", .device = "gb", .first = 2511, .once_per_rank = true},
+    Recipe{.model = "qwen3 30b", .device = "b300", .first = 2602, .once_per_rank = true},
+    Recipe{.model = "qwen3 30b", .device = "h100", .first = 2602, .once_per_rank = true},
+    Recipe{.model = "gpt oss", .device = "gb200", .first = 2604, .once_per_rank = true},
+    Recipe{.model = "gpt oss",
+           .device = "gb300",
+           .first = kWholeGraphs,
+           .precision = "mxfp8",
+           .once_per_rank = true},
+    Recipe{.model = "gpt oss", .device = "b200", .first = 2604, .once_per_rank = true},
+    Recipe{.model = "gpt oss", .device = "b300", .first = 2604, .once_per_rank = true},
+    Recipe{.model = "nemotron 3", .first = 2602, .once_per_rank = true},
 };
 
 bool is_recipe(const MeasuredPlan& row) {
   return names(row, "megatron-bridge") && release_of(row) > 0;
 }
 
-template <std::size_t N>
-bool is_on(const std::array<Setting, N>& settings, const MeasuredPlan& row) {
+bool is_of(const MeasuredPlan& row, const Recipe& recipe) {
+  const std::string device = lower_case(row.device);
   const int release = release_of(row);
-  const std::string device = lower_case(row.device), precision = lower_case(row.precision);
-  return std::ranges::any_of(settings, [&](const Setting& setting) {
-    // "gb200" is no b200.
-    const std::size_t at = device.find(setting.device);
-    const bool same_device =
-        at != std::string::npos && (setting.device.empty() || at == 0 || device[at - 1] != 'g');
-    return same_device && begins_with_name(row.model, setting.model) && release >= setting.first &&
-           release <= setting.last && (setting.precision.empty() || precision == setting.precision) &&
-           (!setting.over_chunks || row.virtual_stages > 1);
-  });
+  // "gb200" is no b200.
+  const std::size_t at = device.find(recipe.device);
+  const bool same_device =
+      at != std::string::npos && (recipe.device.empty() || at == 0 || device[at - 1] != 'g');
+  return same_device && begins_with_name(row.model, recipe.model) && release >= recipe.first &&
+         release <= recipe.last &&
+         (recipe.precision.empty() || lower_case(row.precision) == recipe.precision) &&
+         (!recipe.over_chunks || row.virtual_stages > 1);
+}
+
+// Whether a recipe of the row turns it on.
+bool is_on(bool Recipe::*setting, const MeasuredPlan& row) {
+  return is_recipe(row) && std::ranges::any_of(kRecipes, [&](const Recipe& recipe) {
+           return recipe.*setting && is_of(row, recipe);
+         });
 }
 
 }  // namespace
@@ -126,11 +148,10 @@ void follow_recipe(const MeasuredPlan& row, Plan& plan) {
   };
   const std::optional<bool> says_overlap = either("a2a overlap", "all-to-all overlap");
   const std::optional<bool> says_backend = either("deepep", "hybridep");
-  const bool is_known = is_recipe(row);
-  if (says_overlap.value_or(is_known && is_on(kOverlaps, row))) plan.schedule = "combined-1f1b";
-  if (says_backend.value_or(is_known && is_on(kOncePerRank, row)))
+  if (says_overlap.value_or(is_on(&Recipe::overlaps, row))) plan.schedule = "combined-1f1b";
+  if (says_backend.value_or(is_on(&Recipe::once_per_rank, row)))
     plan.expert_dispatch = ExpertDispatch::deduplicated;
-  if (is_known && is_on(kGraphs, row)) {
+  if (is_on(&Recipe::is_one_graph, row)) {
     plan.host = Host::compiled;
     plan.issue_time.reset();
   }
