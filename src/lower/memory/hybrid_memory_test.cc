@@ -126,7 +126,7 @@ TEST(HybridMemory, ManyMicroBatchesHoldWhatEverySlotSays) {
           SCOPED_TRACE(testing::Message()
                        << schedule.name << " " << micro_batches << " " << saved << " " << rank);
           const RoleParts parts = role_parts(model, job.stages, job.order, rank, plan);
-          ActivationWalk walk(parts.activations, false);
+          ActivationWalk walk(parts.activations, false, parts.kept_gradients);
           HeldByPasses most;
           const std::vector<PipelineSlot>& slots = job.order.slots[rank];
           for (std::size_t i = 0; i < slots.size();) {
