@@ -147,6 +147,8 @@ PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::
   if (is_plain_pytorch(row)) plan.framework = Framework::pytorch;
   // FSDP2's way to accumulate: set_requires_gradient_sync is on for the last micro-batch alone.
   plan.no_sync = names(row, "fsdp2") || row.zero == "fsdp2";
+  // torchtitan's fsdp_reshard_after_forward is "default": not with a pipeline (distributed/fsdp.py).
+  if (names(row, "torchtitan") && row.pipeline > 1) plan.reshard = false;
   // A wider reduction is one of gradients, which are whole in its type until they are reduced.
   if (names(row, "bf16 params")) plan.state_dtype = DType::bf16;
   if (names(row, "fp32 reduce")) plan.gradient_dtype = DType::fp32;
