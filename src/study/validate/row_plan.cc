@@ -97,13 +97,16 @@ std::int64_t expert_tensor_of(const MeasuredPlan& row) {
 
 // What the frameworks' own code does. KempnerForge gathers the logits and compiles the model, not its loss,
 // which stays in bf16 (tensor_parallel.py, loss.py, parallel.py); torchtitan compiled it from 2025 on (its
-// train.py of 2024 has that commented out).
+// train.py of 2024 has that commented out). Our own measurements with FSDP2 compile the blocks alone
+// (tools/measure_device.py).
 void set_loss(const MeasuredPlan& row, Plan& plan) {
   if (names(row, "kempnerforge")) {
     plan.loss = LossKernel::narrow;
     plan.loss_parallel = false;
   }
-  if (names(row, "torchtitan") && names(row, "_2024")) plan.loss = LossKernel::wide;
+  const bool compiles_blocks_alone = names(row, "measure_device") && names(row, "fsdp2");
+  if (compiles_blocks_alone || (names(row, "torchtitan") && names(row, "_2024")))
+    plan.loss = LossKernel::wide;
 }
 
 }  // namespace
