@@ -29,10 +29,9 @@ struct HeldByPasses {
 // Of one micro-batch in a model chunk, in bytes.
 struct ChunkActivations {
   struct Block {
-    std::int64_t saved = 0;    // by the blocks of the chunk up to this one
-    std::int64_t working = 0;  // its working set
-    std::int64_t gradients =
-        0;  // of the blocks of the chunk up to this one, where the backward pass makes them
+    std::int64_t saved = 0;      // by the blocks of the chunk up to this one
+    std::int64_t working = 0;    // its working set
+    std::int64_t gradients = 0;  // that the first backward pass makes, of the blocks up to this one
   };
   std::vector<Block> blocks;
   std::int64_t saved = 0;      // by all of them
@@ -55,6 +54,7 @@ std::span<const PipelineSlot> slots_beside(std::span<const PipelineSlot> slots, 
 
 class ActivationWalk {
  public:
+  // `gradients`: bytes that are there before any pass.
   ActivationWalk(std::span<const ChunkActivations> chunks, bool offload, std::int64_t gradients);
 
   // What is held at most while these slots, which are beside each other, run; they are next in order.
