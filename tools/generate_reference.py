@@ -241,7 +241,8 @@ NOT_MODELLED = """## Where it is off, and why
   fast). Norms differ by library: on Blackwell cuDNN's move 0.8 of the bandwidth forward and 0.55 backward, PyTorch's 0.56 and 0.26; here all are alike.
 - fp8 products of inference engines on Blackwell above 4 Tflop, which run at 0.35 to 0.4 of the peak there and must be faster in training.
 - Attention kernels of 30 ms and more, whose clocks fall as in a training loop; PyTorch's grouped products on H100, which hide what they move.
-- Memory of frameworks other than Megatron: what their losses keep in fp32, and what their allocators round up.
+- Memory of frameworks other than Megatron: what their losses keep in fp32, and what their allocators round up; compiled steps with many
+  parameters, 15 to 25 % too low (their backward passes seem to give little back before they end); tensors of nanotron that are freed late.
 - Mixtures of experts on TPUs: one-hot products that dispatch tokens where experts have a capacity (MaxText's dense einsum), slots of experts that stay empty, casts
   around grouped products in fp8. How fast TPUs put tokens in the order of their experts is an assumption (a third of the attained bandwidth).
 - TPUs: XLA's own scheduling, and the network between slices, whose rate is not published.

@@ -47,7 +47,7 @@ constexpr std::string_view name_of(MemoryBuffer buffer) {
 
 struct MemoryUse {
   Bytes weights;
-  Bytes gradients;
+  Bytes gradients;  // that are there at the peak; all of them, mostly
   Bytes optimizer;
   Bytes activations;    // kept from the forward for the backward pass, of all micro-batches in flight
   Bytes temporary;      // the largest working set
@@ -78,7 +78,7 @@ struct MemoryUse {
 struct MemoryMoment {
   std::uint32_t node = 0;  // a computation
   bool at_end = false;
-  Bytes activations, temporary;
+  Bytes activations, temporary, gradients;
 };
 
 // Of the ranks of one program.

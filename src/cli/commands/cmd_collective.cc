@@ -219,6 +219,29 @@ class CollectiveCommand final : public Command {
     return text + explanations(rows, style.width);
   }
 
+  static std::string algorithm_of(const Row& row) {
+    const std::vector<CollectiveRecord>& records = row.run.result.collectives;
+    return records.empty() ? std::string() : records.front().algorithm;
+  }
+
+  // The sizes that go as `like` does where others of its choice do not: "1MiB to 8MiB, 1GiB".
+  static std::string sizes_alike(const std::vector<Row>& rows, const Row& like) {
+    std::vector<const Row*> choice;
+    for (const Row& row : rows)
+      if (row.algorithm == like.algorithm) choice.push_back(&row);
+    std::string text;
+    std::size_t alike = 0;
+    for (std::size_t i = 0; i < choice.size();) {
+      std::size_t end = i;
+      while (end < choice.size() && algorithm_of(*choice[end]) == algorithm_of(like)) ++end;
+      alike += end - i;
+      if (end > i) text += (text.empty() ? "" : ", ") + choice[i]->size;
+      if (end > i + 1) text += " to " + choice[end - 1]->size;
+      i = std::max(end, i + 1);
+    }
+    return alike < choice.size() ? text : std::string();
+  }
+
   // What the algorithms do on the machine's dimensions, and the warnings, each once.
   static std::string explanations(const std::vector<Row>& rows, std::size_t width) {
     std::string text;
@@ -230,9 +253,10 @@ class CollectiveCommand final : public Command {
     };
     for (const std::string& setting : what_if_settings(rows.front().run)) say(setting, "  what if  ");
     for (const Row& row : rows) {
-      for (const CollectiveRecord& record : row.run.result.collectives)
-        if (!record.algorithm.empty())
-          say(record.algorithm, fmt::format("  {}  ", row.algorithm.empty() ? "algorithm" : row.algorithm));
+      if (algorithm_of(row).empty()) continue;
+      const std::string sizes = sizes_alike(rows, row);
+      say(algorithm_of(row) + (sizes.empty() ? "" : fmt::format(" ({})", sizes)),
+          fmt::format("  {}  ", row.algorithm.empty() ? "algorithm" : row.algorithm));
     }
     for (const Row& row : rows) {
       for (const std::string& note : row.run.notes) say(note, "  note  ");

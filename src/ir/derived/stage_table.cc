@@ -215,11 +215,12 @@ std::vector<MemorySample> memory_over_time(const Run& run, const RankClass& rank
   std::vector<const Interval*> when(run.graph.programs[memory.program].size());
   for (const Interval& interval : ranks.computes) when[interval.node] = &interval;
   // Weights, states and buffers are held all the time.
-  const Bytes always = memory.use.peak() - memory.use.activations - memory.use.temporary;
-  std::vector<MemorySample> samples = {{Time(0), always, {}, {}}};
+  const MemoryUse& use = memory.use;
+  const Bytes always = use.peak() - use.activations - use.temporary - use.gradients;
+  std::vector<MemorySample> samples = {{Time(0), always + memory.over_time.front().gradients, {}, {}}};
   bool between = true;  // computations
   for (const MemoryMoment& moment : memory.over_time) {
-    const Bytes held = always + moment.activations + moment.temporary;
+    const Bytes held = always + moment.activations + moment.temporary + moment.gradients;
     const MemorySample sample{Time(0), held, moment.activations, moment.temporary};
     const Interval* const interval = when[moment.node];
     if (interval == nullptr) {  // before or after what was recorded

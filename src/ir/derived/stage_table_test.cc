@@ -134,10 +134,10 @@ TEST(MemoryOverTime, FollowsTheComputations) {
   memory.use.weights = Bytes(100);
   memory.use.activations = Bytes(30);
   memory.use.temporary = Bytes(5);
-  memory.over_time = {{0, false, Bytes(20), Bytes(1)},
-                      {0, true, Bytes(20), Bytes(0)},
-                      {2, false, Bytes(30), Bytes(5)},
-                      {2, true, Bytes(0), Bytes(0)}};
+  memory.over_time = {{0, false, Bytes(20), Bytes(1), Bytes(0)},
+                      {0, true, Bytes(20), Bytes(0), Bytes(0)},
+                      {2, false, Bytes(30), Bytes(5), Bytes(0)},
+                      {2, true, Bytes(0), Bytes(0), Bytes(0)}};
   const auto held_at = [](const MemorySample& sample) { return std::pair(sample.at, sample.held); };
   const std::vector<MemorySample> samples = memory_over_time(run, memory, 100);
   ASSERT_EQ(samples.size(), 4U);
@@ -158,12 +158,24 @@ TEST(MemoryOverTime, FollowsTheComputations) {
   EXPECT_TRUE(memory_over_time(run, memory, 100).empty());
 }
 
+TEST(MemoryOverTime, GradientsComeWhenTheyAreMade) {
+  auto run = two_stages();
+  run.result.classes[0].computes.push_back({microseconds(5), microseconds(7), 2});
+  RoleMemory memory;
+  memory.use.weights = Bytes(100);
+  memory.use.gradients = Bytes(40);
+  memory.over_time = {{0, false, Bytes(30), Bytes(0), Bytes(0)}, {2, true, Bytes(0), Bytes(0), Bytes(40)}};
+  const std::vector<MemorySample> samples = memory_over_time(run, memory, 100);
+  EXPECT_EQ(samples.front().held, Bytes(130));
+  EXPECT_EQ(samples.back().held, memory.use.peak());
+}
+
 TEST(MemoryOverTime, KeepsThePeakOfAComputationThatTakesNoTime) {
   auto run = two_stages();
   run.result.classes[0].computes = {{microseconds(4), microseconds(4), 0}};
   RoleMemory memory;
   memory.use.activations = Bytes(30);
-  memory.over_time = {{0, false, Bytes(30), Bytes(0)}, {0, true, Bytes(0), Bytes(0)}};
+  memory.over_time = {{0, false, Bytes(30), Bytes(0), Bytes(0)}, {0, true, Bytes(0), Bytes(0), Bytes(0)}};
   const std::vector<MemorySample> samples = memory_over_time(run, memory, 100);
   ASSERT_EQ(samples.size(), 3U);
   EXPECT_EQ(samples[1].held, Bytes(30));

@@ -1,4 +1,4 @@
-// Which activations a pipeline rank holds, slot by slot in the order of its schedule.
+// Which activations and gradients a pipeline rank holds, slot by slot in the order of its schedule.
 //
 // A forward pass adds what each block saves, a backward pass frees it block by block. Input gradients of
 // zero-bubble schedules free nothing: the weight gradients still need all of it, and little else. Slots that
@@ -6,6 +6,8 @@
 // (Transformer Engine, cpu_offload.py): there are those of the block at work and of one more, which is on its
 // way, of passes whose weight gradients come later all from B to W. A link that cannot keep up makes the
 // device wait, not its memory grow.
+// Gradients of a chunk are there from the start, or made by its first backward pass block by block, each when
+// the block is done (autograd, after zero_grad(set_to_none=True)); of offloaded ones, all at once.
 // Cost: O(1) per slot.
 #pragma once
 
@@ -20,26 +22,31 @@ namespace armilla {
 
 // In bytes.
 struct HeldByPasses {
-  std::int64_t activations = 0, temporary = 0;
-  std::int64_t sum() const { return activations + temporary; }
+  std::int64_t activations = 0, temporary = 0, gradients = 0;
+  std::int64_t sum() const { return activations + temporary + gradients; }
 };
 
 // Of one micro-batch in a model chunk, in bytes.
 struct ChunkActivations {
   struct Block {
-    std::int64_t saved = 0;    // by the blocks of the chunk up to this one
-    std::int64_t working = 0;  // its working set
+    std::int64_t saved = 0;      // by the blocks of the chunk up to this one
+    std::int64_t working = 0;    // its working set
+    std::int64_t gradients = 0;  // that the first backward pass makes, of the blocks up to this one
   };
   std::vector<Block> blocks;
-  std::int64_t saved = 0;   // by all of them
-  HeldByPasses most;        // where a pass that saves or frees block by block needs most
-  HeldByPasses most_alone;  // where it does, if only the block at work is there
+  std::int64_t saved = 0;      // by all of them
+  std::int64_t gradients = 0;  // likewise
+  HeldByPasses most;           // where a pass that saves or frees block by block needs most
+  HeldByPasses most_alone;     // where it does, if only the block at work is there
+  // Where a backward pass needs most that makes gradients, and one that makes nothing else; their gradients
+  // are those that are not made yet, negative.
+  HeldByPasses most_making, most_weights_making;
   std::int64_t largest_block = 0;
   std::int64_t most_working = 0;
   std::int64_t boundary = 0;  // what crosses its ends
 
   // The next block.
-  void add(std::int64_t saved_by_block, std::int64_t working);
+  void add(std::int64_t saved_by_block, std::int64_t working, std::int64_t gradients_of_block);
 };
 
 // The slots from `first` on that run beside each other; one, mostly.
@@ -47,14 +54,17 @@ std::span<const PipelineSlot> slots_beside(std::span<const PipelineSlot> slots, 
 
 class ActivationWalk {
  public:
-  ActivationWalk(std::span<const ChunkActivations> chunks, bool offload);
+  // `gradients`: bytes that are there before any pass.
+  ActivationWalk(std::span<const ChunkActivations> chunks, bool offload, std::int64_t gradients);
 
   // What is held at most while these slots, which are beside each other, run; they are next in order.
   HeldByPasses enter(std::span<const PipelineSlot> group);
   void leave(std::span<const PipelineSlot> group);
 
   // Between slots.
-  std::int64_t held() const { return offload_ ? std::min(live_, between_) : live_; }
+  HeldByPasses held() const { return {offload_ ? std::min(live_, between_) : live_, 0, gradients_}; }
+  // Whether the slot, which is next, makes its chunk's gradients.
+  bool makes_gradients(const PipelineSlot& slot) const;
   // Of the passes not yet done, wherever their activations are: now, and at most.
   std::int64_t live() const { return live_; }
   std::int64_t in_flight() const { return in_flight_; }
@@ -72,6 +82,8 @@ class ActivationWalk {
   std::int64_t largest_block_ = 0, between_ = 0;
   std::int64_t live_ = 0, most_live_ = 0;
   std::int64_t in_flight_ = 0, most_in_flight_ = 0;
+  std::int64_t gradients_ = 0;
+  std::vector<bool> made_;  // gradients of each chunk
 };
 
 // Whether the pass frees what its forward pass saved.
@@ -81,11 +93,10 @@ inline bool frees_activations(PipelineAction action) {
 
 // What a pass that runs alone holds at each of its blocks.
 struct BlockHold {
-  HeldByPasses during;
-  std::int64_t after = 0;  // activations, once the block is done
+  HeldByPasses during, after;
 };
-// `before`: activations held before the slot.
+// `before`: what is held before the slot; `makes`: whether it makes the chunk's gradients.
 BlockHold held_at(const ChunkActivations& chunk, PipelineAction action, std::size_t block,
-                  std::int64_t before);
+                  const HeldByPasses& before, bool makes);
 
 }  // namespace armilla

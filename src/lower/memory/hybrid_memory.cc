@@ -15,10 +15,11 @@ class MomentWriter {
       : program_(program), parts_(parts), plan_(plan), buffer_(weight_gradient_buffer(parts, plan)) {}
 
   std::vector<MemoryMoment> write(std::span<const PipelineSlot> slots, std::span<const NodeRange> nodes) {
-    ActivationWalk walk(parts_.activations, plan_.offload_activations);
+    ActivationWalk walk(parts_.activations, plan_.offload_activations, parts_.kept_gradients);
     for (std::size_t i = 0; i < slots.size() && i < nodes.size();) {
       const std::span<const PipelineSlot> group = slots_beside(slots, i);
-      const std::int64_t before = walk.held();
+      const HeldByPasses before = walk.held();
+      const bool makes = walk.makes_gradients(group.front());
       const HeldByPasses most = walk.enter(group);
       walk.leave(group);
       // Moments belong to computations: memory is taken when the first of a slot starts and given back when
@@ -28,7 +29,7 @@ class MomentWriter {
         // Alone, a pass can be followed block by block. Of slots beside each other, and of offloaded
         // activations, only the largest sum over the slot is known.
         if (group.size() == 1 && !plan_.offload_activations) {
-          add_blocks(group.front(), before);
+          add_blocks(group.front(), before, makes);
         } else {
           add(computations_.front(), computations_.back(), {most, walk.held()});
         }
@@ -47,7 +48,7 @@ class MomentWriter {
   }
 
   // Blocks in the order of the pass. One that computes nothing goes with the next, or with the last.
-  void add_blocks(const PipelineSlot& slot, std::int64_t before) {
+  void add_blocks(const PipelineSlot& slot, const HeldByPasses& before, bool makes) {
     const RoleChunk& chunk = parts_.chunks[static_cast<std::size_t>(slot.chunk)];
     const ChunkActivations& activations = parts_.activations[static_cast<std::size_t>(slot.chunk)];
     const std::size_t blocks = activations.blocks.size();
@@ -66,7 +67,8 @@ class MomentWriter {
       BlockHold hold;
       const std::size_t first = next;
       for (; next < until; ++next) {
-        const BlockHold at = held_at(activations, slot.action, forward ? next : blocks - 1 - next, before);
+        const BlockHold at =
+            held_at(activations, slot.action, forward ? next : blocks - 1 - next, before, makes);
         if (next == first || at.during.sum() > hold.during.sum()) hold.during = at.during;
         hold.after = at.after;
       }
@@ -76,9 +78,9 @@ class MomentWriter {
   }
 
   void add(std::uint32_t first, std::uint32_t last, const BlockHold& hold) {
-    moments_.push_back(
-        {first, false, Bytes(hold.during.activations), Bytes(hold.during.temporary) + buffer_});
-    moments_.push_back({last, true, Bytes(hold.after), Bytes(0)});
+    moments_.push_back({first, false, Bytes(hold.during.activations), Bytes(hold.during.temporary) + buffer_,
+                        Bytes(hold.during.gradients)});
+    moments_.push_back({last, true, Bytes(hold.after.activations), Bytes(0), Bytes(hold.after.gradients)});
   }
 
   const Program& program_;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,7 @@ TEST(PytorchMemory, DistributedDataParallelHasBucketsOfItsOwn) {
   Plan plan = plan_under(Framework::pytorch, Host::eager);
   EXPECT_EQ(use_under(plan).communication_buffers(), Bytes(0));
   plan.ranks = 2;
+  plan.batch = plan.micro_batches = 2;
   const MemoryUse use = use_under(plan);
   EXPECT_EQ(use.communication_buffers(), use.weights);
   EXPECT_EQ(use.gradients, use.weights * 2);
@@ -103,6 +105,7 @@ TEST(PytorchMemory, FullyShardedWeightsAreTheMasterWeights) {
   Plan plan = plan_under(Framework::megatron, Host::eager);
   plan.ranks = 4;
   plan.zero_stage = 3;
+  plan.batch = plan.micro_batches = 2;
   const MemoryUse megatron = use_under(plan);
   plan.framework = Framework::pytorch;
   const MemoryUse use = use_under(plan);
@@ -124,8 +127,70 @@ TEST(PytorchMemory, GradientsThatAreReducedLateAreWhole) {
   const Bytes shard = use_under(plan).gradients;
   plan.no_sync = true;
   EXPECT_EQ(use_under(plan).gradients, shard * 4);
+}
+
+struct Replay {
+  std::int64_t at_loss = 0, most = 0, gradients = 0;
+};
+
+// Block by block: what the first backward pass holds, with gradients of 4 bytes of the blocks behind.
+Replay replay_first_backward(const Plan& plan) {
+  const ShardedModel model = shard_model(small_llama(), plan, 0, "plan");
+  Replay replay;
+  std::int64_t saved = 0;
+  for (const ShardedBlock& block : model.blocks) saved += model.shapes[block.shape].saved.value;
+  for (std::size_t b = model.blocks.size(); b-- > 0;) {
+    const BlockShape& shape = model.shapes[model.blocks[b].shape];
+    replay.most = std::max(replay.most, saved + shape.working.value + replay.gradients);
+    if (b + 1 == model.blocks.size()) replay.at_loss = replay.most;
+    saved -= shape.saved.value;
+    for (const WeightGroup& group : shape.weights) replay.gradients += 4 * group.elements;
+  }
+  replay.most = std::max(replay.most, replay.gradients);
+  return replay;
+}
+
+std::int64_t coming_and_going(const MemoryUse& use) {
+  return (use.activations + use.temporary + use.gradients).value;
+}
+
+// Autograd makes them block by block, while activations go. FSDP's parameters are fp32, as its gradients, and
+// its buckets are of a block each.
+TEST(PytorchMemory, GradientsAreMadeByTheFirstBackwardPass) {
+  Plan plan = plan_under(Framework::pytorch, Host::eager);
+  plan.zero_stage = 3;
+  const Replay replay = replay_first_backward(plan);
+  EXPECT_EQ(replay.most, replay.at_loss);
+  EXPECT_EQ(coming_and_going(use_under(plan)), replay.most);
+  EXPECT_EQ(use_under(plan).gradients, Bytes(0));
+  // Later passes have all of them, and so have arrays of a wider type than the parameters, and Megatron's.
+  plan.batch = plan.micro_batches = 2;
+  EXPECT_EQ(use_under(plan).gradients, Bytes(replay.gradients));
+  EXPECT_EQ(coming_and_going(use_under(plan)), replay.at_loss + replay.gradients);
   plan.batch = plan.micro_batches = 1;
-  EXPECT_EQ(use_under(plan).gradients, shard);
+  plan.zero_stage = 0;
+  EXPECT_EQ(use_under(plan).gradients, Bytes(replay.gradients));
+  plan.gradient_dtype = DType::bf16;
+  EXPECT_EQ(use_under(plan).gradients, Bytes(0));
+  plan.framework = Framework::megatron;
+  EXPECT_EQ(use_under(plan).gradients, Bytes(replay.gradients / 2));
+}
+
+// A compiled loss holds less than what the passes of the first layers leave behind.
+TEST(PytorchMemory, ThePeakMayBeInsideTheBackwardPass) {
+  Plan plan = plan_under(Framework::pytorch, Host::compiled);
+  plan.zero_stage = 3;
+  plan.recompute = Recompute::full;
+  const Replay replay = replay_first_backward(plan);
+  EXPECT_GT(replay.most, replay.at_loss);
+  const RoleMemory role = hybrid_memory(lower_hybrid(small_llama(), plan), plan, Device()).front();
+  EXPECT_EQ(coming_and_going(role.use), replay.most);
+  std::int64_t most = 0;
+  for (const MemoryMoment& moment : role.over_time)
+    most = std::max(most, (moment.activations + moment.temporary + moment.gradients).value);
+  EXPECT_EQ(most, replay.most);
+  EXPECT_EQ(role.over_time.front().gradients, Bytes(0));
+  EXPECT_EQ(role.over_time.back().gradients, Bytes(replay.gradients));
 }
 
 // A product's inputs are gathered and its outputs summed, twice in a layer. Of all layers and of the
@@ -158,6 +223,24 @@ TEST(PytorchMemory, CompiledProductsKeepWhatWasGathered) {
   const Bytes activation(2 * kLlamaTokens * kLlamaFeedForward / 4);
   const Bytes held(2 * 2 * kLlamaTokens * kLlamaHidden * 3 / 4);
   EXPECT_EQ(shape_under(plan, 1).saved, shared - activation * 2 + held);
+}
+
+// The allocator gets them back where memory is short.
+TEST(PytorchMemory, WhatIsFreedLateTakesNoMoreThanThereIsRoomFor) {
+  Plan plan = plan_under(Framework::pytorch, Host::eager);
+  plan.ranks = plan.tensor = 4;
+  const LoweredJob job = lower_hybrid(small_llama(), plan);
+  const MemoryUse all = hybrid_memory(job, plan, Device()).front().use;
+  const Bytes late = all.buffer(MemoryBuffer::freed_late);
+  Device device;
+  device.memory = all.needed() - late / 2;
+  const MemoryUse use = hybrid_memory(job, plan, device).front().use;
+  EXPECT_LT(use.buffer(MemoryBuffer::freed_late), late);
+  EXPECT_GT(use.buffer(MemoryBuffer::freed_late), Bytes(0));
+  EXPECT_TRUE(use.fits());
+  EXPECT_GE(use.needed() + Bytes(2), device.memory);
+  device.memory = all.weights;
+  EXPECT_EQ(hybrid_memory(job, plan, device).front().use.buffer(MemoryBuffer::freed_late), Bytes(0));
 }
 
 // The queue of launches holds some sixteen layers; messages of a pipeline keep host and device in step but

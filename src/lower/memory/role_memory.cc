@@ -1,6 +1,8 @@
 #include "lower/memory/role_memory.h"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -19,12 +21,14 @@ std::int64_t add(std::int64_t a, std::int64_t b) {
   return checked_add(a, b, kWhere);
 }
 
-ChunkActivations activations_of(const ShardedModel& model, const RoleChunk& chunk, std::int32_t stages) {
+// `gradients`: bytes that the backward pass of each block makes.
+ChunkActivations activations_of(const ShardedModel& model, const RoleChunk& chunk, std::int32_t stages,
+                                std::span<const std::int64_t> gradients) {
   ChunkActivations result;
-  for (const std::uint32_t index : chunk.shapes) {
-    const BlockShape& shape = model.shapes[index];
+  for (std::size_t b = 0; b < chunk.shapes.size(); ++b) {
+    const BlockShape& shape = model.shapes[chunk.shapes[b]];
     // All blocks of a chunk, in order: the walk needs what is saved up to each of them.
-    result.add(shape.saved.value, shape.working.value);
+    result.add(shape.saved.value, shape.working.value, gradients[b]);
   }
   if (chunk.shapes.empty()) return result;
   // The first and the last stage have no message on their outer side.
@@ -42,30 +46,46 @@ std::int64_t shards(const WeightBucket& bucket, const Plan& plan) {
   return plan.context * plan.data();
 }
 
+// What a rank keeps of a bucket's gradients. ZeRO-2 and 3 shard them (Rajbhandari et al. 2020, figure 1).
+std::int64_t gradients_of(const WeightBucket& bucket, const Plan& plan) {
+  const bool whole = plan.zero_stage < 2 || (plan.no_sync && plan.micro_batches > 1);
+  return rounded_up(bucket.gradients.value, whole ? 1 : shards(bucket, plan));
+}
+
+// Weights narrower than fp32 have an fp32 master copy in the optimizer's state (Micikevicius et al. 2018).
+// States of a narrower type are of an optimizer that works on the weights as they are.
+bool has_masters(const Plan& plan) {
+  return bits_of(plan.state_dtype) == 32 && bits_of(weight_type(plan)) < 32;
+}
+
+// FSDP's shards are of the master weights: the narrow copy is there while it is gathered only.
+bool shards_masters(const Plan& plan) {
+  return has_masters(plan) && plan.zero_stage == 3 && plan.framework == Framework::pytorch;
+}
+
+// Megatron-Core accumulates in arrays of its own, PyTorch in tensors that the first backward pass makes and
+// zero_grad(set_to_none=True) gives back. These have the type of the parameters; a wider one takes an array
+// of its own there, too (nanotron's FP32GradientAccumulator).
+bool keeps_gradients(const Plan& plan) {
+  const int parameters = shards_masters(plan) ? 32 : bits_of(weight_type(plan));
+  return plan.framework != Framework::pytorch || bits_of(gradient_type(plan)) > parameters;
+}
+
 void add_states(const RoleParts& parts, const Plan& plan, RoleMemory& memory) {
-  // Weights narrower than fp32 have an fp32 master copy in the optimizer's state (Micikevicius et al. 2018).
-  // States of a narrower type are of an optimizer that works on the weights as they are.
   constexpr std::int64_t kBitsPerByte = 8;
-  const bool whole = bits_of(plan.state_dtype) == 32;
-  // FSDP's shards are of the master weights: the narrow copy is there while it is gathered only.
-  const bool masters = whole && bits_of(weight_type(plan)) < 32;
-  const bool gathers_narrow = masters && plan.zero_stage == 3 && plan.framework == Framework::pytorch;
+  const bool gathers_narrow = shards_masters(plan);
   const std::int64_t state = bits_of(plan.state_dtype) / kBitsPerByte * state_words(plan.optimizer) +
-                             (masters ? size_of(1, DType::fp32, kWhere).value : 0);
+                             (has_masters(plan) ? size_of(1, DType::fp32, kWhere).value : 0);
   const std::int64_t versions = schedule_of(plan).weight_versions;
-  std::int64_t weights = 0, gradients = 0, optimizer = 0;
+  std::int64_t weights = 0, optimizer = 0;
   for (const WeightBucket& bucket : parts.weights.buckets) {
     const std::int64_t ways = shards(bucket, plan);
-    // ZeRO-1 shards the optimizer's states, ZeRO-2 gradients as well, ZeRO-3 weights, too (Rajbhandari et al.
-    // 2020, figure 1).
+    // ZeRO-1 shards the optimizer's states, ZeRO-3 weights, too (Rajbhandari et al. 2020, figure 1).
     if (!gathers_narrow || ways == 1)
       weights = add(weights, rounded_up(bucket.weights.value, plan.zero_stage == 3 ? ways : 1));
-    const bool whole_gradients = plan.zero_stage < 2 || (plan.no_sync && plan.micro_batches > 1);
-    gradients = add(gradients, rounded_up(bucket.gradients.value, whole_gradients ? 1 : ways));
     optimizer = add(optimizer, checked_multiply(rounded_up(bucket.elements, ways), state, kWhere));
   }
   memory.use.weights = Bytes(add(checked_multiply(weights, versions, kWhere), parts.buffers));
-  memory.use.gradients = Bytes(gradients);
   (plan.offload_optimizer ? memory.host : memory.use.optimizer) = Bytes(optimizer);
 }
 
@@ -180,13 +200,36 @@ std::int64_t freed_late(const RoleParts& parts, const Plan& plan, std::int64_t m
 
 }  // namespace
 
+namespace {
+
+// Of each chunk, those that its first backward pass makes; notes the others.
+std::vector<std::vector<std::int64_t>> gradients_by_block(RoleParts& parts, const Plan& plan) {
+  std::vector<std::vector<std::int64_t>> result;
+  for (const RoleChunk& chunk : parts.chunks) result.emplace_back(chunk.shapes.size());
+  for (const WeightBucket& bucket : parts.weights.buckets) {
+    const std::int64_t bytes = gradients_of(bucket, plan);
+    // A weight that several chunks use has a gradient from the first of their passes on.
+    if (keeps_gradients(plan) || !bucket.others.empty()) {
+      parts.kept_gradients = add(parts.kept_gradients, bytes);
+      continue;
+    }
+    // All of a bucket with its last block in the model, whose backward pass is the first.
+    const auto last = std::ranges::max_element(bucket.blocks, {}, &BlockPlace::block);
+    std::int64_t& made =
+        result[static_cast<std::size_t>(bucket.chunk)][static_cast<std::size_t>(last->block)];
+    made = add(made, bytes);
+  }
+  return result;
+}
+
+}  // namespace
+
 RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const PipelineOrder& order,
                      std::size_t pipeline_rank, const Plan& plan) {
   RoleParts parts;
   parts.copies_gradients = model.distributed_data_parallel;
   for (const PipelineChunk& held : order.chunks[pipeline_rank]) {
     const RoleChunk& chunk = parts.chunks.emplace_back(role_chunk(model, plan, stages, held));
-    parts.activations.push_back(activations_of(model, chunk, order.stages));
     std::int64_t exchanging = 0;
     for (const std::uint32_t& shape : chunk.shapes) {
       const std::int64_t bytes = exchanged_by(model.shapes[shape]);
@@ -204,6 +247,9 @@ RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const Pi
   std::iota(in_turn.begin(), in_turn.end(), 0);
   // What a rank keeps depends neither on the order of its chunks nor on who else holds a tied weight.
   parts.weights = role_weights(model, parts.chunks, in_turn, {}, plan);
+  const std::vector<std::vector<std::int64_t>> gradients = gradients_by_block(parts, plan);
+  for (std::size_t c = 0; c < parts.chunks.size(); ++c)
+    parts.activations.push_back(activations_of(model, parts.chunks[c], order.stages, gradients[c]));
   return parts;
 }
 
@@ -214,6 +260,15 @@ Bytes weight_gradient_buffer(const RoleParts& parts, const Plan& plan) {
 
 namespace {
 
+// For tensors that are freed late beside others of so many bytes: where memory runs short, PyTorch's
+// allocator waits for the device and gets them back (synchronize_and_free_events in
+// CUDACachingAllocator.cpp).
+std::int64_t room_for(std::int64_t others, const MemoryUse& use) {
+  if (use.capacity == Bytes(0)) return std::numeric_limits<std::int64_t>::max();
+  const double tensors = static_cast<double>((use.capacity - use.framework()).value) / (1 + kFragmentation);
+  return std::max<std::int64_t>(0, static_cast<std::int64_t>(tensors) - others);
+}
+
 // Finds slots that are those of the round before again. What a walk holds depends on the actions and chunks
 // of slots alone: where a round of slots has left as much as it found, rounds like it need no look.
 class RoundSkipper {
@@ -223,8 +278,8 @@ class RoundSkipper {
   // How many slots from `at` on, whole rounds, are to be passed over by a walk that has come so far;
   // asked in order.
   std::size_t skip(std::size_t at, const ActivationWalk& walk) {
-    states_.resize(at + 1, {-1, -1});
-    states_[at] = {walk.live(), walk.in_flight()};
+    states_.resize(at + 1, {-1, -1, -1});
+    states_[at] = {walk.live(), walk.in_flight(), walk.held().gradients};
     if (length_ == 0 || at < length_ || at < next_ || states_[at - length_] != states_[at]) return 0;
     std::size_t end = at;
     while (end < slots_.size() && are_alike(slots_[end], slots_[end - length_])) ++end;
@@ -242,7 +297,7 @@ class RoundSkipper {
 
   const std::vector<PipelineSlot>& slots_;
   std::size_t length_, next_ = 0;  // no other rounds end before `next_`
-  std::vector<std::pair<std::int64_t, std::int64_t>> states_;
+  std::vector<std::array<std::int64_t, 3>> states_;
 };
 
 }  // namespace
@@ -251,7 +306,7 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
                        const Device& device) {
   RoleMemory memory;
   add_states(parts, plan, memory);
-  ActivationWalk walk(parts.activations, plan.offload_activations);
+  ActivationWalk walk(parts.activations, plan.offload_activations, parts.kept_gradients);
   HeldByPasses most;
   const GatheredWeights gathered = gathered_weights(parts, plan);
   std::int64_t most_gathered = plan.reshard ? 0 : gathered.all;
@@ -272,22 +327,31 @@ RoleMemory role_memory(const RoleParts& parts, const std::vector<PipelineSlot>& 
     walk.leave(group);
     i += group.size();
   }
+  // While the optimizer works there is nothing but all gradients.
+  Bytes buffer = weight_gradient_buffer(parts, plan);
+  if (walk.held().sum() > add(most.sum(), buffer.value)) {
+    most = walk.held();
+    buffer = Bytes(0);
+  }
   memory.most_in_flight = walk.most_in_flight();
   MemoryUse& use = memory.use;
   use.activations = Bytes(most.activations);
-  use.temporary = Bytes(most.temporary) + weight_gradient_buffer(parts, plan);
+  use.gradients = Bytes(most.gradients);
+  use.temporary = Bytes(most.temporary) + buffer;
   if (plan.offload_activations) memory.host = saturating_add(memory.host, Bytes(walk.most_live()));
   use.buffer(MemoryBuffer::gradient_buckets) = Bytes(bucket_buffers(parts, plan));
   use.buffer(MemoryBuffer::gathered_weights) = Bytes(most_gathered);
   use.buffer(MemoryBuffer::stage_messages) = Bytes(boundary_buffers(parts, plan));
-  use.buffer(MemoryBuffer::freed_late) = Bytes(freed_late(parts, plan, walk.most_in_flight()));
   use.capacity = device.memory;
   set_framework_memory(plan, device, use);
-  // A caching allocator loses a part of what it hands out; the share is kFragmentation of lower/memory.h.
   std::int64_t sum = 0;
   for (const Bytes part : {use.weights, use.gradients, use.optimizer, use.activations, use.temporary,
                            use.communication_buffers()})
     sum = add(sum, part.value);
+  const std::int64_t late = std::min(freed_late(parts, plan, walk.most_in_flight()), room_for(sum, use));
+  use.buffer(MemoryBuffer::freed_late) = Bytes(late);
+  sum = add(sum, late);
+  // A caching allocator loses a part of what it hands out; the share is kFragmentation of lower/memory.h.
   use.fragmentation = Bytes(static_cast<std::int64_t>(static_cast<double>(sum) * kFragmentation));
   // Only to be told of an overflow.
   add(sum, use.fragmentation.value);

@@ -24,7 +24,8 @@ struct RoleParts {
   // the bytes of whole tensors that those of one gather or sum; those of the model's last block apart, whose
   // logits may be more than any layer's.
   std::int64_t exchanging_blocks = 0, exchanged = 0, exchanged_last = 0;
-  bool copies_gradients = false;  // into the buckets
+  bool copies_gradients = false;    // into the buckets
+  std::int64_t kept_gradients = 0;  // bytes that are there from the start; passes make the others
 };
 
 RoleParts role_parts(const ShardedModel& model, const StageCut& stages, const PipelineOrder& order,

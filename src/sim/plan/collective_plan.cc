@@ -305,8 +305,24 @@ std::vector<CollectivePhase> CollectivePlanner::phases_of(const CollectiveCall& 
                                                           const GroupShape& shape, const Way& way,
                                                           Picks taken) const {
   if ((taken & kOverAllLines) != 0) return decompose_over_all_lines(call.kind, bytes, shape.sizes);
-  return decompose(call.kind, bytes, shape.sizes, options_.decomposition,
-                   orders(call.kind, shape)[way.order]);
+  const std::vector<CollectivePhase> phases =
+      decompose(call.kind, bytes, shape.sizes, options_.decomposition, orders(call.kind, shape)[way.order]);
+  if (!has_no_wish(options_)) return phases;
+  // Where switches add up pieces and return them, some channels scatter while others gather: a phase each.
+  std::vector<CollectivePhase> apart;
+  for (const CollectivePhase& phase : phases) {
+    const auto goes_by_pieces = [&](CollectiveKind kind) {
+      return algorithm(kind, phase.dimension, taken).name() == kInPieces;
+    };
+    if (phase.kind != CollectiveKind::all_reduce || !goes_by_pieces(phase.kind) ||
+        !goes_by_pieces(CollectiveKind::reduce_scatter) || !goes_by_pieces(CollectiveKind::all_gather)) {
+      apart.push_back(phase);
+      continue;
+    }
+    apart.push_back({phase.dimension, CollectiveKind::reduce_scatter, phase.bytes});
+    apart.push_back({phase.dimension, CollectiveKind::all_gather, phase.bytes});
+  }
+  return apart;
 }
 
 const CollectivePlan& CollectivePlanner::plan(const CollectiveCall& call, std::uint32_t shape,

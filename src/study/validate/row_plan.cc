@@ -97,13 +97,16 @@ std::int64_t expert_tensor_of(const MeasuredPlan& row) {
 
 // What the frameworks' own code does. KempnerForge gathers the logits and compiles the model, not its loss,
 // which stays in bf16 (tensor_parallel.py, loss.py, parallel.py); torchtitan compiled it from 2025 on (its
-// train.py of 2024 has that commented out).
+// train.py of 2024 has that commented out). Our own measurements with FSDP2 compile the blocks alone
+// (tools/measure_device.py).
 void set_loss(const MeasuredPlan& row, Plan& plan) {
   if (names(row, "kempnerforge")) {
     plan.loss = LossKernel::narrow;
     plan.loss_parallel = false;
   }
-  if (names(row, "torchtitan") && names(row, "_2024")) plan.loss = LossKernel::wide;
+  const bool compiles_blocks_alone = names(row, "measure_device") && names(row, "fsdp2");
+  if (compiles_blocks_alone || (names(row, "torchtitan") && names(row, "_2024")))
+    plan.loss = LossKernel::wide;
 }
 
 }  // namespace
@@ -147,6 +150,8 @@ PlanRequest request_of(const MeasuredPlan& row, std::int64_t layers, const std::
   if (is_plain_pytorch(row)) plan.framework = Framework::pytorch;
   // FSDP2's way to accumulate: set_requires_gradient_sync is on for the last micro-batch alone.
   plan.no_sync = names(row, "fsdp2") || row.zero == "fsdp2";
+  // torchtitan's fsdp_reshard_after_forward is "default": not with a pipeline (distributed/fsdp.py).
+  if (names(row, "torchtitan") && row.pipeline > 1) plan.reshard = false;
   // A wider reduction is one of gradients, which are whole in its type until they are reduced.
   if (names(row, "bf16 params")) plan.state_dtype = DType::bf16;
   if (names(row, "fp32 reduce")) plan.gradient_dtype = DType::fp32;

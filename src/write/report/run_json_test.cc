@@ -64,7 +64,8 @@ TEST(RunJson, EveryKeyIsDocumentedAndEveryDocumentedKeyExists) {
   run.study.network.parameters["contention"] = {"ports", ""};
   run.study.collectives.algorithms_by_kind[CollectiveKind::all_gather] = {"ring"};
   run.memory.buffer(MemoryBuffer::gradient_buckets) = Bytes(416);
-  run.roles = {{"data-parallel rank", 0, 1, run.memory, {}, {{0, false, Bytes(448), {}}}}};
+  run.roles = {
+      {"data-parallel rank", 0, 1, run.memory, {}, {{0, false, Bytes(448), {}, run.memory.gradients}}}};
   run.study.what_if.ranks = {{{3, 3}, 1.2, "a"}};
   run.study.what_if.links = {{1, {0, 1}, 0.5, 1, "b"}};
   run.study.what_if.jitter = {0.05, 3};

@@ -54,7 +54,8 @@ TEST(Chrome, FlowsStartInsideTheGradientAndEndAtTheCollective) {
 
 TEST(Chrome, CountersTellBytes) {
   armilla::Run run = example_run();
-  run.roles = {{"data-parallel rank", 0, 1, run.memory, {}, {{0, false, Bytes(448), {}}}}};
+  run.roles = {
+      {"data-parallel rank", 0, 1, run.memory, {}, {{0, false, Bytes(448), {}, run.memory.gradients}}}};
   const std::vector<Json> counters = events(Json::parse(write_chrome(run)), "C");
   ASSERT_FALSE(counters.empty());
   EXPECT_EQ(counters.back()["name"], "memory");

@@ -260,7 +260,8 @@ TEST(Perfetto, TracksFormATreePerRankRole) {
 
 TEST(Perfetto, CountersTellBytes) {
   armilla::Run run = example_run();
-  run.roles = {{"data-parallel rank", 0, 1, run.memory, {}, {{0, false, Bytes(448), {}}}}};
+  run.roles = {
+      {"data-parallel rank", 0, 1, run.memory, {}, {{0, false, Bytes(448), {}, run.memory.gradients}}}};
   const Decoded trace = decode(write_perfetto(run));
   expect_well_formed(trace);
   std::vector<std::int64_t> values;

@@ -59,7 +59,8 @@ armilla::Run run_with_memory() {
   memory.use.weights = Bytes(832);
   memory.use.activations = Bytes(100);
   const std::uint32_t node = run.result.classes[0].computes.front().node;
-  memory.over_time = {{node, false, Bytes(100), Bytes(0)}, {node, true, Bytes(0), Bytes(0)}};
+  memory.over_time = {{node, false, Bytes(100), Bytes(0), Bytes(0)},
+                      {node, true, Bytes(0), Bytes(0), Bytes(0)}};
   run.roles = {memory};
   return run;
 }
