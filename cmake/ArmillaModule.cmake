@@ -1,8 +1,8 @@
 # armilla_module(NAME [SOURCES ...] [USES module ...] [LIBRARIES external ...] [PRIVATE_LIBRARIES external ...]
 #                [TOGETHER n] [O2])
 #   One static library per folder of src/, linking exactly the modules that the layer table allows it to include.
-#   With O2 releases have it compiled with -O2, an eighth to a quarter cheaper than the -O3 of the others: for modules in which no
-#   message is simulated.
+#   With O2 releases have it compiled with -O2, an eighth to a quarter cheaper than the -O3 of the others: for modules
+#   in which no message is simulated.
 # armilla_module_tests(NAME SOURCES ... [OPTIMISED ...] [USES module ...] [LIBRARIES external ...] [SHARDS n])
 #   The tests that stand beside the sources, one GoogleTest executable per module, run in n processes (1 when not
 #   given) that share them out: ctest calls them NAME, or NAME.1 to NAME.n. Helpers end in _testing. Those under
