@@ -167,10 +167,11 @@ def main(arguments):
     parser.add_argument("--few", action="store_true")
     options = parser.parse_args(arguments)
     program = options.program.resolve()
-    step = 11 if options.few else 1
+    # Of few, pages that read traces, simulate packets and sweep: README's tables take longest of all.
+    first, step = (7, 11) if options.few else (0, 1)
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     linked = [*pages, *sorted(ROOT.glob("[a-z]*/README.md"))]
-    tasks = [(path, lambda path: run_page(path.read_text(encoding="utf-8"), program)) for path in pages[::step]]
+    tasks = [(path, lambda path: run_page(path.read_text(encoding="utf-8"), program)) for path in pages[first::step]]
     tasks += [(path, require_links) for path in linked]
     tasks += [(path, lambda path: run_example(path, program)) for path in sorted((ROOT / "examples").glob("*.yaml"))[::step]]
     failures, ran = 0, 0
