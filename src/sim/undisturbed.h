@@ -30,7 +30,7 @@ class FoldedGraph {
   FoldedGraph& operator=(const FoldedGraph&) = delete;
 
   // Whether all ranks of a program fare alike and every collective of families of these names is
-  // lone (sim/memo/lone_groups.h). With Beside::messages it also asks for links that no messages of
+  // lone (sim/memo/lone_groups.h), or meets others of its pass alone, where passes follow each other. With Beside::messages it also asks for links that no messages of
   // other ranks pass.
   bool is_undisturbed(const std::set<std::string>& families, Beside beside);
 

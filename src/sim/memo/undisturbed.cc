@@ -85,7 +85,7 @@ bool FoldedGraph::is_undisturbed(const std::set<std::string>& families, Beside b
     }
   }
   const LoneGroups lone(graph, beside == Beside::messages ? some : parts_->issued, study_.machine,
-                        study_.what_if, classes, planner);
+                        study_.what_if, classes, planner, AtOnce::of_a_pass);
   for (std::uint32_t family = 0; family < classes.families.size(); ++family) {
     if (!is_asked_for(family)) continue;
     if (beside == Beside::messages && passes_in(graph.families[family], study_.machine)) return false;

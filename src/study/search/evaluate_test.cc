@@ -90,10 +90,11 @@ std::map<std::tuple<std::uint32_t, Time, Time, Time>, std::int64_t> times_of(con
 }
 
 TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
-  std::int64_t compared = 0, in_slots = 0, exchanging = 0, on_a_host = 0;
+  std::int64_t compared = 0, in_slots = 0, exchanging = 0, on_a_host = 0, offloaded = 0;
   for (unsigned seed = 0; seed < 400; seed += kCaseStep) {
     std::mt19937 random(seed);
-    const std::string text = random_study(random);
+    std::string text = random_study(random);
+    if (random() % 3 == 0) text += "  offload: [activations]\n";
     SCOPED_TRACE(text);
     Study study;
     std::optional<PlanOutcome> slots;
@@ -118,6 +119,7 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
     ++in_slots;
     exchanging += slots->plan.data() > 1 ? 1 : 0;
     on_a_host += slots->plan.host == Host::eager ? 1 : 0;
+    offloaded += slots->plan.offload_activations && slots->plan.tensor > 1 ? 1 : 0;
     ASSERT_EQ(slots->iteration, nodes.iteration);
     ASSERT_EQ(times_of(*slots_of_ranks), times_of(nodes_of_ranks));
     ASSERT_EQ(slots->compute, nodes.compute);
@@ -130,6 +132,7 @@ TEST_F(EvaluateTest, SlotsTakeWhatTheirNodesTake) {
   EXPECT_GT(in_slots, 40 / kCaseStep);
   EXPECT_GT(exchanging, 15 / kCaseStep);
   EXPECT_GT(on_a_host, 4 / kCaseStep);
+  EXPECT_GT(offloaded, 4 / kCaseStep);
 }
 
 // Neither a run that is no longer than asked for is given up, nor is one that ends changed by being watched.
