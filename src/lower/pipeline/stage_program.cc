@@ -157,8 +157,10 @@ class StageEmitter {
       fused_[s] = fused_[s] && (!gathers || s > last_first) && s < first_last;
   }
 
-  const SlotTime& time_of(const PipelineSlot& slot) const {
-    return job_.fusion.slots.at({chunk_of(slot).shapes, slot.action});
+  const SlotTime& time_of(const PipelineSlot& slot) {
+    const SlotTime*& known = times_[{slot.chunk, slot.action}];
+    if (known == nullptr) known = &job_.fusion.slots.at({chunk_of(slot).shapes, slot.action});
+    return *known;
   }
 
   // Activations come and go between blocks.
@@ -569,6 +571,7 @@ class StageEmitter {
   ProgramWriter writer_;
   DataPass data_;
   std::vector<bool> fused_;                                     // per slot; empty: none is
+  std::map<std::pair<std::int32_t, PipelineAction>, const SlotTime*> times_;  // by chunk, once they were asked for
   std::set<std::pair<std::uint32_t, PipelineAction>> written_;  // shapes, in slots whose blocks are fused
   std::vector<std::vector<bool>> forwards_seen_;                // [chunk][iteration]
   std::vector<std::vector<std::int64_t>> backwards_left_;       // [chunk][iteration]

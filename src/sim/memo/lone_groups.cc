@@ -33,6 +33,12 @@ struct CallsOver {
     count();
   }
   void add(CallsOver other) {
+    // Mostly one of the two knows all.
+    if (other.behind == 0 && other.first <= first) return;
+    if (behind == 0 && first <= other.first) {
+      *this = other;
+      return;
+    }
     if (other.first > first) std::swap(*this, other);
     if (first - other.first < kBits) behind |= other.behind >> (first - other.first);
     count();
