@@ -182,6 +182,7 @@ class StageEmitter {
     const Cursor& cursor = cursors_.front();
     const bool whole = fuses_whole(slot);
     if (whole) made.fused.emplace_back(cursor.ids.front(), time.duration - time.compute);
+    made.ends.push_back({writer_.last_compute(), whole ? time.behind : Time(0)});
     made.fused.insert(made.fused.end(), cursor.fused_blocks.begin(), cursor.fused_blocks.end());
     std::int64_t nodes = whole ? time.nodes + messages : std::int64_t{writer_.size()} - begin;
     for (const SlotPass& pass : cursor.passes) nodes += pass.fused != nullptr ? pass.fused->nodes : 0;
@@ -570,8 +571,9 @@ class StageEmitter {
   const std::vector<PipelineSlot>& slots_;
   ProgramWriter writer_;
   DataPass data_;
-  std::vector<bool> fused_;                                     // per slot; empty: none is
-  std::map<std::pair<std::int32_t, PipelineAction>, const SlotTime*> times_;  // by chunk, once they were asked for
+  std::vector<bool> fused_;  // per slot; empty: none is
+  std::map<std::pair<std::int32_t, PipelineAction>, const SlotTime*>
+      times_;                                                   // by chunk, once they were asked for
   std::set<std::pair<std::uint32_t, PipelineAction>> written_;  // shapes, in slots whose blocks are fused
   std::vector<std::vector<bool>> forwards_seen_;                // [chunk][iteration]
   std::vector<std::vector<std::int64_t>> backwards_left_;       // [chunk][iteration]

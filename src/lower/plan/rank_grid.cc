@@ -14,8 +14,8 @@ namespace {
 struct Grid {
   std::array<std::int64_t, 4> sizes = {};  // in order of Plan::order
   std::array<Axis, 4> axes = {};
-  std::array<std::int64_t, 3> dense = {};    // tensor, context, data: stride within a stage
-  std::array<std::int64_t, 3> experts = {};  // expert tensor, expert, expert data: the same
+  std::array<std::int64_t, 3> dense = {};                      // tensor, context, data: stride within a stage
+  std::array<std::int64_t, 3> experts = {};                    // expert tensor, expert, expert data: the same
   std::int64_t data = 1, experts_tensor = 1, expert_data = 1;  // what the plan works out each time
 };
 

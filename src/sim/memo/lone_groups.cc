@@ -210,8 +210,8 @@ class Finder {
   }
 
   // Whether each call of the family depends on the one before in a program, or on all but those that may be
-  // under way with it. Dependences on nodes with larger ids are not looked at, so that the answer may be no where
-  // it is yes.
+  // under way with it. Dependences on nodes with larger ids are not looked at, so that the answer may be no
+  // where it is yes.
   bool is_chain(std::uint32_t program_id, std::uint32_t same) {
     const auto [known, fresh] = chains_.try_emplace({program_id, same}, true);
     if (!fresh) return known->second;

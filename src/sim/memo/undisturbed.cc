@@ -41,9 +41,10 @@ FoldedGraph::FoldedGraph(const Graph& graph, const Study& study)
 
 FoldedGraph::~FoldedGraph() = default;
 
-Result FoldedGraph::simulate(const CostModel& cost, bool intervals) {
+Result FoldedGraph::simulate(const CostModel& cost, bool intervals,
+                             std::span<std::vector<WatchedEnd>> watched) {
   const CostModel* const costs[] = {&cost};
-  const SimulationOptions options{.intervals = intervals, .collectives = false};
+  const SimulationOptions options{.intervals = intervals, .collectives = false, .watched_ends = watched};
   NativeRun run({graph_, parts_->issued, study_, costs, parts_->classes, parts_->planner, options});
   run.play();
   return run.recorded();
