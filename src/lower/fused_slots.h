@@ -10,12 +10,15 @@
 // of each chunk where parameters are gathered before it (ZeRO-1 with Plan::overlap_parameters), and on the
 // last backward passes (gradients leave as they are made): between blocks. There each block is one delay up
 // to its last computation, and another, on the way to the host, where it communicates beyond; but the first
-// of a shape on a rank is written as before, so that the job still has one of every call. So is all of the
+// of a shape on a rank is written as before, so that the job still has one of every call. Where activations
+// are offloaded, which leave and come back between blocks, every slot is written so, with the second delay on
+// the device, since the way to the host is taken; but the slots that wait for parameters or send gradients
+// off are written out. So is all of the
 // first slot of a rank where the CPU has yet to issue it, and, where the exchanges take the same links or the
 // host's, every slot that others depend on in part.
 //
-// Not fused: DualPipe's pairs, what never flushes, ZeRO-2 and -3, offloaded activations and ring attention,
-// whose slots do exchange something in between.
+// Not fused: DualPipe's pairs, what never flushes, ZeRO-2 and -3, and ring attention, whose slots do exchange
+// something in between.
 #pragma once
 
 #include <compare>
@@ -61,11 +64,20 @@ std::vector<SlotKind> slot_kinds(const ShardedModel& model, const Plan& plan);
 std::optional<Graph> lone_block(const ShardedModel& model, const Plan& plan, std::uint32_t shape,
                                 PipelineAction action);
 
+// The last computation of a slot, or the delay that has it.
+struct FusedSlotEnd {
+  std::uint32_t node = 0;
+  Time behind{};  // how much longer the delay lasts
+};
+
 // A job with fused slots, in loops where it has any (lower/jobs/job_loops.h).
 struct FusedJob {
   Graph graph;
   // Per program: the time in which its delays compute nothing, over all of the iteration.
   std::vector<Time> waits;
+  // Per program, its slots as far as they are written, and their ends.
+  std::vector<std::vector<NodeRange>> slot_nodes;
+  std::vector<std::vector<FusedSlotEnd>> slot_ends;
   // Whether the CPU, where it issues nodes one by one (Plan::host), has surely issued all of a slot before
   // the slot begins. Else the job may take longer than its graph.
   bool host_is_ahead = true;

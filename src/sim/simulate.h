@@ -41,7 +41,7 @@ struct SimulationOptions {
   std::optional<PacketSettings> packets{};   // the same, of files of ns-3 (SystemLayer::packets)
   std::vector<std::int32_t> record_ranks{};  // whose intervals to keep, besides the first of every program
   TimeWindow window{};                       // in which busy times of ranks are added up
-  // Per program: computations whose ends are looked at. Empty: none.
+  // Per program: nodes on the device (Lane::device) whose ends are looked at. Empty: none.
   std::span<std::vector<WatchedEnd>> watched_ends{};
   Progress* progress = &no_progress();  // told how far the run is
 };

@@ -5,12 +5,15 @@
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "cost/cost.h"
 #include "ir/graph.h"
 #include "ir/result.h"
 #include "ir/study.h"
+#include "sim/simulate.h"
 
 namespace armilla {
 
@@ -29,14 +32,15 @@ class FoldedGraph {
   FoldedGraph(const FoldedGraph&) = delete;
   FoldedGraph& operator=(const FoldedGraph&) = delete;
 
-  // Whether all ranks of a program fare alike and every collective of families of these names is
-  // lone (sim/memo/lone_groups.h). With Beside::messages it also asks for links that no messages of
-  // other ranks pass.
+  // Whether all ranks of a program fare alike and every collective of families of these names is lone
+  // (sim/memo/lone_groups.h), or meets others of its pass alone, where passes follow each other. With
+  // Beside::messages it also asks for links that no messages of other ranks pass.
   bool is_undisturbed(const std::set<std::string>& families, Beside beside);
 
   // As simulate does, but for the times of ranks alone. `cost` is of the machine's usual device, which all
-  // ranks must have. `intervals`: also when every node ran.
-  Result simulate(const CostModel& cost, bool intervals = false);
+  // ranks must have. `intervals`: also when every node ran. `watched`: SimulationOptions::watched_ends.
+  Result simulate(const CostModel& cost, bool intervals = false,
+                  std::span<std::vector<WatchedEnd>> watched = {});
 
  private:
   struct Parts;

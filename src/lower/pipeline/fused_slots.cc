@@ -56,7 +56,7 @@ std::vector<SlotKind> slot_kinds(const ShardedModel& model, const Plan& plan) {
   const PipelineScheduleInfo& schedule = schedule_of(plan);
   constexpr std::int64_t kFewest = 4;  // micro-batches: below, most slots are first or last
   if (!schedule.flushes || schedule.overlaps_passes || schedule.chains != 1 || plan.zero_stage >= 2 ||
-      plan.offload_activations || !model.uneven.empty() || plan.micro_batches < kFewest)
+      !model.uneven.empty() || plan.micro_batches < kFewest)
     return {};
   // A host that waits for the device in every slot is never ahead.
   if (plan.expert > 1 && issue_time_of(plan) > Time(0)) return {};
@@ -75,8 +75,11 @@ std::vector<SlotKind> slot_kinds(const ShardedModel& model, const Plan& plan) {
   return {kinds.begin(), kinds.end()};
 }
 
-std::optional<Graph> lone_block(const ShardedModel& model, const Plan& plan, std::uint32_t shape,
+std::optional<Graph> lone_block(const ShardedModel& model, const Plan& whole, std::uint32_t shape,
                                 PipelineAction action) {
+  // Copies to and from the host are between blocks.
+  Plan plan = whole;
+  plan.offload_activations = false;
   PipelineOrder order;
   order.chunks = {{PipelineChunk{}}};
   order.slots = {slots_around(action)};

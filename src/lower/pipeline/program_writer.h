@@ -56,15 +56,18 @@ class ProgramWriter {
                               std::span<const std::uint32_t> waits) {
     return program_.add(NodeKind::compute, label.phase, label.name, label.layer, work, waits);
   }
+  // Likewise of known length.
+  std::uint32_t occupy_aside(const NodeLabel& label, Time duration, std::span<const std::uint32_t> waits) {
+    const auto payload = static_cast<std::uint64_t>(duration.value);
+    return program_.add(NodeKind::delay, label.phase, label.name, label.layer, payload, waits);
+  }
   std::uint32_t communicate(NodeKind kind, const NodeLabel& label, std::uint64_t payload,
                             std::span<const std::uint32_t> waits) {
     return program_.add(kind, label.phase, label.name, label.layer, payload, waits);
   }
   // A copy over the link to the CPU, one at a time.
   std::uint32_t host_copy(const NodeLabel& label, Time duration, std::span<const std::uint32_t> waits) {
-    const auto payload = static_cast<std::uint64_t>(duration.value);
-    const std::uint32_t node =
-        program_.add(NodeKind::delay, label.phase, label.name, label.layer, payload, waits);
+    const std::uint32_t node = occupy_aside(label, duration, waits);
     program_.lane[node] = Lane::host;
     return node;
   }

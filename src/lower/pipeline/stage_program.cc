@@ -157,13 +157,21 @@ class StageEmitter {
       fused_[s] = fused_[s] && (!gathers || s > last_first) && s < first_last;
   }
 
-  const SlotTime& time_of(const PipelineSlot& slot) const {
-    return job_.fusion.slots.at({chunk_of(slot).shapes, slot.action});
+  const SlotTime& time_of(const PipelineSlot& slot) {
+    const SlotTime*& known = times_[{slot.chunk, slot.action}];
+    if (known == nullptr) known = &job_.fusion.slots.at({chunk_of(slot).shapes, slot.action});
+    return *known;
   }
 
+  // Activations come and go between blocks.
+  bool fuses_whole(std::size_t slot) const {
+    return !fused_.empty() && fused_[slot] && !plan_.offload_activations;
+  }
   // Whether blocks of a slot that is not fused are: exchanges then take other links than these, and the
   // CPU has issued them.
   bool fuses_blocks(std::size_t slot) const {
+    if (fused_.empty()) return false;
+    if (plan_.offload_activations) return fused_[slot];
     return job_.fusion.beside_exchanges && !plan_.offload_optimizer &&
            (slot > 0 || issue_time_of(plan_) == Time(0));
   }
@@ -172,9 +180,11 @@ class StageEmitter {
     const std::int64_t messages = plan_.scatter_gather ? 3 : 2;  // with the gather of their parts
     const SlotTime& time = time_of(slots_[slot]);
     const Cursor& cursor = cursors_.front();
-    if (fused_[slot]) made.fused.emplace_back(cursor.ids.front(), time.duration - time.compute);
+    const bool whole = fuses_whole(slot);
+    if (whole) made.fused.emplace_back(cursor.ids.front(), time.duration - time.compute);
+    made.ends.push_back({writer_.last_compute(), whole ? time.behind : Time(0)});
     made.fused.insert(made.fused.end(), cursor.fused_blocks.begin(), cursor.fused_blocks.end());
-    std::int64_t nodes = fused_[slot] ? time.nodes + messages : std::int64_t{writer_.size()} - begin;
+    std::int64_t nodes = whole ? time.nodes + messages : std::int64_t{writer_.size()} - begin;
     for (const SlotPass& pass : cursor.passes) nodes += pass.fused != nullptr ? pass.fused->nodes : 0;
     lead.slot(nodes, time.compute);
   }
@@ -275,7 +285,7 @@ class StageEmitter {
     cursor.sent = kNoNode;
     const auto number = static_cast<std::size_t>(&slot - slots_.data());
     cursor.fused.reset();
-    if (!fused_.empty() && fused_[number]) cursor.fused = time_of(slot).duration;
+    if (fuses_whole(number)) cursor.fused = time_of(slot).duration;
     list_passes(cursor);
     // Steps are counted to compare shares of progress, not numbers: the two passes differ in length.
     cursor.steps = cursor.steps_done = 0;
@@ -299,7 +309,7 @@ class StageEmitter {
     const auto blocks = static_cast<std::int32_t>(chunk.shapes.size());
     const bool forward = slot.action == PipelineAction::forward;
     if (cursor.fused) return;
-    const bool fuses = !fused_.empty() && fuses_blocks(static_cast<std::size_t>(&slot - slots_.data()));
+    const bool fuses = fuses_blocks(static_cast<std::size_t>(&slot - slots_.data()));
     for (std::int32_t i = 0; i < blocks; ++i) {
       // Backward passes go through the chunk's blocks in reverse.
       const std::int32_t block = forward ? i : blocks - 1 - i;
@@ -406,8 +416,14 @@ class StageEmitter {
     const std::uint32_t node = writer_.occupy(label, ahead, cursor.entry);
     cursor.fused_blocks.emplace_back(node, ahead - time.compute);
     cursor.entry.clear();
-    if (time.behind > Time(0))
+    if (time.behind == Time(0)) return;
+    if (!plan_.offload_activations) {
       cursor.entry.push_back(writer_.host_copy(label, time.behind, std::span(&node, 1)));
+      return;
+    }
+    // The way to the host is taken, and nothing else is computed meanwhile.
+    cursor.entry.push_back(writer_.occupy_aside(label, time.behind, std::span(&node, 1)));
+    cursor.fused_blocks.emplace_back(cursor.entry.back(), time.behind);
   }
 
   void append(Cursor& cursor, const SlotPass& pass, const TemplateStep& step) {
@@ -555,7 +571,9 @@ class StageEmitter {
   const std::vector<PipelineSlot>& slots_;
   ProgramWriter writer_;
   DataPass data_;
-  std::vector<bool> fused_;                                     // per slot; empty: none is
+  std::vector<bool> fused_;  // per slot; empty: none is
+  std::map<std::pair<std::int32_t, PipelineAction>, const SlotTime*>
+      times_;                                                   // by chunk, once they were asked for
   std::set<std::pair<std::uint32_t, PipelineAction>> written_;  // shapes, in slots whose blocks are fused
   std::vector<std::vector<bool>> forwards_seen_;                // [chunk][iteration]
   std::vector<std::vector<std::int64_t>> backwards_left_;       // [chunk][iteration]

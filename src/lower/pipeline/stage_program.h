@@ -48,7 +48,8 @@ struct StageProgram {
   std::vector<NodeRange> slots;  // the nodes of each
   // Delays that stand for slots, and the time of each in which nothing is computed.
   std::vector<std::pair<std::uint32_t, Time>> fused;
-  bool host_is_ahead = true;  // lower/fused_slots.h
+  std::vector<FusedSlotEnd> ends;  // of slots, where any are fused
+  bool host_is_ahead = true;       // lower/fused_slots.h
 };
 
 std::vector<RoleChunk> role_chunks(const ShardedModel& model, const StageJob& job,

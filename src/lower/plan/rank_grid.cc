@@ -14,8 +14,9 @@ namespace {
 struct Grid {
   std::array<std::int64_t, 4> sizes = {};  // in order of Plan::order
   std::array<Axis, 4> axes = {};
-  std::array<std::int64_t, 3> dense = {};    // tensor, context, data: stride within a stage
-  std::array<std::int64_t, 3> experts = {};  // expert tensor, expert, expert data: the same
+  std::array<std::int64_t, 3> dense = {};                      // tensor, context, data: stride within a stage
+  std::array<std::int64_t, 3> experts = {};                    // expert tensor, expert, expert data: the same
+  std::int64_t data = 1, experts_tensor = 1, expert_data = 1;  // what the plan works out each time
 };
 
 std::size_t index_of(Axis axis) {
@@ -26,6 +27,9 @@ Grid grid_of(const Plan& plan) {
   const std::array<std::int64_t, 4> dense = {plan.tensor, plan.context, plan.data(), plan.pipeline};
   const std::array<std::int64_t, 3> experts = {plan.experts_tensor(), plan.expert, plan.expert_data()};
   Grid grid;
+  grid.data = dense[2];
+  grid.experts_tensor = experts[0];
+  grid.expert_data = experts[2];
   std::int64_t dense_stride = 1, expert_stride = 1;
   for (std::size_t i = 0; i < 4; ++i) {
     grid.axes[i] = plan.order[i];
@@ -41,26 +45,29 @@ Grid grid_of(const Plan& plan) {
   return grid;
 }
 
-RankCoordinates coordinates_in(const Grid& grid, const Plan& plan, std::int64_t rank) {
-  // Mixed radix: the first axis of the order changes fastest.
-  std::array<std::int64_t, 4> at = {};
-  for (std::size_t i = 0; i < 4; ++i) {
-    at[index_of(grid.axes[i])] = rank % grid.sizes[i];
-    rank /= grid.sizes[i];
-  }
-  RankCoordinates result{at[0], at[1], at[2], at[3], 0, 0, 0};
-  // The same rank within its stage, read with the expert axes' strides.
-  const std::int64_t in_stage = at[0] * grid.dense[0] + at[1] * grid.dense[1] + at[2] * grid.dense[2];
-  result.expert_tensor = in_stage / grid.experts[0] % plan.experts_tensor();
-  result.expert = in_stage / grid.experts[1] % plan.expert;
-  result.expert_data = in_stage / grid.experts[2] % plan.expert_data();
-  return result;
+// By Axis.
+using AxisPositions = std::array<std::int64_t, 4>;
+
+RankCoordinates dense_coordinates(const AxisPositions& at) {
+  return {at[0], at[1], at[2], at[3], 0, 0, 0};
+}
+// The same rank within its stage, read with the expert axes' strides.
+void add_expert_coordinates(const Grid& grid, const Plan& plan, RankCoordinates& at) {
+  const std::int64_t in_stage =
+      at.tensor * grid.dense[0] + at.context * grid.dense[1] + at.data * grid.dense[2];
+  at.expert_tensor = in_stage / grid.experts[0] % grid.experts_tensor;
+  at.expert = in_stage / grid.experts[1] % plan.expert;
+  at.expert_data = in_stage / grid.experts[2] % grid.expert_data;
+}
+
+bool is_of_experts(GroupAxis axis) {
+  return axis == GroupAxis::expert || axis == GroupAxis::expert_tensor || axis == GroupAxis::expert_data;
 }
 
 // Position among the ranks that hold the same dense weights, in order of rank.
 std::int64_t replica_of(const Grid& grid, const Plan& plan, const RankCoordinates& at) {
   const bool context_first = grid.dense[1] <= grid.dense[2];
-  return context_first ? at.data * plan.context + at.context : at.context * plan.data() + at.data;
+  return context_first ? at.data * plan.context + at.context : at.context * grid.data + at.data;
 }
 
 // Equal for the ranks of a group and for no others; -1: in no group. Not dense.
@@ -68,13 +75,12 @@ std::int64_t group_key(const Grid& grid, const Plan& plan, GroupAxis axis, const
                        const std::vector<std::int64_t>& pipeline_ranks) {
   // A key is the rank's coordinates with the group's own axis set to 0: ranks that differ in it alone meet.
   const auto dense = [&](std::int64_t tensor, std::int64_t context, std::int64_t data, std::int64_t stage) {
-    return ((stage * plan.data() + data) * plan.context + context) * plan.tensor + tensor;
+    return ((stage * grid.data + data) * plan.context + context) * plan.tensor + tensor;
   };
   const auto expert = [&](std::int64_t tensor, std::int64_t position, std::int64_t data) {
-    return ((at.pipeline * plan.expert_data() + data) * plan.expert + position) * plan.experts_tensor() +
-           tensor;
+    return ((at.pipeline * grid.expert_data + data) * plan.expert + position) * grid.experts_tensor + tensor;
   };
-  const std::int64_t replicas = plan.context * plan.data();
+  const std::int64_t replicas = plan.context * grid.data;
   // Hybrid sharding cuts the replicas into runs of `shard`; those at one position of their runs replicate
   // each other.
   const std::int64_t shard = plan.hybrid_shard == 0 ? replicas : plan.hybrid_shard;
@@ -139,7 +145,16 @@ std::string_view name_of(GroupAxis axis) {
 }
 
 RankCoordinates coordinates_of(const Plan& plan, std::int64_t rank) {
-  return coordinates_in(grid_of(plan), plan, rank);
+  const Grid grid = grid_of(plan);
+  // Mixed radix: the first axis of the order changes fastest.
+  AxisPositions at = {};
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    at[index_of(grid.axes[i])] = rank % grid.sizes[i];
+    rank /= grid.sizes[i];
+  }
+  RankCoordinates coordinates = dense_coordinates(at);
+  add_expert_coordinates(grid, plan, coordinates);
+  return coordinates;
 }
 
 GroupFamily axis_family(const Plan& plan, GroupAxis axis, const std::vector<std::int64_t>& pipeline_ranks) {
@@ -148,18 +163,33 @@ GroupFamily axis_family(const Plan& plan, GroupAxis axis, const std::vector<std:
   family.name = name_of(axis);
   family.group_of.assign(static_cast<std::size_t>(plan.ranks), -1);
   std::vector<std::int32_t> group_of_key(static_cast<std::size_t>(plan.ranks), -1);
+  std::vector<std::size_t> sizes;
+  AxisPositions at = {};
+  for (std::int32_t& group : family.group_of) {
+    RankCoordinates coordinates = dense_coordinates(at);
+    if (is_of_experts(axis)) add_expert_coordinates(grid, plan, coordinates);
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      std::int64_t& position = at[index_of(grid.axes[i])];
+      if (++position < grid.sizes[i]) break;
+      position = 0;
+    }
+    const std::int64_t key = group_key(grid, plan, axis, coordinates, pipeline_ranks);
+    if (key < 0) continue;
+    std::int32_t& known = group_of_key[static_cast<std::size_t>(key)];
+    if (known < 0) {
+      known = static_cast<std::int32_t>(sizes.size());
+      sizes.push_back(0);
+    }
+    ++sizes[static_cast<std::size_t>(known)];
+    group = known;
+  }
+  family.groups.resize(sizes.size());
+  for (std::size_t group = 0; group < sizes.size(); ++group) family.groups[group].reserve(sizes[group]);
   // A coordinate of any axis grows with the rank while the others stay: ascending ranks are in order of
   // position.
-  for (std::int64_t rank = 0; rank < plan.ranks; ++rank) {
-    const std::int64_t key = group_key(grid, plan, axis, coordinates_in(grid, plan, rank), pipeline_ranks);
-    if (key < 0) continue;
-    std::int32_t& group = group_of_key[static_cast<std::size_t>(key)];
-    if (group < 0) {
-      group = static_cast<std::int32_t>(family.groups.size());
-      family.groups.emplace_back();
-    }
-    family.groups[static_cast<std::size_t>(group)].push_back(static_cast<std::int32_t>(rank));
-    family.group_of[static_cast<std::size_t>(rank)] = group;
+  for (std::size_t rank = 0; rank < family.group_of.size(); ++rank) {
+    const std::int32_t group = family.group_of[rank];
+    if (group >= 0) family.groups[static_cast<std::size_t>(group)].push_back(static_cast<std::int32_t>(rank));
   }
   return family;
 }

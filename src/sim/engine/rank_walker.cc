@@ -505,7 +505,7 @@ void RankWalker::finished(std::int32_t r, std::uint32_t node) {
   executors_.recorder.node_finished(r, node, written, context_.queue.now());
   executors_.progress.node_done(program.kind[written], program.payload[written]);
   Rank& rank = ranks_[static_cast<std::size_t>(r)];
-  if (!watched_ends_.empty() && program.kind[written] == NodeKind::compute) require_in_time(rank, node);
+  if (!watched_ends_.empty() && program.lane[written] == Lane::device) require_in_time(rank, node);
   if (contends_ && program.kind[written] == NodeKind::collective)
     hold_processors(r, context_.graph.collectives[program.payload[written]], false);
   --rank.nodes_left;

@@ -153,22 +153,21 @@ class Finder {
 
   void route_node_messages() {
     std::vector<bool> routed(channels_);
+    std::vector<std::uint32_t> first_in;  // the dimensions that messages begin in
     for (const NodeMessage& message : found_.sent) {
-      if (!is_direct(start_of(message))) routed[message.channel] = true;
+      const Position start = topology_.start({message.source, message.destination, {}, kAllDimensions});
+      if (!is_direct(start)) routed[message.channel] = true;
+      first_in.push_back(start.dimension);
     }
-    for (const NodeMessage& message : found_.sent) {
+    for (std::size_t i = 0; i < found_.sent.size(); ++i) {
+      const NodeMessage& message = found_.sent[i];
       if (routed[message.channel]) {
         route(message.source, message.destination, kAllDimensions, {message.channel, message.channel});
       } else {
-        const std::uint32_t d = start_of(message).dimension;
-        purpose(message.source, message.destination, d, message.channel);
-        users_of_[d].insert({UINT32_MAX, message.channel});
+        purpose(message.source, message.destination, first_in[i], message.channel);
+        users_of_[first_in[i]].insert({UINT32_MAX, message.channel});
       }
     }
-  }
-
-  Position start_of(const NodeMessage& message) const {
-    return topology_.start({message.source, message.destination, {}, kAllDimensions});
   }
 
   struct Names {

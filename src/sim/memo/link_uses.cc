@@ -64,13 +64,15 @@ const LinkUses::Links& LinkUses::of_call(const CollectiveCall& call, std::uint32
 }
 
 const LinkUses::Links& LinkUses::of_message(std::int32_t source, std::int32_t destination) {
-  of_message_.clear();
+  const auto [found, fresh] = of_messages_.try_emplace({source, destination});
+  Links& links = found->second;
+  if (!fresh || source == destination) return links;
   Message message;
   message.source = source;
   message.destination = destination;
-  if (source != destination) add_way(message, of_message_);
-  keep_once(of_message_);
-  return of_message_;
+  add_way(message, links);
+  keep_once(links);
+  return links;
 }
 
 bool LinkUses::are_free(const Links& links) const {

@@ -5,13 +5,14 @@
 // all of them has arrived; a performance (sim/memo/memoised_collectives.h) holds its links, so that whoever
 // begins to use one disturbs it first. Links are those of the network (network/topology.h), of folded ranks
 // those of who stands for them. Not known: messages of custom collectives.
-// Cost: O(messages of a call x hops) per kind of call and group, once; then O(its links), and O(hops)
-// per message.
+// Cost: O(messages of a call x hops) per kind of call and group, and O(hops) per pair of ranks that send each
+// other messages, once; then O(links of the call or message).
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "ir/graph.h"
@@ -36,7 +37,7 @@ class LinkUses {
 
   // Of all chunks and members of a call; stays where it is.
   const Links& of_call(const CollectiveCall& call, std::uint32_t group_class, const GroupMembers& group);
-  // Of a message that goes over all dimensions in which the ranks differ. Until the next call.
+  // Of a message that goes over all dimensions in which the ranks differ; stays where it is.
   const Links& of_message(std::int32_t source, std::int32_t destination);
 
   void begin(const Links& links) {
@@ -69,7 +70,7 @@ class LinkUses {
   using Key =
       std::tuple<std::uint32_t, std::uint32_t, CollectiveKind, std::int64_t, std::int32_t, ExpertRouting>;
   std::map<Key, Links> of_calls_;
-  Links of_message_;
+  std::map<std::pair<std::int32_t, std::int32_t>, Links> of_messages_;  // by source and destination
 };
 
 }  // namespace armilla

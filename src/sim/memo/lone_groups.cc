@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <span>
+#include <utility>
 
 #include "network/topology.h"
 
@@ -16,11 +17,45 @@ constexpr Dimensions bit(std::uint32_t d) {
   return Dimensions{1} << d;
 }
 
+bool is_of_a_pass(Phase phase) {
+  return phase == Phase::forward || phase == Phase::input_gradient || phase == Phase::weight_gradient;
+}
+
+// Which calls of a group are over: the first so many, and of those behind them the ones whose bits are set.
+struct CallsOver {
+  static constexpr std::uint32_t kBits = 64;
+  std::uint32_t first = 0;
+  std::uint64_t behind = 0;  // the lowest bit is never set
+
+  void add(std::uint32_t call) {
+    // What is too far ahead is forgotten.
+    if (call >= first && call - first < kBits) behind |= std::uint64_t{1} << (call - first);
+    count();
+  }
+  void add(CallsOver other) {
+    // Mostly one of the two knows all.
+    if (other.behind == 0 && other.first <= first) return;
+    if (behind == 0 && first <= other.first) {
+      *this = other;
+      return;
+    }
+    if (other.first > first) std::swap(*this, other);
+    if (first - other.first < kBits) behind |= other.behind >> (first - other.first);
+    count();
+  }
+
+ private:
+  void count() {
+    for (; (behind & 1) != 0; behind >>= 1) ++first;
+  }
+};
+
 class Finder {
  public:
   Finder(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-         const RankClasses& classes, CollectivePlanner& planner)
-      : graph_(graph),
+         const RankClasses& classes, CollectivePlanner& planner, AtOnce at_once = AtOnce::none)
+      : at_once_(at_once),
+        graph_(graph),
         issued_(issued),
         machine_(machine),
         topology_(machine),
@@ -174,28 +209,41 @@ class Finder {
     });
   }
 
-  // Whether each call of the family depends on the one before in a program. Dependences on nodes with larger
-  // ids are not looked at, so that the answer may be no where it is yes.
+  // Whether each call of the family depends on the one before in a program, or on all but those that may be
+  // under way with it. Dependences on nodes with larger ids are not looked at, so that the answer may be no
+  // where it is yes.
   bool is_chain(std::uint32_t program_id, std::uint32_t same) {
     const auto [known, fresh] = chains_.try_emplace({program_id, same}, true);
     if (!fresh) return known->second;
     const Program& program = graph_.programs[program_id];
-    std::vector<std::uint32_t> done(program.size());  // calls of the family that are over when a node is
-    std::uint32_t calls = 0;
+    std::vector<CallsOver> over(program.size());  // when a node is
+    std::vector<bool> of_a_pass;                  // by call
     for (std::uint32_t node = 0; node < program.size(); ++node) {
-      std::uint32_t before = 0;
       for (const std::uint32_t dependence : program.dependences(node)) {
-        if (dependence < node) before = std::max(before, done[dependence]);
+        if (dependence < node) over[node].add(over[dependence]);
       }
-      done[node] = before;
       if (program.kind[node] != NodeKind::collective) continue;
       if (same_as_[graph_.collectives[program.payload[node]].family] != same) continue;
-      if (before != calls) return known->second = false;
-      done[node] = ++calls;
+      const bool may_meet = at_once_ == AtOnce::of_a_pass && is_of_a_pass(program.phase[node]);
+      if (!are_over(over[node], of_a_pass, may_meet)) return known->second = false;
+      over[node].add(static_cast<std::uint32_t>(of_a_pass.size()));
+      of_a_pass.push_back(is_of_a_pass(program.phase[node]));
     }
     return true;
   }
 
+  // Whether all calls are; or, but for those of passes.
+  static bool are_over(const CallsOver& over, const std::vector<bool>& of_a_pass, bool but_of_passes) {
+    const std::size_t left = of_a_pass.size() - over.first;
+    if (left == 0) return true;
+    if (!but_of_passes || left > CallsOver::kBits) return false;
+    for (std::size_t call = 0; call < left; ++call) {
+      if ((over.behind >> call & 1) == 0 && !of_a_pass[over.first + call]) return false;
+    }
+    return true;
+  }
+
+  const AtOnce at_once_;
   const Graph& graph_;
   std::span<const Issued> issued_;  // by program
   const Machine& machine_;
@@ -215,10 +263,11 @@ class Finder {
 }  // namespace
 
 LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-                       const WhatIf& what_if, const RankClasses& classes, CollectivePlanner& planner) {
-  Finder finder(graph, issued, machine, classes, planner);
+                       const WhatIf& what_if, const RankClasses& classes, CollectivePlanner& planner,
+                       AtOnce at_once) {
+  Finder finder(graph, issued, machine, classes, planner, at_once);
   lone_ = finder.find(what_if);
-  in_turn_ = finder.find_sometimes(lone_);
+  if (at_once == AtOnce::none) in_turn_ = finder.find_sometimes(lone_);
 }
 
 LoneGroups::LoneGroups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,

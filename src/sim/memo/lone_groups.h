@@ -31,11 +31,20 @@
 
 namespace armilla {
 
+// Which calls of a lone group may be under way at once after all.
+enum class AtOnce : std::uint8_t {
+  none,
+  // Those of forward and backward passes. In a pipeline without passes that overlap these are of one pass,
+  // whose messages meet in the same way whenever it begins. No group is sometimes lone then.
+  of_a_pass,
+};
+
 class LoneGroups {
  public:
   LoneGroups() = default;
   LoneGroups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
-             const WhatIf& what_if, const RankClasses& classes, CollectivePlanner& planner);
+             const WhatIf& what_if, const RankClasses& classes, CollectivePlanner& planner,
+             AtOnce at_once = AtOnce::none);
   // On a network that has links of its own.
   LoneGroups(const Graph& graph, std::span<const Issued> issued, const Machine& machine,
              const RankClasses& classes, CollectivePlanner& planner);

@@ -41,9 +41,10 @@ FoldedGraph::FoldedGraph(const Graph& graph, const Study& study)
 
 FoldedGraph::~FoldedGraph() = default;
 
-Result FoldedGraph::simulate(const CostModel& cost, bool intervals) {
+Result FoldedGraph::simulate(const CostModel& cost, bool intervals,
+                             std::span<std::vector<WatchedEnd>> watched) {
   const CostModel* const costs[] = {&cost};
-  const SimulationOptions options{.intervals = intervals, .collectives = false};
+  const SimulationOptions options{.intervals = intervals, .collectives = false, .watched_ends = watched};
   NativeRun run({graph_, parts_->issued, study_, costs, parts_->classes, parts_->planner, options});
   run.play();
   return run.recorded();
@@ -85,7 +86,7 @@ bool FoldedGraph::is_undisturbed(const std::set<std::string>& families, Beside b
     }
   }
   const LoneGroups lone(graph, beside == Beside::messages ? some : parts_->issued, study_.machine,
-                        study_.what_if, classes, planner);
+                        study_.what_if, classes, planner, AtOnce::of_a_pass);
   for (std::uint32_t family = 0; family < classes.families.size(); ++family) {
     if (!is_asked_for(family)) continue;
     if (beside == Beside::messages && passes_in(graph.families[family], study_.machine)) return false;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "base/error.h"
 #include "ir/derived/expense.h"
@@ -79,52 +80,35 @@ SimulationOptions of_times_alone() {
   return options;
 }
 
-// The node of a program with which a slot's passes end, of `slots` in the order of all micro-batches. In the
-// nodes of a slot are also some of the exchange between replicas and of the optimizer.
-std::optional<std::uint32_t> last_computation(const LoweredJob& job, std::size_t program, std::size_t slot,
-                                              std::size_t slots) {
-  const Program& nodes = job.graph.programs[program];
-  const std::vector<NodeRange>& written = job.slot_nodes[program];
+// The slot that stands for another of `slots` in the order of all micro-batches, as a loop does its slots
+// again: that one, and how many nodes behind its own are the other's.
+struct WrittenSlot {
+  std::size_t slot = 0;
+  std::uint32_t behind = 0;
+};
+WrittenSlot written_slot(const Program& nodes, const std::vector<NodeRange>& written, std::size_t slot,
+                         std::size_t slots) {
   // What a loop does again stands behind it.
-  std::uint32_t again = 0;
-  if (nodes.loop.more > 0) {
-    const std::size_t round = (slots - written.size()) / nodes.loop.more;
-    const auto end = std::ranges::lower_bound(written, nodes.loop.end, {}, &NodeRange::end);
-    const auto in_loop = static_cast<std::size_t>(end - written.begin()) + 1;
-    if (slot >= in_loop) {
-      again = std::min(nodes.loop.more, static_cast<std::uint32_t>((slot - in_loop) / round + 1));
-    }
-    slot -= again * round;
-  }
-  for (std::uint32_t node = written[slot].end; node-- > written[slot].first;) {
+  if (nodes.loop.more == 0) return {slot, 0};
+  const std::size_t round = (slots - written.size()) / nodes.loop.more;
+  const auto end = std::ranges::lower_bound(written, nodes.loop.end, {}, &NodeRange::end);
+  const auto in_loop = static_cast<std::size_t>(end - written.begin()) + 1;
+  if (slot < in_loop) return {slot, 0};
+  const std::uint32_t again =
+      std::min(nodes.loop.more, static_cast<std::uint32_t>((slot - in_loop) / round + 1));
+  return {slot - again * round, again * nodes.loop.period};
+}
+
+// The node with which a slot's passes end. In the nodes of a slot are also some of the exchange between
+// replicas and of the optimizer.
+std::optional<FusedSlotEnd> last_computation(const Program& nodes, const NodeRange& slot) {
+  for (std::uint32_t node = slot.end; node-- > slot.first;) {
     const Phase phase = nodes.phase[node];
     if (nodes.kind[node] == NodeKind::compute &&
         (phase == Phase::forward || phase == Phase::input_gradient || phase == Phase::weight_gradient))
-      return node + again * nodes.loop.period;
+      return FusedSlotEnd{.node = node};
   }
   return std::nullopt;
-}
-
-// The ends of slots of the pipeline, by program of the job, and which slots these are.
-struct WatchedSlots {
-  WatchedSlots(const LoweredJob& job, const LeastAhead& ahead, Time longest);
-
-  std::vector<std::vector<WatchedEnd>> ends;
-  std::vector<std::vector<std::size_t>> slots;
-};
-
-WatchedSlots::WatchedSlots(const LoweredJob& job, const LeastAhead& ahead, Time longest) {
-  for (std::size_t p = 0; p < job.graph.programs.size(); ++p) {
-    const std::vector<Time>& least = ahead.after_slots[static_cast<std::size_t>(job.roles[p].pipeline_rank)];
-    ends.emplace_back();
-    slots.emplace_back();
-    for (std::size_t slot = 0; slot < least.size(); ++slot) {
-      const auto node = last_computation(job, p, slot, least.size());
-      if (!node) continue;
-      ends.back().push_back({.node = *node, .latest = std::max(Time(0), longest - least[slot])});
-      slots.back().push_back(slot);
-    }
-  }
 }
 
 // Whether one iteration of the divided model is all that a run of the plan plays. Schedules that do not flush
@@ -141,6 +125,65 @@ bool knows_slot_bound(const PlanPrepared& plan) {
 }
 
 }  // namespace
+
+// The ends of slots of the pipeline, by program of the job: one for each pipeline rank.
+struct PlanEvaluator::WatchedSlots {
+  WatchedSlots(const LoweredJob& job, const LeastAhead& ahead, Time longest) {
+    watch(job.graph, job.slot_nodes, ahead, longest, [&](std::size_t p, std::size_t slot) {
+      return last_computation(job.graph.programs[p], job.slot_nodes[p][slot]);
+    });
+  }
+  WatchedSlots(const FusedJob& job, const LeastAhead& ahead, Time longest) {
+    watch(job.graph, job.slot_nodes, ahead, longest,
+          [&](std::size_t p, std::size_t slot) -> std::optional<FusedSlotEnd> {
+            const FusedSlotEnd& end = job.slot_ends[p][slot];
+            const NodeRange& nodes = job.slot_nodes[p][slot];
+            if (end.node < nodes.first || end.node >= nodes.end) return std::nullopt;
+            return end;
+          });
+  }
+
+  // What was seen before any gradient was exchanged.
+  Beginning seen(const LeastAhead& ahead) const {
+    Beginning beginning(ends.size());
+    for (std::size_t p = 0; p < ends.size(); ++p) {
+      SlotEnd& latest = beginning[p];
+      for (std::size_t i = 0; i < ends[p].size(); ++i) {
+        const Time end = ends[p][i].seen - slots_[p][i].behind;
+        if (end > latest.end && end < ahead.first_exchange) latest = {slots_[p][i].slot, end};
+      }
+    }
+    return beginning;
+  }
+
+  std::vector<std::vector<WatchedEnd>> ends;
+
+ private:
+  struct Slot {
+    std::size_t slot = 0;
+    Time behind;  // FusedSlotEnd
+  };
+
+  template <class End>
+  void watch(const Graph& graph, const std::vector<std::vector<NodeRange>>& written, const LeastAhead& ahead,
+             Time longest, const End& end_of) {
+    for (std::size_t p = 0; p < graph.programs.size(); ++p) {
+      const std::vector<Time>& least = ahead.after_slots[p];
+      ends.emplace_back();
+      slots_.emplace_back();
+      for (std::size_t slot = 0; slot < least.size(); ++slot) {
+        const WrittenSlot stands = written_slot(graph.programs[p], written[p], slot, least.size());
+        const std::optional<FusedSlotEnd> end = end_of(p, stands.slot);
+        if (!end) continue;
+        const Time latest = later(std::max(Time(0), longest - least[slot]), end->behind);
+        ends.back().push_back({.node = end->node + stands.behind, .latest = latest});
+        slots_.back().push_back({slot, end->behind});
+      }
+    }
+  }
+
+  std::vector<std::vector<Slot>> slots_;
+};
 
 Study PlanPrepared::study() const {
   Study whole = *setting;
@@ -370,7 +413,7 @@ std::optional<PlanOutcome> PlanEvaluator::simulate_slots(const PlanPrepared& pla
   return outcome_of(plan, *result);
 }
 
-std::optional<Result> PlanEvaluator::play_slots(const PlanPrepared& plan) {
+std::optional<Result> PlanEvaluator::play_slots(const PlanPrepared& plan, const Watch& watch) {
   const Study& setting = *plan.setting;
   if (!plan.sharded || !setting.profile.file.empty() || setting.what_if.changes_simulation())
     return std::nullopt;
@@ -400,7 +443,9 @@ std::optional<Result> PlanEvaluator::play_slots(const PlanPrepared& plan) {
     if (!job.host_is_ahead) return std::nullopt;
     folded.emplace(job.graph, setting);
   }
-  Result result = folded->simulate(cost_);
+  std::span<std::vector<WatchedEnd>> watched;
+  if (watch) watched = watch(job);
+  Result result = folded->simulate(cost_, false, watched);
   for (RankClass& ranks : result.classes) {
     ranks.compute -= job.waits[ranks.program];
     ranks.exposed_communication += job.waits[ranks.program];
@@ -414,8 +459,24 @@ PlanOutcome PlanEvaluator::simulate(const PlanPrepared& plan) {
 }
 
 std::optional<PlanOutcome> PlanEvaluator::simulate_within(const PlanPrepared& plan, Time longest) {
-  const std::optional<PlanOutcome> outcome = simulate_slots(plan);
-  return outcome ? outcome : simulate_nodes_within(plan, longest);
+  const LeastAhead ahead = ahead_of(plan);
+  if (ahead.after_slots.empty()) return simulate(plan);
+  const BeginningKey key = beginning_key(plan);
+  if (is_known_to_be_late(key, ahead, longest)) return std::nullopt;
+  std::optional<WatchedSlots> watched;
+  std::optional<PlanOutcome> outcome;
+  try {
+    const std::optional<Result> result = play_slots(plan, [&](const FusedJob& job) {
+      watched.emplace(job, ahead, longest);
+      return std::span(watched->ends);
+    });
+    if (!result) return play_nodes_within(plan, longest, key, ahead);
+    outcome = outcome_of(plan, *result);
+  } catch (const RunIsLate&) {
+    // There is no outcome.
+  }
+  note_beginning(key, watched->seen(ahead));
+  return outcome;
 }
 
 PlanOutcome PlanEvaluator::simulate_nodes(const PlanPrepared& plan) const {
@@ -428,12 +489,17 @@ PlanOutcome PlanEvaluator::simulate_nodes(const PlanPrepared& plan) const {
 }
 
 std::optional<PlanOutcome> PlanEvaluator::simulate_nodes_within(const PlanPrepared& plan, Time longest) {
-  if (!knows_slot_bound(plan)) return simulate_nodes(plan);
-  const Study& setting = *plan.setting;
-  const BeginningKey key = beginning_key(plan);
   const LeastAhead ahead = ahead_of(plan);
   if (ahead.after_slots.empty()) return simulate_nodes(plan);
+  const BeginningKey key = beginning_key(plan);
   if (is_known_to_be_late(key, ahead, longest)) return std::nullopt;
+  return play_nodes_within(plan, longest, key, ahead);
+}
+
+std::optional<PlanOutcome> PlanEvaluator::play_nodes_within(const PlanPrepared& plan, Time longest,
+                                                            const BeginningKey& key,
+                                                            const LeastAhead& ahead) {
+  const Study& setting = *plan.setting;
   const LoweredJob job =
       lower_sharded({*plan.sharded}, plan.plan, 1, setting.machine.device.host_bandwidth, Written::loops);
   WatchedSlots watched(job, ahead, longest);
@@ -445,15 +511,7 @@ std::optional<PlanOutcome> PlanEvaluator::simulate_nodes_within(const PlanPrepar
   } catch (const RunIsLate&) {
     // There is no outcome.
   }
-  Beginning beginning(ahead.after_slots.size());
-  for (std::size_t p = 0; p < watched.ends.size(); ++p) {
-    SlotEnd& latest = beginning[static_cast<std::size_t>(job.roles[p].pipeline_rank)];
-    for (std::size_t i = 0; i < watched.ends[p].size(); ++i) {
-      const Time seen = watched.ends[p][i].seen;
-      if (seen > latest.end && seen < ahead.first_exchange) latest = {watched.slots[p][i], seen};
-    }
-  }
-  note_beginning(key, std::move(beginning));
+  note_beginning(key, watched.seen(ahead));
   return outcome;
 }
 

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -65,7 +67,7 @@ class PlanEvaluator {
   // these are not known to be the same whenever they are done; and node by node.
   std::optional<PlanOutcome> simulate_slots(const PlanPrepared& plan);
   // What is known of ranks then: their times, not what they did when.
-  std::optional<Result> play_slots(const PlanPrepared& plan);
+  std::optional<Result> play_slots(const PlanPrepared& plan) { return play_slots(plan, {}); }
   PlanOutcome simulate_nodes(const PlanPrepared& plan) const;
   std::optional<PlanOutcome> simulate_nodes_within(const PlanPrepared& plan, Time longest);
   // Whether what was seen of plans that begin alike, node by node, says that the iteration lasts longer.
@@ -100,9 +102,15 @@ class PlanEvaluator {
     Time end{-1};
   };
   using Beginning = std::vector<SlotEnd>;
+  struct WatchedSlots;
+  // Says of a job that is to be played which of its ends to watch; throws RunIsLate then.
+  using Watch = std::function<std::span<std::vector<WatchedEnd>>(const FusedJob&)>;
+  std::optional<Result> play_slots(const PlanPrepared& plan, const Watch& watch);
   // What plans have in common that run alike up to LeastAhead::first_exchange.
   using BeginningKey = std::tuple<const StagePaths*, Time, std::string>;
   BeginningKey beginning_key(const PlanPrepared& plan);
+  std::optional<PlanOutcome> play_nodes_within(const PlanPrepared& plan, Time longest,
+                                               const BeginningKey& key, const LeastAhead& ahead);
   bool is_known_to_be_late(const BeginningKey& key, const LeastAhead& ahead, Time longest);
   void note_beginning(const BeginningKey& key, Beginning beginning);
   const MeasuredBlock& measured(const PlanPrepared& plan, std::uint32_t shape, PipelineAction action);

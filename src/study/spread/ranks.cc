@@ -1,14 +1,15 @@
 #include "study/spread/ranks.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <deque>
 #include <map>
 #include <stdexcept>
-#include <thread>
 
 #include "base/error.h"
 
@@ -31,16 +32,30 @@ Order order_in(const std::string& text) {
   return order;
 }
 
-// Between looks, which cost a core its time: soon again after something happened, later after nothing did.
+// Between looks, which cost a core its time: until there is news of a seat of this rank, but no longer
+// than messages of others, which wake nobody, may wait. Soon again after something happened, later after
+// nothing did.
 class Pause {
  public:
-  void rest(bool something) {
-    pause_ = something ? kLeast : std::min(2 * pause_, kMost);
-    std::this_thread::sleep_for(pause_);
+  explicit Pause(const std::vector<std::unique_ptr<Seat>>& seats) : seats_(seats) {}
+
+  // `longest`: that nobody else may wait for longer.
+  void rest(bool something, std::chrono::microseconds longest = kMost) {
+    pause_ = something ? kLeast : std::min(2 * pause_, longest);
+    sockets_.clear();
+    for (const std::unique_ptr<Seat>& seat : seats_)
+      sockets_.push_back({.fd = seat->socket(), .events = POLLIN, .revents = 0});
+    const timespec pause{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(pause_).count()};
+    ::ppoll(sockets_.data(), sockets_.size(), &pause, nullptr);
   }
 
- private:
   static constexpr std::chrono::microseconds kLeast{20}, kMost{1000};
+  // Where all that can be heard from others is that nothing more is asked for.
+  static constexpr std::chrono::microseconds kMostWhileBusy{16000};
+
+ private:
+  const std::vector<std::unique_ptr<Seat>>& seats_;
+  std::vector<pollfd> sockets_;
   std::chrono::microseconds pause_ = kLeast;
 };
 
@@ -62,7 +77,7 @@ class Leader {
   }
 
   void lead() {
-    Pause pause;
+    Pause pause(seats_);
     while (hand_out()) pause.rest(listen());
   }
 
@@ -167,23 +182,25 @@ Ranks::~Ranks() {
 }
 
 void Ranks::follow() {
-  Pause pause;
-  for (;;) {
+  Pause pause(seats_);
+  for (std::size_t under_way = 0;;) {
     bool something = false;
     while (const auto letter = post_->look()) {
       if (letter->second.empty()) return;
       const Order order = order_in(letter->second);
       seats_[static_cast<std::size_t>(order.seat)]->give(order.piece);
+      ++under_way;
       something = true;
     }
     for (std::size_t seat = 0; seat < seats_.size(); ++seat) {
       while (const std::optional<Seat::Message> message = seats_[seat]->look()) {
         const Order news{static_cast<std::int64_t>(seat), {.number = message->piece}, message->news};
         post_->send(0, text_of(news) + message->text);
+        under_way -= std::min<std::size_t>(under_way, 1);
         something = true;
       }
     }
-    pause.rest(something);
+    pause.rest(something, under_way < seats_.size() ? Pause::kMost : Pause::kMostWhileBusy);
   }
 }
 

@@ -85,10 +85,11 @@ void Seat::abandon() {
 
 // Returns in the runner.
 void Seat::keep() {
-  for (;;) {
-    // A runner is made when there is something to do for it.
+  for (bool is_first = true;; is_first = false) {
+    // The first runner reads what it needs while its leader does. Any other is made when there is something
+    // to do for it: where all die at once they are as many as there are pieces.
     char byte = 0;
-    const ssize_t waiting = ::recv(socket_, &byte, 1, MSG_PEEK);
+    const ssize_t waiting = is_first ? 1 : ::recv(socket_, &byte, 1, MSG_PEEK);
     if (waiting < 0 && errno == EINTR) continue;
     if (waiting <= 0) ::_exit(0);
     const pid_t keeper = ::getpid();
@@ -150,9 +151,11 @@ void Seat::give(const Piece& piece) const {
 
 std::optional<Seat::Message> Seat::look() {
   if (absent_) return std::nullopt;
-  std::string buffer(kLongestMessage, '\0');
-  const ssize_t size = ::recv(socket_, buffer.data(), buffer.size(), MSG_DONTWAIT);
-  if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return std::nullopt;
+  // Most looks find nothing: room is made for what is there.
+  const ssize_t waiting = ::recv(socket_, nullptr, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+  if (waiting < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return std::nullopt;
+  std::string buffer(static_cast<std::size_t>(std::max<ssize_t>(0, waiting)), '\0');
+  const ssize_t size = waiting <= 0 ? waiting : ::recv(socket_, buffer.data(), buffer.size(), MSG_DONTWAIT);
   Message message{News::absence, kNoPiece, "the process that was to do it is gone"};
   if (static_cast<std::size_t>(std::max<ssize_t>(0, size)) >= kHead) {
     message.news = static_cast<News>(buffer.front());

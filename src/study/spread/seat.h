@@ -50,6 +50,8 @@ class Seat {
   void give(const Piece& piece) const;
   // What has come up, without waiting.
   std::optional<Message> look();
+  // What becomes readable when there is something to look at; negative: nothing will come.
+  int socket() const { return absent_ ? -1 : socket_; }
 
  private:
   void keep();
