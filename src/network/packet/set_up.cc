@@ -229,6 +229,28 @@ void PacketSimulation::set_up_flow(std::uint32_t index, const TrafficFlow& asked
   outcome_.flows[index].alone_ns =
       pair.round_trip_ns + static_cast<std::int64_t>(static_cast<WideProduct>(asked.bytes + count * 48) *
                                                      8'000'000'000 / pair.bits_per_second);
+  // Of several ways one may be as slow as it likes: hosts have to send all, and to take it in.
+  const bool several = job_.ways || transport_->traits.sprays;
+  const std::int64_t slowest = several
+                                   ? std::min(widest_port(address.source), widest_port(address.destination))
+                                   : pair.bits_per_second;
+  const std::int64_t first = std::min(asked.bytes, settings_.payload);
+  const auto ns_on = [](WideProduct bytes, std::int64_t rate) {
+    return static_cast<std::int64_t>(bytes * 8'000'000'000 / rate);
+  };
+  const auto on_other_links =
+      static_cast<std::int64_t>(static_cast<WideProduct>(pair.payload_ns) * first / settings_.payload) -
+      ns_on(first, pair.bits_per_second);
+  outcome_.flows[index].least_ns =
+      pair.round_trip_ns - pair.payload_ns + std::max<std::int64_t>(0, several ? 0 : on_other_links) +
+      ns_on(asked.bytes + static_cast<WideProduct>(count) * transport_->traits.header, slowest);
+}
+
+std::int64_t PacketSimulation::widest_port(std::uint32_t node) const {
+  std::int64_t widest = 0;
+  for (std::uint32_t i = first_ports_[node]; i < first_ports_[node + 1]; ++i)
+    widest = std::max(widest, ports_[node_ports_[i]].rate);
+  return widest;
 }
 
 // The first one is the flow's own, there and back; what leaves by another NIC, or comes back by one, is
