@@ -103,8 +103,7 @@ std::vector<Routes::Reached> Routes::search(std::uint32_t target,
 
 PairFigures Routes::figures(const Reached& reached) {
   if (reached.distance <= 0) return {};
-  return {2 * reached.delay_ns + reached.transmission_ns, reached.bits_per_second, reached.distance,
-          reached.transmission_ns};
+  return {2 * reached.delay_ns + reached.transmission_ns, reached.bits_per_second, reached.distance};
 }
 
 std::span<const std::uint32_t> Routes::next_ports(std::uint32_t node, std::uint32_t host) const {

@@ -22,7 +22,6 @@ struct PairFigures {
       0;  // delays there and back, and one payload's time on every link on the way there
   std::int64_t bits_per_second = 0;  // of the slowest link
   std::int64_t hops = 0;             // links; 0: no way
-  std::int64_t payload_ns = 0;       // of the round trip, the payload's times
   std::int64_t bandwidth_delay_bytes() const {
     return static_cast<std::int64_t>(static_cast<WideProduct>(round_trip_ns) * bits_per_second /
                                      1'000'000'000 / 8);

@@ -229,28 +229,44 @@ void PacketSimulation::set_up_flow(std::uint32_t index, const TrafficFlow& asked
   outcome_.flows[index].alone_ns =
       pair.round_trip_ns + static_cast<std::int64_t>(static_cast<WideProduct>(asked.bytes + count * 48) *
                                                      8'000'000'000 / pair.bits_per_second);
-  // Of several ways one may be as slow as it likes: hosts have to send all, and to take it in.
-  const bool several = job_.ways || transport_->traits.sprays;
-  const std::int64_t slowest = several
-                                   ? std::min(widest_port(address.source), widest_port(address.destination))
-                                   : pair.bits_per_second;
-  const std::int64_t first = std::min(asked.bytes, settings_.payload);
-  const auto ns_on = [](WideProduct bytes, std::int64_t rate) {
-    return static_cast<std::int64_t>(bytes * 8'000'000'000 / rate);
-  };
-  const auto on_other_links =
-      static_cast<std::int64_t>(static_cast<WideProduct>(pair.payload_ns) * first / settings_.payload) -
-      ns_on(first, pair.bits_per_second);
-  outcome_.flows[index].least_ns =
-      pair.round_trip_ns - pair.payload_ns + std::max<std::int64_t>(0, several ? 0 : on_other_links) +
-      ns_on(asked.bytes + static_cast<WideProduct>(count) * transport_->traits.header, slowest);
+  outcome_.flows[index].least_ns = 0;
 }
 
-std::int64_t PacketSimulation::widest_port(std::uint32_t node) const {
-  std::int64_t widest = 0;
-  for (std::uint32_t i = first_ports_[node]; i < first_ports_[node + 1]; ++i)
-    widest = std::max(widest, ports_[node_ports_[i]].rate);
-  return widest;
+// Connections have no outcome; a flow that takes another way after a failure began on the first.
+void PacketSimulation::note_least(std::uint32_t index, std::span<const std::vector<std::uint32_t>> ways) {
+  if (index >= outcome_.flows.size()) return;
+  std::int64_t& least = outcome_.flows[index].least_ns;
+  const std::int64_t ns = least_ns(flows_[index].size, ways);
+  least = least == 0 ? ns : std::min(least, ns);
+}
+
+// Of several ways each may be as slow as it likes: the host sends all, and another takes it in.
+std::int64_t PacketSimulation::least_ns(std::uint64_t size,
+                                        std::span<const std::vector<std::uint32_t>> ways) const {
+  const auto bytes = static_cast<std::int64_t>(size);
+  const std::int64_t first = std::min(bytes, settings_.payload);
+  const std::int64_t packets = (bytes - 1) / settings_.payload + 1;
+  const auto ns_on = [&](WideProduct amount, std::uint32_t port) {
+    return static_cast<std::int64_t>(amount * 8'000'000'000 / ports_[port].rate);
+  };
+  std::int64_t least = INT64_MAX;
+  for (const std::vector<std::uint32_t>& way : ways) {
+    const auto slower = [&](std::uint32_t a, std::uint32_t b) {
+      return ports_[b].rate < ports_[a].rate ? b : a;
+    };
+    std::uint32_t slowest = slower(way.front(), way.back());
+    std::int64_t ns = 0;
+    for (const std::uint32_t port : way) {
+      ns += ports_[port].delay_ns + ports_[port ^ 1].delay_ns;
+      if (ways.size() > 1) continue;
+      slowest = slower(slowest, port);
+      ns += ns_on(first, port);
+    }
+    if (ways.size() == 1) ns -= ns_on(first, slowest);
+    const WideProduct all = bytes + static_cast<WideProduct>(packets) * transport_->traits.header;
+    least = std::min(least, ns + ns_on(all, slowest));
+  }
+  return least;
 }
 
 // The first one is the flow's own, there and back; what leaves by another NIC, or comes back by one, is
@@ -314,7 +330,10 @@ std::uint32_t PacketSimulation::connect(std::span<const std::vector<std::uint32_
 void PacketSimulation::find_ways(std::uint32_t index) {
   Flow& flow = flows_[index];
   if (job_.ways) {
-    add_ways(flow, job_.ways(flow.address.source, flow.address.destination));
+    const std::span<const std::vector<std::uint32_t>> ways =
+        job_.ways(flow.address.source, flow.address.destination);
+    add_ways(flow, ways);
+    note_least(index, ways);
     return;
   }
   std::vector<std::uint32_t> way;
@@ -324,6 +343,7 @@ void PacketSimulation::find_ways(std::uint32_t index) {
     find_shortest(flow.address.source, flow.address.destination, kMostWays, way, ways);
     if (ways.empty()) no_way(flow);
     add_ways(flow, ways);
+    note_least(index, ways);
     return;
   }
   for (const bool back : {false, true}) {
@@ -336,6 +356,7 @@ void PacketSimulation::find_ways(std::uint32_t index) {
       node = ports_[port ^ 1].node;
     }
     (back ? flow.exit : flow.port) = way.front();
+    if (!back) note_least(index, std::span(&way, 1));
     (back ? flow.way_back : flow.way_there) = ways_.add(std::span(way).subspan(1));
   }
 }
