@@ -713,6 +713,25 @@ TEST(Simulate, SwitchTreesAddUpOnEveryLevel) {
   }
 }
 
+// Between switches NVLS would not know sums from shares of them.
+TEST(Simulate, NvlsStaysWithinOneSwitch) {
+  for (const std::uint32_t spines : {0, 1}) {
+    Study study = leaf_spine_study(1, spines);
+    study.collectives.algorithms.clear();
+    study.collectives.algorithms_by_kind[CollectiveKind::all_reduce] = {"nvls"};
+    if (spines == 0) {
+      // A quarter goes up again, behind the sum.
+      EXPECT_EQ(time_of(study, {call(CollectiveKind::all_reduce, 4000)}),
+                4 * nanoseconds(100) + nanoseconds(4000 + 1000 + 1000 + 3000));
+      continue;
+    }
+    const Graph graph = graph_of(study.plan.ranks, {call(CollectiveKind::all_reduce, 4000)});
+    EXPECT_NE(
+        error_of([&] { simulate(graph, study, NoCost()); }).find("'nvls' runs in the switch of a Switch"),
+        std::string::npos);
+  }
+}
+
 // Those of one leaf need no spine; packets and flits end at devices.
 TEST(Simulate, SwitchTreesAreOfNetworksThatGrowThem) {
   Study study = leaf_spine_study(1, 1);

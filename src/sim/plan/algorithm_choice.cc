@@ -57,6 +57,16 @@ void require_switch(const Algorithm& algorithm, bool has_switch, bool legs, cons
            : "choose an analytical network or flow, or another algorithm");
 }
 
+// Whether what joins the members of a dimension is one switch for each group of them, and no tree.
+bool is_one_switch(const Interconnect& graph, std::uint32_t dimension) {
+  const auto is_device = [&](std::uint32_t node) {
+    return graph.nodes[node].kind == NetworkNodeKind::device;
+  };
+  return std::ranges::none_of(graph.cables, [&](const Cable& cable) {
+    return cable.dimension == dimension && !is_device(cable.a) && !is_device(cable.b);
+  });
+}
+
 }  // namespace
 
 CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOptions& options,
@@ -94,6 +104,9 @@ CollectivePlanner::CollectivePlanner(const Machine& machine, const CollectiveOpt
     const auto choose = [&](const std::string& text, std::uint32_t number, std::string_view natural,
                             bool has_switch) {
       Algorithm wished(text, where);
+      // Its shares of a sum go up again, and a tree's links would not tell them from what is added up.
+      if (wished.name() == kInOneSwitch && grows_trees_)
+        has_switch = has_switch && number != kAllDimensions && is_one_switch(machine.graph, number);
       if (!specific && (!wished.performs(kind) || (wished.in_switch() && !(has_switch && reduces)))) {
         replaced_[{kind, number}] = wished.name();
         wished = Algorithm(natural, where);

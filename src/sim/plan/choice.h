@@ -12,6 +12,9 @@ namespace armilla {
 inline constexpr std::string_view kForPowersOfTwo = "halving-doubling",
                                   kForOtherNumbers = "double-binary-tree";
 
+// What NVSwitches do, each alone.
+inline constexpr std::string_view kInOneSwitch = "nvls";
+
 // Whether calls go as the library would have them.
 inline bool has_no_wish(const CollectiveOptions& options) {
   return options.algorithms.empty() && options.algorithms_by_kind.empty() &&
