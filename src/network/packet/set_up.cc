@@ -246,25 +246,28 @@ std::int64_t PacketSimulation::least_ns(std::uint64_t size,
   const auto bytes = static_cast<std::int64_t>(size);
   const std::int64_t first = std::min(bytes, settings_.payload);
   const std::int64_t packets = (bytes - 1) / settings_.payload + 1;
-  const auto ns_on = [&](WideProduct amount, std::uint32_t port) {
-    return static_cast<std::int64_t>(amount * 8'000'000'000 / ports_[port].rate);
+  // As packets are sent, to whole nanoseconds where those of ns-3 are.
+  const auto ps_on = [&](std::int64_t frame, std::uint32_t port) {
+    return ports_[port].transmission_ps[frame];
   };
+  const std::int64_t header = transport_->traits.header;
   std::int64_t least = INT64_MAX;
   for (const std::vector<std::uint32_t>& way : ways) {
     const auto slower = [&](std::uint32_t a, std::uint32_t b) {
       return ports_[b].rate < ports_[a].rate ? b : a;
     };
     std::uint32_t slowest = slower(way.front(), way.back());
-    std::int64_t ns = 0;
+    std::int64_t ns = 0, ps = 0;
     for (const std::uint32_t port : way) {
       ns += ports_[port].delay_ns + ports_[port ^ 1].delay_ns;
       if (ways.size() > 1) continue;
       slowest = slower(slowest, port);
-      ns += ns_on(first, port);
+      ps += ps_on(first, port);
     }
-    if (ways.size() == 1) ns -= ns_on(first, slowest);
-    const WideProduct all = bytes + static_cast<WideProduct>(packets) * transport_->traits.header;
-    least = std::min(least, ns + ns_on(all, slowest));
+    if (ways.size() == 1) ps -= ps_on(first, slowest);
+    ps += (packets - 1) * ps_on(settings_.payload + header, slowest) +
+          ps_on(bytes - (packets - 1) * settings_.payload + header, slowest);
+    least = std::min(least, ns + ps / 1000);
   }
   return least;
 }
