@@ -168,13 +168,11 @@ void show_machine(const Session& session, const Machine& machine) {
   if (!has_cables && (!machine.graph.empty() || (cables > 0 && cables <= kMostCables)))
     show_links(session, links_of(machine));
   else if (has_cables)
-    line(session, "links", "those of cables, and no diameter nor bisection is worked out for them");
+    line(session, "links", "those of cables, whose diameter and bisection are not worked out");
   else if (cables > kMostCables)
     line(session, "links",
-         fmt::format(
-             "some {:.2g}, too many to work out diameter and bisection here; what they are follows from "
-             "the dimensions",
-             cables));
+         fmt::format("{}, whose diameter and bisection are not worked out",
+                     with_separators(static_cast<std::int64_t>(cables))));
   source(session, machine.source);
   session.out << '\n';
   show_device(session, machine.device);
