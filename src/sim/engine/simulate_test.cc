@@ -713,23 +713,22 @@ TEST(Simulate, SwitchTreesAddUpOnEveryLevel) {
   }
 }
 
-// Between switches NVLS would not know sums from shares of them.
+// Between switches NVLS would not know sums from shares of them: rings take its place.
 TEST(Simulate, NvlsStaysWithinOneSwitch) {
-  for (const std::uint32_t spines : {0, 1}) {
-    Study study = leaf_spine_study(1, spines);
-    study.collectives.algorithms.clear();
-    study.collectives.algorithms_by_kind[CollectiveKind::all_reduce] = {"nvls"};
-    if (spines == 0) {
-      // A quarter goes up again, behind the sum.
-      EXPECT_EQ(time_of(study, {call(CollectiveKind::all_reduce, 4000)}),
-                4 * nanoseconds(100) + nanoseconds(4000 + 1000 + 1000 + 3000));
-      continue;
-    }
-    const Graph graph = graph_of(study.plan.ranks, {call(CollectiveKind::all_reduce, 4000)});
-    EXPECT_NE(
-        error_of([&] { simulate(graph, study, NoCost()); }).find("'nvls' runs in the switch of a Switch"),
-        std::string::npos);
-  }
+  Study study = leaf_spine_study(1, 0);
+  study.collectives.algorithms = {"nvls"};
+  // A quarter goes up again behind the sum of it, and the others' come down.
+  EXPECT_EQ(time_of(study, {call(CollectiveKind::all_reduce, 4000)}),
+            nanoseconds(4 * 100 + 4000 + 1000 + 1000 + 3000));
+  study = leaf_spine_study(1, 1);
+  study.collectives.algorithms = {"nvls"};
+  const Graph graph = graph_of(study.plan.ranks, {call(CollectiveKind::all_reduce, 4000)});
+  const Result result = simulate(graph, study, NoCost());
+  EXPECT_EQ(result.collectives.front().algorithm, "halving-doubling on d0");
+  ASSERT_EQ(result.warnings.size(), 1U);
+  EXPECT_EQ(result.warnings.front(),
+            "algorithm 'nvls' runs in switches, and there are none that reduce for all-reduce: "
+            "'halving-doubling' is used instead");
 }
 
 // Those of one leaf need no spine; packets and flits end at devices.
